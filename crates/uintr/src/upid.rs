@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The user posted-interrupt descriptor (UPID): what a sender writes and a receiver's core reads.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// Bit of the low qword: a notification was sent and is not yet processed.
+pub const ON: u64 = 1 << 0;
+/// Bit of the low qword: senders set PIR and send no notification.
+pub const SN: u64 = 1 << 1;
+/// Bits of the low qword that make SENDUIPI raise #GP(0): 15:2 and 31:24.
+pub const RESERVED: u64 = 0xFF00_FFFC;
+
+const NV_SHIFT: u32 = 16;
+const NV_MASK: u64 = 0xFF << NV_SHIFT;
+const NDST_SHIFT: u32 = 32;
+const NDST_MASK: u64 = 0xFFFF_FFFF << NDST_SHIFT;
+
+/// The 16 bytes of a descriptor as one read saw them.
+///
+/// ```
+/// use doorbell_uintr::upid::UpidValue;
+/// // x2APIC destination 5, vector 0xEC, ON, user vector 3 posted
+/// let upid = UpidValue { low: 0x0000_0005_00EC_0001, pir: 0x8 };
+/// assert!(upid.on() && !upid.sn());
+/// assert_eq!((upid.nv(), upid.ndst()), (0xEC, 5));
+/// ```
+#[repr(C, align(16))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct UpidValue {
+    /// ON, SN, NV, NDST and the reserved bits between them.
+    pub low: u64,
+    /// Posted-interrupt requests: bit *v* is user vector *v*.
+    pub pir: u64,
+}
+
+impl UpidValue {
+    /// A descriptor with nothing posted: notification vector `nv` to APIC `ndst` (already shifted in xAPIC mode,
+    /// see [`ApicMode::ndst`](crate::cpu::ApicMode::ndst)).
+    #[must_use]
+    pub const fn new(nv: u8, ndst: u32) -> Self {
+        Self { low: 0, pir: 0 }.with_nv(nv).with_ndst(ndst)
+    }
+
+    /// Outstanding notification.
+    #[must_use]
+    pub const fn on(self) -> bool {
+        self.low & ON != 0
+    }
+
+    /// Suppress notification.
+    #[must_use]
+    pub const fn sn(self) -> bool {
+        self.low & SN != 0
+    }
+
+    /// Notification vector: the ordinary interrupt vector of the IPI.
+    #[must_use]
+    pub const fn nv(self) -> u8 {
+        (self.low >> NV_SHIFT) as u8
+    }
+
+    /// Notification destination, as stored. In xAPIC mode only bits 15:8 are used.
+    #[must_use]
+    pub const fn ndst(self) -> u32 {
+        (self.low >> NDST_SHIFT) as u32
+    }
+
+    /// The same with ON set or cleared.
+    #[must_use]
+    pub const fn with_on(self, on: bool) -> Self {
+        Self { low: if on { self.low | ON } else { self.low & !ON }, ..self }
+    }
+
+    /// The same with SN set or cleared.
+    #[must_use]
+    pub const fn with_sn(self, sn: bool) -> Self {
+        Self { low: if sn { self.low | SN } else { self.low & !SN }, ..self }
+    }
+
+    /// The same with another notification vector.
+    #[must_use]
+    pub const fn with_nv(self, nv: u8) -> Self {
+        Self { low: self.low & !NV_MASK | (nv as u64) << NV_SHIFT, ..self }
+    }
+
+    /// The same with another destination.
+    #[must_use]
+    pub const fn with_ndst(self, ndst: u32) -> Self {
+        Self { low: self.low & !NDST_MASK | (ndst as u64) << NDST_SHIFT, ..self }
+    }
+
+    /// The same with other requests.
+    #[must_use]
+    pub const fn with_pir(self, pir: u64) -> Self {
+        Self { pir, ..self }
+    }
+
+    /// Whether a reserved bit is set, which SENDUIPI refuses and notification processing ignores.
+    #[must_use]
+    pub const fn reserved(self) -> bool {
+        self.low & RESERVED != 0
+    }
+}
+
+impl From<u128> for UpidValue {
+    fn from(bytes: u128) -> Self {
+        Self { low: bytes as u64, pir: (bytes >> 64) as u64 }
+    }
+}
+
+impl From<UpidValue> for u128 {
+    fn from(upid: UpidValue) -> Self {
+        u128::from(upid.pir) << 64 | u128::from(upid.low)
+    }
+}
+
+/// A descriptor in memory, as the kernel allocates it and the hardware changes it behind the kernel's back.
+///
+/// Every update is one locked read-modify-write of the low qword, so a concurrent SENDUIPI is never undone.
+#[repr(C, align(64))]
+#[derive(Debug, Default)]
+pub struct Upid {
+    low: AtomicU64,
+    pir: AtomicU64,
+    unused: [u64; 6],
+}
+
+impl Upid {
+    /// A descriptor with the given content.
+    #[must_use]
+    pub const fn new(value: UpidValue) -> Self {
+        Self { low: AtomicU64::new(value.low), pir: AtomicU64::new(value.pir), unused: [0; 6] }
+    }
+
+    /// Both qwords, PIR first. Not one atomic read: a sender may act between the two. A post that came before this
+    /// call is seen, and one that sets ON after PIR was read shows as ON without a request, which every reader must
+    /// treat like a request.
+    #[must_use]
+    pub fn snapshot(&self) -> UpidValue {
+        let pir = self.pir.load(Ordering::SeqCst);
+        UpidValue { low: self.low.load(Ordering::SeqCst), pir }
+    }
+
+    /// Replaces the fields `change` touches in one locked update of the low qword; returns what was there before.
+    pub fn update(&self, change: impl Fn(UpidValue) -> UpidValue) -> u64 {
+        let step = |low| Some(change(UpidValue { low, pir: 0 }).low);
+        match self.low.fetch_update(Ordering::SeqCst, Ordering::SeqCst, step) {
+            Ok(before) | Err(before) => before,
+        }
+    }
+
+    /// Takes every posted request, leaving none.
+    pub fn take_requests(&self) -> u64 {
+        self.pir.swap(0, Ordering::SeqCst)
+    }
+}
+
+const _: () = {
+    use core::mem::{align_of, offset_of, size_of};
+    assert!(size_of::<UpidValue>() == 16 && align_of::<UpidValue>() == 16);
+    assert!(offset_of!(UpidValue, low) == 0 && offset_of!(UpidValue, pir) == 8);
+    assert!(size_of::<Upid>() == 64 && align_of::<Upid>() == 64);
+    assert!(offset_of!(Upid, low) == 0 && offset_of!(Upid, pir) == 8);
+    assert!(UpidValue::new(0xEC, 5).with_on(true).low == 0x0000_0005_00EC_0001);
+    assert!(RESERVED & (ON | SN | NV_MASK | NDST_MASK) == 0);
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_update_of_one_field_leaves_the_others() {
+        let upid = Upid::new(UpidValue::new(0xEC, 7).with_on(true).with_pir(5));
+        let before = upid.update(|u| u.with_sn(true).with_ndst(2));
+        assert_eq!(before, UpidValue::new(0xEC, 7).with_on(true).low);
+        assert_eq!(upid.snapshot(), UpidValue::new(0xEC, 2).with_on(true).with_sn(true).with_pir(5));
+        assert_eq!(upid.take_requests(), 5);
+        assert_eq!(upid.snapshot().pir, 0);
+    }
+
+    #[test]
+    fn sixteen_bytes_survive_the_way_through_an_integer() {
+        let upid = UpidValue::new(0x31, 0xFFFF_FFFF).with_pir(1 << 63);
+        assert_eq!(UpidValue::from(u128::from(upid)), upid);
+    }
+}
