@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The futex: a word in memory, and a kernel queue for those who sleep on its value.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::thread::futex::{self, Flags, Timespec};
+
+use super::{
+    Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
+    Word,
+};
+
+/// A futex keyed by the page behind it, as processes need.
+#[derive(Debug)]
+pub struct FutexShared;
+
+/// A futex keyed by the address, as threads of one process may use (`FUTEX_PRIVATE_FLAG`).
+#[derive(Debug)]
+pub struct FutexPrivate;
+
+/// The word and how the kernel keys it.
+#[derive(Debug)]
+pub struct FutexLine {
+    word: &'static Word,
+    flags: Flags,
+}
+
+/// The only writer of the word.
+#[derive(Debug)]
+pub struct FutexNotifier {
+    word: &'static Word,
+    flags: Flags,
+    rung: u32,
+}
+
+/// The sleeper, with the value it saw last.
+#[derive(Debug)]
+pub struct FutexWaiter {
+    word: &'static Word,
+    flags: Flags,
+    seen: u32,
+}
+
+const HOW: &str = "The notifier stores the next number in a shared word and calls FUTEX_WAKE for one waiter, always: \
+                   whether somebody sleeps is not asked, so the notify cost is that of a real wake. The waiter calls \
+                   FUTEX_WAIT with the number it saw last; the kernel compares under its own lock and sleeps only if \
+                   the word still holds it, which is what makes the wake impossible to lose.";
+
+const SOURCES: &[&str] =
+    &["futex(2), futex(7)", "Linux kernel/futex/waitwake.c", "U. Drepper, Futexes Are Tricky (2011)"];
+
+fn probe() -> Result<(), Unavailable> {
+    let word = Word::default();
+    match futex::wake(&word.0, Flags::empty(), 1) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Unavailable::because(format!("futex(FUTEX_WAKE) is refused here: {error}"))),
+    }
+}
+
+impl Mechanism for FutexShared {
+    type Line = FutexLine;
+    const NAME: &'static str = "futex";
+    const MEMORY: Memory = Memory::Merges;
+
+    fn explanation() -> Explanation {
+        Explanation {
+            summary: "futex on a shared word (process-shared key)",
+            how: HOW,
+            kernel: "Wake: hash the page and offset, take the bucket's lock, move the sleeper to a run queue, send a \
+                     rescheduling interrupt if its CPU is idle or runs something less urgent. Wait: hash, lock, \
+                     compare, queue, schedule.",
+            limits: "Two notifications before the waiter looks are one. The key of a shared futex costs a page \
+                     look-up per call more than a private one.",
+            sources: SOURCES,
+        }
+    }
+
+    fn available(_: &Host) -> Result<(), Unavailable> {
+        probe()
+    }
+}
+
+impl Mechanism for FutexPrivate {
+    type Line = PrivateLine;
+    const NAME: &'static str = "futex-private";
+    const MEMORY: Memory = Memory::Merges;
+    const PROCESSES: bool = false;
+
+    fn explanation() -> Explanation {
+        Explanation {
+            summary: "futex with FUTEX_PRIVATE_FLAG (threads only)",
+            how: HOW,
+            kernel: "As the shared futex, but the key is the address space and the address: no page look-up.",
+            limits: "Joins threads of one process only. Two notifications before the waiter looks are one.",
+            sources: SOURCES,
+        }
+    }
+
+    fn available(_: &Host) -> Result<(), Unavailable> {
+        probe()
+    }
+}
+
+/// A [`FutexLine`] with the private key.
+#[derive(Debug)]
+pub struct PrivateLine(FutexLine);
+
+impl Line for PrivateLine {
+    type Notifier = FutexNotifier;
+    type Waiter = FutexWaiter;
+    fn open(site: &Site) -> Result<Self, OpenError> {
+        Ok(Self(FutexLine { word: site.word()?, flags: Flags::PRIVATE }))
+    }
+    fn waiter(&self) -> Result<FutexWaiter, OpenError> {
+        self.0.waiter()
+    }
+    fn notifier(&self) -> Result<FutexNotifier, OpenError> {
+        self.0.notifier()
+    }
+}
+
+impl Line for FutexLine {
+    type Notifier = FutexNotifier;
+    type Waiter = FutexWaiter;
+    fn open(site: &Site) -> Result<Self, OpenError> {
+        Ok(Self { word: site.word()?, flags: Flags::empty() })
+    }
+    fn waiter(&self) -> Result<FutexWaiter, OpenError> {
+        Ok(FutexWaiter { word: self.word, flags: self.flags, seen: self.word.load(Relaxed) })
+    }
+    fn notifier(&self) -> Result<FutexNotifier, OpenError> {
+        Ok(FutexNotifier { word: self.word, flags: self.flags, rung: self.word.load(Relaxed) })
+    }
+}
+
+impl Notifier for FutexNotifier {
+    #[inline]
+    fn notify(&mut self) -> Result<(), Fault> {
+        self.rung = self.rung.wrapping_add(1);
+        // Pairs with the Acquire loads of `FutexWaiter`.
+        self.word.store(self.rung, Release);
+        futex::wake(&self.word.0, self.flags, 1).map_err(|error| Fault::new("futex(FUTEX_WAKE)", error))?;
+        Ok(())
+    }
+}
+
+impl FutexWaiter {
+    fn sleep(&self, timeout: Option<&Timespec>) -> Result<(), Fault> {
+        match futex::wait(&self.word.0, self.flags, self.seen, timeout) {
+            Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT) => Ok(()),
+            Err(error) => Err(Fault::new("futex(FUTEX_WAIT)", error)),
+        }
+    }
+}
+
+impl Waiter for FutexWaiter {
+    #[inline]
+    fn wait(&mut self) -> Result<(), Fault> {
+        while !self.poll()? {
+            self.sleep(None)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn wait_for(&mut self, timeout: Duration) -> Result<Woken, Fault> {
+        let start = Instant::now();
+        while !self.poll()? {
+            let Some(rest) = timeout.checked_sub(start.elapsed()).filter(|rest| !rest.is_zero()) else {
+                return Ok(Woken::TimedOut);
+            };
+            let rest = Timespec { tv_sec: rest.as_secs() as i64, tv_nsec: rest.subsec_nanos().into() };
+            self.sleep(Some(&rest))?;
+        }
+        Ok(Woken::Notified)
+    }
+
+    #[inline]
+    fn poll(&mut self) -> Result<bool, Fault> {
+        let now = self.word.load(Acquire);
+        let rung = now != self.seen;
+        self.seen = now;
+        Ok(rung)
+    }
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The means of notification, one file each behind one set of traits.
+//!
+//! A mechanism is a [`Mechanism`]; what it opens is a [`Line`], one direction of notification with a [`Notifier`] at one
+//! end and a [`Waiter`] at the other. Adding a mechanism is adding a file here and one line in [`all`].
+//!
+//! The traits are generic on purpose: a trial's loop is compiled once per mechanism, so that no indirect call stands
+//! between the waiter's last look and the notifier's next act. [`Entry`] erases the type again at the level of a whole
+//! role ("initiate a ping-pong", "absorb one-way notifications"), where a call costs nothing that is measured.
+
+use std::time::Duration;
+
+mod entry;
+mod site;
+
+pub use entry::{Entry, Lines};
+pub use site::{Contexts, Host, OpenError, Site, Word};
+
+/// Why a mechanism cannot be had on this machine; shown by `doorbell list` and stored with the skipped trial.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Unavailable {
+    /// What is lacking and, where there is one, the cure: "kernel 6.1 has no io_uring futex (needs 6.7)".
+    pub reason: String,
+}
+
+impl Unavailable {
+    /// A reason in one line.
+    pub fn because(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into() }
+    }
+}
+
+/// What `doorbell explain NAME` prints, in plain sentences.
+#[derive(Debug, Clone, Copy)]
+pub struct Explanation {
+    /// One line for `doorbell list`.
+    pub summary: &'static str,
+    /// How the two sides use it.
+    pub how: &'static str,
+    /// What the kernel (or the CPU) does between notify and awake.
+    pub kernel: &'static str,
+    /// Limits one meets: counts, sizes, permissions, coalescing, fairness.
+    pub limits: &'static str,
+    /// Manual pages, kernel sources, papers.
+    pub sources: &'static [&'static str],
+}
+
+/// A notification that failed in a way the mechanism does not expect; ends the trial and is stored in its record.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{call} failed: {cause}")]
+pub struct Fault {
+    /// The call that failed, as the manual names it.
+    pub call: &'static str,
+    /// The error as the system describes it.
+    pub cause: String,
+}
+
+impl Fault {
+    /// The fault of `call`, with the system's error.
+    pub fn new(call: &'static str, cause: impl std::fmt::Display) -> Self {
+        Self { call, cause: cause.to_string() }
+    }
+}
+
+/// How a timed wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Woken {
+    /// A notification was consumed.
+    Notified,
+    /// The time ran out first.
+    TimedOut,
+}
+
+/// What kind of waiting a mechanism does; decides which checks apply to its records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waits {
+    /// The waiter leaves its CPU: a wait that never slept is implausible.
+    Blocks,
+    /// The waiter keeps its CPU (spin, `umwait`).
+    Spins,
+    /// The waiter stays runnable but gives way (`sched_yield`).
+    Yields,
+    /// Nothing is waited for: the harness itself.
+    Nothing,
+}
+
+/// How much two notifications before one wait leave behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Memory {
+    /// Each is kept: two notifications, two wakes (pipe bytes, semaphore counts, datagrams).
+    Counts,
+    /// They merge: two notifications, one wake (eventfd value, futex word, pending signal).
+    Merges,
+}
+
+/// A means of notification.
+pub trait Mechanism: Sync + 'static {
+    /// One direction of it.
+    type Line: Line;
+    /// The name on the command line and in result files: lower case, words joined by `-`.
+    const NAME: &'static str;
+    /// How its waiter waits.
+    const WAITS: Waits = Waits::Blocks;
+    /// What two notifications leave behind.
+    const MEMORY: Memory;
+    /// Whether it also joins two threads of one process.
+    const THREADS: bool = true;
+    /// Whether it also joins two processes.
+    const PROCESSES: bool = true;
+    /// The text of `doorbell explain`.
+    fn explanation() -> Explanation;
+    /// Whether this machine has it. Asks the kernel by trying, not by version, wherever that is possible.
+    fn available(host: &Host) -> Result<(), Unavailable>;
+}
+
+/// One direction of notification, opened before the two sides part, so that both inherit it.
+///
+/// A line must not own anything that outlives the trial: what the file system or System V keeps is registered with
+/// [`Site::leave_note`] before it is made.
+pub trait Line: Sized + Send + Sync + 'static {
+    /// The end that notifies.
+    type Notifier: Notifier;
+    /// The end that waits.
+    type Waiter: Waiter;
+    /// Opens the line in the trial's host, before the sides exist.
+    fn open(site: &Site) -> Result<Self, OpenError>;
+    /// Takes the waiting end, in the waiter's own process or thread. Runs before any [`Line::notifier`] of this line.
+    fn waiter(&self) -> Result<Self::Waiter, OpenError>;
+    /// Takes the notifying end, in the notifier's own process or thread, after the waiter stands ready.
+    fn notifier(&self) -> Result<Self::Notifier, OpenError>;
+}
+
+/// The end that notifies.
+pub trait Notifier {
+    /// Notifies the waiter once. Must not wait for it, except where the mechanism itself does (a full pipe).
+    fn notify(&mut self) -> Result<(), Fault>;
+}
+
+/// The end that waits.
+pub trait Waiter {
+    /// Waits until a notification can be consumed, and consumes it. Returns early only with a fault.
+    fn wait(&mut self) -> Result<(), Fault>;
+    /// As [`Waiter::wait`], giving up after `timeout`. Uses the mechanism's own timed wait.
+    fn wait_for(&mut self, timeout: Duration) -> Result<Woken, Fault>;
+    /// One look without waiting; consumes the notification if there is one.
+    fn poll(&mut self) -> Result<bool, Fault>;
+}
+
+pub mod eventfd;
+pub mod futex;
+pub mod null;
+pub mod spin;
+
+/// Every mechanism, in the order `doorbell list` shows. The one list to extend.
+pub fn all() -> &'static [&'static dyn Entry] {
+    &[&null::Null, &spin::Spin, &futex::FutexShared, &futex::FutexPrivate, &eventfd::EventfdRead]
+}
+
+/// The mechanism called `name`, or the nearest name if there is none.
+pub fn find(name: &str) -> Result<&'static dyn Entry, UnknownMechanism> {
+    all().iter().copied().find(|entry| entry.name() == name).ok_or_else(|| UnknownMechanism::new(name))
+}
+
+/// No mechanism has this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no mechanism is called '{name}'; did you mean '{nearest}'? (`doorbell list` shows all)")]
+pub struct UnknownMechanism {
+    /// What was asked for.
+    pub name: String,
+    /// The most similar name there is.
+    pub nearest: &'static str,
+}
+
+impl UnknownMechanism {
+    fn new(name: &str) -> Self {
+        let nearest = all()
+            .iter()
+            .map(|entry| entry.name())
+            .max_by(|a, b| strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name)))
+            .unwrap_or("null");
+        Self { name: name.to_owned(), nearest }
+    }
+}

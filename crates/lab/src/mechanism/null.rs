@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Nobody is notified: what remains is the cost of the harness.
+
+use std::time::Duration;
+
+use super::{
+    Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, OpenError, Site, Unavailable, Waiter, Waits,
+    Woken,
+};
+
+/// The harness alone.
+#[derive(Debug)]
+pub struct Null;
+
+/// A line along which nothing travels.
+#[derive(Debug)]
+pub struct NullLine;
+
+/// Both ends of it.
+#[derive(Debug)]
+pub struct NullEnd;
+
+impl Mechanism for Null {
+    type Line = NullLine;
+    const NAME: &'static str = "null";
+    const WAITS: Waits = Waits::Nothing;
+    const MEMORY: Memory = Memory::Counts;
+
+    fn explanation() -> Explanation {
+        Explanation {
+            summary: "no notification at all: the cost of the harness",
+            how: "The notifier returns at once and so does the waiter; only the initiating side runs.",
+            kernel: "Nothing: no system call is made and no shared memory is touched.",
+            limits: "Its figures are the floor under every other row: two clock reads and the histogram.",
+            sources: &["fio's `null` engine, which exists to test fio itself"],
+        }
+    }
+
+    fn available(_: &Host) -> Result<(), Unavailable> {
+        Ok(())
+    }
+}
+
+impl Line for NullLine {
+    type Notifier = NullEnd;
+    type Waiter = NullEnd;
+    fn open(_: &Site) -> Result<Self, OpenError> {
+        Ok(Self)
+    }
+    fn waiter(&self) -> Result<NullEnd, OpenError> {
+        Ok(NullEnd)
+    }
+    fn notifier(&self) -> Result<NullEnd, OpenError> {
+        Ok(NullEnd)
+    }
+}
+
+impl Notifier for NullEnd {
+    #[inline]
+    fn notify(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+}
+
+impl Waiter for NullEnd {
+    #[inline]
+    fn wait(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+    #[inline]
+    fn wait_for(&mut self, _: Duration) -> Result<Woken, Fault> {
+        Ok(Woken::Notified)
+    }
+    #[inline]
+    fn poll(&mut self) -> Result<bool, Fault> {
+        Ok(true)
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where a line is opened: the shared memory, the kind of sides and the run's folder that a mechanism may use.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU32;
+
+use crate::trial::arena::Arena;
+use crate::trial::run_dir::{Note, RunDir};
+
+/// What the two sides are.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Contexts {
+    /// Two processes that share memory and descriptors.
+    Processes,
+    /// Two threads of one process.
+    Threads,
+}
+
+/// What a mechanism may ask about the machine when it says whether it is available.
+#[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
+pub struct Host {}
+
+/// Why a line could not be opened.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// A system call refused.
+    #[error("{call} failed: {cause}{}", .cure.map(|cure| format!("; {cure}")).unwrap_or_default())]
+    Call {
+        /// The call, as the manual names it.
+        call: &'static str,
+        /// The error as the system describes it.
+        cause: String,
+        /// What the user can do about it.
+        cure: Option<&'static str>,
+    },
+    /// The trial's shared memory is used up.
+    #[error("the trial's shared memory is used up after {taken} of {size} bytes")]
+    ArenaFull {
+        /// Bytes handed out so far.
+        taken: usize,
+        /// Bytes in all.
+        size: usize,
+    },
+}
+
+impl OpenError {
+    /// The refusal of `call`.
+    pub fn call(call: &'static str, cause: impl std::fmt::Display) -> Self {
+        Self::Call { call, cause: cause.to_string(), cure: None }
+    }
+    /// The refusal of `call`, with what to do about it.
+    pub fn with_cure(call: &'static str, cause: impl std::fmt::Display, cure: &'static str) -> Self {
+        Self::Call { call, cause: cause.to_string(), cure: Some(cure) }
+    }
+}
+
+/// A shared 32-bit word, alone on a pair of cache lines.
+///
+/// 128 bytes because Intel's and AMD's adjacent-line prefetchers fetch lines in pairs: two words on neighbouring
+/// lines would still disturb each other.
+#[derive(Debug, Default)]
+#[repr(C, align(128))]
+pub struct Word(pub AtomicU32);
+
+impl std::ops::Deref for Word {
+    type Target = AtomicU32;
+    fn deref(&self) -> &AtomicU32 {
+        &self.0
+    }
+}
+
+/// Where a line is opened.
+///
+/// Sides of a trial trust each other: both are this program. Shared words may therefore be plain references.
+#[derive(Debug)]
+pub struct Site<'trial> {
+    contexts: Contexts,
+    arena: &'static Arena,
+    run_dir: &'trial RunDir,
+    line: Cell<u32>,
+}
+
+impl<'trial> Site<'trial> {
+    /// A site for lines between `contexts`.
+    pub fn new(contexts: Contexts, arena: &'static Arena, run_dir: &'trial RunDir) -> Self {
+        Self { contexts, arena, run_dir, line: Cell::new(0) }
+    }
+    /// What the sides are.
+    pub fn contexts(&self) -> Contexts {
+        self.contexts
+    }
+    /// A fresh shared word, zero, alone on its cache lines; it lives as long as the trial.
+    pub fn word(&self) -> Result<&'static Word, OpenError> {
+        self.arena.place::<Word>()
+    }
+    /// A fresh, zeroed, suitably aligned object in memory both sides share.
+    ///
+    /// `T` must be valid when all its bytes are zero, which [`crate::trial::arena::Zeroed`] asserts.
+    pub fn place<T: crate::trial::arena::Zeroed>(&self) -> Result<&'static T, OpenError> {
+        self.arena.place::<T>()
+    }
+    /// A number that no other line of this run has; for names and keys.
+    pub fn fresh(&self) -> u32 {
+        let line = self.line.get();
+        self.line.set(line + 1);
+        self.run_dir.fresh(line)
+    }
+    /// A folder of this run, removed when the run is over; for FIFOs and socket files.
+    pub fn folder(&self) -> &Path {
+        self.run_dir.path()
+    }
+    /// A path in that folder which no other line uses.
+    pub fn path(&self, stem: &str) -> PathBuf {
+        self.folder().join(format!("{stem}-{}", self.fresh()))
+    }
+    /// Writes down, before it is made, an object that outlives its processes (a named semaphore, a System V set, a
+    /// message queue), so that the end of the trial, or the next run if this one is killed, removes it.
+    pub fn leave_note(&self, note: Note) -> Result<(), OpenError> {
+        self.run_dir.leave_note(note).map_err(|error| OpenError::call("write", error))
+    }
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What one trial leaves: a lossless histogram per series, counters and warnings; never a bare mean.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::trial::cell::Cell;
+
+pub mod histogram;
+pub mod series;
+
+pub use histogram::Histogram;
+pub use series::Series;
+
+/// The result of one trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// Which cell was run.
+    pub cell: Cell,
+    /// The block it belongs to: trials of one block are run close together, in random order, between the same floors.
+    pub block: u32,
+    /// Tries it took: more than one when an earlier try was disturbed.
+    pub attempts: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Times, by the name of the quantity: see [`series::Quantity`].
+    pub series: BTreeMap<series::Quantity, Series>,
+    /// Notifications, by sequence number.
+    pub tally: Tally,
+    /// The two sides: initiator or notifier first.
+    pub sides: Vec<SideCounters>,
+    /// What else went on while it ran.
+    pub surroundings: Surroundings,
+    /// What the reader must know about this record.
+    pub warnings: Vec<Warning>,
+}
+
+/// How a trial ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Outcome {
+    /// It ran to its end and its figures may be used.
+    Done,
+    /// It was not run: the machine lacks something.
+    Skipped {
+        /// What is lacking.
+        reason: String,
+    },
+    /// It ran to its end and its figures may not be used.
+    Implausible {
+        /// Each rule it broke, with the values.
+        violations: Vec<Violation>,
+    },
+    /// A side stopped making progress.
+    Hung {
+        /// Which side, at which step, at which sequence number.
+        last_seen: Vec<LastSeen>,
+    },
+    /// A side failed or was killed.
+    Failed {
+        /// What happened.
+        cause: String,
+    },
+    /// The run was interrupted before the trial ended; what was measured is kept.
+    Partial,
+}
+
+/// A rule of plausibility that a record broke: an error by name, never a figure in a table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Violation {
+    /// The rule's name: `below-floor`, `longer-than-run`, `never-slept`, `poll-took-interrupts`, `clock-grid`, …
+    pub rule: String,
+    /// The values that break it.
+    pub evidence: String,
+}
+
+/// Where a side was when the watchdog looked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LastSeen {
+    /// `initiator`, `responder`, `notifier`, `waiter`.
+    pub side: String,
+    /// The last step it entered: `waits`, `notifies`, `pauses`, …
+    pub step: String,
+    /// The sequence number it was at.
+    pub sequence: u64,
+}
+
+/// Notifications counted by sequence number.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Tally {
+    /// Sent by the notifiers.
+    pub sent: u64,
+    /// Seen by the waiters, whatever woke them.
+    pub seen: u64,
+    /// Never seen.
+    pub lost: u64,
+    /// Seen only because a timed wait ran out.
+    pub late: u64,
+    /// Wakes for a number seen before.
+    pub duplicate: u64,
+    /// Wakes with nothing behind them.
+    pub spurious: u64,
+    /// Seen together with a later one, by one wake.
+    pub merged: u64,
+    /// Timed waits that ran out with nothing to see.
+    pub timeouts: u64,
+    /// Rounds run before recording began.
+    pub warmup: u64,
+    /// Notifications sent while the waiter was proven asleep.
+    pub proven_asleep: u64,
+}
+
+/// What the kernel counted for one side during the measured window.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SideCounters {
+    /// `initiator`, `responder`, `notifier`, `waiter`.
+    pub side: String,
+    /// CPUs it was seen on at the start and the end.
+    pub cpus: Vec<u32>,
+    /// Moves between CPUs, where the kernel tells.
+    pub migrations: Option<u64>,
+    /// Voluntary context switches.
+    pub voluntary_switches: u64,
+    /// Involuntary context switches.
+    pub involuntary_switches: u64,
+    /// Page faults without input or output.
+    pub minor_faults: u64,
+    /// Page faults that read a disk.
+    pub major_faults: u64,
+    /// CPU time in user mode, nanoseconds.
+    pub user_ns: u64,
+    /// CPU time in the kernel, nanoseconds.
+    pub system_ns: u64,
+    /// Length of the measured window by this side's clock, nanoseconds.
+    pub window_ns: u64,
+}
+
+/// What else went on while a trial ran.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Surroundings {
+    /// Wall-clock start, nanoseconds since 1970.
+    pub started_at_unix_ns: u64,
+    /// Length of the trial, set-up included, nanoseconds.
+    pub wall_ns: u64,
+    /// CPU time used by anything else on the measured CPUs, as a share of one CPU.
+    pub foreign_share: Option<f64>,
+    /// Time the hypervisor took from the measured CPUs, as a share of one CPU.
+    pub steal_share: Option<f64>,
+    /// Interrupts on the measured CPUs, by the kernel's short name (`RES`, `LOC`, `CAL`, …) or `device`.
+    pub interrupts: BTreeMap<String, u64>,
+}
+
+/// A warning is part of the result: its name, what it did to this run, and the cure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Warning {
+    /// A short name, the same for the same cause: `disturbed`, `migrated`, `floors-moved`, `two-populations`, …
+    pub name: String,
+    /// What was seen, with values.
+    pub cause: String,
+    /// What it did to this run.
+    pub effect: String,
+    /// What to do about it.
+    pub cure: String,
+}

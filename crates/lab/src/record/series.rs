@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One measured quantity of one trial: its histogram and what follows from it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::histogram::{Histogram, HistogramError};
+
+/// What was timed. The definition is printed wherever the figure is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Quantity {
+    /// From just before the initiator's notification to its first instruction after the answer's wake-up.
+    RoundTrip,
+    /// From just before the notifier's call to the waiter's first instruction after its wait.
+    Wake,
+    /// As `Wake`, on the way back of a ping-pong.
+    WakeBack,
+    /// From the time a notification was due, in an open loop, to the waiter's first instruction after its wait.
+    Response,
+    /// The time the notifier spends in its call.
+    Notify,
+    /// The time the waiter spends in its wait, whatever it waits for.
+    AroundWait,
+    /// One operation of a batch: a system call, a fault, a switch.
+    Operation,
+}
+
+impl Quantity {
+    /// The definition, as printed beside the figure.
+    pub fn definition(self) -> &'static str {
+        match self {
+            Self::RoundTrip => {
+                "from just before the initiator's call to its first instruction after the answer's wake-up"
+            }
+            Self::Wake => {
+                "from just before the notifier's call to the waiter's first instruction after its wait"
+            }
+            Self::WakeBack => "as wake, for the answering direction",
+            Self::Response => {
+                "from the moment the notification was due to the waiter's first instruction after its wait"
+            }
+            Self::Notify => "the time the notifier spends in its call",
+            Self::AroundWait => "the time the waiter spends in its wait, whatever it waits for",
+            Self::Operation => "one operation, from a timed batch divided by its size",
+        }
+    }
+}
+
+/// Times of one quantity: the summary for readers, the histogram for tools.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Series {
+    /// Samples.
+    pub count: u64,
+    /// Shortest, nanoseconds.
+    pub min_ns: f64,
+    /// Median, nanoseconds.
+    pub p50_ns: f64,
+    /// 90th percentile, nanoseconds.
+    pub p90_ns: f64,
+    /// 99th percentile, nanoseconds.
+    pub p99_ns: f64,
+    /// 99.9th percentile, nanoseconds.
+    pub p999_ns: f64,
+    /// Longest, nanoseconds.
+    pub max_ns: f64,
+    /// Mean, nanoseconds.
+    pub mean_ns: f64,
+    /// Standard deviation, nanoseconds.
+    pub stdev_ns: f64,
+    /// Every bucket: HdrHistogram V2, deflated, base64, values in picoseconds.
+    pub histogram: String,
+}
+
+impl Series {
+    /// The histogram inside.
+    pub fn decode(&self) -> Result<Histogram, HistogramError> {
+        Histogram::decode(&self.histogram)
+    }
+}
+
+impl From<&Histogram> for Series {
+    fn from(histogram: &Histogram) -> Self {
+        let ns = |ps: u64| ps as f64 / 1000.0;
+        Self {
+            count: histogram.count(),
+            min_ns: ns(histogram.min()),
+            p50_ns: ns(histogram.quantile(0.5)),
+            p90_ns: ns(histogram.quantile(0.9)),
+            p99_ns: ns(histogram.quantile(0.99)),
+            p999_ns: ns(histogram.quantile(0.999)),
+            max_ns: ns(histogram.max()),
+            mean_ns: histogram.mean() / 1000.0,
+            stdev_ns: histogram.stdev() / 1000.0,
+            histogram: histogram.encode(),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One cell of a plan: everything that tells one trial from another.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::mechanism::Contexts;
+
+/// What is run, on which CPUs, how.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Cell {
+    /// The mechanism's name.
+    pub mechanism: String,
+    /// Two processes or two threads.
+    pub contexts: Contexts,
+    /// Who notifies whom, and when.
+    pub pattern: Pattern,
+    /// Which moments are taken.
+    pub timing: Timing,
+    /// How the waiter waits.
+    pub wait: WaitPolicy,
+    /// Where the sides run.
+    pub placement: Placement,
+    /// Bytes of message written to shared memory before each notification and read after each wake.
+    pub size: u32,
+    /// When the trial ends.
+    pub until: Until,
+    /// How the sides are scheduled.
+    pub scheduler: Scheduler,
+    /// A slowdown put in on purpose, to test whether a comparison finds it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub injected_slowdown_ppm: Option<u32>,
+}
+
+/// Who notifies whom, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Pattern {
+    /// There and back: each side notifies when it was notified; the initiator pauses `gap_ns` before each round.
+    PingPong {
+        /// Nanoseconds between the end of a round and the start of the next.
+        gap_ns: u64,
+    },
+    /// One way, closed loop: the next notification follows `gap_ns` after the waiter has taken the last.
+    OneWay {
+        /// Nanoseconds between the acknowledgement and the next notification.
+        gap_ns: u64,
+    },
+    /// One way, open loop: notifications are due every `gap_ns` whatever became of the ones before. Latency counts
+    /// from the due time, so a stall is felt by every notification that was due in it.
+    OpenLoop {
+        /// Nanoseconds between due times.
+        gap_ns: u64,
+    },
+}
+
+impl Pattern {
+    /// The gap, nanoseconds.
+    pub fn gap_ns(self) -> u64 {
+        match self {
+            Self::PingPong { gap_ns } | Self::OneWay { gap_ns } | Self::OpenLoop { gap_ns } => gap_ns,
+        }
+    }
+}
+
+/// Which moments are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Timing {
+    /// Only the waiting side's own clock, before and after its wait: nothing but the notification is exchanged.
+    Around,
+    /// The notifier stamps the time into shared memory just before its call; the waiter reads it once awake.
+    Stamp,
+    /// As `Stamp`, and the notifier has first proven from the kernel's task state that the waiter sleeps.
+    Blocked,
+}
+
+/// How the waiter waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum WaitPolicy {
+    /// The mechanism's own wait.
+    Block,
+    /// Look without waiting until there is something.
+    Spin,
+    /// Look for `spin_ns`, then wait.
+    SpinThenBlock {
+        /// Nanoseconds of looking.
+        spin_ns: u64,
+    },
+    /// The mechanism's timed wait, over and over.
+    Timeout {
+        /// Nanoseconds until a wait gives up.
+        timeout_ns: u64,
+    },
+}
+
+/// Where the two sides run.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Placement {
+    /// The relation of the two CPUs by topology: `same-core`, `smt-sibling`, `same-l2`, `same-l3`, `same-node`,
+    /// `other-node`, `cpus` (chosen by number) or `unpinned`.
+    pub relation: String,
+    /// The initiator's or notifier's CPU, and the other side's; none where the scheduler decides.
+    pub cpus: Option<[u32; 2]>,
+}
+
+/// When a trial ends: at whichever comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Until {
+    /// Recorded rounds.
+    pub count: Option<u64>,
+    /// Nanoseconds of the measured window.
+    pub time_ns: Option<u64>,
+}
+
+impl Until {
+    /// Ends after `count` rounds.
+    pub fn count(count: u64) -> Self {
+        Self { count: Some(count), time_ns: None }
+    }
+    /// Ends after `time`.
+    pub fn time(time: Duration) -> Self {
+        Self { count: None, time_ns: Some(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)) }
+    }
+}
+
+/// How the sides are scheduled.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scheduler {
+    /// `SCHED_OTHER`, nice 0.
+    #[default]
+    Other,
+    /// `SCHED_FIFO`, priority 50.
+    Fifo,
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the kernel counts for the calling thread.
+
+use std::io;
+
+use crate::record::SideCounters;
+
+/// A reading.
+#[derive(Debug, Clone, Copy)]
+pub struct Counters {
+    usage: libc::rusage,
+    migrations: Option<u64>,
+    cpu: u32,
+}
+
+impl Counters {
+    /// Reads them for the calling thread.
+    pub fn read() -> Self {
+        // SAFETY: rusage is plain data, valid when zero.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: `usage` is ours and of the right type. RUSAGE_THREAD cannot fail with a valid pointer.
+        // JUSTIFICATION: rustix has no getrusage.
+        unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+        Self { usage, migrations: migrations(), cpu: rustix::thread::sched_getcpu() as u32 }
+    }
+
+    /// What was counted since `before`, for the side called `side`, whose window was `window_ns` long.
+    pub fn since(&self, before: &Self, side: &str, window_ns: u64) -> SideCounters {
+        let count =
+            |field: fn(&libc::rusage) -> libc::c_long| (field(&self.usage) - field(&before.usage)) as u64;
+        let time = |field: fn(&libc::rusage) -> libc::timeval| {
+            let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+            ns(field(&self.usage)) - ns(field(&before.usage))
+        };
+        SideCounters {
+            side: side.to_owned(),
+            cpus: vec![before.cpu, self.cpu],
+            migrations: self.migrations.zip(before.migrations).map(|(now, then)| now - then),
+            voluntary_switches: count(|usage| usage.ru_nvcsw),
+            involuntary_switches: count(|usage| usage.ru_nivcsw),
+            minor_faults: count(|usage| usage.ru_minflt),
+            major_faults: count(|usage| usage.ru_majflt),
+            user_ns: time(|usage| usage.ru_utime),
+            system_ns: time(|usage| usage.ru_stime),
+            window_ns,
+        }
+    }
+}
+
+/// `se.nr_migrations` of `/proc/thread-self/sched`, where the kernel was built to show it.
+fn migrations() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/sched").ok()?;
+    let line = text.lines().find(|line| line.starts_with("se.nr_migrations"))?;
+    line.rsplit(':').next()?.trim().parse().ok()
+}
+
+/// Puts the calling thread under `SCHED_FIFO` with `priority`.
+pub fn become_fifo(priority: i32) -> io::Result<()> {
+    let parameter = libc::sched_param { sched_priority: priority };
+    // SAFETY: 0 names the calling thread; `parameter` lives through the call.
+    // JUSTIFICATION: rustix has no sched_setscheduler.
+    if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}

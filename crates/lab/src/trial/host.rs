@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The host of one trial: opens the lines, forks the sides, sleeps until they are done or stop making progress.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, set_parent_process_death_signal, waitpid};
+use serde::{Deserialize, Serialize};
+
+use super::arena::Arena;
+use super::cell::{Cell, Pattern};
+use super::control::{Control, Step};
+use super::role::Role;
+use super::run_dir::RunDir;
+use super::side::{Side, SideReport, Times};
+use crate::machine::clock::Clock;
+use crate::mechanism::{self, Contexts, Lines, Site};
+use crate::record::{LastSeen, SideCounters, Tally};
+
+/// What a host is told on its standard input, as one line of JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// What to run.
+    pub cell: Cell,
+    /// The clock of the run.
+    pub clock: Clock,
+    /// The run's folder.
+    pub run_dir: PathBuf,
+    /// The number under which the folder's lock was inherited.
+    pub lock: i32,
+    /// The process that gave the order; without it the trial is nobody's.
+    pub parent: u32,
+}
+
+/// What a host says on its standard output.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Report {
+    /// Both sides came home, perhaps early because of an interrupt.
+    Done {
+        /// Their reports, the one that notifies first at the front.
+        sides: Vec<SideReport>,
+        /// Whether the user interrupted.
+        interrupted: bool,
+    },
+    /// Nothing moved any more.
+    Hung {
+        /// Where each side was.
+        last_seen: Vec<LastSeen>,
+    },
+    /// It could not be run, or a side died.
+    Failed {
+        /// What happened.
+        cause: String,
+    },
+}
+
+/// Without a step forward for this long, plus four gaps, a trial hangs. Longer than any time slice or throttled quota
+/// period a busy machine makes a side wait for (CFS bandwidth periods are 100 ms by default).
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often the host looks for progress. Its own wake-ups, some 10 µs a second, are part of the disturbance measured
+/// by the null mechanism's maximum.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Runs the trial ordered on standard input and reports on standard output; the whole life of a host process.
+pub fn main() -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // Its own process group: Ctrl-C at a terminal is for the command, which then asks for an early end.
+    rustix::process::setpgid(None, None)?;
+    let order: Order = read_line(&mut io::stdin())?;
+    if rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()) != Some(order.parent) {
+        return Ok(());
+    }
+    let report = run(&order).unwrap_or_else(|cause| Report::Failed { cause });
+    let mut line = serde_json::to_vec(&report)?;
+    line.push(b'\n');
+    io::stdout().write_all(&line)
+}
+
+/// Reads one line byte by byte: the rest of the stream is left where it is, for its end to be seen.
+fn read_line<T: for<'de> Deserialize<'de>>(input: &mut impl Read) -> io::Result<T> {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while input.read(&mut byte)? == 1 && byte[0] != b'\n' {
+        line.push(byte[0]);
+    }
+    Ok(serde_json::from_slice(&line)?)
+}
+
+fn run(order: &Order) -> Result<Report, String> {
+    let cell = &order.cell;
+    let entry = mechanism::find(&cell.mechanism).map_err(|error| error.to_string())?;
+    // SAFETY: the launcher left this descriptor open for us under this number, and nobody else here owns it.
+    let lock = File::from(unsafe { OwnedFd::from_raw_fd(order.lock) });
+    let run_dir = RunDir::inherited(order.run_dir.clone(), lock);
+    // Control words, payloads both ways with their alignment, and room for the mechanisms' own words.
+    let size = size_of::<Control>() + 2 * (cell.size as usize + 4096) + (1 << 20);
+    let arena = Arena::map(size).map_err(|error| error.to_string())?;
+    let control = Control::place(arena).map_err(|error| error.to_string())?;
+    let bytes = || arena.bytes(cell.size as usize).map_err(|error| error.to_string());
+    let payload = [bytes()?, bytes()?];
+    let site = Site::new(cell.contexts, arena, &run_dir);
+    let (roles, count) = match cell.pattern {
+        Pattern::PingPong { .. } => ([Role::Initiate, Role::Respond], 2),
+        Pattern::OneWay { .. } | Pattern::OpenLoop { .. } => ([Role::Emit, Role::Absorb], 1),
+    };
+    let lines = entry.open(&site, count).map_err(|error| error.to_string())?;
+    let side = |role| Side {
+        clock: order.clock,
+        cell: cell.clone(),
+        control,
+        payload,
+        role,
+        times: Times::default(),
+        tally: Tally::default(),
+        before: None,
+        counters: SideCounters::default(),
+    };
+    let troupe =
+        Troupe::fork(cell.contexts, roles, lines.as_ref(), &side).map_err(|error| error.to_string())?;
+    let report = troupe.watch(control, cell, roles);
+    run_dir.clear_notes();
+    report.map_err(|error| error.to_string())
+}
+
+/// The sides at work: their processes and the pipes they report through.
+#[derive(Debug)]
+struct Troupe {
+    processes: Vec<Pid>,
+    pipes: Vec<File>,
+}
+
+impl Troupe {
+    fn fork(
+        contexts: Contexts,
+        roles: [Role; 2],
+        lines: &dyn Lines,
+        side: &dyn Fn(Role) -> Side,
+    ) -> io::Result<Self> {
+        let mut troupe = Self { processes: Vec::new(), pipes: Vec::new() };
+        let (read_0, write_0) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+        let (read_1, write_1) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+        match contexts {
+            Contexts::Processes => {
+                for (role, pipe) in [(roles[0], &write_0), (roles[1], &write_1)] {
+                    let own = side(role);
+                    troupe.processes.push(fork(|| act(lines, own, pipe.as_fd()))?);
+                }
+            }
+            Contexts::Threads => {
+                let own = roles.map(side);
+                troupe.processes.push(fork(|| {
+                    let [first, second] = own;
+                    std::thread::scope(|scope| {
+                        scope.spawn(|| act(lines, first, write_0.as_fd()));
+                        scope.spawn(|| act(lines, second, write_1.as_fd()));
+                    });
+                })?);
+            }
+        }
+        drop((write_0, write_1));
+        troupe.pipes = vec![File::from(read_0), File::from(read_1)];
+        Ok(troupe)
+    }
+
+    /// Gathers both reports, or finds out why there are none.
+    fn watch(mut self, control: &Control, cell: &Cell, roles: [Role; 2]) -> io::Result<Report> {
+        let patience = PATIENCE + 4 * Duration::from_nanos(cell.pattern.gap_ns());
+        let mut texts = [Vec::new(), Vec::new()];
+        let mut open = [true, true];
+        let mut interrupted = false;
+        let mut seen = progress(control);
+        let mut moved = Instant::now();
+        let stdin = io::stdin();
+        while open.contains(&true) {
+            let mut watched = Vec::new();
+            for (pipe, open) in self.pipes.iter().zip(open) {
+                if open {
+                    watched.push(PollFd::new(pipe, PollFlags::IN));
+                }
+            }
+            let reports = watched.len();
+            if !interrupted {
+                watched.push(PollFd::new(&stdin, PollFlags::IN));
+            }
+            let timeout = Timespec { tv_sec: LOOK_EVERY.as_secs() as i64, tv_nsec: 0 };
+            let ready = poll(&mut watched, Some(&timeout))?;
+            let asked = watched.get(reports).is_some_and(|stdin| !stdin.revents().is_empty());
+            let readable: Vec<bool> = watched[..reports].iter().map(|fd| !fd.revents().is_empty()).collect();
+            if asked {
+                interrupted = true;
+                control.interrupted.store(1, Relaxed);
+            }
+            let mut readable = readable.into_iter();
+            for index in 0..2 {
+                if open[index] && readable.next() == Some(true) {
+                    let mut buffer = [0; 1 << 16];
+                    let length = self.pipes[index].read(&mut buffer)?;
+                    texts[index].extend_from_slice(&buffer[..length]);
+                    open[index] = length > 0;
+                    moved = Instant::now();
+                    if !open[index] && serde_json::from_slice::<SideReport>(&texts[index]).is_err() {
+                        // It died without a report; the other would wait for it until patience runs out.
+                        let cause = self.cause_of_death(roles[index]);
+                        self.end();
+                        return Ok(Report::Failed { cause });
+                    }
+                }
+            }
+            if ready == 0 {
+                let now = progress(control);
+                if now != seen {
+                    (seen, moved) = (now, Instant::now());
+                } else if moved.elapsed() > patience {
+                    let last_seen = last_seen(control, roles);
+                    self.end();
+                    return Ok(Report::Hung { last_seen });
+                }
+            }
+        }
+        for process in self.processes.drain(..) {
+            waitpid(Some(process), WaitOptions::empty())?;
+        }
+        let sides =
+            texts.iter().map(|text| serde_json::from_slice(text)).collect::<Result<Vec<SideReport>, _>>()?;
+        match sides.iter().find_map(|side| side.error.clone()) {
+            Some(cause) => Ok(Report::Failed { cause }),
+            None => Ok(Report::Done { sides, interrupted }),
+        }
+    }
+
+    fn cause_of_death(&mut self, role: Role) -> String {
+        let index = role.index().min(self.processes.len() - 1);
+        let process = self.processes.remove(index);
+        match waitpid(Some(process), WaitOptions::empty()) {
+            Ok(Some((_, status))) if status.signaled() => format!(
+                "the {} was killed by signal {}",
+                role.name(),
+                status.terminating_signal().unwrap_or_default()
+            ),
+            Ok(Some((_, status))) => {
+                format!("the {} left without a report, exit status {:?}", role.name(), status.exit_status())
+            }
+            Ok(None) | Err(_) => format!("the {} is gone", role.name()),
+        }
+    }
+
+    /// Kills what is left and waits for it.
+    fn end(&mut self) {
+        for process in self.processes.drain(..) {
+            // An error means that it is gone already.
+            let _ = kill_process(process, Signal::KILL);
+            let _ = waitpid(Some(process), WaitOptions::empty());
+        }
+    }
+}
+
+/// One side's whole life.
+fn act(lines: &dyn Lines, mut side: Side, pipe: impl AsFd) {
+    let role = side.role;
+    let error = side.settle().and_then(|()| lines.play(role, &mut side)).err();
+    if error.is_some() {
+        // The other side may wait for this one for ever: say so, and let the host end it.
+        side.step(Step::Finished, 0);
+    }
+    let report = serde_json::to_vec(&side.report(error.as_ref())).unwrap_or_default();
+    let mut rest = report.as_slice();
+    while !rest.is_empty() {
+        match rustix::io::write(&pipe, rest) {
+            Ok(written) => rest = &rest[written..],
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// Forks; the child does `act` and leaves without running anything of the parent's.
+fn fork(act: impl FnOnce()) -> io::Result<Pid> {
+    let parent = rustix::process::getpid();
+    // SAFETY: the host has a single thread, so the child may do whatever the parent could.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            let orphan = set_parent_process_death_signal(Some(Signal::KILL)).is_err()
+                || rustix::process::getppid() != Some(parent);
+            if !orphan {
+                act();
+            }
+            // SAFETY: ends this process at once; destructors and buffers belong to the parent.
+            unsafe { libc::_exit(0) }
+        }
+        child => Pid::from_raw(child).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData)),
+    }
+}
+
+fn progress(control: &Control) -> [(u32, u64); 2] {
+    [0, 1].map(|side| {
+        let progress = &control.progress[side];
+        (progress.step.load(Relaxed), progress.sequence.load(Relaxed))
+    })
+}
+
+fn last_seen(control: &Control, roles: [Role; 2]) -> Vec<LastSeen> {
+    let seen = progress(control);
+    roles
+        .iter()
+        .map(|role| {
+            let (step, sequence) = seen[role.index()];
+            LastSeen { side: role.name().to_owned(), step: Step::name(step).to_owned(), sequence }
+        })
+        .collect()
+}

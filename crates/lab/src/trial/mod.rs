@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs one cell: sides as processes or threads, rendezvous, watchdog, counters.
+//!
+//! ```text
+//! doorbell ──exec──► host ──fork──► initiator / notifier
+//!                         └─fork──► responder / waiter
+//! ```
+//!
+//! The host is a fresh process with one thread: it opens the lines, forks the sides, which inherit everything, and
+//! sleeps until they are done or the time is up. It never runs while the sides do.
+
+pub mod arena;
+pub mod cell;
+pub mod control;
+pub mod counters;
+pub mod host;
+pub mod launch;
+pub mod proof;
+pub mod role;
+pub mod run_dir;
+pub mod side;

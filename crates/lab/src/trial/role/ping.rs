@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Ping-pong: there and back, each side notifies when it was notified.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Duration;
+
+use super::pause::pause_until;
+use super::wait_by_policy;
+use crate::machine::clock::Ticks;
+use crate::mechanism::{Line, Mechanism, Notifier, Waiter, Waits, Woken};
+use crate::trial::cell::{Timing, WaitPolicy};
+use crate::trial::control::Step;
+use crate::trial::proof::Sleeper;
+use crate::trial::side::{Side, SideError};
+
+const THERE: usize = 0;
+const BACK: usize = 1;
+
+/// The initiator's side.
+pub(super) fn initiate<M: Mechanism>(
+    there: &M::Line,
+    back: &M::Line,
+    side: &mut Side,
+) -> Result<(), SideError> {
+    side.step(Step::Meets, 0);
+    let mut waiter = back.waiter()?;
+    side.control.meet(2, 1);
+    let mut notifier = there.notifier()?;
+    side.control.meet(2, 2);
+
+    let warmup = super::warmup_rounds(&side.cell);
+    if M::WAITS == Waits::Spins
+        && side.cell.timing == Timing::Around
+        && side.cell.pattern.gap_ns() == 0
+        && side.cell.size == 0
+    {
+        ring_to_ring(&mut notifier, &mut waiter, warmup, side)
+    } else {
+        stamped::<M>(&mut notifier, &mut waiter, warmup, side)
+    }
+}
+
+/// The whole round trip from ring to ring, one clock reading each, taken while the answer is under way.
+///
+/// A cache-line round trip is some 100 ns: a clock reading (10 to 20 ns) between awake and the next ring would be part
+/// of it. Read after the ring, it overlaps with the line's way to the other core and costs the figure nothing.
+fn ring_to_ring(
+    notifier: &mut impl Notifier,
+    waiter: &mut impl Waiter,
+    warmup: u64,
+    side: &mut Side,
+) -> Result<(), SideError> {
+    let clock = side.clock;
+    let policy = side.cell.wait;
+    for sequence in 1..=warmup {
+        side.step(Step::Notifies, sequence);
+        notifier.notify()?;
+        side.step(Step::Waits, sequence);
+        while wait_by_policy(waiter, policy, clock)? == Woken::TimedOut {}
+    }
+    let count = side.cell.until.count.unwrap_or(u64::MAX);
+    let opened = side.open_window();
+    let ends = end_of_window(side, opened);
+    let mut rounds = 0;
+    notifier.notify()?;
+    let mut rung = clock.now();
+    loop {
+        while wait_by_policy(waiter, policy, clock)? == Woken::TimedOut {
+            side.tally.timeouts += 1;
+        }
+        if rounds + 1 >= count || rung >= ends || side.interrupted() {
+            break;
+        }
+        notifier.notify()?;
+        let now = clock.now();
+        side.times.round_trip.record(clock.ps(now.saturating_sub(rung)));
+        rung = now;
+        rounds += 1;
+        side.step(Step::Waits, warmup + rounds);
+    }
+    side.close_window(opened);
+    side.tally.sent = rounds + 1;
+    side.tally.seen = rounds + 1;
+    side.tally.warmup = warmup;
+    finish(notifier, side, warmup + rounds + 2)
+}
+
+/// Every round with a reading before the call, after the call, and after the wait.
+fn stamped<M: Mechanism>(
+    notifier: &mut impl Notifier,
+    waiter: &mut impl Waiter,
+    warmup: u64,
+    side: &mut Side,
+) -> Result<(), SideError> {
+    let clock = side.clock;
+    let policy = side.cell.wait;
+    let timing = side.cell.timing;
+    let gap = clock.ticks(Duration::from_nanos(side.cell.pattern.gap_ns()));
+    let shares_core = side.cell.placement.cpus.is_some_and(|[a, b]| a == b);
+    let lonely = M::WAITS == Waits::Nothing;
+    let count = side.cell.until.count.unwrap_or(u64::MAX);
+    let mut sleeper = if timing == Timing::Blocked { Some(Sleeper::of(side, 1)?) } else { None };
+    let slowdown = side.cell.injected_slowdown_ppm;
+
+    let mut opened = side.open_window();
+    let mut ends = end_of_window(side, opened);
+    let mut sequence = 0;
+    let mut last = clock.now();
+    let mut typical_ps = 0;
+    while sequence < warmup.saturating_add(count)
+        && (sequence <= warmup || last < ends)
+        && !side.interrupted()
+    {
+        if sequence == warmup {
+            side.tally = crate::record::Tally { warmup, ..Default::default() };
+            typical_ps = side.times.round_trip.quantile(0.5);
+            side.times = Default::default();
+            opened = side.open_window();
+            ends = end_of_window(side, opened);
+        }
+        sequence += 1;
+        if gap > 0 {
+            side.step(Step::Pauses, sequence);
+            pause_until(clock, last.saturating_add(gap), shares_core);
+        }
+        if let Some(sleeper) = &mut sleeper {
+            side.step(Step::Proves, sequence);
+            side.tally.proven_asleep += u64::from(sleeper.sleeps());
+        }
+        side.write_payload(THERE, sequence);
+        side.step(Step::Notifies, sequence);
+        let before = clock.now();
+        if timing != Timing::Around {
+            publish(side, THERE, sequence, before);
+        }
+        if let Some(ppm) = slowdown {
+            spin_for(side, typical_ps * u64::from(ppm) / 1_000_000);
+        }
+        notifier.notify()?;
+        let notified = clock.now();
+        side.step(Step::Waits, sequence);
+        let mut woken = wait_by_policy(waiter, policy, clock)?;
+        while woken == Woken::TimedOut {
+            // Only a stamp tells whether a wait that ran out had something to see.
+            if timing != Timing::Around && side.control.mail[BACK].published.0.load(Acquire) >= sequence {
+                side.tally.late += 1;
+                break;
+            }
+            side.tally.timeouts += 1;
+            woken = wait_by_policy(waiter, policy, clock)?;
+        }
+        let awake = clock.now_awake();
+        side.read_payload(BACK);
+        side.times.round_trip.record(clock.ps(awake.saturating_sub(before)));
+        side.times.notify.record(clock.ps(notified.saturating_sub(before)));
+        side.times.around_wait.record(clock.ps(awake.saturating_sub(notified)));
+        side.tally.sent += 1;
+        side.tally.seen += 1;
+        if timing != Timing::Around && !lonely {
+            let answered = side.control.mail[BACK].published.0.load(Acquire);
+            match answered.cmp(&sequence) {
+                std::cmp::Ordering::Equal => {
+                    let sent = side.control.mail[BACK].stamps[0].sent.load(Relaxed);
+                    side.times.wake.record(clock.ps(awake.saturating_sub(sent)));
+                }
+                std::cmp::Ordering::Less => {
+                    // A wake with no answer behind it: keep waiting for the one that is owed.
+                    side.tally.spurious += 1;
+                    while side.control.mail[BACK].published.0.load(Acquire) < sequence {
+                        wait_by_policy(waiter, policy, clock)?;
+                    }
+                }
+                std::cmp::Ordering::Greater => side.tally.duplicate += 1,
+            }
+        }
+        last = awake;
+    }
+    side.close_window(opened);
+    finish(notifier, side, sequence + 1)
+}
+
+/// The responder's side: the same loop for every timing, with the stamps only where they are asked for.
+pub(super) fn respond<M: Mechanism>(
+    there: &M::Line,
+    back: &M::Line,
+    side: &mut Side,
+) -> Result<(), SideError> {
+    side.step(Step::Meets, 0);
+    let mut waiter = there.waiter()?;
+    side.control.meet(2, 1);
+    let mut notifier = back.notifier()?;
+    side.control.meet(2, 2);
+    if M::WAITS == Waits::Nothing {
+        // Nobody would ever wake this side.
+        side.step(Step::Finished, 0);
+        return Ok(());
+    }
+    let clock = side.clock;
+    let policy = side.cell.wait;
+    let opened = side.open_window();
+    let result = if side.cell.timing == Timing::Around && side.cell.size == 0 {
+        echo(&mut notifier, &mut waiter, side)
+    } else {
+        echo_stamped(&mut notifier, &mut waiter, side, policy, clock)
+    };
+    side.close_window(opened);
+    result
+}
+
+fn echo(notifier: &mut impl Notifier, waiter: &mut impl Waiter, side: &mut Side) -> Result<(), SideError> {
+    let (clock, policy) = (side.clock, side.cell.wait);
+    let mut sequence = 0;
+    loop {
+        side.step(Step::Waits, sequence);
+        while wait_by_policy(waiter, policy, clock)? == Woken::TimedOut {
+            side.tally.timeouts += 1;
+        }
+        // Pairs with the Release store in `finish`.
+        if side.control.stop.load(Acquire) != 0 {
+            side.step(Step::Finished, sequence);
+            return Ok(());
+        }
+        notifier.notify()?;
+        sequence += 1;
+    }
+}
+
+fn echo_stamped(
+    notifier: &mut impl Notifier,
+    waiter: &mut impl Waiter,
+    side: &mut Side,
+    policy: WaitPolicy,
+    clock: crate::machine::clock::Clock,
+) -> Result<(), SideError> {
+    let stamps = side.cell.timing != Timing::Around;
+    let mut sequence = 0;
+    loop {
+        side.step(Step::Waits, sequence);
+        let entered = clock.now();
+        let mut woken = wait_by_policy(waiter, policy, clock)?;
+        while woken == Woken::TimedOut {
+            if stamps && side.control.mail[THERE].published.0.load(Acquire) > sequence {
+                side.tally.late += 1;
+                break;
+            }
+            side.tally.timeouts += 1;
+            woken = wait_by_policy(waiter, policy, clock)?;
+        }
+        let awake = clock.now_awake();
+        if side.control.stop.load(Acquire) != 0 {
+            side.step(Step::Finished, sequence);
+            return Ok(());
+        }
+        side.read_payload(THERE);
+        if stamps {
+            let published = side.control.mail[THERE].published.0.load(Acquire);
+            if published == sequence {
+                side.tally.spurious += 1;
+                continue;
+            }
+            let sent = side.control.mail[THERE].stamps[0].sent.load(Relaxed);
+            side.times.wake.record(clock.ps(awake.saturating_sub(sent)));
+            side.times.around_wait.record(clock.ps(awake.saturating_sub(entered)));
+            side.tally.lost += published - sequence - 1;
+            sequence = published;
+        } else {
+            sequence += 1;
+        }
+        side.write_payload(BACK, sequence);
+        side.step(Step::Notifies, sequence);
+        if stamps {
+            publish(side, BACK, sequence, clock.now());
+        }
+        notifier.notify()?;
+    }
+}
+
+/// Publishes a message: its stamp, then its number.
+#[inline(always)]
+fn publish(side: &Side, direction: usize, sequence: u64, now: Ticks) {
+    let mail = &side.control.mail[direction];
+    mail.stamps[0].sent.store(now, Relaxed);
+    // Pairs with the Acquire loads of `published` on the other side: whoever sees the number sees the stamp.
+    mail.published.0.store(sequence, Release);
+}
+
+/// The reading at which a time-limited window ends.
+fn end_of_window(side: &Side, opened: Ticks) -> Ticks {
+    side.cell
+        .until
+        .time_ns
+        .map_or(Ticks::MAX, |ns| opened.saturating_add(side.clock.ticks(Duration::from_nanos(ns))))
+}
+
+/// Tells the other side to stop, and wakes it to hear that.
+fn finish(notifier: &mut impl Notifier, side: &mut Side, sequence: u64) -> Result<(), SideError> {
+    side.control.stop.store(1, Release);
+    side.step(Step::Notifies, sequence);
+    notifier.notify()?;
+    side.step(Step::Finished, sequence);
+    Ok(())
+}
+
+fn spin_for(side: &Side, ps: u64) {
+    let until = side.clock.now().saturating_add(side.clock.ticks(Duration::from_nanos(ps / 1000)));
+    while side.clock.now() < until {
+        std::hint::spin_loop();
+    }
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The folder of one run: what must not outlive it is written down here before it is made.
+//!
+//! Every process of a run inherits the open, locked file `lock` in the folder. The lock goes when the last of them is
+//! gone, however it died: a folder whose lock can be taken belongs to nobody, and the next run removes what its notes
+//! name, then the folder itself. A lock asks the kernel who is alive; a process number, which may have been given to
+//! somebody else since, does not.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// An object that outlives the processes that use it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Note {
+    /// A POSIX semaphore with this name (leading slash).
+    Semaphore(String),
+    /// A POSIX message queue with this name (leading slash).
+    MessageQueue(String),
+    /// A System V semaphore set with this key.
+    SystemVSemaphores(i32),
+    /// A System V message queue with this key.
+    SystemVMessages(i32),
+}
+
+/// The folder of a run, removed when the value is dropped by the process that made it.
+#[derive(Debug)]
+pub struct RunDir {
+    path: PathBuf,
+    lock: File,
+    owner: u32,
+    next: AtomicU32,
+}
+
+impl RunDir {
+    /// Makes a folder for this run, after clearing what dead runs left.
+    pub fn create() -> io::Result<Self> {
+        let parent = parent();
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&parent)?;
+        sweep(&parent);
+        let owner = std::process::id();
+        for attempt in 0.. {
+            let path = parent.join(format!("{owner}-{attempt}"));
+            match fs::DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => {
+                    // Another run's sweep may meet the folder between these calls, lock it and clear it: then it is
+                    // not ours, and the next number is tried.
+                    let Ok(lock) = open_lock(&path) else { continue };
+                    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()
+                        && path.join("lock").exists()
+                    {
+                        inherit(&lock)?;
+                        return Ok(Self { path, lock, owner, next: AtomicU32::new(0) });
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::Error::from(io::ErrorKind::AlreadyExists))
+    }
+
+    /// The folder another process of this run made; `lock` was inherited from it.
+    pub fn inherited(path: PathBuf, lock: File) -> Self {
+        Self { path, lock, owner: 0, next: AtomicU32::new(0) }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file whose lock keeps the folder alive; handed to child processes.
+    pub fn lock(&self) -> &File {
+        &self.lock
+    }
+
+    /// A number no other object of this run has, distinct between the processes of a run by the caller's salt.
+    pub fn fresh(&self, salt: u32) -> u32 {
+        let own = self.next.fetch_add(1, Relaxed);
+        (std::process::id() << 8) ^ (own << 4) ^ salt
+    }
+
+    /// Writes down an object that is about to be made.
+    pub fn leave_note(&self, note: Note) -> io::Result<()> {
+        let mut notes =
+            OpenOptions::new().create(true).append(true).mode(0o600).open(self.path.join("notes"))?;
+        let mut line = serde_json::to_vec(&note)?;
+        line.push(b'\n');
+        notes.write_all(&line)
+    }
+
+    /// Removes the objects noted so far, at the end of a trial.
+    pub fn clear_notes(&self) {
+        clear_notes(&self.path);
+    }
+}
+
+impl Drop for RunDir {
+    fn drop(&mut self) {
+        if self.owner == std::process::id() {
+            clear(&self.path);
+        }
+    }
+}
+
+/// Where run folders live: the user's runtime folder, else the system's folder for temporary files.
+fn parent() -> PathBuf {
+    match std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|dir| dir.is_dir()) {
+        Some(runtime) => runtime.join("doorbell"),
+        None => std::env::temp_dir().join(format!("doorbell-{}", rustix::process::geteuid().as_raw())),
+    }
+}
+
+fn open_lock(folder: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(folder.join("lock"))
+}
+
+/// Lets child processes keep the lock across `exec`.
+fn inherit(file: &File) -> io::Result<()> {
+    Ok(rustix::io::fcntl_setfd(file, rustix::io::FdFlags::empty())?)
+}
+
+/// Clears every folder whose run is dead.
+fn sweep(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let Ok(lock) = OpenOptions::new().write(true).open(path.join("lock")) else {
+            // A folder without a lock is one whose maker died between two calls, or has not come to the second yet.
+            let old = entry
+                .metadata()
+                .and_then(|data| data.modified())
+                .is_ok_and(|made| made.elapsed().is_ok_and(|age| age > std::time::Duration::from_secs(60)));
+            if old {
+                clear(&path);
+            }
+            continue;
+        };
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            clear(&path);
+        }
+    }
+}
+
+fn clear(path: &Path) {
+    clear_notes(path);
+    // Nothing is lost if this fails: the next run's sweep meets the folder again.
+    let _ = fs::remove_dir_all(path);
+}
+
+fn clear_notes(path: &Path) {
+    let file = path.join("notes");
+    let Ok(text) = fs::read_to_string(&file) else { return };
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).for_each(|note: Note| remove(&note));
+    let _ = fs::remove_file(file);
+}
+
+/// Removes one object; that it is gone already is as good.
+fn remove(note: &Note) {
+    match note {
+        Note::Semaphore(name) => with_c_string(name, |name| {
+            // SAFETY: `name` is a C string that lives through the call.
+            unsafe { libc::sem_unlink(name) };
+        }),
+        Note::MessageQueue(name) => with_c_string(name, |name| {
+            // SAFETY: as above.
+            unsafe { libc::mq_unlink(name) };
+        }),
+        // SAFETY: takes integers only.
+        Note::SystemVSemaphores(key) => unsafe {
+            let id = libc::semget(*key, 0, 0);
+            if id >= 0 {
+                libc::semctl(id, 0, libc::IPC_RMID);
+            }
+        },
+        // SAFETY: takes integers and a null pointer, which IPC_RMID ignores.
+        Note::SystemVMessages(key) => unsafe {
+            let id = libc::msgget(*key, 0);
+            if id >= 0 {
+                libc::msgctl(id, libc::IPC_RMID, std::ptr::null_mut());
+            }
+        },
+    }
+}
+
+fn with_c_string(text: &str, act: impl FnOnce(*const libc::c_char)) {
+    if let Ok(text) = std::ffi::CString::new(text) {
+        act(text.as_ptr());
+    }
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One side of a trial: what its loop may use, and what it brings home.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+use serde::{Deserialize, Serialize};
+
+use super::cell::{Cell, Scheduler};
+use super::control::{Control, Step};
+use super::counters::Counters;
+use super::role::Role;
+use crate::machine::clock::{Clock, Ticks};
+use crate::mechanism::{Fault, OpenError};
+use crate::record::series::Quantity;
+use crate::record::{Histogram, Series, SideCounters, Tally};
+
+/// Why a side gave up.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SideError {
+    /// The mechanism failed.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// An end of a line could not be taken.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The scheduler refused what the cell asks for.
+    #[error("{call} failed: {cause}; {cure}")]
+    Setup {
+        /// The call.
+        call: &'static str,
+        /// The error as the system describes it.
+        cause: String,
+        /// What to do about it.
+        cure: &'static str,
+    },
+}
+
+/// One side while it runs.
+#[derive(Debug)]
+pub struct Side {
+    /// The clock of the run.
+    pub clock: Clock,
+    /// What is run.
+    pub cell: Cell,
+    /// The shared words.
+    pub control: &'static Control,
+    /// Message bytes there and back; each of the cell's size.
+    pub payload: [&'static [AtomicU8]; 2],
+    /// Who it is.
+    pub role: Role,
+    /// Times taken so far.
+    pub times: Times,
+    /// Notifications counted so far.
+    pub tally: Tally,
+    /// Counters at the start of the measured window.
+    pub before: Option<Counters>,
+    /// Counters of the measured window.
+    pub counters: SideCounters,
+}
+
+/// One histogram per quantity a role takes; made before the loop so that nothing is allocated inside.
+#[derive(Debug, Default)]
+pub struct Times {
+    /// The round trip of a ping-pong.
+    pub round_trip: Histogram,
+    /// Wake-up latency of this side.
+    pub wake: Histogram,
+    /// From due to awake.
+    pub response: Histogram,
+    /// Notify cost.
+    pub notify: Histogram,
+    /// Time inside the wait.
+    pub around_wait: Histogram,
+}
+
+/// What a side sends to the host when it is done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SideReport {
+    /// Its series; only quantities with samples.
+    pub series: BTreeMap<Quantity, Series>,
+    /// Its notifications.
+    pub tally: Tally,
+    /// What the kernel counted.
+    pub counters: SideCounters,
+    /// Why it gave up, if it did.
+    pub error: Option<String>,
+}
+
+impl Side {
+    /// Says what it does now; a plain store to its own cache line.
+    #[inline(always)]
+    pub fn step(&self, step: Step, sequence: u64) {
+        let progress = &self.control.progress[self.role.index()];
+        progress.sequence.store(sequence, Relaxed);
+        progress.step.store(step as u32, Relaxed);
+    }
+
+    /// Whether the user asked for an early end. The word stays in this core's cache until then.
+    #[inline(always)]
+    pub fn interrupted(&self) -> bool {
+        self.control.interrupted.load(Relaxed) != 0
+    }
+
+    /// Pins and schedules the calling thread as the cell asks.
+    pub fn settle(&mut self) -> Result<(), SideError> {
+        if let Some(cpus) = self.cell.placement.cpus {
+            let cpu = cpus[self.role.index()];
+            let mut set = rustix::thread::CpuSet::new();
+            set.set(cpu as usize);
+            rustix::thread::sched_setaffinity(None, &set).map_err(|error| SideError::Setup {
+                call: "sched_setaffinity",
+                cause: format!("CPU {cpu}: {error}"),
+                cure: "choose a CPU that is online and inside this process's affinity mask (`taskset -p $$`)",
+            })?;
+        }
+        if self.cell.scheduler == Scheduler::Fifo {
+            super::counters::become_fifo(50).map_err(|error| SideError::Setup {
+                call: "sched_setscheduler(SCHED_FIFO)",
+                cause: error.to_string(),
+                cure: "run as root, grant CAP_SYS_NICE, or raise `ulimit -r`",
+            })?;
+        }
+        let task = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+        self.control.progress[self.role.index()].task.store(task, Release);
+        Ok(())
+    }
+
+    /// Opens the measured window: everything before it is warm-up.
+    pub fn open_window(&mut self) -> Ticks {
+        self.before = Some(Counters::read());
+        self.clock.now_awake()
+    }
+
+    /// Closes the measured window.
+    pub fn close_window(&mut self, opened: Ticks) {
+        let window = self.clock.ps(self.clock.now().saturating_sub(opened)) / 1000;
+        if let Some(before) = self.before.take() {
+            self.counters = Counters::read().since(&before, self.role.name(), window);
+        }
+    }
+
+    /// Writes a message of the cell's size, every byte of it `sequence`'s low byte.
+    #[inline]
+    pub fn write_payload(&self, direction: usize, sequence: u64) {
+        for byte in self.payload[direction] {
+            byte.store(sequence as u8, Relaxed);
+        }
+    }
+
+    /// Reads a message of the cell's size; the sum keeps the loads from being dropped.
+    #[inline]
+    pub fn read_payload(&self, direction: usize) {
+        let sum = self.payload[direction].iter().fold(0_u8, |sum, byte| sum.wrapping_add(byte.load(Relaxed)));
+        std::hint::black_box(sum);
+    }
+
+    /// What it brings home.
+    pub fn report(&self, error: Option<&SideError>) -> SideReport {
+        let wake = if self.role == Role::Initiate { Quantity::WakeBack } else { Quantity::Wake };
+        let series = [
+            (Quantity::RoundTrip, &self.times.round_trip),
+            (wake, &self.times.wake),
+            (Quantity::Response, &self.times.response),
+            (Quantity::Notify, &self.times.notify),
+            (Quantity::AroundWait, &self.times.around_wait),
+        ];
+        SideReport {
+            series: series
+                .into_iter()
+                .filter(|(_, histogram)| histogram.count() > 0)
+                .map(|(quantity, histogram)| (quantity, Series::from(histogram)))
+                .collect(),
+            tally: self.tally,
+            counters: self.counters.clone(),
+            error: error.map(ToString::to_string),
+        }
+    }
+}
