@@ -9,9 +9,11 @@ use serde::{Deserialize, Serialize};
 use crate::trial::cell::Cell;
 
 pub mod histogram;
+pub mod result;
 pub mod series;
 
 pub use histogram::Histogram;
+pub use result::ResultFile;
 pub use series::Series;
 
 /// The result of one trial.
@@ -27,6 +29,9 @@ pub struct Record {
     pub outcome: Outcome,
     /// Times, by the name of the quantity: see [`series::Quantity`].
     pub series: BTreeMap<series::Quantity, Series>,
+    /// Single figures beside the series, such as what another tool's formula makes of the same run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<Figure>,
     /// Notifications, by sequence number.
     pub tally: Tally,
     /// The two sides: initiator or notifier first.
@@ -35,6 +40,19 @@ pub struct Record {
     pub surroundings: Surroundings,
     /// What the reader must know about this record.
     pub warnings: Vec<Warning>,
+}
+
+/// One number with its name, unit and formula.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Figure {
+    /// Its name: `timectxsw as printed`, `per real switch`, …
+    pub name: String,
+    /// The number, finite.
+    pub value: f64,
+    /// Its unit: `ns`, `1/s`, `count`, …
+    pub unit: String,
+    /// How it was computed.
+    pub formula: String,
 }
 
 /// How a trial ended.

@@ -11,8 +11,8 @@ use crate::mechanism::Contexts;
 /// What is run, on which CPUs, how.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Cell {
-    /// The mechanism's name.
-    pub mechanism: String,
+    /// What is measured: the name of a mechanism, or of an operation ([`Pattern::Operation`]).
+    pub subject: String,
     /// Two processes or two threads.
     pub contexts: Contexts,
     /// Who notifies whom, and when.
@@ -54,13 +54,19 @@ pub enum Pattern {
         /// Nanoseconds between due times.
         gap_ns: u64,
     },
+    /// No notification: an operation of the kernel or the CPU, timed in batches (`doorbell switch`).
+    Operation {
+        /// Operations between two clock readings; the sample is the batch's time divided by this.
+        batch: u32,
+    },
 }
 
 impl Pattern {
-    /// The gap, nanoseconds.
+    /// The gap, nanoseconds; 0 where there is none.
     pub fn gap_ns(self) -> u64 {
         match self {
             Self::PingPong { gap_ns } | Self::OneWay { gap_ns } | Self::OpenLoop { gap_ns } => gap_ns,
+            Self::Operation { .. } => 0,
         }
     }
 }

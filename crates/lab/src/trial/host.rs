@@ -95,7 +95,7 @@ fn read_line<T: for<'de> Deserialize<'de>>(input: &mut impl Read) -> io::Result<
 
 fn run(order: &Order) -> Result<Report, String> {
     let cell = &order.cell;
-    let entry = mechanism::find(&cell.mechanism).map_err(|error| error.to_string())?;
+    let entry = mechanism::find(&cell.subject).map_err(|error| error.to_string())?;
     // SAFETY: the launcher left this descriptor open for us under this number, and nobody else here owns it.
     let lock = File::from(unsafe { OwnedFd::from_raw_fd(order.lock) });
     let run_dir = RunDir::inherited(order.run_dir.clone(), lock);
@@ -109,6 +109,9 @@ fn run(order: &Order) -> Result<Report, String> {
     let (roles, count) = match cell.pattern {
         Pattern::PingPong { .. } => ([Role::Initiate, Role::Respond], 2),
         Pattern::OneWay { .. } | Pattern::OpenLoop { .. } => ([Role::Emit, Role::Absorb], 1),
+        Pattern::Operation { .. } => {
+            return Err(format!("'{}' is an operation, not a mechanism", cell.subject));
+        }
     };
     let lines = entry.open(&site, count).map_err(|error| error.to_string())?;
     let side = |role| Side {

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A plan: the cells to run, in blocks whose order alternates.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::trial::cell::Cell;
+
+/// What is to be run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Plan {
+    /// The experiment's verb: `ping`, `pairs`, `switch`, `survey`.
+    pub experiment: String,
+    /// Every cell; each is run once in each block.
+    pub cells: Vec<Cell>,
+    /// Blocks: repetitions of all cells, each in a random order of its own, so that drift of the machine falls on every
+    /// cell alike and an interval can be taken over blocks.
+    pub blocks: u32,
+    /// Seed of the orders.
+    pub seed: u64,
+}
