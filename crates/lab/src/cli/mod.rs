@@ -1,18 +1,91 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The verbs of `doorbell`, one file each: its arguments, and the few lines that call the rooms behind it.
+//!
+//! Adding a verb is adding a file, a variant of [`Verb`] and its line in [`Verb::run`].
 
+use std::io::Write;
 use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::trial::{host, launch};
+
+pub mod common;
+pub mod completions;
+pub mod man;
+pub mod ping;
+
+use common::{Exit, Terminal};
+
+/// What a wake-up costs on this machine, by every mechanism Linux has.
+///
+/// Without a verb it runs the survey: everything useful in under a minute, ending in an answer in words.
+#[derive(Debug, Parser)]
+#[command(name = "doorbell", version, propagate_version = true, max_term_width = 110)]
+#[command(after_help = "EXIT STATUS\n  \
+    0  done\n  1  could not run\n  2  wrong usage\n  3  a threshold was broken, or a comparison found a regression\n  \
+    4  this machine is unfit to measure\n  130  interrupted; what was measured is kept, marked partial")]
+pub struct Cli {
+    #[command(flatten)]
+    terminal: Terminal,
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Wake a waiter, over and over: round trips, one way with a gap, surely blocked
+    Ping(ping::Args),
+    /// Print shell completions
+    Completions(completions::Args),
+    /// Print the manual page
+    Man(man::Args),
+}
+
+impl Verb {
+    fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
+        match self {
+            Self::Ping(args) => ping::run(args, terminal),
+            Self::Completions(args) => completions::run(args),
+            Self::Man(args) => man::run(args),
+        }
+    }
+}
+
+/// The definition of the command line, from which `--help`, completions and the manual page are made.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
 
 /// Runs the command line.
 pub fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() == Some(crate::trial::launch::HOST_VERB) {
-        return match crate::trial::host::main() {
+    if std::env::args_os().nth(1).is_some_and(|verb| verb == launch::HOST_VERB) {
+        return match host::main() {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                eprintln!("{error}");
-                ExitCode::FAILURE
-            }
+            Err(error) => complain(&error.into()),
         };
     }
-    ExitCode::SUCCESS
+    let cli = Cli::parse();
+    cli.terminal.apply();
+    let done = match cli.verb {
+        Some(verb) => verb.run(&cli.terminal),
+        None => Ok(Exit::Done),
+    };
+    match done {
+        Ok(exit) => exit.into(),
+        Err(error) if broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => complain(&error),
+    }
+}
+
+fn complain(error: &anyhow::Error) -> ExitCode {
+    // Nothing can be done about a standard error that is closed.
+    let _ = writeln!(std::io::stderr(), "doorbell: {error:#}");
+    if error.is::<common::Usage>() { Exit::Usage.into() } else { Exit::Failed.into() }
+}
+
+/// The reader of our output left, as `head` does: not an error.
+fn broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Experiments turn flags into a plan.
 
+pub mod ping;
 pub mod plan;
+pub mod run;

@@ -16,11 +16,8 @@ use crate::machine::clock::Clock;
 /// The hidden verb under which this program is a host.
 pub const HOST_VERB: &str = "trial-host";
 
-/// Set by the signal handler of the command: trials end early, marked partial.
-pub static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-
-/// Runs one cell in processes of its own.
-pub fn launch(cell: &Cell, clock: Clock, run_dir: &RunDir) -> io::Result<Report> {
+/// Runs one cell in processes of its own; ends it early once `interrupted` is set, which a signal must announce.
+pub fn launch(cell: &Cell, clock: Clock, run_dir: &RunDir, interrupted: &AtomicBool) -> io::Result<Report> {
     let order = Order {
         cell: cell.clone(),
         clock,
@@ -34,7 +31,7 @@ pub fn launch(cell: &Cell, clock: Clock, run_dir: &RunDir) -> io::Result<Report>
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
-    let report = converse(&mut child, &order);
+    let report = converse(&mut child, &order, interrupted);
     if report.is_err() {
         // An error means that it is gone already.
         let _ = child.kill();
@@ -48,7 +45,7 @@ pub fn launch(cell: &Cell, clock: Clock, run_dir: &RunDir) -> io::Result<Report>
 }
 
 /// Gives the order and reads until both outputs are closed; on an interrupt, closes the host's input.
-fn converse(child: &mut Child, order: &Order) -> io::Result<(String, String)> {
+fn converse(child: &mut Child, order: &Order, interrupted: &AtomicBool) -> io::Result<(String, String)> {
     let mut stdin = child.stdin.take();
     let (Some(mut stdout), Some(mut stderr)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(io::Error::from(io::ErrorKind::BrokenPipe));
@@ -61,7 +58,7 @@ fn converse(child: &mut Child, order: &Order) -> io::Result<(String, String)> {
     let (mut text, mut complaint) = (Vec::new(), Vec::new());
     let (mut out_open, mut err_open) = (true, true);
     while out_open || err_open {
-        if INTERRUPTED.load(Relaxed) {
+        if interrupted.load(Relaxed) {
             drop(stdin.take());
         }
         let mut watched = [PollFd::new(&stdout, PollFlags::IN), PollFd::new(&stderr, PollFlags::IN)];

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What several verbs share: exit codes, the terminal, and the flags of every run.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::{Args, ValueEnum};
+
+use crate::experiment::plan::Plan;
+use crate::experiment::run::{self, Conditions, Observer};
+use crate::record::ResultFile;
+
+/// How a verb ended; the numbers are part of the interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// 0: done.
+    Done,
+    /// 1: could not run.
+    Failed,
+    /// 2: wrong usage.
+    Usage,
+    /// 3: a threshold was broken, or a comparison found a regression.
+    Regression,
+    /// 4: this machine is unfit to measure.
+    Unfit,
+    /// 130: interrupted; what was measured is kept.
+    Interrupted,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Regression => 3,
+            Exit::Unfit => 4,
+            Exit::Interrupted => 130,
+        })
+    }
+}
+
+/// Arguments that each make sense and do not go together, or name what this machine has not.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Usage(pub String);
+
+/// When to use colour.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless `NO_COLOR` is set or `TERM` is `dumb`.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// How to talk to the user.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Terminal {
+    /// When to use colour
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    pub color: Color,
+    /// No progress on standard error
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+}
+
+impl Terminal {
+    /// Settles the choice for everything that prints.
+    pub fn apply(&self) {
+        match self.color {
+            Color::Auto => {}
+            Color::Always => {
+                console::set_colors_enabled(true);
+                console::set_colors_enabled_stderr(true);
+            }
+            Color::Never => {
+                console::set_colors_enabled(false);
+                console::set_colors_enabled_stderr(false);
+            }
+        }
+    }
+}
+
+/// Flags of every verb that runs trials.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Run")]
+pub struct RunArgs {
+    /// Where the result file goes (`-` for standard output) [default: a new file in the user's state folder]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// A name for the result, shown by `compare` and `report`
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Repetitions of every cell, in random order within each block
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub blocks: Option<u32>,
+    /// Seed of the random orders [default: from the clock]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Print the plan and stop
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print the result file to standard output instead of tables
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl RunArgs {
+    /// The seed asked for, or one from the clock; it is stored with the plan.
+    pub fn seed(&self) -> u64 {
+        self.seed.unwrap_or_else(|| {
+            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64)
+        })
+    }
+
+    /// Carries `plan` out under the flags, saves and shows the result.
+    pub fn run(&self, plan: Plan, terminal: &Terminal) -> anyhow::Result<Exit> {
+        if self.dry_run {
+            println!("{}", serde_json::to_string_pretty(&plan)?);
+            return Ok(Exit::Done);
+        }
+        let result = self.measure(plan, terminal)?;
+        self.deliver(&result)
+    }
+
+    /// Carries `plan` out.
+    pub fn measure(&self, plan: Plan, _terminal: &Terminal) -> anyhow::Result<ResultFile> {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            // The second signal ends the command at once; the trial's processes die with it.
+            signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&interrupted))?;
+            signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
+        }
+        let conditions =
+            Conditions { name: self.name.clone(), command_line: std::env::args().collect(), interrupted };
+        struct Silent;
+        impl Observer for Silent {}
+        Ok(run::run(plan, &conditions, &mut Silent)?)
+    }
+
+    /// Saves and shows the result.
+    pub fn deliver(&self, result: &ResultFile) -> anyhow::Result<Exit> {
+        println!("{}", serde_json::to_string(result)?);
+        Ok(if result.partial { Exit::Interrupted } else { Exit::Done })
+    }
+}

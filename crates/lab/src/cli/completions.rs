@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell completions`: from the same definition as `--help`.
+
+use super::common::Exit;
+
+/// Arguments of `doorbell completions`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The shell
+    shell: clap_complete::Shell,
+}
+
+/// Prints the completions.
+pub fn run(args: Args) -> anyhow::Result<Exit> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut super::command(), "doorbell", &mut script);
+    std::io::Write::write_all(&mut std::io::stdout(), &script)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell ping`.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use super::common::{Exit, Terminal};
+use super::common::{RunArgs, Usage};
+use crate::experiment::ping::{GAPS, Ping};
+use crate::mechanism::{self, Contexts};
+use crate::quantity::{duration, percent, wait_policy};
+use crate::trial::cell::{Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+
+/// Arguments of `doorbell ping`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "EXAMPLES\n  \
+    doorbell ping futex                          round trips, and one way after gaps of 10us to 100ms\n  \
+    doorbell ping futex eventfd --gap 0          two mechanisms back to back\n  \
+    doorbell ping futex --gap 1ms --timing blocked   the waiter proven asleep before every wake\n  \
+    doorbell ping all --placement same-core      every mechanism on one core\n  \
+    doorbell ping pipe --pattern open-loop --gap 100us   due times kept whatever happens")]
+pub struct Args {
+    /// Mechanisms (`doorbell list` shows them), or `all`
+    #[arg(default_value = "futex", value_name = "MECHANISM")]
+    mechanisms: Vec<String>,
+    /// Who notifies whom [default: ping-pong for a gap of 0, one-way for the others]
+    #[arg(long, value_enum)]
+    pattern: Option<Kind>,
+    /// Time between notifications, comma separated [default: 0,10us,100us,1ms,10ms,100ms]
+    #[arg(long, value_delimiter = ',', value_parser = duration, value_name = "TIME")]
+    gap: Vec<Duration>,
+    /// Which moments are taken [default: around for back to back, else stamp]
+    #[arg(long, value_enum)]
+    timing: Option<Moments>,
+    /// How the waiter waits, comma separated: block, spin, spin-then-block=TIME, timeout=TIME
+    #[arg(long, value_delimiter = ',', value_parser = wait_policy, default_value = "block", value_name = "POLICY")]
+    wait: Vec<WaitPolicy>,
+    /// Bytes of message in shared memory, written before the notification and read after the wake
+    #[arg(long, value_delimiter = ',', default_value = "0", value_name = "BYTES", value_parser = clap::value_parser!(u32).range(0..=(1 << 26)))]
+    size: Vec<u32>,
+    /// What the two sides are, comma separated
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "processes")]
+    contexts: Vec<Sides>,
+    /// Where they run, comma separated [default: every kind this machine has]
+    #[arg(long, value_delimiter = ',', value_name = "RELATION", conflicts_with = "cpus")]
+    placement: Vec<String>,
+    /// Where they run, by number
+    #[arg(long, value_delimiter = ',', num_args = 1, value_name = "A,B")]
+    cpus: Vec<u32>,
+    /// Rounds per trial
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// Length of a trial
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    time: Option<Duration>,
+    /// How the sides are scheduled
+    #[arg(long, value_enum, default_value = "other")]
+    scheduler: Policy,
+    /// Slow every notification down by this share of the round trip, to test comparisons
+    #[arg(long, value_parser = percent, value_name = "PERCENT", hide_short_help = true)]
+    inject_slowdown: Option<u32>,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// There and back
+    PingPong,
+    /// One way; the next follows the gap after the waiter has taken the last
+    OneWay,
+    /// One way; due every gap whatever became of the ones before
+    OpenLoop,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Moments {
+    /// The waiting side's own clock, before and after its wait
+    Around,
+    /// A stamp in shared memory just before the notifier's call, read once awake
+    Stamp,
+    /// As stamp, and the waiter was proven asleep first
+    Blocked,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Sides {
+    /// Two processes
+    Processes,
+    /// Two threads of one process
+    Threads,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Policy {
+    /// SCHED_OTHER
+    Other,
+    /// SCHED_FIFO, priority 50
+    Fifo,
+}
+
+/// Runs `doorbell ping`.
+pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
+    let ping = Ping {
+        mechanisms: mechanisms(&args.mechanisms)?,
+        contexts: args.contexts.iter().map(|sides| Contexts::from(*sides)).collect(),
+        placements: placements(&args)?,
+        patterns: patterns(&args),
+        timing: args.timing.map(Timing::from),
+        waits: args.wait.clone(),
+        sizes: args.size.clone(),
+        until: until(&args),
+        scheduler: match args.scheduler {
+            Policy::Other => Scheduler::Other,
+            Policy::Fifo => Scheduler::Fifo,
+        },
+        injected_slowdown_ppm: args.inject_slowdown,
+        blocks: args.run.blocks.unwrap_or(10),
+        seed: args.run.seed(),
+    };
+    let plan = ping.plan();
+    if plan.cells.is_empty() {
+        return Err(Usage(
+            "nothing is left to run: a mechanism that spins cannot share a core with its notifier nor be proven asleep, \
+             and some join only threads or only processes (`doorbell list`)"
+                .to_owned(),
+        )
+        .into());
+    }
+    args.run.run(plan, terminal)
+}
+
+fn mechanisms(names: &[String]) -> anyhow::Result<Vec<String>> {
+    let mut chosen = Vec::new();
+    for name in names {
+        if name == "all" {
+            chosen.extend(mechanism::all().iter().map(|entry| entry.name().to_owned()));
+        } else {
+            mechanism::find(name).map_err(|unknown| Usage(unknown.to_string()))?;
+            chosen.push(name.clone());
+        }
+    }
+    // The harness's own cost is a row of every result.
+    if !chosen.iter().any(|name| name == "null") {
+        chosen.push("null".to_owned());
+    }
+    Ok(chosen)
+}
+
+fn placements(args: &Args) -> anyhow::Result<Vec<Placement>> {
+    match args.cpus[..] {
+        [] => Ok(vec![Placement { relation: "unpinned".to_owned(), cpus: None }]),
+        [a, b] => Ok(vec![Placement { relation: "cpus".to_owned(), cpus: Some([a, b]) }]),
+        _ => Err(Usage("--cpus takes two CPUs, the notifier's first: --cpus 0,1".to_owned()).into()),
+    }
+}
+
+fn patterns(args: &Args) -> Vec<Pattern> {
+    let gaps = if args.gap.is_empty() {
+        std::iter::once(Duration::ZERO).chain(GAPS).collect()
+    } else {
+        args.gap.clone()
+    };
+    gaps.into_iter()
+        .map(|gap| {
+            let gap_ns = u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX);
+            match args.pattern {
+                None if gap_ns == 0 => Pattern::PingPong { gap_ns },
+                None | Some(Kind::OneWay) => Pattern::OneWay { gap_ns },
+                Some(Kind::PingPong) => Pattern::PingPong { gap_ns },
+                Some(Kind::OpenLoop) => Pattern::OpenLoop { gap_ns },
+            }
+        })
+        .collect()
+}
+
+fn until(args: &Args) -> Option<Until> {
+    let time_ns = args.time.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    (args.count.is_some() || time_ns.is_some()).then_some(Until { count: args.count, time_ns })
+}
+
+impl From<Sides> for Contexts {
+    fn from(sides: Sides) -> Self {
+        match sides {
+            Sides::Processes => Self::Processes,
+            Sides::Threads => Self::Threads,
+        }
+    }
+}
+
+impl From<Moments> for Timing {
+    fn from(moments: Moments) -> Self {
+        match moments {
+            Moments::Around => Self::Around,
+            Moments::Stamp => Self::Stamp,
+            Moments::Blocked => Self::Blocked,
+        }
+    }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell ping` as a plan: the product of mechanisms, placements, patterns, gaps, sizes and waiting policies.
+
+use std::time::Duration;
+
+use super::plan::Plan;
+use crate::mechanism::{Contexts, Waits};
+use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+
+/// What is asked for; every list is one axis of the plan.
+#[derive(Debug, Clone)]
+pub struct Ping {
+    /// Mechanisms, by name.
+    pub mechanisms: Vec<String>,
+    /// Two processes, two threads, or both.
+    pub contexts: Vec<Contexts>,
+    /// Where the sides run.
+    pub placements: Vec<Placement>,
+    /// Who notifies whom, and when.
+    pub patterns: Vec<Pattern>,
+    /// Which moments are taken; none leaves the choice to the pattern.
+    pub timing: Option<Timing>,
+    /// How the waiter waits.
+    pub waits: Vec<WaitPolicy>,
+    /// Bytes of message.
+    pub sizes: Vec<u32>,
+    /// When a trial ends; none gives each trial what its gap needs.
+    pub until: Option<Until>,
+    /// How the sides are scheduled.
+    pub scheduler: Scheduler,
+    /// A slowdown put in on purpose.
+    pub injected_slowdown_ppm: Option<u32>,
+    /// Repetitions.
+    pub blocks: u32,
+    /// Seed of the orders.
+    pub seed: u64,
+}
+
+/// The gaps of a one-way run that names none. The cost of a wake-up depends on how long the waiter slept: one machine's
+/// futex wake took 8 µs after a sleep of 10 µs and 34 µs after one of 1 ms.
+pub const GAPS: [Duration; 5] = [
+    Duration::from_micros(10),
+    Duration::from_micros(100),
+    Duration::from_millis(1),
+    Duration::from_millis(10),
+    Duration::from_millis(100),
+];
+
+/// How long a trial lasts unless told otherwise: some ten thousand wakes of the slowest kind back to back.
+const WINDOW: Duration = Duration::from_millis(100);
+
+/// Fewest wakes a trial with a gap is given time for, as long as that takes no more than [`LONGEST`].
+const WAKES: u32 = 20;
+
+/// Longest window a gap can ask for.
+const LONGEST: Duration = Duration::from_secs(1);
+
+impl Ping {
+    /// The plan: every cell that makes sense. A cell that cannot be true is left out here, not measured and explained.
+    pub fn plan(&self) -> Plan {
+        let mut cells = Vec::new();
+        for subject in &self.mechanisms {
+            for &contexts in &self.contexts {
+                for placement in &self.placements {
+                    for &pattern in &self.patterns {
+                        for &wait in &self.waits {
+                            for &size in &self.sizes {
+                                let cell = Cell {
+                                    subject: subject.clone(),
+                                    contexts,
+                                    pattern,
+                                    timing: self.timing.unwrap_or_else(|| usual_timing(pattern)),
+                                    wait,
+                                    placement: placement.clone(),
+                                    size,
+                                    until: self.until.unwrap_or_else(|| usual_window(pattern)),
+                                    scheduler: self.scheduler,
+                                    injected_slowdown_ppm: self.injected_slowdown_ppm,
+                                };
+                                if makes_sense(&cell) {
+                                    cells.push(cell);
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        Plan { experiment: "ping".to_owned(), cells, blocks: self.blocks, seed: self.seed }
+    }
+}
+
+/// A ping-pong needs no stamps; one way there is no other way.
+fn usual_timing(pattern: Pattern) -> Timing {
+    match pattern {
+        Pattern::PingPong { gap_ns: 0 } => Timing::Around,
+        _ => Timing::Stamp,
+    }
+}
+
+/// Long enough for [`WAKES`] wakes, within reason.
+pub(crate) fn usual_window(pattern: Pattern) -> Until {
+    let gaps = Duration::from_nanos(pattern.gap_ns()) * WAKES;
+    Until::time(WINDOW.max(gaps).min(LONGEST))
+}
+
+/// Two spinning sides on one core only measure the scheduler's time slice, and a waiter that never sleeps cannot be
+/// proven asleep.
+fn makes_sense(cell: &Cell) -> bool {
+    let Ok(entry) = crate::mechanism::find(&cell.subject) else { return true };
+    let spins =
+        entry.waits() == Waits::Spins || (cell.wait == WaitPolicy::Spin && entry.waits() != Waits::Nothing);
+    let one_core = cell.placement.cpus.is_some_and(|[a, b]| a == b);
+    let sleeps = entry.waits() == Waits::Blocks && !matches!(cell.wait, WaitPolicy::Spin);
+    !(spins && one_core) && (sleeps || cell.timing != Timing::Blocked) && entry.joins(cell.contexts)
+}

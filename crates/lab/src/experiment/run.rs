@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Carries a plan out: blocks in random order, each trial in processes of its own, one record each.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::plan::Plan;
+use crate::machine::Machine;
+use crate::machine::clock::Clock;
+use crate::mechanism::{self, Host};
+use crate::record::result::SCHEMA_VERSION;
+use crate::record::{Outcome, Record, ResultFile, Surroundings, Tally};
+use crate::trial::cell::{Cell, Pattern};
+use crate::trial::host::Report;
+use crate::trial::launch::launch;
+use crate::trial::run_dir::RunDir;
+use crate::trial::side::SideReport;
+
+/// What a run is told besides its plan.
+#[derive(Debug, Clone)]
+pub struct Conditions {
+    /// A name for the result.
+    pub name: Option<String>,
+    /// The command line, to be stored.
+    pub command_line: Vec<String>,
+    /// Set when the user interrupts.
+    pub interrupted: Arc<AtomicBool>,
+}
+
+/// Who is told between trials how far the run is. Nothing is called while a trial runs.
+pub trait Observer {
+    /// Trial `number` of `total` is about to start.
+    fn starts(&mut self, number: usize, total: usize, cell: &Cell) {
+        let _ = (number, total, cell);
+    }
+    /// It ended with `record`.
+    fn ends(&mut self, record: &Record) {
+        let _ = record;
+    }
+}
+
+/// Carries `plan` out. Only what concerns the whole run is an error; what befalls a trial is in its record.
+pub fn run(plan: Plan, conditions: &Conditions, observer: &mut dyn Observer) -> io::Result<ResultFile> {
+    let started_at_unix_ns = unix_ns();
+    let run_dir = RunDir::create()?;
+    let clock = Clock::calibrate(Duration::from_millis(50));
+    let machine = Machine { clock };
+    let total = plan.cells.len() * plan.blocks as usize;
+    let mut random = fastrand::Rng::with_seed(plan.seed);
+    let mut records = Vec::with_capacity(total);
+    let interrupted = || conditions.interrupted.load(Relaxed);
+    'blocks: for block in 0..plan.blocks {
+        let mut order: Vec<&Cell> = plan.cells.iter().collect();
+        random.shuffle(&mut order);
+        for cell in order {
+            if interrupted() {
+                break 'blocks;
+            }
+            observer.starts(records.len() + 1, total, cell);
+            let record = trial(cell, block, clock, &run_dir, &conditions.interrupted)?;
+            observer.ends(&record);
+            records.push(record);
+        }
+    }
+    Ok(ResultFile {
+        schema_version: SCHEMA_VERSION,
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        command_line: conditions.command_line.clone(),
+        name: conditions.name.clone(),
+        started_at_unix_ns,
+        finished_at_unix_ns: unix_ns(),
+        partial: interrupted(),
+        machine,
+        plan,
+        floors: Vec::new(),
+        records,
+        warnings: Vec::new(),
+    })
+}
+
+fn trial(
+    cell: &Cell,
+    block: u32,
+    clock: Clock,
+    run_dir: &RunDir,
+    interrupted: &AtomicBool,
+) -> io::Result<Record> {
+    if let Some(reason) = lacks(cell) {
+        return Ok(record(cell, block, Outcome::Skipped { reason }));
+    }
+    let started_at_unix_ns = unix_ns();
+    let report = launch(cell, clock, run_dir, interrupted)?;
+    let mut record = match report {
+        Report::Done { sides, interrupted } => {
+            gather(cell, block, sides, if interrupted { Outcome::Partial } else { Outcome::Done })
+        }
+        Report::Hung { last_seen } => record(cell, block, Outcome::Hung { last_seen }),
+        Report::Failed { cause } => record(cell, block, Outcome::Failed { cause }),
+    };
+    record.surroundings.started_at_unix_ns = started_at_unix_ns;
+    record.surroundings.wall_ns = unix_ns().saturating_sub(started_at_unix_ns);
+    Ok(record)
+}
+
+/// What this machine lacks for `cell`.
+fn lacks(cell: &Cell) -> Option<String> {
+    if matches!(cell.pattern, Pattern::Operation { .. }) {
+        return None;
+    }
+    match mechanism::find(&cell.subject) {
+        Ok(entry) if !entry.joins(cell.contexts) => {
+            Some(format!("{} does not join {:?}", cell.subject, cell.contexts).to_lowercase())
+        }
+        Ok(entry) => entry.available(&Host::default()).err().map(|lack| lack.reason),
+        Err(unknown) => Some(unknown.to_string()),
+    }
+}
+
+/// A record without figures.
+fn record(cell: &Cell, block: u32, outcome: Outcome) -> Record {
+    Record {
+        cell: cell.clone(),
+        block,
+        attempts: 1,
+        outcome,
+        series: BTreeMap::new(),
+        figures: Vec::new(),
+        tally: Tally::default(),
+        sides: Vec::new(),
+        surroundings: Surroundings::default(),
+        warnings: Vec::new(),
+    }
+}
+
+/// Puts both sides' reports into one record.
+fn gather(cell: &Cell, block: u32, sides: Vec<SideReport>, outcome: Outcome) -> Record {
+    let mut gathered = record(cell, block, outcome);
+    for side in sides {
+        let other = side.tally;
+        let tally = &mut gathered.tally;
+        tally.sent += other.sent;
+        tally.seen += other.seen;
+        tally.lost += other.lost;
+        tally.late += other.late;
+        tally.duplicate += other.duplicate;
+        tally.spurious += other.spurious;
+        tally.merged += other.merged;
+        tally.timeouts += other.timeouts;
+        tally.warmup += other.warmup;
+        tally.proven_asleep += other.proven_asleep;
+        for (quantity, series) in side.series {
+            // Both sides of a ping-pong wait; the initiator's wait is the one a round trip is made of.
+            gathered.series.entry(quantity).or_insert(series);
+        }
+        gathered.sides.push(side.counters);
+    }
+    let one_way = matches!(cell.pattern, Pattern::OneWay { .. } | Pattern::OpenLoop { .. });
+    if one_way && gathered.tally.seen > 0 {
+        gathered.tally.lost += gathered.tally.sent.saturating_sub(gathered.tally.seen);
+    }
+    gathered
+}
+
+fn unix_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64)
+}
