@@ -139,18 +139,7 @@ fn record(cell: &Cell, block: u32, outcome: Outcome) -> Record {
 fn gather(cell: &Cell, block: u32, sides: Vec<SideReport>, outcome: Outcome) -> Record {
     let mut gathered = record(cell, block, outcome);
     for side in sides {
-        let other = side.tally;
-        let tally = &mut gathered.tally;
-        tally.sent += other.sent;
-        tally.seen += other.seen;
-        tally.lost += other.lost;
-        tally.late += other.late;
-        tally.duplicate += other.duplicate;
-        tally.spurious += other.spurious;
-        tally.merged += other.merged;
-        tally.timeouts += other.timeouts;
-        tally.warmup += other.warmup;
-        tally.proven_asleep += other.proven_asleep;
+        gathered.tally = gathered.tally.plus(&side.tally);
         for (quantity, series) in side.series {
             // Both sides of a ping-pong wait; the initiator's wait is the one a round trip is made of.
             gathered.series.entry(quantity).or_insert(series);

@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::trial::cell::Cell;
 
+pub mod arm;
 pub mod histogram;
 pub mod result;
 pub mod series;
 
+pub use arm::Arm;
 pub use histogram::Histogram;
 pub use result::ResultFile;
 pub use series::Series;

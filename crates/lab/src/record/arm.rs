@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An arm: all trials of one cell, block by block, as one thing to look at.
+
+use super::{Histogram, Outcome, Record, ResultFile, Tally};
+use crate::record::series::Quantity;
+use crate::trial::cell::{Cell, Pattern};
+
+/// All trials of one cell.
+#[derive(Debug, Clone)]
+pub struct Arm<'result> {
+    /// What was run.
+    pub cell: &'result Cell,
+    /// Its trials in the order of execution, however they ended.
+    pub records: Vec<&'result Record>,
+}
+
+impl ResultFile {
+    /// The arms, in the order of the plan; cells that never came to run have none.
+    pub fn arms(&self) -> Vec<Arm<'_>> {
+        let mut arms: Vec<Arm> = Vec::new();
+        for cell in &self.plan.cells {
+            let records: Vec<&Record> = self.records.iter().filter(|record| record.cell == *cell).collect();
+            if !records.is_empty() {
+                arms.push(Arm { cell, records });
+            }
+        }
+        arms
+    }
+}
+
+impl Arm<'_> {
+    /// Trials whose figures may be used.
+    pub fn usable(&self) -> impl Iterator<Item = &Record> {
+        self.records
+            .iter()
+            .copied()
+            .filter(|record| matches!(record.outcome, Outcome::Done | Outcome::Partial))
+    }
+
+    /// The quantity a reader compares first.
+    pub fn headline(&self) -> Quantity {
+        match self.cell.pattern {
+            Pattern::PingPong { .. } => Quantity::RoundTrip,
+            Pattern::OneWay { .. } => Quantity::Wake,
+            Pattern::OpenLoop { .. } => Quantity::Response,
+            Pattern::Operation { .. } => Quantity::Operation,
+        }
+    }
+
+    /// All usable samples of `quantity` together; none if there are none or a histogram cannot be decoded.
+    pub fn histogram(&self, quantity: Quantity) -> Option<Histogram> {
+        let mut whole = Histogram::new();
+        for record in self.usable() {
+            if let Some(series) = record.series.get(&quantity) {
+                whole.add(&series.decode().ok()?);
+            }
+        }
+        (whole.count() > 0).then_some(whole)
+    }
+
+    /// The median of `quantity` in each usable trial, nanoseconds.
+    pub fn medians_ns(&self, quantity: Quantity) -> Vec<f64> {
+        self.usable().filter_map(|record| record.series.get(&quantity)).map(|series| series.p50_ns).collect()
+    }
+
+    /// Notifications of all usable trials.
+    pub fn tally(&self) -> Tally {
+        self.usable().fold(Tally::default(), |sum, record| sum.plus(&record.tally))
+    }
+
+    /// CPU time of both sides per notification seen, nanoseconds; none where nothing was seen.
+    pub fn cpu_ns_per_wake(&self) -> Option<f64> {
+        let spent: u64 =
+            self.usable().flat_map(|record| &record.sides).map(|side| side.user_ns + side.system_ns).sum();
+        let seen = self.tally().seen;
+        (seen > 0).then(|| spent as f64 / seen as f64)
+    }
+}
+
+impl Tally {
+    /// Both together.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            sent: self.sent + other.sent,
+            seen: self.seen + other.seen,
+            lost: self.lost + other.lost,
+            late: self.late + other.late,
+            duplicate: self.duplicate + other.duplicate,
+            spurious: self.spurious + other.spurious,
+            merged: self.merged + other.merged,
+            timeouts: self.timeouts + other.timeouts,
+            warmup: self.warmup + other.warmup,
+            proven_asleep: self.proven_asleep + other.proven_asleep,
+        }
+    }
+}
