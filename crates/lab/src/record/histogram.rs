@@ -66,6 +66,11 @@ impl Histogram {
         self.inner.saturating_record(ps.max(1));
     }
 
+    /// Forgets every time counted; the memory stays.
+    pub fn clear(&mut self) {
+        self.inner.reset();
+    }
+
     /// Adds another histogram to this one.
     pub fn add(&mut self, other: &Self) {
         // Same bounds by construction, so nothing can be out of range.

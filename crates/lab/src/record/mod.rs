@@ -149,9 +149,10 @@ pub struct SideCounters {
     pub minor_faults: u64,
     /// Page faults that read a disk.
     pub major_faults: u64,
-    /// CPU time in user mode, nanoseconds.
+    /// CPU time in user mode, nanoseconds. The sum with `system_ns` is exact; how it is split between the two is what
+    /// the scheduler's tick happened to see (`cputime_adjust` in Linux kernel/sched/cputime.c).
     pub user_ns: u64,
-    /// CPU time in the kernel, nanoseconds.
+    /// CPU time in the kernel, nanoseconds; see `user_ns`.
     pub system_ns: u64,
     /// Length of the measured window by this side's clock, nanoseconds.
     pub window_ns: u64,

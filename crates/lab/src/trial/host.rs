@@ -267,6 +267,9 @@ impl Troupe {
 /// One side's whole life.
 fn act(lines: &dyn Lines, mut side: Side, pipe: impl AsFd) {
     let role = side.role;
+    // Made here and not in the host: memory inherited through fork is copied page by page at the first write, which
+    // would be a page fault inside the measured window.
+    side.times = Times::default();
     let error = side.settle().and_then(|()| lines.play(role, &mut side)).err();
     if error.is_some() {
         // The other side may wait for this one for ever: say so, and let the host end it.

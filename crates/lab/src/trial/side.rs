@@ -75,6 +75,14 @@ pub struct Times {
     pub around_wait: Histogram,
 }
 
+impl Times {
+    /// Forgets the times of the warm-up.
+    pub fn clear(&mut self) {
+        let Self { round_trip, wake, response, notify, around_wait } = self;
+        [round_trip, wake, response, notify, around_wait].map(Histogram::clear);
+    }
+}
+
 /// What a side sends to the host when it is done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SideReport {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::pause::pause_until;
 use super::wait_by_policy;
 use crate::mechanism::{Line, Mechanism, Memory, Notifier, Waits, Woken};
+use crate::record::Tally;
 use crate::trial::cell::{Pattern, Timing};
 use crate::trial::control::{STAMPS, Step};
 use crate::trial::proof::Sleeper;
@@ -38,8 +39,8 @@ pub(super) fn emit<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(),
         && !side.interrupted()
     {
         if sequence == warmup {
-            side.times = Default::default();
-            side.tally = crate::record::Tally { warmup, ..Default::default() };
+            side.times.clear();
+            side.tally = Tally { warmup, ..Tally::default() };
             opened = side.open_window();
             last = clock.now();
         }
@@ -107,7 +108,7 @@ pub(super) fn absorb<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(
     let mut seen = 0_u64;
     loop {
         if seen == warmup {
-            side.tally = crate::record::Tally::default();
+            side.tally = Tally::default();
             opened = side.open_window();
         }
         side.step(Step::Waits, seen);

@@ -8,6 +8,7 @@ use super::pause::pause_until;
 use super::wait_by_policy;
 use crate::machine::clock::Ticks;
 use crate::mechanism::{Line, Mechanism, Notifier, Waiter, Waits, Woken};
+use crate::record::Tally;
 use crate::trial::cell::{Timing, WaitPolicy};
 use crate::trial::control::Step;
 use crate::trial::proof::Sleeper;
@@ -112,9 +113,9 @@ fn stamped<M: Mechanism>(
         && !side.interrupted()
     {
         if sequence == warmup {
-            side.tally = crate::record::Tally { warmup, ..Default::default() };
+            side.tally = Tally { warmup, ..Tally::default() };
             typical_ps = side.times.round_trip.quantile(0.5);
-            side.times = Default::default();
+            side.times.clear();
             opened = side.open_window();
             ends = end_of_window(side, opened);
         }
@@ -197,26 +198,30 @@ pub(super) fn respond<M: Mechanism>(
     }
     let clock = side.clock;
     let policy = side.cell.wait;
-    let opened = side.open_window();
-    let result = if side.cell.timing == Timing::Around && side.cell.size == 0 {
+    if side.cell.timing == Timing::Around && side.cell.size == 0 {
         echo(&mut notifier, &mut waiter, side)
     } else {
         echo_stamped(&mut notifier, &mut waiter, side, policy, clock)
-    };
-    side.close_window(opened);
-    result
+    }
 }
 
 fn echo(notifier: &mut impl Notifier, waiter: &mut impl Waiter, side: &mut Side) -> Result<(), SideError> {
     let (clock, policy) = (side.clock, side.cell.wait);
+    let warmup = super::warmup_rounds(&side.cell);
+    let mut opened = side.open_window();
     let mut sequence = 0;
     loop {
+        if sequence == warmup {
+            side.tally = Tally::default();
+            opened = side.open_window();
+        }
         side.step(Step::Waits, sequence);
         while wait_by_policy(waiter, policy, clock)? == Woken::TimedOut {
             side.tally.timeouts += 1;
         }
         // Pairs with the Release store in `finish`.
         if side.control.stop.load(Acquire) != 0 {
+            side.close_window(opened);
             side.step(Step::Finished, sequence);
             return Ok(());
         }
@@ -233,8 +238,15 @@ fn echo_stamped(
     clock: crate::machine::clock::Clock,
 ) -> Result<(), SideError> {
     let stamps = side.cell.timing != Timing::Around;
+    let warmup = super::warmup_rounds(&side.cell);
+    let mut opened = side.open_window();
     let mut sequence = 0;
     loop {
+        if sequence == warmup {
+            side.tally = Tally::default();
+            side.times.clear();
+            opened = side.open_window();
+        }
         side.step(Step::Waits, sequence);
         let entered = clock.now();
         let mut woken = wait_by_policy(waiter, policy, clock)?;
@@ -248,6 +260,7 @@ fn echo_stamped(
         }
         let awake = clock.now_awake();
         if side.control.stop.load(Acquire) != 0 {
+            side.close_window(opened);
             side.step(Step::Finished, sequence);
             return Ok(());
         }
