@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What both sides of a doorbell must agree on: the layout of the memory they share, the arithmetic on
+//! indices the other side wrote, and the one protocol by which a waiter goes to sleep and is woken.
+//!
+//! Nothing here calls the kernel or allocates. The crate `doorbell` supplies the system calls.
+//!
+//! | to find | look in |
+//! |---|---|
+//! | how nobody's wake-up gets lost | [`wake`] |
+//! | what lies where in a mapping | [`layout`] |
+//! | reading and writing memory the peer writes too | [`peer_memory`] |
+//! | arithmetic on an index the peer wrote | [`index`] |
+//! | what a peer did wrong | [`violation`] |
+//! | how long to spin before sleeping | [`window`] |
+#![no_std]
+// Tests may let a sum overflow: that is a failed test.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+#[cfg(test)]
+extern crate std;
+
+pub mod index;
+#[cfg(not(loom))]
+pub mod layout;
+#[cfg(not(loom))]
+pub mod peer_memory;
+#[cfg(all(test, loom))]
+mod races;
+pub mod sync;
+pub mod violation;
+pub mod wake;
+pub mod window;

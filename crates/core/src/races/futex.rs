@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Races of notifiers with waiters that sleep on the futex.
+
+use super::platform::{Bell, Futex, Impatient, explore, explore_bounded};
+use crate::wake::{Seat, Waiter, wait_until};
+use loom::sync::Arc;
+use loom::thread;
+
+fn wait(bell: &Bell, wanted: u32) {
+    let mut waiters = [Waiter::new(&bell.words, Seat::FUTEX)];
+    let waited = wait_until(&mut waiters, &mut Futex(&[bell]), || bell.has(wanted)).unwrap();
+    assert!(waited.ready);
+}
+
+#[test]
+fn publish_and_wait() {
+    explore(|| {
+        let bell = Arc::new(Bell::new());
+        let notifier = Arc::clone(&bell);
+        let notifier = thread::spawn(move || notifier.publish());
+        wait(&bell, 1);
+        notifier.join().unwrap();
+    });
+}
+
+#[test]
+fn ring_and_wait() {
+    explore(|| {
+        let bell = Arc::new(Bell::new());
+        let notifier = Arc::clone(&bell);
+        let notifier = thread::spawn(move || notifier.ring());
+        wait(&bell, 1);
+        notifier.join().unwrap();
+    });
+}
+
+#[test]
+fn publish_twice_and_wait_twice() {
+    explore_bounded(|| {
+        let bell = Arc::new(Bell::new());
+        let notifier = Arc::clone(&bell);
+        let notifier = thread::spawn(move || {
+            notifier.publish();
+            notifier.publish();
+        });
+        wait(&bell, 1);
+        wait(&bell, 2);
+        notifier.join().unwrap();
+    });
+}
+
+#[test]
+fn publish_and_publish_and_wait() {
+    explore_bounded(|| {
+        let bell = Arc::new(Bell::new());
+        let notifiers = [(); 2].map(|()| {
+            let bell = Arc::clone(&bell);
+            thread::spawn(move || bell.publish())
+        });
+        wait(&bell, 2);
+        notifiers.map(|notifier| notifier.join().unwrap());
+    });
+}
+
+#[test]
+fn ring_and_wait_and_wait() {
+    explore_bounded(|| {
+        let bell = Arc::new(Bell::new());
+        let waiters = [(); 2].map(|()| {
+            let bell = Arc::clone(&bell);
+            thread::spawn(move || wait(&bell, 1))
+        });
+        bell.ring();
+        waiters.map(|waiter| waiter.join().unwrap());
+    });
+}
+
+#[test]
+fn publish_and_wait_and_wait() {
+    explore_bounded(|| {
+        let bell = Arc::new(Bell::new());
+        let waiters = [(); 2].map(|()| {
+            let bell = Arc::clone(&bell);
+            thread::spawn(move || wait(&bell, 1))
+        });
+        bell.publish();
+        waiters.map(|waiter| waiter.join().unwrap());
+    });
+}
+
+#[test]
+fn timeout_and_publish_and_wait_again() {
+    explore(|| {
+        let bell = Arc::new(Bell::new());
+        let notifier = Arc::clone(&bell);
+        let notifier = thread::spawn(move || notifier.publish());
+        let mut waiters = [Waiter::new(&bell.words, Seat::FUTEX)];
+        let mut sleeper = Impatient(Futex(&[&bell]), true);
+        let first = wait_until(&mut waiters, &mut sleeper, || bell.has(1)).unwrap();
+        if !first.ready {
+            let second = wait_until(&mut waiters, &mut sleeper, || bell.has(1)).unwrap();
+            assert!(second.ready);
+        }
+        notifier.join().unwrap();
+    });
+}
+
+/// A peer died after it took the bits and before it woke anybody. Whoever hears of the death wakes everybody.
+#[test]
+fn death_after_taking_the_bits_and_repair_and_wait() {
+    explore(|| {
+        let bell = Arc::new(Bell::new());
+        let (killed, survivor) = (Arc::clone(&bell), Arc::clone(&bell));
+        let notifiers = thread::spawn(move || {
+            killed.published.fetch_add(1, loom::sync::atomic::Ordering::Relaxed);
+            let _never_woken = killed.words.announce();
+            survivor.wake(survivor.words.wake_everybody());
+        });
+        wait(&bell, 1);
+        notifiers.join().unwrap();
+    });
+}

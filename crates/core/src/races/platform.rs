@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the kernel does, in loom's terms: a futex, an eventfd, and the duty to wake.
+
+use crate::wake::{Seat, Sleep, Slept, Waiter, WakeWords, Woken};
+use loom::sync::atomic::{AtomicU32, Ordering};
+use loom::sync::{Condvar, Mutex};
+
+/// A bell with a futex queue, two eventfds, and a count as the thing one waits for.
+pub(super) struct Bell {
+    pub(super) words: WakeWords,
+    /// The thing: how many messages were published.
+    pub(super) published: AtomicU32,
+    /// The kernel's futex queue. The kernel compares the word and joins the queue under one lock; the number
+    /// counts wakes, so that a sleeper can tell a wake from a spurious return.
+    futex: (Mutex<u32>, Condvar),
+    /// Two eventfds: the count, and whoever polls it.
+    eventfds: [(Mutex<u32>, Condvar); 2],
+}
+
+impl Bell {
+    pub(super) fn new() -> Self {
+        Self {
+            words: WakeWords::new(),
+            published: AtomicU32::new(0),
+            futex: (Mutex::new(0), Condvar::new()),
+            eventfds: [(Mutex::new(0), Condvar::new()), (Mutex::new(0), Condvar::new())],
+        }
+    }
+
+    /// The duty that comes with `Woken`.
+    pub(super) fn wake(&self, woken: Woken) {
+        if woken.futex() {
+            *self.futex.0.lock().unwrap() += 1;
+            self.futex.1.notify_all();
+        }
+        for index in woken.eventfds().filter(|&index| index < 2) {
+            self.write_token(index as usize);
+        }
+    }
+
+    pub(super) fn write_token(&self, index: usize) {
+        let (count, changed) = &self.eventfds[index];
+        *count.lock().unwrap() += 1;
+        changed.notify_all();
+    }
+
+    /// What a producer does: store (relaxed, so that the protocol's fences must order it), announce, wake.
+    pub(super) fn publish(&self) {
+        self.published.fetch_add(1, Ordering::Relaxed);
+        self.wake(self.words.announce());
+    }
+
+    /// As `publish`, with the read-modify-write that stands for the fence on x86.
+    pub(super) fn ring(&self) {
+        self.published.fetch_add(1, Ordering::SeqCst);
+        self.wake(self.words.announce_after_rmw());
+    }
+
+    pub(super) fn has(&self, wanted: u32) -> bool {
+        self.published.load(Ordering::Relaxed) >= wanted
+    }
+
+    fn futex_wait(&self, ticket: u32) {
+        let (lock, changed) = &self.futex;
+        let mut wakes = lock.lock().unwrap();
+        if self.words.epoch().load(Ordering::Relaxed) != ticket {
+            return;
+        }
+        let before = *wakes;
+        while *wakes == before {
+            wakes = changed.wait(wakes).unwrap();
+        }
+    }
+
+    /// Blocks until the eventfd is readable, and leaves it so.
+    pub(super) fn poll(&self, index: usize) {
+        let (count, changed) = &self.eventfds[index];
+        let mut count = count.lock().unwrap();
+        while *count == 0 {
+            count = changed.wait(count).unwrap();
+        }
+    }
+}
+
+pub(super) struct Futex<'a>(pub(super) &'a [&'a Bell]);
+
+impl Sleep for Futex<'_> {
+    type Error = ();
+    fn consume(&mut self, _: usize) -> Result<(), ()> {
+        Ok(())
+    }
+    fn sleep(&mut self, waiters: &[Waiter<'_>]) -> Result<Slept, ()> {
+        assert_eq!(waiters.len(), 1, "loom has no way to wait on two queues at once");
+        self.0[0].futex_wait(waiters[0].ticket());
+        Ok(Slept::Woken)
+    }
+}
+
+/// Sleeps on one of the bell's eventfds.
+pub(super) struct Eventfd<'a>(pub(super) &'a Bell, pub(super) usize);
+
+impl Sleep for Eventfd<'_> {
+    type Error = ();
+    fn consume(&mut self, _: usize) -> Result<(), ()> {
+        *self.0.eventfds[self.1].0.lock().unwrap() = 0;
+        Ok(())
+    }
+    fn sleep(&mut self, _: &[Waiter<'_>]) -> Result<Slept, ()> {
+        self.0.poll(self.1);
+        Ok(Slept::Woken)
+    }
+}
+
+/// Sleeps like `S`, but its first sleep times out at once.
+pub(super) struct Impatient<S>(pub(super) S, pub(super) bool);
+
+impl<S: Sleep> Sleep for Impatient<S> {
+    type Error = S::Error;
+    fn consume(&mut self, index: usize) -> Result<(), S::Error> {
+        self.0.consume(index)
+    }
+    fn sleep(&mut self, waiters: &[Waiter<'_>]) -> Result<Slept, S::Error> {
+        if std::mem::take(&mut self.1) {
+            return Ok(Slept::TimedOut);
+        }
+        self.0.sleep(waiters)
+    }
+}
+
+pub(super) const EVENTFD_0: Seat = Seat::eventfd(0).unwrap();
+pub(super) const EVENTFD_1: Seat = Seat::eventfd(1).unwrap();
+
+/// Explores every interleaving of a small race.
+pub(super) fn explore(race: impl Fn() + Sync + Send + 'static) {
+    loom::model(race);
+}
+
+/// Explores a larger race, in every interleaving with at most [`PREEMPTIONS`] preemptions
+/// (`LOOM_MAX_PREEMPTIONS` changes it; blocking does not count as one).
+pub(super) fn explore_bounded(race: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = model.preemption_bound.or(Some(PREEMPTIONS));
+    model.check(race);
+}
+
+/// The most that any of the mistakes in `broken` needs. One more takes minutes instead of seconds.
+const PREEMPTIONS: usize = 4;

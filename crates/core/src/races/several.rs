@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Races of three parties: waiters of different kinds at one bell, one waiter at several bells.
+
+use super::platform::{Bell, EVENTFD_0, EVENTFD_1, Eventfd, Futex, explore_bounded};
+use crate::wake::{Seat, Sleep, Slept, Waiter, wait_until};
+use loom::sync::Arc;
+use loom::thread;
+
+#[test]
+fn publish_and_futex_wait_and_token_wait() {
+    explore_bounded(|| {
+        let bell = Arc::new(Bell::new());
+        let (first, second) = (Arc::clone(&bell), Arc::clone(&bell));
+        let first = thread::spawn(move || {
+            let mut waiters = [Waiter::new(&first.words, Seat::FUTEX)];
+            wait_until(&mut waiters, &mut Futex(&[&first]), || first.has(1)).unwrap();
+        });
+        let second = thread::spawn(move || {
+            let mut waiters = [Waiter::new(&second.words, EVENTFD_0)];
+            wait_until(&mut waiters, &mut Eventfd(&second, 0), || second.has(1)).unwrap();
+        });
+        bell.publish();
+        first.join().unwrap();
+        second.join().unwrap();
+    });
+}
+
+#[test]
+fn publish_and_token_wait_and_token_wait() {
+    explore_bounded(|| {
+        let bell = Arc::new(Bell::new());
+        let waiters = [(0, EVENTFD_0), (1, EVENTFD_1)].map(|(index, seat)| {
+            let bell = Arc::clone(&bell);
+            thread::spawn(move || {
+                let mut waiters = [Waiter::new(&bell.words, seat)];
+                wait_until(&mut waiters, &mut Eventfd(&bell, index), || bell.has(1)).unwrap();
+            })
+        });
+        bell.publish();
+        waiters.map(|waiter| waiter.join().unwrap());
+    });
+}
+
+/// Two bells whose notifiers wake one queue: what `futex_waitv` does, which compares every word and joins
+/// every queue under their locks.
+struct Waitv<'a> {
+    bells: [&'a WakeTarget; 2],
+}
+
+struct WakeTarget {
+    bell: Bell,
+    queue: Arc<(loom::sync::Mutex<u32>, loom::sync::Condvar)>,
+}
+
+impl WakeTarget {
+    fn publish(&self) {
+        self.bell.published.fetch_add(1, loom::sync::atomic::Ordering::Relaxed);
+        if self.bell.words.announce().futex() {
+            *self.queue.0.lock().unwrap() += 1;
+            self.queue.1.notify_all();
+        }
+    }
+}
+
+impl Sleep for Waitv<'_> {
+    type Error = ();
+    fn consume(&mut self, _: usize) -> Result<(), ()> {
+        Ok(())
+    }
+    fn sleep(&mut self, waiters: &[Waiter<'_>]) -> Result<Slept, ()> {
+        let (lock, changed) = &*self.bells[0].queue;
+        let mut wakes = lock.lock().unwrap();
+        let before = *wakes;
+        let same = waiters.iter().all(|waiter| {
+            waiter.words().epoch().load(loom::sync::atomic::Ordering::Relaxed) == waiter.ticket()
+        });
+        while same && *wakes == before {
+            wakes = changed.wait(wakes).unwrap();
+        }
+        Ok(Slept::Woken)
+    }
+}
+
+#[test]
+fn publish_and_publish_elsewhere_and_wait_for_any_then_both() {
+    explore_bounded(|| {
+        let queue = Arc::new((loom::sync::Mutex::new(0), loom::sync::Condvar::new()));
+        let bells = [(); 2].map(|()| Arc::new(WakeTarget { bell: Bell::new(), queue: Arc::clone(&queue) }));
+        let notifiers = [0, 1].map(|index: usize| {
+            let target = Arc::clone(&bells[index]);
+            thread::spawn(move || target.publish())
+        });
+        let mut waiters = [0, 1].map(|index: usize| Waiter::new(&bells[index].bell.words, Seat::FUTEX));
+        let mut sleeper = Waitv { bells: [&bells[0], &bells[1]] };
+        for wanted in 1..=2 {
+            let heard = || bells.iter().filter(|target| target.bell.has(1)).count() >= wanted;
+            assert!(wait_until(&mut waiters, &mut sleeper, heard).unwrap().ready);
+        }
+        notifiers.map(|notifier| notifier.join().unwrap());
+    });
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The model checker's atomics.
+//!
+//! loom treats `SeqCst` accesses as `AcqRel` and models only `fence(SeqCst)` fully (loom's README), which is
+//! why the protocol is written with explicit fences.
+
+pub use loom::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+
+/// A full fence at a place where a `SeqCst` read-modify-write was the last thing done.
+pub fn fence_after_rmw() {
+    fence(Ordering::SeqCst);
+}
