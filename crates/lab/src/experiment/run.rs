@@ -47,7 +47,7 @@ pub fn run(plan: Plan, conditions: &Conditions, observer: &mut dyn Observer) -> 
     let started_at_unix_ns = unix_ns();
     let run_dir = RunDir::create()?;
     let clock = Clock::calibrate(Duration::from_millis(50));
-    let machine = Machine { clock };
+    let machine = Machine::here(clock);
     let total = plan.cells.len() * plan.blocks as usize;
     let mut random = fastrand::Rng::with_seed(plan.seed);
     let mut records = Vec::with_capacity(total);

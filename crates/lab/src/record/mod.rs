@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::machine::cpu_list::CpuList;
 use crate::trial::cell::Cell;
 
 pub mod arm;
@@ -165,10 +166,21 @@ pub struct Surroundings {
     pub started_at_unix_ns: u64,
     /// Length of the trial, set-up included, nanoseconds.
     pub wall_ns: u64,
+    /// The measured CPUs: the placement's, or all usable ones where the scheduler decided.
+    pub cpus: CpuList,
     /// CPU time used by anything else on the measured CPUs, as a share of one CPU.
     pub foreign_share: Option<f64>,
     /// Time the hypervisor took from the measured CPUs, as a share of one CPU.
     pub steal_share: Option<f64>,
+    /// How far the two shares may be off, because the kernel counts in ticks of 10 ms.
+    pub share_resolution: Option<f64>,
+    /// Time in which some runnable task of the machine waited for a CPU, as a share of the trial's; the trial's own
+    /// sides count, where they share a core.
+    pub pressure_share: Option<f64>,
+    /// Tasks of the machine that ran or wanted to, averaged over the minute before the trial's end.
+    pub load_average: Option<f64>,
+    /// Time for which this process's control group had used up its quota, nanoseconds.
+    pub throttled_ns: Option<u64>,
     /// Interrupts on the measured CPUs, by the kernel's short name (`RES`, `LOC`, `CAL`, …) or `device`.
     pub interrupts: BTreeMap<String, u64>,
 }

@@ -19,3 +19,4 @@ pub mod proof;
 pub mod role;
 pub mod run_dir;
 pub mod side;
+pub mod surroundings;
