@@ -4,3 +4,4 @@
 pub mod ping;
 pub mod plan;
 pub mod run;
+pub mod survey;

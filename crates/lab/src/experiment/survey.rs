@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The survey: the useful subset of all experiments, in under a minute.
+
+use std::time::Duration;
+
+use super::plan::Plan;
+use crate::mechanism::{self, Contexts, Host, Waits};
+use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+
+/// How long the plan may take, set-up included; a quarter of the minute is left for floors, the doctor and printing.
+pub const BUDGET: Duration = Duration::from_secs(45);
+
+/// What a trial costs beside its window: two `exec`s and `fork`s, three megabytes to map and clear, the reports.
+const SETUP: Duration = Duration::from_millis(25);
+
+/// Most and fewest repetitions; fewer than three blocks carry no interval.
+const BLOCKS: std::ops::RangeInclusive<u32> = 3..=7;
+
+/// The gaps the survey shows: a waiter hardly asleep, asleep, and long asleep.
+const GAPS: [Duration; 4] = [
+    Duration::from_micros(10),
+    Duration::from_micros(100),
+    Duration::from_millis(1),
+    Duration::from_millis(10),
+];
+
+/// The mechanisms whose dependence on the gap is shown: one without and one with a descriptor.
+const GAP_SUBJECTS: [&str; 2] = ["futex", "eventfd-epoll"];
+
+/// The mechanisms run unpinned, to show what the scheduler makes of them.
+const UNPINNED_SUBJECTS: [&str; 2] = ["futex", "pipe"];
+
+/// The survey's plan for the placements this machine has, nearest first, with as many blocks as the budget allows.
+pub fn plan(placements: &[Placement], seed: u64) -> Plan {
+    let mut cells = Vec::new();
+    let across: Vec<&Placement> = placements.iter().filter(|placement| !one_core(placement)).collect();
+    for entry in mechanism::all() {
+        if entry.available(&Host::default()).is_err() {
+            continue;
+        }
+        let contexts = if entry.joins(Contexts::Processes) { Contexts::Processes } else { Contexts::Threads };
+        for placement in placements {
+            if entry.waits() != Waits::Spins || !one_core(placement) {
+                cells.push(Cell {
+                    contexts,
+                    ..cell(
+                        entry.name(),
+                        Pattern::PingPong { gap_ns: 0 },
+                        placement,
+                        Duration::from_millis(30),
+                    )
+                });
+            }
+        }
+    }
+    // The nearest pair of different CPUs shows how a wake depends on the length of the sleep.
+    if let Some(nearest) = across.first() {
+        for subject in GAP_SUBJECTS {
+            for gap in GAPS {
+                let gap_ns = gap.as_nanos() as u64;
+                let window = Duration::from_millis(60).max(gap * 12);
+                cells.push(cell(subject, Pattern::OneWay { gap_ns }, nearest, window));
+            }
+        }
+        // An awake waiter costs its notifier less than a sleeping one.
+        let gap_ns = GAPS[0].as_nanos() as u64;
+        let awake = cell("futex", Pattern::OneWay { gap_ns }, nearest, Duration::from_millis(60));
+        cells.push(Cell { wait: WaitPolicy::Spin, ..awake });
+    }
+    let unpinned = Placement { relation: "unpinned".to_owned(), cpus: None };
+    for subject in UNPINNED_SUBJECTS {
+        cells.push(cell(subject, Pattern::PingPong { gap_ns: 0 }, &unpinned, Duration::from_millis(100)));
+    }
+    let known: Vec<Cell> = cells.into_iter().filter(|cell| mechanism::find(&cell.subject).is_ok()).collect();
+    let once: Duration = known.iter().map(|cell| SETUP + window(cell)).sum();
+    let affordable = u32::try_from(BUDGET.as_nanos() / once.as_nanos().max(1)).unwrap_or(u32::MAX);
+    let blocks = affordable.clamp(*BLOCKS.start(), *BLOCKS.end());
+    Plan { experiment: "survey".to_owned(), cells: known, blocks, seed }
+}
+
+fn cell(subject: &str, pattern: Pattern, placement: &Placement, window: Duration) -> Cell {
+    Cell {
+        subject: subject.to_owned(),
+        contexts: Contexts::Processes,
+        pattern,
+        timing: if matches!(pattern, Pattern::PingPong { .. }) { Timing::Around } else { Timing::Stamp },
+        wait: WaitPolicy::Block,
+        placement: placement.clone(),
+        size: 0,
+        until: Until::time(window),
+        scheduler: Scheduler::Other,
+        injected_slowdown_ppm: None,
+    }
+}
+
+fn one_core(placement: &Placement) -> bool {
+    placement.cpus.is_some_and(|[a, b]| a == b)
+}
+
+/// The window and the gaps of the warm-up.
+fn window(cell: &Cell) -> Duration {
+    Duration::from_nanos(cell.until.time_ns.unwrap_or_default()) + Duration::from_millis(10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two_cpus() -> Vec<Placement> {
+        vec![
+            Placement { relation: "same-core".to_owned(), cpus: Some([0, 0]) },
+            Placement { relation: "same-l3".to_owned(), cpus: Some([0, 1]) },
+        ]
+    }
+
+    #[test]
+    fn the_plan_fits_its_budget_unless_that_would_leave_no_interval() {
+        let plan = plan(&two_cpus(), 1);
+        let whole: Duration =
+            plan.cells.iter().map(|cell| SETUP + window(cell)).sum::<Duration>() * plan.blocks;
+        assert!(whole <= BUDGET || plan.blocks == *BLOCKS.start(), "{} blocks take {whole:?}", plan.blocks);
+    }
+
+    #[test]
+    fn the_harness_is_always_in_it() {
+        assert!(plan(&two_cpus(), 1).cells.iter().any(|cell| cell.subject == "null"));
+    }
+
+    #[test]
+    fn a_machine_with_one_cpu_still_has_a_plan() {
+        let plan = plan(&two_cpus()[..1], 1);
+        assert!(plan.cells.iter().all(|cell| cell.placement.cpus != Some([0, 1])));
+        assert!(plan.cells.iter().any(|cell| cell.subject == "futex"));
+    }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the tests that drive the command share: a private runtime folder, and a mark by which its processes are found.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A private runtime and state folder, and a mark in the environment of every process started in it.
+pub(crate) struct Stage {
+    folder: tempfile::TempDir,
+    mark: String,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mark = format!("DOORBELL_TEST_MARK={}", folder.path().display());
+        Self { folder, mark }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The command, its streams piped, in this stage.
+    pub(crate) fn doorbell(&self, args: &[&str]) -> Command {
+        let (name, value) = self.mark.split_once('=').unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_doorbell"));
+        command
+            .args(args)
+            .env(name, value)
+            .env("XDG_RUNTIME_DIR", self.path())
+            .env("XDG_STATE_HOME", self.path())
+            .env_remove("NO_COLOR")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// The processes of this stage that are still there, zombies not counted.
+    pub(crate) fn processes(&self) -> Vec<i32> {
+        let own = i32::try_from(std::process::id()).unwrap();
+        fs::read_dir("/proc")
+            .unwrap()
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter(|pid| *pid != own)
+            .filter(|pid| {
+                let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+                environment.split(|byte| *byte == 0).any(|variable| variable == self.mark.as_bytes())
+            })
+            .collect()
+    }
+
+    /// Waits until no process of this stage is left; whoever is left after that long hangs.
+    pub(crate) fn wait_until_empty(&self) {
+        let start = Instant::now();
+        while !self.processes().is_empty() {
+            assert!(start.elapsed() < Duration::from_secs(60), "still there: {:?}", self.processes());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The run folders that are left.
+    pub(crate) fn run_folders(&self) -> Vec<String> {
+        let Ok(entries) = fs::read_dir(self.path().join("doorbell")) else { return Vec::new() };
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    }
+}
