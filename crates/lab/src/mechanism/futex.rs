@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The futex: a word in memory, and a kernel queue for those who sleep on its value.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags, Timespec};
 
+use super::deadline::{Deadline, relative};
+use super::watched_word::{WordNotifier, WordReader};
 use super::{
     Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
     Word,
@@ -30,17 +31,15 @@ pub struct FutexLine {
 /// The only writer of the word.
 #[derive(Debug)]
 pub struct FutexNotifier {
-    word: &'static Word,
+    word: WordNotifier,
     flags: Flags,
-    rung: u32,
 }
 
 /// The sleeper, with the value it saw last.
 #[derive(Debug)]
 pub struct FutexWaiter {
-    word: &'static Word,
+    word: WordReader,
     flags: Flags,
-    seen: u32,
 }
 
 const HOW: &str = "The notifier stores the next number in a shared word and calls FUTEX_WAKE for one waiter, always: \
@@ -72,7 +71,7 @@ impl Mechanism for FutexShared {
                      rescheduling interrupt if its CPU is idle or runs something less urgent. Wait: hash, lock, \
                      compare, queue, schedule.",
             limits: "Two notifications before the waiter looks are one. The key of a shared futex costs a page \
-                     look-up per call more than a private one.",
+                     look-up per call more than a private one. The timed wait is FUTEX_WAIT's own.",
             sources: SOURCES,
         }
     }
@@ -93,7 +92,8 @@ impl Mechanism for FutexPrivate {
             summary: "futex with FUTEX_PRIVATE_FLAG (threads only)",
             how: HOW,
             kernel: "As the shared futex, but the key is the address space and the address: no page look-up.",
-            limits: "Joins threads of one process only. Two notifications before the waiter looks are one.",
+            limits: "Joins threads of one process only. Two notifications before the waiter looks are one. \
+                     The timed wait is FUTEX_WAIT's own.",
             sources: SOURCES,
         }
     }
@@ -128,27 +128,32 @@ impl Line for FutexLine {
         Ok(Self { word: site.word()?, flags: Flags::empty() })
     }
     fn waiter(&self) -> Result<FutexWaiter, OpenError> {
-        Ok(FutexWaiter { word: self.word, flags: self.flags, seen: self.word.load(Relaxed) })
+        Ok(FutexWaiter { word: WordReader::new(self.word), flags: self.flags })
     }
     fn notifier(&self) -> Result<FutexNotifier, OpenError> {
-        Ok(FutexNotifier { word: self.word, flags: self.flags, rung: self.word.load(Relaxed) })
+        Ok(FutexNotifier::new(self.word, self.flags))
+    }
+}
+
+impl FutexNotifier {
+    /// The writer of `word`; there must be no other.
+    pub(super) fn new(word: &'static Word, flags: Flags) -> Self {
+        Self { word: WordNotifier::new(word), flags }
     }
 }
 
 impl Notifier for FutexNotifier {
     #[inline]
     fn notify(&mut self) -> Result<(), Fault> {
-        self.rung = self.rung.wrapping_add(1);
-        // Pairs with the Acquire loads of `FutexWaiter`.
-        self.word.store(self.rung, Release);
-        futex::wake(&self.word.0, self.flags, 1).map_err(|error| Fault::new("futex(FUTEX_WAKE)", error))?;
+        let word = self.word.ring();
+        futex::wake(word, self.flags, 1).map_err(|error| Fault::new("futex(FUTEX_WAKE)", error))?;
         Ok(())
     }
 }
 
 impl FutexWaiter {
     fn sleep(&self, timeout: Option<&Timespec>) -> Result<(), Fault> {
-        match futex::wait(&self.word.0, self.flags, self.seen, timeout) {
+        match futex::wait(self.word.word, self.flags, self.word.seen, timeout) {
             Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT) => Ok(()),
             Err(error) => Err(Fault::new("futex(FUTEX_WAIT)", error)),
         }
@@ -158,7 +163,7 @@ impl FutexWaiter {
 impl Waiter for FutexWaiter {
     #[inline]
     fn wait(&mut self) -> Result<(), Fault> {
-        while !self.poll()? {
+        while !self.word.rung() {
             self.sleep(None)?;
         }
         Ok(())
@@ -166,22 +171,16 @@ impl Waiter for FutexWaiter {
 
     #[inline]
     fn wait_for(&mut self, timeout: Duration) -> Result<Woken, Fault> {
-        let start = Instant::now();
-        while !self.poll()? {
-            let Some(rest) = timeout.checked_sub(start.elapsed()).filter(|rest| !rest.is_zero()) else {
-                return Ok(Woken::TimedOut);
-            };
-            let rest = Timespec { tv_sec: rest.as_secs() as i64, tv_nsec: rest.subsec_nanos().into() };
-            self.sleep(Some(&rest))?;
+        let deadline = Deadline::after(timeout);
+        while !self.word.rung() {
+            let Some(rest) = deadline.rest() else { return Ok(Woken::TimedOut) };
+            self.sleep(Some(&relative(rest)))?;
         }
         Ok(Woken::Notified)
     }
 
     #[inline]
     fn poll(&mut self) -> Result<bool, Fault> {
-        let now = self.word.load(Acquire);
-        let rung = now != self.seen;
-        self.seen = now;
-        Ok(rung)
+        Ok(self.word.rung())
     }
 }

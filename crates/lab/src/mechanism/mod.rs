@@ -10,8 +10,13 @@
 
 use std::time::Duration;
 
+mod busy_poll;
+mod deadline;
+mod descriptor;
 mod entry;
 mod site;
+mod socket;
+mod watched_word;
 
 pub use entry::{Entry, Lines};
 pub use site::{Contexts, Host, OpenError, Site, Word};
@@ -70,6 +75,14 @@ pub enum Woken {
     Notified,
     /// The time ran out first.
     TimedOut,
+}
+
+impl Woken {
+    /// `Notified` when `notified`, else `TimedOut`.
+    #[inline]
+    pub fn when(notified: bool) -> Self {
+        if notified { Self::Notified } else { Self::TimedOut }
+    }
 }
 
 /// What kind of waiting a mechanism does; decides which checks apply to its records.
@@ -148,13 +161,49 @@ pub trait Waiter {
 }
 
 pub mod eventfd;
+pub mod eventfd_epoll;
+pub mod eventfd_epoll_et;
+pub mod eventfd_poll;
+pub mod fifo;
 pub mod futex;
+pub mod mwaitx;
 pub mod null;
+pub mod pipe;
+pub mod sched_yield;
 pub mod spin;
+pub mod tcp;
+pub mod tcp_busy_poll;
+pub mod udp;
+pub mod udp_busy_poll;
+pub mod umwait;
+pub mod unix_dgram;
+pub mod unix_seqpacket;
+pub mod unix_stream;
 
 /// Every mechanism, in the order `doorbell list` shows. The one list to extend.
 pub fn all() -> &'static [&'static dyn Entry] {
-    &[&null::Null, &spin::Spin, &futex::FutexShared, &futex::FutexPrivate, &eventfd::EventfdRead]
+    &[
+        &null::Null,
+        &spin::Spin,
+        &sched_yield::SchedYield,
+        &umwait::Umwait,
+        &mwaitx::Mwaitx,
+        &futex::FutexShared,
+        &futex::FutexPrivate,
+        &eventfd::EventfdRead,
+        &eventfd_poll::EventfdPoll,
+        &eventfd_epoll::EventfdEpoll,
+        &eventfd_epoll_et::EventfdEpollEt,
+        &pipe::Pipe,
+        &fifo::Fifo,
+        &unix_stream::UnixStream,
+        &unix_dgram::UnixDgram,
+        &unix_seqpacket::UnixSeqpacket,
+        &tcp::Tcp,
+        &tcp_busy_poll::TcpBusyPoll,
+        &udp::Udp,
+        &udp_busy_poll::UdpBusyPoll,
+    ]
 }
 
 /// The mechanism called `name`, or the nearest name if there is none.

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the busy-polling mechanisms share: the socket option, and the proof that the kernel acts on it.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use super::descriptor::{Ends, readable};
+use super::{OpenError, Unavailable};
+
+/// How long a read polls its device queue before it sleeps, microseconds: the value the kernel's documentation
+/// recommends for `net.core.busy_read` (Documentation/admin-guide/sysctl/net.rst).
+const POLL_US: libc::c_int = 50;
+
+/// Turns busy polling on for the reading end.
+pub(super) fn polling(ends: Ends) -> Result<Ends, OpenError> {
+    // SAFETY: the value is an int that lives through the call, and its size is given.
+    // JUSTIFICATION: rustix has no SO_BUSY_POLL.
+    let refused = unsafe {
+        libc::setsockopt(
+            ends.read.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_BUSY_POLL,
+            std::ptr::from_ref(&POLL_US).cast(),
+            size_of_val(&POLL_US) as libc::socklen_t,
+        )
+    };
+    if refused == 0 {
+        return Ok(ends);
+    }
+    Err(OpenError::with_cure(
+        "setsockopt(SO_BUSY_POLL)",
+        std::io::Error::last_os_error(),
+        "it needs CAP_NET_ADMIN, or net.core.busy_read set to 50 or more",
+    ))
+}
+
+/// Whether a read on `ends` would poll a device queue.
+///
+/// The option alone proves nothing: it is accepted on every socket. The kernel polls the queue (NAPI instance) through
+/// which the socket's last packet came, and tells its number; without one, busy polling returns at once and the read
+/// sleeps.
+pub(super) fn probe(ends: Result<Ends, OpenError>) -> Result<(), Unavailable> {
+    let because = |error: &dyn std::fmt::Display| Unavailable::because(error.to_string());
+    let ends = ends.and_then(polling).map_err(|error| because(&error))?;
+    rustix::io::write(&ends.write, &[1]).map_err(|error| because(&error))?;
+    let arrived = readable(&ends.read, Duration::from_secs(1)).map_err(|error| because(&error))?;
+    let queue = incoming_queue(&ends.read).map_err(|error| because(&error))?;
+    if arrived && queue != 0 {
+        return Ok(());
+    }
+    Err(Unavailable::because(
+        "the loopback device has no queue to poll: SO_BUSY_POLL is accepted, but packets arrive through the CPU's \
+         backlog (SO_INCOMING_NAPI_ID is 0) and the read sleeps as without it; to poll from user space use \
+         `--wait spin` on the mechanism without busy polling",
+    ))
+}
+
+/// The number of the device queue through which the last packet came; 0 if none.
+fn incoming_queue(socket: &OwnedFd) -> std::io::Result<libc::c_uint> {
+    let mut queue: libc::c_uint = 0;
+    let mut size = size_of_val(&queue) as libc::socklen_t;
+    // SAFETY: `queue` and `size` are ours and `size` tells how large `queue` is.
+    // JUSTIFICATION: rustix has no SO_INCOMING_NAPI_ID.
+    let refused = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_INCOMING_NAPI_ID,
+            (&raw mut queue).cast(),
+            &raw mut size,
+        )
+    };
+    if refused == 0 { Ok(queue) } else { Err(std::io::Error::last_os_error()) }
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What every mechanism behind a descriptor shares: a token is written at one end and read at the other.
+
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{Errno, dup, read, write};
+use rustix::net::{RecvFlags, recv};
+
+use super::deadline::{Deadline, relative};
+use super::{Fault, Line, Notifier, OpenError, Site, Waiter, Woken};
+
+/// A pair of descriptors through which tokens travel one way.
+pub trait Descriptors: Send + Sync + 'static {
+    /// Bytes of a token, at most eight.
+    const TOKEN: usize = 1;
+    /// Whether the reading end is a socket, which can be asked with `MSG_DONTWAIT`.
+    const SOCKET: bool = false;
+    /// Makes the pair.
+    fn open(site: &Site) -> Result<Ends, OpenError>;
+}
+
+/// The longest token: an eventfd's sum.
+pub(super) const LONGEST: usize = 8;
+
+/// Both ends.
+#[derive(Debug)]
+pub struct Ends {
+    /// Where tokens are read.
+    pub read: OwnedFd,
+    /// Where tokens are written.
+    pub write: OwnedFd,
+}
+
+/// Both ends, before the sides part.
+#[derive(Debug)]
+pub struct DescriptorLine<D> {
+    ends: Ends,
+    kind: PhantomData<D>,
+}
+
+/// The end that writes tokens.
+#[derive(Debug)]
+pub struct Writer<D> {
+    fd: OwnedFd,
+    kind: PhantomData<D>,
+}
+
+/// The end that reads tokens.
+#[derive(Debug)]
+pub struct Reader<D> {
+    fd: OwnedFd,
+    kind: PhantomData<D>,
+}
+
+impl<D: Descriptors> Line for DescriptorLine<D> {
+    type Notifier = Writer<D>;
+    type Waiter = Reader<D>;
+    fn open(site: &Site) -> Result<Self, OpenError> {
+        Ok(Self { ends: D::open(site)?, kind: PhantomData })
+    }
+    fn waiter(&self) -> Result<Reader<D>, OpenError> {
+        Ok(Reader::new(again(&self.ends.read)?))
+    }
+    fn notifier(&self) -> Result<Writer<D>, OpenError> {
+        Ok(Writer::new(again(&self.ends.write)?))
+    }
+}
+
+/// A second descriptor of the same open file, for a side to own.
+pub(super) fn again(fd: &OwnedFd) -> Result<OwnedFd, OpenError> {
+    dup(fd).map_err(|error| OpenError::call("dup", error))
+}
+
+impl<D: Descriptors> Writer<D> {
+    /// Writes to `fd`.
+    pub(super) fn new(fd: OwnedFd) -> Self {
+        Self { fd, kind: PhantomData }
+    }
+}
+
+impl<D: Descriptors> Notifier for Writer<D> {
+    #[inline]
+    fn notify(&mut self) -> Result<(), Fault> {
+        // An eventfd adds the whole number to its sum; to all others a byte is a byte.
+        let token: [u8; LONGEST] = 1_u64.to_ne_bytes();
+        loop {
+            match write(&self.fd, &token[..D::TOKEN]) {
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(Fault::new("write", error)),
+            }
+        }
+    }
+}
+
+impl<D: Descriptors> Reader<D> {
+    /// Reads from `fd`.
+    pub(super) fn new(fd: OwnedFd) -> Self {
+        Self { fd, kind: PhantomData }
+    }
+}
+
+impl<D: Descriptors> Waiter for Reader<D> {
+    #[inline]
+    fn wait(&mut self) -> Result<(), Fault> {
+        take_token::<D>(&self.fd)
+    }
+
+    #[inline]
+    fn wait_for(&mut self, timeout: Duration) -> Result<Woken, Fault> {
+        if !readable(&self.fd, timeout)? {
+            return Ok(Woken::TimedOut);
+        }
+        self.wait()?;
+        Ok(Woken::Notified)
+    }
+
+    #[inline]
+    fn poll(&mut self) -> Result<bool, Fault> {
+        if D::SOCKET {
+            return look::<D>(&self.fd);
+        }
+        let ready = readable(&self.fd, Duration::ZERO)?;
+        if ready {
+            self.wait()?;
+        }
+        Ok(ready)
+    }
+}
+
+/// Reads one token, waiting for it where `fd` blocks.
+#[inline]
+pub(super) fn take_token<D: Descriptors>(fd: &OwnedFd) -> Result<(), Fault> {
+    let mut token = [0; LONGEST];
+    loop {
+        match read(fd, &mut token[..D::TOKEN]) {
+            Ok(0) => return Err(closed("read")),
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(Fault::new("read", error)),
+        }
+    }
+}
+
+/// Takes a token from a socket if there is one.
+#[inline]
+fn look<D: Descriptors>(fd: &OwnedFd) -> Result<bool, Fault> {
+    let mut token = [0; LONGEST];
+    loop {
+        match recv(fd, &mut token[..D::TOKEN], RecvFlags::DONTWAIT) {
+            Ok((0, _)) => return Err(closed("recv(MSG_DONTWAIT)")),
+            Ok(_) => return Ok(true),
+            Err(Errno::AGAIN) => return Ok(false),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(Fault::new("recv(MSG_DONTWAIT)", error)),
+        }
+    }
+}
+
+fn closed(call: &'static str) -> Fault {
+    Fault::new(call, "the other side has closed its end")
+}
+
+/// Waits with `ppoll(2)` until `fd` can be read; false when the time ran out.
+#[inline]
+pub(super) fn readable(fd: impl AsFd, timeout: Duration) -> Result<bool, Fault> {
+    let deadline = Deadline::after(timeout);
+    let mut rest = timeout;
+    loop {
+        match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&relative(rest))) {
+            Ok(ready) => return Ok(ready > 0),
+            Err(Errno::INTR) => rest = deadline.rest().unwrap_or_default(),
+            Err(error) => return Err(Fault::new("ppoll", error)),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An eventfd in an epoll set, level triggered: how most event loops are woken.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::io::Errno;
+
+use super::deadline::{Deadline, relative};
+use super::descriptor::{Writer, again, take_token};
+use super::eventfd::{self, EventfdRead};
+use super::{Explanation, Fault, Host, Line, Mechanism, Memory, OpenError, Site, Unavailable, Waiter, Woken};
+
+/// The waiter sleeps in `epoll_wait(2)`, then reads.
+#[derive(Debug)]
+pub struct EventfdEpoll;
+
+/// The eventfd.
+#[derive(Debug)]
+pub struct EventfdEpollLine(OwnedFd);
+
+/// The end that sleeps in the set, and reads.
+#[derive(Debug)]
+pub struct LevelWaiter {
+    set: EpollSet,
+    eventfd: OwnedFd,
+}
+
+/// An epoll set with a single member.
+#[derive(Debug)]
+pub(super) struct EpollSet(OwnedFd);
+
+impl EpollSet {
+    /// The set of `member` alone.
+    pub(super) fn of(member: &OwnedFd, flags: EventFlags) -> Result<Self, OpenError> {
+        let set =
+            epoll::create(CreateFlags::CLOEXEC).map_err(|error| OpenError::call("epoll_create1", error))?;
+        epoll::add(&set, member, EventData::new_u64(0), flags)
+            .map_err(|error| OpenError::call("epoll_ctl(EPOLL_CTL_ADD)", error))?;
+        Ok(Self(set))
+    }
+
+    /// Sleeps until the member has an event; false when the time ran out.
+    #[inline]
+    pub(super) fn wait(&self, timeout: Option<Duration>) -> Result<bool, Fault> {
+        let deadline = timeout.map(Deadline::after);
+        let mut rest = timeout.map(relative);
+        loop {
+            match self.wait_once(rest.as_ref()) {
+                Ok(events) => return Ok(events > 0),
+                Err(Errno::INTR) => {
+                    rest = deadline.map(|deadline| relative(deadline.rest().unwrap_or_default()));
+                }
+                Err(error) => return Err(Fault::new("epoll_pwait2", error)),
+            }
+        }
+    }
+
+    fn wait_once(&self, timeout: Option<&Timespec>) -> Result<usize, Errno> {
+        let none = Event { flags: EventFlags::empty(), data: EventData::new_u64(0) };
+        epoll::wait(&self.0, &mut [none], timeout)
+    }
+}
+
+/// Whether the kernel gives an eventfd and takes it into an epoll set.
+pub(super) fn probe() -> Result<(), Unavailable> {
+    let member = eventfd::fresh().map_err(|error| Unavailable::because(error.to_string()))?;
+    EpollSet::of(&member, EventFlags::IN).map(drop).map_err(|error| Unavailable::because(error.to_string()))
+}
+
+impl Mechanism for EventfdEpoll {
+    type Line = EventfdEpollLine;
+    const NAME: &'static str = "eventfd-epoll";
+    const MEMORY: Memory = Memory::Merges;
+
+    fn explanation() -> Explanation {
+        Explanation {
+            summary: "eventfd in an epoll set, level triggered, then read",
+            how: "The notifier writes 1. The waiter sleeps in epoll_wait(2) on a set that holds the eventfd and, once \
+                  told that it is readable, reads it, which sets the sum to zero.",
+            kernel: "The set hangs on the eventfd's wait queue for good. The write calls its callback, which puts the \
+                     eventfd on the ready list and wakes the sleeper; epoll_wait asks the eventfd again, reports it \
+                     and, being level triggered, keeps it on the list until a later call finds it unreadable.",
+            limits: "Two system calls a wake, and a look at the eventfd more per epoll_wait than edge triggered. \
+                     Notifications before a read merge. The timed wait is epoll_pwait2(2) (kernel 5.11; before that \
+                     milliseconds only).",
+            sources: &[
+                "epoll(7), epoll_wait(2), eventfd(2)",
+                "Linux fs/eventpoll.c, ep_poll_callback and ep_send_events",
+            ],
+        }
+    }
+
+    fn available(_: &Host) -> Result<(), Unavailable> {
+        probe()
+    }
+}
+
+impl Line for EventfdEpollLine {
+    type Notifier = Writer<EventfdRead>;
+    type Waiter = LevelWaiter;
+    fn open(_: &Site) -> Result<Self, OpenError> {
+        eventfd::fresh().map(Self)
+    }
+    fn waiter(&self) -> Result<LevelWaiter, OpenError> {
+        let eventfd = again(&self.0)?;
+        Ok(LevelWaiter { set: EpollSet::of(&eventfd, EventFlags::IN)?, eventfd })
+    }
+    fn notifier(&self) -> Result<Writer<EventfdRead>, OpenError> {
+        again(&self.0).map(Writer::new)
+    }
+}
+
+impl LevelWaiter {
+    #[inline]
+    fn wait_then_read(&mut self, timeout: Option<Duration>) -> Result<bool, Fault> {
+        let ready = self.set.wait(timeout)?;
+        if ready {
+            take_token::<EventfdRead>(&self.eventfd)?;
+        }
+        Ok(ready)
+    }
+}
+
+impl Waiter for LevelWaiter {
+    #[inline]
+    fn wait(&mut self) -> Result<(), Fault> {
+        self.wait_then_read(None).map(drop)
+    }
+
+    #[inline]
+    fn wait_for(&mut self, timeout: Duration) -> Result<Woken, Fault> {
+        self.wait_then_read(Some(timeout)).map(Woken::when)
+    }
+
+    #[inline]
+    fn poll(&mut self) -> Result<bool, Fault> {
+        self.wait_then_read(Some(Duration::ZERO))
+    }
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An eventfd, waited for with `poll(2)` as one of the descriptors of an event loop would be.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+
+use super::descriptor::{Writer, again, readable, take_token};
+use super::eventfd::{self, EventfdRead};
+use super::{Explanation, Fault, Host, Line, Mechanism, Memory, OpenError, Site, Unavailable, Waiter, Woken};
+
+/// The waiter polls, then reads.
+#[derive(Debug)]
+pub struct EventfdPoll;
+
+/// The eventfd.
+#[derive(Debug)]
+pub struct EventfdPollLine(OwnedFd);
+
+/// The end that polls.
+#[derive(Debug)]
+pub struct Poller(OwnedFd);
+
+impl Mechanism for EventfdPoll {
+    type Line = EventfdPollLine;
+    const NAME: &'static str = "eventfd-poll";
+    const MEMORY: Memory = Memory::Merges;
+
+    fn explanation() -> Explanation {
+        Explanation {
+            summary: "eventfd, waited for with poll(2) and then read",
+            how: "The notifier writes 1. The waiter calls poll(2) without a time limit and, once the eventfd is \
+                  readable, read(2), which sets the sum to zero.",
+            kernel: "poll puts the task on the eventfd's wait queue, sleeps, and takes it off again on every call; the \
+                     read is a second system call. The write is the same as for eventfd.",
+            limits: "Two system calls a wake where reading alone takes one, and a cost that grows with the number of \
+                     descriptors polled. Notifications before a read merge. The timed wait is the same call, \
+                     ppoll(2), with a time.",
+            sources: &["eventfd(2), poll(2)", "Linux fs/select.c, do_poll; fs/eventfd.c, eventfd_poll"],
+        }
+    }
+
+    fn available(_: &Host) -> Result<(), Unavailable> {
+        eventfd::probe()
+    }
+}
+
+impl Line for EventfdPollLine {
+    type Notifier = Writer<EventfdRead>;
+    type Waiter = Poller;
+    fn open(_: &Site) -> Result<Self, OpenError> {
+        eventfd::fresh().map(Self)
+    }
+    fn waiter(&self) -> Result<Poller, OpenError> {
+        again(&self.0).map(Poller)
+    }
+    fn notifier(&self) -> Result<Writer<EventfdRead>, OpenError> {
+        again(&self.0).map(Writer::new)
+    }
+}
+
+impl Waiter for Poller {
+    #[inline]
+    fn wait(&mut self) -> Result<(), Fault> {
+        loop {
+            match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], None) {
+                Ok(_) => return take_token::<EventfdRead>(&self.0),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(Fault::new("ppoll", error)),
+            }
+        }
+    }
+
+    #[inline]
+    fn wait_for(&mut self, timeout: Duration) -> Result<Woken, Fault> {
+        if !readable(&self.0, timeout)? {
+            return Ok(Woken::TimedOut);
+        }
+        take_token::<EventfdRead>(&self.0)?;
+        Ok(Woken::Notified)
+    }
+
+    #[inline]
+    fn poll(&mut self) -> Result<bool, Fault> {
+        Ok(self.wait_for(Duration::ZERO)? == Woken::Notified)
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A FIFO: a pipe with a name in the file system.
+
+use std::path::PathBuf;
+
+use rustix::fs::{CWD, Mode, OFlags, fcntl_setfl, mkfifoat, open};
+
+use super::descriptor::{Reader, Writer};
+use super::pipe::Pipe;
+use super::{Explanation, Host, Line, Mechanism, Memory, OpenError, Site, Unavailable};
+
+/// The notifier writes a byte, the waiter reads it; each opens the FIFO by its name.
+#[derive(Debug)]
+pub struct Fifo;
+
+/// The name.
+#[derive(Debug)]
+pub struct FifoLine(PathBuf);
+
+impl Mechanism for Fifo {
+    type Line = FifoLine;
+    const NAME: &'static str = "fifo";
+    const MEMORY: Memory = Memory::Counts;
+
+    fn explanation() -> Explanation {
+        Explanation {
+            summary: "FIFO (named pipe), one byte a notification",
+            how: "Each side opens the FIFO by its name; the notifier writes one byte, the waiter blocks in read(2) \
+                  for one byte. Each direction has a FIFO of its own, in the run's folder.",
+            kernel: "Once open, the same code as a pipe; the name is only looked up at open(2).",
+            limits: "As a pipe: 65536 bytes by default, then the writer blocks. Opening for reading waits for a writer \
+                     unless O_NONBLOCK is given. The name outlives its users. The timed wait is ppoll(2) before the \
+                     read, a look is the same with no time.",
+            sources: &["fifo(7), mkfifo(3)", "Linux fs/pipe.c, fifo_open"],
+        }
+    }
+
+    fn available(_: &Host) -> Result<(), Unavailable> {
+        // Every kernel has FIFOs; whether the run folder's file system takes one shows when it is made.
+        Ok(())
+    }
+}
+
+impl Line for FifoLine {
+    type Notifier = Writer<Pipe>;
+    type Waiter = Reader<Pipe>;
+    fn open(site: &Site) -> Result<Self, OpenError> {
+        let path = site.path("fifo");
+        mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).map_err(|error| OpenError::call("mkfifo", error))?;
+        Ok(Self(path))
+    }
+    fn waiter(&self) -> Result<Reader<Pipe>, OpenError> {
+        // Without O_NONBLOCK this call would wait for the notifier, which in turn comes only after the waiter.
+        let fd = open(&self.0, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|error| OpenError::call("open", error))?;
+        fcntl_setfl(&fd, OFlags::empty()).map_err(|error| OpenError::call("fcntl(F_SETFL)", error))?;
+        Ok(Reader::new(fd))
+    }
+    fn notifier(&self) -> Result<Writer<Pipe>, OpenError> {
+        open(&self.0, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
+            .map(Writer::new)
+            .map_err(|error| OpenError::call("open", error))
+    }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! TCP over the loopback device: one byte a notification.
+
+use super::descriptor::{DescriptorLine, Descriptors, Ends};
+use super::socket::{self, tcp_pair, timed_by_ppoll};
+use super::{Explanation, Host, Mechanism, Memory, OpenError, Site, Unavailable};
+
+/// The notifier writes a byte, the waiter reads it.
+#[derive(Debug)]
+pub struct Tcp;
+
+impl Descriptors for Tcp {
+    const SOCKET: bool = true;
+    fn open(_: &Site) -> Result<Ends, OpenError> {
+        tcp_pair()
+    }
+}
+
+impl Mechanism for Tcp {
+    type Line = DescriptorLine<Self>;
+    const NAME: &'static str = "tcp";
+    const MEMORY: Memory = Memory::Counts;
+
+    fn explanation() -> Explanation {
+        Explanation {
+            summary: "TCP over loopback, one byte a notification, TCP_NODELAY",
+            how: "A connection over 127.0.0.1 with TCP_NODELAY. The notifier writes one byte, the waiter blocks in \
+                  read(2) for one byte. Each direction has a connection of its own, so that no answer carries the \
+                  acknowledgement.",
+            kernel: "Write: build a segment, pass it down through IP to the loopback device, which queues it on this \
+                     CPU's backlog; the receive softirq runs it up through IP and TCP, usually before the write \
+                     returns, and wakes the reader. Acknowledgements go the same way back.",
+            limits: concat!("The notifier pays for the receiving stack as well. ", timed_by_ppoll!()),
+            sources: &[
+                "tcp(7), ip(7)",
+                "Linux drivers/net/loopback.c; net/core/dev.c, process_backlog",
+                "sockperf, lmbench lat_tcp: this protocol, both ways over one connection",
+            ],
+        }
+    }
+
+    fn available(_: &Host) -> Result<(), Unavailable> {
+        socket::probe(tcp_pair())
+    }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! UDP over the loopback device: one datagram a notification.
+
+use super::descriptor::{DescriptorLine, Descriptors, Ends};
+use super::socket::{self, timed_by_ppoll, udp_pair};
+use super::{Explanation, Host, Mechanism, Memory, OpenError, Site, Unavailable};
+
+/// The notifier sends a datagram, the waiter receives it.
+#[derive(Debug)]
+pub struct Udp;
+
+impl Descriptors for Udp {
+    const SOCKET: bool = true;
+    fn open(_: &Site) -> Result<Ends, OpenError> {
+        udp_pair()
+    }
+}
+
+impl Mechanism for Udp {
+    type Line = DescriptorLine<Self>;
+    const NAME: &'static str = "udp";
+    const MEMORY: Memory = Memory::Counts;
+
+    fn explanation() -> Explanation {
+        Explanation {
+            summary: "UDP over loopback, one-byte datagrams",
+            how: "Two sockets on 127.0.0.1, each connected to the other. The notifier writes one datagram of one byte, \
+                  the waiter blocks in read(2) for it. Each direction has a pair of its own.",
+            kernel: "As TCP over loopback without connection, ordering and acknowledgement: the datagram goes through \
+                     this CPU's backlog and the receive softirq into the receiver's queue, and wakes the reader.",
+            limits: concat!(
+                "A datagram that finds the receive buffer (net.core.rmem_default) full is dropped without a word; the \
+                 sequence numbers of a trial then show it lost. ",
+                timed_by_ppoll!()
+            ),
+            sources: &["udp(7)", "Linux net/ipv4/udp.c; net/core/dev.c, process_backlog"],
+        }
+    }
+
+    fn available(_: &Host) -> Result<(), Unavailable> {
+        socket::probe(udp_pair())
+    }
+}
