@@ -24,6 +24,10 @@ pub const PER_FAULT: &str = "per real fault";
 /// Switches in a window below which a quotient says nothing: a few come from the rendezvous and from timer ticks.
 const ENOUGH: u64 = 100;
 
+/// Switches per round below which a protocol did not switch at all: what was counted is other tasks' doing. Two sides
+/// that yield on two cores make one switch in a hundred rounds.
+const HARDLY_ANY: f64 = 0.5;
+
 /// Disagreement of two switch counts over the same rounds that is more than the few switches between their readings.
 const CHECK_SLACK: f64 = 16.0;
 
@@ -99,7 +103,7 @@ fn switches(record: &Record) -> Vec<Figure> {
         ),
         figure(SWITCHES_PER_ROUND, count as f64 / rounds, "count", format!("{count} / {rounds} rounds")),
     ];
-    if count >= ENOUGH {
+    if count >= ENOUGH && count as f64 >= rounds * HARDLY_ANY {
         figures.push(figure(
             PER_SWITCH,
             window / count as f64,
