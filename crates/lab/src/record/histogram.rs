@@ -12,8 +12,16 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 
+use super::encoded::Encoded;
+
 /// The longest time that is told apart, one hour in picoseconds; longer ones count as this.
 pub const LONGEST_PS: u64 = 3_600_000_000_000_000;
+/// The shortest time that is told apart; shorter ones count as this.
+pub(super) const SHORTEST_PS: u64 = 1;
+/// Significant decimal digits.
+pub(super) const DIGITS: u8 = 3;
+/// Counters in a histogram: 2048 for the values below 2048, 1024 for each of the 41 doublings up to an hour.
+pub(super) const COUNTERS: usize = 2048 + 41 * 1024;
 
 /// A histogram of times in picoseconds.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,22 +44,20 @@ pub enum HistogramError {
     /// Not an HdrHistogram V2, or cut.
     #[error("the histogram cannot be decoded: {0}")]
     Encoding(String),
-    /// Its header asks for more memory than any histogram of ours has.
-    #[error(
-        "the histogram claims {claimed} bytes or a range up to {highest}; ours never exceed one hour in picoseconds"
-    )]
+    /// It asks for more than any histogram of ours has.
+    #[error("the histogram claims {claimed} {what}; no histogram of this program has as many")]
     TooLarge {
-        /// Bytes it claims.
+        /// What it has too much of.
+        what: &'static str,
+        /// How much, or how much had been seen when looking stopped.
         claimed: u64,
-        /// Its highest trackable value.
-        highest: u64,
     },
 }
 
 impl Histogram {
     /// An empty histogram with all its memory touched, so that recording never faults.
     pub fn new() -> Self {
-        let Ok(mut inner) = hdrhistogram::Histogram::new_with_bounds(1, LONGEST_PS, 3) else {
+        let Ok(mut inner) = hdrhistogram::Histogram::new_with_bounds(SHORTEST_PS, LONGEST_PS, DIGITS) else {
             unreachable!("the bounds are constants that satisfy the constructor")
         };
         // Touch every counter once: the allocator hands out untouched zero pages.
@@ -128,15 +134,36 @@ impl Histogram {
 
     /// Decodes what [`Histogram::encode`] wrote, refusing anything that would need more memory than ours do.
     pub fn decode(text: &str) -> Result<Self, HistogramError> {
-        let bytes = STANDARD.decode(text).map_err(|error| HistogramError::Base64(error.to_string()))?;
-        let decoded: hdrhistogram::Histogram<u64> = Deserializer::new()
-            .deserialize(&mut std::io::Cursor::new(bytes))
+        let encoded = Encoded::inspect(text)?;
+        let inner = Deserializer::new()
+            .deserialize(&mut encoded.plain.as_slice())
             .map_err(|error| HistogramError::Encoding(error.to_string()))?;
-        let mut own = Self::new();
-        own.inner.add(&decoded).map_err(|_| HistogramError::TooLarge {
-            claimed: decoded.buckets().into(),
-            highest: decoded.max(),
-        })?;
-        Ok(own)
+        Ok(Self { inner })
+    }
+
+    /// How many times were counted in what [`Histogram::encode`] wrote; checks all of it without decoding.
+    pub fn count_encoded(text: &str) -> Result<u64, HistogramError> {
+        Encoded::inspect(text).map(|encoded| encoded.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_counters_is_the_one_the_library_takes() {
+        assert_eq!(Histogram::new().inner.distinct_values(), COUNTERS);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_was_encoded_comes_back_the_same(times in proptest::collection::vec(0..LONGEST_PS * 2, 0..200)) {
+            let mut histogram = Histogram::new();
+            times.iter().for_each(|ps| histogram.record(*ps));
+            let text = histogram.encode();
+            assert_eq!(Histogram::count_encoded(&text), Ok(times.len() as u64));
+            assert_eq!(Histogram::decode(&text), Ok(histogram));
+        }
     }
 }

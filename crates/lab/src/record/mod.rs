@@ -10,9 +10,16 @@ use crate::machine::cpu_list::CpuList;
 use crate::trial::cell::Cell;
 
 pub mod arm;
+mod check;
+mod encoded;
 pub mod histogram;
+pub mod read;
 pub mod result;
+#[cfg(test)]
+pub(crate) mod sample;
+mod scan;
 pub mod series;
+pub mod write;
 
 pub use arm::Arm;
 pub use histogram::Histogram;

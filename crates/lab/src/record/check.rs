@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What must hold of a result file beyond the types of its fields, so that everything behind the reader may rely on it.
+
+use super::histogram::HistogramError;
+use super::{Histogram, Record, ResultFile, Series, Tally};
+
+/// CPU numbers end below this: the greatest `NR_CPUS` of any Linux (x86 with `MAXSMP`). Matrices are sized by them.
+const CPUS: u32 = 8192;
+/// Blocks end below this: the greatest number a run can be asked for is smaller. Tables are sized by them.
+const BLOCKS: u32 = 1_000_000;
+
+/// Counts and times end below this: more than a day in nanoseconds, more than any trial counts, and small enough that
+/// the sum over every record a file can hold fits 64 bits.
+const COUNTS: u64 = 1 << 47;
+
+/// The first thing in a result file that cannot be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Nonsense {
+    /// A histogram that cannot be decoded.
+    #[error("record {record}, {quantity}: {cause}")]
+    Histogram {
+        /// The record's place in the file, from 0.
+        record: usize,
+        /// The series.
+        quantity: String,
+        /// What is wrong with it.
+        cause: HistogramError,
+    },
+    /// A summary that is not one of its histogram.
+    #[error("record {record}, {quantity}: {what}")]
+    Summary {
+        /// The record's place in the file, from 0.
+        record: usize,
+        /// The series.
+        quantity: String,
+        /// What does not fit.
+        what: String,
+    },
+    /// A number outside of what any machine has.
+    #[error("record {record}: {what} {number} is beyond {limit}")]
+    Beyond {
+        /// The record's place in the file, from 0.
+        record: usize,
+        /// What is numbered.
+        what: &'static str,
+        /// The number.
+        number: u64,
+        /// The first number that cannot be.
+        limit: u64,
+    },
+}
+
+/// Looks at every record.
+pub(super) fn check(file: &ResultFile) -> Result<(), Nonsense> {
+    file.records.iter().enumerate().try_for_each(|(index, record)| check_record(index, record))
+}
+
+fn check_record(index: usize, record: &Record) -> Result<(), Nonsense> {
+    let below = |what, limit: u64, numbers: &mut dyn Iterator<Item = u64>| {
+        for number in numbers {
+            if number >= limit {
+                return Err(Nonsense::Beyond { record: index, what, number, limit });
+            }
+        }
+        Ok(())
+    };
+    let placed = record.cell.placement.cpus.iter().flatten();
+    let seen = record.sides.iter().flat_map(|side| &side.cpus);
+    below("CPU", CPUS.into(), &mut placed.chain(seen).map(|cpu| u64::from(*cpu)))?;
+    below("block", BLOCKS.into(), &mut std::iter::once(record.block.into()))?;
+    let Tally { sent, seen, lost, late, duplicate, spurious, merged, timeouts, warmup, proven_asleep } =
+        record.tally;
+    let tally = [sent, seen, lost, late, duplicate, spurious, merged, timeouts, warmup, proven_asleep];
+    below("notification count", COUNTS, &mut tally.into_iter())?;
+    below(
+        "counter",
+        COUNTS,
+        &mut record.sides.iter().flat_map(|side| {
+            let migrations = side.migrations.unwrap_or(0);
+            let switches = [side.voluntary_switches, side.involuntary_switches, migrations];
+            let rest = [side.minor_faults, side.major_faults, side.user_ns, side.system_ns, side.window_ns];
+            switches.into_iter().chain(rest)
+        }),
+    )?;
+    let interrupts = record.surroundings.interrupts.values().copied();
+    below("counter", COUNTS, &mut interrupts.chain([record.surroundings.wall_ns]))?;
+    for (quantity, series) in &record.series {
+        let quantity = || format!("{quantity:?}");
+        let count = Histogram::count_encoded(&series.histogram).map_err(|cause| Nonsense::Histogram {
+            record: index,
+            quantity: quantity(),
+            cause,
+        })?;
+        if let Some(what) = misfit(series, count) {
+            return Err(Nonsense::Summary { record: index, quantity: quantity(), what });
+        }
+    }
+    Ok(())
+}
+
+fn misfit(series: &Series, count: u64) -> Option<String> {
+    if series.count != count {
+        return Some(format!("the summary counts {} samples, the histogram {count}", series.count));
+    }
+    let rising =
+        [0.0, series.min_ns, series.p50_ns, series.p90_ns, series.p99_ns, series.p999_ns, series.max_ns];
+    if let Some(pair) = rising.windows(2).find(|pair| pair[0] > pair[1]) {
+        return Some(format!("the percentiles fall from {} to {} ns", pair[0], pair[1]));
+    }
+    (series.mean_ns < 0.0 || series.stdev_ns < 0.0)
+        .then(|| format!("mean {} ns and standard deviation {} ns", series.mean_ns, series.stdev_ns))
+}

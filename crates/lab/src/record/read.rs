@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reads result files that may be cut, foreign, newer or hostile.
+//!
+//! What comes out has been checked as a whole: every histogram decodes within 1 MB, percentiles rise, CPU numbers are
+//! ones that a machine can have, and no text carries control characters. Memory is bounded by [`LONGEST`] and by the
+//! number of values, whatever the file claims.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::check::{Nonsense, check};
+use super::result::SCHEMA_VERSION;
+use super::{ResultFile, scan};
+
+/// The longest file that is read, bytes. A record takes some 5 KB, so this holds 50 000.
+pub const LONGEST: u64 = 256 << 20;
+
+/// Why a file could not be read as a result; each message ends in what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The system refused.
+    #[error("cannot read {file}: {cause}")]
+    System {
+        /// The file as named.
+        file: String,
+        /// The system's error.
+        cause: io::Error,
+    },
+    /// Longer than any result.
+    #[error("{file} is longer than {LONGEST} bytes, more than this program reads; was it meant?")]
+    TooLong {
+        /// The file as named.
+        file: String,
+    },
+    /// More values than any result.
+    #[error("{file} holds some {values} values, more than this program reads (8 million); was it meant?")]
+    TooMany {
+        /// The file as named.
+        file: String,
+        /// Values counted.
+        values: usize,
+    },
+    /// Ends in the middle.
+    #[error(
+        "{file} is cut: it ends after {bytes} bytes in the middle of the document; copy or measure it again"
+    )]
+    Cut {
+        /// The file as named.
+        file: String,
+        /// Its length.
+        bytes: usize,
+    },
+    /// Not written by this program.
+    #[error(
+        "{file} is not a result of doorbell but {looks_like}; `doorbell ping --output FILE` writes results"
+    )]
+    Foreign {
+        /// The file as named.
+        file: String,
+        /// What it seems to be.
+        looks_like: &'static str,
+    },
+    /// Written by a later version.
+    #[error(
+        "{file} has layout {version}, this program ({}) knows layouts up to {SCHEMA_VERSION}; \
+         read it with version {tool_version} of doorbell or a later one",
+        env!("CARGO_PKG_VERSION")
+    )]
+    Newer {
+        /// The file as named.
+        file: String,
+        /// Its layout.
+        version: u64,
+        /// The program that wrote it, as it says.
+        tool_version: String,
+    },
+    /// Not of the layout it claims.
+    #[error(
+        "{file} is damaged at line {line}, column {column}: {cause}; `doorbell schema` prints what is expected"
+    )]
+    Malformed {
+        /// The file as named.
+        file: String,
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// What was found there.
+        cause: String,
+    },
+    /// Of the right layout, with values that cannot be.
+    #[error("{file} is damaged: {cause}; copy or measure it again")]
+    Nonsense {
+        /// The file as named.
+        file: String,
+        /// The first such value.
+        cause: Nonsense,
+    },
+}
+
+/// Reads the result file at `path`; `-` is standard input.
+pub fn read(path: &Path) -> Result<ResultFile, ReadError> {
+    if path.as_os_str() == "-" {
+        return read_from(io::stdin().lock(), "standard input");
+    }
+    let file = path.display().to_string();
+    match File::open(path) {
+        Ok(open) => read_from(open, &file),
+        Err(cause) => Err(ReadError::System { file, cause }),
+    }
+}
+
+/// Reads a result from `source`, called `file` in messages.
+pub fn read_from(source: impl Read, file: &str) -> Result<ResultFile, ReadError> {
+    let mut bytes = Vec::new();
+    source
+        .take(LONGEST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|cause| ReadError::System { file: file.to_owned(), cause })?;
+    if bytes.len() as u64 > LONGEST {
+        return Err(ReadError::TooLong { file: file.to_owned() });
+    }
+    read_bytes(bytes, file)
+}
+
+/// The layout's version and its writer, whatever else there is.
+#[derive(Deserialize)]
+struct Preface {
+    #[serde(default)]
+    schema_version: Option<Number>,
+    #[serde(default)]
+    tool_version: Option<Text>,
+    #[serde(default, rename = "fio version")]
+    fio: Option<IgnoredAny>,
+    #[serde(default)]
+    benchmarks: Option<IgnoredAny>,
+    #[serde(default)]
+    results: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Number {
+    Of(u64),
+    None(IgnoredAny),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Text {
+    Of(String),
+    None(IgnoredAny),
+}
+
+/// Reads a result out of `bytes`, called `file` in messages.
+pub fn read_bytes(mut bytes: Vec<u8>, file: &str) -> Result<ResultFile, ReadError> {
+    let named = || file.to_owned();
+    let foreign = |looks_like| ReadError::Foreign { file: named(), looks_like };
+    let length = bytes.len();
+    match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        None => return Err(ReadError::Cut { file: named(), bytes: length }),
+        Some(b'{') => {}
+        Some(0x1f) => return Err(foreign("compressed data (unpack it first)")),
+        Some(_) => return Err(foreign("something else than a JSON object")),
+    }
+    let values = scan::scan(&mut bytes);
+    if values > scan::MOST_VALUES {
+        return Err(ReadError::TooMany { file: named(), values });
+    }
+    let broken = |error: serde_json::Error| {
+        // A number that is cut counts as a fault of syntax, at the last byte.
+        if error.is_eof() || (error.is_syntax() && last_position(&bytes) == (error.line(), error.column())) {
+            return ReadError::Cut { file: named(), bytes: length };
+        }
+        let (line, column) = (error.line(), error.column());
+        ReadError::Malformed { file: named(), line, column, cause: describe(&error) }
+    };
+    let preface: Preface = serde_json::from_slice(&bytes).map_err(broken)?;
+    match preface.schema_version {
+        Some(Number::Of(version)) if version > u64::from(SCHEMA_VERSION) => {
+            let tool_version = match preface.tool_version {
+                Some(Text::Of(text)) if text.len() < 40 => text,
+                _ => "(unnamed)".to_owned(),
+            };
+            return Err(ReadError::Newer { file: named(), version, tool_version });
+        }
+        Some(Number::Of(1..)) => {}
+        _ if preface.fio.is_some() => return Err(foreign("one of fio")),
+        _ if preface.benchmarks.is_some() => return Err(foreign("one of Google Benchmark")),
+        _ if preface.results.is_some() => return Err(foreign("one of hyperfine or a similar tool")),
+        _ => return Err(foreign("JSON without a `schema_version`")),
+    }
+    let result: ResultFile = serde_json::from_slice(&bytes).map_err(broken)?;
+    check(&result).map_err(|cause| ReadError::Nonsense { file: named(), cause })?;
+    Ok(result)
+}
+
+/// Line and column of the last byte, as the parser counts them.
+fn last_position(bytes: &[u8]) -> (usize, usize) {
+    let lines = bytes.split(|byte| *byte == b'\n');
+    lines.enumerate().last().map_or((1, 0), |(index, line)| (index + 1, line.len()))
+}
+
+/// The error without its position, which the message has already, and without a hostile file's whole text in it.
+fn describe(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(cause, _)| cause);
+    text.chars().take(200).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{sample, write};
+    use super::*;
+
+    fn written() -> String {
+        let cells = [sample::cell("futex"), sample::cell("spin")];
+        write::to_json(&sample::result(&cells, 2, |_, _| 16_000.0))
+    }
+
+    fn refused(text: impl Into<Vec<u8>>) -> ReadError {
+        read_bytes(text.into(), "x.json").unwrap_err()
+    }
+
+    /// The text with one value replaced, by the path of its keys.
+    fn with(path: &str, value: serde_json::Value) -> String {
+        let mut document: serde_json::Value = serde_json::from_str(&written()).unwrap();
+        *document.pointer_mut(path).unwrap_or_else(|| panic!("{path}")) = value;
+        document.to_string()
+    }
+
+    #[test]
+    fn what_was_written_is_read_the_same() {
+        let result = sample::result(&[sample::cell("futex")], 3, |_, block| 16_000.0 + f64::from(block));
+        assert_eq!(read_bytes(write::to_json(&result).into_bytes(), "x.json").unwrap(), result);
+    }
+
+    #[test]
+    fn a_file_cut_anywhere_is_called_cut() {
+        let text = written();
+        let end = text.trim_end().len();
+        for length in (0..end).step_by(97).chain([end - 1]) {
+            let error = refused(&text.as_bytes()[..length]);
+            assert!(matches!(error, ReadError::Cut { bytes, .. } if bytes == length), "{length}: {error}");
+        }
+    }
+
+    #[test]
+    fn results_of_other_tools_are_called_by_their_names() {
+        for (text, who) in [
+            (r#"{"fio version": "fio-3.33", "jobs": []}"#, "fio"),
+            (r#"{"context": {}, "benchmarks": []}"#, "Google Benchmark"),
+            (r#"{"results": [{"command": "true"}]}"#, "hyperfine"),
+            (r#"{"a": 1}"#, "without a `schema_version`"),
+            (r#"{"schema_version": "1"}"#, "without a `schema_version`"),
+            (r#"{"schema_version": 0}"#, "without a `schema_version`"),
+            ("[1, 2]", "something else"),
+            ("\u{1f}\u{8b}", "compressed"),
+            ("# HELP", "something else"),
+        ] {
+            let message = refused(text).to_string();
+            assert!(message.contains(who) && message.contains("not a result of doorbell"), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_newer_layout_is_refused_with_the_version_that_reads_it() {
+        let text = r#"{"schema_version": 7, "tool_version": "9.1.0", "who": {"knows": ["what"]}}"#;
+        let message = refused(text).to_string();
+        assert!(message.contains("layout 7") && message.contains("9.1.0"), "{message}");
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_type_is_found_by_line_and_column() {
+        let text = written().replacen("\"block\":0", "\"block\":\"zero\"", 1);
+        let ReadError::Malformed { line: 1, column: 2.., cause, .. } = refused(text) else { panic!() };
+        assert!(cause.contains("zero"), "{cause}");
+    }
+
+    #[test]
+    fn numbers_that_json_or_a_machine_cannot_have_are_refused() {
+        let p50 = "/records/0/series/round-trip/p50_ns";
+        for text in [
+            written().replacen("\"p50_ns\":", "\"p50_ns\":NaN,\"was\":", 1),
+            written().replacen("\"p50_ns\":", "\"p50_ns\":1e999,\"was\":", 1),
+            with(p50, serde_json::Value::Null),
+            with(p50, (-1).into()),
+            with(p50, 1e300.into()),
+            with("/records/0/series/round-trip/count", 5.into()),
+            with("/records/0/tally/sent", u64::MAX.into()),
+            with("/records/0/cell/placement/cpus", serde_json::json!([0, 4_000_000_000_u32])),
+            with("/records/0/block", 4_000_000_000_u32.into()),
+            with("/records/1/sides/0/user_ns", u64::MAX.into()),
+            with("/records/0/series/round-trip/stdev_ns", (-3.5).into()),
+        ] {
+            let error = refused(text);
+            assert!(matches!(error, ReadError::Malformed { .. } | ReadError::Nonsense { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_hostile_histogram_is_named_with_its_record() {
+        let error = refused(with("/records/1/series/wake/histogram", "HISTFAAAAAEA".into()));
+        assert!(error.to_string().contains("record 1, Wake"), "{error}");
+    }
+
+    #[test]
+    fn nesting_without_end_and_values_without_number_are_refused() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        for around in [
+            format!("{{\"schema_version\":{deep}}}"),
+            format!("{{\"schema_version\":1,\"machine\":{deep}}}"),
+            written().replacen("\"warnings\":[]", &format!("\"warnings\":{deep}"), 1),
+        ] {
+            assert!(matches!(refused(around), ReadError::Malformed { .. }));
+        }
+        assert!(matches!(refused(format!("{{\"a\":{deep}}}")), ReadError::Foreign { .. }));
+        let many = format!("{{\"a\":[{}0]}}", "0,".repeat(scan::MOST_VALUES));
+        assert!(matches!(refused(many), ReadError::TooMany { .. }));
+    }
+
+    #[test]
+    fn an_endless_stream_is_given_up_at_the_limit() {
+        struct Spaces;
+        impl Read for Spaces {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                buffer.fill(b' ');
+                Ok(buffer.len())
+            }
+        }
+        assert!(matches!(read_from(Spaces, "-").unwrap_err(), ReadError::TooLong { .. }));
+    }
+
+    #[test]
+    fn an_escape_sequence_in_a_name_does_not_reach_the_terminal() {
+        let text = with("/name", "\u{1b}]0;owned\u{7}".into());
+        let name = read_bytes(text.into(), "x.json").unwrap().name.unwrap();
+        assert!(!name.contains(char::is_control), "{name:?}");
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_and_a_folder_are_errors_of_the_system() {
+        for path in ["/nonexistent/x.json", "/"] {
+            let error = read(Path::new(path)).unwrap_err();
+            assert!(matches!(error, ReadError::System { .. }) && error.to_string().contains(path), "{error}");
+        }
+    }
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Writes result files: whole or not at all, and never at the cost of what was measured.
+
+use std::borrow::Cow;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use super::{ResultFile, Warning};
+
+/// A result that could not be written where it should be.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {}: {cause}; {}{}", .target.display(), cure(.cause), whereabouts(.rescued))]
+pub struct WriteError {
+    /// Where it should be.
+    pub target: PathBuf,
+    /// The system's error.
+    pub cause: io::Error,
+    /// Where it was saved instead. None if no other folder took it either: then it is still in memory alone, and the
+    /// caller's last resort is standard output.
+    pub rescued: Option<PathBuf>,
+}
+
+fn cure(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            "free some space, or name a file on another disk with `--output`"
+        }
+        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+            "name a file that you may write with `--output`"
+        }
+        io::ErrorKind::NotFound => "make the folder first, or name another with `--output`",
+        io::ErrorKind::NotADirectory => "a part of the path is not a folder; name another with `--output`",
+        io::ErrorKind::IsADirectory => "it is a folder; name a file in it with `--output`",
+        _ => "name another file with `--output`",
+    }
+}
+
+fn whereabouts(rescued: &Option<PathBuf>) -> String {
+    rescued.as_ref().map_or_else(String::new, |path| format!(". The result was saved as {}", path.display()))
+}
+
+/// The JSON text of `result`, ended by a line end.
+///
+/// JSON has no NaN and no infinity; a writer that meets one writes `null`. Where a number may be missing that says the
+/// right thing. Where it may not, no reader would take the file: such a figure is left out, with a warning that names it.
+pub fn to_json(result: &ResultFile) -> String {
+    let mut text = Vec::new();
+    // Writing to memory cannot fail, and every map of a result has text keys.
+    write_json(&finite(result), &mut text).ok();
+    String::from_utf8(text).unwrap_or_default()
+}
+
+fn write_json(result: &ResultFile, target: &mut impl Write) -> io::Result<()> {
+    serde_json::to_writer(&mut *target, result)?;
+    target.write_all(b"\n")
+}
+
+/// Writes `result` to the file `target`, `-` being standard output: the old file, if any, stays as it is until the
+/// new one is complete on disk. If that fails the result is saved in a folder for temporary files.
+pub fn write(result: &ResultFile, target: &Path) -> Result<(), WriteError> {
+    let result = finite(result);
+    let put = |file: &mut BufWriter<File>| write_json(&result, file);
+    let attempt = if target.as_os_str() == "-" {
+        let mut stdout = io::stdout().lock();
+        write_json(&result, &mut stdout).and_then(|()| stdout.flush())
+    } else {
+        replace(target, put)
+    };
+    attempt.map_err(|cause| {
+        let name =
+            format!("doorbell-{}-{}.json", result.started_at_unix_ns / 1_000_000_000, std::process::id());
+        let rescued = [std::env::temp_dir(), PathBuf::from("/dev/shm")]
+            .into_iter()
+            .map(|folder| folder.join(&name))
+            .find(|path| replace(path, put).is_ok());
+        WriteError { target: target.to_owned(), cause, rescued }
+    })
+}
+
+/// Puts a file in the place of `target`: written beside it, flushed to disk, then renamed over it (rename(2) is
+/// atomic; without the flush a crash could leave an empty file under the new name).
+fn replace(target: &Path, put: impl Fn(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
+    // Through a symbolic link the file behind it is replaced, not the link.
+    let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
+    match fs::metadata(&target) {
+        Ok(there) if there.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+        // A pipe or a device is written to, not replaced.
+        Ok(there) if !there.is_file() => {
+            let mut file = BufWriter::new(OpenOptions::new().write(true).open(&target)?);
+            put(&mut file)?;
+            return file.flush();
+        }
+        // Renaming would replace a write-protected file too: ask it for permission first.
+        Ok(_) => drop(OpenOptions::new().write(true).open(&target)?),
+        Err(_) => {}
+    }
+    let folder = match target.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let name = target.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+    let mut beside = std::ffi::OsString::from(".");
+    beside.push(name);
+    beside.push(format!(".{}.tmp", std::process::id()));
+    let beside = folder.join(beside);
+    let outcome = (|| {
+        let mut file = BufWriter::new(File::create(&beside)?);
+        put(&mut file)?;
+        file.into_inner()?.sync_all()?;
+        fs::rename(&beside, &target)?;
+        // So that the new name survives a crash too. Some file systems cannot flush a folder; the file is safe there.
+        File::open(folder)?.sync_all().or(Ok(()))
+    })();
+    if outcome.is_err() {
+        // An error means that it was never made.
+        let _ = fs::remove_file(&beside);
+    }
+    outcome
+}
+
+/// `result` itself if every number that must be there is finite, else a copy without what is not.
+fn finite(result: &ResultFile) -> Cow<'_, ResultFile> {
+    let mut copy = Cow::Borrowed(result);
+    for (index, record) in result.records.iter().enumerate() {
+        let mut dropped = Vec::new();
+        for (quantity, series) in &record.series {
+            let numbers = [
+                series.min_ns,
+                series.p50_ns,
+                series.p90_ns,
+                series.p99_ns,
+                series.p999_ns,
+                series.max_ns,
+                series.mean_ns,
+                series.stdev_ns,
+            ];
+            if !numbers.iter().all(|number| number.is_finite()) {
+                copy.to_mut().records[index].series.remove(quantity);
+                dropped.push(format!("{quantity:?}"));
+            }
+        }
+        for figure in record.figures.iter().filter(|figure| !figure.value.is_finite()) {
+            dropped.push(figure.name.clone());
+        }
+        if !dropped.is_empty() {
+            let record = &mut copy.to_mut().records[index];
+            record.figures.retain(|figure| figure.value.is_finite());
+            record.warnings.push(Warning {
+                name: "not-a-number".to_owned(),
+                cause: format!("no finite number came out for {}", dropped.join(", ")),
+                effect: "left out of the record".to_owned(),
+                cure: "please report this as a fault of doorbell".to_owned(),
+            });
+        }
+    }
+    let sound = |floor: &super::result::Floor| floor.p50_ns.is_finite() && floor.min_ns.is_finite();
+    if !result.floors.iter().flat_map(|reading| &reading.floors).all(sound) {
+        for reading in &mut copy.to_mut().floors {
+            reading.floors.retain(sound);
+        }
+    }
+    copy
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::series::Quantity;
+    use super::super::{read, sample};
+    use super::*;
+
+    fn result() -> ResultFile {
+        sample::result(&[sample::cell("futex")], 2, |_, _| 16_000.0)
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_result_is_written_whole_and_nothing_is_left_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("result.json");
+        for _ in 0..2 {
+            write(&result(), &target).unwrap();
+            assert_eq!(read::read(&target).unwrap(), result());
+        }
+        assert_eq!(names(folder.path()), ["result.json"]);
+    }
+
+    #[test]
+    fn a_link_is_written_through() {
+        let folder = tempfile::tempdir().unwrap();
+        let (target, link) = (folder.path().join("result.json"), folder.path().join("latest.json"));
+        fs::write(&target, "old").unwrap();
+        std::os::unix::fs::symlink("result.json", &link).unwrap();
+        write(&result(), &link).unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(read::read(&target).unwrap(), result());
+    }
+
+    #[test]
+    fn a_disk_that_fills_up_in_the_middle_leaves_the_old_file_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("result.json");
+        fs::write(&target, "old").unwrap();
+        let cause = replace(&target, |file| {
+            file.write_all(b"{\"schema_ver")?;
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        assert_eq!(cause.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(fs::read(&target).unwrap(), b"old");
+        assert_eq!(names(folder.path()), ["result.json"]);
+    }
+
+    #[test]
+    fn a_full_device_is_an_error_with_a_cure_and_the_result_is_saved_elsewhere() {
+        let error = write(&result(), Path::new("/dev/full")).unwrap_err();
+        let saved = error.rescued.as_ref().unwrap();
+        assert_eq!(read::read(saved).unwrap(), result());
+        let message = error.to_string();
+        fs::remove_file(saved).unwrap();
+        assert!(message.contains("free some space") && message.contains("was saved as"), "{message}");
+    }
+
+    #[test]
+    fn a_target_that_cannot_be_a_file_is_refused_with_a_cure() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "old").unwrap();
+        for (target, cure) in [
+            (folder.path().to_owned(), "it is a folder"),
+            (folder.path().join("missing/result.json"), "make the folder first"),
+            (file.join("result.json"), "not a folder"),
+        ] {
+            let error = write(&result(), &target).unwrap_err();
+            fs::remove_file(error.rescued.as_ref().unwrap()).unwrap();
+            assert!(error.to_string().contains(cure), "{error}");
+        }
+        assert_eq!(fs::read(&file).unwrap(), b"old");
+    }
+
+    #[test]
+    fn a_number_that_is_not_finite_is_left_out_and_named_and_the_rest_is_kept() {
+        let mut result = result();
+        result.records[0].figures[0].value = f64::NAN;
+        result.records[0].surroundings.steal_share = Some(f64::INFINITY);
+        result.records[1].series.get_mut(&Quantity::Wake).unwrap().mean_ns = f64::NEG_INFINITY;
+        result.floors[1].floors[0].p50_ns = f64::NAN;
+        let back = read::read_bytes(to_json(&result).into_bytes(), "x.json").unwrap();
+        assert_eq!(back.records[0].figures, []);
+        assert_eq!(back.records[0].surroundings.steal_share, None);
+        assert_eq!(back.records[0].surroundings.foreign_share, Some(0.01));
+        assert!(back.records[0].warnings[0].cause.contains("per wake"));
+        assert!(!back.records[1].series.contains_key(&Quantity::Wake));
+        assert!(back.records[1].series.contains_key(&Quantity::RoundTrip));
+        assert_eq!(back.floors[1].floors.len() + 1, back.floors[0].floors.len());
+    }
+}
