@@ -13,6 +13,7 @@ pub mod arm;
 mod check;
 mod encoded;
 pub mod histogram;
+pub mod plausibility;
 pub mod read;
 pub mod result;
 #[cfg(test)]

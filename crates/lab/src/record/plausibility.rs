@@ -1,0 +1,533 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What no machine can do: rules that a record must satisfy before its figures may stand in a table.
+//!
+//! Each rule is a name and a pure function of the record and what is known of the machine. A rule that cannot be
+//! applied, because the floor or the counter is not there, is silent: a violation is a proof, not a suspicion.
+
+use super::result::Floors;
+use super::series::Quantity;
+use super::{Histogram, Record, Series, SideCounters, Violation};
+use crate::mechanism::{self, Waits};
+use crate::trial::cell::{Pattern, Timing, WaitPolicy};
+
+/// What the rules need to know besides the record.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    /// All readings of the machine's floors taken in the run so far.
+    pub floors: &'a [Floors],
+    /// The clock's step, nanoseconds; 0 where it is not known.
+    pub clock_step_ns: f64,
+}
+
+/// A rule: its evidence against a record, one text for each breach.
+type Rule = fn(&Record, &Known) -> Vec<String>;
+
+/// Every rule by name, in the order in which violations are reported. The one list to extend.
+const RULES: [(&str, Rule); 8] = [
+    ("below-floor", below_floor),
+    ("before-its-cause", before_its_cause),
+    ("longer-than-run", longer_than_run),
+    ("never-slept", never_slept),
+    ("poll-took-interrupts", poll_took_interrupts),
+    ("clock-grid", clock_grid),
+    ("not-where-pinned", not_where_pinned),
+    ("counts-disagree", counts_disagree),
+];
+
+/// The rules that `record` breaks, with the values.
+pub fn violations(record: &Record, known: &Known) -> Vec<Violation> {
+    RULES
+        .iter()
+        .flat_map(|(name, rule)| {
+            rule(record, known).into_iter().map(|evidence| Violation { rule: (*name).to_owned(), evidence })
+        })
+        .collect()
+}
+
+/// How far below the lowest reading of a floor a figure must be to be impossible. The floors themselves move: the same
+/// cache-line program took 43 to 240 ns within an hour on one virtual machine, but its lowest readings within a run
+/// stayed within a factor of two.
+const SLACK: f64 = 0.5;
+
+/// The lowest reading of a floor in the whole run, times [`SLACK`].
+fn floor_ns(known: &Known, name: &str) -> Option<f64> {
+    let readings = known.floors.iter().flat_map(|reading| &reading.floors);
+    let lowest = readings.filter(|floor| floor.name == name && floor.count > 0).map(|floor| floor.min_ns);
+    lowest.min_by(f64::total_cmp).map(|ns| ns * SLACK)
+}
+
+/// How the waiter really waits: the policy of the cell, else what the mechanism does. None for an operation.
+fn waits(record: &Record) -> Option<Waits> {
+    if matches!(record.cell.pattern, Pattern::Operation { .. }) {
+        return None;
+    }
+    let entry = mechanism::find(&record.cell.subject).ok()?;
+    match (entry.waits(), record.cell.wait) {
+        (Waits::Nothing, _) => Some(Waits::Nothing),
+        (_, WaitPolicy::Spin) => Some(Waits::Spins),
+        (waits, WaitPolicy::Block) => Some(waits),
+        // Spins for a while, or wakes by the clock: neither surely sleeps nor surely polls.
+        (_, WaitPolicy::SpinThenBlock { .. } | WaitPolicy::Timeout { .. }) => None,
+    }
+}
+
+/// Whether the sides are pinned to one CPU, to two, or not at all.
+fn same_cpu(record: &Record) -> Option<bool> {
+    record.cell.placement.cpus.map(|[first, second]| first == second)
+}
+
+/// Sides that do nothing but wait, and how often: the far side, and both where the near one does not pause.
+fn waiting_sides(record: &Record) -> (impl Iterator<Item = &SideCounters>, u64) {
+    let there_and_back = matches!(record.cell.pattern, Pattern::PingPong { gap_ns: 0 });
+    let skipped = usize::from(!there_and_back);
+    (record.sides.iter().skip(skipped), record.tally.seen * if there_and_back { 2 } else { 1 })
+}
+
+fn below_floor(record: &Record, known: &Known) -> Vec<String> {
+    if matches!(waits(record), None | Some(Waits::Nothing)) {
+        return Vec::new();
+    }
+    let mut evidence = Vec::new();
+    let mut below = |quantity: Quantity, figure: &str, value: f64, floor: &str, times: f64| {
+        if let Some(least) = floor_ns(known, floor).map(|ns| ns * times)
+            && value < least
+        {
+            let name = name(quantity);
+            evidence.push(format!("{name} {figure} {value:.1} ns, {times} x {floor} at least {least:.1} ns"));
+        }
+    };
+    for (&quantity, series) in &record.series {
+        let hops = match quantity {
+            Quantity::RoundTrip => 2.0,
+            Quantity::Wake | Quantity::WakeBack | Quantity::Response => 1.0,
+            Quantity::Notify | Quantity::AroundWait | Quantity::Operation => continue,
+        };
+        match same_cpu(record) {
+            // No word reaches another core faster than a cache line does.
+            Some(false) => below(quantity, "min", series.min_ns, "cache-line-hop", hops),
+            // On one core the waiter runs only after a switch.
+            Some(true) => below(quantity, "min", series.min_ns, "same-core-switch", hops),
+            None => {}
+        }
+        let proven = record.cell.timing == Timing::Blocked && waits(record) == Some(Waits::Blocks);
+        if proven && same_cpu(record) == Some(false) && quantity == Quantity::Wake {
+            below(quantity, "p50", series.p50_ns, "two-core-wake", 1.0);
+        }
+    }
+    evidence
+}
+
+/// Readings of two cores' clocks that are out of step make a wake-up end before it began; the difference is then cut to
+/// nothing.
+fn before_its_cause(record: &Record, _: &Known) -> Vec<String> {
+    if waits(record).is_none_or(|waits| waits == Waits::Nothing) {
+        return Vec::new();
+    }
+    [Quantity::RoundTrip, Quantity::Wake, Quantity::WakeBack, Quantity::Response]
+        .into_iter()
+        .filter_map(|quantity| {
+            let series = record.series.get(&quantity).filter(|series| series.count > 0)?;
+            // What is recorded as nothing counts as one picosecond.
+            (series.min_ns <= 0.001).then(|| {
+                format!("{} min {} ns: awake before the notifier's call", name(quantity), series.min_ns)
+            })
+        })
+        .collect()
+}
+
+fn longer_than_run(record: &Record, _: &Known) -> Vec<String> {
+    let windows = record.sides.iter().map(|side| side.window_ns);
+    let window = windows.chain([record.surroundings.wall_ns]).max().unwrap_or(0);
+    if window == 0 {
+        return Vec::new();
+    }
+    // The two clocks behind the figures agree to well under a percent; a millisecond for the ends of the window.
+    let limit = window as f64 * 1.01 + 1e6;
+    let mut evidence = Vec::new();
+    for (&quantity, series) in &record.series {
+        if series.max_ns > limit {
+            evidence.push(format!("{} max {:.0} ns in a run of {window} ns", name(quantity), series.max_ns));
+        }
+        // Rounds of a closed loop follow each other, so their sum fits too.
+        let in_turn = matches!(quantity, Quantity::RoundTrip | Quantity::Notify | Quantity::AroundWait);
+        let sum = series.mean_ns * series.count as f64;
+        if in_turn && sum > limit {
+            evidence.push(format!("{} sum {sum:.0} ns in a run of {window} ns", name(quantity)));
+        }
+    }
+    for side in &record.sides {
+        // Where the kernel accounts by ticks a side may be charged for one it did not use, 10 ms at 100 Hz.
+        let cpu = side.user_ns + side.system_ns;
+        if side.window_ns > 0 && cpu as f64 > side.window_ns as f64 * 1.05 + 2e7 {
+            evidence.push(format!("the {} used {cpu} ns of CPU in {} ns", side.side, side.window_ns));
+        }
+    }
+    evidence
+}
+
+/// A wait that is called blocked has slept: the kernel counts a voluntary switch for each sleep.
+fn never_slept(record: &Record, _: &Known) -> Vec<String> {
+    if waits(record) != Some(Waits::Blocks) || record.tally.seen == 0 {
+        return Vec::new();
+    }
+    let mut evidence = Vec::new();
+    let (sides, waits) = waiting_sides(record);
+    let slept: u64 = sides.map(|side| side.voluntary_switches).sum();
+    // "Surely blocked" must be so for nearly all; otherwise a notification may come before the waiter is asleep, but
+    // if that happened every time the record is not one of blocking.
+    let (least, claim) =
+        if record.cell.timing == Timing::Blocked { (0.9, "surely blocked") } else { (0.01, "blocking") };
+    if !record.sides.is_empty() && (slept as f64) < waits as f64 * least {
+        evidence.push(format!("{slept} voluntary switches in {waits} waits that are called {claim}"));
+    }
+    let (proven, sent) = (record.tally.proven_asleep, record.tally.sent);
+    if record.cell.timing == Timing::Blocked && (proven as f64) < sent as f64 * 0.9 {
+        evidence.push(format!("proven asleep before {proven} of {sent} notifications"));
+    }
+    evidence
+}
+
+/// A waiter that polls neither sleeps nor needs an interrupt to be woken.
+fn poll_took_interrupts(record: &Record, _: &Known) -> Vec<String> {
+    let (sides, waits_made) = waiting_sides(record);
+    if waits(record) != Some(Waits::Spins) || waits_made == 0 {
+        return Vec::new();
+    }
+    let mut evidence = Vec::new();
+    // A spinning side may still sleep now and then, in a page fault or for the signal that ends the run.
+    let slept: u64 = sides.map(|side| side.voluntary_switches).sum();
+    if slept > 10 + waits_made / 100 {
+        evidence.push(format!("{slept} voluntary switches in {waits_made} waits that are called polling"));
+    }
+    // Rescheduling interrupts of other tasks on the same CPU are not ours; one for every second wait is.
+    let rescheduled = record.surroundings.interrupts.get("RES").copied().unwrap_or(0);
+    if rescheduled > 100 + waits_made / 2 {
+        evidence.push(format!("{rescheduled} rescheduling interrupts in {waits_made} waits"));
+    }
+    evidence
+}
+
+/// A minimum of less than three steps of the clock is a property of the clock.
+fn clock_grid(record: &Record, known: &Known) -> Vec<String> {
+    if waits(record) == Some(Waits::Nothing) {
+        // The null mechanism is there to show the clock.
+        return Vec::new();
+    }
+    let measured =
+        [Quantity::RoundTrip, Quantity::Wake, Quantity::WakeBack, Quantity::Response, Quantity::Operation];
+    measured
+        .into_iter()
+        .filter_map(|quantity| {
+            let series = record.series.get(&quantity).filter(|series| series.count > 0)?;
+            // Operations are timed in batches, so a step of the clock is shared out over the batch.
+            let batch = match (quantity, record.cell.pattern) {
+                (Quantity::Operation, Pattern::Operation { batch }) => f64::from(batch.max(1)),
+                _ => 1.0,
+            };
+            let step = grid_ns(series).max(known.clock_step_ns / batch);
+            (step * 3.0 > series.min_ns && step > 0.001).then(|| {
+                format!("{} min {:.1} ns lies on a grid of {step:.1} ns", name(quantity), series.min_ns)
+            })
+        })
+        .collect()
+}
+
+/// The grid on which the samples lie, nanoseconds, as the samples themselves show it; 0 if they show none.
+///
+/// The grid is the least distance between neighbouring values, if the lower half of the samples uses no more than a
+/// few values and all of them are whole numbers of steps apart.
+fn grid_ns(series: &Series) -> f64 {
+    const ENOUGH_SAMPLES: u64 = 1000;
+    const FEW_VALUES: usize = 16;
+    // Two values are one if they are as near as the histogram's own buckets: 0.1 % twice, and a picosecond.
+    let same = |a: f64, b: f64| (b - a) <= a * 0.002 + 2.0;
+    let Some(histogram) = Some(series).filter(|s| s.count >= ENOUGH_SAMPLES).and_then(|s| s.decode().ok())
+    else {
+        return 0.0;
+    };
+    let values = lower_half(&histogram, FEW_VALUES + 1, same);
+    if values.len() > FEW_VALUES {
+        return 0.0;
+    }
+    let steps: Vec<f64> = values.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let Some(step) = steps.iter().copied().min_by(f64::total_cmp) else {
+        // A thousand times the same value: the clock did not move in between, or only by this.
+        let only = values.first().copied().filter(|only| same(*only, histogram.quantile(0.99) as f64));
+        return only.map_or(0.0, |ps| ps / 1000.0);
+    };
+    let whole = steps.iter().all(|distance| {
+        let ratio = distance / step;
+        (ratio - ratio.round()).abs() < 0.2
+    });
+    if whole { step / 1000.0 } else { 0.0 }
+}
+
+/// The distinct values of the lower half of the samples, picoseconds; at most `most` of them.
+fn lower_half(histogram: &Histogram, most: usize, same: impl Fn(f64, f64) -> bool) -> Vec<f64> {
+    let mut values: Vec<f64> = Vec::new();
+    let mut seen = 0;
+    for (ps, count) in histogram.buckets() {
+        if !values.last().is_some_and(|last| same(*last, ps as f64)) {
+            values.push(ps as f64);
+        }
+        seen += count;
+        if values.len() >= most || seen * 2 >= histogram.count() {
+            break;
+        }
+    }
+    values
+}
+
+/// A pinned side runs where it was put and does not move.
+fn not_where_pinned(record: &Record, _: &Known) -> Vec<String> {
+    let Some(cpus) = record.cell.placement.cpus else {
+        return Vec::new();
+    };
+    let mut evidence = Vec::new();
+    for (side, cpu) in record.sides.iter().zip(cpus) {
+        if let Some(elsewhere) = side.cpus.iter().find(|seen| **seen != cpu) {
+            evidence.push(format!("the {} was pinned to CPU {cpu} and seen on CPU {elsewhere}", side.side));
+        }
+        if let Some(moves @ 1..) = side.migrations {
+            evidence.push(format!("the {} was pinned to CPU {cpu} and migrated {moves} times", side.side));
+        }
+    }
+    evidence
+}
+
+/// What was sent, seen and timed are views of the same notifications.
+fn counts_disagree(record: &Record, _: &Known) -> Vec<String> {
+    let tally = &record.tally;
+    let mut evidence = Vec::new();
+    if matches!(waits(record), Some(Waits::Nothing))
+        || matches!(record.cell.pattern, Pattern::Operation { .. })
+    {
+        return evidence;
+    }
+    if tally.seen > tally.sent + tally.duplicate {
+        evidence
+            .push(format!("{} seen of {} sent with {} duplicates", tally.seen, tally.sent, tally.duplicate));
+    }
+    if tally.proven_asleep > tally.sent {
+        evidence.push(format!("{} proven asleep of {} sent", tally.proven_asleep, tally.sent));
+    }
+    for (quantity, most) in
+        [(Quantity::RoundTrip, tally.seen), (Quantity::Notify, tally.sent), (Quantity::Response, tally.seen)]
+    {
+        if let Some(series) = record.series.get(&quantity).filter(|series| series.count > most) {
+            evidence.push(format!("{} {} samples of {most} notifications", series.count, name(quantity)));
+        }
+    }
+    evidence
+}
+
+/// The quantity as result files spell it.
+fn name(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::RoundTrip => "round-trip",
+        Quantity::Wake => "wake",
+        Quantity::WakeBack => "wake-back",
+        Quantity::Response => "response",
+        Quantity::Notify => "notify",
+        Quantity::AroundWait => "around-wait",
+        Quantity::Operation => "operation",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::sample;
+
+    fn broken(record: &Record, floors: &[Floors], clock_step_ns: f64) -> Vec<String> {
+        violations(record, &Known { floors, clock_step_ns }).into_iter().map(|broken| broken.rule).collect()
+    }
+
+    fn sane() -> (Record, Vec<Floors>) {
+        (
+            sample::record(sample::cell("futex"), 0, 16_000.0),
+            vec![sample::floors(0, 1.0), sample::floors(1, 1.0)],
+        )
+    }
+
+    /// Exactly the rule `name` is broken by `record`.
+    fn only(name: &str, record: &Record, floors: &[Floors]) {
+        assert_eq!(broken(record, floors, 10.0), [name]);
+    }
+
+    fn replace(record: &mut Record, quantity: Quantity, histogram: &Histogram) {
+        record.series.insert(quantity, Series::from(histogram));
+    }
+
+    #[test]
+    fn a_sane_record_breaks_no_rule() {
+        let (record, floors) = sane();
+        assert_eq!(broken(&record, &floors, 10.0), [""; 0]);
+        assert_eq!(broken(&record, &[], 0.0), [""; 0]);
+    }
+
+    #[test]
+    fn a_sane_record_of_every_mechanism_and_pattern_breaks_no_rule() {
+        for entry in mechanism::all() {
+            for pattern in [Pattern::PingPong { gap_ns: 0 }, Pattern::OneWay { gap_ns: 1000 }] {
+                let mut record = sample::record(sample::cell(entry.name()), 0, 16_000.0);
+                record.cell.pattern = pattern;
+                if entry.waits() == Waits::Spins {
+                    record.sides.iter_mut().for_each(|side| side.voluntary_switches = 0);
+                    record.surroundings.interrupts.clear();
+                }
+                assert_eq!(broken(&record, &[sample::floors(0, 1.0)], 10.0), [""; 0], "{}", entry.name());
+            }
+        }
+    }
+
+    #[test]
+    fn a_round_trip_faster_than_two_cache_line_hops_is_below_its_floor() {
+        let (mut record, floors) = sane();
+        // Two hops of at least 56 ns, halved for the floor's own spread.
+        replace(&mut record, Quantity::RoundTrip, &sample::histogram(55.0, 1000));
+        only("below-floor", &record, &floors);
+        replace(&mut record, Quantity::RoundTrip, &sample::histogram(57.0, 1000));
+        assert_eq!(broken(&record, &floors, 10.0), [""; 0]);
+    }
+
+    #[test]
+    fn a_wake_on_the_same_core_faster_than_a_switch_is_below_its_floor() {
+        let (mut record, floors) = sane();
+        record.cell.placement.cpus = Some([1, 1]);
+        record.sides[0].cpus = vec![1, 1];
+        replace(&mut record, Quantity::Wake, &sample::histogram(600.0, 1000));
+        only("below-floor", &record, &floors);
+    }
+
+    #[test]
+    fn a_surely_blocked_wake_faster_than_the_machine_wakes_is_below_its_floor() {
+        let (mut record, floors) = sane();
+        record.cell.timing = Timing::Blocked;
+        record.tally.proven_asleep = record.tally.sent;
+        replace(&mut record, Quantity::Wake, &sample::histogram(1_000.0, 1000));
+        only("below-floor", &record, &floors);
+    }
+
+    #[test]
+    fn awake_before_the_call_means_clocks_out_of_step() {
+        let (mut record, _) = sane();
+        let mut wake = sample::histogram(8000.0, 999);
+        wake.record(0);
+        replace(&mut record, Quantity::Wake, &wake);
+        assert_eq!(broken(&record, &[], 0.0), ["before-its-cause"]);
+    }
+
+    #[test]
+    fn a_latency_of_the_machines_uptime_is_longer_than_the_run() {
+        // fio 3.33 printed 2 309 370 ms for a run of one second.
+        let (mut record, floors) = sane();
+        let mut wake = sample::histogram(8000.0, 999);
+        wake.record(2_309_370_000_000_000);
+        replace(&mut record, Quantity::Wake, &wake);
+        only("longer-than-run", &record, &floors);
+    }
+
+    #[test]
+    fn round_trips_that_add_up_to_more_than_the_run_are_longer_than_it() {
+        let (mut record, floors) = sane();
+        replace(&mut record, Quantity::RoundTrip, &sample::histogram(60_000.0, 1000));
+        only("longer-than-run", &record, &floors);
+    }
+
+    #[test]
+    fn more_cpu_time_than_the_run_took_is_longer_than_it() {
+        let (mut record, floors) = sane();
+        record.sides[1].system_ns = record.sides[1].window_ns * 2;
+        only("longer-than-run", &record, &floors);
+    }
+
+    #[test]
+    fn blocking_without_a_switch_never_slept() {
+        let (mut record, floors) = sane();
+        record.sides.iter_mut().for_each(|side| side.voluntary_switches = 2);
+        only("never-slept", &record, &floors);
+        // The same waits as polling are as they should be.
+        record.cell.wait = WaitPolicy::Spin;
+        record.surroundings.interrupts.clear();
+        assert_eq!(broken(&record, &floors, 10.0), [""; 0]);
+    }
+
+    #[test]
+    fn surely_blocked_needs_proof_for_nearly_every_wake() {
+        let (mut record, floors) = sane();
+        record.cell.timing = Timing::Blocked;
+        record.tally.proven_asleep = 950;
+        assert_eq!(broken(&record, &floors, 10.0), [""; 0]);
+        record.tally.proven_asleep = 850;
+        only("never-slept", &record, &floors);
+    }
+
+    #[test]
+    fn polling_that_sleeps_or_is_woken_by_interrupts_is_no_polling() {
+        // fio accepted polled I/O on a device without poll queues and measured interrupts.
+        let (mut record, floors) = sane();
+        record.cell.wait = WaitPolicy::Spin;
+        assert_eq!(broken(&record, &floors, 10.0), ["poll-took-interrupts"; 2]);
+        record.sides.iter_mut().for_each(|side| side.voluntary_switches = 3);
+        only("poll-took-interrupts", &record, &floors);
+    }
+
+    #[test]
+    fn a_minimum_on_the_grid_of_a_double_is_the_clocks() {
+        // Seconds times 1e9 plus nanoseconds in a double: readings differ by 0, 256 or 512 ns.
+        let (mut record, floors) = sane();
+        let mut trip = Histogram::new();
+        for sample in 0..1000_u64 {
+            trip.record([256_000, 512_000, 512_000, 768_000][sample as usize % 4]);
+        }
+        replace(&mut record, Quantity::RoundTrip, &trip);
+        only("clock-grid", &record, &floors);
+    }
+
+    #[test]
+    fn a_minimum_of_two_known_steps_is_the_clocks_and_of_ten_is_not() {
+        let (record, floors) = sane();
+        assert_eq!(broken(&record, &floors, 6_000.0), ["clock-grid", "clock-grid"]);
+        assert_eq!(broken(&record, &floors, 800.0), [""; 0]);
+    }
+
+    #[test]
+    fn a_fine_grid_under_a_long_time_is_no_fault() {
+        let (mut record, floors) = sane();
+        let mut trip = Histogram::new();
+        for sample in 0..1000_u64 {
+            trip.record(16_000_000 + sample % 5 * 100_000);
+        }
+        replace(&mut record, Quantity::RoundTrip, &trip);
+        assert_eq!(broken(&record, &floors, 10.0), [""; 0]);
+    }
+
+    #[test]
+    fn a_pinned_side_seen_elsewhere_or_moved_is_not_where_it_was_pinned() {
+        let (mut record, floors) = sane();
+        record.sides[1].cpus = vec![1, 0];
+        only("not-where-pinned", &record, &floors);
+        record.sides[1].cpus = vec![1, 1];
+        record.sides[0].migrations = Some(2);
+        only("not-where-pinned", &record, &floors);
+        record.cell.placement.cpus = None;
+        assert_eq!(broken(&record, &floors, 10.0), [""; 0]);
+    }
+
+    #[test]
+    fn more_seen_than_sent_disagrees() {
+        let (mut record, floors) = sane();
+        record.tally.seen = record.tally.sent + 5;
+        only("counts-disagree", &record, &floors);
+        record.tally.duplicate = 5;
+        assert_eq!(broken(&record, &floors, 10.0), [""; 0]);
+    }
+
+    #[test]
+    fn more_samples_than_notifications_disagree() {
+        let (mut record, floors) = sane();
+        replace(&mut record, Quantity::RoundTrip, &sample::histogram(8_000.0, 1001));
+        only("counts-disagree", &record, &floors);
+    }
+}
