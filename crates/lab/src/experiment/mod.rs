@@ -5,4 +5,3 @@ pub mod ping;
 pub mod plan;
 pub mod run;
 pub mod survey;
-pub mod switch;

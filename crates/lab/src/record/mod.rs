@@ -19,6 +19,7 @@ pub mod result;
 #[cfg(test)]
 pub(crate) mod sample;
 mod scan;
+pub mod schema;
 pub mod series;
 pub mod write;
 

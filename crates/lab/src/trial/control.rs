@@ -34,8 +34,6 @@ pub enum Step {
     AwaitsTaken = 6,
     /// Done.
     Finished = 7,
-    /// Repeats an operation.
-    Operates = 8,
 }
 
 impl Step {
@@ -50,7 +48,6 @@ impl Step {
             5 => "waits",
             6 => "awaits the acknowledgement",
             7 => "finished",
-            8 => "operates",
             _ => "unknown",
         }
     }
