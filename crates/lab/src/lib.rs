@@ -13,6 +13,7 @@ pub mod cli;
 pub mod experiment;
 pub mod machine;
 pub mod mechanism;
+pub mod operation;
 pub mod quantity;
 pub mod record;
 pub mod trial;

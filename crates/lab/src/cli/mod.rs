@@ -15,6 +15,7 @@ pub mod completions;
 pub mod man;
 pub mod ping;
 pub mod schema;
+pub mod switch;
 
 use common::{Exit, Terminal};
 
@@ -38,6 +39,8 @@ pub struct Cli {
 enum Verb {
     /// Wake a waiter, over and over: round trips, one way with a gap, surely blocked
     Ping(ping::Args),
+    /// What wake-ups are made of: system calls, faults, switches on one core and across, counted by the kernel
+    Switch(switch::Args),
     /// Print the JSON Schema of result files
     Schema,
     /// Print shell completions
@@ -50,6 +53,7 @@ impl Verb {
     fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
         match self {
             Self::Ping(args) => ping::run(args, terminal),
+            Self::Switch(args) => switch::run(args, terminal),
             Self::Schema => schema::run(),
             Self::Completions(args) => completions::run(args),
             Self::Man(args) => man::run(args),

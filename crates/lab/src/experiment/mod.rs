@@ -5,3 +5,4 @@ pub mod ping;
 pub mod plan;
 pub mod run;
 pub mod survey;
+pub mod switch;

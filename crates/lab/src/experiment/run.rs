@@ -11,6 +11,7 @@ use super::plan::Plan;
 use crate::machine::Machine;
 use crate::machine::clock::Clock;
 use crate::mechanism::{self, Host};
+use crate::operation;
 use crate::record::result::SCHEMA_VERSION;
 use crate::record::{Outcome, Record, ResultFile, Surroundings, Tally};
 use crate::trial::cell::{Cell, Pattern};
@@ -108,7 +109,10 @@ fn trial(
 /// What this machine lacks for `cell`.
 fn lacks(cell: &Cell) -> Option<String> {
     if matches!(cell.pattern, Pattern::Operation { .. }) {
-        return None;
+        return match operation::find(&cell.subject) {
+            Ok(operation) => operation.fits(cell, &Host::default()).err().map(|lack| lack.reason),
+            Err(unknown) => Some(unknown.to_string()),
+        };
     }
     match mechanism::find(&cell.subject) {
         Ok(entry) if !entry.joins(cell.contexts) => {
@@ -145,11 +149,13 @@ fn gather(cell: &Cell, block: u32, sides: Vec<SideReport>, outcome: Outcome) -> 
             gathered.series.entry(quantity).or_insert(series);
         }
         gathered.sides.push(side.counters);
+        gathered.figures.extend(side.figures);
     }
     let one_way = matches!(cell.pattern, Pattern::OneWay { .. } | Pattern::OpenLoop { .. });
     if one_way && gathered.tally.seen > 0 {
         gathered.tally.lost += gathered.tally.sent.saturating_sub(gathered.tally.seen);
     }
+    operation::figures::derive(&mut gathered);
     gathered
 }
 

@@ -70,28 +70,30 @@ impl Arm<'_> {
 
     /// CPU time of both sides per notification seen, nanoseconds; none where nothing was seen.
     pub fn cpu_ns_per_wake(&self) -> Option<f64> {
-        let spent: u64 =
-            self.usable().flat_map(|record| &record.sides).map(|side| side.user_ns + side.system_ns).sum();
+        let spent = self
+            .usable()
+            .flat_map(|record| &record.sides)
+            .fold(0_u64, |sum, side| sum.saturating_add(side.user_ns).saturating_add(side.system_ns));
         let seen = self.tally().seen;
         (seen > 0).then(|| spent as f64 / seen as f64)
     }
 }
 
 impl Tally {
-    /// Both together.
+    /// Both together; a file from elsewhere may hold any number, so sums stop at the greatest.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         Self {
-            sent: self.sent + other.sent,
-            seen: self.seen + other.seen,
-            lost: self.lost + other.lost,
-            late: self.late + other.late,
-            duplicate: self.duplicate + other.duplicate,
-            spurious: self.spurious + other.spurious,
-            merged: self.merged + other.merged,
-            timeouts: self.timeouts + other.timeouts,
-            warmup: self.warmup + other.warmup,
-            proven_asleep: self.proven_asleep + other.proven_asleep,
+            sent: self.sent.saturating_add(other.sent),
+            seen: self.seen.saturating_add(other.seen),
+            lost: self.lost.saturating_add(other.lost),
+            late: self.late.saturating_add(other.late),
+            duplicate: self.duplicate.saturating_add(other.duplicate),
+            spurious: self.spurious.saturating_add(other.spurious),
+            merged: self.merged.saturating_add(other.merged),
+            timeouts: self.timeouts.saturating_add(other.timeouts),
+            warmup: self.warmup.saturating_add(other.warmup),
+            proven_asleep: self.proven_asleep.saturating_add(other.proven_asleep),
         }
     }
 }

@@ -34,6 +34,8 @@ pub enum Step {
     AwaitsTaken = 6,
     /// Done.
     Finished = 7,
+    /// Repeats an operation.
+    Operates = 8,
 }
 
 impl Step {
@@ -48,6 +50,7 @@ impl Step {
             5 => "waits",
             6 => "awaits the acknowledgement",
             7 => "finished",
+            8 => "operates",
             _ => "unknown",
         }
     }

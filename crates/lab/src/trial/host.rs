@@ -20,6 +20,7 @@ use super::run_dir::RunDir;
 use super::side::{Side, SideReport, Times};
 use crate::machine::clock::Clock;
 use crate::mechanism::{self, Contexts, Lines, Site};
+use crate::operation;
 use crate::record::{LastSeen, SideCounters, Tally};
 
 /// What a host is told on its standard input, as one line of JSON.
@@ -95,7 +96,6 @@ fn read_line<T: for<'de> Deserialize<'de>>(input: &mut impl Read) -> io::Result<
 
 fn run(order: &Order) -> Result<Report, String> {
     let cell = &order.cell;
-    let entry = mechanism::find(&cell.subject).map_err(|error| error.to_string())?;
     // SAFETY: the launcher left this descriptor open for us under this number, and nobody else here owns it.
     let lock = File::from(unsafe { OwnedFd::from_raw_fd(order.lock) });
     let run_dir = RunDir::inherited(order.run_dir.clone(), lock);
@@ -106,14 +106,17 @@ fn run(order: &Order) -> Result<Report, String> {
     let bytes = || arena.bytes(cell.size as usize).map_err(|error| error.to_string());
     let payload = [bytes()?, bytes()?];
     let site = Site::new(cell.contexts, arena, &run_dir);
-    let (roles, count) = match cell.pattern {
-        Pattern::PingPong { .. } => ([Role::Initiate, Role::Respond], 2),
-        Pattern::OneWay { .. } | Pattern::OpenLoop { .. } => ([Role::Emit, Role::Absorb], 1),
+    let (roles, lines) = match cell.pattern {
+        Pattern::PingPong { .. } => ([Role::Initiate, Role::Respond], mechanism_lines(cell, &site, 2)?),
+        Pattern::OneWay { .. } | Pattern::OpenLoop { .. } => {
+            ([Role::Emit, Role::Absorb], mechanism_lines(cell, &site, 1)?)
+        }
         Pattern::Operation { .. } => {
-            return Err(format!("'{}' is an operation, not a mechanism", cell.subject));
+            let operation = operation::find(&cell.subject).map_err(|error| error.to_string())?;
+            let lines = operation.open(&site, cell).map_err(|error| error.to_string())?;
+            ([Role::Initiate, Role::Respond], lines)
         }
     };
-    let lines = entry.open(&site, count).map_err(|error| error.to_string())?;
     let side = |role| Side {
         clock: order.clock,
         cell: cell.clone(),
@@ -124,12 +127,18 @@ fn run(order: &Order) -> Result<Report, String> {
         tally: Tally::default(),
         before: None,
         counters: SideCounters::default(),
+        figures: Vec::new(),
     };
     let troupe =
         Troupe::fork(cell.contexts, roles, lines.as_ref(), &side).map_err(|error| error.to_string())?;
     let report = troupe.watch(control, cell, roles);
     run_dir.clear_notes();
     report.map_err(|error| error.to_string())
+}
+
+fn mechanism_lines(cell: &Cell, site: &Site, count: usize) -> Result<Box<dyn Lines>, String> {
+    let entry = mechanism::find(&cell.subject).map_err(|error| error.to_string())?;
+    entry.open(site, count).map_err(|error| error.to_string())
 }
 
 /// The sides at work: their processes and the pipes they report through.

@@ -14,7 +14,7 @@ use super::role::Role;
 use crate::machine::clock::{Clock, Ticks};
 use crate::mechanism::{Fault, OpenError};
 use crate::record::series::Quantity;
-use crate::record::{Histogram, Series, SideCounters, Tally};
+use crate::record::{Figure, Histogram, Series, SideCounters, Tally};
 
 /// Why a side gave up.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -58,6 +58,8 @@ pub struct Side {
     pub before: Option<Counters>,
     /// Counters of the measured window.
     pub counters: SideCounters,
+    /// Single figures beside the times.
+    pub figures: Vec<Figure>,
 }
 
 /// One histogram per quantity a role takes; made before the loop so that nothing is allocated inside.
@@ -73,13 +75,15 @@ pub struct Times {
     pub notify: Histogram,
     /// Time inside the wait.
     pub around_wait: Histogram,
+    /// One operation of a batch.
+    pub operation: Histogram,
 }
 
 impl Times {
     /// Forgets the times of the warm-up.
     pub fn clear(&mut self) {
-        let Self { round_trip, wake, response, notify, around_wait } = self;
-        for histogram in [round_trip, wake, response, notify, around_wait] {
+        let Self { round_trip, wake, response, notify, around_wait, operation } = self;
+        for histogram in [round_trip, wake, response, notify, around_wait, operation] {
             histogram.clear();
         }
     }
@@ -94,6 +98,8 @@ pub struct SideReport {
     pub tally: Tally,
     /// What the kernel counted.
     pub counters: SideCounters,
+    /// Single figures beside the times.
+    pub figures: Vec<Figure>,
     /// Why it gave up, if it did.
     pub error: Option<String>,
 }
@@ -175,6 +181,7 @@ impl Side {
             (Quantity::Response, &self.times.response),
             (Quantity::Notify, &self.times.notify),
             (Quantity::AroundWait, &self.times.around_wait),
+            (Quantity::Operation, &self.times.operation),
         ];
         SideReport {
             series: series
@@ -184,6 +191,7 @@ impl Side {
                 .collect(),
             tally: self.tally,
             counters: self.counters.clone(),
+            figures: self.figures.clone(),
             error: error.map(ToString::to_string),
         }
     }

@@ -1,2 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Views: from records and verdicts to text and pictures. Nothing here measures.
+
+pub mod axis;
+pub mod bars;
+pub mod extra;
+pub mod figures;
+pub mod pairs;
+pub mod progress;
+pub mod style;
+pub mod summary;
+pub mod table;
+pub mod unit;
+
+#[cfg(test)]
+mod sample;

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell switch`.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use super::common::{Exit, RunArgs, Terminal, Usage};
+use crate::experiment::switch::{Switch, WORKING_SETS};
+use crate::mechanism::Contexts;
+use crate::operation;
+use crate::quantity::duration;
+use crate::trial::cell::{Placement, Scheduler, Until};
+
+/// Arguments of `doorbell switch`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "EXAMPLES\n  \
+    doorbell switch                                       calls, faults, switches, on one core and on two\n  \
+    doorbell switch switch-futex --scheduler other,fifo   one switch under both policies\n  \
+    doorbell switch switch-futex touch --working-set sweep   what a switch costs with more to write each time\n  \
+    doorbell switch timectxsw --count 500000 --placement same-core   the run of tsuna/contextswitch")]
+pub struct Args {
+    /// Operations, or `all` [possible values: clock-read, getppid, gettid, read-nothing, page-fault-anonymous,
+    /// page-fault-file, signal-self, switch-yield, switch-futex, switch-pipe, context1, timectxsw, timetctxsw2, touch]
+    #[arg(default_value = "all", value_name = "OPERATION")]
+    operations: Vec<String>,
+    /// What two sides are, comma separated
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "processes,threads")]
+    contexts: Vec<Kind>,
+    /// Where two sides run, comma separated
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "same-core,two-cores")]
+    placement: Vec<Where>,
+    /// Which CPUs those are: the first alone for same-core [default: the first two this process may use]
+    #[arg(long, value_delimiter = ',', num_args = 1, value_name = "A,B")]
+    cpus: Vec<u32>,
+    /// Scheduling policies, comma separated; the second needs the right to real-time priority
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "other")]
+    scheduler: Vec<Policy>,
+    /// Bytes each side writes before each switch, comma separated, or `sweep`
+    #[arg(long, value_delimiter = ',', default_value = "0", value_name = "BYTES", value_parser = working_set)]
+    working_set: Vec<Set>,
+    /// Operations between two clock readings [default: each operation's own]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    batch: Option<u32>,
+    /// Operations per trial
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "time")]
+    count: Option<u64>,
+    /// Length of a trial
+    #[arg(long, value_parser = duration, value_name = "TIME", default_value = "100ms")]
+    time: Duration,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// Two processes
+    Processes,
+    /// Two threads of one process
+    Threads,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Where {
+    /// Both on one CPU: what is left is the switch
+    SameCore,
+    /// One CPU each: an interrupt and an exit from idle come on top
+    TwoCores,
+    /// Where the scheduler puts them
+    Unpinned,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Policy {
+    /// SCHED_OTHER
+    Other,
+    /// SCHED_FIFO, priority 50
+    Fifo,
+}
+
+/// One working set, or all of a sweep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Set {
+    Bytes(u32),
+    Sweep,
+}
+
+/// The largest working set: the trial keeps two of them in shared memory.
+const LARGEST_SET: u32 = 64 << 20;
+
+fn working_set(text: &str) -> Result<Set, String> {
+    if text == "sweep" {
+        return Ok(Set::Sweep);
+    }
+    let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let shift = match unit {
+        "" => 0,
+        "k" | "K" | "KiB" => 10,
+        "m" | "M" | "MiB" => 20,
+        _ => return Err(format!("'{unit}' is no unit of size; use 4096, 64K or 1M")),
+    };
+    let bytes = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(1 << shift));
+    match bytes.and_then(|bytes| u32::try_from(bytes).ok()) {
+        Some(bytes) if bytes <= LARGEST_SET => Ok(Set::Bytes(bytes)),
+        _ => Err(format!("'{text}' is not a size up to 64M; use 0, 4096, 64K, 1M or sweep")),
+    }
+}
+
+/// Runs `doorbell switch`.
+pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
+    let switch = Switch {
+        operations: operations(&args.operations)?,
+        contexts: args
+            .contexts
+            .iter()
+            .map(|kind| match kind {
+                Kind::Processes => Contexts::Processes,
+                Kind::Threads => Contexts::Threads,
+            })
+            .collect(),
+        placements: placements(&args)?,
+        schedulers: args
+            .scheduler
+            .iter()
+            .map(|policy| match policy {
+                Policy::Other => Scheduler::Other,
+                Policy::Fifo => Scheduler::Fifo,
+            })
+            .collect(),
+        working_sets: working_sets(&args.working_set),
+        batch: args.batch,
+        until: args.count.map_or_else(|| Until::time(args.time), Until::count),
+        blocks: args.run.blocks.unwrap_or(5),
+        seed: args.run.seed(),
+    };
+    let plan = switch.plan();
+    if plan.cells.is_empty() {
+        return Err(Usage(
+            "nothing is left to run: timetctxsw2 joins threads only, and touch needs --working-set"
+                .to_owned(),
+        )
+        .into());
+    }
+    args.run.run(plan, terminal)
+}
+
+fn operations(names: &[String]) -> anyhow::Result<Vec<String>> {
+    let mut chosen: Vec<String> = Vec::new();
+    for name in names {
+        if name == "all" {
+            chosen.extend(operation::all().iter().map(|operation| operation.name().to_owned()));
+        } else {
+            operation::find(name).map_err(|unknown| Usage(unknown.to_string()))?;
+            chosen.push(name.clone());
+        }
+    }
+    let mut seen = std::collections::HashSet::new();
+    chosen.retain(|name| seen.insert(name.clone()));
+    Ok(chosen)
+}
+
+fn working_sets(asked: &[Set]) -> Vec<u32> {
+    let mut sets: Vec<u32> = asked
+        .iter()
+        .flat_map(|set| match set {
+            Set::Bytes(bytes) => vec![*bytes],
+            Set::Sweep => WORKING_SETS.to_vec(),
+        })
+        .collect();
+    sets.sort_unstable();
+    sets.dedup();
+    sets
+}
+
+fn placements(args: &Args) -> anyhow::Result<Vec<Placement>> {
+    let usable = usable_cpus()?;
+    let (first, second) = match args.cpus[..] {
+        [] => (usable.first().copied().unwrap_or(0), usable.get(1).copied()),
+        [one] => (one, None),
+        [one, other] => (one, Some(other)),
+        _ => return Err(Usage("--cpus takes one CPU or two: --cpus 0,1".to_owned()).into()),
+    };
+    for cpu in std::iter::once(first).chain(second) {
+        if !usable.contains(&cpu) {
+            return Err(Usage(format!(
+                "CPU {cpu} is offline or outside this process's affinity mask, which holds {usable:?}; see `taskset -p $$`"
+            ))
+            .into());
+        }
+    }
+    let mut placements = Vec::new();
+    for place in &args.placement {
+        placements.push(match (place, second) {
+            (Where::SameCore, _) => {
+                Placement { relation: "same-core".to_owned(), cpus: Some([first, first]) }
+            }
+            (Where::TwoCores, Some(second)) => {
+                Placement { relation: "cpus".to_owned(), cpus: Some([first, second]) }
+            }
+            (Where::TwoCores, None) if args.placement.len() > 1 => continue,
+            (Where::TwoCores, None) => {
+                return Err(Usage("two-cores needs two CPUs, and this process may use one".to_owned()).into());
+            }
+            (Where::Unpinned, _) => Placement { relation: "unpinned".to_owned(), cpus: None },
+        });
+    }
+    Ok(placements)
+}
+
+/// The CPUs this process may run on.
+fn usable_cpus() -> anyhow::Result<Vec<u32>> {
+    let set = rustix::thread::sched_getaffinity(None)?;
+    Ok((0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).map(|cpu| cpu as u32).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_names_every_operation() {
+        let command = crate::cli::command();
+        let help = command.find_subcommand("switch").unwrap().clone().render_long_help().to_string();
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        for operation in operation::all() {
+            assert!(help.contains(operation.name()), "{} is not in the help", operation.name());
+        }
+    }
+
+    #[test]
+    fn sizes_are_read_with_their_units() {
+        assert_eq!(working_set("4096"), Ok(Set::Bytes(4096)));
+        assert_eq!(working_set("64K"), Ok(Set::Bytes(64 << 10)));
+        assert_eq!(working_set("1MiB"), Ok(Set::Bytes(1 << 20)));
+        for wrong in ["", "K", "1G", "65M", "99999999999999999999", "-1", "4k2"] {
+            assert!(working_set(wrong).is_err(), "{wrong}");
+        }
+    }
+}

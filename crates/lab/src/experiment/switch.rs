@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell switch` as a plan: operations of the kernel, each where and how it makes sense.
+
+use super::plan::Plan;
+use crate::mechanism::Contexts;
+use crate::operation::{self, Sides};
+use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Switch {
+    /// Operations, by name.
+    pub operations: Vec<String>,
+    /// Two processes, two threads, or both.
+    pub contexts: Vec<Contexts>,
+    /// Where two sides run; an operation of one side runs where the first of them has its first CPU.
+    pub placements: Vec<Placement>,
+    /// Scheduling policies.
+    pub schedulers: Vec<Scheduler>,
+    /// Working sets in bytes, written by each side before each switch.
+    pub working_sets: Vec<u32>,
+    /// Operations between two clock readings; none takes each operation's own number.
+    pub batch: Option<u32>,
+    /// When a trial ends.
+    pub until: Until,
+    /// Repetitions.
+    pub blocks: u32,
+    /// Seed of the orders.
+    pub seed: u64,
+}
+
+/// The working sets of a sweep that names none: a page, then up to more than a second-level cache holds.
+pub const WORKING_SETS: [u32; 7] = [0, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
+
+impl Switch {
+    /// The plan: every cell that makes sense.
+    pub fn plan(&self) -> Plan {
+        let cells = self.operations.iter().flat_map(|name| self.cells(name)).collect();
+        Plan { experiment: "switch".to_owned(), cells, blocks: self.blocks, seed: self.seed }
+    }
+
+    fn cells(&self, name: &str) -> Vec<Cell> {
+        let Ok(operation) = operation::find(name) else { return Vec::new() };
+        let mut cells = Vec::new();
+        for (number, placement) in self.placements.iter().enumerate() {
+            for (rank, &contexts) in self.contexts.iter().enumerate() {
+                for (order, &scheduler) in self.schedulers.iter().enumerate() {
+                    for &size in &self.working_sets {
+                        // One side has nobody to be placed against, to share memory with or to be preferred over.
+                        let alone = operation.sides() == Sides::One;
+                        if alone && (number, rank, order) != (0, 0, 0) {
+                            continue;
+                        }
+                        if !operation.joins(contexts) || !uses_size(name, size, alone) {
+                            continue;
+                        }
+                        let placement = if alone { alone_on(placement) } else { placement.clone() };
+                        cells.push(Cell {
+                            subject: name.to_owned(),
+                            contexts,
+                            pattern: Pattern::Operation { batch: self.batch.unwrap_or(operation.batch()) },
+                            timing: Timing::Around,
+                            wait: WaitPolicy::Block,
+                            placement,
+                            size,
+                            until: self.until,
+                            scheduler,
+                            injected_slowdown_ppm: None,
+                        });
+                    }
+                }
+            }
+        }
+        cells
+    }
+}
+
+/// Whether a working set of `size` means something to the operation: `touch` is nothing without one, a call or a fault
+/// knows none, and two sides that only yield have no hand-over before which to write it.
+fn uses_size(name: &str, size: u32, alone: bool) -> bool {
+    match name {
+        "touch" => size > 0,
+        "switch-yield" | "timetctxsw2" => size == 0,
+        _ => size == 0 || !alone,
+    }
+}
+
+/// The placement of an operation of one side: both sides on the first CPU, the second of which leaves at once.
+fn alone_on(placement: &Placement) -> Placement {
+    match placement.cpus {
+        Some([first, _]) => Placement { relation: "same-core".to_owned(), cpus: Some([first, first]) },
+        None => placement.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn switch() -> Switch {
+        let on = |relation: &str, cpus| Placement { relation: relation.to_owned(), cpus: Some(cpus) };
+        Switch {
+            operations: operation::all().iter().map(|operation| operation.name().to_owned()).collect(),
+            contexts: vec![Contexts::Processes, Contexts::Threads],
+            placements: vec![on("same-core", [3, 3]), on("same-l3", [3, 4])],
+            schedulers: vec![Scheduler::Other, Scheduler::Fifo],
+            working_sets: WORKING_SETS.to_vec(),
+            batch: None,
+            until: Until::count(1),
+            blocks: 1,
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn an_operation_of_one_side_is_measured_once_and_on_the_first_cpu() {
+        let plan = switch().plan();
+        let calls: Vec<&Cell> = plan.cells.iter().filter(|cell| cell.subject == "getppid").collect();
+        assert_eq!(calls.len(), 1);
+        assert_eq!(calls[0].placement.cpus, Some([3, 3]));
+    }
+
+    #[test]
+    fn every_switch_with_a_working_set_has_the_same_set_alone_beside_it() {
+        let plan = switch().plan();
+        let sizes = |name: &str| -> std::collections::BTreeSet<u32> {
+            plan.cells.iter().filter(|cell| cell.subject == name).map(|cell| cell.size).collect()
+        };
+        let with: std::collections::BTreeSet<u32> =
+            sizes("switch-futex").into_iter().filter(|size| *size > 0).collect();
+        assert_eq!(with, sizes("touch"));
+    }
+
+    #[test]
+    fn no_cell_is_planned_twice() {
+        let plan = switch().plan();
+        let distinct: std::collections::HashSet<&Cell> = plan.cells.iter().collect();
+        assert_eq!(distinct.len(), plan.cells.len());
+    }
+
+    #[test]
+    fn processes_do_not_play_what_only_threads_can() {
+        let plan = switch().plan();
+        assert!(plan.cells.iter().any(|cell| cell.subject == "timetctxsw2"));
+        assert!(
+            plan.cells
+                .iter()
+                .filter(|cell| cell.subject == "timetctxsw2")
+                .all(|cell| cell.contexts == Contexts::Threads && cell.size == 0)
+        );
+    }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `doorbell switch` measures: operations of the kernel and the CPU of which every wake-up is made, one file each.
+//!
+//! An operation runs in a trial's sides like a mechanism does, but notifies nobody for its own sake: it is timed in
+//! batches ([`Pattern::Operation`](crate::trial::cell::Pattern::Operation)). There are two kinds. An operation of one
+//! side ([`alone`]) is a call or an instruction sequence repeated; an operation of two sides is a protocol that makes
+//! the kernel switch between them, either in lockstep ([`exchange`]) or each as fast as it is let ([`side_by_side`]).
+//!
+//! How many switches a protocol makes is never assumed: [`figures`] divides by the count the kernel kept. Adding an
+//! operation is adding a file here and one line in [`all`].
+
+use crate::mechanism::{Contexts, Explanation, Host, Lines, OpenError, Site, Unavailable};
+use crate::record::{Figure, Record};
+use crate::trial::cell::{Cell, Scheduler};
+use crate::trial::counters::become_fifo;
+
+mod alone;
+mod clock_read;
+mod context1;
+mod count;
+mod exchange;
+pub mod figures;
+mod getppid;
+mod gettid;
+mod page_fault_anonymous;
+mod page_fault_file;
+mod pipes;
+mod read_nothing;
+mod side_by_side;
+mod signal_self;
+mod switch_futex;
+mod switch_pipe;
+mod switch_yield;
+mod timectxsw;
+mod timetctxsw2;
+mod touch;
+
+/// What one operation of a series is, and what it takes to run it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sides {
+    /// One side repeats it; the other is not needed and leaves at once.
+    One,
+    /// Both sides take part, and the kernel switches between them or wakes one for the other.
+    Two,
+}
+
+/// Something of the kernel or the CPU that is timed.
+pub trait Operation: Sync {
+    /// The name on the command line and in result files.
+    fn name(&self) -> &'static str;
+    /// Who takes part.
+    fn sides(&self) -> Sides;
+    /// What one operation is: `call`, `fault`, `round`, …
+    fn unit(&self) -> &'static str;
+    /// The text of `doorbell explain`.
+    fn explanation(&self) -> Explanation;
+    /// Operations between two clock readings that keep the reading below some percent of what is timed.
+    fn batch(&self) -> u32;
+    /// Whether it can be run between sides of this kind.
+    fn joins(&self, contexts: Contexts) -> bool {
+        let _ = contexts;
+        true
+    }
+    /// Whether this machine has it.
+    fn available(&self, host: &Host) -> Result<(), Unavailable> {
+        let _ = host;
+        Ok(())
+    }
+    /// Sets it up in the trial's host, before the sides exist.
+    fn open(&self, site: &Site, cell: &Cell) -> Result<Box<dyn Lines>, OpenError>;
+    /// The figure of the tool whose protocol this is, as that tool computes it from the same run.
+    fn classic(&self, record: &Record) -> Option<Figure> {
+        let _ = record;
+        None
+    }
+}
+
+impl dyn Operation {
+    /// Whether `cell` can be run here, and what is lacking if not: the operation itself, its kind of sides, or the
+    /// right to the scheduling policy.
+    pub fn fits(&self, cell: &Cell, host: &Host) -> Result<(), Unavailable> {
+        if !self.joins(cell.contexts) {
+            return Err(Unavailable::because(format!("{} does not join {:?}", self.name(), cell.contexts)));
+        }
+        if cell.scheduler == Scheduler::Fifo && !may_become_fifo() {
+            return Err(Unavailable::because(
+                "SCHED_FIFO is not permitted to this user: run as root, grant CAP_SYS_NICE, or raise `ulimit -r`",
+            ));
+        }
+        self.available(host)
+    }
+}
+
+/// Whether a thread of this process may enter `SCHED_FIFO`; tried on a thread that ends with the question.
+fn may_become_fifo() -> bool {
+    std::thread::spawn(|| become_fifo(1).is_ok()).join().unwrap_or(false)
+}
+
+/// Every operation, in the order `doorbell list` shows. The one list to extend.
+pub fn all() -> &'static [&'static dyn Operation] {
+    &[
+        &clock_read::ClockRead,
+        &getppid::Getppid,
+        &gettid::Gettid,
+        &read_nothing::ReadNothing,
+        &page_fault_anonymous::PageFaultAnonymous,
+        &page_fault_file::PageFaultFile,
+        &signal_self::SignalSelf,
+        &switch_yield::SwitchYield,
+        &switch_futex::SwitchFutex,
+        &switch_pipe::SwitchPipe,
+        &context1::Context1,
+        &timectxsw::Timectxsw,
+        &timetctxsw2::Timetctxsw2,
+        &touch::Touch,
+    ]
+}
+
+/// The operation called `name`, or the nearest name if there is none.
+pub fn find(name: &str) -> Result<&'static dyn Operation, UnknownOperation> {
+    all()
+        .iter()
+        .copied()
+        .find(|operation| operation.name() == name)
+        .ok_or_else(|| UnknownOperation::new(name))
+}
+
+/// No operation has this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no operation is called '{name}'; did you mean '{nearest}'?")]
+pub struct UnknownOperation {
+    /// What was asked for.
+    pub name: String,
+    /// The most similar name there is.
+    pub nearest: &'static str,
+}
+
+impl UnknownOperation {
+    fn new(name: &str) -> Self {
+        let nearest = all()
+            .iter()
+            .map(|operation| operation.name())
+            .max_by(|a, b| strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name)))
+            .unwrap_or("getppid");
+        Self { name: name.to_owned(), nearest }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_name_is_found_and_none_is_used_twice_or_by_a_mechanism() {
+        let mut names: BTreeSet<&str> = crate::mechanism::all().iter().map(|entry| entry.name()).collect();
+        for operation in all() {
+            assert!(names.insert(operation.name()), "{} is used twice", operation.name());
+            assert_eq!(find(operation.name()).unwrap().name(), operation.name());
+        }
+    }
+
+    #[test]
+    fn a_misspelt_name_meets_the_nearest() {
+        let error = find("timetxsw").err().unwrap();
+        assert_eq!(error.nearest, "timectxsw");
+    }
+}

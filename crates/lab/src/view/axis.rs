@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What tells one cell from another, in words: only what differs becomes a column, the rest is said once.
+
+use super::unit::{count, time};
+use crate::mechanism::Contexts;
+use crate::trial::cell::{Cell, Pattern, Scheduler, Timing, WaitPolicy};
+
+/// One thing in which cells can differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Axis {
+    /// What is measured.
+    Subject,
+    /// Processes or threads.
+    Contexts,
+    /// Who notifies whom.
+    Pattern,
+    /// Time between notifications.
+    Gap,
+    /// Which moments are taken.
+    Timing,
+    /// How the waiter waits.
+    Wait,
+    /// The relation of the CPUs.
+    Relation,
+    /// The CPUs themselves.
+    Cpus,
+    /// Bytes of message.
+    Size,
+    /// How the sides are scheduled.
+    Scheduler,
+    /// Operations per clock reading.
+    Batch,
+    /// A slowdown put in on purpose.
+    Slowdown,
+}
+
+impl Axis {
+    /// Every axis, in the order of the columns.
+    pub const ALL: [Self; 12] = [
+        Self::Subject,
+        Self::Contexts,
+        Self::Pattern,
+        Self::Gap,
+        Self::Timing,
+        Self::Wait,
+        Self::Relation,
+        Self::Cpus,
+        Self::Size,
+        Self::Scheduler,
+        Self::Batch,
+        Self::Slowdown,
+    ];
+
+    /// The head of its column.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Subject => "mechanism",
+            Self::Contexts => "between",
+            Self::Pattern => "pattern",
+            Self::Gap => "gap",
+            Self::Timing => "timing",
+            Self::Wait => "wait",
+            Self::Relation => "placement",
+            Self::Cpus => "CPUs",
+            Self::Size => "message",
+            Self::Scheduler => "scheduler",
+            Self::Batch => "batch",
+            Self::Slowdown => "slowed on purpose",
+        }
+    }
+
+    /// What `cell` has on it; empty where it does not apply.
+    pub fn value(self, cell: &Cell) -> String {
+        match self {
+            Self::Subject => cell.subject.clone(),
+            Self::Contexts => match cell.contexts {
+                Contexts::Processes => "processes".into(),
+                Contexts::Threads => "threads".into(),
+            },
+            Self::Pattern => match cell.pattern {
+                Pattern::PingPong { .. } => "ping-pong".into(),
+                Pattern::OneWay { .. } => "one way".into(),
+                Pattern::OpenLoop { .. } => "open loop".into(),
+                Pattern::Operation { .. } => "operation".into(),
+            },
+            Self::Gap => match cell.pattern {
+                Pattern::Operation { .. } => String::new(),
+                pattern if pattern.gap_ns() == 0 => "none".into(),
+                pattern => nanoseconds(pattern.gap_ns()),
+            },
+            Self::Timing => match (cell.pattern, cell.timing) {
+                (Pattern::Operation { .. }, _) => String::new(),
+                (_, Timing::Around) => "around the wait".into(),
+                (_, Timing::Stamp) => "stamped".into(),
+                (_, Timing::Blocked) => "surely blocked".into(),
+            },
+            Self::Wait => match (cell.pattern, cell.wait) {
+                (Pattern::Operation { .. }, _) => String::new(),
+                (_, WaitPolicy::Block) => "block".into(),
+                (_, WaitPolicy::Spin) => "spin".into(),
+                (_, WaitPolicy::SpinThenBlock { spin_ns }) => {
+                    format!("spin {} then block", nanoseconds(spin_ns))
+                }
+                (_, WaitPolicy::Timeout { timeout_ns }) => format!("timeout {}", nanoseconds(timeout_ns)),
+            },
+            Self::Relation => cell.placement.relation.replace('-', " "),
+            Self::Cpus => cell
+                .placement
+                .cpus
+                .map_or_else(|| "any".into(), |[first, second]| format!("{first},{second}")),
+            Self::Size => match cell.size {
+                0 => "none".into(),
+                bytes => format!("{} B", count(bytes.into())),
+            },
+            Self::Scheduler => match cell.scheduler {
+                Scheduler::Other => "other".into(),
+                Scheduler::Fifo => "FIFO".into(),
+            },
+            Self::Batch => match cell.pattern {
+                Pattern::Operation { batch } => count(batch.into()),
+                _ => String::new(),
+            },
+            Self::Slowdown => cell
+                .injected_slowdown_ppm
+                .map_or_else(String::new, |ppm| format!("{} %", f64::from(ppm) / 10_000.0)),
+        }
+    }
+}
+
+fn nanoseconds(ns: u64) -> String {
+    time(ns as f64 * 1e3)
+}
+
+/// The axes on which `cells` differ; the subject always, so that every row has a name.
+///
+/// The CPUs are left out where the placement already tells them apart.
+pub fn varying<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> Vec<Axis> {
+    let differs = |axis: Axis| {
+        let mut values = cells.clone().map(|cell| axis.value(cell));
+        values.next().is_some_and(|first| values.any(|value| value != first))
+    };
+    let mut axes: Vec<Axis> =
+        Axis::ALL.into_iter().filter(|axis| *axis == Axis::Subject || differs(*axis)).collect();
+    let told_by_relation = || {
+        cells.clone().all(|cell| {
+            cells.clone().all(|other| {
+                Axis::Relation.value(cell) != Axis::Relation.value(other)
+                    || Axis::Cpus.value(cell) == Axis::Cpus.value(other)
+            })
+        })
+    };
+    if axes.contains(&Axis::Relation) && axes.contains(&Axis::Cpus) && told_by_relation() {
+        axes.retain(|axis| *axis != Axis::Cpus);
+    }
+    axes
+}
+
+/// What all `cells` have in common, as "gap none, wait block"; what is at its default and says nothing is left out.
+pub fn common<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> String {
+    let varying = varying(cells.clone());
+    let Some(first) = cells.clone().next() else { return String::new() };
+    Axis::ALL
+        .into_iter()
+        .filter(|axis| !varying.contains(axis) && (*axis != Axis::Cpus || first.placement.cpus.is_some()))
+        .filter(|axis| cells.clone().all(|cell| axis.value(cell) == axis.value(first)))
+        .map(|axis| (axis, axis.value(first)))
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(axis, value)| format!("{} {value}", axis.name()))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// The name of one cell among others that differ on `axes`.
+pub fn label(cell: &Cell, axes: &[Axis]) -> String {
+    axes.iter()
+        .map(|axis| match axis {
+            Axis::Subject | Axis::Contexts | Axis::Pattern | Axis::Timing | Axis::Relation => {
+                axis.value(cell)
+            }
+            Axis::Wait => axis.value(cell),
+            other => {
+                let value = other.value(cell);
+                if value.is_empty() { value } else { format!("{} {value}", other.name()) }
+            }
+        })
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join(" · ")
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A run sorted for showing: arms with figures, and apart from them the trials that have none.
+
+use std::collections::BTreeMap;
+
+use crate::record::arm::Arm;
+use crate::record::series::Quantity;
+use crate::record::{Histogram, Outcome, Record, ResultFile};
+use crate::trial::cell::{Cell, Pattern};
+
+/// A distribution in the buckets that are occupied; a thousand times smaller than the histogram it comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Distribution {
+    /// Samples.
+    pub count: u64,
+    /// Shortest, picoseconds.
+    pub min_ps: u64,
+    /// Longest, picoseconds.
+    pub max_ps: u64,
+    /// Mean, picoseconds.
+    pub mean_ps: f64,
+    /// Occupied buckets from short to long: middle value in picoseconds, count.
+    pub buckets: Vec<(u64, u64)>,
+    /// Median of each block's trial, picoseconds, in the order of the blocks.
+    pub block_medians_ps: Vec<u64>,
+}
+
+impl Distribution {
+    fn of(histogram: &Histogram, block_medians_ps: Vec<u64>) -> Self {
+        Self {
+            count: histogram.count(),
+            min_ps: histogram.min(),
+            max_ps: histogram.max(),
+            mean_ps: histogram.mean(),
+            buckets: histogram.buckets().collect(),
+            block_medians_ps,
+        }
+    }
+
+    /// The time at quantile `q` of 0 to 1, picoseconds: the smallest that at least this share of the samples does not
+    /// exceed.
+    pub fn quantile(&self, q: f64) -> u64 {
+        let rank = (q * self.count as f64).ceil().max(1.0) as u64;
+        let mut seen = 0_u64;
+        for &(ps, count) in &self.buckets {
+            seen = seen.saturating_add(count);
+            if seen == self.count {
+                break;
+            }
+            if seen >= rank {
+                return ps.clamp(self.min_ps, self.max_ps);
+            }
+        }
+        self.max_ps
+    }
+
+    /// Shortest and longest median of the blocks, where there is more than one.
+    pub fn spread_ps(&self) -> Option<(u64, u64)> {
+        let shortest = self.block_medians_ps.iter().min()?;
+        let longest = self.block_medians_ps.iter().max()?;
+        (self.block_medians_ps.len() > 1).then_some((*shortest, *longest))
+    }
+}
+
+/// An arm with figures.
+#[derive(Debug, Clone)]
+pub struct Row<'result> {
+    /// Its trials with usable figures.
+    pub arm: Arm<'result>,
+    /// Each quantity over all its blocks.
+    pub series: BTreeMap<Quantity, Distribution>,
+}
+
+impl Row<'_> {
+    /// What was run.
+    pub fn cell(&self) -> &Cell {
+        self.arm.cell
+    }
+
+    /// CPU time of both sides per round, notification or operation, picoseconds.
+    pub fn cpu_ps(&self) -> Option<f64> {
+        let Pattern::Operation { batch } = self.cell().pattern else {
+            return self.arm.cpu_ns_per_wake().map(|ns| ns * 1e3);
+        };
+        let samples = self.series.get(&Quantity::Operation)?.count;
+        let operations = samples.checked_mul(u64::from(batch.max(1)))?;
+        let spent = self
+            .arm
+            .usable()
+            .flat_map(|record| &record.sides)
+            .fold(0_u64, |sum, side| sum.saturating_add(side.user_ns).saturating_add(side.system_ns));
+        (spent > 0 && operations > 0).then(|| spent as f64 * 1e3 / operations as f64)
+    }
+
+    /// Whether it measures the harness itself.
+    pub fn is_harness(&self) -> bool {
+        self.cell().subject == "null"
+    }
+
+    /// Whether some of its trials were cut short by the user.
+    pub fn is_partial(&self) -> bool {
+        self.arm.records.iter().any(|record| record.outcome == Outcome::Partial)
+    }
+}
+
+/// Trials without figures: a named line, never a row of a table.
+#[derive(Debug, Clone)]
+pub struct Absent<'result> {
+    /// What was to be run.
+    pub cell: &'result Cell,
+    /// `skipped`, `implausible`, `hung`, `failed`, `unreadable`.
+    pub name: &'static str,
+    /// Why, one sentence each.
+    pub reasons: Vec<String>,
+    /// How many of the cell's trials ended like this.
+    pub trials: usize,
+}
+
+impl Absent<'_> {
+    /// Whether something went wrong, rather than being lacked by the machine.
+    pub fn is_error(&self) -> bool {
+        self.name != "skipped"
+    }
+}
+
+/// A run, sorted.
+#[derive(Debug, Clone)]
+pub struct Figures<'result> {
+    /// With figures, in the order of the plan.
+    pub rows: Vec<Row<'result>>,
+    /// Without.
+    pub absent: Vec<Absent<'result>>,
+}
+
+impl<'result> Figures<'result> {
+    /// Sorts the records of `result`.
+    pub fn of(result: &'result ResultFile) -> Self {
+        let mut sorted = Self { rows: Vec::new(), absent: Vec::new() };
+        for arm in result.arms() {
+            sorted.sort(arm);
+        }
+        sorted
+    }
+
+    /// Every quantity that some arm has, in the order in which readers want them.
+    pub fn quantities(&self) -> Vec<Quantity> {
+        let mut quantities: Vec<Quantity> =
+            self.rows.iter().flat_map(|row| row.series.keys().copied()).collect();
+        quantities.sort_unstable();
+        quantities.dedup();
+        quantities
+    }
+
+    fn sort(&mut self, arm: Arm<'result>) {
+        let mut usable = Vec::new();
+        let mut sums: BTreeMap<Quantity, (Histogram, Vec<u64>)> = BTreeMap::new();
+        let mut records = arm.records.clone();
+        records.sort_by_key(|record| record.block);
+        for record in records {
+            let (name, reasons) = match &record.outcome {
+                Outcome::Done | Outcome::Partial => match decode(record) {
+                    Ok(histograms) => {
+                        for (quantity, histogram) in histograms {
+                            let (sum, medians) = sums.entry(quantity).or_default();
+                            sum.add(&histogram);
+                            medians.push(histogram.quantile(0.5));
+                        }
+                        usable.push(record);
+                        continue;
+                    }
+                    Err(reason) => ("unreadable", vec![reason]),
+                },
+                Outcome::Skipped { reason } => ("skipped", vec![reason.clone()]),
+                Outcome::Implausible { violations } => (
+                    "implausible",
+                    violations
+                        .iter()
+                        .map(|violation| format!("{}: {}", violation.rule, violation.evidence))
+                        .collect(),
+                ),
+                Outcome::Hung { last_seen } => (
+                    "hung",
+                    last_seen
+                        .iter()
+                        .map(|last| format!("the {} {} at number {}", last.side, last.step, last.sequence))
+                        .collect(),
+                ),
+                Outcome::Failed { cause } => ("failed", vec![cause.clone()]),
+            };
+            self.absent(arm.cell, name, reasons);
+        }
+        if usable.is_empty() {
+            return;
+        }
+        let series = sums
+            .into_iter()
+            .filter(|(_, (histogram, _))| histogram.count() > 0)
+            .map(|(quantity, (histogram, medians))| (quantity, Distribution::of(&histogram, medians)))
+            .collect();
+        self.rows.push(Row { arm: Arm { cell: arm.cell, records: usable }, series });
+    }
+
+    /// Adds a trial without figures; the same end of the same cell for the same reason is told once, with its number.
+    fn absent(&mut self, cell: &'result Cell, name: &'static str, reasons: Vec<String>) {
+        let same = |known: &&mut Absent| known.cell == cell && known.name == name && known.reasons == reasons;
+        match self.absent.iter_mut().find(same) {
+            Some(known) => known.trials += 1,
+            None => self.absent.push(Absent { cell, name, reasons, trials: 1 }),
+        }
+    }
+}
+
+fn decode(record: &Record) -> Result<Vec<(Quantity, Histogram)>, String> {
+    let decoded = record.series.iter().map(|(quantity, series)| match series.decode() {
+        Ok(histogram) => Ok((*quantity, histogram)),
+        Err(error) => Err(format!("{}: {error}", name(*quantity))),
+    });
+    decoded.collect()
+}
+
+/// A quantity's name in a heading.
+pub fn name(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::RoundTrip => "Round trip",
+        Quantity::Wake => "Wake-up latency",
+        Quantity::WakeBack => "Wake-up latency, way back",
+        Quantity::Response => "Response",
+        Quantity::Notify => "Notify cost",
+        Quantity::AroundWait => "Time in the wait",
+        Quantity::Operation => "Operation",
+    }
+}

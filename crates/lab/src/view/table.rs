@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tables for the terminal: aligned, no wider than it, one stated unit each.
+
+use super::style::{Role, Style, width};
+
+/// On which side a column is flush.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// One column.
+#[derive(Debug, Clone)]
+pub struct Column {
+    head: String,
+    align: Align,
+    /// Columns with the smallest keep are left out first when the terminal is too narrow; `u8::MAX` never goes.
+    keep: u8,
+}
+
+impl Column {
+    /// A column that always stays.
+    pub fn new(head: impl Into<String>, align: Align) -> Self {
+        Self { head: head.into(), align, keep: u8::MAX }
+    }
+
+    /// The same column, left out before those with a greater `keep` when the terminal is too narrow.
+    pub fn keep(mut self, keep: u8) -> Self {
+        self.keep = keep;
+        self
+    }
+}
+
+/// A table.
+#[derive(Debug, Clone)]
+pub struct Table {
+    columns: Vec<Column>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table without rows.
+    pub fn new(columns: Vec<Column>) -> Self {
+        Self { columns, rows: Vec::new() }
+    }
+
+    /// Adds a row; one text per column, missing ones are empty.
+    pub fn row(&mut self, mut cells: Vec<String>) {
+        cells.resize(self.columns.len(), String::new());
+        self.rows.push(cells);
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The table as text, each line ended; columns that found no room are named below it.
+    pub fn render(&self, style: &Style) -> String {
+        let clean = |text: &String| style.text(text);
+        let heads: Vec<String> = self.columns.iter().map(|column| clean(&column.head)).collect();
+        let rows: Vec<Vec<String>> = self.rows.iter().map(|row| row.iter().map(clean).collect()).collect();
+        let widths: Vec<usize> = (0..heads.len())
+            .map(|index| rows.iter().map(|row| width(&row[index])).fold(width(&heads[index]), usize::max))
+            .collect();
+        let shown = self.fitting(&widths, style.width);
+
+        let line = |cells: &[String]| {
+            let mut out = String::new();
+            for (place, &index) in shown.iter().enumerate() {
+                let pad = " ".repeat(widths[index].saturating_sub(width(&cells[index])));
+                if place > 0 {
+                    out.push_str("  ");
+                }
+                match self.columns[index].align {
+                    Align::Left => {
+                        out.push_str(&cells[index]);
+                        out.push_str(&pad);
+                    }
+                    Align::Right => {
+                        out.push_str(&pad);
+                        out.push_str(&cells[index]);
+                    }
+                }
+            }
+            out.truncate(out.trim_end().len());
+            out
+        };
+        let mut out = style.paint(Role::Heading, &line(&heads));
+        out.push('\n');
+        for row in &rows {
+            out.push_str(&line(row));
+            out.push('\n');
+        }
+        let left_out: Vec<&str> = (0..heads.len())
+            .filter(|index| !shown.contains(index))
+            .map(|index| heads[index].as_str())
+            .collect();
+        if !left_out.is_empty() {
+            let note = format!("(no room for: {}; widen the terminal or use --json)", left_out.join(", "));
+            for line in style.wrap(&note, 0).lines() {
+                out.push_str(&style.paint(Role::Aside, line));
+                out.push('\n');
+            }
+        }
+        out
+    }
+
+    /// The columns for which there is room, in order.
+    fn fitting(&self, widths: &[usize], room: usize) -> Vec<usize> {
+        let mut shown: Vec<usize> = (0..widths.len()).collect();
+        let total = |shown: &[usize]| {
+            shown.iter().map(|&index| widths[index]).sum::<usize>() + 2 * shown.len().saturating_sub(1)
+        };
+        while total(&shown) > room {
+            let candidate = shown
+                .iter()
+                .enumerate()
+                .filter(|(_, index)| self.columns[**index].keep < u8::MAX)
+                .min_by_key(|(_, index)| self.columns[**index].keep);
+            let Some((place, _)) = candidate else { break };
+            shown.remove(place);
+        }
+        shown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut table = Table::new(vec![
+            Column::new("mechanism", Align::Left),
+            Column::new("p50", Align::Right),
+            Column::new("p90", Align::Right).keep(1),
+            Column::new("count", Align::Right).keep(2),
+        ]);
+        table.row(vec!["futex-shared".into(), "8.31".into(), "9.02".into(), "10,000".into()]);
+        table.row(vec!["spin".into(), "0.12".into(), "0.13".into(), "10,000".into()]);
+        table
+    }
+
+    #[test]
+    fn words_are_flush_left_and_numbers_right() {
+        assert_eq!(
+            table().render(&Style::PLAIN),
+            "mechanism      p50   p90   count\n\
+             futex-shared  8.31  9.02  10,000\n\
+             spin          0.12  0.13  10,000\n"
+        );
+    }
+
+    #[test]
+    fn a_narrow_terminal_loses_the_least_needed_column_and_is_told() {
+        let narrow = table().render(&Style { width: 27, ..Style::PLAIN });
+        assert_eq!(
+            narrow,
+            "mechanism      p50   count\n\
+             futex-shared  8.31  10,000\n\
+             spin          0.12  10,000\n\
+             (no room for: p90; widen\n\
+             the terminal or use --json)\n"
+        );
+        let tiny = table().render(&Style { width: 5, ..Style::PLAIN });
+        assert!(tiny.starts_with("mechanism      p50\n"), "columns that must stay stay:\n{tiny}");
+    }
+
+    #[test]
+    fn only_the_head_is_painted_and_paint_takes_no_room() {
+        let painted = table().render(&Style { color: true, ..Style::PLAIN });
+        assert!(painted.starts_with("\u{1b}[1mmechanism      p50   p90   count\u{1b}[0m\nfutex"));
+    }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Units of time: one stated unit per table and per axis, never mixed.
+
+/// A unit of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unit {
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Microseconds.
+    Microseconds,
+    /// Milliseconds.
+    Milliseconds,
+    /// Seconds.
+    Seconds,
+}
+
+impl Unit {
+    /// Its sign.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::Nanoseconds => "ns",
+            Self::Microseconds => "µs",
+            Self::Milliseconds => "ms",
+            Self::Seconds => "s",
+        }
+    }
+
+    /// How many picoseconds it has.
+    pub fn ps(self) -> f64 {
+        match self {
+            Self::Nanoseconds => 1e3,
+            Self::Microseconds => 1e6,
+            Self::Milliseconds => 1e9,
+            Self::Seconds => 1e12,
+        }
+    }
+
+    /// The greatest unit of which `ps` holds at least one.
+    pub fn of(ps: f64) -> Self {
+        [Self::Seconds, Self::Milliseconds, Self::Microseconds]
+            .into_iter()
+            .find(|unit| ps >= unit.ps())
+            .unwrap_or(Self::Nanoseconds)
+    }
+}
+
+/// One unit and one number of decimals for a whole table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scale {
+    /// The unit.
+    pub unit: Unit,
+    /// Digits after the point, the same in every cell so that the points stand below each other.
+    pub decimals: usize,
+}
+
+impl Scale {
+    /// The unit in which the middle one of `typical_ps` reads best, with decimals enough for three digits of the
+    /// smallest, but never finer than a tenth of a nanosecond: no clock here tells less apart.
+    pub fn for_ps(typical_ps: impl IntoIterator<Item = f64>) -> Self {
+        let mut values: Vec<f64> = typical_ps.into_iter().filter(|ps| *ps > 0.0 && ps.is_finite()).collect();
+        values.sort_by(f64::total_cmp);
+        let (Some(smallest), Some(middle)) = (values.first(), values.get(values.len() / 2)) else {
+            return Self { unit: Unit::Nanoseconds, decimals: 1 };
+        };
+        let unit = Unit::of(*middle);
+        let wanted = match smallest / unit.ps() {
+            share if share >= 100.0 => 0,
+            share if share >= 10.0 => 1,
+            share if share >= 1.0 => 2,
+            _ => 3,
+        };
+        let finest = if unit == Unit::Nanoseconds { 1 } else { 3 };
+        Self { unit, decimals: wanted.min(finest) }
+    }
+
+    /// `ps` in this unit, without its sign.
+    pub fn show(self, ps: f64) -> String {
+        grouped(&format!("{:.*}", self.decimals, ps / self.unit.ps()))
+    }
+}
+
+/// A time on its own, with its unit: three significant digits.
+pub fn time(ps: f64) -> String {
+    let unit = Unit::of(ps);
+    let value = ps / unit.ps();
+    let decimals = match value {
+        value if value >= 100.0 => 0,
+        value if value >= 10.0 => 1,
+        _ => 2,
+    };
+    let text = format!("{value:.decimals$}");
+    // A gap of exactly 10 µs is "10 µs": the zeros of a round figure say nothing.
+    let short = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{} {}", grouped(short), unit.sign())
+}
+
+/// A count, its digits in groups of three.
+pub fn count(number: u64) -> String {
+    grouped(&number.to_string())
+}
+
+/// Groups the digits before the point by commas.
+fn grouped(digits: &str) -> String {
+    let (whole, rest) = digits.split_once('.').map_or((digits, None), |(whole, rest)| (whole, Some(rest)));
+    let mut out = String::new();
+    for (index, digit) in whole.chars().enumerate() {
+        let behind = whole.len() - index;
+        if index > 0 && behind % 3 == 0 && !out.ends_with('-') {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if let Some(rest) = rest {
+        out.push('.');
+        out.push_str(rest);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_takes_the_unit_of_its_middle_and_the_decimals_of_its_smallest() {
+        let scale = Scale::for_ps([30e3, 8.3e6, 31e6]);
+        assert_eq!(scale, Scale { unit: Unit::Microseconds, decimals: 3 });
+        assert_eq!(scale.show(8.3124e6), "8.312");
+        assert_eq!(scale.show(5_120_331e3), "5,120.331");
+        assert_eq!(Scale::for_ps([25.2e3, 120e3, 300e3]), Scale { unit: Unit::Nanoseconds, decimals: 1 });
+        assert_eq!(Scale::for_ps([]), Scale { unit: Unit::Nanoseconds, decimals: 1 });
+    }
+
+    #[test]
+    fn a_lone_time_carries_its_unit_and_three_digits() {
+        assert_eq!(time(10e6), "10 µs");
+        assert_eq!(time(8.312e6), "8.31 µs");
+        assert_eq!(time(52.34e3), "52.3 ns");
+        assert_eq!(time(0.0), "0 ns");
+        assert_eq!(time(100e9), "100 ms");
+        assert_eq!(time(3.6e15), "3,600 s");
+    }
+
+    #[test]
+    fn counts_are_grouped_by_three() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(10_000_000), "10,000,000");
+    }
+}
