@@ -14,6 +14,7 @@ pub mod common;
 pub mod completions;
 pub mod man;
 pub mod ping;
+pub mod placements;
 pub mod schema;
 pub mod switch;
 

@@ -6,11 +6,12 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use super::common::{Exit, Terminal};
-use super::common::{RunArgs, Usage};
+use super::common::{RunArgs, Usage, machine_here};
+use super::placements::PlacementArgs;
 use crate::experiment::ping::{GAPS, Ping};
 use crate::mechanism::{self, Contexts};
 use crate::quantity::{duration, percent, wait_policy};
-use crate::trial::cell::{Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+use crate::trial::cell::{Pattern, Scheduler, Timing, Until, WaitPolicy};
 
 /// Arguments of `doorbell ping`.
 #[derive(Debug, clap::Args)]
@@ -42,12 +43,6 @@ pub struct Args {
     /// What the two sides are, comma separated
     #[arg(long, value_enum, value_delimiter = ',', default_value = "processes")]
     contexts: Vec<Sides>,
-    /// Where they run, comma separated [default: every kind this machine has]
-    #[arg(long, value_delimiter = ',', value_name = "RELATION", conflicts_with = "cpus")]
-    placement: Vec<String>,
-    /// Where they run, by number
-    #[arg(long, value_delimiter = ',', num_args = 1, value_name = "A,B")]
-    cpus: Vec<u32>,
     /// Rounds per trial
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
@@ -60,6 +55,8 @@ pub struct Args {
     /// Slow every notification down by this share of the round trip, to test comparisons
     #[arg(long, value_parser = percent, value_name = "PERCENT", hide_short_help = true)]
     inject_slowdown: Option<u32>,
+    #[command(flatten)]
+    placements: PlacementArgs,
     #[command(flatten)]
     run: RunArgs,
 }
@@ -102,10 +99,11 @@ enum Policy {
 
 /// Runs `doorbell ping`.
 pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
+    let machine = machine_here();
     let ping = Ping {
         mechanisms: mechanisms(&args.mechanisms)?,
         contexts: args.contexts.iter().map(|sides| Contexts::from(*sides)).collect(),
-        placements: placements(&args)?,
+        placements: args.placements.resolve(&machine.topology)?,
         patterns: patterns(&args),
         timing: args.timing.map(Timing::from),
         waits: args.wait.clone(),
@@ -128,7 +126,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         )
         .into());
     }
-    args.run.run(plan, terminal)
+    args.run.run(plan, machine, terminal)
 }
 
 fn mechanisms(names: &[String]) -> anyhow::Result<Vec<String>> {
@@ -146,14 +144,6 @@ fn mechanisms(names: &[String]) -> anyhow::Result<Vec<String>> {
         chosen.push("null".to_owned());
     }
     Ok(chosen)
-}
-
-fn placements(args: &Args) -> anyhow::Result<Vec<Placement>> {
-    match args.cpus[..] {
-        [] => Ok(vec![Placement { relation: "unpinned".to_owned(), cpus: None }]),
-        [a, b] => Ok(vec![Placement { relation: "cpus".to_owned(), cpus: Some([a, b]) }]),
-        _ => Err(Usage("--cpus takes two CPUs, the notifier's first: --cpus 0,1".to_owned()).into()),
-    }
 }
 
 fn patterns(args: &Args) -> Vec<Pattern> {

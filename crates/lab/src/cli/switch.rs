@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::common::{Exit, RunArgs, Terminal, Usage};
+use super::common::{Exit, RunArgs, Terminal, Usage, machine_here};
 use crate::experiment::switch::{Switch, WORKING_SETS};
 use crate::mechanism::Contexts;
 use crate::operation;
@@ -141,7 +141,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         )
         .into());
     }
-    args.run.run(plan, terminal)
+    args.run.run(plan, machine_here(), terminal)
 }
 
 fn operations(names: &[String]) -> anyhow::Result<Vec<String>> {

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::plan::Plan;
 use crate::machine::Machine;
-use crate::machine::clock::Clock;
 use crate::mechanism::{self, Host};
 use crate::operation;
 use crate::record::result::SCHEMA_VERSION;
@@ -19,6 +18,7 @@ use crate::trial::host::Report;
 use crate::trial::launch::launch;
 use crate::trial::run_dir::RunDir;
 use crate::trial::side::SideReport;
+use crate::trial::surroundings::{Watch, disturbances};
 
 /// What a run is told besides its plan.
 #[derive(Debug, Clone)]
@@ -44,11 +44,21 @@ pub trait Observer {
 }
 
 /// Carries `plan` out. Only what concerns the whole run is an error; what befalls a trial is in its record.
-pub fn run(plan: Plan, conditions: &Conditions, observer: &mut dyn Observer) -> io::Result<ResultFile> {
+pub fn run(
+    plan: Plan,
+    machine: Machine,
+    conditions: &Conditions,
+    observer: &mut dyn Observer,
+) -> io::Result<ResultFile> {
     let started_at_unix_ns = unix_ns();
     let run_dir = RunDir::create()?;
-    let clock = Clock::calibrate(Duration::from_millis(50));
-    let machine = Machine::here(clock);
+    let mut trials = Trials {
+        machine: &machine,
+        run_dir: &run_dir,
+        interrupted: &conditions.interrupted,
+        // On a machine that is never quiet, repeating everything would treble the run and mend nothing.
+        repeats: plan.cells.len() * plan.blocks as usize / 5 + 1,
+    };
     let total = plan.cells.len() * plan.blocks as usize;
     let mut random = fastrand::Rng::with_seed(plan.seed);
     let mut records = Vec::with_capacity(total);
@@ -61,7 +71,7 @@ pub fn run(plan: Plan, conditions: &Conditions, observer: &mut dyn Observer) -> 
                 break 'blocks;
             }
             observer.starts(records.len() + 1, total, cell);
-            let record = trial(cell, block, clock, &run_dir, &conditions.interrupted)?;
+            let record = trials.run(cell, block)?;
             observer.ends(&record);
             records.push(record);
         }
@@ -82,28 +92,49 @@ pub fn run(plan: Plan, conditions: &Conditions, observer: &mut dyn Observer) -> 
     })
 }
 
-fn trial(
-    cell: &Cell,
-    block: u32,
-    clock: Clock,
-    run_dir: &RunDir,
-    interrupted: &AtomicBool,
-) -> io::Result<Record> {
-    if let Some(reason) = lacks(cell) {
-        return Ok(record(cell, block, Outcome::Skipped { reason }));
-    }
-    let started_at_unix_ns = unix_ns();
-    let report = launch(cell, clock, run_dir, interrupted)?;
-    let mut record = match report {
-        Report::Done { sides, interrupted } => {
-            gather(cell, block, sides, if interrupted { Outcome::Partial } else { Outcome::Done })
+/// What every trial of a run needs.
+struct Trials<'run> {
+    machine: &'run Machine,
+    run_dir: &'run RunDir,
+    interrupted: &'run AtomicBool,
+    /// Repetitions of disturbed trials the run can still afford.
+    repeats: usize,
+}
+
+/// Most tries for a trial that others disturb.
+const TRIES: u32 = 3;
+
+impl Trials<'_> {
+    /// Runs one cell until it was left alone, or as often as the run can afford; the last try is kept, marked.
+    fn run(&mut self, cell: &Cell, block: u32) -> io::Result<Record> {
+        if let Some(reason) = lacks(cell) {
+            return Ok(record(cell, block, Outcome::Skipped { reason }));
         }
-        Report::Hung { last_seen } => record(cell, block, Outcome::Hung { last_seen }),
-        Report::Failed { cause } => record(cell, block, Outcome::Failed { cause }),
-    };
-    record.surroundings.started_at_unix_ns = started_at_unix_ns;
-    record.surroundings.wall_ns = unix_ns().saturating_sub(started_at_unix_ns);
-    Ok(record)
+        let mut attempts = 1;
+        loop {
+            let watch = Watch::begin(cell, &self.machine.topology);
+            let report = launch(cell, self.machine.clock, self.run_dir, self.interrupted)?;
+            let surroundings = watch.end();
+            let disturbed = disturbances(&surroundings);
+            let whole = matches!(report, Report::Done { interrupted: false, .. });
+            if whole && !disturbed.is_empty() && attempts < TRIES && self.repeats > 0 {
+                attempts += 1;
+                self.repeats -= 1;
+                continue;
+            }
+            let mut record = match report {
+                Report::Done { sides, interrupted } => {
+                    gather(cell, block, sides, if interrupted { Outcome::Partial } else { Outcome::Done })
+                }
+                Report::Hung { last_seen } => record(cell, block, Outcome::Hung { last_seen }),
+                Report::Failed { cause } => record(cell, block, Outcome::Failed { cause }),
+            };
+            record.attempts = attempts;
+            record.surroundings = surroundings;
+            record.warnings.extend(disturbed);
+            return Ok(record);
+        }
+    }
 }
 
 /// What this machine lacks for `cell`.

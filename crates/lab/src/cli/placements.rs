@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `--placement` and `--cpus`: where the sides run, by relation or by number.
+
+use super::common::Usage;
+use crate::machine::topology::{Relation, Topology};
+use crate::trial::cell::Placement;
+
+/// The name of the placement that leaves the choice to the scheduler.
+const UNPINNED: &str = "unpinned";
+
+/// Where the sides run.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Placement")]
+pub struct PlacementArgs {
+    /// Relations, comma separated: same-core, smt-sibling, same-l2, same-cluster, same-l3, same-node, other-package,
+    /// other-node, unpinned [default: every one this machine has]
+    #[arg(long, value_delimiter = ',', value_name = "RELATION", conflicts_with = "cpus")]
+    placement: Vec<String>,
+    /// Two CPUs by number, the notifier's first
+    #[arg(long, value_delimiter = ',', num_args = 1, value_name = "A,B")]
+    cpus: Vec<u32>,
+}
+
+impl PlacementArgs {
+    /// The placements asked for, or every one that `topology` has and unpinned.
+    pub fn resolve(&self, topology: &Topology) -> Result<Vec<Placement>, Usage> {
+        if !self.cpus.is_empty() {
+            return Ok(vec![self.by_number(topology)?]);
+        }
+        if self.placement.is_empty() {
+            let mut all = present(topology);
+            all.push(unpinned());
+            return Ok(all);
+        }
+        self.placement.iter().map(|name| by_relation(name, topology)).collect()
+    }
+
+    fn by_number(&self, topology: &Topology) -> Result<Placement, Usage> {
+        let [a, b] = self.cpus[..] else {
+            return Err(Usage("--cpus takes two CPUs, the notifier's first: --cpus 0,1".to_owned()));
+        };
+        for cpu in [a, b] {
+            topology.check(cpu).map_err(|error| Usage(error.to_string()))?;
+        }
+        Ok(Placement { relation: topology.relation(a, b).name().to_owned(), cpus: Some([a, b]) })
+    }
+}
+
+/// Every placement on chosen CPUs that `topology` has, nearest first.
+pub fn present(topology: &Topology) -> Vec<Placement> {
+    let placement =
+        |relation: Relation, cpus| Placement { relation: relation.name().to_owned(), cpus: Some(cpus) };
+    topology.pairs().into_iter().filter_map(|pair| Some(placement(pair.relation, pair.cpus?))).collect()
+}
+
+/// The placement the scheduler chooses.
+pub fn unpinned() -> Placement {
+    Placement { relation: UNPINNED.to_owned(), cpus: None }
+}
+
+fn by_relation(name: &str, topology: &Topology) -> Result<Placement, Usage> {
+    if name == UNPINNED {
+        return Ok(unpinned());
+    }
+    let Some(relation) = Relation::ALL.into_iter().find(|relation| relation.name() == name) else {
+        let names: Vec<&str> = Relation::ALL.iter().map(|relation| relation.name()).collect();
+        return Err(Usage(format!(
+            "no placement is called '{name}'; there are {}, {UNPINNED}",
+            names.join(", ")
+        )));
+    };
+    let pairs = topology.pairs();
+    let here: Vec<&str> =
+        pairs.iter().filter(|pair| pair.cpus.is_some()).map(|pair| pair.relation.name()).collect();
+    match pairs.iter().find(|pair| pair.relation == relation) {
+        Some(pair) if pair.cpus.is_some() => Ok(Placement { relation: name.to_owned(), cpus: pair.cpus }),
+        Some(pair) => {
+            Err(Usage(format!("{name}: {}; this machine has {}, {UNPINNED}", pair.why, here.join(", "))))
+        }
+        None => Err(Usage(format!(
+            "{name}: not told apart here; this machine has {}, {UNPINNED}",
+            here.join(", ")
+        ))),
+    }
+}
