@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What several verbs share: exit codes, the terminal, and the flags of every run.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use crate::experiment::run::{self, Conditions};
 use crate::machine::Machine;
 use crate::machine::clock::Clock;
 use crate::record::ResultFile;
+use crate::record::write::{to_json, write};
 use crate::view::progress::Progress;
 use crate::view::style::Style;
 use crate::view::summary::summary;
@@ -163,11 +164,34 @@ impl RunArgs {
 
     /// Saves and shows the result.
     pub fn deliver(&self, result: &ResultFile, terminal: &Terminal) -> anyhow::Result<Exit> {
-        if self.json {
-            println!("{}", serde_json::to_string(result)?);
-        } else {
-            print!("{}", summary(result, &Style::of_stdout()));
+        let target = self.output.clone().map_or_else(|| fresh_file(result), Ok);
+        let saved = target.map_err(anyhow::Error::from).and_then(|target| {
+            write(result, &target)?;
+            Ok(target)
+        });
+        let to_stdout = self.output.as_deref().is_some_and(|target| target.as_os_str() == "-");
+        if self.json && !to_stdout {
+            std::io::stdout().write_all(to_json(result).as_bytes())?;
+        } else if !to_stdout {
+            std::io::stdout().write_all(summary(result, &Style::of_stdout()).as_bytes())?;
+        }
+        let target = saved?;
+        if !terminal.quiet && !to_stdout {
+            eprintln!(
+                "\nSaved as {0}; `doorbell report {0} -o report.html` makes a page of it.",
+                target.display()
+            );
         }
         Ok(if result.partial { Exit::Interrupted } else { Exit::Done })
     }
+}
+
+/// A new file in the user's state folder (XDG Base Directory Specification), named after the experiment and the time.
+fn fresh_file(result: &ResultFile) -> std::io::Result<PathBuf> {
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
+    let folder = state.or_else(home).unwrap_or_else(std::env::temp_dir).join("doorbell");
+    std::fs::create_dir_all(&folder)?;
+    let seconds = result.started_at_unix_ns / 1_000_000_000;
+    Ok(folder.join(format!("{}-{seconds}-{}.json", result.plan.experiment, std::process::id())))
 }
