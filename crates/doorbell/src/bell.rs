@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The bell.
+
+use crate::deadline::Deadline;
+use crate::error::WaitError;
+use crate::fd::BellFd;
+use crate::mapping::{MapError, Mapping};
+use crate::peer::Lives;
+use crate::site::{Site, initialise_semaphores, make_eventfds};
+use crate::wait::{Adaptive, Listener, Spot, Wait};
+use doorbell_core::layout::Plan;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// A bell: one side rings, the other wakes up. It carries no data, only that it was rung, and how often.
+///
+/// A `Bell` is a **handle**. All handles of one bell hear every ring; each remembers by itself which rings it has
+/// heard. `W` is the [way of waiting](crate::wait), chosen per handle; ringing is the same for all.
+///
+/// ```
+/// use doorbell::Bell;
+/// use std::sync::atomic::{AtomicU32, Ordering};
+/// use std::thread;
+///
+/// let mut waiter: Bell = Bell::new().unwrap();
+/// let ringer = waiter.clone();
+/// let answer = AtomicU32::new(0);
+/// thread::scope(|scope| {
+///     scope.spawn(|| {
+///         answer.store(42, Ordering::Release);
+///         ringer.ring();
+///     });
+///     waiter.wait().unwrap();
+///     assert_eq!(answer.load(Ordering::Acquire), 42);
+/// });
+/// ```
+///
+/// # What happens when …
+///
+/// **… it is rung before anybody waits?** The ring is remembered. The next [`wait`](Self::wait) of every handle
+/// that existed returns at once. A handle made later (by cloning) has heard what the handle it was made from had
+/// heard.
+///
+/// **… it is rung twice before the wait?** The wait returns 2, and the next wait sleeps. Rings are counted, not
+/// queued: exactly 2³² rings between two waits of one handle would look like none.
+///
+/// **… nobody waits?** [`ring`](Self::ring) makes no system call: one locked addition and one load.
+///
+/// **… many wait?** All handles hear the ring; all who sleep are woken. To wake one of many, give each a bell.
+///
+/// **… the ringer dies?** Rings it made are heard. If the bell came from a [meeting](crate::meeting), a wait then
+/// returns [`WaitError::PeerGone`], once for each peer that went, and again and again when nobody is left. This is
+/// so even if it was killed in the middle of ringing.
+///
+/// **… a waiter dies?** Nothing. At most one ring makes a system call for nothing.
+///
+/// **… I wait with epoll, and take only part of what there is?** [`into_fd`](Self::into_fd) gives a file that is
+/// readable from a ring on until [`BellFd::heard`] is called. Until then it stays readable, and rings add nothing.
+///
+/// **… a process forks?** A bell of [`new`](Self::new) is memory of this process: the child has a copy, which is
+/// another bell. A bell of [`for_children`](Self::for_children), or of a meeting, is the same bell in both; a handle
+/// that both go on using is one waiter with two memories, so clone it before the fork and use one clone on each
+/// side, and wait by a way that takes no seat ([`Eventfd`](crate::wait::Eventfd) and
+/// [`Semaphore`](crate::wait::Semaphore) do).
+///
+/// **… a process runs another program (exec)?** Its handles are gone, as if it had dropped them. All descriptors are
+/// close-on-exec.
+///
+/// # Memory order
+///
+/// What happened before a ring happened before the return of a wait that heard it.
+#[derive(Debug)]
+pub struct Bell<W = Adaptive> {
+    site: Arc<Site>,
+    listener: Listener,
+    way: W,
+    /// The count up to which this handle has heard.
+    heard: u32,
+    /// How many deaths it has reported.
+    deaths: u32,
+}
+
+impl<W: Wait + Default> Bell<W> {
+    /// A bell for the threads of this process, with one eventfd seat.
+    ///
+    /// # Errors
+    /// [`MapError::Os`] if there is no memory or no descriptor left.
+    pub fn new() -> Result<Self, MapError> {
+        Self::with_eventfds(1)
+    }
+
+    /// As [`new`](Self::new), with room for `count` handles (at most 8) that wait through an eventfd or as a file.
+    ///
+    /// # Errors
+    /// [`MapError::Os`] if there is no memory or no descriptor left.
+    pub fn with_eventfds(count: usize) -> Result<Self, MapError> {
+        Self::alone(Mapping::for_threads(Plan::new(1, 0, 0)?)?, count)
+    }
+
+    /// A bell that this process shares with the children it forks from now on, with `eventfds` eventfd seats.
+    ///
+    /// # Errors
+    /// [`MapError::Os`] if there is no memory or no descriptor left.
+    pub fn for_children(eventfds: usize) -> Result<Self, MapError> {
+        Self::alone(Mapping::for_children(Plan::new(1, 0, 0)?)?, eventfds)
+    }
+
+    fn alone(mapping: Mapping, eventfds: usize) -> Result<Self, MapError> {
+        initialise_semaphores(&mapping);
+        let eventfds = make_eventfds(eventfds.min(doorbell_core::wake::SEATS as usize))?;
+        let holder = std::process::id();
+        let site = Site::new(Arc::new(mapping), 0, eventfds, Arc::new(Lives::default()), holder);
+        Ok(Self::at(Arc::new(site.expect("a mapping planned with one bell has bell 0"))))
+    }
+
+    /// A handle of the bell at `site`. It has heard all rings so far.
+    pub fn at(site: Arc<Site>) -> Self {
+        let heard = site.record().rung.load(Ordering::Acquire);
+        Self { listener: Listener::new(&site, W::NAME), site, way: W::default(), heard, deaths: 0 }
+    }
+
+    /// Another handle of the same bell that waits in another way and has heard what this one has heard.
+    pub fn waiting_by<V: Wait + Default>(&self) -> Bell<V> {
+        let mut other = Bell::at(Arc::clone(&self.site));
+        other.heard = self.heard;
+        other.deaths = self.deaths;
+        other
+    }
+}
+
+impl<W: Wait + Default> Clone for Bell<W> {
+    /// Another handle of the same bell. It has heard what this one has heard.
+    fn clone(&self) -> Self {
+        self.waiting_by()
+    }
+}
+
+impl<W> Bell<W> {
+    /// Rings. Every handle hears it; those who sleep are woken.
+    ///
+    /// Costs one locked addition and one load when nobody sleeps; else a system call, once per burst.
+    #[inline]
+    pub fn ring(&self) {
+        // SeqCst: `announce_after_rmw` takes it for its fence. It releases what happened before the ring.
+        self.site.record().rung.fetch_add(1, Ordering::SeqCst);
+        self.site.announce_after_rmw();
+    }
+
+    /// Takes the rings that came since this handle last heard any. Never waits.
+    #[inline]
+    pub fn try_wait(&mut self) -> Option<NonZeroU32> {
+        let rung = self.site.record().rung.load(Ordering::Acquire);
+        let new = NonZeroU32::new(rung.wrapping_sub(self.heard))?;
+        self.heard = rung;
+        Some(new)
+    }
+
+    /// Says that whoever rings this bell waits at `partner` otherwise. [`Adaptive`] does not spin while it sleeps there.
+    pub fn set_partner<V>(&mut self, partner: &Bell<V>) {
+        self.listener.set_partner(Arc::clone(&partner.site));
+    }
+
+    /// This handle's waits so far.
+    pub fn counts(&self) -> crate::counters::Counts {
+        self.listener.counters().read()
+    }
+
+    /// The bell as this process sees it.
+    pub fn site(&self) -> &Arc<Site> {
+        &self.site
+    }
+
+    pub(crate) fn listener(&mut self) -> &mut Listener {
+        &mut self.listener
+    }
+
+    pub(crate) fn listener_ref(&self) -> &Listener {
+        &self.listener
+    }
+
+    #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        news(&self.site, self.heard, self.deaths)
+    }
+
+    /// What a wait whose `ready` was true returns.
+    #[inline]
+    pub(crate) fn take_news(&mut self) -> Result<Option<NonZeroU32>, WaitError> {
+        if let Some(rings) = self.try_wait() {
+            return Ok(Some(rings));
+        }
+        if !self.site.lives().unreported(self.deaths) {
+            return Ok(None);
+        }
+        match self.site.lives().report(&mut self.deaths) {
+            Some(peer) => Err(WaitError::PeerGone(peer)),
+            None => Ok(None),
+        }
+    }
+}
+
+#[inline]
+fn news(site: &Site, heard: u32, deaths: u32) -> bool {
+    site.record().rung.load(Ordering::Acquire) != heard || site.lives().unreported(deaths)
+}
+
+impl<W: Wait> Bell<W> {
+    /// Waits for a ring this handle has not heard. Returns how many there were.
+    ///
+    /// # Errors
+    /// [`WaitError`].
+    #[inline]
+    pub fn wait(&mut self) -> Result<NonZeroU32, WaitError> {
+        loop {
+            // Only `Null` returns without a ring and without a deadline.
+            if let Some(rings) = self.wait_until(None)? {
+                return Ok(rings);
+            }
+        }
+    }
+
+    /// Waits for a ring, but not longer than `timeout`. `None` if none came.
+    ///
+    /// # Errors
+    /// [`WaitError`].
+    #[inline]
+    pub fn wait_timeout(&mut self, timeout: Duration) -> Result<Option<NonZeroU32>, WaitError> {
+        if let Some(rings) = self.try_wait() {
+            return Ok(Some(rings));
+        }
+        self.wait_until(Some(Deadline::after(timeout)))
+    }
+
+    /// Waits for a ring, but not beyond `deadline`. `None` if none came. The wall clock plays no part.
+    ///
+    /// # Errors
+    /// [`WaitError`].
+    pub fn wait_deadline(&mut self, deadline: Instant) -> Result<Option<NonZeroU32>, WaitError> {
+        self.wait_until(Some(Deadline::at(deadline)))
+    }
+
+    #[inline]
+    fn wait_until(&mut self, deadline: Option<Deadline>) -> Result<Option<NonZeroU32>, WaitError> {
+        let Self { site, listener, way, heard, deaths } = self;
+        let ready = || news(site, *heard, *deaths);
+        way.wait(&mut [Spot { site, listener }], ready, deadline)?;
+        self.take_news()
+    }
+
+    /// This handle as a file that is readable from a ring on, for epoll, poll, mio or tokio.
+    ///
+    /// # Errors
+    /// [`WaitError::NoSeat`] if all eventfds of the bell are in use.
+    pub fn into_fd(self) -> Result<BellFd<W>, WaitError> {
+        BellFd::new(self)
+    }
+}
+
+/// Waits for a ring at any of several bells, or for `deadline`. Returns the place in `bells` of one that was rung;
+/// its [`try_wait`](Bell::try_wait) then says how often. `None` if the deadline came first.
+///
+/// The way of waiting is that of the first bell. [`Semaphore`](crate::wait::Semaphore) cannot wait for several.
+///
+/// # Errors
+/// [`WaitError`]. [`WaitError::PeerGone`] if a peer at any of them went and no ring is left unheard there.
+///
+/// ```
+/// use doorbell::{Bell, wait_any};
+///
+/// let mut bells: [Bell; 3] = std::array::from_fn(|_| Bell::new().unwrap());
+/// bells[1].ring();
+/// assert_eq!(wait_any(&mut bells.each_mut(), None).unwrap(), Some(1));
+/// assert_eq!(bells[1].try_wait().unwrap().get(), 1);
+/// ```
+pub fn wait_any<W: Wait>(
+    bells: &mut [&mut Bell<W>],
+    deadline: Option<Deadline>,
+) -> Result<Option<usize>, WaitError> {
+    let (mut spots, mut marks, mut ways) = (Vec::new(), Vec::new(), Vec::new());
+    for bell in bells.iter_mut() {
+        let Bell { site, listener, way, heard, deaths } = &mut **bell;
+        marks.push((&**site, *heard, *deaths));
+        spots.push(Spot { site, listener });
+        ways.push(way);
+    }
+    let Some(way) = ways.first_mut() else { return Ok(None) };
+    let any = || marks.iter().position(|(site, heard, deaths)| news(site, *heard, *deaths));
+    let ready = way.wait(&mut spots, || any().is_some(), deadline)?;
+    let place = any();
+    drop(spots);
+    match place {
+        Some(place) if ready => {
+            let bell = &mut *bells[place];
+            if bell.site.record().rung.load(Ordering::Acquire) == bell.heard {
+                bell.take_news()?;
+            }
+            Ok(Some(place))
+        }
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What sleeping costs on this machine: from the profile, or measured once per process.
+
+use crate::profile::Profile;
+use doorbell_core::window::SleepCost;
+use rustix::thread::futex::{Flags, wait_bitset, wake};
+use rustix::time::{ClockId, clock_gettime};
+use std::num::NonZeroU32;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Instant;
+
+/// What sleeping costs here. The first call in a process may take some milliseconds.
+///
+/// A profile that cannot be used is passed over in favour of a measurement; [`Profile::load`] says why.
+pub fn sleep_cost() -> SleepCost {
+    static COST: OnceLock<SleepCost> = OnceLock::new();
+    *COST.get_or_init(|| match Profile::load() {
+        Ok(Some(profile)) => profile.cost,
+        Ok(None) | Err(_) => measure(ROUNDS),
+    })
+}
+
+/// Enough for a median that neighbours do not move; about 5 ms.
+const ROUNDS: u32 = 200;
+/// Bounds for what can be a measurement: below the first no machine wakes anybody; above the second the
+/// measurement was disturbed for all of its length.
+const BELIEVABLE_NS: std::ops::RangeInclusive<u32> = 500..=200_000;
+
+/// Two threads wake each other in turn, each asleep in between, `rounds` times.
+///
+/// `latency` is half the median round trip; `price` is the processor time of both threads for one sleep and one
+/// wake.
+pub fn measure(rounds: u32) -> SleepCost {
+    let ball = AtomicU32::new(0);
+    let mut trips = Vec::with_capacity(rounds as usize);
+    let busy = thread::scope(|scope| {
+        let partner = scope.spawn(|| {
+            let start = cpu_time();
+            for round in 0..rounds {
+                wait_for(&ball, 2 * round + 1);
+                pass(&ball, 2 * round + 2);
+            }
+            cpu_time() - start
+        });
+        let start = cpu_time();
+        for round in 0..rounds {
+            let served = Instant::now();
+            pass(&ball, 2 * round + 1);
+            wait_for(&ball, 2 * round + 2);
+            trips.push(served.elapsed().as_nanos());
+        }
+        cpu_time() - start + partner.join().unwrap_or(0)
+    });
+    trips.sort_unstable();
+    let latency = trips.get(trips.len() / 2).copied().unwrap_or(0) / 2;
+    let price = busy / (2 * u128::from(rounds.max(1)));
+    let believable =
+        |ns: u128| u32::try_from(ns).unwrap_or(u32::MAX).clamp(*BELIEVABLE_NS.start(), *BELIEVABLE_NS.end());
+    SleepCost { latency: believable(latency), price: believable(price) }
+}
+
+/// Processor time of the calling thread, in nanoseconds.
+fn cpu_time() -> u128 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    u128::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u128::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+fn pass(ball: &AtomicU32, to: u32) {
+    ball.store(to, Ordering::SeqCst);
+    // Cannot fail: the address is valid. If nobody slept yet, the word has changed.
+    let _ = wake(ball, Flags::PRIVATE, 1);
+}
+
+fn wait_for(ball: &AtomicU32, value: u32) {
+    while ball.load(Ordering::Acquire) != value {
+        // Returns when the word changed, at a wake, at a signal: look again in each case.
+        let _ = wait_bitset(ball, Flags::PRIVATE, value - 1, None, NonZeroU32::MAX);
+    }
+}

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What every waiter of a process does, for anybody who may look.
+//!
+//! A process that uses the library has one memfd named `doorbell-counters`, which shows as
+//! `/memfd:doorbell-counters` among the links in `/proc/PID/fd`. Whoever may read that directory (the same user, or
+//! root) can map it; [`processes`] does. The kernel removes it with the process, however that ends: nothing is
+//! left behind, and nothing has to be cleaned.
+//!
+//! The layout, all integers in the machine's byte order:
+//!
+//! | offset | size | what |
+//! |---:|---:|---|
+//! | 0 | 8 | `DBCOUNTS` |
+//! | 8 | 4 | version, 1 |
+//! | 12 | 4 | process number in its own PID namespace |
+//! | 16 | 4 | number of entries |
+//! | 128 | 128 × entries | the entries |
+//!
+//! and an entry:
+//!
+//! | offset | size | what |
+//! |---:|---:|---|
+//! | 0 | 4 | 1 while a waiter owns it, else 0 |
+//! | 8 | 8 | waits that ended while spinning |
+//! | 16 | 8 | waits that spun their whole window and then slept |
+//! | 24 | 8 | waits that slept |
+//! | 32 | 8 | times a sleeper was woken, or woke for no reason |
+//! | 64 | 64 | the waiter's name, ended by a zero byte |
+
+use doorbell_core::wake::Waited;
+use rustix::fd::OwnedFd;
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::fs;
+use std::mem::offset_of;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+const MAGIC: u64 = u64::from_ne_bytes(*b"DBCOUNTS");
+const VERSION: u32 = 1;
+const NAME: &str = "doorbell-counters";
+/// Waiters beyond this number count in private memory, where nobody sees them.
+const ENTRIES: u32 = 511;
+const SIZE: usize = size_of::<Table>();
+
+#[repr(C, align(128))]
+struct Table {
+    magic: AtomicU64,
+    version: AtomicU32,
+    process: AtomicU32,
+    entries: AtomicU32,
+    reserved: [AtomicU32; 27],
+    entry: [Entry; ENTRIES as usize],
+}
+
+#[repr(C, align(128))]
+struct Entry {
+    used: AtomicU32,
+    reserved: AtomicU32,
+    spun_and_hit: AtomicU64,
+    spun_in_vain: AtomicU64,
+    slept: AtomicU64,
+    woken: AtomicU64,
+    more: [AtomicU64; 3],
+    name: [AtomicU8; 64],
+}
+
+const _: () = {
+    assert!(SIZE == 65536);
+    assert!(offset_of!(Table, entry) == 128);
+    assert!(size_of::<Entry>() == 128);
+    assert!(offset_of!(Entry, spun_and_hit) == 8);
+    assert!(offset_of!(Entry, name) == 64);
+};
+
+/// The table of this process, or memory that only looks like it where no memfd could be had.
+#[derive(Debug)]
+struct Shared {
+    table: NonNull<Table>,
+    process: u32,
+    /// Keeps the table to be found. `None`: no descriptor was to be had, and nobody can look.
+    _file: Option<OwnedFd>,
+}
+
+// SAFETY: the table consists of atomics and lives as long as this value.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    fn make(process: u32) -> Option<Arc<Self>> {
+        let file = memfd_create(NAME, MemfdFlags::CLOEXEC).ok();
+        let sized = file.filter(|file| ftruncate(file, SIZE as u64).is_ok());
+        let rights = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: no address is asked for, so no existing mapping is touched.
+        let base = unsafe {
+            match &sized {
+                Some(file) => mmap(std::ptr::null_mut(), SIZE, rights, MapFlags::SHARED, file, 0),
+                None => rustix::mm::mmap_anonymous(std::ptr::null_mut(), SIZE, rights, MapFlags::PRIVATE),
+            }
+        };
+        let table = NonNull::new(base.ok()?.cast::<Table>())?;
+        // SAFETY: just mapped, page-aligned, all atomics.
+        let header = unsafe { table.as_ref() };
+        header.version.store(VERSION, Ordering::Relaxed);
+        header.process.store(process, Ordering::Relaxed);
+        header.entries.store(ENTRIES, Ordering::Relaxed);
+        header.magic.store(MAGIC, Ordering::Release);
+        Some(Arc::new(Self { table, process, _file: sized }))
+    }
+
+    fn table(&self) -> &Table {
+        // SAFETY: mapped until `self` is dropped.
+        unsafe { self.table.as_ref() }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: nobody holds a reference into it: they all borrow `self`.
+        let _ = unsafe { munmap(self.table.as_ptr().cast(), SIZE) };
+    }
+}
+
+/// The table of this process while any of its waiters lives.
+static OURS: Mutex<Weak<Shared>> = Mutex::new(Weak::new());
+
+fn ours() -> Option<Arc<Shared>> {
+    let mut ours = OURS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let process = std::process::id();
+    // A forked child finds its parent's table here and makes its own.
+    if let Some(shared) = ours.upgrade().filter(|shared| shared.process == process) {
+        return Some(shared);
+    }
+    let shared = Shared::make(process)?;
+    *ours = Arc::downgrade(&shared);
+    Some(shared)
+}
+
+/// The counters of one waiter. Written by that waiter alone, read by anybody.
+#[derive(Debug)]
+pub struct Counters {
+    /// The table and the entry in it. `None` if the table is full or could not be made: then nothing is counted.
+    place: Option<(Arc<Shared>, usize)>,
+}
+
+impl Counters {
+    /// Takes an entry, named `name` (cut to 63 bytes).
+    pub(crate) fn register(name: &str) -> Self {
+        let place = ours().and_then(|shared| {
+            let free = shared.table().entry.iter().position(|entry| {
+                entry.used.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+            })?;
+            let entry = &shared.table().entry[free];
+            for counter in [&entry.spun_and_hit, &entry.spun_in_vain, &entry.slept, &entry.woken] {
+                counter.store(0, Ordering::Relaxed);
+            }
+            let padded = name.bytes().take(63).chain(std::iter::repeat(0));
+            for (to, byte) in entry.name.iter().zip(padded) {
+                to.store(byte, Ordering::Relaxed);
+            }
+            Some((shared, free))
+        });
+        Self { place }
+    }
+
+    fn entry(&self) -> Option<&Entry> {
+        let (shared, index) = self.place.as_ref()?;
+        shared.table().entry.get(*index)
+    }
+
+    #[inline]
+    pub(crate) fn spun_and_hit(&self) {
+        if let Some(entry) = self.entry() {
+            add(&entry.spun_and_hit, 1);
+        }
+    }
+
+    pub(crate) fn spun_in_vain(&self) {
+        if let Some(entry) = self.entry() {
+            add(&entry.spun_in_vain, 1);
+        }
+    }
+
+    pub(crate) fn slept(&self, waited: Waited) {
+        if let (Some(entry), true) = (self.entry(), waited.sleeps > 0) {
+            add(&entry.slept, 1);
+            add(&entry.woken, u64::from(waited.sleeps));
+        }
+    }
+
+    /// What they are now. All zero if the waiter found no place in the table.
+    pub fn read(&self) -> Counts {
+        self.entry().map(Entry::read).unwrap_or_default()
+    }
+}
+
+/// One writer, so a load and a store do what a locked addition would, for a tenth of the price.
+fn add(counter: &AtomicU64, more: u64) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+}
+
+impl Drop for Counters {
+    fn drop(&mut self) {
+        if let Some(entry) = self.entry() {
+            entry.used.store(0, Ordering::Release);
+        }
+    }
+}
+
+impl Entry {
+    fn read(&self) -> Counts {
+        Counts {
+            spun_and_hit: self.spun_and_hit.load(Ordering::Relaxed),
+            spun_in_vain: self.spun_in_vain.load(Ordering::Relaxed),
+            slept: self.slept.load(Ordering::Relaxed),
+            woken: self.woken.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// What one waiter did since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Waits that ended while spinning.
+    pub spun_and_hit: u64,
+    /// Waits that spun their whole window and then slept.
+    pub spun_in_vain: u64,
+    /// Waits that slept.
+    pub slept: u64,
+    /// Times a sleeper was woken, or woke for no reason. A wait that sleeps twice counts two.
+    pub woken: u64,
+}
+
+/// A process that uses the library, and its waiters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its number in this process's PID namespace.
+    pub process: u32,
+    /// Its waiters by name, in the order of its table.
+    pub waiters: Vec<(String, Counts)>,
+}
+
+/// Every process using the library whose counters this one may read, by process number.
+///
+/// Processes that end meanwhile, or belong to somebody else, are left out: there is nothing to read of them. What
+/// is read was written by those processes and is as true as they are.
+pub fn processes() -> Vec<Process> {
+    let mut found: Vec<Process> = fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter_map(process)
+        .collect();
+    found.sort_by_key(|process| process.process);
+    found
+}
+
+/// The waiters of one process. `None` if it does not use the library, or may not be looked into.
+pub fn process(process: u32) -> Option<Process> {
+    let table = fs::read_dir(format!("/proc/{process}/fd"))
+        .ok()?
+        .flatten()
+        .find_map(|link| table_behind(link.path()))?;
+    let number = |at: usize| Some(u64::from_ne_bytes(table.get(at..at + 8)?.try_into().ok()?));
+    let entries = (0..ENTRIES as usize).map(|index| 128 * (index + 1));
+    let waiters = entries
+        .filter(|&at| table.get(at..at + 4).is_some_and(|used| used == 1_u32.to_ne_bytes()))
+        .filter_map(|at| {
+            let name = table.get(at + 64..at + 128)?;
+            let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+            let counts = Counts {
+                spun_and_hit: number(at + 8)?,
+                spun_in_vain: number(at + 16)?,
+                slept: number(at + 24)?,
+                woken: number(at + 32)?,
+            };
+            Some((String::from_utf8_lossy(&name[..end]).into_owned(), counts))
+        })
+        .collect();
+    Some(Process { process, waiters })
+}
+
+/// The bytes of the counter table behind a link in `/proc/PID/fd`, if it is one.
+fn table_behind(link: PathBuf) -> Option<Vec<u8>> {
+    let target = fs::read_link(&link).ok()?;
+    if !target.to_str()?.starts_with(&format!("/memfd:{NAME}")) {
+        return None;
+    }
+    let mut table = vec![0; SIZE];
+    fs::File::open(link).ok()?.read_exact_at(&mut table, 0).ok()?;
+    (table[..8] == MAGIC.to_ne_bytes() && table[8..12] == VERSION.to_ne_bytes()).then_some(table)
+}

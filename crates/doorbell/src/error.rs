@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why a wait failed.
+
+use crate::peer::PeerId;
+use rustix::io::Errno;
+use std::fmt;
+
+/// Why a wait ended without what it waited for (and not because of its deadline).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WaitError {
+    /// The kernel reported that a peer closed its end of the meeting or died. Whatever it had rung before was
+    /// delivered first.
+    PeerGone(PeerId),
+    /// Every seat of this kind at this bell is taken by another handle.
+    NoSeat {
+        /// `eventfd` or `semaphore`.
+        kind: &'static str,
+        /// How many the bell has. [`Offer::eventfds`](crate::meeting::Offer::eventfds) and
+        /// [`Bell::with_eventfds`](crate::Bell::with_eventfds) set the number of eventfds.
+        seats: usize,
+    },
+    /// The kernel or the build cannot do this.
+    Unsupported {
+        /// What was asked for.
+        what: &'static str,
+        /// What the kernel said.
+        errno: Errno,
+    },
+    /// A system call failed in a way that no correct use explains.
+    Os {
+        /// The call.
+        call: &'static str,
+        /// What it reported.
+        errno: Errno,
+    },
+}
+
+impl fmt::Display for WaitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PeerGone(peer) => write!(f, "{peer} closed its end or died; accept a successor or stop"),
+            Self::NoSeat { kind, seats } => write!(
+                f,
+                "all {seats} {kind} seats of this bell are taken; drop a handle that holds one, or offer more when the bell is made"
+            ),
+            Self::Unsupported { what, errno } => {
+                write!(f, "{what} is not available here: {errno}; choose another way of waiting")
+            }
+            Self::Os { call, errno } => write!(f, "{call} failed: {errno}"),
+        }
+    }
+}
+
+impl std::error::Error for WaitError {}

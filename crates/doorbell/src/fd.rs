@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A bell as a file.
+
+use crate::bell::Bell;
+use crate::error::WaitError;
+use crate::site::{Site, write_token};
+use crate::wait::{Adaptive, Wait};
+use doorbell_core::wake::{Seat, Sleep, Slept, Waiter, listen};
+use rustix::fd::{AsFd, BorrowedFd};
+use std::num::NonZeroU32;
+use std::os::fd::{AsRawFd, RawFd};
+
+/// A handle of a bell that is a file: readable from a ring on, until [`heard`](Self::heard) is called.
+///
+/// In an event loop, watch it for reading (level- or edge-triggered) and call `heard` whenever it is readable.
+/// Never read from it or write to it yourself.
+///
+/// ```
+/// use doorbell::Bell;
+/// use rustix::event::{PollFd, PollFlags, Timespec, poll};
+///
+/// let waiter: Bell = Bell::new().unwrap();
+/// let ringer = waiter.clone();
+/// let mut file = waiter.into_fd().unwrap();
+/// ringer.ring();
+/// ringer.ring();
+/// poll(&mut [PollFd::new(&file, PollFlags::IN)], None).unwrap();
+/// assert_eq!(file.heard().unwrap().unwrap().get(), 2);
+/// let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+/// assert_eq!(poll(&mut [PollFd::new(&file, PollFlags::IN)], Some(&now)).unwrap(), 0);
+/// ```
+#[derive(Debug)]
+pub struct BellFd<W = Adaptive> {
+    bell: Bell<W>,
+    seat: Seat,
+    index: usize,
+}
+
+impl<W: Wait> BellFd<W> {
+    pub(crate) fn new(mut bell: Bell<W>) -> Result<Self, WaitError> {
+        bell.listener().seats().take_eventfd()?;
+        let (seat, index) = bell.listener_ref().eventfd_seat().expect("just taken");
+        let mut file = Self { bell, seat, index };
+        if file.listen()? {
+            write_token(&file.bell.site().eventfds()[index]);
+        }
+        Ok(file)
+    }
+
+    /// Takes the rings since the last call and makes the file unreadable, until the next ring. Never waits.
+    ///
+    /// `None` if there were none: the file was readable for no reason, which happens.
+    ///
+    /// # Errors
+    /// [`WaitError::PeerGone`] as for [`Bell::wait`]; then the file stays readable until all deaths are told.
+    pub fn heard(&mut self) -> Result<Option<NonZeroU32>, WaitError> {
+        if !self.listen()? {
+            return Ok(None);
+        }
+        let news = self.bell.take_news();
+        if self.bell.has_news() {
+            // Something came after `listen` looked, or is still to be told.
+            write_token(&self.bell.site().eventfds()[self.index]);
+        }
+        news
+    }
+
+    fn listen(&mut self) -> Result<bool, WaitError> {
+        let site: &Site = self.bell.site();
+        let mut waiter = [Waiter::new(&site.record().wake, self.seat)];
+        listen(&mut waiter, &mut Token { site, index: self.index }, || self.bell.has_news())
+    }
+
+    /// The bell behind it, for ringing.
+    pub fn bell(&self) -> &Bell<W> {
+        &self.bell
+    }
+}
+
+impl<W> AsFd for BellFd<W> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.site().eventfds()[self.index].as_fd()
+    }
+}
+
+impl<W> AsRawFd for BellFd<W> {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+/// The sleeping is done elsewhere: only its token is taken here.
+struct Token<'a> {
+    site: &'a Site,
+    index: usize,
+}
+
+impl Sleep for Token<'_> {
+    type Error = WaitError;
+
+    fn consume(&mut self, _: usize) -> Result<(), WaitError> {
+        let mut count = [0; 8];
+        match rustix::io::read(&self.site.eventfds()[self.index], &mut count) {
+            Ok(_) | Err(rustix::io::Errno::AGAIN) => Ok(()),
+            Err(errno) => Err(WaitError::Os { call: "read(eventfd)", errno }),
+        }
+    }
+
+    fn sleep(&mut self, _: &[Waiter<'_>]) -> Result<Slept, WaitError> {
+        Ok(Slept::Woken)
+    }
+}

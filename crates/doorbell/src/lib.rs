@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A bell in shared memory: one side rings, the other wakes up, between threads or processes, as cheaply as the
+//! machine allows, and no ring is ever lost.
+//!
+//! It is not a queue and carries no data: shared memory does that, and the bell says that there is something to
+//! look at.
+//!
+//! ```
+//! use doorbell::Bell;
+//!
+//! let mut waiter: Bell = Bell::new()?;
+//! let ringer = waiter.clone();
+//! std::thread::spawn(move || ringer.ring());
+//! waiter.wait()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | to find | look at |
+//! |---|---|
+//! | what happens when it is rung before the wait, twice, by a dead peer, through epoll, … | [`Bell`] |
+//! | ways of waiting, and which to choose | [`wait`] |
+//! | bells between processes, and what is told of a peer's death | [`meeting`] |
+//! | why no wake-up is lost | [`doorbell_core::wake`] |
+//! | memory layout | [`doorbell_core::layout`] |
+//! | counters of every process that uses the library | [`counters`] |
+//!
+//! Linux only: futexes, eventfds and memfds are Linux's.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "doorbell waits with Linux's futexes and eventfds and shares Linux's memfds; there is no port yet"
+);
+
+#[cfg(feature = "tokio")]
+mod asynchronous;
+mod bell;
+mod calibrate;
+pub mod counters;
+mod deadline;
+mod error;
+mod fd;
+pub mod mapping;
+pub mod peer;
+pub mod profile;
+mod site;
+pub mod wait;
+
+#[cfg(feature = "tokio")]
+pub use asynchronous::AsyncBell;
+pub use bell::{Bell, wait_any};
+pub use calibrate::{measure as measure_sleep_cost, sleep_cost};
+pub use deadline::Deadline;
+pub use doorbell_core::violation::PeerViolation;
+pub use doorbell_core::window::SleepCost;
+pub use error::WaitError;
+pub use fd::BellFd;
+pub use site::Site;

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who is at the other end, whether it still lives, and how far it is trusted.
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::fmt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Names a peer of this process: its number in the order of meeting, and what the kernel said about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PeerId {
+    /// Counts meetings of this process; never reused.
+    pub number: u32,
+    /// The process at the other end as this process's PID namespace names it (`SO_PEERCRED`); 0 if it has no
+    /// name here. A process number may be reused after a death: it is for people to read.
+    pub pid: u32,
+}
+
+impl fmt::Display for PeerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "peer {} (process {})", self.number, self.pid)
+    }
+}
+
+/// The process at the other end.
+#[derive(Debug)]
+pub struct Peer {
+    pub(crate) id: PeerId,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) pidfd: Option<OwnedFd>,
+}
+
+impl Peer {
+    /// Its name.
+    pub fn id(&self) -> PeerId {
+        self.id
+    }
+
+    /// The user it ran as when it connected.
+    pub fn uid(&self) -> u32 {
+        self.uid
+    }
+
+    /// The group it ran as when it connected.
+    pub fn gid(&self) -> u32 {
+        self.gid
+    }
+
+    /// A descriptor of the process (`SO_PEERPIDFD`, Linux 6.5). `None` if the kernel has none to give.
+    pub fn pidfd(&self) -> Option<BorrowedFd<'_>> {
+        self.pidfd.as_ref().map(AsFd::as_fd)
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// How far a peer is trusted: [`Trusted`] or [`Untrusted`].
+pub trait Trust: sealed::Sealed + fmt::Debug + Send + Sync + 'static {}
+
+/// The peer may write anything anywhere in the mapping at any moment. Everything it writes is copied once and
+/// checked; nothing it writes is lent out as a reference.
+#[derive(Debug)]
+pub enum Untrusted {}
+
+/// The peer follows the protocol: it is this same program, or one as good. Memory that it has committed may be
+/// lent out without a copy.
+#[derive(Debug)]
+pub enum Trusted {}
+
+impl sealed::Sealed for Untrusted {}
+impl sealed::Sealed for Trusted {}
+impl Trust for Untrusted {}
+impl Trust for Trusted {}
+
+/// What this process knows about the lives of those it shares a mapping with.
+///
+/// Only the kernel's word is written here: a hang-up of the socket, an exit.
+#[derive(Debug, Default)]
+pub(crate) struct Lives {
+    /// How many peers have gone. A handle compares it with what it has reported.
+    deaths: AtomicU32,
+    met: AtomicU32,
+    gone: Mutex<Vec<PeerId>>,
+}
+
+impl Lives {
+    pub(crate) fn met(&self) {
+        self.met.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Records a death. The caller then wakes whoever sleeps.
+    pub(crate) fn died(&self, peer: PeerId) {
+        let mut gone = self.gone.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        gone.push(peer);
+        // Release: pairs with `unreported`, which reads `gone` afterwards.
+        self.deaths.store(u32::try_from(gone.len()).unwrap_or(u32::MAX), Ordering::Release);
+    }
+
+    /// Is there a death that a handle which has reported `reported` of them must report, or nobody left?
+    #[inline]
+    pub(crate) fn unreported(&self, reported: u32) -> bool {
+        let deaths = self.deaths.load(Ordering::Acquire);
+        deaths != reported || (deaths != 0 && deaths == self.met.load(Ordering::Relaxed))
+    }
+
+    /// The next death to report. When nobody is left, the last one again and again.
+    pub(crate) fn report(&self, reported: &mut u32) -> Option<PeerId> {
+        let gone = self.gone.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let next = *reported as usize;
+        if let Some(peer) = gone.get(next) {
+            *reported += 1;
+            return Some(*peer);
+        }
+        let all_gone = gone.len() == self.met.load(Ordering::Relaxed) as usize;
+        gone.last().copied().filter(|_| all_gone)
+    }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One bell as this process sees it: its record in shared memory, its eventfds, and how to wake its sleepers.
+
+use crate::mapping::{MapError, Mapping, Scope, os};
+use crate::peer::Lives;
+use doorbell_core::layout::BellRecord;
+use doorbell_core::wake::Woken;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::OwnedFd;
+use rustix::thread::futex;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// One bell as this process sees it. Shared by all its handles in this process.
+///
+/// Channels build on it: they publish in their own memory, then call [`announce`](Self::announce); and they wait
+/// with a [`Wait`](crate::wait::Wait) on a [`Spot`](crate::wait::Spot) made of it.
+#[derive(Debug)]
+pub struct Site {
+    /// Points into `mapping`, which lives as long.
+    record: NonNull<BellRecord>,
+    mapping: Arc<Mapping>,
+    eventfds: Box<[OwnedFd]>,
+    lives: Arc<Lives>,
+    /// What this process writes where it takes a seat.
+    holder: u32,
+}
+
+// SAFETY: the record is only reached through atomics, and lives in `mapping`.
+unsafe impl Send for Site {}
+// SAFETY: as above.
+unsafe impl Sync for Site {}
+
+impl Site {
+    /// Bell number `index` of `mapping`; `None` if there is none.
+    pub(crate) fn new(
+        mapping: Arc<Mapping>,
+        index: u32,
+        eventfds: Box<[OwnedFd]>,
+        lives: Arc<Lives>,
+        holder: u32,
+    ) -> Option<Self> {
+        let record = NonNull::from(mapping.bell(index)?);
+        Some(Self { record, mapping, eventfds, lives, holder })
+    }
+
+    /// The bell in shared memory.
+    #[inline]
+    pub fn record(&self) -> &BellRecord {
+        // SAFETY: it points into `mapping`, which `self` keeps.
+        unsafe { self.record.as_ref() }
+    }
+
+    /// The memory it lies in.
+    pub fn mapping(&self) -> &Arc<Mapping> {
+        &self.mapping
+    }
+
+    /// Wakes whoever sleeps here, for something the caller made true before. One fence and one load if nobody does.
+    #[inline]
+    pub fn announce(&self) {
+        let woken = self.record().wake.announce();
+        if !woken.is_empty() {
+            self.wake(woken);
+        }
+    }
+
+    /// As [`announce`](Self::announce), when a `SeqCst` read-modify-write was what made it true.
+    #[inline]
+    pub(crate) fn announce_after_rmw(&self) {
+        let woken = self.record().wake.announce_after_rmw();
+        if !woken.is_empty() {
+            self.wake(woken);
+        }
+    }
+
+    /// Wakes whoever might sleep here, whatever the words say: after a death.
+    pub(crate) fn wake_everybody(&self) {
+        self.wake(self.record().wake.wake_everybody());
+    }
+
+    /// The duty that comes with `woken`.
+    ///
+    /// Nothing is returned, for there is nothing a notifier could do about a failure: an eventfd or a semaphore that
+    /// cannot count further has a token already, and the other calls cannot fail with valid arguments.
+    #[cold]
+    fn wake(&self, woken: Woken) {
+        let record = self.record();
+        // Before the wake, so that the sleeper finds it. A hint, hence relaxed.
+        let cpu = u32::try_from(rustix::thread::sched_getcpu()).unwrap_or(0).wrapping_add(1);
+        record.ringer_cpu.store(cpu, Ordering::Relaxed);
+        if woken.futex() {
+            // The kernel takes the number as a signed one.
+            const ALL: u32 = i32::MAX as u32;
+            let _ = futex::wake(record.wake.epoch(), self.futex_flags(), ALL);
+        }
+        for index in woken.eventfds() {
+            if let Some(eventfd) = self.eventfds.get(index as usize) {
+                write_token(eventfd);
+            }
+        }
+        for index in woken.semaphores() {
+            let semaphore = record.semaphores[index as usize].as_ptr().cast();
+            // SAFETY: the space was initialised by `initialise_semaphores` before anybody saw the mapping. A hostile
+            // peer may have overwritten it: glibc's post computes no address from the content.
+            unsafe { libc::sem_post(semaphore) };
+        }
+    }
+
+    pub(crate) fn futex_flags(&self) -> futex::Flags {
+        match self.mapping.scope() {
+            Scope::Threads => futex::Flags::PRIVATE,
+            Scope::Processes => futex::Flags::empty(),
+        }
+    }
+
+    pub(crate) fn eventfds(&self) -> &[OwnedFd] {
+        &self.eventfds
+    }
+
+    pub(crate) fn lives(&self) -> &Arc<Lives> {
+        &self.lives
+    }
+
+    pub(crate) fn holder(&self) -> u32 {
+        self.holder
+    }
+}
+
+/// Puts a token into an eventfd.
+pub(crate) fn write_token(eventfd: &OwnedFd) {
+    // EAGAIN: the count is at its end, so there is a token. Nothing else can happen to an eventfd.
+    let _ = rustix::io::write(eventfd, &1_u64.to_ne_bytes());
+}
+
+/// Makes the eventfds of one bell.
+pub(crate) fn make_eventfds(count: usize) -> Result<Box<[OwnedFd]>, MapError> {
+    (0..count)
+        .map(|_| eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(os("eventfd")))
+        .collect()
+}
+
+/// Makes the semaphores of all bells of a fresh mapping.
+pub(crate) fn initialise_semaphores(mapping: &Mapping) {
+    let shared = i32::from(mapping.scope() == Scope::Processes);
+    for record in (0..mapping.plan().bells).filter_map(|index| mapping.bell(index)) {
+        for space in &record.semaphores {
+            // SAFETY: the space is 32 bytes at a multiple of 32, as glibc's and musl's sem_t need (asserted below),
+            // and nobody else sees the mapping yet. Fails only for counts above SEM_VALUE_MAX.
+            unsafe { libc::sem_init(space.as_ptr().cast(), shared, 0) };
+        }
+    }
+}
+
+const _: () = assert!(size_of::<libc::sem_t>() <= size_of::<doorbell_core::layout::SemaphoreSpace>());

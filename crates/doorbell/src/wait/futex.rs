@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sleeping on the futex word, at once.
+
+use super::{Spot, Wait, with_waiters};
+use crate::deadline::Deadline;
+use crate::error::WaitError;
+use doorbell_core::wake::{Seat, Sleep, Slept, Waiter, wait_until};
+use rustix::io::Errno;
+use rustix::thread::futex;
+use rustix::time::ClockId;
+use std::num::NonZeroU32;
+
+/// Sleeps on the futex. For several bells at once it needs `futex_waitv` (Linux 5.16).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Futex;
+
+impl Wait for Futex {
+    const NAME: &'static str = "futex";
+
+    #[inline]
+    fn wait(
+        &mut self,
+        spots: &mut [Spot<'_>],
+        mut ready: impl FnMut() -> bool,
+        deadline: Option<Deadline>,
+    ) -> Result<bool, WaitError> {
+        if ready() {
+            return Ok(true);
+        }
+        sleep(spots, ready, deadline)
+    }
+}
+
+/// Sleeps until `ready`, by the protocol. What [`Adaptive`](super::Adaptive) does when spinning did not help.
+pub(super) fn sleep(
+    spots: &mut [Spot<'_>],
+    ready: impl FnMut() -> bool,
+    deadline: Option<Deadline>,
+) -> Result<bool, WaitError> {
+    let waited = with_waiters(
+        spots,
+        |_| Seat::FUTEX,
+        |waiters| wait_until(waiters, &mut Sleeper { spots, deadline }, ready),
+    )?;
+    for spot in spots {
+        spot.listener.counters.slept(waited);
+    }
+    Ok(waited.ready)
+}
+
+struct Sleeper<'a, 'b> {
+    spots: &'a [Spot<'b>],
+    deadline: Option<Deadline>,
+}
+
+impl Sleep for Sleeper<'_, '_> {
+    type Error = WaitError;
+
+    fn consume(&mut self, _: usize) -> Result<(), WaitError> {
+        // A futex wake leaves nothing behind.
+        Ok(())
+    }
+
+    fn sleep(&mut self, waiters: &[Waiter<'_>]) -> Result<Slept, WaitError> {
+        let until = self.deadline.as_ref().map(Deadline::timespec);
+        let (call, result) = match (waiters, self.spots) {
+            ([waiter], [spot]) => {
+                let (word, flags) = (waiter.words().epoch(), spot.site.futex_flags());
+                ("futex", futex::wait_bitset(word, flags, waiter.ticket(), until, NonZeroU32::MAX))
+            }
+            _ => {
+                let words: Vec<_> = waiters.iter().zip(self.spots).map(waitv_word).collect();
+                let waited = futex::waitv(&words, futex::WaitvFlags::empty(), until, ClockId::Monotonic);
+                ("futex_waitv", waited.map(drop))
+            }
+        };
+        match result {
+            // INTR: a signal came; the protocol looks again, as for any wake without a reason.
+            Ok(()) | Err(Errno::AGAIN | Errno::INTR) => Ok(Slept::Woken),
+            Err(Errno::TIMEDOUT) => Ok(Slept::TimedOut),
+            Err(errno @ (Errno::NOSYS | Errno::PERM)) => Err(WaitError::Unsupported { what: call, errno }),
+            Err(errno) => Err(WaitError::Os { call, errno }),
+        }
+    }
+}
+
+fn waitv_word((waiter, spot): (&Waiter<'_>, &Spot<'_>)) -> futex::Wait {
+    let mut word = futex::Wait::new();
+    word.val = u64::from(waiter.ticket());
+    word.uaddr = futex::WaitPtr::new(waiter.words().epoch().as_ptr().cast());
+    word.flags = futex::WaitFlags::SIZE_U32;
+    if spot.site.futex_flags().contains(futex::Flags::PRIVATE) {
+        word.flags |= futex::WaitFlags::PRIVATE;
+    }
+    word
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Ways of waiting, one file each, behind one trait.
+//!
+//! | way | while waiting | fits |
+//! |---|---|---|
+//! | [`Adaptive`] | spins as long as it pays, then sleeps on the futex | almost everything |
+//! | [`Futex`] | sleeps at once | rare events |
+//! | [`Spin`] | occupies its CPU | a CPU of its own, and no other wait |
+//! | [`Yield`] | occupies its CPU, but lets others go first | more threads than CPUs, short waits |
+//! | [`Eventfd`] | sleeps in `poll` on the bell's eventfd | waiting in this thread, now and then in an event loop |
+//! | [`Semaphore`] | sleeps on a POSIX semaphore in the mapping | comparison with programs that do |
+//! | `IoUring` | sleeps in io_uring (feature `io_uring`) | comparison; programs that live in a ring |
+//! | [`Null`] | does not wait: looks once | the cost of everything but waiting |
+//!
+//! Whichever way the waiter chose, the notifier does the same: it finds in the shared words who sleeps where.
+
+mod adaptive;
+mod eventfd;
+mod futex;
+#[cfg(feature = "io_uring")]
+mod io_uring;
+mod null;
+mod seat;
+mod semaphore;
+mod spin;
+mod r#yield;
+
+pub use adaptive::Adaptive;
+pub use eventfd::Eventfd;
+pub use futex::Futex;
+#[cfg(feature = "io_uring")]
+pub use io_uring::IoUring;
+pub use null::Null;
+pub use semaphore::Semaphore;
+pub use spin::Spin;
+pub use r#yield::Yield;
+
+use crate::counters::Counters;
+use crate::deadline::Deadline;
+use crate::error::WaitError;
+use crate::site::Site;
+use doorbell_core::wake::{Seat, Waiter};
+use seat::Seats;
+use std::sync::Arc;
+
+/// A way of waiting.
+///
+/// It is a type parameter, so that the choice is made when the program is compiled and costs nothing when it runs.
+pub trait Wait: Send + Sync {
+    /// Its name in tables and counters.
+    const NAME: &'static str;
+
+    /// Waits until `ready` says true at any of `spots`, or until `deadline`. Returns what `ready` last said.
+    ///
+    /// `ready` looks at what a notifier makes true before it calls [`Site::announce`], with an acquiring load.
+    ///
+    /// # Errors
+    /// [`WaitError`], never [`WaitError::PeerGone`]: that is for `ready` to notice.
+    fn wait(
+        &mut self,
+        spots: &mut [Spot<'_>],
+        ready: impl FnMut() -> bool,
+        deadline: Option<Deadline>,
+    ) -> Result<bool, WaitError>;
+}
+
+/// A bell and this waiter's place at it.
+#[derive(Debug)]
+pub struct Spot<'a> {
+    /// The bell.
+    pub site: &'a Site,
+    /// The waiter's own part.
+    pub listener: &'a mut Listener,
+}
+
+/// What one waiter keeps for one bell: the seats it holds, its counters.
+#[derive(Debug)]
+pub struct Listener {
+    seats: Seats,
+    counters: Counters,
+    partner: Option<Arc<Site>>,
+}
+
+impl Listener {
+    /// For a waiter at `site` whose counters appear under `name`.
+    pub fn new(site: &Arc<Site>, name: &str) -> Self {
+        Self { seats: Seats::new(site), counters: Counters::register(name), partner: None }
+    }
+
+    /// Says that whoever rings this waiter's bell waits at `partner` otherwise: while it sleeps there, it will not
+    /// ring, and spinning is in vain.
+    pub fn set_partner(&mut self, partner: Arc<Site>) {
+        self.partner = Some(partner);
+    }
+
+    /// What happened in this waiter's waits so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    pub(crate) fn seats(&mut self) -> &mut Seats {
+        &mut self.seats
+    }
+
+    pub(crate) fn eventfd_seat(&self) -> Option<(Seat, usize)> {
+        self.seats.eventfd()
+    }
+}
+
+/// Runs `run` with one protocol waiter for each spot, all on seats that `seat` names.
+fn with_waiters<R>(
+    spots: &[Spot<'_>],
+    seat: impl Fn(&Spot<'_>) -> Seat,
+    run: impl FnOnce(&mut [Waiter<'_>]) -> R,
+) -> R {
+    // One bell is the case whose cost counts: no allocation.
+    if let [spot] = spots {
+        return run(&mut [Waiter::new(&spot.site.record().wake, seat(spot))]);
+    }
+    let mut waiters: Vec<_> =
+        spots.iter().map(|spot| Waiter::new(&spot.site.record().wake, seat(spot))).collect();
+    run(&mut waiters)
+}

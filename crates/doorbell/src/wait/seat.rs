@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Seats: tokens that belong to one waiter while it holds them.
+
+use crate::error::WaitError;
+use crate::site::Site;
+use doorbell_core::wake::{SEATS, Seat};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The seats one waiter holds at one bell. Given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Seats {
+    site: Arc<Site>,
+    eventfd: Option<u32>,
+    semaphore: Option<u32>,
+}
+
+impl Seats {
+    pub(crate) fn new(site: &Arc<Site>) -> Self {
+        Self { site: Arc::clone(site), eventfd: None, semaphore: None }
+    }
+
+    /// Takes an eventfd seat unless one is held already.
+    pub(crate) fn take_eventfd(&mut self) -> Result<(), WaitError> {
+        if self.eventfd.is_none() {
+            let seats = self.site.eventfds().len();
+            let index = take(&self.site, 0, seats).ok_or(WaitError::NoSeat { kind: "eventfd", seats })?;
+            self.eventfd = Some(index);
+        }
+        Ok(())
+    }
+
+    /// Takes a semaphore seat unless one is held already.
+    pub(crate) fn take_semaphore(&mut self) -> Result<(), WaitError> {
+        if self.semaphore.is_none() {
+            let seats = SEATS as usize;
+            let index =
+                take(&self.site, seats, seats).ok_or(WaitError::NoSeat { kind: "semaphore", seats })?;
+            self.semaphore = Some(index);
+        }
+        Ok(())
+    }
+
+    /// The eventfd seat held, and the eventfd's number.
+    pub(crate) fn eventfd(&self) -> Option<(Seat, usize)> {
+        let index = self.eventfd?;
+        Some((Seat::eventfd(index)?, index as usize))
+    }
+
+    /// The semaphore seat held, and the semaphore's number.
+    pub(crate) fn semaphore(&self) -> Option<(Seat, usize)> {
+        let index = self.semaphore?;
+        Some((Seat::semaphore(index)?, index as usize))
+    }
+}
+
+fn take(site: &Site, first: usize, count: usize) -> Option<u32> {
+    let holders = site.record().seat_holders.get(first..first + count)?;
+    let free = holders.iter().position(|holder| {
+        holder.compare_exchange(0, site.holder(), Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    })?;
+    u32::try_from(free).ok()
+}
+
+impl Drop for Seats {
+    fn drop(&mut self) {
+        let holders = &self.site.record().seat_holders;
+        // A token may still come for an armed bit: the next holder consumes it before it arms.
+        if let Some(index) = self.eventfd {
+            holders[index as usize].store(0, Ordering::Release);
+        }
+        if let Some(index) = self.semaphore {
+            holders[SEATS as usize + index as usize].store(0, Ordering::Release);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sleeping on a POSIX semaphore that only this waiter takes tokens from.
+
+use super::{Spot, Wait};
+use crate::deadline::Deadline;
+use crate::error::WaitError;
+use doorbell_core::wake::{Sleep, Slept, Waiter, wait_until};
+use rustix::io::Errno;
+
+/// Sleeps on one of the semaphores in the bell's record, of which it holds a seat from its first wait on.
+///
+/// A semaphore cannot be waited for together with others: waiting for any of several bells is
+/// [`WaitError::Unsupported`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Semaphore;
+
+impl Wait for Semaphore {
+    const NAME: &'static str = "semaphore";
+
+    #[inline]
+    fn wait(
+        &mut self,
+        spots: &mut [Spot<'_>],
+        mut ready: impl FnMut() -> bool,
+        deadline: Option<Deadline>,
+    ) -> Result<bool, WaitError> {
+        if ready() {
+            return Ok(true);
+        }
+        let [spot] = spots else {
+            return Err(WaitError::Unsupported {
+                what: "waiting for several semaphores",
+                errno: Errno::OPNOTSUPP,
+            });
+        };
+        spot.listener.seats.take_semaphore()?;
+        let (seat, index) = spot.listener.seats.semaphore().expect("just taken");
+        let semaphore = spot.site.record().semaphores[index].as_ptr().cast();
+        let mut waiter = [Waiter::new(&spot.site.record().wake, seat)];
+        let waited = wait_until(&mut waiter, &mut Sleeper { semaphore, deadline }, ready)?;
+        spot.listener.counters.slept(waited);
+        Ok(waited.ready)
+    }
+}
+
+struct Sleeper {
+    /// Initialised when the mapping was made; lives as long as the site.
+    semaphore: *mut libc::sem_t,
+    deadline: Option<Deadline>,
+}
+
+impl Sleep for Sleeper {
+    type Error = WaitError;
+
+    fn consume(&mut self, _: usize) -> Result<(), WaitError> {
+        // A burst may have left several. Bounded, for a hostile peer may post for ever.
+        for _ in 0..MOST_TOKENS {
+            // SAFETY: `semaphore` is initialised and mapped.
+            if unsafe { libc::sem_trywait(self.semaphore) } != 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn sleep(&mut self, _: &[Waiter<'_>]) -> Result<Slept, WaitError> {
+        let result = match &self.deadline {
+            // SAFETY: `semaphore` is initialised and mapped.
+            None => unsafe { libc::sem_wait(self.semaphore) },
+            Some(deadline) => {
+                let until = deadline.timespec();
+                let until = libc::timespec { tv_sec: until.tv_sec, tv_nsec: until.tv_nsec };
+                // SAFETY: as above; `until` lives across the call.
+                unsafe { sem_clockwait(self.semaphore, libc::CLOCK_MONOTONIC, &until) }
+            }
+        };
+        if result == 0 {
+            return Ok(Slept::Woken);
+        }
+        match std::io::Error::last_os_error().raw_os_error() {
+            Some(libc::EINTR) => Ok(Slept::Woken),
+            Some(libc::ETIMEDOUT) => Ok(Slept::TimedOut),
+            error => {
+                Err(WaitError::Os { call: "sem_wait", errno: Errno::from_raw_os_error(error.unwrap_or(0)) })
+            }
+        }
+    }
+}
+
+/// More than the wakes that can be under way at once: each needs a notifier of its own.
+const MOST_TOKENS: u32 = 1 << 16;
+
+unsafe extern "C" {
+    /// glibc 2.30, POSIX 2024. The libc crate does not declare it yet.
+    fn sem_clockwait(
+        sem: *mut libc::sem_t,
+        clock: libc::clockid_t,
+        until: *const libc::timespec,
+    ) -> libc::c_int;
+}

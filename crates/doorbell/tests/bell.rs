@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The questions that `Bell`'s documentation answers, asked of every way of waiting.
+
+use doorbell::wait::{Adaptive, Eventfd, Futex, Null, Semaphore, Wait, Yield};
+use doorbell::{Bell, Deadline, WaitError, wait_any};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::fd::AsFd;
+use std::num::NonZeroU32;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The tests that every way of waiting must pass.
+macro_rules! way_of_waiting {
+    ($module:ident, $way:ty) => {
+        mod $module {
+            way_of_waiting!(@ $way: a_ring_before_the_wait_is_heard
+                two_rings_before_the_wait_are_heard_as_two_by_one_wait
+                a_ring_wakes_a_sleeper
+                a_wait_without_a_ring_ends_at_its_deadline
+                a_ring_after_a_timeout_is_heard
+                every_handle_hears_every_ring
+                ping_pong_loses_nothing
+                what_was_written_before_the_ring_is_seen_after_the_wait);
+        }
+    };
+    (@ $way:ty: $($name:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                super::$name::<$way>();
+            }
+        )*
+    };
+}
+
+way_of_waiting!(adaptive, doorbell::wait::Adaptive);
+way_of_waiting!(eventfd, doorbell::wait::Eventfd);
+way_of_waiting!(futex, doorbell::wait::Futex);
+#[cfg(feature = "io_uring")]
+way_of_waiting!(io_uring, doorbell::wait::IoUring);
+way_of_waiting!(semaphore, doorbell::wait::Semaphore);
+way_of_waiting!(spin, doorbell::wait::Spin);
+way_of_waiting!(yielding, doorbell::wait::Yield);
+
+fn count(rings: Option<NonZeroU32>) -> u32 {
+    rings.map_or(0, NonZeroU32::get)
+}
+
+const SOON: Duration = Duration::from_millis(20);
+
+fn a_ring_before_the_wait_is_heard<W: Wait + Default>() {
+    let mut bell: Bell<W> = Bell::new().unwrap();
+    bell.ring();
+    assert_eq!(bell.wait().unwrap().get(), 1);
+    assert_eq!(bell.try_wait(), None);
+}
+
+fn two_rings_before_the_wait_are_heard_as_two_by_one_wait<W: Wait + Default>() {
+    let mut bell: Bell<W> = Bell::new().unwrap();
+    bell.ring();
+    bell.ring();
+    assert_eq!(bell.wait().unwrap().get(), 2);
+    assert_eq!(bell.wait_timeout(SOON).unwrap(), None);
+}
+
+fn a_ring_wakes_a_sleeper<W: Wait + Default>() {
+    let mut bell: Bell<W> = Bell::new().unwrap();
+    let ringer = bell.clone();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            thread::sleep(SOON);
+            ringer.ring();
+        });
+        assert_eq!(bell.wait().unwrap().get(), 1);
+    });
+}
+
+fn a_wait_without_a_ring_ends_at_its_deadline<W: Wait + Default>() {
+    let mut bell: Bell<W> = Bell::new().unwrap();
+    let deadline = Instant::now() + SOON;
+    assert_eq!(bell.wait_deadline(deadline).unwrap(), None);
+    assert!(Instant::now() >= deadline);
+    assert_eq!(bell.wait_deadline(deadline).unwrap(), None, "a deadline in the past");
+}
+
+fn a_ring_after_a_timeout_is_heard<W: Wait + Default>() {
+    let mut bell: Bell<W> = Bell::new().unwrap();
+    let ringer = bell.clone();
+    for _ in 0..20 {
+        assert_eq!(bell.wait_timeout(Duration::from_micros(300)).unwrap(), None);
+        ringer.ring();
+        assert_eq!(bell.wait().unwrap().get(), 1);
+    }
+}
+
+fn every_handle_hears_every_ring<W: Wait + Default>() {
+    let bell: Bell<W> = Bell::with_eventfds(4).unwrap();
+    let handles: [Bell<W>; 4] = std::array::from_fn(|_| bell.clone());
+    thread::scope(|scope| {
+        for mut handle in handles {
+            scope.spawn(move || {
+                let mut heard = 0;
+                while heard < 3000 {
+                    heard += handle.wait().unwrap().get();
+                }
+                assert_eq!(heard, 3000);
+            });
+        }
+        for _ in 0..3000 {
+            bell.ring();
+        }
+    });
+}
+
+fn ping_pong_loses_nothing<W: Wait + Default>() {
+    let mut there: Bell<W> = Bell::new().unwrap();
+    let mut back: Bell<W> = Bell::new().unwrap();
+    let (serve, answer) = (there.clone(), back.clone());
+    // Pure spinners on one core need a whole time slice for each turn.
+    let rounds = if W::NAME == "spin" { 50 } else { 2000 };
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for _ in 0..rounds {
+                assert_eq!(there.wait().unwrap().get(), 1);
+                answer.ring();
+            }
+        });
+        for _ in 0..rounds {
+            serve.ring();
+            assert_eq!(back.wait().unwrap().get(), 1);
+        }
+    });
+}
+
+fn what_was_written_before_the_ring_is_seen_after_the_wait<W: Wait + Default>() {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    let mut bell: Bell<W> = Bell::new().unwrap();
+    let ringer = bell.clone();
+    let written = AtomicU32::new(0);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for value in 1..=500 {
+                written.store(value, Ordering::Relaxed);
+                ringer.ring();
+            }
+        });
+        let mut heard = 0;
+        while heard < 500 {
+            heard += bell.wait().unwrap().get();
+            assert!(written.load(Ordering::Relaxed) >= heard);
+        }
+    });
+}
+
+#[test]
+fn ringing_for_nobody_is_remembered_by_every_handle_there_is() {
+    let mut first: Bell = Bell::new().unwrap();
+    let mut second = first.clone();
+    first.ring();
+    let mut third = first.clone();
+    assert_eq!((count(first.try_wait()), count(second.try_wait()), count(third.try_wait())), (1, 1, 1));
+    let mut fourth = first.clone();
+    assert_eq!(count(fourth.try_wait()), 0, "a clone has heard what its origin had heard");
+}
+
+#[test]
+fn the_null_way_looks_once() {
+    let mut bell: Bell<Null> = Bell::new().unwrap();
+    assert_eq!(bell.wait_timeout(Duration::from_secs(3600)).unwrap(), None);
+    bell.ring();
+    assert_eq!(count(bell.wait_timeout(Duration::from_secs(3600)).unwrap()), 1);
+}
+
+#[test]
+fn waiters_of_different_kinds_at_one_bell_all_wake() {
+    let bell: Bell = Bell::new().unwrap();
+    fn wait_for_one<W: Wait>(mut bell: Bell<W>) {
+        assert_eq!(bell.wait().unwrap().get(), 1);
+    }
+    thread::scope(|scope| {
+        let (futex, eventfd) = (bell.waiting_by::<Futex>(), bell.waiting_by::<Eventfd>());
+        let (semaphore, r#yield) = (bell.waiting_by::<Semaphore>(), bell.waiting_by::<Yield>());
+        scope.spawn(|| wait_for_one(futex));
+        scope.spawn(|| wait_for_one(eventfd));
+        scope.spawn(|| wait_for_one(semaphore));
+        scope.spawn(|| wait_for_one(r#yield));
+        thread::sleep(SOON);
+        bell.ring();
+    });
+}
+
+#[test]
+fn a_seat_is_refused_while_taken_and_granted_when_given_back() {
+    let bell: Bell<Eventfd> = Bell::new().unwrap();
+    let holder = bell.clone().into_fd().unwrap();
+    let mut refused = bell.clone();
+    assert_eq!(refused.wait_timeout(SOON), Err(WaitError::NoSeat { kind: "eventfd", seats: 1 }));
+    drop(holder);
+    assert_eq!(refused.wait_timeout(SOON), Ok(None));
+}
+
+/// The next holder of a seat must not be confused by what its predecessor left.
+#[test]
+fn a_token_left_in_a_seat_disturbs_nobody() {
+    let bell: Bell = Bell::new().unwrap();
+    let file = bell.clone().into_fd().unwrap();
+    bell.ring();
+    assert!(is_readable(&file));
+    drop(file);
+    let mut next = bell.waiting_by::<Eventfd>();
+    assert_eq!(count(next.try_wait()), 1);
+    assert_eq!(next.wait_timeout(SOON).unwrap(), None);
+    bell.ring();
+    assert_eq!(next.wait().unwrap().get(), 1);
+}
+
+fn is_readable(file: &impl AsFd) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut [PollFd::new(file, PollFlags::IN)], Some(&now)).unwrap() == 1
+}
+
+#[test]
+fn the_file_is_readable_from_the_ring_until_it_was_heard() {
+    let bell: Bell = Bell::new().unwrap();
+    let mut file = bell.clone().into_fd().unwrap();
+    assert!(!is_readable(&file));
+    bell.ring();
+    assert!(is_readable(&file));
+    bell.ring();
+    assert!(is_readable(&file), "looking does not take the token");
+    assert_eq!(count(file.heard().unwrap()), 2);
+    assert!(!is_readable(&file));
+    assert_eq!(count(file.heard().unwrap()), 0);
+    bell.ring();
+    assert!(is_readable(&file));
+}
+
+#[test]
+fn a_ring_before_the_file_was_made_makes_it_readable_at_once() {
+    let bell: Bell = Bell::new().unwrap();
+    let waiter = bell.clone();
+    bell.ring();
+    assert!(is_readable(&waiter.into_fd().unwrap()));
+}
+
+/// One event per readiness, edge-triggered: the pattern that loses wake-ups where the token is taken after arming.
+#[test]
+fn an_edge_triggered_loop_hears_every_ring() {
+    let bell: Bell = Bell::new().unwrap();
+    let mut file = bell.clone().into_fd().unwrap();
+    let events = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+    epoll::add(&events, &file, epoll::EventData::new_u64(0), epoll::EventFlags::IN | epoll::EventFlags::ET)
+        .unwrap();
+    const RINGS: u32 = 20_000;
+    thread::scope(|scope| {
+        scope.spawn(|| (0..RINGS).for_each(|_| bell.ring()));
+        let mut heard = 0;
+        while heard < RINGS {
+            let mut buffer = [const { std::mem::MaybeUninit::uninit() }; 1];
+            let timeout = Timespec { tv_sec: 30, tv_nsec: 0 };
+            let (ready, _) = epoll::wait(&events, &mut buffer[..], Some(&timeout)).unwrap();
+            assert!(!ready.is_empty(), "stuck after {heard} rings");
+            heard += count(file.heard().unwrap());
+        }
+    });
+}
+
+mod any {
+    use super::*;
+
+    fn any_bell_wakes<W: Wait + Default>() {
+        let mut bells: [Bell<W>; 5] = std::array::from_fn(|_| Bell::new().unwrap());
+        let ringers: [Bell<W>; 5] = std::array::from_fn(|index| bells[index].clone());
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                for round in 0..200 {
+                    ringers[round % 5].ring();
+                    if round % 10 == 0 {
+                        thread::sleep(Duration::from_micros(200));
+                    }
+                }
+            });
+            let mut heard = 0;
+            while heard < 200 {
+                let place = wait_any(&mut bells.each_mut(), None).unwrap().unwrap();
+                heard += count(bells[place].try_wait());
+            }
+        });
+        let soon = Deadline::after(SOON);
+        assert_eq!(wait_any(&mut bells.each_mut(), Some(soon)).unwrap(), None);
+    }
+
+    #[test]
+    fn any_of_five_bells_wakes_a_futex_waiter() {
+        any_bell_wakes::<Futex>();
+    }
+
+    #[test]
+    fn any_of_five_bells_wakes_an_eventfd_waiter() {
+        any_bell_wakes::<Eventfd>();
+    }
+
+    #[test]
+    fn any_of_five_bells_wakes_an_adaptive_waiter() {
+        any_bell_wakes::<Adaptive>();
+    }
+
+    #[test]
+    fn any_of_five_bells_wakes_a_yielding_waiter() {
+        any_bell_wakes::<Yield>();
+    }
+
+    #[cfg(feature = "io_uring")]
+    #[test]
+    fn any_of_five_bells_wakes_an_io_uring_waiter() {
+        any_bell_wakes::<doorbell::wait::IoUring>();
+    }
+
+    #[test]
+    fn several_semaphores_are_refused_by_name() {
+        let mut bells: [Bell<Semaphore>; 2] = std::array::from_fn(|_| Bell::new().unwrap());
+        assert!(matches!(
+            wait_any(&mut bells.each_mut(), None),
+            Err(WaitError::Unsupported { what: "waiting for several semaphores", .. })
+        ));
+    }
+
+    #[test]
+    fn none_of_no_bells_is_none() {
+        assert_eq!(wait_any::<Adaptive>(&mut [], None).unwrap(), None);
+    }
+}
+
+#[cfg(feature = "tokio")]
+mod tokio_tasks {
+    use super::*;
+    use doorbell::AsyncBell;
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_task_hears_every_ring() {
+        let bell: Bell = Bell::new().unwrap();
+        let mut waiter = AsyncBell::new(bell.clone()).unwrap();
+        let ringer = thread::spawn(move || (0..10_000).for_each(|_| bell.ring()));
+        let mut heard = 0;
+        while heard < 10_000 {
+            heard += tokio::time::timeout(Duration::from_secs(30), waiter.wait())
+                .await
+                .expect("stuck")
+                .unwrap()
+                .get();
+        }
+        ringer.join().unwrap();
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_cancelled_wait_takes_no_ring() {
+        let bell: Bell = Bell::new().unwrap();
+        let mut waiter = AsyncBell::new(bell.clone()).unwrap();
+        assert!(tokio::time::timeout(Duration::from_millis(5), waiter.wait()).await.is_err());
+        bell.ring();
+        assert_eq!(waiter.wait().await.unwrap().get(), 1);
+    }
+}
