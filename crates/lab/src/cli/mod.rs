@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::trial::{host, launch};
+use crate::trial::{floors, host, launch};
 
 pub mod common;
 pub mod completions;
@@ -69,11 +69,14 @@ pub fn command() -> clap::Command {
 
 /// Runs the command line.
 pub fn main() -> ExitCode {
-    if std::env::args_os().nth(1).is_some_and(|verb| verb == launch::HOST_VERB) {
-        return match host::main() {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => complain(&error.into()),
-        };
+    let hidden = std::env::args_os().nth(1);
+    let served = match hidden.as_deref().and_then(|verb| verb.to_str()) {
+        Some(launch::HOST_VERB) => Some(host::main()),
+        Some(floors::FLOORS_VERB) => Some(floors::main()),
+        _ => None,
+    };
+    if let Some(served) = served {
+        return served.map_or_else(|error| complain(&error.into()), |()| ExitCode::SUCCESS);
     }
     let cli = Cli::parse();
     cli.terminal.apply();

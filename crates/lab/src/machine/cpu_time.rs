@@ -21,6 +21,7 @@ pub struct CpuTimes {
 struct Times {
     idle: u64,
     stolen: u64,
+    all: u64,
 }
 
 impl CpuTimes {
@@ -36,7 +37,16 @@ impl CpuTimes {
             let cpu: u32 = words.next()?.parse().ok()?;
             let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
             let ns = |index: usize| ticks.get(index).copied().unwrap_or(0).saturating_mul(TICK_NS);
-            (ticks.len() >= 4).then(|| (cpu, Times { idle: ns(3).saturating_add(ns(4)), stolen: ns(7) }))
+            (ticks.len() >= 4).then(|| {
+                (
+                    cpu,
+                    Times {
+                        idle: ns(3).saturating_add(ns(4)),
+                        stolen: ns(7),
+                        all: (0..8).map(ns).fold(0, u64::saturating_add),
+                    },
+                )
+            })
         };
         // The first line, `cpu`, is the sum; a word that is no number follows its prefix at once only there.
         let cpus: BTreeMap<u32, Times> =
@@ -62,9 +72,10 @@ impl CpuTimes {
         self.sum(before, cpus, |now, then| now.stolen.saturating_sub(then.stolen))
     }
 
-    /// Stolen time of all CPUs since boot, nanoseconds.
-    pub fn stolen_since_boot_ns(&self) -> u64 {
-        self.cpus.values().map(|times| times.stolen).fold(0, u64::saturating_add)
+    /// Stolen time of all CPUs since boot, as a share of all their time.
+    pub fn stolen_share_since_boot(&self) -> f64 {
+        let sum = |part: fn(&Times) -> u64| self.cpus.values().map(part).fold(0, u64::saturating_add) as f64;
+        sum(|times| times.stolen) / sum(|times| times.all).max(1.0)
     }
 
     fn sum(&self, before: &Self, cpus: &CpuList, difference: impl Fn(&Times, &Times) -> u64) -> Option<u64> {

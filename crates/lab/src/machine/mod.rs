@@ -9,9 +9,12 @@ use serde::{Deserialize, Serialize};
 
 pub mod cgroup;
 pub mod clock;
+pub mod clock_quality;
 pub mod cpu_list;
 pub mod cpu_time;
 pub mod interrupts;
+pub mod load;
+pub mod pinned;
 pub mod placement;
 pub mod pressure;
 pub mod root;

@@ -13,6 +13,7 @@ pub mod arena;
 pub mod cell;
 pub mod control;
 pub mod counters;
+pub mod floors;
 pub mod host;
 pub mod launch;
 pub mod proof;

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Threads pinned to CPUs, for short measurements of the machine itself.
+
+use std::io;
+
+/// Runs `act` on a thread of its own, pinned to `cpu`.
+pub fn on<T: Send>(cpu: u32, act: impl FnOnce() -> T + Send) -> io::Result<T> {
+    Ok(both([cpu, cpu], act, || ())?.0)
+}
+
+/// Runs `first` and `second` at the same time on threads of their own, pinned to one of `cpus` each.
+///
+/// A thread that cannot be pinned still does its part, for the other may wait for it; the answer is then the error.
+pub fn both<A: Send, B: Send>(
+    cpus: [u32; 2],
+    first: impl FnOnce() -> A + Send,
+    second: impl FnOnce() -> B + Send,
+) -> io::Result<(A, B)> {
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| (pin(cpus[1]), second()));
+        let first = scope.spawn(|| (pin(cpus[0]), first()));
+        let panicked = || io::Error::other("a measuring thread panicked");
+        let (pinned_first, first) = first.join().map_err(|_| panicked())?;
+        let (pinned_second, second) = second.join().map_err(|_| panicked())?;
+        pinned_first.and(pinned_second).map(|()| (first, second))
+    })
+}
+
+/// Pins the calling thread.
+fn pin(cpu: u32) -> io::Result<()> {
+    let mut set = rustix::thread::CpuSet::new();
+    // A CPU beyond the set's size is left out; the kernel then refuses the empty set.
+    if (cpu as usize) < rustix::thread::CpuSet::MAX_CPU {
+        set.set(cpu as usize);
+    }
+    rustix::thread::sched_setaffinity(None, &set)
+        .map_err(|error| io::Error::other(format!("cannot run on CPU {cpu}: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_that_cannot_be_had_is_an_error_that_names_it_and_hangs_nobody() {
+        assert!(both([0, 8191], || (), || ()).unwrap_err().to_string().contains("8191"));
+    }
+}

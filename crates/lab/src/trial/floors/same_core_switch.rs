@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The floor of a switch on one core: two threads that give way to each other.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use super::samples::Samples;
+use crate::machine::clock::Clock;
+use crate::machine::pinned::both;
+use crate::record::result::Floor;
+
+const YIELDS: usize = 50;
+const BATCHES: usize = 50;
+
+/// Two threads on `cpu` call `sched_yield` in turn; the time of a batch is divided by the switches the kernel counted in
+/// it, not by the calls made: a yield that the scheduler answers by going on with the same thread is no switch.
+///
+/// Threads and not processes: no address space changes, so it is a floor for both kinds of sides.
+pub(super) fn measure(clock: Clock, cpu: u32) -> io::Result<Floor> {
+    let stop = AtomicBool::new(false);
+    let first = || {
+        let mut samples = Samples::new(clock, BATCHES);
+        while samples.wanting() {
+            let (before, switches_before) = (clock.now_awake(), switches());
+            for _ in 0..YIELDS {
+                std::thread::yield_now();
+            }
+            let switched = switches() - switches_before;
+            samples.add(clock.now_awake().saturating_sub(before), switched);
+        }
+        stop.store(true, Relaxed);
+        samples.floor("same-core-switch")
+    };
+    let second = || {
+        while !stop.load(Relaxed) {
+            std::thread::yield_now();
+        }
+    };
+    Ok(both([cpu, cpu], first, second)?.0)
+}
+
+/// Context switches of this process's threads so far; in a process that measures floors only the two of them run.
+fn switches() -> u64 {
+    // SAFETY: rusage is plain data, valid when zero.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: `usage` is ours and of the right type. RUSAGE_SELF cannot fail with a valid pointer.
+    // JUSTIFICATION: rustix has no getrusage.
+    unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
+    (usage.ru_nvcsw + usage.ru_nivcsw) as u64
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Times of one floor, until there are enough or the floor's share of the reading is used up.
+
+use std::time::Duration;
+
+use crate::machine::clock::{Clock, Ticks};
+use crate::record::result::Floor;
+
+/// Longest a single floor may take: six of them stay below a tenth of a second even where every one runs out.
+const LONGEST: Duration = Duration::from_millis(15);
+
+/// Times taken so far, picoseconds.
+#[derive(Debug)]
+pub(super) struct Samples {
+    clock: Clock,
+    until: Ticks,
+    enough: usize,
+    ps: Vec<u64>,
+}
+
+impl Samples {
+    /// None yet, and `enough` are wanted.
+    pub(super) fn new(clock: Clock, enough: usize) -> Self {
+        let until = clock.now().saturating_add(clock.ticks(LONGEST));
+        Self { clock, until, enough, ps: Vec::with_capacity(enough) }
+    }
+
+    /// Whether more are wanted: always the first.
+    pub(super) fn wanting(&self) -> bool {
+        self.ps.is_empty() || (self.ps.len() < self.enough && self.clock.now() < self.until)
+    }
+
+    /// Adds a time that `operations` took together.
+    pub(super) fn add(&mut self, ticks: Ticks, operations: u64) {
+        if operations > 0 {
+            self.ps.push(self.clock.ps(ticks) / operations);
+        }
+    }
+
+    /// Times `batch` calls of `operation`, again and again.
+    pub(super) fn batches(mut self, batch: u64, mut operation: impl FnMut()) -> Self {
+        while self.wanting() {
+            let before = self.clock.now_awake();
+            for _ in 0..batch {
+                operation();
+            }
+            let after = self.clock.now_awake();
+            self.add(after.saturating_sub(before), batch);
+        }
+        self
+    }
+
+    /// Both together.
+    pub(super) fn and(mut self, other: Self) -> Self {
+        self.ps.extend(other.ps);
+        self
+    }
+
+    /// The floor they make.
+    pub(super) fn floor(mut self, name: &str) -> Floor {
+        self.ps.sort_unstable();
+        let ns = |ps: Option<&u64>| ps.map_or(0.0, |ps| *ps as f64 / 1000.0);
+        Floor {
+            name: name.to_owned(),
+            p50_ns: ns(self.ps.get(self.ps.len() / 2)),
+            min_ns: ns(self.ps.first()),
+            count: self.ps.len() as u64,
+        }
+    }
+}
