@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use rustix::event::Timespec;
+use rustix::time::{ClockId, clock_gettime};
 
 /// When a timed wait gives up.
 #[derive(Debug, Clone, Copy)]
@@ -33,4 +34,35 @@ pub(super) fn relative(time: Duration) -> Timespec {
         tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: time.subsec_nanos().into(),
     }
+}
+
+/// `timeout` from now on `clock`, as the calls of POSIX take it.
+#[inline]
+fn absolute(clock: ClockId, timeout: Duration) -> libc::timespec {
+    let now = clock_gettime(clock);
+    let nanoseconds = now.tv_nsec + i64::from(timeout.subsec_nanos());
+    let seconds = i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX);
+    libc::timespec {
+        tv_sec: now.tv_sec.saturating_add(seconds).saturating_add(nanoseconds / 1_000_000_000),
+        tv_nsec: nanoseconds % 1_000_000_000,
+    }
+}
+
+/// `timeout` from now on the clock of POSIX's semaphores and message queues.
+#[inline]
+pub(super) fn realtime(timeout: Duration) -> libc::timespec {
+    absolute(ClockId::Realtime, timeout)
+}
+
+/// `timeout` from now on a clock that nobody sets.
+#[inline]
+pub(super) fn monotonic(timeout: Duration) -> libc::timespec {
+    absolute(ClockId::Monotonic, timeout)
+}
+
+/// A relative time as the C library takes it.
+#[inline]
+pub(super) fn posix(time: Duration) -> libc::timespec {
+    let time = relative(time);
+    libc::timespec { tv_sec: time.tv_sec, tv_nsec: time.tv_nsec }
 }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::{Errno, dup, read, write};
+use rustix::io::{Errno, dup, read, retry_on_intr, write};
 use rustix::net::{RecvFlags, recv};
 
 use super::deadline::{Deadline, relative};
@@ -71,7 +71,7 @@ impl<D: Descriptors> Line for DescriptorLine<D> {
 
 /// A second descriptor of the same open file, for a side to own.
 pub(super) fn again(fd: &OwnedFd) -> Result<OwnedFd, OpenError> {
-    dup(fd).map_err(|error| OpenError::call("dup", error))
+    dup(fd).map_err(OpenError::of("dup"))
 }
 
 impl<D: Descriptors> Writer<D> {
@@ -86,13 +86,7 @@ impl<D: Descriptors> Notifier for Writer<D> {
     fn notify(&mut self) -> Result<(), Fault> {
         // An eventfd adds the whole number to its sum; to all others a byte is a byte.
         let token: [u8; LONGEST] = 1_u64.to_ne_bytes();
-        loop {
-            match write(&self.fd, &token[..D::TOKEN]) {
-                Ok(_) => return Ok(()),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(Fault::new("write", error)),
-            }
-        }
+        retry_on_intr(|| write(&self.fd, &token[..D::TOKEN])).map(drop).map_err(Fault::of("write"))
     }
 }
 
@@ -135,13 +129,10 @@ impl<D: Descriptors> Waiter for Reader<D> {
 #[inline]
 pub(super) fn take_token<D: Descriptors>(fd: &OwnedFd) -> Result<(), Fault> {
     let mut token = [0; LONGEST];
-    loop {
-        match read(fd, &mut token[..D::TOKEN]) {
-            Ok(0) => return Err(closed("read")),
-            Ok(_) => return Ok(()),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(Fault::new("read", error)),
-        }
+    match retry_on_intr(|| read(fd, &mut token[..D::TOKEN])) {
+        Ok(0) => Err(closed("read")),
+        Ok(_) => Ok(()),
+        Err(error) => Err(Fault::new("read", error)),
     }
 }
 
@@ -149,14 +140,11 @@ pub(super) fn take_token<D: Descriptors>(fd: &OwnedFd) -> Result<(), Fault> {
 #[inline]
 fn look<D: Descriptors>(fd: &OwnedFd) -> Result<bool, Fault> {
     let mut token = [0; LONGEST];
-    loop {
-        match recv(fd, &mut token[..D::TOKEN], RecvFlags::DONTWAIT) {
-            Ok((0, _)) => return Err(closed("recv(MSG_DONTWAIT)")),
-            Ok(_) => return Ok(true),
-            Err(Errno::AGAIN) => return Ok(false),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(Fault::new("recv(MSG_DONTWAIT)", error)),
-        }
+    match retry_on_intr(|| recv(fd, &mut token[..D::TOKEN], RecvFlags::DONTWAIT)) {
+        Ok((0, _)) => Err(closed("recv(MSG_DONTWAIT)")),
+        Ok(_) => Ok(true),
+        Err(Errno::AGAIN) => Ok(false),
+        Err(error) => Err(Fault::new("recv(MSG_DONTWAIT)", error)),
     }
 }
 

@@ -14,7 +14,7 @@ pub struct EventfdRead;
 
 /// A fresh eventfd; one for each direction, since a shared one would let a side read its own token.
 pub(super) fn fresh() -> Result<OwnedFd, OpenError> {
-    rustix::event::eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| OpenError::call("eventfd", error))
+    rustix::event::eventfd(0, EventfdFlags::CLOEXEC).map_err(OpenError::of("eventfd"))
 }
 
 /// Whether the kernel gives one.

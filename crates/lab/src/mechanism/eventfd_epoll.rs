@@ -35,10 +35,9 @@ pub(super) struct EpollSet(OwnedFd);
 impl EpollSet {
     /// The set of `member` alone.
     pub(super) fn of(member: &OwnedFd, flags: EventFlags) -> Result<Self, OpenError> {
-        let set =
-            epoll::create(CreateFlags::CLOEXEC).map_err(|error| OpenError::call("epoll_create1", error))?;
+        let set = epoll::create(CreateFlags::CLOEXEC).map_err(OpenError::of("epoll_create1"))?;
         epoll::add(&set, member, EventData::new_u64(0), flags)
-            .map_err(|error| OpenError::call("epoll_ctl(EPOLL_CTL_ADD)", error))?;
+            .map_err(OpenError::of("epoll_ctl(EPOLL_CTL_ADD)"))?;
         Ok(Self(set))
     }
 

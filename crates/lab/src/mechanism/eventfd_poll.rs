@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
+use rustix::io::retry_on_intr;
 
 use super::descriptor::{Writer, again, readable, take_token};
 use super::eventfd::{self, EventfdRead};
@@ -64,13 +64,9 @@ impl Line for EventfdPollLine {
 impl Waiter for Poller {
     #[inline]
     fn wait(&mut self) -> Result<(), Fault> {
-        loop {
-            match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], None) {
-                Ok(_) => return take_token::<EventfdRead>(&self.0),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(Fault::new("ppoll", error)),
-            }
-        }
+        retry_on_intr(|| poll(&mut [PollFd::new(&self.0, PollFlags::IN)], None))
+            .map_err(Fault::of("ppoll"))?;
+        take_token::<EventfdRead>(&self.0)
     }
 
     #[inline]

@@ -46,19 +46,19 @@ impl Line for FifoLine {
     type Waiter = Reader<Pipe>;
     fn open(site: &Site) -> Result<Self, OpenError> {
         let path = site.path("fifo");
-        mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).map_err(|error| OpenError::call("mkfifo", error))?;
+        mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).map_err(OpenError::of("mkfifo"))?;
         Ok(Self(path))
     }
     fn waiter(&self) -> Result<Reader<Pipe>, OpenError> {
         // Without O_NONBLOCK this call would wait for the notifier, which in turn comes only after the waiter.
         let fd = open(&self.0, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
-            .map_err(|error| OpenError::call("open", error))?;
-        fcntl_setfl(&fd, OFlags::empty()).map_err(|error| OpenError::call("fcntl(F_SETFL)", error))?;
+            .map_err(OpenError::of("open"))?;
+        fcntl_setfl(&fd, OFlags::empty()).map_err(OpenError::of("fcntl(F_SETFL)"))?;
         Ok(Reader::new(fd))
     }
     fn notifier(&self) -> Result<Writer<Pipe>, OpenError> {
         open(&self.0, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
             .map(Writer::new)
-            .map_err(|error| OpenError::call("open", error))
+            .map_err(OpenError::of("open"))
     }
 }

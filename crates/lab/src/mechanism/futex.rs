@@ -146,7 +146,7 @@ impl Notifier for FutexNotifier {
     #[inline]
     fn notify(&mut self) -> Result<(), Fault> {
         let word = self.word.ring();
-        futex::wake(word, self.flags, 1).map_err(|error| Fault::new("futex(FUTEX_WAKE)", error))?;
+        futex::wake(word, self.flags, 1).map_err(Fault::of("futex(FUTEX_WAKE)"))?;
         Ok(())
     }
 }

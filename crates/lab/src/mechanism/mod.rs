@@ -10,12 +10,17 @@
 
 use std::time::Duration;
 
+mod alarm;
 mod busy_poll;
+mod c_call;
 mod deadline;
 mod descriptor;
 mod entry;
+mod posix_semaphore;
+mod signal;
 mod site;
 mod socket;
+mod uring;
 mod watched_word;
 
 pub use entry::{Entry, Lines};
@@ -65,6 +70,10 @@ impl Fault {
     /// The fault of `call`, with the system's error.
     pub fn new(call: &'static str, cause: impl std::fmt::Display) -> Self {
         Self { call, cause: cause.to_string() }
+    }
+    /// What turns an error of `call` into its fault.
+    pub fn of<E: std::fmt::Display>(call: &'static str) -> impl FnOnce(E) -> Self {
+        move |cause| Self::new(call, cause)
     }
 }
 
@@ -160,16 +169,28 @@ pub trait Waiter {
     fn poll(&mut self) -> Result<bool, Fault>;
 }
 
+pub mod condvar;
 pub mod eventfd;
 pub mod eventfd_epoll;
 pub mod eventfd_epoll_et;
+pub mod eventfd_io_uring;
 pub mod eventfd_poll;
 pub mod fifo;
 pub mod futex;
+pub mod futex_io_uring;
+pub mod io_uring_msg_ring;
+pub mod mq_posix;
+pub mod mq_sysv;
 pub mod mwaitx;
 pub mod null;
 pub mod pipe;
 pub mod sched_yield;
+pub mod sem_posix;
+pub mod sem_posix_named;
+pub mod sem_sysv;
+pub mod signal_handler;
+pub mod signal_signalfd;
+pub mod signal_sigwaitinfo;
 pub mod spin;
 pub mod tcp;
 pub mod tcp_busy_poll;
@@ -190,10 +211,13 @@ pub fn all() -> &'static [&'static dyn Entry] {
         &mwaitx::Mwaitx,
         &futex::FutexShared,
         &futex::FutexPrivate,
+        &futex_io_uring::FutexIoUring,
         &eventfd::EventfdRead,
         &eventfd_poll::EventfdPoll,
         &eventfd_epoll::EventfdEpoll,
         &eventfd_epoll_et::EventfdEpollEt,
+        &eventfd_io_uring::EventfdIoUring,
+        &io_uring_msg_ring::IoUringMsgRing,
         &pipe::Pipe,
         &fifo::Fifo,
         &unix_stream::UnixStream,
@@ -203,6 +227,15 @@ pub fn all() -> &'static [&'static dyn Entry] {
         &tcp_busy_poll::TcpBusyPoll,
         &udp::Udp,
         &udp_busy_poll::UdpBusyPoll,
+        &sem_posix::SemPosix,
+        &sem_posix_named::SemPosixNamed,
+        &sem_sysv::SemSysv,
+        &mq_posix::MqPosix,
+        &mq_sysv::MqSysv,
+        &signal_sigwaitinfo::SignalSigwaitinfo,
+        &signal_handler::SignalHandler,
+        &signal_signalfd::SignalSignalfd,
+        &condvar::Condvar,
     ]
 }
 

@@ -11,7 +11,7 @@ use super::{Explanation, Host, Mechanism, Memory, OpenError, Site, Unavailable};
 pub struct Pipe;
 
 fn fresh() -> Result<Ends, OpenError> {
-    let (read, write) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| OpenError::call("pipe2", error))?;
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC).map_err(OpenError::of("pipe2"))?;
     Ok(Ends { read, write })
 }
 

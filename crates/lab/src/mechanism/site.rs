@@ -53,6 +53,10 @@ impl OpenError {
     pub fn call(call: &'static str, cause: impl std::fmt::Display) -> Self {
         Self::Call { call, cause: cause.to_string(), cure: None }
     }
+    /// What turns an error of `call` into its refusal.
+    pub fn of<E: std::fmt::Display>(call: &'static str) -> impl FnOnce(E) -> Self {
+        move |cause| Self::call(call, cause)
+    }
     /// The refusal of `call`, with what to do about it.
     pub fn with_cure(call: &'static str, cause: impl std::fmt::Display, cure: &'static str) -> Self {
         Self::Call { call, cause: cause.to_string(), cure: Some(cure) }
@@ -72,6 +76,15 @@ impl std::ops::Deref for Word {
     fn deref(&self) -> &AtomicU32 {
         &self.0
     }
+}
+
+/// Random bytes from the kernel.
+fn random<const N: usize>() -> Result<[u8; N], OpenError> {
+    let mut bytes = [0; N];
+    // So few bytes come whole once the system has booted (getrandom(2)).
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+        .map_err(OpenError::of("getrandom"))?;
+    Ok(bytes)
 }
 
 /// Where a line is opened.
@@ -118,9 +131,22 @@ impl<'trial> Site<'trial> {
     pub fn path(&self, stem: &str) -> PathBuf {
         self.folder().join(format!("{stem}-{}", self.fresh()))
     }
+    /// A name without slash for an object in a namespace of the whole system; no other run has it.
+    ///
+    /// Random and not made from process numbers: those are the same in two containers that share the namespace.
+    pub fn name(&self) -> Result<String, OpenError> {
+        Ok(format!("doorbell-{:016x}", u64::from_ne_bytes(random()?)))
+    }
+    /// A key for an object of System V, never `IPC_PRIVATE` (0).
+    ///
+    /// With 31 random bits the chance to meet one of a thousand objects is one in two million; whoever makes an object
+    /// refuses one that exists.
+    pub fn key(&self) -> Result<i32, OpenError> {
+        Ok(i32::from_ne_bytes(random()?).wrapping_abs().max(1))
+    }
     /// Writes down, before it is made, an object that outlives its processes (a named semaphore, a System V set, a
     /// message queue), so that the end of the trial, or the next run if this one is killed, removes it.
     pub fn leave_note(&self, note: Note) -> Result<(), OpenError> {
-        self.run_dir.leave_note(note).map_err(|error| OpenError::call("write", error))
+        self.run_dir.leave_note(note).map_err(OpenError::of("write"))
     }
 }

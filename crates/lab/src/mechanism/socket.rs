@@ -22,27 +22,25 @@ pub(super) use timed_by_ppoll;
 /// A connected pair of Unix sockets.
 pub(super) fn unix_pair(kind: SocketType) -> Result<Ends, OpenError> {
     let (read, write) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)
-        .map_err(|error| OpenError::call("socketpair", error))?;
+        .map_err(OpenError::of("socketpair"))?;
     Ok(Ends { read, write })
 }
 
 /// A TCP connection over the loopback device, without Nagle's delay.
 pub(super) fn tcp_pair() -> Result<Ends, OpenError> {
     let listener = on_loopback(SocketType::STREAM)?;
-    listen(&listener, 1).map_err(|error| OpenError::call("listen", error))?;
+    listen(&listener, 1).map_err(OpenError::of("listen"))?;
     let write = inet(SocketType::STREAM)?;
     let port = address(&listener)?;
-    connect(&write, &port).map_err(|error| OpenError::call("connect", error))?;
+    connect(&write, &port).map_err(OpenError::of("connect"))?;
     // The first to come might be a stranger on this machine: the pair is only a pair if the addresses agree.
     let own = address(&write)?;
     loop {
-        let read = accept_with(&listener, SocketFlags::CLOEXEC)
-            .map_err(|error| OpenError::call("accept4", error))?;
-        let peer = rustix::net::getpeername(&read).map_err(|error| OpenError::call("getpeername", error))?;
+        let read = accept_with(&listener, SocketFlags::CLOEXEC).map_err(OpenError::of("accept4"))?;
+        let peer = rustix::net::getpeername(&read).map_err(OpenError::of("getpeername"))?;
         if peer.is_some_and(|peer| SocketAddr::try_from(peer) == Ok(own)) {
             for end in [&read, &write] {
-                sockopt::set_tcp_nodelay(end, true)
-                    .map_err(|error| OpenError::call("setsockopt(TCP_NODELAY)", error))?;
+                sockopt::set_tcp_nodelay(end, true).map_err(OpenError::of("setsockopt(TCP_NODELAY)"))?;
             }
             return Ok(Ends { read, write });
         }
@@ -53,8 +51,8 @@ pub(super) fn tcp_pair() -> Result<Ends, OpenError> {
 pub(super) fn udp_pair() -> Result<Ends, OpenError> {
     let read = on_loopback(SocketType::DGRAM)?;
     let write = on_loopback(SocketType::DGRAM)?;
-    connect(&write, &address(&read)?).map_err(|error| OpenError::call("connect", error))?;
-    connect(&read, &address(&write)?).map_err(|error| OpenError::call("connect", error))?;
+    connect(&write, &address(&read)?).map_err(OpenError::of("connect"))?;
+    connect(&read, &address(&write)?).map_err(OpenError::of("connect"))?;
     Ok(Ends { read, write })
 }
 
@@ -64,8 +62,7 @@ pub(super) fn probe(pair: Result<Ends, OpenError>) -> Result<(), Unavailable> {
 }
 
 fn inet(kind: SocketType) -> Result<OwnedFd, OpenError> {
-    socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, None)
-        .map_err(|error| OpenError::call("socket", error))
+    socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, None).map_err(OpenError::of("socket"))
 }
 
 fn on_loopback(kind: SocketType) -> Result<OwnedFd, OpenError> {
@@ -77,5 +74,5 @@ fn on_loopback(kind: SocketType) -> Result<OwnedFd, OpenError> {
 }
 
 fn address(socket: &OwnedFd) -> Result<SocketAddr, OpenError> {
-    getsockname(socket).and_then(SocketAddr::try_from).map_err(|error| OpenError::call("getsockname", error))
+    getsockname(socket).and_then(SocketAddr::try_from).map_err(OpenError::of("getsockname"))
 }

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A signal read from a signalfd.
+
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::io::{read, retry_on_intr};
+
+use super::c_call::result;
+use super::descriptor::readable;
+use super::signal::{Reception, SignalLine, by_signal, queued_signals};
+use super::{Explanation, Fault, Host, Mechanism, Memory, OpenError, Unavailable, Waiter, Woken};
+
+/// The waiter reads the signal like data.
+#[derive(Debug)]
+pub struct SignalSignalfd;
+
+/// The end that reads.
+#[derive(Debug)]
+pub struct SignalReader(OwnedFd);
+
+/// A signalfd for the signals of `set`.
+fn signalfd(set: &libc::sigset_t) -> Result<SignalReader, OpenError> {
+    // SAFETY: the set lives through the call; -1 asks for a new descriptor, which is ours alone.
+    // JUSTIFICATION: rustix has no signalfd.
+    unsafe {
+        result(libc::signalfd(-1, set, libc::SFD_CLOEXEC))
+            .map(|fd| SignalReader(OwnedFd::from_raw_fd(fd)))
+            .map_err(OpenError::of("signalfd"))
+    }
+}
+
+impl Mechanism for SignalSignalfd {
+    type Line = SignalLine<Self>;
+    const NAME: &'static str = "signal-signalfd";
+    const MEMORY: Memory = Memory::Counts;
+
+    fn explanation() -> Explanation {
+        Explanation {
+            summary: "signal, read from a signalfd",
+            how: by_signal!("reads one struct signalfd_siginfo from a signalfd."),
+            kernel: "Send: as for every signal, and the signalfd's wait queue is woken too. Read: dequeue under the \
+                     signal lock, or sleep on that queue, then copy 128 bytes out.",
+            limits: queued_signals!(
+                "Who reads takes the signals of the reading thread and its process, whoever made the descriptor. The \
+                 timed wait is ppoll(2) before the read, a look the same with no time."
+            ),
+            sources: &["signalfd(2), sigqueue(3), tgkill(2)", "Linux fs/signalfd.c"],
+        }
+    }
+
+    fn available(_: &Host) -> Result<(), Unavailable> {
+        // SAFETY: a set is plain data, valid when zero: the empty one.
+        let none = unsafe { std::mem::zeroed() };
+        signalfd(&none).map(drop).map_err(|error| Unavailable::because(error.to_string()))
+    }
+}
+
+impl Reception for SignalSignalfd {
+    type Waiter = SignalReader;
+    fn begin(set: libc::sigset_t) -> Result<SignalReader, OpenError> {
+        signalfd(&set)
+    }
+}
+
+impl Waiter for SignalReader {
+    #[inline]
+    fn wait(&mut self) -> Result<(), Fault> {
+        let mut taken = [0; size_of::<libc::signalfd_siginfo>()];
+        retry_on_intr(|| read(&self.0, &mut taken)).map(drop).map_err(Fault::of("read(signalfd)"))
+    }
+
+    #[inline]
+    fn wait_for(&mut self, timeout: Duration) -> Result<Woken, Fault> {
+        if !readable(&self.0, timeout)? {
+            return Ok(Woken::TimedOut);
+        }
+        self.wait()?;
+        Ok(Woken::Notified)
+    }
+
+    #[inline]
+    fn poll(&mut self) -> Result<bool, Fault> {
+        Ok(self.wait_for(Duration::ZERO)? == Woken::Notified)
+    }
+}

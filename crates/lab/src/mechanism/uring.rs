@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the io_uring mechanisms share: a ring, and waiting for its next completion.
+
+use std::time::Duration;
+
+use io_uring::types::{SubmitArgs, Timespec};
+use io_uring::{IoUring, Probe, squeue};
+use rustix::io::Errno;
+
+use super::deadline::Deadline;
+use super::{Fault, OpenError, Unavailable};
+
+/// A ring of one side. Set up without flags: completions are posted as they happen, so that a look needs no system call.
+pub(super) struct Ring(pub(super) IoUring);
+
+/// Submissions a ring holds: no side has more than one under way.
+const ENTRIES: u32 = 8;
+
+impl std::fmt::Debug for Ring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Ring").finish_non_exhaustive()
+    }
+}
+
+impl Ring {
+    /// A fresh ring.
+    pub(super) fn new() -> Result<Self, OpenError> {
+        IoUring::new(ENTRIES).map(Self).map_err(|error| {
+            OpenError::with_cure(
+                "io_uring_setup",
+                error,
+                "/proc/sys/kernel/io_uring_disabled must be 0, and a container's seccomp profile must allow io_uring",
+            )
+        })
+    }
+
+    /// Queues `entry` without telling the kernel.
+    ///
+    /// # Safety
+    /// What `entry` points to must live as long as the kernel may use it.
+    pub(super) unsafe fn push(&mut self, entry: &squeue::Entry) -> Result<(), Fault> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.submission().push(entry) }.map_err(Fault::of("io_uring submission"))
+    }
+
+    /// Tells the kernel what was queued.
+    #[inline]
+    pub(super) fn submit(&self) -> Result<(), Fault> {
+        loop {
+            match self.0.submit() {
+                Ok(_) => return Ok(()),
+                Err(error) if interrupted(&error) => {}
+                Err(error) => return Err(Fault::new("io_uring_enter", error)),
+            }
+        }
+    }
+
+    /// The next completion's result if there is one.
+    #[inline]
+    pub(super) fn look(&mut self) -> Option<i32> {
+        self.0.completion().next().map(|completion| completion.result())
+    }
+
+    /// Tells the kernel what was queued and sleeps until something is completed; none when the time ran out.
+    #[inline]
+    pub(super) fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<i32>, Fault> {
+        let deadline = timeout.map(Deadline::after);
+        loop {
+            if let Some(result) = self.look() {
+                return Ok(Some(result));
+            }
+            let entered = match deadline {
+                None => self.0.submit_and_wait(1),
+                Some(deadline) => {
+                    let rest = Timespec::from(deadline.rest().unwrap_or_default());
+                    self.0.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&rest))
+                }
+            };
+            match entered {
+                Ok(_) => {}
+                Err(error) if interrupted(&error) => {}
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::TIME) => return Ok(self.look()),
+                Err(error) => return Err(Fault::new("io_uring_enter", error)),
+            }
+        }
+    }
+}
+
+fn interrupted(error: &std::io::Error) -> bool {
+    error.kind() == std::io::ErrorKind::Interrupted
+}
+
+/// What an operation's result says.
+#[inline]
+pub(super) fn outcome(result: i32) -> Result<i32, Errno> {
+    if result < 0 { Err(Errno::from_raw_os_error(-result)) } else { Ok(result) }
+}
+
+/// Whether the kernel gives a ring, with a timed wait, that knows the operation `code`, called `name`, which kernels
+/// have since version `since`.
+pub(super) fn probe(code: u8, name: &str, since: &str) -> Result<(), Unavailable> {
+    let because = |error: &dyn std::fmt::Display| Unavailable::because(error.to_string());
+    let ring = Ring::new().map_err(|error| because(&error))?;
+    let mut known = Probe::new();
+    ring.0.submitter().register_probe(&mut known).map_err(|error| because(&error))?;
+    if !known.is_supported(code) {
+        let reason = format!("this kernel's io_uring has no {name} (kernel {since} brought it)");
+        return Err(Unavailable::because(reason));
+    }
+    if !ring.0.params().is_feature_ext_arg() {
+        return Err(Unavailable::because(
+            "this kernel's io_uring has no timed wait (kernel 5.11 brought it)",
+        ));
+    }
+    Ok(())
+}
