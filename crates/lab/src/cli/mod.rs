@@ -16,6 +16,7 @@ pub mod man;
 pub mod ping;
 pub mod placements;
 pub mod schema;
+pub mod survey;
 pub mod switch;
 
 use common::{Exit, Terminal};
@@ -24,13 +25,15 @@ use common::{Exit, Terminal};
 ///
 /// Without a verb it runs the survey: everything useful in under a minute, ending in an answer in words.
 #[derive(Debug, Parser)]
-#[command(name = "doorbell", version, propagate_version = true, max_term_width = 110)]
+#[command(name = "doorbell", version, args_conflicts_with_subcommands = true, propagate_version = true, max_term_width = 110)]
 #[command(after_help = "EXIT STATUS\n  \
     0  done\n  1  could not run\n  2  wrong usage\n  3  a threshold was broken, or a comparison found a regression\n  \
     4  this machine is unfit to measure\n  130  interrupted; what was measured is kept, marked partial")]
 pub struct Cli {
     #[command(flatten)]
     terminal: Terminal,
+    #[command(flatten)]
+    survey: survey::Args,
     #[command(subcommand)]
     verb: Option<Verb>,
 }
@@ -38,6 +41,8 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// Measure everything useful in under a minute and say what follows; what a bare `doorbell` does
+    Survey(survey::Args),
     /// Wake a waiter, over and over: round trips, one way with a gap, surely blocked
     Ping(ping::Args),
     /// What wake-ups are made of: system calls, faults, switches on one core and across, counted by the kernel
@@ -53,6 +58,7 @@ enum Verb {
 impl Verb {
     fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
         match self {
+            Self::Survey(args) => survey::run(args, terminal),
             Self::Ping(args) => ping::run(args, terminal),
             Self::Switch(args) => switch::run(args, terminal),
             Self::Schema => schema::run(),
@@ -82,7 +88,7 @@ pub fn main() -> ExitCode {
     cli.terminal.apply();
     let done = match cli.verb {
         Some(verb) => verb.run(&cli.terminal),
-        None => Ok(Exit::Done),
+        None => survey::run(cli.survey, &cli.terminal),
     };
     match done {
         Ok(exit) => exit.into(),

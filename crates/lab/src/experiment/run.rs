@@ -132,6 +132,10 @@ impl Trials<'_> {
             record.attempts = attempts;
             record.surroundings = surroundings;
             record.warnings.extend(disturbed);
+            let broken = violations(&record, &Known { floors: self.floors, clock_step_ns: 0.0 });
+            if matches!(record.outcome, Outcome::Done) && !broken.is_empty() {
+                record.outcome = Outcome::Implausible { violations: broken };
+            }
             return Ok(record);
         }
     }

@@ -13,6 +13,8 @@ pub trait Entry: Sync {
     fn waits(&self) -> Waits;
     /// See [`Mechanism::MEMORY`].
     fn memory(&self) -> Memory;
+    /// See [`Mechanism::DESCRIPTOR`].
+    fn descriptor(&self) -> bool;
     /// Whether it joins sides of this kind.
     fn joins(&self, contexts: Contexts) -> bool;
     /// See [`Mechanism::explanation`].
@@ -38,6 +40,9 @@ impl<M: Mechanism> Entry for M {
     }
     fn memory(&self) -> Memory {
         M::MEMORY
+    }
+    fn descriptor(&self) -> bool {
+        M::DESCRIPTOR
     }
     fn joins(&self, contexts: Contexts) -> bool {
         match contexts {

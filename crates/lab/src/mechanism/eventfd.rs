@@ -34,6 +34,7 @@ impl Mechanism for EventfdRead {
     type Line = DescriptorLine<Self>;
     const NAME: &'static str = "eventfd";
     const MEMORY: Memory = Memory::Merges;
+    const DESCRIPTOR: bool = true;
 
     fn explanation() -> Explanation {
         Explanation {

@@ -73,6 +73,7 @@ impl Mechanism for EventfdEpoll {
     type Line = EventfdEpollLine;
     const NAME: &'static str = "eventfd-epoll";
     const MEMORY: Memory = Memory::Merges;
+    const DESCRIPTOR: bool = true;
 
     fn explanation() -> Explanation {
         Explanation {

@@ -27,6 +27,7 @@ impl Mechanism for EventfdEpollEt {
     type Line = EdgeLine;
     const NAME: &'static str = "eventfd-epoll-et";
     const MEMORY: Memory = Memory::Merges;
+    const DESCRIPTOR: bool = true;
 
     fn explanation() -> Explanation {
         Explanation {

@@ -27,6 +27,7 @@ impl Mechanism for EventfdPoll {
     type Line = EventfdPollLine;
     const NAME: &'static str = "eventfd-poll";
     const MEMORY: Memory = Memory::Merges;
+    const DESCRIPTOR: bool = true;
 
     fn explanation() -> Explanation {
         Explanation {

@@ -21,6 +21,7 @@ impl Mechanism for Fifo {
     type Line = FifoLine;
     const NAME: &'static str = "fifo";
     const MEMORY: Memory = Memory::Counts;
+    const DESCRIPTOR: bool = true;
 
     fn explanation() -> Explanation {
         Explanation {

@@ -126,6 +126,8 @@ pub trait Mechanism: Sync + 'static {
     const WAITS: Waits = Waits::Blocks;
     /// What two notifications leave behind.
     const MEMORY: Memory;
+    /// Whether the waiting end is a descriptor that `poll` and `epoll` take together with others.
+    const DESCRIPTOR: bool = false;
     /// Whether it also joins two threads of one process.
     const THREADS: bool = true;
     /// Whether it also joins two processes.

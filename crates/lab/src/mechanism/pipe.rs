@@ -25,6 +25,7 @@ impl Mechanism for Pipe {
     type Line = DescriptorLine<Self>;
     const NAME: &'static str = "pipe";
     const MEMORY: Memory = Memory::Counts;
+    const DESCRIPTOR: bool = true;
 
     fn explanation() -> Explanation {
         Explanation {

@@ -20,6 +20,7 @@ impl Mechanism for Tcp {
     type Line = DescriptorLine<Self>;
     const NAME: &'static str = "tcp";
     const MEMORY: Memory = Memory::Counts;
+    const DESCRIPTOR: bool = true;
 
     fn explanation() -> Explanation {
         Explanation {

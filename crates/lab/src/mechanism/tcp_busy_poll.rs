@@ -21,6 +21,7 @@ impl Mechanism for TcpBusyPoll {
     type Line = DescriptorLine<Self>;
     const NAME: &'static str = "tcp-busy-poll";
     const MEMORY: Memory = Memory::Counts;
+    const DESCRIPTOR: bool = true;
 
     fn explanation() -> Explanation {
         Explanation {

@@ -20,6 +20,7 @@ impl Mechanism for Udp {
     type Line = DescriptorLine<Self>;
     const NAME: &'static str = "udp";
     const MEMORY: Memory = Memory::Counts;
+    const DESCRIPTOR: bool = true;
 
     fn explanation() -> Explanation {
         Explanation {

@@ -21,6 +21,7 @@ impl Mechanism for UdpBusyPoll {
     type Line = DescriptorLine<Self>;
     const NAME: &'static str = "udp-busy-poll";
     const MEMORY: Memory = Memory::Counts;
+    const DESCRIPTOR: bool = true;
 
     fn explanation() -> Explanation {
         Explanation {

@@ -22,6 +22,7 @@ impl Mechanism for UnixSeqpacket {
     type Line = DescriptorLine<Self>;
     const NAME: &'static str = "unix-seqpacket";
     const MEMORY: Memory = Memory::Counts;
+    const DESCRIPTOR: bool = true;
 
     fn explanation() -> Explanation {
         Explanation {

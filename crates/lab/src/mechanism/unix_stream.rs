@@ -22,6 +22,7 @@ impl Mechanism for UnixStream {
     type Line = DescriptorLine<Self>;
     const NAME: &'static str = "unix-stream";
     const MEMORY: Memory = Memory::Counts;
+    const DESCRIPTOR: bool = true;
 
     fn explanation() -> Explanation {
         Explanation {

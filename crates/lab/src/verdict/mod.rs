@@ -1,2 +1,4 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Verdicts: pure functions of result files.
+
+pub mod answer;

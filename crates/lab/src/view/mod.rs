@@ -12,5 +12,8 @@ pub mod summary;
 pub mod table;
 pub mod unit;
 
+pub mod answer;
+pub mod survey;
+
 #[cfg(test)]
 mod sample;

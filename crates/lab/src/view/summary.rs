@@ -21,6 +21,9 @@ const CAUSES_SHOWN: usize = 3;
 
 /// The whole result.
 pub fn summary(result: &ResultFile, style: &Style) -> String {
+    if result.plan.experiment == "survey" {
+        return super::survey::survey(result, style);
+    }
     let figures = Figures::of(result);
     let mut out = head(result, style);
     if result.plan.experiment == "pairs" {
