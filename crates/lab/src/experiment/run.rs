@@ -11,9 +11,12 @@ use super::plan::Plan;
 use crate::machine::Machine;
 use crate::mechanism::{self, Host};
 use crate::operation;
+use crate::record::plausibility::{Known, violations};
+use crate::record::result::Floors;
 use crate::record::result::SCHEMA_VERSION;
-use crate::record::{Outcome, Record, ResultFile, Surroundings, Tally};
+use crate::record::{Outcome, Record, ResultFile, Surroundings, Tally, Warning};
 use crate::trial::cell::{Cell, Pattern};
+use crate::trial::floors::{self, Moved};
 use crate::trial::host::Report;
 use crate::trial::launch::launch;
 use crate::trial::run_dir::RunDir;
@@ -63,7 +66,15 @@ pub fn run(
     let mut random = fastrand::Rng::with_seed(plan.seed);
     let mut records = Vec::with_capacity(total);
     let interrupted = || conditions.interrupted.load(Relaxed);
+    let cpus = floor_cpus(&machine);
+    let mut floors = Vec::new();
+    let mut warnings = Vec::new();
+    let mut read_floors = |block| match floors::measure(machine.clock, cpus, block) {
+        Ok(reading) => floors.push(reading),
+        Err(error) => warnings.push(no_floors(&error)),
+    };
     'blocks: for block in 0..plan.blocks {
+        read_floors(block);
         let mut order: Vec<&Cell> = plan.cells.iter().collect();
         random.shuffle(&mut order);
         for cell in order {
@@ -76,6 +87,11 @@ pub fn run(
             records.push(record);
         }
     }
+    if !interrupted() {
+        read_floors(plan.blocks);
+    }
+    judge(&mut records, &floors);
+    warnings.dedup();
     Ok(ResultFile {
         schema_version: SCHEMA_VERSION,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -86,10 +102,55 @@ pub fn run(
         partial: interrupted(),
         machine,
         plan,
-        floors: Vec::new(),
+        floors,
         records,
-        warnings: Vec::new(),
+        warnings,
     })
+}
+
+/// Two cores whose floors stand for the run's; one twice where there is only one.
+fn floor_cpus(machine: &Machine) -> [u32; 2] {
+    let first = machine.topology.usable.iter().next().unwrap_or(0);
+    machine.topology.two_cores().unwrap_or([first; 2])
+}
+
+fn no_floors(error: &io::Error) -> Warning {
+    Warning {
+        name: "no-floors".to_owned(),
+        cause: error.to_string(),
+        effect: "figures cannot be held against the machine's floors, nor can a comparison see them move"
+            .to_owned(),
+        cure: "see that this process may start others and use the CPUs of its affinity mask".to_owned(),
+    }
+}
+
+/// Marks the records that cannot be true, and those beside which the machine itself changed.
+fn judge(records: &mut [Record], floors: &[Floors]) {
+    let known = Known { floors, clock_step_ns: 0.0 };
+    for record in records {
+        let around = |block| floors.iter().find(|reading| reading.block == block);
+        if let (Some(before), Some(after)) = (around(record.block), around(record.block + 1)) {
+            record.warnings.extend(floors::moved(before, after).iter().map(floors_moved));
+        }
+        let violations = violations(record, &known);
+        if matches!(record.outcome, Outcome::Done) && !violations.is_empty() {
+            record.outcome = Outcome::Implausible { violations };
+        }
+    }
+}
+
+fn floors_moved(moved: &Moved) -> Warning {
+    Warning {
+        name: "floors-moved".to_owned(),
+        cause: format!(
+            "{} went from {:.0} to {:.0} ns around this block",
+            moved.name, moved.before_ns, moved.after_ns
+        ),
+        effect: "the machine itself changed while the block ran; a comparison with another run says so"
+            .to_owned(),
+        cure: "run again, with more blocks; on a virtual machine look for a host that is not shared"
+            .to_owned(),
+    }
 }
 
 /// What every trial of a run needs.
@@ -132,10 +193,6 @@ impl Trials<'_> {
             record.attempts = attempts;
             record.surroundings = surroundings;
             record.warnings.extend(disturbed);
-            let broken = violations(&record, &Known { floors: self.floors, clock_step_ns: 0.0 });
-            if matches!(record.outcome, Outcome::Done) && !broken.is_empty() {
-                record.outcome = Outcome::Implausible { violations: broken };
-            }
             return Ok(record);
         }
     }

@@ -247,9 +247,9 @@ fn sleeps(arms: &[Arm]) -> Vec<Slept> {
 }
 
 fn notify(arms: &[Arm]) -> Option<Notified> {
-    let awake = arms
-        .iter()
-        .find(|arm| matches!(arm.cell.pattern, Pattern::OneWay { .. }) && arm.cell.wait == WaitPolicy::Spin)?;
+    let awake = arms.iter().find(|arm| {
+        matches!(arm.cell.pattern, Pattern::OneWay { .. }) && arm.cell.wait == WaitPolicy::Spin
+    })?;
     let asleep = arms.iter().find(|arm| {
         arm.cell.subject == awake.cell.subject
             && arm.cell.pattern == awake.cell.pattern

@@ -88,10 +88,9 @@ fn placements(placed: &[Placed]) -> Vec<String> {
 
 fn gain(best: &Placed, free: &Placed) -> String {
     let apart = |a: &Time, b: &Time| a.blocks_ns[0] > b.blocks_ns[1];
-    let moves = free
-        .migrations_per_s
-        .filter(|moves| *moves >= 1.0)
-        .map_or_else(String::new, |moves| format!(" (the scheduler moved the sides {moves:.0} times a second)"));
+    let moves = free.migrations_per_s.filter(|moves| *moves >= 1.0).map_or_else(String::new, |moves| {
+        format!(" (the scheduler moved the sides {moves:.0} times a second)")
+    });
     let ratio = free.round_trip.median_ns / best.round_trip.median_ns;
     if apart(&free.round_trip, &best.round_trip) {
         format!(" Pinning to {} is worth a factor of {ratio:.2}{moves}.", words(&best.relation))
@@ -130,7 +129,10 @@ fn trust(answer: &Answer) -> Vec<String> {
     let trust = &answer.trust;
     let mut lines = Vec::new();
     if let Some(harness) = trust.harness_ns {
-        lines.push(format!("The harness itself is {} of every round trip that is taken with stamps.", ns(harness)));
+        lines.push(format!(
+            "The harness itself is {} of every round trip that is taken with stamps.",
+            ns(harness)
+        ));
     }
     let count = |number: usize, what: &str| match number {
         0 => format!("none {what}"),

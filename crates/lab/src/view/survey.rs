@@ -34,8 +34,9 @@ fn us(ns: f64) -> String {
 
 /// One line for each mechanism, the fastest across cores first, three columns for each placement.
 fn round_trips(arms: &[Arm], style: &Style) -> String {
-    let of_interest =
-        |arm: &&Arm| arm.cell.pattern == Pattern::PingPong { gap_ns: 0 } && arm.cell.wait == WaitPolicy::Block;
+    let of_interest = |arm: &&Arm| {
+        arm.cell.pattern == Pattern::PingPong { gap_ns: 0 } && arm.cell.wait == WaitPolicy::Block
+    };
     let mut relations: Vec<&str> = Vec::new();
     let mut subjects: Vec<(&str, f64)> = Vec::new();
     for arm in arms.iter().filter(of_interest) {
@@ -93,7 +94,10 @@ fn sleeps(arms: &[Arm], style: &Style) -> String {
         let waiter = if arm.cell.wait == WaitPolicy::Spin { "awake" } else { "asleep" };
         let mut row = vec![arm.cell.subject.clone(), waiter.to_owned(), short(arm.cell.pattern.gap_ns())];
         row.extend(figures_of(Some(arm), Quantity::Wake));
-        row.push(arm.histogram(Quantity::Notify).map_or_else(dash, |whole| us(whole.quantile(0.5) as f64 / 1000.0)));
+        row.push(
+            arm.histogram(Quantity::Notify)
+                .map_or_else(dash, |whole| us(whole.quantile(0.5) as f64 / 1000.0)),
+        );
         table.row(row);
     }
     titled("Wake-up latency by how long the waiter slept, µs", Quantity::Wake, &table, style)
