@@ -13,6 +13,7 @@ use crate::trial::{floors, host, launch};
 pub mod common;
 pub mod completions;
 pub mod man;
+pub mod pairs;
 pub mod ping;
 pub mod placements;
 pub mod schema;
@@ -51,6 +52,8 @@ enum Verb {
     Survey(survey::Args),
     /// Wake a waiter, over and over: round trips, one way with a gap, surely blocked
     Ping(ping::Args),
+    /// Every pair of CPUs: a matrix, the best and the worst, the gain over leaving it to the scheduler
+    Pairs(pairs::Args),
     /// What wake-ups are made of: system calls, faults, switches on one core and across, counted by the kernel
     Switch(switch::Args),
     /// Print the JSON Schema of result files
@@ -66,6 +69,7 @@ impl Verb {
         match self {
             Self::Survey(args) => survey::run(args, terminal),
             Self::Ping(args) => ping::run(args, terminal),
+            Self::Pairs(args) => pairs::run(args, terminal),
             Self::Switch(args) => switch::run(args, terminal),
             Self::Schema => schema::run(),
             Self::Completions(args) => completions::run(args),

@@ -7,6 +7,8 @@ use clap::ValueEnum;
 
 use super::common::{Exit, RunArgs, Terminal, Usage, machine_here};
 use crate::experiment::switch::{Switch, WORKING_SETS};
+use crate::machine::root::Root;
+use crate::machine::topology::Topology;
 use crate::mechanism::Contexts;
 use crate::operation;
 use crate::quantity::duration;
@@ -173,44 +175,38 @@ fn working_sets(asked: &[Set]) -> Vec<u32> {
 }
 
 fn placements(args: &Args) -> anyhow::Result<Vec<Placement>> {
-    let usable = usable_cpus()?;
+    let topology = Topology::read(&Root::live(), None);
     let (first, second) = match args.cpus[..] {
-        [] => (usable.first().copied().unwrap_or(0), usable.get(1).copied()),
+        [] => match topology.two_cores() {
+            Some([first, second]) => (first, Some(second)),
+            None => (topology.usable.iter().next().unwrap_or(0), None),
+        },
         [one] => (one, None),
         [one, other] => (one, Some(other)),
         _ => return Err(Usage("--cpus takes one CPU or two: --cpus 0,1".to_owned()).into()),
     };
     for cpu in std::iter::once(first).chain(second) {
-        if !usable.contains(&cpu) {
-            return Err(Usage(format!(
-                "CPU {cpu} is offline or outside this process's affinity mask, which holds {usable:?}; see `taskset -p $$`"
-            ))
-            .into());
-        }
+        topology.check(cpu).map_err(|error| Usage(error.to_string()))?;
     }
+    let pinned = |a, b| Placement { relation: topology.relation(a, b).name().to_owned(), cpus: Some([a, b]) };
     let mut placements = Vec::new();
     for place in &args.placement {
         placements.push(match (place, second) {
-            (Where::SameCore, _) => {
-                Placement { relation: "same-core".to_owned(), cpus: Some([first, first]) }
-            }
-            (Where::TwoCores, Some(second)) => {
-                Placement { relation: "cpus".to_owned(), cpus: Some([first, second]) }
-            }
+            (Where::SameCore, _) => pinned(first, first),
+            (Where::TwoCores, Some(second)) => pinned(first, second),
+            // One of several placements that this machine lacks is left out; the only one asked for is an error.
             (Where::TwoCores, None) if args.placement.len() > 1 => continue,
             (Where::TwoCores, None) => {
-                return Err(Usage("two-cores needs two CPUs, and this process may use one".to_owned()).into());
+                return Err(Usage(format!(
+                    "two-cores needs two CPUs, and this process may use {}",
+                    topology.usable
+                ))
+                .into());
             }
             (Where::Unpinned, _) => Placement { relation: "unpinned".to_owned(), cpus: None },
         });
     }
     Ok(placements)
-}
-
-/// The CPUs this process may run on.
-fn usable_cpus() -> anyhow::Result<Vec<u32>> {
-    let set = rustix::thread::sched_getaffinity(None)?;
-    Ok((0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).map(|cpu| cpu as u32).collect())
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Experiments turn flags into a plan.
 
+pub mod pairs;
 pub mod ping;
 pub mod plan;
 pub mod run;

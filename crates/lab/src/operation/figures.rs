@@ -181,7 +181,7 @@ mod tests {
     fn the_tools_figure_and_the_counted_one_stand_side_by_side() {
         // tsuna/contextswitch issue 3: 500 000 loops that made 10 switches each, divided by 4.
         let record = two_sided("timectxsw", 500_000, 5_000_000);
-        assert_eq!(named(&record, "timectxsw as printed").unwrap().value, 50.0);
+        assert_eq!(named(&record, "timetctxsw as printed").unwrap().value, 50.0);
         assert_eq!(named(&record, PER_SWITCH).unwrap().value, 20.0);
     }
 

@@ -9,6 +9,7 @@ pub mod pairs;
 pub mod progress;
 pub mod style;
 pub mod summary;
+pub mod switch;
 pub mod table;
 pub mod unit;
 

@@ -7,6 +7,7 @@ use super::extra::{Extra, FloorLine};
 use super::figures::{self, Distribution, Figures, Row};
 use super::pairs::Matrix;
 use super::style::{Role, Style};
+use super::switch;
 use super::table::{Align, Column, Table};
 use super::unit::{Scale, count, time};
 use crate::record::series::Quantity;
@@ -28,11 +29,15 @@ pub fn summary(result: &ResultFile, style: &Style) -> String {
     let mut out = head(result, style);
     if result.plan.experiment == "pairs" {
         out.push_str(&pairs(&figures, style));
+    } else if result.plan.experiment == "switch" {
+        out.push_str(&switch::tables(&figures, style));
     } else {
         out.push_str(&tables(&figures, style));
     }
-    out.push_str(&other_figures(&figures, style));
-    out.push_str(&notifications(&figures, style));
+    if result.plan.experiment != "switch" {
+        out.push_str(&other_figures(&figures, style));
+        out.push_str(&notifications(&figures, style));
+    }
     out.push_str(&floors(result, style));
     out.push_str(&absent(&figures, style));
     out.push_str(&warnings(result, style));
@@ -175,6 +180,18 @@ fn pairs(figures: &Figures, style: &Style) -> String {
                 worst.p50_ps / best.p50_ps.max(1.0)
             );
             out.push_str(&style.wrap(&line, 0));
+            let unpinned = rest
+                .iter()
+                .find(|row| row.cell().subject == matrix.subject && row.cell().placement.cpus.is_none());
+            if let Some(series) = unpinned.and_then(|row| row.series.get(&row.arm.headline())) {
+                let ps = series.quantile(0.5) as f64;
+                let line = format!(
+                    "Left to the scheduler: {}, {:.2} times as much as the best pair.",
+                    time(ps),
+                    ps / best.p50_ps.max(1.0)
+                );
+                out.push_str(&style.wrap(&line, 0));
+            }
         }
     }
     if !rest.is_empty() {

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell pairs`.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use super::common::{Exit, RunArgs, Terminal, Usage};
+use crate::experiment::pairs::{Pairs, Sample};
+use crate::machine::cpu_list::CpuList;
+use crate::machine::root::Root;
+use crate::machine::topology::Topology;
+use crate::mechanism::{self, Contexts};
+use crate::quantity::duration;
+use crate::record::Warning;
+
+/// Arguments of `doorbell pairs`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "EXAMPLES\n  \
+    doorbell pairs                        the cache line between every two CPUs\n  \
+    doorbell pairs spin futex             and a wake by futex, on one CPU too\n  \
+    doorbell pairs --cpus 0-7 --both-ways each direction of the first eight CPUs\n  \
+    doorbell pairs --budget 10m           all 8128 pairs of a machine with 128 CPUs")]
+pub struct Args {
+    /// Mechanisms (`doorbell list` shows them)
+    #[arg(default_value = "spin", value_name = "MECHANISM")]
+    mechanisms: Vec<String>,
+    /// CPUs to pair, such as 0-3,8 [default: all this process may use]
+    #[arg(long, value_name = "LIST")]
+    cpus: Option<CpuList>,
+    /// What the two sides are
+    #[arg(long, value_enum, default_value = "processes")]
+    contexts: Kind,
+    /// Measure each pair both ways round
+    #[arg(long)]
+    both_ways: bool,
+    /// Time between rounds
+    #[arg(long, value_parser = duration, default_value = "0", value_name = "TIME")]
+    gap: Duration,
+    /// Time the run may take; pairs are sampled evenly when it is too little for all
+    #[arg(long, value_parser = duration, default_value = "60s", value_name = "TIME")]
+    budget: Duration,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// Two processes
+    Processes,
+    /// Two threads of one process
+    Threads,
+}
+
+/// Runs `doorbell pairs`.
+pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
+    let topology = Topology::read(&Root::live(), None);
+    for name in &args.mechanisms {
+        mechanism::find(name).map_err(|unknown| Usage(unknown.to_string()))?;
+    }
+    let cpus = match &args.cpus {
+        Some(list) => {
+            for cpu in list.iter() {
+                topology.check(cpu).map_err(|error| Usage(error.to_string()))?;
+            }
+            Some(list.iter().collect())
+        }
+        None => None,
+    };
+    let pairs = Pairs {
+        mechanisms: args.mechanisms.clone(),
+        contexts: match args.contexts {
+            Kind::Processes => Contexts::Processes,
+            Kind::Threads => Contexts::Threads,
+        },
+        cpus,
+        both_ways: args.both_ways,
+        gap_ns: u64::try_from(args.gap.as_nanos()).unwrap_or(u64::MAX),
+        budget: args.budget,
+        blocks: args.run.blocks.unwrap_or(3),
+        seed: args.run.seed(),
+    };
+    let sample = pairs.plan(&topology);
+    if sample.all == 0 {
+        return Err(Usage(format!(
+            "there is no pair to measure: this process may use the CPUs {}, and a pair takes two",
+            topology.usable
+        ))
+        .into());
+    }
+    let left_out = left_out(&sample, args.budget);
+    if args.run.dry_run {
+        return args.run.run(sample.plan, terminal);
+    }
+    let mut result = args.run.measure(sample.plan, terminal)?;
+    result.warnings.extend(left_out);
+    args.run.deliver(&result)
+}
+
+/// The warning that not every pair was measured.
+fn left_out(sample: &Sample, budget: Duration) -> Option<Warning> {
+    (sample.measured < sample.all).then(|| Warning {
+        name: "pairs-sampled".to_owned(),
+        cause: format!("{budget:?} is enough for {} of {} pairs", sample.measured, sample.all),
+        effect: "the best and the worst pair are those of the sample: each CPU with equally many partners, and at least \
+                 one pair of every relation"
+            .to_owned(),
+        cure: "give a longer --budget, or fewer CPUs with --cpus".to_owned(),
+    })
+}
