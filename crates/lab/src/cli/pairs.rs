@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::common::{Exit, RunArgs, Terminal, Usage};
+use super::common::{Exit, RunArgs, Terminal, Usage, machine_here};
 use crate::experiment::pairs::{Pairs, Sample};
 use crate::machine::cpu_list::CpuList;
-use crate::machine::root::Root;
-use crate::machine::topology::Topology;
 use crate::mechanism::{self, Contexts};
 use crate::quantity::duration;
 use crate::record::Warning;
@@ -54,7 +52,8 @@ enum Kind {
 
 /// Runs `doorbell pairs`.
 pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
-    let topology = Topology::read(&Root::live(), None);
+    let machine = machine_here();
+    let topology = &machine.topology;
     for name in &args.mechanisms {
         mechanism::find(name).map_err(|unknown| Usage(unknown.to_string()))?;
     }
@@ -80,7 +79,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         blocks: args.run.blocks.unwrap_or(3),
         seed: args.run.seed(),
     };
-    let sample = pairs.plan(&topology);
+    let sample = pairs.plan(topology);
     if sample.all == 0 {
         return Err(Usage(format!(
             "there is no pair to measure: this process may use the CPUs {}, and a pair takes two",
@@ -90,11 +89,11 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     }
     let left_out = left_out(&sample, args.budget);
     if args.run.dry_run {
-        return args.run.run(sample.plan, terminal);
+        return args.run.run(sample.plan, machine, terminal);
     }
-    let mut result = args.run.measure(sample.plan, terminal)?;
+    let mut result = args.run.measure(sample.plan, machine, terminal)?;
     result.warnings.extend(left_out);
-    args.run.deliver(&result)
+    args.run.deliver(&result, terminal)
 }
 
 /// The warning that not every pair was measured.

@@ -7,7 +7,6 @@ use clap::ValueEnum;
 
 use super::common::{Exit, RunArgs, Terminal, Usage, machine_here};
 use crate::experiment::switch::{Switch, WORKING_SETS};
-use crate::machine::root::Root;
 use crate::machine::topology::Topology;
 use crate::mechanism::Contexts;
 use crate::operation;
@@ -110,6 +109,7 @@ fn working_set(text: &str) -> Result<Set, String> {
 
 /// Runs `doorbell switch`.
 pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
+    let machine = machine_here();
     let switch = Switch {
         operations: operations(&args.operations)?,
         contexts: args
@@ -120,7 +120,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
                 Kind::Threads => Contexts::Threads,
             })
             .collect(),
-        placements: placements(&args)?,
+        placements: placements(&args, &machine.topology)?,
         schedulers: args
             .scheduler
             .iter()
@@ -143,7 +143,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         )
         .into());
     }
-    args.run.run(plan, machine_here(), terminal)
+    args.run.run(plan, machine, terminal)
 }
 
 fn operations(names: &[String]) -> anyhow::Result<Vec<String>> {
@@ -174,8 +174,7 @@ fn working_sets(asked: &[Set]) -> Vec<u32> {
     sets
 }
 
-fn placements(args: &Args) -> anyhow::Result<Vec<Placement>> {
-    let topology = Topology::read(&Root::live(), None);
+fn placements(args: &Args, topology: &Topology) -> anyhow::Result<Vec<Placement>> {
     let (first, second) = match args.cpus[..] {
         [] => match topology.two_cores() {
             Some([first, second]) => (first, Some(second)),
