@@ -444,7 +444,7 @@ pub fn grouped_warnings(result: &ResultFile) -> Vec<WarningGroup<'_>> {
 }
 
 /// A definition as a sentence.
-fn sentence(text: &str) -> String {
+pub fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
 }

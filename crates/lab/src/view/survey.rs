@@ -124,6 +124,6 @@ fn titled(title: &str, quantity: Quantity, table: &Table, style: &Style) -> Stri
     if table.is_empty() {
         return String::new();
     }
-    let definition = style.wrap(&format!("{}.", quantity.definition()), 0);
+    let definition = style.wrap(&summary::sentence(quantity.definition()), 0);
     format!("\n{}\n{definition}{}", style.paint(Role::Heading, &style.text(title)), table.render(style))
 }
