@@ -4,7 +4,7 @@
 use crate::bell::Bell;
 use crate::error::WaitError;
 use crate::site::{Site, write_token};
-use crate::wait::{Adaptive, Wait};
+use crate::wait::{Adaptive, Wait, consume_token};
 use doorbell_core::wake::{Seat, Sleep, Slept, Waiter, listen};
 use rustix::fd::{AsFd, BorrowedFd};
 use std::num::NonZeroU32;
@@ -99,11 +99,7 @@ impl Sleep for Token<'_> {
     type Error = WaitError;
 
     fn consume(&mut self, _: usize) -> Result<(), WaitError> {
-        let mut count = [0; 8];
-        match rustix::io::read(&self.site.eventfds()[self.index], &mut count) {
-            Ok(_) | Err(rustix::io::Errno::AGAIN) => Ok(()),
-            Err(errno) => Err(WaitError::Os { call: "read(eventfd)", errno }),
-        }
+        consume_token(self.site, self.index)
     }
 
     fn sleep(&mut self, _: &[Waiter<'_>]) -> Result<Slept, WaitError> {

@@ -40,10 +40,13 @@ mod deadline;
 mod error;
 mod fd;
 pub mod mapping;
+pub mod meeting;
+mod memory_options;
 pub mod peer;
 pub mod profile;
 mod site;
 pub mod wait;
+mod watch;
 
 #[cfg(feature = "tokio")]
 pub use asynchronous::AsyncBell;
@@ -54,4 +57,5 @@ pub use doorbell_core::violation::PeerViolation;
 pub use doorbell_core::window::SleepCost;
 pub use error::WaitError;
 pub use fd::BellFd;
+pub use memory_options::Refusal;
 pub use site::Site;

@@ -182,16 +182,6 @@ impl Mapping {
         unsafe { self.base.cast::<Header>().as_ref() }
     }
 
-    /// Has its maker finished the header? For files found by name.
-    pub(crate) fn header_is_written(file: BorrowedFd<'_>) -> Result<bool, MapError> {
-        let size = fstat(file).map_err(os("fstat"))?.st_size;
-        if size < 4096 {
-            return Ok(false);
-        }
-        let file = rustix::io::fcntl_dupfd_cloexec(file, 0).map_err(os("F_DUPFD_CLOEXEC"))?;
-        Ok(Self::of_file(file, Plan::new(0, 0, 0)?, 4096)?.header().is_written())
-    }
-
     /// What lies where.
     pub fn plan(&self) -> &Plan {
         &self.plan

@@ -7,7 +7,8 @@ use crate::error::WaitError;
 use crate::site::Site;
 use doorbell_core::wake::{Seat, Sleep, Slept, Waiter, wait_until};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags, preadv2};
+use std::io::IoSliceMut;
 
 /// Sleeps in `poll` on one of the bell's eventfds, of which it holds a seat from its first wait on.
 ///
@@ -81,11 +82,14 @@ fn until_readable<'a>(spot: &'a Spot<'_>) -> PollFd<'a> {
     PollFd::new(&spot.site.eventfds()[held(spot).1], PollFlags::IN)
 }
 
-/// Takes whatever tokens eventfd `index` of the bell holds. Never blocks.
+/// Takes whatever tokens eventfd `index` of the bell holds. Never blocks, whatever a peer did to the flags of the file
+/// it shares with us: hence not a plain `read`.
 pub(crate) fn consume_token(site: &Site, index: usize) -> Result<(), WaitError> {
+    const AT_NO_OFFSET: u64 = u64::MAX;
     let mut count = [0; 8];
-    match rustix::io::read(&site.eventfds()[index], &mut count) {
+    let mut buffer = [IoSliceMut::new(&mut count)];
+    match preadv2(&site.eventfds()[index], &mut buffer, AT_NO_OFFSET, ReadWriteFlags::NOWAIT) {
         Ok(_) | Err(Errno::AGAIN) => Ok(()),
-        Err(errno) => Err(WaitError::Os { call: "read(eventfd)", errno }),
+        Err(errno) => Err(WaitError::Os { call: "preadv2(eventfd)", errno }),
     }
 }

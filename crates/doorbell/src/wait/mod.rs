@@ -27,6 +27,7 @@ mod r#yield;
 
 pub use adaptive::Adaptive;
 pub use eventfd::Eventfd;
+pub(crate) use eventfd::consume_token;
 pub use futex::Futex;
 #[cfg(feature = "io_uring")]
 pub use io_uring::IoUring;

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How processes come to share a board of bells, and how each learns that another has gone.
+//!
+//! | way | for | what it leaves behind | death is told by |
+//! |---|---|---|---|
+//! | [`socket`] | processes that know a path, or hold a connected socket | the socket's own path, if bound to one | the socket's hang-up |
+//! | [`inherited`] | a parent and the child it starts | nothing | the socket's hang-up |
+//! | [`named`] | processes that know a file name and nothing else; trusted only | the file, until the next owner | the owner's file lock |
+//!
+//! The first two hand over a sealed memfd and eventfds; they work across users, containers and PID namespaces, and the
+//! kernel removes everything with the last process.
+//!
+//! Each process runs one more thread from its first meeting on, which sleeps until a peer goes.
+
+pub mod inherited;
+pub mod named;
+pub mod socket;
+
+use crate::bell::Bell;
+use crate::mapping::{MapError, Mapping};
+use crate::memory_options::{Refusal, apply};
+use crate::peer::{Lives, Peer, Trust, Untrusted};
+use crate::site::{Site, initialise_semaphores, make_eventfds};
+use crate::wait::Wait;
+use crate::watch::{Watch, watch};
+use doorbell_core::layout::{FEATURE_GLIBC_SEMAPHORE, LayoutError, Plan};
+use doorbell_core::peer_memory::PeerMemory;
+use doorbell_core::violation::PeerViolation;
+use doorbell_core::wake::SEATS;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+pub use crate::memory_options::MemoryOptions;
+
+/// What the side that makes the memory puts into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// How many bells.
+    pub bells: u32,
+    /// How many eventfd seats each bell has, at most 8. All bells' eventfds together, at most
+    /// [`MOST_EVENTFDS`], travel in one message.
+    pub eventfds: u32,
+    /// How many bytes beside the bells.
+    pub payload: u64,
+    /// Feature bits of what lies in the payload (`doorbell_core::layout`).
+    pub features: u64,
+    /// Wishes about the memory.
+    pub memory: MemoryOptions,
+}
+
+impl Default for Offer {
+    /// Two bells, one for each direction, with two eventfd seats each.
+    fn default() -> Self {
+        Self { bells: 2, eventfds: 2, payload: 0, features: 0, memory: MemoryOptions::default() }
+    }
+}
+
+/// How many descriptors one message carries (`SCM_MAX_FD`), less the memory's.
+pub const MOST_EVENTFDS: u32 = 252;
+
+/// Why a meeting failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MeetError {
+    /// A system call failed.
+    Os {
+        /// The call.
+        call: &'static str,
+        /// What it reported.
+        errno: Errno,
+    },
+    /// The memory could not be made or mapped, or its layout is not ours.
+    Map(MapError),
+    /// The other side broke the protocol of the meeting.
+    Violation(PeerViolation),
+    /// The other side hung up, or said nothing in time.
+    NoAnswer(Errno),
+    /// The other side cannot use the memory offered: other version, unknown feature, or a lack of resources there.
+    Refused,
+    /// More bells or eventfds than one meeting can hand over.
+    TooMany {
+        /// Bells asked for.
+        bells: u32,
+        /// Eventfds for each.
+        eventfds: u32,
+    },
+    /// The name has a living owner.
+    Owned,
+    /// There is no such name, or its owner is gone.
+    NoOwner,
+    /// This process was not started with a bell board to inherit.
+    NothingInherited,
+}
+
+impl fmt::Display for MeetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Os { call, errno } => write!(f, "{call} failed: {errno}"),
+            Self::Map(error) => error.fmt(f),
+            Self::Violation(violation) => violation.fmt(f),
+            Self::NoAnswer(errno) => write!(f, "the other side did not complete the meeting: {errno}"),
+            Self::Refused => f.write_str("the other side cannot use what was offered; its own error says why"),
+            Self::TooMany { bells, eventfds } => write!(
+                f,
+                "{bells} bells with {eventfds} eventfds each: at most {SEATS} each and {MOST_EVENTFDS} together can be handed over"
+            ),
+            Self::Owned => f.write_str("the name has a living owner; join it, or choose another name"),
+            Self::NoOwner => f.write_str("nobody owns the name; start the owner first"),
+            Self::NothingInherited => f.write_str(
+                "DOORBELL_FD is not set to a descriptor; the parent starts this program with `inherited::offer`",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for MeetError {}
+
+impl From<MapError> for MeetError {
+    fn from(error: MapError) -> Self {
+        match error {
+            MapError::Layout(LayoutError::Violation(violation)) => Self::Violation(violation),
+            error => Self::Map(error),
+        }
+    }
+}
+
+fn os(call: &'static str) -> impl Fn(Errno) -> MeetError {
+    move |errno| MeetError::Os { call, errno }
+}
+
+/// The bells of one mapping as this process sees them.
+#[derive(Debug)]
+pub struct Board {
+    mapping: Arc<Mapping>,
+    sites: Vec<Arc<Site>>,
+    eventfds_per_bell: u32,
+    lives: Arc<Lives>,
+    refused: Vec<Refusal>,
+}
+
+/// The number by which the maker of a board takes seats. Those who join get the next ones.
+const MAKER: u32 = 1;
+
+impl Board {
+    /// Makes the memory and the eventfds that `offer` asks for.
+    ///
+    /// # Errors
+    /// [`MeetError::TooMany`], [`MeetError::Map`].
+    pub fn new(offer: &Offer) -> Result<Self, MeetError> {
+        let Offer { bells, eventfds, .. } = *offer;
+        if eventfds > SEATS || u64::from(bells) * u64::from(eventfds) > u64::from(MOST_EVENTFDS) {
+            return Err(MeetError::TooMany { bells, eventfds });
+        }
+        let mut refused = Vec::new();
+        let plan =
+            Plan::new(bells, offer.payload, offer.features | c_library_feature()).map_err(MapError::from)?;
+        let mapping = match Mapping::sealed(plan, offer.memory.huge_pages) {
+            Err(MapError::Os { errno, .. }) if offer.memory.huge_pages => {
+                refused.push(Refusal { option: "huge_pages", errno });
+                Mapping::sealed(plan, false)?
+            }
+            result => result?,
+        };
+        initialise_semaphores(&mapping);
+        refused.extend(apply(&mapping, &offer.memory));
+        let eventfds_of_all =
+            (0..bells).map(|_| make_eventfds(eventfds as usize)).collect::<Result<Vec<_>, _>>()?;
+        let mut board = Self::assemble(mapping, eventfds_of_all, MAKER);
+        board.eventfds_per_bell = eventfds;
+        board.refused = refused;
+        Ok(board)
+    }
+
+    /// Puts together what another process made.
+    fn assemble(mapping: Mapping, eventfds: Vec<Box<[OwnedFd]>>, holder: u32) -> Self {
+        let mapping = Arc::new(mapping);
+        let lives = Arc::new(Lives::default());
+        let sites = (0..mapping.plan().bells)
+            .zip(eventfds)
+            .filter_map(|(index, eventfds)| {
+                Site::new(Arc::clone(&mapping), index, eventfds, Arc::clone(&lives), holder).map(Arc::new)
+            })
+            .collect();
+        Self { mapping, sites, eventfds_per_bell: 0, lives, refused: Vec::new() }
+    }
+
+    /// A handle of bell number `index`. It has heard all rings so far. `None` if there is no such bell.
+    pub fn bell<W: Wait + Default>(&self, index: u32) -> Option<Bell<W>> {
+        Some(Bell::at(Arc::clone(self.site(index)?)))
+    }
+
+    /// Bell number `index` for those who build on it. `None` if there is no such bell.
+    pub fn site(&self, index: u32) -> Option<&Arc<Site>> {
+        self.sites.get(index as usize)
+    }
+
+    /// The memory.
+    pub fn mapping(&self) -> &Arc<Mapping> {
+        &self.mapping
+    }
+
+    /// What lies beside the bells.
+    pub fn payload(&self) -> PeerMemory<'_> {
+        self.mapping.payload()
+    }
+
+    /// The wishes about memory that could not be granted.
+    pub fn refused(&self) -> &[Refusal] {
+        &self.refused
+    }
+
+    /// A peer died that took seats as `holder`: tells the waiters, and gives its seats to others.
+    fn peer_died(&self, peer: crate::peer::PeerId, holder: Option<u32>) {
+        use std::sync::atomic::Ordering;
+        self.lives.died(peer);
+        for site in &self.sites {
+            for seat in &site.record().seat_holders {
+                if holder.is_some_and(|holder| seat.load(Ordering::Relaxed) == holder) {
+                    seat.store(0, Ordering::Release);
+                }
+            }
+            // It may have been about to wake somebody.
+            site.wake_everybody();
+        }
+    }
+}
+
+/// glibc and musl disagree about the inside of a `sem_t`, so both sides must have the same.
+fn c_library_feature() -> u64 {
+    if cfg!(target_env = "gnu") { FEATURE_GLIBC_SEMAPHORE } else { 0 }
+}
+
+/// One peer met, and the board shared with it. Dropping it hangs up.
+#[derive(Debug)]
+pub struct Session<T: Trust = Untrusted> {
+    board: Arc<Board>,
+    peer: Peer,
+    socket: OwnedFd,
+    watch: Watch,
+    trust: PhantomData<T>,
+}
+
+impl<T: Trust> Session<T> {
+    /// `holder` is the number the peer takes seats by, if this side gave it one.
+    fn new(board: Arc<Board>, peer: Peer, socket: OwnedFd, holder: Option<u32>) -> Result<Self, MeetError> {
+        board.lives.met();
+        let (dying, id) = (Arc::clone(&board), peer.id);
+        let watch =
+            watch(socket.as_fd(), Box::new(move || dying.peer_died(id, holder))).map_err(os("epoll_ctl"))?;
+        Ok(Self { board, peer, socket, watch, trust: PhantomData })
+    }
+
+    /// The board shared with the peer.
+    pub fn board(&self) -> &Arc<Board> {
+        &self.board
+    }
+
+    /// The peer.
+    pub fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    /// A handle of bell number `index`. It has heard all rings so far. `None` if there is no such bell.
+    pub fn bell<W: Wait + Default>(&self, index: u32) -> Option<Bell<W>> {
+        self.board.bell(index)
+    }
+}
+
+impl<T: Trust> Drop for Session<T> {
+    fn drop(&mut self) {
+        self.watch.end(self.socket.as_fd());
+    }
+}

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Meeting over a Unix socket that stays open.
+//!
+//! ```text
+//! joiner                                  host
+//!   | -- hello: magic, version, features -->|
+//!   |<-- offer: magic, bells, eventfds,     |
+//!   |          the joiner's number, + fds --|
+//!   | -- verdict: magic, 0 or 1 ----------->|
+//!   |           (the socket stays open; its hang-up is the other side's death)
+//! ```
+//!
+//! One packet each (`SOCK_SEQPACKET`), eight-byte integers in the machine's byte order. Nothing is sent afterwards.
+//!
+//! ```
+//! use doorbell::meeting::{Board, Offer, Session, socket};
+//! use std::sync::Arc;
+//!
+//! let (ours, theirs) = socket::pair()?;
+//! let joiner = std::thread::spawn(move || -> Result<(), doorbell::meeting::MeetError> {
+//!     let session: Session = socket::join_over(theirs)?;
+//!     session.bell::<doorbell::wait::Adaptive>(0).unwrap().ring();
+//!     Ok(())
+//! });
+//! let board = Arc::new(Board::new(&Offer::default())?);
+//! let mut bell: doorbell::Bell = board.bell(0).unwrap();
+//! let session: Session = socket::host_over(ours, &board)?;
+//! bell.wait().unwrap();
+//! joiner.join().unwrap()?;
+//! # Ok::<(), doorbell::meeting::MeetError>(())
+//! ```
+
+use super::{Board, MOST_EVENTFDS, MeetError, Session, os};
+use crate::mapping::Mapping;
+use crate::peer::{Peer, PeerId, Trust};
+use doorbell_core::layout::{KNOWN_FEATURES, MAJOR, MINOR, REQUIRED_FEATURES};
+use doorbell_core::violation::PeerViolation;
+use doorbell_core::wake::SEATS;
+use rustix::cmsg_space;
+use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, recvmsg, sendmsg, sockopt,
+};
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// How long either side waits for the other's next packet. A peer that connects and says nothing holds nobody up
+/// for longer.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+const HELLO: u64 = u64::from_ne_bytes(*b"DBHELLO1");
+const OFFER: u64 = u64::from_ne_bytes(*b"DBOFFER1");
+const VERDICT: u64 = u64::from_ne_bytes(*b"DBVERDT1");
+const ACCEPTED: u64 = 0;
+const REFUSED: u64 = 1;
+
+/// A path at which processes can meet this one.
+#[derive(Debug)]
+pub struct Host {
+    listener: OwnedFd,
+    path: PathBuf,
+}
+
+impl Host {
+    /// Binds `path`. Who may connect is decided by the rights of the path's directory and of the socket file.
+    ///
+    /// A socket file that a dead host left is replaced; one with a living host is not.
+    ///
+    /// # Errors
+    /// [`MeetError::Owned`] if another process listens there; [`MeetError::Os`].
+    pub fn bind(path: impl AsRef<Path>) -> Result<Self, MeetError> {
+        let path = path.as_ref().to_owned();
+        let address = SocketAddrUnix::new(&path).map_err(os("bind"))?;
+        let listener = new_socket()?;
+        match rustix::net::bind(&listener, &address) {
+            Err(Errno::ADDRINUSE) => {
+                match rustix::net::connect(&new_socket()?, &address) {
+                    Err(Errno::CONNREFUSED) => {}
+                    _ => return Err(MeetError::Owned),
+                }
+                rustix::fs::unlink(&path).map_err(os("unlink"))?;
+                rustix::net::bind(&listener, &address).map_err(os("bind"))?;
+            }
+            result => result.map_err(os("bind"))?,
+        }
+        rustix::net::listen(&listener, 16).map_err(os("listen"))?;
+        Ok(Self { listener, path })
+    }
+
+    /// Waits for the next process and offers it `board`: a new one, to share with nobody else, or one that others
+    /// have joined before.
+    ///
+    /// # Errors
+    /// [`MeetError`]. The host can go on accepting after any.
+    pub fn accept<T: Trust>(&self, board: &Arc<Board>) -> Result<Session<T>, MeetError> {
+        let socket = rustix::net::accept_with(&self.listener, SocketFlags::CLOEXEC).map_err(os("accept4"))?;
+        host_over(socket, board)
+    }
+}
+
+impl AsFd for Host {
+    /// Readable when a process wants to meet.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // Somebody may have removed it already.
+        let _ = rustix::fs::unlink(&self.path);
+    }
+}
+
+fn new_socket() -> Result<OwnedFd, MeetError> {
+    rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+        .map_err(os("socket"))
+}
+
+/// Two connected sockets, to meet over.
+///
+/// # Errors
+/// [`MeetError::Os`].
+pub fn pair() -> Result<(OwnedFd, OwnedFd), MeetError> {
+    rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+        .map_err(os("socketpair"))
+}
+
+/// Meets the host at `path`.
+///
+/// # Errors
+/// [`MeetError::NoOwner`] if nobody listens there; else [`MeetError`].
+pub fn join<T: Trust>(path: impl AsRef<Path>) -> Result<Session<T>, MeetError> {
+    let address = SocketAddrUnix::new(path.as_ref()).map_err(os("connect"))?;
+    let socket = new_socket()?;
+    rustix::net::connect(&socket, &address).map_err(|errno| match errno {
+        Errno::NOENT | Errno::CONNREFUSED => MeetError::NoOwner,
+        errno => MeetError::Os { call: "connect", errno },
+    })?;
+    join_over(socket)
+}
+
+/// The host's part over a connected `SOCK_SEQPACKET` socket.
+///
+/// # Errors
+/// [`MeetError`].
+pub fn host_over<T: Trust>(socket: OwnedFd, board: &Arc<Board>) -> Result<Session<T>, MeetError> {
+    host_whom(socket, board, None)
+}
+
+/// As [`host_over`], with a child whose number the parent knows and the socket does not.
+pub(super) fn host_whom<T: Trust>(
+    socket: OwnedFd,
+    board: &Arc<Board>,
+    child: Option<u32>,
+) -> Result<Session<T>, MeetError> {
+    be_patient(&socket)?;
+    let [hello, version, features] = receive(&socket, &mut Vec::new())?;
+    expect("hello", hello, HELLO)?;
+    let plan = board.mapping().plan();
+    let acceptable = version >> 32 == u64::from(MAJOR) && plan.features & REQUIRED_FEATURES & !features == 0;
+    static NEXT_HOLDER: AtomicU32 = AtomicU32::new(super::MAKER + 1);
+    let holder = NEXT_HOLDER.fetch_add(1, Ordering::Relaxed);
+    let offer = [OFFER, our_version(), plan.bells.into(), board.eventfds_per_bell.into(), holder.into()];
+    // A joiner of another version finds that out from the offer and needs no descriptors to do so.
+    let mut descriptors = Vec::new();
+    if acceptable {
+        descriptors.extend(board.mapping().file());
+        descriptors.extend(board.sites.iter().flat_map(|site| site.eventfds()).map(AsFd::as_fd));
+    }
+    send(&socket, &offer, &descriptors)?;
+    let [magic, verdict] = receive(&socket, &mut Vec::new())?;
+    expect("verdict", magic, VERDICT)?;
+    match verdict {
+        ACCEPTED if acceptable => {}
+        ACCEPTED | REFUSED => return Err(MeetError::Refused),
+        value => return Err(MeetError::Violation(PeerViolation::BadValue { field: "verdict", value })),
+    }
+    let peer = peer_at(&socket, child)?;
+    Session::new(Arc::clone(board), peer, socket, Some(holder))
+}
+
+/// The joiner's part over a connected `SOCK_SEQPACKET` socket.
+///
+/// # Errors
+/// [`MeetError`].
+pub fn join_over<T: Trust>(socket: OwnedFd) -> Result<Session<T>, MeetError> {
+    be_patient(&socket)?;
+    send(&socket, &[HELLO, our_version(), KNOWN_FEATURES & our_c_library()], &[])?;
+    let mut descriptors = Vec::new();
+    let offer = receive(&socket, &mut descriptors)?;
+    match take_offer(offer, descriptors) {
+        Ok(board) => {
+            send(&socket, &[VERDICT, ACCEPTED], &[])?;
+            let peer = peer_at(&socket, None)?;
+            Session::new(Arc::new(board), peer, socket, None)
+        }
+        Err(error) => {
+            // The reason that is told is the one that came first.
+            let _ = send(&socket, &[VERDICT, REFUSED], &[]);
+            Err(error)
+        }
+    }
+}
+
+/// All features but the other C library's.
+fn our_c_library() -> u64 {
+    !doorbell_core::layout::FEATURE_GLIBC_SEMAPHORE | super::c_library_feature()
+}
+
+fn our_version() -> u64 {
+    u64::from(MAJOR) << 32 | u64::from(MINOR)
+}
+
+fn take_offer(offer: [u64; 5], descriptors: Vec<OwnedFd>) -> Result<Board, MeetError> {
+    let [magic, version, bells, eventfds, holder] = offer;
+    expect("offer", magic, OFFER)?;
+    if version >> 32 != u64::from(MAJOR) {
+        let theirs = u32::try_from(version >> 32).unwrap_or(u32::MAX);
+        let error = doorbell_core::layout::LayoutError::Version { theirs, ours: MAJOR };
+        return Err(MeetError::Map(error.into()));
+    }
+    if eventfds > u64::from(SEATS) {
+        return Err(MeetError::Violation(PeerViolation::BadValue { field: "eventfds", value: eventfds }));
+    }
+    let got = descriptors.len() as u64;
+    let announced = bells.saturating_mul(eventfds).saturating_add(1);
+    if got != announced {
+        // A host that has something we do not know sends none.
+        let violation = PeerViolation::Descriptors { got, announced };
+        return Err(if got == 0 { MeetError::Refused } else { MeetError::Violation(violation) });
+    }
+    let bad_holder = || MeetError::Violation(PeerViolation::BadValue { field: "holder", value: holder });
+    let holder = u32::try_from(holder).ok().filter(|holder| *holder > 0).ok_or_else(bad_holder)?;
+    let mut descriptors = descriptors.into_iter();
+    let memory = descriptors.next().ok_or(MeetError::Refused)?;
+    let mapping = Mapping::from_peer(memory)?;
+    let planned = u64::from(mapping.plan().bells);
+    if planned != bells {
+        return Err(MeetError::Violation(PeerViolation::BadValue { field: "bells", value: bells }));
+    }
+    let mut of_bells = Vec::new();
+    for _ in 0..bells {
+        let of_bell: Box<[OwnedFd]> =
+            descriptors.by_ref().take(usize::try_from(eventfds).unwrap_or(0)).collect();
+        for eventfd in &of_bell {
+            check_eventfd(eventfd.as_fd())?;
+        }
+        of_bells.push(of_bell);
+    }
+    Ok(Board::assemble(mapping, of_bells, holder))
+}
+
+/// A pipe or a terminal in place of an eventfd could block a ring for ever, or print it.
+fn check_eventfd(file: BorrowedFd<'_>) -> Result<(), MeetError> {
+    let link = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    let link = link.map_err(|error| MeetError::Os {
+        call: "readlink(/proc/self/fd)",
+        errno: Errno::from_io_error(&error).unwrap_or(Errno::IO),
+    })?;
+    if link.as_os_str() == "anon_inode:[eventfd]" {
+        return Ok(());
+    }
+    let value = file.as_raw_fd().unsigned_abs().into();
+    Err(MeetError::Violation(PeerViolation::BadValue { field: "eventfd", value }))
+}
+
+fn expect(field: &'static str, value: u64, wanted: u64) -> Result<(), MeetError> {
+    if value == wanted {
+        return Ok(());
+    }
+    Err(MeetError::Violation(PeerViolation::BadValue { field, value }))
+}
+
+fn be_patient(socket: &OwnedFd) -> Result<(), MeetError> {
+    for direction in [sockopt::Timeout::Recv, sockopt::Timeout::Send] {
+        sockopt::set_socket_timeout(socket, direction, Some(PATIENCE)).map_err(os("SO_RCVTIMEO"))?;
+    }
+    Ok(())
+}
+
+fn send(socket: &OwnedFd, words: &[u64], descriptors: &[BorrowedFd<'_>]) -> Result<(), MeetError> {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_EVENTFDS as usize + 1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() {
+        control.push(SendAncillaryMessage::ScmRights(descriptors));
+    }
+    sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL)
+        .map_err(no_answer("sendmsg"))?;
+    Ok(())
+}
+
+/// Receives one packet of exactly `N` words, and whatever descriptors come with it.
+fn receive<const N: usize>(socket: &OwnedFd, descriptors: &mut Vec<OwnedFd>) -> Result<[u64; N], MeetError> {
+    let mut bytes = [0; 64];
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_EVENTFDS as usize + 1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let message = recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC)
+        .map_err(no_answer("recvmsg"))?;
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(files) = message {
+            descriptors.extend(files);
+        }
+    }
+    if message.bytes == 0 {
+        return Err(MeetError::NoAnswer(Errno::CONNRESET));
+    }
+    if message.bytes != N * 8 {
+        let violation =
+            PeerViolation::LengthOutOfRange { length: message.bytes as u64, available: N as u64 * 8 };
+        return Err(MeetError::Violation(violation));
+    }
+    let (words, _) = bytes.as_chunks::<8>();
+    Ok(std::array::from_fn(|index| words.get(index).map_or(0, |word| u64::from_ne_bytes(*word))))
+}
+
+fn no_answer(call: &'static str) -> impl Fn(Errno) -> MeetError {
+    move |errno| match errno {
+        Errno::AGAIN | Errno::CONNRESET | Errno::PIPE => MeetError::NoAnswer(errno),
+        errno => MeetError::Os { call, errno },
+    }
+}
+
+/// What the kernel says about the other end.
+fn peer_at(socket: &OwnedFd, child: Option<u32>) -> Result<Peer, MeetError> {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    let credentials = sockopt::socket_peercred(socket).map_err(os("SO_PEERCRED"))?;
+    let pid = child.unwrap_or_else(|| u32::try_from(credentials.pid.as_raw_nonzero().get()).unwrap_or(0));
+    let id = PeerId { number: NEXT.fetch_add(1, Ordering::Relaxed), pid };
+    let pidfd = match child {
+        // The socket pair was made by this process, and that is what the socket would answer. The child is not
+        // reaped yet: the caller holds it.
+        Some(pid) => i32::try_from(pid)
+            .ok()
+            .and_then(rustix::process::Pid::from_raw)
+            .and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()),
+        None => peer_pidfd(socket),
+    };
+    Ok(Peer { id, uid: credentials.uid.as_raw(), gid: credentials.gid.as_raw(), pidfd })
+}
+
+/// `SO_PEERPIDFD`, Linux 6.5, which rustix does not wrap.
+fn peer_pidfd(socket: &OwnedFd) -> Option<OwnedFd> {
+    const SO_PEERPIDFD: libc::c_int = 77;
+    let mut pidfd: libc::c_int = -1;
+    let mut length = libc::socklen_t::try_from(size_of::<libc::c_int>()).ok()?;
+    // SAFETY: both pointers are valid for the call, and `length` says how large `pidfd` is.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_PEERPIDFD,
+            (&raw mut pidfd).cast(),
+            &raw mut length,
+        )
+    };
+    // SAFETY: the kernel just made this descriptor for us.
+    (result == 0 && pidfd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(pidfd) })
+}

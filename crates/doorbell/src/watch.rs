@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One thread per process that hears of the peers' deaths.
+//!
+//! A sleeper on a futex cannot also wait for a socket to hang up. This thread does it for all of them: it sleeps in
+//! epoll on the meeting sockets and, when one hangs up, runs what was left with it. It costs nothing while everybody
+//! lives, and takes no part in ringing.
+
+use rustix::event::epoll;
+use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+type OnDeath = Box<dyn FnOnce() + Send>;
+
+/// The watcher of one process.
+struct Watcher {
+    process: u32,
+    epoll: OwnedFd,
+    next: Mutex<(u64, HashMap<u64, OnDeath>)>,
+}
+
+static OURS: Mutex<Option<Arc<Watcher>>> = Mutex::new(None);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// While this lives, the socket is watched.
+pub(crate) struct Watch {
+    watcher: Arc<Watcher>,
+    number: u64,
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+/// Runs `on_death` when the other end of `socket` hangs up, once. If it has already, at once.
+pub(crate) fn watch(socket: BorrowedFd<'_>, on_death: OnDeath) -> Result<Watch, Errno> {
+    let watcher = ours()?;
+    let number = {
+        let mut next = lock(&watcher.next);
+        next.0 += 1;
+        let number = next.0;
+        next.1.insert(number, on_death);
+        number
+    };
+    // HUP is always reported. Not IN: what a peer sends after the meeting is of no interest, and would wake the thread
+    // for ever.
+    let added =
+        epoll::add(&watcher.epoll, socket, epoll::EventData::new_u64(number), epoll::EventFlags::RDHUP);
+    if let Err(errno) = added {
+        lock(&watcher.next).1.remove(&number);
+        return Err(errno);
+    }
+    Ok(Watch { watcher, number })
+}
+
+impl Watch {
+    /// Stops watching `socket`.
+    pub(crate) fn end(&self, socket: BorrowedFd<'_>) {
+        lock(&self.watcher.next).1.remove(&self.number);
+        // Fails if the socket was never added to this process's epoll, as after a fork: then nobody watches it.
+        let _ = epoll::delete(&self.watcher.epoll, socket);
+    }
+}
+
+/// A forked child has its parent's memory but not its thread: it gets its own.
+fn ours() -> Result<Arc<Watcher>, Errno> {
+    let mut ours = lock(&OURS);
+    let process = std::process::id();
+    if let Some(watcher) = ours.as_ref().filter(|watcher| watcher.process == process) {
+        return Ok(Arc::clone(watcher));
+    }
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let watcher = Arc::new(Watcher { process, epoll, next: Mutex::new((0, HashMap::new())) });
+    let thread = Arc::clone(&watcher);
+    std::thread::Builder::new()
+        .name("doorbell-watch".into())
+        .spawn(move || thread.run())
+        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::AGAIN))?;
+    *ours = Some(Arc::clone(&watcher));
+    Ok(watcher)
+}
+
+impl Watcher {
+    fn run(&self) {
+        let mut buffer = Vec::with_capacity(16);
+        loop {
+            buffer.clear();
+            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut buffer), None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                // Only a descriptor closed behind our back leads here. Without it nothing can be heard.
+                Err(_) => return,
+            }
+            for event in &buffer {
+                let on_death = lock(&self.next).1.remove(&event.data.u64());
+                match on_death {
+                    Some(on_death) => on_death(),
+                    // Its session is being dropped and about to take the socket out of the set.
+                    None => std::thread::yield_now(),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,645 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Two processes: meeting, ringing, dying, stopping, forking, lying.
+//!
+//! The other process is this test program again, started with a role; see `child`.
+
+use doorbell::meeting::{Board, MeetError, Offer, Session, inherited, named, socket};
+use doorbell::peer::Untrusted;
+use doorbell::wait::{Adaptive, Eventfd, Futex, Semaphore, Wait, Yield};
+use doorbell::{Bell, PeerViolation, WaitError, counters};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::process::{Pid, Signal, kill_process};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+const ROLE: &str = "DOORBELL_TEST_ROLE";
+const SOON: Duration = Duration::from_millis(20);
+/// Longer than any of these tests takes on the slowest machine: running into it is a hang.
+const FOREVER: Duration = Duration::from_secs(60);
+
+const TO_CHILD: u32 = 0;
+const TO_PARENT: u32 = 1;
+
+fn me_as(role: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "child", "--nocapture"]).env(ROLE, role).stdout(Stdio::null());
+    command
+}
+
+/// A child process that is killed and reaped when dropped.
+struct Other(Child);
+
+impl Other {
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.0), signal).unwrap();
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(role: &str, board: &Arc<Board>) -> (Session, Other) {
+    let mut command = me_as(role);
+    let offer = inherited::offer(&mut command).unwrap();
+    let child = Other(command.spawn().unwrap());
+    let session = offer.meet(board, child.0.id()).unwrap();
+    (session, child)
+}
+
+fn board() -> Arc<Board> {
+    Arc::new(Board::new(&Offer::default()).unwrap())
+}
+
+/// Not a test: what the other process does.
+#[test]
+fn child() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    if let Some(path) = role.strip_prefix("own ") {
+        let owner = named::Owner::new(path, &Offer { eventfds: 0, ..Offer::default() }).unwrap();
+        let mut bell: Bell = owner.board().bell(TO_CHILD).unwrap();
+        let answer: Bell = owner.board().bell(TO_PARENT).unwrap();
+        loop {
+            bell.wait().unwrap();
+            answer.ring();
+        }
+    }
+    let session: Session = inherited::join().unwrap();
+    match role.as_str() {
+        "serve adaptive" => serve::<Adaptive>(&session),
+        "serve eventfd" => serve::<Eventfd>(&session),
+        "serve futex" => serve::<Futex>(&session),
+        "serve semaphore" => serve::<Semaphore>(&session),
+        "serve yield" => serve::<Yield>(&session),
+        "take the bits and die" => {
+            let site = session.board().site(TO_PARENT).unwrap();
+            while !site.record().wake.has_sleepers() {
+                thread::yield_now();
+            }
+            let duty = site.record().wake.announce();
+            assert!(!duty.is_empty());
+            std::process::abort();
+        }
+        "exec" => {
+            use std::os::unix::process::CommandExt;
+            panic!("{}", Command::new("sleep").arg("60").env_remove(ROLE).exec());
+        }
+        role => panic!("no role {role}"),
+    }
+}
+
+/// Answers every ring until the parent goes.
+fn serve<W: Wait + Default>(session: &Session) {
+    let mut bell: Bell<W> = session.bell(TO_CHILD).unwrap();
+    let answer: Bell = session.bell(TO_PARENT).unwrap();
+    // The parent may have rung before this handle was made: one answer for it. A spare one does no harm.
+    answer.ring();
+    while let Ok(rings) = bell.wait() {
+        for _ in 0..rings.get() {
+            answer.ring();
+        }
+    }
+}
+
+fn wait<W: Wait>(bell: &mut Bell<W>) -> Result<u32, WaitError> {
+    bell.wait_timeout(FOREVER).map(|rings| rings.expect("hung").get())
+}
+
+fn ping_pong<W: Wait + Default>(role: &str) {
+    let board = board();
+    let mut bell: Bell<W> = board.bell(TO_PARENT).unwrap();
+    let (session, _child) = start(role, &board);
+    assert_eq!(wait(&mut bell), Ok(1), "the child is ready");
+    let ring: Bell = session.bell(TO_CHILD).unwrap();
+    for _ in 0..2000 {
+        ring.ring();
+        assert_eq!(wait(&mut bell), Ok(1));
+    }
+}
+
+#[test]
+fn adaptive_processes_answer_each_other() {
+    ping_pong::<Adaptive>("serve adaptive");
+}
+
+#[test]
+fn eventfd_processes_answer_each_other() {
+    ping_pong::<Eventfd>("serve eventfd");
+}
+
+#[test]
+fn futex_processes_answer_each_other() {
+    ping_pong::<Futex>("serve futex");
+}
+
+#[test]
+fn semaphore_processes_answer_each_other() {
+    ping_pong::<Semaphore>("serve semaphore");
+}
+
+#[test]
+fn a_yielding_and_an_eventfd_process_answer_each_other() {
+    ping_pong::<Yield>("serve eventfd");
+}
+
+fn a_killed_peer_is_told<W: Wait + Default>() {
+    let board = board();
+    let mut bell: Bell<W> = board.bell(TO_PARENT).unwrap();
+    let (session, child) = start("serve futex", &board);
+    assert_eq!(wait(&mut bell), Ok(1));
+    thread::scope(|scope| {
+        let sleeper = scope.spawn(|| wait(&mut bell));
+        thread::sleep(SOON);
+        child.signal(Signal::KILL);
+        assert_eq!(sleeper.join().unwrap(), Err(WaitError::PeerGone(session.peer().id())));
+    });
+    assert_eq!(session.peer().id().pid, child.0.id());
+    assert_eq!(wait(&mut bell), Err(WaitError::PeerGone(session.peer().id())), "nobody is left: told again");
+}
+
+#[test]
+fn a_futex_waiter_is_told_of_a_killed_peer() {
+    a_killed_peer_is_told::<Futex>();
+}
+
+#[test]
+fn an_adaptive_waiter_is_told_of_a_killed_peer() {
+    a_killed_peer_is_told::<Adaptive>();
+}
+
+#[test]
+fn an_eventfd_waiter_is_told_of_a_killed_peer() {
+    a_killed_peer_is_told::<Eventfd>();
+}
+
+#[test]
+fn a_semaphore_waiter_is_told_of_a_killed_peer() {
+    a_killed_peer_is_told::<Semaphore>();
+}
+
+#[test]
+fn an_event_loop_is_told_of_a_killed_peer() {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let board = board();
+    let (session, child) = start("serve futex", &board);
+    let mut file = session.bell::<Futex>(TO_PARENT).unwrap().into_fd().unwrap();
+    child.signal(Signal::KILL);
+    let forever = Timespec { tv_sec: 60, tv_nsec: 0 };
+    loop {
+        assert_eq!(poll(&mut [PollFd::new(&file, PollFlags::IN)], Some(&forever)).unwrap(), 1, "hung");
+        match file.heard() {
+            Ok(_) => {}
+            Err(error) => break assert_eq!(error, WaitError::PeerGone(session.peer().id())),
+        }
+    }
+}
+
+#[test]
+fn rings_made_before_a_death_are_heard_before_it_is_told() {
+    let board = board();
+    let mut bell: Bell = board.bell(TO_PARENT).unwrap();
+    let (session, mut child) = start("serve futex", &board);
+    child.0.kill().unwrap();
+    child.0.wait().unwrap();
+    let first = wait(&mut bell);
+    if first == Ok(1) {
+        assert_eq!(wait(&mut bell), Err(WaitError::PeerGone(session.peer().id())));
+    } else {
+        assert_eq!(first, Err(WaitError::PeerGone(session.peer().id())));
+    }
+}
+
+/// The one instant at which a death could leave a sleeper behind for good: the peer took the duty to wake it.
+#[test]
+fn a_peer_that_dies_between_taking_the_bits_and_waking_leaves_nobody_asleep() {
+    let board = board();
+    let mut bell: Bell<Futex> = board.bell(TO_PARENT).unwrap();
+    let (session, _child) = start("take the bits and die", &board);
+    assert_eq!(wait(&mut bell), Err(WaitError::PeerGone(session.peer().id())));
+}
+
+#[test]
+fn a_successor_gets_the_seats_of_the_dead_and_rings_on() {
+    let board = board();
+    let mut bell: Bell<Eventfd> = board.bell(TO_PARENT).unwrap();
+    for generation in 0..5 {
+        // Two eventfd seats at the child's bell: without the repair the third generation would find none.
+        let (session, child) = start("serve eventfd", &board);
+        assert_eq!(wait(&mut bell), Ok(1), "generation {generation}");
+        session.bell::<Futex>(TO_CHILD).unwrap().ring();
+        assert_eq!(wait(&mut bell), Ok(1), "generation {generation}");
+        child.signal(Signal::KILL);
+        assert_eq!(wait(&mut bell), Err(WaitError::PeerGone(session.peer().id())));
+    }
+}
+
+#[test]
+fn a_session_dropped_in_this_process_is_a_death_to_the_other() {
+    let board = board();
+    let mut bell: Bell = board.bell(TO_PARENT).unwrap();
+    let (session, mut child) = start("serve adaptive", &board);
+    assert_eq!(wait(&mut bell), Ok(1));
+    drop(session);
+    assert!(child.0.wait().unwrap().success(), "it left its loop by PeerGone");
+}
+
+/// Descriptors are close-on-exec: a peer that becomes another program has gone.
+#[test]
+fn a_peer_that_executes_another_program_has_gone() {
+    let board = board();
+    let mut bell: Bell = board.bell(TO_PARENT).unwrap();
+    let (session, _child) = start("exec", &board);
+    assert_eq!(wait(&mut bell), Err(WaitError::PeerGone(session.peer().id())));
+}
+
+/// A stopped peer is alive: no death is told, and it hears afterwards what was rung meanwhile.
+#[test]
+fn a_stopped_peer_is_not_dead_and_hears_when_it_goes_on() {
+    let board = board();
+    let mut bell: Bell = board.bell(TO_PARENT).unwrap();
+    let (session, child) = start("serve futex", &board);
+    assert_eq!(wait(&mut bell), Ok(1));
+    child.signal(Signal::STOP);
+    thread::sleep(SOON);
+    let ring: Bell = session.bell(TO_CHILD).unwrap();
+    for _ in 0..100 {
+        ring.ring();
+    }
+    assert_eq!(bell.wait_timeout(SOON), Ok(None));
+    child.signal(Signal::CONT);
+    let mut heard = 0;
+    while heard < 100 {
+        heard += wait(&mut bell).unwrap();
+    }
+    assert_eq!(heard, 100);
+}
+
+#[test]
+fn a_hundred_random_kills_leave_no_hang_and_no_descriptor() {
+    let kills: u32 = std::env::var("DOORBELL_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(100);
+    let board = board();
+    let mut bell: Bell = board.bell(TO_PARENT).unwrap();
+    let roles = ["serve adaptive", "serve eventfd", "serve futex", "serve semaphore"];
+    let mut descriptors = 0;
+    let mut seed = 0x9e37_79b9_u32;
+    for kill in 0..kills {
+        let (session, child) = start(roles[kill as usize % roles.len()], &board);
+        let ring: Bell = session.bell(TO_CHILD).unwrap();
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let after = Duration::from_micros(u64::from(seed >> 19));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                thread::sleep(after);
+                child.signal(Signal::KILL);
+            });
+            loop {
+                ring.ring();
+                match wait(&mut bell) {
+                    Ok(_) => {}
+                    Err(error) => break assert_eq!(error, WaitError::PeerGone(session.peer().id())),
+                }
+            }
+        });
+        drop((session, child, ring));
+        if kill == 5 {
+            descriptors = open_descriptors();
+        }
+    }
+    // Other tests of this program run meanwhile and hold a few each.
+    assert!(open_descriptors() < descriptors + 80, "descriptors leak");
+}
+
+fn open_descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// A bell made for children is one bell in parent and child.
+#[test]
+fn a_bell_for_children_is_shared_across_a_fork() {
+    let mut bell: Bell<Futex> = Bell::for_children(0).unwrap();
+    let ringer = bell.clone();
+    // SAFETY: the child only makes system calls and touches atomics before it ends.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        ringer.ring();
+        // SAFETY: ends the process without running anything of the parent's.
+        unsafe { libc::_exit(0) };
+    }
+    assert_eq!(wait(&mut bell), Ok(1));
+    // SAFETY: waits for our own child.
+    unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+}
+
+/// A bell made for threads is another bell in the child.
+#[test]
+fn a_bell_for_threads_is_copied_by_a_fork() {
+    let mut bell: Bell<Futex> = Bell::new().unwrap();
+    let ringer = bell.clone();
+    // SAFETY: as above.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        ringer.ring();
+        // SAFETY: as above.
+        unsafe { libc::_exit(0) };
+    }
+    // SAFETY: waits for our own child.
+    unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+    assert_eq!(bell.try_wait(), None);
+}
+
+mod counting {
+    use super::*;
+
+    /// `doorbell top` finds processes so.
+    #[test]
+    fn the_counters_of_another_process_are_found_while_it_lives() {
+        let board = board();
+        let mut bell: Bell = board.bell(TO_PARENT).unwrap();
+        let (session, mut child) = start("serve futex", &board);
+        assert_eq!(wait(&mut bell), Ok(1));
+        let ring: Bell = session.bell(TO_CHILD).unwrap();
+        for _ in 0..50 {
+            thread::sleep(Duration::from_millis(1));
+            ring.ring();
+            wait(&mut bell).unwrap();
+        }
+        let pid = child.0.id();
+        let found =
+            counters::processes().into_iter().find(|process| process.process == pid).expect("not found");
+        let (_, counts) = found.waiters.iter().find(|(name, _)| name == "futex").expect("no futex waiter");
+        assert!(counts.slept > 0 && counts.woken >= counts.slept, "{counts:?}");
+        child.0.kill().unwrap();
+        child.0.wait().unwrap();
+        assert_eq!(counters::process(pid), None);
+    }
+}
+
+fn scratch(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("doorbell-test-{}-{name}", std::process::id()))
+}
+
+mod by_path {
+    use super::*;
+
+    #[test]
+    fn processes_meet_at_a_path_and_the_path_goes_with_the_host() {
+        let path = scratch("path");
+        let host = socket::Host::bind(&path).unwrap();
+        assert_eq!(socket::Host::bind(&path).unwrap_err(), MeetError::Owned);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let session: Session = socket::join(&path).unwrap();
+                assert_eq!(session.peer().id().pid, std::process::id());
+                session.bell::<Futex>(0).unwrap().ring();
+            });
+            let board = board();
+            let mut bell: Bell = board.bell(0).unwrap();
+            let session: Session = loop {
+                match host.accept(&board) {
+                    // The other host's look whether we live.
+                    Err(MeetError::NoAnswer(_)) => {}
+                    result => break result.unwrap(),
+                }
+            };
+            assert_eq!(wait(&mut bell), Ok(1));
+            assert!(session.peer().pidfd().is_some() || session.peer().id().pid != 0);
+        });
+        drop(host);
+        assert!(!path.exists());
+        assert_eq!(socket::join::<Untrusted>(&path).unwrap_err(), MeetError::NoOwner);
+    }
+
+    #[test]
+    fn a_socket_file_left_by_a_dead_host_is_replaced() {
+        use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, socket as new_socket};
+        let path = scratch("stale");
+        let dead = new_socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+        bind(&dead, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        drop(dead);
+        assert!(path.exists());
+        socket::Host::bind(&path).unwrap();
+    }
+}
+
+mod by_name {
+    use super::*;
+
+    fn own(path: &std::path::Path) -> Other {
+        let child = Other(me_as(&format!("own {}", path.display())).spawn().unwrap());
+        while named::join(path).is_err() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        child
+    }
+
+    #[test]
+    fn a_joiner_rings_and_is_told_of_the_owners_death_and_the_next_owner_replaces_the_file() {
+        let path = PathBuf::from(format!("/dev/shm/doorbell-test-{}", std::process::id()));
+        for _ in 0..2 {
+            let child = own(&path);
+            let nothing = Offer { eventfds: 0, ..Offer::default() };
+            assert_eq!(named::Owner::new(&path, &nothing).unwrap_err(), MeetError::Owned);
+            let joined = named::join(&path).unwrap();
+            let mut bell: Bell<Futex> = joined.board().bell(TO_PARENT).unwrap();
+            // It may not have made its handle yet.
+            while bell.wait_timeout(SOON).unwrap().is_none() {
+                joined.board().bell::<Futex>(TO_CHILD).unwrap().ring();
+            }
+            child.signal(Signal::KILL);
+            loop {
+                match wait(&mut bell) {
+                    Ok(_) => {}
+                    Err(error) => break assert!(matches!(error, WaitError::PeerGone(_))),
+                }
+            }
+            drop(child);
+            assert!(matches!(named::join(&path), Err(MeetError::NoOwner)));
+        }
+        let owner = named::Owner::new(&path, &Offer { eventfds: 0, ..Offer::default() }).unwrap();
+        drop(owner);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn eventfds_cannot_be_had_by_name() {
+        let path = scratch("named");
+        assert!(matches!(named::Owner::new(&path, &Offer::default()), Err(MeetError::TooMany { .. })));
+        assert!(!path.exists());
+    }
+}
+
+/// Hosts that lie to a joiner.
+mod lying {
+    use super::*;
+    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+    use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, sendmsg};
+    use std::io::IoSlice;
+    use std::mem::MaybeUninit;
+
+    const OFFER: u64 = u64::from_ne_bytes(*b"DBOFFER1");
+    const VERSION: u64 = 1 << 32;
+
+    fn offered(words: &[u64], files: &[rustix::fd::BorrowedFd<'_>]) -> MeetError {
+        let (ours, theirs) = socket::pair().unwrap();
+        thread::scope(|scope| {
+            let joiner = scope.spawn(|| socket::join_over::<Untrusted>(theirs).unwrap_err());
+            let mut hello = [0; 64];
+            recv(&ours, &mut hello, RecvFlags::empty()).unwrap();
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
+            let mut control = SendAncillaryBuffer::new(&mut space);
+            if !files.is_empty() {
+                control.push(SendAncillaryMessage::ScmRights(files));
+            }
+            sendmsg(&ours, &[IoSlice::new(&bytes)], &mut control, SendFlags::empty()).unwrap();
+            joiner.join().unwrap()
+        })
+    }
+
+    fn memory(size: u64, seals: SealFlags) -> OwnedFd {
+        let memory = memfd_create("lie", MemfdFlags::ALLOW_SEALING | MemfdFlags::CLOEXEC).unwrap();
+        ftruncate(&memory, size).unwrap();
+        fcntl_add_seals(&memory, seals).unwrap();
+        memory
+    }
+
+    #[test]
+    fn memory_without_seals_is_a_violation() {
+        let memory = memory(8192, SealFlags::GROW);
+        assert!(matches!(
+            offered(&[OFFER, VERSION, 0, 0, 2], &[memory.as_fd()]),
+            MeetError::Violation(PeerViolation::NotSealed { .. })
+        ));
+    }
+
+    #[test]
+    fn memory_that_is_too_short_or_empty_of_a_header_is_a_violation() {
+        let short = memory(100, doorbell::mapping::SEALS);
+        assert!(matches!(
+            offered(&[OFFER, VERSION, 0, 0, 2], &[short.as_fd()]),
+            MeetError::Violation(PeerViolation::TooSmall { size: 100, .. })
+        ));
+        let zeroes = memory(8192, doorbell::mapping::SEALS);
+        assert!(matches!(
+            offered(&[OFFER, VERSION, 0, 0, 2], &[zeroes.as_fd()]),
+            MeetError::Violation(PeerViolation::BadValue { field: "magic", value: 0 })
+        ));
+    }
+
+    #[test]
+    fn another_file_than_memory_is_refused() {
+        let (pipe, _end) = rustix::pipe::pipe().unwrap();
+        assert!(matches!(
+            offered(&[OFFER, VERSION, 0, 0, 2], &[pipe.as_fd()]),
+            MeetError::Map(doorbell::mapping::MapError::Os { call: "F_GET_SEALS", .. })
+        ));
+    }
+
+    #[test]
+    fn a_pipe_in_place_of_an_eventfd_is_a_violation() {
+        let board = Board::new(&Offer { bells: 1, eventfds: 1, ..Offer::default() }).unwrap();
+        let (_end, pipe) = rustix::pipe::pipe().unwrap();
+        assert!(matches!(
+            offered(&[OFFER, VERSION, 1, 1, 2], &[board.mapping().file().unwrap(), pipe.as_fd()]),
+            MeetError::Violation(PeerViolation::BadValue { field: "eventfd", .. })
+        ));
+    }
+
+    #[test]
+    fn fewer_descriptors_than_announced_are_a_violation() {
+        let board = Board::new(&Offer { bells: 1, eventfds: 1, ..Offer::default() }).unwrap();
+        assert_eq!(
+            offered(&[OFFER, VERSION, 1, 1, 2], &[board.mapping().file().unwrap()]),
+            MeetError::Violation(PeerViolation::Descriptors { got: 1, announced: 2 })
+        );
+        assert_eq!(
+            offered(&[OFFER, VERSION, u64::MAX, 8, 2], &[board.mapping().file().unwrap()]),
+            MeetError::Violation(PeerViolation::Descriptors { got: 1, announced: u64::MAX })
+        );
+    }
+
+    #[test]
+    fn another_version_and_another_protocol_are_told_apart() {
+        assert!(matches!(offered(&[OFFER, 9 << 32, 1, 1, 2], &[]), MeetError::Map(_)));
+        assert!(matches!(
+            offered(&[7, VERSION, 1, 1, 2], &[]),
+            MeetError::Violation(PeerViolation::BadValue { field: "offer", value: 7 })
+        ));
+        assert!(matches!(
+            offered(&[OFFER], &[]),
+            MeetError::Violation(PeerViolation::LengthOutOfRange { .. })
+        ));
+    }
+
+    #[test]
+    fn a_host_or_a_joiner_that_hangs_up_is_no_violation() {
+        let (ours, theirs) = socket::pair().unwrap();
+        drop(ours);
+        assert!(matches!(socket::join_over::<Untrusted>(theirs), Err(MeetError::NoAnswer(_))));
+        let (ours, theirs) = socket::pair().unwrap();
+        drop(theirs);
+        assert!(matches!(socket::host_over::<Untrusted>(ours, &board()), Err(MeetError::NoAnswer(_))));
+    }
+
+    /// Garbage in every word of the bells, while this side rings and waits with deadlines.
+    #[test]
+    fn a_peer_that_scribbles_over_the_bells_causes_no_panic_and_no_hang() {
+        use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+        let board = board();
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut seed = 1_u32;
+                let record = board.site(0).unwrap().record();
+                let words = std::ptr::from_ref(record).cast::<AtomicU32>();
+                while !stop.load(Ordering::Relaxed) {
+                    seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    // Not the semaphores: their content is the C library's affair.
+                    let word = (seed >> 8) as usize % 64;
+                    // SAFETY: the record is 512 bytes of atomics; the word is within its first 256.
+                    unsafe { &*words.add(word) }.store(seed, Ordering::Relaxed);
+                }
+            });
+            let mut futex: Bell<Futex> = board.bell(0).unwrap();
+            let mut adaptive: Bell<Adaptive> = board.bell(0).unwrap();
+            let mut eventfd: Bell<Eventfd> = board.bell(0).unwrap();
+            for _ in 0..2000 {
+                futex.ring();
+                futex.wait_timeout(Duration::from_micros(50)).unwrap();
+                adaptive.wait_timeout(Duration::from_micros(50)).unwrap();
+                // The seats are overwritten too: none may be free.
+                let _ = eventfd.wait_timeout(Duration::from_micros(50));
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+    }
+}
+
+#[test]
+fn wishes_about_memory_that_cannot_be_granted_are_named() {
+    let memory = doorbell::meeting::MemoryOptions {
+        huge_pages: true,
+        locked: true,
+        numa_node: Some(1000),
+        populated: true,
+    };
+    let board = Board::new(&Offer { memory, ..Offer::default() }).unwrap();
+    let refused: Vec<_> = board.refused().iter().map(|refusal| refusal.option).collect();
+    assert!(refused.contains(&"numa_node"), "no machine has node 1000: {refused:?}");
+    assert!(!refused.contains(&"populated"), "{refused:?}");
+    for refusal in board.refused() {
+        assert!(refusal.to_string().contains(refusal.option));
+    }
+}
+
+#[test]
+fn more_eventfds_than_one_message_carries_are_refused() {
+    let offer = Offer { bells: 64, eventfds: 4, ..Offer::default() };
+    assert_eq!(Board::new(&offer).unwrap_err(), MeetError::TooMany { bells: 64, eventfds: 4 });
+}
