@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::machine::clock::Clock;
 use crate::machine::pinned::on;
 use crate::record::result::{Floor, Floors};
+use crate::trial::launch::OWN_PROGRAM;
 
 mod cache_line_hop;
 mod calls;
@@ -36,7 +37,7 @@ struct Order {
 /// Floors of two CPUs are left out where both are the same.
 pub fn measure(clock: Clock, cpus: [u32; 2], block: u32) -> io::Result<Floors> {
     let at_unix_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64);
-    let output = Command::new("/proc/self/exe")
+    let output = Command::new(OWN_PROGRAM)
         .arg(FLOORS_VERB)
         .arg(serde_json::to_string(&Order { clock, cpus })?)
         .stdin(Stdio::null())

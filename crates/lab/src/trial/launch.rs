@@ -16,6 +16,9 @@ use crate::machine::clock::Clock;
 /// The hidden verb under which this program is a host.
 pub const HOST_VERB: &str = "trial-host";
 
+/// This very program, even if its file was replaced while the run goes on (proc(5)).
+pub const OWN_PROGRAM: &str = "/proc/self/exe";
+
 /// Runs one cell in processes of its own; ends it early once `interrupted` is set, which a signal must announce.
 pub fn launch(cell: &Cell, clock: Clock, run_dir: &RunDir, interrupted: &AtomicBool) -> io::Result<Report> {
     let order = Order {
@@ -25,12 +28,15 @@ pub fn launch(cell: &Cell, clock: Clock, run_dir: &RunDir, interrupted: &AtomicB
         lock: run_dir.lock().as_raw_fd(),
         parent: std::process::id(),
     };
-    let mut child = Command::new("/proc/self/exe")
+    let mut child = Command::new(OWN_PROGRAM)
         .arg(HOST_VERB)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .spawn()?;
+        .spawn()
+        .map_err(|error| {
+            io::Error::new(error.kind(), format!("cannot start {OWN_PROGRAM}: {error}; is /proc mounted?"))
+        })?;
     let report = converse(&mut child, &order, interrupted);
     if report.is_err() {
         // An error means that it is gone already.

@@ -118,11 +118,8 @@ pub(super) fn absorb<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(
         side.step(Step::Waits, seen);
         let entered = clock.now();
         let ended = M::MEMORY == Memory::Counts && side.control.stop.load(Acquire) != 0;
-        let woken = if ended {
-            waiter.wait_for(LAST_CALL)?
-        } else {
-            wait_by_policy(&mut waiter, policy, clock)?
-        };
+        let woken =
+            if ended { waiter.wait_for(LAST_CALL)? } else { wait_by_policy(&mut waiter, policy, clock)? };
         let awake = clock.now_awake();
         let published = mail.published.0.load(Acquire);
         if woken == Woken::TimedOut && ended {

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whatever ends a run, nothing stays behind, and what was measured is kept where that is possible.
 
-mod support;
-
 use std::process::Child;
 use std::time::{Duration, Instant};
 
+use crate::stage::Stage;
 use rustix::process::{Pid, Signal, kill_process};
-use support::Stage;
 
 /// Trials of mechanisms whose objects outlive processes, over and over.
 const LONG_RUN: &[&str] = &[

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bad input, low limits and missing permissions: a message that says what to do, the right exit code, nothing lost.
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Output};
+
+use crate::stage::Stage;
+
+/// One short trial.
+const SHORT: [&str; 8] = ["ping", "futex", "--gap", "0", "--time", "2ms", "--blocks", "1"];
+
+fn run(stage: &Stage, args: &[&str]) -> Output {
+    stage.doorbell(args).output().unwrap()
+}
+
+fn complaint(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// The command under a shell prelude, for limits and mounts that only a shell sets conveniently.
+fn under(stage: &Stage, program: &str, prelude: &str, args: &[&str]) -> Command {
+    let doorbell = stage.doorbell(args);
+    let mut command = Command::new(program);
+    for (name, value) in doorbell.get_envs() {
+        if let Some(value) = value {
+            command.env(name, value);
+        }
+    }
+    let script = format!("{prelude}\nexec \"$0\" \"$@\"");
+    if program == "unshare" {
+        command.args(["--mount", "sh"]);
+    }
+    command.args(["-c", &script]).arg(doorbell.get_program()).args(args);
+    command
+}
+
+#[test]
+fn usage_errors_exit_with_two_and_say_what_would_have_been_right() {
+    let stage = Stage::new();
+    for (args, expected) in [
+        (&["ping", "futx"][..], "did you mean 'futex'?"),
+        (&["ping", "eventfdepoll"], "did you mean 'eventfd-epoll'?"),
+        (&["ping", "--gap", "10"], "has no unit"),
+        (&["ping", "--gap", "99999h"], "out of range"),
+        (&["ping", "--wait", "timeout=0"], "never waits"),
+        (&["ping", "--wait", "nap"], "none of block, spin"),
+        (&["ping", "--placement", "next-door"], "there are same-core"),
+        (&["ping", "--cpus", "0"], "takes two CPUs"),
+        (&["ping", "--cpus", "0,4095"], "there is no CPU 4095"),
+        (&["ping", "--cpus", "0,1", "--placement", "same-core"], "cannot be used with"),
+        (&["ping", "--count", "0"], "0 is not in 1.."),
+        (&["ping", "--blocks", "0"], "0 is not in 1.."),
+        (
+            &["ping", "spin", "null", "--placement", "same-core", "--timing", "blocked"],
+            "nothing is left to run",
+        ),
+        (&["pong"], "unrecognized subcommand"),
+        (&["man", "pong"], "no verb is called 'pong'"),
+    ] {
+        let output = run(&stage, args);
+        let text = complaint(&output);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
+        assert!(text.contains(expected), "{args:?}: {text}");
+    }
+}
+
+#[test]
+fn a_full_disk_loses_nothing_and_says_where_the_result_is() {
+    let stage = Stage::new();
+    let mut args = SHORT.to_vec();
+    args.extend(["--output", "/dev/full/result.json"]);
+    let output = run(&stage, &args);
+    assert_eq!(output.status.code(), Some(1));
+    let text = complaint(&output);
+    assert!(text.contains("/dev/full/result.json") && text.contains("saved as"), "{text}");
+    // The tables were printed all the same.
+    assert!(String::from_utf8_lossy(&output.stdout).contains("futex"));
+    let rescued = text.split("saved as ").nth(1).unwrap().trim();
+    assert!(std::fs::remove_file(rescued).is_ok(), "{rescued}");
+}
+
+#[test]
+fn standard_output_that_is_full_or_closed_is_no_panic() {
+    let stage = Stage::new();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = stage.doorbell(&SHORT).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", complaint(&output));
+    assert!(!complaint(&output).contains("panicked"), "{}", complaint(&output));
+
+    let script = "\"$0\" \"$@\" | head -c 1 >/dev/null";
+    let doorbell = stage.doorbell(&SHORT);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]).arg(doorbell.get_program()).args(SHORT);
+    shell.env("XDG_STATE_HOME", stage.path()).env("XDG_RUNTIME_DIR", stage.path());
+    let output = shell.output().unwrap();
+    assert!(!complaint(&output).contains("panicked"), "{}", complaint(&output));
+}
+
+#[test]
+fn no_permission_for_real_time_priority_becomes_a_record_with_the_cure() {
+    if !root() {
+        // Whoever is not root has no such permission unless it was granted: nothing to drop, and nothing sure to test.
+        return;
+    }
+    let stage = Stage::new();
+    std::fs::set_permissions(stage.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    let mut args = SHORT.to_vec();
+    args.extend(["--scheduler", "fifo", "--json"]);
+    // The command where an ordinary user may run it from: the build folder may be private to root.
+    let copy = stage.path().join("doorbell-copy");
+    std::fs::copy(env!("CARGO_BIN_EXE_doorbell"), &copy).unwrap();
+    let mut command = Command::new(&copy);
+    command
+        .args(&args)
+        .env("XDG_RUNTIME_DIR", stage.path())
+        .env("XDG_STATE_HOME", stage.path())
+        .uid(65534)
+        .gid(65534);
+    let output = command.output().unwrap();
+    let result: serde_json::Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", complaint(&output)));
+    let cause = result["records"][0]["outcome"]["cause"].as_str().unwrap_or_default().to_owned();
+    assert!(cause.contains("SCHED_FIFO") && cause.contains("CAP_SYS_NICE"), "{cause}");
+}
+
+#[test]
+fn few_descriptors_are_a_message_and_not_a_hang() {
+    let stage = Stage::new();
+    let output = under(&stage, "sh", "ulimit -n 5", &SHORT).output().unwrap();
+    let text = complaint(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("Too many open files") && !text.contains("panicked"), "{text}");
+}
+
+#[test]
+fn a_container_that_hides_proc_and_sys_still_measures() {
+    if !root() {
+        // Hiding files takes a mount namespace, and that takes root.
+        return;
+    }
+    let stage = Stage::new();
+    let hide = "mount -t tmpfs none /sys
+        for file in stat interrupts cpuinfo loadavg pressure/cpu sysvipc/sem; do
+            [ ! -e /proc/$file ] || mount --bind /dev/null /proc/$file
+        done";
+    let mut args = SHORT.to_vec();
+    args.push("--json");
+    let output = under(&stage, "unshare", hide, &args).output().unwrap();
+    assert!(output.status.success(), "{}", complaint(&output));
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let done = result["records"].as_array().unwrap().iter().any(|record| record["outcome"]["kind"] == "done");
+    assert!(done, "{}", result["records"]);
+}
+
+#[test]
+fn a_machine_without_proc_gets_a_message_that_names_it() {
+    if !root() {
+        // As above.
+        return;
+    }
+    let stage = Stage::new();
+    let output = under(&stage, "unshare", "mount -t tmpfs none /proc", &SHORT).output().unwrap();
+    let text = complaint(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("/proc") && !text.contains("panicked"), "{text}");
+}
+
+#[test]
+fn help_completions_and_manual_come_from_one_definition() {
+    let stage = Stage::new();
+    let help = run(&stage, &["ping", "--help"]);
+    let page = run(&stage, &["man", "ping"]);
+    let completions = run(&stage, &["completions", "bash"]);
+    for (output, flag) in [(&help, "--wait"), (&page, "\\-\\-wait"), (&completions, "--wait")] {
+        assert!(output.status.success());
+        assert!(String::from_utf8_lossy(&output.stdout).contains(flag));
+    }
+}
+
+#[test]
+fn a_dry_run_prints_the_plan_and_measures_nothing() {
+    let stage = Stage::new();
+    let mut args = SHORT.to_vec();
+    args.extend(["--dry-run", "--seed", "7"]);
+    let output = run(&stage, &args);
+    let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(plan["seed"], 7);
+    assert_eq!(plan["cells"][0]["subject"], "futex");
+    assert!(!stage.path().join("doorbell").exists());
+}

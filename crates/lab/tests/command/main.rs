@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The command as a user meets it, driven from outside.
+
+mod bad_input;
+mod interrupt;
+mod stage;
