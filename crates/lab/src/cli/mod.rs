@@ -16,6 +16,7 @@ pub mod man;
 pub mod pairs;
 pub mod ping;
 pub mod placements;
+pub mod report;
 pub mod schema;
 pub mod survey;
 pub mod switch;
@@ -56,6 +57,8 @@ enum Verb {
     Pairs(pairs::Args),
     /// What wake-ups are made of: system calls, faults, switches on one core and across, counted by the kernel
     Switch(switch::Args),
+    /// Make one self-contained page of result files: charts, tables, warnings, how to repeat it
+    Report(report::Args),
     /// Print the JSON Schema of result files
     Schema,
     /// Print shell completions
@@ -71,6 +74,7 @@ impl Verb {
             Self::Ping(args) => ping::run(args, terminal),
             Self::Pairs(args) => pairs::run(args, terminal),
             Self::Switch(args) => switch::run(args, terminal),
+            Self::Report(args) => report::run(args, terminal),
             Self::Schema => schema::run(),
             Self::Completions(args) => completions::run(args),
             Self::Man(args) => man::run(args),

@@ -79,8 +79,10 @@ impl<'result> FloorLine<'result> {
     pub fn of(result: &'result ResultFile) -> Vec<Self> {
         let mut lines: Vec<Self> = Vec::new();
         for reading in &result.floors {
-            for floor in
-                reading.floors.iter().filter(|floor| floor.p50_ns.is_finite() && floor.min_ns.is_finite())
+            for floor in reading
+                .floors
+                .iter()
+                .filter(|floor| (floor.p50_ns * 1e3).is_finite() && (floor.min_ns * 1e3).is_finite())
             {
                 let median = (reading.at_unix_ns, floor.p50_ns * 1e3);
                 match lines.iter_mut().find(|known| known.name == floor.name) {

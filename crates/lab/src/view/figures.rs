@@ -9,7 +9,7 @@ use crate::record::{Histogram, Outcome, Record, ResultFile};
 use crate::trial::cell::{Cell, Pattern};
 
 /// A distribution in the buckets that are occupied; a thousand times smaller than the histogram it comes from.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Distribution {
     /// Samples.
     pub count: u64,

@@ -3,9 +3,12 @@
 
 pub mod axis;
 pub mod bars;
+pub mod chart;
 pub mod extra;
 pub mod figures;
+pub mod html;
 pub mod pairs;
+pub mod picture;
 pub mod progress;
 pub mod style;
 pub mod summary;

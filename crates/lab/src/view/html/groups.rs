@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which arms are drawn over each other: those that differ in one thing, a few at a time.
+
+use super::Source;
+use crate::record::series::Quantity;
+use crate::view::axis::{self, Axis};
+use crate::view::chart::Curve;
+use crate::view::chart::palette::COLORS;
+use crate::view::figures::{Distribution, Figures, Row};
+
+/// One arm of one file.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::view) struct Item<'a> {
+    /// The file, counted from 0.
+    pub file: usize,
+    /// The file's name.
+    pub run: &'a str,
+    /// The arm.
+    pub row: &'a Row<'a>,
+    /// What it is called throughout the page, also in links.
+    pub id: &'a str,
+}
+
+/// Arms run under the same conditions.
+#[derive(Debug)]
+pub(in crate::view) struct Group<'a> {
+    /// The conditions; empty where all arms have the same.
+    pub name: String,
+    /// The arms, the quickest first.
+    pub items: Vec<(Item<'a>, &'a Distribution)>,
+    /// What tells them apart.
+    pub apart: Vec<Axis>,
+}
+
+/// The arms that have `quantity`, in groups that differ only on one axis: the mechanism if there are several, else
+/// what differs most. With several files, the arms of one group are those of all files.
+pub(in crate::view) fn groups<'a>(items: &[Item<'a>], quantity: Quantity, headline: bool) -> Vec<Group<'a>> {
+    let having: Vec<(Item, &Distribution)> = items
+        .iter()
+        .filter(|item| !headline || item.row.arm.headline() == quantity)
+        .filter_map(|item| Some((*item, item.row.series.get(&quantity)?)))
+        .collect();
+    let cells = || having.iter().map(|(item, _)| item.row.cell());
+    let varying = axis::varying(cells());
+    let distinct = |axis: Axis| {
+        let mut values: Vec<String> = having
+            .iter()
+            .filter(|(item, _)| !item.row.is_harness())
+            .map(|(item, _)| axis.value(item.row.cell()))
+            .collect();
+        values.sort();
+        values.dedup();
+        values.len()
+    };
+    let apart = if distinct(Axis::Subject) > 1 {
+        Axis::Subject
+    } else {
+        varying.iter().copied().max_by_key(|axis| distinct(*axis)).unwrap_or(Axis::Subject)
+    };
+    let shared: Vec<Axis> =
+        varying.iter().copied().filter(|axis| *axis != apart && *axis != Axis::Subject).collect();
+    let mut groups: Vec<Group> = Vec::new();
+    for (item, series) in having {
+        let name = axis::label(item.row.cell(), &shared);
+        let known = groups.iter_mut().find(|group| group.name == name);
+        match known {
+            Some(group) => group.items.push((item, series)),
+            None => groups.push(Group {
+                name,
+                items: vec![(item, series)],
+                apart: if apart == Axis::Subject { vec![apart] } else { vec![Axis::Subject, apart] },
+            }),
+        }
+    }
+    for group in &mut groups {
+        group.items.sort_by_key(|(_, series)| series.quantile(0.5));
+    }
+    groups
+}
+
+impl<'a> Group<'a> {
+    /// The arms as curves, at most as many to a panel as there are colours; the harness in every panel.
+    pub(in crate::view) fn panels(&self, several: bool) -> Vec<Vec<Curve<'a>>> {
+        let (harness, arms): (Vec<_>, Vec<_>) =
+            self.items.iter().partition(|(item, _)| item.row.is_harness());
+        let mut panels: Vec<Vec<Curve>> = arms
+            .chunks(COLORS)
+            .map(|chunk| {
+                let own = chunk.iter().enumerate();
+                let mut curves: Vec<Curve> =
+                    own.map(|(color, pair)| self.curve(pair, color, several)).collect();
+                curves.extend(harness.iter().map(|pair| self.curve(pair, 0, several)));
+                curves
+            })
+            .collect();
+        if panels.is_empty() && !harness.is_empty() {
+            panels.push(harness.iter().map(|pair| self.curve(pair, 0, several)).collect());
+        }
+        panels
+    }
+
+    /// All arms as curves of one colour, or of one colour per file where there are several.
+    pub(in crate::view) fn curves(&self, several: bool) -> Vec<Curve<'a>> {
+        self.items
+            .iter()
+            .map(|pair| self.curve(pair, if several { pair.0.file } else { 0 }, several))
+            .collect()
+    }
+
+    fn curve(&self, (item, series): &(Item<'a>, &'a Distribution), color: usize, several: bool) -> Curve<'a> {
+        let name = axis::label(item.row.cell(), &self.apart);
+        let name = if item.row.is_harness() { format!("{name} (the harness)") } else { name };
+        Curve {
+            id: item.id.to_owned(),
+            name: if several { format!("{name} · {}", item.run) } else { name },
+            color,
+            harness: item.row.is_harness(),
+            series,
+            cpu_ps: item.row.cpu_ps(),
+        }
+    }
+}
+
+/// The arms of all files.
+pub(in crate::view) fn items<'a>(
+    sources: &'a [Source],
+    figures: &'a [Figures<'a>],
+    ids: &'a [Vec<String>],
+) -> Vec<Item<'a>> {
+    let mut items = Vec::new();
+    for (file, (source, figures)) in sources.iter().zip(figures).enumerate() {
+        for (index, row) in figures.rows.iter().enumerate() {
+            items.push(Item { file, run: &source.name, row, id: &ids[file][index] });
+        }
+    }
+    items
+}
+
+/// A name for each arm that can stand in a link and belongs to no other.
+pub(in crate::view) fn ids(figures: &[Figures]) -> Vec<Vec<String>> {
+    let mut taken = std::collections::HashSet::new();
+    let mut named = Vec::new();
+    for (file, figures) in figures.iter().enumerate() {
+        let axes = axis::varying(figures.rows.iter().map(|row| row.cell()));
+        let own = figures.rows.iter().map(|row| {
+            let label = slug(&axis::label(row.cell(), &axes));
+            let wanted = if file == 0 { label } else { format!("{label}-{}", file + 1) };
+            let mut id = wanted.clone();
+            let mut number = 2;
+            while id.is_empty() || !taken.insert(id.clone()) {
+                id = format!("{wanted}-{number}");
+                number += 1;
+            }
+            id
+        });
+        named.push(own.collect());
+    }
+    named
+}
+
+/// A name as it may stand in a link: letters, digits and dashes.
+pub(in crate::view) fn slug(text: &str) -> String {
+    let mut out = String::new();
+    for letter in text.to_lowercase().chars().take(120) {
+        if letter.is_ascii_alphanumeric() {
+            out.push(letter);
+        } else if letter == 'µ' {
+            out.push('u');
+        } else if !out.ends_with('-') && !out.is_empty() {
+            out.push('-');
+        }
+    }
+    out.trim_end_matches('-').to_owned()
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tables of the page.
+
+use super::groups::Item;
+use crate::record::series::Quantity;
+use crate::record::{ResultFile, Tally};
+use crate::trial::cell::Timing;
+use crate::view::axis::{self, Axis};
+use crate::view::extra::{Extra, FloorLine};
+use crate::view::figures::{Distribution, Figures, Row};
+use crate::view::pairs::Matrix;
+use crate::view::summary::{KINDS, four_digits, share};
+use crate::view::unit::{Scale, count, time};
+
+/// A table.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    /// What it shows, with its unit.
+    pub caption: String,
+    /// Heads, and whether the column holds numbers.
+    pub columns: Vec<(String, bool)>,
+    /// Rows.
+    pub rows: Vec<Line>,
+}
+
+/// A row: the arm it belongs to (or nothing), its cells.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub arm: String,
+    pub harness: bool,
+    pub cells: Vec<String>,
+}
+
+impl Line {
+    fn plain(cells: Vec<String>) -> Self {
+        Self { arm: String::new(), harness: false, cells }
+    }
+
+    /// The cells with the kind of their column.
+    pub(super) fn typed<'a>(
+        &'a self,
+        columns: &'a [(String, bool)],
+    ) -> impl Iterator<Item = (&'a str, bool)> {
+        self.cells.iter().zip(columns).map(|(cell, (_, number))| (cell.as_str(), *number))
+    }
+}
+
+fn words(head: &str) -> (String, bool) {
+    (head.to_owned(), false)
+}
+
+fn numbers(heads: &[&str]) -> Vec<(String, bool)> {
+    heads.iter().map(|head| ((*head).to_owned(), true)).collect()
+}
+
+fn named(axis: Axis, row: &Row) -> String {
+    let value = axis.value(row.cell());
+    match axis {
+        Axis::Subject if row.is_harness() => format!("{value} (the harness)"),
+        Axis::Subject if row.is_partial() => format!("{value} (partial)"),
+        _ => value,
+    }
+}
+
+/// The figures of one quantity, one arm a row, all in one unit.
+pub(super) fn quantity(items: &[Item], quantity: Quantity, several: bool) -> Table {
+    let having: Vec<(&Item, &Distribution)> =
+        items.iter().filter_map(|item| Some((item, item.row.series.get(&quantity)?))).collect();
+    let axes = axis::varying(having.iter().map(|(item, _)| item.row.cell()));
+    let scale = Scale::for_ps(having.iter().map(|(_, series)| series.quantile(0.5) as f64));
+    let mut columns = Vec::new();
+    if several {
+        columns.push(words("run"));
+    }
+    columns.extend(axes.iter().map(|axis| words(axis.name())));
+    columns.extend(numbers(&[
+        "min",
+        "p50",
+        "p90",
+        "p99",
+        "p99.9",
+        "max",
+        "mean",
+        "count",
+        "CPU",
+        "p50 by block",
+    ]));
+    let rows = having
+        .iter()
+        .map(|(item, series)| {
+            let mut cells = Vec::new();
+            if several {
+                cells.push(item.run.to_owned());
+            }
+            cells.extend(axes.iter().map(|axis| named(*axis, item.row)));
+            cells.push(scale.show(series.min_ps as f64));
+            cells.extend([0.5, 0.9, 0.99, 0.999, 1.0].map(|q| scale.show(series.quantile(q) as f64)));
+            cells.push(scale.show(series.mean_ps));
+            cells.push(count(series.count));
+            cells.push(item.row.cpu_ps().map_or_else(|| "–".to_owned(), |ps| scale.show(ps)));
+            cells.push(series.spread_ps().map_or_else(
+                || "–".to_owned(),
+                |(low, high)| format!("{} … {}", scale.show(low as f64), scale.show(high as f64)),
+            ));
+            Line { arm: item.id.to_owned(), harness: item.row.is_harness(), cells }
+        })
+        .collect();
+    let caption = format!(
+        "All times in {}. CPU: CPU time of both sides per round or notification. p50 by block: lowest and highest median of \
+         the {}.",
+        scale.unit.sign(),
+        "run's blocks"
+    );
+    Table { caption, columns, rows }
+}
+
+/// What became of the notifications, by sequence number.
+pub(super) fn notifications(items: &[Item], several: bool) -> Option<Table> {
+    let told: Vec<(&Item, Tally)> =
+        items.iter().map(|item| (item, item.row.arm.tally())).filter(|(_, tally)| tally.sent > 0).collect();
+    if told.is_empty() {
+        return None;
+    }
+    let axes = axis::varying(told.iter().map(|(item, _)| item.row.cell()));
+    let mut columns = Vec::new();
+    if several {
+        columns.push(words("run"));
+    }
+    columns.extend(axes.iter().map(|axis| words(axis.name())));
+    columns.extend(numbers(&["sent", "seen"]));
+    columns.extend(KINDS.iter().map(|kind| (kind.name.to_owned(), true)));
+    columns.extend(numbers(&["late share", "proven asleep", "switches of the sides"]));
+    let rows = told
+        .iter()
+        .map(|(item, tally)| {
+            let mut cells = Vec::new();
+            if several {
+                cells.push(item.run.to_owned());
+            }
+            cells.extend(axes.iter().map(|axis| named(*axis, item.row)));
+            cells.extend([tally.sent, tally.seen].map(count));
+            cells.extend(KINDS.iter().map(|kind| count((kind.of)(tally))));
+            cells.push(share(tally.late, tally.seen));
+            let blocked = item.row.cell().timing == Timing::Blocked;
+            cells.push(if blocked { share(tally.proven_asleep, tally.sent) } else { "–".to_owned() });
+            let sides = item.row.arm.records.iter().flat_map(|record| &record.sides);
+            cells.push(count(sides.fold(0_u64, |sum, side| {
+                sum.saturating_add(side.voluntary_switches).saturating_add(side.involuntary_switches)
+            })));
+            Line { arm: item.id.to_owned(), harness: item.row.is_harness(), cells }
+        })
+        .collect();
+    let meanings: Vec<String> = KINDS.iter().map(|kind| format!("{}: {}", kind.name, kind.meaning)).collect();
+    Some(Table { caption: format!("Numbers of notifications. {}.", meanings.join("; ")), columns, rows })
+}
+
+/// Single figures beside the series, one table per unit.
+pub(super) fn extras(figures: &Figures) -> Vec<Table> {
+    Extra::of(figures)
+        .chunk_by(|a, b| a.unit == b.unit)
+        .map(|extras| {
+            let axes = axis::varying(extras.iter().map(|extra| extra.row.cell()));
+            let mut columns: Vec<(String, bool)> = axes.iter().map(|axis| words(axis.name())).collect();
+            columns.push(words("figure"));
+            columns.extend(numbers(&["median", "by trial", "count"]));
+            columns.push(words("formula"));
+            let rows = extras
+                .iter()
+                .map(|extra| {
+                    let (low, high) = extra.range();
+                    let mut cells: Vec<String> = axes.iter().map(|axis| named(*axis, extra.row)).collect();
+                    cells.push(extra.name.to_owned());
+                    cells.push(four_digits(extra.median()));
+                    cells.push(format!("{} … {}", four_digits(low), four_digits(high)));
+                    cells.push(count(extra.values.len() as u64));
+                    cells.push(extra.formula.to_owned());
+                    Line::plain(cells)
+                })
+                .collect();
+            let caption = format!("Figures in {}; count: trials that have the figure.", extras[0].unit);
+            Table { caption, columns, rows }
+        })
+        .collect()
+}
+
+/// The machine's floors.
+pub(super) fn floors(result: &ResultFile) -> Option<Table> {
+    let lines = FloorLine::of(result);
+    if lines.is_empty() {
+        return None;
+    }
+    let scale = Scale::for_ps(lines.iter().map(FloorLine::first_ps));
+    let mut columns = vec![words("floor")];
+    columns.extend(numbers(&[
+        "first p50",
+        "last p50",
+        "lowest p50",
+        "highest p50",
+        "min",
+        "readings",
+        "count",
+    ]));
+    let rows = lines
+        .iter()
+        .map(|floor| {
+            let (lowest, highest) = floor.range_ps();
+            let mut cells = vec![floor.name.replace('-', " ")];
+            cells.extend(
+                [floor.first_ps(), floor.last_ps(), lowest, highest, floor.min_ps].map(|ps| scale.show(ps)),
+            );
+            cells.extend([floor.medians.len() as u64, floor.count].map(count));
+            Line::plain(cells)
+        })
+        .collect();
+    Some(Table { caption: format!("All times in {}.", scale.unit.sign()), columns, rows })
+}
+
+/// A matrix of CPUs.
+pub(super) fn pairs(matrix: &Matrix) -> Table {
+    let scale = Scale::for_ps(matrix.pairs.iter().map(|pair| pair.p50_ps));
+    let mut columns = vec![words("first CPU \\ other CPU")];
+    columns.extend(matrix.columns().iter().map(|cpu| (cpu.to_string(), true)));
+    let rows = matrix
+        .rows()
+        .into_iter()
+        .map(|from| {
+            let mut cells = vec![from.to_string()];
+            cells.extend(matrix.columns().into_iter().map(|to| {
+                matrix.get(from, to).map_or_else(|| "–".to_owned(), |pair| scale.show(pair.p50_ps))
+            }));
+            Line::plain(cells)
+        })
+        .collect();
+    let caption = format!("Medians in {}; {} samples in all.", scale.unit.sign(), count(matrix.count()));
+    Table { caption, columns, rows }
+}
+
+/// The best and the worst pair in words.
+pub(super) fn pairs_verdict(matrix: &Matrix) -> String {
+    match (matrix.best(), matrix.worst()) {
+        (Some(best), Some(worst)) if matrix.pairs.len() > 1 => format!(
+            "Best pair: CPUs {} and {} with {}. Worst: {} and {} with {}, {:.2} times as much.",
+            best.from,
+            best.to,
+            time(best.p50_ps),
+            worst.from,
+            worst.to,
+            time(worst.p50_ps),
+            worst.p50_ps / best.p50_ps.max(1.0)
+        ),
+        _ => String::new(),
+    }
+}
