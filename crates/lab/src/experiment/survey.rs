@@ -30,6 +30,9 @@ const GAP_SUBJECTS: [&str; 2] = ["futex", "eventfd-epoll"];
 /// The mechanisms run unpinned, to show what the scheduler makes of them.
 const UNPINNED_SUBJECTS: [&str; 2] = ["futex", "pipe"];
 
+/// The operation that is the limit of spinning.
+pub const LIMIT: &str = "cache-line";
+
 /// The survey's plan for the placements this machine has, nearest first, with as many blocks as the budget allows.
 pub fn plan(placements: &[Placement], seed: u64) -> Plan {
     let mut cells = Vec::new();
@@ -67,11 +70,18 @@ pub fn plan(placements: &[Placement], seed: u64) -> Plan {
         let awake = cell("futex", Pattern::OneWay { gap_ns }, nearest, Duration::from_millis(60));
         cells.push(Cell { wait: WaitPolicy::Spin, ..awake });
     }
+    // What spinning could reach at best, beside what it reached.
+    if let Some(nearest) = across.first() {
+        cells.push(cell(LIMIT, Pattern::Operation { batch: 1000 }, nearest, Duration::from_millis(30)));
+    }
     let unpinned = Placement { relation: "unpinned".to_owned(), cpus: None };
     for subject in UNPINNED_SUBJECTS {
         cells.push(cell(subject, Pattern::PingPong { gap_ns: 0 }, &unpinned, Duration::from_millis(100)));
     }
-    let known: Vec<Cell> = cells.into_iter().filter(|cell| mechanism::find(&cell.subject).is_ok()).collect();
+    let known: Vec<Cell> = cells
+        .into_iter()
+        .filter(|cell| cell.subject == LIMIT || mechanism::find(&cell.subject).is_ok())
+        .collect();
     let once: Duration = known.iter().map(|cell| SETUP + window(cell)).sum();
     let affordable = u32::try_from(BUDGET.as_nanos() / once.as_nanos().max(1)).unwrap_or(u32::MAX);
     let blocks = affordable.clamp(*BLOCKS.start(), *BLOCKS.end());
@@ -83,7 +93,7 @@ fn cell(subject: &str, pattern: Pattern, placement: &Placement, window: Duration
         subject: subject.to_owned(),
         contexts: Contexts::Processes,
         pattern,
-        timing: if matches!(pattern, Pattern::PingPong { .. }) { Timing::Around } else { Timing::Stamp },
+        timing: if matches!(pattern, Pattern::OneWay { .. }) { Timing::Stamp } else { Timing::Around },
         wait: WaitPolicy::Block,
         placement: placement.clone(),
         size: 0,

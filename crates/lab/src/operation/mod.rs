@@ -15,6 +15,7 @@ use crate::trial::cell::{Cell, Scheduler};
 use crate::trial::counters::become_fifo;
 
 mod alone;
+mod cache_line;
 mod clock_read;
 mod context1;
 mod count;
@@ -100,6 +101,7 @@ fn may_become_fifo() -> bool {
 pub fn all() -> &'static [&'static dyn Operation] {
     &[
         &clock_read::ClockRead,
+        &cache_line::CacheLine,
         &getppid::Getppid,
         &gettid::Gettid,
         &read_nothing::ReadNothing,

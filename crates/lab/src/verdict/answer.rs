@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::experiment::survey::LIMIT;
 use crate::mechanism::{self, Contexts, Waits};
 use crate::record::series::Quantity;
 use crate::record::{Arm, Outcome, ResultFile};
@@ -107,6 +108,8 @@ pub struct Notified {
 pub struct Trust {
     /// What the harness itself adds to a round trip, nanoseconds.
     pub harness_ns: Option<f64>,
+    /// Spinning's round trip over that of two bare loops, on the same two cores in the same run.
+    pub over_bare: Option<f64>,
     /// Trials run.
     pub trials: usize,
     /// Trials that others disturbed to the end.
@@ -275,6 +278,7 @@ fn trust(result: &ResultFile, arms: &[Arm]) -> Trust {
     }
     Trust {
         harness_ns: harness.and_then(|arm| Some(time(arm, Quantity::RoundTrip)?.median_ns)),
+        over_bare: over_bare(arms),
         trials: ran.len(),
         disturbed: ran.iter().filter(|record| !record.warnings.is_empty()).count(),
         implausible: count(|outcome| matches!(outcome, Outcome::Implausible { .. })),
@@ -285,6 +289,15 @@ fn trust(result: &ResultFile, arms: &[Arm]) -> Trust {
             .map(|(name, [low, high])| (name, high / low))
             .collect(),
     }
+}
+
+fn over_bare(arms: &[Arm]) -> Option<f64> {
+    let bare = arms.iter().find(|arm| arm.cell.subject == LIMIT)?;
+    let same_place = |arm: &&Arm| {
+        arm.cell.subject == "spin" && back_to_back(arm) && arm.cell.placement == bare.cell.placement
+    };
+    let spin = arms.iter().find(same_place)?;
+    Some(time(spin, Quantity::RoundTrip)?.median_ns / time(bare, Quantity::Operation)?.median_ns)
 }
 
 fn untold(result: &ResultFile) -> Vec<String> {

@@ -134,6 +134,9 @@ fn trust(answer: &Answer) -> Vec<String> {
             ns(harness)
         ));
     }
+    if let Some(ratio) = trust.over_bare {
+        lines.push(format!("Spinning took {ratio:.2} times what two bare loops take on the same cores."));
+    }
     let count = |number: usize, what: &str| match number {
         0 => format!("none {what}"),
         number => format!("{number} {what}"),
