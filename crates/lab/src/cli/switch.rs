@@ -21,8 +21,10 @@ use crate::trial::cell::{Placement, Scheduler, Until};
     doorbell switch switch-futex touch --working-set sweep   what a switch costs with more to write each time\n  \
     doorbell switch timectxsw --count 500000 --placement same-core   the run of tsuna/contextswitch")]
 pub struct Args {
-    /// Operations, or `all` [possible values: clock-read, getppid, gettid, read-nothing, page-fault-anonymous,
-    /// page-fault-file, signal-self, switch-yield, switch-futex, switch-pipe, context1, timectxsw, timetctxsw2, touch]
+    /// Operations, or `all`: clock-read, getppid, gettid, read-nothing, page-fault-anonymous, page-fault-file, signal-self,
+    /// switch-yield, switch-futex, switch-pipe, context1, timectxsw, timetctxsw2, touch; by name only, the protocols of
+    /// other tools: line-cas, handover-mutex, handover-semop, handover-mq, handover-signal, stream-pipe, stream-mq,
+    /// turns-semop, futex-wake-all, hackbench
     #[arg(default_value = "all", value_name = "OPERATION")]
     operations: Vec<String>,
     /// What two sides are, comma separated
@@ -150,7 +152,8 @@ fn operations(names: &[String]) -> anyhow::Result<Vec<String>> {
     let mut chosen: Vec<String> = Vec::new();
     for name in names {
         if name == "all" {
-            chosen.extend(operation::all().iter().map(|operation| operation.name().to_owned()));
+            let usual = operation::all().iter().filter(|operation| operation.usual());
+            chosen.extend(usual.map(|operation| operation.name().to_owned()));
         } else {
             operation::find(name).map_err(|unknown| Usage(unknown.to_string()))?;
             chosen.push(name.clone());

@@ -43,7 +43,8 @@ impl Switch {
         let Ok(operation) = operation::find(name) else { return Vec::new() };
         let mut cells = Vec::new();
         for (number, placement) in self.placements.iter().enumerate() {
-            for (rank, &contexts) in self.contexts.iter().enumerate() {
+            let joined = self.contexts.iter().filter(|contexts| operation.joins(**contexts));
+            for (rank, &contexts) in joined.enumerate() {
                 for (order, &scheduler) in self.schedulers.iter().enumerate() {
                     for &size in &self.working_sets {
                         // One side has nobody to be placed against, to share memory with or to be preferred over.
@@ -51,7 +52,11 @@ impl Switch {
                         if alone && (number, rank, order) != (0, 0, 0) {
                             continue;
                         }
-                        if !operation.joins(contexts) || !uses_size(name, size, alone) {
+                        let one_core = placement.cpus.is_some_and(|[a, b]| a == b);
+                        if !alone && one_core && !operation.shares_a_core() {
+                            continue;
+                        }
+                        if !uses_size(name, size, alone) {
                             continue;
                         }
                         let placement = if alone { alone_on(placement) } else { placement.clone() };
@@ -81,6 +86,8 @@ fn uses_size(name: &str, size: u32, alone: bool) -> bool {
     match name {
         "touch" => size > 0,
         "switch-yield" | "timetctxsw2" => size == 0,
+        // The protocols of other tools write none.
+        _ if operation::find(name).is_ok_and(|operation| !operation.usual()) => size == 0,
         _ => size == 0 || !alone,
     }
 }

@@ -21,20 +21,34 @@ mod context1;
 mod count;
 mod exchange;
 pub mod figures;
+mod futex_wake_all;
 mod getppid;
 mod gettid;
+mod hackbench;
+mod handover;
+mod handover_mq;
+mod handover_mutex;
+mod handover_semop;
+mod handover_signal;
+mod line_cas;
+mod message_queue;
 mod page_fault_anonymous;
 mod page_fault_file;
 mod pipes;
 mod read_nothing;
+mod semaphore_set;
 mod side_by_side;
 mod signal_self;
+mod stream;
+mod stream_mq;
+mod stream_pipe;
 mod switch_futex;
 mod switch_pipe;
 mod switch_yield;
 mod timectxsw;
 mod timetctxsw2;
 mod touch;
+mod turns_semop;
 
 /// What one operation of a series is, and what it takes to run it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +83,14 @@ pub trait Operation: Sync {
     }
     /// Sets it up in the trial's host, before the sides exist.
     fn open(&self, site: &Site, cell: &Cell) -> Result<Box<dyn Lines>, OpenError>;
+    /// Whether it is part of a run that names no operation: the protocols of other tools are for comparisons with them.
+    fn usual(&self) -> bool {
+        true
+    }
+    /// Whether both sides can share one CPU and still get on.
+    fn shares_a_core(&self) -> bool {
+        true
+    }
     /// The figure of the tool whose protocol this is, as that tool computes it from the same run.
     fn classic(&self, record: &Record) -> Option<Figure> {
         let _ = record;
@@ -115,6 +137,16 @@ pub fn all() -> &'static [&'static dyn Operation] {
         &timectxsw::Timectxsw,
         &timetctxsw2::Timetctxsw2,
         &touch::Touch,
+        &line_cas::LineCas,
+        &handover_mutex::HandoverMutex,
+        &handover_semop::HandoverSemop,
+        &handover_mq::HandoverMq,
+        &handover_signal::HandoverSignal,
+        &stream_pipe::StreamPipe,
+        &stream_mq::StreamMq,
+        &turns_semop::TurnsSemop,
+        &futex_wake_all::FutexWakeAll,
+        &hackbench::Hackbench,
     ]
 }
 

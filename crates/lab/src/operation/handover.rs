@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The loop of the pair tests of rt-tests: a sender stamps and releases, a receiver acquires and stamps, then sleeps a
+//! while before it lets the sender go on.
+//!
+//! One way, closed loop, the receiver asleep for as long as its own pause took: the protocol of `ptsematest`,
+//! `svsematest`, `pmqtest` and `sigwaittest`, which differ in the means alone. Their `-i` is [`PAUSE`].
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Duration;
+
+use crate::mechanism::{Fault, Lines};
+use crate::trial::control::Step;
+use crate::trial::role::Role;
+use crate::trial::side::{Side, SideError};
+
+/// What the receiver sleeps between two rounds: `-i 200`.
+const PAUSE: Duration = Duration::from_micros(200);
+
+/// Rounds before anything is recorded.
+const WARMUP: u64 = 50;
+
+/// A means of handing over, opened before the sides part.
+pub(super) trait Handover: Send + Sync + 'static {
+    /// The side that releases.
+    type Sender: Sender;
+    /// The side that acquires.
+    type Receiver: Receiver;
+    /// Takes the sender's end, in its own process or thread.
+    fn sender(&self) -> Result<Self::Sender, SideError>;
+    /// Takes the receiver's end.
+    fn receiver(&self) -> Result<Self::Receiver, SideError>;
+}
+
+/// The side that releases.
+pub(super) trait Sender {
+    /// What it needs once before the first release.
+    fn begin(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+    /// Releases; the stamp is taken just before.
+    fn release(&mut self) -> Result<(), Fault>;
+    /// Waits until the receiver lets it go on.
+    fn turn(&mut self) -> Result<(), Fault>;
+}
+
+/// The side that acquires.
+pub(super) trait Receiver {
+    /// Waits for the release; the stamp is taken just after.
+    fn acquire(&mut self) -> Result<(), Fault>;
+    /// What it does before its pause.
+    fn note(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+    /// Lets the sender go on.
+    fn allow(&mut self) -> Result<(), Fault>;
+}
+
+/// A hand-over, open.
+pub(super) struct OneWay<H: Handover>(pub(super) H);
+
+impl<H: Handover> Lines for OneWay<H> {
+    fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
+        side.step(Step::Meets, 0);
+        if role.index() == 0 {
+            let mut sender = self.0.sender()?;
+            side.control.meet(2, 1);
+            send(&mut sender, side)
+        } else {
+            let mut receiver = self.0.receiver()?;
+            side.control.meet(2, 1);
+            receive(&mut receiver, side)
+        }
+    }
+}
+
+fn send(sender: &mut impl Sender, side: &mut Side) -> Result<(), SideError> {
+    let clock = side.clock;
+    let stamp = &side.control.mail[0].stamps[0];
+    sender.begin()?;
+    let count = side.cell.until.count.unwrap_or(u64::MAX);
+    let window = side.cell.until.time_ns.map(|ns| clock.ticks(Duration::from_nanos(ns)));
+    let mut opened = side.open_window();
+    let mut round = 0_u64;
+    loop {
+        if round == WARMUP {
+            opened = side.open_window();
+        }
+        round += 1;
+        let elapsed = clock.now().saturating_sub(opened);
+        let last = round > WARMUP
+            && (round - WARMUP >= count
+                || side.interrupted()
+                || window.is_some_and(|window| elapsed >= window));
+        if last {
+            // Pairs with the Acquire load in `receive`: said before the last release.
+            side.control.stop.store(1, Release);
+        }
+        side.step(Step::Notifies, round);
+        // Made visible by the hand-over itself, which orders it before the receiver's load.
+        stamp.sent.store(clock.now(), Relaxed);
+        sender.release()?;
+        if last {
+            break;
+        }
+        side.step(Step::Waits, round);
+        sender.turn()?;
+    }
+    side.close_window(opened);
+    side.tally.sent = round - WARMUP;
+    side.tally.warmup = WARMUP;
+    side.step(Step::Finished, round);
+    Ok(())
+}
+
+fn receive(receiver: &mut impl Receiver, side: &mut Side) -> Result<(), SideError> {
+    let clock = side.clock;
+    let stamp = &side.control.mail[0].stamps[0];
+    let mut opened = side.open_window();
+    let mut round = 0_u64;
+    loop {
+        if round == WARMUP {
+            opened = side.open_window();
+        }
+        side.step(Step::Waits, round);
+        receiver.acquire()?;
+        let awake = clock.now_awake();
+        round += 1;
+        let sent = stamp.sent.load(Relaxed);
+        if round > WARMUP {
+            side.times.operation.record(clock.ps(awake.saturating_sub(sent)));
+        }
+        if side.control.stop.load(Acquire) != 0 {
+            break;
+        }
+        receiver.note()?;
+        side.step(Step::Pauses, round);
+        std::thread::sleep(PAUSE);
+        side.step(Step::Notifies, round);
+        receiver.allow()?;
+    }
+    side.close_window(opened);
+    side.tally.seen = round - WARMUP;
+    side.step(Step::Finished, round);
+    Ok(())
+}

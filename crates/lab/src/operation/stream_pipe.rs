@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! stress-ng's `--switch-method pipe`: bytes through a pipe that holds one.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
+
+use super::figures::{figure, window};
+use super::stream::{Stream, Turns};
+use super::{Operation, Sides};
+use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
+use crate::record::{Figure, Record};
+use crate::trial::cell::Cell;
+
+/// A pipe of one packet.
+#[derive(Debug)]
+pub(super) struct StreamPipe;
+
+impl Operation for StreamPipe {
+    fn name(&self) -> &'static str {
+        "stream-pipe"
+    }
+    fn sides(&self) -> Sides {
+        Sides::Two
+    }
+    fn unit(&self) -> &'static str {
+        "write"
+    }
+    fn batch(&self) -> u32 {
+        1
+    }
+    fn usual(&self) -> bool {
+        false
+    }
+    fn explanation(&self) -> Explanation {
+        Explanation {
+            summary: "the protocol of stress-ng --switch pipe: bytes one way through a pipe that holds one",
+            how: "One side writes single bytes into a pipe in packet mode cut down to one page, the other reads them: a packet fills the page, so each write waits for the read before it.",
+            kernel: "A write into a full pipe sleeps until the reader has emptied it; the reader sleeps while it is empty.",
+            limits: "stress-ng calls a write one switch; on one core the kernel makes up to two of it.",
+            sources: &["stress-ng, stress-switch.c"],
+        }
+    }
+    fn open(&self, _: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+        let (reads, writes) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::DIRECT)
+            .map_err(|error| OpenError::call("pipe2(O_DIRECT)", error))?;
+        // Rounded up to one page by the kernel.
+        fcntl_setpipe_size(&writes, 1).map_err(|error| OpenError::call("fcntl(F_SETPIPE_SZ)", error))?;
+        Ok(Box::new(Turns(Packets { reads, writes })))
+    }
+    fn classic(&self, record: &Record) -> Option<Figure> {
+        let (window, rounds) = window(record)?;
+        let formula = format!("{window} ns / ({rounds} writes), assumed");
+        Some(figure("stress-ng as printed", window / rounds, "ns", formula))
+    }
+}
+
+#[derive(Debug)]
+struct Packets {
+    reads: OwnedFd,
+    writes: OwnedFd,
+}
+
+impl Stream for Packets {
+    #[inline]
+    fn lead(&self) -> Result<(), Fault> {
+        loop {
+            match rustix::io::write(self.writes.as_fd(), b"_") {
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(Fault::new("write", error)),
+            }
+        }
+    }
+
+    #[inline]
+    fn follow(&self) -> Result<(), Fault> {
+        match rustix::io::read(self.reads.as_fd(), &mut [0_u8; 1]) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(Fault::new("read", error)),
+        }
+    }
+
+    fn free(&self) -> Result<(), Fault> {
+        self.lead()
+    }
+}

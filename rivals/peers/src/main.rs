@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs other tools and `doorbell` alternately, each pair with the same protocol, pinning and divisor, and prints the
+//! table of their figures with the ratio and its interval.
+//!
+//! Two runs of one thing on one machine differ by as much as the machine drifts between them. So the two sides of a
+//! comparison take turns, in an order drawn by lot for each round, and the ratio's interval is taken over rounds.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+mod command;
+mod comparison;
+mod interval;
+mod ours;
+mod peer;
+mod table;
+
+use comparison::{Comparison, Measured};
+
+/// What to compare.
+#[derive(Debug, Parser)]
+struct Args {
+    /// The command `doorbell`
+    #[arg(long)]
+    doorbell: PathBuf,
+    /// The command `core-to-core-latency`, which Debian does not have
+    #[arg(long)]
+    core_to_core: PathBuf,
+    /// Rounds: each side once per round
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(3..))]
+    rounds: u32,
+    /// Only comparisons whose name contains one of these
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// The two CPUs to use; the first for what runs on one
+    #[arg(long, value_delimiter = ',', default_value = "0,1")]
+    cpus: Vec<u32>,
+    /// Where every single figure goes, as JSON lines
+    #[arg(long)]
+    raw: Option<PathBuf>,
+    /// Only name the comparisons
+    #[arg(long)]
+    list: bool,
+}
+
+/// What every comparison may use.
+#[derive(Debug)]
+pub struct Setup {
+    doorbell: PathBuf,
+    core_to_core: PathBuf,
+    /// The CPU for what runs on one, and the other.
+    cpus: [u32; 2],
+}
+
+fn main() -> anyhow::Result<()> {
+    let args = Args::parse();
+    let [first, second] = args.cpus[..] else { anyhow::bail!("--cpus takes two CPUs: --cpus 0,1") };
+    let setup = Setup { doorbell: args.doorbell, core_to_core: args.core_to_core, cpus: [first, second] };
+    let wanted: Vec<Comparison> = peer::all(&setup)
+        .into_iter()
+        .filter(|comparison| {
+            args.only.is_empty() || args.only.iter().any(|part| comparison.name.contains(part.as_str()))
+        })
+        .collect();
+    if args.list {
+        for comparison in &wanted {
+            println!("{}", comparison.name);
+        }
+        return Ok(());
+    }
+    let mut measured = Vec::new();
+    for comparison in &wanted {
+        let result = comparison.measure(args.rounds);
+        match &result {
+            Ok(figures) => eprintln!("{}", table::line(comparison, figures)),
+            Err(error) => eprintln!("{}: {error:#}", comparison.name),
+        }
+        measured.push((comparison, result));
+    }
+    if let Some(path) = &args.raw {
+        keep(path, &measured)?;
+    }
+    print!("{}", table::markdown(&measured));
+    Ok(())
+}
+
+/// Appends every figure of every round, so that tables of several calls can be made into one.
+fn keep(path: &PathBuf, measured: &[(&Comparison, anyhow::Result<Measured>)]) -> anyhow::Result<()> {
+    use std::io::Write;
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
+    for (comparison, result) in measured {
+        if let Ok(figures) = result {
+            let line = serde_json::json!({
+                "name": comparison.name, "unit": comparison.unit, "theirs": figures.theirs, "ours": figures.ours,
+            });
+            writeln!(file, "{line}")?;
+        }
+    }
+    Ok(())
+}

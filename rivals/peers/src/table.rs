@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The comparisons as a table in Markdown.
+
+use std::fmt::Write;
+
+use crate::comparison::{Comparison, Measured};
+use crate::interval::{median, ratio};
+
+/// Agreement, as the project asks it of itself.
+const AGREES: f64 = 0.05;
+
+/// One comparison in one line, for progress.
+pub fn line(comparison: &Comparison, figures: &Measured) -> String {
+    let ratio = ratio(&figures.theirs, &figures.ours);
+    format!(
+        "{}: theirs {}, ours {} {}, ratio {:.3} [{:.3}, {:.3}]",
+        comparison.name,
+        spread(&figures.theirs),
+        spread(&figures.ours),
+        comparison.unit,
+        ratio.ratio,
+        ratio.low,
+        ratio.high
+    )
+}
+
+/// All of them.
+pub fn markdown(measured: &[(&Comparison, anyhow::Result<Measured>)]) -> String {
+    let mut out = String::from(
+        "| comparison | what | unit | peer: median [min..max] | doorbell: median [min..max] | ratio [95 %] | within 5 % | rounds |\n\
+         |---|---|---|---:|---:|---:|---|---:|\n",
+    );
+    for (comparison, result) in measured {
+        let Comparison { name, what, unit, .. } = comparison;
+        // Writing to a string does not fail.
+        let _ = match result {
+            Err(error) => writeln!(out, "| {name} | {what} | {unit} | | | | not run: {error:#} | |"),
+            Ok(figures) => {
+                let ratio = ratio(&figures.theirs, &figures.ours);
+                let verdict = if (ratio.ratio - 1.0).abs() <= AGREES {
+                    "yes"
+                } else if ratio.low <= 1.0 + AGREES && ratio.high >= 1.0 - AGREES {
+                    "not shown"
+                } else {
+                    "no"
+                };
+                writeln!(
+                    out,
+                    "| {name} | {what} | {unit} | {} | {} | {:.3} [{:.3}, {:.3}] | {verdict} | {} |",
+                    spread(&figures.theirs),
+                    spread(&figures.ours),
+                    ratio.ratio,
+                    ratio.low,
+                    ratio.high,
+                    figures.ours.len()
+                )
+            }
+        };
+    }
+    out.push_str("\nThe commands, `doorbell` with `--blocks 1`:\n\n");
+    for (comparison, _) in measured {
+        let _ = writeln!(
+            out,
+            "- {}: `{}` against `doorbell {}`",
+            comparison.name, comparison.command, comparison.arguments
+        );
+    }
+    out
+}
+
+fn spread(values: &[f64]) -> String {
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(0.0, f64::max);
+    format!("{} [{}..{}]", digits(median(values)), digits(least), digits(most))
+}
+
+/// Four significant digits.
+fn digits(value: f64) -> String {
+    let whole = if value > 0.0 { value.log10().floor() } else { 0.0 };
+    format!("{value:.*}", (3.0 - whole).clamp(0.0, 6.0) as usize)
+}
