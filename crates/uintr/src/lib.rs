@@ -13,7 +13,15 @@
 #![cfg_attr(not(any(feature = "model", test)), no_std)]
 
 pub mod cpu;
+#[cfg(feature = "model")]
+pub mod model;
 pub mod msr;
+#[cfg(feature = "model")]
+pub mod report;
+#[cfg(feature = "model")]
+pub mod symptoms;
 pub mod uitt;
 pub mod upid;
+#[cfg(feature = "model")]
+pub mod view;
 pub mod xstate;

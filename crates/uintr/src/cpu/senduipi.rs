@@ -41,7 +41,7 @@ pub fn target(cpu: &Cpu, entry: UittEntry) -> Result<Target, Exception> {
     let good = entry.valid()
         && entry.low & uitt::RESERVED == 0
         && entry.vector() < 64
-        && entry.upid_address % 64 == 0
+        && entry.upid_address & 63 == 0
         && cpu.canonical(entry.upid_address);
     if good {
         Ok(Target { upid_address: entry.upid_address, vector: entry.vector() })

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which machine, programs and interference a search covers.
+
+use super::state::{RECEIVERS, SENDERS};
+use crate::cpu::ApicMode;
+
+/// How the kernel hands over what was posted while a receiver was away (§8.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Resume {
+    /// The core sends itself the notification; microcode does the rest.
+    SelfIpi,
+    /// The kernel clears ON, takes PIR and adds it to UIRR.
+    Direct,
+}
+
+/// What a receiver does when it has nothing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Patience {
+    /// Blocks in the wait call.
+    Waits,
+    /// Keeps running.
+    Spins,
+}
+
+/// What may be done to the tasks, at any moment and in any order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Interference {
+    /// Preemption at every step; which processor goes on with the task is open, so this includes migration.
+    pub preempt: bool,
+    /// A waiter's time-out fires.
+    pub time_out: bool,
+    /// A signal reaches a running receiver.
+    pub signal: bool,
+    /// The kernel uses vector registers on behalf of a running receiver.
+    pub fpu: bool,
+    /// A receiver closes one of its vectors.
+    pub revoke: bool,
+    /// A receiver exits, and its descriptor goes back to the pool.
+    pub exit: bool,
+    /// At most so many of these in one run; `None` for any number.
+    pub limit: Option<u8>,
+}
+
+/// One configuration: two processors and the tasks on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Config {
+    /// What the configuration is about.
+    pub name: &'static str,
+    /// Number of receivers, 1 or 2.
+    pub receivers: u8,
+    /// Number of senders, 1 or 2.
+    pub senders: u8,
+    /// Posts per sender, 1 to 4. The posts of a sender alternate between receivers and between vectors, so that two
+    /// senders with two posts each cover all pairs of receiver and vector.
+    pub posts: u8,
+    /// What the receivers do when idle.
+    pub patience: Patience,
+    /// How the kernel hands over.
+    pub resume: Resume,
+    /// Addressing of the local APICs.
+    pub apic: ApicMode,
+    /// Senders publish an item before each post, and handlers take all items.
+    pub payload: bool,
+    /// Each sender ends with one SENDUIPI behind the end of its table, which must fault.
+    pub probe: bool,
+    /// What may come between.
+    pub interference: Interference,
+}
+
+impl Config {
+    /// The smallest interesting machine: one receiver that waits, one sender, no interference.
+    const SMALLEST: Self = Self {
+        name: "",
+        receivers: 1,
+        senders: 1,
+        posts: 1,
+        patience: Patience::Waits,
+        resume: Resume::SelfIpi,
+        apic: ApicMode::X2Apic,
+        payload: false,
+        probe: false,
+        interference: Interference {
+            preempt: false,
+            time_out: false,
+            signal: false,
+            fpu: false,
+            revoke: false,
+            exit: false,
+            limit: None,
+        },
+    };
+
+    /// Two processors, two receivers, two senders, two vectors, with preemption at every step, migration, blocking
+    /// and revocation.
+    pub const FULL: Self = Self {
+        name: "full",
+        receivers: RECEIVERS as u8,
+        senders: SENDERS as u8,
+        posts: 2,
+        interference: Interference {
+            preempt: true,
+            revoke: true,
+            limit: Some(1),
+            ..Self::SMALLEST.interference
+        },
+        ..Self::SMALLEST
+    };
+
+    /// One receiver that blocks, two senders, any number of preemptions, time-outs and kernel FPU sections.
+    pub const BLOCKING: Self = Self {
+        name: "blocking",
+        senders: 2,
+        posts: 1,
+        interference: Interference {
+            preempt: true,
+            time_out: true,
+            fpu: true,
+            ..Self::SMALLEST.interference
+        },
+        ..Self::SMALLEST
+    };
+
+    /// One receiver that never blocks, one sender, signals, FPU sections.
+    pub const RUNNING: Self = Self {
+        name: "running",
+        patience: Patience::Spins,
+        posts: 2,
+        interference: Interference { preempt: true, signal: true, fpu: true, ..Self::SMALLEST.interference },
+        ..Self::SMALLEST
+    };
+
+    /// The kernel takes PIR itself on the way back to user mode.
+    pub const DIRECT: Self = Self { name: "direct", resume: Resume::Direct, ..Self::BLOCKING };
+
+    /// The same for a receiver that never blocks.
+    pub const RUNNING_DIRECT: Self =
+        Self { name: "running, direct", resume: Resume::Direct, ..Self::RUNNING };
+
+    /// 8-bit APIC IDs.
+    pub const XAPIC: Self = Self {
+        name: "xapic",
+        apic: ApicMode::XApic,
+        probe: true,
+        interference: Interference { preempt: true, ..Self::SMALLEST.interference },
+        ..Self::SMALLEST
+    };
+
+    /// Items in a queue behind each post.
+    pub const PAYLOAD: Self = Self {
+        name: "payload",
+        posts: 3,
+        payload: true,
+        interference: Interference { preempt: true, ..Self::SMALLEST.interference },
+        ..Self::SMALLEST
+    };
+
+    /// Receivers close vectors, exit, and leave their descriptor to the next.
+    pub const LIFE_CYCLE: Self = Self {
+        name: "life cycle",
+        senders: 2,
+        posts: 1,
+        interference: Interference { preempt: true, revoke: true, exit: true, ..Self::SMALLEST.interference },
+        ..Self::SMALLEST
+    };
+
+    /// The same for a receiver that never blocks.
+    pub const RUNNING_LIFE_CYCLE: Self =
+        Self { name: "running, life cycle", patience: Patience::Spins, ..Self::LIFE_CYCLE };
+
+    /// Two receivers that take turns on the processors.
+    pub const SHARED: Self = Self {
+        name: "shared",
+        receivers: 2,
+        posts: 1,
+        interference: Interference { preempt: true, ..Self::SMALLEST.interference },
+        ..Self::SMALLEST
+    };
+
+    /// The configurations that together cover every feature; seconds each.
+    pub const SMALL: [Self; 9] = [
+        Self::BLOCKING,
+        Self::RUNNING,
+        Self::DIRECT,
+        Self::RUNNING_DIRECT,
+        Self::XAPIC,
+        Self::PAYLOAD,
+        Self::LIFE_CYCLE,
+        Self::RUNNING_LIFE_CYCLE,
+        Self::SHARED,
+    ];
+
+    /// Receiver and vector of a sender's n-th post.
+    pub(super) const fn destination(&self, sender: u8, post: u8) -> (u8, u8) {
+        if self.receivers == 1 {
+            (0, (sender + post) % 2)
+        } else {
+            ((sender + post) % 2, (post / 2 % 2) ^ (post % 2))
+        }
+    }
+
+    /// Entries of each sender's table.
+    pub(super) const fn entries(&self) -> u32 {
+        self.receivers as u32 * 2
+    }
+
+    /// Whether exchanging both receivers and both senders gives the same machine.
+    pub(super) const fn tasks_exchangeable(&self) -> bool {
+        self.receivers == 2 && self.senders == 2
+    }
+}

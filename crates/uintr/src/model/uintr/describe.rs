@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Steps in words, on the lanes of a chart.
+
+use super::config::Resume;
+use super::machine::{Action, Machine};
+use super::state::{At, Irq, Receive, Receiver, Send, State, Task};
+use crate::model::Step;
+
+const SENDER: usize = 0;
+const CPU: usize = 2;
+const UPID: usize = 4;
+const RECEIVER: usize = 6;
+
+pub(super) fn lanes() -> Vec<String> {
+    ["sender A", "sender B", "CPU 0", "CPU 1", "UPID 1", "UPID 2", "receiver 1", "receiver 2"]
+        .map(str::to_owned)
+        .to_vec()
+}
+
+fn vectors(bits: u8) -> String {
+    match bits {
+        0 => "nothing".to_owned(),
+        1 => "v0".to_owned(),
+        2 => "v1".to_owned(),
+        _ => "v0 and v1".to_owned(),
+    }
+}
+
+fn irq(irq: Irq) -> &'static str {
+    match irq {
+        Irq::Notify => "notification 0xEC",
+        Irq::Kernel => "kernel vector 0xEB",
+    }
+}
+
+fn task(task: Task) -> String {
+    match task {
+        Task::None => "nobody".to_owned(),
+        Task::Receiver(r) => format!("receiver {}", r + 1),
+        Task::Sender(s) => format!("sender {}", if s == 0 { 'A' } else { 'B' }),
+    }
+}
+
+pub(super) fn step(machine: &Machine, before: &State, action: Action, after: &State) -> Step {
+    let cpu = |core: u8| CPU + usize::from(core);
+    let running = |core: u8| before.cores[usize::from(core)].running;
+    let lane_of = |task: Task, core: u8| match task {
+        Task::None => cpu(core),
+        Task::Receiver(r) => RECEIVER + usize::from(r),
+        Task::Sender(s) => SENDER + usize::from(s),
+    };
+    match action {
+        Action::Accept(core, vector) | Action::AcceptJoined(core, vector) => {
+            accept(before, core, vector.into(), after)
+        }
+        Action::Take(core) => {
+            let upid = usize::from(before.cores[usize::from(core)].upid).saturating_sub(1);
+            let taken = vectors(before.receivers[upid].pir);
+            Step::towards(cpu(core), UPID + upid, format!("takes {taken} from PIR into UIRR"))
+        }
+        Action::Deliver(core) => match running(core) {
+            Task::Receiver(r) => {
+                let v = after.receivers[usize::from(r)].handling - 1;
+                Step::towards(cpu(core), RECEIVER + usize::from(r), format!("delivers v{v}, UIF 0"))
+            }
+            other => Step::local(cpu(core), format!("delivers into {}", task(other))),
+        },
+        Action::Run(core) => run(machine, before, core, after),
+        Action::PickReceiver(core, r) => {
+            let receiver = &before.receivers[usize::from(r)];
+            let text = if receiver.registered() {
+                let c = &after.cores[usize::from(core)];
+                format!("switches in: UIRR {}, UIF {}", vectors(c.uirr), u8::from(c.uif))
+            } else {
+                "switches in".to_owned()
+            };
+            Step::towards(cpu(core), RECEIVER + usize::from(r), text)
+        }
+        Action::PickSender(core, s) => {
+            let table = match (after.cores[usize::from(core)].table, before.senders[usize::from(s)].next) {
+                (_, Send::Register) => "",
+                (0, _) => ": TT is 0",
+                (_, _) => ": TT restored",
+            };
+            Step::towards(cpu(core), SENDER + usize::from(s), format!("switches in{table}"))
+        }
+        Action::Reuse(r) => {
+            Step::local(UPID + usize::from(r), "pool hands the descriptor to its next owner".to_owned())
+        }
+        Action::Preempt(core) => Step::towards(
+            cpu(core),
+            lane_of(running(core), core),
+            format!("preempts {}", task(running(core))),
+        ),
+        Action::TimeOut(r) => Step::local(RECEIVER + usize::from(r), "time-out ends the wait"),
+        Action::Signal(core) => {
+            let saved = u8::from(before.cores[usize::from(core)].uif);
+            Step::towards(cpu(core), lane_of(running(core), core), format!("signal: UIF {saved} kept, UIF 0"))
+        }
+        Action::Fpu(core) => Step::local(cpu(core), "kernel uses vector registers: XSAVES clears UINV"),
+        Action::Revoke(r, v) => {
+            let r = usize::from(r);
+            let on = u8::from(after.receivers[r].on);
+            Step::towards(RECEIVER + r, UPID + r, format!("closes v{v}: PIR bit cleared, ON {on}"))
+        }
+        Action::Exit(core) => Step::local(lane_of(running(core), core), "exits"),
+        Action::WriteCr4(core) => Step::local(cpu(core), "CR4 rewritten: UINTR 0"),
+    }
+}
+
+fn accept(before: &State, core: u8, vector: Irq, after: &State) -> Step {
+    let (c, lane) = (usize::from(core), CPU + usize::from(core));
+    if after.cores[c].taking {
+        let upid = usize::from(before.cores[c].upid).saturating_sub(1);
+        return Step::towards(lane, UPID + upid, "recognises the notification: ON 0");
+    }
+    let name = irq(vector);
+    let woken =
+        (0..before.receivers.len()).find(|&r| before.receivers[r].queued && !after.receivers[r].queued);
+    match (vector, woken) {
+        (Irq::Kernel, Some(r)) => {
+            Step::towards(lane, RECEIVER + r, format!("{name}: wakes receiver {}", r + 1))
+        }
+        (Irq::Kernel, None) => Step::local(lane, format!("{name}: nobody to wake")),
+        (Irq::Notify, _) => Step::local(lane, format!("{name} is an ordinary interrupt here: EOI")),
+    }
+}
+
+fn run(machine: &Machine, before: &State, core: u8, after: &State) -> Step {
+    let c = usize::from(core);
+    let (lane, at) = (CPU + c, before.cores[c].at);
+    match (at, before.cores[c].running) {
+        (At::User, Task::Receiver(r)) => receive(before, usize::from(r), c, after),
+        (At::User, Task::Sender(s)) => send(machine, before, usize::from(s), after),
+        (_, Task::Receiver(r)) => kernel(machine, before, usize::from(r), c, after),
+        _ => Step::local(lane, "kernel"),
+    }
+}
+
+fn kernel(machine: &Machine, before: &State, r: usize, c: usize, after: &State) -> Step {
+    let (lane, upid) = (CPU + c, UPID + r);
+    let (old, new): (&Receiver, &Receiver) = (&before.receivers[r], &after.receivers[r]);
+    let looked = format!("PIR {}, ON {}", vectors(old.pir), u8::from(old.on));
+    let to_upid = |text: String| Step::towards(lane, upid, text);
+    match before.cores[c].at {
+        At::Arm => {
+            let uinv = if after.cores[c].armed { "0xEC" } else { "0" };
+            let ndst = if new.ndst == old.ndst { String::new() } else { format!(", NDST CPU {c}") };
+            to_upid(format!("kernel: UINV {uinv}, NV 0xEC{ndst}"))
+        }
+        At::Unsuppress => to_upid("kernel: SN 0".to_owned()),
+        At::Recheck => {
+            let then = match (after.cores[c].at, machine.config.resume) {
+                (At::Collect, _) if new.on => "PIR is due",
+                (At::Collect, _) => "clears ON",
+                (_, Resume::SelfIpi) if after.cores[c].self_ipi && !before.cores[c].self_ipi => "self-IPI",
+                _ => "back to user",
+            };
+            to_upid(format!("kernel sees {looked}: {then}"))
+        }
+        At::Collect => to_upid(format!(
+            "kernel: {} from PIR, UIRR now {}",
+            vectors(old.pir),
+            vectors(after.cores[c].uirr)
+        )),
+        At::Retarget => to_upid(format!("kernel: NDST CPU {c}, too late")),
+        At::FpuSection => Step::local(lane, "kernel: done with the vector registers"),
+        At::WaitEntry => {
+            let nv = if new.nv_kernel { "0xEB" } else { "0xEC" };
+            to_upid(format!("kernel: on the wait list, NV {nv}, SN 0"))
+        }
+        At::WaitCheck => {
+            let uirr = vectors(before.cores[c].uirr);
+            let asleep = new.place == super::state::Place::Asleep;
+            let then = if asleep { "sleeps" } else { "does not sleep" };
+            let text = match machine.hazard {
+                Some(super::Hazard::H5) => format!("kernel does not look ({looked}): sleeps"),
+                Some(super::Hazard::H18) => format!("kernel: self-IPI, looks at UIRR ({uirr}): {then}"),
+                _ => format!("kernel sees {looked}, UIRR {uirr}: {then}"),
+            };
+            to_upid(text)
+        }
+        At::Idle | At::User => Step::local(lane, "kernel"),
+    }
+}
+
+fn receive(before: &State, r: usize, c: usize, after: &State) -> Step {
+    let receiver = &before.receivers[r];
+    let lane = RECEIVER + r;
+    let text = if receiver.signal != 0 {
+        format!("sigreturn: UIF {}", u8::from(after.cores[c].uif))
+    } else if receiver.handling != 0 {
+        "handler runs, UIRET: UIF 1".to_owned()
+    } else {
+        match receiver.next {
+            Receive::Register => {
+                return Step::towards(lane, UPID + r, format!("registers: UINV 0xEC, NDST CPU {c}"));
+            }
+            Receive::Open => "STUI".to_owned(),
+            Receive::Compute if after.cores[c].uif != before.cores[c].uif => "CLUI".to_owned(),
+            Receive::Compute => "goes to look for work".to_owned(),
+            Receive::Look if receiver.flag => "looks: handler has run, has work".to_owned(),
+            Receive::Look => "looks: nothing to do".to_owned(),
+            Receive::Wait => return Step::towards(lane, CPU + c, "calls wait"),
+        }
+    };
+    Step::local(lane, text)
+}
+
+fn send(machine: &Machine, before: &State, s: usize, after: &State) -> Step {
+    let lane = SENDER + s;
+    let sender = &before.senders[s];
+    let (r, v) = machine.target(s, sender.sent.min(machine.config.posts - 1));
+    match sender.next {
+        Send::Register => Step::local(lane, "registers: TT, UITTSZ"),
+        Send::Publish => Step::towards(lane, RECEIVER + r, format!("publishes an item for v{v}")),
+        Send::Fetch if after.senders[s].next == Send::Post => {
+            Step::local(lane, format!("SENDUIPI v{v}: reads its entry"))
+        }
+        Send::Fetch => Step::local(lane, format!("SENDUIPI v{v}: faults")),
+        Send::Post => {
+            let (old, new) = (&before.receivers[r], &after.receivers[r]);
+            let on = match (old.on, new.on, old.sn) {
+                (false, true, _) => "ON 0→1",
+                (_, _, true) => "SN set, no IPI",
+                _ => "ON already set, no IPI",
+            };
+            Step::towards(lane, UPID + r, format!("posts v{v}: {on}"))
+        }
+        Send::Notify => {
+            let to = usize::from(sender.ipi_to) - 1;
+            let vector = irq(if sender.ipi_kernel { Irq::Kernel } else { Irq::Notify });
+            Step::towards(lane, CPU + to, format!("IPI {vector}"))
+        }
+        Send::Probe => Step::local(lane, "SENDUIPI behind its table"),
+    }
+}

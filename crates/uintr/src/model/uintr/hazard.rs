@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The known mistakes, each a switch that puts it back into the protocol.
+
+use super::config::Config;
+
+/// Defines the hazards in one place: switch, title, what the field saw.
+macro_rules! hazards {
+    ($($(#[$doc:meta])* $name:ident($config:ident): $title:literal, $mechanism:literal, $fix:literal;)*) => {
+        /// A mistake that was made, numbered as in §9 of the architecture reference.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Hazard {
+            $($(#[$doc])* #[doc = $title] $name,)*
+        }
+
+        impl Hazard {
+            /// All of them, in order.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            /// The name used on the command line, such as `H4`.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$name => stringify!($name),)* }
+            }
+
+            /// What it is, in a few words.
+            #[must_use]
+            pub const fn title(self) -> &'static str {
+                match self { $(Self::$name => $title,)* }
+            }
+
+            /// How the mistake loses the wake-up.
+            #[must_use]
+            pub const fn mechanism(self) -> &'static str {
+                match self { $(Self::$name => $mechanism,)* }
+            }
+
+            /// What the correct protocol does instead.
+            #[must_use]
+            pub const fn fix(self) -> &'static str {
+                match self { $(Self::$name => $fix,)* }
+            }
+
+            /// The configuration in which it shows.
+            #[must_use]
+            pub const fn config(self) -> Config {
+                match self { $(Self::$name => Config::$config,)* }
+            }
+        }
+    };
+}
+
+hazards! {
+    H1(RUNNING): "UIF lost at a switch",
+        "UIF belongs to the core and has no MSR; a saver that goes MSR by MSR misses it, and the thread resumes elsewhere with the flag of whoever ran there",
+        "save with XSAVES, or TESTUI on the way out and STUI or CLUI on the way back";
+    H2(RUNNING_DIRECT): "ON stays set",
+        "the IPI was taken as an ordinary interrupt; the return path takes PIR but leaves ON, so no later post sends an IPI",
+        "on every return to user mode look at PIR and ON, and clear ON with what it stood for";
+    H3(RUNNING_LIFE_CYCLE): "PIR cleared by another path, ON left set",
+        "closing a vector clears its PIR bit only; the return path looks at PIR only; ON is stuck",
+        "clear ON in the same atomic operation when PIR becomes zero, and test ON too";
+    H4(BLOCKING): "wake-up consumed before the waiter blocks",
+        "the handler runs between the look at the queue and the wait call; nothing is pending any more when the waiter goes to sleep",
+        "CLUI before the look; the kernel returns at once if a user interrupt is pending";
+    H5(BLOCKING): "the wait call does not look again",
+        "the post came before the waiter was on the list with the kernel's vector; ON is set, so no second IPI comes, and only a time-out ends the wait",
+        "enqueue, arm, barrier, look at PIR, ON and UIRR, and only then sleep";
+    H6(RUNNING): "UINV is zero while the task runs",
+        "XSAVES for the kernel's own use of vector registers cleared it, and the registers were taken to be still valid; each notification is now an ordinary interrupt",
+        "keep the intended vector with the task and write it on each return to user mode";
+    H7(BLOCKING): "XRSTORS with UINV set",
+        "the kernel arms the vector and then restores the state: #GP in the middle of a context switch",
+        "UINV is zero until the state is restored";
+    H8(SHARED): "TT not restored at a switch",
+        "the sender resumes on a core that has no table, or somebody else's: SENDUIPI faults, or posts to a stranger",
+        "restore TT and UITTSZ at every switch, and load the null state for tasks that have none";
+    H9(RUNNING): "SN cleared before NDST is right",
+        "an IPI goes to the core the receiver has left and is an ordinary interrupt there, after the last look at PIR and ON here",
+        "UINV and NDST first, then SN, then a barrier, then the look at PIR and ON";
+    H10(DIRECT): "UIRR overwritten",
+        "what was taken from PIR is assigned to UIRR, and the vectors already pending there are gone",
+        "always OR";
+    H11(XAPIC): "UITTSZ off by one",
+        "UITTSZ is the highest index, not the number of entries: one entry behind the table can be used",
+        "entries minus one";
+    H12(RUNNING): "UIF not kept across a signal",
+        "it is cleared on entry to the signal handler and sigreturn does not bring it back",
+        "keep it in the frame record, restore it at sigreturn";
+    H13(LIFE_CYCLE): "UPID freed while entries name it",
+        "a sender that has read its table entry writes sixteen bytes into memory that is no longer a UPID",
+        "count references per entry, free after the last is gone and no SENDUIPI is under way";
+    H14(LIFE_CYCLE): "stale post into a reused UPID",
+        "the descriptor is handed to its next owner while a retiring sender is between reading its entry and posting",
+        "set SN, revoke entries, wait until no sender is under way, clear PIR and ON, and only then hand it out";
+    H15(BLOCKING): "UIRR dropped at a switch",
+        "the saver keeps PIR only; what the core had already taken into UIRR is lost with the core's registers",
+        "UIRR is part of the context";
+    H17(RUNNING): "CR4.UINTR lost",
+        "CR4 is written without its shadow, or a core comes back on-line: notifications are ordinary interrupts, SENDUIPI is an invalid opcode",
+        "set it through the kernel's shadow, and again whenever a core comes up";
+    H18(BLOCKING): "self-IPI taken for synchronous",
+        "the wait call sends itself the notification and looks at UIRR in the next instruction; it is still zero, and the waiter sleeps",
+        "look at PIR and ON, not at what the self-IPI will do later";
+    H19(PAYLOAD): "one item per interrupt",
+        "two posts of one vector are one delivery; a handler that takes one item for each leaves the second",
+        "treat it as a doorbell: drain the queue";
+    H20(BLOCKING): "vector already in use",
+        "the notification vector is also the timer's: the core takes the tick for a notification, and the kernel never sees it",
+        "allocate the vector, or borrow one whose handler tolerates spurious hits";
+    H26(BLOCKING): "idle core not woken",
+        "the sleeping receiver's UPID still names the notification vector and the idle core still has UINV: the IPI is processed in HLT and wakes nobody",
+        "the idle task has UINV zero, and sleeping receivers use the kernel's vector";
+    H27(XAPIC): "APIC ID not shifted in xAPIC mode",
+        "NDST holds the ID in bits 15:8; an unshifted ID addresses processor 0",
+        "one function for it, tested in both modes";
+    H29(PAYLOAD): "payload published after the post",
+        "the handler runs before the item is visible, finds nothing, and no second interrupt comes",
+        "release store of the payload, then SENDUIPI; acquire load in the handler";
+}
+
+impl Hazard {
+    /// The hazard of that name, in either case.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|hazard| hazard.name().eq_ignore_ascii_case(name))
+    }
+}
+
+/// Hazards of the same list that are not faults of this protocol, with the reason.
+pub const ELSEWHERE: &[(&str, &str, &str)] = &[
+    (
+        "H16",
+        "user stack not usable at delivery",
+        "a fault inside one core's delivery: the CPU functions leave the interrupt pending, and a unit test holds them to it",
+    ),
+    (
+        "H21",
+        "handler during a user-level context switch",
+        "the program's own stacks, not the kernel's protocol",
+    ),
+    (
+        "H22",
+        "alternate stack base for top",
+        "the program's own stacks; delivery computes the frame, and a unit test holds it to it",
+    ),
+    ("H23", "nested delivery on an absolute stack", "the program's own stacks"),
+    (
+        "H24",
+        "interrupt between STUI and return",
+        "cannot happen with UIRET, which is one step here; only software replacements have the window",
+    ),
+    (
+        "H25",
+        "waiter scan under a spin lock in hard interrupt context",
+        "a matter of lock types and latency; the scan here is one step",
+    ),
+    (
+        "H28",
+        "sender preempted between data and SENDUIPI",
+        "covered by preemption at every step and shown harmless: late, not lost",
+    ),
+];

@@ -1,0 +1,497 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The steps: what can happen next, and what it does. Sections are those of the architecture reference.
+//!
+//! Everything a processor does by itself goes through [`crate::cpu`]; what is here is the local APICs, the driver, the
+//! scheduler and the programs. Kernel work runs with interrupts off unless its state says otherwise. Steps that touch
+//! only registers of one core with its interrupts off are joined to the step before them, for nobody can look between.
+
+use super::config::{Config, Resume};
+use super::hazard::Hazard;
+use super::state::{
+    At, Core, Irq, NOTIFY, Place, Send, State, Task, VECTORS, Wrong, table_register, upid_address,
+};
+use crate::cpu::{Cpu, Memory, PageFault, Rights, delivery, notification, xsave};
+use crate::xstate::{MISC_UIF, UintrState};
+
+/// One step of one actor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// A processor acknowledges one interrupt.
+    Accept(u8, Vector),
+    /// A processor acknowledges several messages of one vector that met in its local APIC.
+    AcceptJoined(u8, Vector),
+    /// Second half of notification processing.
+    Take(u8),
+    /// A processor delivers a user interrupt.
+    Deliver(u8),
+    /// A processor goes on: the next instruction of its task, or of its kernel.
+    Run(u8),
+    /// The scheduler of a processor chooses a receiver.
+    PickReceiver(u8, u8),
+    /// The scheduler of a processor chooses a sender.
+    PickSender(u8, u8),
+    /// The pool hands a dead receiver's descriptor to its next owner.
+    Reuse(u8),
+    /// The scheduler takes a processor away from its task.
+    Preempt(u8),
+    /// The time-out of a sleeping receiver.
+    TimeOut(u8),
+    /// A signal for the task of a processor.
+    Signal(u8),
+    /// The kernel needs the vector registers of a processor.
+    Fpu(u8),
+    /// A receiver closes a vector.
+    Revoke(u8, u8),
+    /// The task of a processor exits.
+    Exit(u8),
+    /// The kernel writes CR4 of a processor.
+    WriteCr4(u8),
+}
+
+/// Which of the two interrupt vectors a message carries: the notification vector, or else the kernel's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Vector {
+    /// Whether it is the notification vector.
+    pub notification: bool,
+}
+
+impl From<Irq> for Vector {
+    fn from(irq: Irq) -> Self {
+        Self { notification: irq == Irq::Notify }
+    }
+}
+
+impl From<Vector> for Irq {
+    fn from(vector: Vector) -> Self {
+        if vector.notification { Self::Notify } else { Self::Kernel }
+    }
+}
+
+/// The user's stack, which this model does not look at: frames go nowhere and come back as zeros.
+pub(super) struct NoStack;
+
+impl Memory for NoStack {
+    fn read8(&mut self, _: u64, _: Rights) -> Result<u64, PageFault> {
+        Ok(0)
+    }
+    fn write8(&mut self, _: u64, _: u64, _: Rights) -> Result<(), PageFault> {
+        Ok(())
+    }
+    fn read16(&mut self, _: u64) -> Result<u128, PageFault> {
+        Ok(0)
+    }
+    fn update16(&mut self, _: u64, _: &mut dyn FnMut(u128) -> Option<u128>) -> Result<(), PageFault> {
+        Ok(())
+    }
+}
+
+/// The machine's rules: a configuration, and perhaps a hazard.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine {
+    pub(super) config: Config,
+    pub(super) hazard: Option<Hazard>,
+}
+
+impl Machine {
+    pub(super) fn has(&self, hazard: Hazard) -> bool {
+        self.hazard == Some(hazard)
+    }
+
+    pub(super) fn initial(&self) -> State {
+        let mut state = State { budget: self.config.interference.limit.unwrap_or(0), ..State::default() };
+        for core in &mut state.cores {
+            core.cr4_uintr = true;
+        }
+        for receiver in state.receivers.iter_mut().skip(usize::from(self.config.receivers)) {
+            receiver.place = Place::Exited;
+        }
+        for sender in state.senders.iter_mut().skip(usize::from(self.config.senders)) {
+            sender.place = Place::Exited;
+        }
+        state
+    }
+
+    pub(super) fn cpu(&self, core: &Core) -> Cpu {
+        let entries = self.config.entries();
+        core.cpu(self.config.apic, if self.has(Hazard::H11) { entries } else { entries - 1 })
+    }
+
+    /// Applies a function of the CPU to a core.
+    pub(super) fn on_cpu<R>(&self, core: &mut Core, event: impl FnOnce(&mut Cpu) -> R) -> R {
+        let mut cpu = self.cpu(core);
+        let result = event(&mut cpu);
+        core.set_cpu(&cpu);
+        result
+    }
+
+    pub(super) fn ndst(&self, core: usize) -> u16 {
+        let id = core as u32;
+        (if self.has(Hazard::H27) { id } else { self.config.apic.ndst(id) }) as u16
+    }
+
+    // ---- what it does ---------------------------------------------------------------------------------------------
+
+    pub(super) fn step(&self, before: &State, action: Action) -> State {
+        let mut state = *before;
+        if Self::interferes(action) {
+            state.budget = state.budget.saturating_sub(1);
+        }
+        match action {
+            Action::Accept(core, vector) => {
+                let (c, irq) = (&mut state.cores[usize::from(core)], Irq::from(vector));
+                if irq == Irq::Notify && c.self_ipi {
+                    c.self_ipi = false;
+                } else {
+                    c.in_flight[irq as usize] -= 1;
+                }
+                self.accept(&mut state, usize::from(core), irq);
+            }
+            Action::AcceptJoined(core, vector) => {
+                let (c, irq) = (&mut state.cores[usize::from(core)], Irq::from(vector));
+                c.self_ipi &= irq != Irq::Notify;
+                c.in_flight[irq as usize] = 0;
+                self.accept(&mut state, usize::from(core), irq);
+            }
+            Action::Take(core) => self.take(&mut state, usize::from(core)),
+            Action::Deliver(core) => self.deliver(&mut state, usize::from(core)),
+            Action::Run(core) => self.run(&mut state, usize::from(core)),
+            Action::PickReceiver(core, r) => self.pick_receiver(&mut state, usize::from(core), r),
+            Action::PickSender(core, s) => self.pick_sender(&mut state, usize::from(core), s),
+            Action::Reuse(r) => self.hand_over(&mut state, usize::from(r)),
+            Action::Preempt(core) => self.preempt(&mut state, usize::from(core)),
+            Action::TimeOut(r) => wake(&mut state, usize::from(r)),
+            Action::Signal(core) => self.signal(&mut state, usize::from(core)),
+            Action::Fpu(core) => {
+                // §3.2: XSAVES clears UINV. The image is not needed, for the registers stay valid.
+                self.on_cpu(&mut state.cores[usize::from(core)], xsave::xsaves);
+                state.cores[usize::from(core)].at = At::FpuSection;
+            }
+            Action::Revoke(r, v) => self.revoke(&mut state, usize::from(r), usize::from(v)),
+            Action::Exit(core) => self.exit(&mut state, usize::from(core)),
+            Action::WriteCr4(core) => state.cores[usize::from(core)].cr4_uintr = false,
+        }
+        state
+    }
+
+    /// §6.4. The EOI is part of this step; nothing of the lower-priority vector can come between.
+    fn accept(&self, state: &mut State, core: usize, irq: Irq) {
+        let cpu = self.cpu(&state.cores[core]);
+        if notification::identifies(&cpu, irq.vector()) {
+            if let Some(receiver) = state.pointed_at(core) {
+                receiver.on = false;
+            }
+            state.cores[core].taking = true;
+            return;
+        }
+        // An ordinary interrupt. The handler of the notification vector only ends it.
+        if irq == Irq::Kernel {
+            let woken = |r: &super::state::Receiver| r.queued && r.on && r.ndst == self.ndst(core);
+            for r in 0..state.receivers.len() {
+                if woken(&state.receivers[r]) {
+                    wake(state, r);
+                }
+            }
+        }
+        if state.cores[core].at == At::User {
+            self.back_to_user(state, core);
+        }
+    }
+
+    fn take(&self, state: &mut State, core: usize) {
+        let requests = state.pointed_at(core).map_or(0, |receiver| std::mem::take(&mut receiver.pir));
+        let c = &mut state.cores[core];
+        c.taking = false;
+        self.on_cpu(c, |cpu| notification::absorb(cpu, requests.into()));
+    }
+
+    fn deliver(&self, state: &mut State, core: usize) {
+        let vector = self
+            .on_cpu(&mut state.cores[core], |cpu| delivery::deliver(cpu, &mut NoStack))
+            .expect("the model's handler and stack are always mapped");
+        if let Task::Receiver(r) = state.cores[core].running {
+            let receiver = &mut state.receivers[usize::from(r)];
+            receiver.handling = vector + 1;
+            receiver.due[usize::from(vector)] = false;
+        }
+    }
+
+    fn run(&self, state: &mut State, core: usize) {
+        match (state.cores[core].at, state.cores[core].running) {
+            (At::User, Task::Receiver(r)) => self.receive(state, core, usize::from(r)),
+            (At::User, Task::Sender(s)) => self.send(state, core, usize::from(s)),
+            (At::FpuSection, _) => self.back_to_user(state, core),
+            (at, Task::Receiver(r)) => self.kernel(state, core, usize::from(r), at),
+            (_, _) => unreachable!("the kernel's other paths are those of receivers"),
+        }
+    }
+
+    /// The way back to a receiver's user mode from an interrupt, a signal or a system call that left its UPID alone.
+    /// NV and NDST are right and SN is clear already, so of §8.5 only UINV and the last look remain to be done.
+    pub(super) fn back_to_user(&self, state: &mut State, core: usize) {
+        let c = &mut state.cores[core];
+        let Task::Receiver(r) = c.running else { return };
+        if state.receivers[usize::from(r)].registered() {
+            c.armed |= !self.has(Hazard::H6);
+            c.at = At::Recheck;
+        }
+    }
+
+    /// The kernel's ways out of a receiver, back to it, and through the wait call (§8.5, §8.6).
+    fn kernel(&self, state: &mut State, core: usize, r: usize, at: At) {
+        let ndst = self.ndst(core);
+        let (c, receiver) = (&mut state.cores[core], &mut state.receivers[r]);
+        c.at = match at {
+            At::Arm => {
+                c.armed |= !self.has(Hazard::H6);
+                receiver.nv_kernel = false;
+                if !self.has(Hazard::H9) {
+                    receiver.ndst = ndst;
+                }
+                At::Unsuppress
+            }
+            At::Unsuppress => {
+                receiver.sn = false;
+                At::Recheck
+            }
+            At::Recheck => {
+                let back = if self.has(Hazard::H9) { At::Retarget } else { At::User };
+                match self.config.resume {
+                    Resume::SelfIpi => {
+                        if receiver.pir != 0 || receiver.on && !self.has(Hazard::H3) {
+                            c.self_ipi = true;
+                        }
+                        back
+                    }
+                    Resume::Direct if self.has(Hazard::H2) => {
+                        if receiver.pir != 0 {
+                            At::Collect
+                        } else {
+                            back
+                        }
+                    }
+                    Resume::Direct if receiver.pir != 0 || receiver.on => {
+                        receiver.on = false;
+                        At::Collect
+                    }
+                    Resume::Direct => back,
+                }
+            }
+            At::Collect => {
+                let requests = std::mem::take(&mut receiver.pir);
+                c.uirr = if self.has(Hazard::H10) { requests } else { c.uirr | requests };
+                At::Recheck
+            }
+            At::Retarget => {
+                receiver.ndst = ndst;
+                At::User
+            }
+            At::WaitEntry => {
+                receiver.queued = true;
+                receiver.nv_kernel = !self.has(Hazard::H26);
+                receiver.ndst = ndst;
+                receiver.sn = false;
+                At::WaitCheck
+            }
+            At::WaitCheck => {
+                let posted = receiver.pir != 0 || receiver.on;
+                let busy = match self.hazard {
+                    Some(Hazard::H5) => false,
+                    Some(Hazard::H18) => {
+                        c.self_ipi |= posted;
+                        c.uirr != 0
+                    }
+                    _ => posted || c.uirr != 0,
+                };
+                if busy {
+                    receiver.queued = false;
+                    receiver.sn = true;
+                    At::Arm
+                } else {
+                    receiver.place = Place::Asleep;
+                    return self.switch_out(state, core);
+                }
+            }
+            At::Idle | At::User | At::FpuSection => unreachable!("handled by the caller"),
+        };
+    }
+
+    /// The way out (§8.5): SN unless the receiver is on the wait list, XSAVES, then the null state.
+    fn switch_out(&self, state: &mut State, core: usize) {
+        let c = &mut state.cores[core];
+        let unsaved = *c;
+        let image = self.on_cpu(c, xsave::xsaves);
+        match c.running {
+            Task::Receiver(r) => {
+                let receiver = &mut state.receivers[usize::from(r)];
+                if receiver.registered() && !receiver.queued {
+                    receiver.sn = true;
+                }
+                receiver.saved_uif = image.uif();
+                receiver.saved_uirr = if self.has(Hazard::H15) { 0 } else { image.uirr as u8 };
+                if receiver.place == Place::Asleep && self.has(Hazard::H26) {
+                    // "The idle loop has no user-interrupt state, so there is nothing to switch."
+                    *c = Core { running: Task::None, at: At::Idle, ..unsaved };
+                    return;
+                }
+                if receiver.place != Place::Asleep {
+                    receiver.place = Place::Ready;
+                }
+            }
+            Task::Sender(s) => {
+                let sender = &mut state.senders[usize::from(s)];
+                sender.saved_table = image.tt != 0;
+                sender.place = Place::Ready;
+            }
+            Task::None => unreachable!("only a running task is switched out"),
+        }
+        self.load_null(c);
+    }
+
+    /// The state of tasks that have none, so that nothing of the task before leaks.
+    pub(super) fn load_null(&self, c: &mut Core) {
+        let (uif, table) = (c.uif, c.table);
+        c.armed = false;
+        self.on_cpu(c, xsave::xrstors_initial).expect("UINV is zero");
+        if self.has(Hazard::H1) {
+            c.uif = uif;
+        }
+        if self.has(Hazard::H8) {
+            c.table = table;
+        }
+        c.running = Task::None;
+        c.at = At::Idle;
+    }
+
+    fn restore(&self, state: &mut State, core: usize, image: &UintrState) {
+        let c = &mut state.cores[core];
+        let (uif, table) = (c.uif, c.table);
+        // What an idle core was left with under H26 is overwritten here.
+        c.armed = self.has(Hazard::H7) && image.upid_address != 0;
+        if self.on_cpu(c, |cpu| xsave::xrstors(cpu, image)).is_err() {
+            state.wrong = Wrong::RestoreFault;
+        }
+        if self.has(Hazard::H1) {
+            c.uif = uif;
+        }
+        if self.has(Hazard::H8) {
+            c.table = table;
+        }
+    }
+
+    fn pick_receiver(&self, state: &mut State, core: usize, r: u8) {
+        let ndst = self.ndst(core);
+        let receiver = &mut state.receivers[usize::from(r)];
+        receiver.place = Place::Running;
+        let at = match (receiver.in_wait, receiver.registered()) {
+            (true, _) => At::WaitEntry,
+            (false, true) => At::Unsuppress,
+            (false, false) => At::User,
+        };
+        receiver.in_wait = false;
+        if at == At::Unsuppress {
+            receiver.nv_kernel = false;
+            if !self.has(Hazard::H9) {
+                receiver.ndst = ndst;
+            }
+        }
+        // UINV of the image is never used: a second XSAVES would have made it zero (H6).
+        let image = UintrState {
+            handler: 0x40_0000,
+            stack_adjust: 128,
+            misc: if receiver.saved_uif { MISC_UIF } else { 0 },
+            upid_address: if receiver.registered() { upid_address(r + 1) } else { 0 },
+            uirr: receiver.saved_uirr.into(),
+            tt: 0,
+        };
+        self.restore(state, core, &image);
+        let c = &mut state.cores[core];
+        c.running = Task::Receiver(r);
+        c.at = at;
+        c.armed |= at == At::Unsuppress;
+    }
+
+    fn pick_sender(&self, state: &mut State, core: usize, s: u8) {
+        let sender = &mut state.senders[usize::from(s)];
+        sender.place = Place::Running;
+        let tt = if sender.saved_table { table_register(s + 1) } else { 0 };
+        self.restore(state, core, &UintrState { tt, ..UintrState::default() });
+        state.cores[core].running = Task::Sender(s);
+        state.cores[core].at = At::User;
+    }
+
+    fn preempt(&self, state: &mut State, core: usize) {
+        if self.has(Hazard::H20) && state.cores[core].armed {
+            // The tick has the notification's vector, so microcode takes it.
+            debug_assert!(notification::identifies(&self.cpu(&state.cores[core]), NOTIFY));
+            state.wrong = Wrong::TickSwallowed;
+            return;
+        }
+        if let Task::Receiver(r) = state.cores[core].running {
+            state.receivers[usize::from(r)].in_wait = state.cores[core].at == At::WaitEntry;
+        }
+        self.switch_out(state, core);
+    }
+
+    /// Signal entry (§8.8): UIF goes into the frame record and is cleared. Then the ordinary way back to user mode.
+    fn signal(&self, state: &mut State, core: usize) {
+        let c = &mut state.cores[core];
+        let Task::Receiver(r) = c.running else { return };
+        state.receivers[usize::from(r)].signal = 1 + u8::from(c.uif);
+        c.uif = false;
+        self.back_to_user(state, core);
+    }
+
+    /// Closing a vector (§8.8): no entry names it any more, and what was posted is forgotten.
+    fn revoke(&self, state: &mut State, r: usize, v: usize) {
+        let receiver = &mut state.receivers[r];
+        receiver.revoked[v] = true;
+        receiver.due[v] = false;
+        // One 16-byte update: PIR and, if nothing is left in it, ON.
+        receiver.pir &= !(1 << v);
+        if receiver.pir == 0 && !self.has(Hazard::H3) {
+            receiver.on = false;
+        }
+    }
+
+    /// Exit of the running receiver (§8.8): UINV, SN, entries, then its references.
+    fn exit(&self, state: &mut State, core: usize) {
+        let Task::Receiver(r) = state.cores[core].running else { return };
+        let receiver = &mut state.receivers[usize::from(r)];
+        receiver.sn = true;
+        receiver.place = Place::Exited;
+        receiver.due = [false; VECTORS];
+        receiver.items = [0; VECTORS];
+        receiver.revoked = [true; VECTORS];
+        receiver.flag = false;
+        receiver.freed = self.has(Hazard::H13);
+        self.load_null(&mut state.cores[core]);
+    }
+
+    /// The descriptor's next owner starts from a clean one.
+    fn hand_over(&self, state: &mut State, r: usize) {
+        for s in 0..state.senders.len() {
+            let sender = &mut state.senders[s];
+            sender.stale |= sender.next == Send::Post && self.target(s, sender.sent).0 == r;
+        }
+        let revoked = [true; VECTORS];
+        state.receivers[r] = super::state::Receiver { second_life: true, revoked, ..Default::default() };
+    }
+}
+
+/// Off the wait list, with SN set until the way back to user mode clears it; ON and PIR stay for that way to find.
+fn wake(state: &mut State, r: usize) {
+    let receiver = &mut state.receivers[r];
+    receiver.queued = false;
+    receiver.sn = true;
+    if receiver.place == Place::Asleep {
+        receiver.place = Place::Ready;
+    }
+}
+
+impl State {
+    /// The receiver whose UPID a core points at.
+    fn pointed_at(&mut self, core: usize) -> Option<&mut super::state::Receiver> {
+        let upid = usize::from(self.cores[core].upid);
+        upid.checked_sub(1).map(|r| &mut self.receivers[r])
+    }
+}

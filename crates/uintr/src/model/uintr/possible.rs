@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which steps are possible in a state, in the order in which the fixed schedule of the search prefers them.
+
+use super::config::Patience;
+use super::hazard::Hazard;
+use super::machine::{Action, Machine};
+use super::state::{At, CPUS, Irq, Place, Receive, Send, State, Task, VECTORS, Wrong};
+use crate::cpu::delivery;
+
+impl Machine {
+    pub(super) fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        if state.wrong != Wrong::Nothing {
+            return;
+        }
+        for core in 0..CPUS {
+            self.core_actions(state, core, actions);
+        }
+        for (r, receiver) in state.receivers.iter().enumerate() {
+            let under_way = (0..)
+                .zip(&state.senders)
+                .any(|(s, sender)| sender.next == Send::Post && self.target(s, sender.sent).0 == r);
+            let retired =
+                self.config.interference.exit && receiver.place == Place::Exited && receiver.registered();
+            // A sender that is between reading its entry and posting has the descriptor in hand.
+            if retired && !receiver.freed && !receiver.second_life && (!under_way || self.has(Hazard::H14)) {
+                actions.push(Action::Reuse(r as u8));
+            }
+        }
+        if self.config.interference.limit.is_none() || state.budget > 0 {
+            self.interference(state, actions);
+        }
+    }
+
+    fn core_actions(&self, state: &State, core: usize, actions: &mut Vec<Action>) {
+        let (c, id) = (&state.cores[core], core as u8);
+        if c.taking {
+            return actions.push(Action::Take(id));
+        }
+        let open = matches!(c.at, At::Idle | At::User | At::WaitEntry | At::FpuSection);
+        if open && !self.inside_instruction(state, core) {
+            for irq in Irq::ALL {
+                let waiting = c.in_flight[irq as usize] + u8::from(irq == Irq::Notify && c.self_ipi);
+                if waiting > 0 {
+                    actions.push(Action::Accept(id, irq.into()));
+                }
+                if waiting > 1 {
+                    actions.push(Action::AcceptJoined(id, irq.into()));
+                }
+            }
+            // Interrupts come before the next instruction, user interrupts after ordinary ones (§6.2).
+            if c.self_ipi && c.at != At::Idle {
+                return;
+            }
+            if delivery::deliverable(&self.cpu(c)) {
+                return actions.push(Action::Deliver(id));
+            }
+        }
+        match c.at {
+            At::Idle => {
+                let ready = |place: Place| place == Place::Ready;
+                let receivers = (0..).zip(&state.receivers).filter(|(_, r)| ready(r.place));
+                actions.extend(receivers.map(|(r, _)| Action::PickReceiver(id, r)));
+                // A sender registers with descriptors that the receivers hand out.
+                let present =
+                    || state.receivers.iter().take(self.config.receivers.into()).all(|r| r.registered());
+                let senders = (0..).zip(&state.senders).filter(|(_, s)| ready(s.place));
+                let able = senders.filter(|(_, s)| s.next != Send::Register || present());
+                actions.extend(able.map(|(s, _)| Action::PickSender(id, s)));
+            }
+            At::User => {
+                let can_go_on = match c.running {
+                    Task::Receiver(r) => {
+                        let receiver = &state.receivers[usize::from(r)];
+                        let spinning =
+                            self.config.patience == Patience::Spins && receiver.next == Receive::Compute;
+                        !spinning || receiver.flag || receiver.handling != 0 || receiver.signal != 0
+                    }
+                    Task::Sender(_) => true,
+                    Task::None => false,
+                };
+                if can_go_on {
+                    actions.push(Action::Run(id));
+                }
+            }
+            _ => actions.push(Action::Run(id)),
+        }
+    }
+
+    /// A sender's SENDUIPI has read its entry or has posted, and is not complete.
+    fn inside_instruction(&self, state: &State, core: usize) -> bool {
+        matches!(state.cores[core].running, Task::Sender(s)
+            if matches!(state.senders[usize::from(s)].next, Send::Post | Send::Notify))
+    }
+
+    fn interference(&self, state: &State, actions: &mut Vec<Action>) {
+        let allowed = self.config.interference;
+        for (core, c) in state.cores.iter().enumerate() {
+            let id = core as u8;
+            if c.taking || self.inside_instruction(state, core) {
+                continue;
+            }
+            let in_user = c.at == At::User;
+            if allowed.preempt && c.running != Task::None && (in_user || c.at == At::WaitEntry) {
+                actions.push(Action::Preempt(id));
+            }
+            let Task::Receiver(r) = c.running else { continue };
+            let receiver = &state.receivers[usize::from(r)];
+            if !in_user || !receiver.registered() {
+                continue;
+            }
+            if allowed.signal && receiver.signal == 0 {
+                actions.push(Action::Signal(id));
+            }
+            if allowed.fpu {
+                actions.push(Action::Fpu(id));
+            }
+            if allowed.exit && !receiver.second_life && receiver.handling == 0 {
+                actions.push(Action::Exit(id));
+            }
+            if self.has(Hazard::H17) && c.cr4_uintr {
+                actions.push(Action::WriteCr4(id));
+            }
+        }
+        for (r, receiver) in state.receivers.iter().enumerate() {
+            if allowed.time_out && receiver.place == Place::Asleep && receiver.queued {
+                actions.push(Action::TimeOut(r as u8));
+            }
+            let alive = receiver.registered() && receiver.place != Place::Exited && !receiver.second_life;
+            if allowed.revoke && alive {
+                let open = (0..VECTORS).filter(|&v| !receiver.revoked[v]);
+                actions.extend(open.map(|v| Action::Revoke(r as u8, v as u8)));
+            }
+        }
+    }
+
+    pub(super) fn interferes(action: Action) -> bool {
+        matches!(
+            action,
+            Action::Preempt(_)
+                | Action::TimeOut(_)
+                | Action::Signal(_)
+                | Action::Fpu(_)
+                | Action::Revoke(..)
+                | Action::Exit(_)
+                | Action::WriteCr4(_)
+        )
+    }
+}

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The whole machine between two steps, small enough to be remembered by the million.
+
+use crate::cpu::{ApicMode, Cpu};
+use crate::upid::UpidValue;
+use std::hash::{Hash, Hasher};
+
+/// Processors, receivers, senders and user vectors in the largest configuration.
+pub(super) const CPUS: usize = 2;
+pub(super) const RECEIVERS: usize = 2;
+pub(super) const SENDERS: usize = 2;
+pub(super) const VECTORS: usize = 2;
+
+/// The two ordinary interrupt vectors: 0xEC notifies a running receiver, 0xEB tells the kernel about a sleeping one.
+pub(super) const NOTIFY: u8 = 0xEC;
+pub(super) const KERNEL: u8 = 0xEB;
+
+/// Which of the two vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Irq {
+    Notify,
+    Kernel,
+}
+
+impl Irq {
+    pub(super) const ALL: [Self; 2] = [Self::Notify, Self::Kernel];
+
+    pub(super) const fn vector(self) -> u8 {
+        match self {
+            Self::Notify => NOTIFY,
+            Self::Kernel => KERNEL,
+        }
+    }
+}
+
+/// A thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Task {
+    #[default]
+    None,
+    Receiver(u8),
+    Sender(u8),
+}
+
+/// What a processor is doing. All kernel work except the two states that say so runs with interrupts off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum At {
+    /// Halted, or choosing the next task.
+    #[default]
+    Idle,
+    /// The running task's own instructions.
+    User,
+    /// Kernel, the way back to user mode after the wait call: NV and NDST.
+    Arm,
+    /// Kernel: SN := 0.
+    Unsuppress,
+    /// Kernel: look at PIR and ON.
+    Recheck,
+    /// Kernel, direct variant: ON was cleared, PIR is taken now.
+    Collect,
+    /// Kernel, in the wrong order of hazard H9: NDST after the last look at PIR and ON.
+    Retarget,
+    /// Kernel, in the wait call, interrupts on, nothing done yet.
+    WaitEntry,
+    /// Kernel, in the wait call: on the list; look at PIR, ON and UIRR.
+    WaitCheck,
+    /// Kernel work that uses vector registers, interrupts on.
+    FpuSection,
+}
+
+/// One logical processor and its local APIC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Core {
+    pub(super) at: At,
+    pub(super) running: Task,
+    pub(super) cr4_uintr: bool,
+    pub(super) uif: bool,
+    pub(super) uirr: u8,
+    /// UINV is the notification vector, not zero.
+    pub(super) armed: bool,
+    /// In the middle of notification processing: ON is cleared, PIR not yet taken.
+    pub(super) taking: bool,
+    /// Receiver whose UPID the core points at, plus one.
+    pub(super) upid: u8,
+    /// Sender whose table the core points at, plus one.
+    pub(super) table: u8,
+    /// The local APIC holds a notification that this core sent to itself. It is accepted before the next instruction.
+    pub(super) self_ipi: bool,
+    /// By [`Irq`]: messages on their way, or held by the local APIC. How long each takes is open, so these two need
+    /// not be told apart: one that arrived and is held is like one that arrives when it can be accepted. Several that
+    /// are held together are accepted as one.
+    pub(super) in_flight: [u8; 2],
+}
+
+/// Where a task's context is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Place {
+    /// Saved, waiting for a processor.
+    #[default]
+    Ready,
+    /// On a processor.
+    Running,
+    /// Saved, waiting for a wake-up.
+    Asleep,
+    /// Gone.
+    Exited,
+}
+
+/// What the receiver's program does next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Receive {
+    /// System call: become a receiver.
+    #[default]
+    Register,
+    /// STUI.
+    Open,
+    /// Compute; then CLUI.
+    Compute,
+    /// Look whether the handler has run since the last look.
+    Look,
+    /// System call: wait.
+    Wait,
+}
+
+/// A receiver: its thread, its UPID, and what its program has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Receiver {
+    pub(super) place: Place,
+    /// When picked, goes on inside the wait call instead of returning to user mode.
+    pub(super) in_wait: bool,
+    pub(super) saved_uif: bool,
+    pub(super) saved_uirr: u8,
+    pub(super) next: Receive,
+    /// On the wait list.
+    pub(super) queued: bool,
+    /// The handler ran, and the program has not looked since.
+    pub(super) flag: bool,
+    /// Vector whose handler is running, plus one.
+    pub(super) handling: u8,
+    /// In a signal handler; the value UIF had before, plus one.
+    pub(super) signal: u8,
+    /// By vector: posted and not delivered since.
+    pub(super) due: [bool; VECTORS],
+    /// By vector: items published and not taken.
+    pub(super) items: [u8; VECTORS],
+    /// By vector: the receiver has closed it.
+    pub(super) revoked: [bool; VECTORS],
+    pub(super) on: bool,
+    pub(super) sn: bool,
+    /// NV is the kernel's vector, not the notification vector.
+    pub(super) nv_kernel: bool,
+    /// As stored in the UPID.
+    pub(super) ndst: u16,
+    pub(super) pir: u8,
+    /// The UPID's memory was given back while its owner is gone.
+    pub(super) freed: bool,
+    /// The UPID has passed to another owner.
+    pub(super) second_life: bool,
+}
+
+impl Receiver {
+    pub(super) fn registered(&self) -> bool {
+        self.next != Receive::Register
+    }
+
+    pub(super) fn upid(&self) -> UpidValue {
+        UpidValue::new(if self.nv_kernel { KERNEL } else { NOTIFY }, u32::from(self.ndst))
+            .with_on(self.on)
+            .with_sn(self.sn)
+            .with_pir(u64::from(self.pir))
+    }
+
+    pub(super) fn set_upid(&mut self, upid: UpidValue) {
+        self.on = upid.on();
+        self.sn = upid.sn();
+        self.nv_kernel = upid.nv() == KERNEL;
+        self.ndst = upid.ndst() as u16;
+        self.pir = upid.pir as u8;
+    }
+}
+
+/// What the sender's program does next. `Fetch`, `Post` and `Notify` are the three moments of one SENDUIPI.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Send {
+    /// System call: become a sender.
+    #[default]
+    Register,
+    /// Make the item visible to the receiver.
+    Publish,
+    /// Read the table entry.
+    Fetch,
+    /// Set PIR, and ON if this post notifies.
+    Post,
+    /// Hand the IPI to the APIC.
+    Notify,
+    /// A program error on purpose: SENDUIPI with the first index behind the table.
+    Probe,
+}
+
+/// A sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sender {
+    pub(super) place: Place,
+    /// Saved TT names its own table.
+    pub(super) saved_table: bool,
+    pub(super) next: Send,
+    /// Sends done.
+    pub(super) sent: u8,
+    /// The entry that is being used belongs to a UPID of before its change of owner.
+    pub(super) stale: bool,
+    /// The IPI to send: processor plus one, and vector.
+    pub(super) ipi_to: u8,
+    pub(super) ipi_kernel: bool,
+}
+
+/// What went wrong, latched by the step that did it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Wrong {
+    #[default]
+    Nothing,
+    RestoreFault,
+    SendInvalid,
+    SendStranger,
+    SendFreed,
+    SendReused,
+    TableOverread,
+    TickSwallowed,
+}
+
+/// The machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    pub(super) cores: [Core; CPUS],
+    pub(super) receivers: [Receiver; RECEIVERS],
+    pub(super) senders: [Sender; SENDERS],
+    /// Interference that may still come.
+    pub(super) budget: u8,
+    pub(super) wrong: Wrong,
+}
+
+/// Base addresses of the structures in the model's memory.
+const UPIDS: u64 = 0x1000;
+const TABLES: u64 = 0x10_0000;
+
+pub(super) const fn upid_address(upid: u8) -> u64 {
+    if upid == 0 { 0 } else { UPIDS + 64 * (upid as u64 - 1) }
+}
+
+pub(super) const fn table_register(table: u8) -> u64 {
+    if table == 0 { 0 } else { (TABLES + 4096 * (table as u64 - 1)) | 1 }
+}
+
+pub(super) const fn upid_at(address: u64) -> u8 {
+    if address == 0 { 0 } else { ((address - UPIDS) / 64 + 1) as u8 }
+}
+
+pub(super) const fn table_at(register: u64) -> u8 {
+    if register & 1 == 0 { 0 } else { ((register - TABLES) / 4096 + 1) as u8 }
+}
+
+impl Core {
+    /// This core as [`crate::cpu`] sees it.
+    pub(super) fn cpu(&self, apic: ApicMode, uitt_size: u32) -> Cpu {
+        Cpu {
+            cr4_uintr: self.cr4_uintr,
+            cpl: if self.at == At::User { 3 } else { 0 },
+            apic,
+            uirr: u64::from(self.uirr),
+            uif: self.uif,
+            handler: 0x40_0000,
+            stack_adjust: 128,
+            rsp: 0x8000,
+            uinv: if self.armed { NOTIFY } else { 0 },
+            uitt_size,
+            upid_address: upid_address(self.upid),
+            tt: table_register(self.table),
+            ..Cpu::user_mode()
+        }
+    }
+
+    /// Takes over what an event changed.
+    pub(super) fn set_cpu(&mut self, cpu: &Cpu) {
+        self.uirr = cpu.uirr as u8;
+        self.uif = cpu.uif;
+        self.armed = cpu.uinv != 0;
+        self.upid = upid_at(cpu.upid_address);
+        self.table = table_at(cpu.tt);
+    }
+}
+
+/// Writes small fields side by side into a few words; the state is hashed and compared in this form.
+struct Packer {
+    words: [u64; 3],
+    bit: u32,
+}
+
+impl Packer {
+    fn put(&mut self, value: impl Into<u64>, bits: u32) {
+        let value = value.into();
+        debug_assert!(value < 1 << bits, "{value} does not fit into {bits} bits");
+        let (word, shift) = ((self.bit / 64) as usize, self.bit % 64);
+        self.words[word] |= value << shift;
+        if shift + bits > 64 {
+            self.words[word + 1] |= value >> (64 - shift);
+        }
+        self.bit += bits;
+    }
+
+    fn put_all<const N: usize>(&mut self, values: [impl Into<u64>; N], bits: u32) {
+        for value in values {
+            self.put(value, bits);
+        }
+    }
+}
+
+impl State {
+    /// All of it in 24 bytes; equal exactly if the states are.
+    pub(super) fn packed(&self) -> [u64; 3] {
+        let mut p = Packer { words: [0; 3], bit: 0 };
+        for c in &self.cores {
+            p.put(c.at as u8, 4);
+            p.put(
+                match c.running {
+                    Task::None => 0,
+                    Task::Receiver(r) => 2 + r,
+                    Task::Sender(s) => 4 + s,
+                },
+                3,
+            );
+            p.put_all([c.cr4_uintr, c.uif, c.armed, c.taking], 1);
+            p.put_all([c.uirr, c.upid, c.table], 2);
+            p.put(c.self_ipi, 1);
+            p.put_all(c.in_flight, 3);
+        }
+        for r in &self.receivers {
+            p.put(r.place as u8, 2);
+            p.put_all([r.in_wait, r.saved_uif, r.queued, r.flag], 1);
+            p.put_all([r.saved_uirr, r.handling, r.signal], 2);
+            p.put(r.next as u8, 3);
+            p.put_all(r.due, 1);
+            p.put_all(r.items, 2);
+            p.put_all(r.revoked, 1);
+            p.put_all([r.on, r.sn, r.nv_kernel, r.freed, r.second_life], 1);
+            p.put(r.ndst, 9);
+            p.put(r.pir, 2);
+        }
+        for s in &self.senders {
+            p.put(s.place as u8, 2);
+            p.put_all([s.saved_table, s.stale, s.ipi_kernel], 1);
+            p.put(s.next as u8, 3);
+            p.put(s.sent, 3);
+            p.put(s.ipi_to, 2);
+        }
+        p.put(self.budget, 4);
+        p.put(self.wrong as u8, 3);
+        p.words
+    }
+
+    /// Exchanges the two processors.
+    pub(super) fn cpus_exchanged(&self, apic: ApicMode) -> Self {
+        let mut other = *self;
+        other.cores.swap(0, 1);
+        for receiver in &mut other.receivers {
+            let id = apic.destination(u32::from(receiver.ndst));
+            receiver.ndst = apic.ndst(1 - id) as u16;
+        }
+        for sender in &mut other.senders {
+            if sender.ipi_to != 0 {
+                sender.ipi_to = 3 - sender.ipi_to;
+            }
+        }
+        other
+    }
+
+    /// Exchanges the two receivers and the two senders at once, which maps the senders' programs onto each other.
+    pub(super) fn tasks_exchanged(&self) -> Self {
+        let mut other = *self;
+        other.receivers.swap(0, 1);
+        other.senders.swap(0, 1);
+        for core in &mut other.cores {
+            core.running = match core.running {
+                Task::None => Task::None,
+                Task::Receiver(r) => Task::Receiver(1 - r),
+                Task::Sender(s) => Task::Sender(1 - s),
+            };
+            if core.upid != 0 {
+                core.upid = 3 - core.upid;
+            }
+            if core.table != 0 {
+                core.table = 3 - core.table;
+            }
+        }
+        other
+    }
+}
+
+impl Hash for State {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        for word in self.packed() {
+            hasher.write_u64(word);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The machine with user interrupts: right without a hazard, wrong with each, and wrong in the way the hazard says.
+#![cfg(feature = "model")]
+
+use doorbell_uintr::model::uintr::{
+    Config, Hazard, ITEM_LEFT, Interference, SLEEPS_FOREVER, UNDELIVERED, check,
+};
+use doorbell_uintr::model::{Chart, Outcome, Verdict, search::NEVER_RESTS};
+
+fn clean(config: Config) {
+    let outcome = check(config, None);
+    if let Verdict::Fault(fault) = &outcome.verdict {
+        panic!("{}: {}\n{:#?}", config.name, fault.property.violation, fault.chart);
+    }
+    // A search that visits next to nothing proves nothing.
+    assert!(outcome.states > 1000, "{}: only {} states", config.name, outcome.states);
+}
+
+/// One test for all, so that they do not share the processors with each other.
+#[test]
+fn the_correct_protocol_has_no_fault_in_any_small_configuration() {
+    for config in Config::SMALL {
+        clean(config);
+    }
+}
+
+#[test]
+fn two_receivers_two_senders_and_two_vectors_are_right_without_interference_and_with_one_preemption_or_revocation()
+ {
+    let full = |limit, posts| {
+        let interference = Interference { limit: Some(limit), ..Config::FULL.interference };
+        Config { posts, interference, ..Config::FULL }
+    };
+    clean(full(0, 2));
+    clean(full(1, 1));
+}
+
+fn faulty(hazard: Hazard) -> (Outcome, &'static str, Chart) {
+    let outcome = check(hazard.config(), Some(hazard));
+    match outcome.verdict.clone() {
+        Verdict::Fault(fault) => (outcome, fault.property.name, fault.chart),
+        Verdict::Clean => panic!("{} was not found in {} states", hazard.name(), outcome.states),
+    }
+}
+
+#[test]
+fn every_hazard_is_found_and_shows_what_it_is_known_for() {
+    for &hazard in Hazard::ALL {
+        let (_, property, chart) = faulty(hazard);
+        let expected = match hazard {
+            Hazard::H1 | Hazard::H2 | Hazard::H3 | Hazard::H9 | Hazard::H12 => UNDELIVERED.name,
+            Hazard::H4 | Hazard::H5 | Hazard::H10 | Hazard::H15 | Hazard::H18 | Hazard::H26 | Hazard::H27 => {
+                SLEEPS_FOREVER.name
+            }
+            Hazard::H6 => NEVER_RESTS.name,
+            Hazard::H7 => "restores",
+            Hazard::H8 | Hazard::H17 => "sends",
+            Hazard::H11 => "table",
+            Hazard::H13 | Hazard::H14 => "memory",
+            Hazard::H19 | Hazard::H29 => ITEM_LEFT.name,
+            Hazard::H20 => "tick",
+        };
+        assert_eq!(property, expected, "{}: {:#?}", hazard.name(), chart);
+        assert!(!chart.steps.is_empty() && chart.lanes.len() >= 2, "{}", hazard.name());
+        for step in &chart.steps {
+            assert!(step.from < chart.lanes.len() && step.to.is_none_or(|to| to < chart.lanes.len()));
+        }
+    }
+}
+
+/// The diary, 10 July: the receiver has gone to another core, where UIF is 0.
+#[test]
+fn a_flag_left_behind_is_shown_with_the_switch_that_left_it() {
+    let (_, _, chart) = faulty(Hazard::H1);
+    let words: Vec<&str> = chart.steps.iter().map(|step| step.text.as_str()).collect();
+    let stui = words.iter().position(|w| *w == "STUI").expect("the flag was set");
+    let back = words
+        .iter()
+        .rposition(|w| w.starts_with("switches in") && w.ends_with("UIF 0"))
+        .expect("and is clear");
+    assert!(stui < back, "{words:#?}");
+}
+
+/// The diary, 10 July: "wait upid status: 1", "going to sleep", "ifsend: 0".
+#[test]
+fn the_wait_call_that_does_not_look_goes_to_sleep_with_on_set() {
+    let (_, _, chart) = faulty(Hazard::H5);
+    assert!(
+        chart.steps.iter().any(|step| step.text.contains("does not look") && step.text.contains("ON 1")),
+        "{chart:#?}"
+    );
+}
+
+#[test]
+fn the_same_search_gives_the_same_chart() {
+    let (first, _, one) = faulty(Hazard::H15);
+    let (second, _, other) = faulty(Hazard::H15);
+    assert_eq!((first.states, one), (second.states, other));
+}
