@@ -120,6 +120,9 @@ impl Config {
         ..Self::SMALLEST
     };
 
+    /// The same with one sender, for the shortest charts.
+    pub const WAITING: Self = Self { name: "waiting", senders: 1, ..Self::BLOCKING };
+
     /// One receiver that never blocks, one sender, signals, FPU sections.
     pub const RUNNING: Self = Self {
         name: "running",

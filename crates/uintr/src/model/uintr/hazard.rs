@@ -59,16 +59,16 @@ hazards! {
     H3(RUNNING_LIFE_CYCLE): "PIR cleared by another path, ON left set",
         "closing a vector clears its PIR bit only; the return path looks at PIR only; ON is stuck",
         "clear ON in the same atomic operation when PIR becomes zero, and test ON too";
-    H4(BLOCKING): "wake-up consumed before the waiter blocks",
+    H4(WAITING): "wake-up consumed before the waiter blocks",
         "the handler runs between the look at the queue and the wait call; nothing is pending any more when the waiter goes to sleep",
         "CLUI before the look; the kernel returns at once if a user interrupt is pending";
-    H5(BLOCKING): "the wait call does not look again",
+    H5(WAITING): "the wait call does not look again",
         "the post came before the waiter was on the list with the kernel's vector; ON is set, so no second IPI comes, and only a time-out ends the wait",
         "enqueue, arm, barrier, look at PIR, ON and UIRR, and only then sleep";
     H6(RUNNING): "UINV is zero while the task runs",
         "XSAVES for the kernel's own use of vector registers cleared it, and the registers were taken to be still valid; each notification is now an ordinary interrupt",
         "keep the intended vector with the task and write it on each return to user mode";
-    H7(BLOCKING): "XRSTORS with UINV set",
+    H7(WAITING): "XRSTORS with UINV set",
         "the kernel arms the vector and then restores the state: #GP in the middle of a context switch",
         "UINV is zero until the state is restored";
     H8(SHARED): "TT not restored at a switch",
@@ -92,22 +92,22 @@ hazards! {
     H14(LIFE_CYCLE): "stale post into a reused UPID",
         "the descriptor is handed to its next owner while a retiring sender is between reading its entry and posting",
         "set SN, revoke entries, wait until no sender is under way, clear PIR and ON, and only then hand it out";
-    H15(BLOCKING): "UIRR dropped at a switch",
+    H15(WAITING): "UIRR dropped at a switch",
         "the saver keeps PIR only; what the core had already taken into UIRR is lost with the core's registers",
         "UIRR is part of the context";
     H17(RUNNING): "CR4.UINTR lost",
         "CR4 is written without its shadow, or a core comes back on-line: notifications are ordinary interrupts, SENDUIPI is an invalid opcode",
         "set it through the kernel's shadow, and again whenever a core comes up";
-    H18(BLOCKING): "self-IPI taken for synchronous",
+    H18(WAITING): "self-IPI taken for synchronous",
         "the wait call sends itself the notification and looks at UIRR in the next instruction; it is still zero, and the waiter sleeps",
         "look at PIR and ON, not at what the self-IPI will do later";
     H19(PAYLOAD): "one item per interrupt",
         "two posts of one vector are one delivery; a handler that takes one item for each leaves the second",
         "treat it as a doorbell: drain the queue";
-    H20(BLOCKING): "vector already in use",
+    H20(WAITING): "vector already in use",
         "the notification vector is also the timer's: the core takes the tick for a notification, and the kernel never sees it",
         "allocate the vector, or borrow one whose handler tolerates spurious hits";
-    H26(BLOCKING): "idle core not woken",
+    H26(WAITING): "idle core not woken",
         "the sleeping receiver's UPID still names the notification vector and the idle core still has UINV: the IPI is processed in HLT and wakes nobody",
         "the idle task has UINV zero, and sleeping receivers use the kernel's vector";
     H27(XAPIC): "APIC ID not shifted in xAPIC mode",
