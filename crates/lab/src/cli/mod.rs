@@ -13,6 +13,7 @@ use crate::trial::{floors, host, launch};
 pub mod common;
 pub mod completions;
 pub mod man;
+pub mod model;
 pub mod pairs;
 pub mod ping;
 pub mod placements;
@@ -59,6 +60,8 @@ enum Verb {
     Switch(switch::Args),
     /// Make one self-contained page of result files: charts, tables, warnings, how to repeat it
     Report(report::Args),
+    /// Search every interleaving of a wake-up protocol, and show how a known mistake loses a wake-up
+    Model(model::Args),
     /// Print the JSON Schema of result files
     Schema,
     /// Print shell completions
@@ -75,6 +78,7 @@ impl Verb {
             Self::Pairs(args) => pairs::run(args, terminal),
             Self::Switch(args) => switch::run(args, terminal),
             Self::Report(args) => report::run(args, terminal),
+            Self::Model(args) => model::run(args),
             Self::Schema => schema::run(),
             Self::Completions(args) => completions::run(args),
             Self::Man(args) => man::run(args),
