@@ -12,6 +12,7 @@ use crate::trial::{floors, host, launch};
 
 pub mod common;
 pub mod completions;
+pub mod doctor;
 pub mod man;
 pub mod model;
 pub mod pairs;
@@ -62,6 +63,8 @@ enum Verb {
     Report(report::Args),
     /// Search every interleaving of a wake-up protocol, and show how a known mistake loses a wake-up
     Model(model::Args),
+    /// Is this machine fit to measure? Each finding with what it does to figures and the cure
+    Doctor(doctor::Args),
     /// Print the JSON Schema of result files
     Schema,
     /// Print shell completions
@@ -79,6 +82,7 @@ impl Verb {
             Self::Switch(args) => switch::run(args, terminal),
             Self::Report(args) => report::run(args, terminal),
             Self::Model(args) => model::run(args),
+            Self::Doctor(args) => doctor::run(args),
             Self::Schema => schema::run(),
             Self::Completions(args) => completions::run(args),
             Self::Man(args) => man::run(args),

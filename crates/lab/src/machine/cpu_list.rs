@@ -54,6 +54,11 @@ impl CpuList {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+    /// The set with its noun: `CPU 3`, `CPUs 0-3`.
+    pub fn named(&self) -> String {
+        let noun = if self.len() == 1 { "CPU" } else { "CPUs" };
+        format!("{noun} {self}")
+    }
     /// Those that are in both.
     pub fn and(&self, other: &Self) -> Self {
         Self(self.0.intersection(&other.0).copied().collect())

@@ -69,20 +69,37 @@ impl Topology {
             seen.dedup();
             seen.len()
         };
-        self.usable.iter().max_by_key(|cpu| {
+        self.one_of_each_sort(&self.usable).into_iter().max_by_key(|cpu| {
             (relations(*cpu), self.is_isolated(*cpu), self.is_strong(*cpu), *cpu != 0, Reverse(*cpu))
         })
     }
 
-    /// The first pair among `cpus` of each relation they have.
+    /// A pair among `cpus` of each relation they have.
     fn first_pairs(&self, cpus: &CpuList) -> BTreeMap<Relation, [u32; 2]> {
         let mut first = BTreeMap::new();
-        for a in cpus.iter() {
-            for b in cpus.iter().filter(|b| *b >= a) {
+        for a in self.one_of_each_sort(cpus) {
+            for b in cpus.iter() {
                 first.entry(self.relation(a, b)).or_insert([a, b]);
             }
         }
         first
+    }
+
+    /// One CPU for each sort there is among `cpus`: CPUs of one sort have the same relations to the others of them, so
+    /// that a machine of a thousand CPUs need not be looked at in a million pairs. CPU 0 stands for its sort only where
+    /// it is the only one.
+    fn one_of_each_sort(&self, cpus: &CpuList) -> Vec<u32> {
+        let mut sorts = BTreeMap::new();
+        for cpu in self.cpus.iter().filter(|cpu| cpus.contains(cpu.id)) {
+            let sharers = |list: &Option<CpuList>| list.as_ref().map(|list| list.and(cpus).len());
+            let caches = (sharers(&cpu.smt), sharers(&cpu.l2), sharers(&cpu.cluster), sharers(&cpu.l3));
+            let sort = (caches, cpu.package, cpu.node, cpu.kind.as_deref(), self.is_isolated(cpu.id));
+            let known = sorts.entry(sort).or_insert(cpu.id);
+            if *known == 0 {
+                *known = cpu.id;
+            }
+        }
+        sorts.into_values().collect()
     }
 
     /// The pair of `a` with the best of its partners in `relation`.
@@ -160,6 +177,7 @@ impl Topology {
             }
             Relation::SameNode => "all cores of a node share a cache",
             Relation::OtherPackage => "there are no two packages in one NUMA node",
+            Relation::OtherNode if self.nodes.is_empty() => "the kernel shows no NUMA nodes",
             Relation::OtherNode => "this machine has one NUMA node",
             Relation::OtherCpu => "the kernel tells for all CPUs what they share",
         };

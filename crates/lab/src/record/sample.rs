@@ -9,8 +9,9 @@ use super::{
     Figure, Histogram, Outcome, Record, ResultFile, Series, SideCounters, Surroundings, Tally, Warning,
 };
 use crate::experiment::plan::Plan;
-use crate::machine::Machine;
 use crate::machine::clock::Clock;
+use crate::machine::root::Root;
+use crate::machine::{Asked, Machine};
 use crate::mechanism::Contexts;
 use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
 
@@ -125,7 +126,7 @@ pub(crate) fn result(cells: &[Cell], blocks: u32, low_ns: impl Fn(&Cell, u32) ->
         started_at_unix_ns: 1_700_000_000_000_000_000,
         finished_at_unix_ns: 1_700_000_000_000_000_000 + u64::from(blocks) * 1_000_000_000,
         partial: false,
-        machine: Machine::here(Clock::MONOTONIC),
+        machine: Machine::read(&Root::live(), Clock::MONOTONIC, Asked::default()),
         plan: Plan { experiment: "ping".to_owned(), cells: cells.to_vec(), blocks, seed: 1 },
         floors: (0..=blocks).map(|block| floors(block, 1.0)).collect(),
         records,

@@ -98,9 +98,9 @@ pub fn disturbances(surroundings: &Surroundings) -> Vec<Warning> {
         warnings.push(Warning {
             name: "disturbed".to_owned(),
             cause: format!(
-                "other programs used {} of a CPU on CPUs {} (more than {} counts as disturbed)",
+                "other programs used {} of a CPU on {} (more than {} counts as disturbed)",
                 percent(share),
-                surroundings.cpus,
+                surroundings.cpus.named(),
                 percent(bound)
             ),
             effect:
@@ -113,9 +113,9 @@ pub fn disturbances(surroundings: &Surroundings) -> Vec<Warning> {
         warnings.push(Warning {
             name: "stolen-from".to_owned(),
             cause: format!(
-                "the hypervisor took {} of a CPU from CPUs {} (more than {} counts as disturbed)",
+                "the hypervisor took {} of a CPU from {} (more than {} counts as disturbed)",
                 percent(share),
-                surroundings.cpus,
+                surroundings.cpus.named(),
                 percent(bound)
             ),
             effect: "wakes that fell into the stolen time are longer by up to the host's time slice"

@@ -4,6 +4,7 @@
 pub mod axis;
 pub mod bars;
 pub mod chart;
+pub mod doctor;
 pub mod extra;
 pub mod figures;
 pub mod html;

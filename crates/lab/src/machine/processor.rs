@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The CPU: its model, its microcode, the features that waking and timing depend on, its mitigations.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::root::{Root, field};
+
+/// Feature flags worth knowing, of the hundred that `/proc/cpuinfo` lists: those of the time-stamp counter, of waiting
+/// in user mode, of user interrupts, and of virtualisation.
+const FLAGS: [&str; 14] = [
+    "arat",
+    "constant_tsc",
+    "hypervisor",
+    "monitor",
+    "mwaitx",
+    "nonstop_tsc",
+    "rdtscp",
+    "tsc",
+    "tsc_adjust",
+    "tsc_deadline_timer",
+    "tsc_known_freq",
+    "tsc_reliable",
+    "uintr",
+    "waitpkg",
+];
+
+/// The CPU as the kernel describes it; hybrid machines are described by their first CPU.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Processor {
+    /// Who made it: `GenuineIntel`, `AuthenticAMD`, on ARM the implementer's number.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub vendor: Option<String>,
+    /// Its name, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub model_name: Option<String>,
+    /// Family, model and stepping as x86 numbers them; on ARM architecture, part and revision.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub model: Option<String>,
+    /// Revision of its microcode.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub microcode: Option<String>,
+    /// Those of its features that concern waking and timing, by the kernel's names.
+    pub flags: Vec<String>,
+    /// What the kernel does about each vulnerability of CPUs: `Not affected`, `Vulnerable …`, `Mitigation: …`.
+    pub mitigations: BTreeMap<String, String>,
+}
+
+impl Processor {
+    /// Reads it from a machine's files.
+    pub fn read(root: &Root) -> Self {
+        let text = root.text("proc/cpuinfo").unwrap_or_default();
+        let first = text.split("\n\n").next().unwrap_or_default();
+        let word = |key: &str| field(first, key).filter(|value| !value.is_empty()).map(str::to_owned);
+        let model = |keys: [&str; 3]| {
+            let parts: Vec<String> = keys.iter().filter_map(|key| word(key)).collect();
+            (!parts.is_empty()).then(|| parts.join("-"))
+        };
+        let listed = word("flags").or_else(|| word("Features")).unwrap_or_default();
+        let has = |flag: &&str| listed.split_ascii_whitespace().any(|word| word == *flag);
+        const FOLDER: &str = "sys/devices/system/cpu/vulnerabilities";
+        let mitigation = |name: String| Some((name.clone(), root.word(format!("{FOLDER}/{name}"))?));
+        Self {
+            vendor: word("vendor_id").or_else(|| word("CPU implementer")),
+            model_name: word("model name"),
+            model: model(["cpu family", "model", "stepping"])
+                .filter(|_| word("cpu family").is_some())
+                .or_else(|| model(["CPU architecture", "CPU part", "CPU revision"])),
+            microcode: word("microcode"),
+            flags: FLAGS.iter().filter(|flag| has(flag)).map(|flag| (*flag).to_owned()).collect(),
+            mitigations: root.names(FOLDER).into_iter().filter_map(mitigation).collect(),
+        }
+    }
+
+    /// Whether the kernel lists this feature.
+    pub fn has(&self, flag: &str) -> bool {
+        self.flags.iter().any(|own| own == flag)
+    }
+}

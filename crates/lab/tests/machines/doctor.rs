@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the doctor finds on other machines, and how it is printed.
+
+use doorbell_lab::machine::Machine;
+use doorbell_lab::machine::clock_quality::{ClockQuality, Skew};
+use doorbell_lab::machine::doctor::{Severity, examine, worst};
+use doorbell_lab::machine::load::Load;
+use doorbell_lab::view::doctor::{Detail, doctor};
+use doorbell_lab::view::style::Style;
+
+use crate::recorded::{NAMES, machine};
+
+fn examined(name: &str) -> Machine {
+    let mut machine = machine(name);
+    let cpus = machine.topology.usable.clone();
+    machine.load = Some(Load {
+        window_ns: 200_000_000,
+        cpus,
+        foreign_share: Some(0.02),
+        steal_share: Some(0.0),
+        share_resolution: Some(0.07),
+        pressure_share: Some(0.0),
+        load_average: Some(0.31),
+    });
+    machine.clock_quality = Some(ClockQuality {
+        grid_ps: 500,
+        smallest_step_ps: 18_000,
+        cost_ps: 19_200,
+        drift_ppm: Some(0.3),
+        drift_resolution_ppm: Some(0.5),
+        skews: vec![Skew { cpus: [0, 1], offset_ns: 2.0, bound_ns: 61.0 }],
+        ..ClockQuality::default()
+    });
+    machine.findings = examine(&machine);
+    machine
+}
+
+fn severity(machine: &Machine, name: &str) -> Severity {
+    examine(machine).into_iter().find(|finding| finding.name == name).unwrap().severity
+}
+
+#[test]
+fn the_whole_report_of_each_recorded_machine() {
+    let style = Style { width: 110, unicode: true, ..Style::PLAIN };
+    for name in NAMES {
+        insta::assert_snapshot!(format!("doctor-{name}"), doctor(&examined(name), Detail::Full, &style));
+    }
+}
+
+#[test]
+fn the_brief_report_has_a_line_for_each_finding_that_is_not_ok() {
+    insta::assert_snapshot!(doctor(&examined("amd-ccx"), Detail::Brief, &Style::PLAIN));
+}
+
+#[test]
+fn whatever_is_not_ok_has_an_effect_a_cure_and_a_source() {
+    for finding in NAMES.iter().flat_map(|name| examined(name).findings) {
+        assert!(!finding.source.is_empty(), "{finding:?}");
+        if finding.severity != Severity::Ok {
+            assert!(!finding.effect.is_empty() && !finding.cure.is_empty(), "{finding:?}");
+        }
+    }
+}
+
+#[test]
+fn a_clock_with_a_grid_of_a_microsecond_is_unfit() {
+    let mut machine = examined("micro-vm");
+    machine.clock_quality.as_mut().unwrap().grid_ps = 1_000_000;
+    assert_eq!(severity(&machine, "tsc"), Severity::Unfit);
+    assert_eq!(worst(&examine(&machine)), Severity::Unfit);
+}
+
+#[test]
+fn counters_out_of_step_and_drift_are_warned_of() {
+    let mut machine = examined("micro-vm");
+    machine.clock_quality.as_mut().unwrap().skews[0].offset_ns = -900.0;
+    assert_eq!(severity(&machine, "tsc"), Severity::Warn);
+    let mut machine = examined("micro-vm");
+    machine.clock_quality.as_mut().unwrap().drift_ppm = Some(-2000.0);
+    assert_eq!(severity(&machine, "tsc"), Severity::Warn);
+}
+
+#[test]
+fn load_is_ok_then_a_warning_then_unfit() {
+    let mut machine = examined("micro-vm");
+    let severities = [0.1, 0.5, 1.9].map(|share| {
+        machine.load.as_mut().unwrap().foreign_share = Some(share);
+        severity(&machine, "load")
+    });
+    assert_eq!(severities, [Severity::Ok, Severity::Warn, Severity::Unfit]);
+}
+
+#[test]
+fn stolen_time_is_warned_of_from_one_per_cent() {
+    let mut machine = examined("micro-vm");
+    machine.stolen_share_since_boot = Some(0.011);
+    assert_eq!(severity(&machine, "steal"), Severity::Warn);
+}
+
+#[test]
+fn one_cpu_can_be_measured_and_none_cannot() {
+    let mut machine = examined("micro-vm");
+    machine.topology.usable = "0".parse().unwrap();
+    assert_eq!(severity(&machine, "cpus"), Severity::Warn);
+    machine.topology.usable = "".parse().unwrap();
+    assert_eq!(severity(&machine, "cpus"), Severity::Unfit);
+}
+
+#[test]
+fn an_emulator_is_named_as_one() {
+    let mut machine = examined("micro-vm");
+    machine.virtualisation.hypervisor = Some("QEMU TCG".to_owned());
+    assert_eq!(severity(&machine, "virtualisation"), Severity::Warn);
+}
