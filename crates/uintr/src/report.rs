@@ -165,12 +165,13 @@ impl Mechanism {
             }
             Self::Bell => {
                 let hazard = bell::Hazard::all().find(|h| named(h.name()))?;
-                let notifiers = if hazard == bell::Hazard::B5 { 2 } else { 1 };
-                search(
-                    &bell::model(hazard.seat(), notifiers, 3 - notifiers, Some(hazard)),
-                    Effort::Explain,
-                    title,
-                )
+                // As few rings as the mistake needs: the shortest chart.
+                let (notifiers, rings) = match hazard {
+                    bell::Hazard::B5 => (2, 1),
+                    bell::Hazard::B3 | bell::Hazard::B4 => (1, 2),
+                    _ => (1, 1),
+                };
+                search(&bell::model(hazard.seat(), notifiers, rings, Some(hazard)), Effort::Explain, title)
             }
         })
     }
