@@ -13,6 +13,8 @@ use crate::trial::{floors, host, launch};
 pub mod common;
 pub mod completions;
 pub mod doctor;
+pub mod explain;
+pub mod list;
 pub mod man;
 pub mod model;
 pub mod pairs;
@@ -65,6 +67,10 @@ enum Verb {
     Model(model::Args),
     /// Is this machine fit to measure? Each finding with what it does to figures and the cure
     Doctor(doctor::Args),
+    /// Show what can be measured, and what this machine lacks
+    List(list::Args),
+    /// Say how a mechanism or an operation works, or what a figure means
+    Explain(explain::Args),
     /// Print the JSON Schema of result files
     Schema,
     /// Print shell completions
@@ -83,6 +89,8 @@ impl Verb {
             Self::Report(args) => report::run(args, terminal),
             Self::Model(args) => model::run(args),
             Self::Doctor(args) => doctor::run(args),
+            Self::List(args) => list::run(args),
+            Self::Explain(args) => explain::run(args),
             Self::Schema => schema::run(),
             Self::Completions(args) => completions::run(args),
             Self::Man(args) => man::run(args),

@@ -23,6 +23,9 @@ pub trait Entry: Sync {
     fn available(&self, host: &Host) -> Result<(), Unavailable>;
     /// Opens `count` lines in the trial's host.
     fn open(&self, site: &Site, count: usize) -> Result<Box<dyn Lines>, OpenError>;
+    /// Goes through what every mechanism must do.
+    #[cfg(test)]
+    fn rehearse(&self, site: &Site);
 }
 
 /// Open lines of one mechanism, erased; a side plays a role over them.
@@ -59,6 +62,10 @@ impl<M: Mechanism> Entry for M {
     fn open(&self, site: &Site, count: usize) -> Result<Box<dyn Lines>, OpenError> {
         let lines = (0..count).map(|_| M::Line::open(site)).collect::<Result<Vec<_>, _>>()?;
         Ok(Box::new(Open::<M> { lines }))
+    }
+    #[cfg(test)]
+    fn rehearse(&self, site: &Site) {
+        super::conformance::rehearse::<M>(site);
     }
 }
 

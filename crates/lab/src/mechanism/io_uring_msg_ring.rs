@@ -50,8 +50,8 @@ impl Mechanism for IoUringMsgRing {
             how: "Each side has a ring. The notifier submits IORING_OP_MSG_RING, which names the waiter's ring by its \
                   descriptor; the waiter sleeps in io_uring_enter(2) until a completion arrives.",
             kernel: "The operation runs within the notifier's io_uring_enter: it locks the target ring, posts a \
-                     completion there and wakes who waits for one. (A target with IORING_SETUP_DEFER_TASKRUN gets it \
-                     as task work in place of that.)",
+                     completion there and wakes who waits for one. A target with IORING_SETUP_DEFER_TASKRUN would get \
+                     it as task work in place of that.",
             limits: "Kernel 5.18. Needs the target ring's descriptor: inherited, passed through a Unix socket, or taken \
                      with pidfd_getfd(2). Completions beyond the ring's size wait in a list of the kernel. Rings are \
                      closed to many containers and can be disabled for all (kernel.io_uring_disabled). The timed wait \

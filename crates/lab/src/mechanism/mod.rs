@@ -13,6 +13,8 @@ use std::time::Duration;
 mod alarm;
 mod busy_poll;
 mod c_call;
+#[cfg(test)]
+mod conformance;
 mod deadline;
 mod descriptor;
 mod entry;
@@ -139,6 +141,8 @@ pub trait Mechanism: Sync + 'static {
 }
 
 /// One direction of notification, opened before the two sides part, so that both inherit it.
+///
+/// The waiter's end is taken first, then the notifier's; the first wait and the first notification follow.
 ///
 /// A line must not own anything that outlives the trial: what the file system or System V keeps is registered with
 /// [`Site::leave_note`] before it is made.

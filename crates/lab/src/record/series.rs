@@ -27,6 +27,17 @@ pub enum Quantity {
 }
 
 impl Quantity {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::RoundTrip,
+        Self::Wake,
+        Self::WakeBack,
+        Self::Response,
+        Self::Notify,
+        Self::AroundWait,
+        Self::Operation,
+    ];
+
     /// The definition, as printed beside the figure.
     pub fn definition(self) -> &'static str {
         match self {

@@ -3,4 +3,5 @@
 
 mod bad_input;
 mod interrupt;
+mod mechanisms;
 mod stage;

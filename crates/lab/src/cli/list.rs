@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell list`: what can be measured, and what this machine lacks.
+
+use std::io::Write;
+
+use serde::Serialize;
+
+use super::common::Exit;
+use crate::mechanism::{self, Contexts, Host, Unavailable};
+use crate::operation;
+use crate::view::style::{Role, Style};
+use crate::view::table::{Align, Column, Table};
+
+/// Arguments of `doorbell list`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Print one JSON object instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+/// Everything that can be named on the command line.
+#[derive(Debug, Serialize)]
+struct Listing {
+    mechanisms: Vec<Item>,
+    operations: Vec<Item>,
+}
+
+/// A mechanism or an operation, as this machine has it.
+#[derive(Debug, Serialize)]
+struct Item {
+    name: &'static str,
+    summary: &'static str,
+    available: bool,
+    /// What is lacking, when it is not available.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    processes: bool,
+    threads: bool,
+}
+
+impl Item {
+    fn new(
+        name: &'static str,
+        summary: &'static str,
+        available: Result<(), Unavailable>,
+        joins: impl Fn(Contexts) -> bool,
+    ) -> Self {
+        Self {
+            name,
+            summary,
+            available: available.is_ok(),
+            reason: available.err().map(|unavailable| unavailable.reason),
+            processes: joins(Contexts::Processes),
+            threads: joins(Contexts::Threads),
+        }
+    }
+
+    fn joins(&self) -> &'static str {
+        match (self.processes, self.threads) {
+            (true, true) => "processes, threads",
+            (true, false) => "processes",
+            (false, true) => "threads",
+            (false, false) => "",
+        }
+    }
+}
+
+/// Runs `doorbell list`.
+pub fn run(args: Args) -> anyhow::Result<Exit> {
+    let host = Host::default();
+    let listing = Listing {
+        mechanisms: mechanism::all()
+            .iter()
+            .map(|entry| {
+                let summary = entry.explanation().summary;
+                Item::new(entry.name(), summary, entry.available(&host), |sides| entry.joins(sides))
+            })
+            .collect(),
+        operations: operation::all()
+            .iter()
+            .map(|operation| {
+                let summary = operation.explanation().summary;
+                Item::new(operation.name(), summary, operation.available(&host), |sides| {
+                    operation.joins(sides)
+                })
+            })
+            .collect(),
+    };
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&listing)?)?;
+    } else {
+        out.write_all(text(&listing, &Style::of_stdout()).as_bytes())?;
+    }
+    Ok(Exit::Done)
+}
+
+fn text(listing: &Listing, style: &Style) -> String {
+    let mut out = String::new();
+    for (head, items) in
+        [("mechanism (ping, pairs)", &listing.mechanisms), ("operation (switch)", &listing.operations)]
+    {
+        let mut table = Table::new(vec![
+            Column::new(head, Align::Left),
+            Column::new("here", Align::Left),
+            Column::new("joins", Align::Left).keep(1),
+            Column::new("what it is", Align::Left).keep(2),
+        ]);
+        for item in items {
+            let here = if item.available { "yes" } else { "no" };
+            table.row(vec![item.name.into(), here.into(), item.joins().into(), item.summary.into()]);
+        }
+        out.push_str(&table.render(style));
+        out.push('\n');
+    }
+    let lacking = listing.mechanisms.iter().chain(&listing.operations);
+    for item in lacking.filter(|item| !item.available) {
+        out.push_str(&style.paint(Role::Heading, &format!("{} is not here:", item.name)));
+        out.push('\n');
+        out.push_str(&style.wrap(item.reason.as_deref().unwrap_or_default(), 4));
+    }
+    out.push_str("`doorbell explain NAME` says how each works, what the kernel does, and its limits.\n");
+    out
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every mechanism this machine has, in trials between real processes and threads, and what it leaves behind.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Child;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+
+use doorbell_lab::mechanism::{self, Contexts, Host, Memory, Waits};
+use doorbell_lab::record::{Outcome, Record, ResultFile};
+use doorbell_lab::trial::run_dir::Note;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::stage::Stage;
+
+const BOTH: &str = "processes,threads";
+
+/// Runs `doorbell ping all` with `args` and hands over the records of the mechanisms this machine has.
+fn ping_all(args: &[&str]) -> Vec<Record> {
+    let stage = Stage::new();
+    let mut command = vec!["ping", "all", "--blocks", "1", "--contexts", BOTH, "--json", "--output", "-"];
+    command.extend(args);
+    let output = stage.doorbell(&command).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let result: ResultFile = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(stage.run_folders().is_empty());
+    result.records.into_iter().filter(|record| !matches!(record.outcome, Outcome::Skipped { .. })).collect()
+}
+
+/// The cell in words, for a message.
+fn name(record: &Record) -> String {
+    format!(
+        "{} between {:?}: {:?} {:?}",
+        record.cell.subject, record.cell.contexts, record.outcome, record.tally
+    )
+}
+
+fn waits(record: &Record) -> Waits {
+    mechanism::find(&record.cell.subject).unwrap().waits()
+}
+
+/// Every mechanism that is here must be among `records` for each kind of side it joins, unless `left_out` says so.
+fn all_are_there(records: &[Record], left_out: impl Fn(Waits) -> bool) {
+    for entry in mechanism::all() {
+        for contexts in [Contexts::Processes, Contexts::Threads] {
+            let expected = entry.available(&Host::default()).is_ok()
+                && entry.joins(contexts)
+                && !left_out(entry.waits());
+            let there = records
+                .iter()
+                .any(|record| record.cell.subject == entry.name() && record.cell.contexts == contexts);
+            assert_eq!(there, expected, "{} between {contexts:?}", entry.name());
+        }
+    }
+}
+
+/// It ran to its end, and every notification was seen once.
+fn nothing_was_lost(record: &Record, count: u64) {
+    // What a busy machine does to a figure is not this test's affair; that it hung or failed is.
+    assert!(matches!(record.outcome, Outcome::Done | Outcome::Implausible { .. }), "{}", name(record));
+    if waits(record) != Waits::Nothing {
+        assert_eq!((record.tally.sent, record.tally.seen), (count, count), "{}", name(record));
+        assert_eq!((record.tally.lost, record.tally.duplicate), (0, 0), "{}", name(record));
+    }
+}
+
+#[test]
+fn a_ping_pong_of_every_mechanism_ends_with_all_it_sent_seen() {
+    let records = ping_all(&["--gap", "0", "--count", "50"]);
+    all_are_there(&records, |_| false);
+    for record in &records {
+        nothing_was_lost(record, 50);
+    }
+}
+
+#[test]
+fn a_waiter_that_only_looks_sees_every_notification() {
+    // Where both sides share a core, each round takes two time slices.
+    let records = ping_all(&["--gap", "0", "--count", "8", "--wait", "spin"]);
+    for record in &records {
+        nothing_was_lost(record, 8);
+    }
+}
+
+#[test]
+fn timed_waits_that_run_out_lose_nothing() {
+    let records =
+        ping_all(&["--gap", "2ms", "--pattern", "one-way", "--count", "6", "--wait", "timeout=200us"]);
+    all_are_there(&records, |_| false);
+    for record in &records {
+        nothing_was_lost(record, 6);
+        if waits(record) == Waits::Blocks {
+            assert!(record.tally.timeouts > 0, "{}", name(record));
+        }
+    }
+}
+
+#[test]
+fn notifications_that_outrun_the_waiter_are_kept_as_the_mechanism_says() {
+    let cpu = first_cpu();
+    let cpus = format!("{cpu},{cpu}");
+    // Few enough for the smallest queue that drops in place of blocking, a UDP socket's.
+    let records = ping_all(&["--gap", "1us", "--pattern", "open-loop", "--count", "100", "--cpus", &cpus]);
+    for record in &records {
+        nothing_was_lost(record, 100);
+        if mechanism::find(&record.cell.subject).unwrap().memory() == Memory::Counts {
+            assert_eq!(record.tally.merged, 0, "{}", name(record));
+        }
+    }
+}
+
+#[test]
+fn a_waiter_that_is_said_to_block_really_sleeps() {
+    let count = 60;
+    let records = ping_all(&["--gap", "10us", "--timing", "blocked", "--count", "60"]);
+    all_are_there(&records, |waits| waits != Waits::Blocks);
+    for record in &records {
+        nothing_was_lost(record, count);
+        let asleep = record.tally.proven_asleep;
+        let switches = record.sides[1].voluntary_switches;
+        // A busy machine may keep the waiter from its sleep for longer than the proof is waited for, and a wake that
+        // falls between the mark of sleep and the switch itself costs no switch; both are rare.
+        assert!(asleep >= count / 2, "{}", name(record));
+        assert!(switches >= asleep - asleep / 10, "{switches} switches; {}", name(record));
+    }
+}
+
+fn first_cpu() -> usize {
+    let mask = rustix::thread::sched_getaffinity(None).unwrap();
+    (0..rustix::thread::CpuSet::MAX_CPU).find(|cpu| mask.is_set(*cpu)).unwrap()
+}
+
+/// The mechanisms whose objects outlive their processes.
+const PERSISTENT: &[&str] = &["sem-posix-named", "sem-sysv", "mq-posix", "mq-sysv", "fifo"];
+
+fn persistent(time: &'static str, blocks: &'static str) -> Vec<&'static str> {
+    let flags =
+        ["--gap", "0", "--time", time, "--blocks", blocks, "--contexts", BOTH, "--json", "--output", "-"];
+    std::iter::once("ping").chain(PERSISTENT.iter().copied()).chain(flags).collect()
+}
+
+/// The objects noted in the run folders that are there now.
+fn notes(stage: &Stage) -> BTreeSet<String> {
+    let folders = stage.run_folders().into_iter().map(|run| stage.path().join("doorbell").join(run));
+    let texts = folders.filter_map(|folder| fs::read_to_string(folder.join("notes")).ok());
+    texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
+/// Whether the noted object is there.
+fn exists(note: &str) -> bool {
+    let Ok(note) = serde_json::from_str::<Note>(note) else {
+        // A line cut by a kill names nothing: the object is made only after its whole line was written.
+        return false;
+    };
+    match note {
+        Note::Semaphore(name) => {
+            fs::exists(format!("/dev/shm/sem.{}", name.trim_start_matches('/'))).unwrap()
+        }
+        Note::MessageQueue(name) => {
+            let name = std::ffi::CString::new(name).unwrap();
+            // SAFETY: the name lives through the call; the descriptor, if any, is closed at once.
+            unsafe {
+                let queue = libc::mq_open(name.as_ptr(), libc::O_RDONLY);
+                queue >= 0 && libc::mq_close(queue) == 0
+            }
+        }
+        // SAFETY: takes integers only.
+        Note::SystemVSemaphores(key) => unsafe { libc::semget(key, 0, 0) >= 0 },
+        // SAFETY: takes integers only.
+        Note::SystemVMessages(key) => unsafe { libc::msgget(key, 0) >= 0 },
+    }
+}
+
+#[test]
+fn a_run_that_ends_removes_every_object_it_made() {
+    let stage = Stage::new();
+    let over = AtomicBool::new(false);
+    let noted = thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            let mut noted = BTreeSet::new();
+            let mut seen_alive = 0;
+            while !over.load(SeqCst) {
+                for note in notes(&stage) {
+                    seen_alive += u32::from(noted.insert(note.clone()) && exists(&note));
+                }
+                thread::sleep(Duration::from_millis(1));
+            }
+            (noted, seen_alive)
+        });
+        let output = stage.doorbell(&persistent("30ms", "3")).output().unwrap();
+        over.store(true, SeqCst);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        watcher.join().unwrap()
+    });
+    let (noted, seen_alive) = noted;
+    // Otherwise this test would look at nothing.
+    assert!(seen_alive > 0, "no noted object was ever seen to exist: {noted:?}");
+    let left: Vec<&String> = noted.iter().filter(|note| exists(note)).collect();
+    assert!(left.is_empty(), "{left:?}");
+    assert!(stage.run_folders().is_empty());
+}
+
+fn kill(pid: i32) {
+    // An error means that it is gone already.
+    let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL);
+}
+
+fn pid(child: &Child) -> i32 {
+    i32::try_from(child.id()).unwrap()
+}
+
+#[test]
+fn what_a_killed_run_leaves_is_cleared_by_the_next() {
+    let stage = Stage::new();
+    let mut random = fastrand::Rng::with_seed(0x5eed);
+    let mut noted = BTreeSet::new();
+    for round in 0..20 {
+        let mut child =
+            stage.doorbell(&persistent("20ms", "2000")).stdout(std::process::Stdio::null()).spawn().unwrap();
+        thread::sleep(Duration::from_micros(random.u64(50_000..250_000)));
+        // Every other time the command itself; else whoever happens to be there: it, a host, or a side.
+        let processes = stage.processes();
+        let victim = if round % 2 == 0 { None } else { random.choice(&processes) };
+        kill(*victim.unwrap_or(&pid(&child)));
+        noted.extend(notes(&stage));
+        thread::sleep(Duration::from_millis(20));
+        kill(pid(&child));
+        child.wait().unwrap();
+        stage.wait_until_empty();
+        noted.extend(notes(&stage));
+    }
+    assert!(!noted.is_empty(), "no note was ever found");
+    let args = ["ping", "null", "--gap", "0", "--time", "1ms", "--blocks", "1", "--json", "--output", "-"];
+    assert!(stage.doorbell(&args).output().unwrap().status.success());
+    let left: Vec<&String> = noted.iter().filter(|note| exists(note)).collect();
+    assert!(left.is_empty(), "{left:?}");
+    assert!(stage.run_folders().is_empty());
+}
+
+#[test]
+fn list_shows_every_mechanism_and_why_one_is_not_here() {
+    let stage = Stage::new();
+    let text = stage.doorbell(&["list"]).output().unwrap();
+    let text = String::from_utf8(text.stdout).unwrap();
+    let json = stage.doorbell(&["list", "--json"]).output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    let listed = json["mechanisms"].as_array().unwrap();
+    assert_eq!(listed.len(), mechanism::all().len());
+    for (entry, item) in mechanism::all().iter().zip(listed) {
+        assert_eq!(item["name"], entry.name());
+        assert!(text.contains(entry.name()), "{text}");
+        match entry.available(&Host::default()) {
+            Ok(()) => assert_eq!(item["available"], true, "{item}"),
+            Err(lacking) => assert_eq!(item["reason"], lacking.reason, "{item}"),
+        }
+    }
+}
+
+#[test]
+fn explain_tells_each_part_and_names_the_nearest_for_what_it_does_not_know() {
+    let stage = Stage::new();
+    for entry in mechanism::all() {
+        let output = stage.doorbell(&["explain", entry.name()]).output().unwrap();
+        assert!(output.status.success());
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains("Limits") && text.contains("Sources"), "{text}");
+    }
+    let output = stage.doorbell(&["explain", "futx"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("did you mean 'futex'?"));
+}
