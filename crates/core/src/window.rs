@@ -44,6 +44,8 @@ const NARROWEST_BIN: usize = 3;
 /// One wait's weight; with a decay of 1/8 a wait counts for half after five more.
 const WEIGHT: u32 = 1 << 12;
 const DECAY_SHIFT: u32 = 3;
+/// Waits after which what was before them no longer counts: (7/8)³² = 1 %.
+const FORGOTTEN: u32 = 32;
 const FIRST_PROBE: u32 = 16;
 /// Hits in a row after which a probe ends. Old waits have then decayed to (7/8)¹⁶ = 12 %, here and at the peer.
 const PROBE_LENGTH: u32 = 16;
@@ -59,6 +61,8 @@ pub struct Window {
     until_probe: u32,
     /// Waits left in the probe under way; 0 between probes.
     probe_left: u32,
+    /// Waits that ended at once and are not in the histogram yet.
+    at_once: u32,
 }
 
 impl Window {
@@ -71,6 +75,7 @@ impl Window {
             probe_every: FIRST_PROBE,
             until_probe: FIRST_PROBE,
             probe_left: 0,
+            at_once: 0,
         }
     }
 
@@ -88,6 +93,17 @@ impl Window {
         }
         // Long enough to see a peer answer that has to be woken first.
         self.cost.price.max(self.cost.latency.saturating_mul(2))
+    }
+
+    /// The wait ended before it was worth reading a clock. As [`spun_and_hit`](Self::spun_and_hit) of 0, but costs an
+    /// addition: such hits can only speak for the window they were made in.
+    #[inline]
+    pub fn hit_at_once(&mut self) {
+        if self.probe_left == 0 {
+            self.at_once = self.at_once.saturating_add(1);
+        } else {
+            self.spun_and_hit(0);
+        }
     }
 
     /// The wait ended after `nanoseconds`, while spinning.
@@ -129,14 +145,20 @@ impl Window {
     }
 
     fn learn(&mut self, wait: u32) {
-        let bin = (0..BINS.saturating_sub(1))
-            .find(|&bin| wait <= self.bound(bin))
-            .unwrap_or(BINS.saturating_sub(1));
+        for _ in 0..self.at_once.min(FORGOTTEN) {
+            self.count(0);
+        }
+        self.at_once = 0;
+        let last = BINS.saturating_sub(1);
+        self.count((0..last).find(|&bin| wait <= self.bound(bin)).unwrap_or(last));
+        self.chosen = self.cheapest();
+    }
+
+    fn count(&mut self, bin: usize) {
         for weight in &mut self.bins {
             *weight = weight.saturating_sub(*weight >> DECAY_SHIFT);
         }
         self.bins[bin] = self.bins[bin].saturating_add(WEIGHT);
-        self.chosen = self.cheapest();
     }
 
     fn cheapest(&self) -> u32 {
@@ -200,6 +222,25 @@ mod tests {
         let (spun, sleeps) = play(&mut window, [100_000; 2000]);
         assert_eq!(sleeps, 2000);
         assert!(spun < 2000 * u64::from(COST.price) / 50, "spun {spun} ns in vain");
+    }
+
+    #[test]
+    fn hits_at_once_weigh_as_much_as_hits_of_no_length() {
+        let (mut counted, mut deferred) = (Window::new(COST), Window::new(COST));
+        for round in 0..200_u32 {
+            for _ in 0..round % 7 {
+                counted.plan();
+                counted.spun_and_hit(0);
+                deferred.plan();
+                deferred.hit_at_once();
+            }
+            for window in [&mut counted, &mut deferred] {
+                window.plan();
+                window.slept(50_000);
+            }
+            assert_eq!(counted.bins, deferred.bins);
+            assert_eq!(counted.chosen(), deferred.chosen());
+        }
     }
 
     #[test]

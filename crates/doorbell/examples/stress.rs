@@ -121,7 +121,7 @@ impl Waiting for ByEpoll {
             let mut buffer = [MaybeUninit::uninit(); 1];
             let timeout = Timespec { tv_sec: STUCK.as_secs().cast_signed(), tv_nsec: 0 };
             match epoll::wait(&self.epoll, &mut buffer[..], Some(&timeout)) {
-                Ok((ready, _)) if ready.is_empty() => return None,
+                Ok(([], _)) => return None,
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => panic!("epoll_wait: {error}"),
             }

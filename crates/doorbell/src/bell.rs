@@ -115,10 +115,11 @@ impl<W: Wait + Default> Bell<W> {
         Ok(Self::at(Arc::new(site.expect("a mapping planned with one bell has bell 0"))))
     }
 
-    /// A handle of the bell at `site`. It has heard all rings so far.
+    /// A handle of the bell at `site`. It has heard all rings so far, and been told of all deaths.
     pub fn at(site: Arc<Site>) -> Self {
         let heard = site.record().rung.load(Ordering::Acquire);
-        Self { listener: Listener::new(&site, W::NAME), site, way: W::default(), heard, deaths: 0 }
+        let deaths = site.lives().deaths();
+        Self { listener: Listener::new(&site, W::NAME), site, way: W::default(), heard, deaths }
     }
 
     /// Another handle of the same bell that waits in another way and has heard what this one has heard.

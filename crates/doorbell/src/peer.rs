@@ -99,6 +99,11 @@ impl Lives {
         self.deaths.store(u32::try_from(gone.len()).unwrap_or(u32::MAX), Ordering::Release);
     }
 
+    /// How many have gone so far.
+    pub(crate) fn deaths(&self) -> u32 {
+        self.deaths.load(Ordering::Acquire)
+    }
+
     /// Is there a death that a handle which has reported `reported` of them must report, or nobody left?
     #[inline]
     pub(crate) fn unreported(&self, reported: u32) -> bool {

@@ -237,6 +237,12 @@ fn a_successor_gets_the_seats_of_the_dead_and_rings_on() {
         child.signal(Signal::KILL);
         assert_eq!(wait(&mut bell), Err(WaitError::PeerGone(session.peer().id())));
     }
+    let (_session, _child) = start("serve futex", &board);
+    let mut newcomer: Bell = board.bell(TO_PARENT).unwrap();
+    assert!(
+        matches!(newcomer.wait_timeout(SOON), Ok(_)),
+        "a handle made after the deaths is not told of them while somebody lives"
+    );
 }
 
 #[test]

@@ -57,7 +57,7 @@ impl Wait for Adaptive {
                 for spot in spots {
                     spot.listener.counters.spun_and_hit();
                 }
-                self.window.spun_and_hit(0);
+                self.window.hit_at_once();
                 return Ok(true);
             }
             let began = Instant::now();
