@@ -38,7 +38,7 @@ use doorbell_core::violation::PeerViolation;
 use doorbell_core::wake::SEATS;
 use rustix::cmsg_space;
 use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, recvmsg, sendmsg, sockopt,
@@ -52,8 +52,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// How long either side waits for the other's next packet. A peer that connects and says nothing holds nobody up
-/// for longer.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+/// for longer; long enough for one that is starved of processor time.
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 const HELLO: u64 = u64::from_ne_bytes(*b"DBHELLO1");
 const OFFER: u64 = u64::from_ne_bytes(*b"DBOFFER1");
@@ -100,7 +100,8 @@ impl Host {
     /// # Errors
     /// [`MeetError`]. The host can go on accepting after any.
     pub fn accept<T: Trust>(&self, board: &Arc<Board>) -> Result<Session<T>, MeetError> {
-        let socket = rustix::net::accept_with(&self.listener, SocketFlags::CLOEXEC).map_err(os("accept4"))?;
+        let accept = || rustix::net::accept_with(&self.listener, SocketFlags::CLOEXEC);
+        let socket = retry_on_intr(accept).map_err(os("accept4"))?;
         host_over(socket, board)
     }
 }
@@ -140,7 +141,7 @@ pub fn pair() -> Result<(OwnedFd, OwnedFd), MeetError> {
 pub fn join<T: Trust>(path: impl AsRef<Path>) -> Result<Session<T>, MeetError> {
     let address = SocketAddrUnix::new(path.as_ref()).map_err(os("connect"))?;
     let socket = new_socket()?;
-    rustix::net::connect(&socket, &address).map_err(|errno| match errno {
+    retry_on_intr(|| rustix::net::connect(&socket, &address)).map_err(|errno| match errno {
         Errno::NOENT | Errno::CONNREFUSED => MeetError::NoOwner,
         errno => MeetError::Os { call: "connect", errno },
     })?;
@@ -303,8 +304,11 @@ fn receive<const N: usize>(socket: &OwnedFd, descriptors: &mut Vec<OwnedFd>) -> 
     let mut bytes = [0; 64];
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_EVENTFDS as usize + 1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let message = recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC)
-        .map_err(no_answer("recvmsg"))?;
+    // A socket with a time-out is not restarted after a signal (signal(7)), whatever the handler asked for.
+    let message = retry_on_intr(|| {
+        recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC)
+    })
+    .map_err(no_answer("recvmsg"))?;
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(files) = message {
             descriptors.extend(files);

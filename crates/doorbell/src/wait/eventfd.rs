@@ -82,14 +82,20 @@ fn until_readable<'a>(spot: &'a Spot<'_>) -> PollFd<'a> {
     PollFd::new(&spot.site.eventfds()[held(spot).1], PollFlags::IN)
 }
 
-/// Takes whatever tokens eventfd `index` of the bell holds. Never blocks, whatever a peer did to the flags of the file
-/// it shares with us: hence not a plain `read`.
+/// Takes whatever tokens eventfd `index` of the bell holds. Never blocks.
 pub(crate) fn consume_token(site: &Site, index: usize) -> Result<(), WaitError> {
-    const AT_NO_OFFSET: u64 = u64::MAX;
+    let eventfd = &site.eventfds()[index];
     let mut count = [0; 8];
-    let mut buffer = [IoSliceMut::new(&mut count)];
-    match preadv2(&site.eventfds()[index], &mut buffer, AT_NO_OFFSET, ReadWriteFlags::NOWAIT) {
+    let consumed = if site.mapping().file().is_none() {
+        // Never left this process and its children.
+        rustix::io::read(eventfd, &mut count)
+    } else {
+        // A peer shares the file and with it the flag O_NONBLOCK. RWF_NOWAIT is ours alone.
+        const AT_NO_OFFSET: u64 = u64::MAX;
+        preadv2(eventfd, &mut [IoSliceMut::new(&mut count)], AT_NO_OFFSET, ReadWriteFlags::NOWAIT)
+    };
+    match consumed {
         Ok(_) | Err(Errno::AGAIN) => Ok(()),
-        Err(errno) => Err(WaitError::Os { call: "preadv2(eventfd)", errno }),
+        Err(errno) => Err(WaitError::Os { call: "read(eventfd)", errno }),
     }
 }
