@@ -69,6 +69,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// by the null mechanism's maximum.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// How often and at which distance the host looks whether a side that closed its pipe is dead: closing comes before
+/// dying, and a loaded machine may take its time between the two.
+const OBITUARY_LOOKS: u32 = 200;
+const OBITUARY_LOOK: Duration = Duration::from_millis(5);
+
 /// Runs the trial ordered on standard input and reports on standard output; the whole life of a host process.
 pub fn main() -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -156,28 +161,31 @@ impl Troupe {
         side: &dyn Fn(Role) -> Side,
     ) -> io::Result<Self> {
         let mut troupe = Self { processes: Vec::new(), pipes: Vec::new() };
-        let (read_0, write_0) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-        let (read_1, write_1) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+        let mut pipe = || -> io::Result<OwnedFd> {
+            let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+            troupe.pipes.push(File::from(read));
+            Ok(write)
+        };
+        // The end of a pipe is the end of its side: each writing end lives in that side alone.
         match contexts {
             Contexts::Processes => {
-                for (role, pipe) in [(roles[0], &write_0), (roles[1], &write_1)] {
-                    let own = side(role);
-                    troupe.processes.push(fork(|| act(lines, own, pipe.as_fd()))?);
+                for role in roles {
+                    let (write, own) = (pipe()?, side(role));
+                    troupe.processes.push(fork(|| act(lines, own, &write))?);
                 }
             }
             Contexts::Threads => {
-                let own = roles.map(side);
+                let sides = roles.map(side);
+                let [first, second] = [pipe()?, pipe()?];
                 troupe.processes.push(fork(|| {
-                    let [first, second] = own;
+                    let [initiator, responder] = sides;
                     std::thread::scope(|scope| {
-                        scope.spawn(|| act(lines, first, write_0.as_fd()));
-                        scope.spawn(|| act(lines, second, write_1.as_fd()));
+                        scope.spawn(move || act(lines, initiator, &first));
+                        scope.spawn(move || act(lines, responder, &second));
                     });
                 })?);
             }
         }
-        drop((write_0, write_1));
-        troupe.pipes = vec![File::from(read_0), File::from(read_1)];
         Ok(troupe)
     }
 
@@ -217,9 +225,15 @@ impl Troupe {
                     texts[index].extend_from_slice(&buffer[..length]);
                     open[index] = length > 0;
                     moved = Instant::now();
-                    if !open[index] && serde_json::from_slice::<SideReport>(&texts[index]).is_err() {
-                        // It died without a report; the other would wait for it until patience runs out.
-                        let cause = self.cause_of_death(roles[index]);
+                    if open[index] {
+                        continue;
+                    }
+                    // Without this one, the other side would wait until patience runs out.
+                    let cause = match serde_json::from_slice::<SideReport>(&texts[index]) {
+                        Ok(report) => report.error,
+                        Err(_) => Some(self.cause_of_death(roles[index])),
+                    };
+                    if let Some(cause) = cause {
                         self.end();
                         return Ok(Report::Failed { cause });
                     }
@@ -241,16 +255,22 @@ impl Troupe {
         }
         let sides =
             texts.iter().map(|text| serde_json::from_slice(text)).collect::<Result<Vec<SideReport>, _>>()?;
-        match sides.iter().find_map(|side| side.error.clone()) {
-            Some(cause) => Ok(Report::Failed { cause }),
-            None => Ok(Report::Done { sides, interrupted }),
-        }
+        Ok(Report::Done { sides, interrupted })
     }
 
     fn cause_of_death(&mut self, role: Role) -> String {
         let index = role.index().min(self.processes.len() - 1);
-        let process = self.processes.remove(index);
-        match waitpid(Some(process), WaitOptions::empty()) {
+        // A side that was a thread may leave its process, with the other side in it, alive: the wait must end.
+        let mut ended = Ok(None);
+        for _ in 0..OBITUARY_LOOKS {
+            ended = waitpid(Some(self.processes[index]), WaitOptions::NOHANG);
+            if !matches!(ended, Ok(None)) {
+                self.processes.remove(index);
+                break;
+            }
+            std::thread::sleep(OBITUARY_LOOK);
+        }
+        match ended {
             Ok(Some((_, status))) if status.signaled() => format!(
                 "the {} was killed by signal {}",
                 role.name(),
@@ -259,7 +279,8 @@ impl Troupe {
             Ok(Some((_, status))) => {
                 format!("the {} left without a report, exit status {:?}", role.name(), status.exit_status())
             }
-            Ok(None) | Err(_) => format!("the {} is gone", role.name()),
+            Ok(None) => format!("the {} ended without a report, its process did not", role.name()),
+            Err(_) => format!("the {} is gone", role.name()),
         }
     }
 
