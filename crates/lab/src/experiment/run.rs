@@ -90,7 +90,7 @@ pub fn run(
     if !interrupted() {
         read_floors(plan.blocks);
     }
-    judge(&mut records, &floors);
+    judge(&mut records, &floors, &machine);
     warnings.dedup();
     Ok(ResultFile {
         schema_version: SCHEMA_VERSION,
@@ -125,8 +125,9 @@ fn no_floors(error: &io::Error) -> Warning {
 }
 
 /// Marks the records that cannot be true, and those beside which the machine itself changed.
-fn judge(records: &mut [Record], floors: &[Floors]) {
-    let known = Known { floors, clock_step_ns: 0.0 };
+fn judge(records: &mut [Record], floors: &[Floors], machine: &Machine) {
+    let step_ps = machine.clock_quality.as_ref().map_or(0, |quality| quality.grid_ps);
+    let known = Known { floors, clock_step_ns: step_ps as f64 / 1000.0 };
     for record in records {
         let around = |block| floors.iter().find(|reading| reading.block == block);
         if let (Some(before), Some(after)) = (around(record.block), around(record.block + 1)) {

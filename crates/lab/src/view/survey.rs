@@ -2,6 +2,7 @@
 //! A survey on the terminal: one line for each mechanism, one for each sleep, and the answer.
 
 use super::answer::answer;
+use super::doctor::{Detail, doctor};
 use super::figures::Figures;
 use super::style::{Role, Style};
 use super::summary;
@@ -23,6 +24,7 @@ pub fn survey(result: &ResultFile, style: &Style) -> String {
     out.push_str(&summary::floors(result, style));
     out.push_str(&summary::absent(&figures, style));
     out.push_str(&summary::warnings(result, style));
+    out.push_str(&doctor(&result.machine, Detail::Brief, style));
     out.push_str(&answer(&verdict::answer::answer(result), style));
     out
 }
