@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+
+#ifndef MAIN_H
+#define MAIN_H
+
+#include "cpu.h"
+
+void trap_init(struct cpu *cpu);
+
+/* Modes of the program besides the items: see README.md */
+void accounting(unsigned long sends);
+void lockstep(unsigned long steps, unsigned long seed, unsigned cpus);
+
+#endif
