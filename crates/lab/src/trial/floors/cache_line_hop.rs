@@ -22,13 +22,18 @@ pub(super) fn measure(clock: Clock, cpus: [u32; 2]) -> io::Result<Floor> {
     let (there, back) = (Word::default(), Word::default());
     let first = || {
         let mut round = 0;
+        let mut round_trip = || {
+            round += 1;
+            there.store(round, Release);
+            while back.load(Acquire) != round {}
+        };
+        // The first answer comes when the other thread has been born and moved to its CPU.
+        round_trip();
         let mut samples = Samples::new(clock, BATCHES);
         while samples.wanting() {
             let before = clock.now_awake();
             for _ in 0..ROUND_TRIPS {
-                round += 1;
-                there.store(round, Release);
-                while back.load(Acquire) != round {}
+                round_trip();
             }
             samples.add(clock.now_awake().saturating_sub(before), 2 * ROUND_TRIPS);
         }

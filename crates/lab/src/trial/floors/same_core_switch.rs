@@ -18,7 +18,12 @@ const BATCHES: usize = 50;
 /// Threads and not processes: no address space changes, so it is a floor for both kinds of sides.
 pub(super) fn measure(clock: Clock, cpu: u32) -> io::Result<Floor> {
     let stop = AtomicBool::new(false);
+    let running = AtomicBool::new(false);
     let first = || {
+        // Until the other thread has been born and moved to this CPU there is nobody to switch to.
+        while !running.load(Relaxed) {
+            std::thread::yield_now();
+        }
         let mut samples = Samples::new(clock, BATCHES);
         while samples.wanting() {
             let (before, switches_before) = (clock.now_awake(), switches());
@@ -32,6 +37,7 @@ pub(super) fn measure(clock: Clock, cpu: u32) -> io::Result<Floor> {
         samples.floor("same-core-switch")
     };
     let second = || {
+        running.store(true, Relaxed);
         while !stop.load(Relaxed) {
             std::thread::yield_now();
         }

@@ -9,11 +9,17 @@ use crate::record::result::Floor;
 /// Longest a single floor may take: six of them stay below a tenth of a second even where every one runs out.
 const LONGEST: Duration = Duration::from_millis(15);
 
+/// Fewest samples of which a median says anything. On a machine so busy that [`LONGEST`] brings fewer, a floor may take
+/// [`LONGEST_FOR_FEW`].
+const FEW: usize = 20;
+const LONGEST_FOR_FEW: Duration = Duration::from_millis(60);
+
 /// Times taken so far, picoseconds.
 #[derive(Debug)]
 pub(super) struct Samples {
     clock: Clock,
     until: Ticks,
+    until_few: Ticks,
     enough: usize,
     ps: Vec<u64>,
 }
@@ -21,20 +27,21 @@ pub(super) struct Samples {
 impl Samples {
     /// None yet, and `enough` are wanted.
     pub(super) fn new(clock: Clock, enough: usize) -> Self {
-        let until = clock.now().saturating_add(clock.ticks(LONGEST));
-        Self { clock, until, enough, ps: Vec::with_capacity(enough) }
+        let now = clock.now();
+        let until = now.saturating_add(clock.ticks(LONGEST));
+        let until_few = now.saturating_add(clock.ticks(LONGEST_FOR_FEW));
+        Self { clock, until, until_few, enough, ps: Vec::with_capacity(enough) }
     }
 
     /// Whether more are wanted: always the first.
     pub(super) fn wanting(&self) -> bool {
-        self.ps.is_empty() || (self.ps.len() < self.enough && self.clock.now() < self.until)
+        let until = if self.ps.len() < FEW { self.until_few } else { self.until };
+        self.ps.is_empty() || (self.ps.len() < self.enough && self.clock.now() < until)
     }
 
-    /// Adds a time that `operations` took together.
+    /// Adds a time that `operations` took together; none at all is no sample.
     pub(super) fn add(&mut self, ticks: Ticks, operations: u64) {
-        if operations > 0 {
-            self.ps.push(self.clock.ps(ticks) / operations);
-        }
+        self.ps.extend(self.clock.ps(ticks).checked_div(operations));
     }
 
     /// Times `batch` calls of `operation`, again and again.

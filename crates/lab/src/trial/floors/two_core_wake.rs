@@ -56,8 +56,11 @@ impl Direction {
 pub(super) fn measure(clock: Clock, cpus: [u32; 2]) -> io::Result<Floor> {
     let (there, back) = (Direction::default(), Direction::default());
     let first = || {
+        // The first answer comes when the other thread has been born and moved to its CPU.
+        there.wake(1, clock);
+        back.wait(0, clock, &mut Samples::new(clock, 1));
         let mut samples = Samples::new(clock, WAKES);
-        let mut number = 0;
+        let mut number = 1;
         // A machine that never sleeps between two wakes takes no sample: the rounds are bounded too.
         while samples.wanting() && (number as usize) < 4 * WAKES {
             number += 1;
