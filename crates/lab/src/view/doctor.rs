@@ -47,7 +47,8 @@ pub fn doctor(machine: &Machine, detail: Detail, style: &Style) -> String {
     out
 }
 
-fn title(machine: &Machine) -> String {
+/// The machine in one line: processor, CPUs, kernel, memory.
+pub fn title(machine: &Machine) -> String {
     let model = machine.processor.model_name.as_deref().or(machine.processor.vendor.as_deref());
     let release = machine.kernel.release.as_deref();
     let parts = [
@@ -87,7 +88,8 @@ fn hanging(head: &str, text: &str, style: &Style) -> String {
     format!("{head}{rest}")
 }
 
-fn verdict(findings: &[Finding]) -> String {
+/// Whether a machine with these findings is fit to measure, in a sentence.
+pub fn verdict(findings: &[Finding]) -> String {
     let named = |severity: Severity| -> Vec<&str> {
         let wanted = findings.iter().filter(|finding| finding.severity == severity);
         wanted.map(|finding| finding.name.as_str()).collect()

@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod extra;
 pub mod figures;
 pub mod html;
+pub mod notifications;
 pub mod pairs;
 pub mod picture;
 pub mod progress;
@@ -16,6 +17,7 @@ pub mod summary;
 pub mod switch;
 pub mod table;
 pub mod unit;
+pub mod warnings;
 
 pub mod answer;
 pub mod survey;

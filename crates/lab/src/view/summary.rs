@@ -5,20 +5,18 @@ use super::axis::{self, Axis};
 use super::bars;
 use super::extra::{Extra, FloorLine};
 use super::figures::{self, Distribution, Figures, Row};
+use super::notifications;
 use super::pairs::Matrix;
 use super::style::{Role, Style};
 use super::switch;
 use super::table::{Align, Column, Table};
 use super::unit::{Scale, count, time};
+use super::warnings;
+use crate::record::ResultFile;
 use crate::record::series::Quantity;
-use crate::record::{ResultFile, Tally, Warning};
-use crate::trial::cell::Timing;
 
 /// Columns of a distribution's strip.
 const STRIP: usize = 24;
-
-/// Causes of one warning told in full; the result file has them all.
-const CAUSES_SHOWN: usize = 3;
 
 /// The whole result.
 pub fn summary(result: &ResultFile, style: &Style) -> String {
@@ -36,11 +34,11 @@ pub fn summary(result: &ResultFile, style: &Style) -> String {
     }
     if result.plan.experiment != "switch" {
         out.push_str(&other_figures(&figures, style));
-        out.push_str(&notifications(&figures, style));
+        out.push_str(&notifications::text(&figures, style));
     }
     out.push_str(&floors(result, style));
     out.push_str(&absent(&figures, style));
-    out.push_str(&warnings(result, style));
+    out.push_str(&warnings::text(result, style));
     out
 }
 
@@ -145,7 +143,7 @@ fn table(quantity: Quantity, rows: &[(&Row, &Distribution)], style: &Style) -> S
 }
 
 /// What a row has on an axis; the harness and a cut trial are marked in the row's name.
-fn shown(axis: Axis, row: &Row) -> String {
+pub(super) fn shown(axis: Axis, row: &Row) -> String {
     let value = axis.value(row.cell());
     match axis {
         Axis::Subject if row.is_harness() => format!("{value} (the harness itself)"),
@@ -245,83 +243,6 @@ pub fn four_digits(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// What became of the notifications, by sequence number: a table of the arms where something befell them.
-pub fn notifications(figures: &Figures, style: &Style) -> String {
-    let tallies: Vec<(&Row, Tally)> =
-        figures.rows.iter().map(|row| (row, row.arm.tally())).filter(|(_, tally)| tally.sent > 0).collect();
-    if tallies.is_empty() {
-        return String::new();
-    }
-    let befell = |kind: &Kind| tallies.iter().any(|(_, tally)| (kind.of)(tally) > 0);
-    let (some, none): (Vec<&Kind>, Vec<&Kind>) = KINDS.iter().partition(|kind| befell(kind));
-    let sent = tallies.iter().fold(0_u64, |sum, (_, tally)| sum.saturating_add(tally.sent));
-    let mut line = format!("Notifications, counted by sequence number: {} sent", count(sent));
-    if !none.is_empty() {
-        let names: Vec<&str> = none.iter().map(|kind| kind.name).collect();
-        line.push_str(&format!("; none {}", names.join(", none ")));
-    }
-    let mut out = format!("\n{}", style.wrap(&format!("{line}."), 0));
-
-    let blocked = |row: &Row| row.cell().timing == Timing::Blocked;
-    let told: Vec<&(&Row, Tally)> = tallies
-        .iter()
-        .filter(|(row, tally)| blocked(row) || some.iter().any(|kind| (kind.of)(tally) > 0))
-        .collect();
-    if told.is_empty() {
-        return out;
-    }
-    let axes = axis::varying(told.iter().map(|(row, _)| row.cell()));
-    let mut columns: Vec<Column> = axes.iter().map(|axis| Column::new(axis.name(), Align::Left)).collect();
-    columns.push(Column::new("sent", Align::Right));
-    columns.extend(some.iter().map(|kind| Column::new(kind.name, Align::Right)));
-    columns.push(Column::new("late share", Align::Right));
-    columns.push(Column::new("proven asleep", Align::Right));
-    let mut table = Table::new(columns);
-    for (row, tally) in told {
-        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
-        line.push(count(tally.sent));
-        line.extend(some.iter().map(|kind| count((kind.of)(tally))));
-        line.push(share(tally.late, tally.seen));
-        line.push(if blocked(row) { share(tally.proven_asleep, tally.sent) } else { "-".to_owned() });
-        table.row(line);
-    }
-    for kind in &some {
-        out.push_str(&style.wrap(&format!("{}: {}.", kind.name, kind.meaning), 0));
-    }
-    out.push_str(&table.render(style));
-    out
-}
-
-/// Something that can befall a notification.
-#[derive(Debug)]
-pub struct Kind {
-    /// Its name.
-    pub name: &'static str,
-    /// What it means.
-    pub meaning: &'static str,
-    /// How often it befell.
-    pub of: fn(&Tally) -> u64,
-}
-
-/// Everything that can befall a notification.
-pub const KINDS: [Kind; 6] = [
-    Kind { name: "lost", meaning: "never seen", of: |tally| tally.lost },
-    Kind { name: "late", meaning: "seen only because a timed wait ran out", of: |tally| tally.late },
-    Kind { name: "duplicate", meaning: "a wake for a number seen before", of: |tally| tally.duplicate },
-    Kind { name: "spurious", meaning: "a wake with nothing behind it", of: |tally| tally.spurious },
-    Kind { name: "merged", meaning: "seen together with a later one, by one wake", of: |tally| tally.merged },
-    Kind {
-        name: "timed out",
-        meaning: "a timed wait that ran out with nothing to see",
-        of: |tally| tally.timeouts,
-    },
-];
-
-/// A share in percent.
-pub fn share(part: u64, whole: u64) -> String {
-    if whole == 0 { "-".to_owned() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
-}
-
 /// The machine's floors: first and last reading, and how far they lay apart in between.
 pub fn floors(result: &ResultFile, style: &Style) -> String {
     let lines = FloorLine::of(result);
@@ -375,72 +296,6 @@ pub fn absent(figures: &Figures, style: &Style) -> String {
         out.push_str(wrapped.trim_start());
     }
     out
-}
-
-/// Every warning of the run and of its records: those of one name, effect and cure together.
-pub fn warnings(result: &ResultFile, style: &Style) -> String {
-    let grouped = grouped_warnings(result);
-    if grouped.is_empty() {
-        return String::new();
-    }
-    let mut out = format!("\n{}\n", style.paint(Role::Heading, "Warnings"));
-    for group in grouped {
-        let name = style.paint(Role::Warning, &style.text(&group.warning.name));
-        let times = if group.causes.len() > 1 {
-            format!(" ({} times)", count(group.causes.len() as u64))
-        } else {
-            String::new()
-        };
-        out.push_str(&format!("  {name}{times}\n"));
-        for cause in group.causes.iter().take(CAUSES_SHOWN) {
-            out.push_str(&style.wrap(&format!("cause: {cause}"), 4));
-        }
-        if group.causes.len() > CAUSES_SHOWN {
-            let more =
-                format!("cause: and {} more like these", count((group.causes.len() - CAUSES_SHOWN) as u64));
-            out.push_str(&style.wrap(&more, 4));
-        }
-        out.push_str(&style.wrap(&format!("effect: {}", group.warning.effect), 4));
-        out.push_str(&style.wrap(&format!("cure: {}", group.warning.cure), 4));
-    }
-    out
-}
-
-/// Warnings that say the same of several trials.
-#[derive(Debug, Clone)]
-pub struct WarningGroup<'result> {
-    /// The first of them.
-    pub warning: &'result Warning,
-    /// What was seen each time, and in which cell.
-    pub causes: Vec<String>,
-}
-
-/// Every warning of the run, then of its records, those of one name, effect and cure together.
-pub fn grouped_warnings(result: &ResultFile) -> Vec<WarningGroup<'_>> {
-    let axes = axis::varying(result.plan.cells.iter());
-    let of_run = result.warnings.iter().map(|warning| (None, warning));
-    let of_records = result
-        .records
-        .iter()
-        .flat_map(|record| record.warnings.iter().map(move |warning| (Some(record), warning)));
-    let mut groups: Vec<WarningGroup> = Vec::new();
-    for (record, warning) in of_run.chain(of_records) {
-        let cause = record.map_or_else(
-            || warning.cause.clone(),
-            |record| {
-                format!("{}, block {}: {}", axis::label(&record.cell, &axes), record.block, warning.cause)
-            },
-        );
-        let same = |group: &&mut WarningGroup| {
-            let known = group.warning;
-            known.name == warning.name && known.effect == warning.effect && known.cure == warning.cure
-        };
-        match groups.iter_mut().find(same) {
-            Some(group) => group.causes.push(cause),
-            None => groups.push(WarningGroup { warning, causes: vec![cause] }),
-        }
-    }
-    groups
 }
 
 /// A definition as a sentence.

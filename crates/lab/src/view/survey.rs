@@ -8,6 +8,7 @@ use super::style::{Role, Style};
 use super::summary;
 use super::table::{Align, Column, Table};
 use super::unit::count;
+use super::warnings;
 use crate::quantity::short;
 use crate::record::series::Quantity;
 use crate::record::{Arm, ResultFile};
@@ -23,7 +24,7 @@ pub fn survey(result: &ResultFile, style: &Style) -> String {
     out.push_str(&sleeps(&arms, style));
     out.push_str(&summary::floors(result, style));
     out.push_str(&summary::absent(&figures, style));
-    out.push_str(&summary::warnings(result, style));
+    out.push_str(&warnings::text(result, style));
     out.push_str(&doctor(&result.machine, Detail::Brief, style));
     out.push_str(&answer(&verdict::answer::answer(result), style));
     out

@@ -12,6 +12,11 @@ pub(super) struct Tick {
     pub label: String,
 }
 
+/// What a scale reaches to at most: far beyond every time (3e10 years in picoseconds are 1e30) and far inside what
+/// powers of ten can be taken of. A file from elsewhere may hold any number.
+const LEAST: f64 = 1e-6;
+const MOST: f64 = 1e30;
+
 /// Equal ratios are equal distances.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Log {
@@ -27,6 +32,7 @@ impl Log {
         let (low, high) = values
             .into_iter()
             .filter(|value| value.is_finite() && *value > 0.0)
+            .map(|value| value.clamp(LEAST, MOST))
             .fold((f64::INFINITY, 0.0_f64), |(low, high), value| (value.min(low), value.max(high)));
         let (low, high) = if low.is_finite() { (low, high) } else { (1e3, 1e6) };
         let (low, high) = (round_down(low), round_up(high));

@@ -8,14 +8,16 @@ use super::groups::{ids, items};
 use super::sections::{Chart, Section, sections};
 use super::tables::{self, Table};
 use super::{Source, digest, json_for_script};
-use crate::view::axis;
+use crate::machine::doctor::Finding;
 use crate::view::chart::{floors, pairs, palette};
 use crate::view::extra::FloorLine;
 use crate::view::figures::{Absent, Figures};
 use crate::view::pairs::Matrix;
 use crate::view::style::Style;
-use crate::view::summary::{counted, date, grouped_warnings};
+use crate::view::summary::{counted, date};
 use crate::view::unit::{count, time};
+use crate::view::warnings::{Cause, Group};
+use crate::view::{axis, doctor};
 
 const STYLE: &str = include_str!("../../../templates/report.css");
 const SCRIPT: &str = include_str!("../../../templates/report.js");
@@ -48,6 +50,8 @@ struct Run {
     command: String,
     seed: u64,
     machine: Vec<(String, String)>,
+    findings: Vec<Finding>,
+    fitness: String,
     floors: Option<Table>,
     floor_chart: Option<Chart>,
     extras: Vec<Table>,
@@ -165,6 +169,7 @@ fn run(source: &Source, figures: &Figures) -> Run {
     let fact = |name: &str, value: String| (name.to_owned(), value);
     let facts = vec![
         fact("experiment", result.plan.experiment.clone()),
+        fact("machine", doctor::title(&result.machine)),
         fact("started", date(result.started_at_unix_ns)),
         fact("took", time(wall_ns as f64 * 1e3)),
         fact(
@@ -189,6 +194,12 @@ fn run(source: &Source, figures: &Figures) -> Run {
         command: command(&result.command_line),
         seed: result.plan.seed,
         machine: machine(result),
+        fitness: if result.machine.findings.is_empty() {
+            String::new()
+        } else {
+            doctor::verdict(&result.machine.findings)
+        },
+        findings: result.machine.findings.clone(),
         floors: tables::floors(result),
         floor_chart: floors::draw(&floors_read).map(|picture| Chart {
             heading: "Floors over the run".to_owned(),
@@ -222,7 +233,9 @@ fn command(words: &[String]) -> String {
 /// Everything stored of the machine, one line each.
 fn machine(result: &crate::record::ResultFile) -> Vec<(String, String)> {
     let mut facts = Vec::new();
-    if let Ok(value) = serde_json::to_value(&result.machine) {
+    if let Ok(mut value) = serde_json::to_value(&result.machine) {
+        // The findings have a table of their own.
+        value.as_object_mut().map(|fields| fields.remove("findings"));
         flatten("", &value, &mut facts);
     }
     facts
@@ -290,13 +303,13 @@ fn missing(source: &Source, figures: &Figures) -> Vec<Missing> {
 }
 
 fn cautions(source: &Source) -> Vec<Caution> {
-    grouped_warnings(&source.result)
+    Group::of(&source.result)
         .into_iter()
         .map(|group| Caution {
             run: source.name.clone(),
             name: group.warning.name.clone(),
-            times: counted(group.causes.len() as u64, "time"),
-            causes: group.causes,
+            times: group.times(),
+            causes: group.causes.iter().map(Cause::sentence).collect(),
             effect: group.warning.effect.clone(),
             cure: group.warning.cure.clone(),
         })
@@ -316,6 +329,7 @@ fn share_block(source: &Source, figures: &Figures) -> String {
     let axes = axis::varying(rows.iter().map(|(row, _)| row.cell()));
     let mut lines = vec![
         format!("doorbell {} · {} · {}", result.tool_version, source.name, date(result.started_at_unix_ns)),
+        doctor::title(&result.machine),
         format!("$ {}", command(&result.command_line)),
     ];
     for (row, series) in rows.iter().take(5) {
@@ -335,7 +349,7 @@ fn share_block(source: &Source, figures: &Figures) -> String {
     let bad = figures.absent.iter().filter(|absent| absent.is_error()).count();
     lines.push(format!(
         "{}, {} without figures",
-        counted(grouped_warnings(result).len() as u64, "warning"),
+        counted(Group::of(result).len() as u64, "warning"),
         counted(bad as u64, "cell")
     ));
     if let Ok(text) = serde_json::to_string(result) {

@@ -8,8 +8,9 @@ use crate::trial::cell::Timing;
 use crate::view::axis::{self, Axis};
 use crate::view::extra::{Extra, FloorLine};
 use crate::view::figures::{Distribution, Figures, Row};
+use crate::view::notifications::{KINDS, share};
 use crate::view::pairs::Matrix;
-use crate::view::summary::{KINDS, four_digits, share};
+use crate::view::summary::four_digits;
 use crate::view::unit::{Scale, count, time};
 
 /// A table.
