@@ -13,6 +13,7 @@ pub mod cli;
 pub mod experiment;
 pub mod machine;
 pub mod mechanism;
+mod nearest;
 pub mod operation;
 pub mod quantity;
 pub mod record;

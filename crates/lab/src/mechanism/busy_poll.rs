@@ -5,11 +5,33 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use super::descriptor::{Ends, readable};
+use super::socket::timed_by_ppoll;
 use super::{OpenError, Unavailable};
 
 /// How long a read polls its device queue before it sleeps, microseconds: the value the kernel's documentation
 /// recommends for `net.core.busy_read` (Documentation/admin-guide/sysctl/net.rst).
 const POLL_US: libc::c_int = 50;
+
+/// What the kernel does with it.
+pub(super) const KERNEL: &str = "The socket remembers the NAPI instance its last packet came from and polls that one. \
+                                 Loopback has none: its packets pass through the per-CPU backlog, which has no NAPI \
+                                 number, so that the option is accepted, nothing is polled, and the read sleeps at \
+                                 once.";
+
+/// Its limits.
+pub(super) const LIMITS: &str = concat!(
+    "Listed as unavailable where the probe (one packet, then SO_INCOMING_NAPI_ID) finds no queue to poll. Polling from \
+     user space is `--wait spin` with the mechanism without busy polling. Needs CAP_NET_ADMIN or a raised \
+     net.core.busy_read. ",
+    timed_by_ppoll!()
+);
+
+/// Where it is written.
+pub(super) const SOURCES: &[&str] = &[
+    "socket(7), SO_BUSY_POLL and SO_INCOMING_NAPI_ID",
+    "Linux include/net/busy_poll.h, sk_busy_loop; net/core/dev.c, process_backlog",
+    "Linux Documentation/networking/napi.rst, busy polling",
+];
 
 /// Turns busy polling on for the reading end.
 pub(super) fn polling(ends: Ends) -> Result<Ends, OpenError> {

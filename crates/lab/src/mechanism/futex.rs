@@ -4,13 +4,12 @@
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::thread::futex::{self, Flags, Timespec};
+use rustix::thread::futex::{self, Flags};
 
-use super::deadline::{Deadline, relative};
-use super::watched_word::{WordNotifier, WordReader};
+use super::deadline::relative;
+use super::watched_word::{WordNotifier, WordReader, WordWaiter};
 use super::{
-    Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
-    Word,
+    Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, OpenError, Site, Unavailable, Word,
 };
 
 /// A futex keyed by the page behind it, as processes need.
@@ -151,36 +150,17 @@ impl Notifier for FutexNotifier {
     }
 }
 
-impl FutexWaiter {
-    fn sleep(&self, timeout: Option<&Timespec>) -> Result<(), Fault> {
-        match futex::wait(self.word.word, self.flags, self.word.seen, timeout) {
+impl WordWaiter for FutexWaiter {
+    #[inline]
+    fn word(&mut self) -> &mut WordReader {
+        &mut self.word
+    }
+    #[inline]
+    fn pause(&mut self, timeout: Option<Duration>) -> Result<(), Fault> {
+        let timeout = timeout.map(relative);
+        match futex::wait(self.word.word, self.flags, self.word.seen, timeout.as_ref()) {
             Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT) => Ok(()),
             Err(error) => Err(Fault::new("futex(FUTEX_WAIT)", error)),
         }
-    }
-}
-
-impl Waiter for FutexWaiter {
-    #[inline]
-    fn wait(&mut self) -> Result<(), Fault> {
-        while !self.word.rung() {
-            self.sleep(None)?;
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn wait_for(&mut self, timeout: Duration) -> Result<Woken, Fault> {
-        let deadline = Deadline::after(timeout);
-        while !self.word.rung() {
-            let Some(rest) = deadline.rest() else { return Ok(Woken::TimedOut) };
-            self.sleep(Some(&relative(rest)))?;
-        }
-        Ok(Woken::Notified)
-    }
-
-    #[inline]
-    fn poll(&mut self) -> Result<bool, Fault> {
-        Ok(self.word.rung())
     }
 }

@@ -9,10 +9,8 @@ use rustix::thread::futex::Flags;
 
 use super::futex::FutexNotifier;
 use super::uring::{self, Ring, outcome};
-use super::watched_word::WordReader;
-use super::{
-    Explanation, Fault, Host, Line, Mechanism, Memory, OpenError, Site, Unavailable, Waiter, Woken, Word,
-};
+use super::watched_word::{WordReader, WordWaiter};
+use super::{Explanation, Fault, Host, Line, Mechanism, Memory, OpenError, Site, Unavailable, Word};
 
 /// The waiter has a futex wait under way and waits for its completion.
 #[derive(Debug)]
@@ -78,10 +76,13 @@ impl Line for FutexIoUringLine {
     }
 }
 
-impl FutexRingWaiter {
-    /// Sleeps until the word may have changed; false when the time ran out.
+impl WordWaiter for FutexRingWaiter {
     #[inline]
-    fn sleep(&mut self, timeout: Option<Duration>) -> Result<bool, Fault> {
+    fn word(&mut self) -> &mut WordReader {
+        &mut self.word
+    }
+    #[inline]
+    fn pause(&mut self, timeout: Option<Duration>) -> Result<(), Fault> {
         if !self.waiting {
             let word = self.word.word.as_ptr();
             let wait = opcode::FutexWait::new(word, self.word.seen.into(), ANY, FUTEX2_SIZE_U32).build();
@@ -89,37 +90,12 @@ impl FutexRingWaiter {
             unsafe { self.ring.push(&wait) }?;
             self.waiting = true;
         }
-        let Some(result) = self.ring.wait(timeout)? else { return Ok(false) };
+        let Some(result) = self.ring.wait(timeout)? else { return Ok(()) };
         self.waiting = false;
         match outcome(result) {
             // The word no longer held the number: it has rung already.
-            Ok(_) | Err(Errno::AGAIN) => Ok(true),
+            Ok(_) | Err(Errno::AGAIN) => Ok(()),
             Err(error) => Err(Fault::new("IORING_OP_FUTEX_WAIT", error)),
         }
-    }
-}
-
-impl Waiter for FutexRingWaiter {
-    #[inline]
-    fn wait(&mut self) -> Result<(), Fault> {
-        while !self.word.rung() {
-            self.sleep(None)?;
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn wait_for(&mut self, timeout: Duration) -> Result<Woken, Fault> {
-        let deadline = super::deadline::Deadline::after(timeout);
-        while !self.word.rung() {
-            let Some(rest) = deadline.rest() else { return Ok(Woken::TimedOut) };
-            self.sleep(Some(rest))?;
-        }
-        Ok(Woken::Notified)
-    }
-
-    #[inline]
-    fn poll(&mut self) -> Result<bool, Fault> {
-        Ok(self.word.rung())
     }
 }

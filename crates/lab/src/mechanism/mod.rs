@@ -10,6 +10,8 @@
 
 use std::time::Duration;
 
+use crate::nearest::nearest;
+
 mod alarm;
 mod busy_poll;
 mod c_call;
@@ -262,11 +264,7 @@ pub struct UnknownMechanism {
 
 impl UnknownMechanism {
     fn new(name: &str) -> Self {
-        let nearest = all()
-            .iter()
-            .map(|entry| entry.name())
-            .max_by(|a, b| strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name)))
-            .unwrap_or("null");
+        let nearest = nearest(name, all().iter().map(|entry| entry.name())).unwrap_or("null");
         Self { name: name.to_owned(), nearest }
     }
 }

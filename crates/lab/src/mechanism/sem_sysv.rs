@@ -53,9 +53,9 @@ impl Mechanism for SemSysv {
             kernel: "Every semop is a system call, waiter or not: look the set up, check permissions, lock the set or \
                      the one semaphore, apply the operation, walk the list of those who wait for it and wake whom it \
                      satisfies.",
-            limits: "The limits are in /proc/sys/kernel/sem: semaphores a set, in all, operations a call, sets (500 to \
-                     32000 on current kernels, 128 on old images). A value reaches 32767. Sets outlive their users and \
-                     are seen by all in the same IPC namespace. The timed wait is semtimedop(2).",
+            limits: "The limits are in /proc/sys/kernel/sem; the last one, sets on the system, is 32000 on current \
+                     kernels and 128 on old images. A value reaches 32767. Sets outlive their users and are seen by \
+                     all in the same IPC namespace. The timed wait is semtimedop(2).",
             sources: &[
                 "semop(2), semget(2), proc_sys_kernel(5)",
                 "Linux ipc/sem.c",

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! TCP over the loopback device with busy polling, where the kernel has something to poll.
 
-use super::busy_poll::{self, polling};
+use super::busy_poll::{self, KERNEL, LIMITS, SOURCES, polling};
 use super::descriptor::{DescriptorLine, Descriptors, Ends};
-use super::socket::{tcp_pair, timed_by_ppoll};
+use super::socket::tcp_pair;
 use super::{Explanation, Host, Mechanism, Memory, OpenError, Site, Unavailable};
 
 /// As tcp, with SO_BUSY_POLL on the reading socket.
@@ -28,20 +28,9 @@ impl Mechanism for TcpBusyPoll {
             summary: "TCP over loopback with SO_BUSY_POLL",
             how: "As tcp, with SO_BUSY_POLL set to 50 µs on the reading socket: a read that finds nothing asks the \
                   device's receive queue for that long before it sleeps.",
-            kernel: "The socket remembers the NAPI instance its last packet came from and polls that one. Loopback has \
-                     none: its packets pass through the per-CPU backlog, which has no NAPI number, so that the option \
-                     is accepted, nothing is polled, and the read sleeps at once.",
-            limits: concat!(
-                "Listed as unavailable where the probe (one packet, then SO_INCOMING_NAPI_ID) finds no queue to poll, \
-                 which is so on every loopback device to date. Polling from user space is `tcp --wait spin`. Needs \
-                 CAP_NET_ADMIN or a raised net.core.busy_read. ",
-                timed_by_ppoll!()
-            ),
-            sources: &[
-                "socket(7), SO_BUSY_POLL and SO_INCOMING_NAPI_ID",
-                "Linux include/net/busy_poll.h, sk_busy_loop; net/core/dev.c, process_backlog",
-                "Linux Documentation/networking/napi.rst, busy polling",
-            ],
+            kernel: KERNEL,
+            limits: LIMITS,
+            sources: SOURCES,
         }
     }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A shared word that the waiter watches without the kernel's help: what spin, `sched_yield`, `umwait` and `mwaitx`
-//! share. They differ in what the waiter does between two looks.
+//! A shared word that the notifier changes and the waiter looks at: what the futexes, spin, `sched_yield`, `umwait` and
+//! `mwaitx` share. They differ in what the waiter does between two looks.
 
 use std::marker::PhantomData;
 use std::sync::atomic::AtomicU32;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::deadline::Deadline;
 use super::{Fault, Line, Notifier, OpenError, Site, Waiter, Woken, Word};
 
-/// What the waiter does between two looks.
+/// What a waiter that never sleeps does between two looks.
 pub trait Pause: Send + Sync + 'static {
     /// Lets a moment pass. May return at any time, and must return soon after `word` no longer holds `seen`.
     fn pause(word: &AtomicU32, seen: u32);
@@ -39,9 +39,17 @@ pub struct Watcher<P> {
 
 /// A word and the value seen last in it.
 #[derive(Debug)]
-pub(super) struct WordReader {
+pub struct WordReader {
     pub(super) word: &'static Word,
     pub(super) seen: u32,
+}
+
+/// A waiter that looks at a word.
+pub trait WordWaiter {
+    /// The word.
+    fn word(&mut self) -> &mut WordReader;
+    /// Sleeps, or lets a moment pass, until the word may have changed, and no longer than `timeout`.
+    fn pause(&mut self, timeout: Option<Duration>) -> Result<(), Fault>;
 }
 
 impl<P: Pause> Line for WatchedLine<P> {
@@ -98,11 +106,23 @@ impl WordReader {
     }
 }
 
-impl<P: Pause> Waiter for Watcher<P> {
+impl<P: Pause> WordWaiter for Watcher<P> {
+    #[inline(always)]
+    fn word(&mut self) -> &mut WordReader {
+        &mut self.word
+    }
+    #[inline(always)]
+    fn pause(&mut self, _: Option<Duration>) -> Result<(), Fault> {
+        P::pause(self.word.word, self.word.seen);
+        Ok(())
+    }
+}
+
+impl<W: WordWaiter> Waiter for W {
     #[inline]
     fn wait(&mut self) -> Result<(), Fault> {
-        while !self.word.rung() {
-            P::pause(self.word.word, self.word.seen);
+        while !self.word().rung() {
+            self.pause(None)?;
         }
         Ok(())
     }
@@ -110,17 +130,15 @@ impl<P: Pause> Waiter for Watcher<P> {
     #[inline]
     fn wait_for(&mut self, timeout: Duration) -> Result<Woken, Fault> {
         let deadline = Deadline::after(timeout);
-        while !self.word.rung() {
-            if deadline.rest().is_none() {
-                return Ok(Woken::TimedOut);
-            }
-            P::pause(self.word.word, self.word.seen);
+        while !self.word().rung() {
+            let Some(rest) = deadline.rest() else { return Ok(Woken::TimedOut) };
+            self.pause(Some(rest))?;
         }
         Ok(Woken::Notified)
     }
 
     #[inline]
     fn poll(&mut self) -> Result<bool, Fault> {
-        Ok(self.word.rung())
+        Ok(self.word().rung())
     }
 }

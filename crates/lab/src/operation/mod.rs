@@ -10,6 +10,7 @@
 //! operation is adding a file here and one line in [`all`].
 
 use crate::mechanism::{Contexts, Explanation, Host, Lines, OpenError, Site, Unavailable};
+use crate::nearest::nearest;
 use crate::record::{Figure, Record};
 use crate::trial::cell::{Cell, Scheduler};
 use crate::trial::counters::become_fifo;
@@ -171,11 +172,7 @@ pub struct UnknownOperation {
 
 impl UnknownOperation {
     fn new(name: &str) -> Self {
-        let nearest = all()
-            .iter()
-            .map(|operation| operation.name())
-            .max_by(|a, b| strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name)))
-            .unwrap_or("getppid");
+        let nearest = nearest(name, all().iter().map(|operation| operation.name())).unwrap_or("getppid");
         Self { name: name.to_owned(), nearest }
     }
 }
