@@ -138,7 +138,7 @@ impl RunArgs {
     /// Carries `plan` out under the flags, saves and shows the result.
     pub fn run(&self, plan: Plan, machine: Machine, terminal: &Terminal) -> anyhow::Result<Exit> {
         if self.dry_run {
-            println!("{}", serde_json::to_string_pretty(&plan)?);
+            writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&plan)?)?;
             return Ok(Exit::Done);
         }
         let result = self.measure(plan, machine, terminal)?;
@@ -164,20 +164,24 @@ impl RunArgs {
 
     /// Saves and shows the result.
     pub fn deliver(&self, result: &ResultFile, terminal: &Terminal) -> anyhow::Result<Exit> {
-        let target = self.output.clone().map_or_else(|| fresh_file(result), Ok);
-        let saved = target.map_err(anyhow::Error::from).and_then(|target| {
-            write(result, &target)?;
-            Ok(target)
-        });
+        let target = self.output.clone().unwrap_or_else(|| fresh_file(result));
+        let saved = write(result, &target);
         let to_stdout = self.output.as_deref().is_some_and(|target| target.as_os_str() == "-");
         if self.json && !to_stdout {
             std::io::stdout().write_all(to_json(result).as_bytes())?;
         } else if !to_stdout {
             std::io::stdout().write_all(summary(result, &Style::of_stdout()).as_bytes())?;
         }
-        let target = saved?;
+        if let Err(error) = saved {
+            if error.rescued.is_none() && !self.json && !to_stdout {
+                // No folder took it: the terminal, or whatever stands behind it, is the last that can.
+                std::io::stdout().write_all(to_json(result).as_bytes())?;
+            }
+            return Err(error.into());
+        }
         if !terminal.quiet && !to_stdout {
-            eprintln!(
+            let _ = writeln!(
+                std::io::stderr(),
                 "\nSaved as {0}; `doorbell report {0} -o report.html` makes a page of it.",
                 target.display()
             );
@@ -187,11 +191,12 @@ impl RunArgs {
 }
 
 /// A new file in the user's state folder (XDG Base Directory Specification), named after the experiment and the time.
-fn fresh_file(result: &ResultFile) -> std::io::Result<PathBuf> {
+fn fresh_file(result: &ResultFile) -> PathBuf {
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
     let folder = state.or_else(home).unwrap_or_else(std::env::temp_dir).join("doorbell");
-    std::fs::create_dir_all(&folder)?;
+    // If it cannot be made, writing fails with the path and the cure, and saves the result elsewhere.
+    let _ = std::fs::create_dir_all(&folder);
     let seconds = result.started_at_unix_ns / 1_000_000_000;
-    Ok(folder.join(format!("{}-{seconds}-{}.json", result.plan.experiment, std::process::id())))
+    folder.join(format!("{}-{seconds}-{}.json", result.plan.experiment, std::process::id()))
 }

@@ -31,13 +31,7 @@ use common::{Exit, Terminal};
 ///
 /// Without a verb it runs the survey: everything useful in under a minute, ending in an answer in words.
 #[derive(Debug, Parser)]
-#[command(
-    name = "doorbell",
-    version,
-    args_conflicts_with_subcommands = true,
-    propagate_version = true,
-    max_term_width = 110
-)]
+#[command(name = "doorbell", version, propagate_version = true, max_term_width = 110)]
 #[command(after_help = "EXIT STATUS\n  \
     0  done\n  1  could not run\n  2  wrong usage\n  3  a threshold was broken, or a comparison found a regression\n  \
     4  this machine is unfit to measure\n  130  interrupted; what was measured is kept, marked partial")]

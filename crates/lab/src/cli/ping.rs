@@ -121,7 +121,8 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     if plan.cells.is_empty() {
         return Err(Usage(
             "nothing is left to run: a mechanism that spins cannot share a core with its notifier nor be proven asleep, \
-             and some join only threads or only processes (`doorbell list`)"
+             some join only threads or only processes (`doorbell list`), one way needs --timing stamp or blocked, an \
+             open loop needs a gap, and a slowdown goes into the round trips of mechanisms that block"
                 .to_owned(),
         )
         .into());

@@ -77,7 +77,7 @@ impl Ping {
                                     scheduler: self.scheduler,
                                     injected_slowdown_ppm: self.injected_slowdown_ppm,
                                 };
-                                if makes_sense(&cell) {
+                                if makes_sense(&cell) && !cells.contains(&cell) {
                                     cells.push(cell);
                                 }
                             }
@@ -112,5 +112,15 @@ fn makes_sense(cell: &Cell) -> bool {
         entry.waits() == Waits::Spins || (cell.wait == WaitPolicy::Spin && entry.waits() != Waits::Nothing);
     let one_core = cell.placement.cpus.is_some_and(|[a, b]| a == b);
     let sleeps = entry.waits() == Waits::Blocks && !matches!(cell.wait, WaitPolicy::Spin);
-    !(spins && one_core) && (sleeps || cell.timing != Timing::Blocked) && entry.joins(cell.contexts)
+    let one_way = matches!(cell.pattern, Pattern::OneWay { .. } | Pattern::OpenLoop { .. });
+    // Without a gap nothing is ever due, and one way there is no timing without stamps.
+    let timed =
+        cell.pattern != Pattern::OpenLoop { gap_ns: 0 } && !(one_way && cell.timing == Timing::Around);
+    // The slowdown is put between two clock readings of a round trip, which spinning sides do not take.
+    let slowed = cell.injected_slowdown_ppm.is_none() || !(one_way || spins);
+    timed
+        && slowed
+        && !(spins && one_core)
+        && (sleeps || cell.timing != Timing::Blocked)
+        && entry.joins(cell.contexts)
 }

@@ -134,7 +134,7 @@ fn judge(records: &mut [Record], floors: &[Floors], machine: &Machine) {
             record.warnings.extend(floors::moved(before, after).iter().map(floors_moved));
         }
         let violations = violations(record, &known);
-        if matches!(record.outcome, Outcome::Done) && !violations.is_empty() {
+        if matches!(record.outcome, Outcome::Done | Outcome::Partial) && !violations.is_empty() {
             record.outcome = Outcome::Implausible { violations };
         }
     }
@@ -175,7 +175,8 @@ impl Trials<'_> {
         let mut attempts = 1;
         loop {
             let watch = Watch::begin(cell, &self.machine.topology);
-            let report = launch(cell, self.machine.clock, self.run_dir, self.interrupted)?;
+            let report = launch(cell, self.machine.clock, self.run_dir, self.interrupted)
+                .unwrap_or_else(|error| Report::Failed { cause: error.to_string() });
             let surroundings = watch.end();
             let disturbed = disturbances(&surroundings);
             let whole = matches!(report, Report::Done { interrupted: false, .. });

@@ -75,8 +75,12 @@ impl Clock {
     /// A difference of readings in picoseconds.
     #[inline(always)]
     pub fn ps(self, ticks: Ticks) -> u64 {
-        // A difference below 2^32 ticks (a second or more) needs no wide multiplication; longer ones take it.
         ((u128::from(ticks) * u128::from(self.ps_per_tick_q32)) >> 32) as u64
+    }
+
+    /// A time of some picoseconds in ticks, rounded down.
+    pub fn ticks_of_ps(self, ps: u64) -> Ticks {
+        u64::try_from((u128::from(ps) << 32) / u128::from(self.ps_per_tick_q32)).unwrap_or(u64::MAX)
     }
 
     /// A duration in ticks, rounded down.

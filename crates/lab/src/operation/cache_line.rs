@@ -35,6 +35,9 @@ impl Operation for CacheLine {
     fn batch(&self) -> u32 {
         1000
     }
+    fn shares_a_core(&self) -> bool {
+        false
+    }
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "bare cache-line ping-pong: the limit of what spinning can reach",
@@ -87,6 +90,7 @@ impl Words {
         for _ in 0..WARMUP {
             self.rounds(next, batch);
             next += batch;
+            side.step(Step::Operates, u64::from(next));
         }
         let count = side.cell.until.count.unwrap_or(u64::MAX);
         let window = side.cell.until.time_ns.map(|ns| clock.ticks(Duration::from_nanos(ns)));

@@ -14,7 +14,7 @@ pub(super) struct MessageQueue(libc::mqd_t);
 impl MessageQueue {
     /// Makes a queue for `depth` messages of at most `size` bytes.
     pub(super) fn make(site: &Site, depth: i64, size: i64) -> Result<Self, OpenError> {
-        let name = format!("/doorbell-{}", site.fresh());
+        let name = format!("/{}", site.name()?);
         site.leave_note(Note::MessageQueue(name.clone()))?;
         let name = CString::new(name).map_err(|error| OpenError::call("mq_open", error))?;
         // SAFETY: mq_attr is plain data, valid when zero.

@@ -11,7 +11,7 @@ pub(super) struct SemaphoreSet(i32);
 impl SemaphoreSet {
     /// Makes a set of `count` semaphores, all zero.
     pub(super) fn make(site: &Site, count: i32) -> Result<Self, OpenError> {
-        let key = site.fresh() as i32;
+        let key = site.key()?;
         site.leave_note(Note::SystemVSemaphores(key))?;
         // SAFETY: takes integers only.
         // JUSTIFICATION: rustix has no System V semaphores.

@@ -54,7 +54,7 @@ struct One(SemaphoreSet);
 impl Stream for One {
     #[inline]
     fn lead(&self) -> Result<(), Fault> {
-        self.0.change(0, 1, true)?;
+        self.0.change(0, 1, false)?;
         self.0.change(0, -1, true)
     }
 

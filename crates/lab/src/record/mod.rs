@@ -54,6 +54,15 @@ pub struct Record {
     pub warnings: Vec<Warning>,
 }
 
+impl Record {
+    /// Whether others took more of the measured CPUs than a trial can bear, to its last try.
+    pub fn was_disturbed(&self) -> bool {
+        self.warnings
+            .iter()
+            .any(|warning| ["disturbed", "stolen-from", "throttled"].contains(&warning.name.as_str()))
+    }
+}
+
 /// One number with its name, unit and formula.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {

@@ -8,29 +8,38 @@ use crate::record::SideCounters;
 /// A reading.
 #[derive(Debug, Clone, Copy)]
 pub struct Counters {
-    usage: libc::rusage,
+    /// Before the reading, for the end of a window.
+    first: libc::rusage,
+    /// After it, for the start of one: what the reading costs lies between two windows.
+    last: libc::rusage,
     migrations: Option<u64>,
     cpu: u32,
+}
+
+fn usage() -> libc::rusage {
+    // SAFETY: rusage is plain data, valid when zero.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: `usage` is ours and of the right type. RUSAGE_THREAD cannot fail with a valid pointer.
+    // JUSTIFICATION: rustix has no getrusage.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    usage
 }
 
 impl Counters {
     /// Reads them for the calling thread.
     pub fn read() -> Self {
-        // SAFETY: rusage is plain data, valid when zero.
-        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: `usage` is ours and of the right type. RUSAGE_THREAD cannot fail with a valid pointer.
-        // JUSTIFICATION: rustix has no getrusage.
-        unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
-        Self { usage, migrations: migrations(), cpu: rustix::thread::sched_getcpu() as u32 }
+        let first = usage();
+        let (migrations, cpu) = (migrations(), rustix::thread::sched_getcpu() as u32);
+        Self { first, last: usage(), migrations, cpu }
     }
 
     /// What was counted since `before`, for the side called `side`, whose window was `window_ns` long.
     pub fn since(&self, before: &Self, side: &str, window_ns: u64) -> SideCounters {
         let count =
-            |field: fn(&libc::rusage) -> libc::c_long| (field(&self.usage) - field(&before.usage)) as u64;
+            |field: fn(&libc::rusage) -> libc::c_long| (field(&self.first) - field(&before.last)) as u64;
         let time = |field: fn(&libc::rusage) -> libc::timeval| {
             let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
-            ns(field(&self.usage)) - ns(field(&before.usage))
+            ns(field(&self.first)) - ns(field(&before.last))
         };
         SideCounters {
             side: side.to_owned(),

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::cell::Cell;
 use super::host::{Order, Report};
@@ -15,6 +15,9 @@ use crate::machine::clock::Clock;
 
 /// The hidden verb under which this program is a host.
 pub const HOST_VERB: &str = "trial-host";
+
+/// How long an interrupt may go unheard; a wake-up of some 10 µs a second is what it costs.
+const LOOK_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// This very program, even if its file was replaced while the run goes on (proc(5)).
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
@@ -69,7 +72,8 @@ fn converse(child: &mut Child, order: &Order, interrupted: &AtomicBool) -> io::R
         }
         let mut watched = [PollFd::new(&stdout, PollFlags::IN), PollFd::new(&stderr, PollFlags::IN)];
         let range = if err_open { if out_open { 0..2 } else { 1..2 } } else { 0..1 };
-        match poll(&mut watched[range], None) {
+        // A signal between the look above and this wait would otherwise be heard only at the end of the trial.
+        match poll(&mut watched[range], Some(&LOOK_EVERY)) {
             // The signal that interrupts a run also ends this wait.
             Err(rustix::io::Errno::INTR) => continue,
             other => other?,

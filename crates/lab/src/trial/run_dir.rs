@@ -8,7 +8,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -42,6 +42,14 @@ impl RunDir {
     pub fn create() -> io::Result<Self> {
         let parent = parent();
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&parent)?;
+        let made = fs::symlink_metadata(&parent)?;
+        // In a folder for everybody's temporary files somebody else may have made it first, with notes of his own.
+        if !made.is_dir() || made.uid() != rustix::process::geteuid().as_raw() || made.mode() & 0o077 != 0 {
+            let path = parent.display();
+            return Err(io::Error::other(format!(
+                "{path} is not a folder of this user alone (mode 0700): remove it"
+            )));
+        }
         sweep(&parent);
         let owner = std::process::id();
         for attempt in 0.. {
@@ -50,7 +58,15 @@ impl RunDir {
                 Ok(()) => {
                     // Another run's sweep may meet the folder between these calls, lock it and clear it: then it is
                     // not ours, and the next number is tried.
-                    let Ok(lock) = open_lock(&path) else { continue };
+                    let lock = match open_lock(&path) {
+                        Ok(lock) => lock,
+                        Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                        Err(error) => {
+                            // Empty, and not worth a second error.
+                            let _ = fs::remove_dir(&path);
+                            return Err(error);
+                        }
+                    };
                     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()
                         && path.join("lock").exists()
                     {
@@ -142,9 +158,19 @@ fn sweep(parent: &Path) {
             }
             continue;
         };
-        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() && is_at(&lock, &path.join("lock"))
+        {
             clear(&path);
         }
+    }
+}
+
+/// Whether the file still is the one at `path`: another sweep may have removed it, and a new run made its own there.
+fn is_at(file: &File, path: &Path) -> bool {
+    let identity = |data: fs::Metadata| (data.dev(), data.ino());
+    match (file.metadata(), fs::symlink_metadata(path)) {
+        (Ok(open), Ok(there)) => identity(open) == identity(there),
+        _ => false,
     }
 }
 

@@ -157,6 +157,12 @@ impl Side {
         }
     }
 
+    /// Drops what was taken in a warm-up that the user cut short after `rounds` rounds.
+    pub fn forget_warmup(&mut self, rounds: u64) {
+        self.times.clear();
+        self.tally = Tally { warmup: rounds, ..Tally::default() };
+    }
+
     /// Writes a message of the cell's size, every byte of it `sequence`'s low byte.
     #[inline]
     pub fn write_payload(&self, direction: usize, sequence: u64) {

@@ -3,8 +3,8 @@
 //!
 //! Two arms are told apart here only when every block of one is faster than every block of the other. Were they the
 //! same, n blocks against n would separate so cleanly by chance once in (2n)!/(2·n!·n!) surveys: once in 10 for three
-//! blocks, in 126 for five, in 1716 for seven (the extreme of Mann and Whitney's U). Everything else is said to show no
-//! difference.
+//! blocks, in 126 for five, in 1716 for seven (the extreme of Mann and Whitney's U). Where the best is held against many,
+//! that chance is multiplied by their number and must stay below 5 %. Everything else is said to show no difference.
 
 use std::collections::BTreeMap;
 
@@ -38,6 +38,8 @@ pub struct Time {
     pub median_ns: f64,
     /// The fastest and the slowest block's median.
     pub blocks_ns: [f64; 2],
+    /// Blocks behind it.
+    pub blocks: usize,
 }
 
 /// A need and what serves it best.
@@ -139,12 +141,17 @@ fn time(arm: &Arm, quantity: Quantity) -> Option<Time> {
     let mut medians = arm.medians_ns(quantity);
     medians.sort_by(f64::total_cmp);
     let (first, last) = (*medians.first()?, *medians.last()?);
-    Some(Time { median_ns: medians[medians.len() / 2], blocks_ns: [first, last] })
+    let middle = medians.len() / 2;
+    let median_ns = (medians[middle] + medians[(medians.len() - 1) / 2]) / 2.0;
+    Some(Time { median_ns, blocks_ns: [first, last], blocks: medians.len() })
 }
 
-/// Whether every block of `slow` was slower than every block of `fast`.
-fn shown_slower(slow: &Time, fast: &Time) -> bool {
-    slow.blocks_ns[0] > fast.blocks_ns[1]
+/// Whether every block of `slow` was slower than every block of `fast`, and the blocks are enough for that to mean
+/// something when `among` such pairs are looked at together (Bonferroni, 5 % for all of them).
+pub fn shown_slower(slow: &Time, fast: &Time, among: usize) -> bool {
+    let (n, m) = (slow.blocks as u32, fast.blocks as u32);
+    let orders = (1..=n).fold(1.0, |orders, i| orders * f64::from(m + i) / f64::from(i));
+    slow.blocks_ns[0] > fast.blocks_ns[1] && 2.0 * among as f64 / orders <= 0.05
 }
 
 fn back_to_back(arm: &Arm) -> bool {
@@ -179,7 +186,7 @@ fn pick(arms: &[Arm], relation: &str, need: Need) -> Option<Pick> {
     let (best, round_trip) = fit.first()?.clone();
     let as_good = fit[1..]
         .iter()
-        .filter(|(_, time)| !shown_slower(time, &round_trip))
+        .filter(|(_, time)| !shown_slower(time, &round_trip, fit.len() - 1))
         .map(|(arm, _)| arm.cell.subject.clone())
         .collect();
     Some(Pick {
@@ -280,7 +287,7 @@ fn trust(result: &ResultFile, arms: &[Arm]) -> Trust {
         harness_ns: harness.and_then(|arm| Some(time(arm, Quantity::RoundTrip)?.median_ns)),
         over_bare: over_bare(arms),
         trials: ran.len(),
-        disturbed: ran.iter().filter(|record| !record.warnings.is_empty()).count(),
+        disturbed: ran.iter().filter(|record| record.was_disturbed()).count(),
         implausible: count(|outcome| matches!(outcome, Outcome::Implausible { .. })),
         broken: count(|outcome| matches!(outcome, Outcome::Hung { .. } | Outcome::Failed { .. })),
         floor_spread: readings

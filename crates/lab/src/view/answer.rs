@@ -4,7 +4,7 @@
 use super::style::{Role, Style};
 use super::unit::time;
 use crate::quantity::short;
-use crate::verdict::answer::{Answer, Need, Pick, Placed, Time};
+use crate::verdict::answer::{Answer, Need, Pick, Placed, Time, shown_slower};
 
 /// Names in a list before the rest becomes a number.
 const NAMES: usize = 5;
@@ -87,7 +87,7 @@ fn placements(placed: &[Placed]) -> Vec<String> {
 }
 
 fn gain(best: &Placed, free: &Placed) -> String {
-    let apart = |a: &Time, b: &Time| a.blocks_ns[0] > b.blocks_ns[1];
+    let apart = |slow: &Time, fast: &Time| shown_slower(slow, fast, 1);
     let moves = free.migrations_per_s.filter(|moves| *moves >= 1.0).map_or_else(String::new, |moves| {
         format!(" (the scheduler moved the sides {moves:.0} times a second)")
     });
@@ -150,8 +150,7 @@ fn trust(answer: &Answer) -> Vec<String> {
     ));
     if let Some((name, spread)) = trust.floor_spread.iter().max_by(|a, b| a.1.total_cmp(b.1)) {
         lines.push(format!(
-            "The machine's floors moved by up to a factor of {spread:.2} during the run ({}); a difference smaller than \
-             that between two runs means nothing.",
+            "The machine's floors moved by up to a factor of {spread:.2} during the run ({}).",
             name.replace('-', " ")
         ));
     }

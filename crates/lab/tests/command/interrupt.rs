@@ -21,13 +21,22 @@ fn pid(child: &Child) -> i32 {
     i32::try_from(child.id()).unwrap()
 }
 
-fn wait_for_trials(stage: &Stage) {
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
     let start = Instant::now();
-    // The command, a host, and at least the side that does not leave at once when there is nothing to wait for.
-    while stage.processes().len() < 3 {
-        assert!(start.elapsed() < Duration::from_secs(60), "no trial was seen to start");
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(120), "never seen: {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+fn wait_for_trials(stage: &Stage) {
+    // The host, and at least the side that does not leave at once when there is nothing to wait for.
+    wait_until("a trial", || stage.trial_processes().len() >= 2);
+}
+
+/// Waits until a side has used CPU time for long enough to have recorded something.
+fn wait_for_samples(stage: &Stage) {
+    wait_until("a side at work", || stage.trial_ticks() >= 20);
 }
 
 #[test]
@@ -36,7 +45,12 @@ fn ctrl_c_and_sigterm_keep_what_was_measured_and_say_that_it_is_partial() {
         let stage = Stage::new();
         let child = stage.doorbell(LONG_RUN).spawn().unwrap();
         wait_for_trials(&stage);
-        std::thread::sleep(Duration::from_millis(300));
+        let first = stage.trial_processes();
+        // Another trial has begun, so that one at least has ended.
+        wait_until("a second trial", || {
+            let now = stage.trial_processes();
+            !now.is_empty() && now.iter().all(|process| !first.contains(process))
+        });
         signal(pid(&child), end);
         let output = child.wait_with_output().unwrap();
         let complaint = String::from_utf8_lossy(&output.stderr);
@@ -54,8 +68,7 @@ fn one_long_trial_ends_early_on_ctrl_c_and_its_samples_are_kept() {
     let stage = Stage::new();
     let args = ["ping", "futex", "--gap", "0", "--time", "600s", "--blocks", "1", "--json", "--output", "-"];
     let child = stage.doorbell(&args).spawn().unwrap();
-    wait_for_trials(&stage);
-    std::thread::sleep(Duration::from_millis(500));
+    wait_for_samples(&stage);
     signal(pid(&child), Signal::INT);
     let output = child.wait_with_output().unwrap();
     let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -99,9 +112,9 @@ fn a_side_that_is_killed_becomes_a_record_that_says_so() {
     let stage = Stage::new();
     let args = ["ping", "futex", "--gap", "0", "--time", "30s", "--blocks", "1", "--json", "--output", "-"];
     let child = stage.doorbell(&args).spawn().unwrap();
-    wait_for_trials(&stage);
-    std::thread::sleep(Duration::from_millis(200));
-    let youngest = stage.processes().into_iter().max().unwrap();
+    wait_for_samples(&stage);
+    // The host came first, the sides after it.
+    let youngest = stage.trial_processes().into_iter().max().unwrap();
     signal(youngest, Signal::KILL);
     std::thread::sleep(Duration::from_millis(100));
     signal(pid(&child), Signal::INT);

@@ -54,6 +54,28 @@ impl Stage {
             .collect()
     }
 
+    /// The processes of the trial that runs now: its host and the sides, which inherit its arguments.
+    pub(crate) fn trial_processes(&self) -> Vec<i32> {
+        let verb = doorbell_lab::trial::launch::HOST_VERB.as_bytes();
+        let is_trial = |pid: &i32| {
+            let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            arguments.split(|byte| *byte == 0).nth(1) == Some(verb)
+        };
+        self.processes().into_iter().filter(is_trial).collect()
+    }
+
+    /// Clock ticks of CPU time that the busiest process of the trial has used (proc(5), fields 14 and 15 of stat).
+    pub(crate) fn trial_ticks(&self) -> u64 {
+        let ticks = |pid: i32| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let after_name = stat.rsplit(')').next().unwrap_or_default().to_owned();
+            let mut fields =
+                after_name.split_whitespace().skip(11).map(|field| field.parse::<u64>().unwrap_or(0));
+            fields.next().unwrap_or(0) + fields.next().unwrap_or(0)
+        };
+        self.trial_processes().into_iter().map(ticks).max().unwrap_or(0)
+    }
+
     /// Waits until no process of this stage is left; whoever is left after that long hangs.
     pub(crate) fn wait_until_empty(&self) {
         let start = Instant::now();

@@ -62,10 +62,10 @@ pub(super) fn emit<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(),
             side.step(Step::Proves, sequence);
             side.tally.proven_asleep += u64::from(sleeper.sleeps());
         }
-        side.write_payload(THERE, sequence);
         side.step(Step::Notifies, sequence);
         let stamp = &mail.stamps[sequence as usize % STAMPS];
         let before = clock.now();
+        side.write_payload(THERE, sequence);
         stamp.sent.store(before, Relaxed);
         stamp.due.store(if open_loop { due } else { before }, Relaxed);
         // Pairs with the Acquire load in `absorb`: whoever sees the number sees the stamp.
@@ -83,6 +83,10 @@ pub(super) fn emit<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(),
             }
             last = clock.now();
         }
+    }
+    if sequence <= warmup {
+        // Interrupted before anything was to be recorded.
+        side.forget_warmup(sequence);
     }
     side.close_window(opened);
     // Pairs with the Acquire load in `absorb`.
@@ -110,8 +114,11 @@ pub(super) fn absorb<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(
     let warmup = super::warmup_rounds(&side.cell);
     let mut opened = side.open_window();
     let mut seen = 0_u64;
+    let mut warm = false;
     loop {
-        if seen == warmup {
+        // One message early, so that what opening the window costs falls into the warm-up; a merge may jump further.
+        if !warm && seen + 1 >= warmup {
+            warm = true;
             side.tally = Tally::default();
             opened = side.open_window();
         }
@@ -120,7 +127,7 @@ pub(super) fn absorb<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(
         let ended = M::MEMORY == Memory::Counts && side.control.stop.load(Acquire) != 0;
         let woken =
             if ended { waiter.wait_for(LAST_CALL)? } else { wait_by_policy(&mut waiter, policy, clock)? };
-        let awake = clock.now_awake();
+        let woke = clock.now_awake();
         let published = mail.published.0.load(Acquire);
         if woken == Woken::TimedOut && ended {
             // Every message and the one that says it is over have been sent, and fewer have come: the mechanism drops
@@ -143,13 +150,19 @@ pub(super) fn absorb<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(
             side.tally.spurious += 1;
             continue;
         }
+        // With a message, the wake ends when the message has been read.
         side.read_payload(THERE);
+        let awake = if side.cell.size > 0 { clock.now_awake() } else { woke };
         // A mechanism that counts wakes once per message; one that merges may bring several at once.
         let upto = if M::MEMORY == Memory::Counts { seen + 1 } else { published };
-        side.tally.merged += upto - seen - 1;
+        let first = seen;
         while seen < upto {
+            let stamp = &mail.stamps[(seen + 1) as usize % STAMPS];
+            // Published when this side was awake already: it is not what woke it, and its own notification follows.
+            if seen > first && stamp.sent.load(Relaxed) > woke {
+                break;
+            }
             seen += 1;
-            let stamp = &mail.stamps[seen as usize % STAMPS];
             if seen > warmup {
                 side.times.wake.record(clock.ps(awake.saturating_sub(stamp.sent.load(Relaxed))));
                 if open_loop {
@@ -158,8 +171,9 @@ pub(super) fn absorb<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(
                 side.tally.seen += 1;
             }
         }
+        side.tally.merged += seen - first - 1;
         if seen > warmup {
-            side.times.around_wait.record(clock.ps(awake.saturating_sub(entered)));
+            side.times.around_wait.record(clock.ps(woke.saturating_sub(entered)));
         }
         mail.taken.0.store(seen, Release);
         // The last notification may have merged with the one before it, and would then wake nobody.

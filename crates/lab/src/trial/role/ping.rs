@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::pause::pause_until;
 use super::wait_by_policy;
-use crate::machine::clock::Ticks;
+use crate::machine::clock::{Clock, Ticks};
 use crate::mechanism::{Line, Mechanism, Notifier, Waiter, Waits, Woken};
 use crate::record::Tally;
 use crate::trial::cell::{Timing, WaitPolicy};
@@ -69,7 +69,7 @@ fn ring_to_ring(
         while wait_by_policy(waiter, policy, clock)? == Woken::TimedOut {
             side.tally.timeouts += 1;
         }
-        if rounds + 1 >= count || rung >= ends || side.interrupted() {
+        if rounds >= count || rung >= ends || side.interrupted() {
             break;
         }
         notifier.notify()?;
@@ -128,14 +128,17 @@ fn stamped<M: Mechanism>(
             side.step(Step::Proves, sequence);
             side.tally.proven_asleep += u64::from(sleeper.sleeps());
         }
-        side.write_payload(THERE, sequence);
         side.step(Step::Notifies, sequence);
         let before = clock.now();
+        side.write_payload(THERE, sequence);
         if timing != Timing::Around {
             publish(side, THERE, sequence, before);
         }
         if let Some(ppm) = slowdown {
-            spin_for(side, typical_ps * u64::from(ppm) / 1_000_000);
+            spin_until(
+                clock,
+                before.saturating_add(clock.ticks_of_ps(typical_ps * u64::from(ppm) / 1_000_000)),
+            );
         }
         notifier.notify()?;
         let notified = clock.now();
@@ -150,31 +153,29 @@ fn stamped<M: Mechanism>(
             side.tally.timeouts += 1;
             woken = wait_by_policy(waiter, policy, clock)?;
         }
-        let awake = clock.now_awake();
+        if timing != Timing::Around && !lonely {
+            // A wake with no answer behind it: the one that is owed is still to come.
+            while side.control.mail[BACK].published.0.load(Acquire) < sequence {
+                side.tally.spurious += 1;
+                wait_by_policy(waiter, policy, clock)?;
+            }
+        }
         side.read_payload(BACK);
+        let awake = clock.now_awake();
         side.times.round_trip.record(clock.ps(awake.saturating_sub(before)));
         side.times.notify.record(clock.ps(notified.saturating_sub(before)));
         side.times.around_wait.record(clock.ps(awake.saturating_sub(notified)));
         side.tally.sent += 1;
         side.tally.seen += 1;
         if timing != Timing::Around && !lonely {
-            let answered = side.control.mail[BACK].published.0.load(Acquire);
-            match answered.cmp(&sequence) {
-                std::cmp::Ordering::Equal => {
-                    let sent = side.control.mail[BACK].stamps[0].sent.load(Relaxed);
-                    side.times.wake.record(clock.ps(awake.saturating_sub(sent)));
-                }
-                std::cmp::Ordering::Less => {
-                    // A wake with no answer behind it: keep waiting for the one that is owed.
-                    side.tally.spurious += 1;
-                    while side.control.mail[BACK].published.0.load(Acquire) < sequence {
-                        wait_by_policy(waiter, policy, clock)?;
-                    }
-                }
-                std::cmp::Ordering::Greater => side.tally.duplicate += 1,
-            }
+            let sent = side.control.mail[BACK].stamps[0].sent.load(Relaxed);
+            side.times.wake.record(clock.ps(awake.saturating_sub(sent)));
         }
         last = awake;
+    }
+    if sequence <= warmup {
+        // Interrupted before anything was to be recorded.
+        side.forget_warmup(sequence);
     }
     side.close_window(opened);
     finish(notifier, side, sequence + 1)
@@ -210,8 +211,11 @@ fn echo(notifier: &mut impl Notifier, waiter: &mut impl Waiter, side: &mut Side)
     let warmup = super::warmup_rounds(&side.cell);
     let mut opened = side.open_window();
     let mut sequence = 0;
+    let mut warm = false;
     loop {
-        if sequence == warmup {
+        // One round early: what opening the window costs must not fall into the first round that is recorded.
+        if !warm && sequence + 1 >= warmup {
+            warm = true;
             side.tally = Tally::default();
             opened = side.open_window();
         }
@@ -235,14 +239,17 @@ fn echo_stamped(
     waiter: &mut impl Waiter,
     side: &mut Side,
     policy: WaitPolicy,
-    clock: crate::machine::clock::Clock,
+    clock: Clock,
 ) -> Result<(), SideError> {
     let stamps = side.cell.timing != Timing::Around;
     let warmup = super::warmup_rounds(&side.cell);
     let mut opened = side.open_window();
     let mut sequence = 0;
+    let mut warm = false;
     loop {
-        if sequence == warmup {
+        // One round early, as in `echo`.
+        if !warm && sequence + 1 >= warmup {
+            warm = true;
             side.tally = Tally::default();
             side.times.clear();
             opened = side.open_window();
@@ -265,6 +272,7 @@ fn echo_stamped(
             return Ok(());
         }
         side.read_payload(THERE);
+        let awake = if side.cell.size > 0 { clock.now_awake() } else { awake };
         if stamps {
             let published = side.control.mail[THERE].published.0.load(Acquire);
             if published == sequence {
@@ -314,9 +322,8 @@ fn finish(notifier: &mut impl Notifier, side: &mut Side, sequence: u64) -> Resul
     Ok(())
 }
 
-fn spin_for(side: &Side, ps: u64) {
-    let until = side.clock.now().saturating_add(side.clock.ticks(Duration::from_nanos(ps / 1000)));
-    while side.clock.now() < until {
+fn spin_until(clock: Clock, due: Ticks) {
+    while clock.now() < due {
         std::hint::spin_loop();
     }
 }
