@@ -115,7 +115,7 @@ proptest! {
     #[test]
     fn no_file_content_whatever_makes_the_reader_or_the_doctor_panic(
         garbage in proptest::collection::vec(
-            "([a-zA-Z_ ]{0,20}[:=][-0-9,a-z. \t]{0,20}\n|[-,]?([0-9]{1,3}[-, ]){0,6}\n?|0::/[a-z./]{0,10}\n|\\PC{0,20})",
+            "([a-zA-Z_ ]{0,20}[:=][-0-9,a-z. \t]{0,20}\n|[-,]?([0-9]{1,2}[-, ]){0,6}\n?|0::/[a-z./]{0,10}\n|\\PC{0,20})",
             FILES.len(),
         ),
     ) {
