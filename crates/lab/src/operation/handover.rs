@@ -3,11 +3,14 @@
 //! while before it lets the sender go on.
 //!
 //! One way, closed loop, the receiver asleep for as long as its own pause took: the protocol of `ptsematest`,
-//! `svsematest`, `pmqtest` and `sigwaittest`, which differ in the means alone. Their `-i` is [`PAUSE`].
+//! `svsematest`, `pmqtest` and `sigwaittest`, which differ in the means alone. Their `-i` is [`PAUSE`]. Stamps are taken
+//! with the system's clock, as theirs are, and not with the counter: where a reading of it is not next to nothing beside
+//! a hand-over, it is part of both figures or of neither.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
+use crate::machine::clock::monotonic_ns;
 use crate::mechanism::{Fault, Lines};
 use crate::trial::control::Step;
 use crate::trial::role::Role;
@@ -97,7 +100,7 @@ fn send(sender: &mut impl Sender, side: &mut Side) -> Result<(), SideError> {
         }
         side.step(Step::Notifies, round);
         // Made visible by the hand-over itself, which orders it before the receiver's load.
-        stamp.sent.store(clock.now(), Relaxed);
+        stamp.sent.store(monotonic_ns(), Relaxed);
         sender.release()?;
         if last {
             break;
@@ -113,7 +116,6 @@ fn send(sender: &mut impl Sender, side: &mut Side) -> Result<(), SideError> {
 }
 
 fn receive(receiver: &mut impl Receiver, side: &mut Side) -> Result<(), SideError> {
-    let clock = side.clock;
     let stamp = &side.control.mail[0].stamps[0];
     let mut opened = side.open_window();
     let mut round = 0_u64;
@@ -123,11 +125,11 @@ fn receive(receiver: &mut impl Receiver, side: &mut Side) -> Result<(), SideErro
         }
         side.step(Step::Waits, round);
         receiver.acquire()?;
-        let awake = clock.now_awake();
+        let awake = monotonic_ns();
         round += 1;
         let sent = stamp.sent.load(Relaxed);
         if round > WARMUP {
-            side.times.operation.record(clock.ps(awake.saturating_sub(sent)));
+            side.times.operation.record(awake.saturating_sub(sent) * 1000);
         }
         if side.control.stop.load(Acquire) != 0 {
             break;

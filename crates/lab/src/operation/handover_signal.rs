@@ -2,7 +2,7 @@
 //! rt-tests' `sigwaittest`: a signal awaited by `sigwait`.
 
 use std::sync::atomic::{
-    AtomicU32,
+    AtomicU64,
     Ordering::{Acquire, Release},
 };
 
@@ -52,7 +52,7 @@ impl Operation for HandoverSignal {
                 return Err(OpenError::call("pthread_sigmask", std::io::Error::from_raw_os_error(error)));
             }
         }
-        let tasks = [&site.word()?.0, &site.word()?.0];
+        let tasks = [site.place::<AtomicU64>()?, site.place::<AtomicU64>()?];
         Ok(Box::new(OneWay(Signals { tasks, threads: site.contexts() == Contexts::Threads })))
     }
 }
@@ -60,14 +60,14 @@ impl Operation for HandoverSignal {
 /// Whom to signal: each side writes its number before the rendezvous.
 #[derive(Debug)]
 struct Signals {
-    tasks: [&'static AtomicU32; 2],
+    tasks: [&'static AtomicU64; 2],
     threads: bool,
 }
 
 /// One side: whom it signals with what, and what it waits for.
 #[derive(Debug)]
 struct End {
-    other: &'static AtomicU32,
+    other: &'static AtomicU64,
     threads: bool,
     sends: libc::c_int,
     awaits: libc::sigset_t,
@@ -75,7 +75,12 @@ struct End {
 
 impl Signals {
     fn end(&self, own: usize, sends: libc::c_int, awaits: libc::c_int) -> End {
-        let task = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+        let task = if self.threads {
+            // SAFETY: takes nothing, cannot fail.
+            unsafe { libc::pthread_self() }
+        } else {
+            rustix::process::getpid().as_raw_nonzero().get().unsigned_abs().into()
+        };
         // Pairs with the Acquire load in `End::signal`; the rendezvous lies between them.
         self.tasks[own].store(task, Release);
         End { other: self.tasks[1 - own], threads: self.threads, sends, awaits: set_of(awaits) }
@@ -96,17 +101,21 @@ impl Handover for Signals {
 impl End {
     #[inline(always)]
     fn signal(&self) -> Result<(), Fault> {
-        let task = self.other.load(Acquire) as libc::pid_t;
-        let result = if self.threads {
-            let process = rustix::process::getpid().as_raw_nonzero().get();
-            // SAFETY: takes integers only.
-            // JUSTIFICATION: neither rustix nor libc has tgkill.
-            unsafe { libc::syscall(libc::SYS_tgkill, process, task, self.sends) }
+        let task = self.other.load(Acquire);
+        if self.threads {
+            // SAFETY: the other side's thread lives until both sides have left their loops: it is joined after that.
+            // JUSTIFICATION: the tool signals threads by this function, whose two changes of the signal mask around the
+            // signal are part of its figure.
+            match unsafe { libc::pthread_kill(task, self.sends) } {
+                0 => Ok(()),
+                error => Err(Fault::new("pthread_kill", std::io::Error::from_raw_os_error(error))),
+            }
+        // SAFETY: takes integers only.
+        } else if unsafe { libc::kill(task as libc::pid_t, self.sends) } == 0 {
+            Ok(())
         } else {
-            // SAFETY: takes integers only.
-            libc::c_long::from(unsafe { libc::kill(task, self.sends) })
-        };
-        if result == 0 { Ok(()) } else { Err(Fault::new("kill", std::io::Error::last_os_error())) }
+            Err(Fault::new("kill", std::io::Error::last_os_error()))
+        }
     }
 
     #[inline(always)]

@@ -3,6 +3,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
@@ -83,6 +84,11 @@ impl Stream for Packets {
     }
 
     fn free(&self) -> Result<(), Fault> {
-        self.lead()
+        // A full pipe is what the other side is about to read, if it has not left already: another byte might then wait
+        // for ever. In an empty one there is room, and nobody else writes.
+        let mut watched = [PollFd::new(&self.writes, PollFlags::OUT)];
+        let ready = poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))
+            .map_err(|error| Fault::new("poll", error))?;
+        if ready > 0 { self.lead() } else { Ok(()) }
     }
 }
