@@ -24,7 +24,7 @@ pub struct Args {
     /// Operations, or `all`: clock-read, getppid, gettid, read-nothing, page-fault-anonymous, page-fault-file, signal-self,
     /// switch-yield, switch-futex, switch-pipe, context1, timectxsw, timetctxsw2, touch; by name only, the protocols of
     /// other tools: line-cas, handover-mutex, handover-semop, handover-mq, handover-signal, stream-pipe, stream-mq,
-    /// turns-semop, futex-wake-all, hackbench
+    /// turns-semop, echo-tcp, futex-wake-all, hackbench
     #[arg(default_value = "all", value_name = "OPERATION")]
     operations: Vec<String>,
     /// What two sides are, comma separated

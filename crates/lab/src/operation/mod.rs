@@ -20,6 +20,7 @@ mod cache_line;
 mod clock_read;
 mod context1;
 mod count;
+mod echo_tcp;
 mod exchange;
 pub mod figures;
 mod futex_wake_all;
@@ -146,6 +147,7 @@ pub fn all() -> &'static [&'static dyn Operation] {
         &stream_pipe::StreamPipe,
         &stream_mq::StreamMq,
         &turns_semop::TurnsSemop,
+        &echo_tcp::EchoTcp,
         &futex_wake_all::FutexWakeAll,
         &hackbench::Hackbench,
     ]

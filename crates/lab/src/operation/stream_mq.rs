@@ -26,7 +26,7 @@ impl Operation for StreamMq {
         "message"
     }
     fn batch(&self) -> u32 {
-        1
+        100
     }
     fn usual(&self) -> bool {
         false

@@ -29,7 +29,7 @@ impl Operation for StreamPipe {
         "write"
     }
     fn batch(&self) -> u32 {
-        1
+        100
     }
     fn usual(&self) -> bool {
         false

@@ -24,7 +24,7 @@ impl Operation for TurnsSemop {
         "round"
     }
     fn batch(&self) -> u32 {
-        1
+        100
     }
     fn usual(&self) -> bool {
         false

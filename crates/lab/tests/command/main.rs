@@ -4,4 +4,5 @@
 mod bad_input;
 mod interrupt;
 mod mechanisms;
+mod operations;
 mod stage;

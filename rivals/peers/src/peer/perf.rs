@@ -13,7 +13,8 @@ pub(super) fn comparisons(setup: &Setup) -> Vec<Comparison> {
     let pipe = |threads: bool| {
         let (flag, contexts) = if threads { (" -T", "threads") } else { ("", "processes") };
         let command = format!("taskset -c {cpu} perf bench sched pipe{flag} -l 100000");
-        let arguments = format!("switch switch-pipe --contexts {contexts} {one_core} --count 100000");
+        let arguments =
+            format!("switch switch-pipe --contexts {contexts} {one_core} --batch 100 --count 100000");
         Comparison {
             name: if threads { "perf sched pipe -T" } else { "perf sched pipe" },
             what: "round trip of 4 bytes through two pipes, one core, mean",

@@ -18,13 +18,15 @@ const PORT: u16 = 21_973;
 pub(super) fn comparisons(setup: &Setup) -> Vec<Comparison> {
     let [client, server] = setup.cpus;
     let command = format!("taskset -c {client} sockperf pp --tcp -i 127.0.0.1 -p {PORT} -t 1 --full-rtt");
-    let arguments = format!("ping tcp --gap 0 --cpus {client},{server} --time 1s");
+    let arguments = format!(
+        "switch echo-tcp --contexts processes --placement two-cores --cpus {client},{server} --time 1s"
+    );
     vec![Comparison {
         name: "sockperf ping-pong tcp",
-        what: "round trip over TCP on loopback, two processes on two cores, median",
+        what: "round trip of 14 bytes over one TCP connection on loopback, two processes on two cores, median",
         unit: "µs",
         theirs: with_server(&command, server),
-        ours: ours(setup, &arguments, "tcp", Median("round-trip"), 1e-3),
+        ours: ours(setup, &arguments, "echo-tcp", Median("operation"), 1e-3),
         command,
         arguments,
     }]

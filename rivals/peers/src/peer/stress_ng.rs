@@ -33,8 +33,9 @@ pub(super) fn comparisons(setup: &Setup) -> Vec<Comparison> {
         let cpu = setup.cpus[0];
         let command =
             format!("taskset -c {cpu} stress-ng --switch 1 --switch-method {method} -t 1 --metrics");
-        let arguments =
-            format!("switch {subject} --contexts processes --cpus {cpu} --placement same-core --time 1s");
+        let arguments = format!(
+            "switch {subject} --contexts processes --cpus {cpu} --placement same-core --batch 100 --time 1s"
+        );
         Comparison {
             name,
             what,
