@@ -23,7 +23,7 @@ use crate::trial::cell::{Placement, Scheduler, Until};
 pub struct Args {
     /// Operations, or `all`: clock-read, getppid, gettid, read-nothing, page-fault-anonymous, page-fault-file, signal-self,
     /// switch-yield, switch-futex, switch-pipe, context1, timectxsw, timetctxsw2, touch; by name only, the protocols of
-    /// other tools: line-cas, handover-mutex, handover-semop, handover-mq, handover-signal, stream-pipe, stream-mq,
+    /// other tools: cache-line, line-cas, handover-mutex, handover-semop, handover-mq, handover-signal, stream-pipe, stream-mq,
     /// turns-semop, echo-tcp, futex-wake-all, hackbench
     #[arg(default_value = "all", value_name = "OPERATION")]
     operations: Vec<String>,
