@@ -67,7 +67,7 @@ pub fn short(ns: u64) -> String {
         (1_000_000, "ms"),
         (1000, "us"),
     ];
-    match units.into_iter().find(|(size, _)| ns >= *size && ns % *size == 0) {
+    match units.into_iter().find(|(size, _)| ns >= *size && ns.is_multiple_of(*size)) {
         Some((size, unit)) => format!("{}{unit}", ns / size),
         None if ns == 0 => "0".to_owned(),
         None => format!("{ns}ns"),

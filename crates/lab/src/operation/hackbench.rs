@@ -178,7 +178,7 @@ impl Bench for Group {
             for process in self.processes.drain(..) {
                 let status = waitpid(Some(process), WaitOptions::empty())
                     .map_err(|error| Fault::new("waitpid", error))?;
-                if !status.is_some_and(|(_, status)| status.exit_status() == Some(0)) {
+                if status.is_none_or(|(_, status)| status.exit_status() != Some(0)) {
                     return Err(Fault::new("hackbench", format!("process {process} did not end well")));
                 }
             }
