@@ -275,8 +275,8 @@ fn policy(cell: &Cell) -> &'static str {
 fn bytes(size: u32) -> String {
     match size {
         0 => "-".to_owned(),
-        size if size % (1 << 20) == 0 => format!("{} MiB", size >> 20),
-        size if size % (1 << 10) == 0 => format!("{} KiB", size >> 10),
+        size if size.is_multiple_of(1 << 20) => format!("{} MiB", size >> 20),
+        size if size.is_multiple_of(1 << 10) => format!("{} KiB", size >> 10),
         size => format!("{size} B"),
     }
 }
