@@ -11,9 +11,11 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::trial::{floors, host, launch};
 
 pub mod common;
+pub mod compare;
 pub mod completions;
 pub mod doctor;
 pub mod explain;
+pub mod export;
 pub mod list;
 pub mod man;
 pub mod model;
@@ -22,6 +24,7 @@ pub mod ping;
 pub mod placements;
 pub mod report;
 pub mod schema;
+pub mod study;
 pub mod survey;
 pub mod switch;
 
@@ -65,6 +68,12 @@ enum Verb {
     List(list::Args),
     /// Say how a mechanism or an operation works, or what a figure means
     Explain(explain::Args),
+    /// Compare results cell by cell: slower, faster, or no difference shown
+    Compare(compare::Args),
+    /// Find out how often comparisons on this machine say what is true
+    Study(study::Args),
+    /// Write a result in another tool's format: csv, markdown, hgrm, hlog, classic
+    Export(export::Args),
     /// Print the JSON Schema of result files
     Schema,
     /// Print shell completions
@@ -85,6 +94,9 @@ impl Verb {
             Self::Doctor(args) => doctor::run(args),
             Self::List(args) => list::run(args),
             Self::Explain(args) => explain::run(args),
+            Self::Compare(args) => compare::run(&args),
+            Self::Study(args) => study::run(&args, terminal),
+            Self::Export(args) => export::run(&args),
             Self::Schema => schema::run(),
             Self::Completions(args) => completions::run(args),
             Self::Man(args) => man::run(args),

@@ -76,7 +76,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         both_ways: args.both_ways,
         gap_ns: u64::try_from(args.gap.as_nanos()).unwrap_or(u64::MAX),
         budget: args.budget,
-        blocks: args.run.blocks.unwrap_or(3),
+        blocks: args.run.blocks.unwrap_or(4),
         seed: args.run.seed(),
     };
     let sample = pairs.plan(topology);

@@ -9,6 +9,8 @@ use super::common::{Exit, Terminal};
 use super::common::{RunArgs, Usage, machine_here};
 use super::placements::PlacementArgs;
 use crate::experiment::ping::{GAPS, Ping};
+use crate::experiment::plan::Plan;
+use crate::machine::Machine;
 use crate::mechanism::{self, Contexts};
 use crate::quantity::{duration, percent, wait_policy};
 use crate::trial::cell::{Pattern, Scheduler, Timing, Until, WaitPolicy};
@@ -58,7 +60,7 @@ pub struct Args {
     #[command(flatten)]
     placements: PlacementArgs,
     #[command(flatten)]
-    run: RunArgs,
+    pub(super) run: RunArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -100,15 +102,21 @@ enum Policy {
 /// Runs `doorbell ping`.
 pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let machine = machine_here();
+    let plan = plan(&args, &machine)?;
+    args.run.run(plan, machine, terminal)
+}
+
+/// What the arguments ask for on `machine`.
+pub fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     let ping = Ping {
         mechanisms: mechanisms(&args.mechanisms)?,
         contexts: args.contexts.iter().map(|sides| Contexts::from(*sides)).collect(),
         placements: args.placements.resolve(&machine.topology)?,
-        patterns: patterns(&args),
+        patterns: patterns(args),
         timing: args.timing.map(Timing::from),
         waits: args.wait.clone(),
         sizes: args.size.clone(),
-        until: until(&args),
+        until: until(args),
         scheduler: match args.scheduler {
             Policy::Other => Scheduler::Other,
             Policy::Fifo => Scheduler::Fifo,
@@ -127,7 +135,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         )
         .into());
     }
-    args.run.run(plan, machine, terminal)
+    Ok(plan)
 }
 
 fn mechanisms(names: &[String]) -> anyhow::Result<Vec<String>> {

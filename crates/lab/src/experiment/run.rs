@@ -12,6 +12,7 @@ use crate::machine::Machine;
 use crate::mechanism::{self, Host};
 use crate::operation;
 use crate::record::plausibility::{Known, violations};
+use crate::record::populations;
 use crate::record::result::Floors;
 use crate::record::result::SCHEMA_VERSION;
 use crate::record::{Outcome, Record, ResultFile, Surroundings, Tally, Warning};
@@ -133,6 +134,7 @@ fn judge(records: &mut [Record], floors: &[Floors], machine: &Machine) {
         if let (Some(before), Some(after)) = (around(record.block), around(record.block + 1)) {
             record.warnings.extend(floors::moved(before, after).iter().map(floors_moved));
         }
+        populations::explain(record);
         let violations = violations(record, &known);
         if matches!(record.outcome, Outcome::Done | Outcome::Partial) && !violations.is_empty() {
             record.outcome = Outcome::Implausible { violations };

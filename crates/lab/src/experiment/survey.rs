@@ -13,8 +13,8 @@ pub const BUDGET: Duration = Duration::from_secs(45);
 /// What a trial costs beside its window: two `exec`s and `fork`s, three megabytes to map and clear, the reports.
 const SETUP: Duration = Duration::from_millis(25);
 
-/// Most and fewest repetitions; fewer than three blocks carry no interval.
-const BLOCKS: std::ops::RangeInclusive<u32> = 3..=7;
+/// Most and fewest repetitions; fewer than four blocks can be compared with nothing.
+const BLOCKS: std::ops::RangeInclusive<u32> = 4..=7;
 
 /// The gaps the survey shows: a waiter hardly asleep, asleep, and long asleep.
 const GAPS: [Duration; 4] = [

@@ -2,6 +2,7 @@
 //! What must hold of a result file beyond the types of its fields, so that everything behind the reader may rely on it.
 
 use super::histogram::HistogramError;
+use super::populations::Population;
 use super::{Histogram, Record, ResultFile, Series, Tally};
 
 /// CPU numbers end below this: the greatest `NR_CPUS` of any Linux (x86 with `MAXSMP`). Matrices are sized by them.
@@ -106,6 +107,10 @@ fn misfit(series: &Series, count: u64) -> Option<String> {
         [0.0, series.min_ns, series.p50_ns, series.p90_ns, series.p99_ns, series.p999_ns, series.max_ns];
     if let Some(pair) = rising.windows(2).find(|pair| pair[0] > pair[1]) {
         return Some(format!("the percentiles fall from {} to {} ns", pair[0], pair[1]));
+    }
+    let share = |group: &Population| (0.0..=1.0).contains(&group.share) && group.p50_ns <= group.p99_ns;
+    if !series.populations.iter().all(share) {
+        return Some("a population holds less than nothing or more than everything".to_owned());
     }
     (series.mean_ns < 0.0 || series.stdev_ns < 0.0)
         .then(|| format!("mean {} ns and standard deviation {} ns", series.mean_ns, series.stdev_ns))

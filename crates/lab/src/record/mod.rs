@@ -14,6 +14,7 @@ mod check;
 mod encoded;
 pub mod histogram;
 pub mod plausibility;
+pub mod populations;
 pub mod read;
 pub mod result;
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use super::result::Floors;
 use super::series::Quantity;
-use super::{Histogram, Record, Series, SideCounters, Violation};
+use super::{Record, SideCounters, Violation};
 use crate::mechanism::{self, Waits};
 use crate::trial::cell::{Pattern, Timing, WaitPolicy};
 
@@ -92,7 +92,7 @@ fn below_floor(record: &Record, known: &Known) -> Vec<String> {
         if let Some(least) = floor_ns(known, floor).map(|ns| ns * times)
             && value < least
         {
-            let name = name(quantity);
+            let name = quantity.name();
             evidence.push(format!("{name} {figure} {value:.1} ns, {times} x {floor} at least {least:.1} ns"));
         }
     };
@@ -141,7 +141,7 @@ fn before_its_cause(record: &Record, _: &Known) -> Vec<String> {
             let series = record.series.get(&quantity).filter(|series| series.count > 0)?;
             // What is recorded as nothing counts as one picosecond.
             (series.min_ns <= 0.001).then(|| {
-                format!("{} min {} ns: awake before the notifier's call", name(quantity), series.min_ns)
+                format!("{} min {} ns: awake before the notifier's call", quantity.name(), series.min_ns)
             })
         })
         .collect()
@@ -158,13 +158,13 @@ fn longer_than_run(record: &Record, _: &Known) -> Vec<String> {
     let mut evidence = Vec::new();
     for (&quantity, series) in &record.series {
         if series.max_ns > limit {
-            evidence.push(format!("{} max {:.0} ns in a run of {window} ns", name(quantity), series.max_ns));
+            evidence.push(format!("{} max {:.0} ns in a run of {window} ns", quantity.name(), series.max_ns));
         }
         // Rounds of a closed loop follow each other, so their sum fits too.
         let in_turn = matches!(quantity, Quantity::RoundTrip | Quantity::Notify | Quantity::AroundWait);
         let sum = series.mean_ns * series.count as f64;
         if in_turn && sum > limit {
-            evidence.push(format!("{} sum {sum:.0} ns in a run of {window} ns", name(quantity)));
+            evidence.push(format!("{} sum {sum:.0} ns in a run of {window} ns", quantity.name()));
         }
     }
     for side in &record.sides {
@@ -236,58 +236,13 @@ fn clock_grid(record: &Record, known: &Known) -> Vec<String> {
                 (Quantity::Operation, Pattern::Operation { batch }) => f64::from(batch.max(1)),
                 _ => 1.0,
             };
-            let step = grid_ns(series).max(known.clock_step_ns / batch);
+            let grid_ns = series.decode().map_or(0.0, |histogram| histogram.grid_ps() / 1000.0);
+            let step = grid_ns.max(known.clock_step_ns / batch);
             (step * 3.0 > series.min_ns && step > 0.001).then(|| {
-                format!("{} min {:.1} ns lies on a grid of {step:.1} ns", name(quantity), series.min_ns)
+                format!("{} min {:.1} ns lies on a grid of {step:.1} ns", quantity.name(), series.min_ns)
             })
         })
         .collect()
-}
-
-/// The grid on which the samples lie, nanoseconds, as the samples themselves show it; 0 if they show none.
-///
-/// The grid is the least distance between neighbouring values, if the lower half of the samples uses no more than a
-/// few values and all of them are whole numbers of steps apart.
-fn grid_ns(series: &Series) -> f64 {
-    const ENOUGH_SAMPLES: u64 = 1000;
-    const FEW_VALUES: usize = 16;
-    // Two values are one if they are as near as the histogram's own buckets: 0.1 % twice, and a picosecond.
-    let same = |a: f64, b: f64| (b - a) <= a * 0.002 + 2.0;
-    let Some(histogram) = Some(series).filter(|s| s.count >= ENOUGH_SAMPLES).and_then(|s| s.decode().ok())
-    else {
-        return 0.0;
-    };
-    let values = lower_half(&histogram, FEW_VALUES + 1, same);
-    if values.len() > FEW_VALUES {
-        return 0.0;
-    }
-    let steps: Vec<f64> = values.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    let Some(step) = steps.iter().copied().min_by(f64::total_cmp) else {
-        // A thousand times the same value: the clock did not move in between, or only by this.
-        let only = values.first().copied().filter(|only| same(*only, histogram.quantile(0.99) as f64));
-        return only.map_or(0.0, |ps| ps / 1000.0);
-    };
-    let whole = steps.iter().all(|distance| {
-        let ratio = distance / step;
-        (ratio - ratio.round()).abs() < 0.2
-    });
-    if whole { step / 1000.0 } else { 0.0 }
-}
-
-/// The distinct values of the lower half of the samples, picoseconds; at most `most` of them.
-fn lower_half(histogram: &Histogram, most: usize, same: impl Fn(f64, f64) -> bool) -> Vec<f64> {
-    let mut values: Vec<f64> = Vec::new();
-    let mut seen = 0;
-    for (ps, count) in histogram.buckets() {
-        if !values.last().is_some_and(|last| same(*last, ps as f64)) {
-            values.push(ps as f64);
-        }
-        seen += count;
-        if values.len() >= most || seen * 2 >= histogram.count() {
-            break;
-        }
-    }
-    values
 }
 
 /// A pinned side runs where it was put and does not move.
@@ -327,29 +282,16 @@ fn counts_disagree(record: &Record, _: &Known) -> Vec<String> {
         [(Quantity::RoundTrip, tally.seen), (Quantity::Notify, tally.sent), (Quantity::Response, tally.seen)]
     {
         if let Some(series) = record.series.get(&quantity).filter(|series| series.count > most) {
-            evidence.push(format!("{} {} samples of {most} notifications", series.count, name(quantity)));
+            evidence.push(format!("{} {} samples of {most} notifications", series.count, quantity.name()));
         }
     }
     evidence
 }
 
-/// The quantity as result files spell it.
-fn name(quantity: Quantity) -> &'static str {
-    match quantity {
-        Quantity::RoundTrip => "round-trip",
-        Quantity::Wake => "wake",
-        Quantity::WakeBack => "wake-back",
-        Quantity::Response => "response",
-        Quantity::Notify => "notify",
-        Quantity::AroundWait => "around-wait",
-        Quantity::Operation => "operation",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::sample;
+    use crate::record::{Histogram, Series, sample};
 
     fn broken(record: &Record, floors: &[Floors], clock_step_ns: f64) -> Vec<String> {
         violations(record, &Known { floors, clock_step_ns }).into_iter().map(|broken| broken.rule).collect()

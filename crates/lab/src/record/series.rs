@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::histogram::{Histogram, HistogramError};
+use super::populations::{Population, populations};
 
 /// What was timed. The definition is printed wherever the figure is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -37,6 +38,19 @@ impl Quantity {
         Self::AroundWait,
         Self::Operation,
     ];
+
+    /// The name, as result files and tables spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::RoundTrip => "round-trip",
+            Self::Wake => "wake",
+            Self::WakeBack => "wake-back",
+            Self::Response => "response",
+            Self::Notify => "notify",
+            Self::AroundWait => "around-wait",
+            Self::Operation => "operation",
+        }
+    }
 
     /// The definition, as printed beside the figure.
     pub fn definition(self) -> &'static str {
@@ -79,6 +93,9 @@ pub struct Series {
     pub mean_ns: f64,
     /// Standard deviation, nanoseconds.
     pub stdev_ns: f64,
+    /// The groups into which the samples fall, from short to long; empty unless there are at least two.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub populations: Vec<Population>,
     /// Every bucket: HdrHistogram V2, deflated, base64, values in picoseconds.
     pub histogram: String,
 }
@@ -103,6 +120,7 @@ impl From<&Histogram> for Series {
             max_ns: ns(histogram.max()),
             mean_ns: histogram.mean() / 1000.0,
             stdev_ns: histogram.stdev() / 1000.0,
+            populations: populations(histogram),
             histogram: histogram.encode(),
         }
     }

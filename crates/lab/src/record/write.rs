@@ -80,7 +80,7 @@ pub fn write(result: &ResultFile, target: &Path) -> Result<(), WriteError> {
 
 /// Puts a file in the place of `target`: written beside it, flushed to disk, then renamed over it (rename(2) is
 /// atomic; without the flush a crash could leave an empty file under the new name).
-fn replace(target: &Path, put: impl Fn(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
+pub fn replace(target: &Path, put: impl Fn(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
     // Through a symbolic link the file behind it is replaced, not the link.
     let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
     match fs::metadata(&target) {
@@ -179,24 +179,24 @@ mod tests {
 
     #[test]
     fn a_result_is_written_whole_and_nothing_is_left_beside_it() {
-        let folder = tempfile::tempdir().unwrap();
+        let (result, folder) = (result(), tempfile::tempdir().unwrap());
         let target = folder.path().join("result.json");
         for _ in 0..2 {
-            write(&result(), &target).unwrap();
-            assert_eq!(read::read(&target).unwrap(), result());
+            write(&result, &target).unwrap();
+            assert_eq!(read::read(&target).unwrap(), result);
         }
         assert_eq!(names(folder.path()), ["result.json"]);
     }
 
     #[test]
     fn a_link_is_written_through() {
-        let folder = tempfile::tempdir().unwrap();
+        let (result, folder) = (result(), tempfile::tempdir().unwrap());
         let (target, link) = (folder.path().join("result.json"), folder.path().join("latest.json"));
         fs::write(&target, "old").unwrap();
         std::os::unix::fs::symlink("result.json", &link).unwrap();
-        write(&result(), &link).unwrap();
+        write(&result, &link).unwrap();
         assert!(link.is_symlink());
-        assert_eq!(read::read(&target).unwrap(), result());
+        assert_eq!(read::read(&target).unwrap(), result);
     }
 
     #[test]
@@ -215,9 +215,10 @@ mod tests {
 
     #[test]
     fn a_full_device_is_an_error_with_a_cure_and_the_result_is_saved_elsewhere() {
-        let error = write(&result(), Path::new("/dev/full")).unwrap_err();
+        let result = result();
+        let error = write(&result, Path::new("/dev/full")).unwrap_err();
         let saved = error.rescued.as_ref().unwrap();
-        assert_eq!(read::read(saved).unwrap(), result());
+        assert_eq!(read::read(saved).unwrap(), result);
         let message = error.to_string();
         fs::remove_file(saved).unwrap();
         assert!(message.contains("free some space") && message.contains("was saved as"), "{message}");

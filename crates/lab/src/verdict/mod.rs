@@ -2,3 +2,6 @@
 //! Verdicts: pure functions of result files.
 
 pub mod answer;
+pub mod compare;
+pub mod statistics;
+pub mod study;

@@ -2,7 +2,10 @@
 //! The command as a user meets it, driven from outside.
 
 mod bad_input;
+mod exercise;
+mod hostile;
 mod interrupt;
 mod mechanisms;
 mod operations;
+mod results;
 mod stage;

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell compare`.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::common::{Exit, Usage};
+use crate::quantity::percent;
+use crate::record::{ResultFile, read};
+use crate::verdict::compare::compare;
+use crate::view::comparison::comparison;
+use crate::view::style::Style;
+
+/// Arguments of `doorbell compare`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "EXIT STATUS\n  \
+    0  no cell is slower\n  3  at least one is\n  4  none is, but some difference cannot be told from the machine's own\n\n\
+    EXAMPLES\n  \
+    doorbell ping futex --name before -o before.json\n  \
+    doorbell ping futex --name after -o after.json\n  \
+    doorbell compare before.json after.json")]
+pub struct Args {
+    /// The result file to compare with (`-` for standard input)
+    baseline: PathBuf,
+    /// The result files to compare
+    #[arg(required = true)]
+    candidates: Vec<PathBuf>,
+    /// The least difference that is called one
+    #[arg(long, value_parser = percent, value_name = "PERCENT", default_value = "2.5%")]
+    threshold: u32,
+}
+
+/// Runs `doorbell compare`.
+pub fn run(args: &Args) -> anyhow::Result<Exit> {
+    let all = || std::iter::once(&args.baseline).chain(&args.candidates);
+    if all().filter(|path| path.as_os_str() == "-").count() > 1 {
+        return Err(Usage("standard input can be read only once; name the other file".to_owned()).into());
+    }
+    let files: Vec<ResultFile> = all().map(|path| read::read(path)).collect::<Result<_, _>>()?;
+    let names: Vec<String> = files.iter().zip(all()).map(|(file, path)| name(file, path)).collect();
+    let relevant = f64::from(args.threshold) / 1e6;
+    let (mut regression, mut obstacle) = (false, false);
+    let mut text = String::new();
+    for (candidate, name) in files.iter().zip(&names).skip(1) {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        let compared = compare(&files[0], candidate, relevant);
+        text.push_str(&comparison(&compared, &names[0], name, &Style::of_stdout()));
+        regression |= compared.has_regression();
+        obstacle |= compared.has_obstacle() || compared.rows.is_empty();
+    }
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(match (regression, obstacle) {
+        (true, _) => Exit::Regression,
+        (false, true) => Exit::Unfit,
+        (false, false) => Exit::Done,
+    })
+}
+
+/// The run's own name and where it lies.
+fn name(file: &ResultFile, path: &Path) -> String {
+    let path = path.display();
+    file.name.as_ref().map_or_else(|| path.to_string(), |name| format!("{name} ({path})"))
+}

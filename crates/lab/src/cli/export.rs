@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell export`.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValue;
+use clap::builder::PossibleValuesParser;
+
+use super::common::Exit;
+use crate::record::{read, write};
+use crate::view::export;
+
+/// Arguments of `doorbell export`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "EXAMPLES\n  \
+    doorbell export csv result.json > result.csv      one number a line, for any data frame\n  \
+    doorbell export hgrm result.json -o result.hgrm   for the HdrHistogram plotter\n  \
+    doorbell ping futex -o - | doorbell export classic -")]
+pub struct Args {
+    /// The format
+    #[arg(value_parser = formats())]
+    format: String,
+    /// The result file (`-` for standard input)
+    file: PathBuf,
+    /// Where the text goes [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+fn formats() -> PossibleValuesParser {
+    let formats = export::all().iter();
+    PossibleValuesParser::new(formats.map(|format| PossibleValue::new(format.name()).help(format.about())))
+}
+
+/// Runs `doorbell export`.
+pub fn run(args: &Args) -> anyhow::Result<Exit> {
+    let result = read::read(&args.file)?;
+    let format = export::find(&args.format)
+        .ok_or_else(|| super::common::Usage(format!("no format is called '{}'", args.format)))?;
+    match &args.output {
+        Some(target) if target.as_os_str() != "-" => {
+            write::replace(target, |file| format.export(&result, file))
+                .map_err(|cause| write::WriteError { target: target.clone(), cause, rescued: None })?;
+        }
+        _ => format.export(&result, &mut std::io::stdout().lock())?,
+    }
+    Ok(Exit::Done)
+}

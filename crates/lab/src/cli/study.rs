@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell study`.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use super::common::{Exit, Terminal, Usage, machine_here};
+use super::ping;
+use crate::quantity::percent;
+use crate::record::{ResultFile, write};
+use crate::verdict::compare::{RELEVANT, compare};
+use crate::verdict::study::{Round, STUDY_VERSION, Study};
+use crate::view::style::Style;
+
+/// A study's file is longer than this only if it is none: a finding takes some 200 bytes.
+const LONGEST_STUDY: u64 = 64 << 20;
+
+/// Arguments of `doorbell study`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "EXAMPLES\n  \
+    doorbell study futex eventfd pipe --gap 0 --rounds 5\n  \
+    doorbell study futex --gap 0 --rounds 5 --file study.json    adds five rounds to what the file has")]
+pub struct Args {
+    /// Rounds of three runs each
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    rounds: u32,
+    /// The slowdown put in on purpose
+    #[arg(long, value_parser = percent, value_name = "PERCENT", default_value = "5%")]
+    slowdown: u32,
+    /// A file that keeps the findings; rounds are added to those it has
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// A folder that keeps the result of every run
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<PathBuf>,
+    #[command(flatten)]
+    ping: ping::Args,
+}
+
+/// Runs `doorbell study`.
+pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
+    let machine = machine_here();
+    let mut plan = ping::plan(&args.ping, &machine)?;
+    // The harness itself has no waiter to be slowed.
+    plan.cells.retain(|cell| cell.subject != "null");
+    let fresh = Study {
+        study_version: STUDY_VERSION,
+        command_line: std::env::args().collect(),
+        slowdown_ppm: args.slowdown,
+        blocks: plan.blocks,
+        cells: plan.cells.clone(),
+        rounds: Vec::new(),
+    };
+    let mut study = match &args.file {
+        Some(path) if path.exists() => continued(path, fresh)?,
+        _ => fresh,
+    };
+    let mut slowed = plan.clone();
+    slowed.cells.iter_mut().for_each(|cell| cell.injected_slowdown_ppm = Some(args.slowdown));
+    let mut exit = Exit::Done;
+    for round in 0..args.rounds {
+        let mut runs: Vec<ResultFile> = Vec::new();
+        for (name, plan) in [("first", &plan), ("again", &plan), ("slowed", &slowed)] {
+            let mut plan = plan.clone();
+            // Each run has an order of its own, as two runs of a user have.
+            plan.seed = plan.seed.wrapping_add(u64::from(round) * 3 + runs.len() as u64);
+            let result = args.ping.run.measure(plan, machine.clone(), terminal)?;
+            if let Some(folder) = &args.keep {
+                std::fs::create_dir_all(folder)?;
+                write::write(&result, &folder.join(format!("{}-{name}.json", result.started_at_unix_ns)))?;
+            }
+            if result.partial {
+                exit = Exit::Interrupted;
+                break;
+            }
+            runs.push(result);
+        }
+        let [first, again, last] = &runs[..] else { break };
+        let same = study.findings(&compare(first, again, RELEVANT));
+        let slowed = study.findings(&compare(again, last, RELEVANT));
+        study.rounds.push(Round { same, slowed });
+        if let Some(path) = &args.file {
+            let text = serde_json::to_string(&study)?;
+            write::replace(path, |file| file.write_all(text.as_bytes()))
+                .with_context(|| format!("cannot write {}", path.display()))?;
+        }
+    }
+    std::io::stdout().write_all(crate::view::study::study(&study, &Style::of_stdout()).as_bytes())?;
+    Ok(exit)
+}
+
+/// The study in the file at `path`, if it is of the same runs as `fresh`.
+fn continued(path: &Path, fresh: Study) -> anyhow::Result<Study> {
+    let mut text = Vec::new();
+    let named = || format!("cannot read {}", path.display());
+    std::fs::File::open(path)
+        .with_context(named)?
+        .take(LONGEST_STUDY)
+        .read_to_end(&mut text)
+        .with_context(named)?;
+    let old: Study = serde_json::from_slice(&text)
+        .with_context(|| format!("{} is not a study; name another file", path.display()))?;
+    let same = (old.study_version, old.slowdown_ppm, old.blocks, &old.cells)
+        == (fresh.study_version, fresh.slowdown_ppm, fresh.blocks, &fresh.cells);
+    if !same {
+        let message = format!("{} is of other runs; name another file or give its arguments", path.display());
+        return Err(Usage(message).into());
+    }
+    Ok(Study { rounds: old.rounds, ..fresh })
+}

@@ -1,0 +1,695 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Compares runs, cell by cell: a ratio with an interval, and a verdict that may be "no difference shown".
+//!
+//! SUMMARY: a cell is called slower or faster if its median differs by at least [`RELEVANT`], more than chance makes
+//! blocks differ, after the machine's own change is taken out. A difference that the machine's floors, other programs
+//! or a shift between populations explain as well is called none: the verdict is then that nothing can be told.
+//!
+//! DETAILS: a trial gives one number, the logarithm of its median; the trials of a cell are one per block. Blocks are
+//! minutes apart from those of another run, and the machine drifts in between: on one busy virtual machine the medians
+//! of futex, eventfd and pipe rose and fell together by 7 % from run to run, and the speed of the CPU with them. So each
+//! block's number is taken relative to the system calls measured just before and just after it ([`share_of_speed`]).
+//! The floors of two cores would say more if they were steady, but there they spread more than what they should explain.
+//! The difference of two runs is that of their trimmed means, and its standard error comes from resampling both runs'
+//! blocks in stretches of neighbours. The interval holds for all cells of the comparison together: with `m` cells each is
+//! tested at 5 % / m (Bonferroni), so that chance alone makes two runs of the same thing differ in 1 of 20 comparisons.
+
+use crate::record::arm::Arm;
+use crate::record::populations::populations;
+use crate::record::series::Quantity;
+use crate::record::{Outcome, Record, ResultFile};
+use crate::trial::cell::{Cell, Pattern};
+
+use super::statistics::{median, resample, standard_error, stretch, student, trimmed_mean};
+
+/// The least difference that is called one, as a share. The drift between two runs that floors do not see is of this
+/// size; a smaller difference needs arms interleaved in one run.
+pub const RELEVANT: f64 = 0.025;
+
+/// The chance that two runs of the same thing differ anywhere in a comparison.
+const ERROR: f64 = 0.05;
+
+/// Resamplings for a standard error, whose own error is then about 3 %.
+const RESAMPLINGS: usize = 500;
+
+/// Blocks without which nothing is concluded: the spread between fewer says nothing.
+pub const FEWEST_BLOCKS: usize = 4;
+
+/// How far the floors of two runs may be apart, as a ratio, for the rest of the difference still to be believed.
+const FLOORS_APART: f64 = 1.25;
+
+/// Share of the trials of a cell that may be disturbed for a difference to be believed.
+const DISTURBED: f64 = 0.5;
+
+/// Share of the samples by which a population may grow or shrink for the medians still to be comparable.
+const POPULATION_SHIFT: f64 = 0.1;
+
+/// What a comparison concludes about a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    /// It takes longer.
+    Slower,
+    /// It takes less time.
+    Faster,
+    /// Nothing beyond chance was seen.
+    NoDifferenceShown,
+    /// A difference was seen that something else explains as well.
+    CannotTell(Obstacle),
+}
+
+/// Why a difference proves nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Obstacle {
+    /// Too few blocks in one of the runs.
+    FewBlocks(usize),
+    /// Trials of the candidate hung, failed or could not be true, more than of the baseline: those that are left are a
+    /// choice of the lucky ones.
+    Broken {
+        /// How many.
+        trials: usize,
+        /// Of how many.
+        of: usize,
+    },
+    /// The machine itself was not the same.
+    FloorsMoved {
+        /// The floor.
+        floor: &'static str,
+        /// Its later level as a multiple of the earlier.
+        ratio: f64,
+    },
+    /// Other programs, the hypervisor or a quota disturbed most trials.
+    Disturbed {
+        /// Share of the trials of the worse run.
+        share: f64,
+    },
+    /// The samples went from one population to another.
+    PopulationsShifted {
+        /// The share of the fastest population in each run.
+        shares: [f64; 2],
+    },
+}
+
+/// A ratio of candidate to baseline with its interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ratio {
+    /// Above 1: the candidate takes longer.
+    pub estimate: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+}
+
+/// One cell of both runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row<'result> {
+    /// What was run, as the baseline has it.
+    pub cell: &'result Cell,
+    /// What is compared.
+    pub quantity: Quantity,
+    /// The baseline's median over its blocks, nanoseconds.
+    pub baseline_p50_ns: f64,
+    /// Blocks used, of baseline and candidate.
+    pub blocks: [usize; 2],
+    /// The medians, as measured.
+    pub measured: f64,
+    /// How much of it is the machine's own change, where both runs have floors.
+    pub machine: Option<f64>,
+    /// The medians, the machine's own change taken out; what the verdict is about.
+    pub p50: Ratio,
+    /// The 99th percentiles, likewise; for the reader, tails decide no verdict.
+    pub p99: Option<Ratio>,
+    /// The conclusion.
+    pub verdict: Verdict,
+}
+
+/// A cell that is not compared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unmatched<'result> {
+    /// What was or was to be run.
+    pub cell: &'result Cell,
+    /// Why it is not compared.
+    pub reason: String,
+    /// Whether the baseline has figures of it and the candidate should have.
+    pub gone: bool,
+}
+
+/// A comparison of two runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison<'result> {
+    /// The cells both have, in the order of the baseline's plan.
+    pub rows: Vec<Row<'result>>,
+    /// The cells that are not compared.
+    pub unmatched: Vec<Unmatched<'result>>,
+    /// The confidence of each interval, such that all hold together with 95 %.
+    pub confidence: f64,
+}
+
+impl Comparison<'_> {
+    /// Whether some cell is slower.
+    pub fn has_regression(&self) -> bool {
+        self.rows.iter().any(|row| row.verdict == Verdict::Slower)
+    }
+
+    /// Whether some difference could not be judged.
+    pub fn has_obstacle(&self) -> bool {
+        self.unmatched.iter().any(|cell| cell.gone)
+            || self.rows.iter().any(|row| matches!(row.verdict, Verdict::CannotTell(_)))
+    }
+}
+
+/// Compares `candidate` with `baseline`; differences of less than `relevant`, a share, are none.
+pub fn compare<'result>(
+    baseline: &'result ResultFile,
+    candidate: &'result ResultFile,
+    relevant: f64,
+) -> Comparison<'result> {
+    let (first, second) = (baseline.arms(), candidate.arms());
+    let mut pairs = Vec::new();
+    let mut unmatched = Vec::new();
+    for arm in &first {
+        match partner(arm.cell, &first, &second) {
+            Some(other) if other.cell.until != arm.cell.until => unmatched.push(Unmatched {
+                cell: arm.cell,
+                reason: format!("planned differently: {} against {}", ends(arm.cell), ends(other.cell)),
+                gone: false,
+            }),
+            Some(other) => match (unusable(arm), unusable(other)) {
+                (Some(reason), _) => unmatched.push(Unmatched {
+                    cell: arm.cell,
+                    reason: format!("no figures in the baseline: {reason}"),
+                    gone: false,
+                }),
+                (None, Some(reason)) => unmatched.push(Unmatched {
+                    cell: arm.cell,
+                    reason: format!("no figures in the candidate: {reason}"),
+                    gone: true,
+                }),
+                (None, None) => pairs.push((arm, other)),
+            },
+            None => unmatched.push(Unmatched {
+                cell: arm.cell,
+                reason: "only in the baseline".to_owned(),
+                gone: candidate.partial,
+            }),
+        }
+    }
+    for arm in second.iter().filter(|arm| partner(arm.cell, &second, &first).is_none()) {
+        unmatched.push(Unmatched { cell: arm.cell, reason: "only in the candidate".to_owned(), gone: false });
+    }
+    // Each cell has two intervals, of p50 and of p99.
+    let confidence = 1.0 - ERROR / (2 * pairs.len()).max(1) as f64;
+    let rows = pairs
+        .into_iter()
+        .filter_map(|(arm, other)| row([baseline, candidate], [arm, other], confidence, relevant))
+        .collect();
+    Comparison { rows, unmatched, confidence }
+}
+
+/// The arm of `theirs` that ran what `cell` is, if exactly one did. The same relation on other CPUs is the same where
+/// neither run has it twice, so that two machines can be compared.
+fn partner<'arms, 'result>(
+    cell: &Cell,
+    ours: &[Arm<'result>],
+    theirs: &'arms [Arm<'result>],
+) -> Option<&'arms Arm<'result>> {
+    // How long a trial lasts and whether it was slowed on purpose is not what it is.
+    let identity = |cell: &Cell| {
+        let mut identity = cell.clone();
+        identity.until = crate::trial::cell::Until { count: None, time_ns: None };
+        identity.injected_slowdown_ppm = None;
+        identity
+    };
+    let relation = |cell: &Cell| {
+        let mut identity = identity(cell);
+        identity.placement.cpus = None;
+        identity
+    };
+    if let Some(arm) = theirs.iter().find(|arm| identity(arm.cell) == identity(cell)) {
+        return Some(arm);
+    }
+    if cell.placement.relation == "cpus" {
+        return None;
+    }
+    let wanted = relation(cell);
+    let alone = ours.iter().filter(|arm| relation(arm.cell) == wanted).count() == 1;
+    let mut same = theirs.iter().filter(|arm| relation(arm.cell) == wanted);
+    same.next().filter(|_| alone && same.next().is_none())
+}
+
+fn ends(cell: &Cell) -> String {
+    let time = cell.until.time_ns.map(|ns| format!("trials of {}", crate::quantity::short(ns)));
+    let count = cell.until.count.map(|count| format!("trials of {count} rounds"));
+    time.or(count).unwrap_or_else(|| "trials without end".to_owned())
+}
+
+/// Why an arm has no figures, if it has none.
+fn unusable(arm: &Arm) -> Option<String> {
+    if arm.usable().any(|record| record.series.contains_key(&arm.headline())) {
+        return None;
+    }
+    Some(match arm.records.first().map(|record| &record.outcome) {
+        Some(Outcome::Skipped { reason }) => format!("skipped, {reason}"),
+        Some(Outcome::Implausible { violations }) => format!(
+            "implausible ({})",
+            violations.iter().map(|broken| broken.rule.as_str()).collect::<Vec<_>>().join(", ")
+        ),
+        Some(Outcome::Hung { .. }) => "hung".to_owned(),
+        Some(Outcome::Failed { cause }) => format!("failed, {cause}"),
+        Some(Outcome::Done | Outcome::Partial) | None => "nothing was timed".to_owned(),
+    })
+}
+
+/// The floor that shows the speed of the CPU: a bare system call, the same to a percent as long as nothing changes.
+const SPEED: &str = "system-call";
+
+/// How the cell's time follows [`SPEED`], as an exponent.
+///
+/// On one core all of it is work of that core. Across cores some of the time is the way of an interrupt: over 18 runs on
+/// the virtual machine the exponents fitted were 0.61 (eventfd), 0.64 (pipe) and 0.82 (futex).
+pub fn share_of_speed(cell: &Cell) -> f64 {
+    match (cell.pattern, cell.placement.cpus) {
+        (Pattern::Operation { .. }, _) => 1.0,
+        (_, Some([first, second])) if first == second => 1.0,
+        _ => 0.7,
+    }
+}
+
+/// The floors of which the cell's time is made.
+fn floors_of(cell: &Cell) -> &'static [&'static str] {
+    match (cell.pattern, cell.placement.cpus) {
+        (Pattern::Operation { .. }, _) => &[SPEED],
+        (_, Some([first, second])) if first == second => &[SPEED, "same-core-switch"],
+        _ => &[SPEED, "cache-line-hop", "two-core-wake"],
+    }
+}
+
+/// The first floor of the cell that is not where it was, and its later level as a multiple of the earlier.
+fn moved(files: [&ResultFile; 2], cell: &Cell) -> Option<(&'static str, f64)> {
+    let level = |file: &ResultFile, name: &str| {
+        let readings = file.floors.iter().flat_map(|reading| &reading.floors);
+        let levels: Vec<f64> = readings
+            .filter(|floor| floor.name == name && floor.p50_ns > 0.0)
+            .map(|floor| floor.p50_ns)
+            .collect();
+        median(&levels)
+    };
+    floors_of(cell).iter().find_map(|name| {
+        let ratio = level(files[1], name)? / level(files[0], name)?;
+        (!(1.0 / FLOORS_APART..=FLOORS_APART).contains(&ratio)).then_some((*name, ratio))
+    })
+}
+
+/// A block's figures in logarithms: the median, the 99th percentile, and what the speed of the CPU makes of both.
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    p50: f64,
+    p99: f64,
+    speed: Option<f64>,
+}
+
+fn blocks(file: &ResultFile, arm: &Arm, quantity: Quantity) -> Vec<Block> {
+    let share = share_of_speed(arm.cell);
+    let reading = |block: u32| {
+        let reading = file.floors.iter().find(|reading| reading.block == block)?;
+        let found = reading.floors.iter().find(|found| found.name == SPEED && found.p50_ns > 0.0)?;
+        Some(found.p50_ns.ln() * share)
+    };
+    let mut blocks: Vec<(u32, Block)> = arm
+        .usable()
+        .filter_map(|record| {
+            let series = record.series.get(&quantity).filter(|series| series.p50_ns > 0.0)?;
+            let around = [reading(record.block), reading(record.block.saturating_add(1))];
+            let known: Vec<f64> = around.into_iter().flatten().collect();
+            let speed = (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64);
+            Some((record.block, Block { p50: series.p50_ns.ln(), p99: series.p99_ns.ln(), speed }))
+        })
+        .collect();
+    blocks.sort_by_key(|(block, _)| *block);
+    blocks.into_iter().map(|(_, block)| block).collect()
+}
+
+/// The trimmed mean of one figure over the blocks at `indices`.
+fn level(blocks: &[Block], indices: &[usize], figure: impl Fn(&Block) -> Option<f64>) -> Option<f64> {
+    let values: Option<Vec<f64>> = indices.iter().map(|index| figure(&blocks[*index])).collect();
+    trimmed_mean(&values?)
+}
+
+fn row<'result>(
+    files: [&ResultFile; 2],
+    arms: [&Arm<'result>; 2],
+    confidence: f64,
+    relevant: f64,
+) -> Option<Row<'result>> {
+    let quantity = arms[0].headline();
+    let both = [blocks(files[0], arms[0], quantity), blocks(files[1], arms[1], quantity)];
+    let counts = [both[0].len(), both[1].len()];
+    let all = counts.map(|count| (0..count).collect::<Vec<usize>>());
+    let difference = |indices: [&[usize]; 2], figure: &dyn Fn(&Block) -> Option<f64>| {
+        Some(level(&both[1], indices[1], figure)? - level(&both[0], indices[0], figure)?)
+    };
+    let everything = [all[0].as_slice(), all[1].as_slice()];
+    let measured = difference(everything, &|block| Some(block.p50))?;
+    let machine = difference(everything, &|block| block.speed);
+    // Where a run has no floors, the difference stays as it is.
+    let relative = |figure: fn(&Block) -> f64| {
+        let adjusted = machine.is_some();
+        move |block: &Block| {
+            if adjusted { Some(figure(block) - block.speed?) } else { Some(figure(block)) }
+        }
+    };
+    let ratio = |figure: &dyn Fn(&Block) -> Option<f64>| {
+        let estimate = difference(everything, figure)?;
+        let mut random = fastrand::Rng::with_seed(1);
+        let error = standard_error(RESAMPLINGS, || {
+            let drawn = counts.map(|count| resample(count, &mut random));
+            difference([drawn[0].as_slice(), drawn[1].as_slice()], figure)
+        })?;
+        // Resampling sees the spread of n blocks as if their mean were known: it lacks the factor n / (n - l), l being the
+        // length of the stretches drawn.
+        let fewer = counts[0].min(counts[1]);
+        let error = error * (fewer as f64 / fewer.saturating_sub(stretch(fewer)).max(1) as f64).sqrt();
+        let freedom = (counts[0] + counts[1]) as f64 - 2.0;
+        let reach = student(confidence, freedom) * error;
+        Some(Ratio {
+            estimate: estimate.exp(),
+            low: (estimate - reach).exp(),
+            high: (estimate + reach).exp(),
+        })
+    };
+    let p50 = ratio(&relative(|block| block.p50))?;
+    let mut row = Row {
+        cell: arms[0].cell,
+        quantity,
+        baseline_p50_ns: level(&both[0], &all[0], |block| Some(block.p50))?.exp(),
+        blocks: counts,
+        measured: measured.exp(),
+        machine: machine.map(f64::exp),
+        p50,
+        p99: ratio(&relative(|block| block.p99)),
+        verdict: Verdict::NoDifferenceShown,
+    };
+    row.verdict = verdict(&row, files, arms, relevant);
+    Some(row)
+}
+
+fn verdict(row: &Row, files: [&ResultFile; 2], arms: [&Arm; 2], relevant: f64) -> Verdict {
+    let fewest = row.blocks[0].min(row.blocks[1]);
+    if fewest < FEWEST_BLOCKS {
+        return Verdict::CannotTell(Obstacle::FewBlocks(fewest));
+    }
+    let [before, after] = arms.map(broken);
+    if after > before {
+        return Verdict::CannotTell(Obstacle::Broken { trials: after, of: arms[1].records.len() });
+    }
+    let different = if row.p50.low > 1.0 && row.p50.estimate >= 1.0 + relevant {
+        Verdict::Slower
+    } else if row.p50.high < 1.0 && row.p50.estimate <= 1.0 / (1.0 + relevant) {
+        Verdict::Faster
+    } else {
+        return Verdict::NoDifferenceShown;
+    };
+    if let Some((floor, ratio)) = moved(files, row.cell) {
+        return Verdict::CannotTell(Obstacle::FloorsMoved { floor, ratio });
+    }
+    let share = arms.map(disturbed).into_iter().fold(0.0, f64::max);
+    if share > DISTURBED {
+        return Verdict::CannotTell(Obstacle::Disturbed { share });
+    }
+    match shifted(arms, row.quantity) {
+        Some(shares) => Verdict::CannotTell(Obstacle::PopulationsShifted { shares }),
+        None => different,
+    }
+}
+
+/// Trials that ran and have no figures.
+fn broken(arm: &Arm) -> usize {
+    let broken = |record: &&&Record| {
+        matches!(record.outcome, Outcome::Hung { .. } | Outcome::Failed { .. } | Outcome::Implausible { .. })
+    };
+    arm.records.iter().filter(broken).count()
+}
+
+/// The share of trials that others disturbed.
+fn disturbed(arm: &Arm) -> f64 {
+    let usable = arm.usable().count().max(1);
+    arm.usable().filter(|record| record.was_disturbed()).count() as f64 / usable as f64
+}
+
+/// The shares of the fastest population, if samples went from one population to another between the runs.
+///
+/// Only a run that has populations of its own draws the border: where each run has one, and the second's is slower,
+/// everything became slower.
+fn shifted(arms: [&Arm; 2], quantity: Quantity) -> Option<[f64; 2]> {
+    let times = [arms[0].histogram(quantity)?, arms[1].histogram(quantity)?];
+    let border_ns = times.iter().find_map(|times| match &populations(times)[..] {
+        [first, second, ..] => Some((first.p50_ns * second.p50_ns).sqrt()),
+        _ => None,
+    })?;
+    let shares = times.map(|times| {
+        let below = times.buckets().filter(|(ps, _)| (*ps as f64) < border_ns * 1000.0);
+        below.map(|(_, count)| count).sum::<u64>() as f64 / times.count() as f64
+    });
+    ((shares[0] - shares[1]).abs() > POPULATION_SHIFT).then_some(shares)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Histogram, Series, sample};
+
+    /// Noise as virtual machines have it: a drift that blocks share with their floors, and each block's own.
+    #[derive(Clone, Copy)]
+    struct Noise {
+        /// Standard deviation of a block's own, in the logarithm.
+        own: f64,
+        /// Standard deviation of the drift between runs, which the floors see.
+        drift: f64,
+        /// Standard deviation of a reading of the floors.
+        reading: f64,
+    }
+
+    fn normal(random: &mut fastrand::Rng) -> f64 {
+        (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
+    }
+
+    /// `base`, a run of futex and pipe, with times that are `slowdown` times longer than they should be.
+    fn run(base: &ResultFile, slowdown: f64, noise: Noise, random: &mut fastrand::Rng) -> ResultFile {
+        let drift = noise.drift * normal(random);
+        let mut result = base.clone();
+        for record in &mut result.records {
+            let level = slowdown * (drift + noise.own * normal(random)).exp();
+            for series in record.series.values_mut() {
+                series.p50_ns *= level;
+                series.p99_ns *= level;
+            }
+        }
+        for reading in &mut result.floors {
+            let speed = drift / share_of_speed(&base.plan.cells[0]) + noise.reading * normal(random);
+            *reading = sample::floors(reading.block, speed.exp());
+        }
+        result
+    }
+
+    fn base() -> ResultFile {
+        sample::result(&[sample::cell("futex"), sample::cell("pipe")], 10, |_, _| 16_000.0)
+    }
+
+    /// How many of `times` comparisons find the cell slower, and how many find any difference at all.
+    fn found(slowdown: f64, noise: Noise, times: u64) -> (usize, usize) {
+        let base = base();
+        let verdicts: Vec<[bool; 2]> = (0..times)
+            .map(|seed| {
+                let mut random = fastrand::Rng::with_seed(seed);
+                let first = run(&base, 1.0, noise, &mut random);
+                let second = run(&base, slowdown, noise, &mut random);
+                let comparison = compare(&first, &second, RELEVANT);
+                let different = comparison.rows.iter().any(|row| row.verdict != Verdict::NoDifferenceShown);
+                [comparison.rows.iter().all(|row| row.verdict == Verdict::Slower), different]
+            })
+            .collect();
+        let count = |which: usize| verdicts.iter().filter(|verdict| verdict[which]).count();
+        (count(0), count(1))
+    }
+
+    /// A quiet machine that drifts by several percent from run to run.
+    const DRIFTING: Noise = Noise { own: 0.01, drift: 0.05, reading: 0.01 };
+
+    #[test]
+    fn two_runs_of_the_same_thing_differ_in_fewer_than_one_in_twenty_comparisons() {
+        for noise in [DRIFTING, Noise { own: 0.002, ..DRIFTING }, Noise { own: 0.05, ..DRIFTING }] {
+            let (_, different) = found(1.0, noise, 100);
+            assert!(different <= 5, "{different} of 100 with blocks that spread by {}", noise.own);
+        }
+    }
+
+    #[test]
+    fn a_slowdown_of_five_percent_is_found_through_the_drift_in_nineteen_of_twenty() {
+        let (slower, _) = found(1.05, DRIFTING, 100);
+        assert!(slower >= 95, "{slower} of 100");
+    }
+
+    #[test]
+    fn a_speedup_is_faster_and_a_difference_too_small_to_matter_is_none() {
+        let exact = Noise { own: 0.001, drift: 0.0, reading: 0.001 };
+        let base = base();
+        let first = run(&base, 1.0, exact, &mut fastrand::Rng::with_seed(1));
+        let verdict = |slowdown| {
+            let second = run(&base, slowdown, exact, &mut fastrand::Rng::with_seed(2));
+            compare(&first, &second, RELEVANT).rows[0].verdict.clone()
+        };
+        assert_eq!(verdict(0.9), Verdict::Faster);
+        assert_eq!(verdict(1.01), Verdict::NoDifferenceShown);
+        assert_eq!(verdict(1.03), Verdict::Slower);
+    }
+
+    fn plain(level: f64) -> ResultFile {
+        sample::result(&[sample::cell("futex")], 6, |_, block| level * (1.0 + 0.001 * f64::from(block)))
+    }
+
+    fn only(first: &ResultFile, second: &ResultFile) -> Verdict {
+        compare(first, second, RELEVANT).rows[0].verdict.clone()
+    }
+
+    #[test]
+    fn a_machine_that_is_another_one_is_named_instead_of_a_regression() {
+        let first = plain(16_000.0);
+        let mut second = plain(36_000.0);
+        second.floors.iter_mut().for_each(|reading| *reading = sample::floors(reading.block, 2.0));
+        let Verdict::CannotTell(Obstacle::FloorsMoved { floor: "system-call", ratio }) =
+            only(&first, &second)
+        else {
+            panic!("{:?}", only(&first, &second))
+        };
+        assert!((ratio - 2.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_machine_that_is_a_little_slower_is_taken_out_and_shown() {
+        let (first, mut second) = (plain(16_000.0), plain(17_600.0));
+        let speed = 1.1_f64.powf(1.0 / share_of_speed(first.plan.cells.first().unwrap()));
+        second.floors.iter_mut().for_each(|reading| *reading = sample::floors(reading.block, speed));
+        let comparison = compare(&first, &second, RELEVANT);
+        let row = &comparison.rows[0];
+        assert_eq!(row.verdict, Verdict::NoDifferenceShown);
+        assert!((row.measured - 1.1).abs() < 0.001 && (row.p50.estimate - 1.0).abs() < 0.001, "{row:?}");
+        assert!((row.machine.unwrap() - 1.1).abs() < 0.001);
+    }
+
+    #[test]
+    fn a_wake_across_cores_that_costs_the_machine_itself_more_is_no_regression() {
+        let (first, mut second) = (plain(16_000.0), plain(20_000.0));
+        for floor in second.floors.iter_mut().flat_map(|reading| &mut reading.floors) {
+            floor.p50_ns *= if floor.name == "two-core-wake" { 1.4 } else { 1.0 };
+        }
+        let Verdict::CannotTell(Obstacle::FloorsMoved { floor: "two-core-wake", .. }) = only(&first, &second)
+        else {
+            panic!("{:?}", only(&first, &second))
+        };
+    }
+
+    #[test]
+    fn without_floors_the_medians_are_compared_as_they_are() {
+        let (mut first, mut second) = (plain(16_000.0), plain(18_000.0));
+        first.floors.clear();
+        assert_eq!(only(&first, &second), Verdict::Slower);
+        second.floors.clear();
+        let comparison = compare(&first, &second, RELEVANT);
+        assert_eq!((comparison.rows[0].machine, comparison.has_regression()), (None, true));
+    }
+
+    #[test]
+    fn a_difference_between_disturbed_runs_proves_nothing() {
+        let first = plain(16_000.0);
+        let mut second = plain(18_000.0);
+        for record in &mut second.records[..4] {
+            record.warnings.push(crate::record::Warning {
+                name: "disturbed".to_owned(),
+                cause: String::new(),
+                effect: String::new(),
+                cure: String::new(),
+            });
+        }
+        assert!(matches!(only(&first, &second), Verdict::CannotTell(Obstacle::Disturbed { .. })));
+        // Where nothing differs, the disturbance does not matter.
+        let mut calm = second.clone();
+        calm.records = plain(16_000.0).records;
+        calm.records.iter_mut().for_each(|record| record.warnings = second.records[0].warnings.clone());
+        assert_eq!(only(&first, &calm), Verdict::NoDifferenceShown);
+    }
+
+    #[test]
+    fn samples_that_change_their_population_make_no_regression() {
+        let with_slow_share = |slow: u64| {
+            let mut result = plain(16_000.0);
+            for record in &mut result.records {
+                let mut times = Histogram::new();
+                for sample in 0..1000 {
+                    let level = if sample < slow { 17_000_000 } else { 8_500_000 };
+                    times.record(level + sample * 1000);
+                }
+                record.series.insert(Quantity::RoundTrip, Series::from(&times));
+            }
+            result
+        };
+        let verdict = only(&with_slow_share(300), &with_slow_share(700));
+        let Verdict::CannotTell(Obstacle::PopulationsShifted { shares }) = verdict else {
+            panic!("{verdict:?}")
+        };
+        assert!((shares[0] - 0.7).abs() < 0.01 && (shares[1] - 0.3).abs() < 0.01, "{shares:?}");
+    }
+
+    #[test]
+    fn three_blocks_conclude_nothing() {
+        let few = |level: f64| sample::result(&[sample::cell("futex")], 3, |_, _| level);
+        assert_eq!(only(&few(16_000.0), &few(32_000.0)), Verdict::CannotTell(Obstacle::FewBlocks(3)));
+    }
+
+    #[test]
+    fn cells_that_are_missing_or_planned_differently_are_listed_with_the_reason() {
+        let cells = |names: &[&str]| names.iter().map(|name| sample::cell(name)).collect::<Vec<_>>();
+        let first = sample::result(&cells(&["futex", "pipe", "spin", "eventfd"]), 5, |_, _| 16_000.0);
+        let mut second = sample::result(&cells(&["futex", "pipe", "eventfd", "fifo"]), 5, |_, _| 16_000.0);
+        let longer = crate::trial::cell::Until::count(5000);
+        second.plan.cells[1].until = longer;
+        for record in &mut second.records {
+            match record.cell.subject.as_str() {
+                "pipe" => record.cell.until = longer,
+                "eventfd" => record.outcome = Outcome::Skipped { reason: "no such thing".to_owned() },
+                _ => {}
+            }
+        }
+        let comparison = compare(&first, &second, RELEVANT);
+        let names: Vec<&str> = comparison.rows.iter().map(|row| row.cell.subject.as_str()).collect();
+        assert_eq!(names, ["futex"]);
+        let reasons: Vec<(&str, &str)> = comparison
+            .unmatched
+            .iter()
+            .map(|cell| (cell.cell.subject.as_str(), cell.reason.as_str()))
+            .collect();
+        assert_eq!(
+            reasons,
+            [
+                ("pipe", "planned differently: trials of 1000 rounds against trials of 5000 rounds"),
+                ("spin", "only in the baseline"),
+                ("eventfd", "no figures in the candidate: skipped, no such thing"),
+                ("fifo", "only in the candidate"),
+            ]
+        );
+    }
+
+    #[test]
+    fn the_same_relation_on_other_cpus_is_compared_between_machines() {
+        let first = plain(16_000.0);
+        let mut second = plain(16_000.0);
+        let there = Some([4, 6]);
+        second.plan.cells[0].placement.cpus = there;
+        second.records.iter_mut().for_each(|record| record.cell.placement.cpus = there);
+        assert_eq!(compare(&first, &second, RELEVANT).rows.len(), 1);
+        for file in [&mut second] {
+            file.plan.cells[0].placement.relation = "cpus".to_owned();
+            file.records.iter_mut().for_each(|record| record.cell.placement.relation = "cpus".to_owned());
+        }
+        assert_eq!(compare(&first, &second, RELEVANT).rows.len(), 0, "chosen by number, compared by number");
+    }
+}

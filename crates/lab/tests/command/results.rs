@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What becomes of results: the schema describes them, the verbs that read them say what they found.
+
+use assert_cmd::Command;
+
+fn doorbell(arguments: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("doorbell").unwrap();
+    command.args(arguments);
+    command
+}
+
+fn json(arguments: &[&str]) -> serde_json::Value {
+    let output = doorbell(arguments).assert().success();
+    serde_json::from_slice(&output.get_output().stdout).unwrap()
+}
+
+#[test]
+fn a_result_that_was_measured_satisfies_the_schema_that_is_printed() {
+    let validator = jsonschema::validator_for(&json(&["schema"])).unwrap();
+    let result = json(&["ping", "eventfd", "--gap", "0,10us", "--count", "50", "--blocks", "1", "--json"]);
+    let errors: Vec<String> = validator.iter_errors(&result).map(|error| error.to_string()).collect();
+    assert_eq!(errors, [""; 0]);
+    assert!(!result["records"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn every_format_is_written_from_a_file_or_from_standard_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("result.json");
+    let path = file.to_str().unwrap();
+    doorbell(&["ping", "eventfd", "--gap", "0", "--count", "50", "--blocks", "2", "-q", "-o", path])
+        .assert()
+        .success();
+    for (format, holds) in [
+        ("csv", "round-trip,p50"),
+        ("markdown", "| eventfd"),
+        ("hgrm", " round-trip, us]"),
+        ("hlog", ".round-trip,"),
+        ("classic", "Message rate"),
+    ] {
+        let printed = doorbell(&["export", format, path]).assert().success();
+        let text = String::from_utf8(printed.get_output().stdout.clone()).unwrap();
+        assert!(text.contains(holds), "{format}:\n{text}");
+        let target = folder.path().join(format);
+        doorbell(&["export", format, "-", "-o", target.to_str().unwrap()])
+            .write_stdin(std::fs::read(&file).unwrap())
+            .assert()
+            .success();
+        assert_eq!(std::fs::read_to_string(target).unwrap(), text);
+    }
+}
+
+#[test]
+fn a_file_that_is_no_result_is_refused_with_what_it_is_and_what_to_do() {
+    doorbell(&["export", "csv", "-"])
+        .write_stdin(r#"{"fio version": "fio-3.33"}"#)
+        .assert()
+        .code(1)
+        .stdout("")
+        .stderr("doorbell: standard input is not a result of doorbell but one of fio; `doorbell ping --output FILE` writes results\n");
+}
+
+#[test]
+fn a_run_compared_with_itself_shows_no_difference_and_with_a_slower_copy_a_regression() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (run, slower) = (path("run.json"), path("slower.json"));
+    let ping = ["ping", "eventfd", "--gap", "0", "--contexts", "threads", "--count", "200", "--blocks", "6"];
+    doorbell(&[ping.as_slice(), &["-q", "-o", &run]].concat()).assert().success();
+    let same = doorbell(&["compare", &run, &run]).assert().code(0);
+    assert!(String::from_utf8_lossy(&same.get_output().stdout).contains("No difference shown"));
+    // The copy's figures are three times as long, in summary and histogram alike.
+    let mut document: serde_json::Value = serde_json::from_slice(&std::fs::read(&run).unwrap()).unwrap();
+    document["floors"] = serde_json::json!([]);
+    for record in document["records"].as_array_mut().unwrap() {
+        record["warnings"] = serde_json::json!([]);
+        if let Some(series) = record["series"].get_mut("round-trip") {
+            for key in ["min_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns"] {
+                series[key] = serde_json::json!(series[key].as_f64().unwrap() * 3.0);
+            }
+        }
+    }
+    std::fs::write(&slower, document.to_string()).unwrap();
+    let verdict = doorbell(&["compare", &run, &slower]).assert();
+    let output = verdict.get_output();
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    assert!(text.contains("slower"), "{text}");
+    assert_eq!(output.status.code(), Some(3), "{text}");
+}
+
+#[test]
+fn a_comparison_with_a_run_of_something_else_compares_nothing_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let runs = [("0", path("a.json")), ("1us", path("b.json"))];
+    for (gap, file) in &runs {
+        doorbell(&["ping", "null", "--gap", gap, "--count", "20", "--blocks", "1", "-q", "-o", file])
+            .assert()
+            .success();
+    }
+    let verdict = doorbell(&["compare", &runs[0].1, &runs[1].1]).assert().code(4);
+    let text = String::from_utf8(verdict.get_output().stdout.clone()).unwrap();
+    assert!(text.contains("only in the baseline") && text.contains("Nothing could be compared"), "{text}");
+}
+
+#[test]
+fn a_study_counts_verdicts_and_goes_on_where_its_file_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("study.json");
+    let arguments = [
+        "study",
+        "eventfd",
+        "--gap",
+        "0",
+        "--count",
+        "50",
+        "--blocks",
+        "4",
+        "--placement",
+        "unpinned",
+        "-q",
+        "--rounds",
+        "1",
+        "--file",
+        file.to_str().unwrap(),
+    ];
+    for rounds in 1..=2 {
+        doorbell(&arguments).assert().success();
+        let study: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        assert_eq!(study["rounds"].as_array().unwrap().len(), rounds);
+        assert_eq!(study["rounds"][0]["same"].as_array().unwrap().len(), 1);
+    }
+    doorbell(&[arguments.as_slice(), &["--slowdown", "7%"]].concat()).assert().code(2);
+}
