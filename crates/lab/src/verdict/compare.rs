@@ -369,7 +369,8 @@ fn row<'result>(
         // length of the stretches drawn.
         let fewer = counts[0].min(counts[1]);
         let error = error * (fewer as f64 / fewer.saturating_sub(stretch(fewer)).max(1) as f64).sqrt();
-        let freedom = (counts[0] + counts[1]) as f64 - 2.0;
+        // A trimmed mean has the freedom of the blocks it keeps (K. K. Yuen, Biometrika 61, 1974).
+        let freedom: f64 = counts.iter().map(|count| (count - count / 5 * 2) as f64 - 1.0).sum();
         let reach = student(confidence, freedom) * error;
         Some(Ratio {
             estimate: estimate.exp(),
