@@ -18,7 +18,9 @@ use crate::view::style::Style;
 const LONGEST_STUDY: u64 = 64 << 20;
 
 /// Arguments of `doorbell study`.
+// Its group would have the name of the flattened arguments', which clap does not allow.
 #[derive(Debug, clap::Args)]
+#[group(skip)]
 #[command(after_help = "EXAMPLES\n  \
     doorbell study futex eventfd pipe --gap 0 --rounds 5\n  \
     doorbell study futex --gap 0 --rounds 5 --file study.json    adds five rounds to what the file has")]

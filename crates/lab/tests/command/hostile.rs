@@ -6,12 +6,12 @@ use std::process::Command;
 use super::exercise::exercise;
 
 /// Mutations in the ordinary suite; `DOORBELL_MUTATIONS=1000000 cargo test --release --test command hostile` takes its time.
-const MUTATIONS: u32 = 2000;
+const MUTATIONS: u32 = 400;
 
 /// A real result with several mechanisms, patterns and blocks.
 fn seed() -> Vec<u8> {
     let output = Command::new(env!("CARGO_BIN_EXE_doorbell"))
-        .args(["ping", "eventfd", "null", "--gap", "0,1us", "--count", "20", "--blocks", "4"])
+        .args(["ping", "eventfd", "--gap", "0,1us", "--count", "20", "--blocks", "4"])
         .args(["--placement", "unpinned", "-q", "-o", "-"])
         .output()
         .unwrap();
