@@ -59,6 +59,7 @@
     row.scrollIntoView({ block: "center" });
   };
   window.addEventListener("hashchange", follow);
+  paint();
   follow();
 
   // Copying: what stands in a box, and the results themselves.

@@ -12,18 +12,35 @@ const NAMES: usize = 5;
 /// The whole answer.
 pub fn answer(answer: &Answer, style: &Style) -> String {
     let mut out = String::new();
-    let mut paragraph = |title: &str, lines: Vec<String>| {
-        if !lines.is_empty() {
-            out.push_str(&format!("\n{}\n", style.paint(Role::Heading, &style.text(title))));
-            out.extend(lines.iter().map(|line| style.wrap(line, 2)));
-        }
-    };
-    paragraph("Which mechanism", answer.picks.iter().map(pick).collect());
-    paragraph("Where to pin", placements(&answer.placements));
-    paragraph("What the length of the sleep costs", sleeps(answer));
-    paragraph("How far to believe this", trust(answer));
-    paragraph("What this machine cannot tell", answer.untold.iter().map(|line| format!("{line}.")).collect());
+    for paragraph in paragraphs(answer) {
+        out.push_str(&format!("\n{}\n", style.paint(Role::Heading, &style.text(paragraph.title))));
+        out.extend(paragraph.lines.iter().map(|line| style.wrap(line, 2)));
+    }
     out
+}
+
+/// One question and what was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Paragraph {
+    /// The question, in few words.
+    pub title: &'static str,
+    /// One finding each; never empty.
+    pub lines: Vec<String>,
+}
+
+/// The answer by its questions; those without a finding are left out.
+pub fn paragraphs(answer: &Answer) -> Vec<Paragraph> {
+    let all = [
+        ("Which mechanism", answer.picks.iter().map(pick).collect()),
+        ("Where to pin", placements(&answer.placements)),
+        ("What the length of the sleep costs", sleeps(answer)),
+        ("How far to believe this", trust(answer)),
+        ("What this machine cannot tell", answer.untold.iter().map(|line| format!("{line}.")).collect()),
+    ];
+    all.into_iter()
+        .map(|(title, lines): (_, Vec<String>)| Paragraph { title, lines })
+        .filter(|paragraph| !paragraph.lines.is_empty())
+        .collect()
 }
 
 fn words(relation: &str) -> String {

@@ -57,7 +57,8 @@ pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, styl
     out
 }
 
-fn interval(ratio: Ratio) -> String {
+/// A ratio with its interval.
+pub fn interval(ratio: Ratio) -> String {
     format!("{:.3} [{:.3}..{:.3}]", ratio.estimate, ratio.low, ratio.high)
 }
 
@@ -94,7 +95,7 @@ fn reason(obstacle: &Obstacle) -> String {
 }
 
 /// What it all comes to, in a sentence.
-fn conclusion(comparison: &Comparison) -> String {
+pub fn conclusion(comparison: &Comparison) -> String {
     let count = |wanted: fn(&Verdict) -> bool| {
         comparison.rows.iter().filter(|row| wanted(&row.verdict)).count() as u64
     };

@@ -15,6 +15,7 @@ pub mod pairs;
 pub mod palette;
 pub mod pareto;
 pub mod percentiles;
+pub mod placements;
 pub mod ranges;
 mod scale;
 pub mod svg;

@@ -73,7 +73,7 @@ impl Log {
                     continue;
                 }
                 let shown = labelled.contains(&f64::from(step)) && decade.rem_euclid(every) == 0;
-                if shown || room >= 90.0 {
+                if shown || room >= 130.0 {
                     let label = if shown { show(value) } else { String::new() };
                     ticks.push(Tick { at: self.at(value), label });
                 }

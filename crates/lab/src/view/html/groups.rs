@@ -3,9 +3,10 @@
 
 use super::Source;
 use crate::record::series::Quantity;
+use crate::trial::cell::Cell;
 use crate::view::axis::{self, Axis};
-use crate::view::chart::Curve;
 use crate::view::chart::palette::COLORS;
+use crate::view::chart::{Curve, placements};
 use crate::view::figures::{Distribution, Figures, Row};
 
 /// One arm of one file.
@@ -73,7 +74,16 @@ pub(in crate::view) fn groups<'a>(items: &[Item<'a>], quantity: Quantity, headli
         }
     }
     for group in &mut groups {
-        group.items.sort_by_key(|(_, series)| series.quantile(0.5));
+        // The quickest first; the same arm of several files side by side, by the quickest of them.
+        let best = |cell: &Cell, items: &[(Item, &Distribution)]| {
+            let same = items.iter().filter(|(item, _)| item.row.cell() == cell);
+            same.map(|(_, series)| series.quantile(0.5)).min()
+        };
+        let places: Vec<_> =
+            group.items.iter().map(|(item, _)| best(item.row.cell(), &group.items)).collect();
+        let mut order: Vec<usize> = (0..group.items.len()).collect();
+        order.sort_by_key(|&index| (places[index], group.items[index].0.file));
+        group.items = order.into_iter().map(|index| group.items[index]).collect();
     }
     groups
 }
@@ -119,6 +129,78 @@ impl<'a> Group<'a> {
             cpu_ps: item.row.cpu_ps(),
         }
     }
+}
+
+/// The back-to-back or only rows of `quantity` by mechanism, with a line for each placement: names, rows. None where
+/// there are fewer than two placements.
+pub(in crate::view) fn by_placement<'a>(
+    items: &[Item<'a>],
+    quantity: Quantity,
+) -> Option<(Vec<String>, Vec<placements::Row<'a>>)> {
+    let having: Vec<(Item, &Distribution)> = items
+        .iter()
+        .filter(|item| item.row.arm.headline() == quantity)
+        .filter_map(|item| Some((*item, item.row.series.get(&quantity)?)))
+        .collect();
+    let mut places: Vec<String> = Vec::new();
+    for (item, _) in &having {
+        let place = Axis::Relation.value(item.row.cell());
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    // More lines than these in one row cannot be told apart; a run on chosen CPUs has its map of pairs instead.
+    if !(2..=4).contains(&places.len()) || having.iter().any(|(item, _)| item.file > 0) {
+        return None;
+    }
+    let axes: Vec<Axis> = axis::varying(having.iter().map(|(item, _)| item.row.cell()))
+        .into_iter()
+        .filter(|axis| !matches!(axis, Axis::Relation | Axis::Cpus))
+        .collect();
+    let usual: Vec<String> = axes.iter().map(|axis| most_common(*axis, &having)).collect();
+    let mut rows: Vec<placements::Row> = Vec::new();
+    for (item, series) in having {
+        let cell = item.row.cell();
+        let place = places.iter().position(|known| *known == Axis::Relation.value(cell))?;
+        let words = axes
+            .iter()
+            .zip(&usual)
+            .filter(|(axis, usual)| **axis == Axis::Subject || axis.value(cell) != **usual);
+        let mut name = axis::label(cell, &words.map(|(axis, _)| *axis).collect::<Vec<_>>());
+        if item.row.is_harness() {
+            name.push_str(" (the harness)");
+        }
+        let curve = Curve {
+            id: item.id.to_owned(),
+            name: name.clone(),
+            color: place,
+            harness: item.row.is_harness(),
+            series,
+            cpu_ps: None,
+        };
+        let index = rows.iter().position(|row| row.name == name).unwrap_or_else(|| {
+            rows.push(placements::Row { name, places: places.iter().map(|_| None).collect() });
+            rows.len() - 1
+        });
+        rows[index].places[place] = Some(curve);
+    }
+    let slowest = |row: &placements::Row| {
+        row.places.iter().flatten().map(|curve| curve.series.quantile(0.5)).max().unwrap_or(0)
+    };
+    rows.sort_by_key(slowest);
+    Some((places, rows))
+}
+
+fn most_common(axis: Axis, having: &[(Item, &Distribution)]) -> String {
+    let mut counts: Vec<(String, usize)> = Vec::new();
+    for (item, _) in having {
+        let value = axis.value(item.row.cell());
+        match counts.iter_mut().find(|known| known.0 == value) {
+            Some(known) => known.1 += 1,
+            None => counts.push((value, 1)),
+        }
+    }
+    counts.into_iter().max_by_key(|known| known.1).map(|known| known.0).unwrap_or_default()
 }
 
 /// The arms of all files.

@@ -8,16 +8,17 @@ use super::groups::{ids, items};
 use super::sections::{Chart, Section, sections};
 use super::tables::{self, Table};
 use super::{Source, digest, json_for_script};
-use crate::machine::doctor::Finding;
+use crate::machine::doctor::{Finding, Severity, worst};
+use crate::verdict::compare::{RELEVANT, compare};
+use crate::view::answer::{self, Paragraph};
 use crate::view::chart::{floors, pairs, palette};
 use crate::view::extra::FloorLine;
 use crate::view::figures::{Absent, Figures};
 use crate::view::pairs::Matrix;
-use crate::view::style::Style;
 use crate::view::summary::{counted, date};
 use crate::view::unit::{count, time};
 use crate::view::warnings::{Cause, Group};
-use crate::view::{axis, doctor};
+use crate::view::{axis, comparison, doctor};
 
 const STYLE: &str = include_str!("../../../templates/report.css");
 const SCRIPT: &str = include_str!("../../../templates/report.js");
@@ -32,6 +33,7 @@ pub(super) struct Page {
     script: &'static str,
     data: String,
     runs: Vec<Run>,
+    comparisons: Vec<Compared>,
     sections: Vec<Section>,
     matrices: Vec<Map>,
     notifications: Option<Table>,
@@ -52,13 +54,24 @@ struct Run {
     machine: Vec<(String, String)>,
     findings: Vec<Finding>,
     fitness: String,
+    /// Whether the doctor found the machine unfit to measure.
+    unfit: bool,
     floors: Option<Table>,
     floor_chart: Option<Chart>,
     extras: Vec<Table>,
     cells: Vec<String>,
     share: String,
     /// What a survey says.
-    answer: Option<String>,
+    answer: Vec<Paragraph>,
+}
+
+/// One run against the first.
+#[derive(Debug)]
+struct Compared {
+    heading: String,
+    conclusion: String,
+    table: Table,
+    unmatched: Vec<String>,
 }
 
 /// A map of CPU pairs.
@@ -121,6 +134,7 @@ impl Page {
             style,
             script: SCRIPT,
             data: json_for_script(&results)?,
+            comparisons: comparisons(sources),
             sections: sections(&items, several),
             matrices,
             notifications: tables::notifications(&items, several),
@@ -134,6 +148,10 @@ impl Page {
             no_harness: !items.is_empty() && !items.iter().any(|item| item.row.is_harness()),
             runs: sources.iter().zip(&figures).map(|(source, figures)| run(source, figures)).collect(),
         })
+    }
+
+    fn has_answer(&self) -> bool {
+        self.runs.iter().any(|run| !run.answer.is_empty())
     }
 
     /// How the report as a whole is to be taken.
@@ -156,6 +174,26 @@ fn title(sources: &[Source]) -> String {
             format!("doorbell: {}", names.join(" and "))
         }
     }
+}
+
+/// Every further run against the first.
+fn comparisons(sources: &[Source]) -> Vec<Compared> {
+    let Some((first, others)) = sources.split_first() else { return Vec::new() };
+    let one = |other: &Source| {
+        let compared = compare(&first.result, &other.result, RELEVANT);
+        let axes = axis::varying(compared.unmatched.iter().map(|cell| cell.cell));
+        Compared {
+            heading: format!("{} against {}", other.name, first.name),
+            conclusion: comparison::conclusion(&compared),
+            table: tables::comparison(&compared),
+            unmatched: compared
+                .unmatched
+                .iter()
+                .map(|cell| format!("{}: {}", axis::label(cell.cell, &axes), cell.reason))
+                .collect(),
+        }
+    };
+    others.iter().map(one).collect()
 }
 
 fn run(source: &Source, figures: &Figures) -> Run {
@@ -199,6 +237,7 @@ fn run(source: &Source, figures: &Figures) -> Run {
         } else {
             doctor::verdict(&result.machine.findings)
         },
+        unfit: worst(&result.machine.findings) == Severity::Unfit,
         findings: result.machine.findings.clone(),
         floors: tables::floors(result),
         floor_chart: floors::draw(&floors_read).map(|picture| Chart {
@@ -210,10 +249,11 @@ fn run(source: &Source, figures: &Figures) -> Run {
         extras: tables::extras(figures),
         cells: result.plan.cells.iter().map(|cell| axis::label(cell, &axes)).collect(),
         share: share_block(source, figures),
-        answer: (result.plan.experiment == "survey").then(|| {
-            let style = Style { width: 100, color: false, unicode: true };
-            crate::view::answer::answer(&crate::verdict::answer::answer(result), &style)
-        }),
+        answer: if result.plan.experiment == "survey" {
+            answer::paragraphs(&crate::verdict::answer::answer(result))
+        } else {
+            Vec::new()
+        },
     }
 }
 

@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use super::groups::{Group, Item, groups, slug};
+use super::groups::{self, Group, Item, groups, slug};
 use super::tables::{self, Table};
 use crate::record::series::Quantity;
 use crate::view::axis::{self, Axis};
 use crate::view::chart::palette::COLORS;
-use crate::view::chart::{self, Curve, ecdf, gaps, histogram, pareto, percentiles, ranges, trials};
+use crate::view::chart::{
+    self, Curve, ecdf, gaps, histogram, pareto, percentiles, placements, ranges, trials,
+};
 use crate::view::figures::{self, Distribution};
 
 /// A chart with the sentence that tells how to read it.
@@ -28,7 +30,7 @@ pub(super) struct Section {
     pub heading: String,
     pub definition: &'static str,
     pub common: String,
-    pub overview: Chart,
+    pub overviews: Vec<Chart>,
     pub table: Table,
     /// The charts of each group of arms run under the same conditions.
     pub panels: Vec<Panel>,
@@ -43,6 +45,8 @@ pub(super) struct Panel {
 
 const RANGES: &str = "One line per arm. The dot is the median; the thick bar reaches to the 99th percentile, the middle one \
     to the 99.9th, the thin one to the longest time seen. Further left is quicker. Hover over a line for its figures.";
+const PLACEMENTS: &str = "One row per mechanism, one line per placement, the quickest mechanism on top. How far the \
+    lines of a row lie apart is what the placement is worth to it. Names leave out what most arms share.";
 const ECDF: &str = "How large a share of the samples took at most the time below. A steep curve repeats well; a \
     stair means two populations, such as wakes on one core and wakes across cores. The axis ends at the largest 99.9th \
     percentile: the worst samples are in the charts beside this one.";
@@ -80,10 +84,19 @@ fn section(items: &[Item], quantity: Quantity, several: bool) -> Section {
         heading: name.to_owned(),
         definition: quantity.definition(),
         common: axis::common(having().map(|item| item.row.cell())),
-        overview: overview(&all, name, several),
+        overviews: [by_placement(items, quantity, name), Some(overview(&all, name, several))]
+            .into_iter()
+            .flatten()
+            .collect(),
         table: tables::quantity(items, quantity, several),
         panels,
     }
+}
+
+fn by_placement(items: &[Item], quantity: Quantity, name: &str) -> Option<Chart> {
+    let (places, rows) = groups::by_placement(items, quantity)?;
+    let svg = placements::draw(&rows, &places, name, None).inline();
+    Some(Chart { heading: format!("{name} by mechanism and placement"), how: PLACEMENTS, svg, wide: true })
 }
 
 fn overview(all: &[Group], name: &str, several: bool) -> Chart {

@@ -5,7 +5,9 @@ use super::groups::Item;
 use crate::record::series::Quantity;
 use crate::record::{ResultFile, Tally};
 use crate::trial::cell::Timing;
+use crate::verdict::compare::Comparison;
 use crate::view::axis::{self, Axis};
+use crate::view::comparison::{interval, words as verdict};
 use crate::view::extra::{Extra, FloorLine};
 use crate::view::figures::{Distribution, Figures, Row};
 use crate::view::notifications::{KINDS, share};
@@ -113,6 +115,44 @@ pub(super) fn quantity(items: &[Item], quantity: Quantity, several: bool) -> Tab
         "run's blocks"
     );
     Table { caption, columns, rows }
+}
+
+/// A comparison of two runs.
+pub(super) fn comparison(compared: &Comparison) -> Table {
+    let rows = &compared.rows;
+    let axes = axis::varying(rows.iter().map(|row| row.cell));
+    let scale = Scale::for_ps(rows.iter().map(|row| row.baseline_p50_ns * 1e3));
+    let mut columns: Vec<(String, bool)> = axes.iter().map(|axis| words(axis.name())).collect();
+    columns.extend(numbers(&[
+        "baseline p50",
+        "p50 ratio",
+        "p99 ratio",
+        "as measured",
+        "machine",
+        "count of blocks",
+    ]));
+    columns.push(words("verdict"));
+    let lines = rows
+        .iter()
+        .map(|row| {
+            let mut cells: Vec<String> = axes.iter().map(|axis| axis.value(row.cell)).collect();
+            cells.push(scale.show(row.baseline_p50_ns * 1e3));
+            cells.push(interval(row.p50));
+            cells.push(row.p99.map_or_else(|| "–".to_owned(), interval));
+            cells.push(format!("{:.3}", row.measured));
+            cells.push(row.machine.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.3}")));
+            cells.push(format!("{} and {}", row.blocks[0], row.blocks[1]));
+            cells.push(verdict(&row.verdict));
+            Line::plain(cells)
+        })
+        .collect();
+    let caption = format!(
+        "Baseline p50 in {}; ratios of candidate to baseline without unit, above 1 is slower. p50 and p99 ratio: the machine's \
+         own change (its floors) taken out, with an interval; the intervals of all cells hold together with 95 %. As measured: \
+         the medians alone. Machine: its own change.",
+        scale.unit.sign()
+    );
+    Table { caption, columns, rows: lines }
 }
 
 /// What became of the notifications, by sequence number.

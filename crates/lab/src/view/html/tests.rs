@@ -7,6 +7,7 @@ use super::*;
 use crate::record::result::{Floor, Floors};
 use crate::record::{Figure, Outcome, Violation};
 use crate::trial::cell::{Cell, Pattern, Placement, Timing};
+use crate::view::picture::{Name, PictureError, draw};
 use crate::view::sample::{cell, record, result, warning};
 
 fn source(name: &str, result: ResultFile) -> Source {
@@ -206,6 +207,7 @@ fn the_same_result_twice_is_two_runs_with_names_of_their_own() {
     check(&page);
     assert!(page.contains("data-arm=\"futex\"") && page.contains("data-arm=\"futex-2\""));
     assert!(page.contains("futex · before") && page.contains("futex · after"));
+    assert!(page.contains("id=\"comparison\"") && page.contains("after against before"));
 }
 
 #[test]
@@ -227,6 +229,29 @@ fn pairs_are_a_map_with_values_and_a_large_machine_a_map_without() {
 }
 
 #[test]
+fn placements_of_a_mechanism_stand_in_one_row() {
+    let placed = |subject: &str, relation: &str| Cell {
+        placement: Placement { relation: relation.into(), cpus: None },
+        ..cell(subject)
+    };
+    let records = vec![
+        record(&placed("futex", "same-core"), 0, &[3_000_000]),
+        record(&placed("futex", "same-l3"), 0, &[13_000_000]),
+        record(&placed("spin", "same-l3"), 0, &[300_000]),
+    ];
+    let sources = [source("survey", result("survey", records))];
+    let page = report(&sources).expect("a report");
+    check(&page);
+    assert!(page.contains("Round trip by mechanism and placement"));
+    for name in [Name::Placements, Name::Ranges] {
+        let picture = draw(name, &sources).expect("a picture");
+        check_picture(&picture);
+        assert!(picture.contains("prefers-color-scheme:dark") && picture.contains("futex"), "{name:?}");
+    }
+    assert_eq!(draw(Name::Pairs, &sources), Err(PictureError::NoPairs));
+}
+
+#[test]
 fn every_table_has_a_count_and_a_unit() {
     let mut records = vec![record(&cell("futex"), 0, &[8_000_000]), record(&cell("null"), 0, &[25_000])];
     records[0].figures.push(Figure {
@@ -238,7 +263,10 @@ fn every_table_has_a_count_and_a_unit() {
     let page = page(result("ping", records));
     for table in page.split("<table>").skip(1) {
         let head = table.split("</thead>").next().unwrap_or("");
-        assert!(head.contains(">count<") || head.contains(">sent<"), "a table without a count: {head}");
+        assert!(
+            head.contains(">count<") || head.contains(">count of blocks<") || head.contains(">sent<"),
+            "a table without a count: {head}"
+        );
     }
     for caption in ["All times in", "Figures in 1/s", "Numbers of notifications"] {
         assert!(page.contains(caption), "{caption}");
