@@ -14,8 +14,8 @@ use crate::experiment::plan::Plan;
 use crate::experiment::run::{self, Conditions};
 use crate::machine::Machine;
 use crate::machine::clock::Clock;
-use crate::record::ResultFile;
 use crate::record::write::{to_json, write};
+use crate::record::{Outcome, Record, ResultFile};
 use crate::view::progress::Progress;
 use crate::view::style::Style;
 use crate::view::summary::summary;
@@ -186,7 +186,14 @@ impl RunArgs {
                 target.display()
             );
         }
-        Ok(if result.partial { Exit::Interrupted } else { Exit::Done })
+        let broken =
+            |record: &Record| matches!(record.outcome, Outcome::Failed { .. } | Outcome::Hung { .. });
+        Ok(match result.partial {
+            true => Exit::Interrupted,
+            // Not one trial could be run: their records say why.
+            false if !result.records.is_empty() && result.records.iter().all(broken) => Exit::Failed,
+            false => Exit::Done,
+        })
     }
 }
 

@@ -155,6 +155,12 @@ pub(super) fn absorb<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(
         let awake = if side.cell.size > 0 { clock.now_awake() } else { woke };
         // A mechanism that counts wakes once per message; one that merges may bring several at once.
         let upto = if M::MEMORY == Memory::Counts { seen + 1 } else { published };
+        if !warm && upto > warmup {
+            // A merge jumps over the end of the warm-up: what it brings beyond counts.
+            warm = true;
+            side.tally = Tally::default();
+            opened = side.open_window();
+        }
         let first = seen;
         while seen < upto {
             let stamp = &mail.stamps[(seen + 1) as usize % STAMPS];

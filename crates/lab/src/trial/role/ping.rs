@@ -80,8 +80,8 @@ fn ring_to_ring(
         side.step(Step::Waits, warmup + rounds);
     }
     side.close_window(opened);
-    side.tally.sent = rounds + 1;
-    side.tally.seen = rounds + 1;
+    side.tally.sent = rounds;
+    side.tally.seen = rounds;
     side.tally.warmup = warmup;
     finish(notifier, side, warmup + rounds + 2)
 }
