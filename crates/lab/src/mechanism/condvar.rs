@@ -76,11 +76,11 @@ impl Shared {
 
     /// Does `act` on the count while holding the mutex.
     #[inline]
-    fn locked<T>(&self, act: impl FnOnce(&mut u64) -> T) -> Result<T, Fault> {
+    fn locked<T>(&self, act: impl FnOnce(*mut u64) -> T) -> Result<T, Fault> {
         // SAFETY: `initialise` ran before anybody got a reference. Holding the mutex makes the count ours.
         unsafe {
             result(libc::pthread_mutex_lock(self.mutex.get())).map_err(Fault::of("pthread_mutex_lock"))?;
-            let done = act(&mut *self.rung.get());
+            let done = act(self.rung.get());
             result(libc::pthread_mutex_unlock(self.mutex.get()))
                 .map_err(Fault::of("pthread_mutex_unlock"))?;
             Ok(done)
@@ -88,12 +88,18 @@ impl Shared {
     }
 }
 
-/// Takes one from the count if there is one.
+/// Takes one from the count if there is one; called with the mutex held.
+///
+/// Through a pointer and not a reference: the count changes during `pthread_cond_wait`, and of an exclusive reference
+/// that lives across the call the compiler may assume that it does not.
 #[inline]
-fn take(rung: &mut u64) -> bool {
-    let some = *rung > 0;
-    *rung -= u64::from(some);
-    some
+fn take(rung: *mut u64) -> bool {
+    // SAFETY: `rung` points into the trial's mapping, aligned, and the mutex makes it ours for now.
+    unsafe {
+        let count = rung.read_volatile();
+        rung.write_volatile(count - u64::from(count > 0));
+        count > 0
+    }
 }
 
 impl Mechanism for Condvar {
@@ -145,7 +151,8 @@ impl Line for CondvarLine {
 impl Notifier for CondvarEnd {
     #[inline]
     fn notify(&mut self) -> Result<(), Fault> {
-        self.0.locked(|rung| *rung += 1)?;
+        // SAFETY: as in `take`.
+        self.0.locked(|rung| unsafe { rung.write_volatile(rung.read_volatile() + 1) })?;
         // SAFETY: as in `locked`.
         result(unsafe { libc::pthread_cond_signal(self.0.condition.get()) })
             .map_err(Fault::of("pthread_cond_signal"))
