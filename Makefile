@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Each target is a line or two; what it does is in the script it names.
 
-.PHONY: run test install peers study test-qemu
+.PHONY: run test install peers study
 
 run:            ## build and run the survey
 	cargo run --release
@@ -17,6 +17,3 @@ peers:          ## install other tools from Debian and compare with them on this
 
 study:          ## how often a comparison of two runs is right on this machine
 	cargo run --release -- study futex eventfd pipe --gap 0 --placement same-core --rounds 20
-
-test-qemu: install  ## build the emulator if it is not cached, and everything that is said of it
-	ci/run-all ci/slow
