@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const ROLE: &str = "DOORBELL_TEST_ROLE";
 const SOON: Duration = Duration::from_millis(20);
@@ -69,6 +69,16 @@ fn child() {
             bell.wait().unwrap();
             answer.ring();
         }
+    }
+    if let Some(path) = role.strip_prefix("join and leave ") {
+        let entries = |what: &str| std::fs::read_dir(format!("/proc/self/{what}")).unwrap().count();
+        drop(named::join(path).unwrap());
+        let before = (entries("task"), entries("fd"));
+        for _ in 0..50 {
+            drop(named::join(path).unwrap());
+        }
+        assert_eq!((entries("task"), entries("fd")), before);
+        return;
     }
     let session: Session = inherited::join().unwrap();
     match role.as_str() {
@@ -376,13 +386,14 @@ mod counting {
             wait(&mut bell).unwrap();
         }
         let pid = child.0.id();
-        let found =
-            counters::processes().into_iter().find(|process| process.process == pid).expect("not found");
-        let (_, counts) = found.waiters.iter().find(|(name, _)| name == "futex").expect("no futex waiter");
+        let found = counters::processes().processes;
+        let found = found.into_iter().find(|process| process.process == pid).expect("not found");
+        let waiter = found.waiters.iter().find(|waiter| waiter.name == "futex").expect("no futex waiter");
+        let counts = waiter.counts;
         assert!(counts.slept > 0 && counts.woken >= counts.slept, "{counts:?}");
         child.0.kill().unwrap();
         child.0.wait().unwrap();
-        assert_eq!(counters::process(pid), None);
+        assert_eq!(counters::process(pid).unwrap_err().kind(), std::io::ErrorKind::NotFound);
     }
 }
 
@@ -489,6 +500,41 @@ mod by_name {
         }
         let owner = named::Owner::new(&path, &Offer { eventfds: 0, ..Offer::default() }).unwrap();
         drop(owner);
+        assert!(!path.exists());
+    }
+
+    /// Joining once had a thread of its own, which slept until the owner died, whatever became of the joiner.
+    #[test]
+    fn joining_and_leaving_again_and_again_leaves_no_thread_and_no_descriptor() {
+        let path = scratch("leaving");
+        let owner = named::Owner::new(&path, &Offer { eventfds: 0, ..Offer::default() }).unwrap();
+        drop(named::join(&path).unwrap());
+        let child = me_as(&format!("join and leave {}", path.display())).status().unwrap();
+        assert!(child.success());
+        drop(owner);
+        assert!(matches!(named::join(&path), Err(MeetError::NoOwner)));
+    }
+
+    #[test]
+    fn of_many_who_want_to_own_a_name_one_does() {
+        let path = scratch("many");
+        let own = || me_as(&format!("own {}", path.display())).stderr(Stdio::null()).spawn().unwrap();
+        let mut children: Vec<_> = (0..8).map(|_| Other(own())).collect();
+        let start = Instant::now();
+        while children.len() > 1 {
+            assert!(start.elapsed() < FOREVER, "{} own it", children.len());
+            thread::sleep(Duration::from_millis(1));
+            children.retain_mut(|child| child.0.try_wait().unwrap().is_none());
+        }
+        // The one that is left answers, and its end is heard.
+        let joined = named::join(&path).unwrap();
+        let mut bell: Bell<Futex> = joined.board().bell(TO_PARENT).unwrap();
+        while bell.wait_timeout(SOON).unwrap().is_none() {
+            joined.board().bell::<Futex>(TO_CHILD).unwrap().ring();
+        }
+        children.clear();
+        while wait(&mut bell).is_ok() {}
+        drop(named::Owner::new(&path, &Offer { eventfds: 0, ..Offer::default() }).unwrap());
         assert!(!path.exists());
     }
 

@@ -25,7 +25,7 @@ use super::{Board, MeetError, Session, os, socket};
 use crate::peer::Trust;
 use rustix::fd::{FromRawFd, OwnedFd};
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::Arc;
@@ -45,8 +45,8 @@ pub struct Pending {
 /// # Errors
 /// [`MeetError::Os`] if there is no descriptor left.
 pub fn offer(command: &mut Command) -> Result<Pending, MeetError> {
-    let (ours, theirs) = socket::pair()?;
-    let number = theirs.as_raw_fd();
+    let pending = prepare()?;
+    let number = pending.theirs.as_raw_fd();
     command.env(VARIABLE, number.to_string());
     // SAFETY: the closure runs between fork and exec and makes one system call, which is async-signal-safe.
     unsafe {
@@ -56,10 +56,25 @@ pub fn offer(command: &mut Command) -> Result<Pending, MeetError> {
             Ok(fcntl_setfd(file, FdFlags::empty())?)
         });
     }
+    Ok(pending)
+}
+
+/// As [`offer`], for a child that is started in another way: whoever starts it sees to it that
+/// [`childs_end`](Pending::childs_end) is open in it and that [`VARIABLE`] names its number there.
+///
+/// # Errors
+/// [`MeetError::Os`] if there is no descriptor left.
+pub fn prepare() -> Result<Pending, MeetError> {
+    let (ours, theirs) = socket::pair()?;
     Ok(Pending { ours, theirs })
 }
 
 impl Pending {
+    /// What the child inherits. Close-on-exec here.
+    pub fn childs_end(&self) -> BorrowedFd<'_> {
+        self.theirs.as_fd()
+    }
+
     /// Meets the child that was started. `child` is its process number.
     ///
     /// # Errors

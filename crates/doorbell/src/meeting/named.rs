@@ -5,18 +5,23 @@
 //! the kernel's: it goes with the owner, however it ends, and so there is never a doubt whether a file is stale. The
 //! next owner replaces a stale one.
 //!
-//! What this way lacks: the file stays when the owner is killed; it has no seals, so whoever may write it can cut it
-//! off, and all who map it die of SIGBUS (hence [`Trusted`] only); there are no eventfds, so nobody can wait in an
-//! event loop; and the owner is not told when a joiner dies. Prefer [`socket`](super::socket).
+//! A lock cannot be waited for together with other things. So the owner also keeps the writing end of a FIFO beside the
+//! file open (its name is the file's with the file's inode number behind it); those who joined hold the reading end,
+//! and its hang-up is the owner's end.
+//!
+//! What this way lacks: both files stay when the owner is killed; the memory has no seals, so whoever may write it can
+//! cut it off, and all who map it die of SIGBUS (hence [`Trusted`] only); there are no eventfds, so nobody can wait in
+//! an event loop; and the owner is not told when a joiner dies. Prefer [`socket`](super::socket).
 
 use super::{Board, MeetError, Offer, os};
 use crate::mapping::{MapError, Mapping};
 use crate::memory_options::apply;
 use crate::peer::{PeerId, Trusted};
 use crate::site::initialise_semaphores;
+use crate::watch::{Watch, watch};
 use doorbell_core::layout::Plan;
-use rustix::fd::OwnedFd;
-use rustix::fs::{Mode, OFlags, fstat, ftruncate, open, rename, stat, unlink};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, ftruncate, link, mknodat, open, stat, unlink};
 use rustix::io::Errno;
 use std::marker::PhantomData;
 use std::os::fd::AsRawFd;
@@ -30,12 +35,23 @@ pub struct Owner {
     path: PathBuf,
     /// Carries the lock.
     _file: OwnedFd,
+    /// Hangs up when closed.
+    _life: Life,
+}
+
+/// The writing end of the FIFO whose hang-up tells of the owner's end.
+#[derive(Debug)]
+struct Life {
+    path: PathBuf,
+    _fifo: OwnedFd,
 }
 
 /// The board under a name, as one who joined sees it.
 #[derive(Debug)]
 pub struct Joined {
     board: Arc<Board>,
+    life: OwnedFd,
+    watch: Watch,
     trust: PhantomData<Trusted>,
 }
 
@@ -47,39 +63,24 @@ impl Owner {
     /// # Errors
     /// [`MeetError::Owned`] if it has a living owner; [`MeetError::TooMany`]; [`MeetError::Map`]; [`MeetError::Os`].
     pub fn new(path: impl AsRef<Path>, offer: &Offer) -> Result<Self, MeetError> {
-        let path = path.as_ref().to_owned();
+        let path = path.as_ref();
         if offer.eventfds != 0 {
             return Err(MeetError::TooMany { bells: offer.bells, eventfds: offer.eventfds });
         }
-        // Whoever would be owner next has to hold the lock of what is there now, until the new file is in its place.
-        let _predecessor = loop {
-            match open(&path, OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty()) {
-                Err(Errno::NOENT) => break None,
-                Err(errno) => return Err(MeetError::Os { call: "open", errno }),
-                Ok(file) => {
-                    if !try_lock(&file, libc::F_WRLCK)? {
-                        if is_owned(&file)? {
-                            return Err(MeetError::Owned);
-                        }
-                        // A joiner just heard of the last owner's death and lets go of its read lock.
-                        std::thread::yield_now();
-                        continue;
-                    }
-                    if is_at(&file, &path)? {
-                        break Some(file);
-                    }
-                }
-            }
-        };
-        let making = path.with_extension(format!("{}.new", std::process::id()));
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let file = open(&making, flags, Mode::RUSR | Mode::WUSR).map_err(os("open"))?;
-        let made = Self::fill(file, offer, &path, &making);
-        if made.is_err() {
-            // Nothing half-made is left under either name.
+        loop {
+            remove_what_a_dead_owner_left(path)?;
+            let making = path.with_extension(format!("{}.new", std::process::id()));
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            let file = open(&making, flags, Mode::RUSR | Mode::WUSR).map_err(os("open"))?;
+            let made = Self::fill(file, offer, path, &making);
+            // It has its second name, or is not wanted.
             let _ = unlink(&making);
+            match made {
+                // Another owner came first. It lives, or what it left is removed in the next turn.
+                Err(MeetError::Os { call: "link", errno: Errno::EXIST }) => {}
+                made => return made,
+            }
         }
-        made
     }
 
     fn fill(file: OwnedFd, offer: &Offer, path: &Path, making: &Path) -> Result<Self, MeetError> {
@@ -87,16 +88,18 @@ impl Owner {
         let plan = Plan::new(offer.bells, offer.payload, features).map_err(MapError::from)?;
         ftruncate(&file, plan.size()).map_err(os("ftruncate"))?;
         let lock = rustix::io::fcntl_dupfd_cloexec(&file, 0).map_err(os("F_DUPFD_CLOEXEC"))?;
-        if !try_lock(&lock, libc::F_WRLCK)? {
+        if !try_lock(&lock)? {
             return Err(MeetError::Owned);
         }
+        let life = Life::begin(life_path(path, &lock)?)?;
         let mapping = Mapping::of_new_file(file, plan, plan.size())?;
         initialise_semaphores(&mapping);
         let refused = apply(&mapping, &offer.memory);
         let mut board = Board::assemble(mapping, no_eventfds(plan.bells), std::process::id());
         board.refused = refused;
-        rename(making, path).map_err(os("rename"))?;
-        Ok(Self { board: Arc::new(board), path: path.to_owned(), _file: lock })
+        // Unlike a rename, a link replaces nobody.
+        link(making, path).map_err(os("link"))?;
+        Ok(Self { board: Arc::new(board), path: path.to_owned(), _file: lock, _life: life })
     }
 
     /// The board.
@@ -112,48 +115,94 @@ impl Drop for Owner {
     }
 }
 
+impl Life {
+    fn begin(path: PathBuf) -> Result<Self, MeetError> {
+        // The inode number in the name is ours alone: what is there was left by a dead owner of a file now gone.
+        let _ = unlink(&path);
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).map_err(os("mkfifo"))?;
+        // Both ways: for writing alone it would wait for a reader.
+        let opened = open(&path, OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty());
+        match opened {
+            Ok(fifo) => Ok(Self { path, _fifo: fifo }),
+            Err(errno) => {
+                let _ = unlink(&path);
+                Err(MeetError::Os { call: "open(fifo)", errno })
+            }
+        }
+    }
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        let _ = unlink(&self.path);
+    }
+}
+
+/// The name of the FIFO that belongs to `file`, which is or will be at `path`.
+fn life_path(path: &Path, file: &OwnedFd) -> Result<PathBuf, MeetError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}", fstat(file).map_err(os("fstat"))?.st_ino));
+    Ok(name.into())
+}
+
+/// Whoever removes a file holds its lock: an owner that lives loses nothing.
+fn remove_what_a_dead_owner_left(path: &Path) -> Result<(), MeetError> {
+    let file = match open(path, OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty()) {
+        Err(Errno::NOENT) => return Ok(()),
+        result => result.map_err(os("open"))?,
+    };
+    if !try_lock(&file)? {
+        return Err(MeetError::Owned);
+    }
+    if is_at(&file, path)? {
+        let _ = unlink(life_path(path, &file)?);
+        unlink(path).map_err(os("unlink"))?;
+    }
+    Ok(())
+}
+
 /// Joins the board named `path`.
-///
-/// A thread of this process sleeps on the owner's lock from now on, and hears of its death by getting it.
 ///
 /// # Errors
 /// [`MeetError::NoOwner`] if there is none, or it is dead; [`MeetError::Map`]; [`MeetError::Os`].
 pub fn join(path: impl AsRef<Path>) -> Result<Joined, MeetError> {
     let path = path.as_ref();
-    let file = match open(path, OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty()) {
-        Err(Errno::NOENT) => return Err(MeetError::NoOwner),
-        result => result.map_err(os("open"))?,
+    let no_owner = |call| {
+        move |errno| match errno {
+            Errno::NOENT => MeetError::NoOwner,
+            errno => MeetError::Os { call, errno },
+        }
     };
-    let lock =
-        open(path, OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty()).map_err(os("open"))?;
-    // A read lock, which all joiners can hold together once the owner's write lock is gone.
-    if try_lock(&lock, libc::F_RDLCK)? {
-        return Err(MeetError::NoOwner);
+    let flags = OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let file = open(path, OFlags::RDWR | flags, Mode::empty()).map_err(no_owner("open"))?;
+    let life = life_path(path, &file)?;
+    let life = open(life, OFlags::RDONLY | OFlags::NONBLOCK | flags, Mode::empty());
+    let life = life.map_err(no_owner("open(fifo)"))?;
+    // Only with a writer does a FIFO promise that there will be more to read. From here on its end is a hang-up.
+    match rustix::io::read(&life, &mut [0; 1]) {
+        Err(Errno::AGAIN) => {}
+        _ => return Err(MeetError::NoOwner),
     }
     let mapping = Mapping::of_existing_file(file)?;
     let bells = mapping.plan().bells;
     let board = Arc::new(Board::assemble(mapping, no_eventfds(bells), std::process::id()));
     board.lives.met();
-    let watched = Arc::downgrade(&board);
-    std::thread::Builder::new()
-        .name("doorbell-owner".into())
-        .spawn(move || {
-            while let Err(Errno::INTR) = lock_waiting(&lock) {}
-            if let Some(board) = watched.upgrade() {
-                board.peer_died(PeerId { number: 0, pid: 0 }, None);
-            }
-        })
-        .map_err(|error| MeetError::Os {
-            call: "clone",
-            errno: Errno::from_io_error(&error).unwrap_or(Errno::AGAIN),
-        })?;
-    Ok(Joined { board, trust: PhantomData })
+    let dying = Arc::clone(&board);
+    let on_death = Box::new(move || dying.peer_died(PeerId { number: 0, pid: 0 }, None));
+    let watch = watch(life.as_fd(), on_death).map_err(os("epoll_ctl"))?;
+    Ok(Joined { board, life, watch, trust: PhantomData })
 }
 
 impl Joined {
     /// The board.
     pub fn board(&self) -> &Arc<Board> {
         &self.board
+    }
+}
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        self.watch.end(self.life.as_fd());
     }
 }
 
@@ -171,35 +220,21 @@ fn is_at(file: &OwnedFd, path: &Path) -> Result<bool, MeetError> {
     }
 }
 
-/// Open-file-description locks: unlike POSIX locks they do not go when another descriptor of the file is closed.
-fn lock_command(file: &OwnedFd, command: libc::c_int, kind: libc::c_int) -> Result<libc::c_short, Errno> {
+/// Takes the owner's lock. `false` if somebody holds it.
+///
+/// An open-file-description lock: unlike a POSIX lock it does not go when another descriptor of the file is closed.
+fn try_lock(file: &OwnedFd) -> Result<bool, MeetError> {
     // SAFETY: all bytes zero is a value of this plain struct.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-    lock.l_type = kind as libc::c_short;
+    lock.l_type = libc::F_WRLCK as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
     lock.l_len = 1;
     // SAFETY: `lock` is valid for the call.
-    if unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut lock) } == 0 {
-        return Ok(lock.l_type);
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw mut lock) } == 0 {
+        return Ok(true);
     }
-    Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
-}
-
-fn try_lock(file: &OwnedFd, kind: libc::c_int) -> Result<bool, MeetError> {
-    match lock_command(file, libc::F_OFD_SETLK, kind) {
-        Ok(_) => Ok(true),
-        Err(Errno::AGAIN | Errno::ACCESS) => Ok(false),
-        Err(errno) => Err(MeetError::Os { call: "F_OFD_SETLK", errno }),
+    match Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO) {
+        Errno::AGAIN | Errno::ACCESS => Ok(false),
+        errno => Err(MeetError::Os { call: "F_OFD_SETLK", errno }),
     }
-}
-
-/// Does somebody hold the owner's lock?
-fn is_owned(file: &OwnedFd) -> Result<bool, MeetError> {
-    // Asks what stands against a read lock: only a write lock does.
-    let against = lock_command(file, libc::F_OFD_GETLK, libc::F_RDLCK).map_err(os("F_OFD_GETLK"))?;
-    Ok(libc::c_int::from(against) == libc::F_WRLCK)
-}
-
-fn lock_waiting(file: &OwnedFd) -> Result<(), Errno> {
-    lock_command(file, libc::F_OFD_SETLKW, libc::F_RDLCK).map(drop)
 }
