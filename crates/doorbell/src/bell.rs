@@ -144,9 +144,7 @@ impl<W> Bell<W> {
     /// Costs one locked addition and one load when nobody sleeps; else a system call, once per burst.
     #[inline]
     pub fn ring(&self) {
-        // SeqCst: `announce_after_rmw` takes it for its fence. It releases what happened before the ring.
-        self.site.record().rung.fetch_add(1, Ordering::SeqCst);
-        self.site.announce_after_rmw();
+        self.site.ring();
     }
 
     /// Takes the rings that came since this handle last heard any. Never waits.
@@ -161,6 +159,15 @@ impl<W> Bell<W> {
     /// Says that whoever rings this bell waits at `partner` otherwise. [`Adaptive`] does not spin while it sleeps there.
     pub fn set_partner<V>(&mut self, partner: &Bell<V>) {
         self.listener.set_partner(Arc::clone(&partner.site));
+    }
+
+    /// Says whether a signal handler that runs in the waiting thread ends a sleep of this handle with
+    /// [`WaitError::Interrupted`]. Without it, waits go on after signals.
+    ///
+    /// A signal that comes just before the sleep does not end it, as with any system call that takes no signal mask:
+    /// a program that must not miss one waits with a deadline too, or for the [file](Self::into_fd) with `ppoll`.
+    pub fn set_interruptible(&mut self, interruptible: bool) {
+        self.listener.set_interruptible(interruptible);
     }
 
     /// This handle's waits so far.
@@ -242,8 +249,12 @@ impl<W: Wait> Bell<W> {
         self.wait_until(Some(Deadline::at(deadline)))
     }
 
+    /// Waits for a ring, but not beyond `deadline` if there is one. `None` if none came.
+    ///
+    /// # Errors
+    /// [`WaitError`].
     #[inline]
-    fn wait_until(&mut self, deadline: Option<Deadline>) -> Result<Option<NonZeroU32>, WaitError> {
+    pub fn wait_until(&mut self, deadline: Option<Deadline>) -> Result<Option<NonZeroU32>, WaitError> {
         let Self { site, listener, way, heard, deaths } = self;
         let ready = || news(site, *heard, *deaths);
         way.wait(&mut [Spot { site, listener }], ready, deadline)?;

@@ -1,25 +1,111 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What sleeping costs on this machine: from the profile, or measured once per process.
 
-use crate::profile::Profile;
+use crate::counters;
+use crate::profile::{self, Profile, ProfileError, Standing};
 use doorbell_core::window::SleepCost;
 use rustix::thread::futex::{Flags, wait_bitset, wake};
 use rustix::time::{ClockId, clock_gettime};
+use std::fmt;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Instant;
 
+/// What this process holds to be the cost of sleeping, and how it came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Calibration {
+    /// The cost.
+    pub cost: SleepCost,
+    /// Where it is from.
+    pub source: CostSource,
+}
+
+/// Where a process has its [`SleepCost`] from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CostSource {
+    /// The profile in this file.
+    Profile(PathBuf),
+    /// A measurement: there is no profile.
+    NoProfile,
+    /// A measurement: there is a profile, and it cannot be used.
+    Unusable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: ProfileError,
+    },
+}
+
+impl CostSource {
+    /// The same in a word, as [`counters`] publishes it.
+    pub fn standing(&self) -> Standing {
+        match self {
+            Self::Profile(_) => Standing::Used,
+            Self::NoProfile => Standing::NoFile,
+            Self::Unusable { error, .. } => error.standing(),
+        }
+    }
+}
+
+impl fmt::Display for CostSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Profile(path) => write!(f, "read from {}", path.display()),
+            Self::NoProfile => f.write_str(
+                "measured when the process began to wait; `doorbell tune` writes a profile instead",
+            ),
+            Self::Unusable { path, error } => {
+                write!(
+                    f,
+                    "measured when the process began to wait, for {} is not used: {error}",
+                    path.display()
+                )
+            }
+        }
+    }
+}
+
+static CALIBRATION: OnceLock<Calibration> = OnceLock::new();
+
+/// What this process holds to be the cost of sleeping, and how it came to. The first call may take some milliseconds.
+///
+/// ```
+/// println!("{}", doorbell::calibration().source);
+/// ```
+pub fn calibration() -> &'static Calibration {
+    if let Some(known) = CALIBRATION.get() {
+        return known;
+    }
+    let calibration = CALIBRATION.get_or_init(calibrate);
+    // After it is known: a table made meanwhile has it from `known_calibration`.
+    counters::publish(calibration);
+    calibration
+}
+
+/// As [`calibration`], if it has been asked for before.
+pub(crate) fn known_calibration() -> Option<&'static Calibration> {
+    CALIBRATION.get()
+}
+
 /// What sleeping costs here. The first call in a process may take some milliseconds.
 ///
-/// A profile that cannot be used is passed over in favour of a measurement; [`Profile::load`] says why.
+/// A profile that cannot be used is passed over in favour of a measurement; [`calibration`] says so, and why.
 pub fn sleep_cost() -> SleepCost {
-    static COST: OnceLock<SleepCost> = OnceLock::new();
-    *COST.get_or_init(|| match Profile::load() {
-        Ok(Some(profile)) => profile.cost,
-        Ok(None) | Err(_) => measure(ROUNDS),
-    })
+    calibration().cost
+}
+
+fn calibrate() -> Calibration {
+    let Some(path) = profile::path() else {
+        return Calibration { cost: measure(ROUNDS), source: CostSource::NoProfile };
+    };
+    match Profile::read(&path) {
+        Ok(profile) => Calibration { cost: profile.cost, source: CostSource::Profile(path) },
+        Err(error) => Calibration { cost: measure(ROUNDS), source: CostSource::Unusable { path, error } },
+    }
 }
 
 /// Enough for a median that neighbours do not move; about 5 ms.

@@ -14,6 +14,9 @@
 //! | 8 | 4 | version, 1 |
 //! | 12 | 4 | process number in its own PID namespace |
 //! | 16 | 4 | number of entries |
+//! | 20 | 4 | what became of the [profile](crate::profile) ([`Standing`]) |
+//! | 24 | 4 | the latency of a sleep that waiters of this process reckon with, in ns; 0 if none adapts yet |
+//! | 28 | 4 | the price of a sleep, in ns; 0 if none adapts yet |
 //! | 128 | 128 × entries | the entries |
 //!
 //! and an entry:
@@ -27,11 +30,15 @@
 //! | 32 | 8 | times a sleeper was woken, or woke for no reason |
 //! | 64 | 64 | the waiter's name, ended by a zero byte |
 
+use crate::calibrate::{Calibration, known_calibration};
+use crate::profile::Standing;
 use doorbell_core::wake::Waited;
+use doorbell_core::window::SleepCost;
 use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::fs;
+use std::io::{self, ErrorKind};
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -52,7 +59,10 @@ struct Table {
     version: AtomicU32,
     process: AtomicU32,
     entries: AtomicU32,
-    reserved: [AtomicU32; 27],
+    standing: AtomicU32,
+    latency: AtomicU32,
+    price: AtomicU32,
+    reserved: [AtomicU32; 24],
     entry: [Entry; ENTRIES as usize],
 }
 
@@ -71,6 +81,7 @@ struct Entry {
 const _: () = {
     assert!(SIZE == 65536);
     assert!(offset_of!(Table, entry) == 128);
+    assert!(offset_of!(Table, standing) == 20);
     assert!(size_of::<Entry>() == 128);
     assert!(offset_of!(Entry, spun_and_hit) == 8);
     assert!(offset_of!(Entry, name) == 64);
@@ -108,6 +119,9 @@ impl Shared {
         header.version.store(VERSION, Ordering::Relaxed);
         header.process.store(process, Ordering::Relaxed);
         header.entries.store(ENTRIES, Ordering::Relaxed);
+        if let Some(calibration) = known_calibration() {
+            header.publish(calibration);
+        }
         header.magic.store(MAGIC, Ordering::Release);
         Some(Arc::new(Self { table, process, _file: sized }))
     }
@@ -122,6 +136,22 @@ impl Drop for Shared {
     fn drop(&mut self) {
         // SAFETY: nobody holds a reference into it: they all borrow `self`.
         let _ = unsafe { munmap(self.table.as_ptr().cast(), SIZE) };
+    }
+}
+
+impl Table {
+    fn publish(&self, calibration: &Calibration) {
+        self.latency.store(calibration.cost.latency, Ordering::Relaxed);
+        self.price.store(calibration.cost.price, Ordering::Relaxed);
+        self.standing.store(calibration.source.standing() as u32, Ordering::Relaxed);
+    }
+}
+
+/// Puts what this process reckons with where others see it, if it has a table. One made later has it from the start.
+pub(crate) fn publish(calibration: &Calibration) {
+    let ours = OURS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Some(shared) = ours.upgrade() {
+        shared.table().publish(calibration);
     }
 }
 
@@ -240,58 +270,113 @@ pub struct Counts {
 pub struct Process {
     /// Its number in this process's PID namespace.
     pub process: u32,
-    /// Its waiters by name, in the order of its table.
-    pub waiters: Vec<(String, Counts)>,
+    /// What became of the profile there. `None` if a later release wrote something this one has no word for.
+    pub profile: Option<Standing>,
+    /// What its adapting waiters reckon with. Zero until one began to wait.
+    pub cost: SleepCost,
+    /// Its waiters, in the order of its table.
+    pub waiters: Vec<Waiter>,
 }
 
-/// Every process using the library whose counters this one may read, by process number.
+/// A waiter of another process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiter {
+    /// Its place in the table, which another waiter may take when it is gone.
+    pub place: u32,
+    /// Its name: the way it waits.
+    pub name: String,
+    /// What it did so far.
+    pub counts: Counts,
+}
+
+/// What [`processes`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Those that use the library, by process number.
+    pub processes: Vec<Process>,
+    /// How many processes may not be looked into: other users', or protected ones. Some may use the library.
+    pub closed: usize,
+}
+
+/// Every process using the library whose counters this one may read.
 ///
-/// Processes that end meanwhile, or belong to somebody else, are left out: there is nothing to read of them. What
-/// is read was written by those processes and is as true as they are.
-pub fn processes() -> Vec<Process> {
-    let mut found: Vec<Process> = fs::read_dir("/proc")
+/// Processes that end meanwhile are left out: there is nothing to read of them. So are those that this process cannot
+/// name: in other PID namespaces, or hidden by the mount option `hidepid` of `/proc`. What is read was written by
+/// those processes and is as true as they are.
+pub fn processes() -> Found {
+    let mut found = Found::default();
+    let numbers = fs::read_dir("/proc")
         .into_iter()
         .flatten()
         .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter_map(process)
-        .collect();
-    found.sort_by_key(|process| process.process);
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    for number in numbers {
+        match process(number) {
+            Ok(Some(process)) => found.processes.push(process),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => found.closed += 1,
+            // Ended meanwhile, or does not use the library.
+            Ok(None) | Err(_) => {}
+        }
+    }
+    found.processes.sort_by_key(|process| process.process);
     found
 }
 
-/// The waiters of one process. `None` if it does not use the library, or may not be looked into.
-pub fn process(process: u32) -> Option<Process> {
-    let table = fs::read_dir(format!("/proc/{process}/fd"))
-        .ok()?
-        .flatten()
-        .find_map(|link| table_behind(link.path()))?;
-    let number = |at: usize| Some(u64::from_ne_bytes(table.get(at..at + 8)?.try_into().ok()?));
-    let entries = (0..ENTRIES as usize).map(|index| 128 * (index + 1));
-    let waiters = entries
-        .filter(|&at| table.get(at..at + 4).is_some_and(|used| used == 1_u32.to_ne_bytes()))
-        .filter_map(|at| {
-            let name = table.get(at + 64..at + 128)?;
+/// The waiters of one process. `None` if it does not use the library.
+///
+/// # Errors
+/// [`ErrorKind::PermissionDenied`] if it may not be looked into; [`ErrorKind::NotFound`] if there is no such process.
+pub fn process(process: u32) -> io::Result<Option<Process>> {
+    let links = fs::read_dir(format!("/proc/{process}/fd"))?;
+    let number = own_number(process)?;
+    for link in links {
+        // A forked child that does not wait itself still holds its parent's table.
+        let table = table_behind(link?.path()).filter(|table| table[12..16] == number.to_ne_bytes());
+        if let Some(table) = table {
+            return Ok(Some(read(process, &table)));
+        }
+    }
+    Ok(None)
+}
+
+/// The number that a process has for itself, in its own PID namespace.
+fn own_number(process: u32) -> io::Result<u32> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    let innermost = numbers.and_then(|numbers| numbers.split_whitespace().last()?.parse().ok());
+    // A kernel without PID namespaces has no such line.
+    Ok(innermost.unwrap_or(process))
+}
+
+fn read(process: u32, table: &[u8; SIZE]) -> Process {
+    let short = |at: usize| u32::from_ne_bytes(std::array::from_fn(|index| table[at + index]));
+    let long = |at: usize| u64::from_ne_bytes(std::array::from_fn(|index| table[at + index]));
+    let waiters = (0..ENTRIES)
+        .map(|place| (place, 128 * (place as usize + 1)))
+        .filter(|&(_, at)| short(at) == 1)
+        .map(|(place, at)| {
+            let name = &table[at + 64..at + 128];
             let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
             let counts = Counts {
-                spun_and_hit: number(at + 8)?,
-                spun_in_vain: number(at + 16)?,
-                slept: number(at + 24)?,
-                woken: number(at + 32)?,
+                spun_and_hit: long(at + 8),
+                spun_in_vain: long(at + 16),
+                slept: long(at + 24),
+                woken: long(at + 32),
             };
-            Some((String::from_utf8_lossy(&name[..end]).into_owned(), counts))
+            Waiter { place, name: String::from_utf8_lossy(&name[..end]).into_owned(), counts }
         })
         .collect();
-    Some(Process { process, waiters })
+    let cost = SleepCost { latency: short(24), price: short(28) };
+    Process { process, profile: Standing::of(short(20)), cost, waiters }
 }
 
 /// The bytes of the counter table behind a link in `/proc/PID/fd`, if it is one.
-fn table_behind(link: PathBuf) -> Option<Vec<u8>> {
+fn table_behind(link: PathBuf) -> Option<Box<[u8; SIZE]>> {
     let target = fs::read_link(&link).ok()?;
     if !target.to_str()?.starts_with(&format!("/memfd:{NAME}")) {
         return None;
     }
-    let mut table = vec![0; SIZE];
-    fs::File::open(link).ok()?.read_exact_at(&mut table, 0).ok()?;
+    let mut table = Box::new([0; SIZE]);
+    fs::File::open(link).ok()?.read_exact_at(&mut table[..], 0).ok()?;
     (table[..8] == MAGIC.to_ne_bytes() && table[8..12] == VERSION.to_ne_bytes()).then_some(table)
 }

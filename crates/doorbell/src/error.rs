@@ -12,6 +12,9 @@ pub enum WaitError {
     /// The kernel reported that a peer closed its end of the meeting or died. Whatever it had rung before was
     /// delivered first.
     PeerGone(PeerId),
+    /// A signal handler ran in the waiting thread, which had asked to be told
+    /// ([`Bell::set_interruptible`](crate::Bell::set_interruptible)). Nothing was taken: wait again to go on.
+    Interrupted,
     /// Every seat of this kind at this bell is taken by another handle.
     NoSeat {
         /// `eventfd` or `semaphore`.
@@ -40,6 +43,7 @@ impl fmt::Display for WaitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::PeerGone(peer) => write!(f, "{peer} closed its end or died; accept a successor or stop"),
+            Self::Interrupted => f.write_str("a signal came; wait again to go on"),
             Self::NoSeat { kind, seats } => write!(
                 f,
                 "all {seats} {kind} seats of this bell are taken; drop a handle that holds one, or offer more when the bell is made"

@@ -51,7 +51,7 @@ mod watch;
 #[cfg(feature = "tokio")]
 pub use asynchronous::AsyncBell;
 pub use bell::{Bell, wait_any};
-pub use calibrate::{measure as measure_sleep_cost, sleep_cost};
+pub use calibrate::{Calibration, CostSource, calibration, measure as measure_sleep_cost, sleep_cost};
 pub use deadline::Deadline;
 pub use doorbell_core::violation::PeerViolation;
 pub use doorbell_core::window::SleepCost;

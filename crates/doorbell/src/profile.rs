@@ -10,13 +10,14 @@
 //! sleep_price_ns = 8100
 //! ```
 //!
-//! It is looked for in `$DOORBELL_PROFILE`, then in `$XDG_CONFIG_HOME/doorbell/profile.toml` (or
-//! `~/.config/doorbell/profile.toml`), then in `/etc/doorbell/profile.toml`. The first one that exists counts. A
-//! profile of another machine is not used.
+//! If `$DOORBELL_PROFILE` is set, it names the file (and if it is empty, there is none). Else the file is looked for in
+//! `$XDG_CONFIG_HOME/doorbell/profile.toml` (or `~/.config/doorbell/profile.toml`), then in
+//! `/etc/doorbell/profile.toml`; the first one that exists counts. A profile of another machine, of another kernel or
+//! of another version is not used; [`calibration`](crate::calibration) and `doorbell top` say so.
 
 use doorbell_core::window::SleepCost;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What the file says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ pub enum ProfileError {
         /// Why.
         error: String,
     },
-    /// A line is not `key = value`, or a value is not what its key wants.
+    /// A line is not `key = value`, or a value is not what its key wants: no cost is below 100 ns or above 10 ms.
     Malformed {
         /// Which line, from 1.
         line: usize,
@@ -81,6 +82,9 @@ impl fmt::Display for ProfileError {
 
 impl std::error::Error for ProfileError {}
 
+/// A waiter spins for as long as the profile says: a mistake in it must not cost a processor.
+const BELIEVABLE_NS: std::ops::RangeInclusive<u32> = 100..=10_000_000;
+
 impl Profile {
     /// Reads the text of a profile.
     ///
@@ -106,10 +110,14 @@ impl Profile {
             let (key, value) = line.split_once('=').ok_or(malformed.clone())?;
             let (key, value) = (key.trim(), value.trim());
             let number = || value.parse::<u32>().map_err(|_| malformed.clone());
+            let cost = || {
+                number()
+                    .and_then(|ns| if BELIEVABLE_NS.contains(&ns) { Ok(ns) } else { Err(malformed.clone()) })
+            };
             match key {
                 "version" => version = Some(number()?),
-                "sleep_latency_ns" => latency = Some(number()?),
-                "sleep_price_ns" => price = Some(number()?),
+                "sleep_latency_ns" => latency = Some(cost()?),
+                "sleep_price_ns" => price = Some(cost()?),
                 "machine" => {
                     let text = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
                     machine = Some(text.ok_or(malformed)?.to_owned());
@@ -131,20 +139,19 @@ impl Profile {
         })
     }
 
-    /// Reads the profile of this machine. `None` if there is no file.
+    /// Reads the profile in `path`, which must be of this machine.
     ///
     /// # Errors
     /// [`ProfileError`].
-    pub fn load() -> Result<Option<Self>, ProfileError> {
-        let Some(path) = paths().into_iter().find(|path| path.exists()) else { return Ok(None) };
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| ProfileError::Unreadable { path, error: error.to_string() })?;
+    pub fn read(path: &Path) -> Result<Self, ProfileError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| ProfileError::Unreadable { path: path.into(), error: error.to_string() })?;
         let profile = Self::parse(&text)?;
         let ours = machine();
         if profile.machine != ours {
             return Err(ProfileError::OtherMachine { theirs: profile.machine, ours });
         }
-        Ok(Some(profile))
+        Ok(profile)
     }
 }
 
@@ -157,13 +164,88 @@ impl fmt::Display for Profile {
     }
 }
 
-/// Where a profile is looked for, in this order.
-pub fn paths() -> Vec<PathBuf> {
+/// What became of the profile in a process, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Standing {
+    /// Nothing in the process asked yet: no waiter of it adapts.
+    NotAsked = 0,
+    /// It is used.
+    Used = 1,
+    /// There is none.
+    NoFile = 2,
+    /// The file cannot be read.
+    Unreadable = 3,
+    /// A line of it is not understood.
+    Malformed = 4,
+    /// A key is not there.
+    Missing = 5,
+    /// It is of another version.
+    OtherVersion = 6,
+    /// It is of another machine, or of this one with another kernel.
+    OtherMachine = 7,
+}
+
+impl Standing {
+    const ALL: [Self; 8] = [
+        Self::NotAsked,
+        Self::Used,
+        Self::NoFile,
+        Self::Unreadable,
+        Self::Malformed,
+        Self::Missing,
+        Self::OtherVersion,
+        Self::OtherMachine,
+    ];
+
+    /// Its name in tables and exports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NotAsked => "not-asked",
+            Self::Used => "used",
+            Self::NoFile => "none",
+            Self::Unreadable => "unreadable",
+            Self::Malformed => "malformed",
+            Self::Missing => "incomplete",
+            Self::OtherVersion => "other-version",
+            Self::OtherMachine => "other-machine",
+        }
+    }
+
+    /// The one that is written as `code`. `None` for what a later release may write.
+    pub(crate) fn of(code: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|standing| *standing as u32 == code)
+    }
+}
+
+impl ProfileError {
+    /// The same in a word.
+    pub fn standing(&self) -> Standing {
+        match self {
+            Self::Unreadable { .. } => Standing::Unreadable,
+            Self::Malformed { .. } => Standing::Malformed,
+            Self::Missing { .. } => Standing::Missing,
+            Self::Version { .. } => Standing::OtherVersion,
+            Self::OtherMachine { .. } => Standing::OtherMachine,
+        }
+    }
+}
+
+/// The file whose profile counts. `None` if there is none.
+pub fn path() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os("DOORBELL_PROFILE") {
+        return Some(named).filter(|named| !named.is_empty()).map(PathBuf::from);
+    }
+    // A file that cannot be looked at is there: reading it says why.
+    let there = |path: &PathBuf| path.try_exists().unwrap_or(true);
+    user_path().into_iter().chain([PathBuf::from("/etc/doorbell/profile.toml")]).find(there)
+}
+
+/// The file that is this user's own. `None` if the environment names no home.
+pub fn user_path() -> Option<PathBuf> {
     let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".config"));
-    let user = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home);
-    let named = std::env::var_os("DOORBELL_PROFILE").map(PathBuf::from);
-    let user = user.map(|directory| directory.join("doorbell/profile.toml"));
-    named.into_iter().chain(user).chain([PathBuf::from("/etc/doorbell/profile.toml")]).collect()
+    let configuration = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home)?;
+    Some(configuration.join("doorbell/profile.toml"))
 }
 
 /// This machine's name in a profile: processor, number of CPUs, kernel. No quotation marks.

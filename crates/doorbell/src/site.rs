@@ -57,6 +57,14 @@ impl Site {
         &self.mapping
     }
 
+    /// Rings the bell: what [`Bell::ring`](crate::Bell::ring) does, without a handle that could wait.
+    #[inline]
+    pub fn ring(&self) {
+        // SeqCst: `announce_after_rmw` takes it for its fence. It releases what happened before the ring.
+        self.record().rung.fetch_add(1, Ordering::SeqCst);
+        self.announce_after_rmw();
+    }
+
     /// Wakes whoever sleeps here, for something the caller made true before. One fence and one load if nobody does.
     #[inline]
     pub fn announce(&self) {
@@ -68,7 +76,7 @@ impl Site {
 
     /// As [`announce`](Self::announce), when a `SeqCst` read-modify-write was what made it true.
     #[inline]
-    pub(crate) fn announce_after_rmw(&self) {
+    fn announce_after_rmw(&self) {
         let woken = self.record().wake.announce_after_rmw();
         if !woken.is_empty() {
             self.wake(woken);

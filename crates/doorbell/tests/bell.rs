@@ -361,3 +361,74 @@ mod tokio_tasks {
         assert_eq!(waiter.wait().await.unwrap().get(), 1);
     }
 }
+
+mod signals {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    extern "C" fn ignore(_: libc::c_int) {}
+
+    fn let_a_handler_run_for(signal: libc::c_int) {
+        // SAFETY: a plain struct of which all bytes zero is a value; the handler does nothing.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = ignore as *const () as usize;
+            assert_eq!(libc::sigaction(signal, &raw const action, std::ptr::null_mut()), 0);
+        }
+    }
+
+    fn a_signal_ends_the_wait_of_one_who_asked_for_it_and_no_others<W: Wait + Default + 'static>() {
+        const FOREVER: Duration = Duration::from_secs(60);
+        let_a_handler_run_for(libc::SIGUSR1);
+        let mut bell: Bell<W> = Bell::new().unwrap();
+        let ringer = bell.clone();
+        let asked = &AtomicBool::new(true);
+        thread::scope(|scope| {
+            let (send, number) = std::sync::mpsc::channel();
+            let waiter = scope.spawn(move || {
+                // SAFETY: no arguments.
+                send.send(unsafe { libc::pthread_self() }).unwrap();
+                bell.set_interruptible(true);
+                assert_eq!(bell.wait_timeout(FOREVER), Err(WaitError::Interrupted));
+                bell.set_interruptible(false);
+                asked.store(false, Ordering::SeqCst);
+                assert_eq!(count(bell.wait_timeout(FOREVER).unwrap()), 1);
+            });
+            let number = number.recv().unwrap();
+            let mut signals_after = 0;
+            while signals_after < 20 && !waiter.is_finished() {
+                // SAFETY: the thread is not joined yet.
+                unsafe { libc::pthread_kill(number, libc::SIGUSR1) };
+                signals_after += u32::from(!asked.load(Ordering::SeqCst));
+                thread::sleep(Duration::from_millis(1));
+            }
+            ringer.ring();
+        });
+    }
+
+    #[test]
+    fn to_an_adaptive_waiter() {
+        a_signal_ends_the_wait_of_one_who_asked_for_it_and_no_others::<Adaptive>();
+    }
+
+    #[test]
+    fn to_a_futex_waiter() {
+        a_signal_ends_the_wait_of_one_who_asked_for_it_and_no_others::<Futex>();
+    }
+
+    #[test]
+    fn to_an_eventfd_waiter() {
+        a_signal_ends_the_wait_of_one_who_asked_for_it_and_no_others::<Eventfd>();
+    }
+
+    #[test]
+    fn to_a_semaphore_waiter() {
+        a_signal_ends_the_wait_of_one_who_asked_for_it_and_no_others::<Semaphore>();
+    }
+
+    #[cfg(feature = "io_uring")]
+    #[test]
+    fn to_an_io_uring_waiter() {
+        a_signal_ends_the_wait_of_one_who_asked_for_it_and_no_others::<doorbell::wait::IoUring>();
+    }
+}

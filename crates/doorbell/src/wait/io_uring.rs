@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sleeping on the futex word through io_uring (Linux 6.7).
 
-use super::{Spot, Wait, with_waiters};
+use super::{Spot, Wait, after_signal, interruptible, with_waiters};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 use doorbell_core::wake::{Seat, Sleep, Slept, Waiter, wait_until};
@@ -82,7 +82,11 @@ impl Sleeper<'_, '_> {
     }
 
     /// Waits for a completion until the deadline. `None` if it passed.
-    fn completion(&mut self, until: Option<Deadline>) -> Result<Option<(u64, i32)>, WaitError> {
+    fn completion(
+        &mut self,
+        until: Option<Deadline>,
+        interruptible: bool,
+    ) -> Result<Option<(u64, i32)>, WaitError> {
         loop {
             if let Some(done) = self.ring.completion().next() {
                 return Ok(Some((done.user_data(), done.result())));
@@ -107,7 +111,7 @@ impl Sleeper<'_, '_> {
                             .next()
                             .map(|done| (done.user_data(), done.result())));
                     }
-                    Some(Errno::INTR) => {}
+                    Some(Errno::INTR) => drop(after_signal(interruptible)?),
                     errno => {
                         return Err(WaitError::Os {
                             call: "io_uring_enter",
@@ -123,7 +127,8 @@ impl Sleeper<'_, '_> {
     fn cancel(&mut self) -> Result<(), WaitError> {
         self.push(&opcode::AsyncCancel::new(FUTEX_REQUEST).build().user_data(CANCEL_REQUEST))?;
         for _ in 0..2 {
-            self.completion(None)?;
+            // Not interruptible: the request points to what is gone when `sleep` returns.
+            self.completion(None, false)?;
         }
         Ok(())
     }
@@ -157,7 +162,7 @@ impl Sleep for Sleeper<'_, '_> {
             opcode::FutexWaitV::new(words.as_ptr(), count).build()
         };
         self.push(&request.user_data(FUTEX_REQUEST))?;
-        let result = match self.completion(self.deadline) {
+        let result = match self.completion(self.deadline, interruptible(self.spots)) {
             Ok(Some((_, result))) => result,
             Ok(None) => {
                 self.cancel()?;

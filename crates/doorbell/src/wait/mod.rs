@@ -40,7 +40,7 @@ use crate::counters::Counters;
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 use crate::site::Site;
-use doorbell_core::wake::{Seat, Waiter};
+use doorbell_core::wake::{Seat, Slept, Waiter};
 use seat::Seats;
 use std::sync::Arc;
 
@@ -80,18 +80,29 @@ pub struct Listener {
     seats: Seats,
     counters: Counters,
     partner: Option<Arc<Site>>,
+    interruptible: bool,
 }
 
 impl Listener {
     /// For a waiter at `site` whose counters appear under `name`.
     pub fn new(site: &Arc<Site>, name: &str) -> Self {
-        Self { seats: Seats::new(site), counters: Counters::register(name), partner: None }
+        Self {
+            seats: Seats::new(site),
+            counters: Counters::register(name),
+            partner: None,
+            interruptible: false,
+        }
     }
 
     /// Says that whoever rings this waiter's bell waits at `partner` otherwise: while it sleeps there, it will not
     /// ring, and spinning is in vain.
     pub fn set_partner(&mut self, partner: Arc<Site>) {
         self.partner = Some(partner);
+    }
+
+    /// Says whether a signal handler that runs in the waiting thread ends a sleep with [`WaitError::Interrupted`].
+    pub fn set_interruptible(&mut self, interruptible: bool) {
+        self.interruptible = interruptible;
     }
 
     /// What happened in this waiter's waits so far.
@@ -106,6 +117,17 @@ impl Listener {
     pub(crate) fn eventfd_seat(&self) -> Option<(Seat, usize)> {
         self.seats.eventfd()
     }
+}
+
+/// Does a signal end a wait at `spots`?
+fn interruptible(spots: &[Spot<'_>]) -> bool {
+    spots.iter().any(|spot| spot.listener.interruptible)
+}
+
+/// A signal handler ran instead of the sleep: the end of the wait for those who asked for that, else a wake without a
+/// reason, after which the protocol looks again.
+fn after_signal(interruptible: bool) -> Result<Slept, WaitError> {
+    if interruptible { Err(WaitError::Interrupted) } else { Ok(Slept::Woken) }
 }
 
 /// Runs `run` with one protocol waiter for each spot, all on seats that `seat` names.

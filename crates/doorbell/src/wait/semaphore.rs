@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sleeping on a POSIX semaphore that only this waiter takes tokens from.
 
-use super::{Spot, Wait};
+use super::{Spot, Wait, after_signal, interruptible};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 use doorbell_core::wake::{Sleep, Slept, Waiter, wait_until};
@@ -27,6 +27,7 @@ impl Wait for Semaphore {
         if ready() {
             return Ok(true);
         }
+        let interruptible = interruptible(spots);
         let [spot] = spots else {
             return Err(WaitError::Unsupported {
                 what: "waiting for several semaphores",
@@ -37,7 +38,7 @@ impl Wait for Semaphore {
         let (seat, index) = spot.listener.seats.semaphore().expect("just taken");
         let semaphore = spot.site.record().semaphores[index].as_ptr().cast();
         let mut waiter = [Waiter::new(&spot.site.record().wake, seat)];
-        let waited = wait_until(&mut waiter, &mut Sleeper { semaphore, deadline }, ready)?;
+        let waited = wait_until(&mut waiter, &mut Sleeper { semaphore, deadline, interruptible }, ready)?;
         spot.listener.counters.slept(waited);
         Ok(waited.ready)
     }
@@ -47,6 +48,7 @@ struct Sleeper {
     /// Initialised when the mapping was made; lives as long as the site.
     semaphore: *mut libc::sem_t,
     deadline: Option<Deadline>,
+    interruptible: bool,
 }
 
 impl Sleep for Sleeper {
@@ -78,7 +80,7 @@ impl Sleep for Sleeper {
             return Ok(Slept::Woken);
         }
         match std::io::Error::last_os_error().raw_os_error() {
-            Some(libc::EINTR) => Ok(Slept::Woken),
+            Some(libc::EINTR) => after_signal(self.interruptible),
             Some(libc::ETIMEDOUT) => Ok(Slept::TimedOut),
             error => {
                 Err(WaitError::Os { call: "sem_wait", errno: Errno::from_raw_os_error(error.unwrap_or(0)) })
