@@ -11,6 +11,7 @@
 //! | reading and writing memory the peer writes too | [`peer_memory`] |
 //! | arithmetic on an index the peer wrote | [`index`] |
 //! | what a peer did wrong | [`violation`] |
+//! | a ring of messages between one sender and one receiver | [`channel`] |
 //! | how long to spin before sleeping | [`window`] |
 #![no_std]
 // Tests may let a sum overflow: that is a failed test.
@@ -27,6 +28,8 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod channel;
+pub mod fault;
 pub mod index;
 #[cfg(not(loom))]
 pub mod layout;

@@ -4,6 +4,7 @@
 //! A `&[u8]` promises that nobody else writes, so none is ever made of such bytes. They are copied, in and out,
 //! with atomic accesses; what was copied out is private and can be checked and then used.
 
+use crate::fault;
 use crate::index::span;
 use crate::sync::{AtomicU8, AtomicU64, Ordering};
 use crate::violation::PeerViolation;
@@ -38,6 +39,11 @@ impl<'a> PeerMemory<'a> {
     /// How many bytes.
     pub const fn len(&self) -> u64 {
         self.length
+    }
+
+    /// Where it begins. Whoever reads or writes through this keeps to what [`new`](Self::new) demands.
+    pub const fn as_ptr(&self) -> *mut u8 {
+        self.base
     }
 
     /// Are there none?
@@ -110,6 +116,7 @@ impl<'a> PeerMemory<'a> {
             let words = to.wrapping_add(head).cast::<AtomicU64>();
             let (from_words, from_tail) = from_rest.as_chunks::<8>();
             for (index, from_word) in from_words.iter().enumerate() {
+                fault::point();
                 (*words.wrapping_add(index)).store(u64::from_ne_bytes(*from_word), Ordering::Relaxed);
             }
             write_bytes(words.wrapping_add(from_words.len()).cast(), from_tail);

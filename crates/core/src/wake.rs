@@ -61,6 +61,7 @@
 //! whoever hears of it calls [`WakeWords::wake_everybody`]. A hostile peer can keep a waiter asleep or wake it
 //! for nothing; it cannot do anything else with these two words, for no address is computed from them.
 
+use crate::fault;
 use crate::sync::{AtomicU32, Ordering, fence, fence_after_rmw};
 
 /// How many waiters of one bell can have a token of their own of one kind (an eventfd, a semaphore).
@@ -167,6 +168,30 @@ impl WakeWords {
         self.announce_after_rmw_with::<Complete>()
     }
 
+    /// As [`announce`](Self::announce), for waiters that said in shared memory how much they wait for: wakes them
+    /// only if `enough` says that there is.
+    ///
+    /// The waiter writes what it waits for before it arms (W3) and looks for the same in W5; `enough` reads it. Both
+    /// are on the far side of their fence from the other's store, as with the bits: if W4 comes before N2, `enough`
+    /// sees what the sleeper wrote last.
+    #[inline(always)]
+    pub fn announce_if(&self, enough: impl FnOnce() -> bool) -> Woken {
+        self.announce_if_with::<Complete>(enough)
+    }
+
+    #[inline(always)]
+    fn announce_if_with<S: Steps>(&self, enough: impl FnOnce() -> bool) -> Woken {
+        if S::FENCE_IN_ANNOUNCE {
+            // N2. Pairs with W4 in `listen_with`.
+            fence(Ordering::SeqCst);
+        }
+        // N3.
+        if self.waiters.load(Ordering::SeqCst) == 0 || !enough() {
+            return Woken::NOBODY;
+        }
+        self.take_waiters_slowly::<S>()
+    }
+
     #[inline(always)]
     fn announce_with<S: Steps>(&self) -> Woken {
         if S::FENCE_IN_ANNOUNCE {
@@ -199,10 +224,12 @@ impl WakeWords {
         if !S::TAKE_BEFORE_EPOCH {
             self.epoch.fetch_add(1, Ordering::Release);
         }
+        fault::point();
         // N4. One of several notifiers gets the bits and with them the duty to wake. Release: a waiter that
         // sets its bit again (W3) must see what was announced. Acquire: N5 stays behind it.
         let taken = self.waiters.swap(0, Ordering::AcqRel);
         if S::NEW_EPOCH && S::TAKE_BEFORE_EPOCH && taken != 0 {
+            fault::point();
             // N5. Release: a waiter that reads the new epoch (W2) sets its bit after N4.
             self.epoch.fetch_add(1, Ordering::Release);
         }
@@ -268,6 +295,7 @@ impl<'a> Waiter<'a> {
 
     /// Sets the waiter's bit. W3.
     fn arm(&self) {
+        fault::point();
         // It acquires what the notifier released that cleared the bits before (N4). SeqCst so that
         // `fence_after_rmw` may follow it.
         self.words.waiters.fetch_or(self.seat.bit, Ordering::SeqCst);
@@ -432,6 +460,10 @@ pub(crate) mod broken {
 
     pub(crate) fn announce_after_rmw<S: Steps>(words: &WakeWords) -> Woken {
         words.announce_after_rmw_with::<S>()
+    }
+
+    pub(crate) fn announce_if<S: Steps>(words: &WakeWords, enough: impl FnOnce() -> bool) -> Woken {
+        words.announce_if_with::<S>(enough)
     }
 
     pub(crate) fn wait_until<T: Steps, S: Sleep>(

@@ -10,6 +10,7 @@
 //! One line per cell: way, notifiers, threads or processes, rings, sleeps.
 
 use doorbell::meeting::{Board, Offer, Session, inherited};
+use doorbell::peer::Trusted;
 use doorbell::wait::{Adaptive, Eventfd, Futex, Semaphore, Spin, Wait, Yield};
 use doorbell::{Bell, BellFd, WaitError};
 use doorbell_core::peer_memory::PeerMemory;
@@ -182,7 +183,7 @@ fn run(cell: &Cell, lasting: Duration) -> Result<(u64, u64), String> {
     let messages = Messages::of(board.payload());
     let end = Instant::now() + lasting;
     let rings = if cell.processes {
-        let mut others: Vec<(Child, Session)> =
+        let mut others: Vec<(Child, Session<Trusted>)> =
             (0..cell.notifiers).map(|number| start(number, &board)).collect();
         let mut running =
             || others.iter_mut().any(|(child, _)| child.try_wait().is_ok_and(|status| status.is_none()));
@@ -227,7 +228,7 @@ fn waiting_by(way: &str, board: &Board) -> Option<Box<dyn Waiting>> {
 const WAYS: [&str; 9] =
     ["adaptive", "futex", "eventfd", "semaphore", "spin", "yield", "io_uring", "epoll", "epoll-edge"];
 
-fn start(number: u32, board: &Arc<Board>) -> (Child, Session) {
+fn start(number: u32, board: &Arc<Board>) -> (Child, Session<Trusted>) {
     let mut command = Command::new(std::env::current_exe().expect("this program has a file"));
     command.env(ROLE, (number + 1).to_string());
     let offer = inherited::offer(&mut command).expect("a socket pair");
@@ -238,7 +239,7 @@ fn start(number: u32, board: &Arc<Board>) -> (Child, Session) {
 
 fn main() -> ExitCode {
     if let Ok(seed) = std::env::var(ROLE) {
-        let session: Session = inherited::join().expect("the parent offers");
+        let session: Session<Trusted> = inherited::join().expect("the parent offers");
         let bell = session.bell(0).expect("one bell");
         notify(&bell, Messages::of(session.board().payload()), seed.parse().expect("a number"));
         return ExitCode::SUCCESS;

@@ -90,9 +90,9 @@ impl<W> AsRawFd for BellFd<W> {
 }
 
 /// The sleeping is done elsewhere: only its token is taken here.
-struct Token<'a> {
-    site: &'a Site,
-    index: usize,
+pub(crate) struct Token<'a> {
+    pub(crate) site: &'a Site,
+    pub(crate) index: usize,
 }
 
 impl Sleep for Token<'_> {

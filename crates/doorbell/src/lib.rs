@@ -2,8 +2,8 @@
 //! A bell in shared memory: one side rings, the other wakes up, between threads or processes, as cheaply as the
 //! machine allows, and no ring is ever lost.
 //!
-//! It is not a queue and carries no data: shared memory does that, and the bell says that there is something to
-//! look at.
+//! The [`Bell`] carries no data: it says that there is something to look at in shared memory. [`channel`]s carry
+//! messages and ring by themselves.
 //!
 //! ```
 //! use doorbell::Bell;
@@ -18,6 +18,7 @@
 //! | to find | look at |
 //! |---|---|
 //! | what happens when it is rung before the wait, twice, by a dead peer, through epoll, … | [`Bell`] |
+//! | messages | [`channel`] |
 //! | ways of waiting, and which to choose | [`wait`] |
 //! | bells between processes, and what is told of a peer's death | [`meeting`] |
 //! | why no wake-up is lost | [`doorbell_core::wake`] |
@@ -35,6 +36,7 @@ compile_error!(
 mod asynchronous;
 mod bell;
 mod calibrate;
+pub mod channel;
 pub mod counters;
 mod deadline;
 mod error;

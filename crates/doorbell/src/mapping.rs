@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Memory that several threads or processes see, laid out as `doorbell_core::layout` says.
 
-use doorbell_core::layout::{BellRecord, Header, LayoutError, Plan, bell_offset};
+use doorbell_core::layout::{BellRecord, FEATURE_CHANNELS, Header, LayoutError, Plan, bell_offset};
 use doorbell_core::peer_memory::PeerMemory;
 use doorbell_core::violation::PeerViolation;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -208,8 +208,17 @@ impl Mapping {
         Some(unsafe { self.base.add(offset).cast::<BellRecord>().as_ref() })
     }
 
-    /// What the bells' users keep beside them.
+    /// What the bells' users keep beside them. Empty if that is channels, which nobody else may touch.
     pub fn payload(&self) -> PeerMemory<'_> {
+        let whole = self.whole_payload();
+        if self.plan.features & FEATURE_CHANNELS == 0 {
+            return whole;
+        }
+        // SAFETY: nothing of it can be touched.
+        unsafe { PeerMemory::new(whole.as_ptr(), 0) }
+    }
+
+    pub(crate) fn whole_payload(&self) -> PeerMemory<'_> {
         // Both fit: the plan lies within the mapping (invariant), whose length is a usize.
         let offset = usize::try_from(self.plan.payload_offset).unwrap_or(0);
         let length = usize::try_from(self.plan.payload_size).unwrap_or(0);

@@ -4,7 +4,7 @@
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::fmt;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Names a peer of this process: its number in the order of meeting, and what the kernel said about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,7 +54,9 @@ impl Peer {
 }
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait Sealed {
+        const TRUSTED: bool;
+    }
 }
 
 /// How far a peer is trusted: [`Trusted`] or [`Untrusted`].
@@ -70,8 +72,12 @@ pub enum Untrusted {}
 #[derive(Debug)]
 pub enum Trusted {}
 
-impl sealed::Sealed for Untrusted {}
-impl sealed::Sealed for Trusted {}
+impl sealed::Sealed for Untrusted {
+    const TRUSTED: bool = false;
+}
+impl sealed::Sealed for Trusted {
+    const TRUSTED: bool = true;
+}
 impl Trust for Untrusted {}
 impl Trust for Trusted {}
 
@@ -83,18 +89,29 @@ pub(crate) struct Lives {
     /// How many peers have gone. A handle compares it with what it has reported.
     deaths: AtomicU32,
     met: AtomicU32,
-    gone: Mutex<Vec<PeerId>>,
+    /// Has anybody been met who is not trusted?
+    distrust: AtomicBool,
+    /// In the order of their going, with the numbers by which they took seats.
+    gone: Mutex<Vec<(PeerId, u32)>>,
 }
 
 impl Lives {
-    pub(crate) fn met(&self) {
+    pub(crate) fn met<T: Trust>(&self) {
+        if !T::TRUSTED {
+            self.distrust.store(true, Ordering::Relaxed);
+        }
         self.met.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Is everybody trusted?
+    pub(crate) fn all_trusted(&self) -> bool {
+        !self.distrust.load(Ordering::Relaxed)
+    }
+
     /// Records a death. The caller then wakes whoever sleeps.
-    pub(crate) fn died(&self, peer: PeerId) {
+    pub(crate) fn died(&self, peer: PeerId, holder: u32) {
         let mut gone = self.gone.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        gone.push(peer);
+        gone.push((peer, holder));
         // Release: pairs with `unreported`, which reads `gone` afterwards.
         self.deaths.store(u32::try_from(gone.len()).unwrap_or(u32::MAX), Ordering::Release);
     }
@@ -115,11 +132,26 @@ impl Lives {
     pub(crate) fn report(&self, reported: &mut u32) -> Option<PeerId> {
         let gone = self.gone.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let next = *reported as usize;
-        if let Some(peer) = gone.get(next) {
+        if let Some((peer, _)) = gone.get(next) {
             *reported += 1;
             return Some(*peer);
         }
+        self.last_of(&gone)
+    }
+
+    /// The last to go, if nobody is left.
+    pub(crate) fn all_gone(&self) -> Option<PeerId> {
+        self.last_of(&self.gone.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    }
+
+    fn last_of(&self, gone: &[(PeerId, u32)]) -> Option<PeerId> {
         let all_gone = gone.len() == self.met.load(Ordering::Relaxed) as usize;
-        gone.last().copied().filter(|_| all_gone)
+        gone.last().map(|(peer, _)| *peer).filter(|_| all_gone)
+    }
+
+    /// The peer that took seats as `holder`, if it has gone.
+    pub(crate) fn gone(&self, holder: u32) -> Option<PeerId> {
+        let gone = self.gone.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        gone.iter().rev().find(|(_, its)| *its == holder).map(|(peer, _)| *peer)
     }
 }

@@ -74,6 +74,15 @@ impl Site {
         }
     }
 
+    /// As [`announce`](Self::announce), but wakes only if `enough` says that there is what the sleepers wait for.
+    #[inline]
+    pub(crate) fn announce_if(&self, enough: impl FnOnce() -> bool) {
+        let woken = self.record().wake.announce_if(enough);
+        if !woken.is_empty() {
+            self.wake(woken);
+        }
+    }
+
     /// As [`announce`](Self::announce), when a `SeqCst` read-modify-write was what made it true.
     #[inline]
     fn announce_after_rmw(&self) {
@@ -108,10 +117,15 @@ impl Site {
                 write_token(eventfd);
             }
         }
+        if !self.lives.all_trusted() {
+            // glibc aborts the process over a semaphore whose inside makes no sense. Nobody honest sleeps there:
+            // `Seats::take_semaphore` refuses.
+            return;
+        }
         for index in woken.semaphores() {
             let semaphore = record.semaphores[index as usize].as_ptr().cast();
-            // SAFETY: the space was initialised by `initialise_semaphores` before anybody saw the mapping. A hostile
-            // peer may have overwritten it: glibc's post computes no address from the content.
+            // SAFETY: the space was initialised by `initialise_semaphores` before anybody saw the mapping, and all who
+            // can write there are trusted not to.
             unsafe { libc::sem_post(semaphore) };
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The protocol with one step left out or moved: each time the model checker must report the lost wake-up.
 
-use super::platform::{Bell, EVENTFD_0, EVENTFD_1, Eventfd, Futex, explore_bounded};
+use super::platform::{Bell, EVENTFD_0, EVENTFD_1, Eventfd, Futex, caught, explore_bounded};
 use crate::wake::broken::{
     announce, announce_after_rmw, announce_with_load_and_store, clear_shared_bit, wait_until,
 };
@@ -9,29 +9,10 @@ use crate::wake::{Complete, Seat, Steps, Waiter};
 use loom::sync::Arc;
 use loom::sync::atomic::Ordering;
 use loom::thread;
-use std::process::Command;
-use std::string::String;
-
-const IN_CHILD: &str = "DOORBELL_BROKEN_RACE";
 
 /// Explores `race` and expects loom to find everybody blocked.
-///
-/// The exploration runs in a process of its own, in which only the calling test runs: loom aborts when it unwinds
-/// out of a deadlock, because the blocked threads' locals can no longer be dropped.
 fn lost_wake_up(race: impl Fn() + Sync + Send + 'static) {
-    if std::env::var_os(IN_CHILD).is_some() {
-        return explore_bounded(race);
-    }
-    let this_test = String::from(std::thread::current().name().expect("tests run in named threads"));
-    let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", &this_test, "--nocapture", "--test-threads=1"])
-        .env(IN_CHILD, "1")
-        .env("RUST_BACKTRACE", "0")
-        .output()
-        .unwrap();
-    let report = String::from_utf8_lossy(&child.stderr);
-    assert!(!child.status.success(), "the mistake went unnoticed");
-    assert!(report.contains("deadlock"), "loom stopped for another reason: {report}");
+    caught("deadlock", race);
 }
 
 fn publish<S: Steps>(bell: &Bell) {

@@ -8,6 +8,8 @@
 
 mod broken;
 mod futex;
+mod lane;
+mod lane_broken;
 mod platform;
 mod several;
 mod token;

@@ -4,6 +4,8 @@
 use crate::wake::{Seat, Sleep, Slept, Waiter, WakeWords, Woken};
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::sync::{Condvar, Mutex};
+use std::process::Command;
+use std::string::String;
 
 /// A bell with a futex queue, two eventfds, and a count as the thing one waits for.
 pub(super) struct Bell {
@@ -145,3 +147,25 @@ pub(super) fn explore_bounded(race: impl Fn() + Sync + Send + 'static) {
 
 /// The most that any of the mistakes in `broken` needs. One more takes minutes instead of seconds.
 const PREEMPTIONS: usize = 4;
+
+const IN_CHILD: &str = "DOORBELL_BROKEN_RACE";
+
+/// Explores `race` and expects loom to stop with a message that contains `report`.
+///
+/// The exploration runs in a process of its own, in which only the calling test runs: loom aborts when it unwinds
+/// out of a deadlock, because the blocked threads' locals can no longer be dropped.
+pub(super) fn caught(report: &str, race: impl Fn() + Sync + Send + 'static) {
+    if std::env::var_os(IN_CHILD).is_some() {
+        return explore_bounded(race);
+    }
+    let this_test = String::from(std::thread::current().name().expect("tests run in named threads"));
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &this_test, "--nocapture", "--test-threads=1"])
+        .env(IN_CHILD, "1")
+        .env("RUST_BACKTRACE", "0")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stderr);
+    assert!(!child.status.success(), "the mistake went unnoticed");
+    assert!(said.contains(report), "loom stopped for another reason: {said}");
+}

@@ -23,7 +23,8 @@ use crate::peer::{Lives, Peer, Trust, Untrusted};
 use crate::site::{Site, initialise_semaphores, make_eventfds};
 use crate::wait::Wait;
 use crate::watch::{Watch, watch};
-use doorbell_core::layout::{FEATURE_GLIBC_SEMAPHORE, LayoutError, Plan};
+use doorbell_core::channel::layout::Lanes;
+use doorbell_core::layout::{FEATURE_CHANNELS, FEATURE_GLIBC_SEMAPHORE, LayoutError, Plan};
 use doorbell_core::peer_memory::PeerMemory;
 use doorbell_core::violation::PeerViolation;
 use doorbell_core::wake::SEATS;
@@ -47,14 +48,31 @@ pub struct Offer {
     pub payload: u64,
     /// Feature bits of what lies in the payload (`doorbell_core::layout`).
     pub features: u64,
+    /// The lanes of the channels in the payload; see [`Offer::of_lanes`].
+    pub lanes: Option<Lanes>,
     /// Wishes about the memory.
     pub memory: MemoryOptions,
+}
+
+impl Offer {
+    /// Lanes for [channels](crate::channel), with the bells and the memory they need, and one eventfd seat for each
+    /// bell.
+    pub fn of_lanes(lanes: Lanes) -> Self {
+        Self {
+            bells: lanes.bells(),
+            eventfds: 1,
+            payload: lanes.payload_size(),
+            features: FEATURE_CHANNELS,
+            lanes: Some(lanes),
+            memory: MemoryOptions::default(),
+        }
+    }
 }
 
 impl Default for Offer {
     /// Two bells, one for each direction, with two eventfd seats each.
     fn default() -> Self {
-        Self { bells: 2, eventfds: 2, payload: 0, features: 0, memory: MemoryOptions::default() }
+        Self { bells: 2, eventfds: 2, payload: 0, features: 0, lanes: None, memory: MemoryOptions::default() }
     }
 }
 
@@ -118,6 +136,12 @@ impl fmt::Display for MeetError {
 
 impl std::error::Error for MeetError {}
 
+impl From<PeerViolation> for MeetError {
+    fn from(violation: PeerViolation) -> Self {
+        Self::Violation(violation)
+    }
+}
+
 impl From<MapError> for MeetError {
     fn from(error: MapError) -> Self {
         match error {
@@ -139,6 +163,8 @@ pub struct Board {
     eventfds_per_bell: u32,
     lives: Arc<Lives>,
     refused: Vec<Refusal>,
+    /// Copied out of the payload's directory once, and checked.
+    lanes: Option<Lanes>,
 }
 
 /// The number by which the maker of a board takes seats. Those who join get the next ones.
@@ -150,13 +176,9 @@ impl Board {
     /// # Errors
     /// [`MeetError::TooMany`], [`MeetError::Map`].
     pub fn new(offer: &Offer) -> Result<Self, MeetError> {
-        let Offer { bells, eventfds, .. } = *offer;
-        if eventfds > SEATS || u64::from(bells) * u64::from(eventfds) > u64::from(MOST_EVENTFDS) {
-            return Err(MeetError::TooMany { bells, eventfds });
-        }
         let mut refused = Vec::new();
-        let plan =
-            Plan::new(bells, offer.payload, offer.features | c_library_feature()).map_err(MapError::from)?;
+        let plan = Plan::new(offer.bells, offer.payload, offer.features | c_library_feature())
+            .map_err(MapError::from)?;
         let mapping = match Mapping::sealed(plan, offer.memory.huge_pages) {
             Err(MapError::Os { errno, .. }) if offer.memory.huge_pages => {
                 refused.push(Refusal { option: "huge_pages", errno });
@@ -164,18 +186,50 @@ impl Board {
             }
             result => result?,
         };
-        initialise_semaphores(&mapping);
         refused.extend(apply(&mapping, &offer.memory));
-        let eventfds_of_all =
-            (0..bells).map(|_| make_eventfds(eventfds as usize)).collect::<Result<Vec<_>, _>>()?;
-        let mut board = Self::assemble(mapping, eventfds_of_all, MAKER);
-        board.eventfds_per_bell = eventfds;
+        let mut board = Self::furnish(mapping, offer)?;
         board.refused = refused;
         Ok(board)
     }
 
+    /// A board for the threads of this process. `offer.memory` says nothing here.
+    ///
+    /// # Errors
+    /// [`MeetError::TooMany`], [`MeetError::Map`].
+    pub fn for_threads(offer: &Offer) -> Result<Self, MeetError> {
+        let plan = Plan::new(offer.bells, offer.payload, offer.features).map_err(MapError::from)?;
+        Self::furnish(Mapping::for_threads(plan)?, offer)
+    }
+
+    /// A board that this process shares with the children it forks from now on. `offer.memory` says nothing here.
+    ///
+    /// # Errors
+    /// [`MeetError::TooMany`], [`MeetError::Map`].
+    pub fn for_children(offer: &Offer) -> Result<Self, MeetError> {
+        let plan = Plan::new(offer.bells, offer.payload, offer.features).map_err(MapError::from)?;
+        Self::furnish(Mapping::for_children(plan)?, offer)
+    }
+
+    /// Puts into fresh memory what `offer` asks for.
+    fn furnish(mapping: Mapping, offer: &Offer) -> Result<Self, MeetError> {
+        let Offer { bells, eventfds, .. } = *offer;
+        if eventfds > SEATS || u64::from(bells) * u64::from(eventfds) > u64::from(MOST_EVENTFDS) {
+            return Err(MeetError::TooMany { bells, eventfds });
+        }
+        initialise_semaphores(&mapping);
+        if let Some(lanes) = &offer.lanes {
+            crate::channel::write_directory(&mapping, lanes)?;
+        }
+        let eventfds_of_all =
+            (0..bells).map(|_| make_eventfds(eventfds as usize)).collect::<Result<Vec<_>, _>>()?;
+        let mut board = Self::assemble(mapping, eventfds_of_all, MAKER)?;
+        board.eventfds_per_bell = eventfds;
+        Ok(board)
+    }
+
     /// Puts together what another process made.
-    fn assemble(mapping: Mapping, eventfds: Vec<Box<[OwnedFd]>>, holder: u32) -> Self {
+    fn assemble(mapping: Mapping, eventfds: Vec<Box<[OwnedFd]>>, holder: u32) -> Result<Self, PeerViolation> {
+        let lanes = crate::channel::read_directory(&mapping)?;
         let mapping = Arc::new(mapping);
         let lives = Arc::new(Lives::default());
         let sites = (0..mapping.plan().bells)
@@ -184,7 +238,7 @@ impl Board {
                 Site::new(Arc::clone(&mapping), index, eventfds, Arc::clone(&lives), holder).map(Arc::new)
             })
             .collect();
-        Self { mapping, sites, eventfds_per_bell: 0, lives, refused: Vec::new() }
+        Ok(Self { mapping, sites, eventfds_per_bell: 0, lives, refused: Vec::new(), lanes })
     }
 
     /// A handle of bell number `index`. It has heard all rings so far. `None` if there is no such bell.
@@ -202,7 +256,12 @@ impl Board {
         &self.mapping
     }
 
-    /// What lies beside the bells.
+    /// The lanes of its channels, if it has any.
+    pub fn lanes(&self) -> Option<&Lanes> {
+        self.lanes.as_ref()
+    }
+
+    /// What lies beside the bells. Empty if that is channels.
     pub fn payload(&self) -> PeerMemory<'_> {
         self.mapping.payload()
     }
@@ -212,13 +271,17 @@ impl Board {
         &self.refused
     }
 
-    /// A peer died that took seats as `holder`: tells the waiters, and gives its seats to others.
-    fn peer_died(&self, peer: crate::peer::PeerId, holder: Option<u32>) {
+    /// A peer died that took seats as `holder`: tells the waiters, and gives its seats and its places at lanes to
+    /// others. Not those of the maker, who may only have hung up on us and go on with others.
+    fn peer_died(&self, peer: crate::peer::PeerId, holder: u32) {
         use std::sync::atomic::Ordering;
-        self.lives.died(peer);
+        self.lives.died(peer, holder);
+        if holder != MAKER {
+            crate::channel::vacate(self, holder);
+        }
         for site in &self.sites {
             for seat in &site.record().seat_holders {
-                if holder.is_some_and(|holder| seat.load(Ordering::Relaxed) == holder) {
+                if holder != MAKER && seat.load(Ordering::Relaxed) == holder {
                     seat.store(0, Ordering::Release);
                 }
             }
@@ -244,9 +307,9 @@ pub struct Session<T: Trust = Untrusted> {
 }
 
 impl<T: Trust> Session<T> {
-    /// `holder` is the number the peer takes seats by, if this side gave it one.
-    fn new(board: Arc<Board>, peer: Peer, socket: OwnedFd, holder: Option<u32>) -> Result<Self, MeetError> {
-        board.lives.met();
+    /// `holder` is the number the peer takes seats by.
+    fn new(board: Arc<Board>, peer: Peer, socket: OwnedFd, holder: u32) -> Result<Self, MeetError> {
+        board.lives.met::<T>();
         let (dying, id) = (Arc::clone(&board), peer.id);
         let watch =
             watch(socket.as_fd(), Box::new(move || dying.peer_died(id, holder))).map_err(os("epoll_ctl"))?;

@@ -94,8 +94,11 @@ impl Owner {
         let life = Life::begin(life_path(path, &lock)?)?;
         let mapping = Mapping::of_new_file(file, plan, plan.size())?;
         initialise_semaphores(&mapping);
+        if let Some(lanes) = &offer.lanes {
+            crate::channel::write_directory(&mapping, lanes)?;
+        }
         let refused = apply(&mapping, &offer.memory);
-        let mut board = Board::assemble(mapping, no_eventfds(plan.bells), std::process::id());
+        let mut board = Board::assemble(mapping, no_eventfds(plan.bells), std::process::id())?;
         board.refused = refused;
         // Unlike a rename, a link replaces nobody.
         link(making, path).map_err(os("link"))?;
@@ -185,10 +188,10 @@ pub fn join(path: impl AsRef<Path>) -> Result<Joined, MeetError> {
     }
     let mapping = Mapping::of_existing_file(file)?;
     let bells = mapping.plan().bells;
-    let board = Arc::new(Board::assemble(mapping, no_eventfds(bells), std::process::id()));
-    board.lives.met();
+    let board = Arc::new(Board::assemble(mapping, no_eventfds(bells), std::process::id())?);
+    board.lives.met::<Trusted>();
     let dying = Arc::clone(&board);
-    let on_death = Box::new(move || dying.peer_died(PeerId { number: 0, pid: 0 }, None));
+    let on_death = Box::new(move || dying.peer_died(PeerId { number: 0, pid: 0 }, super::MAKER));
     let watch = watch(life.as_fd(), on_death).map_err(os("epoll_ctl"))?;
     Ok(Joined { board, life, watch, trust: PhantomData })
 }

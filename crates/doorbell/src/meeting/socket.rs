@@ -185,7 +185,7 @@ pub(super) fn host_whom<T: Trust>(
         value => return Err(MeetError::Violation(PeerViolation::BadValue { field: "verdict", value })),
     }
     let peer = peer_at(&socket, child)?;
-    Session::new(Arc::clone(board), peer, socket, Some(holder))
+    Session::new(Arc::clone(board), peer, socket, holder)
 }
 
 /// The joiner's part over a connected `SOCK_SEQPACKET` socket.
@@ -201,7 +201,7 @@ pub fn join_over<T: Trust>(socket: OwnedFd) -> Result<Session<T>, MeetError> {
         Ok(board) => {
             send(&socket, &[VERDICT, ACCEPTED], &[])?;
             let peer = peer_at(&socket, None)?;
-            Session::new(Arc::new(board), peer, socket, None)
+            Session::new(Arc::new(board), peer, socket, super::MAKER)
         }
         Err(error) => {
             // The reason that is told is the one that came first.
@@ -256,7 +256,7 @@ fn take_offer(offer: [u64; 5], descriptors: Vec<OwnedFd>) -> Result<Board, MeetE
         }
         of_bells.push(of_bell);
     }
-    Ok(Board::assemble(mapping, of_bells, holder))
+    Ok(Board::assemble(mapping, of_bells, holder)?)
 }
 
 /// A pipe or a terminal in place of an eventfd could block a ring for ever, or print it.

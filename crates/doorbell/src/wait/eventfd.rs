@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sleeping on an eventfd that only this waiter takes tokens from.
 
-use super::{Spot, Wait, after_signal, interruptible, with_waiters};
+use super::{Spot, Wait, after_signal, interruptible, with_waiters, woken};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 use crate::site::Site;
@@ -72,7 +72,7 @@ impl Sleep for Sleeper<'_, '_> {
         };
         match polled {
             Ok(0) => Ok(Slept::TimedOut),
-            Ok(_) => Ok(Slept::Woken),
+            Ok(_) => Ok(woken(self.deadline)),
             Err(Errno::INTR) => after_signal(interruptible(self.spots)),
             Err(errno) => Err(WaitError::Os { call: "poll", errno }),
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sleeping on the futex word, at once.
 
-use super::{Spot, Wait, after_signal, interruptible, with_waiters};
+use super::{Spot, Wait, after_signal, interruptible, with_waiters, woken};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 use doorbell_core::wake::{Seat, Sleep, Slept, Waiter, wait_until};
@@ -75,7 +75,7 @@ impl Sleep for Sleeper<'_, '_> {
             }
         };
         match result {
-            Ok(()) | Err(Errno::AGAIN) => Ok(Slept::Woken),
+            Ok(()) | Err(Errno::AGAIN) => Ok(woken(self.deadline)),
             Err(Errno::INTR) => after_signal(interruptible(self.spots)),
             Err(Errno::TIMEDOUT) => Ok(Slept::TimedOut),
             Err(errno @ (Errno::NOSYS | Errno::PERM)) => Err(WaitError::Unsupported { what: call, errno }),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sleeping on the futex word through io_uring (Linux 6.7).
 
-use super::{Spot, Wait, after_signal, interruptible, with_waiters};
+use super::{Spot, Wait, after_signal, interruptible, with_waiters, woken};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 use doorbell_core::wake::{Seat, Sleep, Slept, Waiter, wait_until};
@@ -174,10 +174,10 @@ impl Sleep for Sleeper<'_, '_> {
             }
         };
         if result >= 0 {
-            return Ok(Slept::Woken);
+            return Ok(woken(self.deadline));
         }
         match Errno::from_raw_os_error(result.wrapping_neg()) {
-            Errno::AGAIN | Errno::INTR => Ok(Slept::Woken),
+            Errno::AGAIN | Errno::INTR => Ok(woken(self.deadline)),
             errno @ (Errno::INVAL | Errno::NOSYS) => {
                 Err(WaitError::Unsupported { what: "io_uring's futex wait (Linux 6.7)", errno })
             }

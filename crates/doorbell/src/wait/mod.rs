@@ -130,6 +130,12 @@ fn after_signal(interruptible: bool) -> Result<Slept, WaitError> {
     if interruptible { Err(WaitError::Interrupted) } else { Ok(Slept::Woken) }
 }
 
+/// What a sleep reports that a wake ended, or something that only looks like one. A hostile peer can wake a sleeper again
+/// and again, so that the kernel never gets to see that its time is up.
+fn woken(deadline: Option<Deadline>) -> Slept {
+    if deadline.is_some_and(|deadline| deadline.passed()) { Slept::TimedOut } else { Slept::Woken }
+}
+
 /// Runs `run` with one protocol waiter for each spot, all on seats that `seat` names.
 fn with_waiters<R>(
     spots: &[Spot<'_>],

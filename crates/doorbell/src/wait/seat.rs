@@ -4,6 +4,7 @@
 use crate::error::WaitError;
 use crate::site::Site;
 use doorbell_core::wake::{SEATS, Seat};
+use rustix::io::Errno;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -32,6 +33,10 @@ impl Seats {
 
     /// Takes a semaphore seat unless one is held already.
     pub(crate) fn take_semaphore(&mut self) -> Result<(), WaitError> {
+        if !self.site.lives().all_trusted() {
+            let what = "a semaphore that an untrusted peer can overwrite";
+            return Err(WaitError::Unsupported { what, errno: Errno::PERM });
+        }
         if self.semaphore.is_none() {
             let seats = SEATS as usize;
             let index =

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sleeping on a POSIX semaphore that only this waiter takes tokens from.
 
-use super::{Spot, Wait, after_signal, interruptible};
+use super::{Spot, Wait, after_signal, interruptible, woken};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 use doorbell_core::wake::{Sleep, Slept, Waiter, wait_until};
 use rustix::io::Errno;
 
 /// Sleeps on one of the semaphores in the bell's record, of which it holds a seat from its first wait on.
+///
+/// Only where every peer is [`Trusted`](crate::peer::Trusted): the C library aborts the process over a semaphore that was
+/// overwritten. Elsewhere waiting is [`WaitError::Unsupported`].
 ///
 /// A semaphore cannot be waited for together with others: waiting for any of several bells is
 /// [`WaitError::Unsupported`].
@@ -77,7 +80,7 @@ impl Sleep for Sleeper {
             }
         };
         if result == 0 {
-            return Ok(Slept::Woken);
+            return Ok(woken(self.deadline));
         }
         match std::io::Error::last_os_error().raw_os_error() {
             Some(libc::EINTR) => after_signal(self.interruptible),

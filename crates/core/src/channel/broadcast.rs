@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One message to many receivers: a log that its publisher alone writes.
+//!
+//! ```text
+//! publisher                                       subscriber
+//! ---------                                       ----------
+//! P1 no room? `floor` forward, record by record   B1 read `tail` (acquire); at my cursor: nothing
+//! P2 fence (release)                              B2 copy word, number and payload
+//! P3 write number, payload and word               B3 fence (acquire)
+//! P4 store `tail` (release)                       B4 read `floor`: beyond my cursor? what was copied is void
+//! P5 announce, to every subscriber
+//! ```
+//!
+//! Each subscriber has its own cursor, in memory that only it and the publisher share; the log can be mapped read-only.
+//! A record is that of a [lane](super::lane), its payload preceded by eight bytes that number it, so that a
+//! subscriber who was overtaken can tell how many messages it missed.
+//!
+//! # Why a subscriber never takes an overwritten message for a good one
+//!
+//! If any load of B2 sees a store of P3 that destroys the message at the cursor, then the fences P2 and B3 order the
+//! store of `floor` in P1, which passed the cursor, before B4. So B4 sees it. This is the argument of a sequence lock.
+//!
+//! A publisher that dies before P4 has published nothing. A hostile publisher can only make a subscriber copy
+//! nonsense out of the log: word and indices are copied once and checked.
+
+use super::arithmetic::{
+    Record, Reserved, advanced, decode, longest, message_word, place, record_size, reserve, until_wrap,
+};
+use crate::fault;
+use crate::index::Capacity;
+use crate::sync::{AtomicU64, Ordering, fence};
+use crate::violation::PeerViolation;
+
+/// The words of a log, where all see them.
+pub trait Log {
+    /// The word at `place`, a multiple of 8 below the capacity.
+    fn word(&self, place: u64) -> &AtomicU64;
+    /// The index up to which messages were published.
+    fn tail(&self) -> &AtomicU64;
+    /// The index below which messages may be overwritten.
+    fn floor(&self) -> &AtomicU64;
+}
+
+/// The bytes a message's number takes.
+const NUMBER: u64 = 8;
+
+/// The longest message of a log.
+pub fn longest_message(capacity: Capacity) -> u64 {
+    longest(capacity.get()).saturating_sub(NUMBER)
+}
+
+/// The publisher's private part.
+#[derive(Debug)]
+pub struct Publisher {
+    capacity: u64,
+    tail: u64,
+    floor: u64,
+    number: u64,
+}
+
+impl Publisher {
+    /// For an empty log, all of whose bytes are zero.
+    pub fn new(capacity: Capacity) -> Self {
+        Self { capacity: capacity.get(), tail: 0, floor: 0, number: 0 }
+    }
+
+    /// The index up to which it has published.
+    pub fn tail(&self) -> u64 {
+        self.tail
+    }
+
+    /// The index below which messages may have been overwritten.
+    pub fn floor(&self) -> u64 {
+        self.floor
+    }
+
+    /// How many messages it has published.
+    pub fn published(&self) -> u64 {
+        self.number
+    }
+
+    /// Where the floor must be before there is room for a message of `length` bytes. What lies below it will be
+    /// overwritten.
+    ///
+    /// # Errors
+    /// [`PeerViolation`] if somebody else has written into the log.
+    pub fn floor_for(&self, length: u64, log: &impl Log) -> Result<u64, PeerViolation> {
+        let size = record_size(length.wrapping_add(NUMBER));
+        let mut floor = self.floor;
+        while reserve(self.capacity, self.tail, floor, size).is_none() {
+            let word = log.word(place(floor, self.capacity)).load(Ordering::Relaxed);
+            let step = match decode(word, floor, self.capacity)? {
+                Record::Message { length } => record_size(length),
+                Record::Skip => until_wrap(floor, self.capacity),
+                Record::Nothing => return Err(PeerViolation::BadValue { field: "record", value: 0 }),
+            };
+            floor = floor.wrapping_add(step);
+            // An empty log has room.
+            if floor.wrapping_sub(self.floor) > self.tail.wrapping_sub(self.floor) {
+                return Err(PeerViolation::BadValue { field: "record", value: word });
+            }
+        }
+        Ok(floor)
+    }
+
+    /// P1 to P3: makes room by moving the floor to `floor`, as [`floor_for`](Self::floor_for) said, and writes the
+    /// number; `payload` writes the message to the place in the ring it is given. P4: publishes it.
+    pub fn publish(&mut self, floor: u64, length: u64, log: &impl Log, payload: impl FnOnce(u64)) {
+        self.publish_with::<Complete>(floor, length, log, payload);
+    }
+
+    pub(crate) fn publish_with<S: Steps>(
+        &mut self,
+        floor: u64,
+        length: u64,
+        log: &impl Log,
+        payload: impl FnOnce(u64),
+    ) {
+        let inner = length.wrapping_add(NUMBER);
+        let size = record_size(inner);
+        let Some(Reserved { skip, start }) = reserve(self.capacity, self.tail, floor, size) else { return };
+        if S::FLOOR_BEFORE_WRITE {
+            self.move_floor::<S>(floor, log);
+        }
+        if skip > 0 {
+            fault::point();
+            let skipped = log.word(place(self.tail, self.capacity));
+            skipped.store(<u64 as super::arithmetic::Word>::SKIP, Ordering::Relaxed);
+        }
+        let here = place(start, self.capacity);
+        fault::point();
+        log.word(here).store(message_word(inner), Ordering::Relaxed);
+        fault::point();
+        log.word(here.wrapping_add(8)).store(self.number, Ordering::Relaxed);
+        payload(here.wrapping_add(16));
+        if !S::FLOOR_BEFORE_WRITE {
+            self.move_floor::<S>(floor, log);
+        }
+        self.tail = start.wrapping_add(size);
+        self.number = self.number.wrapping_add(1);
+        fault::point();
+        // P4. Release: pairs with B1.
+        let order = if S::RELEASE_TAIL { Ordering::Release } else { Ordering::Relaxed };
+        log.tail().store(self.tail, order);
+    }
+
+    fn move_floor<S: Steps>(&mut self, floor: u64, log: &impl Log) {
+        if floor != self.floor {
+            fault::point();
+            log.floor().store(floor, Ordering::Relaxed);
+            self.floor = floor;
+        }
+        if S::FENCE_AFTER_FLOOR {
+            // P2. Pairs with B3.
+            fence(Ordering::Release);
+        }
+    }
+}
+
+/// What a subscriber found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing new, or nothing that stayed long enough to be copied.
+    Nothing,
+    /// A message was copied.
+    Message {
+        /// How many were missed directly before it.
+        lost: u64,
+    },
+}
+
+/// A subscriber's private part.
+#[derive(Debug)]
+pub struct Subscriber {
+    capacity: u64,
+    cursor: u64,
+    /// The number of the next message.
+    number: u64,
+}
+
+impl Subscriber {
+    /// Begins at `cursor`, behind `published` messages, both told by the publisher.
+    ///
+    /// # Errors
+    /// [`PeerViolation::Misaligned`].
+    pub fn new(capacity: Capacity, cursor: u64, published: u64) -> Result<Self, PeerViolation> {
+        let capacity = capacity.get();
+        advanced(cursor, cursor, cursor, capacity)?;
+        Ok(Self { capacity, cursor, number: published })
+    }
+
+    /// Up to where it has received.
+    pub fn cursor(&self) -> u64 {
+        self.cursor
+    }
+
+    /// Is there something new? For the `ready` of a wait.
+    pub fn has_next(&self, log: &impl Log) -> bool {
+        log.tail().load(Ordering::Acquire) != self.cursor
+    }
+
+    /// B1 to B4: copies the next message. `copy` is given a place in the ring and a length, and copies; its result
+    /// counts only if this returns a message. It may be called more than once.
+    ///
+    /// # Errors
+    /// [`PeerViolation`] if what the publisher wrote is no log.
+    pub fn next(&mut self, log: &impl Log, copy: impl FnMut(u64, u64)) -> Result<Next, PeerViolation> {
+        self.next_with::<Complete>(log, copy)
+    }
+
+    pub(crate) fn next_with<S: Steps>(
+        &mut self,
+        log: &impl Log,
+        mut copy: impl FnMut(u64, u64),
+    ) -> Result<Next, PeerViolation> {
+        for _ in 0..MOST_TURNS {
+            // B1. Acquire: pairs with P4.
+            let tail = log.tail().load(Ordering::Acquire);
+            let ahead = tail.wrapping_sub(self.cursor);
+            if ahead == 0 {
+                return Ok(Next::Nothing);
+            }
+            let here = place(self.cursor, self.capacity);
+            let word = log.word(here).load(Ordering::Relaxed);
+            let record = decode(word, self.cursor, self.capacity);
+            let mut number = 0;
+            if let Ok(Record::Message { length }) = record
+                && length >= NUMBER
+            {
+                number = log.word(here.wrapping_add(8)).load(Ordering::Relaxed);
+                copy(here.wrapping_add(16), length.wrapping_sub(NUMBER));
+            }
+            if S::FENCE_BEFORE_CHECK {
+                // B3. Pairs with P2.
+                fence(Ordering::Acquire);
+            }
+            let floor = log.floor().load(Ordering::Relaxed);
+            let overtaken = floor.wrapping_sub(self.cursor);
+            if overtaken != 0 && overtaken < 1 << 63 {
+                // B4: overtaken. The publisher has published up to the floor at least, later than our `tail`.
+                advanced(floor, floor, floor, self.capacity)?;
+                self.cursor = floor;
+                continue;
+            }
+            if ahead > self.capacity {
+                let (theirs, ours, capacity) = (tail, self.cursor, self.capacity);
+                return Err(PeerViolation::IndexOutOfRange { theirs, ours, capacity });
+            }
+            let step = match record? {
+                Record::Nothing => return Err(PeerViolation::BadValue { field: "record", value: word }),
+                Record::Skip => {
+                    self.cursor = self.cursor.wrapping_add(until_wrap(self.cursor, self.capacity));
+                    continue;
+                }
+                Record::Message { length } if length < NUMBER => {
+                    return Err(PeerViolation::LengthOutOfRange { length, available: NUMBER });
+                }
+                Record::Message { length } => record_size(length),
+            };
+            if step > ahead {
+                return Err(PeerViolation::LengthOutOfRange { length: step, available: ahead });
+            }
+            let expected = self.number;
+            let lost = number.wrapping_sub(expected);
+            if lost > 1 << 63 {
+                return Err(PeerViolation::IndexWentBack { now: number, before: expected });
+            }
+            self.cursor = self.cursor.wrapping_add(step);
+            self.number = number.wrapping_add(1);
+            return Ok(Next::Message { lost });
+        }
+        Ok(Next::Nothing)
+    }
+}
+
+/// How often a subscriber catches up with the floor before it reports that it found nothing: a publisher, honest and
+/// fast or hostile, can overtake it again each time, and the caller has a deadline to look at.
+const MOST_TURNS: u32 = 16;
+
+/// Which steps are taken. Everything outside the tests takes [`Complete`].
+pub(crate) trait Steps {
+    const FLOOR_BEFORE_WRITE: bool = true;
+    const FENCE_AFTER_FLOOR: bool = true;
+    const FENCE_BEFORE_CHECK: bool = true;
+    const RELEASE_TAIL: bool = true;
+}
+
+/// Every step.
+pub(crate) struct Complete;
+impl Steps for Complete {}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The lane with one step left out or moved: each time the model checker must report it.
+
+use super::lane::{Lane, sending};
+use super::platform::{Futex, caught, explore_bounded};
+use crate::channel::lane::{Complete, Steps};
+use crate::wake::{self, Seat, Waiter, wait_until};
+use loom::sync::atomic::Ordering;
+
+const DATA_RACE: &str = "Causality violation";
+const LOST_WAKE_UP: &str = "deadlock";
+const WRONG_MESSAGE: &str = "assertion `left == right` failed";
+
+struct NoReleaseInPublish;
+impl Steps for NoReleaseInPublish {
+    const RELEASE_IN_PUBLISH: bool = false;
+}
+
+struct NoAcquireInNext;
+impl Steps for NoAcquireInNext {
+    const ACQUIRE_IN_NEXT: bool = false;
+}
+
+struct ClearAfterPublish;
+impl Steps for ClearAfterPublish {
+    const CLEAR_BEFORE_PUBLISH: bool = false;
+}
+
+struct NoReleaseInRelease;
+impl Steps for NoReleaseInRelease {
+    const RELEASE_IN_RELEASE: bool = false;
+}
+
+/// Four messages went before, so that the ring holds their words.
+fn send_twice_and_receive_twice<S: Steps + 'static>() {
+    let (lane, mut ends) = Lane::new();
+    lane.used(&mut ends, 4);
+    let sender = sending(&lane, ends.sender, |lane, sender| {
+        lane.send::<S>(sender, 11, 8);
+        lane.send::<S>(sender, 12, 8);
+    });
+    assert_eq!(lane.receive::<S>(&mut ends.receiver), 11);
+    assert_eq!(lane.receive::<S>(&mut ends.receiver), 12);
+    sender.join().unwrap();
+}
+
+/// The ring is full, and the third message goes where the first was.
+fn send_to_a_full_ring_and_receive<S: Steps + 'static>() {
+    let (lane, mut ends) = Lane::new();
+    assert!(lane.push::<S>(&mut ends.sender, 1, 16));
+    assert!(lane.push::<S>(&mut ends.sender, 2, 16));
+    let sender = sending(&lane, ends.sender, |lane, sender| {
+        lane.send::<S>(sender, 3, 16);
+        lane.send::<S>(sender, 4, 16);
+    });
+    for value in 1..=4 {
+        assert_eq!(lane.receive::<S>(&mut ends.receiver), value);
+    }
+    sender.join().unwrap();
+}
+
+/// The receiver waits for two messages; where it says so is up to `wait`.
+fn send_twice_and_wait_for_both<N: wake::Steps + 'static>(
+    wait: impl Fn(&Lane, &crate::channel::lane::Receiver) + Sync + Send + 'static,
+) -> impl Fn() + Sync + Send + 'static {
+    move || {
+        let (lane, mut ends) = Lane::new();
+        let sender = sending(&lane, ends.sender, |lane, sender| {
+            for value in 1..=2 {
+                assert!(lane.push::<Complete>(sender, value, 8));
+                lane.ring::<N>(sender);
+            }
+        });
+        wait(&lane, &ends.receiver);
+        assert_eq!(lane.try_receive::<Complete>(&mut ends.receiver), Some(1));
+        assert_eq!(lane.try_receive::<Complete>(&mut ends.receiver), Some(2));
+        sender.join().unwrap();
+    }
+}
+
+/// The control: with every step in its place the same races end well.
+#[test]
+fn complete_lane_passes_the_races_that_catch_the_mistakes() {
+    explore_bounded(send_twice_and_receive_twice::<Complete>);
+    explore_bounded(send_to_a_full_ring_and_receive::<Complete>);
+    explore_bounded(send_twice_and_wait_for_both::<wake::Complete>(|lane, receiver| lane.wait(receiver, 32)));
+}
+
+#[test]
+fn commit_without_release_is_caught() {
+    caught(DATA_RACE, send_twice_and_receive_twice::<NoReleaseInPublish>);
+}
+
+#[test]
+fn look_without_acquire_is_caught() {
+    caught(DATA_RACE, send_twice_and_receive_twice::<NoAcquireInNext>);
+}
+
+#[test]
+fn clearing_the_next_word_after_the_commit_is_caught() {
+    caught(WRONG_MESSAGE, send_twice_and_receive_twice::<ClearAfterPublish>);
+}
+
+#[test]
+fn releasing_room_without_release_is_caught() {
+    caught(DATA_RACE, send_to_a_full_ring_and_receive::<NoReleaseInRelease>);
+}
+
+struct NoFenceInAnnounce;
+impl wake::Steps for NoFenceInAnnounce {
+    const FENCE_IN_ANNOUNCE: bool = false;
+}
+
+#[test]
+fn ringing_without_fence_is_caught() {
+    caught(
+        LOST_WAKE_UP,
+        send_twice_and_wait_for_both::<NoFenceInAnnounce>(|lane, receiver| lane.wait(receiver, 32)),
+    );
+}
+
+/// The wanted index written when the waiter is armed already: a sender that finds the bit reads the old index.
+#[test]
+fn saying_what_is_wanted_after_arming_is_caught() {
+    caught(
+        LOST_WAKE_UP,
+        send_twice_and_wait_for_both::<wake::Complete>(|lane, receiver| {
+            let mut waiters = [Waiter::new(&lane.messages.words, Seat::FUTEX)];
+            let ready = || {
+                let ready = receiver.has_bytes(32, lane);
+                lane.message_wanted.store(receiver.wanted(32), Ordering::Relaxed);
+                ready
+            };
+            wait_until(&mut waiters, &mut Futex(&[&lane.messages]), ready).unwrap();
+        }),
+    );
+}
+
+/// Ringing once for a message that is behind what the receiver waits for, as if it had been told of all of them.
+#[test]
+fn forgetting_what_was_not_rung_is_caught() {
+    caught(LOST_WAKE_UP, || {
+        let (lane, mut ends) = Lane::new();
+        let sender = sending(&lane, ends.sender, |lane, sender| {
+            assert!(lane.push::<Complete>(sender, 1, 8));
+            sender.announced();
+            assert!(lane.push::<Complete>(sender, 2, 8));
+            lane.ring::<wake::Complete>(sender);
+        });
+        assert_eq!(lane.receive::<Complete>(&mut ends.receiver), 1);
+        sender.join().unwrap();
+    });
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why a channel did not do what it was asked.
+
+use crate::error::WaitError;
+use crate::peer::PeerId;
+use doorbell_core::violation::PeerViolation;
+use std::fmt;
+
+/// Why an end of a lane could not be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AttachError {
+    /// The board was not made for channels.
+    NoChannels,
+    /// There is no lane of this number.
+    NoLane {
+        /// The number asked for.
+        lane: u32,
+        /// How many there are.
+        lanes: u32,
+    },
+    /// Somebody is at this end of the lane already, or at every lane.
+    Taken {
+        /// The number asked for, or of the last lane tried.
+        lane: u32,
+    },
+    /// The lane belongs to a receiver that takes from several lanes.
+    Shared {
+        /// How many lanes the board has.
+        lanes: u32,
+        /// How many receivers.
+        receivers: u32,
+    },
+    /// What lies in the memory is not a lane.
+    Violation(PeerViolation),
+}
+
+impl fmt::Display for AttachError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoChannels => f.write_str("this board has no channels; make it from `Offer::of_lanes`"),
+            Self::NoLane { lane, lanes } => {
+                write!(f, "there is no lane {lane}: the board has {lanes}, from 0 on")
+            }
+            Self::Taken { lane } => {
+                write!(f, "this end of lane {lane} is taken; choose another lane, or wait until it is left")
+            }
+            Self::Shared { lanes, receivers } => write!(
+                f,
+                "{lanes} lanes share {receivers} receivers here; attach a `Gather`, which takes from all lanes of a receiver"
+            ),
+            Self::Violation(violation) => violation.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for AttachError {}
+
+impl From<PeerViolation> for AttachError {
+    fn from(violation: PeerViolation) -> Self {
+        Self::Violation(violation)
+    }
+}
+
+/// Why a message was not sent. Nothing of it can be seen by the receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SendError {
+    /// There is no room now, or there was none before the deadline.
+    Full,
+    /// The message can never be sent over this channel.
+    TooLong {
+        /// Its length.
+        length: u64,
+        /// The longest that can be sent.
+        longest: u64,
+    },
+    /// The receiver has left. Another may attach; then sending works again.
+    Closed,
+    /// The kernel reported that the receiver's process went.
+    PeerGone(PeerId),
+    /// The receiver broke the protocol. Nothing more can be sent.
+    Violation(PeerViolation),
+    /// Waiting for room failed.
+    Wait(WaitError),
+}
+
+impl fmt::Display for SendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full => f.write_str("the channel is full; the receiver is behind"),
+            Self::TooLong { length, longest } => write!(
+                f,
+                "a message of {length} bytes does not fit: this channel takes up to {longest}; make its ring larger"
+            ),
+            Self::Closed => f.write_str("the receiver has left the channel"),
+            Self::PeerGone(peer) => write!(f, "{peer}, the receiver, closed its end or died"),
+            Self::Violation(violation) => violation.fmt(f),
+            Self::Wait(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for SendError {}
+
+impl From<PeerViolation> for SendError {
+    fn from(violation: PeerViolation) -> Self {
+        Self::Violation(violation)
+    }
+}
+
+impl From<WaitError> for SendError {
+    fn from(error: WaitError) -> Self {
+        Self::Wait(error)
+    }
+}
+
+/// Why there was no message. All that had been committed was received before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RecvError {
+    /// The sender has left. Another may attach; then receiving works again.
+    Closed,
+    /// The kernel reported that the sender's process went.
+    PeerGone(PeerId),
+    /// The sender broke the protocol. Nothing more can be received from it.
+    Violation(PeerViolation),
+    /// Waiting failed.
+    Wait(WaitError),
+}
+
+impl fmt::Display for RecvError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Closed => f.write_str("the sender has left the channel"),
+            Self::PeerGone(peer) => write!(f, "{peer}, the sender, closed its end or died"),
+            Self::Violation(violation) => violation.fmt(f),
+            Self::Wait(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RecvError {}
+
+impl From<PeerViolation> for RecvError {
+    fn from(violation: PeerViolation) -> Self {
+        Self::Violation(violation)
+    }
+}
+
+impl From<WaitError> for RecvError {
+    fn from(error: WaitError) -> Self {
+        Self::Wait(error)
+    }
+}

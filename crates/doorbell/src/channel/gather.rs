@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Many senders, one receiver.
+
+use super::error::{AttachError, RecvError};
+use super::inlet::Inlet;
+use super::message::Message;
+use super::receiver::MOST_TURNS;
+use crate::deadline::Deadline;
+use crate::error::WaitError;
+use crate::fd::Token;
+use crate::meeting::{Board, Session};
+use crate::peer::{Trust, Trusted, Untrusted};
+use crate::site::{Site, write_token};
+use crate::wait::{Adaptive, Listener, Spot, Wait};
+use doorbell_core::channel::lane::Found;
+use doorbell_core::wake::{Waiter, listen};
+use rustix::fd::{AsFd, BorrowedFd};
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The receiving end of many lanes: several producers, one consumer.
+///
+/// Every sender has a lane of its own. They share no index, so none waits for another, and one that is killed in the
+/// middle of a message leaves its own lane as it was before and the others alone. Lanes are asked in turn: each gets
+/// its chance, however busy another is. Messages of one sender arrive in order; nothing is said about the order of two
+/// senders.
+///
+/// Lanes of one board share one bell and one mapping, which all its senders can write: for threads, and for processes
+/// that trust each other ([`Lanes::new(senders, 1, capacity)`](super::Lanes::new)). Give each untrusted sender
+/// a board of its own, and [`add`](Self::add) its lane: nothing it writes can reach another's messages or bell.
+///
+/// ```
+/// let (senders, mut gather) = doorbell::channel::many(3, 4096)?;
+/// for (number, mut sender) in senders.into_iter().enumerate() {
+///     std::thread::spawn(move || sender.send(format!("from {number}").as_bytes()).unwrap());
+/// }
+/// for _ in 0..3 {
+///     let (lane, message) = gather.recv()?;
+///     assert_eq!(message.to_vec(), format!("from {lane}").as_bytes());
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Gather<T: Trust = Untrusted, W: Wait = Adaptive> {
+    inlets: Vec<Option<Inlet>>,
+    bells: Vec<(Arc<Site>, Listener)>,
+    /// The lane to ask first.
+    turn: usize,
+    way: W,
+    trust: PhantomData<T>,
+}
+
+/// What happened to one of the senders: it died, or lied. It is told once; the other lanes go on.
+///
+/// That a sender left in order ([`RecvError::Closed`]) is told when no sender is left at any lane. Then the end of one
+/// of them is told again and again, until another attaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GatherError {
+    /// The lane, numbered in the order in which they were added. `None` if the wait itself failed.
+    pub lane: Option<usize>,
+    /// What happened.
+    pub error: RecvError,
+}
+
+impl fmt::Display for GatherError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(lane) = self.lane {
+            write!(f, "lane {lane}: ")?;
+        }
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for GatherError {}
+
+impl From<WaitError> for GatherError {
+    fn from(error: WaitError) -> Self {
+        Self { lane: None, error: error.into() }
+    }
+}
+
+impl<T: Trust, W: Wait + Default> Default for Gather<T, W> {
+    fn default() -> Self {
+        Self { inlets: Vec::new(), bells: Vec::new(), turn: 0, way: W::default(), trust: PhantomData }
+    }
+}
+
+impl<T: Trust, W: Wait + Default> Gather<T, W> {
+    /// Takes the receiving ends of all lanes of receiver number `receiver` of the board shared with the peer of
+    /// `session`. Keep the session.
+    ///
+    /// # Errors
+    /// [`AttachError`].
+    pub fn attach(session: &Session<T>, receiver: u32) -> Result<Self, AttachError> {
+        Self::on(session.board(), receiver)
+    }
+
+    pub(super) fn on(board: &Board, receiver: u32) -> Result<Self, AttachError> {
+        let lanes = *board.lanes().ok_or(AttachError::NoChannels)?;
+        let mut gather = Self::default();
+        for lane in (0..lanes.lanes()).filter(|lane| lanes.message_bell(*lane) == receiver) {
+            gather.add_on(board, lane)?;
+        }
+        if gather.inlets.is_empty() {
+            return Err(AttachError::NoLane { lane: receiver, lanes: lanes.receivers() });
+        }
+        Ok(gather)
+    }
+}
+
+impl<W: Wait + Default> Gather<Trusted, W> {
+    /// As [`attach`](Self::attach), on a board whose other users are all trusted: threads of this process, forked
+    /// children, those who joined by name.
+    ///
+    /// # Errors
+    /// [`AttachError`].
+    pub fn at(board: &Board, receiver: u32) -> Result<Self, AttachError> {
+        Self::on(board, receiver)
+    }
+}
+
+impl<T: Trust, W: Wait> Gather<T, W> {
+    /// Adds lane `lane` of the board shared with the peer of `session`. Returns its number here. Keep the session.
+    ///
+    /// # Errors
+    /// [`AttachError`].
+    pub fn add(&mut self, session: &Session<T>, lane: u32) -> Result<usize, AttachError> {
+        self.add_on(session.board(), lane)
+    }
+
+    fn add_on(&mut self, board: &Board, lane: u32) -> Result<usize, AttachError> {
+        let inlet = Inlet::on(board, lane)?;
+        let site = &inlet.lane.message_site;
+        if !self.bells.iter().any(|(bell, _)| Arc::ptr_eq(bell, site)) {
+            self.bells.push((Arc::clone(site), Listener::new(site, W::NAME)));
+        }
+        let free = self.inlets.iter().position(Option::is_none).unwrap_or(self.inlets.len());
+        if free == self.inlets.len() {
+            self.inlets.push(None);
+        }
+        self.inlets[free] = Some(inlet);
+        Ok(free)
+    }
+
+    /// Leaves lane number `lane`. Its number may be given to the next that is added. Returns whether there was one.
+    pub fn remove(&mut self, lane: usize) -> bool {
+        let removed = self.inlets.get_mut(lane).and_then(Option::take);
+        let inlets = &self.inlets;
+        self.bells.retain(|(bell, _)| {
+            inlets.iter().flatten().any(|inlet| Arc::ptr_eq(bell, &inlet.lane.message_site))
+        });
+        removed.is_some()
+    }
+
+    /// The next message of any lane, if there is one, and the lane's number.
+    ///
+    /// # Errors
+    /// [`GatherError`].
+    #[inline]
+    pub fn try_recv(&mut self) -> Result<Option<(usize, Message<'_, T>)>, GatherError> {
+        let found = self.poll()?;
+        Ok(self.message(found))
+    }
+
+    /// The next message of any lane, and the lane's number. Waits while there is none.
+    ///
+    /// # Errors
+    /// [`GatherError`].
+    pub fn recv(&mut self) -> Result<(usize, Message<'_, T>), GatherError> {
+        let found = loop {
+            // Only `Null` gives up without a deadline.
+            if let Some(found) = self.find(None)? {
+                break found;
+            }
+        };
+        Ok(self.message(Some(found)).expect("just found"))
+    }
+
+    /// The next message of any lane, and the lane's number. Waits up to `timeout` while there is none.
+    ///
+    /// # Errors
+    /// [`GatherError`].
+    pub fn recv_timeout(
+        &mut self,
+        timeout: Duration,
+    ) -> Result<Option<(usize, Message<'_, T>)>, GatherError> {
+        self.recv_deadline(Some(Deadline::after(timeout)))
+    }
+
+    /// The next message of any lane, and the lane's number. Waits until `deadline` while there is none; for ever if
+    /// there is no deadline.
+    ///
+    /// # Errors
+    /// [`GatherError`].
+    pub fn recv_deadline(
+        &mut self,
+        deadline: Option<Deadline>,
+    ) -> Result<Option<(usize, Message<'_, T>)>, GatherError> {
+        let found = self.find(deadline)?;
+        Ok(self.message(found))
+    }
+
+    /// Receives the next message of any lane into `to`, whose content it replaces. Returns the lane's number. Waits
+    /// while there is none.
+    ///
+    /// # Errors
+    /// [`GatherError`].
+    pub fn recv_into(&mut self, to: &mut Vec<u8>) -> Result<usize, GatherError> {
+        let (lane, message) = self.recv()?;
+        message.copy_to_vec(to);
+        Ok(lane)
+    }
+
+    fn message(&mut self, found: Option<(usize, Found)>) -> Option<(usize, Message<'_, T>)> {
+        let (lane, found) = found?;
+        let inlet = self.inlets.get_mut(lane)?.as_mut()?;
+        Some((lane, Message::new(inlet, found)))
+    }
+
+    #[inline]
+    fn poll(&mut self) -> Result<Option<(usize, Found)>, GatherError> {
+        let count = self.inlets.len();
+        let (mut alive, mut last) = (false, None);
+        for step in 0..count {
+            let lane = (self.turn + step) % count;
+            let Some(inlet) = &mut self.inlets[lane] else { continue };
+            match inlet.poll_once() {
+                Ok(Some(found)) => {
+                    // The next one's turn, also if this message is only looked at.
+                    self.turn = lane + 1;
+                    return Ok(Some((lane, found)));
+                }
+                Ok(None) => alive = true,
+                Err((error, true)) if error != RecvError::Closed => {
+                    return Err(GatherError { lane: Some(lane), error });
+                }
+                Err((error, _)) => last = Some(GatherError { lane: Some(lane), error }),
+            }
+        }
+        match last {
+            Some(error) if !alive => Err(error),
+            _ => Ok(None),
+        }
+    }
+
+    fn find(&mut self, deadline: Option<Deadline>) -> Result<Option<(usize, Found)>, GatherError> {
+        loop {
+            if let Some(found) = self.poll()? {
+                return Ok(Some(found));
+            }
+            let Self { inlets, bells, way, .. } = self;
+            inlets.iter().flatten().for_each(|inlet| inlet.want(1));
+            let ready = || inlets.iter().flatten().any(Inlet::has_news);
+            let woken = if let [(site, listener)] = &mut bells[..] {
+                way.wait(&mut [Spot { site, listener }], ready, deadline)?
+            } else {
+                let mut spots: Vec<_> =
+                    bells.iter_mut().map(|(site, listener)| Spot { site, listener }).collect();
+                way.wait(&mut spots, ready, deadline)?
+            };
+            // A hostile sender can wake us for ever.
+            if !woken || deadline.is_some_and(|deadline| deadline.passed()) {
+                return self.poll();
+            }
+        }
+    }
+
+    /// Files of which one becomes readable after [`listen`](Self::listen) returned false, when there is something to
+    /// receive: one for each bell. See [`Receiver::file`](super::Receiver::file).
+    ///
+    /// # Errors
+    /// [`WaitError::NoSeat`].
+    pub fn files(&mut self) -> Result<Vec<BorrowedFd<'_>>, WaitError> {
+        self.take_seats()?;
+        Ok(self
+            .bells
+            .iter()
+            .filter_map(|(site, listener)| Some(site.eventfds().get(listener.eventfd_seat()?.1)?.as_fd()))
+            .collect())
+    }
+
+    fn take_seats(&mut self) -> Result<(), WaitError> {
+        self.bells.iter_mut().try_for_each(|(_, listener)| listener.seats().take_eventfd())
+    }
+
+    /// Before going back to the event loop: is there something to receive after all? See
+    /// [`Receiver::listen`](super::Receiver::listen).
+    ///
+    /// # Errors
+    /// [`WaitError::NoSeat`], [`WaitError::Os`].
+    pub fn listen(&mut self) -> Result<bool, WaitError> {
+        self.take_seats()?;
+        for _ in 0..MOST_TURNS {
+            if !self.listen_at_all()? {
+                return Ok(false);
+            }
+            if self.inlets.iter_mut().flatten().any(Inlet::settle_once) {
+                break;
+            }
+        }
+        // For one who goes back to the event loop all the same.
+        if let Some((site, listener)) = self.bells.first()
+            && let Some((_, index)) = listener.eventfd_seat()
+        {
+            write_token(&site.eventfds()[index]);
+        }
+        Ok(true)
+    }
+
+    fn listen_at_all(&mut self) -> Result<bool, WaitError> {
+        let Self { inlets, bells, .. } = self;
+        inlets.iter().flatten().for_each(|inlet| inlet.want(1));
+        for (site, listener) in bells {
+            let Some((seat, index)) = listener.eventfd_seat() else { continue };
+            let mut waiter = [Waiter::new(&site.record().wake, seat)];
+            let ready = || inlets.iter().flatten().any(Inlet::has_news);
+            if listen(&mut waiter, &mut Token { site, index }, ready)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The receiving end of one lane, without the waiting.
+
+use super::error::{AttachError, RecvError};
+use super::lane::{Departure, End, Lane, Partner};
+use crate::meeting::Board;
+use doorbell_core::channel::lane::{self, Found};
+use doorbell_core::fault;
+use doorbell_core::violation::PeerViolation;
+use std::sync::atomic::Ordering;
+
+/// The receiving end of one lane.
+#[derive(Debug)]
+pub(super) struct Inlet {
+    pub(super) lane: Lane,
+    index: lane::Receiver,
+    end: End,
+    sender: Partner,
+    violation: Option<PeerViolation>,
+    /// The sender's word when its end was told, until it has a successor.
+    told: Option<u32>,
+}
+
+impl Inlet {
+    pub(super) fn on(board: &Board, number: u32) -> Result<Self, AttachError> {
+        let lane = Lane::new(board, number)?;
+        let end = End::take(&lane.control().receiver, lane.message_site.holder(), number)?;
+        let index = match lane::Receiver::attach(lane.capacity(), &lane) {
+            Ok(index) => index,
+            Err(violation) => {
+                end.leave(&lane.control().receiver);
+                return Err(violation.into());
+            }
+        };
+        let sender = Partner::new(&lane.message_site);
+        Ok(Self { lane, index, end, sender, violation: None, told: None })
+    }
+
+    /// The next message, if there is one. If there is none, releases what was consumed, and says whether the sender
+    /// has gone.
+    #[inline]
+    pub(super) fn poll(&mut self) -> Result<Option<Found>, RecvError> {
+        if let Some(found) = self.next()? {
+            return Ok(Some(found));
+        }
+        if self.index.can_release() {
+            self.release();
+        }
+        if self.sender.may_have_gone(&self.lane.control().sender, &self.lane.message_site) {
+            return self.check_sender();
+        }
+        Ok(None)
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<Option<Found>, RecvError> {
+        if let Some(violation) = self.violation {
+            return Err(violation.into());
+        }
+        self.index.next(&self.lane).map_err(|violation| {
+            self.violation = Some(violation);
+            violation.into()
+        })
+    }
+
+    #[cold]
+    fn check_sender(&mut self) -> Result<Option<Found>, RecvError> {
+        let departure = self.sender.departed(&self.lane.control().sender, &self.lane.message_site);
+        // It may have sent something between our look and its end.
+        if let Some(found) = self.next()? {
+            return Ok(Some(found));
+        }
+        match departure {
+            None => Ok(None),
+            Some(Departure::Left) => Err(RecvError::Closed),
+            Some(Departure::Gone(peer)) => Err(RecvError::PeerGone(peer)),
+        }
+    }
+
+    /// Says where this receiver wants to be woken that waits for `bytes` bytes. Before it arms: `Sender::ring` reads it
+    /// behind its fence.
+    #[inline]
+    pub(super) fn want(&self, bytes: u64) {
+        fault::point();
+        self.lane.control().message_wanted.store(self.index.wanted(bytes), Ordering::Relaxed);
+    }
+
+    /// For the `ready` of a wait: are there `bytes` bytes, or has something happened to the sender?
+    #[inline]
+    pub(super) fn is_ready(&self, bytes: u64) -> bool {
+        let there = if bytes <= 1 {
+            self.index.has_next(&self.lane)
+        } else {
+            self.index.has_bytes(bytes, &self.lane)
+        };
+        there || self.sender.may_have_gone(&self.lane.control().sender, &self.lane.message_site)
+    }
+
+    /// After `is_ready`: is there really a message, or the end of a sender, to be told? That a sender has come looks the
+    /// same to `is_ready` until this was called.
+    pub(super) fn settle(&mut self) -> bool {
+        self.index.has_next(&self.lane) || self.sender_has_gone()
+    }
+
+    fn sender_has_gone(&mut self) -> bool {
+        let (word, site) = (&self.lane.control().sender, &self.lane.message_site);
+        self.sender.may_have_gone(word, site) && self.sender.departed(word, site).is_some()
+    }
+
+    /// Are there at least `bytes` bytes of records? `None` if not, and their sender has gone.
+    pub(super) fn has_bytes(&mut self, bytes: u64) -> Option<bool> {
+        if self.index.has_bytes(bytes, &self.lane) {
+            return Some(true);
+        }
+        (!self.sender_has_gone()).then_some(false)
+    }
+
+    pub(super) fn most_bytes(&self) -> u64 {
+        self.index.most_bytes()
+    }
+
+    /// As `poll`, for one of many lanes. An error comes with whether it is told for the first time.
+    #[inline]
+    pub(super) fn poll_once(&mut self) -> Result<Option<Found>, (RecvError, bool)> {
+        match self.poll() {
+            Ok(found) => {
+                self.told = None;
+                Ok(found)
+            }
+            Err(error) => Err((error, self.tell())),
+        }
+    }
+
+    #[cold]
+    fn tell(&mut self) -> bool {
+        // The word as it was when the end was found: a successor who came since is news.
+        let word = self.sender.word_at_departure();
+        self.told.replace(word) != Some(word)
+    }
+
+    /// For the `ready` of a wait for many lanes: is there a message, or something to tell that was not told?
+    #[inline]
+    pub(super) fn has_news(&self) -> bool {
+        match self.told {
+            None => self.is_ready(1),
+            Some(_) if self.violation.is_some() => false,
+            Some(told) => self.lane.control().sender.load(Ordering::Acquire) != told,
+        }
+    }
+
+    /// As `settle`, after `has_news`.
+    pub(super) fn settle_once(&mut self) -> bool {
+        match self.told {
+            None => self.settle(),
+            Some(_) => self.has_news(),
+        }
+    }
+
+    /// Done with a message.
+    #[inline]
+    pub(super) fn consume(&mut self, found: Found) {
+        self.index.consume(found);
+        if self.index.must_release() {
+            self.release();
+        }
+    }
+
+    #[inline(never)]
+    fn release(&mut self) {
+        let (before, now) = self.index.release(&self.lane);
+        let wanted = &self.lane.control().room_wanted;
+        self.lane.room_site.announce_if(|| {
+            doorbell_core::channel::arithmetic::passes(wanted.load(Ordering::Relaxed), before, now)
+        });
+    }
+
+    pub(super) fn dropped(&self) -> u64 {
+        self.lane.control().dropped.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Inlet {
+    fn drop(&mut self) {
+        // A successor begins here.
+        if self.index.can_release() {
+            self.index.release(&self.lane);
+        }
+        self.end.leave(&self.lane.control().receiver);
+        self.lane.room_site.announce();
+    }
+}

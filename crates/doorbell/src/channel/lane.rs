@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A lane as this process sees it.
+
+use super::error::AttachError;
+use crate::mapping::Mapping;
+use crate::meeting::Board;
+use crate::peer::PeerId;
+use crate::site::Site;
+use doorbell_core::channel::arithmetic::place;
+use doorbell_core::channel::lane::Shared;
+use doorbell_core::channel::layout::{Attachment, Control, Directory, Lanes};
+use doorbell_core::fault;
+use doorbell_core::index::Capacity;
+use doorbell_core::layout::FEATURE_CHANNELS;
+use doorbell_core::violation::PeerViolation;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+/// A lane as this process sees it.
+///
+/// Invariant: `control` and `ring` point into `mapping`, at a whole [`Control`] and at `capacity` bytes, and are aligned
+/// to 128 and 4096. The bytes of the ring that belong to this side are touched by this side's one handle alone; all
+/// others only atomically.
+#[derive(Debug)]
+pub(super) struct Lane {
+    control: NonNull<Control>,
+    ring: NonNull<u8>,
+    capacity: Capacity,
+    /// Where the receiver waits for messages.
+    pub(super) message_site: Arc<Site>,
+    /// Where the sender waits for room.
+    pub(super) room_site: Arc<Site>,
+    /// Keeps `control` and `ring`.
+    _mapping: Arc<Mapping>,
+}
+
+// SAFETY: shared words are only reached through atomics. The payload is written by the one `Sender` and read by the
+// one `Receiver` of this lane in this process, whose attachment words exclude others.
+unsafe impl Send for Lane {}
+// SAFETY: as above.
+unsafe impl Sync for Lane {}
+
+impl Lane {
+    pub(super) fn new(board: &Board, number: u32) -> Result<Self, AttachError> {
+        let lanes = board.lanes().ok_or(AttachError::NoChannels)?;
+        let missing = AttachError::NoLane { lane: number, lanes: lanes.lanes() };
+        if number >= lanes.lanes() {
+            return Err(missing);
+        }
+        let site = |index| board.site(index).cloned().ok_or(missing);
+        let payload = board.mapping().whole_payload();
+        let control = payload.part(lanes.control_offset(number), size_of::<Control>() as u64)?;
+        let ring = payload.part(lanes.ring_offset(number), lanes.capacity().get())?;
+        Ok(Self {
+            control: NonNull::new(control.as_ptr().cast()).ok_or(missing)?,
+            ring: NonNull::new(ring.as_ptr()).ok_or(missing)?,
+            capacity: lanes.capacity(),
+            message_site: site(lanes.message_bell(number))?,
+            room_site: site(lanes.room_bell(number))?,
+            _mapping: Arc::clone(board.mapping()),
+        })
+    }
+
+    pub(super) fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    #[inline(always)]
+    pub(super) fn control(&self) -> &Control {
+        // SAFETY: by the invariant; all its fields are atomics.
+        unsafe { self.control.as_ref() }
+    }
+
+    /// The address of byte `offset` of the ring.
+    #[inline(always)]
+    pub(super) fn at(&self, offset: u64) -> *mut u8 {
+        // In the ring, hence in the address space.
+        self.ring.as_ptr().wrapping_add(place(offset, self.capacity.get()) as usize)
+    }
+
+    /// Copies a payload in. `offset` is a multiple of 8, and the record in which it lies is in the ring.
+    #[inline]
+    pub(super) fn write(&self, offset: u64, from: &[u8]) {
+        let (words, rest) = from.as_chunks::<8>();
+        let mut to = offset;
+        for word in words {
+            self.store(to, u64::from_ne_bytes(*word));
+            to += 8;
+        }
+        if !rest.is_empty() {
+            // The padding of the record is ours too.
+            let mut word = [0; 8];
+            word[..rest.len()].copy_from_slice(rest);
+            self.store(to, u64::from_ne_bytes(word));
+        }
+    }
+
+    #[inline(always)]
+    fn store(&self, offset: u64, value: u64) {
+        fault::point();
+        self.word(offset).store(value, Ordering::Relaxed);
+    }
+
+    /// As `write`, for one byte anywhere.
+    pub(super) fn write_byte(&self, offset: u64, value: u8) {
+        fault::point();
+        // SAFETY: `at` keeps it in the ring, and the mapping lives as long as `self`.
+        unsafe { &*self.at(offset).cast::<AtomicU8>() }.store(value, Ordering::Relaxed);
+    }
+
+    /// Copies a payload out, once. `offset` is a multiple of 8.
+    #[inline]
+    pub(super) fn read(&self, offset: u64, to: &mut [u8]) {
+        let (words, rest) = to.as_chunks_mut::<8>();
+        let mut from = offset;
+        for word in words {
+            *word = self.word(from).load(Ordering::Relaxed).to_ne_bytes();
+            from += 8;
+        }
+        if !rest.is_empty() {
+            let word = self.word(from).load(Ordering::Relaxed).to_ne_bytes();
+            rest.copy_from_slice(&word[..rest.len()]);
+        }
+    }
+}
+
+impl Shared for Lane {
+    #[inline(always)]
+    fn word(&self, offset: u64) -> &AtomicU64 {
+        let at = self.at(offset & !7).cast::<AtomicU64>();
+        // SAFETY: `at` keeps it in the ring whatever the offset, it is a multiple of 8 from an aligned base, and the
+        // mapping lives as long as `self`.
+        unsafe { &*at }
+    }
+
+    #[inline(always)]
+    fn released(&self) -> &AtomicU64 {
+        &self.control().released
+    }
+}
+
+/// One end of a lane, held by this process.
+#[derive(Debug)]
+pub(super) struct End {
+    holder: u32,
+}
+
+impl End {
+    /// Takes the end whose word is `word`.
+    pub(super) fn take(word: &AtomicU32, holder: u32, lane: u32) -> Result<Self, AttachError> {
+        let ours = Attachment::word(holder);
+        fault::point();
+        word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| match Attachment::of(word) {
+            Attachment::Never | Attachment::Left(_) => Some(ours),
+            Attachment::Holder(_) => None,
+        })
+        .map(|_| Self { holder })
+        .map_err(|_| AttachError::Taken { lane })
+    }
+
+    /// Leaves it to others.
+    pub(super) fn leave(&self, word: &AtomicU32) {
+        fault::point();
+        // Release: whoever sees that we left sees all we did.
+        word.store(Attachment::left(self.holder), Ordering::Release);
+    }
+}
+
+/// What one side has found out about the other.
+#[derive(Debug, Default)]
+pub(super) struct Partner {
+    word: u32,
+    deaths: u32,
+    word_at_departure: u32,
+}
+
+/// How a partner went.
+pub(super) enum Departure {
+    Left,
+    Gone(PeerId),
+}
+
+impl Partner {
+    pub(super) fn new(site: &Site) -> Self {
+        // Deaths before this handle are none of its business.
+        Self { deaths: site.lives().deaths(), ..Self::default() }
+    }
+
+    /// May anything have happened to it since `departed` last looked?
+    #[inline(always)]
+    pub(super) fn may_have_gone(&self, word: &AtomicU32, site: &Site) -> bool {
+        word.load(Ordering::Acquire) != self.word || site.lives().deaths() != self.deaths
+    }
+
+    /// Has it gone? Reports so until another has come.
+    #[cold]
+    pub(super) fn departed(&mut self, word: &AtomicU32, site: &Site) -> Option<Departure> {
+        let lives = site.lives();
+        let deaths = lives.deaths();
+        let now = word.load(Ordering::Acquire);
+        let departure = match Attachment::of(now) {
+            Attachment::Left(holder) => Some(lives.gone(holder).map_or(Departure::Left, Departure::Gone)),
+            Attachment::Holder(holder) => lives.gone(holder).map(Departure::Gone),
+            Attachment::Never => None,
+        };
+        let departure = departure.or_else(|| lives.all_gone().map(Departure::Gone));
+        if departure.is_none() {
+            (self.word, self.deaths) = (now, deaths);
+        }
+        self.word_at_departure = now;
+        departure
+    }
+
+    /// The word in which `departed` last saw it.
+    pub(super) fn word_at_departure(&self) -> u32 {
+        self.word_at_departure
+    }
+}
+
+fn directory(mapping: &Mapping) -> Result<&Directory, PeerViolation> {
+    let at = mapping.whole_payload().part(0, size_of::<Directory>() as u64)?.as_ptr().cast::<Directory>();
+    // SAFETY: in bounds of the payload, which begins at a multiple of 4096; all fields are atomics; it lives as long as
+    // the mapping.
+    Ok(unsafe { &*at })
+}
+
+/// Describes `lanes` in a fresh mapping.
+pub(crate) fn write_directory(mapping: &Mapping, lanes: &Lanes) -> Result<(), PeerViolation> {
+    directory(mapping)?.write(lanes);
+    // What a reader would find: too few bells, or too little memory, is told to the maker.
+    read_directory(mapping).map(drop)
+}
+
+/// The lanes of a mapping, if it has any.
+pub(crate) fn read_directory(mapping: &Mapping) -> Result<Option<Lanes>, PeerViolation> {
+    let plan = mapping.plan();
+    if plan.features & FEATURE_CHANNELS == 0 {
+        return Ok(None);
+    }
+    directory(mapping)?.read(plan.bells, plan.payload_size).map(Some)
+}
+
+/// Frees the places of a dead process for successors.
+pub(crate) fn vacate(board: &Board, holder: u32) {
+    for number in 0..board.lanes().map_or(0, Lanes::lanes) {
+        let Ok(lane) = Lane::new(board, number) else { return };
+        for word in [&lane.control().sender, &lane.control().receiver] {
+            if Attachment::of(word.load(Ordering::Acquire)) == Attachment::Holder(holder) {
+                word.store(Attachment::left(holder), Ordering::Release);
+            }
+        }
+    }
+}

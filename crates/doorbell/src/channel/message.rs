@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A message that was received and still lies in the ring.
+
+use super::inlet::Inlet;
+use crate::peer::{Trust, Trusted};
+use doorbell_core::channel::lane::Found;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+/// A message in the ring. Dropping it is receiving it: the sender may then write there again.
+///
+/// From a [`Trusted`] sender it is a `&[u8]`, without a copy. From an untrusted one it is copied out, because its bytes
+/// may change as long as they lie where the sender can write; [`as_ptr`](Self::as_ptr) is for those who know how to read
+/// such memory.
+pub struct Message<'a, T: Trust> {
+    inlet: &'a mut Inlet,
+    found: Found,
+    trust: PhantomData<T>,
+}
+
+impl<'a, T: Trust> Message<'a, T> {
+    #[inline]
+    pub(super) fn new(inlet: &'a mut Inlet, found: Found) -> Self {
+        Self { inlet, found, trust: PhantomData }
+    }
+
+    /// Its length in bytes. Copied once: the peer cannot change it.
+    #[inline]
+    #[expect(clippy::len_without_is_empty, reason = "an empty message is a message")]
+    pub fn len(&self) -> usize {
+        // At most the size of the ring, which is mapped.
+        self.found.length as usize
+    }
+
+    /// A copy.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut copy = vec![0; self.len()];
+        self.inlet.lane.read(self.found.payload, &mut copy);
+        copy
+    }
+
+    /// Replaces the content of `to` by a copy. Allocates only if `to` has less room than ever needed.
+    pub fn copy_to_vec(&self, to: &mut Vec<u8>) {
+        to.resize(self.len(), 0);
+        self.inlet.lane.read(self.found.payload, to);
+    }
+
+    /// Copies the first bytes, as many as there are and fit. Returns how many.
+    #[inline]
+    pub fn copy_to(&self, to: &mut [u8]) -> usize {
+        let fitting = to.len().min(self.len());
+        self.inlet.lane.read(self.found.payload, &mut to[..fitting]);
+        fitting
+    }
+
+    /// Where the message lies, for [`len`](Self::len) bytes, as long as `self` lives.
+    ///
+    /// An untrusted sender may be writing there at this moment. Read with volatile or atomic accesses, and only once
+    /// what you check.
+    pub fn as_ptr(&self) -> *const u8 {
+        self.inlet.lane.at(self.found.payload)
+    }
+}
+
+impl Deref for Message<'_, Trusted> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the record lies in the ring (`Found`). A trusted sender does not write there until it is consumed,
+        // which the drop of `self` does.
+        unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len()) }
+    }
+}
+
+impl<T: Trust> Drop for Message<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.inlet.consume(self.found);
+    }
+}
+
+impl<T: Trust> fmt::Debug for Message<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Message").field("len", &self.len()).finish_non_exhaustive()
+    }
+}

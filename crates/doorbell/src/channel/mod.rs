@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Messages: byte strings of any length, from one sender to one receiver, between threads or processes.
+//!
+//! Between threads:
+//!
+//! ```
+//! let (mut sender, mut receiver) = doorbell::channel::pair(1 << 16)?;
+//! std::thread::spawn(move || sender.send(b"hello").unwrap());
+//! let message = receiver.recv()?;
+//! assert_eq!(&message[..], b"hello");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Between processes, over a [meeting](crate::meeting). The maker of the memory says how many lanes it has, of which
+//! size; then each side attaches to its end of a lane. Two lanes make a conversation.
+//!
+//! ```
+//! use doorbell::channel::{Lanes, Receiver, Sender};
+//! use doorbell::meeting::{Board, Offer, Session, socket};
+//! use std::sync::Arc;
+//!
+//! let (ours, theirs) = socket::pair()?;
+//! // The other process. It trusts nobody, hence copies.
+//! let other = std::thread::spawn(move || {
+//!     let session: Session = socket::join_over(theirs).unwrap();
+//!     let mut requests: Receiver = Receiver::attach(&session, 0).unwrap();
+//!     let mut answers: Sender = Sender::attach(&session, 1).unwrap();
+//!     let request = requests.recv().unwrap().to_vec();
+//!     answers.send(&request).unwrap();
+//! });
+//! let lanes = Lanes::new(2, 2, 1 << 16).expect("two lanes of 64 KiB fit");
+//! let board = Arc::new(Board::new(&Offer::of_lanes(lanes))?);
+//! let session: Session = socket::host_over(ours, &board)?;
+//! let mut requests: Sender = Sender::attach(&session, 0)?;
+//! let mut answers: Receiver = Receiver::attach(&session, 1)?;
+//! requests.send(b"ping")?;
+//! assert_eq!(answers.recv()?.to_vec(), b"ping");
+//! other.join().unwrap();
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | to find | look at |
+//! |---|---|
+//! | sending: copying, in place, in batches, and what happens when there is no room | [`Sender`] |
+//! | receiving: copying, in place, in an event loop | [`Receiver`] |
+//! | many senders, one receiver | [`Gather`] |
+//! | values of one type | `Typed` (feature `zerocopy`) |
+//! | what lies where in memory | [`doorbell_core::channel::layout`] |
+//! | how a message travels, and what a killed or hostile peer can do | [`doorbell_core::channel::lane`] |
+//!
+//! # Trust
+//!
+//! [`Untrusted`](crate::peer::Untrusted) is a type, and the default of a [`Session`](crate::meeting::Session). The
+//! peer of an untrusted session may write anything anywhere at any moment: what it writes is copied once and checked, a
+//! lie is a [`PeerViolation`](crate::PeerViolation), and no message is lent out as a reference, because its bytes may
+//! still change. With a [`Trusted`] peer a [`Message`] is a `&[u8]` and a [`Slot`] a
+//! `&mut [u8]` in the shared memory itself.
+//!
+//! Give each untrusted peer a board of its own: whoever shares a board can write all over it.
+//!
+//! # Death
+//!
+//! A receiver gets every message that was committed, and is then told which peer went. A successor may attach to the
+//! same lane: it continues a dead sender's lane behind the last committed message, and gets again what a dead receiver
+//! had not released.
+
+mod error;
+mod gather;
+mod inlet;
+mod lane;
+mod message;
+mod receiver;
+mod sender;
+mod slot;
+#[cfg(feature = "zerocopy")]
+mod typed;
+
+pub use doorbell_core::channel::layout::Lanes;
+pub use error::{AttachError, RecvError, SendError};
+pub use gather::{Gather, GatherError};
+pub use message::Message;
+pub use receiver::Receiver;
+pub use sender::{Batch, Sender};
+pub use slot::Slot;
+#[cfg(feature = "zerocopy")]
+pub use typed::{Typed, TypedReceiver, TypedSender};
+
+pub(crate) use lane::{read_directory, vacate, write_directory};
+
+use crate::meeting::{Board, MeetError, Offer};
+use crate::peer::Trusted;
+use std::sync::Arc;
+
+/// A channel between two threads of this process, with a ring of at least `capacity` bytes.
+///
+/// The longest message takes three eighths of the ring.
+///
+/// # Errors
+/// [`MeetError::Map`] if there is no memory; [`MeetError::Os`] if there is no descriptor left.
+pub fn pair(capacity: u64) -> Result<(Sender<Trusted>, Receiver<Trusted>), MeetError> {
+    pair_waiting_by(capacity)
+}
+
+/// Both ends of a channel between threads, each with its way of waiting.
+pub type Pair<S, R> = (Sender<Trusted, S>, Receiver<Trusted, R>);
+
+/// As [`pair`], with a chosen [way of waiting](crate::wait) on either side.
+///
+/// # Errors
+/// As [`pair`].
+pub fn pair_waiting_by<S, R>(capacity: u64) -> Result<Pair<S, R>, MeetError>
+where
+    S: crate::wait::Wait + Default,
+    R: crate::wait::Wait + Default,
+{
+    let lanes = Lanes::new(1, 1, capacity).ok_or_else(|| too_large(capacity))?;
+    let board = Arc::new(Board::for_threads(&Offer::of_lanes(lanes))?);
+    let sender = Sender::at(&board, 0).expect("nobody else has the board");
+    let receiver = Receiver::at(&board, 0).expect("nobody else has the board");
+    Ok((sender, receiver))
+}
+
+/// A channel from `senders` threads to one, with a ring of at least `capacity` bytes for each.
+///
+/// # Errors
+/// As [`pair`].
+pub fn many(senders: u32, capacity: u64) -> Result<(Vec<Sender<Trusted>>, Gather<Trusted>), MeetError> {
+    let lanes = Lanes::new(senders, 1, capacity).ok_or_else(|| too_large(capacity))?;
+    let board = Arc::new(Board::for_threads(&Offer::of_lanes(lanes))?);
+    let gather = Gather::at(&board, 0).expect("nobody else has the board");
+    let senders =
+        (0..senders).map(|lane| Sender::at(&board, lane).expect("nobody else has the board")).collect();
+    Ok((senders, gather))
+}
+
+fn too_large(payload: u64) -> MeetError {
+    let error = doorbell_core::layout::LayoutError::TooLarge { bells: 2, payload };
+    MeetError::Map(error.into())
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The receiving end.
+
+use super::error::{AttachError, RecvError};
+use super::inlet::Inlet;
+use super::message::Message;
+use crate::deadline::Deadline;
+use crate::error::WaitError;
+use crate::fd::Token;
+use crate::meeting::{Board, Session};
+use crate::peer::{Trust, Trusted, Untrusted};
+use crate::site::write_token;
+use crate::wait::{Adaptive, Listener, Spot, Wait};
+use doorbell_core::channel::lane::Found;
+use doorbell_core::wake::{Waiter, listen};
+use rustix::fd::{AsFd, BorrowedFd};
+use std::marker::PhantomData;
+use std::time::Duration;
+
+/// The receiving end of a lane.
+///
+/// | to receive | use |
+/// |---|---|
+/// | a [`Message`] that still lies in the ring | [`recv`](Self::recv), [`recv_timeout`](Self::recv_timeout), [`recv_deadline`](Self::recv_deadline), [`try_recv`](Self::try_recv) |
+/// | a copy in memory that is used again and again | [`recv_into`](Self::recv_into) |
+/// | in an event loop | [`file`](Self::file) and [`listen`](Self::listen) |
+/// | not for every message, but for enough bytes | [`wait_for_bytes`](Self::wait_for_bytes) |
+///
+/// # What happens when …
+///
+/// **… the sender leaves or dies?** All that it committed is received; then every call returns
+/// [`RecvError::Closed`] or [`RecvError::PeerGone`], until another sender attaches.
+///
+/// **… this receiver is dropped?** The sender is told at its next send. Messages it had not received stay for the next
+/// receiver.
+///
+/// **… it takes its time?** The sender's ring fills. A receiver tells the sender of the room it makes when it has
+/// received an eighth of the ring, and when it finds no message.
+#[derive(Debug)]
+pub struct Receiver<T: Trust = Untrusted, W: Wait = Adaptive> {
+    inlet: Inlet,
+    way: W,
+    listener: Listener,
+    trust: PhantomData<T>,
+}
+
+impl<T: Trust, W: Wait + Default> Receiver<T, W> {
+    /// Takes the receiving end of lane `lane` of the board shared with the peer of `session`.
+    ///
+    /// Keep the session: dropping it hangs up, and the peer takes us for gone.
+    ///
+    /// # Errors
+    /// [`AttachError`].
+    pub fn attach(session: &Session<T>, lane: u32) -> Result<Self, AttachError> {
+        Self::on(session.board(), lane)
+    }
+
+    fn on(board: &Board, lane: u32) -> Result<Self, AttachError> {
+        let lanes = board.lanes().ok_or(AttachError::NoChannels)?;
+        let (lanes, receivers) = (lanes.lanes(), lanes.receivers());
+        if lane < lanes && lanes != receivers {
+            return Err(AttachError::Shared { lanes, receivers });
+        }
+        let inlet = Inlet::on(board, lane)?;
+        let listener = Listener::new(&inlet.lane.message_site, W::NAME);
+        Ok(Self { inlet, way: W::default(), listener, trust: PhantomData })
+    }
+}
+
+impl<W: Wait + Default> Receiver<Trusted, W> {
+    /// As [`attach`](Self::attach), on a board whose other users are all trusted: threads of this process, forked
+    /// children, those who joined by name.
+    ///
+    /// # Errors
+    /// [`AttachError`].
+    pub fn at(board: &Board, lane: u32) -> Result<Self, AttachError> {
+        Self::on(board, lane)
+    }
+}
+
+impl<T: Trust, W: Wait> Receiver<T, W> {
+    /// The next message, if there is one.
+    ///
+    /// # Errors
+    /// [`RecvError`].
+    #[inline]
+    pub fn try_recv(&mut self) -> Result<Option<Message<'_, T>>, RecvError> {
+        let found = self.inlet.poll()?;
+        Ok(found.map(|found| Message::new(&mut self.inlet, found)))
+    }
+
+    /// The next message. Waits while there is none.
+    ///
+    /// # Errors
+    /// [`RecvError`].
+    #[inline]
+    pub fn recv(&mut self) -> Result<Message<'_, T>, RecvError> {
+        loop {
+            // Only `Null` gives up without a deadline.
+            if let Some(found) = self.find(None)? {
+                return Ok(Message::new(&mut self.inlet, found));
+            }
+        }
+    }
+
+    /// The next message. Waits up to `timeout` while there is none. `None` if none came.
+    ///
+    /// # Errors
+    /// [`RecvError`].
+    pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Option<Message<'_, T>>, RecvError> {
+        let found = match self.inlet.poll()? {
+            Some(found) => Some(found),
+            None => self.find(Some(Deadline::after(timeout)))?,
+        };
+        Ok(found.map(|found| Message::new(&mut self.inlet, found)))
+    }
+
+    /// The next message. Waits until `deadline` while there is none; for ever if there is none. `None` if no message
+    /// came.
+    ///
+    /// # Errors
+    /// [`RecvError`].
+    pub fn recv_deadline(&mut self, deadline: Option<Deadline>) -> Result<Option<Message<'_, T>>, RecvError> {
+        let found = self.find(deadline)?;
+        Ok(found.map(|found| Message::new(&mut self.inlet, found)))
+    }
+
+    /// Receives the next message into `to`, whose content it replaces. Waits while there is none.
+    ///
+    /// # Errors
+    /// [`RecvError`].
+    #[inline]
+    pub fn recv_into(&mut self, to: &mut Vec<u8>) -> Result<(), RecvError> {
+        self.recv()?.copy_to_vec(to);
+        Ok(())
+    }
+
+    /// Waits until at least `bytes` bytes of records are there (a message's length, rounded up to eight, and eight
+    /// more), or until `deadline`. At most a quarter of the ring can be waited for; more is
+    /// taken for that. False if they are not there, because it is too late or the sender has gone.
+    ///
+    /// The sender makes no system call for messages before that many are there. What is there at the deadline is
+    /// received as usual.
+    ///
+    /// # Errors
+    /// [`RecvError::Wait`]. What happened to the sender is told by the next receive.
+    pub fn wait_for_bytes(&mut self, bytes: u64, deadline: Deadline) -> Result<bool, RecvError> {
+        let bytes = bytes.min(self.inlet.most_bytes());
+        loop {
+            match self.inlet.has_bytes(bytes) {
+                Some(true) => return Ok(true),
+                Some(false) if !deadline.passed() => self.wait(bytes, Some(deadline))?,
+                Some(false) | None => return Ok(false),
+            };
+        }
+    }
+
+    #[inline]
+    fn find(&mut self, deadline: Option<Deadline>) -> Result<Option<Found>, RecvError> {
+        loop {
+            if let Some(found) = self.inlet.poll()? {
+                return Ok(Some(found));
+            }
+            if !self.wait(1, deadline)? {
+                return self.inlet.poll();
+            }
+            // A hostile sender can wake us for ever.
+            if let Some(deadline) = deadline
+                && !self.inlet.is_ready(1)
+                && deadline.passed()
+            {
+                return Ok(None);
+            }
+        }
+    }
+
+    #[inline]
+    fn wait(&mut self, bytes: u64, deadline: Option<Deadline>) -> Result<bool, WaitError> {
+        let Self { inlet, way, listener, .. } = self;
+        inlet.want(bytes);
+        let site = &inlet.lane.message_site;
+        way.wait(&mut [Spot { site, listener }], || inlet.is_ready(bytes), deadline)
+    }
+
+    /// A file that becomes readable after [`listen`](Self::listen) returned false, when there is something to receive.
+    /// For epoll, poll, mio, tokio or asyncio, level- or edge-triggered.
+    ///
+    /// Takes a seat for eventfds at the channel's bell, for good. Never read from the file or write to it yourself.
+    ///
+    /// # Errors
+    /// [`WaitError::NoSeat`].
+    pub fn file(&mut self) -> Result<BorrowedFd<'_>, WaitError> {
+        self.listener.seats().take_eventfd()?;
+        let (_, index) = self.listener.eventfd_seat().expect("just taken");
+        Ok(self.inlet.lane.message_site.eventfds()[index].as_fd())
+    }
+
+    /// Before going back to the event loop: is there something to receive after all? Makes the file unreadable if not,
+    /// until there is.
+    ///
+    /// Call it when [`try_recv`](Self::try_recv) found nothing, and go back to the event loop only after `false`. A
+    /// caller that stops receiving earlier need not call it: then the file stays as it is, and it must come back by
+    /// itself.
+    ///
+    /// ```
+    /// use rustix::event::{PollFd, PollFlags, poll};
+    ///
+    /// let (mut sender, mut receiver) = doorbell::channel::pair(4096)?;
+    /// assert!(!receiver.listen()?);
+    /// sender.send(b"wake up")?;
+    /// poll(&mut [PollFd::new(&receiver.file()?, PollFlags::IN)], None)?;
+    /// assert_eq!(receiver.try_recv()?.expect("readable").to_vec(), b"wake up");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`WaitError::NoSeat`], [`WaitError::Os`].
+    pub fn listen(&mut self) -> Result<bool, WaitError> {
+        self.listener.seats().take_eventfd()?;
+        let (seat, index) = self.listener.eventfd_seat().expect("just taken");
+        for _ in 0..MOST_TURNS {
+            self.inlet.want(1);
+            let site = &*self.inlet.lane.message_site;
+            let mut waiter = [Waiter::new(&site.record().wake, seat)];
+            if !listen(&mut waiter, &mut Token { site, index }, || self.inlet.is_ready(1))? {
+                return Ok(false);
+            }
+            if self.inlet.settle() {
+                break;
+            }
+        }
+        // For one who goes back to the event loop all the same.
+        write_token(&self.inlet.lane.message_site.eventfds()[index]);
+        Ok(true)
+    }
+
+    /// How many messages the sender has dropped because there was no room, as it says.
+    pub fn dropped(&self) -> u64 {
+        self.inlet.dropped()
+    }
+
+    /// This receiver's waits so far.
+    pub fn counts(&self) -> crate::counters::Counts {
+        self.listener.counters().read()
+    }
+}
+
+/// Senders that come and go while we listen; only a hostile one does so more often.
+pub(super) const MOST_TURNS: u32 = 4;

@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The sending end.
+
+use super::error::{AttachError, SendError};
+use super::lane::{Departure, End, Lane, Partner};
+use super::slot::Slot;
+use crate::deadline::Deadline;
+use crate::meeting::{Board, Session};
+use crate::peer::{Trust, Trusted, Untrusted};
+use crate::wait::{Adaptive, Listener, Spot, Wait};
+use doorbell_core::channel::lane;
+use doorbell_core::fault;
+use doorbell_core::violation::PeerViolation;
+use std::marker::PhantomData;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// The sending end of a lane.
+///
+/// | to send | use |
+/// |---|---|
+/// | bytes that lie somewhere | [`send`](Self::send) |
+/// | bytes that are made for it | [`reserve`](Self::reserve), write into the [`Slot`], [`commit`](Slot::commit) |
+/// | many messages at once, with one wake | [`batch`](Self::batch) |
+///
+/// | when there is no room | use |
+/// |---|---|
+/// | wait | [`send`](Self::send), [`send_timeout`](Self::send_timeout), [`send_deadline`](Self::send_deadline) |
+/// | fail | [`try_send`](Self::try_send) |
+/// | drop the message, and count | [`send_or_drop`](Self::send_or_drop) |
+///
+/// A message may be empty. The longest takes three eighths of the ring ([`longest`](Self::longest)).
+///
+/// # What happens when …
+///
+/// **… nobody receives yet?** Messages wait in the ring.
+///
+/// **… the receiver leaves or dies?** The next send returns [`SendError::Closed`] or [`SendError::PeerGone`]; so does a
+/// send that waits for room. When another receiver attaches, sending works again.
+///
+/// **… this sender is dropped?** The receiver gets all messages and then [`RecvError::Closed`](super::RecvError::Closed).
+///
+/// **… a process forks?** Both would write the same bytes: use it on one side only. A clone does not exist.
+#[derive(Debug)]
+pub struct Sender<T: Trust = Untrusted, W: Wait = Adaptive> {
+    pub(super) lane: Lane,
+    pub(super) index: lane::Sender,
+    end: End,
+    receiver: Partner,
+    way: W,
+    listener: Listener,
+    violation: Option<PeerViolation>,
+    trust: PhantomData<T>,
+}
+
+impl<T: Trust, W: Wait + Default> Sender<T, W> {
+    /// Takes the sending end of lane `lane` of the board shared with the peer of `session`.
+    ///
+    /// Keep the session: dropping it hangs up, and the peer takes us for gone.
+    ///
+    /// # Errors
+    /// [`AttachError`].
+    pub fn attach(session: &Session<T>, lane: u32) -> Result<Self, AttachError> {
+        Self::on(session.board(), lane)
+    }
+
+    /// Takes the sending end of the first lane that nobody sends on.
+    ///
+    /// # Errors
+    /// [`AttachError::Taken`] if there is none; else as [`attach`](Self::attach).
+    pub fn attach_any(session: &Session<T>) -> Result<Self, AttachError> {
+        Self::on_any(session.board())
+    }
+
+    pub(super) fn on_any(board: &Board) -> Result<Self, AttachError> {
+        let lanes = board.lanes().ok_or(AttachError::NoChannels)?.lanes();
+        let mut result = Err(AttachError::NoChannels);
+        for lane in 0..lanes {
+            result = Self::on(board, lane);
+            if !matches!(result, Err(AttachError::Taken { .. })) {
+                break;
+            }
+        }
+        result
+    }
+
+    pub(super) fn on(board: &Board, number: u32) -> Result<Self, AttachError> {
+        let lane = Lane::new(board, number)?;
+        let end = End::take(&lane.control().sender, lane.room_site.holder(), number)?;
+        let index = match lane::Sender::attach(lane.capacity(), &lane) {
+            Ok(index) => index,
+            Err(violation) => {
+                end.leave(&lane.control().sender);
+                return Err(violation.into());
+            }
+        };
+        let receiver = Partner::new(&lane.room_site);
+        let listener = Listener::new(&lane.room_site, W::NAME);
+        let way = W::default();
+        Ok(Self { lane, index, end, receiver, way, listener, violation: None, trust: PhantomData })
+    }
+}
+
+impl<W: Wait + Default> Sender<Trusted, W> {
+    /// As [`attach`](Self::attach), on a board whose other users are all trusted: threads of this process, forked
+    /// children, those who joined by name.
+    ///
+    /// # Errors
+    /// [`AttachError`].
+    pub fn at(board: &Board, lane: u32) -> Result<Self, AttachError> {
+        Self::on(board, lane)
+    }
+}
+
+impl<T: Trust, W: Wait> Sender<T, W> {
+    /// The longest message this channel takes, in bytes.
+    pub fn longest(&self) -> u64 {
+        self.index.longest()
+    }
+
+    /// Sends `message`. Waits while there is no room.
+    ///
+    /// # Errors
+    /// [`SendError`], never [`SendError::Full`].
+    #[inline]
+    pub fn send(&mut self, message: &[u8]) -> Result<(), SendError> {
+        loop {
+            // Only `Null` gives up without a deadline.
+            match self.send_deadline(message, None) {
+                Err(SendError::Full) => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// Sends `message`. Waits up to `timeout` while there is no room.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    pub fn send_timeout(&mut self, message: &[u8], timeout: Duration) -> Result<(), SendError> {
+        match self.try_send(message) {
+            Err(SendError::Full) => self.send_deadline(message, Some(Deadline::after(timeout))),
+            result => result,
+        }
+    }
+
+    /// Sends `message`. Waits until `deadline` while there is no room; for ever if there is none.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    #[inline]
+    pub fn send_deadline(&mut self, message: &[u8], deadline: Option<Deadline>) -> Result<(), SendError> {
+        let room = self.room(message.len() as u64, deadline)?;
+        self.put(room, message);
+        self.ring();
+        Ok(())
+    }
+
+    /// Sends `message` if there is room.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    #[inline]
+    pub fn try_send(&mut self, message: &[u8]) -> Result<(), SendError> {
+        self.push(message)?;
+        self.ring();
+        Ok(())
+    }
+
+    /// Sends `message` if there is room, else drops it and counts that where the receiver can see it
+    /// ([`Receiver::dropped`](super::Receiver::dropped)). Returns whether it was sent.
+    ///
+    /// # Errors
+    /// [`SendError`], never [`SendError::Full`].
+    #[inline]
+    pub fn send_or_drop(&mut self, message: &[u8]) -> Result<bool, SendError> {
+        match self.try_send(message) {
+            Ok(()) => Ok(true),
+            Err(SendError::Full) => {
+                let dropped = &self.lane.control().dropped;
+                fault::point();
+                dropped.store(dropped.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+                // What went before may not have been told yet.
+                self.ring();
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes `message` where a receiver that is awake finds it, and wakes nobody: [`ring`](Self::ring) does. No fence,
+    /// no system call. For receivers that poll, and for bursts.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    #[inline]
+    pub fn push(&mut self, message: &[u8]) -> Result<(), SendError> {
+        let room = self.try_room(message.len() as u64)?.ok_or(SendError::Full)?;
+        self.put(room, message);
+        Ok(())
+    }
+
+    /// Wakes the receiver if it sleeps and waits for no more than what was pushed since the last ring. One fence and
+    /// one load if it does not; nothing if nothing was pushed.
+    #[inline]
+    pub fn ring(&mut self) {
+        if self.index.unannounced() {
+            let Self { lane, index, .. } = self;
+            let wanted = &lane.control().message_wanted;
+            lane.message_site.announce_if(|| index.reaches(wanted.load(Ordering::Relaxed)));
+            index.announced();
+        }
+    }
+
+    /// A batch: what is pushed into it is seen at once by a receiver that is awake, and the ring comes once, when the
+    /// batch is dropped.
+    ///
+    /// ```
+    /// let (mut sender, mut receiver) = doorbell::channel::pair(4096)?;
+    /// let mut batch = sender.batch();
+    /// for part in [b"one", b"two"] {
+    ///     batch.push(part)?;
+    /// }
+    /// drop(batch);
+    /// assert_eq!(receiver.recv()?.to_vec(), b"one");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn batch(&mut self) -> Batch<'_, T, W> {
+        Batch { sender: self }
+    }
+
+    /// Room for a message of up to `most` bytes that is written in place. Waits while there is none.
+    ///
+    /// ```
+    /// let (mut sender, mut receiver) = doorbell::channel::pair(4096)?;
+    /// let mut slot = sender.reserve(100)?;
+    /// slot[..5].copy_from_slice(b"hello");
+    /// slot.commit_first(5);
+    /// assert_eq!(receiver.recv()?.to_vec(), b"hello");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SendError`], never [`SendError::Full`].
+    #[inline]
+    pub fn reserve(&mut self, most: usize) -> Result<Slot<'_, T, W>, SendError> {
+        let room = loop {
+            match self.room(most as u64, None) {
+                Err(SendError::Full) => {}
+                result => break result?,
+            }
+        };
+        Ok(Slot::new(self, room))
+    }
+
+    /// As [`reserve`](Self::reserve), but waits no longer than until `deadline`.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    pub fn reserve_deadline(&mut self, most: usize, deadline: Deadline) -> Result<Slot<'_, T, W>, SendError> {
+        let room = self.room(most as u64, Some(deadline))?;
+        Ok(Slot::new(self, room))
+    }
+
+    /// As [`reserve`](Self::reserve), but does not wait.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    #[inline]
+    pub fn try_reserve(&mut self, most: usize) -> Result<Slot<'_, T, W>, SendError> {
+        let room = self.try_room(most as u64)?.ok_or(SendError::Full)?;
+        Ok(Slot::new(self, room))
+    }
+
+    /// How many messages [`send_or_drop`](Self::send_or_drop) has dropped on this lane.
+    pub fn dropped(&self) -> u64 {
+        self.lane.control().dropped.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn put(&mut self, room: lane::Room, message: &[u8]) {
+        self.lane.write(room.payload(), message);
+        self.index.publish(room, message.len() as u64, &self.lane);
+    }
+
+    /// Room without waiting.
+    #[inline]
+    fn try_room(&mut self, most: u64) -> Result<Option<lane::Room>, SendError> {
+        let word = &self.lane.control().receiver;
+        if self.receiver.may_have_gone(word, &self.lane.room_site) {
+            self.check_receiver()?;
+        }
+        let longest = self.index.longest();
+        if most > longest {
+            return Err(SendError::TooLong { length: most, longest });
+        }
+        if let Some(violation) = self.violation {
+            return Err(violation.into());
+        }
+        self.index.room(most, &self.lane).map_err(|violation| {
+            self.violation = Some(violation);
+            violation.into()
+        })
+    }
+
+    #[cold]
+    fn check_receiver(&mut self) -> Result<(), SendError> {
+        match self.receiver.departed(&self.lane.control().receiver, &self.lane.room_site) {
+            None => Ok(()),
+            Some(Departure::Left) => Err(SendError::Closed),
+            Some(Departure::Gone(peer)) => Err(SendError::PeerGone(peer)),
+        }
+    }
+
+    #[inline]
+    fn room(&mut self, most: u64, deadline: Option<Deadline>) -> Result<lane::Room, SendError> {
+        match self.try_room(most)? {
+            Some(room) => Ok(room),
+            None => self.wait_for_room(most, deadline),
+        }
+    }
+
+    #[cold]
+    fn wait_for_room(&mut self, most: u64, deadline: Option<Deadline>) -> Result<lane::Room, SendError> {
+        // The receiver may sleep over what was pushed and not rung.
+        self.ring();
+        loop {
+            let wanted = self.index.wanted(most);
+            let Self { lane, index, receiver, way, listener, .. } = self;
+            let control = lane.control();
+            fault::point();
+            // Before the waiter arms: `Inlet::release` reads it behind its fence.
+            control.room_wanted.store(wanted, Ordering::Relaxed);
+            let ready = || {
+                index.may_go_on(wanted, lane) || receiver.may_have_gone(&control.receiver, &lane.room_site)
+            };
+            let site = &lane.room_site;
+            let woken = way.wait(&mut [Spot { site, listener }], ready, deadline)?;
+            if let Some(room) = self.try_room(most)? {
+                return Ok(room);
+            }
+            // A hostile receiver can wake us for ever.
+            if !woken || deadline.is_some_and(|deadline| deadline.passed()) {
+                return Err(SendError::Full);
+            }
+        }
+    }
+}
+
+impl<T: Trust, W: Wait> Drop for Sender<T, W> {
+    fn drop(&mut self) {
+        self.end.leave(&self.lane.control().sender);
+        self.lane.message_site.announce();
+    }
+}
+
+/// Several messages with one ring. See [`Sender::batch`].
+#[derive(Debug)]
+pub struct Batch<'a, T: Trust, W: Wait> {
+    sender: &'a mut Sender<T, W>,
+}
+
+impl<T: Trust, W: Wait> Batch<'_, T, W> {
+    /// Adds a message, if there is room.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    #[inline]
+    pub fn push(&mut self, message: &[u8]) -> Result<(), SendError> {
+        self.sender.push(message)
+    }
+
+    /// Adds a message. While there is no room it rings and waits until `deadline`; for ever if there is none.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    #[inline]
+    pub fn push_deadline(&mut self, message: &[u8], deadline: Option<Deadline>) -> Result<(), SendError> {
+        let room = self.sender.room(message.len() as u64, deadline)?;
+        self.sender.put(room, message);
+        Ok(())
+    }
+
+    /// Room for a message that is written in place, if there is any. Committing it does not ring.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    #[inline]
+    pub fn try_reserve(&mut self, most: usize) -> Result<Slot<'_, T, W>, SendError> {
+        self.sender.try_reserve(most).map(Slot::quietly)
+    }
+}
+
+impl<T: Trust, W: Wait> Drop for Batch<'_, T, W> {
+    #[inline]
+    fn drop(&mut self) {
+        self.sender.ring();
+    }
+}

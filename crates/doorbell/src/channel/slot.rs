@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A message that is being written in place.
+
+use super::sender::Sender;
+use crate::peer::{Trust, Trusted};
+use crate::wait::Wait;
+use doorbell_core::channel::lane::Room;
+use std::ops::{Deref, DerefMut};
+
+/// Room in the ring for one message. Nobody sees it before [`commit`](Self::commit); dropping it instead gives the room
+/// back.
+///
+/// With a [`Trusted`] receiver it is a `&mut [u8]`, whose bytes are whatever an earlier message left. With an
+/// untrusted one it is written by [`write`](Self::write): the peer can write there too, so that no reference may exist.
+#[derive(Debug)]
+pub struct Slot<'a, T: Trust, W: Wait> {
+    sender: &'a mut Sender<T, W>,
+    room: Room,
+    rings: bool,
+}
+
+impl<'a, T: Trust, W: Wait> Slot<'a, T, W> {
+    pub(super) fn new(sender: &'a mut Sender<T, W>, room: Room) -> Self {
+        Self { sender, room, rings: true }
+    }
+
+    pub(super) fn quietly(self) -> Self {
+        Self { rings: false, ..self }
+    }
+
+    /// How many bytes it has.
+    #[inline]
+    pub fn size(&self) -> usize {
+        // At most the size of the ring, which is mapped.
+        self.room.most() as usize
+    }
+
+    /// Copies `bytes` to offset `at` of the message, as far as they fit. Returns how many did.
+    pub fn write(&mut self, at: usize, bytes: &[u8]) -> usize {
+        let fitting = bytes.len().min(self.size().saturating_sub(at));
+        let bytes = &bytes[..fitting];
+        let begin = self.room.payload() + at as u64;
+        // The lane copies whole words, from a multiple of 8 on: the bytes before it one by one.
+        let lead = (begin.next_multiple_of(8) - begin).min(fitting as u64) as usize;
+        for (step, byte) in bytes[..lead].iter().enumerate() {
+            self.sender.lane.write_byte(begin + step as u64, *byte);
+        }
+        let (words, tail) = bytes[lead..].split_at((fitting - lead) / 8 * 8);
+        self.sender.lane.write(begin + lead as u64, words);
+        let behind = begin + (lead + words.len()) as u64;
+        for (step, byte) in tail.iter().enumerate() {
+            self.sender.lane.write_byte(behind + step as u64, *byte);
+        }
+        fitting
+    }
+
+    /// Sends the whole slot as a message.
+    #[inline]
+    pub fn commit(self) {
+        let size = self.size();
+        self.commit_first(size);
+    }
+
+    /// Sends the first `length` bytes as a message; all if the slot has fewer.
+    #[inline]
+    pub fn commit_first(self, length: usize) {
+        let sender = self.sender;
+        sender.index.publish(self.room, length as u64, &sender.lane);
+        if self.rings {
+            sender.ring();
+        }
+    }
+}
+
+impl<W: Wait> Deref for Slot<'_, Trusted, W> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the room lies in the ring (`Room`). It belongs to the sender until it is published, the sender is
+        // borrowed mutably, and a trusted receiver touches only what was published.
+        unsafe { std::slice::from_raw_parts(self.sender.lane.at(self.room.payload()), self.size()) }
+    }
+}
+
+impl<W: Wait> DerefMut for Slot<'_, Trusted, W> {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts_mut(self.sender.lane.at(self.room.payload()), self.size()) }
+    }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A process that dies at each of its writes to shared memory, and at random moments.
+
+use crate::other::{FOREVER, board, message, number, start};
+use doorbell::channel::{Receiver, RecvError, SendError, Sender};
+
+/// Dies at random moments; `DOORBELL_KILLS` sets how often.
+#[test]
+fn whenever_the_other_process_is_killed_the_survivor_is_told_and_nothing_is_left_over() {
+    let kills = std::env::var("DOORBELL_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(150);
+    let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+    let mut before = 0;
+    for round in 0..kills {
+        // Other tests of this process open and close files too: what must not happen is growth by every round.
+        if round == 20 {
+            before = open();
+        }
+        let board = board(2, 2, 256);
+        let (session, mut other) = start("echo", &board);
+        let mut requests: Sender = Sender::attach(&session, 0).unwrap();
+        let mut answers: Receiver = Receiver::attach(&session, 1).unwrap();
+        let longest = requests.longest();
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        let exchanged = seed % 200;
+        for sent in 0..exchanged {
+            requests.send_timeout(&message(sent, longest), FOREVER).unwrap();
+            // Half of the time it is killed with requests and answers under way.
+            if seed & (1 << 40) == 0 {
+                let answer = answers.recv_timeout(FOREVER).unwrap().expect("hung").to_vec();
+                assert_eq!(number(&answer, longest), sent);
+            } else if sent > 2 {
+                break;
+            }
+        }
+        other.kill();
+        let gone = session.peer().id();
+        let told = loop {
+            match answers.recv_timeout(FOREVER) {
+                Ok(answer) => drop(number(&answer.expect("hung").to_vec(), longest)),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(told, RecvError::PeerGone(gone));
+        let told = loop {
+            match requests.send_timeout(b"anybody there", FOREVER) {
+                Ok(()) => {}
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(told, SendError::PeerGone(gone));
+    }
+    if kills > 20 {
+        assert!(open() < before + 60, "descriptors leak: {before} after 20 rounds, {} after {kills}", open());
+    }
+}
+
+#[cfg(feature = "fault_injection")]
+pub(crate) use every_write::die_at;
+
+#[cfg(feature = "fault_injection")]
+mod every_write {
+    use super::{FOREVER, Receiver, RecvError, SendError, Sender, board, start};
+    use doorbell::meeting::Session;
+    use doorbell::wait::Futex;
+    use doorbell_core::fault;
+
+    /// Rounds of the child, in a ring so small that they wrap it twice and wait for room.
+    const ROUNDS: u64 = 6;
+
+    fn words(incarnation: u64, round: u64) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&incarnation.to_ne_bytes());
+        bytes[8..].copy_from_slice(&round.to_ne_bytes());
+        bytes
+    }
+
+    fn parts(bytes: &[u8]) -> (u64, u64) {
+        assert_eq!(bytes.len(), 16, "a message of another length came out");
+        let word = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap());
+        (word(0), word(8))
+    }
+
+    /// The child: sends and receives, and aborts at its write number `number`.
+    pub(crate) fn die_at(session: &Session, number: u64) {
+        fault::die_at(number);
+        let mut sender: Sender<_, Futex> = Sender::attach(session, 0).unwrap();
+        let mut receiver: Receiver<_, Futex> = Receiver::attach(session, 1).unwrap();
+        for round in 0..ROUNDS {
+            let mut slot = sender.reserve(16).unwrap();
+            slot.write(0, &words(number, round));
+            slot.commit();
+            // Answers to an incarnation that died come first.
+            while parts(&receiver.recv().unwrap().to_vec()) != (number, round) {}
+        }
+    }
+
+    #[test]
+    fn at_whichever_write_the_other_process_dies_its_whole_messages_are_received_and_a_successor_goes_on() {
+        let mut number = 0;
+        loop {
+            let board = board(2, 2, 64);
+            let (session, child) = start(&format!("die {number}"), &board);
+            let mut receiver: Receiver<_, Futex> = Receiver::attach(&session, 0).unwrap();
+            let mut sender: Sender<_, Futex> = Sender::attach(&session, 1).unwrap();
+            let first = serve(&mut receiver, &mut sender, number, session.peer().id());
+            let survived = child.wait().success();
+            // The last round may have died behind its message: one more than was answered is all there can be.
+            assert!(first <= ROUNDS);
+            assert!(!survived || first == ROUNDS);
+
+            let (session, successor) = start(&format!("die {}", u64::MAX), &board);
+            let second = serve(&mut receiver, &mut sender, u64::MAX, session.peer().id());
+            assert!(successor.wait().success(), "the successor of one that died at write {number} failed");
+            assert_eq!(second, ROUNDS);
+            if survived {
+                break;
+            }
+            number += 1;
+        }
+        assert!(number > 50, "only {number} writes: the points are not where they should be");
+    }
+
+    /// Answers every message until the child goes. Returns how many came from `incarnation`.
+    fn serve(
+        receiver: &mut Receiver<doorbell::peer::Untrusted, Futex>,
+        sender: &mut Sender<doorbell::peer::Untrusted, Futex>,
+        incarnation: u64,
+        child: doorbell::peer::PeerId,
+    ) -> u64 {
+        let mut expected = 0;
+        loop {
+            let bytes = match receiver.recv_timeout(FOREVER) {
+                Ok(message) => message.expect("hung").to_vec(),
+                Err(RecvError::PeerGone(gone)) if gone == child => return expected,
+                // It left in order, or an earlier one is still reported until its successor attaches.
+                Err(RecvError::PeerGone(_) | RecvError::Closed) => {
+                    std::thread::yield_now();
+                    continue;
+                }
+                Err(error) => panic!("write {incarnation}: {error}"),
+            };
+            assert_eq!(parts(&bytes), (incarnation, expected), "whole, in order, and nothing twice");
+            expected += 1;
+            match sender.send_timeout(&bytes, FOREVER) {
+                Ok(()) | Err(SendError::PeerGone(_) | SendError::Closed) => {}
+                Err(error) => panic!("write {incarnation}: {error}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Many senders, one receiver.
+
+use crate::other::{FOREVER, board, start};
+use doorbell::channel::{Gather, GatherError, RecvError, many};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::thread;
+
+#[test]
+fn each_of_many_threads_is_heard_in_its_own_order() {
+    const SENDERS: u64 = 5;
+    const EACH: u64 = 4000;
+    let (senders, mut gather) = many(SENDERS as u32, 256).unwrap();
+    let sending: Vec<_> = senders
+        .into_iter()
+        .map(|mut sender| {
+            thread::spawn(move || {
+                for number in 0..EACH {
+                    sender.send_timeout(&number.to_ne_bytes(), FOREVER).unwrap();
+                }
+            })
+        })
+        .collect();
+    let mut next = [0; SENDERS as usize];
+    loop {
+        match gather.recv_timeout(FOREVER) {
+            Ok(received) => {
+                let (lane, message) = received.expect("hung");
+                assert_eq!(message.to_vec(), u64::to_ne_bytes(next[lane]));
+                next[lane] += 1;
+            }
+            Err(GatherError { error: RecvError::Closed, .. }) => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert_eq!(next, [EACH; SENDERS as usize], "closed only when all have left");
+    assert_eq!(gather.try_recv().unwrap_err().error, RecvError::Closed);
+    sending.into_iter().for_each(|sender| sender.join().unwrap());
+}
+
+#[test]
+fn a_busy_lane_does_not_starve_a_quiet_one() {
+    let (mut senders, mut gather) = many(2, 4096).unwrap();
+    for _ in 0..50 {
+        senders[0].send(b"busy").unwrap();
+    }
+    senders[1].send(b"quiet").unwrap();
+    let first_two: Vec<_> = (0..2).map(|_| gather.recv().unwrap().0).collect();
+    assert!(first_two.contains(&1));
+}
+
+#[test]
+fn untrusted_senders_with_boards_of_their_own_come_and_are_killed_one_by_one() {
+    let boards: [_; 3] = std::array::from_fn(|_| board(1, 1, 4096));
+    let mut gather: Gather = Gather::default();
+    let mut sessions = Vec::new();
+    for (number, board) in boards.iter().enumerate() {
+        let (session, other) = start("send-on 0", board);
+        assert_eq!(gather.add(&session, 0).unwrap(), number);
+        sessions.push((session, other));
+    }
+    let mut heard: Vec<_> = (0..3).map(|_| gather.recv_timeout(FOREVER).unwrap().expect("hung").0).collect();
+    heard.sort_unstable();
+    assert_eq!(heard, [0, 1, 2]);
+    for (number, (session, other)) in sessions.iter_mut().enumerate() {
+        other.kill();
+        let told = gather.recv_timeout(FOREVER).unwrap_err();
+        let gone = RecvError::PeerGone(session.peer().id());
+        assert_eq!(told, GatherError { lane: Some(number), error: gone });
+    }
+    // A successor on the board of the first.
+    let (session, _other) = start("send-on 0", &boards[0]);
+    assert_eq!(gather.recv_timeout(FOREVER).unwrap().expect("hung").0, 0);
+    drop(session);
+}
+
+#[test]
+fn an_event_loop_hears_every_lane() {
+    let (senders, mut gather) = many(3, 256).unwrap();
+    let sending: Vec<_> = senders
+        .into_iter()
+        .map(|mut sender| {
+            thread::spawn(move || {
+                (0..500_u64).for_each(|number| sender.send(&number.to_ne_bytes()).unwrap());
+                sender
+            })
+        })
+        .collect();
+    let mut received = 0;
+    while received < 1500 {
+        while gather.try_recv().unwrap().is_some() {
+            received += 1;
+        }
+        if received < 1500 && !gather.listen().unwrap() {
+            let files = gather.files().unwrap();
+            let mut polled: Vec<_> = files.iter().map(|file| PollFd::new(file, PollFlags::IN)).collect();
+            let timeout = Timespec { tv_sec: 60, tv_nsec: 0 };
+            assert!(poll(&mut polled, Some(&timeout)).unwrap() > 0, "hung");
+        }
+    }
+    sending.into_iter().for_each(|sender| drop(sender.join().unwrap()));
+}

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A peer that writes anything anywhere while we send and receive.
+//!
+//! `DOORBELL_MUTATIONS` sets how many writes it makes.
+
+use crate::other::board;
+use doorbell::PeerViolation;
+use doorbell::channel::{AttachError, Gather, GatherError, Receiver, RecvError, SendError, Sender};
+use doorbell::meeting::{Board, Session, socket};
+use doorbell::wait::{Adaptive, Eventfd, Futex, Wait};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The whole mapping, as a hostile process maps it.
+struct Raw {
+    words: *const AtomicU64,
+    bytes: usize,
+}
+
+// SAFETY: only touched through atomics.
+unsafe impl Send for Raw {}
+// SAFETY: as above.
+unsafe impl Sync for Raw {}
+
+impl Raw {
+    fn of(board: &Board) -> Self {
+        let bytes = board.mapping().plan().size() as usize;
+        let file = board.mapping().file().unwrap();
+        let rights = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: no address is asked for.
+        let base = unsafe { mmap(std::ptr::null_mut(), bytes, rights, MapFlags::SHARED, file, 0) };
+        Self { words: base.unwrap().cast(), bytes }
+    }
+
+    fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping is that long, page-aligned, and stays until the drop.
+        unsafe { std::slice::from_raw_parts(self.words, self.bytes / 8) }
+    }
+
+    /// The word at `offset` of the payload of a board with four bells.
+    fn payload(&self, offset: usize) -> &AtomicU64 {
+        &self.words()[(4096 + offset) / 8]
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        // SAFETY: nobody holds a reference into it.
+        unsafe { munmap(self.words.cast_mut().cast(), self.bytes) }.unwrap();
+    }
+}
+
+/// Two sessions of one board in this process: ours, and one for the partner.
+fn meet(board: &Arc<Board>) -> (Session, Session) {
+    let (ours, theirs) = socket::pair().unwrap();
+    let joining = thread::spawn(move || socket::join_over(theirs).unwrap());
+    let session = socket::host_over(ours, board).unwrap();
+    (session, joining.join().unwrap())
+}
+
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        (self.roll() >> 11) % limit
+    }
+}
+
+/// One write: half of them where it hurts, with values that nearly make sense.
+fn scribble(raw: &Raw, dice: &mut Dice) {
+    let words = raw.words();
+    let at = match dice.below(4) {
+        // Bells, directory and controls.
+        0 => dice.below(4096 / 8 + 1024 / 8),
+        // The first words of a ring.
+        1 => (8192 + dice.below(2) * 4096) / 8 + dice.below(32),
+        _ => dice.below(words.len() as u64),
+    };
+    let word = &words[at as usize];
+    let now = word.load(Ordering::Relaxed);
+    let value = match dice.below(8) {
+        0 => 0,
+        1 => dice.below(400) << 2 | 1,
+        2 => 2,
+        3 => now.wrapping_add(8),
+        4 => now.wrapping_sub(8),
+        5 => u64::MAX - dice.below(16),
+        6 => now ^ (1 << dice.below(64)),
+        _ => dice.roll(),
+    };
+    word.store(value, Ordering::Relaxed);
+}
+
+#[derive(Default)]
+struct Tally {
+    progress: AtomicU64,
+    delivered: AtomicU64,
+    violations: AtomicU64,
+}
+
+/// Sends and receives over memory that is being scribbled on. Every outcome but a panic or a hang is good.
+fn suffer<W: Wait + Default>(session: &Session, out: u32, back: u32, tally: &Tally, stop: &AtomicBool) {
+    let soon = Duration::from_micros(30);
+    let mut bytes = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        tally.progress.fetch_add(1, Ordering::Relaxed);
+        let ends = (Sender::<_, W>::attach(session, out), Receiver::<_, W>::attach(session, back));
+        let (Ok(mut sender), Ok(mut receiver)) = ends else { return };
+        let mut ended = 0;
+        while ended < 2 && !stop.load(Ordering::Relaxed) {
+            tally.progress.fetch_add(1, Ordering::Relaxed);
+            ended = 0;
+            let mut outcome = sender.reserve_deadline(40, doorbell::Deadline::after(soon)).map(|mut slot| {
+                slot.write(3, b"in place");
+                slot.commit_first(20);
+            });
+            if outcome.is_ok() {
+                outcome = sender.send_timeout(b"a message", soon);
+            }
+            match outcome {
+                Ok(()) | Err(SendError::Full | SendError::Wait(_)) => {}
+                Err(SendError::Violation(_)) => {
+                    tally.violations.fetch_add(1, Ordering::Relaxed);
+                    ended += 1;
+                }
+                Err(_) => ended += 1,
+            }
+            match receiver.recv_timeout(soon) {
+                Ok(Some(message)) => {
+                    message.copy_to_vec(&mut bytes);
+                    assert_eq!(bytes.len(), message.len());
+                    tally.delivered.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(None) | Err(RecvError::Wait(_)) => {}
+                Err(RecvError::Violation(_)) => {
+                    tally.violations.fetch_add(1, Ordering::Relaxed);
+                    ended += 1;
+                }
+                Err(_) => ended += 1,
+            }
+        }
+    }
+}
+
+#[test]
+fn whatever_is_written_into_the_mapping_nothing_panics_and_nothing_hangs() {
+    let wanted = std::env::var("DOORBELL_MUTATIONS").ok().and_then(|count| count.parse().ok());
+    let wanted: u64 = wanted.unwrap_or(300_000);
+    let tally = Tally::default();
+    let mut dice = Dice(0x2545_f491_4f6c_dd1d);
+    let mut made = 0;
+    let mut round = 0;
+    while made < wanted {
+        round += 1;
+        let board = board(2, 2, 512);
+        let (ours, theirs) = meet(&board);
+        let raw = Raw::of(&board);
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let victims = [(&ours, 0, 1), (&theirs, 1, 0)].map(|(session, out, back)| {
+                let (tally, stop) = (&tally, &stop);
+                scope.spawn(move || match round % 3 {
+                    0 => suffer::<Adaptive>(session, out, back, tally, stop),
+                    1 => suffer::<Futex>(session, out, back, tally, stop),
+                    _ => suffer::<Eventfd>(session, out, back, tally, stop),
+                })
+            });
+            for _ in 0..20_000 {
+                scribble(&raw, &mut dice);
+                made += 1;
+                // Now and then a lull, so that some messages get through.
+                if dice.below(16) == 0 {
+                    (0..dice.below(2000)).for_each(|_| std::hint::spin_loop());
+                }
+                if victims.iter().all(|victim| victim.is_finished()) {
+                    break;
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+            let (began, mut last) = (Instant::now(), tally.progress.load(Ordering::Relaxed));
+            let mut since = began;
+            while !victims.iter().all(|victim| victim.is_finished()) {
+                // Waits last microseconds: a minute without an end of one is a hang, on any machine.
+                if since.elapsed() > Duration::from_secs(60) {
+                    eprintln!("a victim hangs in round {round}");
+                    std::process::abort();
+                }
+                let now = tally.progress.load(Ordering::Relaxed);
+                if now != last {
+                    (since, last) = (Instant::now(), now);
+                }
+                scribble(&raw, &mut dice);
+                thread::yield_now();
+            }
+        });
+    }
+    let [delivered, violations] =
+        [&tally.delivered, &tally.violations].map(|count| count.load(Ordering::Relaxed));
+    assert!(delivered > 0 && violations > 0, "{delivered} delivered, {violations} violations: no real test");
+    println!("{made} mutations in {round} rounds: {delivered} messages, {violations} violations");
+}
+
+/// The lie, and what the receiver must say to it.
+fn lie_to_receiver(lie: impl Fn(&Raw, &mut Sender)) -> RecvError {
+    let board = board(2, 2, 512);
+    let (ours, theirs) = meet(&board);
+    let raw = Raw::of(&board);
+    let mut sender: Sender = Sender::attach(&theirs, 0).unwrap();
+    let mut receiver: Receiver = Receiver::attach(&ours, 0).unwrap();
+    lie(&raw, &mut sender);
+    let first = receiver.recv_timeout(Duration::from_secs(60)).unwrap_err();
+    assert_eq!(receiver.try_recv().unwrap_err(), first, "a liar is not listened to again");
+    first
+}
+
+/// Where the first ring begins, in the payload of a board with four bells.
+const RING: usize = 4096;
+/// Where the first lane's control lies.
+const CONTROL: usize = 128;
+
+#[test]
+fn a_length_beyond_the_ring_is_a_violation() {
+    let told = lie_to_receiver(|raw, _| raw.payload(RING).store(5000 << 2 | 1, Ordering::Release));
+    let violation = PeerViolation::LengthOutOfRange { length: 5000, available: 504 };
+    assert_eq!(told, RecvError::Violation(violation));
+}
+
+#[test]
+fn a_length_that_would_overflow_is_a_violation() {
+    let told = lie_to_receiver(|raw, _| raw.payload(RING).store(u64::MAX << 2 | 1, Ordering::Release));
+    assert!(matches!(told, RecvError::Violation(PeerViolation::LengthOutOfRange { .. })));
+}
+
+#[test]
+fn a_record_of_no_kind_is_a_violation() {
+    let told = lie_to_receiver(|raw, _| raw.payload(RING).store(3, Ordering::Release));
+    assert_eq!(told, RecvError::Violation(PeerViolation::BadValue { field: "record", value: 3 }));
+}
+
+#[test]
+fn a_skip_at_the_rings_first_place_is_a_violation_and_not_an_endless_loop() {
+    let told = lie_to_receiver(|raw, _| raw.payload(RING).store(2, Ordering::Release));
+    assert_eq!(told, RecvError::Violation(PeerViolation::BadValue { field: "record", value: 2 }));
+}
+
+#[test]
+fn a_released_index_that_was_never_sent_is_a_violation() {
+    for lie in [8, 4, 1 << 40, u64::MAX - 7] {
+        let board = board(2, 2, 64);
+        let (ours, theirs) = meet(&board);
+        let raw = Raw::of(&board);
+        let mut sender: Sender = Sender::attach(&ours, 0).unwrap();
+        let _receiver: Receiver = Receiver::attach(&theirs, 0).unwrap();
+        sender.send(&[0; 16]).unwrap();
+        sender.send(&[0; 16]).unwrap();
+        raw.payload(CONTROL).store(lie, Ordering::Release);
+        let told = sender.send_timeout(&[0; 16], Duration::from_millis(1));
+        if lie == 8 {
+            // A multiple of eight within what was sent cannot be told from the truth, and harms nobody else.
+            assert!(matches!(told, Ok(()) | Err(SendError::Full)));
+        } else {
+            assert!(matches!(told, Err(SendError::Violation(_))), "{lie:#x}: {told:?}");
+        }
+    }
+}
+
+#[test]
+fn a_lane_full_of_lies_is_not_attached_to() {
+    let board = board(2, 2, 64);
+    let (ours, _theirs) = meet(&board);
+    let raw = Raw::of(&board);
+    for place in 0..8 {
+        raw.payload(RING + place * 8).store(1, Ordering::Release);
+    }
+    let refused = Sender::<_, Futex>::attach(&ours, 0).unwrap_err();
+    assert!(matches!(refused, AttachError::Violation(PeerViolation::IndexOutOfRange { .. })));
+    raw.payload(CONTROL).store(3, Ordering::Release);
+    let refused = Receiver::<_, Futex>::attach(&ours, 0).unwrap_err();
+    assert_eq!(refused, AttachError::Violation(PeerViolation::Misaligned { value: 3, unit: 8 }));
+}
+
+#[test]
+fn one_liar_among_many_senders_costs_the_others_nothing() {
+    let boards = [board(2, 2, 512), board(2, 2, 512)];
+    let sessions = [meet(&boards[0]), meet(&boards[1])];
+    let mut gather: Gather = Gather::default();
+    for (ours, _) in &sessions {
+        gather.add(ours, 0).unwrap();
+    }
+    let mut honest: Sender = Sender::attach(&sessions[1].1, 0).unwrap();
+    let raw = Raw::of(&boards[0]);
+    raw.payload(RING).store(3, Ordering::Release);
+    honest.send(b"still here").unwrap();
+    let mut told = None;
+    let mut received = None;
+    for _ in 0..2 {
+        match gather.recv_timeout(Duration::from_secs(60)) {
+            Ok(message) => received = message.map(|(lane, message)| (lane, message.to_vec())),
+            Err(error) => told = Some(error),
+        }
+    }
+    let violation = RecvError::Violation(PeerViolation::BadValue { field: "record", value: 3 });
+    assert_eq!(told, Some(GatherError { lane: Some(0), error: violation }));
+    assert_eq!(received, Some((1, b"still here".to_vec())));
+}
+
+/// Wakes without a reason, faster than the deadline comes.
+#[test]
+fn a_peer_that_wakes_again_and_again_does_not_hold_a_waiter_beyond_its_deadline() {
+    let board = board(2, 2, 512);
+    let (ours, theirs) = meet(&board);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (theirs, stop) = (&theirs, &stop);
+        scope.spawn(move || {
+            let site = theirs.board().site(0).unwrap();
+            while !stop.load(Ordering::Relaxed) {
+                // Changes the epoch and wakes, as a death does.
+                site.announce();
+                site.record().wake.epoch().fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let mut futex: Receiver<_, Futex> = Receiver::attach(&ours, 0).unwrap();
+        assert!(futex.recv_timeout(Duration::from_millis(5)).unwrap().is_none());
+        drop(futex);
+        let mut eventfd: Receiver<_, Eventfd> = Receiver::attach(&ours, 0).unwrap();
+        assert!(eventfd.recv_timeout(Duration::from_millis(5)).unwrap().is_none());
+        stop.store(true, Ordering::Relaxed);
+    });
+}

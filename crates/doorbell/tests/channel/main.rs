@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Channels between threads and processes: order, back-pressure, departures, deaths, lies.
+//!
+//! The other process is this test program again, started with a role; see `other`.
+
+mod death;
+mod gather;
+mod hostile;
+mod other;
+mod processes;
+mod threads;
+
+/// Not a test: what the other process does.
+#[test]
+fn child() {
+    other::play();
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The other process: how it is started, and what it does.
+
+use doorbell::channel::{Lanes, Receiver, Sender};
+use doorbell::meeting::{Board, Offer, Session, inherited};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+const ROLE: &str = "DOORBELL_TEST_ROLE";
+/// Longer than any of these tests takes on the slowest machine: running into it is a hang.
+pub(crate) const FOREVER: Duration = Duration::from_secs(60);
+
+/// A child process that is killed and reaped when dropped.
+pub(crate) struct Other(pub(crate) Child);
+
+impl Other {
+    pub(crate) fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+
+    #[cfg(feature = "fault_injection")]
+    pub(crate) fn wait(mut self) -> std::process::ExitStatus {
+        self.0.wait().unwrap()
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts the other process, which plays `role`, and meets it.
+pub(crate) fn start(role: &str, board: &Arc<Board>) -> (Session, Other) {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "child", "--nocapture"]).env(ROLE, role);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let offer = inherited::offer(&mut command).unwrap();
+    let child = Other(command.spawn().unwrap());
+    let session = offer.meet(board, child.0.id()).unwrap();
+    (session, child)
+}
+
+pub(crate) fn board(lanes: u32, receivers: u32, capacity: u64) -> Arc<Board> {
+    let lanes = Lanes::new(lanes, receivers, capacity).unwrap();
+    Arc::new(Board::new(&Offer::of_lanes(lanes)).unwrap())
+}
+
+/// A message whose content says its number and whose length depends on it.
+pub(crate) fn message(number: u64, longest: u64) -> Vec<u8> {
+    let mut bytes = number.to_ne_bytes().to_vec();
+    let rest = (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % (longest - 7);
+    bytes.extend((0..rest).map(|step| (number + step) as u8));
+    bytes
+}
+
+/// The message's number, if its content is what `message` makes.
+pub(crate) fn number(bytes: &[u8], longest: u64) -> u64 {
+    let number = u64::from_ne_bytes(bytes[..8].try_into().unwrap());
+    assert_eq!(bytes, message(number, longest), "message {number} was changed on its way");
+    number
+}
+
+/// What the role in the environment says. Not a child: nothing.
+pub(crate) fn play() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let (verb, argument) = role.split_once(' ').unwrap_or((&role, "0"));
+    let argument: u64 = argument.parse().unwrap();
+    let session: Session = inherited::join().unwrap();
+    match verb {
+        "echo" => echo(&session),
+        "send" => send(&session, argument..u64::MAX),
+        "send-up-to" => {
+            send(&session, 0..argument);
+            std::process::abort();
+        }
+        "send-on" => {
+            let mut sender: Sender = Sender::attach(&session, argument as u32).unwrap();
+            sender.send(&argument.to_ne_bytes()).unwrap();
+            // The parent decides when this ends.
+            loop {
+                std::thread::park();
+            }
+        }
+        "receive" => {
+            let mut receiver: Receiver = Receiver::attach(&session, 0).unwrap();
+            for expected in 0..argument {
+                assert_eq!(number(&receiver.recv().unwrap().to_vec(), receiver_longest(&session)), expected);
+            }
+            std::process::abort();
+        }
+        #[cfg(feature = "fault_injection")]
+        "die" => crate::death::die_at(&session, argument),
+        verb => panic!("no role {verb}"),
+    }
+}
+
+fn receiver_longest(session: &Session) -> u64 {
+    session.board().lanes().unwrap().longest()
+}
+
+fn echo(session: &Session) {
+    let mut requests: Receiver = Receiver::attach(session, 0).unwrap();
+    let mut answers: Sender = Sender::attach(session, 1).unwrap();
+    let mut bytes = Vec::new();
+    while requests.recv_into(&mut bytes).is_ok() {
+        answers.send(&bytes).unwrap();
+    }
+}
+
+fn send(session: &Session, numbers: std::ops::Range<u64>) {
+    let mut sender: Sender = Sender::attach(session, 0).unwrap();
+    let longest = sender.longest();
+    for number in numbers {
+        if sender.send(&message(number, longest)).is_err() {
+            return;
+        }
+    }
+    // No farewell: whoever comes here is about to die.
+    std::mem::forget(sender);
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Channels between threads.
+
+use crate::other::{FOREVER, message, number};
+use doorbell::Deadline;
+use doorbell::channel::{RecvError, SendError, pair, pair_waiting_by};
+use doorbell::wait::{Adaptive, Eventfd, Futex, Semaphore, Wait, Yield};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::thread;
+use std::time::Duration;
+
+fn every_message_arrives<W: Wait + Default + 'static>(capacity: u64, count: u64) {
+    let (mut sender, mut receiver) = pair_waiting_by::<W, W>(capacity).unwrap();
+    let longest = sender.longest();
+    let sending = thread::spawn(move || {
+        for number in 0..count {
+            sender.send_timeout(&message(number, longest), FOREVER).unwrap();
+        }
+    });
+    for expected in 0..count {
+        let message = receiver.recv_timeout(FOREVER).unwrap().expect("hung");
+        assert_eq!(number(&message, longest), expected);
+    }
+    assert_eq!(receiver.recv_timeout(FOREVER).unwrap_err(), RecvError::Closed);
+    sending.join().unwrap();
+}
+
+#[test]
+fn messages_of_all_lengths_arrive_once_and_in_order_by_every_way_of_waiting() {
+    for capacity in [64, 256, 4096] {
+        every_message_arrives::<Adaptive>(capacity, 20_000);
+        every_message_arrives::<Futex>(capacity, 5_000);
+        every_message_arrives::<Eventfd>(capacity, 5_000);
+        every_message_arrives::<Semaphore>(capacity, 5_000);
+        every_message_arrives::<Yield>(capacity, 5_000);
+    }
+}
+
+#[test]
+fn the_longest_message_fits_whatever_went_before() {
+    for before in 0..40 {
+        let (mut sender, mut receiver) = pair(256).unwrap();
+        for _ in 0..before {
+            sender.send(b"x").unwrap();
+            receiver.recv().unwrap();
+        }
+        let longest = vec![7; sender.longest() as usize];
+        sender.try_send(&longest).unwrap();
+        assert_eq!(&receiver.recv().unwrap()[..], longest);
+    }
+}
+
+#[test]
+fn a_message_that_is_too_long_is_refused_with_both_lengths() {
+    let (mut sender, _receiver) = pair(64).unwrap();
+    let refused = sender.send(&[0; 17]);
+    assert_eq!(refused, Err(SendError::TooLong { length: 17, longest: 16 }));
+}
+
+#[test]
+fn an_empty_message_is_a_message() {
+    let (mut sender, mut receiver) = pair(64).unwrap();
+    sender.send(b"").unwrap();
+    assert_eq!(receiver.recv().unwrap().len(), 0);
+    assert!(receiver.try_recv().unwrap().is_none());
+}
+
+#[test]
+fn a_full_channel_fails_or_drops_with_a_count_or_waits() {
+    let (mut sender, mut receiver) = pair(64).unwrap();
+    while sender.try_send(&[1; 16]).is_ok() {}
+    assert_eq!(sender.try_send(&[2; 16]), Err(SendError::Full));
+    assert_eq!(sender.send_timeout(&[2; 16], Duration::from_millis(5)), Err(SendError::Full));
+    assert_eq!(sender.send_or_drop(&[3; 16]), Ok(false));
+    assert_eq!(sender.send_or_drop(&[3; 16]), Ok(false));
+    assert_eq!((sender.dropped(), receiver.dropped()), (2, 2));
+    let waiting = thread::spawn(move || sender.send(&[4; 16]).map(|()| sender));
+    assert_eq!(receiver.recv().unwrap()[0], 1);
+    assert_eq!(receiver.recv().unwrap()[0], 1);
+    let _sender = waiting.join().unwrap().unwrap();
+    assert_eq!(receiver.recv().unwrap()[0], 4, "what was refused and dropped never comes");
+}
+
+#[test]
+fn a_slot_is_seen_when_it_is_committed_and_never_when_it_is_dropped() {
+    let (mut sender, mut receiver) = pair(4096).unwrap();
+    sender.reserve(100).unwrap()[..7].copy_from_slice(b"dropped");
+    let mut slot = sender.reserve(100).unwrap();
+    assert_eq!(slot.write(95, b"beyond the end"), 5);
+    for (at, part) in [(0, "com"), (3, "mitted in"), (12, " parts")] {
+        assert_eq!(slot.write(at, part.as_bytes()), part.len());
+    }
+    assert!(receiver.try_recv().unwrap().is_none());
+    slot.commit_first(18);
+    assert_eq!(receiver.recv().unwrap().to_vec(), b"committed in parts");
+    assert!(receiver.try_recv().unwrap().is_none());
+}
+
+#[test]
+fn a_batch_wakes_a_sleeper_when_it_is_dropped() {
+    let (mut sender, mut receiver) = pair_waiting_by::<Futex, Futex>(4096).unwrap();
+    let receiving = thread::spawn(move || {
+        (0..50).map(|_| receiver.recv_timeout(FOREVER).unwrap().expect("hung")[0]).collect::<Vec<_>>()
+    });
+    let mut batch = sender.batch();
+    for number in 0..50 {
+        batch.push(&[number]).unwrap();
+    }
+    drop(batch);
+    assert_eq!(receiving.join().unwrap(), (0..50).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_full_batch_rings_before_it_waits_for_room() {
+    let (mut sender, mut receiver) = pair_waiting_by::<Futex, Futex>(64).unwrap();
+    let receiving = thread::spawn(move || {
+        (0..200).map(|_| receiver.recv_timeout(FOREVER).unwrap().expect("hung")[0]).collect::<Vec<_>>()
+    });
+    let mut batch = sender.batch();
+    for number in 0..200 {
+        batch.push_deadline(&[number], Some(Deadline::after(FOREVER))).unwrap();
+    }
+    drop(batch);
+    assert_eq!(receiving.join().unwrap(), (0..200).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_receiver_that_waits_for_bytes_is_woken_when_they_are_there_and_at_its_deadline() {
+    let (mut sender, mut receiver) = pair_waiting_by::<Futex, Futex>(4096).unwrap();
+    sender.send(b"one").unwrap();
+    assert!(!receiver.wait_for_bytes(32, Deadline::after(Duration::from_millis(5))).unwrap());
+    let sending = thread::spawn(move || {
+        for _ in 0..3 {
+            sender.send(b"more").unwrap();
+            thread::sleep(Duration::from_millis(1));
+        }
+        sender
+    });
+    assert!(receiver.wait_for_bytes(64, Deadline::after(FOREVER)).unwrap(), "hung");
+    for length in [3, 4, 4, 4] {
+        assert_eq!(receiver.try_recv().unwrap().expect("waited for").len(), length);
+    }
+    drop(sending.join().unwrap());
+}
+
+#[test]
+fn a_sender_that_leaves_is_told_after_its_last_message_and_its_successor_is_heard() {
+    let lanes = doorbell::channel::Lanes::new(1, 1, 4096).unwrap();
+    let offer = doorbell::meeting::Offer::of_lanes(lanes);
+    let board = doorbell::meeting::Board::for_threads(&offer).unwrap();
+    let mut first = doorbell::channel::Sender::<_, Adaptive>::at(&board, 0).unwrap();
+    let mut receiver = doorbell::channel::Receiver::<_, Adaptive>::at(&board, 0).unwrap();
+    let taken = doorbell::channel::Sender::<_, Adaptive>::at(&board, 0).unwrap_err();
+    assert_eq!(taken, doorbell::channel::AttachError::Taken { lane: 0 });
+    first.send(b"last words").unwrap();
+    drop(first);
+    assert_eq!(receiver.recv().unwrap().to_vec(), b"last words");
+    assert_eq!(receiver.recv().unwrap_err(), RecvError::Closed);
+    assert_eq!(receiver.try_recv().unwrap_err(), RecvError::Closed);
+    let mut second = doorbell::channel::Sender::<_, Adaptive>::at(&board, 0).unwrap();
+    assert!(receiver.try_recv().unwrap().is_none());
+    second.send(b"I go on").unwrap();
+    assert_eq!(receiver.recv().unwrap().to_vec(), b"I go on");
+}
+
+#[test]
+fn a_receiver_that_leaves_is_told_and_its_successor_gets_what_it_left() {
+    let lanes = doorbell::channel::Lanes::new(1, 1, 64).unwrap();
+    let offer = doorbell::meeting::Offer::of_lanes(lanes);
+    let board = doorbell::meeting::Board::for_threads(&offer).unwrap();
+    let mut sender = doorbell::channel::Sender::<_, Futex>::at(&board, 0).unwrap();
+    let mut first = doorbell::channel::Receiver::<_, Futex>::at(&board, 0).unwrap();
+    sender.send(&[1; 16]).unwrap();
+    sender.send(&[2; 16]).unwrap();
+    assert_eq!(first.recv().unwrap()[0], 1);
+    let blocked = thread::spawn(move || {
+        let refused = sender.send(&[3; 16]).and_then(|()| sender.send(&[4; 16]));
+        (refused, sender)
+    });
+    thread::sleep(Duration::from_millis(5));
+    drop(first);
+    let (refused, mut sender) = blocked.join().unwrap();
+    assert_eq!(refused, Err(SendError::Closed));
+    let mut second = doorbell::channel::Receiver::<_, Futex>::at(&board, 0).unwrap();
+    assert_eq!(second.recv().unwrap()[0], 2);
+    while let Some(message) = second.try_recv().unwrap() {
+        assert_eq!(message[0], 3);
+    }
+    sender.send(&[5; 16]).unwrap();
+    assert_eq!(second.recv().unwrap()[0], 5);
+}
+
+#[test]
+fn a_message_that_is_forgotten_instead_of_dropped_comes_again() {
+    let (mut sender, mut receiver) = pair(64).unwrap();
+    sender.send(b"stay").unwrap();
+    std::mem::forget(receiver.recv().unwrap());
+    assert_eq!(receiver.recv().unwrap().to_vec(), b"stay");
+}
+
+fn is_readable(receiver: &mut doorbell::channel::Receiver<doorbell::peer::Trusted>) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut [PollFd::new(&receiver.file().unwrap(), PollFlags::IN)], Some(&now)).unwrap() == 1
+}
+
+#[test]
+fn an_event_loop_that_takes_one_message_for_each_readiness_takes_all() {
+    let (mut sender, mut receiver) = pair(256).unwrap();
+    let sending = thread::spawn(move || {
+        for number in 0..5000_u64 {
+            sender.send(&number.to_ne_bytes()).unwrap();
+        }
+        sender
+    });
+    let mut expected = 0_u64;
+    receiver.listen().unwrap();
+    while expected < 5000 {
+        let timeout = Timespec { tv_sec: 60, tv_nsec: 0 };
+        let ready = poll(&mut [PollFd::new(&receiver.file().unwrap(), PollFlags::IN)], Some(&timeout));
+        assert_eq!(ready.unwrap(), 1, "hung");
+        if let Some(message) = receiver.try_recv().unwrap() {
+            assert_eq!(message.to_vec(), expected.to_ne_bytes());
+            expected += 1;
+        } else {
+            receiver.listen().unwrap();
+        }
+    }
+    drop(sending.join().unwrap());
+}
+
+#[test]
+fn a_file_is_readable_exactly_while_there_is_something_to_receive() {
+    let (mut sender, mut receiver) = pair(256).unwrap();
+    assert!(!receiver.listen().unwrap());
+    assert!(!is_readable(&mut receiver));
+    sender.send(b"a").unwrap();
+    sender.send(b"b").unwrap();
+    assert!(is_readable(&mut receiver));
+    drop(receiver.recv().unwrap());
+    assert!(is_readable(&mut receiver), "one is left");
+    assert!(receiver.listen().unwrap());
+    assert!(is_readable(&mut receiver));
+    drop(receiver.recv().unwrap());
+    assert!(!receiver.listen().unwrap());
+    assert!(!is_readable(&mut receiver));
+    drop(sender);
+    assert!(is_readable(&mut receiver), "a departure is something to receive");
+    assert_eq!(receiver.try_recv().unwrap_err(), RecvError::Closed);
+}
