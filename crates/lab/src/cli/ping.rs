@@ -122,7 +122,7 @@ pub fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
             Policy::Fifo => Scheduler::Fifo,
         },
         injected_slowdown_ppm: args.inject_slowdown,
-        blocks: args.run.blocks.unwrap_or(10),
+        blocks: args.run.blocks,
         seed: args.run.seed(),
     };
     let plan = ping.plan();

@@ -30,8 +30,8 @@ pub struct Ping {
     pub scheduler: Scheduler,
     /// A slowdown put in on purpose.
     pub injected_slowdown_ppm: Option<u32>,
-    /// Repetitions.
-    pub blocks: u32,
+    /// Repetitions, if not the usual number.
+    pub blocks: Option<u32>,
     /// Seed of the orders.
     pub seed: u64,
 }
@@ -46,8 +46,15 @@ pub const GAPS: [Duration; 5] = [
     Duration::from_millis(100),
 ];
 
-/// How long a trial lasts unless told otherwise: some ten thousand wakes of the slowest kind back to back.
-const WINDOW: Duration = Duration::from_millis(100);
+/// How long a trial lasts unless told otherwise: some thousand wakes of the slowest kind back to back.
+const WINDOW: Duration = Duration::from_millis(50);
+
+/// What the windows of a run take together unless told otherwise, if [`BLOCKS`] allow it. A machine that is slow for half
+/// a second now and then is averaged over by many short blocks, and not by few long ones.
+const RUN: Duration = Duration::from_secs(5);
+
+/// Fewest and most blocks unless told otherwise.
+const BLOCKS: std::ops::RangeInclusive<u64> = 10..=60;
 
 /// Fewest wakes a trial with a gap is given time for, as long as that takes no more than [`LONGEST`].
 const WAKES: u32 = 20;
@@ -86,8 +93,17 @@ impl Ping {
                 }
             }
         }
-        Plan { experiment: "ping".to_owned(), cells, blocks: self.blocks, seed: self.seed }
+        let blocks = self.blocks.unwrap_or_else(|| usual_blocks(&cells));
+        Plan { experiment: "ping".to_owned(), cells, blocks, seed: self.seed }
     }
+}
+
+/// As many blocks as [`RUN`] has room for; how long a trial takes that ends by count alone is not known, and it gets the
+/// fewest.
+fn usual_blocks(cells: &[Cell]) -> u32 {
+    let windows: Option<u64> = cells.iter().map(|cell| cell.until.time_ns).sum();
+    let room = windows.map_or(0, |block_ns| RUN.as_nanos() as u64 / block_ns.max(1));
+    room.clamp(*BLOCKS.start(), *BLOCKS.end()) as u32
 }
 
 /// A ping-pong needs no stamps; one way there is no other way.
@@ -123,4 +139,21 @@ fn makes_sense(cell: &Cell) -> bool {
         && !(spins && one_core)
         && (sleeps || cell.timing != Timing::Blocked)
         && entry.joins(cell.contexts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_of_few_cells_has_many_blocks_and_one_of_many_cells_has_ten() {
+        let cells = |count: usize, until| {
+            let cell = Cell { until, ..crate::record::sample::cell("futex") };
+            vec![cell; count]
+        };
+        let window = Until::time(WINDOW);
+        let blocks = [1, 3, 30].map(|count| usual_blocks(&cells(count, window)));
+        assert_eq!(blocks, [60, 33, 10]);
+        assert_eq!(usual_blocks(&cells(1, Until::count(10_000_000))), 10);
+    }
 }

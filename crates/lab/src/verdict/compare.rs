@@ -8,8 +8,8 @@
 //! DETAILS: a trial gives one number, the logarithm of its median; the trials of a cell are one per block. Blocks are
 //! minutes apart from those of another run, and the machine drifts in between: on one busy virtual machine the medians
 //! of futex, eventfd and pipe rose and fell together by 7 % from run to run, and the speed of the CPU with them. So each
-//! block's number is taken relative to the system calls measured just before and just after it ([`share_of_speed`]).
-//! The floors of two cores would say more if they were steady, but there they spread more than what they should explain.
+//! block's number is taken relative to a floor measured just before and just after it ([`yardstick`]), with the exponent
+//! with which a wake follows it.
 //! The difference of two runs is that of their trimmed means, and its standard error comes from resampling both runs'
 //! blocks in stretches of neighbours. The interval holds for all cells of the comparison together: with `m` cells each is
 //! tested at 5 % / m (Bonferroni), so that chance alone makes two runs of the same thing differ in 1 of 20 comparisons.
@@ -260,20 +260,23 @@ fn unusable(arm: &Arm) -> Option<String> {
     })
 }
 
-/// The floor that shows the speed of the CPU: a bare system call, the same to a percent as long as nothing changes.
-const SPEED: &str = "system-call";
-
-/// How the cell's time follows [`SPEED`], as an exponent.
+/// The floor that the cell's time follows most closely, and the exponent with which it does.
 ///
-/// On one core all of it is work of that core. Across cores some of the time is the way of an interrupt: over 18 runs on
-/// the virtual machine the exponents fitted were 0.61 (eventfd), 0.64 (pipe) and 0.82 (futex).
-pub fn share_of_speed(cell: &Cell) -> f64 {
+/// On one core all of a wake is work of that core, and so is the floor of a switch there: over 450 blocks on a virtual
+/// machine that was slow for half of the time the exponent fitted was 0.82, with a correlation of 0.84 (0.73 with the
+/// system call). Across cores some of the time is the way of an interrupt: over 18 runs there the exponents fitted to the
+/// system call were 0.61 (eventfd), 0.64 (pipe) and 0.82 (futex), and the floors of two cores spread more than what they
+/// should explain.
+pub fn yardstick(cell: &Cell) -> (&'static str, f64) {
     match (cell.pattern, cell.placement.cpus) {
-        (Pattern::Operation { .. }, _) => 1.0,
-        (_, Some([first, second])) if first == second => 1.0,
-        _ => 0.7,
+        (Pattern::Operation { .. }, _) => (SPEED, 1.0),
+        (_, Some([first, second])) if first == second => ("same-core-switch", 0.8),
+        _ => (SPEED, 0.7),
     }
 }
+
+/// A bare system call: the speed of the CPU.
+const SPEED: &str = "system-call";
 
 /// The floors of which the cell's time is made.
 fn floors_of(cell: &Cell) -> &'static [&'static str] {
@@ -300,20 +303,20 @@ fn moved(files: [&ResultFile; 2], cell: &Cell) -> Option<(&'static str, f64)> {
     })
 }
 
-/// A block's figures in logarithms: the median, the 99th percentile, and what the speed of the CPU makes of both.
+/// A block's figures in logarithms: the median, the 99th percentile, and the level of the yardstick around it.
 #[derive(Debug, Clone, Copy)]
 struct Block {
     p50: f64,
     p99: f64,
-    speed: Option<f64>,
+    yardstick: Option<f64>,
 }
 
 fn blocks(file: &ResultFile, arm: &Arm, quantity: Quantity) -> Vec<Block> {
-    let share = share_of_speed(arm.cell);
+    let (name, _) = yardstick(arm.cell);
     let reading = |block: u32| {
         let reading = file.floors.iter().find(|reading| reading.block == block)?;
-        let found = reading.floors.iter().find(|found| found.name == SPEED && found.p50_ns > 0.0)?;
-        Some(found.p50_ns.ln() * share)
+        let found = reading.floors.iter().find(|found| found.name == name && found.p50_ns > 0.0)?;
+        Some(found.p50_ns.ln())
     };
     let mut blocks: Vec<(u32, Block)> = arm
         .usable()
@@ -321,18 +324,42 @@ fn blocks(file: &ResultFile, arm: &Arm, quantity: Quantity) -> Vec<Block> {
             let series = record.series.get(&quantity).filter(|series| series.p50_ns > 0.0)?;
             let around = [reading(record.block), reading(record.block.saturating_add(1))];
             let known: Vec<f64> = around.into_iter().flatten().collect();
-            let speed = (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64);
-            Some((record.block, Block { p50: series.p50_ns.ln(), p99: series.p99_ns.ln(), speed }))
+            let yardstick = (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64);
+            Some((record.block, Block { p50: series.p50_ns.ln(), p99: series.p99_ns.ln(), yardstick }))
         })
         .collect();
     blocks.sort_by_key(|(block, _)| *block);
     blocks.into_iter().map(|(_, block)| block).collect()
 }
 
-/// The trimmed mean of one figure over the blocks at `indices`.
-fn level(blocks: &[Block], indices: &[usize], figure: impl Fn(&Block) -> Option<f64>) -> Option<f64> {
-    let values: Option<Vec<f64>> = indices.iter().map(|index| figure(&blocks[*index])).collect();
+/// A figure of a block.
+type Figure = fn(&Block) -> f64;
+
+/// Blocks of two runs, as measured or as resampled.
+type Both = [Vec<Block>; 2];
+
+/// The trimmed mean of what `value` makes of each block.
+fn level(blocks: &[Block], value: impl Fn(&Block) -> Option<f64>) -> Option<f64> {
+    let values: Option<Vec<f64>> = blocks.iter().map(value).collect();
     trimmed_mean(&values?)
+}
+
+/// The level of the second run less that of the first.
+fn difference(both: &Both, value: impl Fn(&Block) -> Option<f64>) -> Option<f64> {
+    Some(level(&both[1], &value)? - level(&both[0], &value)?)
+}
+
+/// The difference of two runs with the machine's own change taken out, and that change; where a run has no floors, the
+/// difference as it is. The exponent is not fitted to the blocks: where the machine stands still within each run and
+/// moved between them, the noise of the readings would pull it towards nothing.
+fn adjusted(both: &Both, figure: Figure, exponent: f64) -> Option<(f64, Option<f64>)> {
+    match difference(both, |block| Some(exponent * block.yardstick?)) {
+        Some(machine) => Some((
+            difference(both, |block| Some(figure(block) - exponent * block.yardstick?))?,
+            Some(machine),
+        )),
+        None => Some((difference(both, |block| Some(figure(block)))?, None)),
+    }
 }
 
 fn row<'result>(
@@ -344,26 +371,17 @@ fn row<'result>(
     let quantity = arms[0].headline();
     let both = [blocks(files[0], arms[0], quantity), blocks(files[1], arms[1], quantity)];
     let counts = [both[0].len(), both[1].len()];
-    let all = counts.map(|count| (0..count).collect::<Vec<usize>>());
-    let difference = |indices: [&[usize]; 2], figure: &dyn Fn(&Block) -> Option<f64>| {
-        Some(level(&both[1], indices[1], figure)? - level(&both[0], indices[0], figure)?)
-    };
-    let everything = [all[0].as_slice(), all[1].as_slice()];
-    let measured = difference(everything, &|block| Some(block.p50))?;
-    let machine = difference(everything, &|block| block.speed);
-    // Where a run has no floors, the difference stays as it is.
-    let relative = |figure: fn(&Block) -> f64| {
-        let adjusted = machine.is_some();
-        move |block: &Block| {
-            if adjusted { Some(figure(block) - block.speed?) } else { Some(figure(block)) }
-        }
-    };
-    let ratio = |figure: &dyn Fn(&Block) -> Option<f64>| {
-        let estimate = difference(everything, figure)?;
+    let (_, exponent) = yardstick(arms[0].cell);
+    let measured = difference(&both, |block| Some(block.p50))?;
+    let (_, machine) = adjusted(&both, |block| block.p50, exponent)?;
+    let ratio = |figure: Figure| {
+        let (estimate, _) = adjusted(&both, figure, exponent)?;
         let mut random = fastrand::Rng::with_seed(1);
         let error = standard_error(RESAMPLINGS, || {
-            let drawn = counts.map(|count| resample(count, &mut random));
-            difference([drawn[0].as_slice(), drawn[1].as_slice()], figure)
+            let drawn = both.each_ref().map(|blocks| {
+                resample(blocks.len(), &mut random).into_iter().map(|index| blocks[index]).collect()
+            });
+            adjusted(&drawn, figure, exponent).map(|(estimate, _)| estimate)
         })?;
         // Resampling sees the spread of n blocks as if their mean were known: it lacks the factor n / (n - l), l being the
         // length of the stretches drawn.
@@ -378,16 +396,16 @@ fn row<'result>(
             high: (estimate + reach).exp(),
         })
     };
-    let p50 = ratio(&relative(|block| block.p50))?;
+    let p50 = ratio(|block| block.p50)?;
     let mut row = Row {
         cell: arms[0].cell,
         quantity,
-        baseline_p50_ns: level(&both[0], &all[0], |block| Some(block.p50))?.exp(),
+        baseline_p50_ns: level(&both[0], |block| Some(block.p50))?.exp(),
         blocks: counts,
         measured: measured.exp(),
         machine: machine.map(f64::exp),
         p50,
-        p99: ratio(&relative(|block| block.p99)),
+        p99: ratio(|block| block.p99),
         verdict: Verdict::NoDifferenceShown,
     };
     row.verdict = verdict(&row, files, arms, relevant);
@@ -486,7 +504,7 @@ mod tests {
             }
         }
         for reading in &mut result.floors {
-            let speed = drift / share_of_speed(&base.plan.cells[0]) + noise.reading * normal(random);
+            let speed = drift / yardstick(&base.plan.cells[0]).1 + noise.reading * normal(random);
             *reading = sample::floors(reading.block, speed.exp());
         }
         result
@@ -568,7 +586,7 @@ mod tests {
     #[test]
     fn a_machine_that_is_a_little_slower_is_taken_out_and_shown() {
         let (first, mut second) = (plain(16_000.0), plain(17_600.0));
-        let speed = 1.1_f64.powf(1.0 / share_of_speed(first.plan.cells.first().unwrap()));
+        let speed = 1.1_f64.powf(1.0 / yardstick(first.plan.cells.first().unwrap()).1);
         second.floors.iter_mut().for_each(|reading| *reading = sample::floors(reading.block, speed));
         let comparison = compare(&first, &second, RELEVANT);
         let row = &comparison.rows[0];

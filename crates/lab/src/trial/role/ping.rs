@@ -114,7 +114,6 @@ fn stamped<M: Mechanism>(
     {
         if sequence == warmup {
             side.tally = Tally { warmup, ..Tally::default() };
-            typical_ps = side.times.round_trip.quantile(0.5);
             side.times.clear();
             opened = side.open_window();
             ends = end_of_window(side, opened);
@@ -134,11 +133,9 @@ fn stamped<M: Mechanism>(
         if timing != Timing::Around {
             publish(side, THERE, sequence, before);
         }
-        if let Some(ppm) = slowdown {
-            spin_until(
-                clock,
-                before.saturating_add(clock.ticks_of_ps(typical_ps * u64::from(ppm) / 1_000_000)),
-            );
+        let delay_ps = slowdown.map_or(0, |ppm| typical_ps * u64::from(ppm) / 1_000_000);
+        if delay_ps > 0 {
+            spin_until(clock, before.saturating_add(clock.ticks_of_ps(delay_ps)));
         }
         notifier.notify()?;
         let notified = clock.now();
@@ -162,7 +159,9 @@ fn stamped<M: Mechanism>(
         }
         side.read_payload(BACK);
         let awake = clock.now_awake();
-        side.times.round_trip.record(clock.ps(awake.saturating_sub(before)));
+        let round_trip_ps = clock.ps(awake.saturating_sub(before));
+        typical_ps = follow(typical_ps, round_trip_ps.saturating_sub(delay_ps));
+        side.times.round_trip.record(round_trip_ps);
         side.times.notify.record(clock.ps(notified.saturating_sub(before)));
         side.times.around_wait.record(clock.ps(awake.saturating_sub(notified)));
         side.tally.sent += 1;
@@ -179,6 +178,15 @@ fn stamped<M: Mechanism>(
     }
     side.close_window(opened);
     finish(notifier, side, sequence + 1)
+}
+
+/// What a round trip takes of late: the moving mean of some sixteen, in which an outlier counts as twice that mean at
+/// most. A share of it slows a machine that is slow just now by as much as one that is fast.
+fn follow(typical_ps: u64, round_trip_ps: u64) -> u64 {
+    if typical_ps == 0 {
+        return round_trip_ps;
+    }
+    typical_ps - typical_ps / 16 + round_trip_ps.min(2 * typical_ps) / 16
 }
 
 /// The responder's side: the same loop for every timing, with the stamps only where they are asked for.
