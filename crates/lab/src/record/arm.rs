@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An arm: all trials of one cell, block by block, as one thing to look at.
 
+use std::collections::HashMap;
+
 use super::{Histogram, Outcome, Record, ResultFile, Tally};
 use crate::record::series::Quantity;
 use crate::trial::cell::{Cell, Pattern};
@@ -17,14 +19,13 @@ pub struct Arm<'result> {
 impl ResultFile {
     /// The arms, in the order of the plan; cells that never came to run have none.
     pub fn arms(&self) -> Vec<Arm<'_>> {
-        let mut arms: Vec<Arm> = Vec::new();
-        for cell in &self.plan.cells {
-            let records: Vec<&Record> = self.records.iter().filter(|record| record.cell == *cell).collect();
-            if !records.is_empty() {
-                arms.push(Arm { cell, records });
-            }
+        let mut records: HashMap<&Cell, Vec<&Record>> = HashMap::new();
+        for record in &self.records {
+            records.entry(&record.cell).or_default().push(record);
         }
-        arms
+        // Taken out, so that a cell which a plan from elsewhere names twice is one arm.
+        let arm = |cell| Some(Arm { cell, records: records.remove(cell)? });
+        self.plan.cells.iter().filter_map(arm).collect()
     }
 }
 
@@ -95,5 +96,24 @@ impl Tally {
             warmup: self.warmup.saturating_add(other.warmup),
             proven_asleep: self.proven_asleep.saturating_add(other.proven_asleep),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::record::sample;
+
+    #[test]
+    fn a_run_of_many_cells_falls_into_arms_in_the_order_of_the_plan() {
+        let cells: Vec<_> = (0..300).map(|number| sample::cell(&format!("mechanism-{number}"))).collect();
+        let mut result = sample::result(&cells[..3], 2, |_, _| 16_000.0);
+        result.records.reverse();
+        result.plan.cells = cells;
+        // Named twice, as only a plan from elsewhere has it: no trial may count twice.
+        result.plan.cells.push(sample::cell("mechanism-1"));
+        let arms = result.arms();
+        let subjects: Vec<&str> = arms.iter().map(|arm| arm.cell.subject.as_str()).collect();
+        assert_eq!(subjects, ["mechanism-0", "mechanism-1", "mechanism-2"]);
+        assert!(arms.iter().all(|arm| arm.records.len() == 2));
     }
 }

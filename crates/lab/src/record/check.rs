@@ -14,6 +14,16 @@ const BLOCKS: u32 = 1_000_000;
 /// the sum over every record a file can hold fits 64 bits.
 const COUNTS: u64 = 1 << 47;
 
+/// Occupied buckets that all histograms of a file may have together: these, and [`BUCKETS_PER_BYTE`] for each byte of
+/// their text.
+///
+/// A reader that shows a whole file keeps every occupied bucket, at 16 bytes and up to as much again for the growing of
+/// lists, so that a file costs it at most 128 MB and 64 times its own length. Without this bound 150 letters, which is
+/// what a histogram with one sample in every bucket shrinks to, would cost it a megabyte.
+const BUCKETS: u64 = 1 << 22;
+/// Deflate and base64 leave a bucket of a real distribution half a byte at the least: where it lies and how often.
+const BUCKETS_PER_BYTE: u64 = 2;
+
 /// The first thing in a result file that cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Nonsense {
@@ -49,14 +59,31 @@ pub enum Nonsense {
         /// The first number that cannot be.
         limit: u64,
     },
+    /// Histograms that hold more than their text can tell.
+    #[error("{bytes} bytes of histograms hold {buckets} occupied buckets, more than any measurement leaves")]
+    TooDense {
+        /// Occupied buckets of all histograms up to the first that is too much.
+        buckets: u64,
+        /// The bytes of their text.
+        bytes: u64,
+    },
 }
 
 /// Looks at every record.
 pub(super) fn check(file: &ResultFile) -> Result<(), Nonsense> {
-    file.records.iter().enumerate().try_for_each(|(index, record)| check_record(index, record))
+    let (mut buckets, mut bytes) = (0, 0);
+    for (index, record) in file.records.iter().enumerate() {
+        buckets += check_record(index, record)?;
+        bytes += record.series.values().map(|series| series.histogram.len() as u64).sum::<u64>();
+        if buckets > BUCKETS + BUCKETS_PER_BYTE * bytes {
+            return Err(Nonsense::TooDense { buckets, bytes });
+        }
+    }
+    Ok(())
 }
 
-fn check_record(index: usize, record: &Record) -> Result<(), Nonsense> {
+/// Checks a record and returns the occupied buckets of its histograms.
+fn check_record(index: usize, record: &Record) -> Result<u64, Nonsense> {
     let below = |what, limit: u64, numbers: &mut dyn Iterator<Item = u64>| {
         for number in numbers {
             if number >= limit {
@@ -85,18 +112,20 @@ fn check_record(index: usize, record: &Record) -> Result<(), Nonsense> {
     )?;
     let interrupts = record.surroundings.interrupts.values().copied();
     below("counter", COUNTS, &mut interrupts.chain([record.surroundings.wall_ns]))?;
+    let mut buckets = 0;
     for (quantity, series) in &record.series {
         let quantity = || format!("{quantity:?}");
-        let count = Histogram::count_encoded(&series.histogram).map_err(|cause| Nonsense::Histogram {
+        let extent = Histogram::extent_of(&series.histogram).map_err(|cause| Nonsense::Histogram {
             record: index,
             quantity: quantity(),
             cause,
         })?;
-        if let Some(what) = misfit(series, count) {
+        buckets += extent.occupied;
+        if let Some(what) = misfit(series, extent.count) {
             return Err(Nonsense::Summary { record: index, quantity: quantity(), what });
         }
     }
-    Ok(())
+    Ok(buckets)
 }
 
 fn misfit(series: &Series, count: u64) -> Option<String> {

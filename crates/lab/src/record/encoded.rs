@@ -32,8 +32,17 @@ const MOST_SAMPLES: u64 = 1 << 53;
 pub(super) struct Encoded {
     /// HdrHistogram V2, not compressed.
     pub(super) plain: Vec<u8>,
-    /// Samples in it.
-    pub(super) count: u64,
+    /// What is in it.
+    pub(super) extent: Extent,
+}
+
+/// How much is in a histogram.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// Samples.
+    pub count: u64,
+    /// Buckets with at least one sample: what a reader that keeps only those has to keep.
+    pub occupied: u64,
 }
 
 impl Encoded {
@@ -60,13 +69,13 @@ impl Encoded {
         if plain.len() > LONGEST_PLAIN {
             return Err(HistogramError::TooLarge { what: "bytes unpacked", claimed: plain.len() as u64 });
         }
-        let count = check(&plain)?;
-        Ok(Self { plain, count })
+        let extent = check(&plain)?;
+        Ok(Self { plain, extent })
     }
 }
 
-/// Checks the plain form and returns the number of samples.
-fn check(plain: &[u8]) -> Result<u64, HistogramError> {
+/// Checks the plain form and returns what is in it.
+fn check(plain: &[u8]) -> Result<Extent, HistogramError> {
     let mut rest = plain;
     if take_u32(&mut rest)? != PLAIN {
         return Err(HistogramError::Encoding("what was compressed is no HdrHistogram V2".into()));
@@ -88,12 +97,13 @@ fn check(plain: &[u8]) -> Result<u64, HistogramError> {
     if length != rest.len() {
         return Err(HistogramError::Encoding(format!("{length} bytes announced, {} there", rest.len())));
     }
-    let (mut index, mut count) = (0_u64, 0_u64);
+    let (mut index, mut count, mut occupied) = (0_u64, 0_u64, 0_u64);
     while !rest.is_empty() {
         let number = take_number(&mut rest)?;
         let (skipped, samples) = if number < 0 { (number.unsigned_abs(), 0) } else { (1, number as u64) };
         index = index.saturating_add(skipped);
         count = count.saturating_add(samples);
+        occupied += u64::from(samples > 0);
         if index > COUNTERS as u64 {
             return Err(HistogramError::TooLarge { what: "counters", claimed: index });
         }
@@ -101,7 +111,7 @@ fn check(plain: &[u8]) -> Result<u64, HistogramError> {
             return Err(HistogramError::TooLarge { what: "samples", claimed: count });
         }
     }
-    Ok(count)
+    Ok(Extent { count, occupied })
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], HistogramError> {
@@ -183,8 +193,10 @@ mod tests {
         for ps in [1, 2047, 2048, 1_000_000, 1_000_001, LONGEST_PS, u64::MAX] {
             histogram.record(ps);
         }
-        assert_eq!(Encoded::inspect(&histogram.encode()).unwrap().count, 7);
-        assert_eq!(Encoded::inspect(&Histogram::new().encode()).unwrap().count, 0);
+        let extent = |histogram: &Histogram| Encoded::inspect(&histogram.encode()).unwrap().extent;
+        // An hour and what is longer share a bucket, and so do the two around a microsecond.
+        assert_eq!(extent(&histogram), Extent { count: 7, occupied: 5 });
+        assert_eq!(extent(&Histogram::new()), Extent::default());
     }
 
     #[test]

@@ -14,6 +14,8 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer}
 
 use super::encoded::Encoded;
 
+pub use super::encoded::Extent;
+
 /// The longest time that is told apart, one hour in picoseconds; longer ones count as this.
 pub const LONGEST_PS: u64 = 3_600_000_000_000_000;
 /// The shortest time that is told apart; shorter ones count as this.
@@ -185,9 +187,21 @@ impl Histogram {
         Ok(Self { inner })
     }
 
-    /// How many times were counted in what [`Histogram::encode`] wrote; checks all of it without decoding.
-    pub fn count_encoded(text: &str) -> Result<u64, HistogramError> {
-        Encoded::inspect(text).map(|encoded| encoded.count)
+    /// One sample in each bucket.
+    #[cfg(test)]
+    pub(crate) fn every_bucket() -> Self {
+        let mut histogram = Self::new();
+        let mut ps = 1;
+        while ps <= LONGEST_PS {
+            histogram.record(ps);
+            ps = histogram.inner.next_non_equivalent(ps);
+        }
+        histogram
+    }
+
+    /// How much is in what [`Histogram::encode`] wrote; checks all of it without decoding.
+    pub fn extent_of(text: &str) -> Result<Extent, HistogramError> {
+        Encoded::inspect(text).map(|encoded| encoded.extent)
     }
 }
 
@@ -206,7 +220,8 @@ mod tests {
             let mut histogram = Histogram::new();
             times.iter().for_each(|ps| histogram.record(*ps));
             let text = histogram.encode();
-            assert_eq!(Histogram::count_encoded(&text), Ok(times.len() as u64));
+            let occupied = histogram.buckets().count() as u64;
+            assert_eq!(Histogram::extent_of(&text), Ok(Extent { count: times.len() as u64, occupied }));
             assert_eq!(Histogram::decode(&text), Ok(histogram));
         }
     }

@@ -2,8 +2,9 @@
 //! Reads result files that may be cut, foreign, newer or hostile.
 //!
 //! What comes out has been checked as a whole: every histogram decodes within 1 MB, percentiles rise, CPU numbers are
-//! ones that a machine can have, and no text carries control characters. Memory is bounded by [`LONGEST`] and by the
-//! number of values, whatever the file claims.
+//! ones that a machine can have, and no text carries control characters. Whatever a file claims, it costs at most some
+//! 100 bytes for each of its values (at most 8 million) beyond its own length, and whoever shows it whole at most 128 MB
+//! and 64 times its length (`check.rs`); it is no longer than [`LONGEST`].
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -214,7 +215,8 @@ fn describe(error: &serde_json::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{sample, write};
+    use super::super::series::Quantity;
+    use super::super::{Histogram, Series, sample, write};
     use super::*;
 
     fn written() -> String {
@@ -237,6 +239,35 @@ mod tests {
     fn what_was_written_is_read_the_same() {
         let result = sample::result(&[sample::cell("futex")], 3, |_, block| 16_000.0 + f64::from(block));
         assert_eq!(read_bytes(write::to_json(&result).into_bytes(), "x.json").unwrap(), result);
+    }
+
+    /// A histogram with one sample in every bucket shrinks to some hundred letters, and was 700 KB to whoever showed it.
+    #[test]
+    fn histograms_that_unfold_to_far_more_than_their_text_are_refused_together() {
+        let dense = Series::from(&Histogram::every_bucket());
+        let mut result = sample::result(&[sample::cell("futex")], 16, |_, _| 16_000.0);
+        for record in &mut result.records {
+            record.series = Quantity::ALL.into_iter().map(|quantity| (quantity, dense.clone())).collect();
+        }
+        let text = write::to_json(&result);
+        let error = refused(text);
+        assert!(matches!(error, ReadError::Nonsense { cause: Nonsense::TooDense { .. }, .. }), "{error}");
+        // A few of them are only odd.
+        result.records.truncate(2);
+        read_bytes(write::to_json(&result).into_bytes(), "x.json").unwrap();
+    }
+
+    #[test]
+    fn real_histograms_stay_far_from_that_bound() {
+        // The least that a bucket takes: samples so few and so scattered that each has a bucket to itself.
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut histogram = Histogram::new();
+        for _ in 0..20_000 {
+            histogram.record((1e6 * (random.f64() * 9.0).exp()) as u64);
+        }
+        let text = histogram.encode();
+        let occupied = Histogram::extent_of(&text).unwrap().occupied;
+        assert!(occupied < 2 * text.len() as u64, "{occupied} buckets in {} bytes", text.len());
     }
 
     #[test]

@@ -84,7 +84,7 @@ mod tests {
         let pairs = vec![pair(0, 1, 50e3), pair(1, 0, 52e3), pair(0, 64, 500e3)];
         let scale = Scale { unit: Unit::Nanoseconds, decimals: 0 };
         assert_eq!(
-            matrix(&Matrix { subject: "spin", pairs }, scale, &Style::PLAIN),
+            matrix(&Matrix::new("spin", pairs), scale, &Style::PLAIN),
             "CPU    0    1    64\n  0    -   50  #500\n  1   52    -     -\n"
         );
     }

@@ -153,6 +153,7 @@ impl<'result> Figures<'result> {
 
     fn sort(&mut self, arm: Arm<'result>) {
         let mut usable = Vec::new();
+        let before = self.absent.len();
         let mut sums: BTreeMap<Quantity, (Histogram, Vec<u64>)> = BTreeMap::new();
         let mut records = arm.records.clone();
         records.sort_by_key(|record| record.block);
@@ -187,7 +188,12 @@ impl<'result> Figures<'result> {
                 ),
                 Outcome::Failed { cause } => ("failed", vec![cause.clone()]),
             };
-            self.absent(arm.cell, name, reasons);
+            // Told once with its number, if trials of the same cell ended alike.
+            let alike = |known: &&mut Absent| known.name == name && known.reasons == reasons;
+            match self.absent[before..].iter_mut().find(alike) {
+                Some(known) => known.trials += 1,
+                None => self.absent.push(Absent { cell: arm.cell, name, reasons, trials: 1 }),
+            }
         }
         if usable.is_empty() {
             return;
@@ -198,15 +204,6 @@ impl<'result> Figures<'result> {
             .map(|(quantity, (histogram, medians))| (quantity, Distribution::of(&histogram, medians)))
             .collect();
         self.rows.push(Row { arm: Arm { cell: arm.cell, records: usable }, series });
-    }
-
-    /// Adds a trial without figures; the same end of the same cell for the same reason is told once, with its number.
-    fn absent(&mut self, cell: &'result Cell, name: &'static str, reasons: Vec<String>) {
-        let same = |known: &&mut Absent| known.cell == cell && known.name == name && known.reasons == reasons;
-        match self.absent.iter_mut().find(same) {
-            Some(known) => known.trials += 1,
-            None => self.absent.push(Absent { cell, name, reasons, trials: 1 }),
-        }
     }
 }
 
