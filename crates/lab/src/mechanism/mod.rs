@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use crate::nearest::nearest;
+use crate::nearest::{did_you_mean, nearest};
 
 mod alarm;
 mod busy_poll;
@@ -132,6 +132,9 @@ pub trait Mechanism: Sync + 'static {
     const MEMORY: Memory;
     /// Whether the waiting end is a descriptor that `poll` and `epoll` take together with others.
     const DESCRIPTOR: bool = false;
+    /// Whether a notification may be dropped on its way. Those of such a mechanism carry their number, see
+    /// [`Waiter::number`].
+    const DROPS: bool = false;
     /// Whether it also joins two threads of one process.
     const THREADS: bool = true;
     /// Whether it also joins two processes.
@@ -175,6 +178,11 @@ pub trait Waiter {
     fn wait_for(&mut self, timeout: Duration) -> Result<Woken, Fault>;
     /// One look without waiting; consumes the notification if there is one.
     fn poll(&mut self) -> Result<bool, Fault>;
+    /// The number that the notification consumed last carries: which one of its line it is, counted from 1 and going on
+    /// at 0 after [`u32::MAX`]. None where notifications carry none.
+    fn number(&self) -> Option<u32> {
+        None
+    }
 }
 
 pub mod condvar;
@@ -254,17 +262,16 @@ pub fn find(name: &str) -> Result<&'static dyn Entry, UnknownMechanism> {
 
 /// No mechanism has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no mechanism is called '{name}'; did you mean '{nearest}'? (`doorbell list` shows all)")]
+#[error("no mechanism is called '{name}'{} (`doorbell list` shows all)", did_you_mean(*.nearest))]
 pub struct UnknownMechanism {
     /// What was asked for.
     pub name: String,
-    /// The most similar name there is.
-    pub nearest: &'static str,
+    /// The name that may have been meant.
+    pub nearest: Option<&'static str>,
 }
 
 impl UnknownMechanism {
     fn new(name: &str) -> Self {
-        let nearest = nearest(name, all().iter().map(|entry| entry.name())).unwrap_or("null");
-        Self { name: name.to_owned(), nearest }
+        Self { name: name.to_owned(), nearest: nearest(name, all().iter().map(|entry| entry.name())) }
     }
 }

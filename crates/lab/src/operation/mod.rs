@@ -10,7 +10,7 @@
 //! operation is adding a file here and one line in [`all`].
 
 use crate::mechanism::{Contexts, Explanation, Host, Lines, OpenError, Site, Unavailable};
-use crate::nearest::nearest;
+use crate::nearest::{did_you_mean, nearest};
 use crate::record::{Figure, Record};
 use crate::trial::cell::{Cell, Scheduler};
 use crate::trial::counters::become_fifo;
@@ -48,6 +48,7 @@ mod switch_futex;
 mod switch_pipe;
 mod switch_yield;
 mod timectxsw;
+mod timed;
 mod timetctxsw2;
 mod touch;
 mod turns_semop;
@@ -164,17 +165,17 @@ pub fn find(name: &str) -> Result<&'static dyn Operation, UnknownOperation> {
 
 /// No operation has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no operation is called '{name}'; did you mean '{nearest}'?")]
+#[error("no operation is called '{name}'{} (`doorbell list` shows all)", did_you_mean(*.nearest))]
 pub struct UnknownOperation {
     /// What was asked for.
     pub name: String,
-    /// The most similar name there is.
-    pub nearest: &'static str,
+    /// The name that may have been meant.
+    pub nearest: Option<&'static str>,
 }
 
 impl UnknownOperation {
     fn new(name: &str) -> Self {
-        let nearest = nearest(name, all().iter().map(|operation| operation.name())).unwrap_or("getppid");
+        let nearest = nearest(name, all().iter().map(|operation| operation.name()));
         Self { name: name.to_owned(), nearest }
     }
 }
@@ -196,6 +197,7 @@ mod tests {
     #[test]
     fn a_misspelt_name_meets_the_nearest() {
         let error = find("timetxsw").err().unwrap();
-        assert_eq!(error.nearest, "timectxsw");
+        assert_eq!(error.nearest, Some("timectxsw"));
+        assert_eq!(find("rendezvous").err().unwrap().nearest, None);
     }
 }

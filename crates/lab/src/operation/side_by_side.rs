@@ -2,10 +2,9 @@
 //! The loop of two sides that do not wait for each other: each does its part as often as the scheduler lets it.
 
 use std::sync::atomic::Ordering::{Acquire, Release};
-use std::time::Duration;
 
-use super::alone::batch;
 use super::count::{CHECK_ROUNDS, SwitchCount};
+use super::timed::timed;
 use crate::mechanism::{Fault, Lines};
 use crate::trial::control::Step;
 use crate::trial::role::Role;
@@ -33,33 +32,10 @@ impl<B: Beside> Lines for Pair<B> {
 
 impl<B: Beside> Pair<B> {
     fn lead(&self, side: &mut Side) -> Result<(), SideError> {
-        let clock = side.clock;
-        let batch = u64::from(batch(side));
         self.warm_up(side)?;
-        let count = side.cell.until.count.unwrap_or(u64::MAX);
-        let window = side.cell.until.time_ns.map(|ns| clock.ticks(Duration::from_nanos(ns)));
-        let opened = side.open_window();
-        let mut before = opened;
-        let mut done = 0;
-        while done < count
-            && !side.interrupted()
-            && window.is_none_or(|window| before.saturating_sub(opened) < window)
-        {
-            for _ in 0..batch {
-                self.0.once()?;
-            }
-            let after = clock.now_awake();
-            side.times.operation.record(clock.ps(after.saturating_sub(before)) / batch);
-            before = after;
-            done += batch;
-            side.step(Step::Operates, done);
-        }
-        side.close_window(opened);
+        timed(side, WARMUP, || self.0.once())?;
         // Pairs with the Acquire loads in `follow`.
         side.control.stop.store(1, Release);
-        side.tally.sent = done;
-        side.tally.seen = done;
-        side.tally.warmup = WARMUP;
         side.control.meet(2, 3);
         let counted = SwitchCount::start();
         for _ in 0..CHECK_ROUNDS {
@@ -67,7 +43,7 @@ impl<B: Beside> Pair<B> {
         }
         side.figures.extend(counted.stop(side.role));
         side.control.stop.store(2, Release);
-        side.step(Step::Finished, done);
+        side.step(Step::Finished, side.tally.sent);
         Ok(())
     }
 

@@ -2,9 +2,8 @@
 //! The loop of stress-ng's `--switch`: both sides at one object of one place, so that each waits for the other.
 
 use std::sync::atomic::Ordering::{Acquire, Release};
-use std::time::Duration;
 
-use super::alone::batch;
+use super::timed::timed;
 use crate::mechanism::{Fault, Lines};
 use crate::trial::control::Step;
 use crate::trial::role::Role;
@@ -36,38 +35,15 @@ impl<S: Stream> Lines for Turns<S> {
 
 impl<S: Stream> Turns<S> {
     fn lead(&self, side: &mut Side) -> Result<(), SideError> {
-        let clock = side.clock;
-        let batch = u64::from(batch(side));
         for sequence in 0..WARMUP {
             self.0.lead()?;
             side.step(Step::Operates, sequence);
         }
-        let count = side.cell.until.count.unwrap_or(u64::MAX);
-        let window = side.cell.until.time_ns.map(|ns| clock.ticks(Duration::from_nanos(ns)));
-        let opened = side.open_window();
-        let mut before = opened;
-        let mut done = 0;
-        while done < count
-            && !side.interrupted()
-            && window.is_none_or(|window| before.saturating_sub(opened) < window)
-        {
-            for _ in 0..batch {
-                self.0.lead()?;
-            }
-            let after = clock.now_awake();
-            side.times.operation.record(clock.ps(after.saturating_sub(before)) / batch);
-            before = after;
-            done += batch;
-            side.step(Step::Operates, WARMUP + done);
-        }
-        side.close_window(opened);
+        timed(side, WARMUP, || self.0.lead())?;
         // Pairs with the Acquire load in `follow`.
         side.control.stop.store(1, Release);
         self.0.free()?;
-        side.tally.sent = done;
-        side.tally.seen = done;
-        side.tally.warmup = WARMUP;
-        side.step(Step::Finished, done);
+        side.step(Step::Finished, side.tally.sent);
         Ok(())
     }
 
