@@ -18,12 +18,17 @@ pub trait Descriptors: Send + Sync + 'static {
     const TOKEN: usize = 1;
     /// Whether the reading end is a socket, which can be asked with `MSG_DONTWAIT`.
     const SOCKET: bool = false;
+    /// Whether a token is its number, least significant byte first; four bytes then hold it.
+    const NUMBERED: bool = false;
     /// Makes the pair.
     fn open(site: &Site) -> Result<Ends, OpenError>;
 }
 
 /// The longest token: an eventfd's sum.
 pub(super) const LONGEST: usize = 8;
+
+/// A token and room behind it.
+type Token = [u8; LONGEST];
 
 /// Both ends.
 #[derive(Debug)]
@@ -45,6 +50,8 @@ pub struct DescriptorLine<D> {
 #[derive(Debug)]
 pub struct Writer<D> {
     fd: OwnedFd,
+    /// Tokens written.
+    count: u32,
     kind: PhantomData<D>,
 }
 
@@ -52,6 +59,8 @@ pub struct Writer<D> {
 #[derive(Debug)]
 pub struct Reader<D> {
     fd: OwnedFd,
+    /// The token read last.
+    token: Token,
     kind: PhantomData<D>,
 }
 
@@ -77,15 +86,17 @@ pub(super) fn again(fd: &OwnedFd) -> Result<OwnedFd, OpenError> {
 impl<D: Descriptors> Writer<D> {
     /// Writes to `fd`.
     pub(super) fn new(fd: OwnedFd) -> Self {
-        Self { fd, kind: PhantomData }
+        Self { fd, count: 0, kind: PhantomData }
     }
 }
 
 impl<D: Descriptors> Notifier for Writer<D> {
     #[inline]
     fn notify(&mut self) -> Result<(), Fault> {
-        // An eventfd adds the whole number to its sum; to all others a byte is a byte.
-        let token: [u8; LONGEST] = 1_u64.to_ne_bytes();
+        self.count = self.count.wrapping_add(1);
+        // An eventfd adds the whole number to its sum; to all others that are not numbered a byte is a byte.
+        let token: Token =
+            if D::NUMBERED { u64::from(self.count).to_le_bytes() } else { 1_u64.to_ne_bytes() };
         retry_on_intr(|| write(&self.fd, &token[..D::TOKEN])).map(drop).map_err(Fault::of("write"))
     }
 }
@@ -93,14 +104,15 @@ impl<D: Descriptors> Notifier for Writer<D> {
 impl<D: Descriptors> Reader<D> {
     /// Reads from `fd`.
     pub(super) fn new(fd: OwnedFd) -> Self {
-        Self { fd, kind: PhantomData }
+        Self { fd, token: [0; LONGEST], kind: PhantomData }
     }
 }
 
 impl<D: Descriptors> Waiter for Reader<D> {
     #[inline]
     fn wait(&mut self) -> Result<(), Fault> {
-        take_token::<D>(&self.fd)
+        self.token = take_token::<D>(&self.fd)?;
+        Ok(())
     }
 
     #[inline]
@@ -115,7 +127,9 @@ impl<D: Descriptors> Waiter for Reader<D> {
     #[inline]
     fn poll(&mut self) -> Result<bool, Fault> {
         if D::SOCKET {
-            return look::<D>(&self.fd);
+            let token = look::<D>(&self.fd)?;
+            self.token = token.unwrap_or(self.token);
+            return Ok(token.is_some());
         }
         let ready = readable(&self.fd, Duration::ZERO)?;
         if ready {
@@ -123,27 +137,33 @@ impl<D: Descriptors> Waiter for Reader<D> {
         }
         Ok(ready)
     }
+
+    #[inline]
+    fn number(&self) -> Option<u32> {
+        let [a, b, c, d, ..] = self.token;
+        D::NUMBERED.then(|| u32::from_le_bytes([a, b, c, d]))
+    }
 }
 
 /// Reads one token, waiting for it where `fd` blocks.
 #[inline]
-pub(super) fn take_token<D: Descriptors>(fd: &OwnedFd) -> Result<(), Fault> {
+pub(super) fn take_token<D: Descriptors>(fd: &OwnedFd) -> Result<Token, Fault> {
     let mut token = [0; LONGEST];
     match retry_on_intr(|| read(fd, &mut token[..D::TOKEN])) {
         Ok(0) => Err(closed("read")),
-        Ok(_) => Ok(()),
+        Ok(_) => Ok(token),
         Err(error) => Err(Fault::new("read", error)),
     }
 }
 
 /// Takes a token from a socket if there is one.
 #[inline]
-fn look<D: Descriptors>(fd: &OwnedFd) -> Result<bool, Fault> {
+fn look<D: Descriptors>(fd: &OwnedFd) -> Result<Option<Token>, Fault> {
     let mut token = [0; LONGEST];
     match retry_on_intr(|| recv(fd, &mut token[..D::TOKEN], RecvFlags::DONTWAIT)) {
         Ok((0, _)) => Err(closed("recv(MSG_DONTWAIT)")),
-        Ok(_) => Ok(true),
-        Err(Errno::AGAIN) => Ok(false),
+        Ok(_) => Ok(Some(token)),
+        Err(Errno::AGAIN) => Ok(None),
         Err(error) => Err(Fault::new("recv(MSG_DONTWAIT)", error)),
     }
 }

@@ -13,6 +13,8 @@ pub trait Entry: Sync {
     fn waits(&self) -> Waits;
     /// See [`Mechanism::MEMORY`].
     fn memory(&self) -> Memory;
+    /// See [`Mechanism::DROPS`].
+    fn drops(&self) -> bool;
     /// See [`Mechanism::DESCRIPTOR`].
     fn descriptor(&self) -> bool;
     /// Whether it joins sides of this kind.
@@ -43,6 +45,9 @@ impl<M: Mechanism> Entry for M {
     }
     fn memory(&self) -> Memory {
         M::MEMORY
+    }
+    fn drops(&self) -> bool {
+        M::DROPS
     }
     fn descriptor(&self) -> bool {
         M::DESCRIPTOR

@@ -11,6 +11,7 @@ use super::descriptor::{Writer, again};
 use super::eventfd::{self, EventfdRead};
 use super::uring::{self, Ring, outcome};
 use super::{Explanation, Fault, Host, Line, Mechanism, Memory, OpenError, Site, Unavailable, Waiter, Woken};
+use crate::trial::arena::Zeroed;
 
 /// The waiter has a read under way and waits for its completion.
 #[derive(Debug)]
@@ -21,15 +22,24 @@ pub struct EventfdIoUring;
 pub struct EventfdIoUringLine {
     eventfd: OwnedFd,
     /// Written by the kernel; in memory that is never given back, as a read under way demands.
-    sum: &'static AtomicU64,
+    sum: &'static Sum,
 }
+
+/// The sum of an eventfd as a read brings it, on cache lines of its own: the other direction's sum is written on the
+/// other side's core.
+#[derive(Debug)]
+#[repr(C, align(128))]
+struct Sum(AtomicU64);
+
+// SAFETY: a padded `AtomicU64`, valid at zero.
+unsafe impl Zeroed for Sum {}
 
 /// The end that waits for completions.
 #[derive(Debug)]
 pub struct ReadWaiter {
     ring: Ring,
     eventfd: OwnedFd,
-    sum: &'static AtomicU64,
+    sum: &'static Sum,
     /// Whether a read is under way: one that a timed wait or a look left serves the next.
     reading: bool,
 }
@@ -84,7 +94,8 @@ impl ReadWaiter {
     fn queue_read(&mut self) -> Result<(), Fault> {
         if !self.reading {
             let fd = types::Fd(self.eventfd.as_raw_fd());
-            let read = opcode::Read::new(fd, self.sum.as_ptr().cast(), size_of::<AtomicU64>() as u32).build();
+            let read =
+                opcode::Read::new(fd, self.sum.0.as_ptr().cast(), size_of::<AtomicU64>() as u32).build();
             // SAFETY: the buffer is never given back, and the descriptor is checked by the kernel.
             unsafe { self.ring.push(&read) }?;
             self.reading = true;
@@ -123,7 +134,17 @@ impl Waiter for ReadWaiter {
             self.queue_read()?;
             self.ring.submit()?;
         }
-        let result = self.ring.look();
+        let result = self.ring.look()?;
         self.completed(result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sums_of_two_directions_share_no_pair_of_cache_lines() {
+        assert!(align_of::<Sum>() >= 128 && size_of::<Sum>() >= 128);
     }
 }

@@ -67,7 +67,7 @@ impl Waiter for Poller {
     fn wait(&mut self) -> Result<(), Fault> {
         retry_on_intr(|| poll(&mut [PollFd::new(&self.0, PollFlags::IN)], None))
             .map_err(Fault::of("ppoll"))?;
-        take_token::<EventfdRead>(&self.0)
+        take_token::<EventfdRead>(&self.0).map(drop)
     }
 
     #[inline]

@@ -97,7 +97,7 @@ impl Notifier for Poster {
         // SAFETY: the entry points to nothing.
         unsafe { self.ring.push(&post) }?;
         self.ring.submit()?;
-        match self.ring.look() {
+        match self.ring.look()? {
             None => Ok(()),
             Some(result) => outcome(result).map(drop).map_err(Fault::of("IORING_OP_MSG_RING")),
         }
@@ -125,6 +125,32 @@ impl Waiter for Recipient {
 
     #[inline]
     fn poll(&mut self) -> Result<bool, Fault> {
-        Self::received(self.0.look())
+        self.0.look().and_then(Self::received)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mechanism::Contexts;
+    use crate::trial::arena::Arena;
+    use crate::trial::run_dir::RunDir;
+
+    /// A waiter that only looked once hung as soon as a notifier was a ring ahead of it.
+    #[test]
+    fn a_waiter_that_only_looks_sees_what_found_its_ring_full() {
+        if IoUringMsgRing::available(&Host::default()).is_err() {
+            return;
+        }
+        let run_dir = RunDir::create().unwrap();
+        let site = Site::new(Contexts::Threads, Arena::map(1 << 16).unwrap(), &run_dir);
+        let line = MsgRingLine::open(&site).unwrap();
+        let mut waiter = line.waiter().unwrap();
+        let mut notifier = line.notifier().unwrap();
+        for _ in 0..1000 {
+            notifier.notify().unwrap();
+        }
+        let seen = (0..2000).filter(|_| waiter.poll().unwrap()).count();
+        assert_eq!(seen, 1000);
     }
 }

@@ -11,6 +11,8 @@ use super::{Explanation, Host, Mechanism, Memory, OpenError, Site, Unavailable};
 pub struct UdpBusyPoll;
 
 impl Descriptors for UdpBusyPoll {
+    const TOKEN: usize = 4;
+    const NUMBERED: bool = true;
     const SOCKET: bool = true;
     fn open(_: &Site) -> Result<Ends, OpenError> {
         udp_pair().and_then(polling)
@@ -21,6 +23,7 @@ impl Mechanism for UdpBusyPoll {
     type Line = DescriptorLine<Self>;
     const NAME: &'static str = "udp-busy-poll";
     const MEMORY: Memory = Memory::Counts;
+    const DROPS: bool = true;
     const DESCRIPTOR: bool = true;
 
     fn explanation() -> Explanation {

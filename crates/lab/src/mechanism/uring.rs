@@ -56,8 +56,21 @@ impl Ring {
     }
 
     /// The next completion's result if there is one.
+    ///
+    /// Completions that found the ring full wait in the kernel until somebody enters it: a waiter that only looked would
+    /// never see them.
     #[inline]
-    pub(super) fn look(&mut self) -> Option<i32> {
+    pub(super) fn look(&mut self) -> Result<Option<i32>, Fault> {
+        let found = self.next();
+        if found.is_some() || !self.0.submission().cq_overflow() {
+            return Ok(found);
+        }
+        self.submit()?;
+        Ok(self.next())
+    }
+
+    #[inline]
+    fn next(&mut self) -> Option<i32> {
         self.0.completion().next().map(|completion| completion.result())
     }
 
@@ -66,7 +79,7 @@ impl Ring {
     pub(super) fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<i32>, Fault> {
         let deadline = timeout.map(Deadline::after);
         loop {
-            if let Some(result) = self.look() {
+            if let Some(result) = self.look()? {
                 return Ok(Some(result));
             }
             let entered = match deadline {
@@ -79,7 +92,7 @@ impl Ring {
             match entered {
                 Ok(_) => {}
                 Err(error) if interrupted(&error) => {}
-                Err(error) if Errno::from_io_error(&error) == Some(Errno::TIME) => return Ok(self.look()),
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::TIME) => return self.look(),
                 Err(error) => return Err(Fault::new("io_uring_enter", error)),
             }
         }

@@ -14,7 +14,7 @@ use super::count::{CHECK_ROUNDS, SwitchCount};
 use crate::mechanism::{Fault, Lines};
 use crate::trial::control::Step;
 use crate::trial::role::Role;
-use crate::trial::side::{Side, SideError};
+use crate::trial::side::{Side, SideError, fill};
 
 /// A way of handing over, opened before the sides part.
 pub(super) trait Exchange: Send + Sync + 'static {
@@ -137,20 +137,4 @@ fn follow(end: &mut impl End, set: &[AtomicU8], side: &mut Side) -> Result<(), S
     side.figures.extend(counted.stop(side.role));
     side.step(Step::Finished, round);
     Ok(())
-}
-
-/// Writes `value` over a working set as fast as the CPU can, as `memset` does.
-#[inline(always)]
-pub(super) fn fill(set: &[AtomicU8], value: u8) {
-    if set.is_empty() {
-        return;
-    }
-    let base: *mut u8 = set.as_ptr().cast_mut().cast();
-    // SAFETY: the bytes are the trial's own shared memory and may be written (they are atomics). No other side touches
-    // them now: each side has a set of its own, or, where the set is shared, the sides alternate, ordered by the
-    // hand-over between them.
-    // JUSTIFICATION: byte-wise atomic stores are many times slower than the memset whose cost is to be measured.
-    unsafe { std::ptr::write_bytes(base, value, set.len()) };
-    // Keeps the writes from being merged with those of the next round.
-    std::hint::black_box(base);
 }

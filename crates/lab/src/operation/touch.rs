@@ -4,11 +4,10 @@
 use std::sync::atomic::AtomicU8;
 
 use super::alone::{Alone, Bench, Solo};
-use super::exchange::fill;
 use super::{Operation, Sides};
 use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
 use crate::trial::cell::Cell;
-use crate::trial::side::{Side, SideError};
+use crate::trial::side::{Side, SideError, fill};
 
 /// `memset` of the cell's size.
 #[derive(Debug)]

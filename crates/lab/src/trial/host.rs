@@ -127,6 +127,7 @@ fn run(order: &Order) -> Result<Report, String> {
         cell: cell.clone(),
         control,
         payload,
+        received: Vec::new(),
         role,
         times: Times::default(),
         tally: Tally::default(),
@@ -300,6 +301,7 @@ fn act(lines: &dyn Lines, mut side: Side, pipe: impl AsFd) {
     // Made here and not in the host: memory inherited through fork is copied page by page at the first write, which
     // would be a page fault inside the measured window.
     side.times = Times::default();
+    side.received = vec![u8::MAX; side.cell.size as usize];
     let error = side.settle().and_then(|()| lines.play(role, &mut side)).err();
     if error.is_some() {
         // The other side may wait for this one for ever: say so, and let the host end it.

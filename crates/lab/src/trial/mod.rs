@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The host is a fresh process with one thread: it opens the lines, forks the sides, which inherit everything, and
-//! sleeps until they are done or the time is up. It never runs while the sides do.
+//! sleeps until they are done or the time is up; once a second it gets up for some 10 µs to see that they still move.
 
 pub mod arena;
 pub mod cell;

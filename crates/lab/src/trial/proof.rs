@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Proves from the kernel's task state that the other side sleeps.
+//!
+//! What is read is the state letter. `S` or `D` means that the task has marked itself asleep, on its way into the
+//! scheduler or long gone from its CPU; a wake-up sent now must change that mark and cannot be lost. It does not mean that
+//! its CPU has already turned to something else: between the mark and the switch lie some hundred nanoseconds, and a wake
+//! that falls into them is cheaper than that of a sleeper. A reading of the state takes longer than that, and so does the
+//! way from it to the notifying call; the voluntary switches that the kernel counted, which plausibility holds against
+//! the waits, show how many sleeps went all the way.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -31,7 +38,7 @@ impl Sleeper {
         Ok(Self { stat })
     }
 
-    /// Whether the task is seen asleep before patience runs out.
+    /// Whether the task is seen marked asleep before patience runs out.
     pub fn sleeps(&mut self) -> bool {
         let start = Instant::now();
         loop {

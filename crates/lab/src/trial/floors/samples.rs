@@ -14,12 +14,16 @@ const LONGEST: Duration = Duration::from_millis(15);
 const FEW: usize = 20;
 const LONGEST_FOR_FEW: Duration = Duration::from_millis(60);
 
+/// When a floor is given up of which there is no sample at all: where the kernel counts no switches, for example.
+const LONGEST_FOR_NONE: Duration = Duration::from_millis(500);
+
 /// Times taken so far, picoseconds.
 #[derive(Debug)]
 pub(super) struct Samples {
     clock: Clock,
     until: Ticks,
     until_few: Ticks,
+    until_none: Ticks,
     enough: usize,
     ps: Vec<u64>,
 }
@@ -28,15 +32,19 @@ impl Samples {
     /// None yet, and `enough` are wanted.
     pub(super) fn new(clock: Clock, enough: usize) -> Self {
         let now = clock.now();
-        let until = now.saturating_add(clock.ticks(LONGEST));
-        let until_few = now.saturating_add(clock.ticks(LONGEST_FOR_FEW));
-        Self { clock, until, until_few, enough, ps: Vec::with_capacity(enough) }
+        let [until, until_few, until_none] = [LONGEST, LONGEST_FOR_FEW, LONGEST_FOR_NONE]
+            .map(|longest| now.saturating_add(clock.ticks(longest)));
+        Self { clock, until, until_few, until_none, enough, ps: Vec::with_capacity(enough) }
     }
 
-    /// Whether more are wanted: always the first.
+    /// Whether more are wanted.
     pub(super) fn wanting(&self) -> bool {
-        let until = if self.ps.len() < FEW { self.until_few } else { self.until };
-        self.ps.is_empty() || (self.ps.len() < self.enough && self.clock.now() < until)
+        let until = match self.ps.len() {
+            0 => self.until_none,
+            1..FEW => self.until_few,
+            _ => self.until,
+        };
+        self.ps.len() < self.enough && self.clock.now() < until
     }
 
     /// Adds a time that `operations` took together; none at all is no sample.
@@ -63,7 +71,7 @@ impl Samples {
         self
     }
 
-    /// The floor they make.
+    /// The floor they make; of no sample one that says so by its count.
     pub(super) fn floor(mut self, name: &str) -> Floor {
         self.ps.sort_unstable();
         let ns = |ps: Option<&u64>| ps.map_or(0.0, |ps| *ps as f64 / 1000.0);
@@ -73,5 +81,20 @@ impl Samples {
             min_ns: ns(self.ps.first()),
             count: self.ps.len() as u64,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Such a floor once was measured for ever.
+    #[test]
+    fn a_floor_of_which_nothing_is_ever_counted_ends_without_a_sample() {
+        let mut samples = Samples::new(Clock::calibrate(Duration::from_millis(5)), 50);
+        while samples.wanting() {
+            samples.add(1000, 0);
+        }
+        assert_eq!(samples.floor("same-core-switch").count, 0);
     }
 }

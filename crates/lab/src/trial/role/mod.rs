@@ -8,6 +8,7 @@ use super::side::{Side, SideError};
 use crate::machine::clock::{Clock, Ticks};
 use crate::mechanism::{Fault, Mechanism, Waiter, Woken};
 
+mod arrivals;
 mod one_way;
 mod pause;
 mod ping;

@@ -4,20 +4,25 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
+use super::arrivals::{Arrival, Arrivals};
 use super::pause::pause_until;
 use super::wait_by_policy;
+use crate::machine::clock::{Clock, Ticks};
 use crate::mechanism::{Line, Mechanism, Memory, Notifier, Waiter, Waits, Woken};
 use crate::record::Tally;
 use crate::trial::cell::{Pattern, Timing};
-use crate::trial::control::{STAMPS, Step};
+use crate::trial::control::{Mail, STAMPS, Step};
 use crate::trial::proof::Sleeper;
 use crate::trial::side::{Side, SideError};
 
 const THERE: usize = 0;
 
-/// How long after the end a waiter that counts listens for notifications that were sent and have not come: far longer
-/// than a notifier is held up between saying that it is over and its last notification.
+/// How long after the end a waiter listens for notifications that were sent and may have been dropped: far longer than a
+/// notifier is held up between saying that it is over and its last notification.
 const LAST_CALL: Duration = Duration::from_secs(2);
+
+/// How long a notifier waits for a message to be taken before it holds that its notification was dropped.
+const GIVEN_UP: Duration = Duration::from_secs(1);
 
 /// The notifier's side.
 pub(super) fn emit<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(), SideError> {
@@ -28,7 +33,13 @@ pub(super) fn emit<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(),
     let clock = side.clock;
     let gap = clock.ticks(Duration::from_nanos(side.cell.pattern.gap_ns()));
     let open_loop = matches!(side.cell.pattern, Pattern::OpenLoop { .. });
-    let shares_core = side.cell.placement.cpus.is_some_and(|[a, b]| a == b);
+    let shares_core = side.shares_core();
+    let give_up = M::DROPS.then(|| clock.ticks(GIVEN_UP));
+    let taken = |mail: &Mail, number: u64| {
+        if M::WAITS != Waits::Nothing {
+            await_taken(mail, number, clock, shares_core, give_up);
+        }
+    };
     let mail = &side.control.mail[THERE];
     let mut sleeper = if side.cell.timing == Timing::Blocked { Some(Sleeper::of(side, 1)?) } else { None };
 
@@ -52,12 +63,10 @@ pub(super) fn emit<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(),
         let due = last.saturating_add(gap);
         side.step(Step::Pauses, sequence);
         pause_until(clock, due, shares_core);
-        // A stamp is reused after STAMPS messages: the one before must have been taken.
-        let must_have_taken = if open_loop { sequence.saturating_sub(STAMPS as u64) } else { sequence - 1 };
+        // A stamp is reused after STAMPS messages, a message's bytes after one: who was there before must have been taken.
+        let ahead = if open_loop && side.cell.size == 0 { STAMPS as u64 } else { 1 };
         side.step(Step::AwaitsTaken, sequence);
-        while mail.taken.0.load(Acquire) < must_have_taken && M::WAITS != Waits::Nothing {
-            if shares_core { std::thread::yield_now() } else { std::hint::spin_loop() }
-        }
+        taken(mail, sequence.saturating_sub(ahead));
         if let Some(sleeper) = &mut sleeper {
             side.step(Step::Proves, sequence);
             side.tally.proven_asleep += u64::from(sleeper.sleeps());
@@ -78,9 +87,7 @@ pub(super) fn emit<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(),
             last = due;
         } else {
             side.step(Step::AwaitsTaken, sequence);
-            while mail.taken.0.load(Acquire) < sequence && M::WAITS != Waits::Nothing {
-                if shares_core { std::thread::yield_now() } else { std::hint::spin_loop() }
-            }
+            taken(mail, sequence);
             last = clock.now();
         }
     }
@@ -94,6 +101,19 @@ pub(super) fn emit<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(),
     notifier.notify()?;
     side.step(Step::Finished, sequence);
     Ok(())
+}
+
+/// Waits until message `number` was taken, or until `give_up` has passed.
+#[inline]
+fn await_taken(mail: &Mail, number: u64, clock: Clock, shares_core: bool, give_up: Option<Ticks>) {
+    // Pairs with the Release store in `absorb`: the waiter has done with the stamps and bytes it took.
+    if mail.taken.0.load(Acquire) >= number {
+        return;
+    }
+    let end = give_up.map(|ticks| clock.now().saturating_add(ticks));
+    while mail.taken.0.load(Acquire) < number && end.is_none_or(|end| clock.now() < end) {
+        if shares_core { std::thread::yield_now() } else { std::hint::spin_loop() }
+    }
 }
 
 /// The waiter's side.
@@ -113,74 +133,96 @@ pub(super) fn absorb<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(
     let mail = &side.control.mail[THERE];
     let warmup = super::warmup_rounds(&side.cell);
     let mut opened = side.open_window();
-    let mut seen = 0_u64;
+    let mut arrivals = Arrivals::default();
     let mut warm = false;
     loop {
         // One message early, so that what opening the window costs falls into the warm-up; a merge may jump further.
-        if !warm && seen + 1 >= warmup {
+        if !warm && arrivals.seen + 1 >= warmup {
             warm = true;
             side.tally = Tally::default();
             opened = side.open_window();
         }
-        side.step(Step::Waits, seen);
+        side.step(Step::Waits, arrivals.seen);
         let entered = clock.now();
-        let ended = M::MEMORY == Memory::Counts && side.control.stop.load(Acquire) != 0;
-        let woken =
-            if ended { waiter.wait_for(LAST_CALL)? } else { wait_by_policy(&mut waiter, policy, clock)? };
-        let woke = clock.now_awake();
-        let published = mail.published.0.load(Acquire);
-        if woken == Woken::TimedOut && ended {
-            // Every message and the one that says it is over have been sent, and fewer have come: the mechanism drops
-            // (UDP whose buffer was full). The last one to come was taken for a message. What was sent and not seen is
-            // counted as lost where both tallies come together.
-            side.tally.seen = side.tally.seen.saturating_sub(1);
-            break;
-        }
+        // Pairs with the Release store in `emit`.
+        let over = side.control.stop.load(Acquire) != 0;
+        let last_call = M::DROPS && over;
+        let mut woken =
+            if last_call { waiter.wait_for(LAST_CALL)? } else { wait_by_policy(&mut waiter, policy, clock)? };
+        let mut woke = clock.now_awake();
+        // Pairs with the Release store in `emit`: whoever sees the number sees the stamp.
+        let mut published = mail.published.0.load(Acquire);
         if woken == Woken::TimedOut {
-            if published == seen {
+            if published == arrivals.seen {
+                if last_call {
+                    // Even the notification that says it is over was dropped.
+                    break;
+                }
                 side.tally.timeouts += 1;
                 continue;
             }
-            side.tally.late += 1;
-        } else if published == seen {
-            // Pairs with the Release store in `emit`; the last notification only says that it is over.
-            if side.control.stop.load(Acquire) != 0 {
+            // It may have come since the wait gave up: then it is not late.
+            if waiter.poll()? {
+                woken = Woken::Notified;
+                woke = clock.now_awake();
+                // What merged into the notification just consumed has no other.
+                published = mail.published.0.load(Acquire);
+            } else if last_call {
+                // What was sent and not seen is counted as lost where both tallies come together.
                 break;
             }
-            side.tally.spurious += 1;
-            continue;
         }
+        let arrival = match woken {
+            Woken::TimedOut => Arrival::Messages(arrivals.seen + 1, published),
+            Woken::Notified => {
+                let over = side.control.stop.load(Acquire) != 0;
+                arrivals.notified(M::MEMORY, waiter.number(), published, over, &mut side.tally)
+            }
+        };
+        let (first, last) = match arrival {
+            Arrival::Messages(first, last) => (first, last),
+            Arrival::Nothing => continue,
+            Arrival::Over => break,
+        };
         // With a message, the wake ends when the message has been read.
         side.read_payload(THERE);
         let awake = if side.cell.size > 0 { clock.now_awake() } else { woke };
-        // A mechanism that counts wakes once per message; one that merges may bring several at once.
-        let upto = if M::MEMORY == Memory::Counts { seen + 1 } else { published };
-        if !warm && upto > warmup {
+        if !warm && last > warmup {
             // A merge jumps over the end of the warm-up: what it brings beyond counts.
             warm = true;
             side.tally = Tally::default();
             opened = side.open_window();
         }
-        let first = seen;
-        while seen < upto {
-            let stamp = &mail.stamps[(seen + 1) as usize % STAMPS];
+        for number in first..=last {
+            let stamp = &mail.stamps[number as usize % STAMPS];
+            let (sent, due) = (stamp.sent.load(Relaxed), stamp.due.load(Relaxed));
             // Published when this side was awake already: it is not what woke it, and its own notification follows.
-            if seen > first && stamp.sent.load(Relaxed) > woke {
+            if number > first && sent > woke {
                 break;
             }
-            seen += 1;
-            if seen > warmup {
-                side.times.wake.record(clock.ps(awake.saturating_sub(stamp.sent.load(Relaxed))));
-                if open_loop {
-                    side.times.response.record(clock.ps(awake.saturating_sub(stamp.due.load(Relaxed))));
-                }
-                side.tally.seen += 1;
+            arrivals.seen = number;
+            if number <= warmup {
+                continue;
+            }
+            side.tally.seen += 1;
+            // A notifier that gave up waiting may have written the stamp of a later message over it.
+            if M::DROPS && mail.published.0.load(Acquire) + 1 >= number + STAMPS as u64 {
+                continue;
+            }
+            side.times.wake.record(clock.ps(awake.saturating_sub(sent)));
+            if open_loop {
+                side.times.response.record(clock.ps(awake.saturating_sub(due)));
             }
         }
-        side.tally.merged += seen - first - 1;
+        let seen = arrivals.seen;
+        side.tally.merged += seen - first;
+        if woken == Woken::TimedOut {
+            arrivals.late(M::MEMORY, seen + 1 - first, &mut side.tally);
+        }
         if seen > warmup {
             side.times.around_wait.record(clock.ps(woke.saturating_sub(entered)));
         }
+        // Pairs with the Acquire loads in `await_taken`.
         mail.taken.0.store(seen, Release);
         // The last notification may have merged with the one before it, and would then wake nobody.
         if M::MEMORY == Memory::Merges
@@ -191,6 +233,6 @@ pub(super) fn absorb<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(
         }
     }
     side.close_window(opened);
-    side.step(Step::Finished, seen);
+    side.step(Step::Finished, arrivals.seen);
     Ok(())
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::pause::pause_until;
 use super::wait_by_policy;
 use crate::machine::clock::{Clock, Ticks};
-use crate::mechanism::{Line, Mechanism, Notifier, Waiter, Waits, Woken};
+use crate::mechanism::{Fault, Line, Mechanism, Notifier, Waiter, Waits, Woken};
 use crate::record::Tally;
-use crate::trial::cell::{Timing, WaitPolicy};
+use crate::trial::cell::Timing;
 use crate::trial::control::Step;
 use crate::trial::proof::Sleeper;
 use crate::trial::side::{Side, SideError};
@@ -97,7 +97,7 @@ fn stamped<M: Mechanism>(
     let policy = side.cell.wait;
     let timing = side.cell.timing;
     let gap = clock.ticks(Duration::from_nanos(side.cell.pattern.gap_ns()));
-    let shares_core = side.cell.placement.cpus.is_some_and(|[a, b]| a == b);
+    let shares_core = side.shares_core();
     let lonely = M::WAITS == Waits::Nothing;
     let count = side.cell.until.count.unwrap_or(u64::MAX);
     let mut sleeper = if timing == Timing::Blocked { Some(Sleeper::of(side, 1)?) } else { None };
@@ -108,6 +108,7 @@ fn stamped<M: Mechanism>(
     let mut sequence = 0;
     let mut last = clock.now();
     let mut typical_ps = 0;
+    let mut owed = 0;
     while sequence < warmup.saturating_add(count)
         && (sequence <= warmup || last < ends)
         && !side.interrupted()
@@ -140,25 +141,18 @@ fn stamped<M: Mechanism>(
         notifier.notify()?;
         let notified = clock.now();
         side.step(Step::Waits, sequence);
-        let mut woken = wait_by_policy(waiter, policy, clock)?;
-        while woken == Woken::TimedOut {
-            // Only a stamp tells whether a wait that ran out had something to see.
-            if timing != Timing::Around && side.control.mail[BACK].published.0.load(Acquire) >= sequence {
-                side.tally.late += 1;
-                break;
+        let woke = if timing == Timing::Around || lonely {
+            while wait_by_policy(waiter, policy, clock)? == Woken::TimedOut {
+                side.tally.timeouts += 1;
             }
-            side.tally.timeouts += 1;
-            woken = wait_by_policy(waiter, policy, clock)?;
-        }
-        if timing != Timing::Around && !lonely {
-            // A wake with no answer behind it: the one that is owed is still to come.
-            while side.control.mail[BACK].published.0.load(Acquire) < sequence {
-                side.tally.spurious += 1;
-                wait_by_policy(waiter, policy, clock)?;
-            }
-        }
+            clock.now_awake()
+        } else {
+            // Only this side ends the trial, so the answer comes before its end.
+            let Some(woke) = await_message(waiter, side, BACK, sequence, &mut owed)? else { break };
+            woke
+        };
         side.read_payload(BACK);
-        let awake = clock.now_awake();
+        let awake = if side.cell.size > 0 { clock.now_awake() } else { woke };
         let round_trip_ps = clock.ps(awake.saturating_sub(before));
         typical_ps = follow(typical_ps, round_trip_ps.saturating_sub(delay_ps));
         side.times.round_trip.record(round_trip_ps);
@@ -205,12 +199,10 @@ pub(super) fn respond<M: Mechanism>(
         side.step(Step::Finished, 0);
         return Ok(());
     }
-    let clock = side.clock;
-    let policy = side.cell.wait;
     if side.cell.timing == Timing::Around && side.cell.size == 0 {
         echo(&mut notifier, &mut waiter, side)
     } else {
-        echo_stamped(&mut notifier, &mut waiter, side, policy, clock)
+        echo_stamped(&mut notifier, &mut waiter, side)
     }
 }
 
@@ -246,14 +238,14 @@ fn echo_stamped(
     notifier: &mut impl Notifier,
     waiter: &mut impl Waiter,
     side: &mut Side,
-    policy: WaitPolicy,
-    clock: Clock,
 ) -> Result<(), SideError> {
+    let (clock, policy) = (side.clock, side.cell.wait);
     let stamps = side.cell.timing != Timing::Around;
     let warmup = super::warmup_rounds(&side.cell);
     let mut opened = side.open_window();
     let mut sequence = 0;
     let mut warm = false;
+    let mut owed = 0;
     loop {
         // One round early, as in `echo`.
         if !warm && sequence + 1 >= warmup {
@@ -264,36 +256,27 @@ fn echo_stamped(
         }
         side.step(Step::Waits, sequence);
         let entered = clock.now();
-        let mut woken = wait_by_policy(waiter, policy, clock)?;
-        while woken == Woken::TimedOut {
-            if stamps && side.control.mail[THERE].published.0.load(Acquire) > sequence {
-                side.tally.late += 1;
-                break;
+        sequence += 1;
+        let woke = if stamps {
+            await_message(waiter, side, THERE, sequence, &mut owed)?
+        } else {
+            while wait_by_policy(waiter, policy, clock)? == Woken::TimedOut {
+                side.tally.timeouts += 1;
             }
-            side.tally.timeouts += 1;
-            woken = wait_by_policy(waiter, policy, clock)?;
-        }
-        let awake = clock.now_awake();
-        if side.control.stop.load(Acquire) != 0 {
+            // Pairs with the Release store in `finish`.
+            (side.control.stop.load(Acquire) == 0).then(|| clock.now_awake())
+        };
+        let Some(woke) = woke else {
             side.close_window(opened);
-            side.step(Step::Finished, sequence);
+            side.step(Step::Finished, sequence - 1);
             return Ok(());
-        }
+        };
         side.read_payload(THERE);
-        let awake = if side.cell.size > 0 { clock.now_awake() } else { awake };
         if stamps {
-            let published = side.control.mail[THERE].published.0.load(Acquire);
-            if published == sequence {
-                side.tally.spurious += 1;
-                continue;
-            }
+            let awake = if side.cell.size > 0 { clock.now_awake() } else { woke };
             let sent = side.control.mail[THERE].stamps[0].sent.load(Relaxed);
             side.times.wake.record(clock.ps(awake.saturating_sub(sent)));
             side.times.around_wait.record(clock.ps(awake.saturating_sub(entered)));
-            side.tally.lost += published - sequence - 1;
-            sequence = published;
-        } else {
-            sequence += 1;
         }
         side.write_payload(BACK, sequence);
         side.step(Step::Notifies, sequence);
@@ -301,6 +284,40 @@ fn echo_stamped(
             publish(side, BACK, sequence, clock.now());
         }
         notifier.notify()?;
+    }
+}
+
+/// Waits for message `sequence` and tells when it woke; none if the trial was over first. `owed` counts the notifications still to come whose
+/// messages were seen when a wait had run out: they are no wakes of their own.
+#[inline(always)]
+fn await_message(
+    waiter: &mut impl Waiter,
+    side: &mut Side,
+    direction: usize,
+    sequence: u64,
+    owed: &mut u64,
+) -> Result<Option<Ticks>, Fault> {
+    loop {
+        let woken = wait_by_policy(waiter, side.cell.wait, side.clock)?;
+        let woke = side.clock.now_awake();
+        // Pairs with the Release store in `publish`: whoever sees the number sees the stamp.
+        let there = side.control.mail[direction].published.0.load(Acquire) >= sequence;
+        match woken {
+            Woken::Notified if there => return Ok(Some(woke)),
+            // Pairs with the Release store in `finish`.
+            Woken::Notified if side.control.stop.load(Acquire) != 0 => return Ok(None),
+            Woken::Notified if *owed > 0 => *owed -= 1,
+            Woken::Notified => side.tally.spurious += 1,
+            Woken::TimedOut if there => {
+                // It may have come since the wait gave up: then it is not late.
+                if !waiter.poll()? {
+                    side.tally.late += 1;
+                    *owed += 1;
+                }
+                return Ok(Some(woke));
+            }
+            Woken::TimedOut => side.tally.timeouts += 1,
+        }
     }
 }
 
