@@ -6,16 +6,22 @@ use std::io::Write;
 use serde::Serialize;
 
 use super::common::{Exit, Usage};
+use crate::about::About;
+use crate::machine::doctor;
 use crate::mechanism::{self, Explanation};
-use crate::nearest::nearest;
+use crate::nearest::{did_you_mean, nearest};
 use crate::operation;
 use crate::record::series::Quantity;
+use crate::record::{plausibility, warning};
+use crate::trial::floors::FLOORS;
+use crate::view::notifications::KINDS;
 use crate::view::style::{Role, Style};
 
 /// Arguments of `doorbell explain`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A mechanism or an operation (`doorbell list` shows them), or the name of a figure such as `round-trip`
+    /// A mechanism or an operation (`doorbell list` shows them), or a name out of a result: a figure such as `round-trip`, a
+    /// warning such as `disturbed`, a rule such as `below-floor`, a floor, a finding of `doorbell doctor`
     name: String,
     /// Print one JSON object instead of text
     #[arg(long)]
@@ -26,7 +32,7 @@ pub struct Args {
 #[derive(Debug, Serialize)]
 struct Topic {
     name: String,
-    /// What it is: `mechanism`, `operation`, `figure`.
+    /// What it is: `mechanism`, `operation`, `figure`, `count`, `floor`, `warning`, `rule`, `finding`.
     kind: &'static str,
     summary: &'static str,
     /// Headed paragraphs.
@@ -43,7 +49,8 @@ struct Part {
 }
 
 /// Where names come from; the one list to extend.
-const REGISTRIES: &[fn() -> Vec<Topic>] = &[mechanisms, operations, figures];
+const REGISTRIES: &[fn() -> Vec<Topic>] =
+    &[mechanisms, operations, figures, counts, floors, warnings, rules, findings];
 
 fn mechanisms() -> Vec<Topic> {
     let entries = mechanism::all().iter();
@@ -57,8 +64,7 @@ fn operations() -> Vec<Topic> {
 
 fn figures() -> Vec<Topic> {
     let figures = Quantity::ALL.iter().map(|quantity| Topic {
-        // As result files spell it.
-        name: serde_plain(quantity),
+        name: quantity.name().to_owned(),
         kind: "figure",
         summary: quantity.definition(),
         parts: Vec::new(),
@@ -67,9 +73,44 @@ fn figures() -> Vec<Topic> {
     figures.collect()
 }
 
-/// The name under which a unit variant is serialised.
-fn serde_plain(value: &impl Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|value| Some(value.as_str()?.to_owned())).unwrap_or_default()
+fn counts() -> Vec<Topic> {
+    let counts = KINDS.iter().map(|kind| Topic {
+        name: kind.name.replace(' ', "-"),
+        kind: "count",
+        summary: kind.meaning,
+        parts: Vec::new(),
+        sources: &[],
+    });
+    counts.collect()
+}
+
+fn floors() -> Vec<Topic> {
+    FLOORS.iter().map(|about| told("floor", *about)).collect()
+}
+
+fn warnings() -> Vec<Topic> {
+    warning::ALL.iter().map(|about| told("warning", *about)).collect()
+}
+
+fn rules() -> Vec<Topic> {
+    plausibility::rules().map(|about| told("rule", about)).collect()
+}
+
+fn findings() -> Vec<Topic> {
+    let findings = doctor::families().map(|(about, source)| {
+        let mut topic = told("finding", about);
+        topic.parts.push(Part { head: "Sources", text: source });
+        topic
+    });
+    findings.collect()
+}
+
+fn told(kind: &'static str, about: About) -> Topic {
+    let parts = vec![
+        Part { head: "How it is found", text: about.taken },
+        Part { head: "When it misleads", text: about.misleads },
+    ];
+    Topic { name: about.name.to_owned(), kind, summary: about.what, parts, sources: &[] }
 }
 
 fn explained(name: &str, kind: &'static str, explanation: Explanation) -> Topic {
@@ -98,8 +139,11 @@ pub fn run(args: Args) -> anyhow::Result<Exit> {
 
 fn unknown(name: &str, topics: &[Topic]) -> String {
     let nearest = nearest(name, topics.iter().map(|topic| topic.name.as_str()));
-    let nearest = nearest.map(|nearest| format!("; did you mean '{nearest}'?")).unwrap_or_default();
-    format!("nothing is called '{name}'{nearest} (`doorbell list` shows mechanisms and operations)")
+    format!(
+        "nothing is called '{name}'{} (`doorbell list` shows mechanisms and operations; any name in a result's tables and \
+         warnings has an explanation too)",
+        did_you_mean(nearest)
+    )
 }
 
 fn text(topic: &Topic, style: &Style) -> String {
@@ -129,7 +173,8 @@ mod tests {
         for topic in &topics {
             assert!(!topic.summary.is_empty(), "{}", topic.name);
             for part in &topic.parts {
-                assert!(part.text.ends_with('.'), "{}, {}: {}", topic.name, part.head, part.text);
+                let sentence = part.text.ends_with('.') || part.head == "Sources";
+                assert!(sentence, "{}, {}: {}", topic.name, part.head, part.text);
             }
         }
     }
@@ -138,6 +183,23 @@ mod tests {
     fn every_mechanism_and_every_operation_names_its_sources() {
         let topics = mechanisms().into_iter().chain(operations());
         topics.for_each(|topic| assert!(!topic.sources.is_empty(), "{}", topic.name));
+    }
+
+    #[test]
+    fn what_a_result_names_has_an_explanation() {
+        let topics: Vec<Topic> = REGISTRIES.iter().flat_map(|registry| registry()).collect();
+        let names = [
+            "disturbed",
+            "two-populations",
+            "floors-moved",
+            "below-floor",
+            "never-slept",
+            "idle-states",
+            "late",
+        ];
+        for name in names {
+            assert!(topics.iter().any(|topic| topic.name == name), "{name}");
+        }
     }
 
     #[test]

@@ -9,13 +9,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::plan::Plan;
 use crate::machine::Machine;
-use crate::mechanism::{self, Host};
+use crate::mechanism::{self, Host, Waits};
 use crate::operation;
 use crate::record::plausibility::{Known, violations};
 use crate::record::populations;
 use crate::record::result::Floors;
 use crate::record::result::SCHEMA_VERSION;
-use crate::record::{Outcome, Record, ResultFile, Surroundings, Tally, Warning};
+use crate::record::{Outcome, Record, ResultFile, Surroundings, Tally, Warning, warning};
 use crate::trial::cell::{Cell, Pattern};
 use crate::trial::floors::{self, Moved};
 use crate::trial::host::Report;
@@ -117,7 +117,7 @@ fn floor_cpus(machine: &Machine) -> [u32; 2] {
 
 fn no_floors(error: &io::Error) -> Warning {
     Warning {
-        name: "no-floors".to_owned(),
+        name: warning::NO_FLOORS.name.to_owned(),
         cause: error.to_string(),
         effect: "figures cannot be held against the machine's floors, nor can a comparison see them move"
             .to_owned(),
@@ -144,7 +144,7 @@ fn judge(records: &mut [Record], floors: &[Floors], machine: &Machine) {
 
 fn floors_moved(moved: &Moved) -> Warning {
     Warning {
-        name: "floors-moved".to_owned(),
+        name: warning::FLOORS_MOVED.name.to_owned(),
         cause: format!(
             "{} went from {:.0} to {:.0} ns around this block",
             moved.name, moved.before_ns, moved.after_ns
@@ -248,7 +248,9 @@ fn gather(cell: &Cell, block: u32, sides: Vec<SideReport>, outcome: Outcome) -> 
         gathered.figures.extend(side.figures);
     }
     let one_way = matches!(cell.pattern, Pattern::OneWay { .. } | Pattern::OpenLoop { .. });
-    if one_way && gathered.tally.seen > 0 {
+    // What nobody waits for is not lost.
+    let awaited = mechanism::find(&cell.subject).is_ok_and(|entry| entry.waits() != Waits::Nothing);
+    if one_way && awaited {
         gathered.tally.lost += gathered.tally.sent.saturating_sub(gathered.tally.seen);
     }
     operation::figures::derive(&mut gathered);
@@ -257,4 +259,34 @@ fn gather(cell: &Cell, block: u32, sides: Vec<SideReport>, outcome: Outcome) -> 
 
 fn unix_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{SideCounters, sample};
+
+    fn sides(sent: u64, seen: u64) -> Vec<SideReport> {
+        let side = |tally| SideReport {
+            series: BTreeMap::new(),
+            tally,
+            counters: SideCounters::default(),
+            figures: Vec::new(),
+            error: None,
+        };
+        vec![side(Tally { sent, ..Tally::default() }), side(Tally { seen, ..Tally::default() })]
+    }
+
+    fn lost(subject: &str, sent: u64, seen: u64) -> u64 {
+        let mut cell = sample::cell(subject);
+        cell.pattern = Pattern::OneWay { gap_ns: 1000 };
+        gather(&cell, 0, sides(sent, seen), Outcome::Done).tally.lost
+    }
+
+    #[test]
+    fn what_was_sent_and_not_seen_is_lost_even_if_nothing_was_seen_at_all() {
+        assert_eq!(lost("udp", 100, 97), 3);
+        assert_eq!(lost("udp", 100, 0), 100);
+        assert_eq!(lost("null", 100, 0), 0, "nobody waits for those");
+    }
 }

@@ -3,7 +3,7 @@
 
 use super::{Operation, Sides, find};
 use crate::record::series::Quantity;
-use crate::record::{Figure, Record, Warning};
+use crate::record::{Figure, Record, Warning, warning};
 use crate::trial::cell::Pattern;
 
 /// The mean of one operation over the whole window, clock readings and all.
@@ -155,7 +155,7 @@ fn disagreement(record: &Record) -> Option<Warning> {
         .filter_map(|name| named(record, name))
         .find(|figure| (figure.value - usage).abs() > CHECK_SLACK.max(usage / 100.0))?;
     Some(Warning {
-        name: "switch-counts-disagree".to_owned(),
+        name: warning::SWITCH_COUNTS_DISAGREE.name.to_owned(),
         cause: format!(
             "over the same rounds getrusage counted {usage} switches, {} {}",
             other.name, other.value

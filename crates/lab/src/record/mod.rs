@@ -22,12 +22,15 @@ pub(crate) mod sample;
 mod scan;
 pub mod schema;
 pub mod series;
+pub mod warning;
 pub mod write;
 
 pub use arm::Arm;
 pub use histogram::Histogram;
 pub use result::ResultFile;
 pub use series::Series;
+
+use warning::{DISTURBED, STOLEN_FROM, THROTTLED};
 
 /// The result of one trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -60,7 +63,7 @@ impl Record {
     pub fn was_disturbed(&self) -> bool {
         self.warnings
             .iter()
-            .any(|warning| ["disturbed", "stolen-from", "throttled"].contains(&warning.name.as_str()))
+            .any(|warning| [DISTURBED, STOLEN_FROM, THROTTLED].iter().any(|kind| kind.name == warning.name))
     }
 }
 
@@ -207,7 +210,7 @@ pub struct Surroundings {
 /// A warning is part of the result: its name, what it did to this run, and the cure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
-    /// A short name, the same for the same cause: `disturbed`, `migrated`, `floors-moved`, `two-populations`, …
+    /// A short name, the same for the same cause: `disturbed`, `floors-moved`, `two-populations`, …
     pub name: String,
     /// What was seen, with values.
     pub cause: String,

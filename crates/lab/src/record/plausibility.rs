@@ -7,6 +7,7 @@
 use super::result::Floors;
 use super::series::Quantity;
 use super::{Record, SideCounters, Violation};
+use crate::about::About;
 use crate::mechanism::{self, Waits};
 use crate::trial::cell::{Pattern, Timing, WaitPolicy};
 
@@ -19,27 +20,108 @@ pub struct Known<'a> {
     pub clock_step_ns: f64,
 }
 
-/// A rule: its evidence against a record, one text for each breach.
-type Rule = fn(&Record, &Known) -> Vec<String>;
+/// A rule: its name and meaning, and its evidence against a record, one text for each breach.
+struct Rule {
+    about: About,
+    evidence: fn(&Record, &Known) -> Vec<String>,
+}
 
-/// Every rule by name, in the order in which violations are reported. The one list to extend.
-const RULES: [(&str, Rule); 8] = [
-    ("below-floor", below_floor),
-    ("before-its-cause", before_its_cause),
-    ("longer-than-run", longer_than_run),
-    ("never-slept", never_slept),
-    ("poll-took-interrupts", poll_took_interrupts),
-    ("clock-grid", clock_grid),
-    ("not-where-pinned", not_where_pinned),
-    ("counts-disagree", counts_disagree),
+/// Every rule, in the order in which violations are reported. The one list to extend.
+const RULES: [Rule; 8] = [
+    Rule {
+        about: About {
+            name: "below-floor",
+            what: "A time is shorter than the machine can be: no word reaches another core faster than a cache line does, \
+                   and on one core a waiter runs only after a switch.",
+            taken: "The figure against half the lowest reading of its floor in the whole run; on two cores a cache-line hop \
+                    each way, on one core a switch, and for a surely blocked wake the two-core wake.",
+            misleads: "Where a floor is missing the rule is silent.",
+        },
+        evidence: below_floor,
+    },
+    Rule {
+        about: About {
+            name: "before-its-cause",
+            what: "A waiter was awake before its notifier's call: the clocks of the two CPUs are out of step.",
+            taken: "A round trip or wake-up latency that came out as nothing.",
+            misleads: "Clocks that are out of step in the other direction make wakes longer, and are not seen here: `doorbell \
+                       doctor` tells the skew.",
+        },
+        evidence: before_its_cause,
+    },
+    Rule {
+        about: About {
+            name: "longer-than-run",
+            what: "A time, or the sum of times that follow each other, is longer than the trial itself.",
+            taken: "The longest time, the sum of a closed loop's times and each side's CPU time against the window, with one \
+                    per cent and a millisecond to spare.",
+            misleads: "An open loop's times overlap: only the longest is held against the window there.",
+        },
+        evidence: longer_than_run,
+    },
+    Rule {
+        about: About {
+            name: "never-slept",
+            what: "Waits that are called blocked, or surely blocked, were no sleeps.",
+            taken: "The kernel counts a voluntary switch for every sleep: fewer than one for a hundred waits that block, or \
+                    than nine for ten that are surely blocked, breaks the rule, and so do fewer than nine proofs for ten \
+                    notifications.",
+            misleads: "A fast notifier finds the waiter awake now and then: that is no breach.",
+        },
+        evidence: never_slept,
+    },
+    Rule {
+        about: About {
+            name: "poll-took-interrupts",
+            what: "Waits that are called polling slept, or were woken by interrupts.",
+            taken: "Voluntary switches of the waiting sides beyond one for a hundred waits, or more than one rescheduling \
+                    interrupt for two.",
+            misleads: "Interrupts are counted for the CPU and not for the task: a few of others are allowed for.",
+        },
+        evidence: poll_took_interrupts,
+    },
+    Rule {
+        about: About {
+            name: "clock-grid",
+            what: "The shortest time is a property of the clock and not of the mechanism.",
+            taken: "A minimum of fewer than three steps of the clock, or of the grid on which the times themselves lie.",
+            misleads: "A grid finer than a thousandth of the time is not seen, and does not matter.",
+        },
+        evidence: clock_grid,
+    },
+    Rule {
+        about: About {
+            name: "not-where-pinned",
+            what: "A side that was pinned was seen on another CPU, or moved.",
+            taken: "The CPU at both ends of the window, and the kernel's count of migrations.",
+            misleads: "Where the kernel shows no migrations, one there and back is not seen.",
+        },
+        evidence: not_where_pinned,
+    },
+    Rule {
+        about: About {
+            name: "counts-disagree",
+            what: "What was sent, seen, lost and timed cannot be counts of the same notifications.",
+            taken: "Both sides' sequence numbers and the number of samples. A loss is believed only of a mechanism that drops: \
+                    elsewhere one lost token would make every later one stand for the message before its own.",
+            misleads: "It says that the count is wrong, not which.",
+        },
+        evidence: counts_disagree,
+    },
 ];
+
+/// What each rule means.
+pub fn rules() -> impl Iterator<Item = About> {
+    RULES.iter().map(|rule| rule.about)
+}
 
 /// The rules that `record` breaks, with the values.
 pub fn violations(record: &Record, known: &Known) -> Vec<Violation> {
     RULES
         .iter()
-        .flat_map(|(name, rule)| {
-            rule(record, known).into_iter().map(|evidence| Violation { rule: (*name).to_owned(), evidence })
+        .flat_map(|rule| {
+            let broken = |evidence| Violation { rule: rule.about.name.to_owned(), evidence };
+            (rule.evidence)(record, known).into_iter().map(broken)
         })
         .collect()
 }
@@ -278,6 +360,14 @@ fn counts_disagree(record: &Record, _: &Known) -> Vec<String> {
     if tally.proven_asleep > tally.sent {
         evidence.push(format!("{} proven asleep of {} sent", tally.proven_asleep, tally.sent));
     }
+    if tally.sent > 0 && tally.seen == 0 {
+        evidence.push(format!("nothing was seen of {} sent", tally.sent));
+    }
+    // Where tokens carry no number, one that was lost makes every later one stand for the message before its own.
+    let drops = mechanism::find(&record.cell.subject).is_ok_and(|entry| entry.drops());
+    if tally.lost > 0 && !drops {
+        evidence.push(format!("{} lost by a mechanism that drops nothing", tally.lost));
+    }
     for (quantity, most) in
         [(Quantity::RoundTrip, tally.seen), (Quantity::Notify, tally.sent), (Quantity::Response, tally.seen)]
     {
@@ -476,6 +566,28 @@ mod tests {
         only("counts-disagree", &record, &floors);
         record.tally.duplicate = 5;
         assert_eq!(broken(&record, &floors, 10.0), [""; 0]);
+    }
+
+    /// One lost token once shifted every later stamp, and the figures stood in the table.
+    #[test]
+    fn a_loss_is_believed_only_of_mechanisms_that_drop() {
+        let (mut record, floors) = sane();
+        record.tally.lost = 1;
+        record.tally.seen -= 1;
+        record.series.remove(&Quantity::RoundTrip);
+        only("counts-disagree", &record, &floors);
+        record.cell.subject = "udp".to_owned();
+        assert_eq!(broken(&record, &floors, 10.0), [""; 0]);
+    }
+
+    #[test]
+    fn a_trial_in_which_nothing_was_seen_disagrees() {
+        let (mut record, floors) = sane();
+        record.cell.subject = "udp".to_owned();
+        record.tally.lost = record.tally.sent;
+        record.tally.seen = 0;
+        record.series.clear();
+        only("counts-disagree", &record, &floors);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::{ResultFile, Warning};
+use super::{ResultFile, Warning, warning};
 
 /// A result that could not be written where it should be.
 #[derive(Debug, thiserror::Error)]
@@ -147,7 +147,7 @@ fn finite(result: &ResultFile) -> Cow<'_, ResultFile> {
             let record = &mut copy.to_mut().records[index];
             record.figures.retain(|figure| figure.value.is_finite());
             record.warnings.push(Warning {
-                name: "not-a-number".to_owned(),
+                name: warning::NOT_A_NUMBER.name.to_owned(),
                 cause: format!("no finite number came out for {}", dropped.join(", ")),
                 effect: "left out of the record".to_owned(),
                 cure: "please report this as a fault of doorbell".to_owned(),

@@ -11,6 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 
+use crate::about::About;
 use crate::machine::clock::Clock;
 use crate::machine::pinned::on;
 use crate::record::result::{Floor, Floors};
@@ -21,6 +22,47 @@ mod calls;
 mod same_core_switch;
 mod samples;
 mod two_core_wake;
+
+/// What each floor is, cheapest first.
+pub const FLOORS: [About; 6] = [
+    About {
+        name: "clock",
+        what: "The floor of any time: one reading of the clock.",
+        taken: "Readings in a row, in batches.",
+        misleads: "Readings overlap with other work when there is some.",
+    },
+    About {
+        name: "system-call",
+        what: "The floor of anything the kernel does: entering and leaving it.",
+        taken: "getppid by number, in batches on one CPU.",
+        misleads: "It carries no mitigation that only some calls pay for.",
+    },
+    About {
+        name: "cache-line-hop",
+        what: "The floor of any signal between two cores: a cache line that moves from one to the other.",
+        taken: "Two threads that answer each other through a line each; a batch of round trips divided by twice their number.",
+        misleads: "It belongs to the pair of CPUs it was taken on.",
+    },
+    About {
+        name: "same-core-switch",
+        what: "The floor of a switch on one core.",
+        taken: "Two threads that call sched_yield in turn; the time divided by the switches that the kernel counted.",
+        misleads: "Threads and not processes: no address space changes.",
+    },
+    About {
+        name: "wake-nobody",
+        what: "The floor of notifying: a futex wake that finds nobody.",
+        taken: "FUTEX_WAKE on a private word, in batches.",
+        misleads: "Other mechanisms do more before they find that nobody waits.",
+    },
+    About {
+        name: "two-core-wake",
+        what: "The floor of waking a sleeper on another core.",
+        taken: "Two threads that wake each other by futex; a sample is from just before a wake to the first instruction of one \
+                that had slept.",
+        misleads: "The sleeper has only just fallen asleep: after longer sleeps wakes cost more.",
+    },
+];
 
 /// The hidden verb under which this program measures floors.
 pub const FLOORS_VERB: &str = "floors-host";
@@ -73,6 +115,8 @@ fn all(Order { clock, cpus }: Order) -> io::Result<Vec<Floor>> {
         floors.push(cache_line_hop::measure(clock, cpus)?);
         floors.push(two_core_wake::measure(clock, cpus)?);
     }
+    // A floor that could not be counted is none: not one of zero nanoseconds.
+    floors.retain(|floor| floor.count > 0);
     Ok(floors)
 }
 
@@ -150,6 +194,7 @@ mod tests {
         let floors = all(Order { clock, cpus }).unwrap();
         let names: Vec<&str> = floors.iter().map(|floor| floor.name.as_str()).collect();
         let one_cpu = ["clock", "system-call", "wake-nobody", "same-core-switch"];
+        assert!(names.iter().all(|name| FLOORS.iter().any(|about| about.name == *name)));
         assert_eq!(names[..4], one_cpu);
         assert_eq!(
             names[4..],

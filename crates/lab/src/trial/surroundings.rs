@@ -11,7 +11,7 @@ use crate::machine::load;
 use crate::machine::pressure;
 use crate::machine::root::Root;
 use crate::machine::topology::Topology;
-use crate::record::{Surroundings, Warning};
+use crate::record::{Surroundings, Warning, warning};
 
 /// The share of a pair of CPUs that anything else, or the hypervisor, may take before a trial counts as disturbed.
 ///
@@ -96,7 +96,7 @@ pub fn disturbances(surroundings: &Surroundings) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if let Some(share) = surroundings.foreign_share.filter(|share| *share > bound) {
         warnings.push(Warning {
-            name: "disturbed".to_owned(),
+            name: warning::DISTURBED.name.to_owned(),
             cause: format!(
                 "other programs used {} of a CPU on {} (more than {} counts as disturbed)",
                 percent(share),
@@ -111,7 +111,7 @@ pub fn disturbances(surroundings: &Surroundings) -> Vec<Warning> {
     }
     if let Some(share) = surroundings.steal_share.filter(|share| *share > bound) {
         warnings.push(Warning {
-            name: "stolen-from".to_owned(),
+            name: warning::STOLEN_FROM.name.to_owned(),
             cause: format!(
                 "the hypervisor took {} of a CPU from {} (more than {} counts as disturbed)",
                 percent(share),
@@ -125,7 +125,7 @@ pub fn disturbances(surroundings: &Surroundings) -> Vec<Warning> {
     }
     if let Some(ns) = surroundings.throttled_ns.filter(|ns| *ns > 0) {
         warnings.push(Warning {
-            name: "throttled".to_owned(),
+            name: warning::THROTTLED.name.to_owned(),
             cause: format!("the control group had used up its CPU quota for {:.1} ms", ns as f64 / 1e6),
             effect: "a throttled side stands still until the next period: the maximum is the quota's"
                 .to_owned(),

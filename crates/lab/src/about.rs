@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a name means that stands in a table, a result file or a warning; `doorbell explain NAME` prints it.
+
+/// The meaning of a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct About {
+    /// The name.
+    pub name: &'static str,
+    /// What it is.
+    pub what: &'static str,
+    /// How it is found.
+    pub taken: &'static str,
+    /// When it misleads, and what it cannot tell.
+    pub misleads: &'static str,
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The warnings of a run and of its trials, by name.
+
+use crate::about::About;
+
+/// Other programs used the measured CPUs.
+pub const DISTURBED: About = About {
+    name: "disturbed",
+    what: "Other programs used more of the measured CPUs during this trial than it can bear, to its last try.",
+    taken: "From /proc/stat before and after the trial: the CPU time of the measured CPUs less that of the trial's own \
+            sides. More than 5 % of a pair of CPUs beyond what the kernel's ticks leave open counts, and such a trial is \
+            repeated up to twice as long as the run can afford it. `compare` believes no difference between runs of which \
+            more than half the trials are disturbed.",
+    misleads: "The kernel may count by ticks of 1 to 10 ms: a program that runs between them is not seen, and in a short \
+               trial one tick is a large share. Work on the SMT sibling of a measured CPU is not on that CPU.",
+};
+
+/// The hypervisor took time.
+pub const STOLEN_FROM: About = About {
+    name: "stolen-from",
+    what: "The hypervisor gave the time of the measured CPUs to somebody else during this trial.",
+    taken: "The steal column of /proc/stat, before and after; bound and repetition as for disturbed.",
+    misleads: "Not every hypervisor tells: none reported is not none taken.",
+};
+
+/// The quota was used up.
+pub const THROTTLED: About = About {
+    name: "throttled",
+    what: "The control group of this process had used up its CPU quota during this trial and stood still.",
+    taken: "throttled_usec or throttled_time in cpu.stat of the group, before and after.",
+    misleads: "Only the process's own group is read; a quota of a group above it that the container hides is not seen.",
+};
+
+/// The floors before and after a block are apart.
+pub const FLOORS_MOVED: About = About {
+    name: "floors-moved",
+    what: "The machine itself changed around this block of trials: one of its floors is not where it was.",
+    taken: "Floors are read before each block and after the last. A median that differs from the next reading by more than \
+            a factor of 1.3 (clock, system call, wake with nobody waiting) or 1.4 (the others) has moved.",
+    misleads: "It says that the ground moved, not that a figure is wrong: blocks whose arms alternate bear it alike. A \
+               busy or virtual machine moves often.",
+};
+
+/// No floors.
+pub const NO_FLOORS: About = About {
+    name: "no-floors",
+    what: "The machine's floors could not be measured beside this run.",
+    taken: "The process that measures them could not be started, or not be pinned where it should.",
+    misleads: "Figures are then held against nothing, and a comparison cannot take the machine's own change out.",
+};
+
+/// Samples fall into groups.
+pub const TWO_POPULATIONS: About = About {
+    name: "two-populations",
+    what: "The times of a trial fall into groups, such as wakes on one core and wakes across cores: a median of all of them \
+           describes none.",
+    taken: "The density of the logarithms has a valley between two peaks that is deeper than chance makes it. A group that \
+            holds a tenth of the samples and lies half as far again from the largest is warned of; the result file keeps every group with a \
+            twentieth or more. Unpinned groups are named where the rescheduling interrupts prove which is which.",
+    misleads: "Idle states, halt polling and a drifting clock speed part wakes as well as placement does. A long tail is \
+               no group.",
+};
+
+/// Pairs were left out.
+pub const PAIRS_SAMPLED: About = About {
+    name: "pairs-sampled",
+    what: "The time given was not enough for every pair of CPUs, and an even sample was measured.",
+    taken: "The plan takes rounds of a tournament, so that every CPU is in equally many pairs, and one pair of each relation.",
+    misleads: "The best and the worst pair are those of the sample.",
+};
+
+/// A figure was not finite.
+pub const NOT_A_NUMBER: About = About {
+    name: "not-a-number",
+    what: "A figure of this record came out as no finite number and was left out.",
+    taken: "Looked at when the result is written: JSON has no such numbers.",
+    misleads: "It is a fault of this program, worth a report.",
+};
+
+/// Two counts of switches differ.
+pub const SWITCH_COUNTS_DISAGREE: About = About {
+    name: "switch-counts-disagree",
+    what: "Two ways to ask the kernel for its context switches gave different numbers over the same rounds.",
+    taken: "getrusage against /proc/PID/status or perf_event_open, over rounds that are not timed.",
+    misleads: "Which of them is wrong is not known; figures per real switch rest on getrusage.",
+};
+
+/// Every warning. The one list to extend.
+pub const ALL: [About; 9] = [
+    DISTURBED,
+    STOLEN_FROM,
+    THROTTLED,
+    FLOORS_MOVED,
+    NO_FLOORS,
+    TWO_POPULATIONS,
+    PAIRS_SAMPLED,
+    NOT_A_NUMBER,
+    SWITCH_COUNTS_DISAGREE,
+];
