@@ -32,6 +32,14 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_nanos(total.round() as u64))
 }
 
+/// A duration that is not nothing: how long something is to last.
+pub fn span(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("nothing can be measured in no time; write for example 100ms".to_owned()),
+        span => Ok(span),
+    }
+}
+
 /// A waiting policy: `block`, `spin`, `spin-then-block=10us`, `timeout=100us`.
 pub fn wait_policy(text: &str) -> Result<WaitPolicy, String> {
     let nanoseconds = |text| duration(text).map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
@@ -92,6 +100,14 @@ mod tests {
         }
         for text in ["", "10", "us", "-1us", "1e400s", "nan s", "9999999h"] {
             assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_span_of_nothing_is_refused() {
+        assert_eq!(span("1ns"), Ok(Duration::from_nanos(1)));
+        for text in ["0", "0ms", "0.0s", "0.1ns"] {
+            assert!(span(text).is_err(), "{text}");
         }
     }
 

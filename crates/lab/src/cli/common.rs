@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What several verbs share: exit codes, the terminal, and the flags of every run.
 
+use std::collections::HashSet;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -39,7 +40,7 @@ pub enum Exit {
     Usage,
     /// 3: a threshold was broken, or a comparison found a regression.
     Regression,
-    /// 4: this machine is unfit to measure.
+    /// 4: this machine is unfit to measure, or a comparison cannot tell its difference from the machine's own.
     Unfit,
     /// 130: interrupted; what was measured is kept.
     Interrupted,
@@ -62,6 +63,12 @@ impl From<Exit> for ExitCode {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Usage(pub String);
+
+/// Leaves the first of each name.
+pub fn once(names: &mut Vec<String>) {
+    let mut seen = HashSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+}
 
 /// When to use colour.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]

@@ -6,7 +6,9 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::trial::{floors, host, launch};
 
@@ -37,7 +39,7 @@ use common::{Exit, Terminal};
 #[command(name = "doorbell", version, propagate_version = true, max_term_width = 110)]
 #[command(after_help = "EXIT STATUS\n  \
     0  done\n  1  could not run\n  2  wrong usage\n  3  a threshold was broken, or a comparison found a regression\n  \
-    4  this machine is unfit to measure\n  130  interrupted; what was measured is kept, marked partial")]
+    4  this machine is unfit to measure, or a comparison cannot tell\n  130  interrupted; what was measured is kept, marked partial")]
 pub struct Cli {
     #[command(flatten)]
     terminal: Terminal,
@@ -120,7 +122,15 @@ pub fn main() -> ExitCode {
     if let Some(served) = served {
         return served.map_or_else(|error| complain(&error.into()), |()| ExitCode::SUCCESS);
     }
-    let cli = Cli::parse();
+    // A limit on the size of files is then an error of the write, after which the result goes elsewhere, and no sudden end.
+    // SAFETY: ignoring a signal runs no code of ours.
+    // JUSTIFICATION: signal-hook and rustix install handlers; neither ignores a signal.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    let matches = Cli::command().get_matches();
+    if let Some(error) = stray(&matches) {
+        error.exit();
+    }
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     cli.terminal.apply();
     let done = match cli.verb {
         Some(verb) => verb.run(&cli.terminal),
@@ -131,6 +141,22 @@ pub fn main() -> ExitCode {
         Err(error) if broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => complain(&error),
     }
+}
+
+/// The error that a flag of the survey stands before another verb, where it would be dropped without a word. What
+/// concerns the terminal belongs to every verb and may stand on either side of it.
+fn stray(matches: &clap::ArgMatches) -> Option<clap::Error> {
+    let (verb, _) = matches.subcommand()?;
+    let flags = survey::Args::augment_args(clap::Command::new("survey"));
+    let stray = flags
+        .get_arguments()
+        .find(|flag| matches.value_source(flag.get_id().as_str()) == Some(ValueSource::CommandLine))?;
+    let flag = stray.get_long().unwrap_or_default();
+    let message = format!(
+        "--{flag} stands before '{verb}' and would belong to the survey: write it behind the verb, if `doorbell {verb} \
+         --help` has it\n"
+    );
+    Some(Cli::command().error(ErrorKind::ArgumentConflict, message))
 }
 
 fn complain(error: &anyhow::Error) -> ExitCode {

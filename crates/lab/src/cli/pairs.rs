@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::common::{Exit, RunArgs, Terminal, Usage, machine_here};
+use super::common::{Exit, RunArgs, Terminal, Usage, machine_here, once};
 use crate::experiment::pairs::{Pairs, Sample};
+use crate::experiment::plan::FEWEST_BLOCKS;
 use crate::machine::cpu_list::CpuList;
 use crate::mechanism::{self, Contexts};
-use crate::quantity::duration;
-use crate::record::Warning;
+use crate::quantity::{duration, span};
+use crate::record::{Warning, warning};
 
 /// Arguments of `doorbell pairs`.
 #[derive(Debug, clap::Args)]
@@ -36,7 +37,7 @@ pub struct Args {
     #[arg(long, value_parser = duration, default_value = "0", value_name = "TIME")]
     gap: Duration,
     /// Time the run may take; pairs are sampled evenly when it is too little for all
-    #[arg(long, value_parser = duration, default_value = "60s", value_name = "TIME")]
+    #[arg(long, value_parser = span, default_value = "60s", value_name = "TIME")]
     budget: Duration,
     #[command(flatten)]
     run: RunArgs,
@@ -57,6 +58,8 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     for name in &args.mechanisms {
         mechanism::find(name).map_err(|unknown| Usage(unknown.to_string()))?;
     }
+    let mut mechanisms = args.mechanisms.clone();
+    once(&mut mechanisms);
     let cpus = match &args.cpus {
         Some(list) => {
             for cpu in list.iter() {
@@ -67,7 +70,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         None => None,
     };
     let pairs = Pairs {
-        mechanisms: args.mechanisms.clone(),
+        mechanisms,
         contexts: match args.contexts {
             Kind::Processes => Contexts::Processes,
             Kind::Threads => Contexts::Threads,
@@ -76,7 +79,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         both_ways: args.both_ways,
         gap_ns: u64::try_from(args.gap.as_nanos()).unwrap_or(u64::MAX),
         budget: args.budget,
-        blocks: args.run.blocks.unwrap_or(4),
+        blocks: args.run.blocks.unwrap_or(FEWEST_BLOCKS),
         seed: args.run.seed(),
     };
     let sample = pairs.plan(topology);
@@ -99,7 +102,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
 /// The warning that not every pair was measured.
 fn left_out(sample: &Sample, budget: Duration) -> Option<Warning> {
     (sample.measured < sample.all).then(|| Warning {
-        name: "pairs-sampled".to_owned(),
+        name: warning::PAIRS_SAMPLED.name.to_owned(),
         cause: format!("{budget:?} is enough for {} of {} pairs", sample.measured, sample.all),
         effect: "the best and the worst pair are those of the sample: each CPU with equally many partners, and at least \
                  one pair of every relation"

@@ -12,7 +12,7 @@ use crate::experiment::ping::{GAPS, Ping};
 use crate::experiment::plan::Plan;
 use crate::machine::Machine;
 use crate::mechanism::{self, Contexts};
-use crate::quantity::{duration, percent, wait_policy};
+use crate::quantity::{duration, percent, span, wait_policy};
 use crate::trial::cell::{Pattern, Scheduler, Timing, Until, WaitPolicy};
 
 /// Arguments of `doorbell ping`.
@@ -49,7 +49,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Length of a trial
-    #[arg(long, value_parser = duration, value_name = "TIME")]
+    #[arg(long, value_parser = span, value_name = "TIME")]
     time: Option<Duration>,
     /// How the sides are scheduled
     #[arg(long, value_enum, default_value = "other")]
@@ -112,6 +112,7 @@ pub fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
         mechanisms: mechanisms(&args.mechanisms)?,
         contexts: args.contexts.iter().map(|sides| Contexts::from(*sides)).collect(),
         placements: args.placements.resolve(&machine.topology)?,
+        one_cpu: machine.topology.usable.len() == 1,
         patterns: patterns(args),
         timing: args.timing.map(Timing::from),
         waits: args.wait.clone(),

@@ -44,7 +44,9 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     save(&args.output, &text)
         .map_err(|error| anyhow::anyhow!("cannot write {}: {error}", args.output.display()))?;
     if !terminal.quiet {
-        eprintln!("Wrote {} ({} kB).", args.output.display(), text.len().div_ceil(1000));
+        let size = text.len().div_ceil(1000);
+        // The page is written: a standard error that is closed changes nothing about it.
+        let _ = writeln!(std::io::stderr(), "Wrote {} ({size} kB).", args.output.display());
     }
     Ok(Exit::Done)
 }

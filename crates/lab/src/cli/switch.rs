@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::common::{Exit, RunArgs, Terminal, Usage, machine_here};
+use super::common::{Exit, RunArgs, Terminal, Usage, machine_here, once};
 use crate::experiment::switch::{Switch, WORKING_SETS};
 use crate::machine::topology::Topology;
 use crate::mechanism::Contexts;
 use crate::operation;
-use crate::quantity::duration;
+use crate::quantity::span;
 use crate::trial::cell::{Placement, Scheduler, Until};
 
 /// Arguments of `doorbell switch`.
@@ -49,7 +49,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "time")]
     count: Option<u64>,
     /// Length of a trial
-    #[arg(long, value_parser = duration, value_name = "TIME", default_value = "100ms")]
+    #[arg(long, value_parser = span, value_name = "TIME", default_value = "100ms")]
     time: Duration,
     #[command(flatten)]
     run: RunArgs,
@@ -159,8 +159,7 @@ fn operations(names: &[String]) -> anyhow::Result<Vec<String>> {
             chosen.push(name.clone());
         }
     }
-    let mut seen = std::collections::HashSet::new();
-    chosen.retain(|name| seen.insert(name.clone()));
+    once(&mut chosen);
     Ok(chosen)
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell ping` as a plan: the product of mechanisms, placements, patterns, gaps, sizes and waiting policies.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use super::plan::Plan;
@@ -16,6 +17,8 @@ pub struct Ping {
     pub contexts: Vec<Contexts>,
     /// Where the sides run.
     pub placements: Vec<Placement>,
+    /// Whether sides that are not pinned have one CPU between them.
+    pub one_cpu: bool,
     /// Who notifies whom, and when.
     pub patterns: Vec<Pattern>,
     /// Which moments are taken; none leaves the choice to the pattern.
@@ -84,7 +87,7 @@ impl Ping {
                                     scheduler: self.scheduler,
                                     injected_slowdown_ppm: self.injected_slowdown_ppm,
                                 };
-                                if makes_sense(&cell) && !cells.contains(&cell) {
+                                if makes_sense(&cell, self.one_cpu) {
                                     cells.push(cell);
                                 }
                             }
@@ -93,6 +96,9 @@ impl Ping {
                 }
             }
         }
+        // Whatever was asked for twice is run once.
+        let mut seen = HashSet::new();
+        cells.retain(|cell| seen.insert(cell.clone()));
         let blocks = self.blocks.unwrap_or_else(|| usual_blocks(&cells));
         Plan { experiment: "ping".to_owned(), cells, blocks, seed: self.seed }
     }
@@ -122,11 +128,11 @@ pub(crate) fn usual_window(pattern: Pattern) -> Until {
 
 /// Two spinning sides on one core only measure the scheduler's time slice, and a waiter that never sleeps cannot be
 /// proven asleep.
-fn makes_sense(cell: &Cell) -> bool {
+fn makes_sense(cell: &Cell, one_cpu: bool) -> bool {
     let Ok(entry) = crate::mechanism::find(&cell.subject) else { return true };
     let spins =
         entry.waits() == Waits::Spins || (cell.wait == WaitPolicy::Spin && entry.waits() != Waits::Nothing);
-    let one_core = cell.placement.cpus.is_some_and(|[a, b]| a == b);
+    let one_core = cell.placement.cpus.map_or(one_cpu, |[a, b]| a == b);
     let sleeps = entry.waits() == Waits::Blocks && !matches!(cell.wait, WaitPolicy::Spin);
     let one_way = matches!(cell.pattern, Pattern::OneWay { .. } | Pattern::OpenLoop { .. });
     // Without a gap nothing is ever due, and one way there is no timing without stamps.
@@ -155,5 +161,31 @@ mod tests {
         let blocks = [1, 3, 30].map(|count| usual_blocks(&cells(count, window)));
         assert_eq!(blocks, [60, 33, 10]);
         assert_eq!(usual_blocks(&cells(1, Until::count(10_000_000))), 10);
+    }
+
+    fn subjects(one_cpu: bool) -> Vec<String> {
+        let ping = Ping {
+            mechanisms: ["futex", "spin", "null", "futex"].map(str::to_owned).to_vec(),
+            contexts: vec![Contexts::Processes],
+            placements: vec![Placement { relation: "unpinned".to_owned(), cpus: None }],
+            one_cpu,
+            patterns: vec![Pattern::PingPong { gap_ns: 0 }],
+            timing: None,
+            waits: vec![WaitPolicy::Block],
+            sizes: vec![0],
+            until: None,
+            scheduler: Scheduler::Other,
+            injected_slowdown_ppm: None,
+            blocks: None,
+            seed: 1,
+        };
+        ping.plan().cells.into_iter().map(|cell| cell.subject).collect()
+    }
+
+    /// Under `taskset -c 0` two spinning sides that nobody had pinned once measured the scheduler's time slice.
+    #[test]
+    fn sides_that_spin_are_not_left_to_a_scheduler_with_one_cpu() {
+        assert_eq!(subjects(false), ["futex", "spin", "null"]);
+        assert_eq!(subjects(true), ["futex", "null"]);
     }
 }

@@ -6,6 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::trial::cell::Cell;
 
+/// Blocks without which a comparison concludes nothing: the spread between fewer says nothing. No experiment plans fewer
+/// unless it is told to.
+pub const FEWEST_BLOCKS: u32 = 4;
+
 /// What is to be run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::plan::Plan;
+use super::plan::{FEWEST_BLOCKS, Plan};
 use crate::mechanism::{self, Contexts, Host, Waits};
 use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
 
@@ -13,8 +13,8 @@ pub const BUDGET: Duration = Duration::from_secs(45);
 /// What a trial costs beside its window: two `exec`s and `fork`s, three megabytes to map and clear, the reports.
 const SETUP: Duration = Duration::from_millis(25);
 
-/// Most and fewest repetitions; fewer than four blocks can be compared with nothing.
-const BLOCKS: std::ops::RangeInclusive<u32> = 4..=7;
+/// Fewest and most repetitions.
+const BLOCKS: std::ops::RangeInclusive<u32> = FEWEST_BLOCKS..=7;
 
 /// The gaps the survey shows: a waiter hardly asleep, asleep, and long asleep.
 const GAPS: [Duration; 4] = [

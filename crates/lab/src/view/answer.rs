@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The survey's answer in words.
 
+use super::axis;
 use super::style::{Role, Style};
 use super::unit::time;
 use crate::quantity::short;
 use crate::verdict::answer::{Answer, Need, Pick, Placed, Time, shown_slower};
 
+/// The title of what was not found.
+const UNTOLD: &str = "What this machine cannot tell";
+
 /// Names in a list before the rest becomes a number.
 const NAMES: usize = 5;
 
-/// The whole answer.
+/// The whole answer for the terminal, where the end is what stands above the prompt: what cannot be told comes first, for
+/// it may be long, and what was found after it.
 pub fn answer(answer: &Answer, style: &Style) -> String {
     let mut out = String::new();
-    for paragraph in paragraphs(answer) {
+    let (found, untold): (Vec<_>, Vec<_>) =
+        paragraphs(answer).into_iter().partition(|paragraph| paragraph.title != UNTOLD);
+    for paragraph in untold.into_iter().chain(found) {
         out.push_str(&format!("\n{}\n", style.paint(Role::Heading, &style.text(paragraph.title))));
         out.extend(paragraph.lines.iter().map(|line| style.wrap(line, 2)));
     }
@@ -35,7 +42,7 @@ pub fn paragraphs(answer: &Answer) -> Vec<Paragraph> {
         ("Where to pin", placements(&answer.placements)),
         ("What the length of the sleep costs", sleeps(answer)),
         ("How far to believe this", trust(answer)),
-        ("What this machine cannot tell", answer.untold.iter().map(|line| format!("{line}.")).collect()),
+        (UNTOLD, answer.untold.iter().map(|line| format!("{line}.")).collect()),
     ];
     all.into_iter()
         .map(|(title, lines): (_, Vec<String>)| Paragraph { title, lines })
@@ -47,7 +54,7 @@ fn words(relation: &str) -> String {
     match relation {
         "same-core" => "both sides on one core".to_owned(),
         "unpinned" => "unpinned".to_owned(),
-        other => format!("two cores ({})", other.replace('-', " ")),
+        other => format!("two cores ({})", axis::relation(other)),
     }
 }
 
@@ -122,13 +129,17 @@ fn sleeps(answer: &Answer) -> Vec<String> {
     let sleeps = answer.sleeps.iter().map(|slept| {
         let ((short_gap, short_wake), (long_gap, long_wake)) = (&slept.short, &slept.long);
         format!(
-            "{}: a waiter that slept {} wakes in {}, one that slept {} in {}, a factor of {:.1}.",
+            "{}: a waiter that slept {} wakes in {}, one that slept {} in {}{}.",
             slept.subject,
             short(*short_gap),
             ns(short_wake.median_ns),
             short(*long_gap),
             ns(long_wake.median_ns),
-            long_wake.median_ns / short_wake.median_ns
+            match long_wake.median_ns / short_wake.median_ns {
+                // Nothing that a longer sleep makes quicker: chance, or a machine that changed in between.
+                ratio if ratio < 1.05 => ": the length of the sleep costs nothing here".to_owned(),
+                ratio => format!(", a factor of {ratio:.1}"),
+            }
         )
     });
     let notify = answer.notify.iter().map(|notified| {
@@ -152,7 +163,14 @@ fn trust(answer: &Answer) -> Vec<String> {
         ));
     }
     if let Some(ratio) = trust.over_bare {
-        lines.push(format!("Spinning took {ratio:.2} times what two bare loops take on the same cores."));
+        let why = if ratio < 1.0 {
+            " (less than 1: the two are different trials, and the way of a cache line between two cores is not equally long \
+             in each)"
+        } else {
+            ""
+        };
+        lines
+            .push(format!("Spinning took {ratio:.2} times what two bare loops take on the same cores{why}."));
     }
     let count = |number: usize, what: &str| match number {
         0 => format!("none {what}"),

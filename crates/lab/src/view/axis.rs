@@ -5,6 +5,15 @@ use super::unit::{count, time};
 use crate::mechanism::Contexts;
 use crate::trial::cell::{Cell, Pattern, Scheduler, Timing, WaitPolicy};
 
+/// A relation of two CPUs as it is said: `same-l3` is "same L3", `smt-sibling` "SMT sibling".
+pub fn relation(name: &str) -> String {
+    let said = |word: &str| match word {
+        "l2" | "l3" | "smt" => word.to_uppercase(),
+        _ => word.to_owned(),
+    };
+    name.split('-').map(said).collect::<Vec<String>>().join(" ")
+}
+
 /// One thing in which cells can differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Axis {
@@ -103,7 +112,7 @@ impl Axis {
                 }
                 (_, WaitPolicy::Timeout { timeout_ns }) => format!("timeout {}", nanoseconds(timeout_ns)),
             },
-            Self::Relation => cell.placement.relation.replace('-', " "),
+            Self::Relation => relation(&cell.placement.relation),
             Self::Cpus => cell
                 .placement
                 .cpus

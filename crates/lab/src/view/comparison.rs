@@ -6,7 +6,8 @@ use super::style::{Role, Style};
 use super::summary::counted;
 use super::table::{Align, Column, Table};
 use super::unit::Scale;
-use crate::verdict::compare::{Comparison, FEWEST_BLOCKS, Obstacle, Ratio, Verdict};
+use crate::experiment::plan::FEWEST_BLOCKS;
+use crate::verdict::compare::{Comparison, Obstacle, Ratio, Verdict};
 
 /// The comparison of `candidate` with `baseline`, by the names of their files or runs.
 pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, style: &Style) -> String {

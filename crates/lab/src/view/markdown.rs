@@ -75,8 +75,8 @@ fn table(figures: &Figures, quantity: Quantity, out: &mut dyn Write) -> io::Resu
     for axis in &axes {
         write!(out, "| {} ", axis.name())?;
     }
-    writeln!(out, "| p50 | p90 | p99 | p99.9 | max | count |")?;
-    writeln!(out, "|{}{}", " --- |".repeat(axes.len()), " ---: |".repeat(6))?;
+    writeln!(out, "| p50 | p90 | p99 | p99.9 | max | count | CPU |")?;
+    writeln!(out, "|{}{}", " --- |".repeat(axes.len()), " ---: |".repeat(7))?;
     for (row, series) in rows {
         for axis in &axes {
             write!(out, "| {} ", escape(&axis.value(row.cell())))?;
@@ -84,9 +84,10 @@ fn table(figures: &Figures, quantity: Quantity, out: &mut dyn Write) -> io::Resu
         for q in [0.5, 0.9, 0.99, 0.999, 1.0] {
             write!(out, "| {} ", scale.show(series.quantile(q) as f64))?;
         }
-        writeln!(out, "| {} |", count(series.count))?;
+        let cpu = row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps));
+        writeln!(out, "| {} | {cpu} |", count(series.count))?;
     }
-    writeln!(out)
+    writeln!(out, "\nCPU: CPU time of both sides per round, notification or operation.\n")
 }
 
 /// `text` with everything that Markdown or HTML would take for markup made plain.

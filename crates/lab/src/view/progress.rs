@@ -3,6 +3,7 @@
 //! its own fires.
 
 use std::collections::HashMap;
+use std::io::Write;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -94,7 +95,8 @@ impl Progress {
     pub fn note(&self, line: &str) {
         let line = self.style.text(line);
         if self.bar.is_hidden() {
-            eprintln!("{line}");
+            // Nobody reads a standard error that is closed.
+            let _ = writeln!(std::io::stderr(), "{line}");
         } else {
             self.bar.println(line);
         }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A survey on the terminal: one line for each mechanism, one for each sleep, and the answer.
+//! A survey on the terminal: one line for each mechanism, one for each sleep, and the answer, last: what stands above the
+//! prompt is what a reader meets first. The page of `doorbell report`, read from its top, begins with it.
 
 use super::answer::answer;
+use super::axis;
 use super::doctor::{Detail, doctor};
 use super::figures::Figures;
 use super::style::{Role, Style};
@@ -41,6 +43,7 @@ fn round_trips(arms: &[Arm], style: &Style) -> String {
         arm.cell.pattern == Pattern::PingPong { gap_ns: 0 } && arm.cell.wait == WaitPolicy::Block
     };
     let mut relations: Vec<&str> = Vec::new();
+    let mut sorted_by = None;
     let mut subjects: Vec<(&str, f64)> = Vec::new();
     for arm in arms.iter().filter(of_interest) {
         let relation = arm.cell.placement.relation.as_str();
@@ -51,7 +54,10 @@ fn round_trips(arms: &[Arm], style: &Style) -> String {
         let p50 = whole.quantile(0.5) as f64;
         match subjects.iter_mut().find(|(subject, _)| *subject == arm.cell.subject) {
             // The last placement with chosen CPUs is the farthest, where mechanisms differ most.
-            Some(entry) if arm.cell.placement.cpus.is_some() => entry.1 = p50,
+            Some(entry) if arm.cell.placement.cpus.is_some() => {
+                entry.1 = p50;
+                sorted_by = Some(relation);
+            }
             Some(_) => {}
             None => subjects.push((&arm.cell.subject, p50)),
         }
@@ -59,7 +65,7 @@ fn round_trips(arms: &[Arm], style: &Style) -> String {
     subjects.sort_by(|a, b| a.1.total_cmp(&b.1));
     let mut columns = vec![Column::new("mechanism", Align::Left)];
     for relation in &relations {
-        let name = relation.replace('-', " ");
+        let name = axis::relation(relation);
         columns.push(Column::new(format!("{name} p50"), Align::Right));
         columns.push(Column::new("p99", Align::Right).keep(3));
         columns.push(Column::new("CPU", Align::Right).keep(2));
@@ -78,7 +84,10 @@ fn round_trips(arms: &[Arm], style: &Style) -> String {
         }
         table.row(row);
     }
-    titled("Round trip and CPU time of both sides per round trip, µs", Quantity::RoundTrip, &table, style)
+    let order = sorted_by
+        .map_or_else(String::new, |by| format!(" Rows by their median on the {}.", axis::relation(by)));
+    let note = summary::sentence(Quantity::RoundTrip.definition()) + &order;
+    titled("Round trip and CPU time of both sides per round trip, µs", &note, &table, style)
 }
 
 /// One line for each mechanism and gap.
@@ -103,7 +112,8 @@ fn sleeps(arms: &[Arm], style: &Style) -> String {
         );
         table.row(row);
     }
-    titled("Wake-up latency by how long the waiter slept, µs", Quantity::Wake, &table, style)
+    let note = summary::sentence(Quantity::Wake.definition());
+    titled("Wake-up latency by how long the waiter slept, µs", &note, &table, style)
 }
 
 /// p50, p99, CPU per wake, count.
@@ -123,10 +133,10 @@ fn dash() -> String {
     "-".to_owned()
 }
 
-fn titled(title: &str, quantity: Quantity, table: &Table, style: &Style) -> String {
+fn titled(title: &str, note: &str, table: &Table, style: &Style) -> String {
     if table.is_empty() {
         return String::new();
     }
-    let definition = style.wrap(&summary::sentence(quantity.definition()), 0);
-    format!("\n{}\n{definition}{}", style.paint(Role::Heading, &style.text(title)), table.render(style))
+    let note = style.wrap(note, 0);
+    format!("\n{}\n{note}{}", style.paint(Role::Heading, &style.text(title)), table.render(style))
 }
