@@ -63,6 +63,12 @@ fn usage_errors_exit_with_two_and_say_what_would_have_been_right() {
             &["ping", "spin", "null", "--placement", "same-core", "--timing", "blocked"],
             "nothing is left to run",
         ),
+        (&["ping", "--time", "0"], "nothing can be measured in no time"),
+        (&["switch", "--time", "0ms"], "nothing can be measured in no time"),
+        (&["--blocks", "3", "list"], "--blocks stands before 'list'"),
+        (&["--json", "--quiet", "doctor"], "--json stands before 'doctor'"),
+        (&["-o", "x.json", "ping"], "--output stands before 'ping'"),
+        (&["explain", "two-population"], "did you mean 'two-populations'?"),
         (&["pong"], "unrecognized subcommand"),
         (&["man", "pong"], "no verb is called 'pong'"),
     ] {
@@ -74,18 +80,109 @@ fn usage_errors_exit_with_two_and_say_what_would_have_been_right() {
 }
 
 #[test]
-fn a_full_disk_loses_nothing_and_says_where_the_result_is() {
+fn a_name_that_resembles_none_is_refused_without_a_guess() {
     let stage = Stage::new();
-    let mut args = SHORT.to_vec();
-    args.extend(["--output", "/dev/full/result.json"]);
-    let output = run(&stage, &args);
-    assert_eq!(output.status.code(), Some(1));
-    let text = complaint(&output);
-    assert!(text.contains("/dev/full/result.json") && text.contains("saved as"), "{text}");
+    for args in [&["ping", "rendezvous"][..], &["explain", "rendezvous"], &["switch", "rendezvous"]] {
+        let output = run(&stage, args);
+        let text = complaint(&output);
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains("'rendezvous'") && !text.contains("did you mean"), "{text}");
+    }
+}
+
+#[test]
+fn what_concerns_the_terminal_may_stand_on_either_side_of_the_verb() {
+    let stage = Stage::new();
+    for args in [["--quiet", "list"], ["list", "--quiet"]] {
+        assert!(run(&stage, &args).status.success(), "{args:?}");
+    }
+}
+
+#[test]
+fn a_mechanism_named_twice_is_measured_once() {
+    let stage = Stage::new();
+    let subjects = |args: &[&str]| {
+        let output = run(&stage, args);
+        let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let cells = plan["cells"].as_array().unwrap();
+        cells.iter().map(|cell| cell["subject"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        subjects(&["ping", "futex", "futex", "--gap", "0,0", "--placement", "unpinned", "--dry-run"]),
+        ["futex", "null"]
+    );
+    let pairs = |names: &[&str]| subjects(&[&["pairs"], names, &["--dry-run"]].concat());
+    if std::thread::available_parallelism().unwrap().get() > 1 {
+        assert_eq!(pairs(&["futex", "futex"]), pairs(&["futex"]));
+    }
+}
+
+/// That the result was not written to `target` for lack of space, and that it is whole where the message says.
+fn is_rescued(output: &Output, target: &str) {
+    let text = complaint(output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains(target) && text.contains("free some space"), "{text}");
     // The tables were printed all the same.
     assert!(String::from_utf8_lossy(&output.stdout).contains("futex"));
-    let rescued = text.split("saved as ").nth(1).unwrap().trim();
-    assert!(std::fs::remove_file(rescued).is_ok(), "{rescued}");
+    let rescued = text.split("saved as ").nth(1).expect(&text).trim();
+    let result: serde_json::Value = serde_json::from_slice(&std::fs::read(rescued).unwrap()).unwrap();
+    std::fs::remove_file(rescued).unwrap();
+    assert_eq!(
+        result["records"].as_array().unwrap().len(),
+        result["plan"]["cells"].as_array().unwrap().len()
+    );
+}
+
+#[test]
+fn a_full_device_loses_nothing_and_says_where_the_result_is() {
+    let stage = Stage::new();
+    let args = [&SHORT[..], &["--output", "/dev/full"]].concat();
+    is_rescued(&stage.doorbell(&args).env("TMPDIR", stage.path()).output().unwrap(), "/dev/full");
+}
+
+#[test]
+fn a_full_disk_loses_nothing_and_says_where_the_result_is() {
+    if !root() {
+        // Mounting takes root; the full device above takes the same way.
+        return;
+    }
+    let stage = Stage::new();
+    let disk = stage.path().join("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let target = disk.join("result.json");
+    let target = target.to_str().unwrap();
+    let args = [&SHORT[..], &["--output", target]].concat();
+    let prelude = format!("mount -t tmpfs -o size=8k none {}", disk.display());
+    let output = under(&stage, "unshare", &prelude, &args).env("TMPDIR", stage.path()).output().unwrap();
+    is_rescued(&output, target);
+}
+
+/// The limit's signal once ended the command together with what it had measured.
+#[test]
+fn a_limit_on_the_size_of_files_leaves_the_result_on_standard_output() {
+    let stage = Stage::new();
+    let target = stage.path().join("result.json");
+    let args = [&SHORT[..], &["--output", target.to_str().unwrap()]].concat();
+    let output = under(&stage, "sh", "ulimit -f 1", &args).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", complaint(&output));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let result = text.lines().find(|line| line.starts_with('{')).expect(&text);
+    let result: serde_json::Value = serde_json::from_str(result).unwrap();
+    assert!(!result["records"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn a_standard_error_that_is_full_is_no_panic() {
+    let stage = Stage::new();
+    let path = |name: &str| stage.path().join(name).to_str().unwrap().to_owned();
+    let (result, page) = (path("result.json"), path("page.html"));
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for args in [[&SHORT[..], &["-o", &result]].concat(), vec!["report", &result, "-o", &page]] {
+        let status =
+            stage.doorbell(&args).stderr(full()).stdout(std::process::Stdio::null()).status().unwrap();
+        assert_eq!(status.code(), Some(0), "{args:?}");
+    }
+    assert!(std::fs::read_to_string(&page).unwrap().contains("futex"));
 }
 
 #[test]

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Result files that were cut, spliced and forged, by the thousand: none of them makes the command panic.
 
-use std::process::Command;
-
 use super::exercise::exercise;
+use super::stage::Stage;
 
 /// Mutations in the ordinary suite; `DOORBELL_MUTATIONS=1000000 cargo test --release --test command hostile` takes its time.
 const MUTATIONS: u32 = 400;
 
 /// A real result with several mechanisms, patterns and blocks.
 fn seed() -> Vec<u8> {
-    let output = Command::new(env!("CARGO_BIN_EXE_doorbell"))
-        .args(["ping", "eventfd", "--gap", "0,1us", "--count", "20", "--blocks", "4"])
-        .args(["--placement", "unpinned", "-q", "-o", "-"])
-        .output()
-        .unwrap();
+    let stage = Stage::new();
+    let run = ["ping", "eventfd", "--gap", "0,1us", "--count", "20", "--blocks", "4"];
+    let flags = ["--placement", "unpinned", "-q", "-o", "-"];
+    let output = stage.doorbell(&[&run[..], &flags[..]].concat()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     output.stdout
 }

@@ -9,7 +9,21 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// Trials of mechanisms whose objects outlive processes, over and over.
 const LONG_RUN: &[&str] = &[
-    "ping", "futex", "eventfd", "--gap", "0", "--time", "40ms", "--blocks", "2000", "--json", "--output", "-",
+    "ping",
+    "sem-posix-named",
+    "sem-sysv",
+    "mq-posix",
+    "mq-sysv",
+    "fifo",
+    "--gap",
+    "0",
+    "--time",
+    "40ms",
+    "--blocks",
+    "2000",
+    "--json",
+    "--output",
+    "-",
 ];
 
 fn signal(pid: i32, signal: Signal) {

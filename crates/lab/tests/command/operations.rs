@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Operations as a user runs them: each comes to its end, and its counts say what it claims to have done.
 
-use assert_cmd::Command;
 use serde_json::Value;
+
+use crate::stage::Stage;
 
 /// Runs `doorbell switch WORDS` and returns the records of its result file.
 fn records(words: &str) -> Vec<Value> {
-    let output = Command::cargo_bin("doorbell")
-        .unwrap()
-        .args(["switch", "--blocks", "1", "--quiet", "--output", "-"])
-        .args(words.split_whitespace())
-        .output()
-        .unwrap();
+    let stage = Stage::new();
+    let fixed = ["switch", "--blocks", "1", "--quiet", "--output", "-"];
+    let args: Vec<&str> = fixed.into_iter().chain(words.split_whitespace()).collect();
+    let output = stage.doorbell(&args).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     result["records"].as_array().unwrap().clone()

@@ -3,21 +3,24 @@
 
 use assert_cmd::Command;
 
-fn doorbell(arguments: &[&str]) -> Command {
-    let mut command = Command::cargo_bin("doorbell").unwrap();
-    command.args(arguments);
-    command
+use crate::stage::Stage;
+
+/// The command in folders of the test's own: what it leaves in the user's is the user's.
+fn doorbell(stage: &Stage, arguments: &[&str]) -> Command {
+    stage.doorbell(arguments).into()
 }
 
-fn json(arguments: &[&str]) -> serde_json::Value {
-    let output = doorbell(arguments).assert().success();
+fn json(stage: &Stage, arguments: &[&str]) -> serde_json::Value {
+    let output = doorbell(stage, arguments).assert().success();
     serde_json::from_slice(&output.get_output().stdout).unwrap()
 }
 
 #[test]
 fn a_result_that_was_measured_satisfies_the_schema_that_is_printed() {
-    let validator = jsonschema::validator_for(&json(&["schema"])).unwrap();
-    let result = json(&["ping", "eventfd", "--gap", "0,10us", "--count", "50", "--blocks", "1", "--json"]);
+    let stage = Stage::new();
+    let validator = jsonschema::validator_for(&json(&stage, &["schema"])).unwrap();
+    let result =
+        json(&stage, &["ping", "eventfd", "--gap", "0,10us", "--count", "50", "--blocks", "1", "--json"]);
     let errors: Vec<String> = validator.iter_errors(&result).map(|error| error.to_string()).collect();
     assert_eq!(errors, [""; 0]);
     assert!(!result["records"].as_array().unwrap().is_empty());
@@ -25,10 +28,10 @@ fn a_result_that_was_measured_satisfies_the_schema_that_is_printed() {
 
 #[test]
 fn every_format_is_written_from_a_file_or_from_standard_input() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("result.json");
+    let stage = Stage::new();
+    let file = stage.path().join("result.json");
     let path = file.to_str().unwrap();
-    doorbell(&["ping", "eventfd", "--gap", "0", "--count", "50", "--blocks", "2", "-q", "-o", path])
+    doorbell(&stage, &["ping", "eventfd", "--gap", "0", "--count", "50", "--blocks", "2", "-q", "-o", path])
         .assert()
         .success();
     for (format, holds) in [
@@ -38,11 +41,11 @@ fn every_format_is_written_from_a_file_or_from_standard_input() {
         ("hlog", ".round-trip,"),
         ("classic", "Message rate"),
     ] {
-        let printed = doorbell(&["export", format, path]).assert().success();
+        let printed = doorbell(&stage, &["export", format, path]).assert().success();
         let text = String::from_utf8(printed.get_output().stdout.clone()).unwrap();
         assert!(text.contains(holds), "{format}:\n{text}");
-        let target = folder.path().join(format);
-        doorbell(&["export", format, "-", "-o", target.to_str().unwrap()])
+        let target = stage.path().join(format);
+        doorbell(&stage, &["export", format, "-", "-o", target.to_str().unwrap()])
             .write_stdin(std::fs::read(&file).unwrap())
             .assert()
             .success();
@@ -52,7 +55,8 @@ fn every_format_is_written_from_a_file_or_from_standard_input() {
 
 #[test]
 fn a_file_that_is_no_result_is_refused_with_what_it_is_and_what_to_do() {
-    doorbell(&["export", "csv", "-"])
+    let stage = Stage::new();
+    doorbell(&stage, &["export", "csv", "-"])
         .write_stdin(r#"{"fio version": "fio-3.33"}"#)
         .assert()
         .code(1)
@@ -62,12 +66,12 @@ fn a_file_that_is_no_result_is_refused_with_what_it_is_and_what_to_do() {
 
 #[test]
 fn a_run_compared_with_itself_shows_no_difference_and_with_a_slower_copy_a_regression() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let stage = Stage::new();
+    let path = |name: &str| stage.path().join(name).to_str().unwrap().to_owned();
     let (run, slower) = (path("run.json"), path("slower.json"));
     let ping = ["ping", "eventfd", "--gap", "0", "--contexts", "threads", "--count", "200", "--blocks", "6"];
-    doorbell(&[ping.as_slice(), &["-q", "-o", &run]].concat()).assert().success();
-    let same = doorbell(&["compare", &run, &run]).assert().code(0);
+    doorbell(&stage, &[ping.as_slice(), &["-q", "-o", &run]].concat()).assert().success();
+    let same = doorbell(&stage, &["compare", &run, &run]).assert().code(0);
     assert!(String::from_utf8_lossy(&same.get_output().stdout).contains("No difference shown"));
     // On a busy machine the run's own figures spread too much: these spread little, and the copy's are three times as long.
     for (level, file) in [(10_000, &run), (30_000, &slower)] {
@@ -84,7 +88,7 @@ fn a_run_compared_with_itself_shows_no_difference_and_with_a_slower_copy_a_regre
         }
         std::fs::write(file, document.to_string()).unwrap();
     }
-    let verdict = doorbell(&["compare", &run, &slower]).assert();
+    let verdict = doorbell(&stage, &["compare", &run, &slower]).assert();
     let output = verdict.get_output();
     let text = String::from_utf8(output.stdout.clone()).unwrap();
     assert!(text.contains("slower"), "{text}");
@@ -93,23 +97,23 @@ fn a_run_compared_with_itself_shows_no_difference_and_with_a_slower_copy_a_regre
 
 #[test]
 fn a_comparison_with_a_run_of_something_else_compares_nothing_and_says_so() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let stage = Stage::new();
+    let path = |name: &str| stage.path().join(name).to_str().unwrap().to_owned();
     let runs = [("0", path("a.json")), ("1us", path("b.json"))];
     for (gap, file) in &runs {
-        doorbell(&["ping", "null", "--gap", gap, "--count", "20", "--blocks", "1", "-q", "-o", file])
+        doorbell(&stage, &["ping", "null", "--gap", gap, "--count", "20", "--blocks", "1", "-q", "-o", file])
             .assert()
             .success();
     }
-    let verdict = doorbell(&["compare", &runs[0].1, &runs[1].1]).assert().code(4);
+    let verdict = doorbell(&stage, &["compare", &runs[0].1, &runs[1].1]).assert().code(4);
     let text = String::from_utf8(verdict.get_output().stdout.clone()).unwrap();
     assert!(text.contains("only in the baseline") && text.contains("Nothing could be compared"), "{text}");
 }
 
 #[test]
 fn a_study_counts_verdicts_and_goes_on_where_its_file_ends() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("study.json");
+    let stage = Stage::new();
+    let file = stage.path().join("study.json");
     let arguments = [
         "study",
         "eventfd",
@@ -128,10 +132,10 @@ fn a_study_counts_verdicts_and_goes_on_where_its_file_ends() {
         file.to_str().unwrap(),
     ];
     for rounds in 1..=2 {
-        doorbell(&arguments).assert().success();
+        doorbell(&stage, &arguments).assert().success();
         let study: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
         assert_eq!(study["rounds"].as_array().unwrap().len(), rounds);
         assert_eq!(study["rounds"][0]["same"].as_array().unwrap().len(), 1);
     }
-    doorbell(&[arguments.as_slice(), &["--slowdown", "7%"]].concat()).assert().code(2);
+    doorbell(&stage, &[arguments.as_slice(), &["--slowdown", "7%"]].concat()).assert().code(2);
 }
