@@ -3,7 +3,7 @@
 
 use crate::bell::Bell;
 use crate::error::WaitError;
-use crate::site::{Site, write_token};
+use crate::site::Site;
 use crate::wait::{Adaptive, Wait, consume_token};
 use doorbell_core::wake::{Seat, Sleep, Slept, Waiter, listen};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -42,7 +42,7 @@ impl<W: Wait> BellFd<W> {
         let (seat, index) = bell.listener_ref().eventfd_seat().expect("just taken");
         let mut file = Self { bell, seat, index };
         if file.listen()? {
-            write_token(&file.bell.site().eventfds()[index]);
+            file.bell.site().put_token(index);
         }
         Ok(file)
     }
@@ -60,7 +60,7 @@ impl<W: Wait> BellFd<W> {
         let news = self.bell.take_news();
         if self.bell.has_news() {
             // Something came after `listen` looked, or is still to be told.
-            write_token(&self.bell.site().eventfds()[self.index]);
+            self.bell.site().put_token(self.index);
         }
         news
     }

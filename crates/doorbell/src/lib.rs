@@ -32,6 +32,7 @@ compile_error!(
     "doorbell waits with Linux's futexes and eventfds and shares Linux's memfds; there is no port yet"
 );
 
+mod aio;
 #[cfg(feature = "tokio")]
 mod asynchronous;
 mod bell;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One bell as this process sees it: its record in shared memory, its eventfds, and how to wake its sleepers.
 
+use crate::aio::Signaller;
 use crate::mapping::{MapError, Mapping, Scope, os};
 use crate::peer::Lives;
 use doorbell_core::layout::BellRecord;
 use doorbell_core::wake::Woken;
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::thread::futex;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -113,9 +114,7 @@ impl Site {
             let _ = futex::wake(record.wake.epoch(), self.futex_flags(), ALL);
         }
         for index in woken.eventfds() {
-            if let Some(eventfd) = self.eventfds.get(index as usize) {
-                write_token(eventfd);
-            }
+            self.put_token(index as usize);
         }
         if !self.lives.all_trusted() {
             // glibc aborts the process over a semaphore whose inside makes no sense. Nobody honest sleeps there:
@@ -128,6 +127,20 @@ impl Site {
             // can write there are trusted not to.
             unsafe { libc::sem_post(semaphore) };
         }
+    }
+
+    /// Puts a token into eventfd number `index`, if there is one. Never blocks, whatever an untrusted peer does.
+    pub(crate) fn put_token(&self, index: usize) {
+        let Some(eventfd) = self.eventfds.get(index) else { return };
+        if !self.lives.all_trusted()
+            && let Ok(signaller) = Signaller::ours()
+        {
+            return signaller.signal(eventfd.as_fd());
+        }
+        // Everybody is trusted to leave O_NONBLOCK as it is. (Or this is the forked child of a process that met somebody
+        // untrusted, and the kernel refuses it what the parent got: better a write that may block than a wake-up lost.)
+        // EAGAIN: the count is at its end, so there is a token. Nothing else can happen to an eventfd.
+        let _ = rustix::io::write(eventfd, &1_u64.to_ne_bytes());
     }
 
     pub(crate) fn futex_flags(&self) -> futex::Flags {
@@ -148,12 +161,6 @@ impl Site {
     pub(crate) fn holder(&self) -> u32 {
         self.holder
     }
-}
-
-/// Puts a token into an eventfd.
-pub(crate) fn write_token(eventfd: &OwnedFd) {
-    // EAGAIN: the count is at its end, so there is a token. Nothing else can happen to an eventfd.
-    let _ = rustix::io::write(eventfd, &1_u64.to_ne_bytes());
 }
 
 /// Makes the eventfds of one bell.

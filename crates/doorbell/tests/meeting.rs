@@ -193,6 +193,32 @@ fn a_semaphore_waiter_is_told_of_a_killed_peer() {
     a_killed_peer_is_told::<Semaphore>();
 }
 
+/// An eventfd's flags are shared with everybody who has it, and a write to a full one blocks.
+#[test]
+fn a_peer_that_makes_the_eventfd_block_and_fills_it_does_not_hold_up_a_ring() {
+    let board = board();
+    let (ours, theirs) = socket::pair().unwrap();
+    let joining = thread::spawn(move || socket::join_over(theirs).unwrap());
+    let session: Session<Untrusted> = socket::host_over(ours, &board).unwrap();
+    let hostile: Session<Untrusted> = joining.join().unwrap();
+    // Takes a seat and arms, as an event loop does.
+    let mut file = hostile.bell::<Futex>(TO_CHILD).unwrap().into_fd().unwrap();
+    rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::empty()).unwrap();
+    rustix::io::write(&file, &(u64::MAX - 1).to_ne_bytes()).unwrap();
+    let ring: Bell = session.bell(TO_CHILD).unwrap();
+    let (done, finished) = std::sync::mpsc::channel();
+    // More rings than completions fit the kernel's ring.
+    thread::spawn(move || {
+        for _ in 0..1000 {
+            let _ = file.heard();
+            rustix::io::write(&file, &(u64::MAX - 1).to_ne_bytes()).unwrap();
+            ring.ring();
+        }
+        done.send(()).unwrap();
+    });
+    finished.recv_timeout(FOREVER).expect("a ring blocked");
+}
+
 /// glibc aborts the process over a semaphore whose inside makes no sense: found by scribbling over the mapping.
 #[test]
 fn a_semaphore_that_an_untrusted_peer_can_overwrite_is_refused() {

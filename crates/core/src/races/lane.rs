@@ -96,20 +96,25 @@ impl Lane {
         self.room.wake(self.room.words.announce_if(enough));
     }
 
-    pub(super) fn try_receive<S: Steps>(&self, receiver: &mut Receiver) -> Option<u64> {
-        let Some(found) = receiver.next_with::<S>(self).unwrap() else {
-            if receiver.can_release() {
-                self.release::<S>(receiver);
-            }
-            return None;
-        };
+    fn take_with<S: Steps>(&self, receiver: &mut Receiver) -> Option<u64> {
+        let found = receiver.next_with::<S>(self).unwrap()?;
         // SAFETY: loom checks the access.
         let value = self.cells[found.payload as usize / 8].with(|cell| unsafe { *cell });
         receiver.consume(found);
-        if receiver.must_release() {
+        Some(value)
+    }
+
+    /// Receives without releasing.
+    pub(super) fn take(&self, receiver: &mut Receiver) -> Option<u64> {
+        self.take_with::<Complete>(receiver)
+    }
+
+    pub(super) fn try_receive<S: Steps>(&self, receiver: &mut Receiver) -> Option<u64> {
+        let value = self.take_with::<S>(receiver);
+        if receiver.must_release() || value.is_none() && receiver.can_release() {
             self.release::<S>(receiver);
         }
-        Some(value)
+        value
     }
 
     pub(super) fn wait(&self, receiver: &Receiver, bytes: u64) {

@@ -125,6 +125,8 @@ pub enum RecvError {
     PeerGone(PeerId),
     /// The sender broke the protocol. Nothing more can be received from it.
     Violation(PeerViolation),
+    /// This subscriber of a broadcast was too slow, and the publisher does not wait for it.
+    Dropped,
     /// Waiting failed.
     Wait(WaitError),
 }
@@ -133,6 +135,9 @@ impl fmt::Display for RecvError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Closed => f.write_str("the sender has left the channel"),
+            Self::Dropped => f.write_str(
+                "this subscriber was too slow and has been dropped; subscribe again, or receive faster",
+            ),
             Self::PeerGone(peer) => write!(f, "{peer}, the sender, closed its end or died"),
             Self::Violation(violation) => violation.fmt(f),
             Self::Wait(error) => error.fmt(f),

@@ -10,7 +10,7 @@ use crate::error::WaitError;
 use crate::fd::Token;
 use crate::meeting::{Board, Session};
 use crate::peer::{Trust, Trusted, Untrusted};
-use crate::site::{Site, write_token};
+use crate::site::Site;
 use crate::wait::{Adaptive, Listener, Spot, Wait};
 use doorbell_core::channel::lane::Found;
 use doorbell_core::wake::{Waiter, listen};
@@ -152,6 +152,12 @@ impl<T: Trust, W: Wait> Gather<T, W> {
             inlets.iter().flatten().any(|inlet| Arc::ptr_eq(bell, &inlet.lane.message_site))
         });
         removed.is_some()
+    }
+
+    /// Whether a signal that this thread handles ends a wait ([`WaitError::Interrupted`]). It does not if this is not
+    /// called, nor at the bells of lanes added later.
+    pub fn set_interruptible(&mut self, interruptible: bool) {
+        self.bells.iter_mut().for_each(|(_, listener)| listener.set_interruptible(interruptible));
     }
 
     /// The next message of any lane, if there is one, and the lane's number.
@@ -304,7 +310,7 @@ impl<T: Trust, W: Wait> Gather<T, W> {
         if let Some((site, listener)) = self.bells.first()
             && let Some((_, index)) = listener.eventfd_seat()
         {
-            write_token(&site.eventfds()[index]);
+            site.put_token(index);
         }
         Ok(true)
     }

@@ -144,7 +144,7 @@ impl Inlet {
         match self.told {
             None => self.is_ready(1),
             Some(_) if self.violation.is_some() => false,
-            Some(told) => self.lane.control().sender.load(Ordering::Acquire) != told,
+            Some(_) => self.sender.has_changed(&self.lane.control().sender, &self.lane.message_site),
         }
     }
 

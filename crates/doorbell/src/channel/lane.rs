@@ -175,6 +175,14 @@ pub(super) struct Partner {
     word_at_departure: u32,
 }
 
+/// The word as it will be when the death of a dead holder has been seen to (`vacate`), so that this is no change.
+fn settled(word: u32, site: &Site) -> u32 {
+    match Attachment::of(word) {
+        Attachment::Holder(holder) if site.lives().gone(holder).is_some() => Attachment::left(holder),
+        _ => word,
+    }
+}
+
 /// How a partner went.
 pub(super) enum Departure {
     Left,
@@ -208,13 +216,19 @@ impl Partner {
         if departure.is_none() {
             (self.word, self.deaths) = (now, deaths);
         }
-        self.word_at_departure = now;
+        self.word_at_departure = settled(now, site);
         departure
     }
 
     /// The word in which `departed` last saw it.
     pub(super) fn word_at_departure(&self) -> u32 {
         self.word_at_departure
+    }
+
+    /// Has anything changed since `departed` last looked?
+    pub(super) fn has_changed(&self, word: &AtomicU32, site: &Site) -> bool {
+        let now = word.load(Ordering::Acquire);
+        now != self.word_at_departure && settled(now, site) != self.word_at_departure
     }
 }
 

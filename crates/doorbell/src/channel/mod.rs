@@ -44,6 +44,7 @@
 //! | sending: copying, in place, in batches, and what happens when there is no room | [`Sender`] |
 //! | receiving: copying, in place, in an event loop | [`Receiver`] |
 //! | many senders, one receiver | [`Gather`] |
+//! | one sender, many receivers | [`broadcast`] |
 //! | values of one type | `Typed` (feature `zerocopy`) |
 //! | what lies where in memory | [`doorbell_core::channel::layout`] |
 //! | how a message travels, and what a killed or hostile peer can do | [`doorbell_core::channel::lane`] |
@@ -64,6 +65,7 @@
 //! same lane: it continues a dead sender's lane behind the last committed message, and gets again what a dead receiver
 //! had not released.
 
+pub mod broadcast;
 mod error;
 mod gather;
 mod inlet;

@@ -9,7 +9,6 @@ use crate::error::WaitError;
 use crate::fd::Token;
 use crate::meeting::{Board, Session};
 use crate::peer::{Trust, Trusted, Untrusted};
-use crate::site::write_token;
 use crate::wait::{Adaptive, Listener, Spot, Wait};
 use doorbell_core::channel::lane::Found;
 use doorbell_core::wake::{Waiter, listen};
@@ -230,13 +229,19 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
             }
         }
         // For one who goes back to the event loop all the same.
-        write_token(&self.inlet.lane.message_site.eventfds()[index]);
+        self.inlet.lane.message_site.put_token(index);
         Ok(true)
     }
 
     /// How many messages the sender has dropped because there was no room, as it says.
     pub fn dropped(&self) -> u64 {
         self.inlet.dropped()
+    }
+
+    /// Whether a signal that this thread handles ends a wait ([`WaitError::Interrupted`]). It does not if this is not
+    /// called.
+    pub fn set_interruptible(&mut self, interruptible: bool) {
+        self.listener.set_interruptible(interruptible);
     }
 
     /// This receiver's waits so far.

@@ -272,6 +272,12 @@ impl<T: Trust, W: Wait> Sender<T, W> {
         Ok(Slot::new(self, room))
     }
 
+    /// Whether a signal that this thread handles ends a wait for room
+    /// ([`WaitError::Interrupted`](crate::WaitError::Interrupted)). It does not if this is not called.
+    pub fn set_interruptible(&mut self, interruptible: bool) {
+        self.listener.set_interruptible(interruptible);
+    }
+
     /// How many messages [`send_or_drop`](Self::send_or_drop) has dropped on this lane.
     pub fn dropped(&self) -> u64 {
         self.lane.control().dropped.load(Ordering::Relaxed)

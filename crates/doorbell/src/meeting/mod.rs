@@ -16,6 +16,7 @@ pub mod inherited;
 pub mod named;
 pub mod socket;
 
+use crate::aio::Signaller;
 use crate::bell::Bell;
 use crate::mapping::{MapError, Mapping};
 use crate::memory_options::{Refusal, apply};
@@ -309,6 +310,10 @@ pub struct Session<T: Trust = Untrusted> {
 impl<T: Trust> Session<T> {
     /// `holder` is the number the peer takes seats by.
     fn new(board: Arc<Board>, peer: Peer, socket: OwnedFd, holder: u32) -> Result<Self, MeetError> {
+        if !T::TRUSTED && board.sites.iter().any(|site| !site.eventfds().is_empty()) {
+            // Rings will need it: better told now than found out then.
+            Signaller::ours().map_err(os("io_setup"))?;
+        }
         board.lives.met::<T>();
         let (dying, id) = (Arc::clone(&board), peer.id);
         let watch =

@@ -10,7 +10,8 @@
 //!   |           (the socket stays open; its hang-up is the other side's death)
 //! ```
 //!
-//! One packet each (`SOCK_SEQPACKET`), eight-byte integers in the machine's byte order. Nothing is sent afterwards.
+//! One packet each (`SOCK_SEQPACKET`), eight-byte integers in the machine's byte order. Afterwards only a
+//! [publisher](crate::channel::broadcast::Publisher::admit) sends one more: the descriptor of its log.
 //!
 //! ```
 //! use doorbell::meeting::{Board, Offer, Session, socket};
@@ -58,6 +59,7 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 const HELLO: u64 = u64::from_ne_bytes(*b"DBHELLO1");
 const OFFER: u64 = u64::from_ne_bytes(*b"DBOFFER1");
 const VERDICT: u64 = u64::from_ne_bytes(*b"DBVERDT1");
+const LOG: u64 = u64::from_ne_bytes(*b"DBLOG001");
 const ACCEPTED: u64 = 0;
 const REFUSED: u64 = 1;
 
@@ -271,6 +273,24 @@ fn check_eventfd(file: BorrowedFd<'_>) -> Result<(), MeetError> {
     }
     let value = file.as_raw_fd().unsigned_abs().into();
     Err(MeetError::Violation(PeerViolation::BadValue { field: "eventfd", value }))
+}
+
+impl<T: Trust> Session<T> {
+    /// Sends the peer the log of a broadcast, and where in it to begin.
+    pub(crate) fn send_log(&self, cursor: u64, published: u64, log: BorrowedFd<'_>) -> Result<(), MeetError> {
+        send(&self.socket, &[LOG, cursor, published], &[log])
+    }
+
+    /// Receives what `send_log` sent. Waits for it as long as for the packets of a meeting.
+    pub(crate) fn receive_log(&self) -> Result<(u64, u64, OwnedFd), MeetError> {
+        let mut descriptors = Vec::new();
+        let [magic, cursor, published] = receive(&self.socket, &mut descriptors)?;
+        expect("log", magic, LOG)?;
+        let got = descriptors.len() as u64;
+        let violation = MeetError::Violation(PeerViolation::Descriptors { got, announced: 1 });
+        let log = descriptors.pop().filter(|_| got == 1).ok_or(violation)?;
+        Ok((cursor, published, log))
+    }
 }
 
 fn expect(field: &'static str, value: u64, wanted: u64) -> Result<(), MeetError> {

@@ -3,6 +3,7 @@
 //!
 //! The other process is this test program again, started with a role; see `other`.
 
+mod broadcast;
 mod death;
 mod gather;
 mod hostile;

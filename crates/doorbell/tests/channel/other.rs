@@ -85,6 +85,19 @@ pub(crate) fn play() {
                 std::thread::park();
             }
         }
+        "subscribe" => {
+            let mut subscriber: doorbell::channel::broadcast::Subscriber =
+                doorbell::channel::broadcast::Subscriber::join(&session, 0).unwrap();
+            let mut bytes = Vec::new();
+            for _ in 0..argument {
+                if subscriber.recv_into(&mut bytes).is_err() {
+                    return;
+                }
+            }
+            loop {
+                std::thread::park();
+            }
+        }
         "receive" => {
             let mut receiver: Receiver = Receiver::attach(&session, 0).unwrap();
             for expected in 0..argument {

@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Channels with every feature: a death at each write to shared memory, random kills, a peer that scribbles.
+# DOORBELL_KILLS and DOORBELL_MUTATIONS set how many.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+cargo test --locked --package doorbell --all-features --test channel
+cargo test --locked --package doorbell --all-features --doc channel

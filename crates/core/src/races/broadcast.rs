@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Races of a publisher that overwrites with a subscriber that copies.
+
+use super::platform::{caught, explore_bounded};
+use crate::channel::broadcast::{Complete, Log, Next, Publisher, Steps, Subscriber};
+use crate::index::Capacity;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::thread;
+
+/// Two messages of 8 bytes fit; the third overwrites the first.
+const CAPACITY: Capacity = Capacity::new(64).unwrap();
+
+struct Ring {
+    words: [AtomicU64; 8],
+    tail: AtomicU64,
+    floor: AtomicU64,
+}
+
+impl Log for Ring {
+    fn word(&self, place: u64) -> &AtomicU64 {
+        &self.words[place as usize / 8]
+    }
+    fn tail(&self) -> &AtomicU64 {
+        &self.tail
+    }
+    fn floor(&self) -> &AtomicU64 {
+        &self.floor
+    }
+}
+
+/// The payload of message `number`.
+fn payload(number: u64) -> u64 {
+    (number + 1) * 1000
+}
+
+fn publish<S: Steps>(publisher: &mut Publisher, ring: &Ring) {
+    let number = publisher.published();
+    let floor = publisher.floor_for(8, ring).unwrap();
+    publisher.publish_with::<S>(floor, 8, ring, |at| {
+        ring.word(at).store(payload(number), Ordering::Relaxed);
+    });
+}
+
+/// `before` messages lie there, two more come while the subscriber copies what it finds.
+fn publish_twice_and_copy<S: Steps + 'static>(before: u64) {
+    let ring = Ring {
+        words: std::array::from_fn(|_| AtomicU64::new(0)),
+        tail: AtomicU64::new(0),
+        floor: AtomicU64::new(0),
+    };
+    let ring = Arc::new(ring);
+    let mut publisher = Publisher::new(CAPACITY);
+    let mut subscriber = Subscriber::new(CAPACITY, 0, 0).unwrap();
+    for _ in 0..before {
+        publish::<Complete>(&mut publisher, &ring);
+    }
+    let shared = Arc::clone(&ring);
+    let publishing = thread::spawn(move || {
+        publish::<S>(&mut publisher, &shared);
+        publish::<S>(&mut publisher, &shared);
+    });
+    let mut expected = 0;
+    let mut copied = 0;
+    let copy = |at, length| {
+        assert_eq!(length, 8);
+        copied = ring.word(at).load(Ordering::Relaxed);
+    };
+    if let Next::Message { lost } = subscriber.next_with::<S>(&*ring, copy).unwrap() {
+        expected += lost;
+        assert_eq!(copied, payload(expected), "an overwritten message was taken for a good one");
+    }
+    publishing.join().unwrap();
+}
+
+#[test]
+fn publish_and_copy() {
+    explore_bounded(|| publish_twice_and_copy::<Complete>(0));
+    explore_bounded(|| publish_twice_and_copy::<Complete>(1));
+    explore_bounded(|| publish_twice_and_copy::<Complete>(2));
+}
+
+struct WriteBeforeFloor;
+impl Steps for WriteBeforeFloor {
+    const FLOOR_BEFORE_WRITE: bool = false;
+}
+
+struct NoFenceAfterFloor;
+impl Steps for NoFenceAfterFloor {
+    const FENCE_AFTER_FLOOR: bool = false;
+}
+
+struct NoFenceBeforeCheck;
+impl Steps for NoFenceBeforeCheck {
+    const FENCE_BEFORE_CHECK: bool = false;
+}
+
+struct NoReleaseOfTail;
+impl Steps for NoReleaseOfTail {
+    const RELEASE_TAIL: bool = false;
+}
+
+/// What the subscriber says to nonsense, or this test to a wrong copy: both end in a panic here.
+const NONSENSE: &str = "panicked";
+
+#[test]
+fn overwriting_before_moving_the_floor_is_caught() {
+    caught(NONSENSE, || publish_twice_and_copy::<WriteBeforeFloor>(2));
+}
+
+#[test]
+fn overwriting_without_a_fence_after_the_floor_is_caught() {
+    caught(NONSENSE, || publish_twice_and_copy::<NoFenceAfterFloor>(2));
+}
+
+#[test]
+fn checking_the_floor_without_a_fence_is_caught() {
+    caught(NONSENSE, || publish_twice_and_copy::<NoFenceBeforeCheck>(2));
+}
+
+#[test]
+fn publishing_the_tail_without_release_is_caught() {
+    caught(NONSENSE, || publish_twice_and_copy::<NoReleaseOfTail>(0));
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Signalling an eventfd so that nobody can make us block.
+//!
+//! A peer that shares an eventfd shares its flags. It can clear `O_NONBLOCK`, fill the counter, and a `write` then blocks
+//! for as long as it likes. `pwritev2` with `RWF_NOWAIT` is refused for eventfds (EOPNOTSUPP up to Linux 6.18). A pipe
+//! opened anew has flags of its own, but a peer that reads from it into a page whose fault it withholds
+//! (userfaultfd, FUSE) keeps the pipe's lock, and our write waits for that. What remains is the kernel's own way: the
+//! completion of an asynchronous read signals an eventfd (`IOCB_FLAG_RESFD`, io_submit(2)) by adding to the counter under
+//! a spinlock, and never waits.
+//!
+//! What is read is nothing, from a memfd that only this process has.
+
+use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::Errno;
+use std::ffi::{c_long, c_ulong};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// This process's context for asynchronous reads.
+#[derive(Debug)]
+pub(crate) struct Signaller {
+    process: u32,
+    context: c_ulong,
+    nothing: OwnedFd,
+}
+
+/// `struct iocb` of `linux/aio_abi.h`. Big-endian machines swap `key` and `rw_flags`, which are both zero here.
+#[repr(C)]
+#[derive(Default)]
+struct Iocb {
+    data: u64,
+    key: u32,
+    rw_flags: i32,
+    lio_opcode: u16,
+    reqprio: i16,
+    fildes: u32,
+    buf: u64,
+    nbytes: u64,
+    offset: i64,
+    reserved: u64,
+    flags: u32,
+    resfd: u32,
+}
+
+/// `struct io_event`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct IoEvent {
+    fields: [u64; 4],
+}
+
+const _: () = assert!(size_of::<Iocb>() == 64 && size_of::<IoEvent>() == 32);
+
+/// `IOCB_CMD_PREAD`.
+const READ: u16 = 0;
+/// `IOCB_FLAG_RESFD`.
+const SIGNAL: u32 = 1;
+/// Completions that may lie unread. The kernel rounds it up; when its ring is full, we read it.
+const DEPTH: c_long = 64;
+
+static OURS: Mutex<Option<Arc<Signaller>>> = Mutex::new(None);
+
+impl Signaller {
+    /// This process's. A forked child has its parent's memory but not its context: it gets its own.
+    ///
+    /// # Errors
+    /// What the kernel says: it was built without asynchronous I/O, `fs.aio-max-nr` is reached, or a filter forbids it.
+    pub(crate) fn ours() -> Result<Arc<Self>, Errno> {
+        let mut ours = OURS.lock().unwrap_or_else(PoisonError::into_inner);
+        let process = std::process::id();
+        if let Some(signaller) = ours.as_ref().filter(|signaller| signaller.process == process) {
+            return Ok(Arc::clone(signaller));
+        }
+        let nothing = memfd_create("doorbell-nothing", MemfdFlags::CLOEXEC)?;
+        let mut context: c_ulong = 0;
+        // SAFETY: `context` is zero, as demanded, and valid for the call.
+        result(unsafe { libc::syscall(libc::SYS_io_setup, DEPTH, &raw mut context) })?;
+        let signaller = Arc::new(Self { process, context, nothing });
+        // The kernel destroys the context with the process; it is used until then.
+        *ours = Some(Arc::clone(&signaller));
+        Ok(signaller)
+    }
+
+    /// Adds one to the counter of `eventfd`, or leaves it at its end. Never blocks.
+    pub(crate) fn signal(&self, eventfd: BorrowedFd<'_>) {
+        let request = Iocb {
+            lio_opcode: READ,
+            // Descriptors that are open are not negative.
+            fildes: self.nothing.as_raw_fd().unsigned_abs(),
+            flags: SIGNAL,
+            resfd: eventfd.as_raw_fd().unsigned_abs(),
+            ..Iocb::default()
+        };
+        let list = [&raw const request];
+        for _ in 0..2 {
+            // SAFETY: one request, valid for the call; it reads zero bytes, so that nothing is written anywhere. It is
+            // complete when the call returns: a read at the end of a memfd does not wait.
+            let submitted = result(unsafe {
+                libc::syscall(libc::SYS_io_submit, self.context, c_long::from(1), list.as_ptr())
+            });
+            if submitted != Err(Errno::AGAIN) {
+                // Nothing else can fail with open descriptors; and there is nobody to tell.
+                return;
+            }
+            self.discard_completions();
+        }
+    }
+
+    fn discard_completions(&self) {
+        let mut events = [IoEvent::default(); DEPTH as usize];
+        let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let (least, most): (c_long, c_long) = (0, DEPTH);
+        // SAFETY: `events` has room for `most`, and both pointers are valid for the call.
+        let _ = unsafe {
+            libc::syscall(
+                libc::SYS_io_getevents,
+                self.context,
+                least,
+                most,
+                events.as_mut_ptr(),
+                &raw const now,
+            )
+        };
+    }
+}
+
+fn result(value: c_long) -> Result<c_long, Errno> {
+    if value >= 0 {
+        return Ok(value);
+    }
+    Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
+}

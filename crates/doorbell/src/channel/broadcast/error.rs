@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why a subscription did not come about.
+
+use crate::channel::AttachError;
+use crate::mapping::MapError;
+use crate::meeting::MeetError;
+use doorbell_core::violation::PeerViolation;
+use std::fmt;
+
+/// Why a subscription did not come about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// The lane could not be had.
+    Attach(AttachError),
+    /// The log could not be handed over, or made, or mapped.
+    Meet(MeetError),
+    /// What the publisher said about its log cannot be.
+    Violation(PeerViolation),
+}
+
+impl fmt::Display for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Attach(error) => error.fmt(f),
+            Self::Meet(error) => error.fmt(f),
+            Self::Violation(violation) => violation.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for JoinError {}
+
+impl From<AttachError> for JoinError {
+    fn from(error: AttachError) -> Self {
+        Self::Attach(error)
+    }
+}
+
+impl From<MeetError> for JoinError {
+    fn from(error: MeetError) -> Self {
+        Self::Meet(error)
+    }
+}
+
+impl From<MapError> for JoinError {
+    fn from(error: MapError) -> Self {
+        Self::Meet(error.into())
+    }
+}

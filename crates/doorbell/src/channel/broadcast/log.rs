@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The memory of a broadcast's log.
+
+use crate::mapping::{MapError, SEALS, os};
+use doorbell_core::channel::arithmetic::place;
+use doorbell_core::channel::broadcast::Log;
+use doorbell_core::channel::layout::{LARGEST_RING, LOG_RING, LogHeader, SMALLEST_RING};
+use doorbell_core::fault;
+use doorbell_core::index::Capacity;
+use doorbell_core::layout::{LayoutError, PAGE};
+use doorbell_core::violation::PeerViolation;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The memory of a log, as its publisher or as a subscriber maps it.
+///
+/// Invariant: `base` is valid for `length` bytes, which are a [`LogHeader`] and, from [`LOG_RING`] on, `capacity` bytes;
+/// for writes only if this process made it. The file cannot shrink.
+#[derive(Debug)]
+pub(super) struct LogMemory {
+    base: NonNull<u8>,
+    length: usize,
+    capacity: Capacity,
+    file: OwnedFd,
+}
+
+// SAFETY: only reached through atomics.
+unsafe impl Send for LogMemory {}
+// SAFETY: as above.
+unsafe impl Sync for LogMemory {}
+
+impl LogMemory {
+    /// Makes a log that nobody else can ever map writable: the seal comes after our own mapping.
+    pub(super) fn new(capacity: u64) -> Result<Self, MapError> {
+        let too_large = || MapError::from(LayoutError::TooLarge { bells: 0, payload: capacity });
+        if capacity > LARGEST_RING {
+            return Err(too_large());
+        }
+        let capacity =
+            Capacity::new(capacity.max(SMALLEST_RING).next_power_of_two()).ok_or_else(too_large)?;
+        let length = (LOG_RING + capacity.get()).next_multiple_of(PAGE);
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = memfd_create("doorbell-log", flags).map_err(os("memfd_create"))?;
+        ftruncate(&file, length).map_err(os("ftruncate"))?;
+        let log = Self::map(file, length, capacity, ProtFlags::READ | ProtFlags::WRITE)?;
+        fcntl_add_seals(&log.file, SEALS | SealFlags::FUTURE_WRITE).map_err(os("F_ADD_SEALS"))?;
+        log.header().write(capacity);
+        Ok(log)
+    }
+
+    /// Maps the log in `file`, which another process made, for reading.
+    pub(super) fn from_peer(file: OwnedFd) -> Result<Self, MapError> {
+        let seals = fcntl_get_seals(&file).map_err(os("F_GET_SEALS"))?;
+        if !seals.contains(SEALS) {
+            return Err(PeerViolation::NotSealed { seals: seals.bits(), required: SEALS.bits() }.into());
+        }
+        let size = u64::try_from(fstat(&file).map_err(os("fstat"))?.st_size).unwrap_or(0);
+        if size < LOG_RING {
+            return Err(PeerViolation::TooSmall { size, needed: LOG_RING }.into());
+        }
+        let smallest = Capacity::new(1).expect("a power of two");
+        let mut log = Self::map(file, size, smallest, ProtFlags::READ)?;
+        log.capacity = log.header().read(size)?;
+        Ok(log)
+    }
+
+    fn map(file: OwnedFd, length: u64, capacity: Capacity, rights: ProtFlags) -> Result<Self, MapError> {
+        let length = usize::try_from(length)
+            .map_err(|_| MapError::from(LayoutError::TooLarge { bells: 0, payload: length }))?;
+        // SAFETY: no address is asked for, so no existing mapping is touched.
+        let base = unsafe { mmap(std::ptr::null_mut(), length, rights, MapFlags::SHARED, &file, 0) };
+        let base = NonNull::new(base.map_err(os("mmap"))?.cast());
+        let base = base.ok_or(MapError::Os { call: "mmap", errno: Errno::INVAL })?;
+        Ok(Self { base, length, capacity, file })
+    }
+
+    pub(super) fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    pub(super) fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    fn header(&self) -> &LogHeader {
+        // SAFETY: by the invariant; all its fields are atomics.
+        unsafe { self.base.cast().as_ref() }
+    }
+
+    /// Publisher: copies a payload in. `offset` is a multiple of 8, and the record in which it lies is in the ring.
+    pub(super) fn write(&self, offset: u64, from: &[u8]) {
+        let mut to = offset;
+        for part in from.chunks(8) {
+            // The padding of the record is ours too.
+            let mut word = [0; 8];
+            word[..part.len()].copy_from_slice(part);
+            fault::point();
+            self.word(to).store(u64::from_ne_bytes(word), Ordering::Relaxed);
+            to += 8;
+        }
+    }
+
+    /// Copies a payload out. `offset` is a multiple of 8.
+    pub(super) fn read(&self, offset: u64, to: &mut [u8]) {
+        let mut from = offset;
+        for part in to.chunks_mut(8) {
+            let word = self.word(from).load(Ordering::Relaxed).to_ne_bytes();
+            part.copy_from_slice(&word[..part.len()]);
+            from += 8;
+        }
+    }
+}
+
+impl Log for LogMemory {
+    #[inline(always)]
+    fn word(&self, offset: u64) -> &AtomicU64 {
+        // In the ring, hence in the address space.
+        let place = place(offset & !7, self.capacity.get()) as usize;
+        // SAFETY: in the ring whatever the offset, a multiple of 8 from a page; the mapping lives as long as `self`.
+        unsafe { &*self.base.as_ptr().wrapping_add(LOG_RING as usize + place).cast::<AtomicU64>() }
+    }
+
+    fn tail(&self) -> &AtomicU64 {
+        &self.header().tail
+    }
+
+    fn floor(&self) -> &AtomicU64 {
+        &self.header().floor
+    }
+}
+
+impl Drop for LogMemory {
+    fn drop(&mut self) {
+        // SAFETY: nobody holds a reference into it: they all borrow `self`.
+        // Failing to unmap leaks address space; there is nobody to tell.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.length) };
+    }
+}

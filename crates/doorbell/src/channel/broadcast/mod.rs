@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One message to many receivers. See [`Publisher`].
+
+mod error;
+mod log;
+mod publisher;
+mod subscriber;
+
+pub use error::JoinError;
+pub use publisher::{Ended, Publisher, WhenSlow};
+pub use subscriber::Subscriber;

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The publishing end of a broadcast.
+
+use super::error::JoinError;
+use super::log::LogMemory;
+use super::subscriber::Subscriber;
+use crate::channel::SendError;
+use crate::channel::lane::{Departure, End, Lane, Partner};
+use crate::deadline::Deadline;
+use crate::mapping::MapError;
+use crate::meeting::{Board, Offer, Session};
+use crate::peer::{PeerId, Trust, Trusted};
+use crate::wait::{Adaptive, Listener, Spot, Wait};
+use doorbell_core::channel::arithmetic::{advanced, passes};
+use doorbell_core::channel::broadcast;
+use doorbell_core::channel::layout::Lanes;
+use doorbell_core::fault;
+use doorbell_core::violation::PeerViolation;
+use std::sync::atomic::Ordering;
+
+/// What happens when a message would overwrite one that a subscriber has not received. Chosen by the publisher for
+/// each subscriber.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenSlow {
+    /// The publisher waits, until its deadline. For subscribers it depends on and trusts to go on: one that stops holds
+    /// up all.
+    HoldBack,
+    /// The subscription ends: the subscriber is told [`RecvError::Dropped`](crate::channel::RecvError::Dropped),
+    /// the publisher [`Ended::Dropped`].
+    Drop,
+    /// The subscriber misses messages, and is told how many.
+    Gap,
+}
+
+/// How a subscription ended that the publisher did not end itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ended {
+    /// The subscriber left.
+    Left,
+    /// The kernel reported that its process went.
+    Gone(PeerId),
+    /// It was too slow ([`WhenSlow::Drop`]).
+    Dropped,
+    /// It broke the protocol.
+    Violation(PeerViolation),
+}
+
+/// One message to many subscribers. Each has its own cursor and sees every message from its admission on.
+///
+/// The log is written by the publisher alone: it is sealed so that no other process can ever map it writable. What a
+/// subscriber writes lies in the board it shares with the publisher alone, so that none can disturb another.
+///
+/// ```
+/// use doorbell::channel::broadcast::{Publisher, WhenSlow};
+///
+/// let mut publisher: Publisher = Publisher::new(1 << 16)?;
+/// let mut first = publisher.subscribe(WhenSlow::HoldBack)?;
+/// let mut second = publisher.subscribe(WhenSlow::Gap)?;
+/// publisher.publish(b"to all")?;
+/// let mut message = Vec::new();
+/// assert_eq!(first.recv_into(&mut message)?, 0, "none was missed");
+/// assert_eq!(message, b"to all");
+/// second.recv_into(&mut message)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Publisher<W: Wait = Adaptive> {
+    log: LogMemory,
+    index: broadcast::Publisher,
+    places: Vec<Place>,
+    next_number: u64,
+    ended: Vec<(u64, Ended)>,
+    way: W,
+}
+
+/// A subscriber as the publisher sees it.
+#[derive(Debug)]
+struct Place {
+    number: u64,
+    lane: Lane,
+    end: End,
+    subscriber: Partner,
+    listener: Listener,
+    slow: WhenSlow,
+    /// The last cursor that was checked.
+    cursor: u64,
+}
+
+impl<W: Wait + Default> Publisher<W> {
+    /// A log of at least `capacity` bytes, without subscribers. The longest message takes about three eighths of it.
+    ///
+    /// # Errors
+    /// [`MapError`].
+    pub fn new(capacity: u64) -> Result<Self, MapError> {
+        let log = LogMemory::new(capacity)?;
+        let index = broadcast::Publisher::new(log.capacity());
+        Ok(Self { log, index, places: Vec::new(), next_number: 0, ended: Vec::new(), way: W::default() })
+    }
+}
+
+impl<W: Wait> Publisher<W> {
+    /// A subscriber in this process, which may be given to another thread. It receives what is published from now on.
+    ///
+    /// # Errors
+    /// [`JoinError`].
+    pub fn subscribe<V: Wait + Default>(
+        &mut self,
+        slow: WhenSlow,
+    ) -> Result<Subscriber<Trusted, V>, JoinError> {
+        let lanes = Lanes::new(1, 1, 0).expect("one small lane fits");
+        let board = Board::for_threads(&Offer::of_lanes(lanes))?;
+        let file = rustix::io::fcntl_dupfd_cloexec(self.log.file(), 0)
+            .map_err(crate::mapping::os("F_DUPFD_CLOEXEC"))?;
+        let subscriber = Subscriber::on(
+            &board,
+            0,
+            LogMemory::from_peer(file)?,
+            self.index.tail(),
+            self.index.published(),
+        )?;
+        self.seat(&board, 0, slow)?;
+        Ok(subscriber)
+    }
+
+    /// Admits the peer of `session`, which calls [`Subscriber::join`] with the same `lane` of the board they share. It
+    /// receives what is published from now on. Returns its number here. Keep the session.
+    ///
+    /// # Errors
+    /// [`JoinError`].
+    pub fn admit<T: Trust>(
+        &mut self,
+        session: &Session<T>,
+        lane: u32,
+        slow: WhenSlow,
+    ) -> Result<u64, JoinError> {
+        let number = self.seat(session.board(), lane, slow)?;
+        session.send_log(self.index.tail(), self.index.published(), self.log.file())?;
+        Ok(number)
+    }
+
+    fn seat(&mut self, board: &Board, lane_number: u32, slow: WhenSlow) -> Result<u64, JoinError> {
+        let lane = Lane::new(board, lane_number)?;
+        let end = End::take(&lane.control().sender, lane.room_site.holder(), lane_number)?;
+        let cursor = self.index.tail();
+        lane.control().released.store(cursor, Ordering::Relaxed);
+        let subscriber = Partner::new(&lane.room_site);
+        let listener = Listener::new(&lane.room_site, W::NAME);
+        let number = self.next_number;
+        self.next_number += 1;
+        self.places.push(Place { number, lane, end, subscriber, listener, slow, cursor });
+        Ok(number)
+    }
+
+    /// How many subscribers there are.
+    pub fn subscribers(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The longest message, in bytes.
+    pub fn longest(&self) -> u64 {
+        broadcast::longest_message(self.log.capacity())
+    }
+
+    /// Whose subscriptions ended since the last call, and how. A subscriber's end never fails a publication.
+    pub fn ended(&mut self) -> Vec<(u64, Ended)> {
+        std::mem::take(&mut self.ended)
+    }
+
+    /// Publishes `message`. Waits while a subscriber that may do so holds it back.
+    ///
+    /// # Errors
+    /// [`SendError::TooLong`], [`SendError::Wait`].
+    pub fn publish(&mut self, message: &[u8]) -> Result<(), SendError> {
+        loop {
+            // Only `Null` gives up without a deadline.
+            match self.publish_deadline(message, None) {
+                Err(SendError::Full) => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// As [`publish`](Self::publish), but waits no longer than until `deadline`; for ever if there is none.
+    ///
+    /// # Errors
+    /// [`SendError::Full`] if a subscriber held it back till then; [`SendError::TooLong`], [`SendError::Wait`].
+    pub fn publish_deadline(&mut self, message: &[u8], deadline: Option<Deadline>) -> Result<(), SendError> {
+        let length = message.len() as u64;
+        let longest = self.longest();
+        if length > longest {
+            return Err(SendError::TooLong { length, longest });
+        }
+        let floor = self.index.floor_for(length, &self.log)?;
+        while let Some(blocker) = self.blocker(floor) {
+            if !self.wait_for(blocker, floor, deadline)? {
+                return Err(SendError::Full);
+            }
+        }
+        let before = self.index.tail();
+        self.index.publish(floor, length, &self.log, |at| self.log.write(at, message));
+        let now = self.index.tail();
+        for place in &self.places {
+            let wanted = &place.lane.control().message_wanted;
+            place.lane.message_site.announce_if(|| passes(wanted.load(Ordering::Relaxed), before, now));
+        }
+        Ok(())
+    }
+
+    /// Somebody who holds back the floor from `floor`. Ends the subscriptions of those who went, lied, or are too slow.
+    fn blocker(&mut self, floor: u64) -> Option<usize> {
+        let moves = floor != self.index.floor();
+        let mut at = 0;
+        while let Some(place) = self.places.get_mut(at) {
+            let state = place.look(self.index.tail(), self.log.capacity().get());
+            let is_behind = floor.wrapping_sub(place.cursor).wrapping_sub(1) < 1 << 63;
+            match state {
+                Err(ended) => self.end(at, ended),
+                Ok(()) if moves && is_behind => match place.slow {
+                    WhenSlow::HoldBack => return Some(at),
+                    WhenSlow::Drop => self.end(at, Ended::Dropped),
+                    WhenSlow::Gap => at += 1,
+                },
+                Ok(()) => at += 1,
+            }
+        }
+        None
+    }
+
+    fn end(&mut self, at: usize, ended: Ended) {
+        let place = self.places.swap_remove(at);
+        self.ended.push((place.number, ended));
+        if ended == Ended::Dropped {
+            fault::point();
+            // Before it leaves: the subscriber reads it behind the word.
+            place.lane.control().dropped.store(1, Ordering::Relaxed);
+        }
+    }
+
+    fn wait_for(&mut self, at: usize, floor: u64, deadline: Option<Deadline>) -> Result<bool, SendError> {
+        let Self { places, way, .. } = self;
+        let Some(Place { lane, subscriber, listener, cursor, .. }) = places.get_mut(at) else {
+            return Ok(true);
+        };
+        let control = lane.control();
+        fault::point();
+        control.room_wanted.store(floor.wrapping_sub(1), Ordering::Relaxed);
+        let (seen, site) = (*cursor, &lane.room_site);
+        let ready = || {
+            let now = control.released.load(Ordering::Acquire);
+            now.wrapping_sub(seen) >= floor.wrapping_sub(seen)
+                || subscriber.may_have_gone(&control.receiver, site)
+        };
+        let woken = way.wait(&mut [Spot { site, listener }], ready, deadline)?;
+        // A hostile subscriber can wake us for ever.
+        Ok(woken && !deadline.is_some_and(|deadline| deadline.passed()))
+    }
+}
+
+impl Place {
+    /// Is it still there, and is its cursor one it can have?
+    fn look(&mut self, tail: u64, capacity: u64) -> Result<(), Ended> {
+        let control = self.lane.control();
+        if self.subscriber.may_have_gone(&control.receiver, &self.lane.room_site) {
+            match self.subscriber.departed(&control.receiver, &self.lane.room_site) {
+                None => {}
+                Some(Departure::Left) => return Err(Ended::Left),
+                Some(Departure::Gone(peer)) => return Err(Ended::Gone(peer)),
+            }
+        }
+        // Acquire: its reads come before what we write over them.
+        let now = control.released.load(Ordering::Acquire);
+        match advanced(self.cursor, now, tail, capacity) {
+            Ok(cursor) => self.cursor = cursor,
+            // One that was overtaken sees a gap; its cursor may lie anywhere behind the tail.
+            Err(violation) => return Err(Ended::Violation(violation)),
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.end.leave(&self.lane.control().sender);
+        self.lane.message_site.announce();
+    }
+}

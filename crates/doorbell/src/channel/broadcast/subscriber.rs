@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The receiving end of a broadcast.
+
+use super::error::JoinError;
+use super::log::LogMemory;
+use crate::channel::RecvError;
+use crate::channel::lane::{Departure, End, Lane, Partner};
+use crate::deadline::Deadline;
+use crate::meeting::{Board, Session};
+use crate::peer::{Trust, Untrusted};
+use crate::wait::{Adaptive, Listener, Spot, Wait};
+use doorbell_core::channel::arithmetic::{may_hold_back, passes};
+use doorbell_core::channel::broadcast::{self, Next};
+use doorbell_core::fault;
+use doorbell_core::violation::PeerViolation;
+use std::marker::PhantomData;
+use std::sync::atomic::Ordering;
+
+/// One subscription to a [`Publisher`](super::Publisher). Messages are copied out of the log, which is mapped
+/// read-only.
+#[derive(Debug)]
+pub struct Subscriber<T: Trust = Untrusted, W: Wait = Adaptive> {
+    log: LogMemory,
+    index: broadcast::Subscriber,
+    /// The cursor the publisher knows of.
+    released: u64,
+    lane: Lane,
+    end: End,
+    publisher: Partner,
+    way: W,
+    listener: Listener,
+    violation: Option<PeerViolation>,
+    trust: PhantomData<T>,
+}
+
+impl<T: Trust, W: Wait + Default> Subscriber<T, W> {
+    /// Subscribes at the peer of `session`, which calls [`Publisher::admit`](super::Publisher::admit) with the same
+    /// `lane` of the board they share. Keep the session.
+    ///
+    /// # Errors
+    /// [`JoinError`].
+    pub fn join(session: &Session<T>, lane: u32) -> Result<Self, JoinError> {
+        let (cursor, published, file) = session.receive_log()?;
+        Self::on(session.board(), lane, LogMemory::from_peer(file)?, cursor, published)
+    }
+
+    pub(super) fn on(
+        board: &Board,
+        number: u32,
+        log: LogMemory,
+        cursor: u64,
+        published: u64,
+    ) -> Result<Self, JoinError> {
+        let index =
+            broadcast::Subscriber::new(log.capacity(), cursor, published).map_err(JoinError::Violation)?;
+        let lane = Lane::new(board, number)?;
+        let end = End::take(&lane.control().receiver, lane.message_site.holder(), number)?;
+        let listener = Listener::new(&lane.message_site, W::NAME);
+        let publisher = Partner::new(&lane.message_site);
+        Ok(Self {
+            log,
+            index,
+            released: cursor,
+            lane,
+            end,
+            publisher,
+            way: W::default(),
+            listener,
+            violation: None,
+            trust: PhantomData,
+        })
+    }
+}
+
+impl<T: Trust, W: Wait> Subscriber<T, W> {
+    /// Receives the next message into `to`, whose content it replaces, if there is one. Returns how many messages were
+    /// missed directly before it.
+    ///
+    /// # Errors
+    /// [`RecvError`].
+    pub fn try_recv_into(&mut self, to: &mut Vec<u8>) -> Result<Option<u64>, RecvError> {
+        if let Some(lost) = self.next(to)? {
+            if self.index.cursor().wrapping_sub(self.released) >= may_hold_back(self.log.capacity().get()) {
+                self.release();
+            }
+            return Ok(Some(lost));
+        }
+        if self.index.cursor() != self.released {
+            self.release();
+        }
+        if self.publisher.may_have_gone(&self.lane.control().sender, &self.lane.message_site) {
+            return self.check_publisher(to);
+        }
+        Ok(None)
+    }
+
+    /// Receives the next message into `to`, whose content it replaces. Waits while there is none. Returns how many
+    /// messages were missed directly before it.
+    ///
+    /// # Errors
+    /// [`RecvError`].
+    pub fn recv_into(&mut self, to: &mut Vec<u8>) -> Result<u64, RecvError> {
+        loop {
+            // Only `Null` gives up without a deadline.
+            if let Some(lost) = self.recv_into_deadline(to, None)? {
+                return Ok(lost);
+            }
+        }
+    }
+
+    /// As [`recv_into`](Self::recv_into), but waits no longer than until `deadline`; for ever if there is none. `None`
+    /// if no message came.
+    ///
+    /// # Errors
+    /// [`RecvError`].
+    pub fn recv_into_deadline(
+        &mut self,
+        to: &mut Vec<u8>,
+        deadline: Option<Deadline>,
+    ) -> Result<Option<u64>, RecvError> {
+        loop {
+            if let Some(lost) = self.try_recv_into(to)? {
+                return Ok(Some(lost));
+            }
+            let Self { log, index, lane, publisher, way, listener, .. } = self;
+            let control = lane.control();
+            fault::point();
+            // Before the waiter arms: the publisher reads it behind its fence.
+            control.message_wanted.store(index.cursor(), Ordering::Relaxed);
+            let site = &lane.message_site;
+            let ready = || index.has_next(log) || publisher.may_have_gone(&control.sender, site);
+            let woken = way.wait(&mut [Spot { site, listener }], ready, deadline)?;
+            // A hostile publisher can wake us for ever.
+            if !woken || deadline.is_some_and(|deadline| deadline.passed()) {
+                return self.try_recv_into(to);
+            }
+        }
+    }
+
+    fn next(&mut self, to: &mut Vec<u8>) -> Result<Option<u64>, RecvError> {
+        if let Some(violation) = self.violation {
+            return Err(violation.into());
+        }
+        let log = &self.log;
+        let next = self.index.next(log, |at, length| {
+            // At most the longest message of a log that is mapped.
+            to.resize(length as usize, 0);
+            log.read(at, to);
+        });
+        match next {
+            Ok(Next::Nothing) => Ok(None),
+            Ok(Next::Message { lost }) => Ok(Some(lost)),
+            Err(violation) => {
+                self.violation = Some(violation);
+                Err(violation.into())
+            }
+        }
+    }
+
+    /// Tells the publisher how far we are.
+    fn release(&mut self) {
+        let (before, now) = (self.released, self.index.cursor());
+        let control = self.lane.control();
+        fault::point();
+        // Release: our reads come before what the publisher writes over them.
+        control.released.store(now, Ordering::Release);
+        self.released = now;
+        self.lane.room_site.announce_if(|| passes(control.room_wanted.load(Ordering::Relaxed), before, now));
+    }
+
+    #[cold]
+    fn check_publisher(&mut self, to: &mut Vec<u8>) -> Result<Option<u64>, RecvError> {
+        let control = self.lane.control();
+        let departure = self.publisher.departed(&control.sender, &self.lane.message_site);
+        let dropped = control.dropped.load(Ordering::Relaxed) != 0;
+        if let Some(Departure::Left) = departure
+            && dropped
+        {
+            return Err(RecvError::Dropped);
+        }
+        // It may have published something between our look and its end.
+        if let Some(lost) = self.next(to)? {
+            return Ok(Some(lost));
+        }
+        match departure {
+            None => Ok(None),
+            Some(Departure::Left) => Err(RecvError::Closed),
+            Some(Departure::Gone(peer)) => Err(RecvError::PeerGone(peer)),
+        }
+    }
+}
+
+impl<T: Trust, W: Wait> Drop for Subscriber<T, W> {
+    fn drop(&mut self) {
+        self.end.leave(&self.lane.control().receiver);
+        self.lane.room_site.announce();
+    }
+}

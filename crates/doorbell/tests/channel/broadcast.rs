@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One sender, many receivers.
+
+use crate::other::{FOREVER, board, message, number, start};
+use doorbell::channel::broadcast::{Ended, Publisher, Subscriber, WhenSlow};
+use doorbell::channel::{RecvError, SendError};
+use doorbell::wait::Futex;
+use doorbell::{Deadline, PeerViolation};
+use rustix::mm::{MapFlags, ProtFlags, mmap};
+use std::thread;
+use std::time::Duration;
+
+fn soon() -> Option<Deadline> {
+    Some(Deadline::after(Duration::from_millis(5)))
+}
+
+fn forever() -> Option<Deadline> {
+    Some(Deadline::after(FOREVER))
+}
+
+#[test]
+fn subscribers_that_hold_back_receive_every_message() {
+    let mut publisher: Publisher<Futex> = Publisher::new(512).unwrap();
+    let longest = publisher.longest();
+    let subscribers: Vec<Subscriber<_, Futex>> =
+        (0..3).map(|_| publisher.subscribe(WhenSlow::HoldBack).unwrap()).collect();
+    let receiving: Vec<_> = subscribers
+        .into_iter()
+        .map(|mut subscriber| {
+            thread::spawn(move || {
+                let mut bytes = Vec::new();
+                for expected in 0..5000 {
+                    assert_eq!(subscriber.recv_into_deadline(&mut bytes, forever()).unwrap(), Some(0));
+                    assert_eq!(number(&bytes, longest), expected);
+                }
+                subscriber.recv_into_deadline(&mut bytes, forever()).unwrap_err()
+            })
+        })
+        .collect();
+    for number in 0..5000 {
+        publisher.publish_deadline(&message(number, longest), forever()).unwrap();
+    }
+    drop(publisher);
+    for receiving in receiving {
+        assert_eq!(receiving.join().unwrap(), RecvError::Closed);
+    }
+}
+
+#[test]
+fn a_subscriber_with_gaps_is_told_exactly_how_many_messages_it_missed() {
+    const COUNT: u64 = 200_000;
+    let mut publisher: Publisher = Publisher::new(256).unwrap();
+    let longest = publisher.longest();
+    let mut subscriber = publisher.subscribe::<Futex>(WhenSlow::Gap).unwrap();
+    let receiving = thread::spawn(move || {
+        let (mut bytes, mut next, mut received) = (Vec::new(), 0, 0_u64);
+        loop {
+            match subscriber.recv_into_deadline(&mut bytes, forever()) {
+                Ok(lost) => {
+                    next += lost.expect("hung");
+                    assert_eq!(number(&bytes, longest), next, "a torn message, or a wrong count");
+                    next += 1;
+                    received += 1;
+                }
+                Err(error) => break (error, next, received),
+            }
+        }
+    });
+    for number in 0..COUNT {
+        publisher.publish(&message(number, longest)).unwrap();
+    }
+    assert_eq!(publisher.subscribers(), 1);
+    drop(publisher);
+    let (error, next, received) = receiving.join().unwrap();
+    assert_eq!((error, next), (RecvError::Closed, COUNT), "the last messages are still there");
+    assert!(received > 0);
+}
+
+#[test]
+fn a_subscriber_that_is_too_slow_is_dropped_and_both_sides_are_told() {
+    let mut publisher: Publisher = Publisher::new(256).unwrap();
+    let mut slow = publisher.subscribe::<Futex>(WhenSlow::Drop).unwrap();
+    let mut patient = publisher.subscribe::<Futex>(WhenSlow::Gap).unwrap();
+    for _ in 0..20 {
+        publisher.publish(b"one of many messages").unwrap();
+    }
+    assert_eq!(publisher.ended(), [(0, Ended::Dropped)]);
+    assert_eq!(publisher.ended(), []);
+    assert_eq!(publisher.subscribers(), 1);
+    let mut bytes = Vec::new();
+    while let Ok(Some(_)) = slow.try_recv_into(&mut bytes) {}
+    assert_eq!(slow.try_recv_into(&mut bytes).unwrap_err(), RecvError::Dropped);
+    assert!(patient.recv_into(&mut bytes).unwrap() > 0);
+}
+
+#[test]
+fn a_subscriber_that_holds_back_is_waited_for_until_the_deadline() {
+    let mut publisher: Publisher = Publisher::new(256).unwrap();
+    let mut subscriber = publisher.subscribe::<Futex>(WhenSlow::HoldBack).unwrap();
+    let full = loop {
+        if let Err(error) = publisher.publish_deadline(&[7; 40], soon()) {
+            break error;
+        }
+    };
+    assert_eq!(full, SendError::Full);
+    let waiting = thread::spawn(move || {
+        publisher.publish_deadline(&[8; 40], forever()).unwrap();
+        publisher
+    });
+    let mut bytes = Vec::new();
+    while bytes != [8; 40] {
+        assert_eq!(subscriber.recv_into_deadline(&mut bytes, forever()).unwrap(), Some(0));
+    }
+    let mut publisher = waiting.join().unwrap();
+    drop(subscriber);
+    publisher.publish(&[9; 40]).unwrap();
+    assert_eq!(publisher.ended(), [(0, Ended::Left)]);
+}
+
+#[test]
+fn a_killed_subscriber_holds_nobody_back_and_is_named() {
+    let boards = [board(1, 1, 64), board(1, 1, 64)];
+    let mut publisher: Publisher = Publisher::new(512).unwrap();
+    let longest = publisher.longest();
+    let (dying, mut other) = start("subscribe 3", &boards[0]);
+    let (living, _living) = start("subscribe 1000000", &boards[1]);
+    assert_eq!(publisher.admit(&dying, 0, WhenSlow::HoldBack).unwrap(), 0);
+    assert_eq!(publisher.admit(&living, 0, WhenSlow::HoldBack).unwrap(), 1);
+    let mut local = publisher.subscribe::<Futex>(WhenSlow::Gap).unwrap();
+    for number in 0..500 {
+        publisher.publish_deadline(&message(number, longest), forever()).unwrap();
+        if number == 3 {
+            // It stops after three messages and would hold us back for ever.
+            other.kill();
+        }
+    }
+    assert_eq!(publisher.ended(), [(0, Ended::Gone(dying.peer().id()))]);
+    assert_eq!(publisher.subscribers(), 2);
+    let mut bytes = Vec::new();
+    local.recv_into(&mut bytes).unwrap();
+    number(&bytes, longest);
+}
+
+/// The file the subscriber was given, opened again with all rights the process has.
+#[test]
+fn nobody_but_the_publisher_can_ever_write_the_log() {
+    let _publisher: Publisher = Publisher::new(4096).unwrap();
+    let logs: Vec<_> = std::fs::read_dir("/proc/self/fd")
+        .unwrap()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| {
+            std::fs::read_link(path).is_ok_and(|to| to.starts_with("/memfd:doorbell-log (deleted)"))
+        })
+        .collect();
+    assert!(!logs.is_empty());
+    for log in logs {
+        // Another test of this process may have closed it meanwhile.
+        let Ok(file) = std::fs::File::options().read(true).write(true).open(log) else { continue };
+        let rights = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: no address is asked for.
+        let mapped = unsafe { mmap(std::ptr::null_mut(), 4096, rights, MapFlags::SHARED, &file, 0) };
+        assert_eq!(mapped.unwrap_err(), rustix::io::Errno::PERM);
+        assert_eq!(rustix::io::write(&file, b"x").unwrap_err(), rustix::io::Errno::PERM);
+    }
+}
+
+#[test]
+fn a_subscriber_that_lies_about_its_cursor_is_ended_and_costs_the_others_nothing() {
+    let boards = [board(1, 1, 64)];
+    let (ours, theirs) = doorbell::meeting::socket::pair().unwrap();
+    let joining = thread::spawn(move || doorbell::meeting::socket::join_over(theirs).unwrap());
+    let session: doorbell::meeting::Session = doorbell::meeting::socket::host_over(ours, &boards[0]).unwrap();
+    let hostile: doorbell::meeting::Session = joining.join().unwrap();
+    let mut publisher: Publisher = Publisher::new(256).unwrap();
+    publisher.admit(&session, 0, WhenSlow::HoldBack).unwrap();
+    let _liar: Subscriber<_, Futex> = Subscriber::join(&hostile, 0).unwrap();
+    let mut honest = publisher.subscribe::<Futex>(WhenSlow::HoldBack).unwrap();
+    let size = boards[0].mapping().plan().size() as usize;
+    let rights = ProtFlags::READ | ProtFlags::WRITE;
+    let file = boards[0].mapping().file().unwrap();
+    // SAFETY: no address is asked for.
+    let base = unsafe { mmap(std::ptr::null_mut(), size, rights, MapFlags::SHARED, file, 0) }.unwrap();
+    // The control of the first lane begins 128 bytes into the payload of a board with two bells.
+    // SAFETY: within the mapping, which stays; an aligned word.
+    let cursor = unsafe { &*base.cast::<u8>().add(4096 + 128).cast::<std::sync::atomic::AtomicU64>() };
+    cursor.store(1 << 40, std::sync::atomic::Ordering::Relaxed);
+    publisher.publish(b"to the honest").unwrap();
+    assert!(matches!(
+        publisher.ended()[..],
+        [(0, Ended::Violation(PeerViolation::IndexOutOfRange { theirs: 0x100_0000_0000, .. }))]
+    ));
+    let mut bytes = Vec::new();
+    assert_eq!(honest.recv_into(&mut bytes).unwrap(), 0);
+    assert_eq!(bytes, b"to the honest");
+}
