@@ -35,6 +35,13 @@ impl<'a, T: Trust, W: Wait> Slot<'a, T, W> {
         self.room.most() as usize
     }
 
+    /// Where the message is to be written, for [`size`](Self::size) bytes, as long as `self` lives.
+    ///
+    /// An untrusted receiver may be writing there too. Write with volatile or atomic accesses, and read nothing back.
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.sender.lane.at(self.room.payload())
+    }
+
     /// Copies `bytes` to offset `at` of the message, as far as they fit. Returns how many did.
     pub fn write(&mut self, at: usize, bytes: &[u8]) -> usize {
         let fitting = bytes.len().min(self.size().saturating_sub(at));

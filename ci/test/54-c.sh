@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Installs the C library as a user would, compiles the examples against the shared and the static one through
+# pkg-config, and runs them: as they are, under AddressSanitizer, and with the other side killed.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+out="$PWD/target/c"
+rm -rf "$out"
+mkdir -p "$out"
+scratch=$(mktemp -d)
+pids=()
+clean() {
+    for pid in "${pids[@]}"; do kill -KILL "$pid" 2>/dev/null || true; done
+    rm -rf "$scratch"
+}
+trap clean EXIT
+fail() { echo "54-c: $*" >&2; exit 1; }
+
+crates/ffi/install "$out/prefix"
+export PKG_CONFIG_PATH=$out/prefix/lib/pkgconfig
+strict=(-Wall -Wextra -Werror -pedantic -O1 -g)
+read -ra cflags < <(pkg-config --cflags doorbell)
+read -ra shared < <(pkg-config --libs doorbell)
+read -ra static < <(pkg-config --static --libs doorbell | sed 's/-ldoorbell/-l:libdoorbell.a/')
+rpath=-Wl,-rpath,$out/prefix/lib
+
+# Each exported name is in the header, and each function of the header is exported.
+nm -D --defined-only "$out/prefix/lib/libdoorbell.so" | awk '$2 == "T" { print $3 }' | sort >"$scratch/exported"
+echo '#include <doorbell.h>' | gcc -std=c11 "${cflags[@]}" -E -P - | grep -o 'doorbell_[a-z_]*(' | tr -d '(' | sort -u >"$scratch/declared"
+diff "$scratch/declared" "$scratch/exported" || fail "the header (<) and the library (>) differ"
+[ "$(wc -l <"$scratch/exported")" -gt 30 ] || fail "the library exports next to nothing: this test proves nothing"
+# The header stands alone, in either language.
+for language in "c -std=c11" "c++ -std=c++17"; do
+    # shellcheck disable=SC2086
+    echo '#include <doorbell.h>' | gcc -x $language "${strict[@]}" "${cflags[@]}" -fsyntax-only -
+done
+
+# compile NAME KIND FLAG...: NAME.c or NAME.cpp to $out/NAME-KIND
+compile() {
+    local name=$1 kind=$2 source=crates/ffi/examples/$1
+    shift 2
+    if [ -e "$source.cpp" ]; then
+        g++ -std=c++17 "${strict[@]}" "${cflags[@]}" "$source.cpp" -o "$out/$name-$kind" "$@" -pthread
+    else
+        gcc -std=c11 -D_GNU_SOURCE "${strict[@]}" "${cflags[@]}" "$source.c" -o "$out/$name-$kind" "$@" -pthread
+    fi
+}
+
+examples=()
+for source in crates/ffi/examples/*.c crates/ffi/examples/*.cpp; do
+    name=$(basename "${source%.*}")
+    examples+=("$name")
+    compile "$name" shared "$rpath" "${shared[@]}"
+    compile "$name" static "${static[@]}"
+    compile "$name" asan -fsanitize=address,undefined -fno-sanitize-recover=undefined "$rpath" "${shared[@]}"
+done
+ldd "$out/host-static" | grep -q libdoorbell && fail "the static example needs the shared library"
+ldd "$out/host-shared" | grep -q "$out/prefix/lib/libdoorbell.so.0" || fail "the shared example does not use the library"
+
+# How long anything may take: far longer than it does anywhere.
+limit() { timeout --kill-after=5 120 "$@"; }
+wait_for() { for _ in $(seq 1200); do [ -e "$1" ] && return; sleep 0.05; done; fail "$1 never came"; }
+
+# run KIND: all examples of a kind
+run() {
+    local kind=$1 path=$scratch/bell-$1
+    limit "$out/fork-$kind" | grep -qx '1000 rounds' || fail "fork ($kind)"
+    limit "$out/inherit-$kind" | grep -q 'rang 3 times and left' || fail "inherit ($kind)"
+    limit "$out/event_loop-$kind" >"$scratch/loop" || fail "event_loop ($kind): $(cat "$scratch/loop")"
+    limit "$out/in_place-$kind" | grep -qx '1000 answers' || fail "in_place ($kind)"
+    limit "$out/meet-$kind" "$path" | grep -q 'says: hello from C++' || fail "meet ($kind)"
+    limit "$out/host-$kind" "$path" >"$scratch/host" 2>&1 & pids+=($!)
+    local host=$!
+    wait_for "$path"
+    limit "$out/join-$kind" "$path" | grep -q 'says: hello to you' || fail "join ($kind)"
+    wait "$host" || fail "host ($kind): $(cat "$scratch/host")"
+    grep -qx 'heard: hello from C' "$scratch/host" || fail "host ($kind) heard: $(cat "$scratch/host")"
+    grep -q 'closed its end or died' "$scratch/host" || fail "host ($kind) was not told of the end"
+    [ ! -e "$path" ] || fail "host ($kind) left its path"
+    limit "$out/receive-$kind" "$path" >"$scratch/received" 2>&1 & pids+=($!)
+    local receiver=$!
+    wait_for "$path"
+    limit "$out/send-$kind" "$path" "first message" "second" "" || fail "send ($kind)"
+    wait "$receiver" || fail "receive ($kind): $(cat "$scratch/received")"
+    printf '%s\n' "first message" second "" | diff - "$scratch/received" || fail "receive ($kind)"
+    echo "54-c: ${#examples[@]} examples, $kind, passed"
+}
+
+run shared
+run static
+# With its leak check. Valgrind is not used: it hides the vDSO, in which the library's system calls look for the clock.
+run asan
+
+# The other side is killed while it waits: the join fails, by name, instead of hanging.
+"$out/host-shared" "$scratch/killed" >/dev/null & pids+=($!)
+host=$!
+wait_for "$scratch/killed"
+kill -KILL "$host"
+wait "$host" || true
+said=$(limit "$out/join-shared" "$scratch/killed" 2>&1) && fail "joined a dead host"
+grep -q 'no owner' <<<"$said" || fail "a dead host was reported as: $said"
+
+# With DESTDIR, files go there and the pkg-config file names the prefix.
+DESTDIR=$scratch/root crates/ffi/install /opt/doorbell >/dev/null
+grep -qx 'prefix=/opt/doorbell' "$scratch/root/opt/doorbell/lib/pkgconfig/doorbell.pc" || fail "DESTDIR"
+echo "54-c: passed"

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// Two processes in C++: the parent hosts a path, the child it forks joins there, and both are told of the other's end.
+#include <doorbell.hpp>
+
+#include <chrono>
+#include <iostream>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+constexpr char hello[] = "hello from C++";
+
+int join(const std::string &path) {
+    auto session = doorbell::session::join(path);
+    auto board = session.board();
+    auto theirs = session.bell(0), ours = session.bell(1);
+    board.write(0, hello, sizeof hello);
+    theirs.ring();
+    try {
+        ours.wait();
+    } catch (const doorbell::error &gone) {
+        return gone.status() == DOORBELL_PEER_GONE ? 0 : 1;
+    }
+    return 1;
+}
+
+} // namespace
+
+int main(int argc, char **argv) try {
+    if (argc != 2) {
+        std::cerr << "usage: meet PATH\n";
+        return 2;
+    }
+    // Listens before the child can look for it.
+    doorbell::offer offer;
+    offer.payload = 64;
+    auto host = std::make_unique<doorbell::host>(argv[1]);
+    const pid_t child = fork();
+    if (child == 0) {
+        const int result = join(argv[1]);
+        _exit(result);
+    }
+    doorbell::board board(offer);
+    auto ours = board.bell(0);
+    {
+        auto session = host->accept(board);
+        using namespace std::chrono_literals;
+        if (!ours.wait_for(60s))
+            return 1;
+        char text[sizeof hello];
+        board.read(0, text, sizeof text);
+        std::cout << "process " << session.peer().process << " says: " << text << '\n';
+        if (std::string(text) != hello || ours.try_wait() || ours.wait_until(std::chrono::steady_clock::now()))
+            return 1;
+    } // Hangs up.
+    int status = 0;
+    waitpid(child, &status, 0);
+
+    // What an error looks like.
+    try {
+        board.write(1000, hello, sizeof hello);
+        return 1;
+    } catch (const doorbell::error &error) {
+        if (error.status() != DOORBELL_INVALID_ARGUMENT)
+            return 1;
+        std::cout << error.what() << '\n';
+    }
+    // Any of several, and a bell as a file.
+    doorbell::bell one, other;
+    other.ring();
+    if (doorbell::wait_any({&one, &other}) != std::size_t{1} || other.fd() < 0 || other.try_wait() != 1U)
+        return 1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+} catch (const doorbell::error &error) {
+    std::cerr << doorbell_status_text(error.status()) << ": " << error.what() << '\n';
+    return 1;
+}

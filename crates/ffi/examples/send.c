@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Sends messages to receive.c. Usage: send PATH MESSAGE... */
+#include "check.h"
+
+#include <string.h>
+
+int main(int argc, char **argv)
+{
+	doorbell_session *session;
+	doorbell_sender *sender;
+
+	if (argc < 3) {
+		fprintf(stderr, "usage: send PATH MESSAGE...\n");
+		return 2;
+	}
+	check(doorbell_join(argv[1], &session));
+	check(doorbell_session_sender(session, 0, &sender));
+	for (int i = 2; i < argc; i++)
+		check(doorbell_sender_send(sender, argv[i], strlen(argv[i]), DOORBELL_FOREVER));
+
+	doorbell_sender_free(sender);
+	doorbell_session_free(session);
+	return 0;
+}

@@ -1,0 +1,768 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * A bell in shared memory: one side rings, the other wakes up, between threads or processes, as cheaply as the machine
+ * allows, and no ring is ever lost. Link with `pkg-config --libs doorbell`; C++ has doorbell.hpp beside this.
+ *
+ * What holds for all functions:
+ *
+ *  - A function that can fail returns a doorbell_status; doorbell_last_error() then says more. What a function hands
+ *    out through a pointer is written only if it returns DOORBELL_OK.
+ *  - Every handle is freed once, with the free function of its type; freeing NULL does nothing. Handles keep what they
+ *    need: a bell may outlive the session or board it came from, and goes on hearing of deaths as long as the session
+ *    lives.
+ *  - A NULL where a handle is needed is DOORBELL_INVALID_ARGUMENT. A pointer that is neither NULL nor valid is
+ *    undefined, as everywhere in C.
+ *  - Different handles may be used from different threads at once. So may one handle, but for freeing it; a bell in
+ *    which one thread waits refuses another's wait with DOORBELL_IN_USE, and rings for everybody.
+ *  - Strings are UTF-8, or paths as the system has them, and end with a zero byte.
+ *  - Deadlines are nanoseconds on CLOCK_MONOTONIC; see doorbell_after().
+ *  - After fork(), a child uses what was made for it (doorbell_bell_new_for_children) and clones made before the fork.
+ *    All descriptors are close-on-exec.
+ *  - No signal is blocked or handled by this library, and SIGPIPE is never raised.
+ */
+
+#ifndef DOORBELL_H
+#define DOORBELL_H
+
+/* Made by cbindgen from crates/ffi/src; `cargo test --package doorbell-ffi` says how to make it anew. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/**
+ * Spin as long as it pays on this machine, then sleep: for almost everything.
+ */
+#define DOORBELL_ADAPTIVE 0
+
+/**
+ * Sleep on a futex at once: for rare events.
+ */
+#define DOORBELL_FUTEX 1
+
+/**
+ * Occupy the CPU: for a CPU of one's own.
+ */
+#define DOORBELL_SPIN 2
+
+/**
+ * Occupy the CPU, but let others go first.
+ */
+#define DOORBELL_YIELD 3
+
+/**
+ * Sleep in poll() on an eventfd of the bell.
+ */
+#define DOORBELL_EVENTFD 4
+
+/**
+ * Sleep on a POSIX semaphore in the bell. Cannot wait for several bells.
+ */
+#define DOORBELL_SEMAPHORE 5
+
+/**
+ * A deadline that never comes.
+ */
+#define DOORBELL_FOREVER 18446744073709551615ull
+
+/**
+ * How a call ended. Later releases may add values; none changes its number.
+ */
+typedef enum doorbell_status {
+  /**
+   * It did what it is for.
+   */
+  DOORBELL_OK = 0,
+  /**
+   * The deadline came first, or there was nothing and the call never waits. Not an error: doorbell_last_error() is
+   * not changed.
+   */
+  DOORBELL_TIMED_OUT = 1,
+  /**
+   * A signal handler ran in the waiting thread; see doorbell_bell_set_interruptible().
+   */
+  DOORBELL_INTERRUPTED = 2,
+  /**
+   * The kernel reported that a peer closed its end or died. What it had rung before was delivered first.
+   */
+  DOORBELL_PEER_GONE = 3,
+  /**
+   * All eventfd or semaphore seats of the bell are taken.
+   */
+  DOORBELL_NO_SEAT = 4,
+  /**
+   * The kernel cannot do this; choose another way of waiting.
+   */
+  DOORBELL_UNSUPPORTED = 5,
+  /**
+   * A system call failed; `error_number` is its errno.
+   */
+  DOORBELL_SYSTEM = 6,
+  /**
+   * The peer broke the protocol: it is faulty or hostile. Free the session.
+   */
+  DOORBELL_VIOLATION = 7,
+  /**
+   * The other side of a meeting hung up or said nothing in time.
+   */
+  DOORBELL_NO_ANSWER = 8,
+  /**
+   * The other side of a meeting cannot use what was offered.
+   */
+  DOORBELL_REFUSED = 9,
+  /**
+   * More bells or eventfds than can be handed over.
+   */
+  DOORBELL_TOO_MANY = 10,
+  /**
+   * The path or name has a living owner.
+   */
+  DOORBELL_OWNED = 11,
+  /**
+   * Nobody listens at the path, or nobody owns the name.
+   */
+  DOORBELL_NO_OWNER = 12,
+  /**
+   * The process was not started by one that offers a board to inherit.
+   */
+  DOORBELL_NOTHING_INHERITED = 13,
+  /**
+   * The memory is of another layout version, or larger than can be laid out.
+   */
+  DOORBELL_LAYOUT = 14,
+  /**
+   * A NULL, an unknown number, or things that do not go together. The message names it.
+   */
+  DOORBELL_INVALID_ARGUMENT = 15,
+  /**
+   * Another thread is waiting with this handle; give each thread a clone.
+   */
+  DOORBELL_IN_USE = 16,
+  /**
+   * A mistake in this library. What the call was to do may be half done; free the handle.
+   */
+  DOORBELL_PANICKED = 17,
+  /**
+   * The other end of the lane was left. All that was sent has been received; another may attach.
+   */
+  DOORBELL_CLOSED = 18,
+  /**
+   * The message is longer than the lane takes, or than the memory it is to be copied to.
+   */
+  DOORBELL_TOO_LONG = 19,
+  /**
+   * Somebody is at this end of the lane.
+   */
+  DOORBELL_TAKEN = 20,
+  /**
+   * The board has no such lane, or none at all.
+   */
+  DOORBELL_NO_LANE = 21,
+} doorbell_status;
+
+/**
+ * A handle of a bell. All handles of one bell hear every ring; each remembers by itself which rings it has heard.
+ *
+ * A ring before the wait is remembered: the next wait returns at once. Two rings before the wait are heard as two by
+ * one wait. A ring with nobody waiting makes no system call. When a peer dies, its rings are heard first, and then
+ * every wait returns DOORBELL_PEER_GONE: once for each peer, and again and again when nobody is left.
+ *
+ * What happened before a ring happened before the return of a wait that heard it.
+ */
+typedef struct doorbell_bell doorbell_bell;
+
+/**
+ * Bells of one mapping, with bytes beside them. All that is written there can be changed by all who share it, at any
+ * moment.
+ */
+typedef struct doorbell_board doorbell_board;
+
+/**
+ * A path at which processes can meet this one.
+ */
+typedef struct doorbell_host doorbell_host;
+
+/**
+ * A board under a name, held by its owner.
+ */
+typedef struct doorbell_owner doorbell_owner;
+
+/**
+ * The parent's end of a meeting with a child, until the child has been started.
+ */
+typedef struct doorbell_pending doorbell_pending;
+
+/**
+ * The receiving end of a lane. One thread at a time: a second is refused with DOORBELL_IN_USE.
+ */
+typedef struct doorbell_receiver doorbell_receiver;
+
+/**
+ * The sending end of a lane. One thread at a time: a second is refused with DOORBELL_IN_USE.
+ */
+typedef struct doorbell_sender doorbell_sender;
+
+/**
+ * One peer met, and the board shared with it. Freeing it hangs up.
+ */
+typedef struct doorbell_session doorbell_session;
+
+/**
+ * What the waits of one handle did so far.
+ */
+typedef struct doorbell_counts {
+  /**
+   * Waits that ended while spinning.
+   */
+  uint64_t spun_and_hit;
+  /**
+   * Waits that spun their whole window and then slept.
+   */
+  uint64_t spun_in_vain;
+  /**
+   * Waits that slept.
+   */
+  uint64_t slept;
+  /**
+   * Times a sleeper was woken, or woke for no reason.
+   */
+  uint64_t woken;
+} doorbell_counts;
+
+/**
+ * What the last call of this thread that failed reports.
+ */
+typedef struct doorbell_error {
+  /**
+   * What the call returned.
+   */
+  enum doorbell_status status;
+  /**
+   * The errno behind it; 0 if there is none.
+   */
+  int32_t error_number;
+  /**
+   * With DOORBELL_PEER_GONE: which peer, by its number in the order of meeting. Else 0.
+   */
+  uint32_t peer;
+  /**
+   * With DOORBELL_PEER_GONE: its process number, 0 if it has none here. Else 0.
+   */
+  uint32_t peer_process;
+  /**
+   * What happened, with which value, and what to do next. Never NULL.
+   */
+  const char *message;
+} doorbell_error;
+
+/**
+ * What the side that makes the memory puts into it. doorbell_offer_init() fills it in; change what should differ.
+ */
+typedef struct doorbell_offer {
+  /**
+   * How many bells: 2, one for each direction. With lanes it says nothing: they have their own.
+   */
+  uint32_t bells;
+  /**
+   * How many eventfd seats each bell has: 2. At most 8, and at most 252 for all bells together; 0 with a name. A lane
+   * has two bells.
+   */
+  uint32_t eventfds;
+  /**
+   * How many bytes beside the bells: 0. With lanes it says nothing.
+   */
+  uint64_t payload;
+  /**
+   * How many lanes for messages: 0. Each has one sender and one receiver; two make a conversation.
+   */
+  uint32_t lanes;
+  /**
+   * How many bytes the ring of each lane has: 65536. Rounded up to a power of two; the longest message takes three
+   * eighths of it.
+   */
+  uint64_t lane_capacity;
+  /**
+   * Wish: 2 MiB pages from the machine's pool.
+   */
+  bool huge_pages;
+  /**
+   * Wish: never swapped out.
+   */
+  bool locked;
+  /**
+   * Wish: every page there before the first use.
+   */
+  bool populated;
+  /**
+   * Wish: on this NUMA node only; -1 for none.
+   */
+  int32_t numa_node;
+  /**
+   * Zero.
+   */
+  uint64_t reserved[4];
+} doorbell_offer;
+
+/**
+ * Who is at the other end, as the kernel says.
+ */
+typedef struct doorbell_peer {
+  /**
+   * Its number in the order of this process's meetings.
+   */
+  uint32_t number;
+  /**
+   * Its process number; 0 if it has none in this PID namespace.
+   */
+  uint32_t process;
+  /**
+   * The user it ran as when it connected.
+   */
+  uint32_t user;
+  /**
+   * The group it ran as when it connected.
+   */
+  uint32_t group;
+  /**
+   * A descriptor of the process, which belongs to the session; -1 if the kernel has none to give (before Linux 6.5).
+   */
+  int32_t pidfd;
+} doorbell_peer;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * Makes a bell for the threads of this process, with `eventfds` (at most 8) eventfd seats: as many handles can wait
+ * with DOORBELL_EVENTFD or become files.
+ */
+enum doorbell_status doorbell_bell_new(uint32_t way,
+                                       uint32_t eventfds,
+                                       struct doorbell_bell **bell);
+
+/**
+ * Makes a bell that this process shares with the children it forks from now on. Clone the handle before the fork and
+ * use one clone on each side. Neither side is told of the other's death: that takes a meeting.
+ */
+enum doorbell_status doorbell_bell_new_for_children(uint32_t way,
+                                                    uint32_t eventfds,
+                                                    struct doorbell_bell **bell);
+
+/**
+ * Makes another handle of the same bell, which waits by `way` and has heard what this one has heard.
+ */
+enum doorbell_status doorbell_bell_clone(const struct doorbell_bell *bell,
+                                         uint32_t way,
+                                         struct doorbell_bell **clone);
+
+/**
+ * Frees a handle. Nobody waits with it.
+ */
+void doorbell_bell_free(struct doorbell_bell *bell);
+
+/**
+ * Rings. Every handle of the bell hears it; those who sleep are woken. One locked addition and one load when nobody
+ * sleeps, else a system call once per burst. From any thread, at any time; not in a signal handler that may interrupt
+ * a call of this library. Ringing NULL does nothing.
+ */
+void doorbell_bell_ring(const struct doorbell_bell *bell);
+
+/**
+ * Waits for a ring this handle has not heard, and says how many there were (`rings` may be NULL).
+ */
+enum doorbell_status doorbell_bell_wait(const struct doorbell_bell *bell, uint32_t *rings);
+
+/**
+ * As doorbell_bell_wait(), but not beyond `deadline`: DOORBELL_TIMED_OUT if no ring came. A deadline that has passed
+ * only looks.
+ */
+enum doorbell_status doorbell_bell_wait_deadline(const struct doorbell_bell *bell,
+                                                 uint64_t deadline,
+                                                 uint32_t *rings);
+
+/**
+ * Takes the rings that came since this handle last heard any; DOORBELL_TIMED_OUT if there were none. Never waits.
+ *
+ * On a handle that is a file, this makes the file unreadable until the next ring: call it whenever poll() or epoll
+ * says that the file is readable, which may be for no reason.
+ */
+enum doorbell_status doorbell_bell_try_wait(const struct doorbell_bell *bell,
+                                            uint32_t *rings);
+
+/**
+ * Waits for a ring at any of `count` bells, or for `deadline`. `which` becomes the place of one that was rung;
+ * doorbell_bell_try_wait() then says how often. All handles must wait in the same way.
+ */
+enum doorbell_status doorbell_bell_wait_any(const struct doorbell_bell *const *bells,
+                                            size_t count,
+                                            uint64_t deadline,
+                                            size_t *which);
+
+/**
+ * Makes this handle a file for poll(), epoll and event loops: `fd` is readable from a ring on until
+ * doorbell_bell_try_wait(). It belongs to the handle: never read, write or close it. Once for each handle; waiting
+ * with the handle is an error from then on. Takes an eventfd seat: DOORBELL_NO_SEAT if all are taken.
+ */
+enum doorbell_status doorbell_bell_fd(const struct doorbell_bell *bell,
+                                      int32_t *fd);
+
+/**
+ * Says that whoever rings `bell` waits at `partner` otherwise: an adaptive wait does not spin while it sleeps there.
+ */
+enum doorbell_status doorbell_bell_set_partner(const struct doorbell_bell *bell,
+                                               const struct doorbell_bell *partner);
+
+/**
+ * Says whether a signal handler that runs in the waiting thread ends a sleep with DOORBELL_INTERRUPTED. Without it,
+ * waits go on. A signal just before the sleep does not end it: a program that must not miss one also has a deadline,
+ * or polls the file with ppoll().
+ */
+enum doorbell_status doorbell_bell_set_interruptible(const struct doorbell_bell *bell,
+                                                     bool interruptible);
+
+/**
+ * Reads the counters of a handle, which `doorbell top` shows too.
+ */
+enum doorbell_status doorbell_bell_counts(const struct doorbell_bell *bell,
+                                          struct doorbell_counts *counts);
+
+/**
+ * The deadline `nanoseconds` from now; DOORBELL_FOREVER if that is beyond the clock.
+ */
+uint64_t doorbell_after(uint64_t nanoseconds);
+
+/**
+ * Takes the sending end of lane number `lane` of the board shared with the peer, who need not be trusted. Keep the
+ * session: freeing it hangs up.
+ */
+enum doorbell_status doorbell_session_sender(const struct doorbell_session *session,
+                                             uint32_t lane,
+                                             struct doorbell_sender **sender);
+
+/**
+ * Takes the sending end of lane number `lane` of a board whose other users are all trusted: threads of this process,
+ * forked children, those who joined by name.
+ */
+enum doorbell_status doorbell_board_sender(const struct doorbell_board *board,
+                                           uint32_t lane,
+                                           struct doorbell_sender **sender);
+
+/**
+ * Leaves the lane. The receiver gets all that was sent, and is then told.
+ */
+void doorbell_sender_free(struct doorbell_sender *sender);
+
+/**
+ * The longest message the lane takes; 0 for NULL or while another thread uses the handle.
+ */
+uint64_t doorbell_sender_longest(const struct doorbell_sender *sender);
+
+/**
+ * Sends `length` bytes as one message. Waits while there is no room, until `deadline`: then DOORBELL_TIMED_OUT. 0 does
+ * not wait, DOORBELL_FOREVER waits for ever. DOORBELL_CLOSED if the receiver has left, DOORBELL_PEER_GONE if its
+ * process has; another may come.
+ */
+enum doorbell_status doorbell_sender_send(const struct doorbell_sender *sender,
+                                          const void *message,
+                                          size_t length,
+                                          uint64_t deadline);
+
+/**
+ * Makes room for a message of up to `most` bytes and says where; write it there and call doorbell_sender_commit() or
+ * doorbell_sender_abandon(). Waits as doorbell_sender_send() does. A receiver that is not trusted can write there too:
+ * do not read back what was written.
+ */
+enum doorbell_status doorbell_sender_reserve(const struct doorbell_sender *sender,
+                                             size_t most,
+                                             uint64_t deadline,
+                                             void **message);
+
+/**
+ * Sends the first `length` bytes of the reserved message.
+ */
+enum doorbell_status doorbell_sender_commit(const struct doorbell_sender *sender, size_t length);
+
+/**
+ * Gives the reserved room back; the receiver sees nothing of it.
+ */
+enum doorbell_status doorbell_sender_abandon(const struct doorbell_sender *sender);
+
+/**
+ * As doorbell_bell_set_interruptible(), for waits for room.
+ */
+enum doorbell_status doorbell_sender_set_interruptible(const struct doorbell_sender *sender,
+                                                       bool interruptible);
+
+/**
+ * Takes the receiving end of lane number `lane` of the board shared with the peer, who need not be trusted. Keep the
+ * session: freeing it hangs up.
+ */
+enum doorbell_status doorbell_session_receiver(const struct doorbell_session *session,
+                                               uint32_t lane,
+                                               struct doorbell_receiver **receiver);
+
+/**
+ * Takes the receiving end of lane number `lane` of a board whose other users are all trusted: threads of this process,
+ * forked children, those who joined by name.
+ */
+enum doorbell_status doorbell_board_receiver(const struct doorbell_board *board,
+                                             uint32_t lane,
+                                             struct doorbell_receiver **receiver);
+
+/**
+ * Leaves the lane. What was not received stays for the next receiver.
+ */
+void doorbell_receiver_free(struct doorbell_receiver *receiver);
+
+/**
+ * Receives the next message where it lies: `message` and `length` say where, until doorbell_receiver_release(); until
+ * then the same message is received again. Waits while there is none, until `deadline`: then DOORBELL_TIMED_OUT. 0 does
+ * not wait, DOORBELL_FOREVER waits for ever. DOORBELL_CLOSED or DOORBELL_PEER_GONE when all that was sent has been
+ * received and the sender has left or its process has; another may come.
+ *
+ * A sender that is not trusted may be writing there at this moment: copy first what you check
+ * (doorbell_receiver_copy() does).
+ */
+enum doorbell_status doorbell_receiver_receive(const struct doorbell_receiver *receiver,
+                                               uint64_t deadline,
+                                               const void **message,
+                                               size_t *length);
+
+/**
+ * Lets go of the message that was received, so that the sender can write there again.
+ */
+enum doorbell_status doorbell_receiver_release(const struct doorbell_receiver *receiver);
+
+/**
+ * Copies the next message to `to`, where `size` bytes are, and lets go of it. Waits as doorbell_receiver_receive()
+ * does. `length` becomes the message's length. If that is more than `size`, nothing is copied and the message stays:
+ * DOORBELL_TOO_LONG, and `length` is written.
+ */
+enum doorbell_status doorbell_receiver_copy(const struct doorbell_receiver *receiver,
+                                            uint64_t deadline,
+                                            void *to,
+                                            size_t size,
+                                            size_t *length);
+
+/**
+ * A file for poll(), epoll and event loops. It is readable when there is something to receive, after
+ * doorbell_receiver_listen() said that there was nothing. It belongs to the handle: never read, write or close it.
+ */
+enum doorbell_status doorbell_receiver_fd(const struct doorbell_receiver *receiver,
+                                          int32_t *fd);
+
+/**
+ * Before going back to the event loop: is there something to receive after all? If not, the file is unreadable until
+ * there is.
+ */
+enum doorbell_status doorbell_receiver_listen(const struct doorbell_receiver *receiver,
+                                              bool *something);
+
+/**
+ * As doorbell_bell_set_interruptible(), for waits for messages.
+ */
+enum doorbell_status doorbell_receiver_set_interruptible(const struct doorbell_receiver *receiver,
+                                                         bool interruptible);
+
+/**
+ * What the last call of this thread that failed reports. Successful calls do not change it. It is valid until the
+ * next call of this thread that fails, or the thread's end. Never NULL.
+ */
+const struct doorbell_error *doorbell_last_error(void);
+
+/**
+ * What a status means, in a few words. For any number: one that is unknown is called so.
+ */
+const char *doorbell_status_text(int32_t status);
+
+/**
+ * Fills in an offer: two bells with two eventfd seats each, and nothing beside them. NULL is left alone.
+ */
+void doorbell_offer_init(struct doorbell_offer *offer);
+
+/**
+ * Makes the memory that `offer` asks for; NULL asks for what doorbell_offer_init() fills in.
+ */
+enum doorbell_status doorbell_board_new(const struct doorbell_offer *offer,
+                                        struct doorbell_board **board);
+
+/**
+ * Frees a handle of a board.
+ */
+void doorbell_board_free(struct doorbell_board *board);
+
+/**
+ * Makes a handle of bell number `index`, which waits by `way`. It has heard all rings so far: make it before the other
+ * side can ring.
+ */
+enum doorbell_status doorbell_board_bell(const struct doorbell_board *board,
+                                         uint32_t index,
+                                         uint32_t way,
+                                         struct doorbell_bell **bell);
+
+/**
+ * Which wishes about memory could not be granted, and why: one line each, cut to `size` bytes with the zero byte.
+ * `refused` becomes their number.
+ */
+enum doorbell_status doorbell_board_refused(const struct doorbell_board *board,
+                                            char *text,
+                                            size_t size,
+                                            size_t *refused);
+
+/**
+ * How many bytes lie beside the bells; 0 for NULL.
+ */
+uint64_t doorbell_board_payload_size(const struct doorbell_board *board);
+
+/**
+ * Copies `length` bytes into the memory beside the bells, `offset` bytes from its beginning. Ring afterwards to say
+ * so. Who reads meanwhile may see a part: agree on who writes when.
+ */
+enum doorbell_status doorbell_board_write(const struct doorbell_board *board,
+                                          uint64_t offset,
+                                          const uint8_t *from,
+                                          size_t length);
+
+/**
+ * Copies `length` bytes out of the memory beside the bells, once.
+ */
+enum doorbell_status doorbell_board_read(const struct doorbell_board *board,
+                                         uint64_t offset,
+                                         uint8_t *to,
+                                         size_t length);
+
+/**
+ * Listens at `path`, which becomes a Unix socket. One that a dead host left is replaced; DOORBELL_OWNED if a process
+ * listens there.
+ */
+enum doorbell_status doorbell_host_bind(const char *path,
+                                        struct doorbell_host **host);
+
+/**
+ * Stops listening and removes the path. Sessions go on.
+ */
+void doorbell_host_free(struct doorbell_host *host);
+
+/**
+ * The listening socket, readable when a process wants to meet; -1 for NULL. It belongs to the handle.
+ */
+int32_t doorbell_host_fd(const struct doorbell_host *host);
+
+/**
+ * Waits for the next process and offers it `board`. After any error, the host can go on accepting.
+ */
+enum doorbell_status doorbell_host_accept(const struct doorbell_host *host,
+                                          const struct doorbell_board *board,
+                                          struct doorbell_session **session);
+
+/**
+ * Meets the host that listens at `path`; DOORBELL_NO_OWNER if nobody does.
+ */
+enum doorbell_status doorbell_join(const char *path, struct doorbell_session **session);
+
+/**
+ * The host's part over a connected SOCK_SEQPACKET socket, which belongs to the session from the call on, whatever it
+ * returns.
+ */
+enum doorbell_status doorbell_host_over(int32_t fd,
+                                        const struct doorbell_board *board,
+                                        struct doorbell_session **session);
+
+/**
+ * The joiner's part over a connected SOCK_SEQPACKET socket, which belongs to the session from the call on, whatever it
+ * returns.
+ */
+enum doorbell_status doorbell_join_over(int32_t fd,
+                                        struct doorbell_session **session);
+
+/**
+ * Prepares a meeting with a child: fork, call doorbell_pending_in_child() in the child and execute its program, and
+ * call doorbell_pending_meet() in the parent.
+ */
+enum doorbell_status doorbell_pending_new(struct doorbell_pending **pending);
+
+/**
+ * In the forked child, before its program is executed: leaves the child's end open and names it in the environment
+ * variable DOORBELL_FD. With posix_spawn(), do the same with doorbell_pending_fd().
+ */
+enum doorbell_status doorbell_pending_in_child(const struct doorbell_pending *pending);
+
+/**
+ * The child's end, which belongs to the handle and is close-on-exec; -1 for NULL or after the meeting.
+ */
+int32_t doorbell_pending_fd(const struct doorbell_pending *pending);
+
+/**
+ * Meets the child, which is process number `child`. Once; DOORBELL_NO_ANSWER if it ended or did not join.
+ */
+enum doorbell_status doorbell_pending_meet(const struct doorbell_pending *pending,
+                                           const struct doorbell_board *board,
+                                           uint32_t child,
+                                           struct doorbell_session **session);
+
+/**
+ * Frees a handle of a meeting with a child. The session goes on.
+ */
+void doorbell_pending_free(struct doorbell_pending *pending);
+
+/**
+ * The child's part. Once; DOORBELL_NOTHING_INHERITED if the parent offered nothing.
+ */
+enum doorbell_status doorbell_inherit(struct doorbell_session **session);
+
+/**
+ * Makes the file `path` (best in /dev/shm) and owns it while the handle and this process live: for processes that know
+ * a name and nothing else, and trust each other. `offer->eventfds` must be 0. DOORBELL_OWNED if it has a living owner.
+ */
+enum doorbell_status doorbell_owner_new(const char *path,
+                                        const struct doorbell_offer *offer,
+                                        struct doorbell_owner **owner);
+
+/**
+ * Gives the name up and removes the file.
+ */
+void doorbell_owner_free(struct doorbell_owner *owner);
+
+/**
+ * Makes a handle of the owner's board.
+ */
+enum doorbell_status doorbell_owner_board(const struct doorbell_owner *owner,
+                                          struct doorbell_board **board);
+
+/**
+ * Joins the board named `path`; DOORBELL_NO_OWNER if there is none, or its owner is dead.
+ */
+enum doorbell_status doorbell_join_named(const char *path, struct doorbell_session **session);
+
+/**
+ * Hangs up. Bells of the session still ring and wait, but hear of no deaths.
+ */
+void doorbell_session_free(struct doorbell_session *session);
+
+/**
+ * Makes a handle of the session's board.
+ */
+enum doorbell_status doorbell_session_board(const struct doorbell_session *session,
+                                            struct doorbell_board **board);
+
+/**
+ * As doorbell_board_bell(), on the session's board.
+ */
+enum doorbell_status doorbell_session_bell(const struct doorbell_session *session,
+                                           uint32_t index,
+                                           uint32_t way,
+                                           struct doorbell_bell **bell);
+
+/**
+ * Says who is at the other end. Of a board joined by name the kernel does not tell: all numbers are 0, and `pidfd` is
+ * -1.
+ */
+enum doorbell_status doorbell_session_peer(const struct doorbell_session *session,
+                                           struct doorbell_peer *peer);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* DOORBELL_H */

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * doorbell.h for C++17: handles that free themselves, errors that are thrown, durations that have units.
+ *
+ * A deadline that passes is no error: what may find nothing returns an optional. Everything else that is not done
+ * throws doorbell::error, whose status() tells what to do and whose what() tells a person.
+ */
+#ifndef DOORBELL_HPP
+#define DOORBELL_HPP
+
+#include "doorbell.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace doorbell {
+
+/* What a call of the library reported. */
+class error : public std::runtime_error {
+public:
+    explicit error(const doorbell_error &last)
+        : std::runtime_error(last.message), status_(last.status), error_number_(last.error_number),
+          peer_(last.peer), peer_process_(last.peer_process) {}
+
+    doorbell_status status() const noexcept { return status_; }
+    /* The errno behind it; 0 if there is none. */
+    int error_number() const noexcept { return error_number_; }
+    /* With DOORBELL_PEER_GONE: who went. */
+    std::uint32_t peer() const noexcept { return peer_; }
+    std::uint32_t peer_process() const noexcept { return peer_process_; }
+
+private:
+    doorbell_status status_;
+    int error_number_;
+    std::uint32_t peer_;
+    std::uint32_t peer_process_;
+};
+
+namespace detail {
+
+inline void check(doorbell_status status) {
+    if (status != DOORBELL_OK)
+        throw error(*doorbell_last_error());
+}
+
+/* Was there something? Throws if the call failed. */
+inline bool came(doorbell_status status) {
+    if (status == DOORBELL_TIMED_OUT)
+        return false;
+    check(status);
+    return true;
+}
+
+template <typename Handle, void (*Free)(Handle *)> struct deleter {
+    void operator()(Handle *handle) const noexcept { Free(handle); }
+};
+
+template <typename Handle, void (*Free)(Handle *)> using owned = std::unique_ptr<Handle, deleter<Handle, Free>>;
+
+/* Calls `make(..., &handle)` and owns what it made. */
+template <typename Owned, typename Make, typename... Arguments> Owned made(Make make, Arguments... arguments) {
+    typename Owned::pointer handle = nullptr;
+    check(make(arguments..., &handle));
+    return Owned(handle);
+}
+
+/* libstdc++'s and libc++'s steady clock is CLOCK_MONOTONIC on Linux, in nanoseconds. */
+inline std::uint64_t deadline(std::chrono::steady_clock::time_point at) {
+    const auto since = std::chrono::duration_cast<std::chrono::nanoseconds>(at.time_since_epoch()).count();
+    return since < 0 ? 0 : static_cast<std::uint64_t>(since);
+}
+
+template <typename Rep, typename Period> std::uint64_t after(std::chrono::duration<Rep, Period> time) {
+    const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
+    return doorbell_after(nanoseconds < 0 ? 0 : static_cast<std::uint64_t>(nanoseconds));
+}
+
+} // namespace detail
+
+/* A way of waiting. */
+enum class way : std::uint32_t {
+    adaptive = DOORBELL_ADAPTIVE,
+    futex = DOORBELL_FUTEX,
+    spin = DOORBELL_SPIN,
+    yield = DOORBELL_YIELD,
+    eventfd = DOORBELL_EVENTFD,
+    semaphore = DOORBELL_SEMAPHORE,
+};
+
+/* A handle of a bell; see doorbell_bell. */
+class bell {
+public:
+    /* For the threads of this process. */
+    explicit bell(way by = way::adaptive, std::uint32_t eventfds = 1)
+        : bell(detail::made<handle>(doorbell_bell_new, code(by), eventfds)) {}
+
+    /* Shared with the children this process forks from now on. */
+    static bell for_children(way by = way::adaptive, std::uint32_t eventfds = 1) {
+        return bell(detail::made<handle>(doorbell_bell_new_for_children, code(by), eventfds));
+    }
+
+    /* Another handle, which has heard what this one has heard. */
+    bell clone(way by = way::adaptive) const {
+        return bell(detail::made<handle>(doorbell_bell_clone, get(), code(by)));
+    }
+
+    void ring() const noexcept { doorbell_bell_ring(get()); }
+
+    /* Returns how many rings there were. */
+    std::uint32_t wait() {
+        std::uint32_t rings = 0;
+        detail::check(doorbell_bell_wait(get(), &rings));
+        return rings;
+    }
+
+    std::optional<std::uint32_t> wait_until(std::chrono::steady_clock::time_point at) {
+        return wait_deadline(detail::deadline(at));
+    }
+
+    template <typename Rep, typename Period>
+    std::optional<std::uint32_t> wait_for(std::chrono::duration<Rep, Period> time) {
+        return wait_deadline(detail::after(time));
+    }
+
+    std::optional<std::uint32_t> try_wait() {
+        std::uint32_t rings = 0;
+        if (!detail::came(doorbell_bell_try_wait(get(), &rings)))
+            return std::nullopt;
+        return rings;
+    }
+
+    /* Makes this handle a file: poll it for reading, and call try_wait() when it is readable. */
+    int fd() {
+        int fd = -1;
+        detail::check(doorbell_bell_fd(get(), &fd));
+        return fd;
+    }
+
+    void set_partner(const bell &partner) { detail::check(doorbell_bell_set_partner(get(), partner.get())); }
+
+    void set_interruptible(bool interruptible) {
+        detail::check(doorbell_bell_set_interruptible(get(), interruptible));
+    }
+
+    doorbell_counts counts() const {
+        doorbell_counts counts;
+        detail::check(doorbell_bell_counts(get(), &counts));
+        return counts;
+    }
+
+    const doorbell_bell *get() const noexcept { return handle_.get(); }
+
+private:
+    friend class board;
+    friend class session;
+    using handle = detail::owned<doorbell_bell, doorbell_bell_free>;
+
+    explicit bell(handle made) : handle_(std::move(made)) {}
+
+    static std::uint32_t code(way by) { return static_cast<std::uint32_t>(by); }
+
+    std::optional<std::uint32_t> wait_deadline(std::uint64_t deadline) {
+        std::uint32_t rings = 0;
+        if (!detail::came(doorbell_bell_wait_deadline(get(), deadline, &rings)))
+            return std::nullopt;
+        return rings;
+    }
+
+    handle handle_;
+};
+
+/* Waits for a ring at any of `bells`. Returns the place of one that was rung; its try_wait() says how often. */
+inline std::optional<std::size_t> wait_any(std::initializer_list<const bell *> bells,
+                                           std::uint64_t deadline = DOORBELL_FOREVER) {
+    std::vector<const doorbell_bell *> handles;
+    for (const bell *each : bells)
+        handles.push_back(each->get());
+    std::size_t which = 0;
+    if (!detail::came(doorbell_bell_wait_any(handles.data(), handles.size(), deadline, &which)))
+        return std::nullopt;
+    return which;
+}
+
+/* What a board is made of: doorbell_offer, filled in. */
+struct offer : doorbell_offer {
+    offer() : doorbell_offer() { doorbell_offer_init(this); }
+};
+
+/* Bells of one mapping, with bytes beside them. */
+class board {
+public:
+    explicit board(const offer &offer = doorbell::offer()) : handle_(detail::made<handle>(doorbell_board_new, &offer)) {}
+
+    class bell bell(std::uint32_t index, way by = way::adaptive) const {
+        return doorbell::bell(
+            detail::made<doorbell::bell::handle>(doorbell_board_bell, get(), index, doorbell::bell::code(by)));
+    }
+
+    std::uint64_t payload_size() const noexcept { return doorbell_board_payload_size(get()); }
+
+    void write(std::uint64_t offset, const void *from, std::size_t length) {
+        detail::check(doorbell_board_write(get(), offset, static_cast<const std::uint8_t *>(from), length));
+    }
+
+    void read(std::uint64_t offset, void *to, std::size_t length) const {
+        detail::check(doorbell_board_read(get(), offset, static_cast<std::uint8_t *>(to), length));
+    }
+
+    const doorbell_board *get() const noexcept { return handle_.get(); }
+
+private:
+    friend class owner;
+    friend class session;
+    using handle = detail::owned<doorbell_board, doorbell_board_free>;
+
+    explicit board(handle made) : handle_(std::move(made)) {}
+
+    handle handle_;
+};
+
+/* One peer met. Destroying it hangs up. */
+class session {
+public:
+    /* Meets the host that listens at `path`. */
+    static session join(const std::string &path) { return session(detail::made<handle>(doorbell_join, path.c_str())); }
+
+    /* Joins the board that its owner gave the name `path`. */
+    static session join_named(const std::string &path) {
+        return session(detail::made<handle>(doorbell_join_named, path.c_str()));
+    }
+
+    /* The child's part of a meeting with its parent. */
+    static session inherit() { return session(detail::made<handle>(doorbell_inherit)); }
+
+    /* Either part over a connected SOCK_SEQPACKET socket, which belongs to the session from then on. */
+    static session host_over(int fd, const class board &board) {
+        return session(detail::made<handle>(doorbell_host_over, fd, board.get()));
+    }
+    static session join_over(int fd) { return session(detail::made<handle>(doorbell_join_over, fd)); }
+
+    class bell bell(std::uint32_t index, way by = way::adaptive) const {
+        return doorbell::bell(
+            detail::made<doorbell::bell::handle>(doorbell_session_bell, get(), index, doorbell::bell::code(by)));
+    }
+
+    class board board() const {
+        return doorbell::board(detail::made<doorbell::board::handle>(doorbell_session_board, get()));
+    }
+
+    doorbell_peer peer() const {
+        doorbell_peer peer;
+        detail::check(doorbell_session_peer(get(), &peer));
+        return peer;
+    }
+
+    const doorbell_session *get() const noexcept { return handle_.get(); }
+
+private:
+    friend class host;
+    friend class pending;
+    using handle = detail::owned<doorbell_session, doorbell_session_free>;
+
+    explicit session(handle made) : handle_(std::move(made)) {}
+
+    handle handle_;
+};
+
+/* A path at which processes can meet this one. */
+class host {
+public:
+    explicit host(const std::string &path) : handle_(detail::made<handle>(doorbell_host_bind, path.c_str())) {}
+
+    session accept(const board &board) {
+        return session(detail::made<session::handle>(doorbell_host_accept, get(), board.get()));
+    }
+
+    /* Readable when a process wants to meet. */
+    int fd() const noexcept { return doorbell_host_fd(get()); }
+
+    const doorbell_host *get() const noexcept { return handle_.get(); }
+
+private:
+    using handle = detail::owned<doorbell_host, doorbell_host_free>;
+    handle handle_;
+};
+
+/* A meeting with a child that is about to be started. */
+class pending {
+public:
+    pending() : handle_(detail::made<handle>(doorbell_pending_new)) {}
+
+    /* In the forked child, before exec. */
+    void in_child() const { detail::check(doorbell_pending_in_child(get())); }
+
+    session meet(const board &board, std::uint32_t child) {
+        return session(detail::made<session::handle>(doorbell_pending_meet, get(), board.get(), child));
+    }
+
+    int fd() const noexcept { return doorbell_pending_fd(get()); }
+
+    const doorbell_pending *get() const noexcept { return handle_.get(); }
+
+private:
+    using handle = detail::owned<doorbell_pending, doorbell_pending_free>;
+    handle handle_;
+};
+
+/* A board under a name, while this lives. `offer.eventfds` must be 0. */
+class owner {
+public:
+    owner(const std::string &path, const offer &offer)
+        : handle_(detail::made<handle>(doorbell_owner_new, path.c_str(), static_cast<const doorbell_offer *>(&offer))) {}
+
+    class board board() const {
+        return doorbell::board(detail::made<doorbell::board::handle>(doorbell_owner_board, get()));
+    }
+
+    const doorbell_owner *get() const noexcept { return handle_.get(); }
+
+private:
+    using handle = detail::owned<doorbell_owner, doorbell_owner_free>;
+    handle handle_;
+};
+
+} // namespace doorbell
+
+#endif

@@ -1,0 +1,515 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Channels: messages of bytes from one sender to one receiver.
+
+use crate::bell::at;
+use crate::error::{Failure, came, doorbell_status, guard, guard_all};
+use crate::meeting::{doorbell_board, doorbell_session};
+use crate::pointer::{Out, bytes, free, lent};
+use doorbell::Deadline;
+use doorbell::channel::{Message, Receiver, SendError, Sender, Slot};
+use doorbell::peer::Trust;
+use doorbell::wait::Adaptive;
+use std::ffi::c_void;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+use std::sync::{Mutex, MutexGuard, TryLockError};
+
+/// The sending end of a lane. One thread at a time: a second is refused with DOORBELL_IN_USE.
+#[derive(Debug)]
+pub struct doorbell_sender(Mutex<Box<dyn Deliver>>);
+
+/// The receiving end of a lane. One thread at a time: a second is refused with DOORBELL_IN_USE.
+#[derive(Debug)]
+pub struct doorbell_receiver(Mutex<Box<dyn Receive>>);
+
+const _: () = {
+    const fn shared_by_threads<T: Send + Sync>() {}
+    shared_by_threads::<doorbell_sender>();
+    shared_by_threads::<doorbell_receiver>();
+};
+
+/// What C does with a sender, whomever it trusts.
+trait Deliver: Send + std::fmt::Debug {
+    fn send(&mut self, message: &[u8], deadline: Option<Deadline>) -> Result<bool, Failure>;
+    fn reserve(&mut self, most: usize, deadline: Option<Deadline>) -> Result<Option<*mut u8>, Failure>;
+    fn commit(&mut self, length: usize) -> Result<(), Failure>;
+    fn abandon(&mut self);
+    fn longest(&mut self) -> u64;
+    fn set_interruptible(&mut self, interruptible: bool) -> Result<(), Failure>;
+}
+
+/// What C does with a receiver, whomever it trusts.
+trait Receive: Send + std::fmt::Debug {
+    fn receive(&mut self, deadline: Option<Deadline>) -> Result<Option<(*const u8, usize)>, Failure>;
+    fn copy(&mut self, to: &mut [u8]) -> usize;
+    fn release(&mut self);
+    fn fd(&mut self) -> Result<i32, Failure>;
+    fn listen(&mut self) -> Result<bool, Failure>;
+    fn set_interruptible(&mut self, interruptible: bool) -> Result<(), Failure>;
+}
+
+/// A sender and the slot that was reserved in it, which C holds across calls.
+///
+/// Invariant: `sender` came from a box and is freed by the drop. While `slot` is there, it alone touches the sender.
+#[derive(Debug)]
+struct Sending<T: Trust> {
+    slot: Option<Slot<'static, T, Adaptive>>,
+    sender: NonNull<Sender<T>>,
+}
+
+/// A receiver and the message that was received from it, which C holds across calls.
+///
+/// Invariant: `receiver` came from a box and is freed by the drop. While `message` is there, it alone touches the
+/// receiver.
+#[derive(Debug)]
+struct Receiving<T: Trust> {
+    message: Option<Message<'static, T>>,
+    receiver: NonNull<Receiver<T>>,
+}
+
+// SAFETY: it owns a sender, which may go from thread to thread, and a borrow of it that goes along.
+unsafe impl<T: Trust> Send for Sending<T> {}
+// SAFETY: it owns a receiver, which may go from thread to thread, and a borrow of it that goes along.
+unsafe impl<T: Trust> Send for Receiving<T> {}
+
+const _: () = {
+    const fn from_thread_to_thread<T: Send>() {}
+    from_thread_to_thread::<Sender<doorbell::peer::Untrusted>>();
+    from_thread_to_thread::<Sender<doorbell::peer::Trusted>>();
+    from_thread_to_thread::<Receiver<doorbell::peer::Untrusted>>();
+    from_thread_to_thread::<Receiver<doorbell::peer::Trusted>>();
+};
+
+impl<T: Trust> Sending<T> {
+    fn of(sender: Sender<T>) -> Box<dyn Deliver> {
+        Box::new(Self { slot: None, sender: NonNull::from(Box::leak(Box::new(sender))) })
+    }
+
+    /// The sender, as long as no slot of it is held.
+    fn free(&mut self) -> Result<&'static mut Sender<T>, Failure> {
+        if self.slot.is_some() {
+            return Err(Failure::invalid(
+                "a reserved message is still to be committed or abandoned; do that before the next",
+            ));
+        }
+        // SAFETY: there is no slot, so nobody else touches the sender (invariant). 'static stands for "until the drop of
+        // `self`": the result is used up within the call, or becomes the slot, which the drop takes first.
+        // JUSTIFICATION: the borrow lives in C between two calls, where the compiler cannot follow it.
+        Ok(unsafe { self.sender.as_mut() })
+    }
+}
+
+impl<T: Trust> Drop for Sending<T> {
+    fn drop(&mut self) {
+        self.slot = None;
+        // SAFETY: it came from a box, and with the slot gone nobody else touches it (invariant).
+        drop(unsafe { Box::from_raw(self.sender.as_ptr()) });
+    }
+}
+
+fn unless_full<T>(result: Result<T, SendError>) -> Result<Option<T>, Failure> {
+    match result {
+        Ok(it) => Ok(Some(it)),
+        Err(SendError::Full) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl<T: Trust> Deliver for Sending<T> {
+    fn send(&mut self, message: &[u8], deadline: Option<Deadline>) -> Result<bool, Failure> {
+        Ok(unless_full(self.free()?.send_deadline(message, deadline))?.is_some())
+    }
+
+    fn reserve(&mut self, most: usize, deadline: Option<Deadline>) -> Result<Option<*mut u8>, Failure> {
+        let sender = self.free()?;
+        let slot = match deadline {
+            Some(deadline) => sender.reserve_deadline(most, deadline),
+            None => sender.reserve(most),
+        };
+        let Some(mut slot) = unless_full(slot)? else { return Ok(None) };
+        let at = slot.as_mut_ptr();
+        self.slot = Some(slot);
+        Ok(Some(at))
+    }
+
+    fn commit(&mut self, length: usize) -> Result<(), Failure> {
+        let slot =
+            self.slot.take().ok_or_else(|| Failure::invalid("no message is reserved; reserve it first"))?;
+        let size = slot.size();
+        if length > size {
+            self.slot = Some(slot);
+            return Err(Failure::invalid(format!("{length} bytes were not reserved, but {size}")));
+        }
+        slot.commit_first(length);
+        Ok(())
+    }
+
+    fn abandon(&mut self) {
+        self.slot = None;
+    }
+
+    fn longest(&mut self) -> u64 {
+        // SAFETY: a shared borrow of what only this value reaches; it reads what never changes.
+        unsafe { self.sender.as_ref() }.longest()
+    }
+
+    fn set_interruptible(&mut self, interruptible: bool) -> Result<(), Failure> {
+        self.free()?.set_interruptible(interruptible);
+        Ok(())
+    }
+}
+
+impl<T: Trust> Receiving<T> {
+    fn of(receiver: Receiver<T>) -> Box<dyn Receive> {
+        Box::new(Self { message: None, receiver: NonNull::from(Box::leak(Box::new(receiver))) })
+    }
+
+    /// The receiver, as long as no message of it is held.
+    fn free(&mut self) -> Result<&'static mut Receiver<T>, Failure> {
+        if self.message.is_some() {
+            return Err(Failure::invalid("a message is still held; release it first"));
+        }
+        // SAFETY: there is no message, so nobody else touches the receiver (invariant). 'static stands for "until the
+        // drop of `self`": the result is used up within the call, or becomes the message, which the drop takes first.
+        // JUSTIFICATION: the borrow lives in C between two calls, where the compiler cannot follow it.
+        Ok(unsafe { self.receiver.as_mut() })
+    }
+}
+
+impl<T: Trust> Drop for Receiving<T> {
+    fn drop(&mut self) {
+        self.message = None;
+        // SAFETY: it came from a box, and with the message gone nobody else touches it (invariant).
+        drop(unsafe { Box::from_raw(self.receiver.as_ptr()) });
+    }
+}
+
+impl<T: Trust> Receive for Receiving<T> {
+    fn receive(&mut self, deadline: Option<Deadline>) -> Result<Option<(*const u8, usize)>, Failure> {
+        if self.message.is_none() {
+            self.message = self.free()?.recv_deadline(deadline)?;
+        }
+        Ok(self.message.as_ref().map(|message| (message.as_ptr(), message.len())))
+    }
+
+    fn copy(&mut self, to: &mut [u8]) -> usize {
+        self.message.as_ref().map_or(0, |message| message.copy_to(to))
+    }
+
+    fn release(&mut self) {
+        self.message = None;
+    }
+
+    fn fd(&mut self) -> Result<i32, Failure> {
+        Ok(self.free()?.file()?.as_raw_fd())
+    }
+
+    fn listen(&mut self) -> Result<bool, Failure> {
+        Ok(self.message.is_some() || self.free()?.listen()?)
+    }
+
+    fn set_interruptible(&mut self, interruptible: bool) -> Result<(), Failure> {
+        self.free()?.set_interruptible(interruptible);
+        Ok(())
+    }
+}
+
+fn lock<T: ?Sized>(mutex: &Mutex<Box<T>>) -> Result<MutexGuard<'_, Box<T>>, Failure> {
+    match mutex.try_lock() {
+        Ok(guard) => Ok(guard),
+        // After a panic, which was reported: the lane's words are as a killed process leaves them.
+        Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => Err(Failure::in_use()),
+    }
+}
+
+/// Takes the sending end of lane number `lane` of the board shared with the peer, who need not be trusted. Keep the
+/// session: freeing it hangs up.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_session_sender(
+    session: *const doorbell_session,
+    lane: u32,
+    sender: *mut *mut doorbell_sender,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (session, out) = unsafe { (lent(session, "session")?, Out::new(sender, "sender")?) };
+        let sending = match session.untrusted() {
+            Some(session) => Sending::of(Sender::attach(session, lane)?),
+            None => Sending::of(Sender::at(session.board(), lane)?),
+        };
+        out.put_handle(doorbell_sender(Mutex::new(sending)));
+        Ok(())
+    })
+}
+
+/// Takes the sending end of lane number `lane` of a board whose other users are all trusted: threads of this process,
+/// forked children, those who joined by name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_board_sender(
+    board: *const doorbell_board,
+    lane: u32,
+    sender: *mut *mut doorbell_sender,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (board, out) = unsafe { (lent(board, "board")?, Out::new(sender, "sender")?) };
+        out.put_handle(doorbell_sender(Mutex::new(Sending::of(Sender::at(board.board(), lane)?))));
+        Ok(())
+    })
+}
+
+/// Leaves the lane. The receiver gets all that was sent, and is then told.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_sender_free(sender: *mut doorbell_sender) {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        unsafe { free(sender) };
+        Ok(())
+    });
+}
+
+/// The longest message the lane takes; 0 for NULL or while another thread uses the handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_sender_longest(sender: *const doorbell_sender) -> u64 {
+    let mut longest = 0;
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        longest = lock(&unsafe { lent(sender, "sender") }?.0)?.longest();
+        Ok(())
+    });
+    longest
+}
+
+/// Sends `length` bytes as one message. Waits while there is no room, until `deadline`: then DOORBELL_TIMED_OUT. 0 does
+/// not wait, DOORBELL_FOREVER waits for ever. DOORBELL_CLOSED if the receiver has left, DOORBELL_PEER_GONE if its
+/// process has; another may come.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_sender_send(
+    sender: *const doorbell_sender,
+    message: *const c_void,
+    length: usize,
+    deadline: u64,
+) -> doorbell_status {
+    guard(|| {
+        // SAFETY: the header's contract.
+        let (sender, message) = unsafe { (lent(sender, "sender")?, bytes(message.cast(), length)?) };
+        let sent = lock(&sender.0)?.send(message, at(deadline))?;
+        Ok(came(sent.then_some(()), |()| {}))
+    })
+}
+
+/// Makes room for a message of up to `most` bytes and says where; write it there and call doorbell_sender_commit() or
+/// doorbell_sender_abandon(). Waits as doorbell_sender_send() does. A receiver that is not trusted can write there too:
+/// do not read back what was written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_sender_reserve(
+    sender: *const doorbell_sender,
+    most: usize,
+    deadline: u64,
+    message: *mut *mut c_void,
+) -> doorbell_status {
+    guard(|| {
+        // SAFETY: the header's contract.
+        let (sender, out) = unsafe { (lent(sender, "sender")?, Out::new(message, "message")?) };
+        let place = lock(&sender.0)?.reserve(most, at(deadline))?;
+        Ok(came(place, |place| out.put(place.cast())))
+    })
+}
+
+/// Sends the first `length` bytes of the reserved message.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_sender_commit(
+    sender: *const doorbell_sender,
+    length: usize,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        lock(&unsafe { lent(sender, "sender") }?.0)?.commit(length)
+    })
+}
+
+/// Gives the reserved room back; the receiver sees nothing of it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_sender_abandon(sender: *const doorbell_sender) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        lock(&unsafe { lent(sender, "sender") }?.0)?.abandon();
+        Ok(())
+    })
+}
+
+/// As doorbell_bell_set_interruptible(), for waits for room.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_sender_set_interruptible(
+    sender: *const doorbell_sender,
+    interruptible: bool,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        lock(&unsafe { lent(sender, "sender") }?.0)?.set_interruptible(interruptible)
+    })
+}
+
+/// Takes the receiving end of lane number `lane` of the board shared with the peer, who need not be trusted. Keep the
+/// session: freeing it hangs up.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_session_receiver(
+    session: *const doorbell_session,
+    lane: u32,
+    receiver: *mut *mut doorbell_receiver,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (session, out) = unsafe { (lent(session, "session")?, Out::new(receiver, "receiver")?) };
+        let receiving = match session.untrusted() {
+            Some(session) => Receiving::of(Receiver::attach(session, lane)?),
+            None => Receiving::of(Receiver::at(session.board(), lane)?),
+        };
+        out.put_handle(doorbell_receiver(Mutex::new(receiving)));
+        Ok(())
+    })
+}
+
+/// Takes the receiving end of lane number `lane` of a board whose other users are all trusted: threads of this process,
+/// forked children, those who joined by name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_board_receiver(
+    board: *const doorbell_board,
+    lane: u32,
+    receiver: *mut *mut doorbell_receiver,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (board, out) = unsafe { (lent(board, "board")?, Out::new(receiver, "receiver")?) };
+        out.put_handle(doorbell_receiver(Mutex::new(Receiving::of(Receiver::at(board.board(), lane)?))));
+        Ok(())
+    })
+}
+
+/// Leaves the lane. What was not received stays for the next receiver.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_receiver_free(receiver: *mut doorbell_receiver) {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        unsafe { free(receiver) };
+        Ok(())
+    });
+}
+
+/// Receives the next message where it lies: `message` and `length` say where, until doorbell_receiver_release(); until
+/// then the same message is received again. Waits while there is none, until `deadline`: then DOORBELL_TIMED_OUT. 0 does
+/// not wait, DOORBELL_FOREVER waits for ever. DOORBELL_CLOSED or DOORBELL_PEER_GONE when all that was sent has been
+/// received and the sender has left or its process has; another may come.
+///
+/// A sender that is not trusted may be writing there at this moment: copy first what you check
+/// (doorbell_receiver_copy() does).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_receiver_receive(
+    receiver: *const doorbell_receiver,
+    deadline: u64,
+    message: *mut *const c_void,
+    length: *mut usize,
+) -> doorbell_status {
+    guard(|| {
+        // SAFETY: the header's contract.
+        let (receiver, place, length) = unsafe {
+            (lent(receiver, "receiver")?, Out::new(message, "message")?, Out::new(length, "length")?)
+        };
+        let found = lock(&receiver.0)?.receive(at(deadline))?;
+        Ok(came(found, |(at, long)| {
+            place.put(at.cast());
+            length.put(long);
+        }))
+    })
+}
+
+/// Lets go of the message that was received, so that the sender can write there again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_receiver_release(receiver: *const doorbell_receiver) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        lock(&unsafe { lent(receiver, "receiver") }?.0)?.release();
+        Ok(())
+    })
+}
+
+/// Copies the next message to `to`, where `size` bytes are, and lets go of it. Waits as doorbell_receiver_receive()
+/// does. `length` becomes the message's length. If that is more than `size`, nothing is copied and the message stays:
+/// DOORBELL_TOO_LONG, and `length` is written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_receiver_copy(
+    receiver: *const doorbell_receiver,
+    deadline: u64,
+    to: *mut c_void,
+    size: usize,
+    length: *mut usize,
+) -> doorbell_status {
+    guard(|| {
+        // SAFETY: the header's contract.
+        let (receiver, out) = unsafe { (lent(receiver, "receiver")?, Out::new(length, "length")?) };
+        if to.is_null() && size > 0 {
+            return Err(Failure::null("to"));
+        }
+        let mut receiver = lock(&receiver.0)?;
+        let Some((_, length)) = receiver.receive(at(deadline))? else {
+            return Ok(came(None::<()>, |()| {}));
+        };
+        out.put(length);
+        if length > size {
+            return Err(Failure::too_long(length, size));
+        }
+        if length > 0 {
+            // SAFETY: `size` bytes are valid for writes (contract), and `length` is not more; zeroed, so initialised.
+            let to = unsafe {
+                to.write_bytes(0, length);
+                std::slice::from_raw_parts_mut(to.cast::<u8>(), length)
+            };
+            receiver.copy(to);
+        }
+        receiver.release();
+        Ok(came(Some(()), |()| {}))
+    })
+}
+
+/// A file for poll(), epoll and event loops. It is readable when there is something to receive, after
+/// doorbell_receiver_listen() said that there was nothing. It belongs to the handle: never read, write or close it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_receiver_fd(
+    receiver: *const doorbell_receiver,
+    fd: *mut i32,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (receiver, out) = unsafe { (lent(receiver, "receiver")?, Out::new(fd, "fd")?) };
+        out.put(lock(&receiver.0)?.fd()?);
+        Ok(())
+    })
+}
+
+/// Before going back to the event loop: is there something to receive after all? If not, the file is unreadable until
+/// there is.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_receiver_listen(
+    receiver: *const doorbell_receiver,
+    something: *mut bool,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (receiver, out) = unsafe { (lent(receiver, "receiver")?, Out::new(something, "something")?) };
+        out.put(lock(&receiver.0)?.listen()?);
+        Ok(())
+    })
+}
+
+/// As doorbell_bell_set_interruptible(), for waits for messages.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_receiver_set_interruptible(
+    receiver: *const doorbell_receiver,
+    interruptible: bool,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        lock(&unsafe { lent(receiver, "receiver") }?.0)?.set_interruptible(interruptible)
+    })
+}

@@ -1,0 +1,614 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Boards of bells, and how processes come to share them.
+
+use crate::bell::doorbell_bell;
+use crate::error::{Failure, doorbell_status, guard_all};
+use crate::pointer::{Out, bytes, free, lent, path};
+use doorbell::channel::Lanes;
+use doorbell::meeting::{Board, MemoryOptions, Offer, Session, inherited, named, socket};
+use std::ffi::c_char;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::{Arc, Mutex};
+
+/// What the side that makes the memory puts into it. doorbell_offer_init() fills it in; change what should differ.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct doorbell_offer {
+    /// How many bells: 2, one for each direction. With lanes it says nothing: they have their own.
+    pub bells: u32,
+    /// How many eventfd seats each bell has: 2. At most 8, and at most 252 for all bells together; 0 with a name. A lane
+    /// has two bells.
+    pub eventfds: u32,
+    /// How many bytes beside the bells: 0. With lanes it says nothing.
+    pub payload: u64,
+    /// How many lanes for messages: 0. Each has one sender and one receiver; two make a conversation.
+    pub lanes: u32,
+    /// How many bytes the ring of each lane has: 65536. Rounded up to a power of two; the longest message takes three
+    /// eighths of it.
+    pub lane_capacity: u64,
+    /// Wish: 2 MiB pages from the machine's pool.
+    pub huge_pages: bool,
+    /// Wish: never swapped out.
+    pub locked: bool,
+    /// Wish: every page there before the first use.
+    pub populated: bool,
+    /// Wish: on this NUMA node only; -1 for none.
+    pub numa_node: i32,
+    /// Zero.
+    pub reserved: [u64; 4],
+}
+
+/// Bells of one mapping, with bytes beside them. All that is written there can be changed by all who share it, at any
+/// moment.
+#[derive(Debug)]
+pub struct doorbell_board(Arc<Board>);
+
+/// A path at which processes can meet this one.
+#[derive(Debug)]
+pub struct doorbell_host(socket::Host);
+
+/// The parent's end of a meeting with a child, until the child has been started.
+#[derive(Debug)]
+pub struct doorbell_pending(Mutex<Option<inherited::Pending>>);
+
+/// A board under a name, held by its owner.
+#[derive(Debug)]
+pub struct doorbell_owner(named::Owner);
+
+/// One peer met, and the board shared with it. Freeing it hangs up.
+#[derive(Debug)]
+pub struct doorbell_session(Met);
+
+#[derive(Debug)]
+enum Met {
+    Peer(Session),
+    Owner(named::Joined),
+}
+
+impl doorbell_board {
+    pub(crate) fn board(&self) -> &Board {
+        &self.0
+    }
+}
+
+impl doorbell_session {
+    /// The session with a peer that may be hostile. `None` for one by name, where all are trusted.
+    pub(crate) fn untrusted(&self) -> Option<&Session> {
+        match &self.0 {
+            Met::Peer(session) => Some(session),
+            Met::Owner(_) => None,
+        }
+    }
+
+    pub(crate) fn board(&self) -> &Arc<Board> {
+        match &self.0 {
+            Met::Peer(session) => session.board(),
+            Met::Owner(joined) => joined.board(),
+        }
+    }
+}
+
+const _: () = {
+    const fn shared_by_threads<T: Send + Sync>() {}
+    shared_by_threads::<doorbell_board>();
+    shared_by_threads::<doorbell_host>();
+    shared_by_threads::<doorbell_pending>();
+    shared_by_threads::<doorbell_owner>();
+    shared_by_threads::<doorbell_session>();
+};
+
+/// Who is at the other end, as the kernel says.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct doorbell_peer {
+    /// Its number in the order of this process's meetings.
+    pub number: u32,
+    /// Its process number; 0 if it has none in this PID namespace.
+    pub process: u32,
+    /// The user it ran as when it connected.
+    pub user: u32,
+    /// The group it ran as when it connected.
+    pub group: u32,
+    /// A descriptor of the process, which belongs to the session; -1 if the kernel has none to give (before Linux 6.5).
+    pub pidfd: i32,
+}
+
+impl doorbell_offer {
+    const DEFAULT: Self = Self {
+        bells: 2,
+        eventfds: 2,
+        payload: 0,
+        lanes: 0,
+        lane_capacity: 65536,
+        huge_pages: false,
+        locked: false,
+        populated: false,
+        numa_node: -1,
+        reserved: [0; 4],
+    };
+
+    fn read(&self) -> Result<Offer, Failure> {
+        if self.reserved != [0; 4] {
+            return Err(Failure::invalid("offer.reserved is not zero; doorbell_offer_init() makes it so"));
+        }
+        let memory = MemoryOptions {
+            huge_pages: self.huge_pages,
+            locked: self.locked,
+            numa_node: u32::try_from(self.numa_node).ok(),
+            populated: self.populated,
+        };
+        if self.lanes == 0 {
+            let Self { bells, eventfds, payload, .. } = *self;
+            return Ok(Offer { bells, eventfds, payload, memory, ..Offer::default() });
+        }
+        let Self { lanes, lane_capacity, eventfds, .. } = *self;
+        let laid_out = Lanes::new(lanes, lanes, lane_capacity).ok_or_else(|| {
+            Failure::invalid(format!(
+                "{lanes} lanes of {lane_capacity} bytes cannot be laid out; take fewer or smaller ones"
+            ))
+        })?;
+        Ok(Offer { eventfds, memory, ..Offer::of_lanes(laid_out) })
+    }
+}
+
+/// Fills in an offer: two bells with two eventfd seats each, and nothing beside them. NULL is left alone.
+// Cannot panic: copies a constant.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_offer_init(offer: *mut doorbell_offer) {
+    // SAFETY: the header's contract.
+    unsafe { crate::pointer::put_if_wanted(offer, doorbell_offer::DEFAULT) };
+}
+
+/// Makes the memory that `offer` asks for; NULL asks for what doorbell_offer_init() fills in.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_board_new(
+    offer: *const doorbell_offer,
+    board: *mut *mut doorbell_board,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (offer, out) = unsafe { (offer.as_ref(), Out::new(board, "board")?) };
+        let offer = offer.unwrap_or(&doorbell_offer::DEFAULT).read()?;
+        out.put_handle(doorbell_board(Arc::new(Board::new(&offer)?)));
+        Ok(())
+    })
+}
+
+/// Frees a handle of a board.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_board_free(board: *mut doorbell_board) {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        unsafe { free(board) };
+        Ok(())
+    });
+}
+
+/// Makes a handle of bell number `index`, which waits by `way`. It has heard all rings so far: make it before the other
+/// side can ring.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_board_bell(
+    board: *const doorbell_board,
+    index: u32,
+    way: u32,
+    bell: *mut *mut doorbell_bell,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (board, out) = unsafe { (lent(board, "board")?, Out::new(bell, "bell")?) };
+        put_bell(&board.0, index, way, out)
+    })
+}
+
+fn put_bell(board: &Board, index: u32, way: u32, out: Out<*mut doorbell_bell>) -> Result<(), Failure> {
+    let bells = board.mapping().plan().bells;
+    let site = board.site(index).ok_or_else(|| {
+        Failure::invalid(format!("there is no bell {index}: the board has {bells}, from 0 on"))
+    })?;
+    out.put_handle(doorbell_bell::at(site, way)?);
+    Ok(())
+}
+
+/// Which wishes about memory could not be granted, and why: one line each, cut to `size` bytes with the zero byte.
+/// `refused` becomes their number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_board_refused(
+    board: *const doorbell_board,
+    text: *mut c_char,
+    size: usize,
+    refused: *mut usize,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (board, out) = unsafe { (lent(board, "board")?, Out::new(refused, "refused")?) };
+        let lines: Vec<_> = board.0.refused().iter().map(ToString::to_string).collect();
+        if !text.is_null() && size > 0 {
+            let all = lines.join("\n");
+            let length = all.len().min(size - 1);
+            // SAFETY: `size` bytes are valid for writes (contract), and `length` is less.
+            unsafe {
+                text.cast::<u8>().copy_from_nonoverlapping(all.as_ptr(), length);
+                text.add(length).write(0);
+            }
+        }
+        out.put(lines.len());
+        Ok(())
+    })
+}
+
+/// How many bytes lie beside the bells; 0 for NULL.
+// Cannot panic: reads a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_board_payload_size(board: *const doorbell_board) -> u64 {
+    // SAFETY: the header's contract.
+    unsafe { board.as_ref() }.map_or(0, |board| board.0.payload().len())
+}
+
+/// Copies `length` bytes into the memory beside the bells, `offset` bytes from its beginning. Ring afterwards to say
+/// so. Who reads meanwhile may see a part: agree on who writes when.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_board_write(
+    board: *const doorbell_board,
+    offset: u64,
+    from: *const u8,
+    length: usize,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (board, from) = unsafe { (lent(board, "board")?, bytes(from, length)?) };
+        board.0.payload().write(offset, from).map_err(|_| beyond(&board.0, offset, length))
+    })
+}
+
+/// Copies `length` bytes out of the memory beside the bells, once.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_board_read(
+    board: *const doorbell_board,
+    offset: u64,
+    to: *mut u8,
+    length: usize,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let board = unsafe { lent(board, "board") }?;
+        if to.is_null() && length > 0 {
+            return Err(Failure::null("to"));
+        }
+        let all = board.0.payload();
+        // Before there is memory for a copy: the length may be anything.
+        let part = all.part(offset, length as u64).map_err(|_| beyond(&board.0, offset, length))?;
+        let mut copy = vec![0; length];
+        part.read(0, &mut copy)?;
+        // SAFETY: `length` bytes are valid for writes (contract); NULL only if none are written.
+        // JUSTIFICATION: what C lends may be uninitialised, of which no `&mut [u8]` can be made to read into.
+        unsafe { std::ptr::copy_nonoverlapping(copy.as_ptr(), to, length) };
+        Ok(())
+    })
+}
+
+fn beyond(board: &Board, offset: u64, length: usize) -> Failure {
+    let size = board.payload().len();
+    Failure::invalid(format!("{length} bytes at {offset} reach beyond the {size} bytes beside the bells"))
+}
+
+/// Listens at `path`, which becomes a Unix socket. One that a dead host left is replaced; DOORBELL_OWNED if a process
+/// listens there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_host_bind(
+    path: *const c_char,
+    host: *mut *mut doorbell_host,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (path, out) = unsafe { (self::path(path)?, Out::new(host, "host")?) };
+        out.put_handle(doorbell_host(socket::Host::bind(path)?));
+        Ok(())
+    })
+}
+
+/// Stops listening and removes the path. Sessions go on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_host_free(host: *mut doorbell_host) {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        unsafe { free(host) };
+        Ok(())
+    });
+}
+
+/// The listening socket, readable when a process wants to meet; -1 for NULL. It belongs to the handle.
+// Cannot panic: reads a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_host_fd(host: *const doorbell_host) -> i32 {
+    use std::os::fd::AsFd;
+    // SAFETY: the header's contract.
+    unsafe { host.as_ref() }.map_or(-1, |host| host.0.as_fd().as_raw_fd())
+}
+
+/// Waits for the next process and offers it `board`. After any error, the host can go on accepting.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_host_accept(
+    host: *const doorbell_host,
+    board: *const doorbell_board,
+    session: *mut *mut doorbell_session,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (host, board, out) =
+            unsafe { (lent(host, "host")?, lent(board, "board")?, Out::new(session, "session")?) };
+        out.put_handle(doorbell_session(Met::Peer(host.0.accept(&board.0)?)));
+        Ok(())
+    })
+}
+
+/// Meets the host that listens at `path`; DOORBELL_NO_OWNER if nobody does.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_join(
+    path: *const c_char,
+    session: *mut *mut doorbell_session,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (path, out) = unsafe { (self::path(path)?, Out::new(session, "session")?) };
+        out.put_handle(doorbell_session(Met::Peer(socket::join(path)?)));
+        Ok(())
+    })
+}
+
+/// The host's part over a connected SOCK_SEQPACKET socket, which belongs to the session from the call on, whatever it
+/// returns.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_host_over(
+    fd: i32,
+    board: *const doorbell_board,
+    session: *mut *mut doorbell_session,
+) -> doorbell_status {
+    guard_all(|| {
+        let socket = owned(fd)?;
+        // SAFETY: the header's contract.
+        let (board, out) = unsafe { (lent(board, "board")?, Out::new(session, "session")?) };
+        out.put_handle(doorbell_session(Met::Peer(socket::host_over(socket, &board.0)?)));
+        Ok(())
+    })
+}
+
+/// The joiner's part over a connected SOCK_SEQPACKET socket, which belongs to the session from the call on, whatever it
+/// returns.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_join_over(fd: i32, session: *mut *mut doorbell_session) -> doorbell_status {
+    guard_all(|| {
+        let socket = owned(fd)?;
+        // SAFETY: the header's contract.
+        let out = unsafe { Out::new(session, "session") }?;
+        out.put_handle(doorbell_session(Met::Peer(socket::join_over(socket)?)));
+        Ok(())
+    })
+}
+
+fn owned(fd: i32) -> Result<OwnedFd, Failure> {
+    if fd < 0 {
+        return Err(Failure::invalid(format!("{fd} is no descriptor")));
+    }
+    // SAFETY: the header says that it belongs to the session from now on; a number that is not open fails in the
+    // first system call.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Prepares a meeting with a child: fork, call doorbell_pending_in_child() in the child and execute its program, and
+/// call doorbell_pending_meet() in the parent.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_pending_new(pending: *mut *mut doorbell_pending) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let out = unsafe { Out::new(pending, "pending") }?;
+        out.put_handle(doorbell_pending(Mutex::new(Some(inherited::prepare()?))));
+        Ok(())
+    })
+}
+
+/// In the forked child, before its program is executed: leaves the child's end open and names it in the environment
+/// variable DOORBELL_FD. With posix_spawn(), do the same with doorbell_pending_fd().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_pending_in_child(pending: *const doorbell_pending) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let pending = unsafe { lent(pending, "pending") }?;
+        pending.with(|pending| {
+            let end = pending.childs_end();
+            rustix::io::fcntl_setfd(end, rustix::io::FdFlags::empty())
+                .map_err(|errno| doorbell::meeting::MeetError::Os { call: "F_SETFD", errno })?;
+            // SAFETY: the child of a fork has one thread.
+            unsafe { std::env::set_var(inherited::VARIABLE, end.as_raw_fd().to_string()) };
+            Ok(())
+        })
+    })
+}
+
+/// The child's end, which belongs to the handle and is close-on-exec; -1 for NULL or after the meeting.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_pending_fd(pending: *const doorbell_pending) -> i32 {
+    let mut fd = -1;
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let pending = unsafe { lent(pending, "pending") }?;
+        pending.with(|pending| {
+            fd = pending.childs_end().as_raw_fd();
+            Ok(())
+        })
+    });
+    fd
+}
+
+/// Meets the child, which is process number `child`. Once; DOORBELL_NO_ANSWER if it ended or did not join.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_pending_meet(
+    pending: *const doorbell_pending,
+    board: *const doorbell_board,
+    child: u32,
+    session: *mut *mut doorbell_session,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (pending, board, out) =
+            unsafe { (lent(pending, "pending")?, lent(board, "board")?, Out::new(session, "session")?) };
+        let pending = pending.lock().take().ok_or_else(met_already)?;
+        out.put_handle(doorbell_session(Met::Peer(pending.meet(&board.0, child)?)));
+        Ok(())
+    })
+}
+
+/// Frees a handle of a meeting with a child. The session goes on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_pending_free(pending: *mut doorbell_pending) {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        unsafe { free(pending) };
+        Ok(())
+    });
+}
+
+impl doorbell_pending {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<inherited::Pending>> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn with(&self, run: impl FnOnce(&inherited::Pending) -> Result<(), Failure>) -> Result<(), Failure> {
+        run(self.lock().as_ref().ok_or_else(met_already)?)
+    }
+}
+
+fn met_already() -> Failure {
+    Failure::invalid("the child was met already; prepare another meeting for another child")
+}
+
+/// The child's part. Once; DOORBELL_NOTHING_INHERITED if the parent offered nothing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_inherit(session: *mut *mut doorbell_session) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let out = unsafe { Out::new(session, "session") }?;
+        out.put_handle(doorbell_session(Met::Peer(inherited::join()?)));
+        Ok(())
+    })
+}
+
+/// Makes the file `path` (best in /dev/shm) and owns it while the handle and this process live: for processes that know
+/// a name and nothing else, and trust each other. `offer->eventfds` must be 0. DOORBELL_OWNED if it has a living owner.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_owner_new(
+    path: *const c_char,
+    offer: *const doorbell_offer,
+    owner: *mut *mut doorbell_owner,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (path, offer, out) =
+            unsafe { (self::path(path)?, lent(offer, "offer")?, Out::new(owner, "owner")?) };
+        out.put_handle(doorbell_owner(named::Owner::new(path, &offer.read()?)?));
+        Ok(())
+    })
+}
+
+/// Gives the name up and removes the file.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_owner_free(owner: *mut doorbell_owner) {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        unsafe { free(owner) };
+        Ok(())
+    });
+}
+
+/// Makes a handle of the owner's board.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_owner_board(
+    owner: *const doorbell_owner,
+    board: *mut *mut doorbell_board,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (owner, out) = unsafe { (lent(owner, "owner")?, Out::new(board, "board")?) };
+        out.put_handle(doorbell_board(Arc::clone(owner.0.board())));
+        Ok(())
+    })
+}
+
+/// Joins the board named `path`; DOORBELL_NO_OWNER if there is none, or its owner is dead.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_join_named(
+    path: *const c_char,
+    session: *mut *mut doorbell_session,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (path, out) = unsafe { (self::path(path)?, Out::new(session, "session")?) };
+        out.put_handle(doorbell_session(Met::Owner(named::join(path)?)));
+        Ok(())
+    })
+}
+
+/// Hangs up. Bells of the session still ring and wait, but hear of no deaths.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_session_free(session: *mut doorbell_session) {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        unsafe { free(session) };
+        Ok(())
+    });
+}
+
+/// Makes a handle of the session's board.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_session_board(
+    session: *const doorbell_session,
+    board: *mut *mut doorbell_board,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (session, out) = unsafe { (lent(session, "session")?, Out::new(board, "board")?) };
+        out.put_handle(doorbell_board(Arc::clone(session.board())));
+        Ok(())
+    })
+}
+
+/// As doorbell_board_bell(), on the session's board.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_session_bell(
+    session: *const doorbell_session,
+    index: u32,
+    way: u32,
+    bell: *mut *mut doorbell_bell,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (session, out) = unsafe { (lent(session, "session")?, Out::new(bell, "bell")?) };
+        put_bell(session.board(), index, way, out)
+    })
+}
+
+/// Says who is at the other end. Of a board joined by name the kernel does not tell: all numbers are 0, and `pidfd` is
+/// -1.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_session_peer(
+    session: *const doorbell_session,
+    peer: *mut doorbell_peer,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (session, out) = unsafe { (lent(session, "session")?, Out::new(peer, "peer")?) };
+        out.put(match &session.0 {
+            Met::Peer(session) => {
+                let peer = session.peer();
+                doorbell_peer {
+                    number: peer.id().number,
+                    process: peer.id().pid,
+                    user: peer.uid(),
+                    group: peer.gid(),
+                    pidfd: peer.pidfd().map_or(-1, |pidfd| pidfd.as_raw_fd()),
+                }
+            }
+            Met::Owner(_) => doorbell_peer { number: 0, process: 0, user: 0, group: 0, pidfd: -1 },
+        });
+        Ok(())
+    })
+}
