@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Builds the wheel, installs it as a user would, runs its tests, and checks its types and that the stubs are true.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+ci/install/python.sh
+venv=$PWD/target/venv
+wheels=$PWD/target/wheels
+rm -rf "$wheels"
+# A target folder of its own: the interpreter's name is part of what the crate is built with.
+PYO3_PYTHON=$venv/bin/python CARGO_TARGET_DIR=$PWD/target/python \
+    "$venv/bin/maturin" build --quiet --release --locked --manifest-path crates/py/Cargo.toml --out "$wheels"
+"$venv/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wheels"/doorbell-*.whl
+cd crates/py
+timeout 300 "$venv/bin/python" -m pytest
+"$venv/bin/python" -m mypy --cache-dir "$wheels/mypy" python/doorbell tests
+"$venv/bin/python" -m mypy.stubtest --mypy-config-file pyproject.toml doorbell

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+import os
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self, TypedDict, final, type_check_only
+
+from typing_extensions import Buffer
+
+__all__ = [
+    "Bell",
+    "BellFile",
+    "Board",
+    "Error",
+    "Host",
+    "MeetError",
+    "Owner",
+    "Peer",
+    "PeerGone",
+    "PeerViolation",
+    "Pending",
+    "Session",
+    "inherit",
+    "join",
+    "join_named",
+    "wait_any",
+]
+
+class Error(Exception):
+    """What this package raises, beside OSError and ValueError."""
+
+class PeerGone(Error):
+    """A peer closed its end or died; what it had rung before was delivered first."""
+
+class PeerViolation(Error):
+    """The peer broke the protocol: it is faulty or hostile."""
+
+class MeetError(Error):
+    """A meeting failed."""
+
+@type_check_only
+class Counts(TypedDict):
+    spun_and_hit: int
+    spun_in_vain: int
+    slept: int
+    woken: int
+
+@final
+class Bell:
+    """A handle of a bell. All handles of one bell hear every ring; each remembers by itself which it has heard.
+
+    A ring before the wait is remembered. Two rings before the wait are heard as two by one wait. When a peer dies, its
+    rings are heard first; then every wait raises PeerGone, once for each peer, and again and again when nobody is left.
+
+    One thread may ring while another waits with the same handle; two that wait need a handle each.
+    """
+
+    def __new__(cls, eventfds: int = 1) -> Self:
+        """A bell for the threads of this process. `eventfds` (at most 8) handles can be files."""
+
+    @staticmethod
+    def for_children(eventfds: int = 1) -> Bell:
+        """A bell shared with the children this process forks from now on. Clone it before the fork, a clone a side."""
+
+    def ring(self) -> None:
+        """Rings. No system call if nobody sleeps."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Waits for a ring this handle has not heard. How many there were; 0 if `timeout` seconds went by first."""
+
+    def try_wait(self) -> int:
+        """How many rings came since this handle last heard any. Never waits."""
+
+    def clone(self) -> Bell:
+        """Another handle, which has heard what this one has heard."""
+
+    def file(self) -> BellFile:
+        """Another handle that is a file, for selectors and event loops."""
+
+    def set_partner(self, partner: Bell) -> None:
+        """Says that whoever rings this bell waits at `partner` otherwise: no spinning while it sleeps there."""
+
+    def counts(self) -> Counts:
+        """What the waits of this handle did so far."""
+
+@final
+class BellFile:
+    """A handle of a bell that is a file: readable from a ring on, until `heard` is called. Never read it yourself."""
+
+    def fileno(self) -> int: ...
+    def heard(self) -> int:
+        """How many rings came; 0 if it was readable for no reason. Makes the file unreadable until the next ring."""
+
+    def close(self) -> None: ...
+
+def wait_any(bells: Sequence[Bell], timeout: float | None = None) -> int | None:
+    """Waits for a ring at any of `bells`. The place of one that was rung, whose `try_wait` says how often."""
+
+@final
+class Board:
+    """Bells of one mapping, with bytes beside them. All who share it can change all of it at any moment."""
+
+    def __new__(
+        cls,
+        bells: int = 2,
+        eventfds: int = 2,
+        payload: int = 0,
+        *,
+        huge_pages: bool = False,
+        locked: bool = False,
+        populated: bool = False,
+        numa_node: int | None = None,
+    ) -> Self: ...
+    def bell(self, index: int) -> Bell:
+        """A handle of bell `index`. It has heard all rings so far."""
+
+    @property
+    def payload_size(self) -> int: ...
+    @property
+    def refused(self) -> list[str]:
+        """The wishes about memory that could not be granted, each with its reason."""
+
+    def write(self, offset: int, data: Buffer) -> None:
+        """Copies `data` into the bytes beside the bells."""
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Copies bytes out, once."""
+
+@final
+class Peer:
+    """Who is at the other end, as the kernel says. `pid` is 0 if it has none in this PID namespace."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def pid(self) -> int: ...
+    @property
+    def uid(self) -> int: ...
+    @property
+    def gid(self) -> int: ...
+
+@final
+class Session:
+    """One peer met, and the board shared with it. Closing it hangs up."""
+
+    def bell(self, index: int) -> Bell: ...
+    @property
+    def board(self) -> Board: ...
+    @property
+    def peer(self) -> Peer | None:
+        """None for a board joined by name, or once closed."""
+
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+
+@final
+class Host:
+    """A path at which processes can meet this one: a Unix socket."""
+
+    def __new__(cls, path: str | os.PathLike[str]) -> Self: ...
+    def accept(self, board: Board, timeout: float | None = None) -> Session | None:
+        """Waits for the next process and offers it `board`. None if `timeout` seconds went by first."""
+
+    def fileno(self) -> int:
+        """Readable when a process wants to meet."""
+
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+
+@final
+class Owner:
+    """A board under a name, while this lives: for processes that know a name and nothing else, and trust each other."""
+
+    def __new__(cls, path: str | os.PathLike[str], bells: int = 2, payload: int = 0) -> Self: ...
+    @property
+    def board(self) -> Board: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+
+@final
+class Pending:
+    """A meeting with a child that is about to be started; `doorbell.start` does all of it."""
+
+    def __new__(cls) -> Self: ...
+    def fileno(self) -> int:
+        """What the child inherits; its environment variable DOORBELL_FD says which descriptor it is there."""
+
+    def meet(self, board: Board, child: int) -> Session: ...
+
+def join(path: str | os.PathLike[str]) -> Session:
+    """Meets the host at `path`."""
+
+def join_named(path: str | os.PathLike[str]) -> Session:
+    """Joins the board that its owner gave the name `path`."""
+
+def inherit() -> Session:
+    """The child's part of a meeting with its parent. Works once."""

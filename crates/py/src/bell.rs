@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bells.
+
+use crate::blocking::{self, Stretch};
+use crate::error::{Error, of_map, of_wait};
+use doorbell::wait::{Adaptive, Eventfd};
+use doorbell::{BellFd, Deadline, Site, WaitError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::num::NonZeroU32;
+use std::os::fd::AsRawFd;
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+
+/// One handle of a bell. Frozen, so that one thread can ring while another waits.
+#[pyclass(frozen, module = "doorbell")]
+#[derive(Debug)]
+pub(crate) struct Bell {
+    site: Arc<Site>,
+    /// Held while a thread waits.
+    waiter: Mutex<doorbell::Bell<Adaptive>>,
+}
+
+impl Bell {
+    pub(crate) fn at(site: &Arc<Site>) -> Self {
+        Self::of(doorbell::Bell::at(Arc::clone(site)))
+    }
+
+    fn of(mut bell: doorbell::Bell<Adaptive>) -> Self {
+        bell.set_interruptible(true);
+        Self { site: Arc::clone(bell.site()), waiter: Mutex::new(bell) }
+    }
+
+    fn waiter(&self) -> PyResult<MutexGuard<'_, doorbell::Bell<Adaptive>>> {
+        lock(&self.waiter)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> PyResult<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Ok(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => {
+            Err(Error::new_err("another thread is waiting with this handle; give each thread a clone"))
+        }
+    }
+}
+
+fn count(rings: Option<NonZeroU32>) -> u32 {
+    rings.map_or(0, NonZeroU32::get)
+}
+
+/// The end of a stretch: a signal is none of the wait's errors.
+fn stretch<T>(result: Result<Option<T>, WaitError>) -> PyResult<Stretch<T>> {
+    match result {
+        Ok(Some(it)) => Ok(Stretch::Came(it)),
+        Ok(None) | Err(WaitError::Interrupted) => Ok(Stretch::Nothing),
+        Err(error) => Err(of_wait(error)),
+    }
+}
+
+#[pymethods]
+impl Bell {
+    #[new]
+    #[pyo3(signature = (eventfds = 1))]
+    fn new(eventfds: usize) -> PyResult<Self> {
+        Ok(Self::of(doorbell::Bell::with_eventfds(eventfds).map_err(of_map)?))
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (eventfds = 1))]
+    fn for_children(eventfds: usize) -> PyResult<Self> {
+        Ok(Self::of(doorbell::Bell::for_children(eventfds).map_err(of_map)?))
+    }
+
+    fn ring(&self) {
+        self.site.ring();
+    }
+
+    #[pyo3(signature = (timeout = None))]
+    fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<u32> {
+        // Rings that are there cost no trip without the lock.
+        if let Some(rings) = self.waiter()?.try_wait() {
+            return Ok(rings.get());
+        }
+        let rings =
+            blocking::wait(py, timeout, |until| stretch(self.waiter()?.wait_until(until.map(Deadline::at))))?;
+        Ok(count(rings))
+    }
+
+    fn try_wait(&self) -> PyResult<u32> {
+        Ok(count(self.waiter()?.try_wait()))
+    }
+
+    fn clone(&self) -> PyResult<Self> {
+        Ok(Self::of(self.waiter()?.clone()))
+    }
+
+    fn file(&self) -> PyResult<BellFile> {
+        let bell: doorbell::Bell<Eventfd> = self.waiter()?.waiting_by();
+        Ok(BellFile { file: Mutex::new(Some(bell.into_fd().map_err(of_wait)?)) })
+    }
+
+    fn set_partner(&self, partner: &Self) -> PyResult<()> {
+        let partner: doorbell::Bell<doorbell::wait::Null> = doorbell::Bell::at(Arc::clone(&partner.site));
+        self.waiter()?.set_partner(&partner);
+        Ok(())
+    }
+
+    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let counts = self.waiter()?.counts();
+        let dict = PyDict::new(py);
+        dict.set_item("spun_and_hit", counts.spun_and_hit)?;
+        dict.set_item("spun_in_vain", counts.spun_in_vain)?;
+        dict.set_item("slept", counts.slept)?;
+        dict.set_item("woken", counts.woken)?;
+        Ok(dict)
+    }
+}
+
+/// Waits for any of several bells. The place of one that was rung.
+#[pyfunction]
+#[pyo3(signature = (bells, timeout = None))]
+pub(crate) fn wait_any(
+    py: Python<'_>,
+    bells: Vec<Py<Bell>>,
+    timeout: Option<f64>,
+) -> PyResult<Option<usize>> {
+    blocking::wait(py, timeout, |until| {
+        let mut waiters = bells.iter().map(|bell| bell.get().waiter()).collect::<PyResult<Vec<_>>>()?;
+        let mut waiters: Vec<_> = waiters.iter_mut().map(|waiter| &mut **waiter).collect();
+        stretch(doorbell::wait_any(&mut waiters, until.map(Deadline::at)))
+    })
+}
+
+/// A handle of a bell that is a file.
+#[pyclass(frozen, module = "doorbell")]
+#[derive(Debug)]
+pub(crate) struct BellFile {
+    /// `None` once closed.
+    file: Mutex<Option<BellFd<Eventfd>>>,
+}
+
+impl BellFile {
+    fn with<R>(&self, run: impl FnOnce(&mut BellFd<Eventfd>) -> PyResult<R>) -> PyResult<R> {
+        let mut file = self.file.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        run(file.as_mut().ok_or_else(|| pyo3::exceptions::PyValueError::new_err("the file is closed"))?)
+    }
+}
+
+#[pymethods]
+impl BellFile {
+    fn fileno(&self) -> PyResult<i32> {
+        self.with(|file| Ok(file.as_raw_fd()))
+    }
+
+    fn heard(&self) -> PyResult<u32> {
+        self.with(|file| Ok(count(file.heard().map_err(of_wait)?)))
+    }
+
+    fn close(&self) {
+        self.file.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+    }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Waiting without the interpreter's lock, and hearing signals meanwhile.
+//!
+//! Python runs signal handlers in its main thread, between two of its instructions. A wait there ends when a signal
+//! interrupts its system call, runs the handlers, and goes on. A signal just before the system call does not
+//! interrupt it, so the main thread also looks for itself, once every [`GLANCE`]; other threads need not.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::time::{Duration, Instant};
+
+/// The longest that a signal which came at the wrong moment goes unheard.
+const GLANCE: Duration = Duration::from_secs(1);
+
+/// How one stretch of waiting ended.
+#[derive(Debug)]
+pub(crate) enum Stretch<T> {
+    /// With what was waited for.
+    Came(T),
+    /// Without: a signal came, or the stretch is over.
+    Nothing,
+}
+
+/// Waits in stretches, each without the lock, until something came or `timeout` is over (`None`).
+pub(crate) fn wait<T: Send>(
+    py: Python<'_>,
+    timeout: Option<f64>,
+    stretch: impl Fn(Option<Instant>) -> PyResult<Stretch<T>> + Sync,
+) -> PyResult<Option<T>> {
+    let end = end(timeout)?;
+    let signals_come_here = rustix::thread::gettid() == rustix::process::getpid();
+    loop {
+        let glance = signals_come_here.then(|| Instant::now() + GLANCE);
+        let until = [end, glance].into_iter().flatten().min();
+        match py.detach(|| stretch(until))? {
+            Stretch::Came(it) => return Ok(Some(it)),
+            Stretch::Nothing => py.check_signals()?,
+        }
+        if end.is_some_and(|end| end <= Instant::now()) {
+            return Ok(None);
+        }
+    }
+}
+
+/// When a Python timeout is over: `None` and infinity are never.
+fn end(timeout: Option<f64>) -> PyResult<Option<Instant>> {
+    let Some(seconds) = timeout else { return Ok(None) };
+    if seconds.is_nan() {
+        return Err(PyValueError::new_err("the timeout is not a number"));
+    }
+    // Beyond the clock is never.
+    Ok(Duration::try_from_secs_f64(seconds.max(0.0)).ok().and_then(|time| Instant::now().checked_add(time)))
+}

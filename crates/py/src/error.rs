@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Exceptions.
+
+use doorbell::mapping::MapError;
+use doorbell::{PeerViolation as Violation, WaitError, meeting};
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyOSError};
+use pyo3::prelude::*;
+
+create_exception!(doorbell, Error, PyException, "What this package raises, beside OSError and ValueError.");
+create_exception!(
+    doorbell,
+    PeerGone,
+    Error,
+    "A peer closed its end or died; what it had rung before was delivered first."
+);
+create_exception!(doorbell, PeerViolation, Error, "The peer broke the protocol: it is faulty or hostile.");
+create_exception!(doorbell, MeetError, Error, "A meeting failed.");
+
+fn os(errno: rustix::io::Errno, message: String) -> PyErr {
+    // OSError's constructor chooses the subclass by the number.
+    PyOSError::new_err((errno.raw_os_error(), message))
+}
+
+pub(crate) fn of_wait(error: WaitError) -> PyErr {
+    let message = error.to_string();
+    match error {
+        WaitError::PeerGone(_) => PeerGone::new_err(message),
+        WaitError::Os { errno, .. } | WaitError::Unsupported { errno, .. } => os(errno, message),
+        _ => Error::new_err(message),
+    }
+}
+
+pub(crate) fn of_map(error: MapError) -> PyErr {
+    of_meeting(error.into())
+}
+
+pub(crate) fn of_violation(violation: Violation) -> PyErr {
+    PeerViolation::new_err(violation.to_string())
+}
+
+pub(crate) fn of_meeting(error: meeting::MeetError) -> PyErr {
+    let message = error.to_string();
+    match error {
+        meeting::MeetError::Os { errno, .. } | meeting::MeetError::Map(MapError::Os { errno, .. }) => {
+            os(errno, message)
+        }
+        meeting::MeetError::Violation(_) => PeerViolation::new_err(message),
+        _ => MeetError::new_err(message),
+    }
+}

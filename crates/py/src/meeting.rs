@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Boards of bells, and how processes come to share them.
+
+use crate::bell::Bell;
+use crate::blocking::{self, Stretch};
+use crate::error::{of_meeting, of_violation};
+use doorbell::meeting::{self, MemoryOptions, Offer, inherited, named, socket};
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+/// Bells of one mapping, with bytes beside them.
+#[pyclass(frozen, module = "doorbell")]
+#[derive(Debug)]
+pub(crate) struct Board(Arc<meeting::Board>);
+
+fn bell_of(board: &meeting::Board, index: u32) -> PyResult<Bell> {
+    let bells = board.mapping().plan().bells;
+    let site = board.site(index);
+    let missing =
+        || PyIndexError::new_err(format!("there is no bell {index}: the board has {bells}, from 0 on"));
+    Ok(Bell::at(site.ok_or_else(missing)?))
+}
+
+#[pymethods]
+impl Board {
+    #[new]
+    #[pyo3(signature = (bells = 2, eventfds = 2, payload = 0, *, huge_pages = false, locked = false, populated = false, numa_node = None))]
+    fn new(
+        bells: u32,
+        eventfds: u32,
+        payload: u64,
+        huge_pages: bool,
+        locked: bool,
+        populated: bool,
+        numa_node: Option<u32>,
+    ) -> PyResult<Self> {
+        let memory = MemoryOptions { huge_pages, locked, numa_node, populated };
+        let offer = Offer { bells, eventfds, payload, memory, ..Offer::default() };
+        Ok(Self(Arc::new(meeting::Board::new(&offer).map_err(of_meeting)?)))
+    }
+
+    fn bell(&self, index: u32) -> PyResult<Bell> {
+        bell_of(&self.0, index)
+    }
+
+    #[getter]
+    fn payload_size(&self) -> u64 {
+        self.0.payload().len()
+    }
+
+    #[getter]
+    fn refused(&self) -> Vec<String> {
+        self.0.refused().iter().map(ToString::to_string).collect()
+    }
+
+    fn write(&self, py: Python<'_>, offset: u64, data: PyBuffer<u8>) -> PyResult<()> {
+        let data = data.to_vec(py)?;
+        let beyond = |_| beyond(&self.0, offset, data.len() as u64);
+        self.0.payload().write(offset, &data).map_err(beyond)
+    }
+
+    fn read<'py>(&self, py: Python<'py>, offset: u64, length: usize) -> PyResult<Bound<'py, PyBytes>> {
+        // Before there is memory for a copy: the length may be anything.
+        let whole = self.0.payload();
+        let part = whole.part(offset, length as u64).map_err(|_| beyond(&self.0, offset, length as u64))?;
+        PyBytes::new_with(py, length, |copy| part.read(0, copy).map_err(of_violation))
+    }
+}
+
+fn beyond(board: &meeting::Board, offset: u64, length: u64) -> PyErr {
+    let size = board.payload().len();
+    PyValueError::new_err(format!(
+        "{length} bytes at {offset} reach beyond the {size} bytes beside the bells"
+    ))
+}
+
+/// Who is at the other end.
+#[pyclass(frozen, get_all, module = "doorbell")]
+#[derive(Debug)]
+pub(crate) struct Peer {
+    number: u32,
+    pid: u32,
+    uid: u32,
+    gid: u32,
+}
+
+#[derive(Debug)]
+enum Met {
+    Peer(meeting::Session),
+    Owner(#[expect(dead_code, reason = "hangs up when dropped")] named::Joined),
+}
+
+/// One peer met, and the board shared with it.
+#[pyclass(frozen, module = "doorbell")]
+#[derive(Debug)]
+pub(crate) struct Session {
+    board: Arc<meeting::Board>,
+    /// `None` once closed.
+    met: Mutex<Option<Met>>,
+}
+
+impl Session {
+    fn of(session: meeting::Session) -> Self {
+        Self { board: Arc::clone(session.board()), met: Mutex::new(Some(Met::Peer(session))) }
+    }
+
+    fn met(&self) -> MutexGuard<'_, Option<Met>> {
+        self.met.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+#[pymethods]
+impl Session {
+    fn bell(&self, index: u32) -> PyResult<Bell> {
+        bell_of(&self.board, index)
+    }
+
+    #[getter]
+    fn board(&self) -> Board {
+        Board(Arc::clone(&self.board))
+    }
+
+    #[getter]
+    fn peer(&self) -> Option<Peer> {
+        match &*self.met() {
+            Some(Met::Peer(session)) => {
+                let peer = session.peer();
+                let id = peer.id();
+                Some(Peer { number: id.number, pid: id.pid, uid: peer.uid(), gid: peer.gid() })
+            }
+            Some(Met::Owner(_)) | None => None,
+        }
+    }
+
+    fn close(&self) {
+        self.met().take();
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, pyo3::types::PyTuple>) {
+        self.close();
+    }
+}
+
+/// A path at which processes can meet this one.
+#[pyclass(frozen, module = "doorbell")]
+#[derive(Debug)]
+pub(crate) struct Host {
+    /// `None` once closed.
+    host: Mutex<Option<Arc<socket::Host>>>,
+}
+
+impl Host {
+    fn host(&self) -> PyResult<Arc<socket::Host>> {
+        let host = self.host.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        host.clone().ok_or_else(|| PyValueError::new_err("the host is closed"))
+    }
+}
+
+#[pymethods]
+impl Host {
+    #[new]
+    fn new(path: PathBuf) -> PyResult<Self> {
+        let host = socket::Host::bind(path).map_err(of_meeting)?;
+        Ok(Self { host: Mutex::new(Some(Arc::new(host))) })
+    }
+
+    #[pyo3(signature = (board, timeout = None))]
+    fn accept(&self, py: Python<'_>, board: &Board, timeout: Option<f64>) -> PyResult<Option<Session>> {
+        let host = self.host()?;
+        let session = blocking::wait(py, timeout, |until| {
+            if !readable((*host).as_fd(), until)? {
+                return Ok(Stretch::Nothing);
+            }
+            Ok(Stretch::Came(host.accept(&board.0).map_err(of_meeting)?))
+        })?;
+        Ok(session.map(Session::of))
+    }
+
+    fn fileno(&self) -> PyResult<i32> {
+        Ok((*self.host()?).as_fd().as_raw_fd())
+    }
+
+    fn close(&self) {
+        self.host.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, pyo3::types::PyTuple>) {
+        self.close();
+    }
+}
+
+/// Waits until `file` can be read. `false` if the deadline or a signal came first.
+fn readable(file: BorrowedFd<'_>, until: Option<Instant>) -> PyResult<bool> {
+    let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+    let left = left.map(|left| Timespec::try_from(left).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 }));
+    match poll(&mut [PollFd::from_borrowed_fd(file, PollFlags::IN)], left.as_ref()) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(errno) => Err(of_meeting(meeting::MeetError::Os { call: "poll", errno })),
+    }
+}
+
+/// Meets the host at a path.
+#[pyfunction]
+pub(crate) fn join(py: Python<'_>, path: PathBuf) -> PyResult<Session> {
+    py.detach(|| socket::join(path)).map(Session::of).map_err(of_meeting)
+}
+
+/// The child's part of a meeting with its parent.
+#[pyfunction]
+pub(crate) fn inherit(py: Python<'_>) -> PyResult<Session> {
+    py.detach(inherited::join).map(Session::of).map_err(of_meeting)
+}
+
+/// Joins the board that its owner gave a name.
+#[pyfunction]
+pub(crate) fn join_named(py: Python<'_>, path: PathBuf) -> PyResult<Session> {
+    let joined = py.detach(|| named::join(path)).map_err(of_meeting)?;
+    Ok(Session { board: Arc::clone(joined.board()), met: Mutex::new(Some(Met::Owner(joined))) })
+}
+
+/// The parent's end of a meeting with a child, until the child has been started.
+#[pyclass(frozen, module = "doorbell")]
+#[derive(Debug)]
+pub(crate) struct Pending(Mutex<Option<inherited::Pending>>);
+
+impl Pending {
+    fn lock(&self) -> MutexGuard<'_, Option<inherited::Pending>> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+fn met_already() -> PyErr {
+    PyValueError::new_err("the child was met already; prepare another meeting for another child")
+}
+
+#[pymethods]
+impl Pending {
+    #[new]
+    fn new() -> PyResult<Self> {
+        Ok(Self(Mutex::new(Some(inherited::prepare().map_err(of_meeting)?))))
+    }
+
+    fn fileno(&self) -> PyResult<i32> {
+        self.lock().as_ref().map(|pending| pending.childs_end().as_raw_fd()).ok_or_else(met_already)
+    }
+
+    fn meet(&self, py: Python<'_>, board: &Board, child: u32) -> PyResult<Session> {
+        let pending = self.lock().take().ok_or_else(met_already)?;
+        py.detach(|| pending.meet(&board.0, child)).map(Session::of).map_err(of_meeting)
+    }
+}
+
+/// A board under a name, held by its owner.
+#[pyclass(frozen, module = "doorbell")]
+#[derive(Debug)]
+pub(crate) struct Owner {
+    board: Arc<meeting::Board>,
+    /// `None` once closed.
+    owner: Mutex<Option<named::Owner>>,
+}
+
+#[pymethods]
+impl Owner {
+    #[new]
+    #[pyo3(signature = (path, bells = 2, payload = 0))]
+    fn new(path: PathBuf, bells: u32, payload: u64) -> PyResult<Self> {
+        let offer = Offer { bells, eventfds: 0, payload, ..Offer::default() };
+        let owner = named::Owner::new(path, &offer).map_err(of_meeting)?;
+        Ok(Self { board: Arc::clone(owner.board()), owner: Mutex::new(Some(owner)) })
+    }
+
+    #[getter]
+    fn board(&self) -> Board {
+        Board(Arc::clone(&self.board))
+    }
+
+    fn close(&self) {
+        self.owner.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, pyo3::types::PyTuple>) {
+        self.close();
+    }
+}
