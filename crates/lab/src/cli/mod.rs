@@ -29,6 +29,8 @@ pub mod schema;
 pub mod study;
 pub mod survey;
 pub mod switch;
+pub mod top;
+pub mod tune;
 
 use common::{Exit, Terminal};
 
@@ -70,6 +72,10 @@ enum Verb {
     List(list::Args),
     /// Say how a mechanism or an operation works, or what a figure means
     Explain(explain::Args),
+    /// Show what the waiters of every process that uses the library do: spin and hit, spin in vain, sleep
+    Top(top::Args),
+    /// Measure what sleeping costs here and leave it where the library reads it
+    Tune(tune::Args),
     /// Compare results cell by cell: slower, faster, or no difference shown
     Compare(compare::Args),
     /// Find out how often comparisons on this machine say what is true
@@ -96,6 +102,8 @@ impl Verb {
             Self::Doctor(args) => doctor::run(args),
             Self::List(args) => list::run(args),
             Self::Explain(args) => explain::run(args),
+            Self::Top(args) => top::run(&args),
+            Self::Tune(args) => tune::run(&args, terminal),
             Self::Compare(args) => compare::run(&args),
             Self::Study(args) => study::run(&args, terminal),
             Self::Export(args) => export::run(&args),

@@ -7,3 +7,4 @@ pub mod plan;
 pub mod run;
 pub mod survey;
 pub mod switch;
+pub mod tune;

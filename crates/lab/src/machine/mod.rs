@@ -32,6 +32,7 @@ pub mod processor;
 pub mod root;
 pub mod topology;
 pub mod virtualisation;
+pub mod waiters;
 
 use clock_quality::{ClockQuality, DriftStart};
 use cpu_list::CpuList;

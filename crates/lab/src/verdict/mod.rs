@@ -5,3 +5,4 @@ pub mod answer;
 pub mod compare;
 pub mod statistics;
 pub mod study;
+pub mod tune;

@@ -24,6 +24,8 @@ pub mod style;
 pub mod summary;
 pub mod switch;
 pub mod table;
+pub mod top;
+pub mod tune;
 pub mod unit;
 pub mod warnings;
 

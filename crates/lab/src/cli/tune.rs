@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell tune`.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use doorbell::SleepCost;
+use doorbell::profile::{self, Profile};
+
+use super::common::{Exit, RunArgs, Terminal, machine_here};
+use super::placements::present;
+use crate::experiment::tune::plan;
+use crate::record::write::replace;
+use crate::verdict::tune::{Placed, Tuned, tune};
+use crate::view;
+use crate::view::style::Style;
+
+/// Arguments of `doorbell tune`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "EXAMPLES\n  \
+    doorbell tune                                        measure, and leave the profile where this user's programs read it\n  \
+    sudo doorbell tune --profile /etc/doorbell/profile.toml   for all users\n\n\
+    Run it on an idle machine. A program reads the profile when its first adaptive waiter is made; one that already runs\n  \
+    goes on with what it has. `doorbell top` shows which profile a process uses, and why not, if it does not. A profile\n  \
+    of another machine or another kernel is not used.")]
+pub struct Args {
+    /// Where the profile goes [default: $DOORBELL_PROFILE, else doorbell/profile.toml in the user's configuration folder]
+    #[arg(long, value_name = "FILE")]
+    profile: Option<PathBuf>,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// Measures what sleeping costs, says so, and writes the profile.
+pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
+    let machine = machine_here();
+    let plan = plan(&present(&machine.topology), args.run.blocks, args.run.seed());
+    if args.run.dry_run {
+        return args.run.run(plan, machine, terminal);
+    }
+    // Before minutes are spent on what cannot be delivered.
+    let path = target(args)?;
+    let result = args.run.measure(plan, machine, terminal)?;
+    let exit = args.run.deliver(&result, terminal)?;
+    if exit != Exit::Done {
+        writeln!(std::io::stderr(), "doorbell: no profile written: the run did not come to its end")?;
+        return Ok(exit);
+    }
+    let tuned = tune(&result);
+    let Some(chosen) = tuned.chosen.and_then(|index| tuned.placements.get(index)) else {
+        bail!("no profile written: sleeping could be measured on no pair of CPUs; the result file says why");
+    };
+    let profile = Profile { machine: profile::machine(), cost: cost(chosen)? };
+    let text = format!(
+        "# Written by `doorbell tune` {}. What it found, of which the last two lines are what the library reckons with:\n{}{profile}",
+        env!("CARGO_PKG_VERSION"),
+        view::tune::comments(&tuned),
+    );
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    replace(&path, |file| file.write_all(text.as_bytes()))
+        .with_context(|| format!("cannot write {}; choose another place with --profile", path.display()))?;
+    // What the library would make of it, asked of the library.
+    Profile::read(&path).with_context(|| format!("{} was written and cannot be used", path.display()))?;
+    if !args.run.json {
+        let mut out = std::io::stdout();
+        out.write_all(said(&tuned, &path).as_bytes())?;
+    }
+    Ok(Exit::Done)
+}
+
+fn said(tuned: &Tuned, path: &std::path::Path) -> String {
+    let style = Style::of_stdout();
+    let mut out = format!("\n{}\n", view::tune::tune(tuned, &style));
+    let read = profile::path();
+    let told = if read.as_deref() == Some(path) {
+        format!("Written to {}, which programs of this user read from now on.", path.display())
+    } else {
+        let other = read.map_or_else(
+            || "none, for DOORBELL_PROFILE is empty".to_owned(),
+            |other| other.display().to_string(),
+        );
+        format!(
+            "Written to {0}. Programs of this user read another file ({other}) unless DOORBELL_PROFILE={0} is set.",
+            path.display()
+        )
+    };
+    out.push_str(&style.wrap(&told, 0));
+    out
+}
+
+fn target(args: &Args) -> anyhow::Result<PathBuf> {
+    let named = std::env::var_os("DOORBELL_PROFILE").filter(|path| !path.is_empty()).map(PathBuf::from);
+    args.profile
+        .clone()
+        .or(named)
+        .or_else(profile::user_path)
+        .context("neither XDG_CONFIG_HOME nor HOME is set; say where the profile goes with --profile")
+}
+
+/// Within what can be true of any machine; the library trusts the file.
+fn cost(placed: &Placed) -> anyhow::Result<SleepCost> {
+    let whole = |what: &str, ns: f64| {
+        if !(100.0..=1e7).contains(&ns) {
+            bail!(
+                "no profile written: a {what} of {ns} ns is nothing that can be; run again on an idle machine"
+            );
+        }
+        Ok(ns.round() as u32)
+    };
+    Ok(SleepCost {
+        latency: whole("wake", placed.latency_ns)?,
+        price: whole("sleep's price", placed.price_ns)?,
+    })
+}
