@@ -11,12 +11,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
 
+use super::load::{Asked, load};
 use crate::experiment::plan::Plan;
 use crate::experiment::run::{self, Conditions};
 use crate::machine::Machine;
 use crate::machine::clock::Clock;
 use crate::record::write::{to_json, write};
 use crate::record::{Outcome, Record, ResultFile};
+use crate::trial::cell::Cell;
 use crate::view::progress::Progress;
 use crate::view::style::Style;
 use crate::view::summary::summary;
@@ -120,6 +122,10 @@ pub struct RunArgs {
     /// A name for the result, shown by `compare` and `report`
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
+    /// What keeps the machine busy meanwhile, comma separated, each for every cell: idle, full (square roots, five workers
+    /// for every three CPUs), or KIND[:WORKERS][:pinned] of sqrt, cpu, cache, memory, churn [default: idle]
+    #[arg(long, value_delimiter = ',', value_parser = load, value_name = "LOAD")]
+    pub load: Vec<Asked>,
     /// Repetitions of every cell, in random order within each block
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub blocks: Option<u32>,
@@ -142,9 +148,28 @@ impl RunArgs {
         })
     }
 
+    /// `plan` with each of its cells under each load asked for.
+    pub fn loaded(&self, mut plan: Plan, machine: &Machine) -> Plan {
+        if !self.load.is_empty() {
+            let cpus = machine.topology.usable.len();
+            let mut cells = Vec::new();
+            for cell in &plan.cells {
+                for asked in &self.load {
+                    let cell = Cell { load: asked.on(cpus), ..cell.clone() };
+                    if !cells.contains(&cell) {
+                        cells.push(cell);
+                    }
+                }
+            }
+            plan.cells = cells;
+        }
+        plan
+    }
+
     /// Carries `plan` out under the flags, saves and shows the result.
     pub fn run(&self, plan: Plan, machine: Machine, terminal: &Terminal) -> anyhow::Result<Exit> {
         if self.dry_run {
+            let plan = self.loaded(plan, &machine);
             writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&plan)?)?;
             return Ok(Exit::Done);
         }
@@ -154,6 +179,7 @@ impl RunArgs {
 
     /// Carries `plan` out.
     pub fn measure(&self, plan: Plan, machine: Machine, terminal: &Terminal) -> anyhow::Result<ResultFile> {
+        let plan = self.loaded(plan, &machine);
         let interrupted = Arc::new(AtomicBool::new(false));
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
             // The second signal ends the command at once; the trial's processes die with it.

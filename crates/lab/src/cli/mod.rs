@@ -18,7 +18,9 @@ pub mod completions;
 pub mod doctor;
 pub mod explain;
 pub mod export;
+pub mod fanout;
 pub mod list;
+pub mod load;
 pub mod man;
 pub mod model;
 pub mod pairs;
@@ -62,6 +64,9 @@ enum Verb {
     Pairs(pairs::Args),
     /// What wake-ups are made of: system calls, faults, switches on one core and across, counted by the kernel
     Switch(switch::Args),
+    /// One notifier, up to thousands of receivers: first, median and last to wake, cost of each post
+    #[command(name = "fanout")]
+    FanOut(fanout::Args),
     /// Make one self-contained page of result files: charts, tables, warnings, how to repeat it
     Report(report::Args),
     /// Search every interleaving of a wake-up protocol, and show how a known mistake loses a wake-up
@@ -97,6 +102,7 @@ impl Verb {
             Self::Ping(args) => ping::run(args, terminal),
             Self::Pairs(args) => pairs::run(args, terminal),
             Self::Switch(args) => switch::run(args, terminal),
+            Self::FanOut(args) => fanout::run(args, terminal),
             Self::Report(args) => report::run(args, terminal),
             Self::Model(args) => model::run(args),
             Self::Doctor(args) => doctor::run(args),

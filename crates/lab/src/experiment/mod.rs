@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Experiments turn flags into a plan.
 
+pub mod fanout;
+pub mod fanout_limits;
 pub mod pairs;
 pub mod ping;
 pub mod plan;

@@ -108,6 +108,7 @@ impl Pairs {
                     until: Until::time(window),
                     scheduler: Scheduler::Other,
                     injected_slowdown_ppm: None,
+                    load: None,
                 });
             };
             // What pinning gains is seen only beside what the scheduler makes of the same thing.

@@ -86,6 +86,7 @@ impl Ping {
                                     until: self.until.unwrap_or_else(|| usual_window(pattern)),
                                     scheduler: self.scheduler,
                                     injected_slowdown_ppm: self.injected_slowdown_ppm,
+                                    load: None,
                                 };
                                 if makes_sense(&cell, self.one_cpu) {
                                     cells.push(cell);

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::fanout_limits;
 use super::plan::Plan;
 use crate::machine::Machine;
-use crate::mechanism::{self, Host, Waits};
+use crate::mechanism::{self, Host, Waits, fan};
 use crate::operation;
 use crate::record::plausibility::{Known, violations};
 use crate::record::populations;
@@ -171,7 +172,7 @@ const TRIES: u32 = 3;
 impl Trials<'_> {
     /// Runs one cell until it was left alone, or as often as the run can afford; the last try is kept, marked.
     fn run(&mut self, cell: &Cell, block: u32) -> io::Result<Record> {
-        if let Some(reason) = lacks(cell) {
+        if let Some(reason) = lacks(cell, self.machine) {
             return Ok(record(cell, block, Outcome::Skipped { reason }));
         }
         let mut attempts = 1;
@@ -188,8 +189,9 @@ impl Trials<'_> {
                 continue;
             }
             let mut record = match report {
-                Report::Done { sides, interrupted } => {
-                    gather(cell, block, sides, if interrupted { Outcome::Partial } else { Outcome::Done })
+                Report::Done { sides, interrupted, load } => {
+                    let outcome = if interrupted { Outcome::Partial } else { Outcome::Done };
+                    Record { load, ..gather(cell, block, sides, outcome) }
                 }
                 Report::Hung { last_seen } => record(cell, block, Outcome::Hung { last_seen }),
                 Report::Failed { cause } => record(cell, block, Outcome::Failed { cause }),
@@ -203,7 +205,19 @@ impl Trials<'_> {
 }
 
 /// What this machine lacks for `cell`.
-fn lacks(cell: &Cell) -> Option<String> {
+fn lacks(cell: &Cell, machine: &Machine) -> Option<String> {
+    if matches!(cell.pattern, Pattern::FanOut { .. }) {
+        return match fan::find(&cell.subject) {
+            Ok(entry) if !entry.joins(cell.contexts) => {
+                Some(format!("{} does not join {:?}", cell.subject, cell.contexts).to_lowercase())
+            }
+            Ok(entry) => match entry.available(&Host::default()) {
+                Ok(()) => fanout_limits::lacks(cell, machine),
+                Err(lack) => Some(lack.reason),
+            },
+            Err(unknown) => Some(unknown.to_string()),
+        };
+    }
     if matches!(cell.pattern, Pattern::Operation { .. }) {
         return match operation::find(&cell.subject) {
             Ok(operation) => operation.fits(cell, &Host::default()).err().map(|lack| lack.reason),
@@ -228,8 +242,10 @@ fn record(cell: &Cell, block: u32, outcome: Outcome) -> Record {
         outcome,
         series: BTreeMap::new(),
         figures: Vec::new(),
+        fanout: None,
         tally: Tally::default(),
         sides: Vec::new(),
+        load: None,
         surroundings: Surroundings::default(),
         warnings: Vec::new(),
     }
@@ -246,6 +262,7 @@ fn gather(cell: &Cell, block: u32, sides: Vec<SideReport>, outcome: Outcome) -> 
         }
         gathered.sides.push(side.counters);
         gathered.figures.extend(side.figures);
+        gathered.fanout = gathered.fanout.or(side.fanout);
     }
     let one_way = matches!(cell.pattern, Pattern::OneWay { .. } | Pattern::OpenLoop { .. });
     // What nobody waits for is not lost.
@@ -272,6 +289,7 @@ mod tests {
             tally,
             counters: SideCounters::default(),
             figures: Vec::new(),
+            fanout: None,
             error: None,
         };
         vec![side(Tally { sent, ..Tally::default() }), side(Tally { seen, ..Tally::default() })]

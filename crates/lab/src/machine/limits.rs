@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::root::Root;
+use super::root::{Root, field};
 
 /// Limits of this process and of the kernel. A limit without bound is the greatest number.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -15,6 +15,9 @@ pub struct Limits {
     /// Tasks of this user (`ulimit -u`).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tasks: Option<Limit>,
+    /// Tasks this user has.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tasks_current: Option<u64>,
     /// Memory locked against swapping, bytes (`ulimit -l`).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub locked_bytes: Option<Limit>,
@@ -51,6 +54,9 @@ pub struct Limits {
     /// Task numbers of the machine (`kernel.pid_max`).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pid_max: Option<u64>,
+    /// Mappings of one process (`vm.max_map_count`).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub mappings: Option<u64>,
     /// Size of `/dev/shm`, where named POSIX semaphores and shared memory live, bytes.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub shm_bytes: Option<u64>,
@@ -78,6 +84,7 @@ impl Limits {
         Self {
             open_files: limit("Max open files"),
             tasks: limit("Max processes"),
+            tasks_current: tasks_of_own_user(root),
             locked_bytes: limit("Max locked memory"),
             realtime_priority: limit("Max realtime priority"),
             message_queue_bytes: limit("Max msgqueue size"),
@@ -90,9 +97,24 @@ impl Limits {
             system_v_queue_bytes: root.value("proc/sys/kernel/msgmnb"),
             threads_max: root.value("proc/sys/kernel/threads-max"),
             pid_max: root.value("proc/sys/kernel/pid_max"),
+            mappings: root.value("proc/sys/vm/max_map_count"),
             shm_bytes,
         }
     }
+}
+
+/// Threads of all processes that run under this process's real user, whom RLIMIT_NPROC counts together.
+fn tasks_of_own_user(root: &Root) -> Option<u64> {
+    let user = |status: &str| field(status, "Uid")?.split_ascii_whitespace().next().map(str::to_owned);
+    let own = user(&root.text("proc/self/status")?)?;
+    let processes =
+        root.names("proc").into_iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+    let tasks = processes.filter_map(|process| {
+        let status = root.text(format!("proc/{process}/status"))?;
+        let threads: u64 = field(&status, "Threads")?.parse().ok()?;
+        (user(&status)? == own).then_some(threads)
+    });
+    Some(tasks.sum())
 }
 
 /// The soft and hard limit in the line of `/proc/self/limits` that begins with `name`.

@@ -17,6 +17,7 @@ pub mod clock_quality;
 pub mod cpu_list;
 pub mod cpu_time;
 pub mod doctor;
+pub mod idle_time;
 pub mod interrupts;
 pub mod irq_spread;
 pub mod kernel;

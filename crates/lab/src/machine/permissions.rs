@@ -9,6 +9,7 @@ use super::root::{Root, field};
 /// Capability numbers (include/uapi/linux/capability.h).
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_SYS_NICE: u32 = 23;
+const CAP_SYS_RESOURCE: u32 = 24;
 const CAP_PERFMON: u32 = 38;
 
 /// Permissions of this process.
@@ -17,6 +18,9 @@ pub struct Permissions {
     /// Whether it may take real-time priority whatever the limit says (CAP_SYS_NICE).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub nice: Option<bool>,
+    /// Whether it may have more tasks than the limit says (CAP_SYS_RESOURCE or CAP_SYS_ADMIN; setrlimit(2)).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tasks: Option<bool>,
     /// Whether it may count and trace whatever `perf_event_paranoid` says (CAP_PERFMON or CAP_SYS_ADMIN).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub perfmon: Option<bool>,
@@ -39,6 +43,7 @@ impl Permissions {
         const PMUS: &str = "sys/bus/event_source/devices";
         Self {
             nice: has(CAP_SYS_NICE),
+            tasks: has(CAP_SYS_RESOURCE).zip(has(CAP_SYS_ADMIN)).map(|(resource, admin)| resource || admin),
             perfmon: has(CAP_PERFMON).zip(has(CAP_SYS_ADMIN)).map(|(perfmon, admin)| perfmon || admin),
             tracefs: events.iter().any(|folder| !root.names(folder).is_empty()),
             hardware_counters: root

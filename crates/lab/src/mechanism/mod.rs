@@ -20,6 +20,7 @@ mod conformance;
 mod deadline;
 mod descriptor;
 mod entry;
+pub mod fan;
 mod posix_semaphore;
 mod signal;
 mod site;

@@ -19,9 +19,12 @@ use crate::trial::run_dir::Note;
 #[derive(Debug)]
 pub struct SemPosixNamed;
 
-/// The name.
+/// The name, as the file system and as the calls take it; the waiter makes the semaphore.
 #[derive(Debug)]
-pub struct NamedLine(CString);
+pub struct NamedLine {
+    name: String,
+    slashed: CString,
+}
 
 /// An open semaphore, closed when dropped.
 #[derive(Debug)]
@@ -78,7 +81,7 @@ impl Mechanism for SemPosixNamed {
     fn explanation() -> Explanation {
         Explanation {
             summary: "named POSIX semaphore",
-            how: "Each side opens the semaphore by its name with sem_open; the notifier calls sem_post, the waiter \
+            how: "The waiter makes the semaphore, and each side opens it by its name with sem_open; the notifier calls sem_post, the waiter \
                   sem_wait. Once open it is the unnamed semaphore in a file under /dev/shm that each side has mapped.",
             kernel: KERNEL,
             limits: LIMITS,
@@ -101,15 +104,15 @@ impl Line for NamedLine {
     fn open(site: &Site) -> Result<Self, OpenError> {
         let name = site.name()?;
         let slashed = format!("/{name}");
-        let c_name = c_string(&slashed)?;
+        let line = Self { name, slashed: c_string(&slashed)? };
         site.leave_note(Note::Semaphore(slashed))?;
-        make(&name).map_err(OpenError::of("open(O_CREAT) in /dev/shm"))?;
-        Ok(Self(c_name))
+        Ok(line)
     }
     fn waiter(&self) -> Result<Self::Waiter, OpenError> {
-        open_existing(&self.0).map(SemaphoreEnd).map_err(OpenError::of("sem_open"))
+        make(&self.name).map_err(OpenError::of("open(O_CREAT) in /dev/shm"))?;
+        self.notifier()
     }
     fn notifier(&self) -> Result<Self::Notifier, OpenError> {
-        self.waiter()
+        open_existing(&self.slashed).map(SemaphoreEnd).map_err(OpenError::of("sem_open"))
     }
 }

@@ -18,25 +18,33 @@ use crate::trial::run_dir::Note;
 #[derive(Debug)]
 pub struct SemSysv;
 
-/// The set's number.
+/// The set's key; the waiter makes the set, the notifier finds it.
 #[derive(Debug)]
-pub struct SemSysvLine(SemSysvEnd);
+pub struct SemSysvLine(libc::key_t);
 
 /// Either end.
 #[derive(Debug, Clone, Copy)]
 pub struct SemSysvEnd {
     set: libc::c_int,
+    number: u16,
 }
 
-/// Adds `change` to the set's only semaphore, waiting for it to stay above zero unless `flags` forbid; with a time-out
-/// if there is one.
+impl SemSysvEnd {
+    /// An end of semaphore `number` of `set`.
+    pub(super) fn of(set: libc::c_int, number: u16) -> Self {
+        Self { set, number }
+    }
+}
+
+/// Adds `change` to the semaphore, waiting for it to stay above zero unless `flags` forbid; with a time-out if there is
+/// one.
 #[inline]
-fn change(set: libc::c_int, change: i16, flags: i16, timeout: Option<&Timespec>) -> Result<(), Errno> {
-    let mut operation = libc::sembuf { sem_num: 0, sem_op: change, sem_flg: flags };
+fn change(end: SemSysvEnd, change: i16, flags: i16, timeout: Option<&Timespec>) -> Result<(), Errno> {
+    let mut operation = libc::sembuf { sem_num: end.number, sem_op: change, sem_flg: flags };
     let timeout = timeout.map_or(ptr::null(), ptr::from_ref);
     // SAFETY: one operation, and a time of the kernel's own type or null, which both live through the call.
     // JUSTIFICATION: neither rustix nor libc has semtimedop.
-    result(unsafe { libc::syscall(libc::SYS_semtimedop, set, &raw mut operation, 1_usize, timeout) })
+    result(unsafe { libc::syscall(libc::SYS_semtimedop, end.set, &raw mut operation, 1_usize, timeout) })
         .map(drop)
 }
 
@@ -48,7 +56,7 @@ impl Mechanism for SemSysv {
     fn explanation() -> Explanation {
         Explanation {
             summary: "System V semaphore set of one semaphore",
-            how: "semget makes a set of one semaphore. The notifier adds one with semop, the waiter subtracts one, \
+            how: "The waiter makes a set of one semaphore with semget, the notifier finds it by its key. The notifier adds one with semop, the waiter subtracts one, \
                   which waits while the value is zero. Each direction has a set of its own.",
             kernel: "Every semop is a system call, waiter or not: look the set up, check permissions, lock the set or \
                      the one semaphore, apply the operation, walk the list of those who wait for it and wake whom it \
@@ -76,9 +84,12 @@ impl Line for SemSysvLine {
     fn open(site: &Site) -> Result<Self, OpenError> {
         let key = site.key()?;
         site.leave_note(Note::SystemVSemaphores(key))?;
+        Ok(Self(key))
+    }
+    fn waiter(&self) -> Result<SemSysvEnd, OpenError> {
         // SAFETY: takes integers only.
-        let set = result(unsafe { libc::semget(key, 1, libc::IPC_CREAT | libc::IPC_EXCL | 0o600) });
-        set.map(|set| Self(SemSysvEnd { set })).map_err(|error| {
+        let set = result(unsafe { libc::semget(self.0, 1, libc::IPC_CREAT | libc::IPC_EXCL | 0o600) });
+        set.map(|set| SemSysvEnd::of(set, 0)).map_err(|error| {
             OpenError::with_cure(
                 "semget",
                 error,
@@ -87,25 +98,24 @@ impl Line for SemSysvLine {
             )
         })
     }
-    fn waiter(&self) -> Result<SemSysvEnd, OpenError> {
-        Ok(self.0)
-    }
     fn notifier(&self) -> Result<SemSysvEnd, OpenError> {
-        Ok(self.0)
+        // SAFETY: takes integers only.
+        let set = result(unsafe { libc::semget(self.0, 1, 0) });
+        set.map(|set| SemSysvEnd::of(set, 0)).map_err(OpenError::of("semget"))
     }
 }
 
 impl Notifier for SemSysvEnd {
     #[inline]
     fn notify(&mut self) -> Result<(), Fault> {
-        retry_on_intr(|| change(self.set, 1, 0, None)).map_err(Fault::of("semop"))
+        retry_on_intr(|| change(*self, 1, 0, None)).map_err(Fault::of("semop"))
     }
 }
 
 impl Waiter for SemSysvEnd {
     #[inline]
     fn wait(&mut self) -> Result<(), Fault> {
-        retry_on_intr(|| change(self.set, -1, 0, None)).map_err(Fault::of("semop"))
+        retry_on_intr(|| change(*self, -1, 0, None)).map_err(Fault::of("semop"))
     }
 
     #[inline]
@@ -113,7 +123,7 @@ impl Waiter for SemSysvEnd {
         let deadline = Deadline::after(timeout);
         let mut rest = timeout;
         loop {
-            match change(self.set, -1, 0, Some(&relative(rest))) {
+            match change(*self, -1, 0, Some(&relative(rest))) {
                 Ok(()) => return Ok(Woken::Notified),
                 Err(Errno::AGAIN) => return Ok(Woken::TimedOut),
                 Err(Errno::INTR) => rest = deadline.rest().unwrap_or_default(),
@@ -124,7 +134,7 @@ impl Waiter for SemSysvEnd {
 
     #[inline]
     fn poll(&mut self) -> Result<bool, Fault> {
-        match change(self.set, -1, libc::IPC_NOWAIT as i16, None) {
+        match change(*self, -1, libc::IPC_NOWAIT as i16, None) {
             Ok(()) => Ok(true),
             Err(Errno::AGAIN | Errno::INTR) => Ok(false),
             Err(error) => Err(Fault::new("semop(IPC_NOWAIT)", error)),

@@ -42,7 +42,7 @@ impl Arm<'_> {
     pub fn headline(&self) -> Quantity {
         match self.cell.pattern {
             Pattern::PingPong { .. } => Quantity::RoundTrip,
-            Pattern::OneWay { .. } => Quantity::Wake,
+            Pattern::OneWay { .. } | Pattern::FanOut { .. } => Quantity::Wake,
             Pattern::OpenLoop { .. } => Quantity::Response,
             Pattern::Operation { .. } => Quantity::Operation,
         }

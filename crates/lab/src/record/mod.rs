@@ -12,7 +12,9 @@ use crate::trial::cell::Cell;
 pub mod arm;
 mod check;
 mod encoded;
+pub mod fanout;
 pub mod histogram;
+pub mod load;
 pub mod plausibility;
 pub mod populations;
 pub mod read;
@@ -48,10 +50,16 @@ pub struct Record {
     /// Single figures beside the series, such as what another tool's formula makes of the same run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<Figure>,
+    /// Each round and each receiver of a fan-out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fanout: Option<fanout::FanOut>,
     /// Notifications, by sequence number.
     pub tally: Tally,
     /// The two sides: initiator or notifier first.
     pub sides: Vec<SideCounters>,
+    /// The proof that the load the cell asks for was there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<load::LoadProof>,
     /// What else went on while it ran.
     pub surroundings: Surroundings,
     /// What the reader must know about this record.
@@ -203,6 +211,10 @@ pub struct Surroundings {
     pub load_average: Option<f64>,
     /// Time for which this process's control group had used up its quota, nanoseconds.
     pub throttled_ns: Option<u64>,
+    /// Share of the trial's time that the measured CPUs spent in each idle state, by its name; empty where the kernel
+    /// shows none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub idle_states: BTreeMap<String, f64>,
     /// Interrupts on the measured CPUs, by the kernel's short name (`RES`, `LOC`, `CAL`, …) or `device`.
     pub interrupts: BTreeMap<String, u64>,
 }

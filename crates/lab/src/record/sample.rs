@@ -28,6 +28,7 @@ pub(crate) fn cell(subject: &str) -> Cell {
         until: Until::count(1000),
         scheduler: Scheduler::Other,
         injected_slowdown_ppm: None,
+        load: None,
     }
 }
 
@@ -73,8 +74,10 @@ pub(crate) fn record(cell: Cell, block: u32, low_ns: f64) -> Record {
             unit: "ns".to_owned(),
             formula: "round trip / 2".to_owned(),
         }],
+        fanout: None,
         tally: Tally { sent: count, seen: count, warmup: 100, ..Tally::default() },
         sides: vec![side("initiator", cpus[0]), side("responder", cpus[1])],
+        load: None,
         surroundings: Surroundings {
             started_at_unix_ns: 1_700_000_000_000_000_000 + u64::from(block) * 1_000_000_000,
             wall_ns: window_ns + 10_000_000,

@@ -17,10 +17,18 @@ pub enum Quantity {
     Wake,
     /// As `Wake`, on the way back of a ping-pong.
     WakeBack,
+    /// From just before the first post of a fan-out's round to the first instruction of the receiver that woke first.
+    FirstWake,
+    /// As `FirstWake`, to the receiver that woke in the middle (of an even number, the earlier of the two).
+    MedianWake,
+    /// As `FirstWake`, to the receiver that woke last: what a design feels that must reach everybody.
+    LastWake,
     /// From the time a notification was due, in an open loop, to the waiter's first instruction after its wait.
     Response,
     /// The time the notifier spends in its call.
     Notify,
+    /// The time the notifier of a fan-out takes to post to all receivers, once.
+    NotifyRound,
     /// The time the waiter spends in its wait, whatever it waits for.
     AroundWait,
     /// One operation of a batch: a system call, a fault, a switch.
@@ -29,12 +37,16 @@ pub enum Quantity {
 
 impl Quantity {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 11] = [
         Self::RoundTrip,
         Self::Wake,
         Self::WakeBack,
+        Self::FirstWake,
+        Self::MedianWake,
+        Self::LastWake,
         Self::Response,
         Self::Notify,
+        Self::NotifyRound,
         Self::AroundWait,
         Self::Operation,
     ];
@@ -45,8 +57,12 @@ impl Quantity {
             Self::RoundTrip => "round-trip",
             Self::Wake => "wake",
             Self::WakeBack => "wake-back",
+            Self::FirstWake => "first-wake",
+            Self::MedianWake => "median-wake",
+            Self::LastWake => "last-wake",
             Self::Response => "response",
             Self::Notify => "notify",
+            Self::NotifyRound => "notify-round",
             Self::AroundWait => "around-wait",
             Self::Operation => "operation",
         }
@@ -62,10 +78,20 @@ impl Quantity {
                 "from just before the notifier's call to the waiter's first instruction after its wait"
             }
             Self::WakeBack => "as wake, for the answering direction",
+            Self::FirstWake => {
+                "from just before the first post of a round to the first instruction of the receiver that woke first"
+            }
+            Self::MedianWake => {
+                "from just before the first post of a round to the first instruction of the receiver that woke in the middle"
+            }
+            Self::LastWake => {
+                "from just before the first post of a round to the first instruction of the receiver that woke last"
+            }
             Self::Response => {
                 "from the moment the notification was due to the waiter's first instruction after its wait"
             }
             Self::Notify => "the time the notifier spends in its call",
+            Self::NotifyRound => "the time the notifier of a fan-out takes to post to every receiver, once",
             Self::AroundWait => "the time the waiter spends in its wait, whatever it waits for",
             Self::Operation => "one operation, from a timed batch divided by its size",
         }

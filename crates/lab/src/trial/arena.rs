@@ -69,6 +69,14 @@ impl Arena {
         Ok(unsafe { std::slice::from_raw_parts(start.cast::<AtomicU8>(), count) })
     }
 
+    /// Fresh zeroed words, cache-line aligned.
+    pub fn words(&'static self, count: usize) -> Result<&'static [AtomicU64], OpenError> {
+        let size = count.saturating_mul(size_of::<AtomicU64>());
+        let start = self.take(size, align_of::<Word>())?;
+        // SAFETY: as in `place`; `count` words fit the bytes taken, and the alignment is more than theirs.
+        Ok(unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), count) })
+    }
+
     fn take(&self, size: usize, align: usize) -> Result<*mut u8, OpenError> {
         let mut taken = self.taken.load(Relaxed);
         loop {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::load::Load;
 use crate::mechanism::Contexts;
 
 /// What is run, on which CPUs, how.
@@ -32,6 +33,9 @@ pub struct Cell {
     /// A slowdown put in on purpose, to test whether a comparison finds it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub injected_slowdown_ppm: Option<u32>,
+    /// What keeps the machine busy meanwhile; none leaves it as it is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub load: Option<Load>,
 }
 
 /// Who notifies whom, and when.
@@ -54,6 +58,13 @@ pub enum Pattern {
         /// Nanoseconds between due times.
         gap_ns: u64,
     },
+    /// One notifier wakes each of many receivers, every one over an object of its own, once a round.
+    FanOut {
+        /// Receivers.
+        receivers: u32,
+        /// Nanoseconds from the start of a round to the start of the next, if all have been woken by then.
+        interval_ns: u64,
+    },
     /// No notification: an operation of the kernel or the CPU, timed in batches (`doorbell switch`).
     Operation {
         /// Operations between two clock readings; the sample is the batch's time divided by this.
@@ -66,6 +77,7 @@ impl Pattern {
     pub fn gap_ns(self) -> u64 {
         match self {
             Self::PingPong { gap_ns } | Self::OneWay { gap_ns } | Self::OpenLoop { gap_ns } => gap_ns,
+            Self::FanOut { interval_ns, .. } => interval_ns,
             Self::Operation { .. } => 0,
         }
     }
@@ -107,7 +119,8 @@ pub enum WaitPolicy {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Placement {
     /// The relation of the two CPUs by topology: `same-core`, `smt-sibling`, `same-l2`, `same-l3`, `same-node`,
-    /// `other-node`, `cpus` (chosen by number) or `unpinned`.
+    /// `other-node`, `cpus` (chosen by number) or `unpinned`. For a fan-out, how the receivers are spread over the CPUs:
+    /// see [`Pinning`](super::fanout::pinning::Pinning).
     pub relation: String,
     /// The initiator's or notifier's CPU, and the other side's; none where the scheduler decides.
     pub cpus: Option<[u32; 2]>,

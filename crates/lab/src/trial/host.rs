@@ -15,12 +15,16 @@ use serde::{Deserialize, Serialize};
 use super::arena::Arena;
 use super::cell::{Cell, Pattern};
 use super::control::{Control, Step};
+use super::load::session::Session;
 use super::role::Role;
 use super::run_dir::RunDir;
 use super::side::{Side, SideReport, Times};
 use crate::machine::clock::Clock;
+use crate::machine::root::Root;
+use crate::machine::topology::Topology;
 use crate::mechanism::{self, Contexts, Lines, Site};
 use crate::operation;
+use crate::record::load::LoadProof;
 use crate::record::{LastSeen, SideCounters, Tally};
 
 /// What a host is told on its standard input, as one line of JSON.
@@ -48,6 +52,8 @@ pub enum Report {
         sides: Vec<SideReport>,
         /// Whether the user interrupted.
         interrupted: bool,
+        /// The proof that the load asked for was there.
+        load: Option<LoadProof>,
     },
     /// Nothing moved any more.
     Hung {
@@ -83,7 +89,7 @@ pub fn main() -> io::Result<()> {
     if rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()) != Some(order.parent) {
         return Ok(());
     }
-    let report = run(&order).unwrap_or_else(|cause| Report::Failed { cause });
+    let report = under_load(&order).unwrap_or_else(|cause| Report::Failed { cause });
     let mut line = serde_json::to_vec(&report)?;
     line.push(b'\n');
     io::stdout().write_all(&line)
@@ -99,11 +105,27 @@ fn read_line<T: for<'de> Deserialize<'de>>(input: &mut impl Read) -> io::Result<
     Ok(serde_json::from_slice(&line)?)
 }
 
-fn run(order: &Order) -> Result<Report, String> {
+/// Runs the trial, under the load that its cell asks for.
+fn under_load(order: &Order) -> Result<Report, String> {
+    let Some(load) = &order.cell.load else { return run(order, None) };
+    let topology = Topology::read(&Root::live(), None);
+    let mut session = Session::start(load, &topology).map_err(|error| format!("the load: {error}"))?;
+    session.begin();
+    let mut report = run(order, Some(&mut session))?;
+    if let Report::Done { load, .. } = &mut report {
+        *load = Some(session.end().map_err(|error| format!("the load: {error}"))?);
+    }
+    Ok(report)
+}
+
+fn run(order: &Order, load: Option<&mut Session>) -> Result<Report, String> {
     let cell = &order.cell;
     // SAFETY: the launcher left this descriptor open for us under this number, and nobody else here owns it.
     let lock = File::from(unsafe { OwnedFd::from_raw_fd(order.lock) });
     let run_dir = RunDir::inherited(order.run_dir.clone(), lock);
+    if matches!(cell.pattern, Pattern::FanOut { .. }) {
+        return super::fanout::run(order, &run_dir, load);
+    }
     // Control words, payloads both ways with their alignment, and room for the mechanisms' own words.
     let size = size_of::<Control>() + 2 * (cell.size as usize + 4096) + (1 << 20);
     let arena = Arena::map(size).map_err(|error| error.to_string())?;
@@ -116,6 +138,7 @@ fn run(order: &Order) -> Result<Report, String> {
         Pattern::OneWay { .. } | Pattern::OpenLoop { .. } => {
             ([Role::Emit, Role::Absorb], mechanism_lines(cell, &site, 1)?)
         }
+        Pattern::FanOut { .. } => return Err("a fan-out has a troupe of its own".to_owned()),
         Pattern::Operation { .. } => {
             let operation = operation::find(&cell.subject).map_err(|error| error.to_string())?;
             let lines = operation.open(&site, cell).map_err(|error| error.to_string())?;
@@ -137,7 +160,7 @@ fn run(order: &Order) -> Result<Report, String> {
     };
     let troupe =
         Troupe::fork(cell.contexts, roles, lines.as_ref(), &side).map_err(|error| error.to_string())?;
-    let report = troupe.watch(control, cell, roles);
+    let report = troupe.watch(control, cell, roles, load);
     run_dir.clear_notes();
     report.map_err(|error| error.to_string())
 }
@@ -191,7 +214,13 @@ impl Troupe {
     }
 
     /// Gathers both reports, or finds out why there are none.
-    fn watch(mut self, control: &Control, cell: &Cell, roles: [Role; 2]) -> io::Result<Report> {
+    fn watch(
+        mut self,
+        control: &Control,
+        cell: &Cell,
+        roles: [Role; 2],
+        mut load: Option<&mut Session>,
+    ) -> io::Result<Report> {
         let patience = PATIENCE + 4 * Duration::from_nanos(cell.pattern.gap_ns());
         let mut texts = [Vec::new(), Vec::new()];
         let mut open = [true, true];
@@ -241,6 +270,9 @@ impl Troupe {
                 }
             }
             if ready == 0 {
+                if let Some(load) = load.as_deref_mut() {
+                    load.look();
+                }
                 let now = progress(control);
                 if now != seen {
                     (seen, moved) = (now, Instant::now());
@@ -256,7 +288,7 @@ impl Troupe {
         }
         let sides =
             texts.iter().map(|text| serde_json::from_slice(text)).collect::<Result<Vec<SideReport>, _>>()?;
-        Ok(Report::Done { sides, interrupted })
+        Ok(Report::Done { sides, interrupted, load: None })
     }
 
     fn cause_of_death(&mut self, role: Role) -> String {
@@ -319,7 +351,7 @@ fn act(lines: &dyn Lines, mut side: Side, pipe: impl AsFd) {
 }
 
 /// Forks; the child does `act` and leaves without running anything of the parent's.
-fn fork(act: impl FnOnce()) -> io::Result<Pid> {
+pub(super) fn fork(act: impl FnOnce()) -> io::Result<Pid> {
     let parent = rustix::process::getpid();
     // SAFETY: the host has a single thread, so the child may do whatever the parent could.
     match unsafe { libc::fork() } {

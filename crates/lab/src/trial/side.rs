@@ -13,6 +13,7 @@ use super::counters::Counters;
 use super::role::Role;
 use crate::machine::clock::{Clock, Ticks};
 use crate::mechanism::{Fault, OpenError};
+use crate::record::fanout::FanOut;
 use crate::record::series::Quantity;
 use crate::record::{Figure, Histogram, Series, SideCounters, Tally};
 
@@ -102,6 +103,9 @@ pub struct SideReport {
     pub counters: SideCounters,
     /// Single figures beside the times.
     pub figures: Vec<Figure>,
+    /// Each round and each receiver, from the notifier of a fan-out.
+    #[serde(default)]
+    pub fanout: Option<FanOut>,
     /// Why it gave up, if it did.
     pub error: Option<String>,
 }
@@ -223,6 +227,7 @@ impl Side {
             tally: self.tally,
             counters: self.counters.clone(),
             figures: self.figures.clone(),
+            fanout: None,
             error: error.map(ToString::to_string),
         }
     }

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::cell::Cell;
 use crate::machine::cgroup;
 use crate::machine::cpu_list::CpuList;
+use crate::machine::idle_time::IdleTimes;
 use crate::machine::interrupts::Interrupts;
 use crate::machine::load;
 use crate::machine::pressure;
@@ -35,6 +36,7 @@ struct Reading {
     unix_ns: u64,
     interrupts: Option<Interrupts>,
     throttled_ns: Option<u64>,
+    idle: IdleTimes,
 }
 
 impl Watch {
@@ -48,13 +50,13 @@ impl Watch {
     }
 
     fn of(root: Root, cpus: CpuList) -> Self {
-        let before = Reading::take(&root);
+        let before = Reading::take(&root, &cpus);
         Self { root, cpus, before }
     }
 
     /// What went on. The trial's processes must have been waited for: only then is their CPU time told from others'.
     pub fn end(self) -> Surroundings {
-        let after = Reading::take(&self.root);
+        let after = Reading::take(&self.root, &self.cpus);
         let load = self.before.load.until(&after.load, self.cpus);
         let interrupts = self.before.interrupts.as_ref().zip(after.interrupts.as_ref());
         let throttled = self.before.throttled_ns.zip(after.throttled_ns);
@@ -68,19 +70,21 @@ impl Watch {
             load_average: pressure::load_average(&self.root),
             throttled_ns: throttled.map(|(then, now)| now.saturating_sub(then)),
             interrupts: interrupts.map(|(before, after)| after.since(before, &load.cpus)).unwrap_or_default(),
+            idle_states: after.idle.shares(&self.before.idle, load.window_ns),
             cpus: load.cpus,
         }
     }
 }
 
 impl Reading {
-    fn take(root: &Root) -> Self {
+    fn take(root: &Root, cpus: &CpuList) -> Self {
         // The load first, next to its clock: the long reads after it are outside of the window at its end.
         Self {
             load: load::Reading::take(root),
             unix_ns: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64),
             throttled_ns: cgroup::throttled(root).map(|(_, ns)| ns),
             interrupts: Interrupts::read(root),
+            idle: IdleTimes::read(root, cpus),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! Verdicts: pure functions of result files.
 
 pub mod answer;
+pub mod claims;
 pub mod compare;
 pub mod statistics;
 pub mod study;

@@ -23,6 +23,8 @@ pub enum Axis {
     Contexts,
     /// Who notifies whom.
     Pattern,
+    /// How many receivers are woken.
+    Receivers,
     /// Time between notifications.
     Gap,
     /// Which moments are taken.
@@ -39,16 +41,19 @@ pub enum Axis {
     Scheduler,
     /// Operations per clock reading.
     Batch,
+    /// What keeps the machine busy meanwhile.
+    Load,
     /// A slowdown put in on purpose.
     Slowdown,
 }
 
 impl Axis {
     /// Every axis, in the order of the columns.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Subject,
         Self::Contexts,
         Self::Pattern,
+        Self::Receivers,
         Self::Gap,
         Self::Timing,
         Self::Wait,
@@ -57,6 +62,7 @@ impl Axis {
         Self::Size,
         Self::Scheduler,
         Self::Batch,
+        Self::Load,
         Self::Slowdown,
     ];
 
@@ -66,6 +72,7 @@ impl Axis {
             Self::Subject => "mechanism",
             Self::Contexts => "between",
             Self::Pattern => "pattern",
+            Self::Receivers => "receivers",
             Self::Gap => "gap",
             Self::Timing => "timing",
             Self::Wait => "wait",
@@ -74,6 +81,7 @@ impl Axis {
             Self::Size => "message",
             Self::Scheduler => "scheduler",
             Self::Batch => "batch",
+            Self::Load => "load",
             Self::Slowdown => "slowed on purpose",
         }
     }
@@ -90,7 +98,12 @@ impl Axis {
                 Pattern::PingPong { .. } => "ping-pong".into(),
                 Pattern::OneWay { .. } => "one way".into(),
                 Pattern::OpenLoop { .. } => "open loop".into(),
+                Pattern::FanOut { .. } => "fan-out".into(),
                 Pattern::Operation { .. } => "operation".into(),
+            },
+            Self::Receivers => match cell.pattern {
+                Pattern::FanOut { receivers, .. } => count(receivers.into()),
+                _ => String::new(),
             },
             Self::Gap => match cell.pattern {
                 Pattern::Operation { .. } => String::new(),
@@ -128,6 +141,13 @@ impl Axis {
             Self::Batch => match cell.pattern {
                 Pattern::Operation { batch } => count(batch.into()),
                 _ => String::new(),
+            },
+            Self::Load => match &cell.load {
+                None => "idle".into(),
+                Some(load) => {
+                    let pinned = if load.pinned { " pinned" } else { "" };
+                    format!("{} x {}{pinned}", load.kind, count(load.workers.into()))
+                }
             },
             Self::Slowdown => cell
                 .injected_slowdown_ppm
@@ -171,6 +191,7 @@ pub fn common<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> String {
     Axis::ALL
         .into_iter()
         .filter(|axis| !varying.contains(axis) && (*axis != Axis::Cpus || first.placement.cpus.is_some()))
+        .filter(|axis| *axis != Axis::Load || first.load.is_some())
         .filter(|axis| cells.clone().all(|cell| axis.value(cell) == axis.value(first)))
         .map(|axis| (axis, axis.value(first)))
         .filter(|(_, value)| !value.is_empty())

@@ -3,6 +3,7 @@
 
 use std::io::{self, Write};
 
+use super::axis::Axis;
 use super::export::Export;
 use crate::mechanism::Contexts;
 use crate::record::{Outcome, Record, ResultFile};
@@ -12,7 +13,7 @@ use crate::trial::cell::{Pattern, Scheduler, Timing, WaitPolicy};
 #[derive(Debug, Clone, Copy)]
 pub struct Csv;
 
-const COLUMNS: [&str; 22] = [
+const COLUMNS: [&str; 24] = [
     "result",
     "record",
     "block",
@@ -22,6 +23,7 @@ const COLUMNS: [&str; 22] = [
     "contexts",
     "pattern",
     "gap_ns",
+    "receivers",
     "batch",
     "timing",
     "wait",
@@ -31,6 +33,7 @@ const COLUMNS: [&str; 22] = [
     "cpu_second",
     "size_bytes",
     "scheduler",
+    "load",
     "quantity",
     "statistic",
     "value",
@@ -66,8 +69,8 @@ impl Export for Csv {
     }
 }
 
-/// The record and its cell, in the order of [`COLUMNS`] from `block` to `scheduler`.
-fn head(record: &Record) -> [String; 16] {
+/// The record and its cell, in the order of [`COLUMNS`] from `block` to `load`.
+fn head(record: &Record) -> [String; 18] {
     let cell = &record.cell;
     let outcome = match record.outcome {
         Outcome::Done => "done",
@@ -85,7 +88,12 @@ fn head(record: &Record) -> [String; 16] {
         Pattern::PingPong { .. } => ("ping-pong", String::new()),
         Pattern::OneWay { .. } => ("one-way", String::new()),
         Pattern::OpenLoop { .. } => ("open-loop", String::new()),
+        Pattern::FanOut { .. } => ("fan-out", String::new()),
         Pattern::Operation { batch } => ("operation", batch.to_string()),
+    };
+    let receivers = match cell.pattern {
+        Pattern::FanOut { receivers, .. } => receivers.to_string(),
+        _ => String::new(),
     };
     let timing = match cell.timing {
         Timing::Around => "around",
@@ -102,6 +110,7 @@ fn head(record: &Record) -> [String; 16] {
         Scheduler::Other => "other",
         Scheduler::Fifo => "fifo",
     };
+    let load = Axis::Load.value(cell);
     let cpu = |index: usize| cell.placement.cpus.map_or_else(String::new, |cpus| cpus[index].to_string());
     [
         record.block.to_string(),
@@ -111,6 +120,7 @@ fn head(record: &Record) -> [String; 16] {
         contexts.to_owned(),
         pattern.to_owned(),
         cell.pattern.gap_ns().to_string(),
+        receivers,
         batch,
         timing.to_owned(),
         wait.to_owned(),
@@ -120,6 +130,7 @@ fn head(record: &Record) -> [String; 16] {
         cpu(1),
         cell.size.to_string(),
         scheduler.to_owned(),
+        load,
     ]
 }
 
@@ -239,6 +250,6 @@ mod tests {
         result.records[0].outcome = Outcome::Implausible { violations: Vec::new() };
         let table = table(&result);
         assert_eq!(table.len(), 1);
-        assert_eq!((&table[0][4], &table[0][20]), ("implausible", ""));
+        assert_eq!((&table[0][4], &table[0][22]), ("implausible", ""));
     }
 }

@@ -221,8 +221,12 @@ pub fn name(quantity: Quantity) -> &'static str {
         Quantity::RoundTrip => "Round trip",
         Quantity::Wake => "Wake-up latency",
         Quantity::WakeBack => "Wake-up latency, way back",
+        Quantity::FirstWake => "First to wake",
+        Quantity::MedianWake => "Median to wake",
+        Quantity::LastWake => "Last to wake",
         Quantity::Response => "Response",
         Quantity::Notify => "Notify cost",
+        Quantity::NotifyRound => "Notify cost of a whole round",
         Quantity::AroundWait => "Time in the wait",
         Quantity::Operation => "Operation",
     }

@@ -26,6 +26,7 @@ pub(super) fn cell(subject: &str) -> Cell {
         until: Until::count(1000),
         scheduler: Scheduler::Other,
         injected_slowdown_ppm: None,
+        load: None,
     }
 }
 
@@ -42,6 +43,7 @@ pub(super) fn record(cell: &Cell, block: u32, times_ps: &[u64]) -> Record {
         outcome: Outcome::Done,
         series: BTreeMap::new(),
         figures: Vec::new(),
+        fanout: None,
         tally: Tally { sent: times_ps.len() as u64, seen: times_ps.len() as u64, ..Tally::default() },
         sides: ["notifier", "waiter"]
             .map(|side| SideCounters {
@@ -51,6 +53,7 @@ pub(super) fn record(cell: &Cell, block: u32, times_ps: &[u64]) -> Record {
                 ..SideCounters::default()
             })
             .into(),
+        load: None,
         surroundings: Surroundings::default(),
         warnings: Vec::new(),
     };

@@ -3,8 +3,11 @@
 
 use super::axis::{self, Axis};
 use super::bars;
+use super::claims;
 use super::extra::{Extra, FloorLine};
+use super::fanout;
 use super::figures::{self, Distribution, Figures, Row};
+use super::load;
 use super::notifications;
 use super::pairs::Matrix;
 use super::style::{Role, Style};
@@ -29,13 +32,20 @@ pub fn summary(result: &ResultFile, style: &Style) -> String {
         out.push_str(&pairs(&figures, style));
     } else if result.plan.experiment == "switch" {
         out.push_str(&switch::tables(&figures, style));
+    } else if result.plan.experiment == "fanout" {
+        out.push_str(&fanout::tables(&figures, style));
     } else {
         out.push_str(&tables(&figures, style));
     }
     if result.plan.experiment != "switch" {
-        out.push_str(&other_figures(&figures, style));
+        if result.plan.experiment != "fanout" {
+            out.push_str(&other_figures(&figures, style));
+        }
         out.push_str(&notifications::text(&figures, style));
     }
+    out.push_str(&load::text(&figures, style));
+    out.push_str(&load::idle_states(&figures, style));
+    out.push_str(&claims::text(result, style));
     out.push_str(&floors(result, style));
     out.push_str(&absent(&figures, style));
     out.push_str(&warnings::text(result, style));

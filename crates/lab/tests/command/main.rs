@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod exercise;
+mod fanout;
 mod hostile;
 mod interrupt;
 mod mechanisms;

@@ -10,7 +10,7 @@ use crate::mechanism::{Fault, Mechanism, Waiter, Woken};
 
 mod arrivals;
 mod one_way;
-mod pause;
+pub(in crate::trial) mod pause;
 mod ping;
 
 /// A part in a trial.
@@ -70,7 +70,11 @@ fn warmup_rounds(cell: &Cell) -> u64 {
 
 /// Waits as the policy says. Under a time-out it returns after one timed wait, so that the caller can look for itself.
 #[inline(always)]
-fn wait_by_policy<W: Waiter>(waiter: &mut W, policy: WaitPolicy, clock: Clock) -> Result<Woken, Fault> {
+pub(in crate::trial) fn wait_by_policy<W: Waiter>(
+    waiter: &mut W,
+    policy: WaitPolicy,
+    clock: Clock,
+) -> Result<Woken, Fault> {
     match policy {
         WaitPolicy::Block => waiter.wait().map(|()| Woken::Notified),
         WaitPolicy::Spin => {

@@ -246,7 +246,12 @@ fn run(source: &Source, figures: &Figures) -> Run {
             svg: picture.inline(),
             wide: false,
         }),
-        extras: tables::extras(figures),
+        extras: tables::claims(result)
+            .into_iter()
+            .chain(tables::loads(figures))
+            .chain(tables::idle_states(figures))
+            .chain(tables::extras(figures))
+            .collect(),
         cells: result.plan.cells.iter().map(|cell| axis::label(cell, &axes)).collect(),
         share: share_block(source, figures),
         answer: if result.plan.experiment == "survey" {

@@ -5,11 +5,14 @@ use super::groups::Item;
 use crate::record::series::Quantity;
 use crate::record::{ResultFile, Tally};
 use crate::trial::cell::Timing;
+use crate::verdict::claims;
 use crate::verdict::compare::Comparison;
 use crate::view::axis::{self, Axis};
+use crate::view::claims::tally;
 use crate::view::comparison::{interval, words as verdict};
 use crate::view::extra::{Extra, FloorLine};
 use crate::view::figures::{Distribution, Figures, Row};
+use crate::view::load;
 use crate::view::notifications::{KINDS, share};
 use crate::view::pairs::Matrix;
 use crate::view::summary::four_digits;
@@ -222,6 +225,67 @@ pub(super) fn extras(figures: &Figures) -> Vec<Table> {
             Table { caption, columns, rows }
         })
         .collect()
+}
+
+/// The loads that trials ran under, with their proof.
+pub(super) fn loads(figures: &Figures) -> Option<Table> {
+    let lines = load::lines(figures);
+    if lines.is_empty() {
+        return None;
+    }
+    let axes = axis::varying(lines.iter().map(|(row, _)| row.cell()));
+    let mut columns: Vec<(String, bool)> = axes.iter().map(|axis| words(axis.name())).collect();
+    columns.extend(numbers(&load::COLUMNS.map(|(head, _)| head)));
+    let rows = lines
+        .iter()
+        .map(|(row, cells)| {
+            let axes = axes.iter().map(|axis| named(*axis, row));
+            Line::plain(axes.chain(cells.iter().cloned()).collect())
+        })
+        .collect();
+    let meanings = load::COLUMNS.map(|(head, meaning)| format!("{head}: {meaning}")).join("; ");
+    Some(Table { caption: format!("Load during the trials. {meanings}."), columns, rows })
+}
+
+/// Time in idle states, where the kernel shows any.
+pub(super) fn idle_states(figures: &Figures) -> Option<Table> {
+    let lines = load::idle_lines(figures);
+    let (_, states) = lines.first()?;
+    let axes = axis::varying(lines.iter().map(|(row, _)| row.cell()));
+    let mut columns: Vec<(String, bool)> = axes.iter().map(|axis| words(axis.name())).collect();
+    columns.extend(states.keys().map(|name| (name.clone(), true)));
+    columns.extend(numbers(&["trials"]));
+    let rows = lines
+        .iter()
+        .map(|(row, shares)| {
+            let mut cells: Vec<String> = axes.iter().map(|axis| named(*axis, row)).collect();
+            cells.extend(states.keys().map(|name| {
+                shares.get(name).map_or_else(|| "–".to_owned(), |share| format!("{:.1} %", share * 100.0))
+            }));
+            cells.push(count(row.arm.usable().count() as u64));
+            Line::plain(cells)
+        })
+        .collect();
+    let caption =
+        "Share of the trials' time that the measured CPUs spent in each idle state, mean of the trials.";
+    Some(Table { caption: caption.to_owned(), columns, rows })
+}
+
+/// Claims of others, each with its ruling.
+pub(super) fn claims(result: &ResultFile) -> Option<Table> {
+    let judged = claims::judge(result);
+    let source = claims::source(&result.plan.experiment).filter(|_| !judged.is_empty())?;
+    let columns = vec![("row".to_owned(), true), words("claim"), words("ruling"), words("evidence")];
+    let rows = judged
+        .iter()
+        .map(|judged| {
+            let row = judged.claim.row.map_or_else(String::new, |row| row.to_string());
+            let says = judged.claim.says.to_owned();
+            Line::plain(vec![row, says, judged.ruling.name().to_owned(), judged.evidence.clone()])
+        })
+        .collect();
+    let caption = format!("Claims of {}: {}.", source.about, tally(&judged));
+    Some(Table { caption, columns, rows })
 }
 
 /// The machine's floors.

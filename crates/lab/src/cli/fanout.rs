@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell fanout`.
+
+use std::io::Write;
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use super::common::{Exit, RunArgs, Terminal, Usage, machine_here};
+use super::load::Asked;
+use crate::experiment::fanout::{FanOut, takes};
+use crate::experiment::fanout_limits;
+use crate::experiment::plan::Plan;
+use crate::machine::Machine;
+use crate::mechanism::{Contexts, fan};
+use crate::quantity::{duration, wait_policy};
+use crate::trial::cell::WaitPolicy;
+use crate::trial::fanout::pinning::Pinning;
+use crate::view::unit::time;
+
+/// Arguments of `doorbell fanout`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "EXAMPLES\n  \
+    doorbell fanout                                         20 receivers, each with a named POSIX semaphore\n  \
+    doorbell fanout sem-posix-named -n 20,200,2000 --pin unpinned,scatter\n  \
+    doorbell fanout all -n 200 --interval 100ms             every mechanism\n  \
+    doorbell fanout sem-posix-for-all -n 20 --interval 10ms   one semaphore for all: duplicates and misses\n  \
+    doorbell fanout --grid --interval 100ms                 the whole table of mechanisms, numbers, time-outs, pinnings")]
+pub struct Args {
+    /// What wakes each receiver, or `all`: sem-posix-named, sem-posix, sem-sysv (a set for each), sem-sysv-many (many in a
+    /// set), futex, eventfd, unix-dgram, condvar, signal-sigwaitinfo; sem-posix-for-all, one semaphore for all as a
+    /// demonstration of what goes wrong; null, the harness itself, is always run [default: sem-posix-named]
+    #[arg(value_name = "MECHANISM")]
+    mechanisms: Vec<String>,
+    /// Receivers, comma separated [default: 20; with --grid 20,200,2000]
+    #[arg(short = 'n', long, value_delimiter = ',', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    receivers: Vec<u32>,
+    /// Recorded rounds of a trial; two of warm-up come before them
+    #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    rounds: u32,
+    /// From the start of one round to the start of the next; a round begins only when all have taken the last
+    #[arg(long, value_parser = duration, value_name = "TIME", default_value = "1s")]
+    interval: Duration,
+    /// How receivers wait, comma separated: block, timeout=TIME, spin-then-block=TIME [default: block; with --grid
+    /// block,timeout=100ms]
+    #[arg(long, value_delimiter = ',', value_parser = wait_policy, value_name = "POLICY")]
+    wait: Vec<WaitPolicy>,
+    /// How notifier and receivers are spread over the CPUs, comma separated [default: unpinned; with --grid
+    /// unpinned,scatter]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "HOW")]
+    pin: Vec<Pin>,
+    /// What the receivers are, comma separated
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "processes")]
+    contexts: Vec<Kind>,
+    /// Bytes of message in shared memory, written before each round and read by each receiver before its stamp
+    #[arg(long, default_value_t = 0, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(0..=(1 << 26)))]
+    size: u32,
+    /// The whole table: every mechanism x 20, 200, 2000 receivers x no time-out and one of 100 ms x unpinned and pinned x
+    /// idle and full load
+    #[arg(long)]
+    grid: bool,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// A process each
+    Processes,
+    /// Threads of one process, the notifier among them
+    Threads,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Pin {
+    /// Where the scheduler puts them
+    Unpinned,
+    /// A CPU for each receiver and one for the notifier
+    OneEach,
+    /// All receivers on one CPU, the notifier on another
+    AllOnOne,
+    /// Neighbours together, filling the CPUs from the notifier's outwards
+    Compact,
+    /// Dealt out in turn over all CPUs, farthest from the notifier first
+    Scatter,
+}
+
+impl From<Pin> for Pinning {
+    fn from(pin: Pin) -> Self {
+        match pin {
+            Pin::Unpinned => Self::Unpinned,
+            Pin::OneEach => Self::OneEach,
+            Pin::AllOnOne => Self::AllOnOne,
+            Pin::Compact => Self::Compact,
+            Pin::Scatter => Self::Scatter,
+        }
+    }
+}
+
+const HUNDRED_MS: WaitPolicy = WaitPolicy::Timeout { timeout_ns: 100_000_000 };
+
+/// Runs `doorbell fanout`.
+pub fn run(mut args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
+    let machine = machine_here();
+    let mut plan = plan(&args)?;
+    if args.grid && args.run.load.is_empty() {
+        args.run.load = vec![Asked::Idle, Asked::Busy { kind: "sqrt", workers: None, pinned: false }];
+    }
+    plan = args.run.loaded(plan, &machine);
+    args.run.load.clear();
+    if args.run.dry_run {
+        return args.run.run(plan, machine, terminal);
+    }
+    let unable = unable(&plan, &machine);
+    if !unable.is_empty() {
+        // Told before anything is started, so that who wants all of it can mend the limits first.
+        let mut err = std::io::stderr();
+        for reason in &unable {
+            let _ = writeln!(err, "doorbell: {reason}");
+        }
+    }
+    if unable.len() == plan.cells.len() {
+        return Err(anyhow::anyhow!("nothing of this can be run here; see the limits above"));
+    }
+    if !terminal.quiet {
+        let _ =
+            writeln!(std::io::stderr(), "This takes about {}.", time(takes(&plan).as_nanos() as f64 * 1e3));
+    }
+    args.run.run(plan, machine, terminal)
+}
+
+/// Why cells of the plan cannot be run here, one line each.
+fn unable(plan: &Plan, machine: &Machine) -> Vec<String> {
+    let lack = |cell| {
+        let reason = fanout_limits::lacks(cell, machine)?;
+        Some(format!("{}, {}: {reason}", cell.subject, cell.placement.relation))
+    };
+    plan.cells.iter().filter_map(lack).collect()
+}
+
+fn plan(args: &Args) -> anyhow::Result<Plan> {
+    fn or<T: Clone>(asked: &[T], grid: bool, of_grid: &[T], usual: T) -> Vec<T> {
+        match (asked, grid) {
+            ([], true) => of_grid.to_vec(),
+            ([], false) => vec![usual],
+            _ => asked.to_vec(),
+        }
+    }
+    if args.wait.contains(&WaitPolicy::Spin) {
+        return Err(Usage(
+            "receivers that spin keep every CPU from those that have not woken yet; use block, timeout=TIME or \
+             spin-then-block=TIME"
+                .to_owned(),
+        )
+        .into());
+    }
+    let fanout = FanOut {
+        mechanisms: mechanisms(args)?,
+        contexts: args
+            .contexts
+            .iter()
+            .map(|kind| match kind {
+                Kind::Processes => Contexts::Processes,
+                Kind::Threads => Contexts::Threads,
+            })
+            .collect(),
+        receivers: or(&args.receivers, args.grid, &[20, 200, 2000], 20),
+        waits: or(&args.wait, args.grid, &[WaitPolicy::Block, HUNDRED_MS], WaitPolicy::Block),
+        pinnings: or(&args.pin, args.grid, &[Pin::Unpinned, Pin::Scatter], Pin::Unpinned)
+            .into_iter()
+            .map(Pinning::from)
+            .collect(),
+        size: args.size,
+        interval: args.interval,
+        rounds: args.rounds,
+        blocks: args.run.blocks.unwrap_or(1),
+        seed: args.run.seed(),
+    };
+    Ok(fanout.plan())
+}
+
+fn mechanisms(args: &Args) -> anyhow::Result<Vec<String>> {
+    let everything = || fan::all().iter().map(|entry| entry.name().to_owned());
+    // The harness's own cost is a row of every result.
+    let mut chosen = vec!["null".to_owned()];
+    if args.mechanisms.is_empty() {
+        if args.grid {
+            chosen.extend(everything());
+        } else {
+            chosen.push("sem-posix-named".to_owned());
+        }
+    }
+    for name in &args.mechanisms {
+        if name == "all" {
+            chosen.extend(everything());
+        } else {
+            fan::find(name).map_err(|unknown| Usage(unknown.to_string()))?;
+            chosen.push(name.clone());
+        }
+    }
+    let mut seen = std::collections::HashSet::new();
+    chosen.retain(|name| seen.insert(name.clone()));
+    Ok(chosen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_names_every_mechanism() {
+        let command = crate::cli::command();
+        let help = command.find_subcommand("fanout").unwrap().clone().render_long_help().to_string();
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        for entry in fan::all() {
+            assert!(help.contains(entry.name()), "{} is not in the help", entry.name());
+        }
+    }
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One semaphore for all receivers, posted as often as there are receivers: a demonstration of what goes wrong.
+//!
+//! Nothing ties a post to a receiver. Whoever wakes and waits again before the others have run takes a second post, and
+//! somebody else goes without: a duplicate and a miss.
+
+use super::{Fan, FanEntry, Hall, Needs, OpenFan};
+use crate::mechanism::posix_semaphore::SemaphoreEnd;
+use crate::mechanism::sem_posix::{SemPosix, SemPosixLine, Shared};
+use crate::mechanism::{Contexts, Host, Line, Mechanism, OpenError, Site, Unavailable};
+
+/// The demonstration.
+#[derive(Debug)]
+pub(super) struct SemPosixForAll;
+
+struct One(SemPosixLine);
+
+impl Fan for One {
+    type Notifier = SemaphoreEnd<&'static Shared>;
+    type Waiter = SemaphoreEnd<&'static Shared>;
+    fn waiter(&self, _: u32) -> Result<Self::Waiter, OpenError> {
+        self.0.waiter()
+    }
+    fn notifier(&self, _: u32) -> Result<Self::Notifier, OpenError> {
+        self.0.notifier()
+    }
+}
+
+impl FanEntry for SemPosixForAll {
+    fn name(&self) -> &'static str {
+        "sem-posix-for-all"
+    }
+    fn summary(&self) -> &'static str {
+        "one unnamed POSIX semaphore for all receivers: counts duplicates and misses"
+    }
+    fn available(&self, host: &Host) -> Result<(), Unavailable> {
+        SemPosix::available(host)
+    }
+    fn joins(&self, _: Contexts) -> bool {
+        true
+    }
+    fn needs(&self, _: u64) -> Needs {
+        Needs::default()
+    }
+    fn shared(&self) -> bool {
+        true
+    }
+    fn open(&self, site: &Site, _: &Hall) -> Result<Box<dyn OpenFan>, OpenError> {
+        Ok(Box::new(One(SemPosixLine::open(site)?)))
+    }
+}

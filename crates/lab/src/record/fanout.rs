@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a fan-out leaves beside its series: each round and each receiver.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::machine::cpu_list::CpuList;
+
+/// Each round and each receiver of a fan-out.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FanOut {
+    /// The notifier's CPU, where it was pinned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notifier_cpu: Option<u32>,
+    /// CPUs over which the receivers were pinned; none where the scheduler decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receiver_cpus: Option<CpuList>,
+    /// The recorded rounds, in order.
+    pub rounds: Rounds,
+    /// The receivers, by number; empty where they share one object.
+    pub receivers: Receivers,
+    /// Memory of all receivers while they waited for the first round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Memory>,
+}
+
+/// One number of each kind for each round.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Rounds {
+    /// From the first post to the first receiver awake, nanoseconds.
+    pub first_ns: Vec<f64>,
+    /// To the receiver in the middle.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub median_ns: Vec<f64>,
+    /// To the last.
+    pub last_ns: Vec<f64>,
+    /// From the first post until after the last.
+    pub notify_ns: Vec<f64>,
+    /// Wakes beyond a receiver's first, where all share one object.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub duplicates: Vec<u64>,
+    /// Receivers that did not wake, where all share one object.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub misses: Vec<u64>,
+}
+
+/// One number of each kind for each receiver.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Receivers {
+    /// Median latency over the rounds, nanoseconds.
+    pub p50_ns: Vec<f64>,
+    /// Longest latency, nanoseconds.
+    pub max_ns: Vec<f64>,
+    /// Mean place in the order of waking, from 1.
+    pub mean_place: Vec<f64>,
+}
+
+/// Memory of the receivers, bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Memory {
+    /// Their shares of all pages they have mapped (PSS): what would come free if all of them ended, kernel memory apart.
+    pub pss_bytes: u64,
+    /// Pages they have mapped, shared ones counted for each (RSS).
+    pub rss_bytes: u64,
+    /// By how much the kernel's stacks, page tables and unreclaimable slab grew from before the first to all of them, on
+    /// the whole machine: what other programs did meanwhile is in it.
+    pub kernel_bytes: u64,
+    /// Processes that were looked at.
+    pub processes: u64,
+}
