@@ -46,6 +46,8 @@ pub enum Exit {
     Unfit,
     /// 130: interrupted; what was measured is kept.
     Interrupted,
+    /// What a command that was run for the user ended with.
+    Of(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -57,6 +59,7 @@ impl From<Exit> for ExitCode {
             Exit::Regression => 3,
             Exit::Unfit => 4,
             Exit::Interrupted => 130,
+            Exit::Of(status) => status,
         })
     }
 }
@@ -230,13 +233,18 @@ impl RunArgs {
     }
 }
 
-/// A new file in the user's state folder (XDG Base Directory Specification), named after the experiment and the time.
+/// A new file in the user's state folder, named after the experiment and the time.
 fn fresh_file(result: &ResultFile) -> PathBuf {
+    let seconds = result.started_at_unix_ns / 1_000_000_000;
+    state_folder().join(format!("{}-{seconds}-{}.json", result.plan.experiment, std::process::id()))
+}
+
+/// The folder for results that were given no other (XDG Base Directory Specification), made if it is not there.
+pub fn state_folder() -> PathBuf {
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
     let folder = state.or_else(home).unwrap_or_else(std::env::temp_dir).join("doorbell");
     // If it cannot be made, writing fails with the path and the cure, and saves the result elsewhere.
     let _ = std::fs::create_dir_all(&folder);
-    let seconds = result.started_at_unix_ns / 1_000_000_000;
-    folder.join(format!("{}-{seconds}-{}.json", result.plan.experiment, std::process::id()))
+    folder
 }

@@ -37,6 +37,15 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
         return Err(Usage("standard input can be read only once; name the other file".to_owned()).into());
     }
     let files: Vec<ResultFile> = all().map(|path| read::read(path)).collect::<Result<_, _>>()?;
+    if let Some((other, path)) = files.iter().zip(all()).find(|(file, _)| file.emulated() != files[0].emulated()) {
+        let (emulated, real) = if other.emulated() { (path, &args.baseline) } else { (&args.baseline, path) };
+        anyhow::bail!(
+            "{} was measured in an emulator and {} was not: their times have nothing in common; compare two results of \
+             one emulator, or take the guest's with `doorbell vm run --accel kvm`",
+            emulated.display(),
+            real.display()
+        );
+    }
     let names: Vec<String> = files.iter().zip(all()).map(|(file, path)| name(file, path)).collect();
     let relevant = f64::from(args.threshold) / 1e6;
     let (mut regression, mut obstacle) = (false, false);

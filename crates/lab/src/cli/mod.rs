@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use doorbell_vm::guest;
 
 use crate::trial::{floors, host, launch};
 
@@ -33,6 +34,7 @@ pub mod survey;
 pub mod switch;
 pub mod top;
 pub mod tune;
+pub mod vm;
 
 use common::{Exit, Terminal};
 
@@ -71,6 +73,8 @@ enum Verb {
     Report(report::Args),
     /// Search every interleaving of a wake-up protocol, and show how a known mistake loses a wake-up
     Model(model::Args),
+    /// Run this program in a virtual machine: another topology, a polled disk, a CPU with user interrupts
+    Vm(vm::Args),
     /// Is this machine fit to measure? Each finding with what it does to figures and the cure
     Doctor(doctor::Args),
     /// Show what can be measured, and what this machine lacks
@@ -105,6 +109,7 @@ impl Verb {
             Self::FanOut(args) => fanout::run(args, terminal),
             Self::Report(args) => report::run(args, terminal),
             Self::Model(args) => model::run(args),
+            Self::Vm(args) => vm::run(args, terminal),
             Self::Doctor(args) => doctor::run(args),
             Self::List(args) => list::run(args),
             Self::Explain(args) => explain::run(args),
@@ -131,6 +136,7 @@ pub fn main() -> ExitCode {
     let served = match hidden.as_deref().and_then(|verb| verb.to_str()) {
         Some(launch::HOST_VERB) => Some(host::main()),
         Some(floors::FLOORS_VERB) => Some(floors::main()),
+        Some(guest::VERB) => return guest::main(),
         _ => None,
     };
     if let Some(served) = served {

@@ -70,7 +70,7 @@ pub fn run(
     let interrupted = || conditions.interrupted.load(Relaxed);
     let cpus = floor_cpus(&machine);
     let mut floors = Vec::new();
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<Warning> = machine.virtualisation.emulated.then(emulated).into_iter().collect();
     let mut read_floors = |block| match floors::measure(machine.clock, cpus, block) {
         Ok(reading) => floors.push(reading),
         Err(error) => warnings.push(no_floors(&error)),
@@ -114,6 +114,16 @@ pub fn run(
 fn floor_cpus(machine: &Machine) -> [u32; 2] {
     let first = machine.topology.usable.iter().next().unwrap_or(0);
     machine.topology.two_cores().unwrap_or([first; 2])
+}
+
+fn emulated() -> Warning {
+    Warning {
+        name: "emulated".to_owned(),
+        cause: "an emulator translated every instruction".to_owned(),
+        effect: "every time is the emulator's and no machine's; it depends on what else its host did".to_owned(),
+        cure: "use the counts, and ratios within this run; for times run on a CPU or with `doorbell vm run --accel kvm`"
+            .to_owned(),
+    }
 }
 
 fn no_floors(error: &io::Error) -> Warning {

@@ -27,6 +27,7 @@ mod steal;
 mod tracing;
 mod tsc;
 mod turbo;
+mod user_interrupts;
 mod virtualisation;
 
 /// How much a finding matters to figures taken here.
@@ -117,7 +118,7 @@ struct Family {
 }
 
 /// Every family, in the order of the report: clocks first, for without them nothing can be said. The one list to extend.
-const FAMILIES: [Family; 18] = [
+const FAMILIES: [Family; 19] = [
     Family {
         about: About {
             name: "clock-source",
@@ -287,6 +288,16 @@ const FAMILIES: [Family; 18] = [
         },
         source: limits::SOURCE,
         examine: limits::examine,
+    },
+    Family {
+        about: About {
+            name: "user-interrupts",
+            what: "Whether the CPU has user interrupts, and whether the kernel gives them to programs.",
+            taken: "CPUID leaf 7, and the flags the kernel lists.",
+            misleads: "A hypervisor may hide what the CPU has.",
+        },
+        source: user_interrupts::SOURCE,
+        examine: user_interrupts::examine,
     },
     Family {
         about: About {

@@ -103,6 +103,8 @@ pub struct Asked {
     pub affinity: Option<CpuList>,
     /// The hypervisor's CPUID signature.
     pub hypervisor: Option<String>,
+    /// Whether CPUID shows user interrupts.
+    pub user_interrupts: Option<bool>,
     /// Size of `/dev/shm`, bytes.
     pub shm_bytes: Option<u64>,
     /// Whether `/dev/cpu_dma_latency` may be written.
@@ -117,6 +119,7 @@ impl Asked {
         Self {
             affinity: affinity(),
             hypervisor: virtualisation::signature(),
+            user_interrupts: processor::user_interrupts(),
             shm_bytes: limits::shm_bytes(),
             dma_latency: permissions::dma_latency(),
             binary_sha256: binary::sha256(),
@@ -144,7 +147,7 @@ impl Machine {
     /// The machine whose files lie under `root`; without clock quality, load and findings, which are measured.
     pub fn read(root: &Root, clock: clock::Clock, asked: Asked) -> Self {
         let topology = topology::Topology::read(root, asked.affinity);
-        let processor = processor::Processor::read(root);
+        let processor = processor::Processor::read(root, asked.user_interrupts);
         let flagged = processor.has("hypervisor");
         Self {
             clock,

@@ -44,13 +44,17 @@ pub struct Processor {
     pub microcode: Option<String>,
     /// Those of its features that concern waking and timing, by the kernel's names.
     pub flags: Vec<String>,
+    /// Whether the CPU itself says that it has user interrupts (CPUID leaf 7, EDX bit 5), whatever the kernel makes of
+    /// them; missing where it was not asked.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub user_interrupts: Option<bool>,
     /// What the kernel does about each vulnerability of CPUs: `Not affected`, `Vulnerable …`, `Mitigation: …`.
     pub mitigations: BTreeMap<String, String>,
 }
 
 impl Processor {
-    /// Reads it from a machine's files.
-    pub fn read(root: &Root) -> Self {
+    /// Reads it from a machine's files; `user_interrupts` is the CPU's own answer.
+    pub fn read(root: &Root, user_interrupts: Option<bool>) -> Self {
         let text = root.text("proc/cpuinfo").unwrap_or_default();
         let first = text.split("\n\n").next().unwrap_or_default();
         let word = |key: &str| field(first, key).filter(|value| !value.is_empty()).map(str::to_owned);
@@ -70,6 +74,7 @@ impl Processor {
                 .or_else(|| model(["CPU architecture", "CPU part", "CPU revision"])),
             microcode: word("microcode"),
             flags: FLAGS.iter().filter(|flag| has(flag)).map(|flag| (*flag).to_owned()).collect(),
+            user_interrupts,
             mitigations: root.names(FOLDER).into_iter().filter_map(mitigation).collect(),
         }
     }
@@ -78,4 +83,18 @@ impl Processor {
     pub fn has(&self, flag: &str) -> bool {
         self.flags.iter().any(|own| own == flag)
     }
+}
+
+/// Whether the CPU says that it has user interrupts (Intel SDM vol. 2A, CPUID leaf 7 sub-leaf 0, EDX bit 5).
+#[cfg(target_arch = "x86_64")]
+pub fn user_interrupts() -> Option<bool> {
+    const EXTENDED_FEATURES: u32 = 7;
+    let leaf = |leaf| core::arch::x86_64::__cpuid_count(leaf, 0);
+    Some(leaf(0).eax >= EXTENDED_FEATURES && leaf(EXTENDED_FEATURES).edx >> 5 & 1 == 1)
+}
+
+/// Only x86 has them.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn user_interrupts() -> Option<bool> {
+    None
 }

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::root::Root;
 
+/// The hypervisor that is none: QEMU's translator, which signs CPUID as TCGTCGTCGTCG.
+const TRANSLATOR: &str = "QEMU TCG";
+
 /// What stands between this process and the hardware.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Virtualisation {
@@ -17,9 +20,33 @@ pub struct Virtualisation {
     /// Maker and product by the firmware; clouds write their machine type here.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub product: Option<String>,
+    /// Whether the instructions are translated by software: no time is then a machine's.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub emulated: bool,
+    /// The guest this is, where `doorbell vm` booted it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub vm: Option<Vm>,
     /// The kind of container this process is in, by the marks that the usual runtimes leave.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub container: Option<String>,
+}
+
+/// What a guest of `doorbell vm` runs on, as told by the host that booted it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Vm {
+    /// `kvm`, `tcg`, `uintr`.
+    pub accelerator: String,
+    /// The emulator and its version.
+    pub emulator: String,
+    /// Whether the host is a virtual machine itself.
+    pub nested: bool,
+    /// Whether instructions were the clock, so that two runs are the same.
+    pub deterministic: bool,
+}
+
+impl Vm {
+    /// Where the host puts it in the guest.
+    pub const FILE: &str = "run/doorbell/vm.json";
 }
 
 impl Virtualisation {
@@ -31,6 +58,8 @@ impl Virtualisation {
         let hypervisor = signature.or_else(|| root.word("sys/hypervisor/type"));
         Self {
             guest: flagged || hypervisor.is_some(),
+            emulated: hypervisor.as_deref() == Some(TRANSLATOR),
+            vm: root.text(Vm::FILE).and_then(|text| serde_json::from_str(&text).ok()),
             hypervisor,
             product: (!product.is_empty()).then(|| product.join(" ")),
             container: container(root),
@@ -47,7 +76,7 @@ pub fn signature() -> Option<String> {
         Hypervisor::VMware => "VMware".to_owned(),
         Hypervisor::HyperV => "Hyper-V".to_owned(),
         Hypervisor::KVM => "KVM".to_owned(),
-        Hypervisor::QEMU => "QEMU TCG".to_owned(),
+        Hypervisor::QEMU => TRANSLATOR.to_owned(),
         Hypervisor::Bhyve => "bhyve".to_owned(),
         Hypervisor::QNX => "QNX".to_owned(),
         Hypervisor::ACRN => "ACRN".to_owned(),

@@ -41,6 +41,13 @@ pub struct ResultFile {
     pub warnings: Vec<Warning>,
 }
 
+impl ResultFile {
+    /// Whether it was measured where instructions are translated by software: its times are then no machine's.
+    pub fn emulated(&self) -> bool {
+        self.machine.virtualisation.emulated
+    }
+}
+
 /// The machine's floors at one moment: the costs of which every wake-up is a small multiple.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Floors {

@@ -126,6 +126,15 @@ pub fn compare<'result>(
     relevant: f64,
 ) -> Comparison<'result> {
     let (first, second) = (baseline.arms(), candidate.arms());
+    if baseline.emulated() != candidate.emulated() {
+        let reason = "one was measured in an emulator and the other was not".to_owned();
+        let unmatched = |arm: &Arm<'result>| Unmatched { cell: arm.cell, reason: reason.clone(), gone: false };
+        return Comparison {
+            rows: Vec::new(),
+            unmatched: first.iter().map(unmatched).collect(),
+            confidence: 1.0 - ERROR,
+        };
+    }
     let (pairs, unmatched) = matched(&first, &second, candidate.partial);
     // Each cell has two intervals, of p50 and of p99.
     let confidence = 1.0 - ERROR / (2 * pairs.len()).max(1) as f64;

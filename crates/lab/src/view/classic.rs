@@ -6,6 +6,7 @@
 use std::io::{self, Write};
 
 use super::axis;
+use super::emulated::EMULATED;
 use super::export::Export;
 use super::figures::Figures;
 
@@ -25,6 +26,9 @@ impl Export for Classic {
     fn export(&self, result: &crate::record::ResultFile, out: &mut dyn Write) -> io::Result<()> {
         let figures = Figures::of(result);
         let axes = axis::varying(figures.rows.iter().map(|row| row.cell()));
+        if result.emulated() {
+            writeln!(out, "# {EMULATED}")?;
+        }
         for row in &figures.rows {
             let quantity = row.arm.headline();
             let Some(histogram) = row.arm.histogram(quantity) else { continue };

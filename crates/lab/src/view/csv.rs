@@ -56,7 +56,11 @@ impl Export for Csv {
         for (index, record) in result.records.iter().enumerate() {
             let head = [name.clone(), index.to_string()].into_iter().chain(head(record));
             let head: Vec<String> = head.collect();
-            for Number { quantity, statistic, value, unit } in numbers(record) {
+            for Number { quantity, statistic, value, mut unit } in numbers(record) {
+                // A program that looks for nanoseconds must not take an emulator's for a machine's.
+                if result.emulated() && !["", "count"].contains(&unit.as_str()) {
+                    unit.push_str(" emulated");
+                }
                 table.write_record(head.iter().map(String::as_str).chain([
                     quantity.as_str(),
                     statistic.as_str(),

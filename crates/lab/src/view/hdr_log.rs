@@ -50,7 +50,10 @@ impl Export for HdrLog {
             let lasted = Duration::from_nanos(record.surroundings.wall_ns);
             for (quantity, series) in &record.series {
                 let Ok(histogram) = series.decode() else { continue };
-                let tag = tag(&record.cell, &axes, quantity.name());
+                let mut tag = tag(&record.cell, &axes, quantity.name());
+                if result.emulated() {
+                    tag.push_str(".emulated");
+                }
                 log.write_histogram(histogram.inner(), Duration::from_nanos(began), lasted, Tag::new(&tag))
                     .map_err(|error| io::Error::other(format!("{error:?}")))?;
             }

@@ -29,10 +29,11 @@ impl Export for HdrText {
     fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
         let figures = Figures::of(result);
         let axes = axis::varying(figures.rows.iter().map(|row| row.cell()));
+        let unit = if result.emulated() { "us emulated" } else { "us" };
         for row in &figures.rows {
             for &quantity in row.series.keys() {
                 if let Some(histogram) = row.arm.histogram(quantity) {
-                    writeln!(out, "#[{} {}, us]", axis::label(row.cell(), &axes), quantity.name())?;
+                    writeln!(out, "#[{} {}, {unit}]", axis::label(row.cell(), &axes), quantity.name())?;
                     section(&histogram, out)?;
                 }
             }

@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 
 use super::axis;
+use super::emulated::EMULATED;
 use super::export::Export;
 use super::figures::{Distribution, Figures, Row};
 use super::summary;
@@ -38,6 +39,9 @@ impl Export for Markdown {
             summary::date(result.started_at_unix_ns),
             if result.partial { ", **partial: interrupted**" } else { "" }
         )?;
+        if result.emulated() {
+            writeln!(out, "**{}**\n", escape(EMULATED))?;
+        }
         for quantity in figures.quantities() {
             table(&figures, quantity, out)?;
         }

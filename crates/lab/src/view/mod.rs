@@ -9,6 +9,7 @@ pub mod classic;
 pub mod comparison;
 pub mod csv;
 pub mod doctor;
+pub mod emulated;
 pub mod export;
 pub mod extra;
 pub mod fanout;

@@ -4,6 +4,7 @@
 use super::axis::{self, Axis};
 use super::bars;
 use super::claims;
+use super::emulated::{self, EMULATED};
 use super::extra::{Extra, FloorLine};
 use super::fanout;
 use super::figures::{self, Distribution, Figures, Row};
@@ -28,6 +29,9 @@ pub fn summary(result: &ResultFile, style: &Style) -> String {
     }
     let figures = Figures::of(result);
     let mut out = head(result, style);
+    if result.emulated() {
+        out.push_str(&emulated::counts_and_ratios(&figures, style));
+    }
     if result.plan.experiment == "pairs" {
         out.push_str(&pairs(&figures, style));
     } else if result.plan.experiment == "switch" {
@@ -69,6 +73,9 @@ pub fn head(result: &ResultFile, style: &Style) -> String {
         let note = "partial: the run was interrupted, and only what was measured until then is here";
         out.push_str(&style.paint(Role::Warning, note));
         out.push('\n');
+    }
+    if result.emulated() {
+        out.push_str(&style.paint(Role::Warning, &style.wrap(EMULATED, 0)));
     }
     out
 }

@@ -5,6 +5,7 @@
 use super::answer::answer;
 use super::axis;
 use super::doctor::{Detail, doctor};
+use super::emulated;
 use super::figures::Figures;
 use super::style::{Role, Style};
 use super::summary;
@@ -22,6 +23,9 @@ pub fn survey(result: &ResultFile, style: &Style) -> String {
     let arms = result.arms();
     let figures = Figures::of(result);
     let mut out = summary::head(result, style);
+    if result.emulated() {
+        out.push_str(&emulated::counts_and_ratios(&figures, style));
+    }
     out.push_str(&round_trips(&arms, style));
     out.push_str(&sleeps(&arms, style));
     out.push_str(&summary::floors(result, style));

@@ -4,6 +4,7 @@
 mod bad_input;
 mod exercise;
 mod fanout;
+mod guests;
 mod hostile;
 mod interrupt;
 mod mechanisms;

@@ -20,13 +20,18 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
     if let Some(product) = &virtualisation.product {
         parts.push(product.clone());
     }
+    if let Some(vm) = &virtualisation.vm {
+        let nested = if vm.nested { ", on a host that is a virtual machine itself" } else { "" };
+        parts.push(format!("booted by `doorbell vm` with {} ({}){nested}", vm.accelerator, vm.emulator));
+    }
     let seen = if parts.is_empty() { "none seen".to_owned() } else { parts.join(", ") };
-    if hypervisor.is_some_and(|name| name.contains("TCG")) {
+    if virtualisation.emulated {
         return Verdict::warn(
             seen,
             "an emulator translates every instruction: times are its own, ratios between mechanisms are not \
              a machine's",
-            "use it to test, not to choose; measure on hardware or with hardware virtualisation",
+            "use counts, and ratios within this guest; for times measure on hardware or with hardware \
+             virtualisation",
         );
     }
     if virtualisation.guest {

@@ -11,6 +11,7 @@ use super::{Source, digest, json_for_script};
 use crate::machine::doctor::{Finding, Severity, worst};
 use crate::verdict::compare::{RELEVANT, compare};
 use crate::view::answer::{self, Paragraph};
+use crate::view::emulated::EMULATED;
 use crate::view::chart::{floors, pairs, palette};
 use crate::view::extra::FloorLine;
 use crate::view::figures::{Absent, Figures};
@@ -48,6 +49,8 @@ pub(super) struct Page {
 struct Run {
     name: String,
     partial: bool,
+    /// What to say of a run in an emulator.
+    emulated: Option<&'static str>,
     facts: Vec<(String, String)>,
     command: String,
     seed: u64,
@@ -228,6 +231,7 @@ fn run(source: &Source, figures: &Figures) -> Run {
     Run {
         name: source.name.clone(),
         partial: result.partial,
+        emulated: result.emulated().then_some(EMULATED),
         facts,
         command: command(&result.command_line),
         seed: result.plan.seed,

@@ -1,0 +1,4 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# What `doorbell vm build` fetches the guests' packages with; the emulator's needs are in qemu.sh.
+exec "$(dirname "$0")/debian" apt dpkg debian-archive-keyring procps python3

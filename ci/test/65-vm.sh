@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Guests: the lab runs in emulated machines of several shapes, with user interrupts and without, and every way a guest can
+# die is told and leaves nothing behind. Judged by counts and states, never by time.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+export XDG_STATE_HOME=$scratch/state
+
+fail() { echo "65-vm: $*" >&2; exit 1; }
+step() { echo "== $*"; }
+
+cargo build --quiet --package doorbell-lab
+doorbell="${CARGO_TARGET_DIR:-target}/debug/doorbell"
+qemu=$(qemu/build)
+
+# vm VERB ARGUMENT... : the emulator of qemu/ for every accelerator, so that no installed one is needed.
+vm() {
+    local verb=$1
+    shift
+    "$doorbell" vm "$verb" --qemu "$qemu" "$@"
+}
+# json FILE EXPRESSION : a statement about a result, in Python, with the document as `r`.
+json() { python3 -c 'import json, sys; r = json.load(open(sys.argv[1])); sys.exit(not eval(sys.argv[2]))' "$1" "$2"; }
+holds() { json "$1" "$2" || fail "not so in $(basename "$1"): $2"; }
+# ends STATUS COMMAND... : its output goes to $scratch/said.
+ends() {
+    local wanted=$1 status=0
+    shift
+    "$@" >"$scratch/said" 2>&1 || status=$?
+    [ "$status" -eq "$wanted" ] || fail "status $status instead of $wanted: $* says $(cat "$scratch/said")"
+}
+says() { grep -qF -- "$1" "$scratch/said" || fail "'$1' is not in: $(cat "$scratch/said")"; }
+
+step "what a guest is made of"
+"$doorbell" vm build --accel uintr
+
+step "a CPU with user interrupts, and the same one without"
+vm run --accel uintr --cpus 2 -- doctor --json >"$scratch/uintr.json"
+holds "$scratch/uintr.json" "r['virtualisation']['emulated'] and r['virtualisation']['vm']['accelerator'] == 'uintr'"
+holds "$scratch/uintr.json" "r['processor']['user_interrupts'] is True"
+holds "$scratch/uintr.json" "'this kernel gives them to no program' in [f['seen'] for f in r['findings'] if f['name'] == 'user-interrupts'][0]"
+vm run --accel tcg --cpus 2 -- doctor --json >"$scratch/tcg.json"
+holds "$scratch/tcg.json" "r['virtualisation']['vm']['accelerator'] == 'tcg' and r['processor']['user_interrupts'] is False"
+
+step "two nodes of two cores: a result comes home, complete"
+vm run --accel uintr --cpus 4 --numa 2 -- ping futex eventfd --gap 0 --count 300 --blocks 2 \
+    --placement same-node,other-node -o "$scratch/ping.json" >"$scratch/said"
+says "emulated: every time here is an emulator's"
+holds "$scratch/ping.json" "all(t['outcome']['kind'] == 'done' for t in r['records'])"
+holds "$scratch/ping.json" "all(t['tally']['seen'] == t['tally']['sent'] > 0 and t['tally']['lost'] == 0 for t in r['records'])"
+holds "$scratch/ping.json" "{c['placement']['relation']: c['placement']['cpus'] for c in r['plan']['cells']}['other-node'][1] >= 2"
+holds "$scratch/ping.json" "any(w['name'] == 'emulated' for w in r['warnings'])"
+ends 1 "$doorbell" compare crates/lab/tests/data/ping.json "$scratch/ping.json"
+says "was measured in an emulator"
+
+step "NVMe with polled queues, and with interrupts only"
+look='ls /sys/block; cat /sys/block/nvme0n1/queue/io_poll; dmesg | grep -o "[0-9]*/[0-9]*/[0-9]* default/read/poll"'
+ends 0 vm shell --nvme poll --cpus 2 -c "$look"
+says "/2 default/read/poll"
+ends 0 vm shell --nvme irq --cpus 2 -c "$look"
+says "/0 default/read/poll"
+
+step "a command's own status"
+ends 7 vm shell --cpus 1 -c 'echo to the error stream >&2; exit 7'
+says "to the error stream"
+
+step "a panic, a time-out, an interrupt: told, and nothing is left"
+ends 1 vm shell --cpus 2 -c 'echo c >/proc/sysrq-trigger'
+says "the guest's kernel panicked"
+says "sysrq triggered crash"
+ends 1 vm shell --cpus 2 --timeout 25s -c 'echo before; sleep 1000'
+says "did not end within 25 s"
+vm run --cpus 2 -- ping futex --gap 0 --time 1h >"$scratch/said" 2>&1 &
+command=$!
+until grep -q 'the guest is up' "$scratch/said"; do sleep 0.2; kill -0 "$command" || fail "$(cat "$scratch/said")"; done
+child=$(pgrep -P "$command")
+kill -INT "$command"
+status=0
+wait "$command" || status=$?
+[ "$status" -eq 130 ] || fail "an interrupted guest gave $status: $(cat "$scratch/said")"
+[ ! -e "/proc/$child" ] || fail "the emulator outlived the interrupt"
+
+step "the same counts twice where instructions are the clock"
+for turn in 1 2; do
+    vm run --deterministic --cpus 2 -- ping futex --gap 0 --count 200 --blocks 1 --seed 1 --placement same-core \
+        -o "$scratch/turn-$turn.json" >/dev/null
+done
+counts='import json, sys
+for file in sys.argv[1:]:
+    keep = ("voluntary_switches", "involuntary_switches", "migrations", "minor_faults")
+    print([(t["cell"]["subject"], t["tally"], [[s[k] for k in keep] for s in t["sides"]], t["surroundings"]["interrupts"])
+           for t in json.load(open(file))["records"]])'
+python3 -c "$counts" "$scratch"/turn-{1,2}.json >"$scratch/counts"
+[ "$(sort -u "$scratch/counts" | wc -l)" -eq 1 ] || fail "two runs differ: $(cat "$scratch/counts")"
+
+step "KVM: a guest, or the reason why not"
+status=0
+vm run --accel kvm --cpus 2 -- doctor --brief >"$scratch/said" 2>&1 || status=$?
+grep -qE 'the guest is up|KVM is not available here, because|/dev/kvm cannot be opened' "$scratch/said" ||
+    fail "neither a guest nor a reason (status $status): $(cat "$scratch/said")"
+grep -E 'the guest is up|KVM is not available|/dev/kvm' "$scratch/said"
+echo "65-vm: all guests did what was asked of them"

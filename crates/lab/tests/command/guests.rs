@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell vm` with a script in the place of the emulator: what is refused before it starts, what comes home, and that
+//! nothing outlives the command. The guests themselves are booted by `ci/test/65-vm.sh`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use doorbell_vm::channel::Frame;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::stage::Stage;
+
+/// A script that is asked what it is, and else plays a guest.
+const EMULATOR: &str = r#"#!/bin/bash
+case "$*" in
+    --version) echo 'QEMU emulator version 0.1 (a script)'; exit ;;
+    '-cpu help') echo 'Recognized CPUID flags: fpu vme'; exit ;;
+esac
+here=$(dirname "$0")
+touch "$here/started"
+for word in "$@"; do
+    case $word in socket,id=channel,fd=*) channel=${word##*=} ;; esac
+done
+cat "$here/up" >&"$channel"
+"#;
+
+fn with_guest(stage: &Stage, script: &str) -> PathBuf {
+    let qemu = stage.path().join("qemu");
+    fs::write(&qemu, format!("{EMULATOR}{script}")).unwrap();
+    fs::set_permissions(&qemu, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(stage.path().join("up"), Frame::Up.encode()).unwrap();
+    for (part, file) in [("kernel", "boot/vmlinuz-0"), ("shell", "bin/busybox")] {
+        let vm = stage.path().join("cache/doorbell/vm");
+        let file = vm.join("packages").join(part).join(file);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, "").unwrap();
+        fs::create_dir_all(vm.join("chosen")).unwrap();
+        fs::write(vm.join("chosen").join(part), part).unwrap();
+    }
+    qemu
+}
+
+fn vm_run(stage: &Stage, args: &[&str]) -> Command {
+    let qemu = stage.path().join("qemu");
+    let mut all = vec!["vm", "run", "--qemu", qemu.to_str().unwrap()];
+    all.extend(args);
+    let mut command = stage.doorbell(&all);
+    command.env("XDG_CACHE_HOME", stage.path().join("cache"));
+    command
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn without_a_kernel_in_the_cache_the_cure_is_named() {
+    let stage = Stage::new();
+    with_guest(&stage, "");
+    fs::remove_dir_all(stage.path().join("cache")).unwrap();
+    let output = vm_run(&stage, &["--", "doctor"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("`doorbell vm build`"), "{}", said(&output));
+}
+
+#[test]
+fn what_the_command_in_the_guest_would_refuse_is_refused_before_anything_boots() {
+    let stage = Stage::new();
+    with_guest(&stage, "");
+    for (args, complaint) in [
+        (&["--", "pingg"][..], "unrecognized subcommand"),
+        (&["--", "ping", "--gap", "soon"], "invalid value"),
+        (&["--", "ping", "-o", "/nowhere/at/all.json"], "there is no such folder"),
+        (&["--", "vm", "run", "--", "doctor"], "a guest in a guest"),
+        (&["--cpus", "3", "--numa", "2", "--", "doctor"], "3 CPUs"),
+        (&["--accel", "kvm", "--deterministic", "--", "doctor"], "--accel tcg"),
+    ] {
+        let output = vm_run(&stage, args).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", said(&output));
+        assert!(said(&output).contains(complaint), "{args:?}: {}", said(&output));
+    }
+    assert!(!stage.path().join("started").exists());
+}
+
+#[test]
+fn an_emulator_without_user_interrupts_is_not_taken_for_one_that_has_them() {
+    let stage = Stage::new();
+    with_guest(&stage, "");
+    let output = vm_run(&stage, &["--accel", "uintr", "--", "doctor"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("(QEMU 0.1) has no user interrupts"), "{}", said(&output));
+}
+
+#[test]
+fn the_exit_status_is_that_of_the_command_in_the_guest() {
+    let stage = Stage::new();
+    with_guest(&stage, r#"cat "$here/end" >&"$channel""#);
+    let end = [Frame::Stdout(b"a table\n".to_vec()), Frame::Ended(4)];
+    fs::write(stage.path().join("end"), end.iter().flat_map(Frame::encode).collect::<Vec<u8>>()).unwrap();
+    let output = vm_run(&stage, &["--", "doctor"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    assert_eq!(output.stdout, b"a table\n");
+    assert!(said(&output).contains("an emulator's"), "{}", said(&output));
+}
+
+#[test]
+fn a_measurement_that_brings_no_result_has_failed() {
+    let stage = Stage::new();
+    with_guest(&stage, r#"cat "$here/end" >&"$channel""#);
+    fs::write(stage.path().join("end"), Frame::Ended(0).encode()).unwrap();
+    let output = vm_run(&stage, &["--", "ping"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("left no result"), "{}", said(&output));
+}
+
+#[test]
+fn whatever_ends_the_command_the_emulator_ends_with_it() {
+    for (end, status) in [(Signal::INT, Some(130)), (Signal::TERM, Some(130)), (Signal::KILL, None)] {
+        let stage = Stage::new();
+        with_guest(&stage, "sleep 1000");
+        let child = vm_run(&stage, &["--", "doctor"]).spawn().unwrap();
+        let start = Instant::now();
+        while !stage.path().join("started").exists() {
+            assert!(start.elapsed() < Duration::from_secs(60), "the emulator was never started");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        kill_process(Pid::from_child(&child), end).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), status, "{end:?}: {}", said(&output));
+        if end == Signal::KILL {
+            // The death signal reaches the emulator itself; QEMU is one process, the script's `sleep` is not its like.
+            let script =
+                |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|it| it == "qemu\n");
+            while stage.processes().iter().any(script) {
+                assert!(start.elapsed() < Duration::from_secs(60), "still there: {:?}", stage.processes());
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            stage.processes().into_iter().filter_map(Pid::from_raw).for_each(|pid| {
+                let _ = kill_process(pid, Signal::KILL);
+            });
+        }
+        stage.wait_until_empty();
+    }
+}
+
+#[test]
+fn a_result_from_an_emulator_is_not_compared_with_one_from_a_machine() {
+    let stage = Stage::new();
+    let host = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ping.json");
+    let mut result: serde_json::Value = serde_json::from_slice(&fs::read(host).unwrap()).unwrap();
+    result["machine"]["virtualisation"]["emulated"] = true.into();
+    let guest = stage.path().join("guest.json");
+    fs::write(&guest, serde_json::to_vec(&result).unwrap()).unwrap();
+    let guest = guest.to_str().unwrap();
+    for pair in [[host, guest], [guest, host]] {
+        let output = stage.doorbell(&["compare", pair[0], pair[1]]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let complaint = said(&output);
+        assert!(
+            complaint.contains(&format!("{guest} was measured in an emulator and {host} was not")),
+            "{complaint}"
+        );
+    }
+    let output = stage.doorbell(&["compare", guest, guest]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+}
+
+#[test]
+fn every_view_says_that_a_result_is_an_emulators() {
+    let stage = Stage::new();
+    let host = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ping.json");
+    let mut result: serde_json::Value = serde_json::from_slice(&fs::read(host).unwrap()).unwrap();
+    result["machine"]["virtualisation"]["emulated"] = true.into();
+    let guest = stage.path().join("guest.json");
+    fs::write(&guest, serde_json::to_vec(&result).unwrap()).unwrap();
+    let guest = guest.to_str().unwrap();
+    let formats = ["csv", "markdown", "hgrm", "hlog", "classic"].map(|format| vec!["export", format]);
+    for view in formats.into_iter().chain([vec!["report", "--quiet", "--output", "-"]]) {
+        let text = |file| {
+            let output = stage.doorbell(&[&view[..], &[file]].concat()).output().unwrap();
+            assert!(output.status.success(), "{view:?}: {}", said(&output));
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        };
+        // The page carries its own result, whose field has that name: the sentence is looked for.
+        let word = if view[0] == "report" { "an emulator&#39;s, not" } else { "emulated" };
+        let count = text(guest).matches(word).count();
+        assert!(count > 0, "{view:?} does not say it");
+        assert!(!text(host).contains(word), "{view:?} says it of a machine");
+    }
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The guest's hardware, as arguments of QEMU and parameters of the kernel.
+
+use crate::accelerator::Accelerator;
+use crate::emulator::Emulator;
+use crate::guest::VERB;
+use crate::order::PROGRAM;
+
+/// CPUs a guest may have: QEMU's `pc` machine numbers 255 in its APICs.
+const MOST_CPUS: u32 = 255;
+
+/// Memory, MiB: a program of some 50 MB in the archive and once more unpacked, and room for a hundred processes.
+const MEMORY_MIB: u32 = 1024;
+
+/// Distance of two nodes, where 10 is a node's own (ACPI, System Locality Information Table): that of two sockets.
+const FAR: u32 = 21;
+
+/// Nanoseconds of virtual time for each instruction, as a power of two, where instructions are the clock: near to what
+/// the translator needs for one, so that a trial of a second lasts about a second.
+const INSTRUCTION_SHIFT: u32 = 3;
+
+/// How an NVMe device answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nvme {
+    /// It has queues without interrupts, one for each CPU, beside the usual ones.
+    Poll,
+    /// It has queues with interrupts only.
+    Irq,
+}
+
+/// The guest's hardware.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hardware {
+    /// Who executes its instructions.
+    pub accelerator: Accelerator,
+    /// CPUs.
+    pub cpus: u32,
+    /// Cores that share a socket; all of a node where none is given.
+    pub cores_per_socket: Option<u32>,
+    /// Memory nodes.
+    pub nodes: u32,
+    /// An NVMe device of 64 MiB in the host's memory.
+    pub nvme: Option<Nvme>,
+    /// Whether instructions are the clock, so that two runs are the same.
+    pub deterministic: bool,
+}
+
+/// Hardware that cannot be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HardwareError {
+    /// Too few or too many CPUs.
+    #[error("a guest has 1 to {MOST_CPUS} CPUs, not {0}")]
+    Cpus(u32),
+    /// Nodes of different sizes.
+    #[error("{cpus} CPUs do not lie evenly on {nodes} nodes; give a number that {nodes} divides")]
+    Nodes {
+        /// CPUs.
+        cpus: u32,
+        /// Nodes.
+        nodes: u32,
+    },
+    /// Sockets that do not fit.
+    #[error(
+        "sockets of {cores} cores do not fill a node of {on_node} CPUs; give a number that divides {on_node}"
+    )]
+    Sockets {
+        /// Cores of a socket.
+        cores: u32,
+        /// CPUs of a node.
+        on_node: u32,
+    },
+    /// Instructions are counted only by the translator.
+    #[error("--deterministic counts instructions, which only the translator can: use --accel tcg or uintr")]
+    NotCountable,
+}
+
+/// The descriptors of this process that QEMU inherits.
+#[derive(Debug, Clone, Copy)]
+pub struct Wires {
+    /// The archive.
+    pub initramfs: i32,
+    /// One end of a socket: the second serial port.
+    pub channel: i32,
+    /// One end of a socket: the first serial port; without it, standard input and output.
+    pub console: Option<i32>,
+    /// The memory behind the NVMe device.
+    pub disk: Option<i32>,
+}
+
+impl Hardware {
+    /// Whether it can be built.
+    pub fn check(&self) -> Result<(), HardwareError> {
+        let &Self { cpus, nodes, .. } = self;
+        if !(1..=MOST_CPUS).contains(&cpus) {
+            return Err(HardwareError::Cpus(cpus));
+        }
+        if nodes == 0 || cpus % nodes != 0 {
+            return Err(HardwareError::Nodes { cpus, nodes });
+        }
+        let on_node = cpus / nodes;
+        // The kernel's scheduler takes a socket on two nodes for a broken table and says so.
+        if let Some(cores) = self.cores_per_socket.filter(|&cores| cores == 0 || on_node % cores != 0) {
+            return Err(HardwareError::Sockets { cores, on_node });
+        }
+        if self.deterministic && !self.accelerator.emulates() {
+            return Err(HardwareError::NotCountable);
+        }
+        Ok(())
+    }
+
+    /// QEMU's arguments for hardware that was checked.
+    pub fn arguments(&self, emulator: &Emulator, kernel: &str, verbose: bool, wires: &Wires) -> Vec<String> {
+        let on_node = self.cpus / self.nodes;
+        let cores = self.cores_per_socket.unwrap_or(on_node);
+        let mut words: Vec<String> = Vec::new();
+        let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
+        add("-machine", "pc".into());
+        add("-accel", self.acceleration().into());
+        add("-cpu", self.cpu(emulator).into());
+        add("-smp", format!("cpus={},sockets={},cores={cores},threads=1", self.cpus, self.cpus / cores));
+        add("-m", format!("{MEMORY_MIB}M"));
+        for node in 0..self.nodes {
+            let size = MEMORY_MIB / self.nodes;
+            add("-object", format!("memory-backend-ram,id=m{node},size={size}M"));
+            let (first, last) = (node * on_node, (node + 1) * on_node - 1);
+            add("-numa", format!("node,nodeid={node},memdev=m{node},cpus={first}-{last}"));
+        }
+        for (from, to) in (0..self.nodes).flat_map(|from| (0..self.nodes).map(move |to| (from, to))) {
+            if from != to {
+                add("-numa", format!("dist,src={from},dst={to},val={FAR}"));
+            }
+        }
+        match wires.console {
+            Some(socket) => add("-chardev", format!("socket,id=console,fd={socket}")),
+            None => add("-chardev", "stdio,id=console,signal=off".into()),
+        }
+        add("-serial", "chardev:console".into());
+        add("-chardev", format!("socket,id=channel,fd={}", wires.channel));
+        add("-serial", "chardev:channel".into());
+        if let Some(disk) = wires.disk {
+            let file = format!("file.driver=file,file.filename=/proc/self/fd/{disk},file.locking=off");
+            add("-blockdev", format!("driver=raw,node-name=disk,{file}"));
+            add("-device", "nvme,serial=doorbell,drive=disk".into());
+        }
+        if self.deterministic {
+            add("-icount", format!("shift={INSTRUCTION_SHIFT},sleep=off"));
+            add("-seed", "1".into());
+            add("-rtc", "base=2026-01-01T00:00:00,clock=vm".into());
+        }
+        add("-kernel", kernel.to_owned());
+        add("-initrd", format!("/proc/self/fd/{}", wires.initramfs));
+        add("-append", self.kernel_parameters(verbose));
+        add("-display", "none".into());
+        words.extend(["-nodefaults", "-no-user-config", "-no-reboot"].map(str::to_owned));
+        words
+    }
+
+    fn acceleration(&self) -> &'static str {
+        match (self.accelerator, self.deterministic) {
+            (Accelerator::Kvm, _) => "kvm",
+            (_, false) => "tcg,thread=multi",
+            // Several threads would run their instructions in an order of the host's.
+            (_, true) => "tcg,thread=single",
+        }
+    }
+
+    fn cpu(&self, emulator: &Emulator) -> &'static str {
+        match self.accelerator {
+            Accelerator::Kvm => "host",
+            Accelerator::Tcg if emulator.user_interrupts => "max,uintr=off",
+            Accelerator::Tcg | Accelerator::Uintr => "max",
+        }
+    }
+
+    fn kernel_parameters(&self, verbose: bool) -> String {
+        // A panic ends the emulator at once (-no-reboot). The check of the timer's interrupt races with an emulator that
+        // others keep from running.
+        let mut line = format!("console=ttyS0 rdinit={PROGRAM} panic=-1 no_timer_check");
+        if !verbose {
+            line += " quiet";
+        }
+        if self.accelerator.emulates() {
+            // All translated CPUs read one counter, which the kernel cannot know; the timers it would use instead are
+            // devices, whose every reading takes the emulator's great lock.
+            line += " tsc=reliable";
+        }
+        if self.nvme == Some(Nvme::Poll) {
+            line += &format!(" nvme.poll_queues={}", self.cpus);
+        }
+        if self.deterministic {
+            line += " nokaslr norandmaps";
+        }
+        // What follows is for the first process.
+        line + " -- " + VERB
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    const WIRES: Wires = Wires { initramfs: 7, channel: 8, console: Some(9), disk: None };
+
+    fn plain() -> Hardware {
+        Hardware {
+            accelerator: Accelerator::Tcg,
+            cpus: 4,
+            cores_per_socket: None,
+            nodes: 1,
+            nvme: None,
+            deterministic: false,
+        }
+    }
+
+    fn emulator(user_interrupts: bool) -> Emulator {
+        Emulator { path: PathBuf::from("qemu"), version: "QEMU 10.0.13".into(), user_interrupts }
+    }
+
+    fn line(hardware: &Hardware, user_interrupts: bool, wires: &Wires) -> String {
+        hardware.check().unwrap();
+        hardware.arguments(&emulator(user_interrupts), "/vmlinuz", true, wires).join(" ")
+    }
+
+    #[test]
+    fn user_interrupts_are_on_only_where_they_are_asked_for() {
+        let uintr = Hardware { accelerator: Accelerator::Uintr, ..plain() };
+        let kvm = Hardware { accelerator: Accelerator::Kvm, ..plain() };
+        assert!(line(&uintr, true, &WIRES).contains("-cpu max -smp"));
+        assert!(line(&plain(), true, &WIRES).contains("-cpu max,uintr=off -smp"));
+        assert!(
+            line(&plain(), false, &WIRES).contains("-cpu max -smp"),
+            "a plain QEMU does not know the property"
+        );
+        assert!(line(&kvm, true, &WIRES).contains("-accel kvm -cpu host -smp"));
+        assert!(!line(&kvm, true, &WIRES).contains("tsc=reliable"), "KVM's counters are the host's to judge");
+    }
+
+    #[test]
+    fn two_nodes_hold_half_the_cpus_and_whole_sockets() {
+        let text = line(&Hardware { nodes: 2, ..plain() }, false, &WIRES);
+        for part in [
+            "-smp cpus=4,sockets=2,cores=2,threads=1",
+            "node,nodeid=0,memdev=m0,cpus=0-1",
+            "node,nodeid=1,memdev=m1,cpus=2-3",
+            "dist,src=1,dst=0,val=21",
+        ] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+        let single = line(&Hardware { nodes: 2, cores_per_socket: Some(1), ..plain() }, false, &WIRES);
+        assert!(single.contains("sockets=4,cores=1"), "{single}");
+    }
+
+    #[test]
+    fn polled_queues_are_asked_for_beside_the_device() {
+        let wires = Wires { disk: Some(11), ..WIRES };
+        let polled = line(&Hardware { nvme: Some(Nvme::Poll), ..plain() }, false, &wires);
+        let driven = line(&Hardware { nvme: Some(Nvme::Irq), ..plain() }, false, &wires);
+        assert!(polled.contains("nvme.poll_queues=4") && polled.contains("/proc/self/fd/11"), "{polled}");
+        assert!(!driven.contains("poll_queues") && driven.contains("-device nvme"), "{driven}");
+    }
+
+    #[test]
+    fn determinism_takes_one_thread_a_seed_and_a_clock_of_its_own() {
+        let text = line(&Hardware { deterministic: true, ..plain() }, false, &WIRES);
+        for part in ["tcg,thread=single", "-icount shift=3,sleep=off", "-seed 1", "clock=vm", "nokaslr"] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+    }
+
+    #[test]
+    fn the_first_process_gets_its_verb_and_the_kernel_nothing_behind_it() {
+        let text = line(&plain(), false, &WIRES);
+        let parameters = text.split("-append ").nth(1).unwrap();
+        assert!(
+            parameters.contains("rdinit=/doorbell") && parameters.contains(" -- vm-guest"),
+            "{parameters}"
+        );
+    }
+
+    #[test]
+    fn hardware_that_cannot_be_is_refused_with_its_numbers() {
+        let refused = |hardware: Hardware| hardware.check().unwrap_err().to_string();
+        assert!(refused(Hardware { cpus: 0, ..plain() }).contains("not 0"));
+        assert!(refused(Hardware { cpus: 5, nodes: 2, ..plain() }).contains("5 CPUs"));
+        assert!(refused(Hardware { nodes: 0, ..plain() }).contains("0 nodes"));
+        assert!(
+            refused(Hardware { nodes: 2, cores_per_socket: Some(4), ..plain() })
+                .contains("sockets of 4 cores")
+        );
+        let kvm = Hardware { accelerator: Accelerator::Kvm, deterministic: true, ..plain() };
+        assert!(refused(kvm).contains("--accel tcg"));
+    }
+}

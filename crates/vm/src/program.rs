@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The program that the guest runs: this very one, with the shared libraries it asks for.
+//!
+//! Host and guest then run the same bytes, so that a comparison of their results is one of machines, not of builds. A
+//! static program needs nothing else and is taken as it is.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A program that cannot be taken along.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    /// A file that cannot be read.
+    #[error("cannot read {}: {cause}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        cause: io::Error,
+    },
+    /// Not a program for the guest's CPU.
+    #[error("{} is no 64-bit x86 ELF program; guests are x86-64", .0.display())]
+    Foreign(PathBuf),
+    /// The dynamic loader did not name the libraries.
+    #[error("{} did not list the libraries of {}: {complaint}", .loader.display(), .program.display())]
+    Libraries {
+        /// The dynamic loader.
+        loader: PathBuf,
+        /// The program.
+        program: PathBuf,
+        /// What it said.
+        complaint: String,
+    },
+}
+
+/// A program and all it needs to start.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// The program itself.
+    pub content: Vec<u8>,
+    /// The loader and the libraries, by the path they must have.
+    pub libraries: Vec<(PathBuf, Vec<u8>)>,
+}
+
+impl Program {
+    /// The program that calls this, even if its file was replaced since it started.
+    pub fn own() -> Result<Self, ProgramError> {
+        // The loader would find itself behind /proc/self.
+        Self::read(Path::new(&format!("/proc/{}/exe", std::process::id())))
+    }
+
+    /// The program in a file.
+    pub fn read(path: &Path) -> Result<Self, ProgramError> {
+        let read =
+            |path: &Path| fs::read(path).map_err(|cause| ProgramError::File { path: path.to_owned(), cause });
+        let content = read(path)?;
+        let loader = loader(&content).map_err(|NotOurs| ProgramError::Foreign(path.to_owned()))?;
+        let mut libraries = Vec::new();
+        if let Some(loader) = loader {
+            for library in needed(&loader, path)? {
+                let bytes = read(&library)?;
+                libraries.push((library, bytes));
+            }
+            let bytes = read(&loader)?;
+            libraries.push((loader, bytes));
+        }
+        Ok(Self { content, libraries })
+    }
+}
+
+/// What the loader would load: `NAME => /PATH (ADDRESS)` lines; the loader itself and the vDSO have no arrow.
+fn needed(loader: &Path, program: &Path) -> Result<Vec<PathBuf>, ProgramError> {
+    let failed = |complaint: String| ProgramError::Libraries {
+        loader: loader.to_owned(),
+        program: program.to_owned(),
+        complaint,
+    };
+    let output = Command::new(loader)
+        .arg("--list")
+        .arg(program)
+        .output()
+        .map_err(|cause| failed(cause.to_string()))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() || text.contains("not found") {
+        return Err(failed(format!("{text}{}", String::from_utf8_lossy(&output.stderr)).trim().to_owned()));
+    }
+    Ok(parse(&text))
+}
+
+fn parse(text: &str) -> Vec<PathBuf> {
+    let path = |line: &str| {
+        let (_, behind) = line.split_once("=> ")?;
+        let (path, _) = behind.rsplit_once(" (")?;
+        path.starts_with('/').then(|| PathBuf::from(path))
+    };
+    text.lines().filter_map(path).collect()
+}
+
+struct NotOurs;
+
+/// The dynamic loader an ELF file asks for (gABI, program header of type PT_INTERP); `None` for a static program.
+fn loader(elf: &[u8]) -> Result<Option<PathBuf>, NotOurs> {
+    const IDENTITY: [u8; 6] = [0x7f, b'E', b'L', b'F', 2, 1];
+    const X86_64: u16 = 62;
+    const PT_INTERP: u32 = 3;
+    let number = |at: usize, bytes: usize| {
+        let field = elf.get(at..at.checked_add(bytes)?)?;
+        Some(field.iter().rev().fold(0, |value: u64, byte| value << 8 | u64::from(*byte)))
+    };
+    if !elf.starts_with(&IDENTITY) || number(18, 2) != Some(X86_64.into()) {
+        return Err(NotOurs);
+    }
+    let headers = || Some((number(32, 8)? as usize, number(54, 2)? as usize, number(56, 2)? as usize));
+    let (start, size, count) = headers().ok_or(NotOurs)?;
+    for index in 0..count {
+        let at = index.checked_mul(size).and_then(|offset| offset.checked_add(start)).ok_or(NotOurs)?;
+        if number(at, 4) != Some(PT_INTERP.into()) {
+            continue;
+        }
+        let text = || {
+            let (offset, length) = (number(at + 8, 8)? as usize, number(at + 32, 8)? as usize);
+            let text = elf.get(offset..offset.checked_add(length)?)?;
+            std::str::from_utf8(text.strip_suffix(&[0])?).ok()
+        };
+        return text().map(|path| Some(PathBuf::from(path))).ok_or(NotOurs);
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_are_those_behind_an_arrow() {
+        let listed = "\tlinux-vdso.so.1 (0x00007ffd)\n\tlibm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x00007f1)\n\
+                      \t/lib64/ld-linux-x86-64.so.2 (0x00007f2)\n\tlibodd.so => /opt/a b (c)/libodd.so (0x1)\n";
+        assert_eq!(
+            parse(listed),
+            [PathBuf::from("/lib/x86_64-linux-gnu/libm.so.6"), PathBuf::from("/opt/a b (c)/libodd.so")]
+        );
+    }
+
+    #[test]
+    fn this_test_is_a_program_with_all_its_libraries() {
+        let program = Program::own().unwrap();
+        let has =
+            |name: &str| program.libraries.iter().any(|(path, _)| path.to_string_lossy().contains(name));
+        assert!(program.content.starts_with(b"\x7fELF"));
+        if program.libraries.is_empty() {
+            assert!(loader(&program.content).is_ok_and(|loader| loader.is_none()));
+        } else {
+            assert!(has("libc.so") && has("ld-linux"), "{:?}", program.libraries.iter().map(|it| &it.0));
+        }
+    }
+
+    #[test]
+    fn cut_or_foreign_files_are_refused_and_never_read_beyond_their_end() {
+        let own = fs::read("/proc/self/exe").unwrap();
+        for length in 0..512 {
+            let _ = loader(&own[..length]);
+        }
+        assert!(loader(b"#!/bin/sh\n").is_err());
+        let mut wild = own[..64].to_vec();
+        wild[32..40].fill(0xff);
+        assert!(!matches!(loader(&wild), Ok(Some(_))));
+    }
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every way a guest can end, played by a script in the place of the emulator.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+use doorbell_vm::accelerator::Accelerator;
+use doorbell_vm::channel::{Frame, send_file};
+use doorbell_vm::emulator::Emulator;
+use doorbell_vm::hardware::Hardware;
+use doorbell_vm::initramfs::Contents;
+use doorbell_vm::order::Order;
+use doorbell_vm::program::Program;
+use doorbell_vm::run::{Guest, Observer, Report, RunError, run};
+
+/// Longer than any of the scripts takes, on a machine however busy.
+const LONG: Duration = Duration::from_secs(300);
+/// What a guest is given that is meant to miss it.
+const SHORT: Duration = Duration::from_millis(400);
+
+/// What the script starts with: `$channel` and `$console` are the guest's ports.
+const PORTS: &str = r#"#!/bin/bash
+here=$(dirname "$0")
+for word in "$@"; do
+    case $word in
+        socket,id=channel,fd=*) channel=${word##*=} ;;
+        socket,id=console,fd=*) console=${word##*=} ;;
+    esac
+done
+say() { cat "$here/$1" >&"$channel"; }
+"#;
+
+#[derive(Default)]
+struct Heard {
+    up: bool,
+    stdout: String,
+    stderr: String,
+    console: String,
+}
+
+impl Observer for Heard {
+    fn up(&mut self, _after: Duration) {
+        self.up = true;
+    }
+    fn stdout(&mut self, bytes: &[u8]) {
+        self.stdout += &String::from_utf8_lossy(bytes);
+    }
+    fn stderr(&mut self, bytes: &[u8]) {
+        self.stderr += &String::from_utf8_lossy(bytes);
+    }
+    fn console(&mut self, bytes: &[u8]) {
+        self.console += &String::from_utf8_lossy(bytes);
+    }
+}
+
+struct Stage {
+    folder: tempfile::TempDir,
+    boot_limit: Duration,
+    limit: Duration,
+    accelerator: Accelerator,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("up"), Frame::Up.encode()).unwrap();
+        Self { folder, boot_limit: LONG, limit: LONG, accelerator: Accelerator::Tcg }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn wire(&self, name: &str, frames: &[Frame]) {
+        fs::write(self.path(name), frames.iter().flat_map(Frame::encode).collect::<Vec<u8>>()).unwrap();
+    }
+
+    fn play(&self, script: &str, interrupted: &AtomicBool) -> (Result<Report, RunError>, Heard) {
+        let qemu = self.path("qemu");
+        fs::write(&qemu, format!("{PORTS}{script}")).unwrap();
+        fs::set_permissions(&qemu, fs::Permissions::from_mode(0o755)).unwrap();
+        let emulator = Emulator { path: qemu, version: "QEMU 0".into(), user_interrupts: false };
+        let hardware = Hardware {
+            accelerator: self.accelerator,
+            cpus: 2,
+            cores_per_socket: None,
+            nodes: 1,
+            nvme: None,
+            deterministic: false,
+        };
+        let order = Order {
+            command: vec!["/doorbell".into()],
+            environment: Vec::new(),
+            folder: "/".into(),
+            bring: vec!["/home/me/result.json".into()],
+            stdout: None,
+            stderr: None,
+            interactive: false,
+        };
+        let program = Program { content: b"\x7fELF".to_vec(), libraries: Vec::new() };
+        let guest = Guest {
+            emulator: &emulator,
+            kernel: Path::new("/vmlinuz"),
+            hardware: &hardware,
+            contents: Contents { program: &program, shell: None, order: &order, files: &[] },
+            boot_limit: self.boot_limit,
+            limit: self.limit,
+        };
+        let mut heard = Heard::default();
+        (run(&guest, interrupted, &mut heard), heard)
+    }
+
+    fn error(&self, script: &str) -> String {
+        let (outcome, _) = self.play(script, &AtomicBool::new(false));
+        outcome.expect_err("it should have failed").to_string()
+    }
+
+    /// Whether the process whose number the script wrote into `name` is gone, or about to be reaped by whoever has to.
+    fn is_gone(&self, name: &str) -> bool {
+        let number = fs::read_to_string(self.path(name)).unwrap();
+        let Ok(stat) = fs::read_to_string(format!("/proc/{}/stat", number.trim())) else { return true };
+        stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z'))
+    }
+}
+
+#[test]
+fn what_the_command_says_and_leaves_comes_home_with_its_status() {
+    let stage = Stage::new();
+    let mut end = Vec::new();
+    send_file(&mut end, "/home/me/result.json", &vec![b'x'; 200_000]).unwrap();
+    end.extend(Frame::Ended(3).encode());
+    fs::write(stage.path("end"), end).unwrap();
+    stage.wire("words", &[Frame::Stdout(b"table\n".to_vec()), Frame::Stderr(b"1 of 2\r".to_vec())]);
+    let (report, heard) = stage.play(
+        "say up; echo '[    1.0] random: crng init done' >&$console; say words; say end; echo 'reboot: Power down' >&$console",
+        &AtomicBool::new(false),
+    );
+    let report = report.unwrap();
+    assert_eq!((report.status, report.complaints.len()), (3, 0));
+    assert_eq!(report.files, [(PathBuf::from("/home/me/result.json"), vec![b'x'; 200_000])]);
+    assert!(heard.up);
+    assert_eq!((heard.stdout.as_str(), heard.stderr.as_str()), ("table\n", "1 of 2\r"));
+    assert!(heard.console.contains("crng init done"));
+}
+
+#[test]
+fn a_file_that_was_not_asked_for_is_not_taken() {
+    let stage = Stage::new();
+    let mut end = Vec::new();
+    send_file(&mut end, "/etc/passwd", b"root::0:0").unwrap();
+    send_file(&mut end, "/home/me/../../etc/passwd", b"root::0:0").unwrap();
+    end.extend(Frame::Ended(0).encode());
+    fs::write(stage.path("end"), end).unwrap();
+    let (report, _) = stage.play("say up; say end", &AtomicBool::new(false));
+    assert_eq!(report.unwrap().files, []);
+}
+
+#[test]
+fn a_kernel_that_never_gets_to_its_first_process_is_given_up_and_nothing_is_left_of_it() {
+    let mut stage = Stage::new();
+    stage.boot_limit = SHORT;
+    let text = stage.error(
+        "echo $$ >$here/self; sleep 1000 & echo $! >$here/child; echo 'Decompressing Linux...' >&$console; wait",
+    );
+    assert!(text.contains("did not reach its first process within 0 s"), "{text}");
+    assert!(text.contains("| Decompressing Linux..."), "{text}");
+    assert!(stage.is_gone("self") && stage.is_gone("child"));
+}
+
+#[test]
+fn a_panic_is_told_in_the_kernels_own_words_with_what_came_after() {
+    let stage = Stage::new();
+    let text = stage.error(
+        "say up; printf '[ 9.0] Kernel panic - not syncing: sysrq triggered crash\\r\\n[ 9.1] CPU: 1 PID: 100\\r\\n' >&$console",
+    );
+    assert!(text.contains("panicked: [ 9.0] Kernel panic - not syncing: sysrq triggered crash"), "{text}");
+    assert!(text.contains("| [ 9.1] CPU: 1 PID: 100"), "{text}");
+}
+
+#[test]
+fn a_command_that_does_not_end_is_stopped_with_the_guest() {
+    let mut stage = Stage::new();
+    stage.limit = SHORT;
+    let text = stage.error("say up; echo $$ >$here/self; echo 'still here' >&$console; sleep 1000");
+    assert!(text.contains("--timeout") && text.contains("| still here"), "{text}");
+    assert!(stage.is_gone("self"));
+}
+
+#[test]
+fn an_emulator_that_ends_early_is_quoted() {
+    let stage = Stage::new();
+    let text = stage.error("echo 'qemu: could not load PC BIOS' >&2; exit 7");
+    assert!(text.contains("exit status: 7") && text.contains("could not load PC BIOS"), "{text}");
+}
+
+#[test]
+fn an_interrupt_ends_the_guest() {
+    let stage = Stage::new();
+    let interrupted = AtomicBool::new(false);
+    let (outcome, _) = thread::scope(|scope| {
+        let playing = scope.spawn(|| stage.play("say up; echo $$ >$here/self; sleep 1000", &interrupted));
+        while !fs::read_to_string(stage.path("self")).is_ok_and(|number| number.ends_with('\n')) {
+            thread::sleep(Duration::from_millis(5));
+        }
+        interrupted.store(true, Relaxed);
+        playing.join().unwrap()
+    });
+    assert!(matches!(outcome, Err(RunError::Interrupted)), "{outcome:?}");
+    assert!(stage.is_gone("self"));
+}
+
+#[test]
+fn a_guest_that_cannot_do_what_it_was_ordered_says_why() {
+    let stage = Stage::new();
+    stage.wire("end", &[Frame::Unable("cannot run /doorbell: no such file".into())]);
+    assert_eq!(stage.error("say up; say end"), "in the guest: cannot run /doorbell: no such file");
+}
+
+#[test]
+fn a_channel_with_anything_else_on_it_is_no_result() {
+    let stage = Stage::new();
+    let text = stage.error("say up; echo 'Linux version 6.1' >&$channel; sleep 1000");
+    assert!(text.contains("something else than frames"), "{text}");
+}
+
+#[test]
+fn stalls_are_reported_and_the_result_kept() {
+    let stage = Stage::new();
+    stage.wire("end", &[Frame::Ended(0)]);
+    let (report, _) = stage.play(
+        "say up; echo '[ 30.0] rcu: INFO: rcu_preempt self-detected stall on CPU' >&$console; say end",
+        &AtomicBool::new(false),
+    );
+    assert_eq!(report.unwrap().complaints, ["[ 30.0] rcu: INFO: rcu_preempt self-detected stall on CPU"]);
+}
+
+#[test]
+fn under_kvm_a_guest_that_does_not_come_up_says_that_kvm_is_unfit_and_why() {
+    let mut stage = Stage::new();
+    stage.accelerator = Accelerator::Kvm;
+    stage.boot_limit = SHORT;
+    let text = stage.error("echo 'KVM internal error. Suberror: 1' >&2; sleep 1000");
+    match fs::OpenOptions::new().read(true).write(true).open("/dev/kvm") {
+        Ok(_) => {
+            assert!(
+                text.contains("KVM is not available here, because the guest's kernel did not reach"),
+                "{text}"
+            );
+            assert!(text.contains("KVM internal error"), "{text}");
+        }
+        Err(error) => assert_eq!(text, format!("/dev/kvm cannot be opened: {error}")),
+    }
+}
