@@ -110,5 +110,6 @@ fn one_cpu_can_be_measured_and_none_cannot() {
 fn an_emulator_is_named_as_one() {
     let mut machine = examined("micro-vm");
     machine.virtualisation.hypervisor = Some("QEMU TCG".to_owned());
+    machine.virtualisation.emulated = true;
     assert_eq!(severity(&machine, "virtualisation"), Severity::Warn);
 }
