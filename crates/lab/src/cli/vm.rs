@@ -228,9 +228,8 @@ fn run_shell(args: &ShellArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
 /// that it goes to the same path in the guest.
 fn output(matches: &ArgMatches) -> anyhow::Result<(Vec<String>, Option<PathBuf>)> {
     let inner = matches.subcommand().map_or(matches, |(_, inner)| inner);
-    // Verbs that measure are those that repeat; `report` and `export` have an output too, of another kind.
-    let measures = inner.try_contains_id("blocks").is_ok() && !inner.get_flag("dry_run");
-    if !measures {
+    // Verbs that measure are those that can show their plan; `report` and `export` have an output too, of another kind.
+    if !matches!(inner.try_get_one::<bool>("dry_run"), Ok(Some(false))) {
         return Ok((Vec::new(), None));
     }
     match inner.get_one::<PathBuf>("output") {

@@ -118,7 +118,7 @@ fn floor_cpus(machine: &Machine) -> [u32; 2] {
 
 fn emulated() -> Warning {
     Warning {
-        name: "emulated".to_owned(),
+        name: warning::EMULATED.name.to_owned(),
         cause: "an emulator translated every instruction".to_owned(),
         effect: "every time is the emulator's and no machine's; it depends on what else its host did".to_owned(),
         cure: "use the counts, and ratios within this run; for times run on a CPU or with `doorbell vm run --accel kvm`"

@@ -41,6 +41,15 @@ pub const FLOORS_MOVED: About = About {
                busy or virtual machine moves often.",
 };
 
+/// Measured in an emulator.
+pub const EMULATED: About = About {
+    name: "emulated",
+    what: "An emulator translated every instruction: every time of this run is the emulator's and no machine's.",
+    taken: "The signature of QEMU's translator in CPUID.",
+    misleads: "Counts are the kernel's own and true; so is, roughly, which of two mechanisms does more. What a time would be \
+               on a CPU cannot be told from it.",
+};
+
 /// No floors.
 pub const NO_FLOORS: About = About {
     name: "no-floors",
@@ -86,11 +95,12 @@ pub const SWITCH_COUNTS_DISAGREE: About = About {
 };
 
 /// Every warning. The one list to extend.
-pub const ALL: [About; 9] = [
+pub const ALL: [About; 10] = [
     DISTURBED,
     STOLEN_FROM,
     THROTTLED,
     FLOORS_MOVED,
+    EMULATED,
     NO_FLOORS,
     TWO_POPULATIONS,
     PAIRS_SAMPLED,
