@@ -46,7 +46,7 @@ holds "$scratch/tcg.json" "r['virtualisation']['vm']['accelerator'] == 'tcg' and
 
 step "two nodes of two cores: a result comes home, complete"
 vm run --accel uintr --cpus 4 --numa 2 -- ping futex eventfd --gap 0 --count 300 --blocks 2 \
-    --placement same-node,other-node -o "$scratch/ping.json" >"$scratch/said"
+    --placement same-l3,other-node -o "$scratch/ping.json" >"$scratch/said"
 says "emulated: every time here is an emulator's"
 holds "$scratch/ping.json" "all(t['outcome']['kind'] == 'done' for t in r['records'])"
 holds "$scratch/ping.json" "all(t['tally']['seen'] == t['tally']['sent'] > 0 and t['tally']['lost'] == 0 for t in r['records'])"

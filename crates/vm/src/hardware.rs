@@ -188,7 +188,7 @@ impl Hardware {
             line += &format!(" nvme.poll_queues={}", self.cpus);
         }
         if self.deterministic {
-            line += " nokaslr norandmaps";
+            line += " norandmaps";
         }
         // What follows is for the first process.
         line + " -- " + VERB
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn determinism_takes_one_thread_a_seed_and_a_clock_of_its_own() {
         let text = line(&Hardware { deterministic: true, ..plain() }, false, &WIRES);
-        for part in ["tcg,thread=single", "-icount shift=3,sleep=off", "-seed 1", "clock=vm", "nokaslr"] {
+        for part in ["tcg,thread=single", "-icount shift=3,sleep=off", "-seed 1", "clock=vm", "norandmaps"] {
             assert!(text.contains(part), "{part} is not in {text}");
         }
     }

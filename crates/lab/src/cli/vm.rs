@@ -24,6 +24,7 @@ use crate::machine::root::Root;
 use crate::machine::virtualisation::{self, Virtualisation, Vm};
 use crate::quantity::duration;
 use crate::record::write;
+use crate::view::summary::counted;
 
 /// Until a translated guest's first process runs: 5 s on two idle cores, and an emulator is often not alone.
 const BOOT_EMULATED: Duration = Duration::from_secs(120);
@@ -301,7 +302,8 @@ fn in_guest(
         let emulated =
             if guest.hardware.accelerator.emulates() { "; all times in it are an emulator's" } else { "" };
         show.what = format!("{}, {}", args.accel.name(), guest.emulator.version);
-        show.note(&format!("booting a guest with {} CPUs ({}){emulated}", args.cpus, show.what));
+        let cpus = counted(args.cpus.into(), "CPU");
+        show.note(&format!("booting a guest with {cpus} ({}){emulated}", show.what));
         match boot(guest, &interrupted, &mut show) {
             Err(interrupted @ RunError::Interrupted) => {
                 show.note(&interrupted.to_string());
