@@ -35,12 +35,12 @@ impl Bell {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> PyResult<MutexGuard<'_, T>> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> PyResult<MutexGuard<'_, T>> {
     match mutex.try_lock() {
         Ok(guard) => Ok(guard),
         Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
         Err(TryLockError::WouldBlock) => {
-            Err(Error::new_err("another thread is waiting with this handle; give each thread a clone"))
+            Err(Error::new_err("another thread is waiting with this handle; give each thread one of its own"))
         }
     }
 }

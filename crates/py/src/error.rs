@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Exceptions.
 
+use doorbell::channel::{AttachError, RecvError, SendError};
 use doorbell::mapping::MapError;
 use doorbell::{PeerViolation as Violation, WaitError, meeting};
 use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyOSError};
+use pyo3::exceptions::{PyException, PyOSError, PyValueError};
 use pyo3::prelude::*;
 
 create_exception!(doorbell, Error, PyException, "What this package raises, beside OSError and ValueError.");
@@ -16,6 +17,44 @@ create_exception!(
 );
 create_exception!(doorbell, PeerViolation, Error, "The peer broke the protocol: it is faulty or hostile.");
 create_exception!(doorbell, MeetError, Error, "A meeting failed.");
+
+create_exception!(
+    doorbell,
+    Closed,
+    Error,
+    "The other end of the lane was left; what had been sent was received first, and another may attach."
+);
+
+pub(crate) fn of_attach(error: AttachError) -> PyErr {
+    let message = error.to_string();
+    match error {
+        AttachError::Violation(_) => PeerViolation::new_err(message),
+        _ => MeetError::new_err(message),
+    }
+}
+
+pub(crate) fn of_send(error: SendError) -> PyErr {
+    let message = error.to_string();
+    match error {
+        SendError::Closed => Closed::new_err(message),
+        SendError::PeerGone(_) => PeerGone::new_err(message),
+        SendError::Violation(_) => PeerViolation::new_err(message),
+        SendError::TooLong { .. } => PyValueError::new_err(message),
+        SendError::Wait(error) => of_wait(error),
+        _ => Error::new_err(message),
+    }
+}
+
+pub(crate) fn of_receive(error: RecvError) -> PyErr {
+    let message = error.to_string();
+    match error {
+        RecvError::Closed => Closed::new_err(message),
+        RecvError::PeerGone(_) => PeerGone::new_err(message),
+        RecvError::Violation(_) => PeerViolation::new_err(message),
+        RecvError::Wait(error) => of_wait(error),
+        _ => Error::new_err(message),
+    }
+}
 
 fn os(errno: rustix::io::Errno, message: String) -> PyErr {
     // OSError's constructor chooses the subclass by the number.

@@ -5,6 +5,7 @@
 
 mod bell;
 mod blocking;
+mod channel;
 mod error;
 mod meeting;
 
@@ -16,7 +17,9 @@ mod _native {
     #[pymodule_export]
     use super::bell::{Bell, BellFile, wait_any};
     #[pymodule_export]
-    use super::error::{Error, MeetError, PeerGone, PeerViolation};
+    use super::channel::{Receiver, Sender, View};
+    #[pymodule_export]
+    use super::error::{Closed, Error, MeetError, PeerGone, PeerViolation};
     #[pymodule_export]
     use super::meeting::{Board, Host, Owner, Peer, Pending, Session, inherit, join, join_named};
 }

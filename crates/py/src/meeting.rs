@@ -3,7 +3,9 @@
 
 use crate::bell::Bell;
 use crate::blocking::{self, Stretch};
+use crate::channel::{Receiver, Sender};
 use crate::error::{of_meeting, of_violation};
+use doorbell::channel::Lanes;
 use doorbell::meeting::{self, MemoryOptions, Offer, inherited, named, socket};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyIndexError, PyValueError};
@@ -29,26 +31,52 @@ fn bell_of(board: &meeting::Board, index: u32) -> PyResult<Bell> {
     Ok(Bell::at(site.ok_or_else(missing)?))
 }
 
+/// Lanes have bells and a payload of their own.
+fn offer(bells: u32, payload: u64, lanes: u32, capacity: u64) -> PyResult<Offer> {
+    if lanes == 0 {
+        return Ok(Offer { bells, payload, ..Offer::default() });
+    }
+    let laid_out = Lanes::new(lanes, lanes, capacity);
+    let too_large = || {
+        PyValueError::new_err(format!(
+            "{lanes} lanes of {capacity} bytes cannot be laid out; take fewer or smaller ones"
+        ))
+    };
+    Ok(Offer::of_lanes(laid_out.ok_or_else(too_large)?))
+}
+
 #[pymethods]
 impl Board {
+    #[expect(clippy::too_many_arguments, reason = "they are the keywords of a Python call")]
     #[new]
-    #[pyo3(signature = (bells = 2, eventfds = 2, payload = 0, *, huge_pages = false, locked = false, populated = false, numa_node = None))]
+    #[pyo3(signature = (bells = 2, eventfds = 2, payload = 0, *, lanes = 0, lane_capacity = 65536, huge_pages = false, locked = false, populated = false, numa_node = None))]
     fn new(
         bells: u32,
         eventfds: u32,
         payload: u64,
+        lanes: u32,
+        lane_capacity: u64,
         huge_pages: bool,
         locked: bool,
         populated: bool,
         numa_node: Option<u32>,
     ) -> PyResult<Self> {
         let memory = MemoryOptions { huge_pages, locked, numa_node, populated };
-        let offer = Offer { bells, eventfds, payload, memory, ..Offer::default() };
+        let offer = offer(bells, payload, lanes, lane_capacity)?;
+        let offer = Offer { eventfds, memory, ..offer };
         Ok(Self(Arc::new(meeting::Board::new(&offer).map_err(of_meeting)?)))
     }
 
     fn bell(&self, index: u32) -> PyResult<Bell> {
         bell_of(&self.0, index)
+    }
+
+    fn sender(&self, lane: u32) -> PyResult<Sender> {
+        Sender::at(&self.0, lane)
+    }
+
+    fn receiver(&self, lane: u32) -> PyResult<Receiver> {
+        Receiver::at(&self.0, lane)
     }
 
     #[getter]
@@ -119,6 +147,22 @@ impl Session {
 
 #[pymethods]
 impl Session {
+    fn sender(&self, lane: u32) -> PyResult<Sender> {
+        match self.met().as_ref() {
+            Some(Met::Peer(session)) => Sender::attach(session, lane),
+            Some(Met::Owner(_)) => Sender::at(&self.board, lane),
+            None => Err(PyValueError::new_err("the session is closed")),
+        }
+    }
+
+    fn receiver(&self, lane: u32) -> PyResult<Receiver> {
+        match self.met().as_ref() {
+            Some(Met::Peer(session)) => Receiver::attach(session, lane),
+            Some(Met::Owner(_)) => Receiver::at(&self.board, lane),
+            None => Err(PyValueError::new_err("the session is closed")),
+        }
+    }
+
     fn bell(&self, index: u32) -> PyResult<Bell> {
         bell_of(&self.board, index)
     }
@@ -281,9 +325,9 @@ pub(crate) struct Owner {
 #[pymethods]
 impl Owner {
     #[new]
-    #[pyo3(signature = (path, bells = 2, payload = 0))]
-    fn new(path: PathBuf, bells: u32, payload: u64) -> PyResult<Self> {
-        let offer = Offer { bells, eventfds: 0, payload, ..Offer::default() };
+    #[pyo3(signature = (path, bells = 2, payload = 0, *, lanes = 0, lane_capacity = 65536))]
+    fn new(path: PathBuf, bells: u32, payload: u64, lanes: u32, lane_capacity: u64) -> PyResult<Self> {
+        let offer = Offer { eventfds: 0, ..offer(bells, payload, lanes, lane_capacity)? };
         let owner = named::Owner::new(path, &offer).map_err(of_meeting)?;
         Ok(Self { board: Arc::clone(owner.board()), owner: Mutex::new(Some(owner)) })
     }

@@ -66,7 +66,7 @@ def test_two_threads_cannot_wait_with_one_handle() -> None:
     waiter.start()
     while not _waiting(bell):
         time.sleep(0.001)
-    with pytest.raises(doorbell.Error, match="give each thread a clone"):
+    with pytest.raises(doorbell.Error, match="give each thread one of its own"):
         bell.wait(FOREVER)
     bell.ring()
     waiter.join(FOREVER)

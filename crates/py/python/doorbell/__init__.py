@@ -6,14 +6,17 @@ allows, and no ring is ever lost.
     threading.Thread(target=bell.ring).start()
     bell.wait()
 
+And channels of byte messages on top of it, `Sender` and `Receiver`.
+
 Calls that may block let other threads of the interpreter run, and end with KeyboardInterrupt on Ctrl-C. Under asyncio,
-`AsyncBell` waits without a thread.
+`AsyncBell` waits without a thread, and `async for message in receiver` receives.
 """
 
 from ._native import (
     Bell,
     BellFile,
     Board,
+    Closed,
     Error,
     Host,
     MeetError,
@@ -22,20 +25,25 @@ from ._native import (
     PeerGone,
     PeerViolation,
     Pending,
+    Receiver,
+    Sender,
     Session,
+    View,
     inherit,
     join,
     join_named,
     wait_any,
 )
-from .aio import AsyncBell
+from .aio import AsyncBell, AsyncReceiver
 from .child import start
 
 __all__ = [
     "AsyncBell",
+    "AsyncReceiver",
     "Bell",
     "BellFile",
     "Board",
+    "Closed",
     "Error",
     "Host",
     "MeetError",
@@ -44,7 +52,10 @@ __all__ = [
     "PeerGone",
     "PeerViolation",
     "Pending",
+    "Receiver",
+    "Sender",
     "Session",
+    "View",
     "inherit",
     "join",
     "join_named",

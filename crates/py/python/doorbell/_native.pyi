@@ -6,10 +6,13 @@ from typing import Self, TypedDict, final, type_check_only
 
 from typing_extensions import Buffer
 
+from .aio import AsyncReceiver
+
 __all__ = [
     "Bell",
     "BellFile",
     "Board",
+    "Closed",
     "Error",
     "Host",
     "MeetError",
@@ -18,7 +21,10 @@ __all__ = [
     "PeerGone",
     "PeerViolation",
     "Pending",
+    "Receiver",
+    "Sender",
     "Session",
+    "View",
     "inherit",
     "join",
     "join_named",
@@ -30,6 +36,9 @@ class Error(Exception):
 
 class PeerGone(Error):
     """A peer closed its end or died; what it had rung before was delivered first."""
+
+class Closed(Error):
+    """The other end of the lane was left; what had been sent was received first, and another may attach."""
 
 class PeerViolation(Error):
     """The peer broke the protocol: it is faulty or hostile."""
@@ -105,13 +114,23 @@ class Board:
         eventfds: int = 2,
         payload: int = 0,
         *,
+        lanes: int = 0,
+        lane_capacity: int = 65536,
         huge_pages: bool = False,
         locked: bool = False,
         populated: bool = False,
         numa_node: int | None = None,
-    ) -> Self: ...
+    ) -> Self:
+        """With `lanes`, the board has those and their bells, and `bells` and `payload` say nothing."""
+
     def bell(self, index: int) -> Bell:
         """A handle of bell `index`. It has heard all rings so far."""
+
+    def sender(self, lane: int) -> Sender:
+        """The sending end of a lane, where all who share the board are trusted: forked children, those who joined."""
+
+    def receiver(self, lane: int) -> Receiver:
+        """The receiving end of a lane, where all who share the board are trusted."""
 
     @property
     def payload_size(self) -> int: ...
@@ -124,6 +143,73 @@ class Board:
 
     def read(self, offset: int, length: int) -> bytes:
         """Copies bytes out, once."""
+
+@final
+class Sender:
+    """The sending end of a lane. When it is closed or collected, the receiver gets all messages and is then told."""
+
+    def send(self, message: Buffer, timeout: float | None = None) -> bool:
+        """Sends a copy of `message`. Waits while there is no room; False if `timeout` seconds went by first."""
+
+    @property
+    def longest(self) -> int:
+        """The longest message the lane takes."""
+
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+
+@final
+class Receiver:
+    """The receiving end of a lane. `for` and `async for` run over its messages until the sender leaves.
+
+    When the sender has left, calls raise Closed; when it has hung up or died, PeerGone: both after all that was sent. One
+    that leaves and hangs up at once may be told either way.
+    """
+
+    def receive(self, timeout: float | None = None) -> bytes | None:
+        """A copy of the next message. None if `timeout` seconds went by first."""
+
+    def try_receive(self) -> bytes | None:
+        """A copy of the next message, if there is one."""
+
+    def receive_view(self, timeout: float | None = None) -> View | None:
+        """The next message where it lies, without a copy. One at a time: release it before the next.
+
+        A sender that is not trusted can change it while it is looked at: copy first what is checked.
+        """
+
+    def fileno(self) -> int:
+        """A file that is readable when there is something to receive, after `listen` returned False."""
+
+    def listen(self) -> bool:
+        """Before going back to an event loop: is there something to receive after all?"""
+
+    def close(self) -> None: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> bytes: ...
+    def __aiter__(self) -> AsyncReceiver: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+
+@final
+class View:
+    """A message where it lies in the ring: `memoryview(view)` reads it, until it is released.
+
+    The sender cannot use its place before. Releasing fails with BufferError while memoryviews of it are there.
+    """
+
+    def release(self) -> None: ...
+    def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
 
 @final
 class Peer:
@@ -143,6 +229,12 @@ class Session:
     """One peer met, and the board shared with it. Closing it hangs up."""
 
     def bell(self, index: int) -> Bell: ...
+    def sender(self, lane: int) -> Sender:
+        """Takes the sending end of a lane. Keep the session: closing it hangs up."""
+
+    def receiver(self, lane: int) -> Receiver:
+        """Takes the receiving end of a lane. Keep the session: closing it hangs up."""
+
     @property
     def board(self) -> Board: ...
     @property
@@ -176,7 +268,15 @@ class Host:
 class Owner:
     """A board under a name, while this lives: for processes that know a name and nothing else, and trust each other."""
 
-    def __new__(cls, path: str | os.PathLike[str], bells: int = 2, payload: int = 0) -> Self: ...
+    def __new__(
+        cls,
+        path: str | os.PathLike[str],
+        bells: int = 2,
+        payload: int = 0,
+        *,
+        lanes: int = 0,
+        lane_capacity: int = 65536,
+    ) -> Self: ...
     @property
     def board(self) -> Board: ...
     def close(self) -> None: ...

@@ -4,7 +4,7 @@
 import asyncio
 from typing import Protocol
 
-from ._native import Bell
+from ._native import Bell, Closed, Receiver
 
 
 class _HasFile(Protocol):
@@ -56,3 +56,28 @@ class AsyncBell:
     def close(self) -> None:
         """Gives the seat back."""
         self._file.close()
+
+
+class AsyncReceiver:
+    """What `async for message in receiver` runs over. It ends when the sender leaves; PeerGone is raised if it died."""
+
+    def __init__(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+
+    def __aiter__(self) -> "AsyncReceiver":
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            return await self.receive()
+        except Closed:
+            raise StopAsyncIteration from None
+
+    async def receive(self) -> bytes:
+        """The next message. Cancelling it loses nothing."""
+        while True:
+            message = self._receiver.try_receive()
+            if message is not None:
+                return message
+            if not self._receiver.listen():
+                await readable(self._receiver)

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What the package promises of channels."""
+
+import asyncio
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import doorbell
+
+FOREVER = 60.0
+REQUESTS, ANSWERS = 0, 1
+
+
+def answer(path: str) -> None:
+    """The other process: sends each message back, reversed."""
+    with doorbell.join(path) as session, session.sender(ANSWERS) as answers, session.receiver(REQUESTS) as requests:
+        for message in requests:
+            answers.send(bytes(reversed(message)))
+
+
+def start_answering(path: Path) -> tuple[multiprocessing.process.BaseProcess, doorbell.Session]:
+    board = doorbell.Board(lanes=2)
+    with doorbell.Host(path) as host:
+        child = multiprocessing.get_context("spawn").Process(target=answer, args=(str(path),))
+        child.start()
+        session = host.accept(board, FOREVER)
+        assert session is not None
+        return child, session
+
+
+def test_two_processes_have_a_conversation(tmp_path: Path) -> None:
+    child, session = start_answering(tmp_path / "lanes")
+    requests, answers = session.sender(REQUESTS), session.receiver(ANSWERS)
+    for message in (b"first", b"", bytes(range(256)) * 60):
+        assert requests.send(message)
+        assert answers.receive(FOREVER) == message[::-1]
+    with pytest.raises(doorbell.MeetError, match="taken"):
+        session.sender(REQUESTS)
+    with pytest.raises(doorbell.MeetError, match="no lane 2"):
+        session.sender(2)
+    with pytest.raises(ValueError, match="does not fit"):
+        requests.send(bytes(requests.longest + 1))
+    requests.close()
+    with pytest.raises(ValueError, match="closed"):
+        requests.send(b"")
+    child.join(FOREVER)
+    assert child.exitcode == 0
+    with pytest.raises((doorbell.Closed, doorbell.PeerGone)):
+        answers.receive(FOREVER)
+
+
+def test_async_for_runs_over_the_messages_of_another_process_until_it_leaves(tmp_path: Path) -> None:
+    child, session = start_answering(tmp_path / "lanes")
+    requests, answers = session.sender(REQUESTS), session.receiver(ANSWERS)
+
+    async def run() -> list[bytes]:
+        heard = []
+        await asyncio.get_running_loop().run_in_executor(None, requests.send, b"12")
+        try:
+            async for message in answers:
+                heard.append(message)
+                if len(heard) < 3:
+                    requests.send(message + b"3")
+                else:
+                    requests.close()
+        except doorbell.PeerGone:
+            # It left the lane and hung up at once: either may be told.
+            assert len(heard) == 3
+        return heard
+
+    try:
+        assert asyncio.run(asyncio.wait_for(run(), FOREVER)) == [b"21", b"312", b"3213"]
+    finally:
+        child.kill()
+        child.join()
+
+
+def test_all_that_one_who_is_killed_had_sent_is_received() -> None:
+    board = doorbell.Board(lanes=1)
+    process, session = doorbell.start([sys.executable, __file__], board)
+    receiver = session.receiver(0)
+    for number in range(100):
+        assert receiver.receive(FOREVER) == str(number).encode()
+    threading.Timer(0.05, process.kill).start()
+    with pytest.raises(doorbell.PeerGone, match=f"process {process.pid}"):
+        receiver.receive(FOREVER)
+    process.wait()
+
+
+def test_a_send_without_room_waits_for_it_or_for_its_timeout() -> None:
+    board = doorbell.Board(lanes=1, lane_capacity=4096)
+    sender, receiver = board.sender(0), board.receiver(0)
+    sent = 0
+    while sender.send(b"x" * 1000, 0):
+        sent += 1
+    assert 1 <= sent <= 4
+    assert not sender.send(b"x" * 1000, 0.01)
+    taker = threading.Timer(0.02, lambda: [receiver.receive() for _ in range(sent)])
+    taker.start()
+    assert sender.send(b"y", FOREVER)
+    taker.join()
+    assert receiver.receive(FOREVER) == b"y"
+    assert receiver.receive(0.01) is None
+    assert receiver.try_receive() is None
+
+
+def test_a_view_is_the_message_itself_until_it_is_released() -> None:
+    board = doorbell.Board(lanes=1, lane_capacity=4096)
+    sender, receiver = board.sender(0), board.receiver(0)
+    sender.send(b"in place")
+    view = receiver.receive_view(FOREVER)
+    assert view is not None and len(view) == 8
+    memory = memoryview(view)
+    assert memory.readonly and bytes(memory) == b"in place"
+    with pytest.raises(ValueError, match="release it first"):
+        receiver.receive(0)
+    with pytest.raises(ValueError, match="release it first"):
+        receiver.close()
+    with pytest.raises(BufferError, match="1 memoryviews"):
+        view.release()
+    part = memory[3:]
+    memory.release()
+    with pytest.raises(BufferError):
+        view.release()
+    assert part.tobytes() == b"place"
+    part.release()
+    view.release()
+    view.release()
+    with pytest.raises(ValueError, match="released"):
+        memoryview(view)
+
+    # One that nobody keeps is released with its last memoryview.
+    sender.send(b"another")
+    memory = memoryview(receiver.receive_view(FOREVER))  # type: ignore[arg-type]
+    assert memory.tobytes() == b"another"
+    del memory
+    sender.send(b"last")
+    assert receiver.receive(FOREVER) == b"last"
+    assert receiver.receive_view(0.01) is None
+    sender.close()
+    with pytest.raises(doorbell.Closed):
+        receiver.receive_view(FOREVER)
+    assert list(receiver) == []
+
+
+def test_a_name_carries_messages_too(tmp_path: Path) -> None:
+    with doorbell.Owner(tmp_path / "name", lanes=1) as owner:
+        receiver = owner.board.receiver(0)
+        child = os.fork()
+        if child == 0:
+            try:
+                doorbell.join_named(tmp_path / "name").sender(0).send(b"by name")
+            finally:
+                os._exit(0)
+        assert receiver.receive(FOREVER) == b"by name"
+        os.waitpid(child, 0)
+
+
+def test_control_c_ends_a_receive() -> None:
+    program = """
+import doorbell
+board = doorbell.Board(lanes=1)
+sender, receiver = board.sender(0), board.receiver(0)
+try:
+    print("waiting", flush=True)
+    receiver.receive()
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    try:
+        assert child.stdout.readline() == "waiting\n"
+        child.send_signal(2)
+        assert child.communicate(timeout=FOREVER)[0] == "interrupted\n"
+    finally:
+        child.kill()
+        child.wait()
+
+
+if __name__ == "__main__":
+    session = doorbell.inherit()
+    sender = session.sender(0)
+    for number in range(100):
+        sender.send(str(number).encode())
+    doorbell.Bell().wait()
