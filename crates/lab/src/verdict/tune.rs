@@ -27,6 +27,10 @@ pub struct Placed {
     pub price_ns: f64,
     /// From the notifier's store to the spinner's answer: half a round trip; none where spinning makes no sense.
     pub hit_ns: Option<f64>,
+    /// Trials of sleeping that other work disturbed, to their last try.
+    pub disturbed: usize,
+    /// Trials of sleeping.
+    pub trials: usize,
 }
 
 /// The figures of `result`.
@@ -49,6 +53,8 @@ pub fn tune(result: &ResultFile) -> Tuned {
                 // Each round has two sleeps and two wakes.
                 price_ns: arm.cpu_ns_per_wake()? / 2.0,
                 hit_ns: spun.and_then(half_round_trip),
+                disturbed: arm.usable().filter(|record| record.was_disturbed()).count(),
+                trials: arm.usable().count(),
             })
         })
         .collect();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What `doorbell tune` found, as a table and in words, and as comments of the profile.
 
-use super::style::Style;
+use super::style::{Role, Style};
 use super::table::{Align, Column, Table};
 use super::unit::time;
 use crate::trial::cell::Placement;
@@ -38,8 +38,22 @@ pub fn tune(tuned: &Tuned, style: &Style) -> String {
             ),
             0,
         ));
+        if let Some(doubt) = doubt(chosen) {
+            out.push_str(&style.paint(Role::Warning, &style.wrap(&doubt, 0)));
+        }
     }
     out
+}
+
+/// What to think of figures that other work had its part in.
+fn doubt(placed: &Placed) -> Option<String> {
+    let Placed { disturbed, trials, .. } = placed;
+    (*disturbed > 0).then(|| {
+        format!(
+            "Other work disturbed {disturbed} of the {trials} trials these figures are from: they are too high. Run it again \
+             on an idle machine."
+        )
+    })
 }
 
 /// The figures as lines of a profile that nobody reads but people.
@@ -47,10 +61,12 @@ pub fn comments(tuned: &Tuned) -> String {
     let line = |placed: &Placed| {
         let hit = placed.hit_ns.map_or_else(String::new, |hit| format!(", spin that hits {hit:.0} ns"));
         format!(
-            "# {}: wake {:.0} ns, price {:.0} ns{hit}\n",
+            "# {}: wake {:.0} ns, price {:.0} ns{hit}; {} of {} trials disturbed\n",
             place(&placed.placement),
             placed.latency_ns,
-            placed.price_ns
+            placed.price_ns,
+            placed.disturbed,
+            placed.trials
         )
     };
     tuned.placements.iter().map(line).collect()

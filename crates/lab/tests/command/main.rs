@@ -7,6 +7,7 @@ mod fanout;
 mod guests;
 mod hostile;
 mod interrupt;
+mod library;
 mod mechanisms;
 mod operations;
 mod results;

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the command does for programs that use the library: `top` and `tune`.
+
+use std::io::{BufRead, BufReader};
+use std::process::Output;
+use std::time::Duration;
+
+use doorbell::Bell;
+use doorbell::profile::Profile;
+use doorbell::wait::Futex;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::stage::Stage;
+
+fn done(output: Output) -> String {
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    said
+}
+
+/// What one look finds of the waiters of this process, which is one that uses the library.
+fn look(stage: &Stage) -> Value {
+    let own = std::process::id().to_string();
+    let said = done(stage.doorbell(&["top", "--once", "--json", "--pid", &own]).output().unwrap());
+    serde_json::from_str(&said).unwrap()
+}
+
+#[test]
+fn top_finds_the_waiters_of_a_process_as_long_as_there_are_any() {
+    let stage = Stage::new();
+    let mut bell: Bell<Futex> = Bell::new().unwrap();
+    for _ in 0..3 {
+        assert_eq!(bell.wait_timeout(Duration::from_millis(1)).unwrap(), None);
+    }
+    let seen = look(&stage);
+    let process = &seen["processes"][0];
+    assert_eq!(process["pid"], std::process::id());
+    let slept = |waiter: &Value| waiter["name"] == "futex" && waiter["slept"] == 3;
+    assert!(process["waiters"].as_array().unwrap().iter().any(slept), "{seen}");
+    let shown = done(stage.doorbell(&["top", "--once"]).output().unwrap());
+    assert!(shown.contains(&std::process::id().to_string()) && shown.contains("futex"), "{shown}");
+    drop(bell);
+    let seen = look(&stage);
+    let waiters = seen["processes"][0]["waiters"].as_array().cloned().unwrap_or_default();
+    assert!(!waiters.iter().any(slept), "{seen}");
+}
+
+#[test]
+fn top_goes_on_until_it_is_told_to_end_and_then_ends_well() {
+    let stage = Stage::new();
+    let mut child = stage.doorbell(&["top", "--json", "--interval", "10ms"]).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    for _ in 0..3 {
+        let look: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        assert!(look["processes"].is_array());
+    }
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    // A reader that stops reading would end it too, in another way.
+    while let Some(Ok(_)) = lines.next() {}
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn tune_leaves_a_profile_that_the_library_takes_and_keeps_the_old_one_when_it_fails() {
+    let stage = Stage::new();
+    let path = stage.path().join("profile.toml");
+    let named = path.to_str().unwrap();
+    let mut command = stage.doorbell(&["tune", "--blocks", "1", "--quiet"]);
+    let said = done(command.env("DOORBELL_PROFILE", named).output().unwrap());
+    let profile = Profile::read(&path).unwrap();
+    assert!(profile.cost.price >= 100, "{profile:?}");
+    assert!(
+        said.contains("reckoned with") && said.contains("programs of this user read from now on"),
+        "{said}"
+    );
+    let before = std::fs::read_to_string(&path).unwrap();
+
+    let elsewhere = stage.path().join("no/rights");
+    std::fs::write(stage.path().join("no"), "a file where a folder is needed").unwrap();
+    let elsewhere = elsewhere.to_str().unwrap();
+    let output =
+        stage.doorbell(&["tune", "--blocks", "1", "--quiet", "--profile", elsewhere]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains(elsewhere.trim_end_matches("/rights")));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), before);
+}
