@@ -3,6 +3,7 @@
 #include <doorbell.hpp>
 
 #include <chrono>
+#include <cstring>
 #include <iostream>
 #include <string>
 #include <sys/wait.h>
@@ -66,6 +67,26 @@ int main(int argc, char **argv) try {
         if (error.status() != DOORBELL_INVALID_ARGUMENT)
             return 1;
         std::cout << error.what() << '\n';
+    }
+    // Messages, here between two ends in one process.
+    doorbell::offer with_a_lane;
+    with_a_lane.lanes = 1;
+    doorbell::board lanes(with_a_lane);
+    {
+        auto receiver = lanes.receiver(0);
+        if (receiver.try_receive() || receiver.listen() || receiver.fd() < 0)
+            return 1;
+        auto sender = std::make_unique<doorbell::sender>(lanes.sender(0));
+        sender->send("first");
+        std::memcpy(sender->reserve(100), "second", 6);
+        sender->commit(6);
+        // Each is let go before the next is asked for.
+        for (const char *expected : {"first", "second"})
+            if (receiver.receive().value().str() != expected)
+                return 1;
+        sender.reset();
+        if (receiver.receive())
+            return 1;
     }
     // Any of several, and a bell as a file.
     doorbell::bell one, other;

@@ -18,6 +18,8 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace doorbell {
@@ -188,6 +190,106 @@ inline std::optional<std::size_t> wait_any(std::initializer_list<const bell *> b
     return which;
 }
 
+/* The sending end of a lane. */
+class sender {
+public:
+    /* Waits while there is no room. */
+    void send(const void *message, std::size_t length) {
+        detail::check(doorbell_sender_send(get(), message, length, DOORBELL_FOREVER));
+    }
+    void send(std::string_view message) { send(message.data(), message.size()); }
+
+    /* False if there is no room now. */
+    bool try_send(const void *message, std::size_t length) {
+        return detail::came(doorbell_sender_send(get(), message, length, 0));
+    }
+
+    /* Room for a message of up to `most` bytes; write it there, then commit() or abandon(). */
+    void *reserve(std::size_t most) {
+        void *place = nullptr;
+        detail::check(doorbell_sender_reserve(get(), most, DOORBELL_FOREVER, &place));
+        return place;
+    }
+    void commit(std::size_t length) { detail::check(doorbell_sender_commit(get(), length)); }
+    void abandon() { detail::check(doorbell_sender_abandon(get())); }
+
+    std::uint64_t longest() const noexcept { return doorbell_sender_longest(get()); }
+
+    const doorbell_sender *get() const noexcept { return handle_.get(); }
+
+private:
+    friend class board;
+    friend class session;
+    using handle = detail::owned<doorbell_sender, doorbell_sender_free>;
+
+    explicit sender(handle made) : handle_(std::move(made)) {}
+
+    handle handle_;
+};
+
+/* A message where it lies in the ring; destroying it lets go of it. One at a time. */
+class message {
+public:
+    const void *data() const noexcept { return data_; }
+    std::size_t size() const noexcept { return size_; }
+    /* A copy, which a sender that is not trusted cannot change any more. */
+    std::string str() const { return std::string(static_cast<const char *>(data_), size_); }
+
+private:
+    friend class receiver;
+    struct release {
+        void operator()(const doorbell_receiver *receiver) const noexcept { doorbell_receiver_release(receiver); }
+    };
+
+    message(const doorbell_receiver *receiver, const void *data, std::size_t size)
+        : receiver_(receiver), data_(data), size_(size) {}
+
+    std::unique_ptr<const doorbell_receiver, release> receiver_;
+    const void *data_;
+    std::size_t size_;
+};
+
+/* The receiving end of a lane. */
+class receiver {
+public:
+    /* Nothing once the sender has left; throws DOORBELL_PEER_GONE if it hung up or died. */
+    std::optional<message> receive() { return receive_until(DOORBELL_FOREVER); }
+    /* Nothing if there is no message now, or the sender has left. */
+    std::optional<message> try_receive() { return receive_until(0); }
+
+    /* Readable when there is something to receive, after listen() returned false. */
+    int fd() {
+        int fd = -1;
+        detail::check(doorbell_receiver_fd(get(), &fd));
+        return fd;
+    }
+    bool listen() {
+        bool something = false;
+        detail::check(doorbell_receiver_listen(get(), &something));
+        return something;
+    }
+
+    const doorbell_receiver *get() const noexcept { return handle_.get(); }
+
+private:
+    friend class board;
+    friend class session;
+    using handle = detail::owned<doorbell_receiver, doorbell_receiver_free>;
+
+    explicit receiver(handle made) : handle_(std::move(made)) {}
+
+    std::optional<message> receive_until(std::uint64_t deadline) {
+        const void *data = nullptr;
+        std::size_t size = 0;
+        const doorbell_status status = doorbell_receiver_receive(get(), deadline, &data, &size);
+        if (status == DOORBELL_CLOSED || !detail::came(status))
+            return std::nullopt;
+        return message(get(), data, size);
+    }
+
+    handle handle_;
+};
+
 /* What a board is made of: doorbell_offer, filled in. */
 struct offer : doorbell_offer {
     offer() : doorbell_offer() { doorbell_offer_init(this); }
@@ -201,6 +303,14 @@ public:
     class bell bell(std::uint32_t index, way by = way::adaptive) const {
         return doorbell::bell(
             detail::made<doorbell::bell::handle>(doorbell_board_bell, get(), index, doorbell::bell::code(by)));
+    }
+
+    /* The ends of a lane, where all who share the board are trusted. */
+    class sender sender(std::uint32_t lane) const {
+        return doorbell::sender(detail::made<doorbell::sender::handle>(doorbell_board_sender, get(), lane));
+    }
+    class receiver receiver(std::uint32_t lane) const {
+        return doorbell::receiver(detail::made<doorbell::receiver::handle>(doorbell_board_receiver, get(), lane));
     }
 
     std::uint64_t payload_size() const noexcept { return doorbell_board_payload_size(get()); }
@@ -248,6 +358,13 @@ public:
     class bell bell(std::uint32_t index, way by = way::adaptive) const {
         return doorbell::bell(
             detail::made<doorbell::bell::handle>(doorbell_session_bell, get(), index, doorbell::bell::code(by)));
+    }
+
+    class sender sender(std::uint32_t lane) const {
+        return doorbell::sender(detail::made<doorbell::sender::handle>(doorbell_session_sender, get(), lane));
+    }
+    class receiver receiver(std::uint32_t lane) const {
+        return doorbell::receiver(detail::made<doorbell::receiver::handle>(doorbell_session_receiver, get(), lane));
     }
 
     class board board() const {

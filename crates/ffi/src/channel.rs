@@ -400,7 +400,8 @@ pub unsafe extern "C" fn doorbell_receiver_free(receiver: *mut doorbell_receiver
 /// Receives the next message where it lies: `message` and `length` say where, until doorbell_receiver_release(); until
 /// then the same message is received again. Waits while there is none, until `deadline`: then DOORBELL_TIMED_OUT. 0 does
 /// not wait, DOORBELL_FOREVER waits for ever. DOORBELL_CLOSED or DOORBELL_PEER_GONE when all that was sent has been
-/// received and the sender has left or its process has; another may come.
+/// received and the sender has left, or has hung up or died; another may come. One that leaves and hangs up at once may be
+/// told either way.
 ///
 /// A sender that is not trusted may be writing there at this moment: copy first what you check
 /// (doorbell_receiver_copy() does).
