@@ -8,12 +8,13 @@ use serde::Serialize;
 use super::common::{Exit, Usage};
 use crate::about::About;
 use crate::machine::doctor;
-use crate::mechanism::{self, Explanation};
+use crate::mechanism::{self, Explanation, fan};
 use crate::nearest::{did_you_mean, nearest};
 use crate::operation;
 use crate::record::series::Quantity;
 use crate::record::{plausibility, warning};
 use crate::trial::floors::FLOORS;
+use crate::trial::load;
 use crate::view::notifications::KINDS;
 use crate::view::style::{Role, Style};
 
@@ -32,7 +33,7 @@ pub struct Args {
 #[derive(Debug, Serialize)]
 struct Topic {
     name: String,
-    /// What it is: `mechanism`, `operation`, `figure`, `count`, `floor`, `warning`, `rule`, `finding`.
+    /// What it is: `mechanism`, `operation`, `fan-out`, `load`, `figure`, `count`, `floor`, `warning`, `rule`, `finding`.
     kind: &'static str,
     summary: &'static str,
     /// Headed paragraphs.
@@ -50,7 +51,7 @@ struct Part {
 
 /// Where names come from; the one list to extend.
 const REGISTRIES: &[fn() -> Vec<Topic>] =
-    &[mechanisms, operations, figures, counts, floors, warnings, rules, findings];
+    &[mechanisms, operations, fan_outs, loads, figures, counts, floors, warnings, rules, findings];
 
 fn mechanisms() -> Vec<Topic> {
     let entries = mechanism::all().iter();
@@ -62,26 +63,22 @@ fn operations() -> Vec<Topic> {
     operations.map(|operation| explained(operation.name(), "operation", operation.explanation())).collect()
 }
 
+/// What only `doorbell fanout` has: the rest are mechanisms.
+fn fan_outs() -> Vec<Topic> {
+    let own = fan::all().iter().filter(|entry| mechanism::find(entry.name()).is_err());
+    own.map(|entry| plain(entry.name(), "fan-out", entry.summary())).collect()
+}
+
+fn loads() -> Vec<Topic> {
+    load::all().iter().map(|kind| plain(kind.name(), "load", kind.about())).collect()
+}
+
 fn figures() -> Vec<Topic> {
-    let figures = Quantity::ALL.iter().map(|quantity| Topic {
-        name: quantity.name().to_owned(),
-        kind: "figure",
-        summary: quantity.definition(),
-        parts: Vec::new(),
-        sources: &[],
-    });
-    figures.collect()
+    Quantity::ALL.iter().map(|quantity| plain(quantity.name(), "figure", quantity.definition())).collect()
 }
 
 fn counts() -> Vec<Topic> {
-    let counts = KINDS.iter().map(|kind| Topic {
-        name: kind.name.replace(' ', "-"),
-        kind: "count",
-        summary: kind.meaning,
-        parts: Vec::new(),
-        sources: &[],
-    });
-    counts.collect()
+    KINDS.iter().map(|kind| plain(&kind.name.replace(' ', "-"), "count", kind.meaning)).collect()
 }
 
 fn floors() -> Vec<Topic> {
@@ -103,6 +100,10 @@ fn findings() -> Vec<Topic> {
         topic
     });
     findings.collect()
+}
+
+fn plain(name: &str, kind: &'static str, summary: &'static str) -> Topic {
+    Topic { name: name.to_owned(), kind, summary, parts: Vec::new(), sources: &[] }
 }
 
 fn told(kind: &'static str, about: About) -> Topic {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell fanout`.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use crate::mechanism::{Contexts, fan};
 use crate::quantity::{duration, wait_policy};
 use crate::trial::cell::WaitPolicy;
 use crate::trial::fanout::pinning::Pinning;
+use crate::view::summary::counted;
 use crate::view::unit::time;
 
 /// Arguments of `doorbell fanout`.
@@ -111,15 +113,13 @@ pub fn run(mut args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     if args.run.dry_run {
         return args.run.run(plan, machine, terminal);
     }
-    let unable = unable(&plan, &machine);
-    if !unable.is_empty() {
-        // Told before anything is started, so that who wants all of it can mend the limits first.
-        let mut err = std::io::stderr();
-        for reason in &unable {
-            let _ = writeln!(err, "doorbell: {reason}");
-        }
+    let lacking = lacking(&plan, &machine);
+    // Told before anything is started, so that who wants all of it can mend the limits first.
+    let mut err = std::io::stderr();
+    for lack in &lacking {
+        let _ = writeln!(err, "doorbell: {lack}");
     }
-    if unable.len() == plan.cells.len() {
+    if lacking.iter().map(|lack| lack.cells).sum::<usize>() == plan.cells.len() {
         return Err(anyhow::anyhow!("nothing of this can be run here; see the limits above"));
     }
     if !terminal.quiet {
@@ -129,13 +129,33 @@ pub fn run(mut args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     args.run.run(plan, machine, terminal)
 }
 
-/// Why cells of the plan cannot be run here, one line each.
-fn unable(plan: &Plan, machine: &Machine) -> Vec<String> {
-    let lack = |cell| {
-        let reason = fanout_limits::lacks(cell, machine)?;
-        Some(format!("{}, {}: {reason}", cell.subject, cell.placement.relation))
-    };
-    plan.cells.iter().filter_map(lack).collect()
+/// Why some cells of a plan cannot be run here.
+struct Lack {
+    cells: usize,
+    mechanisms: BTreeSet<String>,
+    reason: String,
+}
+
+impl std::fmt::Display for Lack {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.mechanisms.iter().map(String::as_str).collect();
+        write!(f, "{} of {}: {}", counted(self.cells as u64, "cell"), names.join(", "), self.reason)
+    }
+}
+
+/// What the plan lacks here, each reason once.
+fn lacking(plan: &Plan, machine: &Machine) -> Vec<Lack> {
+    let mut lacking: Vec<Lack> = Vec::new();
+    for cell in &plan.cells {
+        let Some(reason) = fanout_limits::lacks(cell, machine) else { continue };
+        let place = lacking.iter().position(|lack| lack.reason == reason).unwrap_or_else(|| {
+            lacking.push(Lack { cells: 0, mechanisms: BTreeSet::new(), reason });
+            lacking.len() - 1
+        });
+        lacking[place].cells += 1;
+        lacking[place].mechanisms.insert(cell.subject.clone());
+    }
+    lacking
 }
 
 fn plan(args: &Args) -> anyhow::Result<Plan> {

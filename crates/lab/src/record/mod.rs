@@ -185,7 +185,8 @@ pub struct SideCounters {
     pub user_ns: u64,
     /// CPU time in the kernel, nanoseconds; see `user_ns`.
     pub system_ns: u64,
-    /// Length of the measured window by this side's clock, nanoseconds.
+    /// Length of the measured window by this side's clock, nanoseconds; for the receivers of a fan-out together, the sum of
+    /// theirs.
     pub window_ns: u64,
 }
 

@@ -257,3 +257,29 @@ fn ctrl_c_ends_a_fan_out_early_and_keeps_its_rounds_and_no_semaphore_stays() {
         std::thread::sleep(Duration::from_millis(50));
     }
 }
+
+#[test]
+fn every_experiment_runs_under_a_load_and_proves_it() {
+    for words in [
+        "ping futex --gap 0 --count 300 --placement unpinned --load idle,sqrt:2",
+        "switch getppid --time 30ms --load idle,churn:2:pinned",
+        "fanout futex -n 3 --rounds 3 --interval 5ms --load idle,memory:1",
+    ] {
+        let stage = Stage::new();
+        let args: Vec<&str> = words.split(' ').chain(["--blocks", "1", "--quiet", "--output", "-"]).collect();
+        let output = stage.doorbell(&args).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        stage.wait_until_empty();
+        let records = records(&output);
+        let (loaded, idle): (Vec<&Value>, Vec<&Value>) =
+            records.iter().partition(|record| record["cell"]["load"].is_object());
+        assert!(!loaded.is_empty() && loaded.len() == idle.len(), "{words}");
+        for record in loaded {
+            assert!(ran(record), "{words}: {}", record["outcome"]);
+            assert!(number(record, "/load/fewest_slices") > 0, "{words}");
+            assert!(record["load"]["run_queue"].as_array().unwrap().len() >= 2, "{words}");
+            assert!(!record["load"]["busy"].as_object().unwrap().is_empty(), "{words}");
+        }
+        assert!(idle.iter().all(|record| record["load"].is_null()), "{words}");
+    }
+}

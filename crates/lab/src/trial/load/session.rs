@@ -124,7 +124,9 @@ impl Session {
         let busy = |cpu: u32| {
             let (before, after) = before.times.as_ref().zip(times.as_ref())?;
             let one: CpuList = std::iter::once(cpu).collect();
-            Some((cpu, share(after.busy_ns(before, &one, window_ns)?).min(1.0)))
+            let wanted =
+                after.busy_ns(before, &one, window_ns)?.saturating_add(after.stolen_ns(before, &one)?);
+            Some((cpu, share(wanted).min(1.0)))
         };
         self.wait_for_more(&slices)?;
         Ok(LoadProof {

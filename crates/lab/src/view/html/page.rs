@@ -61,6 +61,10 @@ struct Run {
     unfit: bool,
     floors: Option<Table>,
     floor_chart: Option<Chart>,
+    /// What others claimed of such runs.
+    claims: Option<Table>,
+    /// Loads and idle states.
+    conditions: Vec<Table>,
     extras: Vec<Table>,
     cells: Vec<String>,
     share: String,
@@ -250,12 +254,9 @@ fn run(source: &Source, figures: &Figures) -> Run {
             svg: picture.inline(),
             wide: false,
         }),
-        extras: tables::claims(result)
-            .into_iter()
-            .chain(tables::loads(figures))
-            .chain(tables::idle_states(figures))
-            .chain(tables::extras(figures))
-            .collect(),
+        claims: tables::claims(result),
+        conditions: tables::loads(figures).into_iter().chain(tables::idle_states(figures)).collect(),
+        extras: tables::extras(figures),
         cells: result.plan.cells.iter().map(|cell| axis::label(cell, &axes)).collect(),
         share: share_block(source, figures),
         answer: if result.plan.experiment == "survey" {
