@@ -77,9 +77,11 @@ fn a_time_out_that_runs_out_between_rounds_loses_no_post() {
     for record in &records {
         let subject = &record["cell"]["subject"];
         assert!(ran(record), "{subject}: {}", record["outcome"]);
-        assert_eq!(number(record, "/tally/seen"), 15, "{subject}");
-        assert!(number(record, "/tally/timeouts") > 0, "{subject}");
+        assert_eq!(number(record, "/tally/seen"), 15, "{subject}: {record}");
+        assert_eq!(number(record, "/tally/lost"), 0, "{subject}: {record}");
     }
+    // On a busy machine a receiver may get to its wait only when the next post is there, but not all of them every time.
+    assert!(records.iter().map(|record| number(record, "/tally/timeouts")).sum::<u64>() > 0);
 }
 
 #[test]

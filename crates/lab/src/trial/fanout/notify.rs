@@ -74,7 +74,6 @@ pub fn notify<F: Fan>(fan: &F, table: &Table) -> Result<Notified, SideError> {
         }
         step(table, Step::Pauses, round);
         pause_until(clock, due, true);
-        due = due.saturating_add(interval);
         if round == part.warmup {
             posts.clear();
             (before, opened) = (Counters::read(), clock.now_awake());
@@ -97,6 +96,10 @@ pub fn notify<F: Fan>(fan: &F, table: &Table) -> Result<Notified, SideError> {
             last = now;
         }
         fan.walked(round + 1);
+        // After a round that was held up the next one is a whole interval away, not overdue; only timers that were set in
+        // advance keep to their schedule.
+        let start = if fan.due(0, round).is_some() { due } else { began };
+        due = start.saturating_add(interval);
         rounds.push(Round { began, ended: last, order: order.clone() });
     }
     await_taken(table, rounds.len() as u64);
