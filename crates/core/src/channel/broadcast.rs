@@ -19,6 +19,7 @@
 //!
 //! If any load of B2 sees a store of P3 that destroys the message at the cursor, then the fences P2 and B3 order the
 //! store of `floor` in P1, which passed the cursor, before B4. So B4 sees it. This is the argument of a sequence lock.
+//! The floor itself is released and acquired: a subscriber that jumps to it finds a tail that is not behind it.
 //!
 //! A publisher that dies before P4 has published nothing. A hostile publisher can only make a subscriber copy
 //! nonsense out of the log: word and indices are copied once and checked.
@@ -147,7 +148,9 @@ impl Publisher {
     fn move_floor<S: Steps>(&mut self, floor: u64, log: &impl Log) {
         if floor != self.floor {
             fault::point();
-            log.floor().store(floor, Ordering::Relaxed);
+            // Release: pairs with B4, after which an overtaken subscriber must not see an older tail.
+            let order = if S::RELEASE_FLOOR { Ordering::Release } else { Ordering::Relaxed };
+            log.floor().store(floor, order);
             self.floor = floor;
         }
         if S::FENCE_AFTER_FLOOR {
@@ -234,7 +237,7 @@ impl Subscriber {
                 // B3. Pairs with P2.
                 fence(Ordering::Acquire);
             }
-            let floor = log.floor().load(Ordering::Relaxed);
+            let floor = log.floor().load(Ordering::Acquire);
             let overtaken = floor.wrapping_sub(self.cursor);
             if overtaken != 0 && overtaken < 1 << 63 {
                 // B4: overtaken. The publisher has published up to the floor at least, later than our `tail`.
@@ -280,6 +283,7 @@ const MOST_TURNS: u32 = 16;
 /// Which steps are taken. Everything outside the tests takes [`Complete`].
 pub(crate) trait Steps {
     const FLOOR_BEFORE_WRITE: bool = true;
+    const RELEASE_FLOOR: bool = true;
     const FENCE_AFTER_FLOOR: bool = true;
     const FENCE_BEFORE_CHECK: bool = true;
     const RELEASE_TAIL: bool = true;

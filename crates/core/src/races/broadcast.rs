@@ -85,6 +85,12 @@ impl Steps for WriteBeforeFloor {
     const FLOOR_BEFORE_WRITE: bool = false;
 }
 
+/// A subscriber jumped to the floor and found a tail behind it: this model's own find.
+struct NoReleaseOfFloor;
+impl Steps for NoReleaseOfFloor {
+    const RELEASE_FLOOR: bool = false;
+}
+
 struct NoFenceAfterFloor;
 impl Steps for NoFenceAfterFloor {
     const FENCE_AFTER_FLOOR: bool = false;
@@ -106,6 +112,11 @@ const NONSENSE: &str = "panicked";
 #[test]
 fn overwriting_before_moving_the_floor_is_caught() {
     caught(NONSENSE, || publish_twice_and_copy::<WriteBeforeFloor>(2));
+}
+
+#[test]
+fn moving_the_floor_without_release_is_caught() {
+    caught(NONSENSE, || publish_twice_and_copy::<NoReleaseOfFloor>(1));
 }
 
 #[test]
