@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hdrhistogram::serialization::V2DeflateSerializer;
-use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
+use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, IntervalLogWriterError, Tag};
 
 use super::axis::{self, Axis};
 use super::export::Export;
@@ -55,7 +55,11 @@ impl Export for HdrLog {
                     tag.push_str(".emulated");
                 }
                 log.write_histogram(histogram.inner(), Duration::from_nanos(began), lasted, Tag::new(&tag))
-                    .map_err(|error| io::Error::other(format!("{error:?}")))?;
+                    .map_err(|error| match error {
+                    // As it is: a reader that leaves is not to be complained about.
+                    IntervalLogWriterError::IoError(error) => error,
+                    IntervalLogWriterError::SerializeError(error) => io::Error::other(error.to_string()),
+                })?;
             }
         }
         Ok(())
@@ -100,6 +104,26 @@ mod tests {
         }
         assert_eq!(tags.len(), 2 * 3 * 3);
         assert!(tags.contains(&format!("futex.{}", Quantity::RoundTrip.name())), "{tags:?}");
+    }
+
+    /// `doorbell export hlog FILE | head` once ended in a complaint about the broken pipe.
+    #[test]
+    fn a_reader_that_leaves_is_told_by_the_kind_of_the_error() {
+        struct Gone(usize);
+        impl Write for Gone {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0 = self.0.checked_sub(1).ok_or(io::ErrorKind::BrokenPipe)?;
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let result = sample::result(&[sample::cell("futex")], 3, |_, _| 16_000.0);
+        for writes in 0..40 {
+            let error = HdrLog.export(&result, &mut Gone(writes)).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::BrokenPipe, "after {writes} writes: {error}");
+        }
     }
 
     #[test]

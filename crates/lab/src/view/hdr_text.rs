@@ -50,7 +50,8 @@ fn section(histogram: &Histogram, out: &mut dyn Write) -> io::Result<()> {
     for step in inner.iter_quantiles(TICKS_PER_HALF_DISTANCE) {
         total += step.count_since_last_iteration();
         let (value, share) = (unit(step.value_iterated_to() as f64), step.quantile_iterated_to());
-        write!(out, "{value:12.3} {share:2.12} {total:10}")?;
+        // To the picosecond: with fewer digits, buckets below a microsecond would fall together.
+        write!(out, "{value:12.6} {share:2.12} {total:10}")?;
         // At 100 % the column would be a division by zero: it is left empty there.
         if share < 1.0 { writeln!(out, " {:14.2}", 1.0 / (1.0 - share))? } else { writeln!(out)? }
     }

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# HdrHistogram in Python, into target/hdrhistogram: a reader of our exports that shares no code with their writer.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+version=0.10.8
+home="${CARGO_TARGET_DIR:-target}/hdrhistogram"
+[ "$("$home/bin/python" -c 'from importlib.metadata import version; print(version("hdrhistogram"))' 2>/dev/null)" = "$version" ] &&
+    exit 0
+ci/install/debian gcc libc6-dev python3-dev python3-venv
+python3 -m venv "$home"
+"$home/bin/pip" install --quiet --disable-pip-version-check "hdrhistogram==$version"

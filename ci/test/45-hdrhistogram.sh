@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Reads the HdrHistogram exports of real results with another implementation and holds them against the result files.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+cargo build --quiet --locked --package doorbell-lab
+doorbell="${CARGO_TARGET_DIR:-target}/debug/doorbell"
+python="${CARGO_TARGET_DIR:-target}/hdrhistogram/bin/python"
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+for result in crates/lab/tests/data/{ping,survey}.json; do
+    "$doorbell" export hlog "$result" -o "$out/log"
+    "$doorbell" export hgrm "$result" -o "$out/text"
+    "$python" ci/hdrhistogram.py "$result" "$out/log" "$out/text"
+done
