@@ -19,6 +19,9 @@ pub struct Pair {
     pub count: u64,
 }
 
+/// The pairs of one mechanism and the rows they come from, by their CPUs.
+type ByCpus<'result> = BTreeMap<[u32; 2], (Pair, &'result Row<'result>)>;
+
 /// All pairs of one mechanism that differ in nothing but their CPUs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Matrix<'result> {
@@ -42,7 +45,7 @@ impl<'result> Matrix<'result> {
     /// The matrices of a run, and the rows that belong to none: unpinned ones, the harness, and pairs so scattered that
     /// their matrix would be blank.
     pub fn of(figures: &'result Figures) -> (Vec<Self>, Vec<&'result Row<'result>>) {
-        let mut found: Vec<(&str, BTreeMap<[u32; 2], (Pair, &Row)>)> = Vec::new();
+        let mut found: Vec<(&str, ByCpus)> = Vec::new();
         let mut rest = Vec::new();
         for row in &figures.rows {
             let series = row.series.get(&row.arm.headline());
