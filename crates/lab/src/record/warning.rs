@@ -9,7 +9,7 @@ pub const DISTURBED: About = About {
     what: "Other programs used more of the measured CPUs during this trial than it can bear, to its last try.",
     taken: "From /proc/stat before and after the trial: the CPU time of the measured CPUs less that of the trial's own \
             sides. More than 5 % of a pair of CPUs beyond what the kernel's ticks leave open counts, and such a trial is \
-            repeated up to twice as long as the run can afford it. `compare` believes no difference between runs of which \
+            repeated up to twice, while the run can afford it. `compare` believes no difference between runs of which \
             more than half the trials are disturbed.",
     misleads: "The kernel may count by ticks of 1 to 10 ms: a program that runs between them is not seen, and in a short \
                trial one tick is a large share. Work on the SMT sibling of a measured CPU is not on that CPU.",
