@@ -41,7 +41,7 @@ pub struct Hardware {
     pub nodes: u32,
     /// An NVMe device of 64 MiB in the host's memory.
     pub nvme: Option<Nvme>,
-    /// Whether instructions are the clock, so that two runs are the same.
+    /// Whether instructions are the clock, so that time does not depend on what else the host does.
     pub deterministic: bool,
 }
 

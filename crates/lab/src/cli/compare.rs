@@ -37,7 +37,9 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
         return Err(Usage("standard input can be read only once; name the other file".to_owned()).into());
     }
     let files: Vec<ResultFile> = all().map(|path| read::read(path)).collect::<Result<_, _>>()?;
-    if let Some((other, path)) = files.iter().zip(all()).find(|(file, _)| file.emulated() != files[0].emulated()) {
+    if let Some((other, path)) =
+        files.iter().zip(all()).find(|(file, _)| file.emulated() != files[0].emulated())
+    {
         let (emulated, real) = if other.emulated() { (path, &args.baseline) } else { (&args.baseline, path) };
         anyhow::bail!(
             "{} was measured in an emulator and {} was not: their times have nothing in common; compare two results of \

@@ -118,7 +118,7 @@ struct HardwareArgs {
     /// Add an NVMe device that is polled or that interrupts
     #[arg(long, value_enum, value_name = "HOW")]
     nvme: Option<NvmeMode>,
-    /// Let instructions be the clock, so that two runs give the same counts; slow
+    /// Let instructions be the clock: two runs do the same work in the same time, to about a per cent; slow
     #[arg(long)]
     deterministic: bool,
     /// The qemu-system-x86_64 to use

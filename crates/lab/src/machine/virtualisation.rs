@@ -40,7 +40,7 @@ pub struct Vm {
     pub emulator: String,
     /// Whether the host is a virtual machine itself.
     pub nested: bool,
-    /// Whether instructions were the clock, so that two runs are the same.
+    /// Whether instructions were the clock, so that time did not depend on what else the host did.
     pub deterministic: bool,
 }
 

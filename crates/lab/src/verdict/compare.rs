@@ -128,7 +128,8 @@ pub fn compare<'result>(
     let (first, second) = (baseline.arms(), candidate.arms());
     if baseline.emulated() != candidate.emulated() {
         let reason = "one was measured in an emulator and the other was not".to_owned();
-        let unmatched = |arm: &Arm<'result>| Unmatched { cell: arm.cell, reason: reason.clone(), gone: false };
+        let unmatched =
+            |arm: &Arm<'result>| Unmatched { cell: arm.cell, reason: reason.clone(), gone: false };
         return Comparison {
             rows: Vec::new(),
             unmatched: first.iter().map(unmatched).collect(),

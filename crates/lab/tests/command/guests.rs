@@ -165,7 +165,9 @@ fn a_result_from_an_emulator_is_not_compared_with_one_from_a_machine() {
         );
     }
     let output = stage.doorbell(&["compare", guest, guest]).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    // Two of one emulator are compared, whatever comes of so few blocks.
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("against"));
 }
 
 #[test]
