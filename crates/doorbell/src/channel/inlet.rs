@@ -144,7 +144,11 @@ impl Inlet {
         match self.told {
             None => self.is_ready(1),
             Some(_) if self.violation.is_some() => false,
-            Some(_) => self.sender.has_changed(&self.lane.control().sender, &self.lane.message_site),
+            // A sender that came, sent and left again leaves the word as it was.
+            Some(_) => {
+                self.index.has_next(&self.lane)
+                    || self.sender.has_changed(&self.lane.control().sender, &self.lane.message_site)
+            }
         }
     }
 

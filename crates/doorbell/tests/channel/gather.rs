@@ -2,7 +2,9 @@
 //! Many senders, one receiver.
 
 use crate::other::{FOREVER, board, start};
-use doorbell::channel::{Gather, GatherError, RecvError, many};
+use doorbell::channel::{Gather, GatherError, Lanes, RecvError, Sender, many};
+use doorbell::meeting::{Board, Offer};
+use doorbell::peer::Trusted;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::thread;
 
@@ -106,4 +108,23 @@ fn an_event_loop_hears_every_lane() {
         }
     }
     sending.into_iter().for_each(|sender| drop(sender.join().unwrap()));
+}
+
+/// The lane's word is the same before and after: a client that takes a sender for each message did not wake the receiver
+/// from its second message on.
+#[test]
+fn a_sender_that_came_sent_and_left_while_nobody_looked_is_heard() {
+    let lanes = Lanes::new(2, 1, 256).unwrap();
+    let board = Board::for_threads(&Offer::of_lanes(lanes)).unwrap();
+    let mut gather: Gather<Trusted> = Gather::at(&board, 0).unwrap();
+    let _alive: Sender<Trusted> = Sender::at(&board, 1).unwrap();
+    for message in [b"first", b"again"] {
+        let mut passing: Sender<Trusted> = Sender::at(&board, 0).unwrap();
+        passing.send(message).unwrap();
+        drop(passing);
+        assert!(gather.listen().unwrap(), "{message:?} lies there");
+        assert_eq!(gather.try_recv().unwrap().expect("it lies there").1.to_vec(), message);
+        assert!(gather.try_recv().unwrap().is_none(), "and the end is told");
+        assert!(!gather.listen().unwrap());
+    }
 }
