@@ -163,12 +163,12 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
             if !self.wait(1, deadline)? {
                 return self.inlet.poll();
             }
-            // A hostile sender can wake us for ever.
-            if let Some(deadline) = deadline
-                && !self.inlet.is_ready(1)
-                && deadline.passed()
-            {
-                return Ok(None);
+            // A hostile sender can wake us for ever, and be ready for ever without a message.
+            if let Some(deadline) = deadline {
+                let found = self.inlet.poll()?;
+                if found.is_some() || deadline.passed() {
+                    return Ok(found);
+                }
             }
         }
     }

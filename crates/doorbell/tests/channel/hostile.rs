@@ -4,11 +4,12 @@
 //! `DOORBELL_MUTATIONS` sets how many writes it makes.
 
 use crate::other::board;
-use doorbell::PeerViolation;
 use doorbell::channel::{AttachError, Gather, GatherError, Receiver, RecvError, SendError, Sender};
 use doorbell::meeting::{Board, Session, socket};
-use doorbell::wait::{Adaptive, Eventfd, Futex, Wait};
+use doorbell::wait::{Adaptive, Eventfd, Futex, Spot, Wait};
+use doorbell::{Deadline, PeerViolation, WaitError};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -337,4 +338,45 @@ fn a_peer_that_wakes_again_and_again_does_not_hold_a_waiter_beyond_its_deadline(
         assert!(eventfd.recv_timeout(Duration::from_millis(5)).unwrap().is_none());
         stop.store(true, Ordering::Relaxed);
     });
+}
+
+thread_local! {
+    /// Where `Crowd` writes.
+    static ATTACHMENTS: Cell<Option<&'static AtomicU64>> = const { Cell::new(None) };
+}
+
+/// A way of waiting under which a new sender comes whenever nobody looks, as a hostile peer can have it.
+#[derive(Default)]
+struct Crowd {
+    waits_after_the_deadline: u32,
+}
+
+impl Wait for Crowd {
+    const NAME: &'static str = "crowd";
+
+    fn wait(
+        &mut self,
+        _: &mut [Spot<'_>],
+        mut ready: impl FnMut() -> bool,
+        deadline: Option<Deadline>,
+    ) -> Result<bool, WaitError> {
+        ATTACHMENTS.get().unwrap().fetch_add(1, Ordering::Relaxed);
+        if deadline.is_some_and(|deadline| deadline.passed()) {
+            self.waits_after_the_deadline += 1;
+            assert!(self.waits_after_the_deadline < 100, "held beyond the deadline");
+        }
+        Ok(ready())
+    }
+}
+
+/// Each new word in the sender's place was reason enough to go on.
+#[test]
+fn a_peer_that_comes_again_and_again_does_not_hold_a_receiver_beyond_its_deadline() {
+    let board = board(2, 2, 512);
+    let (ours, _theirs) = meet(&board);
+    let raw: &'static Raw = Box::leak(Box::new(Raw::of(&board)));
+    // Behind the directory, the first lane's `sender` word, and above it the receiver's, which stays ours.
+    ATTACHMENTS.set(Some(raw.payload(128 + 256)));
+    let mut receiver: Receiver<_, Crowd> = Receiver::attach(&ours, 0).unwrap();
+    assert!(receiver.recv_timeout(Duration::from_millis(1)).unwrap().is_none());
 }
