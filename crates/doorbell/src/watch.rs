@@ -49,10 +49,10 @@ pub(crate) fn watch(socket: BorrowedFd<'_>, on_death: OnDeath) -> Result<Watch, 
         next.1.insert(number, on_death);
         number
     };
-    // HUP is always reported. Not IN: what a peer sends after the meeting is of no interest, and would wake the thread
-    // for ever.
-    let added =
-        epoll::add(&watcher.epoll, socket, epoll::EventData::new_u64(number), epoll::EventFlags::RDHUP);
+    // HUP is reported unasked. Not IN: what a peer sends after the meeting is of no interest, and would wake the thread
+    // for ever. ONESHOT: so would a HUP that was told already, for as long as the session is kept.
+    let events = epoll::EventFlags::RDHUP | epoll::EventFlags::ONESHOT;
+    let added = epoll::add(&watcher.epoll, socket, epoll::EventData::new_u64(number), events);
     if let Err(errno) = added {
         lock(&watcher.next).1.remove(&number);
         return Err(errno);
@@ -98,11 +98,10 @@ impl Watcher {
                 Err(_) => return,
             }
             for event in &buffer {
+                // None: its session is being dropped.
                 let on_death = lock(&self.next).1.remove(&event.data.u64());
-                match on_death {
-                    Some(on_death) => on_death(),
-                    // Its session is being dropped and about to take the socket out of the set.
-                    None => std::thread::yield_now(),
+                if let Some(on_death) = on_death {
+                    on_death();
                 }
             }
         }

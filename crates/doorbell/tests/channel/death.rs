@@ -3,6 +3,7 @@
 
 use crate::other::{FOREVER, board, message, number, start};
 use doorbell::channel::{Receiver, RecvError, SendError, Sender};
+use std::time::{Duration, Instant};
 
 /// Dies at random moments; `DOORBELL_KILLS` sets how often.
 #[test]
@@ -54,6 +55,31 @@ fn whenever_the_other_process_is_killed_the_survivor_is_told_and_nothing_is_left
     }
     if kills > 20 {
         assert!(open() < before + 60, "descriptors leak: {before} after 20 rounds, {} after {kills}", open());
+    }
+}
+
+/// The state of the thread that hears of deaths, as in /proc/PID/stat.
+fn watcher_state() -> Option<char> {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let stats = threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("stat")).ok());
+    stats.filter_map(|stat| stat.split_once("(doorbell-watch) ")?.1.chars().next()).next()
+}
+
+/// It was told again and again of the socket that had hung up, for as long as the session was kept.
+#[test]
+fn the_thread_that_has_told_of_a_death_sleeps_though_the_session_is_kept() {
+    let board = board(2, 2, 256);
+    let (session, mut other) = start("echo", &board);
+    let mut answers: Receiver = Receiver::attach(&session, 1).unwrap();
+    other.kill();
+    assert_eq!(answers.recv_timeout(FOREVER).unwrap_err(), RecvError::PeerGone(session.peer().id()));
+    // It may have other deaths to tell of, from other tests; and to be found at work once says nothing.
+    let begun = Instant::now();
+    let mut asleep = 0;
+    while asleep < 20 {
+        assert!(begun.elapsed() < FOREVER, "it never slept");
+        std::thread::sleep(Duration::from_millis(1));
+        asleep = if watcher_state() == Some('S') { asleep + 1 } else { 0 };
     }
 }
 
