@@ -63,8 +63,12 @@ pub(crate) fn watch(socket: BorrowedFd<'_>, on_death: OnDeath) -> Result<Watch, 
 impl Watch {
     /// Stops watching `socket`.
     pub(crate) fn end(&self, socket: BorrowedFd<'_>) {
+        // A forked child has the same epoll, in which its parent's registration lies.
+        if self.watcher.process != std::process::id() {
+            return;
+        }
         lock(&self.watcher.next).1.remove(&self.number);
-        // Fails if the socket was never added to this process's epoll, as after a fork: then nobody watches it.
+        // Cannot fail while the caller holds the socket; and there is nobody to tell.
         let _ = epoll::delete(&self.watcher.epoll, socket);
     }
 }

@@ -753,3 +753,34 @@ fn more_eventfds_than_one_message_carries_are_refused() {
     let offer = Offer { bells: 64, eventfds: 4, ..Offer::default() };
     assert_eq!(Board::new(&offer).unwrap_err(), MeetError::TooMany { bells: 64, eventfds: 4 });
 }
+
+/// A child that returned from its function instead of exiting removed the paths at which its parent lives on.
+#[test]
+fn a_forked_child_that_drops_its_copies_leaves_its_parents_paths_alone() {
+    let directory = std::env::temp_dir().join(format!("doorbell-fork-{}", std::process::id()));
+    std::fs::create_dir(&directory).unwrap();
+    let host = socket::Host::bind(directory.join("host")).unwrap();
+    let owner =
+        named::Owner::new(directory.join("owner"), &Offer { eventfds: 0, ..Offer::default() }).unwrap();
+    let names = || {
+        let mut names: Vec<_> =
+            std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = names();
+    // SAFETY: the child only drops, and exits.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        drop((host, owner));
+        // SAFETY: no precondition.
+        unsafe { libc::_exit(0) };
+    }
+    let mut status = 0;
+    // SAFETY: a child of ours, and a valid place for its status.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(names(), before);
+    drop((host, owner));
+    assert_eq!(names(), Vec::<std::ffi::OsString>::new());
+    std::fs::remove_dir(&directory).unwrap();
+}

@@ -144,6 +144,8 @@ impl Shared for Lane {
 #[derive(Debug)]
 pub(super) struct End {
     holder: u32,
+    /// A forked child has a copy, which is not the end.
+    process: u32,
 }
 
 impl End {
@@ -155,16 +157,25 @@ impl End {
             Attachment::Never | Attachment::Left(_) => Some(ours),
             Attachment::Holder(_) => None,
         })
-        .map(|_| Self { holder })
+        .map(|_| Self { holder, process: std::process::id() })
         .map_err(|_| AttachError::Taken { lane })
     }
 
     /// Leaves it to others.
     pub(super) fn leave(&self, word: &AtomicU32) {
-        fault::point();
-        // Release: whoever sees that we left sees all we did.
-        word.store(Attachment::left(self.holder), Ordering::Release);
+        if self.process == std::process::id() {
+            fault::point();
+            mark_left(word, self.holder);
+        }
     }
+}
+
+/// Marks the end as left by `holder`, unless it is another's by now: once a session is dropped, the peer takes its ends
+/// for left, though they may still be here.
+fn mark_left(word: &AtomicU32, holder: u32) {
+    // Release: whoever sees that it was left sees all that was done there.
+    let (ours, left) = (Attachment::word(holder), Attachment::left(holder));
+    let _ = word.compare_exchange(ours, left, Ordering::Release, Ordering::Relaxed);
 }
 
 /// What one side has found out about the other.
@@ -260,9 +271,7 @@ pub(crate) fn vacate(board: &Board, holder: u32) {
     for number in 0..board.lanes().map_or(0, Lanes::lanes) {
         let Ok(lane) = Lane::new(board, number) else { return };
         for word in [&lane.control().sender, &lane.control().receiver] {
-            if Attachment::of(word.load(Ordering::Acquire)) == Attachment::Holder(holder) {
-                word.store(Attachment::left(holder), Ordering::Release);
-            }
+            mark_left(word, holder);
         }
     }
 }

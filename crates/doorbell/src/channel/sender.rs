@@ -40,7 +40,8 @@ use std::time::Duration;
 ///
 /// **… this sender is dropped?** The receiver gets all messages and then [`RecvError::Closed`](super::RecvError::Closed).
 ///
-/// **… a process forks?** Both would write the same bytes: use it on one side only. A clone does not exist.
+/// **… a process forks?** The end stays the parent's: both would write the same bytes. Dropping the child's copy does
+/// nothing. Take a child's ends in the child.
 #[derive(Debug)]
 pub struct Sender<T: Trust = Untrusted, W: Wait = Adaptive> {
     pub(super) lane: Lane,

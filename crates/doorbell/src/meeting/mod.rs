@@ -282,8 +282,8 @@ impl Board {
         }
         for site in &self.sites {
             for seat in &site.record().seat_holders {
-                if holder != MAKER && seat.load(Ordering::Relaxed) == holder {
-                    seat.store(0, Ordering::Release);
+                if holder != MAKER {
+                    let _ = seat.compare_exchange(holder, 0, Ordering::Release, Ordering::Relaxed);
                 }
             }
             // It may have been about to wake somebody.

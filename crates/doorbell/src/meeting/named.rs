@@ -33,6 +33,8 @@ use std::sync::Arc;
 pub struct Owner {
     board: Arc<Board>,
     path: PathBuf,
+    /// A forked child has a copy, and its parent goes on.
+    process: u32,
     /// Carries the lock.
     _file: OwnedFd,
     /// Hangs up when closed.
@@ -43,6 +45,8 @@ pub struct Owner {
 #[derive(Debug)]
 struct Life {
     path: PathBuf,
+    /// As the owner's.
+    process: u32,
     _fifo: OwnedFd,
 }
 
@@ -102,7 +106,8 @@ impl Owner {
         board.refused = refused;
         // Unlike a rename, a link replaces nobody.
         link(making, path).map_err(os("link"))?;
-        Ok(Self { board: Arc::new(board), path: path.to_owned(), _file: lock, _life: life })
+        let process = std::process::id();
+        Ok(Self { board: Arc::new(board), path: path.to_owned(), process, _file: lock, _life: life })
     }
 
     /// The board.
@@ -113,8 +118,10 @@ impl Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        // Somebody may have removed it already.
-        let _ = unlink(&self.path);
+        if self.process == std::process::id() {
+            // Somebody may have removed it already.
+            let _ = unlink(&self.path);
+        }
     }
 }
 
@@ -126,7 +133,7 @@ impl Life {
         // Both ways: for writing alone it would wait for a reader.
         let opened = open(&path, OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty());
         match opened {
-            Ok(fifo) => Ok(Self { path, _fifo: fifo }),
+            Ok(fifo) => Ok(Self { path, process: std::process::id(), _fifo: fifo }),
             Err(errno) => {
                 let _ = unlink(&path);
                 Err(MeetError::Os { call: "open(fifo)", errno })
@@ -137,7 +144,9 @@ impl Life {
 
 impl Drop for Life {
     fn drop(&mut self) {
-        let _ = unlink(&self.path);
+        if self.process == std::process::id() {
+            let _ = unlink(&self.path);
+        }
     }
 }
 

@@ -68,6 +68,8 @@ const REFUSED: u64 = 1;
 pub struct Host {
     listener: OwnedFd,
     path: PathBuf,
+    /// A forked child has a copy, and its parent goes on.
+    process: u32,
 }
 
 impl Host {
@@ -93,7 +95,7 @@ impl Host {
             result => result.map_err(os("bind"))?,
         }
         rustix::net::listen(&listener, 16).map_err(os("listen"))?;
-        Ok(Self { listener, path })
+        Ok(Self { listener, path, process: std::process::id() })
     }
 
     /// Waits for the next process and offers it `board`: a new one, to share with nobody else, or one that others
@@ -117,8 +119,10 @@ impl AsFd for Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        // Somebody may have removed it already.
-        let _ = rustix::fs::unlink(&self.path);
+        if self.process == std::process::id() {
+            // Somebody may have removed it already.
+            let _ = rustix::fs::unlink(&self.path);
+        }
     }
 }
 

@@ -14,11 +14,13 @@ pub(crate) struct Seats {
     site: Arc<Site>,
     eventfd: Option<u32>,
     semaphore: Option<u32>,
+    /// A forked child has a copy, which holds no seat.
+    process: u32,
 }
 
 impl Seats {
     pub(crate) fn new(site: &Arc<Site>) -> Self {
-        Self { site: Arc::clone(site), eventfd: None, semaphore: None }
+        Self { site: Arc::clone(site), eventfd: None, semaphore: None, process: std::process::id() }
     }
 
     /// Takes an eventfd seat unless one is held already.
@@ -69,13 +71,21 @@ fn take(site: &Site, first: usize, count: usize) -> Option<u32> {
 
 impl Drop for Seats {
     fn drop(&mut self) {
+        if self.process != std::process::id() {
+            return;
+        }
         let holders = &self.site.record().seat_holders;
-        // A token may still come for an armed bit: the next holder consumes it before it arms.
+        // A token may still come for an armed bit: the next holder consumes it before it arms. It may be another's
+        // already: once a session is dropped, the peer gives our seats away.
+        let free = |index: usize| {
+            let ours = self.site.holder();
+            let _ = holders[index].compare_exchange(ours, 0, Ordering::Release, Ordering::Relaxed);
+        };
         if let Some(index) = self.eventfd {
-            holders[index as usize].store(0, Ordering::Release);
+            free(index as usize);
         }
         if let Some(index) = self.semaphore {
-            holders[SEATS as usize + index as usize].store(0, Ordering::Release);
+            free(SEATS as usize + index as usize);
         }
     }
 }

@@ -2,7 +2,9 @@
 //! A process that dies at each of its writes to shared memory, and at random moments.
 
 use crate::other::{FOREVER, board, message, number, start};
-use doorbell::channel::{Receiver, RecvError, SendError, Sender};
+use doorbell::channel::{AttachError, Receiver, RecvError, SendError, Sender};
+use doorbell::meeting::{Session, socket};
+use doorbell::wait::Adaptive;
 use std::time::{Duration, Instant};
 
 /// Dies at random moments; `DOORBELL_KILLS` sets how often.
@@ -81,6 +83,62 @@ fn the_thread_that_has_told_of_a_death_sleeps_though_the_session_is_kept() {
         std::thread::sleep(Duration::from_millis(1));
         asleep = if watcher_state() == Some('S') { asleep + 1 } else { 0 };
     }
+}
+
+/// A forked process has the same epoll: what the child took out of it, the parent never heard of again.
+#[test]
+fn a_death_is_told_though_a_forked_child_has_dropped_its_copies() {
+    let board = board(2, 2, 256);
+    let (session, mut other) = start("echo", &board);
+    let mut answers: Receiver = Receiver::attach(&session, 1).unwrap();
+    // SAFETY: the child only drops, which takes no lock in a child, and exits.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        drop(answers);
+        drop(session);
+        // SAFETY: no precondition.
+        unsafe { libc::_exit(0) };
+    }
+    let mut status = 0;
+    // SAFETY: a child of ours, and a valid place for its status.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0);
+    assert_eq!(Receiver::<_, Adaptive>::attach(&session, 1).unwrap_err(), AttachError::Taken { lane: 1 });
+    other.kill();
+    let told = answers.recv_timeout(FOREVER).map(|message| message.is_some());
+    assert_eq!(told, Err(RecvError::PeerGone(session.peer().id())));
+}
+
+/// The host hears that we hung up and lets the next one in; what we did last then looked like its going.
+#[test]
+fn an_end_that_outlives_its_session_does_not_undo_its_successor() {
+    let board = board(2, 2, 256);
+    let meet = || {
+        let (ours, theirs) = socket::pair().unwrap();
+        let joining = std::thread::spawn(move || socket::join_over(theirs).unwrap());
+        let session: Session = socket::host_over(ours, &board).unwrap();
+        let joined: Session = joining.join().unwrap();
+        (session, joined)
+    };
+    let ((_first, one), (_second, two)) = (meet(), meet());
+    let mut late: Receiver = Receiver::attach(&one, 0).unwrap();
+    late.file().unwrap();
+    drop(one);
+    let mut successor: Receiver = loop {
+        match Receiver::attach(&two, 0) {
+            Ok(receiver) => break receiver,
+            Err(error) => assert_eq!(error, AttachError::Taken { lane: 0 }),
+        }
+        std::thread::yield_now();
+    };
+    // The seat becomes free a little later than the end, and there is one.
+    while successor.file().is_err() {
+        std::thread::yield_now();
+    }
+    drop(late);
+    assert_eq!(Receiver::<_, Adaptive>::attach(&two, 0).unwrap_err(), AttachError::Taken { lane: 0 });
+    let seats = &board.site(0).unwrap().record().seat_holders;
+    assert_ne!(seats[0].load(std::sync::atomic::Ordering::Relaxed), 0, "its seat is its own");
 }
 
 #[cfg(feature = "fault_injection")]
