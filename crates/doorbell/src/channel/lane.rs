@@ -194,6 +194,15 @@ fn settled(word: u32, site: &Site) -> u32 {
     }
 }
 
+/// Makes the end look as if nobody had ever been there, if whoever was has left or died.
+pub(super) fn forget_departed(word: &AtomicU32, site: &Site) {
+    let now = word.load(Ordering::Acquire);
+    if let Attachment::Left(_) = Attachment::of(settled(now, site)) {
+        // Not if somebody has come since.
+        let _ = word.compare_exchange(now, 0, Ordering::AcqRel, Ordering::Relaxed);
+    }
+}
+
 /// How a partner went.
 pub(super) enum Departure {
     Left,

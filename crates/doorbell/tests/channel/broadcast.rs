@@ -144,12 +144,16 @@ fn a_killed_subscriber_holds_nobody_back_and_is_named() {
 /// The file the subscriber was given, opened again with all rights the process has.
 #[test]
 fn nobody_but_the_publisher_can_ever_write_the_log() {
-    let _publisher: Publisher = Publisher::new(4096).unwrap();
+    // No other test has a log as large.
+    let (capacity, size) = (1 << 20, (1 << 20) + 4096);
+    let _publisher: Publisher = Publisher::new(capacity).unwrap();
     let logs: Vec<_> = std::fs::read_dir("/proc/self/fd")
         .unwrap()
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| {
             std::fs::read_link(path).is_ok_and(|to| to.starts_with("/memfd:doorbell-log (deleted)"))
+                // Those that other tests are making just now are not sealed yet.
+                && std::fs::metadata(path).is_ok_and(|log| log.len() == size)
         })
         .collect();
     assert!(!logs.is_empty());
@@ -192,4 +196,75 @@ fn a_subscriber_that_lies_about_its_cursor_is_ended_and_costs_the_others_nothing
     let mut bytes = Vec::new();
     assert_eq!(honest.recv_into(&mut bytes).unwrap(), 0);
     assert_eq!(bytes, b"to the honest");
+}
+
+/// A board of ours, and the sessions of both sides.
+fn meet() -> [doorbell::meeting::Session; 2] {
+    let (ours, theirs) = doorbell::meeting::socket::pair().unwrap();
+    let joining = thread::spawn(move || doorbell::meeting::socket::join_over(theirs).unwrap());
+    let session = doorbell::meeting::socket::host_over(ours, &board(1, 1, 64)).unwrap();
+    [session, joining.join().unwrap()]
+}
+
+/// What the subscriber before it left in the lane was taken for its own end.
+#[test]
+fn whoever_has_left_or_was_dropped_can_subscribe_again() {
+    let [session, theirs] = meet();
+    let mut publisher: Publisher = Publisher::new(256).unwrap();
+    let mut bytes = Vec::new();
+    publisher.admit(&session, 0, WhenSlow::HoldBack).unwrap();
+    drop(Subscriber::<_, Futex>::join(&theirs, 0).unwrap());
+    publisher.publish(b"nobody").unwrap();
+    assert_eq!(publisher.ended(), [(0, Ended::Left)]);
+
+    publisher.admit(&session, 0, WhenSlow::Drop).unwrap();
+    publisher.publish(b"early").unwrap();
+    assert_eq!(publisher.ended(), [], "the second has not even come");
+    let mut second: Subscriber<_, Futex> = Subscriber::join(&theirs, 0).unwrap();
+    assert_eq!(second.try_recv_into(&mut bytes), Ok(Some(0)));
+    assert_eq!(bytes, b"early");
+    while publisher.subscribers() > 0 {
+        publisher.publish(b"more than it takes").unwrap();
+    }
+    assert_eq!(publisher.ended(), [(1, Ended::Dropped)]);
+    drop(second);
+
+    publisher.admit(&session, 0, WhenSlow::Drop).unwrap();
+    let mut third: Subscriber<_, Futex> = Subscriber::join(&theirs, 0).unwrap();
+    publisher.publish(b"last").unwrap();
+    drop(publisher);
+    assert_eq!(third.try_recv_into(&mut bytes), Ok(Some(0)));
+    assert_eq!(bytes, b"last");
+    assert_eq!(third.try_recv_into(&mut bytes), Err(RecvError::Closed));
+}
+
+/// It stayed, held everybody back, and its number was known to nobody.
+#[test]
+fn a_subscriber_that_hung_up_before_it_got_the_log_has_no_place() {
+    let [session, theirs] = meet();
+    drop(theirs);
+    let mut publisher: Publisher = Publisher::new(256).unwrap();
+    publisher.admit(&session, 0, WhenSlow::HoldBack).unwrap_err();
+    assert_eq!(publisher.subscribers(), 0);
+}
+
+/// It read on with gaps, for as long as more was published.
+#[test]
+fn a_subscriber_that_was_dropped_is_told_instead_of_receiving_what_comes_behind_the_gap() {
+    let mut publisher: Publisher = Publisher::new(256).unwrap();
+    let mut slow = publisher.subscribe::<Futex>(WhenSlow::Drop).unwrap();
+    let mut bytes = Vec::new();
+    let told = (0..50).find_map(|_| {
+        // Three for each that it takes.
+        (0..3).for_each(|_| publisher.publish(b"one of many messages").unwrap());
+        match slow.try_recv_into(&mut bytes) {
+            Ok(lost) => {
+                assert_eq!(lost, Some(0), "its subscription is over");
+                None
+            }
+            Err(error) => Some(error),
+        }
+    });
+    assert_eq!(told, Some(RecvError::Dropped));
+    assert_eq!(slow.try_recv_into(&mut bytes), Err(RecvError::Dropped));
 }

@@ -5,7 +5,7 @@ use super::error::JoinError;
 use super::log::LogMemory;
 use super::subscriber::Subscriber;
 use crate::channel::SendError;
-use crate::channel::lane::{Departure, End, Lane, Partner};
+use crate::channel::lane::{Departure, End, Lane, Partner, forget_departed};
 use crate::deadline::Deadline;
 use crate::mapping::MapError;
 use crate::meeting::{Board, Offer, Session};
@@ -135,7 +135,12 @@ impl<W: Wait> Publisher<W> {
         slow: WhenSlow,
     ) -> Result<u64, JoinError> {
         let number = self.seat(session.board(), lane, slow)?;
-        session.send_log(self.index.tail(), self.index.published(), self.log.file())?;
+        let sent = session.send_log(self.index.tail(), self.index.published(), self.log.file());
+        if let Err(error) = sent {
+            // The caller has no number to end it by, and it would hold back everybody.
+            self.places.pop();
+            return Err(error.into());
+        }
         Ok(number)
     }
 
@@ -143,7 +148,12 @@ impl<W: Wait> Publisher<W> {
         let lane = Lane::new(board, lane_number)?;
         let end = End::take(&lane.control().sender, lane.room_site.holder(), lane_number)?;
         let cursor = self.index.tail();
-        lane.control().released.store(cursor, Ordering::Relaxed);
+        let control = lane.control();
+        fault::point();
+        control.released.store(cursor, Ordering::Relaxed);
+        // What is left of an earlier subscription is none of this one's business.
+        control.dropped.store(0, Ordering::Relaxed);
+        forget_departed(&control.receiver, &lane.room_site);
         let subscriber = Partner::new(&lane.room_site);
         let listener = Listener::new(&lane.room_site, W::NAME);
         let number = self.next_number;

@@ -30,6 +30,8 @@ pub struct Subscriber<T: Trust = Untrusted, W: Wait = Adaptive> {
     way: W,
     listener: Listener,
     violation: Option<PeerViolation>,
+    /// Were we told that we are too slow, and have missed what came then?
+    dropped: bool,
     trust: PhantomData<T>,
 }
 
@@ -67,6 +69,7 @@ impl<T: Trust, W: Wait + Default> Subscriber<T, W> {
             way: W::default(),
             listener,
             violation: None,
+            dropped: false,
             trust: PhantomData,
         })
     }
@@ -79,7 +82,15 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
     /// # Errors
     /// [`RecvError`].
     pub fn try_recv_into(&mut self, to: &mut Vec<u8>) -> Result<Option<u64>, RecvError> {
+        if self.dropped {
+            return Err(RecvError::Dropped);
+        }
         if let Some(lost) = self.next(to)? {
+            // The publisher says so before it writes over what we had not read.
+            if lost > 0 && self.lane.control().dropped.load(Ordering::Relaxed) != 0 {
+                self.dropped = true;
+                return Err(RecvError::Dropped);
+            }
             if self.index.cursor().wrapping_sub(self.released) >= may_hold_back(self.log.capacity().get()) {
                 self.release();
             }
