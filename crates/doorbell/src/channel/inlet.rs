@@ -43,9 +43,7 @@ impl Inlet {
         if let Some(found) = self.next()? {
             return Ok(Some(found));
         }
-        if self.index.can_release() {
-            self.release();
-        }
+        self.give_back();
         if self.sender.may_have_gone(&self.lane.control().sender, &self.lane.message_site) {
             return self.check_sender();
         }
@@ -165,6 +163,14 @@ impl Inlet {
     pub(super) fn consume(&mut self, found: Found) {
         self.index.consume(found);
         if self.index.must_release() {
+            self.release();
+        }
+    }
+
+    /// Releases what was consumed and held back.
+    #[inline]
+    pub(super) fn give_back(&mut self) {
+        if self.index.can_release() {
             self.release();
         }
     }

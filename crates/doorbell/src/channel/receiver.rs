@@ -148,9 +148,15 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
         loop {
             match self.inlet.has_bytes(bytes) {
                 Some(true) => return Ok(true),
-                Some(false) if !deadline.passed() => self.wait(bytes, Some(deadline))?,
-                Some(false) | None => return Ok(false),
-            };
+                None => return Ok(false),
+                Some(false) => {}
+            }
+            // What is held back may be the room that the sender waits for, while we wait for the sender.
+            self.inlet.give_back();
+            if deadline.passed() {
+                return Ok(false);
+            }
+            self.wait(bytes, Some(deadline))?;
         }
     }
 

@@ -247,3 +247,22 @@ fn a_file_is_readable_exactly_while_there_is_something_to_receive() {
     assert!(is_readable(&mut receiver), "a departure is something to receive");
     assert_eq!(receiver.try_recv().unwrap_err(), RecvError::Closed);
 }
+
+/// With a quarter of the ring queued and nearly an eighth held back, the longest record that still fits has no room: the
+/// sender waited for the receiver, and the receiver for bytes.
+#[test]
+fn a_receiver_that_waits_for_bytes_gives_back_what_it_has_received() {
+    let (mut sender, mut receiver) = doorbell::channel::pair(256).unwrap();
+    // Released up to 88, then 24 more that are held back.
+    for length in [80, 16] {
+        sender.send(&vec![1; length]).unwrap();
+        assert_eq!(receiver.recv().unwrap().to_vec().len(), length);
+    }
+    // 56 bytes of records, then one of 96 behind them, with the rest of the ring skipped.
+    sender.send(&[2; 48]).unwrap();
+    assert_eq!(sender.try_send(&[3; 88]).unwrap_err(), doorbell::channel::SendError::Full);
+    let over = doorbell::Deadline::after(Duration::ZERO);
+    assert!(!receiver.wait_for_bytes(64, over).unwrap());
+    sender.try_send(&[3; 88]).expect("the receiver that waits holds nothing back");
+    assert!(receiver.wait_for_bytes(64, over).unwrap());
+}
