@@ -91,16 +91,32 @@ pub(crate) struct Lives {
     met: AtomicU32,
     /// Has anybody been met who is not trusted?
     distrust: AtomicBool,
+    /// Has a handle been made that lends memory out? Never together with distrust.
+    lent: Mutex<bool>,
     /// In the order of their going, with the numbers by which they took seats.
     gone: Mutex<Vec<(PeerId, u32)>>,
 }
 
 impl Lives {
-    pub(crate) fn met<T: Trust>(&self) {
+    /// Counts a peer. False, and none is counted, if it is not trusted and memory is lent out already.
+    #[must_use]
+    pub(crate) fn met<T: Trust>(&self) -> bool {
+        let lent = self.lent.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if !T::TRUSTED {
+            if *lent {
+                return false;
+            }
             self.distrust.store(true, Ordering::Relaxed);
         }
         self.met.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    /// May memory be lent out as a reference? From then on nobody may be met who is not trusted.
+    pub(crate) fn lend(&self) -> bool {
+        let mut lent = self.lent.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        *lent |= self.all_trusted();
+        *lent
     }
 
     /// Is everybody trusted?

@@ -31,6 +31,8 @@ pub enum AttachError {
         /// How many receivers.
         receivers: u32,
     },
+    /// A trusted end, which lends out memory as it lies there, on a board that somebody untrusted shares.
+    Untrusted,
     /// What lies in the memory is not a lane.
     Violation(PeerViolation),
 }
@@ -48,6 +50,9 @@ impl fmt::Display for AttachError {
             Self::Shared { lanes, receivers } => write!(
                 f,
                 "{lanes} lanes share {receivers} receivers here; attach a `Gather`, which takes from all lanes of a receiver"
+            ),
+            Self::Untrusted => f.write_str(
+                "an untrusted peer shares this board; attach an untrusted end, or use a board of trusted peers",
             ),
             Self::Violation(violation) => violation.fmt(f),
         }

@@ -131,6 +131,9 @@ impl<T: Trust, W: Wait> Gather<T, W> {
     }
 
     fn add_on(&mut self, board: &Board, lane: u32) -> Result<usize, AttachError> {
+        if !board.trusts::<T>() {
+            return Err(AttachError::Untrusted);
+        }
         let inlet = Inlet::on(board, lane)?;
         let site = &inlet.lane.message_site;
         if !self.bells.iter().any(|(bell, _)| Arc::ptr_eq(bell, site)) {

@@ -55,6 +55,9 @@ impl<T: Trust, W: Wait + Default> Receiver<T, W> {
     }
 
     fn on(board: &Board, lane: u32) -> Result<Self, AttachError> {
+        if !board.trusts::<T>() {
+            return Err(AttachError::Untrusted);
+        }
         let lanes = board.lanes().ok_or(AttachError::NoChannels)?;
         let (lanes, receivers) = (lanes.lanes(), lanes.receivers());
         if lane < lanes && lanes != receivers {

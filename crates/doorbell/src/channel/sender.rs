@@ -86,6 +86,9 @@ impl<T: Trust, W: Wait + Default> Sender<T, W> {
     }
 
     pub(super) fn on(board: &Board, number: u32) -> Result<Self, AttachError> {
+        if !board.trusts::<T>() {
+            return Err(AttachError::Untrusted);
+        }
         let lane = Lane::new(board, number)?;
         let end = End::take(&lane.control().sender, lane.room_site.holder(), number)?;
         let index = match lane::Sender::attach(lane.capacity(), &lane) {

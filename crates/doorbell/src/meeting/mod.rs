@@ -110,6 +110,8 @@ pub enum MeetError {
     Owned,
     /// There is no such name, or its owner is gone.
     NoOwner,
+    /// The peer is not trusted, and memory of the board is lent out by a channel of trusted ends.
+    Lent,
     /// This process was not started with a bell board to inherit.
     NothingInherited,
 }
@@ -128,6 +130,9 @@ impl fmt::Display for MeetError {
             ),
             Self::Owned => f.write_str("the name has a living owner; join it, or choose another name"),
             Self::NoOwner => f.write_str("nobody owns the name; start the owner first"),
+            Self::Lent => f.write_str(
+                "a channel of trusted ends is on this board; meet a peer that is not trusted on a board of its own",
+            ),
             Self::NothingInherited => f.write_str(
                 "DOORBELL_FD is not set to a descriptor; the parent starts this program with `inherited::offer`",
             ),
@@ -267,6 +272,11 @@ impl Board {
         self.mapping.payload()
     }
 
+    /// May a handle of trust `T` be made here? See [`Lives::lend`].
+    pub(crate) fn trusts<T: Trust>(&self) -> bool {
+        !T::TRUSTED || self.lives.lend()
+    }
+
     /// The wishes about memory that could not be granted.
     pub fn refused(&self) -> &[Refusal] {
         &self.refused
@@ -314,7 +324,9 @@ impl<T: Trust> Session<T> {
             // Rings will need it: better told now than found out then.
             Signaller::ours().map_err(os("io_setup"))?;
         }
-        board.lives.met::<T>();
+        if !board.lives.met::<T>() {
+            return Err(MeetError::Lent);
+        }
         let (dying, id) = (Arc::clone(&board), peer.id);
         let watch =
             watch(socket.as_fd(), Box::new(move || dying.peer_died(id, holder))).map_err(os("epoll_ctl"))?;

@@ -198,7 +198,8 @@ pub fn join(path: impl AsRef<Path>) -> Result<Joined, MeetError> {
     let mapping = Mapping::of_existing_file(file)?;
     let bells = mapping.plan().bells;
     let board = Arc::new(Board::assemble(mapping, no_eventfds(bells), std::process::id())?);
-    board.lives.met::<Trusted>();
+    let counted = board.lives.met::<Trusted>();
+    debug_assert!(counted, "whoever is trusted is always counted");
     let dying = Arc::clone(&board);
     let on_death = Box::new(move || dying.peer_died(PeerId { number: 0, pid: 0 }, super::MAKER));
     let watch = watch(life.as_fd(), on_death).map_err(os("epoll_ctl"))?;

@@ -5,7 +5,8 @@
 
 use crate::other::board;
 use doorbell::channel::{AttachError, Gather, GatherError, Receiver, RecvError, SendError, Sender};
-use doorbell::meeting::{Board, Session, socket};
+use doorbell::meeting::{Board, MeetError, Session, socket};
+use doorbell::peer::{Trusted, Untrusted};
 use doorbell::wait::{Adaptive, Eventfd, Futex, Spot, Wait};
 use doorbell::{Deadline, PeerViolation, WaitError};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -379,4 +380,29 @@ fn a_peer_that_comes_again_and_again_does_not_hold_a_receiver_beyond_its_deadlin
     ATTACHMENTS.set(Some(raw.payload(128 + 256)));
     let mut receiver: Receiver<_, Crowd> = Receiver::attach(&ours, 0).unwrap();
     assert!(receiver.recv_timeout(Duration::from_millis(1)).unwrap().is_none());
+}
+
+/// What a trusted receiver lends out would change under its reader.
+#[test]
+fn trusted_ends_and_untrusted_peers_do_not_share_a_board() {
+    let shared = board(2, 2, 512);
+    let (ours, theirs) = meet(&shared);
+    for session in [&ours, &theirs] {
+        let board = session.board();
+        assert_eq!(Sender::<_, Futex>::at(board, 0).unwrap_err(), AttachError::Untrusted);
+        assert_eq!(Receiver::<_, Futex>::at(board, 1).unwrap_err(), AttachError::Untrusted);
+        assert_eq!(Gather::<_, Futex>::at(board, 1).unwrap_err(), AttachError::Untrusted);
+    }
+
+    let lent = board(2, 2, 512);
+    let _sender: Sender<Trusted> = Sender::at(&lent, 0).unwrap();
+    let (host, joiner) = socket::pair().unwrap();
+    let joining = thread::spawn(move || socket::join_over::<Untrusted>(joiner));
+    assert_eq!(socket::host_over::<Untrusted>(host, &lent).unwrap_err(), MeetError::Lent);
+    drop(joining.join().unwrap());
+    let (host, joiner) = socket::pair().unwrap();
+    let joining = thread::spawn(move || socket::join_over::<Trusted>(joiner).unwrap());
+    let session = socket::host_over::<Trusted>(host, &lent).unwrap();
+    Sender::<_, Futex>::attach(&session, 1).expect("whoever is trusted may come");
+    drop(joining.join().unwrap());
 }
