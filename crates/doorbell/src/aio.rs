@@ -81,8 +81,10 @@ impl Signaller {
         Ok(signaller)
     }
 
-    /// Adds one to the counter of `eventfd`, or leaves it at its end. Never blocks.
-    pub(crate) fn signal(&self, eventfd: BorrowedFd<'_>) {
+    /// Adds one to the counter of `eventfd`, or leaves it at its end. Never blocks. False if the kernel lacks the memory
+    /// for it.
+    #[must_use]
+    pub(crate) fn signal(&self, eventfd: BorrowedFd<'_>) -> bool {
         let request = Iocb {
             lio_opcode: READ,
             // Descriptors that are open are not negative.
@@ -92,18 +94,12 @@ impl Signaller {
             ..Iocb::default()
         };
         let list = [&raw const request];
-        for _ in 0..2 {
-            // SAFETY: one request, valid for the call; it reads zero bytes, so that nothing is written anywhere. It is
-            // complete when the call returns: a read at the end of a memfd does not wait.
-            let submitted = result(unsafe {
-                libc::syscall(libc::SYS_io_submit, self.context, c_long::from(1), list.as_ptr())
-            });
-            if submitted != Err(Errno::AGAIN) {
-                // Nothing else can fail with open descriptors; and there is nobody to tell.
-                return;
-            }
-            self.discard_completions();
-        }
+        // SAFETY: one request, valid for the call; it reads zero bytes, so that nothing is written anywhere. It is
+        // complete when the call returns: a read at the end of a memfd does not wait.
+        let submit = || unsafe {
+            result(libc::syscall(libc::SYS_io_submit, self.context, c_long::from(1), list.as_ptr()))
+        };
+        submit_with_room(submit, || self.discard_completions())
     }
 
     fn discard_completions(&self) {
@@ -124,9 +120,46 @@ impl Signaller {
     }
 }
 
+/// Submits, and makes room for completions for as long as there is none: other threads may have filled it again. Each
+/// time one of them has made progress, so that more rounds than this are a lack of memory, of which the kernel says the
+/// same.
+fn submit_with_room(mut submit: impl FnMut() -> Result<c_long, Errno>, mut make_room: impl FnMut()) -> bool {
+    const MOST_ROUNDS: u32 = 1000;
+    for _ in 0..MOST_ROUNDS {
+        // Nothing else can fail with open descriptors; and there is nobody to tell.
+        if submit() != Err(Errno::AGAIN) {
+            return true;
+        }
+        make_room();
+    }
+    false
+}
+
 fn result(value: c_long) -> Result<c_long, Errno> {
     if value >= 0 {
         return Ok(value);
     }
     Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Errno, submit_with_room};
+
+    /// Two tries were made, and then the token was lost.
+    #[test]
+    fn a_signal_is_tried_again_while_other_threads_fill_the_room_that_was_made() {
+        let (mut tries, mut rooms) = (0, 0);
+        let submit = || {
+            tries += 1;
+            if tries <= 10 { Err(Errno::AGAIN) } else { Ok(1) }
+        };
+        assert!(submit_with_room(submit, || rooms += 1));
+        assert_eq!((tries, rooms), (11, 10));
+    }
+
+    #[test]
+    fn a_signal_that_the_kernel_has_no_memory_for_is_reported_for_another_way() {
+        assert!(!submit_with_room(|| Err(Errno::AGAIN), || {}));
+    }
 }

@@ -134,11 +134,13 @@ impl Site {
         let Some(eventfd) = self.eventfds.get(index) else { return };
         if !self.lives.all_trusted()
             && let Ok(signaller) = Signaller::ours()
+            && signaller.signal(eventfd.as_fd())
         {
-            return signaller.signal(eventfd.as_fd());
+            return;
         }
-        // Everybody is trusted to leave O_NONBLOCK as it is. (Or this is the forked child of a process that met somebody
-        // untrusted, and the kernel refuses it what the parent got: better a write that may block than a wake-up lost.)
+        // Everybody is trusted to leave O_NONBLOCK as it is. (Or the kernel has no memory for a signal, or this is the
+        // forked child of a process that met somebody untrusted, and the kernel refuses it what the parent got: better a
+        // write that may block than a wake-up lost.)
         // EAGAIN: the count is at its end, so there is a token. Nothing else can happen to an eventfd.
         let _ = rustix::io::write(eventfd, &1_u64.to_ne_bytes());
     }
