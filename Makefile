@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Each target is a line or two; what it does is in the script it names.
 
-.PHONY: run test install peers study
+.PHONY: run test install install-c peers study
 
 run:            ## build and run the survey
 	cargo run --release
@@ -11,6 +11,9 @@ test: install   ## everything CI runs
 
 install:        ## what the tests need, from Debian's packages and crates.io
 	ci/run-all ci/install
+
+install-c:      ## the C library, its headers and its pkg-config file, under PREFIX
+	crates/ffi/install $(or $(PREFIX),/usr/local)
 
 peers:          ## install other tools from Debian and compare with them on this machine
 	ci/peers
