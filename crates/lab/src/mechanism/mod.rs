@@ -21,6 +21,7 @@ mod deadline;
 mod descriptor;
 mod entry;
 pub mod fan;
+mod library;
 mod posix_semaphore;
 mod signal;
 mod site;
@@ -108,6 +109,8 @@ pub enum Waits {
     Spins,
     /// The waiter stays runnable but gives way (`sched_yield`).
     Yields,
+    /// The waiter keeps its CPU as long as that pays, then leaves it: neither sleeping nor not sleeping is implausible.
+    Adapts,
     /// Nothing is waited for: the harness itself.
     Nothing,
 }
@@ -186,6 +189,10 @@ pub trait Waiter {
     }
 }
 
+pub mod bell_adaptive;
+pub mod bell_eventfd;
+pub mod bell_futex;
+pub mod channel;
 pub mod condvar;
 pub mod eventfd;
 pub mod eventfd_epoll;
@@ -253,6 +260,10 @@ pub fn all() -> &'static [&'static dyn Entry] {
         &signal_handler::SignalHandler,
         &signal_signalfd::SignalSignalfd,
         &condvar::Condvar,
+        &bell_adaptive::BellAdaptive,
+        &bell_futex::BellFutex,
+        &bell_eventfd::BellEventfd,
+        &channel::Channel,
     ]
 }
 

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! This project's channel: an eight-byte message, received by a waiter that spins as long as it pays.
+
+use super::library::ChannelLine;
+use super::{Explanation, Host, Mechanism, Memory, Unavailable, Waits};
+
+/// This project's channel: an eight-byte message, received by a waiter that spins as long as it pays.
+#[derive(Debug)]
+pub struct Channel;
+
+impl Mechanism for Channel {
+    type Line = ChannelLine<doorbell::wait::Adaptive>;
+    const NAME: &'static str = "channel";
+    const WAITS: Waits = Waits::Adapts;
+    const MEMORY: Memory = Memory::Counts;
+
+    fn explanation() -> Explanation {
+        Explanation {
+            summary: "this project's channel: an eight-byte message in shared memory",
+            how: "The notifier writes a message into a ring and looks whether the receiver sleeps; only then does it make a system call. The receiver waits as bell-adaptive does.",
+            kernel: "Nothing while the receiver spins; else as the futex.",
+            limits: "Every message is kept; a notifier that is 64 KiB ahead waits for room.",
+            sources: &[
+                "crates/core/src/wake.rs: the protocol and the argument",
+                "book/bell.md, book/channels.md",
+            ],
+        }
+    }
+
+    fn available(_: &Host) -> Result<(), Unavailable> {
+        Ok(())
+    }
+}

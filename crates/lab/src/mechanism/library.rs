@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the bells and channels of the library share as mechanisms.
+
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorbell::channel::{Lanes, Receiver, Sender};
+use doorbell::meeting::{Board, Offer};
+use doorbell::peer::Trusted;
+use doorbell::wait::Wait;
+use doorbell::{Bell, Deadline};
+
+use super::{Contexts, Fault, Line, Notifier, OpenError, Site, Waiter, Woken};
+
+/// Memory for `offer`, which the sides inherit.
+fn board(site: &Site, offer: &Offer) -> Result<Arc<Board>, OpenError> {
+    let board = match site.contexts() {
+        Contexts::Threads => Board::for_threads(offer),
+        Contexts::Processes => Board::for_children(offer),
+    };
+    board.map(Arc::new).map_err(OpenError::of("doorbell::Board"))
+}
+
+/// A bell whose waiter waits by `W`.
+#[derive(Debug)]
+pub struct BellLine<W> {
+    board: Arc<Board>,
+    way: std::marker::PhantomData<fn() -> W>,
+}
+
+/// The end that waits.
+#[derive(Debug)]
+pub struct BellWaiter<W>(Bell<W>);
+
+/// The end that rings.
+#[derive(Debug)]
+pub struct BellNotifier(Bell);
+
+impl<W: Wait + Default + 'static> Line for BellLine<W> {
+    type Notifier = BellNotifier;
+    type Waiter = BellWaiter<W>;
+
+    fn open(site: &Site) -> Result<Self, OpenError> {
+        let offer = Offer { bells: 1, eventfds: 1, ..Offer::default() };
+        Ok(Self { board: board(site, &offer)?, way: std::marker::PhantomData })
+    }
+
+    fn waiter(&self) -> Result<BellWaiter<W>, OpenError> {
+        Ok(BellWaiter(self.board.bell(0).expect("offered")))
+    }
+
+    fn notifier(&self) -> Result<BellNotifier, OpenError> {
+        Ok(BellNotifier(self.board.bell(0).expect("offered")))
+    }
+}
+
+impl Notifier for BellNotifier {
+    #[inline]
+    fn notify(&mut self) -> Result<(), Fault> {
+        self.0.ring();
+        Ok(())
+    }
+}
+
+impl<W: Wait> Waiter for BellWaiter<W> {
+    #[inline]
+    fn wait(&mut self) -> Result<(), Fault> {
+        self.0.wait().map(drop).map_err(Fault::of("doorbell::Bell::wait"))
+    }
+
+    #[inline]
+    fn wait_for(&mut self, timeout: Duration) -> Result<Woken, Fault> {
+        let rings = self.0.wait_timeout(timeout).map_err(Fault::of("doorbell::Bell::wait_timeout"))?;
+        Ok(Woken::when(rings.is_some()))
+    }
+
+    #[inline]
+    fn poll(&mut self) -> Result<bool, Fault> {
+        Ok(self.0.try_wait().is_some())
+    }
+}
+
+/// A channel whose receiver waits by `W`.
+#[derive(Debug)]
+pub struct ChannelLine<W> {
+    board: Arc<Board>,
+    way: std::marker::PhantomData<fn() -> W>,
+}
+
+/// The receiving end.
+#[derive(Debug)]
+pub struct ChannelWaiter<W: Wait>(Receiver<Trusted, W>);
+
+/// The sending end. Never says that it leaves: the waiter goes on listening for what may be late.
+#[derive(Debug)]
+pub struct ChannelNotifier<W: Wait>(ManuallyDrop<Sender<Trusted, W>>);
+
+/// A ring large enough for bursts of eight-byte messages.
+const RING: u64 = 1 << 16;
+
+impl<W: Wait + Default + 'static> Line for ChannelLine<W> {
+    type Notifier = ChannelNotifier<W>;
+    type Waiter = ChannelWaiter<W>;
+
+    fn open(site: &Site) -> Result<Self, OpenError> {
+        let lanes = Lanes::new(1, 1, RING).expect("one small lane fits");
+        Ok(Self { board: board(site, &Offer::of_lanes(lanes))?, way: std::marker::PhantomData })
+    }
+
+    fn waiter(&self) -> Result<ChannelWaiter<W>, OpenError> {
+        Receiver::at(&self.board, 0)
+            .map(ChannelWaiter)
+            .map_err(OpenError::of("doorbell::channel::Receiver::at"))
+    }
+
+    fn notifier(&self) -> Result<ChannelNotifier<W>, OpenError> {
+        let sender = Sender::at(&self.board, 0).map_err(OpenError::of("doorbell::channel::Sender::at"))?;
+        Ok(ChannelNotifier(ManuallyDrop::new(sender)))
+    }
+}
+
+impl<W: Wait> Notifier for ChannelNotifier<W> {
+    #[inline]
+    fn notify(&mut self) -> Result<(), Fault> {
+        self.0.send(&[0; 8]).map_err(Fault::of("doorbell::channel::Sender::send"))
+    }
+}
+
+impl<W: Wait> Waiter for ChannelWaiter<W> {
+    #[inline]
+    fn wait(&mut self) -> Result<(), Fault> {
+        self.0.recv().map(drop).map_err(Fault::of("doorbell::channel::Receiver::recv"))
+    }
+
+    #[inline]
+    fn wait_for(&mut self, timeout: Duration) -> Result<Woken, Fault> {
+        let deadline = Some(Deadline::after(timeout));
+        let message =
+            self.0.recv_deadline(deadline).map_err(Fault::of("doorbell::channel::Receiver::recv"))?;
+        Ok(Woken::when(message.is_some()))
+    }
+
+    #[inline]
+    fn poll(&mut self) -> Result<bool, Fault> {
+        let message = self.0.try_recv().map_err(Fault::of("doorbell::channel::Receiver::try_recv"))?;
+        Ok(message.is_some())
+    }
+}
