@@ -191,6 +191,7 @@ struct Watch {
     started: Instant,
     channel: UnixStream,
     console_wire: UnixStream,
+    console_open: bool,
     console: Console,
     decoder: Decoder,
     said: Vec<u8>,
@@ -228,6 +229,7 @@ impl Watch {
             started,
             channel,
             console_wire,
+            console_open: true,
             console: Console::default(),
             decoder: Decoder::default(),
             said: Vec::new(),
@@ -270,20 +272,30 @@ impl Watch {
             }
             if !heard {
                 self.listen_out(observer)?;
+                // What it said last was still on its way when the end was noticed.
+                while let Some(frame) = self.decoder.frame()? {
+                    if let Some(ending) = self.take(frame, guest, observer) {
+                        return Ok(ending);
+                    }
+                }
                 return Ok(Ending::Gone);
             }
         }
     }
 
-    /// Waits a moment for either port or QEMU to say something; false once the guest's ports are closed.
+    /// Waits a moment for either port or QEMU to say something; false once the guest's channel is closed.
     fn listen(&mut self, observer: &mut dyn Observer) -> io::Result<bool> {
         let errors = self.process.child().stderr.take();
-        let mut watched =
-            vec![PollFd::new(&self.channel, PollFlags::IN), PollFd::new(&self.console_wire, PollFlags::IN)];
+        // A port that is closed is ready for ever.
+        let mut watched = vec![PollFd::new(&self.channel, PollFlags::IN)];
+        watched.extend(self.console_open.then(|| PollFd::new(&self.console_wire, PollFlags::IN)));
         watched.extend(errors.as_ref().map(|errors| PollFd::new(errors, PollFlags::IN)));
         let polled = poll(&mut watched, Some(&LOOK_EVERY));
-        let ready: Vec<bool> = watched.iter().map(|fd| !fd.revents().is_empty()).collect();
+        let mut ready = watched.iter().map(|fd| !fd.revents().is_empty()).collect::<Vec<bool>>().into_iter();
         drop(watched);
+        let channel_ready = ready.next().unwrap_or(false);
+        let console_ready = self.console_open && ready.next().unwrap_or(false);
+        let errors_ready = ready.next().unwrap_or(false);
         if let Err(error) = polled {
             self.process.child().stderr = errors;
             // The signal that interrupts us also ends this wait.
@@ -291,20 +303,20 @@ impl Watch {
         }
         let mut buffer = [0; 1 << 16];
         let mut open = true;
-        if ready[0] {
+        if channel_ready {
             let length = self.channel.read(&mut buffer)?;
             self.decoder.feed(&buffer[..length]);
             open = length > 0;
         }
-        if ready[1] {
+        if console_ready {
             let length = self.console_wire.read(&mut buffer)?;
             self.console.feed(&buffer[..length]);
             observer.console(&buffer[..length]);
-            open &= length > 0;
+            self.console_open = length > 0;
         }
         if let Some(mut errors) = errors {
-            let length = if ready[2] { errors.read(&mut buffer)? } else { 1 };
-            if ready[2] && self.said.len() < SAID {
+            let length = if errors_ready { errors.read(&mut buffer)? } else { 1 };
+            if errors_ready && self.said.len() < SAID {
                 self.said.extend_from_slice(&buffer[..length]);
             }
             self.process.child().stderr = (length > 0).then_some(errors);

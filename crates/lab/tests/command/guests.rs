@@ -3,7 +3,6 @@
 //! nothing outlives the command. The guests themselves are booted by `ci/test/65-vm.sh`.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -29,8 +28,15 @@ cat "$here/up" >&"$channel"
 
 fn with_guest(stage: &Stage, script: &str) -> PathBuf {
     let qemu = stage.path().join("qemu");
-    fs::write(&qemu, format!("{EMULATOR}{script}")).unwrap();
-    fs::set_permissions(&qemu, fs::Permissions::from_mode(0o755)).unwrap();
+    // Written by another process: were it open for writing here, a sibling test that forks just then would carry it along,
+    // and running it would fail with "text file busy".
+    let text = format!("{EMULATOR}{script}");
+    let written = std::process::Command::new("sh")
+        .args(["-c", r#"printf %s "$1" >"$0" && chmod 755 "$0""#])
+        .arg(&qemu)
+        .arg(text)
+        .status();
+    assert!(written.unwrap().success());
     fs::write(stage.path().join("up"), Frame::Up.encode()).unwrap();
     for (part, file) in [("kernel", "boot/vmlinuz-0"), ("shell", "bin/busybox")] {
         let vm = stage.path().join("cache/doorbell/vm");
