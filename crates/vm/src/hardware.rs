@@ -118,9 +118,10 @@ impl Hardware {
         add("-accel", self.acceleration().into());
         add("-cpu", self.cpu(emulator).into());
         add("-smp", format!("cpus={},sockets={},cores={cores},threads=1", self.cpus, self.cpus / cores));
-        add("-m", format!("{MEMORY_MIB}M"));
+        let size = MEMORY_MIB / self.nodes;
+        // The nodes' memory has to add up to the machine's.
+        add("-m", format!("{}M", size * self.nodes));
         for node in 0..self.nodes {
-            let size = MEMORY_MIB / self.nodes;
             add("-object", format!("memory-backend-ram,id=m{node},size={size}M"));
             let (first, last) = (node * on_node, (node + 1) * on_node - 1);
             add("-numa", format!("node,nodeid={node},memdev=m{node},cpus={first}-{last}"));
@@ -250,6 +251,8 @@ mod tests {
         }
         let single = line(&Hardware { nodes: 2, cores_per_socket: Some(1), ..plain() }, false, &WIRES);
         assert!(single.contains("sockets=4,cores=1"), "{single}");
+        let three = line(&Hardware { cpus: 3, nodes: 3, ..plain() }, false, &WIRES);
+        assert!(three.contains("-m 1023M") && three.contains("id=m2,size=341M"), "{three}");
     }
 
     #[test]
