@@ -56,7 +56,7 @@ pub struct Args {
     scheduler: Policy,
     /// Slow every notification down by this share of the round trip, to test comparisons
     #[arg(long, value_parser = percent, value_name = "PERCENT", hide_short_help = true)]
-    inject_slowdown: Option<u32>,
+    pub(super) inject_slowdown: Option<u32>,
     #[command(flatten)]
     placements: PlacementArgs,
     #[command(flatten)]
@@ -102,12 +102,12 @@ enum Policy {
 /// Runs `doorbell ping`.
 pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let machine = machine_here();
-    let plan = plan(&args, &machine)?;
+    let plan = plan(&args, args.inject_slowdown, &machine)?;
     args.run.run(plan, machine, terminal)
 }
 
-/// What the arguments ask for on `machine`.
-pub fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
+/// What the arguments ask for on `machine`, slowed by `slowdown_ppm`.
+pub fn plan(args: &Args, slowdown_ppm: Option<u32>, machine: &Machine) -> anyhow::Result<Plan> {
     let ping = Ping {
         mechanisms: mechanisms(&args.mechanisms)?,
         contexts: args.contexts.iter().map(|sides| Contexts::from(*sides)).collect(),
@@ -122,7 +122,7 @@ pub fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
             Policy::Other => Scheduler::Other,
             Policy::Fifo => Scheduler::Fifo,
         },
-        injected_slowdown_ppm: args.inject_slowdown,
+        injected_slowdown_ppm: slowdown_ppm,
         blocks: args.run.blocks,
         seed: args.run.seed(),
     };

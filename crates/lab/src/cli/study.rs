@@ -44,9 +44,14 @@ pub struct Args {
 /// Runs `doorbell study`.
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let machine = machine_here();
-    let mut plan = ping::plan(&args.ping, &machine)?;
-    // The harness itself has no waiter to be slowed.
-    plan.cells.retain(|cell| cell.subject != "null");
+    if args.ping.inject_slowdown.is_some() {
+        return Err(Usage("the study slows every third run by itself: `--slowdown`".to_owned()).into());
+    }
+    // Only what can be slowed has a place in it; the harness itself has no waiter to be.
+    let mut slowed = ping::plan(&args.ping, Some(args.slowdown), &machine)?;
+    slowed.cells.retain(|cell| cell.subject != "null");
+    let mut plan = slowed.clone();
+    plan.cells.iter_mut().for_each(|cell| cell.injected_slowdown_ppm = None);
     let fresh = Study {
         study_version: STUDY_VERSION,
         command_line: std::env::args().collect(),
@@ -59,8 +64,6 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         Some(path) if path.exists() => continued(path, fresh)?,
         _ => fresh,
     };
-    let mut slowed = plan.clone();
-    slowed.cells.iter_mut().for_each(|cell| cell.injected_slowdown_ppm = Some(args.slowdown));
     let mut exit = Exit::Done;
     for round in 0..args.rounds {
         let mut runs: Vec<ResultFile> = Vec::new();

@@ -14,10 +14,11 @@
 //! blocks in stretches of neighbours. The interval holds for all cells of the comparison together: with `m` cells each is
 //! tested at 5 % / m (Bonferroni), so that chance alone makes two runs of the same thing differ in 1 of 20 comparisons.
 
+use crate::mechanism::Waits;
 use crate::record::ResultFile;
 use crate::record::arm::Arm;
 use crate::record::series::Quantity;
-use crate::trial::cell::{Cell, Pattern};
+use crate::trial::cell::{Cell, Pattern, WaitPolicy};
 
 use super::statistics::{resample, standard_error, stretch, student, trimmed_mean};
 
@@ -146,19 +147,39 @@ pub fn compare<'result>(
     Comparison { rows, unmatched, confidence }
 }
 
-/// The floor that the cell's time follows most closely, and the exponent with which it does.
+/// The floor that the cell's time follows most closely, and the exponent with which it does; none for what does not sleep
+/// back to back: user-mode loops follow no floor of the kernel, a long sleep or a large message is made of other things,
+/// and an operation may be the floor itself.
 ///
 /// On one core all of a wake is work of that core, and so is the floor of a switch there: over 450 blocks on a virtual
 /// machine that was slow for half of the time the exponent fitted was 0.82, with a correlation of 0.84 (0.73 with the
 /// system call). Across cores some of the time is the way of an interrupt: over 18 runs there the exponents fitted to the
 /// system call were 0.61 (eventfd), 0.64 (pipe) and 0.82 (futex), and the floors of two cores spread more than what they
 /// should explain.
-pub fn yardstick(cell: &Cell) -> (&'static str, f64) {
-    match (cell.pattern, cell.placement.cpus) {
-        (Pattern::Operation { .. }, _) => (SPEED, 1.0),
-        (_, Some([first, second])) if first == second => ("same-core-switch", 0.8),
-        _ => (SPEED, 0.7),
+pub fn yardstick(cell: &Cell) -> Option<(&'static str, f64)> {
+    let sleeps = cell.wait != WaitPolicy::Spin
+        && !crate::mechanism::find(&cell.subject).is_ok_and(|entry| entry.waits() == Waits::Spins);
+    let back_to_back = cell.pattern == Pattern::PingPong { gap_ns: 0 } && cell.size == 0;
+    match cell.placement.cpus {
+        _ if !(sleeps && back_to_back) => None,
+        Some([first, second]) if first == second => Some(("same-core-switch", 0.8)),
+        _ => Some((SPEED, 0.7)),
     }
+}
+
+/// How far the exponent of a mechanism or a machine may be from ours, as a standard deviation: the spread of those fitted.
+const EXPONENT_SPREAD: f64 = 0.1;
+
+/// Whether the floors of both runs can only have moved by the machine's own doing: with another kernel, other mitigations
+/// or another processor they are part of what is compared.
+fn same_system(files: [&ResultFile; 2]) -> bool {
+    let [first, second] = files.map(|file| &file.machine);
+    first.kernel.release == second.kernel.release
+        && first.kernel.version == second.kernel.version
+        && first.kernel.command_line == second.kernel.command_line
+        && first.processor.model_name == second.processor.model_name
+        && first.processor.microcode == second.processor.microcode
+        && first.processor.mitigations == second.processor.mitigations
 }
 
 /// A bare system call: the speed of the CPU.
@@ -172,9 +193,9 @@ struct Block {
     yardstick: Option<f64>,
 }
 
-fn blocks(file: &ResultFile, arm: &Arm, quantity: Quantity) -> Vec<Block> {
-    let (name, _) = yardstick(arm.cell);
+fn blocks(file: &ResultFile, arm: &Arm, quantity: Quantity, yardstick: Option<&str>) -> Vec<Block> {
     let reading = |block: u32| {
+        let name = yardstick?;
         let reading = file.floors.iter().find(|reading| reading.block == block)?;
         let found = reading.floors.iter().find(|found| found.name == name && found.p50_ns > 0.0)?;
         Some(found.p50_ns.ln())
@@ -230,11 +251,15 @@ fn row<'result>(
     relevant: f64,
 ) -> Option<Row<'result>> {
     let quantity = arms[0].headline();
-    let both = [blocks(files[0], arms[0], quantity), blocks(files[1], arms[1], quantity)];
+    let (name, exponent) = yardstick(arms[0].cell)
+        .filter(|_| same_system(files))
+        .map_or((None, 0.0), |(name, e)| (Some(name), e));
+    let both = [blocks(files[0], arms[0], quantity, name), blocks(files[1], arms[1], quantity, name)];
     let counts = [both[0].len(), both[1].len()];
-    let (_, exponent) = yardstick(arms[0].cell);
     let measured = difference(&both, |block| Some(block.p50))?;
     let (_, machine) = adjusted(&both, |block| block.p50, exponent)?;
+    // What an exponent other than ours would have made of the machine's change.
+    let doubt = machine.map_or(0.0, |machine| machine / exponent * EXPONENT_SPREAD);
     let ratio = |figure: Figure| {
         let (estimate, _) = adjusted(&both, figure, exponent)?;
         let mut random = fastrand::Rng::with_seed(1);
@@ -248,9 +273,10 @@ fn row<'result>(
         // length of the stretches drawn.
         let fewer = counts[0].min(counts[1]);
         let error = error * (fewer as f64 / fewer.saturating_sub(stretch(fewer)).max(1) as f64).sqrt();
-        // A trimmed mean has the freedom of the blocks it keeps (K. K. Yuen, Biometrika 61, 1974).
-        let freedom: f64 = counts.iter().map(|count| (count - count / 5 * 2) as f64 - 1.0).sum();
-        let reach = student(confidence, freedom) * error;
+        // A trimmed mean has the freedom of the blocks it keeps (K. K. Yuen, Biometrika 61, 1974); of unequal runs the
+        // shorter decides.
+        let freedom = 2.0 * ((fewer - fewer / 5 * 2) as f64 - 1.0);
+        let reach = student(confidence, freedom) * error.hypot(doubt);
         Some(Ratio {
             estimate: estimate.exp(),
             low: (estimate - reach).exp(),
@@ -319,7 +345,7 @@ mod tests {
             }
         }
         for reading in &mut result.floors {
-            let speed = drift / yardstick(&base.plan.cells[0]).1 + noise.reading * normal(random);
+            let speed = drift / yardstick(&base.plan.cells[0]).unwrap().1 + noise.reading * normal(random);
             *reading = sample::floors(reading.block, speed.exp());
         }
         result
@@ -346,8 +372,8 @@ mod tests {
         (count(0), count(1))
     }
 
-    /// A quiet machine that drifts by several percent from run to run.
-    const DRIFTING: Noise = Noise { own: 0.01, drift: 0.05, reading: 0.01 };
+    /// A quiet machine that drifts by a few percent from run to run.
+    const DRIFTING: Noise = Noise { own: 0.01, drift: 0.03, reading: 0.01 };
 
     #[test]
     fn two_runs_of_the_same_thing_differ_in_fewer_than_one_in_twenty_comparisons() {
@@ -388,7 +414,7 @@ mod tests {
     #[test]
     fn a_machine_that_is_a_little_slower_is_taken_out_and_shown() {
         let (first, mut second) = (plain(16_000.0), plain(17_600.0));
-        let speed = 1.1_f64.powf(1.0 / yardstick(first.plan.cells.first().unwrap()).1);
+        let speed = 1.1_f64.powf(1.0 / yardstick(&first.plan.cells[0]).unwrap().1);
         second.floors.iter_mut().for_each(|reading| *reading = sample::floors(reading.block, speed));
         let comparison = compare(&first, &second, RELEVANT);
         let row = &comparison.rows[0];

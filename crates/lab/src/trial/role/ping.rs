@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Ping-pong: there and back, each side notifies when it was notified.
 
+use std::cmp::Ordering::{Equal, Greater, Less};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
@@ -174,13 +175,15 @@ fn stamped<M: Mechanism>(
     finish(notifier, side, sequence + 1)
 }
 
-/// What a round trip takes of late: the moving mean of some sixteen, in which an outlier counts as twice that mean at
-/// most. A share of it slows a machine that is slow just now by as much as one that is fast.
+/// What a round trip takes of late: a running median, which goes up by a thirty-second where a round trip was longer and down
+/// by as much where it was shorter. A share of it slows a machine that is slow just now by as much as one that is fast.
 fn follow(typical_ps: u64, round_trip_ps: u64) -> u64 {
-    if typical_ps == 0 {
-        return round_trip_ps;
+    match typical_ps.cmp(&round_trip_ps) {
+        _ if typical_ps == 0 => round_trip_ps,
+        Less => typical_ps + typical_ps / 32,
+        Equal => typical_ps,
+        Greater => typical_ps - typical_ps / 32,
     }
-    typical_ps - typical_ps / 16 + round_trip_ps.min(2 * typical_ps) / 16
 }
 
 /// The responder's side: the same loop for every timing, with the stamps only where they are asked for.
