@@ -72,9 +72,10 @@ pub(crate) fn play() {
     let session: Session = inherited::join().unwrap();
     match verb {
         "echo" => echo(&session),
-        "send" => send(&session, argument..u64::MAX),
+        "send" => send(&session, argument..u64::MAX, false),
         "send-up-to" => {
-            send(&session, 0..argument);
+            // The receiver before ours has left, and the next may come only when the ring is full.
+            send(&session, 0..argument, true);
             std::process::abort();
         }
         "send-on" => {
@@ -124,12 +125,16 @@ fn echo(session: &Session) {
     }
 }
 
-fn send(session: &Session, numbers: std::ops::Range<u64>) {
+/// Sends until the receiver is gone, or, if `patient`, until all is sent.
+fn send(session: &Session, numbers: std::ops::Range<u64>, patient: bool) {
     let mut sender: Sender = Sender::attach(session, 0).unwrap();
     let longest = sender.longest();
     for number in numbers {
-        if sender.send(&message(number, longest)).is_err() {
-            return;
+        while sender.send(&message(number, longest)).is_err() {
+            if !patient {
+                return;
+            }
+            std::thread::yield_now();
         }
     }
     // No farewell: whoever comes here is about to die.
