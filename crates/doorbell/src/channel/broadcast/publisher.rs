@@ -52,11 +52,12 @@ pub enum Ended {
 /// subscriber writes lies in the board it shares with the publisher alone, so that none can disturb another.
 ///
 /// ```
-/// use doorbell::channel::broadcast::{Publisher, WhenSlow};
+/// use doorbell::peer::Trusted;
+/// use doorbell::channel::broadcast::{Publisher, Subscriber, WhenSlow};
 ///
 /// let mut publisher: Publisher = Publisher::new(1 << 16)?;
-/// let mut first = publisher.subscribe(WhenSlow::HoldBack)?;
-/// let mut second = publisher.subscribe(WhenSlow::Gap)?;
+/// let mut first: Subscriber<Trusted> = publisher.subscribe(WhenSlow::HoldBack)?;
+/// let mut second: Subscriber<Trusted> = publisher.subscribe(WhenSlow::Gap)?;
 /// publisher.publish(b"to all")?;
 /// let mut message = Vec::new();
 /// assert_eq!(first.recv_into(&mut message)?, 0, "none was missed");
