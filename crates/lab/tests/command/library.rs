@@ -69,7 +69,7 @@ fn tune_leaves_a_profile_that_the_library_takes_and_keeps_the_old_one_when_it_fa
     let mut command = stage.doorbell(&["tune", "--blocks", "1", "--quiet"]);
     let said = done(command.env("DOORBELL_PROFILE", named).output().unwrap());
     let profile = Profile::read(&path).unwrap();
-    assert!(profile.cost.price >= 100, "{profile:?}");
+    assert!(profile.cost.price > 0, "{profile:?}");
     assert!(
         said.contains("reckoned with") && said.contains("programs of this user read from now on"),
         "{said}"
