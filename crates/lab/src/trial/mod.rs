@@ -22,4 +22,6 @@ pub mod proof;
 pub mod role;
 pub mod run_dir;
 pub mod side;
+#[cfg(test)]
+mod stand_in;
 pub mod surroundings;

@@ -250,29 +250,7 @@ pub(crate) fn fill(bytes: &[AtomicU8], value: u8) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::record::sample;
-    use crate::trial::arena::Arena;
-
-    fn side(cpus: Option<[u32; 2]>, size: usize) -> Side {
-        let arena = Arena::map(size_of::<Control>() + 2 * size + 8192).unwrap();
-        let mut cell = sample::cell("futex");
-        cell.placement.cpus = cpus;
-        cell.size = size as u32;
-        Side {
-            clock: Clock::MONOTONIC,
-            cell,
-            control: Control::place(arena).unwrap(),
-            payload: [arena.bytes(size).unwrap(), arena.bytes(size).unwrap()],
-            received: vec![u8::MAX; size],
-            role: Role::Respond,
-            times: Times::default(),
-            tally: Tally::default(),
-            before: None,
-            counters: SideCounters::default(),
-            figures: Vec::new(),
-        }
-    }
+    use crate::trial::stand_in::side;
 
     /// Sides that nobody pinned, on a machine with one CPU or under `taskset -c 0`, once spun through each other's time.
     #[test]

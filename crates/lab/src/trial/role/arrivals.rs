@@ -9,8 +9,20 @@ use crate::record::Tally;
 pub(super) struct Arrivals {
     /// The last message seen.
     pub(super) seen: u64,
-    /// Notifications still to come whose messages were seen when a wait ran out: no new wakes.
+    /// Notifications that may still come for messages already seen, when a wait ran out or by one wake with those before
+    /// them: no new wakes.
     owed: u64,
+}
+
+/// What the notifier has sent, as the waiter finds it when it looks after a wake.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sent {
+    /// The last message.
+    pub(super) last: u64,
+    /// The last message that was sent before the waiter woke.
+    pub(super) before_wake: u64,
+    /// That no more follow.
+    pub(super) over: bool,
 }
 
 /// What a notification brings.
@@ -25,16 +37,15 @@ pub(super) enum Arrival {
 }
 
 impl Arrivals {
-    /// A notification woke the waiter; `published` messages were out by then, and `over` says that no more follow.
+    /// A notification woke the waiter.
     ///
     /// `number` is what the notification carries. Where it carries none, notifications that count come one for each
-    /// message and in their order, and those that merge stand for all that is out.
+    /// message and in their order, and those that merge stand for all that was sent before the wake.
     pub(super) fn notified(
         &mut self,
         memory: Memory,
         number: Option<u32>,
-        published: u64,
-        over: bool,
+        sent: Sent,
         tally: &mut Tally,
     ) -> Arrival {
         if let Some(number) = number {
@@ -43,7 +54,7 @@ impl Arrivals {
             let number = self.seen.saturating_add_signed(ahead.into());
             return match number {
                 // Only the notification that says it is over has a number that was never published.
-                _ if number > published && over => Arrival::Over,
+                _ if number > sent.last && sent.over => Arrival::Over,
                 _ if ahead > 0 => Arrival::Messages(number, number),
                 _ if self.takes_owed() => Arrival::Nothing,
                 _ => {
@@ -52,15 +63,26 @@ impl Arrivals {
                 }
             };
         }
-        let counts = memory == Memory::Counts;
-        if counts && self.takes_owed() {
+        if memory == Memory::Counts && self.takes_owed() {
             return Arrival::Nothing;
         }
-        if published > self.seen {
-            self.owed = 0;
-            return Arrival::Messages(self.seen + 1, if counts { self.seen + 1 } else { published });
+        let first = self.seen + 1;
+        // A message sent after the wake did not cause it. Where no other can have, the clocks are out of step, and the
+        // record is to show it.
+        let caused = sent.before_wake >= first || (self.owed == 0 && sent.last >= first);
+        if caused && memory == Memory::Counts {
+            return Arrival::Messages(first, first);
         }
-        if over {
+        if caused {
+            let last = sent.before_wake.max(first);
+            // The last one's own notification may have merged into this wake, or may be still to come. One that came
+            // already makes the next spurious wake pass for it.
+            self.owed = self.owed.max(u64::from(last > first));
+            return Arrival::Messages(first, last);
+        }
+        // Its own notification follows.
+        let more = sent.last >= first;
+        if sent.over && !more {
             return Arrival::Over;
         }
         if !self.takes_owed() {
@@ -86,12 +108,17 @@ impl Arrivals {
 mod tests {
     use super::*;
 
+    /// Messages up to `last`, all of them sent before the wake.
+    fn sent(last: u64, over: bool) -> Sent {
+        Sent { last, before_wake: last, over }
+    }
+
     /// Plays the notifications that carry `numbers` to a waiter, all ten messages being out.
     fn numbered(numbers: &[u32]) -> (Vec<Arrival>, Tally) {
         let (mut arrivals, mut tally) = (Arrivals::default(), Tally::default());
         let mut brought = Vec::new();
         for &number in numbers {
-            let arrival = arrivals.notified(Memory::Counts, Some(number), 10, true, &mut tally);
+            let arrival = arrivals.notified(Memory::Counts, Some(number), sent(10, true), &mut tally);
             if let Arrival::Messages(_, last) = arrival {
                 arrivals.seen = last;
             }
@@ -120,7 +147,7 @@ mod tests {
     #[test]
     fn numbers_go_on_where_they_run_over() {
         let (mut arrivals, mut tally) = (Arrivals { seen: u64::from(u32::MAX), owed: 0 }, Tally::default());
-        let next = arrivals.notified(Memory::Counts, Some(0), 1 << 32, false, &mut tally);
+        let next = arrivals.notified(Memory::Counts, Some(0), sent(1 << 32, false), &mut tally);
         assert_eq!(next, Arrival::Messages(1 << 32, 1 << 32));
     }
 
@@ -128,7 +155,10 @@ mod tests {
     fn without_numbers_what_counts_brings_one_message_and_what_merges_all() {
         for (memory, last) in [(Memory::Counts, 1), (Memory::Merges, 3)] {
             let (mut arrivals, mut tally) = (Arrivals::default(), Tally::default());
-            assert_eq!(arrivals.notified(memory, None, 3, false, &mut tally), Arrival::Messages(1, last));
+            assert_eq!(
+                arrivals.notified(memory, None, sent(3, false), &mut tally),
+                Arrival::Messages(1, last)
+            );
         }
     }
 
@@ -136,9 +166,9 @@ mod tests {
     fn a_wake_with_nothing_behind_it_is_spurious_and_the_last_one_is_the_end() {
         for memory in [Memory::Counts, Memory::Merges] {
             let (mut arrivals, mut tally) = (Arrivals { seen: 3, owed: 0 }, Tally::default());
-            assert_eq!(arrivals.notified(memory, None, 3, false, &mut tally), Arrival::Nothing);
+            assert_eq!(arrivals.notified(memory, None, sent(3, false), &mut tally), Arrival::Nothing);
             assert_eq!(tally.spurious, 1);
-            assert_eq!(arrivals.notified(memory, None, 3, true, &mut tally), Arrival::Over);
+            assert_eq!(arrivals.notified(memory, None, sent(3, true), &mut tally), Arrival::Over);
         }
     }
 
@@ -147,9 +177,9 @@ mod tests {
         for memory in [Memory::Counts, Memory::Merges] {
             let (mut arrivals, mut tally) = (Arrivals { seen: 4, owed: 0 }, Tally::default());
             arrivals.late(memory, 1, &mut tally);
-            assert_eq!(arrivals.notified(memory, None, 4, false, &mut tally), Arrival::Nothing);
+            assert_eq!(arrivals.notified(memory, None, sent(4, false), &mut tally), Arrival::Nothing);
             assert_eq!((tally.late, tally.spurious), (1, 0));
-            assert_eq!(arrivals.notified(memory, None, 4, false, &mut tally), Arrival::Nothing);
+            assert_eq!(arrivals.notified(memory, None, sent(4, false), &mut tally), Arrival::Nothing);
             assert_eq!(tally.spurious, 1);
         }
     }

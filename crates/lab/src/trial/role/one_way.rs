@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-use super::arrivals::{Arrival, Arrivals};
+use super::arrivals::{Arrival, Arrivals, Sent};
 use super::pause::pause_until;
 use super::wait_by_policy;
 use crate::machine::clock::{Clock, Ticks};
@@ -162,21 +162,22 @@ pub(super) fn absorb<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(
                 continue;
             }
             // It may have come since the wait gave up: then it is not late.
-            if waiter.poll()? {
-                woken = Woken::Notified;
-                woke = clock.now_awake();
-                // What merged into the notification just consumed has no other.
-                published = mail.published.0.load(Acquire);
-            } else if last_call {
+            woken = Woken::when(waiter.poll()?);
+            // Either way this side knows of it only now.
+            woke = clock.now_awake();
+            // What merged into a notification just consumed has no other.
+            published = mail.published.0.load(Acquire);
+            if woken == Woken::TimedOut && last_call {
                 // What was sent and not seen is counted as lost where both tallies come together.
                 break;
             }
         }
+        let before_wake = sent_before(mail, arrivals.seen, published, woke);
         let arrival = match woken {
-            Woken::TimedOut => Arrival::Messages(arrivals.seen + 1, published),
+            Woken::TimedOut => Arrival::Messages(arrivals.seen + 1, before_wake.max(arrivals.seen + 1)),
             Woken::Notified => {
-                let over = side.control.stop.load(Acquire) != 0;
-                arrivals.notified(M::MEMORY, waiter.number(), published, over, &mut side.tally)
+                let sent = Sent { last: published, before_wake, over: side.control.stop.load(Acquire) != 0 };
+                arrivals.notified(M::MEMORY, waiter.number(), sent, &mut side.tally)
             }
         };
         let (first, last) = match arrival {
@@ -196,11 +197,6 @@ pub(super) fn absorb<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(
         for number in first..=last {
             let stamp = &mail.stamps[number as usize % STAMPS];
             let (sent, due) = (stamp.sent.load(Relaxed), stamp.due.load(Relaxed));
-            // Published when this side was awake already: it is not what woke it, and its own notification follows.
-            if number > first && sent > woke {
-                break;
-            }
-            arrivals.seen = number;
             if number <= warmup {
                 continue;
             }
@@ -214,20 +210,20 @@ pub(super) fn absorb<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(
                 side.times.response.record(clock.ps(awake.saturating_sub(due)));
             }
         }
-        let seen = arrivals.seen;
-        side.tally.merged += seen - first;
+        arrivals.seen = last;
+        side.tally.merged += last - first;
         if woken == Woken::TimedOut {
-            arrivals.late(M::MEMORY, seen + 1 - first, &mut side.tally);
+            arrivals.late(M::MEMORY, last + 1 - first, &mut side.tally);
         }
-        if seen > warmup {
+        if last > warmup {
             side.times.around_wait.record(clock.ps(woke.saturating_sub(entered)));
         }
         // Pairs with the Acquire loads in `await_taken`.
-        mail.taken.0.store(seen, Release);
+        mail.taken.0.store(last, Release);
         // The last notification may have merged with the one before it, and would then wake nobody.
         if M::MEMORY == Memory::Merges
             && side.control.stop.load(Acquire) != 0
-            && seen == mail.published.0.load(Acquire)
+            && last == mail.published.0.load(Acquire)
         {
             break;
         }
@@ -235,4 +231,101 @@ pub(super) fn absorb<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(
     side.close_window(opened);
     side.step(Step::Finished, arrivals.seen);
     Ok(())
+}
+
+/// The last message up to `published` that was sent before this side woke, `seen` if none was: at most a few are younger.
+#[inline]
+fn sent_before(mail: &Mail, seen: u64, published: u64, woke: Ticks) -> u64 {
+    let mut last = published;
+    while last > seen && mail.stamps[last as usize % STAMPS].sent.load(Relaxed) > woke {
+        last -= 1;
+    }
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Series;
+    use crate::trial::cell::{Until, WaitPolicy};
+    use crate::trial::stand_in::{Script, Scripted, Wake, side};
+
+    /// A waiter that `wakes` as told, under `wait`, in an open loop whose first message is its warm-up.
+    fn woken(wait: WaitPolicy, wakes: &[Wake]) -> Side {
+        let mut side = side(None, 0);
+        side.cell.pattern = Pattern::OpenLoop { gap_ns: 1000 };
+        side.cell.until = Until::count(9);
+        side.cell.wait = wait;
+        let script = Script::of(&side, wakes);
+        absorb::<Scripted>(&script, &mut side).unwrap();
+        side
+    }
+
+    fn shortest_wake_ns(side: &Side) -> f64 {
+        Series::from(&side.times.wake).min_ns
+    }
+
+    /// A wake that took a message together with the one before it once left that message's own notification to pass for
+    /// the cause of the next one, which was sent after it: awake before the notifier's call.
+    #[test]
+    fn the_notification_of_a_message_taken_with_the_one_before_is_not_the_next_ones() {
+        let side = woken(
+            WaitPolicy::Block,
+            &[
+                Wake::notified(&[1], &[]),
+                // Message 3 is sent, and its notification still to come.
+                Wake::notified(&[2, 3], &[]),
+                Wake::notified(&[], &[4]),
+                Wake::notified(&[], &[]),
+                Wake::over(),
+            ],
+        );
+        assert!(shortest_wake_ns(&side) > 0.001, "a wake of {} ns", shortest_wake_ns(&side));
+        assert_eq!(side.times.wake.count(), 3);
+        assert_eq!(side.tally, Tally { seen: 3, merged: 1, ..Tally::default() });
+    }
+
+    /// The same, and the notifier ends before the waiter has looked.
+    #[test]
+    fn a_message_sent_after_the_wake_is_not_forgotten_at_the_end() {
+        let side = woken(
+            WaitPolicy::Block,
+            &[
+                Wake::notified(&[1], &[]),
+                Wake::notified(&[2, 3], &[]),
+                Wake { over: true, ..Wake::notified(&[], &[4]) },
+                Wake::notified(&[], &[]),
+            ],
+        );
+        assert!(shortest_wake_ns(&side) > 0.001);
+        assert_eq!(side.tally, Tally { seen: 3, merged: 1, ..Tally::default() });
+    }
+
+    /// A message sent between the end of a wait that ran out and the look at what was sent.
+    #[test]
+    fn a_message_found_after_a_wait_ran_out_was_seen_when_it_was_found() {
+        let wait = WaitPolicy::Timeout { timeout_ns: 1000 };
+        let side = woken(
+            wait,
+            &[
+                Wake::notified(&[1], &[]),
+                Wake::timed_out(&[], &[2]),
+                // The notification of the late message.
+                Wake::notified(&[], &[]),
+                Wake::notified(&[3], &[]),
+                Wake::over(),
+            ],
+        );
+        assert!(shortest_wake_ns(&side) > 0.001, "a wake of {} ns", shortest_wake_ns(&side));
+        assert_eq!(side.tally, Tally { seen: 2, late: 1, ..Tally::default() });
+    }
+
+    /// Only clocks out of step make the one message that a notification can stand for later than its wake.
+    #[test]
+    fn a_message_that_alone_can_have_woken_the_waiter_is_taken_whatever_its_stamp() {
+        let side =
+            woken(WaitPolicy::Block, &[Wake::notified(&[1], &[]), Wake::notified(&[], &[2]), Wake::over()]);
+        assert_eq!((side.tally.seen, side.times.wake.count()), (1, 1));
+        assert!(shortest_wake_ns(&side) <= 0.001, "the record shows it");
+    }
 }

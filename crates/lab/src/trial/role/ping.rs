@@ -305,8 +305,10 @@ fn await_message(
         let woke = side.clock.now_awake();
         // Pairs with the Release store in `publish`: whoever sees the number sees the stamp.
         let there = side.control.mail[direction].published.0.load(Acquire) >= sequence;
+        // A message sent after the wake did not cause it: the notification was an owed one, and its own follows.
+        let owed_one = *owed > 0 && there && side.control.mail[direction].stamps[0].sent.load(Relaxed) > woke;
         match woken {
-            Woken::Notified if there => return Ok(Some(woke)),
+            Woken::Notified if there && !owed_one => return Ok(Some(woke)),
             // Pairs with the Release store in `finish`.
             Woken::Notified if side.control.stop.load(Acquire) != 0 => return Ok(None),
             Woken::Notified if *owed > 0 => *owed -= 1,
@@ -317,7 +319,8 @@ fn await_message(
                     side.tally.late += 1;
                     *owed += 1;
                 }
-                return Ok(Some(woke));
+                // Either way this side knows of it only now.
+                return Ok(Some(side.clock.now_awake()));
             }
             Woken::TimedOut => side.tally.timeouts += 1,
         }
@@ -353,5 +356,42 @@ fn finish(notifier: &mut impl Notifier, side: &mut Side, sequence: u64) -> Resul
 fn spin_until(clock: Clock, due: Ticks) {
     while clock.now() < due {
         std::hint::spin_loop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::cell::WaitPolicy;
+    use crate::trial::stand_in::{Script, Wake, side};
+
+    /// How long each of the messages 1 to `count` took to be awaited, ticks; none where the waiter was awake before it.
+    fn awaited(wakes: &[Wake], count: u64) -> (Vec<Option<Ticks>>, Tally) {
+        let mut side = side(None, 0);
+        side.cell.wait = WaitPolicy::Timeout { timeout_ns: 1000 };
+        let mut waiter = Script::of(&side, wakes).waiter().unwrap();
+        let mut owed = 0;
+        let times = (1..=count).map(|sequence| {
+            let woke = await_message(&mut waiter, &mut side, THERE, sequence, &mut owed).unwrap().unwrap();
+            // What was sent after the wake has its stamp once the script goes on.
+            waiter.poll().unwrap();
+            woke.checked_sub(side.control.mail[THERE].stamps[0].sent.load(Relaxed))
+        });
+        (times.collect(), side.tally)
+    }
+
+    #[test]
+    fn a_message_found_after_a_wait_ran_out_was_seen_when_it_was_found() {
+        let (times, tally) = awaited(&[Wake::timed_out(&[], &[1])], 1);
+        assert!(times[0].is_some(), "awake before the notifier's call");
+        assert_eq!(tally, Tally { late: 1, ..Tally::default() });
+    }
+
+    #[test]
+    fn the_notification_of_a_late_message_is_not_the_next_ones() {
+        let wakes = [Wake::timed_out(&[1], &[]), Wake::notified(&[], &[2]), Wake::notified(&[], &[])];
+        let (times, tally) = awaited(&wakes, 2);
+        assert!(times[1].is_some(), "awake before the notifier's call");
+        assert_eq!(tally, Tally { late: 1, ..Tally::default() });
     }
 }
