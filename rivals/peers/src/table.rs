@@ -4,10 +4,22 @@
 use std::fmt::Write;
 
 use crate::comparison::{Comparison, Measured};
-use crate::interval::{median, ratio};
+use crate::interval::{Ratio, median, ratio};
 
 /// Agreement, as the project asks it of itself.
 const AGREES: f64 = 0.05;
+
+/// What the interval shows: the ratio alone is one draw of it.
+fn verdict(ratio: &Ratio) -> &'static str {
+    let (least, most) = (1.0 - AGREES, 1.0 + AGREES);
+    if ratio.low >= least && ratio.high <= most {
+        "agrees"
+    } else if ratio.high < least || ratio.low > most {
+        "differs"
+    } else {
+        "undecided"
+    }
+}
 
 /// One comparison in one line, for progress.
 pub fn line(comparison: &Comparison, figures: &Measured) -> String {
@@ -37,13 +49,7 @@ pub fn markdown(measured: &[(&Comparison, anyhow::Result<Measured>)]) -> String 
             Err(error) => writeln!(out, "| {name} | {what} | {unit} | | | | not run: {error:#} | |"),
             Ok(figures) => {
                 let ratio = ratio(&figures.theirs, &figures.ours);
-                let verdict = if (ratio.ratio - 1.0).abs() <= AGREES {
-                    "yes"
-                } else if ratio.low <= 1.0 + AGREES && ratio.high >= 1.0 - AGREES {
-                    "not shown"
-                } else {
-                    "no"
-                };
+                let verdict = verdict(&ratio);
                 writeln!(
                     out,
                     "| {name} | {what} | {unit} | {} | {} | {:.3} [{:.3}, {:.3}] | {verdict} | {} |",
@@ -78,4 +84,27 @@ fn spread(values: &[f64]) -> String {
 fn digits(value: f64) -> String {
     let whole = if value > 0.0 { value.log10().floor() } else { 0.0 };
     format!("{value:.*}", (3.0 - whole).clamp(0.0, 6.0) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A ratio of 1.00 whose interval went from 0.91 to 1.14 once read "yes".
+    #[test]
+    fn the_whole_interval_decides() {
+        let verdict = |low, high| verdict(&Ratio { ratio: f64::midpoint(low, high), low, high });
+        for (low, high, expected) in [
+            (0.96, 1.04, "agrees"),
+            (0.95, 1.05, "agrees"),
+            (0.91, 1.14, "undecided"),
+            (0.94, 1.00, "undecided"),
+            (1.04, 1.20, "undecided"),
+            (0.80, 0.94, "differs"),
+            (1.06, 1.07, "differs"),
+            (f64::NAN, f64::NAN, "undecided"),
+        ] {
+            assert_eq!(verdict(low, high), expected, "[{low}, {high}]");
+        }
+    }
 }
