@@ -120,9 +120,6 @@ fn receive(receiver: &mut impl Receiver, side: &mut Side) -> Result<(), SideErro
     let mut opened = side.open_window();
     let mut round = 0_u64;
     loop {
-        if round == WARMUP {
-            opened = side.open_window();
-        }
         side.step(Step::Waits, round);
         receiver.acquire()?;
         let awake = monotonic_ns();
@@ -139,6 +136,10 @@ fn receive(receiver: &mut impl Receiver, side: &mut Side) -> Result<(), SideErro
         receiver.note()?;
         side.step(Step::Pauses, round);
         std::thread::sleep(PAUSE);
+        if round == WARMUP {
+            // While the sender still waits for its turn: the time it takes would otherwise be part of the first hand-over.
+            opened = side.open_window();
+        }
         side.step(Step::Notifies, round);
         receiver.allow()?;
     }
@@ -146,4 +147,43 @@ fn receive(receiver: &mut impl Receiver, side: &mut Side) -> Result<(), SideErro
     side.tally.seen = round - WARMUP;
     side.step(Step::Finished, round);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::control::Control;
+    use crate::trial::stand_in::side;
+
+    /// Lets the sender go on by sleeping `NAPS` times in the round that ends the warm-up, and is told to stop after it.
+    struct Napper {
+        control: &'static Control,
+        round: u64,
+    }
+
+    const NAPS: u64 = 1000;
+
+    impl Receiver for Napper {
+        fn acquire(&mut self) -> Result<(), Fault> {
+            self.round += 1;
+            self.control.stop.store(u32::from(self.round > WARMUP), Release);
+            Ok(())
+        }
+        fn allow(&mut self) -> Result<(), Fault> {
+            if self.round == WARMUP {
+                (0..NAPS).for_each(|_| std::thread::sleep(Duration::from_nanos(1)));
+            }
+            Ok(())
+        }
+    }
+
+    /// The window was once opened after the sender had been let go: on two cores, or preempted on one, the first sample
+    /// was the time of the opening.
+    #[test]
+    fn the_receivers_window_is_open_before_the_sender_may_go_on() {
+        let mut side = side(None, 0);
+        receive(&mut Napper { control: side.control, round: 0 }, &mut side).unwrap();
+        assert!(side.counters.voluntary_switches >= NAPS, "{:?}", side.counters);
+        assert_eq!(side.times.operation.count(), 0);
+    }
 }

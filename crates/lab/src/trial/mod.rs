@@ -23,5 +23,5 @@ pub mod role;
 pub mod run_dir;
 pub mod side;
 #[cfg(test)]
-mod stand_in;
+pub(crate) mod stand_in;
 pub mod surroundings;

@@ -17,7 +17,7 @@ use crate::mechanism::{
 use crate::record::{SideCounters, Tally, sample};
 
 /// A responder that may run on `cpus`, with messages of `size` bytes, by the monotonic clock.
-pub(in crate::trial) fn side(cpus: Option<[u32; 2]>, size: usize) -> Side {
+pub(crate) fn side(cpus: Option<[u32; 2]>, size: usize) -> Side {
     let arena = Arena::map(size_of::<Control>() + 2 * size + 8192).unwrap();
     let mut cell = sample::cell("futex");
     cell.placement.cpus = cpus;
