@@ -26,12 +26,14 @@ pub(super) fn measure(clock: Clock, cpu: u32) -> io::Result<Floor> {
         }
         let mut samples = Samples::new(clock, BATCHES);
         while samples.wanting() {
-            let (before, switches_before) = (clock.now_awake(), switches());
+            // The counts are asked for outside of the time: two such calls are some percent of a batch.
+            let switches_before = switches();
+            let before = clock.now_awake();
             for _ in 0..YIELDS {
                 std::thread::yield_now();
             }
-            let switched = switches() - switches_before;
-            samples.add(clock.now_awake().saturating_sub(before), switched);
+            let took = clock.now_awake().saturating_sub(before);
+            samples.add(took, switches() - switches_before);
         }
         stop.store(true, Relaxed);
         samples.floor("same-core-switch")
