@@ -18,6 +18,7 @@ mod nearest;
 pub mod operation;
 pub mod quantity;
 pub mod record;
+pub mod task;
 pub mod trial;
 pub mod verdict;
 pub mod view;

@@ -32,6 +32,7 @@ pub mod schema;
 pub mod study;
 pub mod survey;
 pub mod switch;
+pub mod tasks;
 pub mod top;
 pub mod tune;
 pub mod vm;
@@ -69,6 +70,8 @@ enum Verb {
     /// One notifier, up to thousands of receivers: first, median and last to wake, cost of each post
     #[command(name = "fanout")]
     FanOut(fanout::Args),
+    /// Coroutines, threads or processes for N tasks? What a hand-off costs, what making and reaping one costs, how many fit
+    Tasks(tasks::Args),
     /// Make one self-contained page of result files: charts, tables, warnings, how to repeat it
     Report(report::Args),
     /// Search every interleaving of a wake-up protocol, and show how a known mistake loses a wake-up
@@ -107,6 +110,7 @@ impl Verb {
             Self::Pairs(args) => pairs::run(args, terminal),
             Self::Switch(args) => switch::run(args, terminal),
             Self::FanOut(args) => fanout::run(args, terminal),
+            Self::Tasks(args) => tasks::run(args, terminal),
             Self::Report(args) => report::run(args, terminal),
             Self::Model(args) => model::run(args),
             Self::Vm(args) => vm::run(args, terminal),

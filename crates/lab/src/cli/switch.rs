@@ -64,7 +64,7 @@ enum Kind {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Where {
+pub(super) enum Where {
     /// Both on one CPU: what is left is the switch
     SameCore,
     /// One CPU each: an interrupt and an exit from idle come on top
@@ -83,7 +83,7 @@ enum Policy {
 
 /// One working set, or all of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Set {
+pub(super) enum Set {
     Bytes(u32),
     Sweep,
 }
@@ -91,7 +91,7 @@ enum Set {
 /// The largest working set: the trial keeps two of them in shared memory.
 const LARGEST_SET: u32 = 64 << 20;
 
-fn working_set(text: &str) -> Result<Set, String> {
+pub(super) fn working_set(text: &str) -> Result<Set, String> {
     if text == "sweep" {
         return Ok(Set::Sweep);
     }
@@ -122,7 +122,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
                 Kind::Threads => Contexts::Threads,
             })
             .collect(),
-        placements: placements(&args, &machine.topology)?,
+        placements: placements(&args.placement, &args.cpus, &machine.topology)?,
         schedulers: args
             .scheduler
             .iter()
@@ -163,7 +163,7 @@ fn operations(names: &[String]) -> anyhow::Result<Vec<String>> {
     Ok(chosen)
 }
 
-fn working_sets(asked: &[Set]) -> Vec<u32> {
+pub(super) fn working_sets(asked: &[Set]) -> Vec<u32> {
     let mut sets: Vec<u32> = asked
         .iter()
         .flat_map(|set| match set {
@@ -176,8 +176,13 @@ fn working_sets(asked: &[Set]) -> Vec<u32> {
     sets
 }
 
-fn placements(args: &Args, topology: &Topology) -> anyhow::Result<Vec<Placement>> {
-    let (first, second) = match args.cpus[..] {
+/// The placements that `wanted` names, on `cpus` or the first two that this process may use.
+pub(super) fn placements(
+    wanted: &[Where],
+    cpus: &[u32],
+    topology: &Topology,
+) -> anyhow::Result<Vec<Placement>> {
+    let (first, second) = match *cpus {
         [] => match topology.two_cores() {
             Some([first, second]) => (first, Some(second)),
             None => (topology.usable.iter().next().unwrap_or(0), None),
@@ -191,12 +196,12 @@ fn placements(args: &Args, topology: &Topology) -> anyhow::Result<Vec<Placement>
     }
     let pinned = |a, b| Placement { relation: topology.relation(a, b).name().to_owned(), cpus: Some([a, b]) };
     let mut placements = Vec::new();
-    for place in &args.placement {
+    for place in wanted {
         placements.push(match (place, second) {
             (Where::SameCore, _) => pinned(first, first),
             (Where::TwoCores, Some(second)) => pinned(first, second),
             // One of several placements that this machine lacks is left out; the only one asked for is an error.
-            (Where::TwoCores, None) if args.placement.len() > 1 => continue,
+            (Where::TwoCores, None) if wanted.len() > 1 => continue,
             (Where::TwoCores, None) => {
                 return Err(Usage(format!(
                     "two-cores needs two CPUs, and this process may use {}",

@@ -1,29 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a fan-out will meet of this machine's limits, told before it starts: a pure function of the cell and the machine.
 
+use super::shortfall::{self, Demand, Shortfall};
 use crate::machine::Machine;
 use crate::mechanism::{Contexts, fan};
 use crate::trial::cell::{Cell, Pattern};
 use crate::trial::fanout::pinning::Pinning;
-
-/// A limit that is too low, and what raises it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shortfall {
-    /// The limit, as the manual names it.
-    pub limit: &'static str,
-    /// What the fan-out needs.
-    pub need: u64,
-    /// What there is.
-    pub have: u64,
-    /// The command that raises it.
-    pub cure: String,
-}
-
-impl std::fmt::Display for Shortfall {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} is {}, and {} are needed: {}", self.limit, self.have, self.need, self.cure)
-    }
-}
 
 /// Tasks beside the receivers: the command, the host, the notifier, and some of the shell's.
 const OTHER_TASKS: u64 = 16;
@@ -46,53 +28,20 @@ pub fn shortfalls(cell: &Cell, machine: &Machine) -> Vec<Shortfall> {
     let receivers = u64::from(receivers);
     let needs = entry.needs(receivers);
     let limits = &machine.limits;
-    let mut found = Vec::new();
+    let each = if cell.contexts == Contexts::Processes { PROCESS_BYTES } else { THREAD_BYTES };
+    let demand = Demand {
+        tasks: receivers + OTHER_TASKS,
+        descriptors: needs.descriptors + OTHER_DESCRIPTORS,
+        mappings: if needs.mappings > 0 { needs.mappings + OTHER_MAPPINGS } else { 0 },
+        bytes: receivers * each + (64 << 20),
+    };
+    let mut found =
+        shortfall::shortfalls(&demand, machine, "use fewer receivers, or threads (--contexts threads)");
     let mut check = |limit: &'static str, have: Option<u64>, need: u64, cure: String| {
         if let Some(have) = have.filter(|have| *have < need) {
             found.push(Shortfall { limit, need, have, cure });
         }
     };
-    let tasks = receivers + OTHER_TASKS;
-    let free =
-        |limit: Option<u64>, used: Option<u64>| limit.map(|limit| limit.saturating_sub(used.unwrap_or(0)));
-    if machine.permissions.tasks != Some(true) {
-        let used = limits.tasks_current.unwrap_or(0);
-        check(
-            "RLIMIT_NPROC (tasks of this user), less those there are,",
-            free(limits.tasks.map(|limit| limit.soft), limits.tasks_current),
-            tasks,
-            format!("ulimit -u {}", used + 2 * tasks),
-        );
-    }
-    check(
-        "pids.max of the control group, less the tasks in it,",
-        free(machine.cgroup.pids, machine.cgroup.pids_current),
-        tasks,
-        format!(
-            "docker run --pids-limit {0}, or systemctl set-property UNIT TasksMax={0}",
-            2 * tasks + machine.cgroup.pids_current.unwrap_or(0)
-        ),
-    );
-    check(
-        "kernel.pid_max",
-        limits.pid_max,
-        tasks + 1024,
-        format!("sysctl kernel.pid_max={}", 4 * tasks + 32_768),
-    );
-    check(
-        "kernel.threads-max",
-        limits.threads_max,
-        tasks + 512,
-        format!("sysctl kernel.threads-max={}", 4 * tasks + 4096),
-    );
-    // The host raises its soft limit to the hard one by itself.
-    let descriptors = needs.descriptors + OTHER_DESCRIPTORS;
-    check(
-        "RLIMIT_NOFILE (open files, hard limit)",
-        limits.open_files.map(|limit| limit.hard),
-        descriptors,
-        format!("ulimit -Hn {descriptors} as root, or LimitNOFILE={descriptors} in the unit"),
-    );
     if needs.semaphore_sets > 0 {
         let sets = needs.semaphore_sets + SPARE;
         let per_set = needs.semaphores_per_set.max(limits.semaphores_per_set.unwrap_or(250));
@@ -113,14 +62,6 @@ pub fn shortfalls(cell: &Cell, machine: &Machine) -> Vec<Shortfall> {
             format!("mount -o remount,size={0}m /dev/shm, or docker run --shm-size {0}m", (bytes >> 20) * 2),
         );
     }
-    if needs.mappings > 0 {
-        check(
-            "vm.max_map_count",
-            limits.mappings,
-            needs.mappings + OTHER_MAPPINGS,
-            format!("sysctl vm.max_map_count={}", 65_530.max(4 * needs.mappings)),
-        );
-    }
     if needs.queued_signals > 0 {
         let signals = needs.queued_signals + SPARE;
         check(
@@ -130,16 +71,6 @@ pub fn shortfalls(cell: &Cell, machine: &Machine) -> Vec<Shortfall> {
             format!("ulimit -i {}", 2 * signals),
         );
     }
-    let each = if cell.contexts == Contexts::Processes { PROCESS_BYTES } else { THREAD_BYTES };
-    check(
-        "the memory available, bytes,",
-        machine
-            .memory
-            .available_bytes
-            .map(|bytes| bytes.min(machine.cgroup.memory_bytes.unwrap_or(u64::MAX))),
-        receivers * each + (64 << 20),
-        "use fewer receivers, or threads (--contexts threads)".to_owned(),
-    );
     found
 }
 

@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::fanout_limits;
 use super::plan::Plan;
+use super::tasks_limits;
 use crate::machine::Machine;
 use crate::mechanism::{self, Host, Waits, fan};
 use crate::operation;
@@ -17,6 +18,7 @@ use crate::record::populations;
 use crate::record::result::Floors;
 use crate::record::result::SCHEMA_VERSION;
 use crate::record::{Outcome, Record, ResultFile, Surroundings, Tally, Warning, warning};
+use crate::task;
 use crate::trial::cell::{Cell, Pattern};
 use crate::trial::floors::{self, Moved};
 use crate::trial::host::Report;
@@ -208,6 +210,7 @@ impl Trials<'_> {
                 Report::Hung { last_seen } => record(cell, block, Outcome::Hung { last_seen }),
                 Report::Failed { cause } => record(cell, block, Outcome::Failed { cause }),
             };
+            tasks_limits::derive(&mut record, self.machine);
             record.attempts = attempts;
             record.surroundings = surroundings;
             record.warnings.extend(disturbed);
@@ -233,6 +236,15 @@ fn lacks(cell: &Cell, machine: &Machine) -> Option<String> {
     if matches!(cell.pattern, Pattern::Operation { .. }) {
         return match operation::find(&cell.subject) {
             Ok(operation) => operation.fits(cell, &Host::default()).err().map(|lack| lack.reason),
+            Err(unknown) => Some(unknown.to_string()),
+        };
+    }
+    if matches!(cell.pattern, Pattern::Tasks { .. }) {
+        return match task::find(&cell.subject) {
+            Ok(kind) => match kind.available(&Host::default()) {
+                Ok(()) => tasks_limits::lacks(cell, machine),
+                Err(lack) => Some(lack.reason),
+            },
             Err(unknown) => Some(unknown.to_string()),
         };
     }

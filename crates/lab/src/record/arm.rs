@@ -45,6 +45,8 @@ impl Arm<'_> {
             Pattern::OneWay { .. } | Pattern::FanOut { .. } => Quantity::Wake,
             Pattern::OpenLoop { .. } => Quantity::Response,
             Pattern::Operation { .. } => Quantity::Operation,
+            Pattern::Tasks { yields: 0, .. } => Quantity::Life,
+            Pattern::Tasks { .. } => Quantity::HandOff,
         }
     }
 

@@ -150,9 +150,9 @@ fn floor_ns(known: &Known, name: &str) -> Option<f64> {
     lowest.min_by(f64::total_cmp).map(|ns| ns * SLACK)
 }
 
-/// How the waiter really waits: the policy of the cell, else what the mechanism does. None for an operation.
+/// How the waiter really waits: the policy of the cell, else what the mechanism does. None for operations and tasks.
 fn waits(record: &Record) -> Option<Waits> {
-    if matches!(record.cell.pattern, Pattern::Operation { .. }) {
+    if matches!(record.cell.pattern, Pattern::Operation { .. } | Pattern::Tasks { .. }) {
         return None;
     }
     let entry = mechanism::find(&record.cell.subject).ok()?;
@@ -199,7 +199,14 @@ fn below_floor(record: &Record, known: &Known) -> Vec<String> {
             | Quantity::MedianWake
             | Quantity::LastWake
             | Quantity::Response => 1.0,
-            Quantity::Notify | Quantity::NotifyRound | Quantity::AroundWait | Quantity::Operation => continue,
+            Quantity::Notify
+            | Quantity::NotifyRound
+            | Quantity::AroundWait
+            | Quantity::Operation
+            | Quantity::HandOff
+            | Quantity::Create
+            | Quantity::Reap
+            | Quantity::Life => continue,
         };
         match same_cpu(record) {
             // From ring to ring (`trial::role::ping`) a clock reading delayed by an interrupt lengthens one round and
@@ -366,7 +373,7 @@ fn counts_disagree(record: &Record, _: &Known) -> Vec<String> {
     let tally = &record.tally;
     let mut evidence = Vec::new();
     if matches!(waits(record), Some(Waits::Nothing))
-        || matches!(record.cell.pattern, Pattern::Operation { .. })
+        || matches!(record.cell.pattern, Pattern::Operation { .. } | Pattern::Tasks { .. })
     {
         return evidence;
     }

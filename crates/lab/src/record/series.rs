@@ -33,11 +33,19 @@ pub enum Quantity {
     AroundWait,
     /// One operation of a batch: a system call, a fault, a switch.
     Operation,
+    /// One hand-off from task to task: a stretch of turns divided by their number.
+    HandOff,
+    /// Making a task until it stands ready: the time for all divided by their number.
+    Create,
+    /// Reaping a task that has had its turns: the time for all divided by their number.
+    Reap,
+    /// A task made, run once and reaped: the time for all divided by their number.
+    Life,
 }
 
 impl Quantity {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 15] = [
         Self::RoundTrip,
         Self::Wake,
         Self::WakeBack,
@@ -49,6 +57,10 @@ impl Quantity {
         Self::NotifyRound,
         Self::AroundWait,
         Self::Operation,
+        Self::HandOff,
+        Self::Create,
+        Self::Reap,
+        Self::Life,
     ];
 
     /// The name, as result files and tables spell it.
@@ -65,6 +77,10 @@ impl Quantity {
             Self::NotifyRound => "notify-round",
             Self::AroundWait => "around-wait",
             Self::Operation => "operation",
+            Self::HandOff => "hand-off",
+            Self::Create => "create",
+            Self::Reap => "reap",
+            Self::Life => "life",
         }
     }
 
@@ -94,6 +110,13 @@ impl Quantity {
             Self::NotifyRound => "the time the notifier of a fan-out takes to post to every receiver, once",
             Self::AroundWait => "the time the waiter spends in its wait, whatever it waits for",
             Self::Operation => "one operation, from a timed batch divided by its size",
+            Self::HandOff => {
+                "one turn of a task and the passing on of control to the next, from a timed stretch of at least 256 turns where \
+                 there are so many"
+            }
+            Self::Create => "making a task until it stands ready, from the time for all of them",
+            Self::Reap => "reaping a task that has had its turns, from the time for all of them",
+            Self::Life => "a task made, run once and reaped, from the time for all of them",
         }
     }
 }

@@ -71,10 +71,15 @@ impl Arena {
 
     /// Fresh zeroed words, cache-line aligned.
     pub fn words(&'static self, count: usize) -> Result<&'static [AtomicU64], OpenError> {
-        let size = count.saturating_mul(size_of::<AtomicU64>());
-        let start = self.take(size, align_of::<Word>())?;
-        // SAFETY: as in `place`; `count` words fit the bytes taken, and the alignment is more than theirs.
-        Ok(unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), count) })
+        self.slice(count)
+    }
+
+    /// `count` fresh zeroed `T`, cache-line aligned.
+    pub fn slice<T: Zeroed>(&'static self, count: usize) -> Result<&'static [T], OpenError> {
+        let size = count.saturating_mul(size_of::<T>());
+        let start = self.take(size, align_of::<T>().max(align_of::<Word>()))?;
+        // SAFETY: as in `place`; `count` of them fit the bytes taken, and the alignment is at least theirs.
+        Ok(unsafe { std::slice::from_raw_parts(start.cast::<T>(), count) })
     }
 
     fn take(&self, size: usize, align: usize) -> Result<*mut u8, OpenError> {

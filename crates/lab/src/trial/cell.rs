@@ -12,7 +12,8 @@ use crate::mechanism::Contexts;
 /// What is run, on which CPUs, how.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Cell {
-    /// What is measured: the name of a mechanism, or of an operation ([`Pattern::Operation`]).
+    /// What is measured: the name of a mechanism, of an operation ([`Pattern::Operation`]),
+    /// or of a kind of task ([`Pattern::Tasks`]).
     pub subject: String,
     /// Two processes or two threads.
     pub contexts: Contexts,
@@ -70,6 +71,14 @@ pub enum Pattern {
         /// Operations between two clock readings; the sample is the batch's time divided by this.
         batch: u32,
     },
+    /// Tasks that hand over to one another through a ready queue, or that are only made, run once and reaped
+    /// (`doorbell tasks`).
+    Tasks {
+        /// Tasks alive at once.
+        tasks: u32,
+        /// Turns of each task, each of which ends by handing over; 0 where the tasks are only made, run once and reaped.
+        yields: u32,
+    },
 }
 
 impl Pattern {
@@ -78,7 +87,7 @@ impl Pattern {
         match self {
             Self::PingPong { gap_ns } | Self::OneWay { gap_ns } | Self::OpenLoop { gap_ns } => gap_ns,
             Self::FanOut { interval_ns, .. } => interval_ns,
-            Self::Operation { .. } => 0,
+            Self::Operation { .. } | Self::Tasks { .. } => 0,
         }
     }
 }

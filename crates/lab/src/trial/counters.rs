@@ -16,7 +16,8 @@ pub struct Counters {
     cpu: u32,
 }
 
-fn usage() -> libc::rusage {
+/// What the kernel has charged the calling thread with.
+pub(crate) fn usage() -> libc::rusage {
     // SAFETY: rusage is plain data, valid when zero.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: `usage` is ours and of the right type. RUSAGE_THREAD cannot fail with a valid pointer.

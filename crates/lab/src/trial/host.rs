@@ -26,6 +26,7 @@ use crate::mechanism::{self, Contexts, Lines, Site};
 use crate::operation;
 use crate::record::load::LoadProof;
 use crate::record::{LastSeen, SideCounters, Tally};
+use crate::task::{self, Play, Scene, scene};
 
 /// What a host is told on its standard input, as one line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,11 +127,15 @@ fn run(order: &Order, load: Option<&mut Session>) -> Result<Report, String> {
     if matches!(cell.pattern, Pattern::FanOut { .. }) {
         return super::fanout::run(order, &run_dir, load);
     }
+    let tasks = matches!(cell.pattern, Pattern::Tasks { .. });
+    // Tasks have a working set each, and no messages.
+    let message = if tasks { 0 } else { cell.size as usize };
+    let words = if tasks { scene::bytes(cell) } else { 0 };
     // Control words, payloads both ways with their alignment, and room for the mechanisms' own words.
-    let size = size_of::<Control>() + 2 * (cell.size as usize + 4096) + (1 << 20);
+    let size = size_of::<Control>() + words + 2 * (message + 4096) + (1 << 20);
     let arena = Arena::map(size).map_err(|error| error.to_string())?;
     let control = Control::place(arena).map_err(|error| error.to_string())?;
-    let bytes = || arena.bytes(cell.size as usize).map_err(|error| error.to_string());
+    let bytes = || arena.bytes(message).map_err(|error| error.to_string());
     let payload = [bytes()?, bytes()?];
     let site = Site::new(cell.contexts, arena, &run_dir);
     let (roles, lines) = match cell.pattern {
@@ -144,7 +149,15 @@ fn run(order: &Order, load: Option<&mut Session>) -> Result<Report, String> {
             let lines = operation.open(&site, cell).map_err(|error| error.to_string())?;
             ([Role::Initiate, Role::Respond], lines)
         }
+        Pattern::Tasks { .. } => {
+            let kind = task::find(&cell.subject).map_err(|error| error.to_string())?;
+            let scene = Scene::place(arena, cell, order.clock, control).map_err(|error| error.to_string())?;
+            let lines: Box<dyn Lines> = Box::new(Play { kind, scene });
+            ([Role::Initiate, Role::Respond], lines)
+        }
     };
+    // Whatever the tasks are, whoever drives them is a process with one thread, from which others can be forked.
+    let contexts = if tasks { Contexts::Processes } else { cell.contexts };
     let side = |role| Side {
         clock: order.clock,
         cell: cell.clone(),
@@ -158,8 +171,7 @@ fn run(order: &Order, load: Option<&mut Session>) -> Result<Report, String> {
         counters: SideCounters::default(),
         figures: Vec::new(),
     };
-    let troupe =
-        Troupe::fork(cell.contexts, roles, lines.as_ref(), &side).map_err(|error| error.to_string())?;
+    let troupe = Troupe::fork(contexts, roles, lines.as_ref(), &side).map_err(|error| error.to_string())?;
     let report = troupe.watch(control, cell, roles, load);
     run_dir.clear_notes();
     report.map_err(|error| error.to_string())
@@ -351,7 +363,7 @@ fn act(lines: &dyn Lines, mut side: Side, pipe: impl AsFd) {
 }
 
 /// Forks; the child does `act` and leaves without running anything of the parent's.
-pub(super) fn fork(act: impl FnOnce()) -> io::Result<Pid> {
+pub(crate) fn fork(act: impl FnOnce()) -> io::Result<Pid> {
     let parent = rustix::process::getpid();
     // SAFETY: the host has a single thread, so the child may do whatever the parent could.
     match unsafe { libc::fork() } {

@@ -80,13 +80,23 @@ pub struct Times {
     pub around_wait: Histogram,
     /// One operation of a batch.
     pub operation: Histogram,
+    /// One hand-off between tasks.
+    pub hand_off: Histogram,
+    /// Making a task.
+    pub create: Histogram,
+    /// Reaping a task.
+    pub reap: Histogram,
+    /// All of a task's life.
+    pub life: Histogram,
 }
 
 impl Times {
     /// Forgets the times of the warm-up.
     pub fn clear(&mut self) {
-        let Self { round_trip, wake, response, notify, around_wait, operation } = self;
-        for histogram in [round_trip, wake, response, notify, around_wait, operation] {
+        let Self { round_trip, wake, response, notify, around_wait, operation, hand_off, create, reap, life } =
+            self;
+        let all = [round_trip, wake, response, notify, around_wait, operation, hand_off, create, reap, life];
+        for histogram in all {
             histogram.clear();
         }
     }
@@ -217,6 +227,10 @@ impl Side {
             (Quantity::Notify, &self.times.notify),
             (Quantity::AroundWait, &self.times.around_wait),
             (Quantity::Operation, &self.times.operation),
+            (Quantity::HandOff, &self.times.hand_off),
+            (Quantity::Create, &self.times.create),
+            (Quantity::Reap, &self.times.reap),
+            (Quantity::Life, &self.times.life),
         ];
         SideReport {
             series: series

@@ -25,6 +25,10 @@ pub enum Axis {
     Pattern,
     /// How many receivers are woken.
     Receivers,
+    /// How many tasks there are.
+    Tasks,
+    /// How many turns each has.
+    Yields,
     /// Time between notifications.
     Gap,
     /// Which moments are taken.
@@ -49,11 +53,13 @@ pub enum Axis {
 
 impl Axis {
     /// Every axis, in the order of the columns.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Subject,
         Self::Contexts,
         Self::Pattern,
         Self::Receivers,
+        Self::Tasks,
+        Self::Yields,
         Self::Gap,
         Self::Timing,
         Self::Wait,
@@ -73,6 +79,8 @@ impl Axis {
             Self::Contexts => "between",
             Self::Pattern => "pattern",
             Self::Receivers => "receivers",
+            Self::Tasks => "tasks",
+            Self::Yields => "turns",
             Self::Gap => "gap",
             Self::Timing => "timing",
             Self::Wait => "wait",
@@ -100,24 +108,34 @@ impl Axis {
                 Pattern::OpenLoop { .. } => "open loop".into(),
                 Pattern::FanOut { .. } => "fan-out".into(),
                 Pattern::Operation { .. } => "operation".into(),
+                Pattern::Tasks { yields: 0, .. } => "lives".into(),
+                Pattern::Tasks { .. } => "hand-offs".into(),
             },
             Self::Receivers => match cell.pattern {
                 Pattern::FanOut { receivers, .. } => count(receivers.into()),
                 _ => String::new(),
             },
+            Self::Tasks => match cell.pattern {
+                Pattern::Tasks { tasks, .. } => count(tasks.into()),
+                _ => String::new(),
+            },
+            Self::Yields => match cell.pattern {
+                Pattern::Tasks { yields, .. } => count(yields.into()),
+                _ => String::new(),
+            },
             Self::Gap => match cell.pattern {
-                Pattern::Operation { .. } => String::new(),
+                Pattern::Operation { .. } | Pattern::Tasks { .. } => String::new(),
                 pattern if pattern.gap_ns() == 0 => "none".into(),
                 pattern => nanoseconds(pattern.gap_ns()),
             },
             Self::Timing => match (cell.pattern, cell.timing) {
-                (Pattern::Operation { .. }, _) => String::new(),
+                (Pattern::Operation { .. } | Pattern::Tasks { .. }, _) => String::new(),
                 (_, Timing::Around) => "around the wait".into(),
                 (_, Timing::Stamp) => "stamped".into(),
                 (_, Timing::Blocked) => "surely blocked".into(),
             },
             Self::Wait => match (cell.pattern, cell.wait) {
-                (Pattern::Operation { .. }, _) => String::new(),
+                (Pattern::Operation { .. } | Pattern::Tasks { .. }, _) => String::new(),
                 (_, WaitPolicy::Block) => "block".into(),
                 (_, WaitPolicy::Spin) => "spin".into(),
                 (_, WaitPolicy::SpinThenBlock { spin_ns }) => {

@@ -13,7 +13,7 @@ use crate::trial::cell::{Pattern, Scheduler, Timing, WaitPolicy};
 #[derive(Debug, Clone, Copy)]
 pub struct Csv;
 
-const COLUMNS: [&str; 24] = [
+const COLUMNS: [&str; 26] = [
     "result",
     "record",
     "block",
@@ -24,6 +24,8 @@ const COLUMNS: [&str; 24] = [
     "pattern",
     "gap_ns",
     "receivers",
+    "tasks",
+    "yields",
     "batch",
     "timing",
     "wait",
@@ -74,7 +76,7 @@ impl Export for Csv {
 }
 
 /// The record and its cell, in the order of [`COLUMNS`] from `block` to `load`.
-fn head(record: &Record) -> [String; 18] {
+fn head(record: &Record) -> [String; 20] {
     let cell = &record.cell;
     let outcome = match record.outcome {
         Outcome::Done => "done",
@@ -94,10 +96,15 @@ fn head(record: &Record) -> [String; 18] {
         Pattern::OpenLoop { .. } => ("open-loop", String::new()),
         Pattern::FanOut { .. } => ("fan-out", String::new()),
         Pattern::Operation { batch } => ("operation", batch.to_string()),
+        Pattern::Tasks { .. } => ("tasks", String::new()),
     };
     let receivers = match cell.pattern {
         Pattern::FanOut { receivers, .. } => receivers.to_string(),
         _ => String::new(),
+    };
+    let [tasks, yields] = match cell.pattern {
+        Pattern::Tasks { tasks, yields } => [tasks, yields].map(|number| number.to_string()),
+        _ => [const { String::new() }; 2],
     };
     let timing = match cell.timing {
         Timing::Around => "around",
@@ -125,6 +132,8 @@ fn head(record: &Record) -> [String; 18] {
         pattern.to_owned(),
         cell.pattern.gap_ns().to_string(),
         receivers,
+        tasks,
+        yields,
         batch,
         timing.to_owned(),
         wait.to_owned(),

@@ -15,8 +15,11 @@ pub const EMULATED: &str =
 
 /// A table of the rows that notify: counts, and the median as a multiple of the shortest under the same conditions.
 pub fn counts_and_ratios(figures: &Figures, style: &Style) -> String {
-    let rows: Vec<&Row> =
-        figures.rows.iter().filter(|row| !matches!(row.cell().pattern, Pattern::Operation { .. })).collect();
+    let rows: Vec<&Row> = figures
+        .rows
+        .iter()
+        .filter(|row| !matches!(row.cell().pattern, Pattern::Operation { .. } | Pattern::Tasks { .. }))
+        .collect();
     if rows.is_empty() {
         return String::new();
     }

@@ -229,5 +229,9 @@ pub fn name(quantity: Quantity) -> &'static str {
         Quantity::NotifyRound => "Notify cost of a whole round",
         Quantity::AroundWait => "Time in the wait",
         Quantity::Operation => "Operation",
+        Quantity::HandOff => "Hand-off",
+        Quantity::Create => "Making a task",
+        Quantity::Reap => "Reaping a task",
+        Quantity::Life => "Life of a task",
     }
 }

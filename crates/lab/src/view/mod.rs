@@ -28,6 +28,7 @@ pub mod style;
 pub mod summary;
 pub mod switch;
 pub mod table;
+pub mod tasks;
 pub mod top;
 pub mod tune;
 pub mod unit;

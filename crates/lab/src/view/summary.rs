@@ -14,6 +14,7 @@ use super::pairs::Matrix;
 use super::style::{Role, Style};
 use super::switch;
 use super::table::{Align, Column, Table};
+use super::tasks;
 use super::unit::{Scale, count, time};
 use super::warnings;
 use crate::record::ResultFile;
@@ -38,10 +39,12 @@ pub fn summary(result: &ResultFile, style: &Style) -> String {
         out.push_str(&switch::tables(&figures, style));
     } else if result.plan.experiment == "fanout" {
         out.push_str(&fanout::tables(&figures, style));
+    } else if result.plan.experiment == "tasks" {
+        out.push_str(&tasks::tables(&figures, style));
     } else {
         out.push_str(&tables(&figures, style));
     }
-    if result.plan.experiment != "switch" {
+    if !["switch", "tasks"].contains(&result.plan.experiment.as_str()) {
         if result.plan.experiment != "fanout" {
             out.push_str(&other_figures(&figures, style));
         }

@@ -8,7 +8,7 @@ use crate::record::fanout::Memory;
 
 /// Memory that the kernel holds for its tasks, bytes: stacks, page tables, and slab that cannot be reclaimed
 /// (proc_meminfo(5)).
-pub(super) fn of_kernel(root: &Root) -> u64 {
+pub(crate) fn of_kernel(root: &Root) -> u64 {
     let text = root.text("proc/meminfo").unwrap_or_default();
     let kib = |key| kib(&text, key);
     ["KernelStack", "PageTables", "SUnreclaim"].into_iter().filter_map(kib).sum::<u64>() * 1024
@@ -20,7 +20,7 @@ fn kib(text: &str, key: &str) -> Option<u64> {
 }
 
 /// The memory of the processes `pids`, given what the kernel held `before` the first of them.
-pub(super) fn of(root: &Root, pids: &BTreeSet<i32>, before: u64) -> Memory {
+pub(crate) fn of(root: &Root, pids: &BTreeSet<i32>, before: u64) -> Memory {
     let kernel_bytes = of_kernel(root).saturating_sub(before);
     let mut memory = Memory { kernel_bytes, ..Memory::default() };
     for pid in pids {

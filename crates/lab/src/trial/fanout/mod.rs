@@ -37,7 +37,7 @@ use crate::mechanism::{Contexts, Site};
 use crate::record::LastSeen;
 
 pub mod gather;
-mod memory;
+pub(crate) mod memory;
 pub mod notify;
 pub mod pinning;
 pub mod receive;

@@ -8,6 +8,7 @@ use crate::record::arm::Arm;
 use crate::record::populations::populations;
 use crate::record::series::Quantity;
 use crate::record::{Outcome, Record, ResultFile};
+use crate::task::{self, MadeOf, Measured};
 use crate::trial::cell::{Cell, Pattern};
 use crate::verdict::statistics::median;
 
@@ -78,9 +79,15 @@ pub(super) fn to_a_difference(row: &Row, files: [&ResultFile; 2], arms: [&Arm; 2
 fn floors_of(cell: &Cell) -> &'static [&'static str] {
     match (cell.pattern, cell.placement.cpus) {
         (Pattern::Operation { .. }, _) => &[SPEED],
+        (Pattern::Tasks { .. }, _) if never_switches(&cell.subject) => &[SPEED],
         (_, Some([first, second])) if first == second => &[SPEED, "same-core-switch"],
         _ => &[SPEED, "cache-line-hop", "two-core-wake"],
     }
+}
+
+/// Whether a kind of task is code of one thread, between whose parts the kernel never switches.
+fn never_switches(kind: &str) -> bool {
+    task::find(kind).is_ok_and(|kind| kind.made_of() == MadeOf::Code && kind.measured() == Measured::HandOffs)
 }
 
 /// The first floor of the cell that is not where it was, and its later level as a multiple of the earlier.

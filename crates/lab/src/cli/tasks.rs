@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell tasks`.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::time::Duration;
+
+use super::common::{Exit, RunArgs, Terminal, Usage, machine_here, once};
+use super::switch::{Set, Where, placements, working_set, working_sets};
+use crate::experiment::plan::Plan;
+use crate::experiment::tasks::Tasks;
+use crate::experiment::tasks_limits::{self, Ceiling};
+use crate::machine::Machine;
+use crate::quantity::span;
+use crate::task;
+use crate::trial::cell::Until;
+use crate::view::summary::counted;
+use crate::view::unit::count;
+
+/// Arguments of `doorbell tasks`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "EXAMPLES\n  \
+    doorbell tasks                                        every kind, 10 and 1000 tasks of 100 turns each\n  \
+    doorbell tasks stackless process-futex -n 10,100,1000,10000 -y 1,10,1000\n  \
+    doorbell tasks --working-set sweep -n 100             where cache misses overtake the hand-off")]
+pub struct Args {
+    /// Kinds of task, or `all`: call (the control), stackless, thread-futex, process-futex
+    #[arg(value_name = "KIND")]
+    kinds: Vec<String>,
+    /// Tasks, comma separated [default: 10,1000]
+    #[arg(short = 'n', long, value_delimiter = ',', value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100_000))]
+    tasks: Vec<u32>,
+    /// Turns of each task, comma separated; each ends with a hand-off [default: 100]
+    #[arg(short = 'y', long, value_delimiter = ',', value_name = "Y", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    yields: Vec<u32>,
+    /// Bytes each task writes in its turn, comma separated, or `sweep`
+    #[arg(long, value_delimiter = ',', default_value = "0", value_name = "BYTES", value_parser = working_set)]
+    working_set: Vec<Set>,
+    /// Where threads and processes run, comma separated: all on one CPU, or dealt out in turn over two
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "same-core")]
+    placement: Vec<Where>,
+    /// Which CPUs those are: the first alone for same-core [default: the first two this process may use]
+    #[arg(long, value_delimiter = ',', num_args = 1, value_name = "A,B")]
+    cpus: Vec<u32>,
+    /// Generations of a trial: all tasks made, run and reaped
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "time")]
+    count: Option<u64>,
+    /// Length of a trial; the generation that runs then is brought to its end
+    #[arg(long, value_parser = span, value_name = "TIME", default_value = "100ms")]
+    time: Duration,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// Runs `doorbell tasks`.
+pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
+    let machine = machine_here();
+    let plan = args.run.loaded(plan(&args, &machine)?, &machine);
+    let run = RunArgs { load: Vec::new(), ..args.run };
+    if run.dry_run {
+        return run.run(plan, machine, terminal);
+    }
+    // Told before anything is started, so that who wants all of it can mend the limits first.
+    let mut err = std::io::stderr();
+    if !terminal.quiet {
+        ceilings(&plan, &machine).iter().for_each(|line| {
+            let _ = writeln!(err, "{line}");
+        });
+    }
+    let mut lacking = 0;
+    let mut told = BTreeSet::new();
+    for cell in &plan.cells {
+        let Some(reason) = tasks_limits::lacks(cell, &machine) else { continue };
+        lacking += 1;
+        if told.insert((cell.subject.clone(), reason.clone())) {
+            let _ = writeln!(err, "doorbell: {}: {reason}", cell.subject);
+        }
+    }
+    if lacking > 0 && lacking == plan.cells.len() {
+        return Err(anyhow::anyhow!("nothing of this can be run here; see the limits above"));
+    }
+    if lacking > 0 {
+        let _ = writeln!(
+            err,
+            "doorbell: {} of {} will be skipped",
+            counted(lacking as u64, "cell"),
+            plan.cells.len()
+        );
+    }
+    run.run(plan, machine, terminal)
+}
+
+/// How many tasks of each kind fit, by what is known of the kind before any is made.
+fn ceilings(plan: &Plan, machine: &Machine) -> Vec<String> {
+    let names: BTreeSet<&str> = plan.cells.iter().map(|cell| cell.subject.as_str()).collect();
+    let kinds = task::all().iter().filter(|kind| names.contains(kind.name()));
+    kinds
+        .filter_map(|kind| {
+            let Ceiling { tasks, limit } = tasks_limits::ceiling(*kind, machine, kind.needs().bytes)?;
+            Some(format!("{}: room for {} tasks here ({limit}).", kind.name(), count(tasks)))
+        })
+        .collect()
+}
+
+fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
+    fn or(asked: &[u32], usual: &[u32]) -> Vec<u32> {
+        if asked.is_empty() { usual.to_vec() } else { asked.to_vec() }
+    }
+    let tasks = Tasks {
+        kinds: kinds(&args.kinds)?,
+        tasks: or(&args.tasks, &[10, 1000]),
+        yields: or(&args.yields, &[100]),
+        working_sets: working_sets(&args.working_set),
+        placements: placements(&args.placement, &args.cpus, &machine.topology)?,
+        until: args.count.map_or_else(|| Until::time(args.time), Until::count),
+        blocks: args.run.blocks.unwrap_or(crate::experiment::plan::FEWEST_BLOCKS),
+        seed: args.run.seed(),
+    };
+    let plan = tasks.plan();
+    if plan.cells.is_empty() {
+        return Err(Usage("none of these kinds takes that number of turns".to_owned()).into());
+    }
+    Ok(plan)
+}
+
+fn kinds(names: &[String]) -> anyhow::Result<Vec<String>> {
+    let usual = || task::all().iter().filter(|kind| kind.usual()).map(|kind| kind.name().to_owned());
+    // What queue, count and stamps cost by themselves is a row of every result.
+    let mut chosen = vec!["call".to_owned()];
+    if names.is_empty() {
+        chosen.extend(usual());
+    }
+    for name in names {
+        if name == "all" {
+            chosen.extend(task::all().iter().map(|kind| kind.name().to_owned()));
+        } else {
+            task::find(name).map_err(|unknown| Usage(unknown.to_string()))?;
+            chosen.push(name.clone());
+        }
+    }
+    once(&mut chosen);
+    Ok(chosen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_names_every_kind() {
+        let command = crate::cli::command();
+        let help = command.find_subcommand("tasks").unwrap().clone().render_long_help().to_string();
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        for kind in task::all() {
+            assert!(help.contains(kind.name()), "{} is not in the help", kind.name());
+        }
+    }
+}

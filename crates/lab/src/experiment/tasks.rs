@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell tasks` as a plan: kinds of task x numbers of tasks x turns of each x working sets x placements.
+
+use super::plan::Plan;
+use crate::mechanism::Contexts;
+use crate::task::{self, MadeOf, Measured};
+use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+
+/// What is asked for; every list is one axis of the plan.
+#[derive(Debug, Clone)]
+pub struct Tasks {
+    /// Kinds of task, by name.
+    pub kinds: Vec<String>,
+    /// Numbers of tasks.
+    pub tasks: Vec<u32>,
+    /// Turns of each task.
+    pub yields: Vec<u32>,
+    /// Bytes that each task writes in its turn.
+    pub working_sets: Vec<u32>,
+    /// Where threads and processes run; code runs on the first CPU of the first.
+    pub placements: Vec<Placement>,
+    /// When a trial ends: after so many generations, or so much time.
+    pub until: Until,
+    /// Repetitions.
+    pub blocks: u32,
+    /// Seed of the orders.
+    pub seed: u64,
+}
+
+impl Tasks {
+    /// The plan: every cell that makes sense, once.
+    pub fn plan(&self) -> Plan {
+        let mut cells: Vec<Cell> = Vec::new();
+        for name in &self.kinds {
+            let Ok(kind) = task::find(name) else { continue };
+            let lives = kind.measured() == Measured::Lives;
+            for placement in &self.placements {
+                for &tasks in &self.tasks {
+                    for &yields in &self.yields {
+                        for &size in &self.working_sets {
+                            // A task that lives once has no turns between which to write.
+                            let (yields, size) = if lives { (0, 0) } else { (yields, size) };
+                            let code = kind.made_of() == MadeOf::Code || lives;
+                            let placement = if code { alone_on(placement) } else { placement.clone() };
+                            let cell = self.cell(name, kind.made_of(), [tasks, yields, size], placement);
+                            if kind.takes(yields) && !cells.contains(&cell) {
+                                cells.push(cell);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        Plan { experiment: "tasks".to_owned(), cells, blocks: self.blocks, seed: self.seed }
+    }
+
+    fn cell(
+        &self,
+        name: &str,
+        made_of: MadeOf,
+        [tasks, yields, size]: [u32; 3],
+        placement: Placement,
+    ) -> Cell {
+        Cell {
+            subject: name.to_owned(),
+            contexts: match made_of {
+                MadeOf::Processes => Contexts::Processes,
+                MadeOf::Code | MadeOf::Threads => Contexts::Threads,
+            },
+            pattern: Pattern::Tasks { tasks, yields },
+            timing: Timing::Around,
+            wait: WaitPolicy::Block,
+            placement,
+            size,
+            until: self.until,
+            scheduler: Scheduler::Other,
+            injected_slowdown_ppm: None,
+            load: None,
+        }
+    }
+}
+
+/// The placement of what runs on one CPU: the first.
+fn alone_on(placement: &Placement) -> Placement {
+    match placement.cpus {
+        Some([first, _]) => Placement { relation: "same-core".to_owned(), cpus: Some([first, first]) },
+        None => placement.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tasks() -> Tasks {
+        let pinned = |cpus| Placement { relation: "x".to_owned(), cpus: Some(cpus) };
+        Tasks {
+            kinds: task::all().iter().map(|kind| kind.name().to_owned()).collect(),
+            tasks: vec![10, 1000],
+            yields: vec![1, 100],
+            working_sets: vec![0, 4096],
+            placements: vec![pinned([1, 1]), pinned([1, 0])],
+            until: Until::count(1),
+            blocks: 1,
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn code_runs_on_one_cpu_and_no_cell_is_planned_twice() {
+        let plan = tasks().plan();
+        let distinct: std::collections::HashSet<&Cell> = plan.cells.iter().collect();
+        assert_eq!(distinct.len(), plan.cells.len());
+        let of = |name: &str| plan.cells.iter().filter(|cell| cell.subject == name).count();
+        assert_eq!(of("stackless"), 2 * 2 * 2);
+        assert_eq!(of("process-futex"), 2 * 2 * 2 * 2);
+    }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `doorbell tasks` measures: kinds of task that hand over to one another, and what it takes to make and reap one.
+//!
+//! Every kind drives the same scene ([`scene::Scene`]): the same ready queue, the same turn with the same count and the same
+//! working set. They differ in how control gets from one task to the next, and each file here is one such way. A trial is
+//! many generations: N tasks are made, hand over N × Y times, and are reaped; each phase is timed by itself, so that what is
+//! said of a hand-off has no creation in it and the other way round.
+//!
+//! Adding a kind is adding a file here and one line in [`all`].
+
+use crate::mechanism::{Explanation, Host, Unavailable};
+use crate::nearest::{did_you_mean, nearest};
+use crate::trial::side::SideError;
+
+mod call;
+mod course;
+mod crew;
+mod play;
+mod process_futex;
+mod queue;
+pub mod scene;
+mod stackless;
+mod thread_futex;
+
+pub use course::{Course, SWITCHES_COUNTED, SWITCHES_PER_HANDOFF, TASK_BYTES};
+pub use play::Play;
+pub use scene::Scene;
+
+/// What is timed of a kind of task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measured {
+    /// Handing over from task to task, and making and reaping them beside it.
+    HandOffs,
+    /// Making a task, running it once, and reaping it.
+    Lives,
+}
+
+/// What tasks of a kind are to the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MadeOf {
+    /// Nothing: code of one thread.
+    Code,
+    /// A thread each, in one address space.
+    Threads,
+    /// A process each, with an address space of its own.
+    Processes,
+}
+
+/// What one task takes of what the machine has; how many there can be follows from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Needs {
+    /// Tasks of the kernel.
+    pub tasks: u64,
+    /// Descriptors of one process.
+    pub descriptors: u64,
+    /// Mappings of one process.
+    pub mappings: u64,
+    /// Memory, the kernel's included, bytes: about what was measured with a thousand on Linux 6.12, x86-64. Every run with
+    /// hand-offs measures it again.
+    pub bytes: u64,
+}
+
+/// A kind of task.
+pub trait Kind: Sync {
+    /// The name on the command line and in result files.
+    fn name(&self) -> &'static str;
+    /// The text of `doorbell explain`.
+    fn explanation(&self) -> Explanation;
+    /// What is timed.
+    fn measured(&self) -> Measured {
+        Measured::HandOffs
+    }
+    /// What its tasks are to the kernel.
+    fn made_of(&self) -> MadeOf;
+    /// What one task takes.
+    fn needs(&self) -> Needs;
+    /// Whether this machine has it.
+    fn available(&self, host: &Host) -> Result<(), Unavailable> {
+        let _ = host;
+        Ok(())
+    }
+    /// Whether its tasks can have so many turns each.
+    fn takes(&self, yields: u32) -> bool {
+        let _ = yields;
+        true
+    }
+    /// Whether it is part of a run that names no kind.
+    fn usual(&self) -> bool {
+        true
+    }
+    /// Lets one generation of tasks live: makes them, lets them take all their turns, reaps them.
+    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError>;
+}
+
+/// Every kind, in the order `doorbell list` shows. The one list to extend.
+pub fn all() -> &'static [&'static dyn Kind] {
+    &[&call::Call, &stackless::Stackless, &thread_futex::ThreadFutex, &process_futex::ProcessFutex]
+}
+
+/// The kind called `name`, or the nearest name if there is none.
+pub fn find(name: &str) -> Result<&'static dyn Kind, UnknownKind> {
+    all().iter().copied().find(|kind| kind.name() == name).ok_or_else(|| UnknownKind::new(name))
+}
+
+/// No kind of task has this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no kind of task is called '{name}'{} (`doorbell list` shows all)", did_you_mean(*.nearest))]
+pub struct UnknownKind {
+    /// What was asked for.
+    pub name: String,
+    /// The name that may have been meant.
+    pub nearest: Option<&'static str>,
+}
+
+impl UnknownKind {
+    fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), nearest: nearest(name, all().iter().map(|kind| kind.name())) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_name_is_found_and_none_is_used_by_a_mechanism_or_an_operation() {
+        let mut names: BTreeSet<&str> = crate::mechanism::all().iter().map(|entry| entry.name()).collect();
+        names.extend(crate::operation::all().iter().map(|operation| operation.name()));
+        for kind in all() {
+            assert!(names.insert(kind.name()), "{} is used twice", kind.name());
+            assert_eq!(find(kind.name()).unwrap().name(), kind.name());
+        }
+    }
+
+    #[test]
+    fn a_misspelt_name_meets_the_nearest() {
+        assert_eq!(find("stackles").err().unwrap().nearest, Some("stackless"));
+        assert_eq!(find("rendezvous").err().unwrap().nearest, None);
+    }
+}

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the tasks of a trial share: the ready queue, the count of turns, the stamps of laps, each task's working set.
+//!
+//! A *turn* is what a task does between being handed control and handing it on: it writes its working set, counts itself,
+//! and every so many turns of all tasks takes a stamp. Every kind of task does the same turn through [`Scene::turn`]; kinds
+//! differ only in how control gets from one task to the next. A hand-off is one turn with one passing on of control, so
+//! there are exactly as many hand-offs as turns.
+
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+
+use rustix::io::Errno;
+use rustix::thread::futex;
+
+use super::queue::Queue;
+use crate::machine::clock::Clock;
+use crate::mechanism::{Fault, OpenError, Word};
+use crate::trial::arena::{Arena, Zeroed};
+use crate::trial::cell::{Cell, Pattern};
+use crate::trial::control::{Control, Step};
+use crate::trial::side::fill;
+
+/// Turns between two stamps, at the least: a reading of the clock costs some 25 ns, which then is a tenth of a nanosecond
+/// a turn.
+const STRETCH: u64 = 256;
+
+/// Turns between two signs of life for the watchdog, at the most: fewer than a second of the slowest kind.
+const SIGN_EVERY: u64 = 4096;
+
+/// Bytes of a complaint.
+const COMPLAINT: usize = 256;
+
+/// Words that the tasks of a trial write.
+#[derive(Debug)]
+#[repr(C, align(128))]
+struct Ledger {
+    /// Turns done by all tasks.
+    count: AtomicU64,
+    /// The count at which something is due: a stamp, or a sign of life.
+    due: AtomicU64,
+    /// Turns of each task; 0 tells all to go home at their next turn.
+    goal: AtomicU64,
+    /// The count at which the next stamp is due.
+    stamp_due: AtomicU64,
+    /// Stamps taken.
+    stamped: AtomicU64,
+    /// Tasks that stand ready.
+    ready: Word,
+    /// Set when the last turn is done, or a task cannot go on.
+    finished: Word,
+    /// Set when tasks may leave.
+    home: Word,
+    /// User and system time, minor and major faults of tasks that have gone home.
+    spent: [AtomicU64; 4],
+    /// 1 once somebody writes a complaint, 2 once it can be read.
+    complained: AtomicU32,
+    complaint: [AtomicU8; COMPLAINT],
+}
+
+// SAFETY: atomics and arrays of atomics only; all are valid at zero.
+unsafe impl Zeroed for Ledger {}
+
+/// What tasks spent.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Spent {
+    pub(super) user_ns: u64,
+    pub(super) system_ns: u64,
+    pub(super) minor_faults: u64,
+    pub(super) major_faults: u64,
+}
+
+/// The tasks' common ground; a handful of references, copied freely.
+#[derive(Debug, Clone, Copy)]
+pub struct Scene {
+    pub(super) clock: Clock,
+    /// Tasks.
+    pub(super) tasks: u32,
+    /// Turns of each task.
+    pub(super) yields: u32,
+    /// The CPUs over which threads and processes are dealt out in turn; none leaves it to the scheduler.
+    pub(super) cpus: Option<[u32; 2]>,
+    pub(super) queue: Queue,
+    /// A word for each task to sleep on.
+    pub(super) words: &'static [Word],
+    /// Of the document's queue, which needs one slot more than it has tasks.
+    pub(super) slots: &'static [AtomicU32],
+    pub(super) control: &'static Control,
+    ledger: &'static Ledger,
+    turns: &'static [AtomicU64],
+    stamps: &'static [AtomicU64],
+    sets: &'static [AtomicU8],
+    size: usize,
+}
+
+/// Tasks and turns of each that `cell` asks for; at least one turn.
+pub(crate) fn extent(cell: &Cell) -> (u32, u32) {
+    match cell.pattern {
+        Pattern::Tasks { tasks, yields } => (tasks.max(1), yields.max(1)),
+        _ => (1, 1),
+    }
+}
+
+/// Turns between two stamps: whole laps.
+fn stretch(tasks: u32, yields: u32) -> u64 {
+    let laps = STRETCH.div_ceil(tasks.into()).min(yields.into());
+    u64::from(tasks) * laps
+}
+
+/// Shared memory for the tasks of `cell`, bytes.
+pub(crate) fn bytes(cell: &Cell) -> usize {
+    let (tasks, yields) = extent(cell);
+    let each = size_of::<Word>() + size_of::<u64>() + 2 * size_of::<u32>() + set_bytes(cell);
+    let stamps = u64::from(tasks) * u64::from(yields) / stretch(tasks, yields) + 3;
+    size_of::<Ledger>() + tasks as usize * each + stamps as usize * size_of::<u64>() + 16 * size_of::<Word>()
+}
+
+/// Bytes between two tasks' working sets: whole cache-line pairs, so that no set is half another's.
+fn set_bytes(cell: &Cell) -> usize {
+    (cell.size as usize).next_multiple_of(align_of::<Word>())
+}
+
+impl Scene {
+    /// Makes room for the tasks of `cell`.
+    pub(crate) fn place(
+        arena: &'static Arena,
+        cell: &Cell,
+        clock: Clock,
+        control: &'static Control,
+    ) -> Result<Self, OpenError> {
+        let (tasks, yields) = extent(cell);
+        let stamps = u64::from(tasks) * u64::from(yields) / stretch(tasks, yields) + 3;
+        Ok(Self {
+            clock,
+            tasks,
+            yields,
+            cpus: cell.placement.cpus,
+            queue: Queue::place(arena, tasks)?,
+            words: arena.slice(tasks as usize)?,
+            slots: arena.slice(tasks as usize + 1)?,
+            control,
+            ledger: arena.place()?,
+            turns: arena.words(tasks as usize)?,
+            stamps: arena.words(stamps as usize)?,
+            sets: arena.bytes(tasks as usize * set_bytes(cell))?,
+            size: cell.size as usize,
+        })
+    }
+
+    /// Turns of all tasks together, from making them to reaping them once.
+    pub(super) fn total(&self) -> u64 {
+        u64::from(self.tasks) * u64::from(self.yields)
+    }
+
+    /// Makes ready for another generation of tasks.
+    pub(super) fn reset(&self) {
+        let ledger = self.ledger;
+        let due = stretch(self.tasks, self.yields);
+        ledger.count.store(0, Relaxed);
+        ledger.stamp_due.store(due, Relaxed);
+        ledger.due.store(due.min(SIGN_EVERY), Relaxed);
+        ledger.goal.store(self.yields.into(), Relaxed);
+        ledger.stamped.store(0, Relaxed);
+        for word in [&ledger.ready, &ledger.finished, &ledger.home].into_iter().chain(self.words) {
+            word.store(0, Relaxed);
+        }
+        self.turns.iter().chain(&ledger.spent).for_each(|count| count.store(0, Relaxed));
+        self.queue.clear();
+    }
+
+    /// Takes the stamp from which the first hand-off counts.
+    pub(super) fn begin(&self) {
+        self.stamps[0].store(self.clock.now(), Relaxed);
+        self.ledger.stamped.store(1, Relaxed);
+    }
+
+    /// One turn of `task`; says whether it has another.
+    ///
+    /// The words are written by one task at a time, which is why a load and a store count where an atomic addition would
+    /// cost more than the hand-off of a coroutine: control comes and goes with the Acquire and Release of whatever passes it.
+    #[inline(always)]
+    pub(super) fn turn(&self, task: u32) -> bool {
+        let own = &self.turns[task as usize];
+        let turns = own.load(Relaxed) + 1;
+        own.store(turns, Relaxed);
+        if self.size > 0 {
+            fill(self.set(task), turns as u8);
+        }
+        let ledger = self.ledger;
+        let count = ledger.count.load(Relaxed) + 1;
+        ledger.count.store(count, Relaxed);
+        if count == ledger.due.load(Relaxed) {
+            self.due(count);
+        }
+        turns < ledger.goal.load(Relaxed)
+    }
+
+    #[cold]
+    fn due(&self, count: u64) {
+        let ledger = self.ledger;
+        let progress = &self.control.progress[0];
+        progress.sequence.store(progress.sequence.load(Relaxed) + 1, Relaxed);
+        progress.step.store(Step::Operates as u32, Relaxed);
+        if self.control.interrupted.load(Relaxed) != 0 {
+            ledger.goal.store(0, Relaxed);
+        }
+        let total = self.total();
+        if count == ledger.stamp_due.load(Relaxed) {
+            let index = ledger.stamped.load(Relaxed);
+            if let Some(stamp) = self.stamps.get(index as usize) {
+                stamp.store(self.clock.now_awake(), Relaxed);
+                ledger.stamped.store(index + 1, Relaxed);
+            }
+            let next = (count + stretch(self.tasks, self.yields)).min(total);
+            ledger.stamp_due.store(next, Relaxed);
+        }
+        ledger.due.store(ledger.stamp_due.load(Relaxed).min(count + SIGN_EVERY), Relaxed);
+    }
+
+    fn set(&self, task: u32) -> &'static [AtomicU8] {
+        let apart = self.sets.len() / self.tasks as usize;
+        let start = task as usize * apart;
+        &self.sets[start..start + self.size]
+    }
+
+    /// Stretches of turns and how long each took: picoseconds, turns.
+    pub(super) fn stretches(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let stamped = (self.ledger.stamped.load(Acquire) as usize).min(self.stamps.len());
+        let each = stretch(self.tasks, self.yields);
+        let total = self.total();
+        self.stamps[..stamped].windows(2).enumerate().map(move |(index, pair)| {
+            let done = each * index as u64;
+            let turns = each.min(total - done.min(total)).max(1);
+            let ticks = pair[1].load(Relaxed).saturating_sub(pair[0].load(Relaxed));
+            (self.clock.ps(ticks), turns)
+        })
+    }
+
+    /// Turns counted by all together, and the sum of what each task counted for itself.
+    pub(super) fn counted(&self) -> (u64, u64) {
+        let own = self.turns.iter().map(|turns| turns.load(Relaxed)).sum();
+        (self.ledger.count.load(Acquire), own)
+    }
+
+    /// A task whose own count is not what each must have.
+    pub(super) fn odd_one(&self) -> Option<(usize, u64)> {
+        let counts = self.turns.iter().map(|turns| turns.load(Relaxed));
+        counts.enumerate().find(|(_, turns)| *turns != u64::from(self.yields))
+    }
+
+    /// Tells the watchdog that task after task is made or reaped.
+    pub(super) fn alive(&self, task: u32) {
+        self.control.progress[0].sequence.store(task.into(), Relaxed);
+    }
+
+    /// Reads a byte of every page that the task `own` will use, so that none is mapped in the middle of a turn: pages of
+    /// shared memory that a process inherits are mapped again at its first look (Linux mm/memory.c, vma_needs_copy).
+    pub(super) fn map(&self, own: u32) {
+        fn look<T>(slice: &[T]) {
+            let bytes = size_of_val(slice);
+            let base: *const u8 = slice.as_ptr().cast();
+            for offset in (0..bytes).step_by(4096).chain(bytes.checked_sub(1)) {
+                // SAFETY: inside the slice, which is initialised shared memory; a byte of an atomic that another task may
+                // write meanwhile is read without looking at its value.
+                // JUSTIFICATION: the slices have four element types, and only the page matters.
+                let byte = unsafe { base.add(offset).read_volatile() };
+                std::hint::black_box(byte);
+            }
+        }
+        look(self.words);
+        look(self.slots);
+        look(self.turns);
+        look(self.stamps);
+        look(self.set(own));
+        look(std::slice::from_ref(self.ledger));
+        look(std::slice::from_ref(self.control));
+        self.queue.map(&look::<AtomicU32>);
+    }
+
+    /// Says that a task stands ready; the last of all wakes the driver.
+    pub(super) fn stand_ready(&self) {
+        // Pairs with the Acquire load in `await_word`.
+        if self.ledger.ready.fetch_add(1, AcqRel) + 1 == self.tasks {
+            wake(&self.ledger.ready);
+        }
+    }
+
+    /// Gives control back to the driver.
+    pub(super) fn finish(&self) {
+        // Pairs with the Acquire load in `await_word`.
+        self.ledger.finished.store(1, Release);
+        wake(&self.ledger.finished);
+    }
+
+    /// Sleeps until the driver lets all tasks leave, and leaves behind what the caller spent since `before`.
+    pub(super) fn go_home(&self, before: &libc::rusage) {
+        while self.ledger.home.load(Acquire) == 0 {
+            // Whatever ended the wait, the word tells.
+            let _ = futex::wait(&self.ledger.home.0, futex::Flags::empty(), 0, None);
+        }
+        let now = crate::trial::counters::usage();
+        let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+        let spent = [
+            ns(now.ru_utime).saturating_sub(ns(before.ru_utime)),
+            ns(now.ru_stime).saturating_sub(ns(before.ru_stime)),
+            (now.ru_minflt - before.ru_minflt).max(0) as u64,
+            (now.ru_majflt - before.ru_majflt).max(0) as u64,
+        ];
+        for (sum, own) in self.ledger.spent.iter().zip(spent) {
+            sum.fetch_add(own, Relaxed);
+        }
+    }
+
+    /// Lets all tasks leave.
+    pub(super) fn send_home(&self) {
+        // Pairs with the Acquire load in `go_home`.
+        self.ledger.home.store(1, Release);
+        wake(&self.ledger.home);
+    }
+
+    /// What tasks that have gone home spent.
+    pub(super) fn spent(&self) -> Spent {
+        let [user_ns, system_ns, minor_faults, major_faults] =
+            self.ledger.spent.each_ref().map(|sum| sum.load(Acquire));
+        Spent { user_ns, system_ns, minor_faults, major_faults }
+    }
+
+    /// Sleeps until all tasks stand ready. `look` is called about once a second and may end the wait.
+    pub(super) fn await_ready<E>(&self, look: impl FnMut() -> Result<(), E>) -> Result<(), E> {
+        await_word(&self.ledger.ready, self.tasks, look)
+    }
+
+    /// Sleeps until the last turn is done.
+    pub(super) fn await_finished<E>(&self, look: impl FnMut() -> Result<(), E>) -> Result<(), E> {
+        await_word(&self.ledger.finished, 1, look)
+    }
+
+    /// Leaves word why a task cannot go on, and gives control back.
+    pub(super) fn complain(&self, task: u32, fault: &Fault) {
+        if self.ledger.complained.compare_exchange(0, 1, AcqRel, Relaxed).is_ok() {
+            let text = format!("task {task}: {fault}");
+            for (byte, letter) in self.ledger.complaint.iter().zip(text.bytes()) {
+                byte.store(letter, Relaxed);
+            }
+            // Pairs with the Acquire load in `complaint`.
+            self.ledger.complained.store(2, Release);
+        }
+        self.ledger.ready.store(self.tasks, Release);
+        wake(&self.ledger.ready);
+        self.finish();
+    }
+
+    /// Why a task could not go on.
+    pub(super) fn complaint(&self) -> Option<String> {
+        (self.ledger.complained.load(Acquire) == 2).then(|| {
+            let letters = self.ledger.complaint.iter().map(|byte| byte.load(Relaxed));
+            let text: Vec<u8> = letters.take_while(|letter| *letter != 0).collect();
+            String::from_utf8_lossy(&text).into_owned()
+        })
+    }
+}
+
+/// Wakes everybody who sleeps on `word`. The only error would be a bad address.
+fn wake(word: &Word) {
+    let _ = futex::wake(&word.0, futex::Flags::empty(), i32::MAX as u32);
+}
+
+fn await_word<E>(word: &Word, wanted: u32, mut look: impl FnMut() -> Result<(), E>) -> Result<(), E> {
+    let second = rustix::time::Timespec { tv_sec: 1, tv_nsec: 0 };
+    loop {
+        let seen = word.load(Acquire);
+        if seen >= wanted {
+            return Ok(());
+        }
+        match futex::wait(&word.0, futex::Flags::empty(), seen, Some(&second)) {
+            Err(Errno::TIMEDOUT) => look()?,
+            // Woken, or the word had changed before the wait.
+            Ok(()) | Err(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::sample;
+
+    fn scene(tasks: u32, yields: u32) -> Scene {
+        let cell = Cell { pattern: Pattern::Tasks { tasks, yields }, size: 100, ..sample::cell("call") };
+        let arena = Arena::map(size_of::<Control>() + bytes(&cell) + 8192).unwrap();
+        let control = Control::place(arena).unwrap();
+        let scene = Scene::place(arena, &cell, Clock::MONOTONIC, control).unwrap();
+        scene.reset();
+        scene
+    }
+
+    #[test]
+    fn stretches_cover_every_turn_once_whatever_the_number_of_tasks_and_turns() {
+        for (tasks, yields) in [(1, 1), (2, 1), (10, 1), (10, 1000), (300, 7), (1000, 10), (3, 5000)] {
+            let scene = scene(tasks, yields);
+            scene.begin();
+            for lap in 1..=yields {
+                for task in 0..tasks {
+                    assert_eq!(scene.turn(task), lap < yields);
+                }
+            }
+            assert_eq!(scene.stretches().map(|(_, turns)| turns).sum::<u64>(), scene.total());
+            assert_eq!(scene.counted(), (scene.total(), scene.total()));
+            assert_eq!(scene.odd_one(), None);
+        }
+    }
+
+    #[test]
+    fn a_task_that_had_a_turn_too_many_is_found() {
+        let scene = scene(5, 2);
+        (0..5).for_each(|task| {
+            scene.turn(task);
+            scene.turn(task);
+        });
+        scene.turn(3);
+        assert_eq!(scene.odd_one(), Some((3, 3)));
+        assert_eq!(scene.counted(), (11, 11));
+    }
+
+    #[test]
+    fn working_sets_do_not_overlap() {
+        let scene = scene(3, 4);
+        scene.turn(1);
+        assert!(scene.set(1).iter().all(|byte| byte.load(Relaxed) == 1));
+        assert!(scene.set(0).iter().chain(scene.set(2)).all(|byte| byte.load(Relaxed) == 0));
+    }
+}
