@@ -24,11 +24,18 @@ pub const MAGIC: u64 = u64::from_ne_bytes(*b"DOORBELL");
 /// Both sides must have the same.
 pub const MAJOR: u32 = 1;
 /// May differ between the sides.
-pub const MINOR: u32 = 0;
+pub const MINOR: u32 = 1;
 /// Where the payload may start and how its size is rounded.
 pub const PAGE: u64 = 4096;
 /// The most bells one mapping can have.
 pub const MAX_BELLS: u32 = 1024;
+
+/// The number by which the maker of a mapping takes seats and ends of lanes.
+pub const MAKER: u32 = 1;
+/// The first number of those who join.
+pub const FIRST_HOLDER: u32 = MAKER + 1;
+/// All numbers are below this one: what a word says beside a number has the bits above.
+pub const MOST_HOLDERS: u32 = 1 << 30;
 
 /// The low 32 feature bits: a reader that does not know one of them must not go on.
 pub const REQUIRED_FEATURES: u64 = 0xffff_ffff;
@@ -53,7 +60,8 @@ pub struct Header {
     features: AtomicU64,
     size: AtomicU64,
     bells: AtomicU32,
-    reserved_word: AtomicU32,
+    /// How many numbers were given to those who joined.
+    holders: AtomicU32,
     payload_offset: AtomicU64,
     payload_size: AtomicU64,
     reserved: [AtomicU64; 8],
@@ -99,6 +107,7 @@ const _: () = {
     assert!(offset_of!(Header, features) == 16);
     assert!(offset_of!(Header, size) == 24);
     assert!(offset_of!(Header, bells) == 32);
+    assert!(offset_of!(Header, holders) == 36);
     assert!(offset_of!(Header, payload_offset) == 40);
     assert!(offset_of!(Header, payload_size) == 48);
 
@@ -216,8 +225,16 @@ impl Header {
         self.magic.store(MAGIC, Ordering::Relaxed);
     }
 
+    /// A number for one who joins: another one for each, whichever of the processes that share the mapping hands it
+    /// out. From [`FIRST_HOLDER`] to below [`MOST_HOLDERS`], whatever a hostile peer wrote.
+    pub fn next_holder(&self) -> u32 {
+        let given = self.holders.fetch_add(1, Ordering::Relaxed);
+        // 2³⁰ meetings later the first number is free again. Neither can wrap: the remainder is below the divisor.
+        (given % (MOST_HOLDERS - FIRST_HOLDER)).wrapping_add(FIRST_HOLDER)
+    }
+
     /// Everybody else: copies the header out once and checks the copy against the size the file really has.
-    /// Nothing is read from the header afterwards.
+    /// Of the header only [`next_holder`](Self::next_holder) is used afterwards.
     ///
     /// # Errors
     /// [`LayoutError`].
@@ -302,6 +319,18 @@ mod tests {
             header.read(4096),
             Err(LayoutError::Violation(PeerViolation::TooSmall { size: 4096, needed: 8192 }))
         );
+    }
+
+    #[test]
+    fn all_who_join_get_numbers_of_their_own_whatever_the_count_says() {
+        let header = header();
+        assert_eq!((header.next_holder(), header.next_holder()), (FIRST_HOLDER, FIRST_HOLDER + 1));
+        for given in [MOST_HOLDERS - FIRST_HOLDER - 1, MOST_HOLDERS, u32::MAX] {
+            header.holders.store(given, Ordering::Relaxed);
+            for _ in 0..3 {
+                assert!((FIRST_HOLDER..MOST_HOLDERS).contains(&header.next_holder()));
+            }
+        }
     }
 
     proptest! {

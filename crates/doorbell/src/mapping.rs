@@ -182,6 +182,11 @@ impl Mapping {
         unsafe { self.base.cast::<Header>().as_ref() }
     }
 
+    /// A number for one who joins.
+    pub(crate) fn next_holder(&self) -> u32 {
+        self.header().next_holder()
+    }
+
     /// What lies where.
     pub fn plan(&self) -> &Plan {
         &self.plan

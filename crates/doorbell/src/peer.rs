@@ -9,15 +9,23 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 /// Names a peer of this process: its number in the order of meeting, and what the kernel said about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PeerId {
-    /// Counts meetings of this process; never reused.
+    /// Counts meetings of this process from 1 on; never reused.
     pub number: u32,
     /// The process at the other end as this process's PID namespace names it (`SO_PEERCRED`); 0 if it has no
     /// name here. A process number may be reused after a death: it is for people to read.
     pub pid: u32,
 }
 
+impl PeerId {
+    /// One that this process has not met, and knows of by others: the owner of a name, or another joiner of its board.
+    pub const UNMET: Self = Self { number: 0, pid: 0 };
+}
+
 impl fmt::Display for PeerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::UNMET {
+            return f.write_str("a peer that this process has not met itself");
+        }
         write!(f, "peer {} (process {})", self.number, self.pid)
     }
 }
@@ -130,6 +138,11 @@ impl Lives {
         gone.push((peer, holder));
         // Release: pairs with `unreported`, which reads `gone` afterwards.
         self.deaths.store(u32::try_from(gone.len()).unwrap_or(u32::MAX), Ordering::Release);
+    }
+
+    /// A peer that was met and did not die is no longer counted.
+    pub(crate) fn let_go(&self) {
+        self.met.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// How many have gone so far.

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-type OnDeath = Box<dyn FnOnce() + Send>;
+pub(crate) type OnDeath = Box<dyn FnOnce() + Send>;
 
 /// The watcher of one process.
 struct Watcher {
@@ -61,15 +61,16 @@ pub(crate) fn watch(socket: BorrowedFd<'_>, on_death: OnDeath) -> Result<Watch, 
 }
 
 impl Watch {
-    /// Stops watching `socket`.
-    pub(crate) fn end(&self, socket: BorrowedFd<'_>) {
+    /// Stops watching `socket`. Gives back what was to be run, if it has not been.
+    pub(crate) fn end(&self, socket: BorrowedFd<'_>) -> Option<OnDeath> {
         // A forked child has the same epoll, in which its parent's registration lies.
         if self.watcher.process != std::process::id() {
-            return;
+            return None;
         }
-        lock(&self.watcher.next).1.remove(&self.number);
+        let on_death = lock(&self.watcher.next).1.remove(&self.number);
         // Cannot fail while the caller holds the socket; and there is nobody to tell.
         let _ = epoll::delete(&self.watcher.epoll, socket);
+        on_death
     }
 }
 

@@ -158,6 +158,20 @@ typedef enum doorbell_status {
    * The board has no such lane, or none at all.
    */
   DOORBELL_NO_LANE = 21,
+  /**
+   * An end that lends memory out as it lies there, on a board that somebody shares who is not trusted: take the end at
+   * the session.
+   */
+  DOORBELL_UNTRUSTED = 22,
+  /**
+   * The peer is not trusted, and memory of the board is lent out by an end that was taken at the board: meet it on a
+   * board of its own.
+   */
+  DOORBELL_LENT = 23,
+  /**
+   * The board was joined, and this process has hung up on its maker since, or was forked from the one that joined.
+   */
+  DOORBELL_HUNG_UP = 24,
 } doorbell_status;
 
 /**
@@ -203,7 +217,8 @@ typedef struct doorbell_receiver doorbell_receiver;
 typedef struct doorbell_sender doorbell_sender;
 
 /**
- * One peer met, and the board shared with it. Freeing it hangs up.
+ * One peer met, and the board shared with it. Freeing it hangs up, once the ends of lanes that were taken over it are
+ * freed too.
  */
 typedef struct doorbell_session doorbell_session;
 
@@ -433,8 +448,8 @@ enum doorbell_status doorbell_bell_counts(const struct doorbell_bell *bell,
 uint64_t doorbell_after(uint64_t nanoseconds);
 
 /**
- * Takes the sending end of lane number `lane` of the board shared with the peer, who need not be trusted. Keep the
- * session: freeing it hangs up.
+ * Takes the sending end of lane number `lane` of the board shared with the peer, who need not be trusted. The
+ * session may be freed: the end keeps the connection.
  */
 enum doorbell_status doorbell_session_sender(const struct doorbell_session *session,
                                              uint32_t lane,
@@ -495,8 +510,8 @@ enum doorbell_status doorbell_sender_set_interruptible(const struct doorbell_sen
                                                        bool interruptible);
 
 /**
- * Takes the receiving end of lane number `lane` of the board shared with the peer, who need not be trusted. Keep the
- * session: freeing it hangs up.
+ * Takes the receiving end of lane number `lane` of the board shared with the peer, who need not be trusted. The
+ * session may be freed: the end keeps the connection.
  */
 enum doorbell_status doorbell_session_receiver(const struct doorbell_session *session,
                                                uint32_t lane,
@@ -519,8 +534,7 @@ void doorbell_receiver_free(struct doorbell_receiver *receiver);
  * Receives the next message where it lies: `message` and `length` say where, until doorbell_receiver_release(); until
  * then the same message is received again. Waits while there is none, until `deadline`: then DOORBELL_TIMED_OUT. 0 does
  * not wait, DOORBELL_FOREVER waits for ever. DOORBELL_CLOSED or DOORBELL_PEER_GONE when all that was sent has been
- * received and the sender has left, or has hung up or died; another may come. One that leaves and hangs up at once may be
- * told either way.
+ * received and the sender has left, or has died or hung up without leaving; another may come.
  *
  * A sender that is not trusted may be writing there at this moment: copy first what you check
  * (doorbell_receiver_copy() does).
@@ -737,7 +751,8 @@ enum doorbell_status doorbell_owner_board(const struct doorbell_owner *owner,
 enum doorbell_status doorbell_join_named(const char *path, struct doorbell_session **session);
 
 /**
- * Hangs up. Bells of the session still ring and wait, but hear of no deaths.
+ * Hangs up, unless ends of lanes that were taken over it are still held: then the last of them does. Bells of the
+ * session still ring and wait, but hear of no deaths.
  */
 void doorbell_session_free(struct doorbell_session *session);
 

@@ -223,8 +223,8 @@ fn lock<T: ?Sized>(mutex: &Mutex<Box<T>>) -> Result<MutexGuard<'_, Box<T>>, Fail
     }
 }
 
-/// Takes the sending end of lane number `lane` of the board shared with the peer, who need not be trusted. Keep the
-/// session: freeing it hangs up.
+/// Takes the sending end of lane number `lane` of the board shared with the peer, who need not be trusted. The
+/// session may be freed: the end keeps the connection.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_session_sender(
     session: *const doorbell_session,
@@ -351,8 +351,8 @@ pub unsafe extern "C" fn doorbell_sender_set_interruptible(
     })
 }
 
-/// Takes the receiving end of lane number `lane` of the board shared with the peer, who need not be trusted. Keep the
-/// session: freeing it hangs up.
+/// Takes the receiving end of lane number `lane` of the board shared with the peer, who need not be trusted. The
+/// session may be freed: the end keeps the connection.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_session_receiver(
     session: *const doorbell_session,
@@ -400,8 +400,7 @@ pub unsafe extern "C" fn doorbell_receiver_free(receiver: *mut doorbell_receiver
 /// Receives the next message where it lies: `message` and `length` say where, until doorbell_receiver_release(); until
 /// then the same message is received again. Waits while there is none, until `deadline`: then DOORBELL_TIMED_OUT. 0 does
 /// not wait, DOORBELL_FOREVER waits for ever. DOORBELL_CLOSED or DOORBELL_PEER_GONE when all that was sent has been
-/// received and the sender has left, or has hung up or died; another may come. One that leaves and hangs up at once may be
-/// told either way.
+/// received and the sender has left, or has died or hung up without leaving; another may come.
 ///
 /// A sender that is not trusted may be writing there at this moment: copy first what you check
 /// (doorbell_receiver_copy() does).

@@ -59,14 +59,22 @@ pub enum doorbell_status {
     DOORBELL_TAKEN = 20,
     /// The board has no such lane, or none at all.
     DOORBELL_NO_LANE = 21,
+    /// An end that lends memory out as it lies there, on a board that somebody shares who is not trusted: take the end at
+    /// the session.
+    DOORBELL_UNTRUSTED = 22,
+    /// The peer is not trusted, and memory of the board is lent out by an end that was taken at the board: meet it on a
+    /// board of its own.
+    DOORBELL_LENT = 23,
+    /// The board was joined, and this process has hung up on its maker since, or was forked from the one that joined.
+    DOORBELL_HUNG_UP = 24,
 }
 
 use doorbell_status::{
-    DOORBELL_CLOSED, DOORBELL_IN_USE, DOORBELL_INTERRUPTED, DOORBELL_INVALID_ARGUMENT, DOORBELL_LAYOUT,
-    DOORBELL_NO_ANSWER, DOORBELL_NO_LANE, DOORBELL_NO_OWNER, DOORBELL_NO_SEAT, DOORBELL_NOTHING_INHERITED,
-    DOORBELL_OK, DOORBELL_OWNED, DOORBELL_PANICKED, DOORBELL_PEER_GONE, DOORBELL_REFUSED, DOORBELL_SYSTEM,
-    DOORBELL_TAKEN, DOORBELL_TIMED_OUT, DOORBELL_TOO_LONG, DOORBELL_TOO_MANY, DOORBELL_UNSUPPORTED,
-    DOORBELL_VIOLATION,
+    DOORBELL_CLOSED, DOORBELL_HUNG_UP, DOORBELL_IN_USE, DOORBELL_INTERRUPTED, DOORBELL_INVALID_ARGUMENT,
+    DOORBELL_LAYOUT, DOORBELL_LENT, DOORBELL_NO_ANSWER, DOORBELL_NO_LANE, DOORBELL_NO_OWNER,
+    DOORBELL_NO_SEAT, DOORBELL_NOTHING_INHERITED, DOORBELL_OK, DOORBELL_OWNED, DOORBELL_PANICKED,
+    DOORBELL_PEER_GONE, DOORBELL_REFUSED, DOORBELL_SYSTEM, DOORBELL_TAKEN, DOORBELL_TIMED_OUT,
+    DOORBELL_TOO_LONG, DOORBELL_TOO_MANY, DOORBELL_UNSUPPORTED, DOORBELL_UNTRUSTED, DOORBELL_VIOLATION,
 };
 
 /// What the last call of this thread that failed reports.
@@ -130,6 +138,8 @@ impl From<AttachError> for Failure {
         let status = match error {
             AttachError::Taken { .. } => DOORBELL_TAKEN,
             AttachError::Violation(_) => DOORBELL_VIOLATION,
+            AttachError::Untrusted => DOORBELL_UNTRUSTED,
+            AttachError::HungUp => DOORBELL_HUNG_UP,
             _ => DOORBELL_NO_LANE,
         };
         Self::new(status, 0, error.to_string())
@@ -203,7 +213,11 @@ impl From<MeetError> for Failure {
             MeetError::Os { errno, .. } | MeetError::Map(MapError::Os { errno, .. }) => {
                 (DOORBELL_SYSTEM, errno.raw_os_error())
             }
-            MeetError::Map(_) => (DOORBELL_LAYOUT, 0),
+            MeetError::Map(_) | MeetError::CannotLayOut { .. } | MeetError::NoRoomForLanes { .. } => {
+                (DOORBELL_LAYOUT, 0)
+            }
+            MeetError::Lent => (DOORBELL_LENT, 0),
+            MeetError::HungUp => (DOORBELL_HUNG_UP, 0),
             MeetError::Violation(_) => (DOORBELL_VIOLATION, 0),
             MeetError::NoAnswer(errno) => (DOORBELL_NO_ANSWER, errno.raw_os_error()),
             MeetError::Refused => (DOORBELL_REFUSED, 0),
@@ -321,6 +335,9 @@ pub extern "C" fn doorbell_status_text(status: i32) -> *const c_char {
         19 => c"the message is too long",
         20 => c"this end of the lane is taken",
         21 => c"there is no such lane",
+        22 => c"somebody untrusted shares the board",
+        23 => c"memory of the board is lent to trusted ends",
+        24 => c"this process has hung up on the maker of the board",
         _ => c"an unknown status",
     };
     text.as_ptr()

@@ -55,7 +55,8 @@ pub struct doorbell_pending(Mutex<Option<inherited::Pending>>);
 #[derive(Debug)]
 pub struct doorbell_owner(named::Owner);
 
-/// One peer met, and the board shared with it. Freeing it hangs up.
+/// One peer met, and the board shared with it. Freeing it hangs up, once the ends of lanes that were taken over it are
+/// freed too.
 #[derive(Debug)]
 pub struct doorbell_session(Met);
 
@@ -547,7 +548,8 @@ pub unsafe extern "C" fn doorbell_join_named(
     })
 }
 
-/// Hangs up. Bells of the session still ring and wait, but hear of no deaths.
+/// Hangs up, unless ends of lanes that were taken over it are still held: then the last of them does. Bells of the
+/// session still ring and wait, but hear of no deaths.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_session_free(session: *mut doorbell_session) {
     guard_all(|| {

@@ -16,7 +16,25 @@ create_exception!(
     "A peer closed its end or died; what it had rung before was delivered first."
 );
 create_exception!(doorbell, PeerViolation, Error, "The peer broke the protocol: it is faulty or hostile.");
-create_exception!(doorbell, MeetError, Error, "A meeting failed.");
+create_exception!(doorbell, MeetError, Error, "A meeting failed, or an end of a lane could not be had.");
+create_exception!(
+    doorbell,
+    Untrusted,
+    MeetError,
+    "A trusted end, which lends out memory as it lies there, on a board that somebody untrusted shares."
+);
+create_exception!(
+    doorbell,
+    Lent,
+    MeetError,
+    "The peer is not trusted, and memory of the board is lent out by a channel of trusted ends."
+);
+create_exception!(
+    doorbell,
+    HungUp,
+    MeetError,
+    "The board was joined, and this process has hung up on its maker since, or was forked from the one that joined."
+);
 
 create_exception!(
     doorbell,
@@ -29,6 +47,8 @@ pub(crate) fn of_attach(error: AttachError) -> PyErr {
     let message = error.to_string();
     match error {
         AttachError::Violation(_) => PeerViolation::new_err(message),
+        AttachError::Untrusted => Untrusted::new_err(message),
+        AttachError::HungUp => HungUp::new_err(message),
         _ => MeetError::new_err(message),
     }
 }
@@ -85,6 +105,8 @@ pub(crate) fn of_meeting(error: meeting::MeetError) -> PyErr {
             os(errno, message)
         }
         meeting::MeetError::Violation(_) => PeerViolation::new_err(message),
+        meeting::MeetError::Lent => Lent::new_err(message),
+        meeting::MeetError::HungUp => HungUp::new_err(message),
         _ => MeetError::new_err(message),
     }
 }

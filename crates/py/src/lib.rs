@@ -19,7 +19,7 @@ mod _native {
     #[pymodule_export]
     use super::channel::{Receiver, Sender, View};
     #[pymodule_export]
-    use super::error::{Closed, Error, MeetError, PeerGone, PeerViolation};
+    use super::error::{Closed, Error, HungUp, Lent, MeetError, PeerGone, PeerViolation, Untrusted};
     #[pymodule_export]
     use super::meeting::{Board, Host, Owner, Peer, Pending, Session, inherit, join, join_named};
 }

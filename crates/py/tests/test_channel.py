@@ -184,6 +184,49 @@ except KeyboardInterrupt:
         child.wait()
 
 
+def meet_in_this_process(path: Path, board: doorbell.Board) -> tuple[doorbell.Session, doorbell.Session]:
+    with doorbell.Host(path) as host:
+        joined: list[doorbell.Session] = []
+        joining = threading.Thread(target=lambda: joined.append(doorbell.join(path)))
+        joining.start()
+        session = host.accept(board, FOREVER)
+        joining.join()
+        assert session is not None
+        return session, joined[0]
+
+
+def test_who_trusts_and_who_does_not_share_no_board(tmp_path: Path) -> None:
+    board = doorbell.Board(lanes=1)
+    _session, joined = meet_in_this_process(tmp_path / "distrust", board)
+    with pytest.raises(doorbell.Untrusted):
+        board.sender(0)
+    with pytest.raises(doorbell.Untrusted):
+        joined.board.receiver(0)
+    lent = doorbell.Board(lanes=1)
+    sender = lent.sender(0)
+    with doorbell.Host(tmp_path / "lent") as host:
+        joining = threading.Thread(target=lambda: doorbell.join(tmp_path / "lent"))
+        joining.start()
+        with pytest.raises(doorbell.Lent):
+            host.accept(lent, FOREVER)
+        joining.join()
+    sender.close()
+
+
+def test_an_end_keeps_the_connection_of_a_session_that_was_closed(tmp_path: Path) -> None:
+    session, joined = meet_in_this_process(tmp_path / "keep", doorbell.Board(lanes=1))
+    sender, receiver = joined.sender(0), session.receiver(0)
+    board = joined.board
+    joined.close()
+    sender.send(b"still here")
+    assert receiver.receive(FOREVER) == b"still here"
+    sender.close()
+    with pytest.raises(doorbell.Closed):
+        receiver.receive(FOREVER)
+    with pytest.raises(doorbell.HungUp):
+        board.receiver(0)
+
+
 if __name__ == "__main__":
     session = doorbell.inherit()
     sender = session.sender(0)

@@ -23,7 +23,7 @@
 
 use super::arithmetic;
 use crate::index::Capacity;
-use crate::layout::{MAX_BELLS, PAGE};
+use crate::layout::{LayoutError, MAX_BELLS, MOST_HOLDERS, PAGE};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::violation::PeerViolation;
 use core::mem::{offset_of, size_of};
@@ -31,7 +31,7 @@ use core::mem::{offset_of, size_of};
 /// `DBLANES` and a zero byte.
 pub const MAGIC: u64 = u64::from_ne_bytes(*b"DBLANES\0");
 /// Both sides must have the same.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The smallest ring, in bytes: it takes messages of up to 16.
 pub const SMALLEST_RING: u64 = 64;
 /// The largest ring, in bytes.
@@ -124,16 +124,16 @@ impl LogHeader {
     /// Subscriber: copies the header out once and checks the copy against the size the file really has.
     ///
     /// # Errors
-    /// [`PeerViolation`].
-    pub fn read(&self, file_size: u64) -> Result<Capacity, PeerViolation> {
-        let bad = |field, value| PeerViolation::BadValue { field, value };
+    /// [`LayoutError`].
+    pub fn read(&self, file_size: u64) -> Result<Capacity, LayoutError> {
+        let bad = |field, value| LayoutError::Violation(PeerViolation::BadValue { field, value });
         let magic = self.magic.load(Ordering::Relaxed);
         if magic != LOG_MAGIC {
             return Err(bad("log.magic", magic));
         }
         let version = self.version.load(Ordering::Relaxed);
         if version != VERSION {
-            return Err(bad("log.version", version.into()));
+            return Err(LayoutError::Version { theirs: version, ours: VERSION });
         }
         let value = self.capacity.load(Ordering::Relaxed);
         let capacity = Capacity::new(value)
@@ -141,7 +141,7 @@ impl LogHeader {
             .ok_or_else(|| bad("log.capacity", value))?;
         let needed = LOG_RING.saturating_add(capacity.get());
         if needed > file_size {
-            return Err(PeerViolation::TooSmall { size: file_size, needed });
+            return Err(LayoutError::Violation(PeerViolation::TooSmall { size: file_size, needed }));
         }
         Ok(capacity)
     }
@@ -154,30 +154,41 @@ pub enum Attachment {
     Never,
     /// The process that takes seats by this number.
     Holder(u32),
-    /// The process with this number was there, and has left or died.
+    /// The process with this number was there and has left in order.
     Left(u32),
+    /// The process with this number was there when it died, as its host found out.
+    Died(u32),
 }
 
 const LEFT: u32 = 1 << 31;
+/// Beside [`LEFT`]: not in order.
+const DIED: u32 = 1 << 30;
+const _: () = assert!(MOST_HOLDERS == DIED);
 
 impl Attachment {
     /// Takes the word apart.
     pub const fn of(word: u32) -> Self {
         match word {
             0 => Self::Never,
-            word if word & LEFT != 0 => Self::Left(word & !LEFT),
-            holder => Self::Holder(holder),
+            word if word & LEFT == 0 => Self::Holder(word),
+            word if word & DIED == 0 => Self::Left(word & !LEFT),
+            word => Self::Died(word & !(LEFT | DIED)),
         }
     }
 
-    /// The word of one who is there. `holder` is neither 0 nor above 2³¹.
+    /// The word of one who is there. `holder` is neither 0 nor [`MOST_HOLDERS`] or above.
     pub const fn word(holder: u32) -> u32 {
-        holder & !LEFT
+        holder & !(LEFT | DIED)
     }
 
     /// The word of one who left.
     pub const fn left(holder: u32) -> u32 {
-        holder | LEFT
+        Self::word(holder) | LEFT
+    }
+
+    /// The word of one who died there.
+    pub const fn died(holder: u32) -> u32 {
+        Self::word(holder) | LEFT | DIED
     }
 }
 
@@ -280,16 +291,16 @@ impl Directory {
     /// Everybody else: copies the directory out once and checks the copy against the mapping it is in.
     ///
     /// # Errors
-    /// [`PeerViolation`].
-    pub fn read(&self, bells: u32, payload_size: u64) -> Result<Lanes, PeerViolation> {
-        let bad = |field, value| PeerViolation::BadValue { field, value };
+    /// [`LayoutError`].
+    pub fn read(&self, bells: u32, payload_size: u64) -> Result<Lanes, LayoutError> {
+        let bad = |field, value| LayoutError::Violation(PeerViolation::BadValue { field, value });
         let magic = self.magic.load(Ordering::Relaxed);
         if magic != MAGIC {
             return Err(bad("lanes.magic", magic));
         }
         let version = self.version.load(Ordering::Relaxed);
         if version != VERSION {
-            return Err(bad("lanes.version", version.into()));
+            return Err(LayoutError::Version { theirs: version, ours: VERSION });
         }
         let count = self.lanes.load(Ordering::Relaxed);
         let receivers = self.receivers.load(Ordering::Relaxed);
@@ -301,7 +312,8 @@ impl Directory {
             return Err(bad("lanes.lanes", count.into()));
         }
         if lanes.payload_size() > payload_size {
-            return Err(PeerViolation::TooSmall { size: payload_size, needed: lanes.payload_size() });
+            let violation = PeerViolation::TooSmall { size: payload_size, needed: lanes.payload_size() };
+            return Err(LayoutError::Violation(violation));
         }
         Ok(lanes)
     }
@@ -326,6 +338,26 @@ mod tests {
         assert_eq!(directory.read(4, lanes.payload_size()), Ok(lanes));
         assert_eq!(lanes.capacity().get(), 8192);
         assert_eq!(lanes.payload_size(), 4096 + 3 * 8192);
+    }
+
+    #[test]
+    fn lanes_of_another_release_are_told_apart_from_a_lie() {
+        let directory = directory();
+        let lanes = Lanes::new(1, 1, 64).unwrap();
+        directory.write(&lanes);
+        directory.version.store(1, Ordering::Relaxed);
+        let refused = directory.read(2, lanes.payload_size());
+        assert_eq!(refused, Err(LayoutError::Version { theirs: 1, ours: VERSION }));
+    }
+
+    #[test]
+    fn who_left_is_told_apart_from_who_died_and_neither_from_nobody() {
+        for holder in [1, 2, MOST_HOLDERS - 1] {
+            assert_eq!(Attachment::of(Attachment::word(holder)), Attachment::Holder(holder));
+            assert_eq!(Attachment::of(Attachment::left(holder)), Attachment::Left(holder));
+            assert_eq!(Attachment::of(Attachment::died(holder)), Attachment::Died(holder));
+        }
+        assert_eq!(Attachment::of(0), Attachment::Never);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! Why a channel did not do what it was asked.
 
 use crate::error::WaitError;
+use crate::meeting::HungUp;
 use crate::peer::PeerId;
 use doorbell_core::violation::PeerViolation;
 use std::fmt;
@@ -31,6 +32,8 @@ pub enum AttachError {
         /// How many receivers.
         receivers: u32,
     },
+    /// The board was joined, and this process has hung up on its maker since, or was forked from the one that joined.
+    HungUp,
     /// A trusted end, which lends out memory as it lies there, on a board that somebody untrusted shares.
     Untrusted,
     /// What lies in the memory is not a lane.
@@ -51,6 +54,9 @@ impl fmt::Display for AttachError {
                 f,
                 "{lanes} lanes share {receivers} receivers here; attach a `Gather`, which takes from all lanes of a receiver"
             ),
+            Self::HungUp => f.write_str(
+                "the maker of this board takes this process for gone; join again, in the process that is to attach",
+            ),
             Self::Untrusted => f.write_str(
                 "an untrusted peer shares this board; attach an untrusted end, or use a board of trusted peers",
             ),
@@ -60,6 +66,12 @@ impl fmt::Display for AttachError {
 }
 
 impl std::error::Error for AttachError {}
+
+impl From<HungUp> for AttachError {
+    fn from(_: HungUp) -> Self {
+        Self::HungUp
+    }
+}
 
 impl From<PeerViolation> for AttachError {
     fn from(violation: PeerViolation) -> Self {

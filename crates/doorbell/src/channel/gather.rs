@@ -8,7 +8,7 @@ use super::receiver::MOST_TURNS;
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 use crate::fd::Token;
-use crate::meeting::{Board, Session};
+use crate::meeting::{Board, Footing, Session};
 use crate::peer::{Trust, Trusted, Untrusted};
 use crate::site::Site;
 use crate::wait::{Adaptive, Listener, Spot, Wait};
@@ -44,12 +44,13 @@ use std::time::Duration;
 /// ```
 #[derive(Debug)]
 pub struct Gather<T: Trust = Untrusted, W: Wait = Adaptive> {
-    inlets: Vec<Option<Inlet>>,
     bells: Vec<(Arc<Site>, Listener)>,
     /// The lane to ask first.
     turn: usize,
     way: W,
     trust: PhantomData<T>,
+    /// Last: with each goes the line by which the other side knows that we live.
+    inlets: Vec<Option<Inlet>>,
 }
 
 /// What happened to one of the senders: it died, or lied. It is told once; the other lanes go on.
@@ -89,19 +90,19 @@ impl<T: Trust, W: Wait + Default> Default for Gather<T, W> {
 
 impl<T: Trust, W: Wait + Default> Gather<T, W> {
     /// Takes the receiving ends of all lanes of receiver number `receiver` of the board shared with the peer of
-    /// `session`. Keep the session.
+    /// `session`, which may be dropped.
     ///
     /// # Errors
     /// [`AttachError`].
     pub fn attach(session: &Session<T>, receiver: u32) -> Result<Self, AttachError> {
-        Self::on(session.board(), receiver)
+        Self::on(session.footing()?, receiver)
     }
 
-    pub(super) fn on(board: &Board, receiver: u32) -> Result<Self, AttachError> {
-        let lanes = *board.lanes().ok_or(AttachError::NoChannels)?;
+    pub(super) fn on(footing: Footing<'_>, receiver: u32) -> Result<Self, AttachError> {
+        let lanes = *footing.board.lanes().ok_or(AttachError::NoChannels)?;
         let mut gather = Self::default();
         for lane in (0..lanes.lanes()).filter(|lane| lanes.message_bell(*lane) == receiver) {
-            gather.add_on(board, lane)?;
+            gather.add_on(footing.clone(), lane)?;
         }
         if gather.inlets.is_empty() {
             return Err(AttachError::NoLane { lane: receiver, lanes: lanes.receivers() });
@@ -117,24 +118,25 @@ impl<W: Wait + Default> Gather<Trusted, W> {
     /// # Errors
     /// [`AttachError`].
     pub fn at(board: &Board, receiver: u32) -> Result<Self, AttachError> {
-        Self::on(board, receiver)
+        Self::on(board.footing()?, receiver)
     }
 }
 
 impl<T: Trust, W: Wait> Gather<T, W> {
-    /// Adds lane `lane` of the board shared with the peer of `session`. Returns its number here. Keep the session.
+    /// Adds lane `lane` of the board shared with the peer of `session`, which may be dropped: the connection is kept until
+    /// the lane is removed. Returns the lane's number here.
     ///
     /// # Errors
     /// [`AttachError`].
     pub fn add(&mut self, session: &Session<T>, lane: u32) -> Result<usize, AttachError> {
-        self.add_on(session.board(), lane)
+        self.add_on(session.footing()?, lane)
     }
 
-    fn add_on(&mut self, board: &Board, lane: u32) -> Result<usize, AttachError> {
-        if !board.trusts::<T>() {
+    fn add_on(&mut self, footing: Footing<'_>, lane: u32) -> Result<usize, AttachError> {
+        if !footing.board.trusts::<T>() {
             return Err(AttachError::Untrusted);
         }
-        let inlet = Inlet::on(board, lane)?;
+        let inlet = Inlet::on(footing, lane)?;
         let site = &inlet.lane.message_site;
         if !self.bells.iter().any(|(bell, _)| Arc::ptr_eq(bell, site)) {
             self.bells.push((Arc::clone(site), Listener::new(site, W::NAME)));

@@ -3,7 +3,7 @@
 
 use super::error::{AttachError, RecvError};
 use super::lane::{Departure, End, Lane, Partner};
-use crate::meeting::Board;
+use crate::meeting::Footing;
 use doorbell_core::channel::lane::{self, Found};
 use doorbell_core::fault;
 use doorbell_core::violation::PeerViolation;
@@ -22,8 +22,8 @@ pub(super) struct Inlet {
 }
 
 impl Inlet {
-    pub(super) fn on(board: &Board, number: u32) -> Result<Self, AttachError> {
-        let lane = Lane::new(board, number)?;
+    pub(super) fn on(footing: Footing<'_>, number: u32) -> Result<Self, AttachError> {
+        let lane = Lane::new(footing, number)?;
         let end = End::take(&lane.control().receiver, lane.message_site.holder(), number)?;
         let index = match lane::Receiver::attach(lane.capacity(), &lane) {
             Ok(index) => index,

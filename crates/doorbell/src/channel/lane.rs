@@ -3,7 +3,7 @@
 
 use super::error::AttachError;
 use crate::mapping::Mapping;
-use crate::meeting::Board;
+use crate::meeting::{Board, Footing, Line, MeetError};
 use crate::peer::PeerId;
 use crate::site::Site;
 use doorbell_core::channel::arithmetic::place;
@@ -11,7 +11,7 @@ use doorbell_core::channel::lane::Shared;
 use doorbell_core::channel::layout::{Attachment, Control, Directory, Lanes};
 use doorbell_core::fault;
 use doorbell_core::index::Capacity;
-use doorbell_core::layout::FEATURE_CHANNELS;
+use doorbell_core::layout::{FEATURE_CHANNELS, LayoutError};
 use doorbell_core::violation::PeerViolation;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -33,6 +33,8 @@ pub(super) struct Lane {
     pub(super) room_site: Arc<Site>,
     /// Keeps `control` and `ring`.
     _mapping: Arc<Mapping>,
+    /// As long as it is held, nobody is given the end that is held here.
+    _line: Option<Arc<Line>>,
 }
 
 // SAFETY: shared words are only reached through atomics. The payload is written by the one `Sender` and read by the
@@ -42,7 +44,8 @@ unsafe impl Send for Lane {}
 unsafe impl Sync for Lane {}
 
 impl Lane {
-    pub(super) fn new(board: &Board, number: u32) -> Result<Self, AttachError> {
+    pub(super) fn new(footing: Footing<'_>, number: u32) -> Result<Self, AttachError> {
+        let Footing { board, line } = footing;
         let lanes = board.lanes().ok_or(AttachError::NoChannels)?;
         let missing = AttachError::NoLane { lane: number, lanes: lanes.lanes() };
         if number >= lanes.lanes() {
@@ -59,6 +62,7 @@ impl Lane {
             message_site: site(lanes.message_bell(number))?,
             room_site: site(lanes.room_bell(number))?,
             _mapping: Arc::clone(board.mapping()),
+            _line: line,
         })
     }
 
@@ -154,7 +158,7 @@ impl End {
         let ours = Attachment::word(holder);
         fault::point();
         word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| match Attachment::of(word) {
-            Attachment::Never | Attachment::Left(_) => Some(ours),
+            Attachment::Never | Attachment::Left(_) | Attachment::Died(_) => Some(ours),
             Attachment::Holder(_) => None,
         })
         .map(|_| Self { holder, process: std::process::id() })
@@ -165,17 +169,12 @@ impl End {
     pub(super) fn leave(&self, word: &AtomicU32) {
         if self.process == std::process::id() {
             fault::point();
-            mark_left(word, self.holder);
+            // Release: whoever sees that it was left sees all that was done there. Fails only if a peer wrote what it
+            // must not: while an end is held, so is the line, and nobody gives it away.
+            let (ours, left) = (Attachment::word(self.holder), Attachment::left(self.holder));
+            let _ = word.compare_exchange(ours, left, Ordering::Release, Ordering::Relaxed);
         }
     }
-}
-
-/// Marks the end as left by `holder`, unless it is another's by now: once a session is dropped, the peer takes its ends
-/// for left, though they may still be here.
-fn mark_left(word: &AtomicU32, holder: u32) {
-    // Release: whoever sees that it was left sees all that was done there.
-    let (ours, left) = (Attachment::word(holder), Attachment::left(holder));
-    let _ = word.compare_exchange(ours, left, Ordering::Release, Ordering::Relaxed);
 }
 
 /// What one side has found out about the other.
@@ -189,7 +188,7 @@ pub(super) struct Partner {
 /// The word as it will be when the death of a dead holder has been seen to (`vacate`), so that this is no change.
 fn settled(word: u32, site: &Site) -> u32 {
     match Attachment::of(word) {
-        Attachment::Holder(holder) if site.lives().gone(holder).is_some() => Attachment::left(holder),
+        Attachment::Holder(holder) if site.lives().gone(holder).is_some() => Attachment::died(holder),
         _ => word,
     }
 }
@@ -197,7 +196,7 @@ fn settled(word: u32, site: &Site) -> u32 {
 /// Makes the end look as if nobody had ever been there, if whoever was has left or died.
 pub(super) fn forget_departed(word: &AtomicU32, site: &Site) {
     let now = word.load(Ordering::Acquire);
-    if let Attachment::Left(_) = Attachment::of(settled(now, site)) {
+    if let Attachment::Left(_) | Attachment::Died(_) = Attachment::of(settled(now, site)) {
         // Not if somebody has come since.
         let _ = word.compare_exchange(now, 0, Ordering::AcqRel, Ordering::Relaxed);
     }
@@ -228,7 +227,9 @@ impl Partner {
         let deaths = lives.deaths();
         let now = word.load(Ordering::Acquire);
         let departure = match Attachment::of(now) {
-            Attachment::Left(holder) => Some(lives.gone(holder).map_or(Departure::Left, Departure::Gone)),
+            // Also if it has hung up since: it had left before.
+            Attachment::Left(_) => Some(Departure::Left),
+            Attachment::Died(holder) => Some(Departure::Gone(lives.gone(holder).unwrap_or(PeerId::UNMET))),
             Attachment::Holder(holder) => lives.gone(holder).map(Departure::Gone),
             Attachment::Never => None,
         };
@@ -260,27 +261,33 @@ fn directory(mapping: &Mapping) -> Result<&Directory, PeerViolation> {
 }
 
 /// Describes `lanes` in a fresh mapping.
-pub(crate) fn write_directory(mapping: &Mapping, lanes: &Lanes) -> Result<(), PeerViolation> {
+pub(crate) fn write_directory(mapping: &Mapping, lanes: &Lanes) -> Result<(), MeetError> {
+    let (bells, payload) = (lanes.bells(), lanes.payload_size());
+    if mapping.plan().bells < bells || mapping.plan().payload_size < payload {
+        return Err(MeetError::NoRoomForLanes { bells, payload });
+    }
     directory(mapping)?.write(lanes);
-    // What a reader would find: too few bells, or too little memory, is told to the maker.
-    read_directory(mapping).map(drop)
+    Ok(())
 }
 
 /// The lanes of a mapping, if it has any.
-pub(crate) fn read_directory(mapping: &Mapping) -> Result<Option<Lanes>, PeerViolation> {
+pub(crate) fn read_directory(mapping: &Mapping) -> Result<Option<Lanes>, LayoutError> {
     let plan = mapping.plan();
     if plan.features & FEATURE_CHANNELS == 0 {
         return Ok(None);
     }
-    directory(mapping)?.read(plan.bells, plan.payload_size).map(Some)
+    directory(mapping).map_err(LayoutError::Violation)?.read(plan.bells, plan.payload_size).map(Some)
 }
 
 /// Frees the places of a dead process for successors.
 pub(crate) fn vacate(board: &Board, holder: u32) {
     for number in 0..board.lanes().map_or(0, Lanes::lanes) {
-        let Ok(lane) = Lane::new(board, number) else { return };
+        let Ok(lane) = Lane::new(Footing { board, line: None }, number) else { return };
         for word in [&lane.control().sender, &lane.control().receiver] {
-            mark_left(word, holder);
+            fault::point();
+            // Acquire and release: a successor that sees it sees all that the dead one did.
+            let (its, died) = (Attachment::word(holder), Attachment::died(holder));
+            let _ = word.compare_exchange(its, died, Ordering::AcqRel, Ordering::Relaxed);
         }
     }
 }

@@ -98,7 +98,8 @@ use std::sync::Arc;
 /// The longest message takes three eighths of the ring.
 ///
 /// # Errors
-/// [`MeetError::Map`] if there is no memory; [`MeetError::Os`] if there is no descriptor left.
+/// [`MeetError::CannotLayOut`] if no ring can be that large; [`MeetError::Map`] if there is no memory or no descriptor
+/// left.
 pub fn pair(capacity: u64) -> Result<(Sender<Trusted>, Receiver<Trusted>), MeetError> {
     pair_waiting_by(capacity)
 }
@@ -115,7 +116,7 @@ where
     S: crate::wait::Wait + Default,
     R: crate::wait::Wait + Default,
 {
-    let lanes = Lanes::new(1, 1, capacity).ok_or_else(|| too_large(capacity))?;
+    let lanes = Lanes::new(1, 1, capacity).ok_or(MeetError::CannotLayOut { lanes: 1, capacity })?;
     let board = Arc::new(Board::for_threads(&Offer::of_lanes(lanes))?);
     let sender = Sender::at(&board, 0).expect("nobody else has the board");
     let receiver = Receiver::at(&board, 0).expect("nobody else has the board");
@@ -127,15 +128,11 @@ where
 /// # Errors
 /// As [`pair`].
 pub fn many(senders: u32, capacity: u64) -> Result<(Vec<Sender<Trusted>>, Gather<Trusted>), MeetError> {
-    let lanes = Lanes::new(senders, 1, capacity).ok_or_else(|| too_large(capacity))?;
+    let lanes = Lanes::new(senders, 1, capacity);
+    let lanes = lanes.ok_or(MeetError::CannotLayOut { lanes: senders, capacity })?;
     let board = Arc::new(Board::for_threads(&Offer::of_lanes(lanes))?);
     let gather = Gather::at(&board, 0).expect("nobody else has the board");
     let senders =
         (0..senders).map(|lane| Sender::at(&board, lane).expect("nobody else has the board")).collect();
     Ok((senders, gather))
-}
-
-fn too_large(payload: u64) -> MeetError {
-    let error = doorbell_core::layout::LayoutError::TooLarge { bells: 2, payload };
-    MeetError::Map(error.into())
 }

@@ -7,7 +7,7 @@ use super::message::Message;
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 use crate::fd::Token;
-use crate::meeting::{Board, Session};
+use crate::meeting::{Board, Footing, Session};
 use crate::peer::{Trust, Trusted, Untrusted};
 use crate::wait::{Adaptive, Listener, Spot, Wait};
 use doorbell_core::channel::lane::Found;
@@ -37,33 +37,34 @@ use std::time::Duration;
 /// received an eighth of the ring, and when it finds no message.
 #[derive(Debug)]
 pub struct Receiver<T: Trust = Untrusted, W: Wait = Adaptive> {
-    inlet: Inlet,
     way: W,
     listener: Listener,
     trust: PhantomData<T>,
+    /// Last: with it goes the line, by which the other side knows that we live.
+    inlet: Inlet,
 }
 
 impl<T: Trust, W: Wait + Default> Receiver<T, W> {
     /// Takes the receiving end of lane `lane` of the board shared with the peer of `session`.
     ///
-    /// Keep the session: dropping it hangs up, and the peer takes us for gone.
+    /// The session may be dropped: the end keeps the connection.
     ///
     /// # Errors
     /// [`AttachError`].
     pub fn attach(session: &Session<T>, lane: u32) -> Result<Self, AttachError> {
-        Self::on(session.board(), lane)
+        Self::on(session.footing()?, lane)
     }
 
-    fn on(board: &Board, lane: u32) -> Result<Self, AttachError> {
-        if !board.trusts::<T>() {
+    fn on(footing: Footing<'_>, lane: u32) -> Result<Self, AttachError> {
+        if !footing.board.trusts::<T>() {
             return Err(AttachError::Untrusted);
         }
-        let lanes = board.lanes().ok_or(AttachError::NoChannels)?;
+        let lanes = footing.board.lanes().ok_or(AttachError::NoChannels)?;
         let (lanes, receivers) = (lanes.lanes(), lanes.receivers());
         if lane < lanes && lanes != receivers {
             return Err(AttachError::Shared { lanes, receivers });
         }
-        let inlet = Inlet::on(board, lane)?;
+        let inlet = Inlet::on(footing, lane)?;
         let listener = Listener::new(&inlet.lane.message_site, W::NAME);
         Ok(Self { inlet, way: W::default(), listener, trust: PhantomData })
     }
@@ -76,7 +77,7 @@ impl<W: Wait + Default> Receiver<Trusted, W> {
     /// # Errors
     /// [`AttachError`].
     pub fn at(board: &Board, lane: u32) -> Result<Self, AttachError> {
-        Self::on(board, lane)
+        Self::on(board.footing()?, lane)
     }
 }
 

@@ -5,7 +5,7 @@ use super::error::{AttachError, SendError};
 use super::lane::{Departure, End, Lane, Partner};
 use super::slot::Slot;
 use crate::deadline::Deadline;
-use crate::meeting::{Board, Session};
+use crate::meeting::{Board, Footing, Session};
 use crate::peer::{Trust, Trusted, Untrusted};
 use crate::wait::{Adaptive, Listener, Spot, Wait};
 use doorbell_core::channel::lane;
@@ -44,7 +44,6 @@ use std::time::Duration;
 /// nothing. Take a child's ends in the child.
 #[derive(Debug)]
 pub struct Sender<T: Trust = Untrusted, W: Wait = Adaptive> {
-    pub(super) lane: Lane,
     pub(super) index: lane::Sender,
     end: End,
     receiver: Partner,
@@ -52,17 +51,19 @@ pub struct Sender<T: Trust = Untrusted, W: Wait = Adaptive> {
     listener: Listener,
     violation: Option<PeerViolation>,
     trust: PhantomData<T>,
+    /// Last: with it goes the line, by which the other side knows that we live.
+    pub(super) lane: Lane,
 }
 
 impl<T: Trust, W: Wait + Default> Sender<T, W> {
     /// Takes the sending end of lane `lane` of the board shared with the peer of `session`.
     ///
-    /// Keep the session: dropping it hangs up, and the peer takes us for gone.
+    /// The session may be dropped: the end keeps the connection.
     ///
     /// # Errors
     /// [`AttachError`].
     pub fn attach(session: &Session<T>, lane: u32) -> Result<Self, AttachError> {
-        Self::on(session.board(), lane)
+        Self::on(session.footing()?, lane)
     }
 
     /// Takes the sending end of the first lane that nobody sends on.
@@ -70,14 +71,14 @@ impl<T: Trust, W: Wait + Default> Sender<T, W> {
     /// # Errors
     /// [`AttachError::Taken`] if there is none; else as [`attach`](Self::attach).
     pub fn attach_any(session: &Session<T>) -> Result<Self, AttachError> {
-        Self::on_any(session.board())
+        Self::on_any(session.footing()?)
     }
 
-    pub(super) fn on_any(board: &Board) -> Result<Self, AttachError> {
-        let lanes = board.lanes().ok_or(AttachError::NoChannels)?.lanes();
+    pub(super) fn on_any(footing: Footing<'_>) -> Result<Self, AttachError> {
+        let lanes = footing.board.lanes().ok_or(AttachError::NoChannels)?.lanes();
         let mut result = Err(AttachError::NoChannels);
         for lane in 0..lanes {
-            result = Self::on(board, lane);
+            result = Self::on(footing.clone(), lane);
             if !matches!(result, Err(AttachError::Taken { .. })) {
                 break;
             }
@@ -85,11 +86,11 @@ impl<T: Trust, W: Wait + Default> Sender<T, W> {
         result
     }
 
-    pub(super) fn on(board: &Board, number: u32) -> Result<Self, AttachError> {
-        if !board.trusts::<T>() {
+    pub(super) fn on(footing: Footing<'_>, number: u32) -> Result<Self, AttachError> {
+        if !footing.board.trusts::<T>() {
             return Err(AttachError::Untrusted);
         }
-        let lane = Lane::new(board, number)?;
+        let lane = Lane::new(footing, number)?;
         let end = End::take(&lane.control().sender, lane.room_site.holder(), number)?;
         let index = match lane::Sender::attach(lane.capacity(), &lane) {
             Ok(index) => index,
@@ -112,7 +113,7 @@ impl<W: Wait + Default> Sender<Trusted, W> {
     /// # Errors
     /// [`AttachError`].
     pub fn at(board: &Board, lane: u32) -> Result<Self, AttachError> {
-        Self::on(board, lane)
+        Self::on(board.footing()?, lane)
     }
 }
 

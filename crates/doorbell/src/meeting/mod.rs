@@ -13,6 +13,7 @@
 //! Each process runs one more thread from its first meeting on, which sleeps until a peer goes.
 
 pub mod inherited;
+mod line;
 pub mod named;
 pub mod socket;
 
@@ -23,19 +24,19 @@ use crate::memory_options::{Refusal, apply};
 use crate::peer::{Lives, Peer, Trust, Untrusted};
 use crate::site::{Site, initialise_semaphores, make_eventfds};
 use crate::wait::Wait;
-use crate::watch::{Watch, watch};
 use doorbell_core::channel::layout::Lanes;
-use doorbell_core::layout::{FEATURE_CHANNELS, FEATURE_GLIBC_SEMAPHORE, LayoutError, Plan};
+use doorbell_core::layout::{FEATURE_CHANNELS, FEATURE_GLIBC_SEMAPHORE, LayoutError, MAKER, Plan};
 use doorbell_core::peer_memory::PeerMemory;
 use doorbell_core::violation::PeerViolation;
 use doorbell_core::wake::SEATS;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 pub use crate::memory_options::MemoryOptions;
+pub(crate) use line::{Footing, HungUp, Line};
 
 /// What the side that makes the memory puts into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,10 +107,26 @@ pub enum MeetError {
         /// Eventfds for each.
         eventfds: u32,
     },
+    /// No lanes, or more or larger ones than fit a mapping.
+    CannotLayOut {
+        /// Lanes asked for.
+        lanes: u32,
+        /// Bytes asked for in each.
+        capacity: u64,
+    },
+    /// An [`Offer`] has less than its lanes need.
+    NoRoomForLanes {
+        /// Bells they need.
+        bells: u32,
+        /// Payload bytes they need.
+        payload: u64,
+    },
     /// The name has a living owner.
     Owned,
     /// There is no such name, or its owner is gone.
     NoOwner,
+    /// The board was joined, and this process has hung up on its maker since, or was forked from the one that joined.
+    HungUp,
     /// The peer is not trusted, and memory of the board is lent out by a channel of trusted ends.
     Lent,
     /// This process was not started with a bell board to inherit.
@@ -128,8 +145,19 @@ impl fmt::Display for MeetError {
                 f,
                 "{bells} bells with {eventfds} eventfds each: at most {SEATS} each and {MOST_EVENTFDS} together can be handed over"
             ),
+            Self::CannotLayOut { lanes, capacity } => write!(
+                f,
+                "{lanes} lanes of {capacity} bytes cannot be laid out: ask for at least one, or fewer or smaller ones"
+            ),
+            Self::NoRoomForLanes { bells, payload } => write!(
+                f,
+                "the offer's lanes need {bells} bells and {payload} bytes of payload; make the offer by `Offer::of_lanes`"
+            ),
             Self::Owned => f.write_str("the name has a living owner; join it, or choose another name"),
             Self::NoOwner => f.write_str("nobody owns the name; start the owner first"),
+            Self::HungUp => f.write_str(
+                "the maker of this board takes this process for gone; keep the session it was met in, in the process that met it",
+            ),
             Self::Lent => f.write_str(
                 "a channel of trusted ends is on this board; meet a peer that is not trusted on a board of its own",
             ),
@@ -171,10 +199,9 @@ pub struct Board {
     refused: Vec<Refusal>,
     /// Copied out of the payload's directory once, and checked.
     lanes: Option<Lanes>,
+    /// The line to whom we have the board from, if we did not make it.
+    joined: OnceLock<Weak<Line>>,
 }
-
-/// The number by which the maker of a board takes seats. Those who join get the next ones.
-const MAKER: u32 = 1;
 
 impl Board {
     /// Makes the memory and the eventfds that `offer` asks for.
@@ -234,7 +261,7 @@ impl Board {
     }
 
     /// Puts together what another process made.
-    fn assemble(mapping: Mapping, eventfds: Vec<Box<[OwnedFd]>>, holder: u32) -> Result<Self, PeerViolation> {
+    fn assemble(mapping: Mapping, eventfds: Vec<Box<[OwnedFd]>>, holder: u32) -> Result<Self, MapError> {
         let lanes = crate::channel::read_directory(&mapping)?;
         let mapping = Arc::new(mapping);
         let lives = Arc::new(Lives::default());
@@ -244,7 +271,8 @@ impl Board {
                 Site::new(Arc::clone(&mapping), index, eventfds, Arc::clone(&lives), holder).map(Arc::new)
             })
             .collect();
-        Ok(Self { mapping, sites, eventfds_per_bell: 0, lives, refused: Vec::new(), lanes })
+        let joined = OnceLock::new();
+        Ok(Self { mapping, sites, eventfds_per_bell: 0, lives, refused: Vec::new(), lanes, joined })
     }
 
     /// A handle of bell number `index`. It has heard all rings so far. `None` if there is no such bell.
@@ -282,24 +310,39 @@ impl Board {
         &self.refused
     }
 
-    /// A peer died that took seats as `holder`: tells the waiters, and gives its seats and its places at lanes to
-    /// others. Not those of the maker, who may only have hung up on us and go on with others.
-    fn peer_died(&self, peer: crate::peer::PeerId, holder: u32) {
+    /// A peer hung up or died that takes seats as `holder`: tells the waiters. If it had the board from us, gives its
+    /// seats and its places at lanes to others; if we have it from the peer, that may only have hung up on us and go on
+    /// with others.
+    fn peer_died(&self, peer: crate::peer::PeerId, holder: u32, side: Side) {
         use std::sync::atomic::Ordering;
         self.lives.died(peer, holder);
-        if holder != MAKER {
+        if side == Side::Host {
             crate::channel::vacate(self, holder);
-        }
-        for site in &self.sites {
-            for seat in &site.record().seat_holders {
-                if holder != MAKER {
-                    let _ = seat.compare_exchange(holder, 0, Ordering::Release, Ordering::Relaxed);
-                }
+            for seat in self.sites.iter().flat_map(|site| &site.record().seat_holders) {
+                let _ = seat.compare_exchange(holder, 0, Ordering::Release, Ordering::Relaxed);
             }
-            // It may have been about to wake somebody.
-            site.wake_everybody();
+        }
+        // It may have been about to wake somebody.
+        self.sites.iter().for_each(|site| site.wake_everybody());
+    }
+
+    /// This process hangs up on a peer that was alive.
+    fn let_go(&self) {
+        self.lives.let_go();
+        if self.lives.all_gone().is_some() {
+            // Nobody is left who could wake them.
+            self.sites.iter().for_each(|site| site.wake_everybody());
         }
     }
+}
+
+/// Which part this process has in a meeting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    /// It shares its board.
+    Host,
+    /// It gets the board.
+    Joiner,
 }
 
 /// glibc and musl disagree about the inside of a `sem_t`, so both sides must have the same.
@@ -307,19 +350,26 @@ fn c_library_feature() -> u64 {
     if cfg!(target_env = "gnu") { FEATURE_GLIBC_SEMAPHORE } else { 0 }
 }
 
-/// One peer met, and the board shared with it. Dropping it hangs up.
+/// One peer met, and the board shared with it.
+///
+/// Dropping it hangs up, unless ends of channels are held that were taken over it: then the last of them does. Bells go
+/// on ringing and waiting without it, but hear of no death.
 #[derive(Debug)]
 pub struct Session<T: Trust = Untrusted> {
-    board: Arc<Board>,
+    line: Arc<Line>,
     peer: Peer,
-    socket: OwnedFd,
-    watch: Watch,
     trust: PhantomData<T>,
 }
 
 impl<T: Trust> Session<T> {
     /// `holder` is the number the peer takes seats by.
-    fn new(board: Arc<Board>, peer: Peer, socket: OwnedFd, holder: u32) -> Result<Self, MeetError> {
+    fn new(
+        board: Arc<Board>,
+        peer: Peer,
+        socket: OwnedFd,
+        holder: u32,
+        side: Side,
+    ) -> Result<Self, MeetError> {
         if !T::TRUSTED && board.sites.iter().any(|site| !site.eventfds().is_empty()) {
             // Rings will need it: better told now than found out then.
             Signaller::ours().map_err(os("io_setup"))?;
@@ -328,14 +378,24 @@ impl<T: Trust> Session<T> {
             return Err(MeetError::Lent);
         }
         let (dying, id) = (Arc::clone(&board), peer.id);
-        let watch =
-            watch(socket.as_fd(), Box::new(move || dying.peer_died(id, holder))).map_err(os("epoll_ctl"))?;
-        Ok(Self { board, peer, socket, watch, trust: PhantomData })
+        let line = Line::new(Arc::clone(&board), socket, move || dying.peer_died(id, holder, side));
+        let line = line.inspect_err(|_| board.lives.let_go())?;
+        if side == Side::Joiner {
+            // The first, for the board is new.
+            let _ = board.joined.set(Arc::downgrade(&line));
+        }
+        Ok(Self { line, peer, trust: PhantomData })
+    }
+
+    /// As [`Board::footing`], and keeps this session's line too.
+    pub(crate) fn footing(&self) -> Result<Footing<'_>, HungUp> {
+        let Footing { board, .. } = self.board().footing()?;
+        Ok(Footing { board, line: Some(Arc::clone(&self.line)) })
     }
 
     /// The board shared with the peer.
     pub fn board(&self) -> &Arc<Board> {
-        &self.board
+        self.line.board()
     }
 
     /// The peer.
@@ -345,12 +405,6 @@ impl<T: Trust> Session<T> {
 
     /// A handle of bell number `index`. It has heard all rings so far. `None` if there is no such bell.
     pub fn bell<W: Wait + Default>(&self, index: u32) -> Option<Bell<W>> {
-        self.board.bell(index)
-    }
-}
-
-impl<T: Trust> Drop for Session<T> {
-    fn drop(&mut self) {
-        self.watch.end(self.socket.as_fd());
+        self.board().bell(index)
     }
 }

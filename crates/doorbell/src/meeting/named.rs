@@ -13,14 +13,13 @@
 //! cut it off, and all who map it die of SIGBUS (hence [`Trusted`] only); there are no eventfds, so nobody can wait in
 //! an event loop; and the owner is not told when a joiner dies. Prefer [`socket`](super::socket).
 
-use super::{Board, MeetError, Offer, os};
+use super::{Board, Line, MeetError, Offer, Side, os};
 use crate::mapping::{MapError, Mapping};
 use crate::memory_options::apply;
 use crate::peer::{PeerId, Trusted};
 use crate::site::initialise_semaphores;
-use crate::watch::{Watch, watch};
-use doorbell_core::layout::Plan;
-use rustix::fd::{AsFd, OwnedFd};
+use doorbell_core::layout::{MAKER, Plan};
+use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, ftruncate, link, mknodat, open, stat, unlink};
 use rustix::io::Errno;
 use std::marker::PhantomData;
@@ -50,12 +49,11 @@ struct Life {
     _fifo: OwnedFd,
 }
 
-/// The board under a name, as one who joined sees it.
+/// The board under a name, as one who joined sees it. Ends of channels that were taken there go on without it, and hear
+/// of the owner's end.
 #[derive(Debug)]
 pub struct Joined {
-    board: Arc<Board>,
-    life: OwnedFd,
-    watch: Watch,
+    line: Arc<Line>,
     trust: PhantomData<Trusted>,
 }
 
@@ -102,7 +100,7 @@ impl Owner {
             crate::channel::write_directory(&mapping, lanes)?;
         }
         let refused = apply(&mapping, &offer.memory);
-        let mut board = Board::assemble(mapping, no_eventfds(plan.bells), std::process::id())?;
+        let mut board = Board::assemble(mapping, no_eventfds(plan.bells), MAKER)?;
         board.refused = refused;
         // Unlike a rename, a link replaces nobody.
         link(making, path).map_err(os("link"))?;
@@ -197,25 +195,22 @@ pub fn join(path: impl AsRef<Path>) -> Result<Joined, MeetError> {
     }
     let mapping = Mapping::of_existing_file(file)?;
     let bells = mapping.plan().bells;
-    let board = Arc::new(Board::assemble(mapping, no_eventfds(bells), std::process::id())?);
+    let holder = mapping.next_holder();
+    let board = Arc::new(Board::assemble(mapping, no_eventfds(bells), holder)?);
     let counted = board.lives.met::<Trusted>();
     debug_assert!(counted, "whoever is trusted is always counted");
     let dying = Arc::clone(&board);
-    let on_death = Box::new(move || dying.peer_died(PeerId { number: 0, pid: 0 }, super::MAKER));
-    let watch = watch(life.as_fd(), on_death).map_err(os("epoll_ctl"))?;
-    Ok(Joined { board, life, watch, trust: PhantomData })
+    let on_death = move || dying.peer_died(PeerId::UNMET, MAKER, Side::Joiner);
+    let line = Line::new(Arc::clone(&board), life, on_death)?;
+    // The first, for the board is new.
+    let _ = board.joined.set(Arc::downgrade(&line));
+    Ok(Joined { line, trust: PhantomData })
 }
 
 impl Joined {
     /// The board.
     pub fn board(&self) -> &Arc<Board> {
-        &self.board
-    }
-}
-
-impl Drop for Joined {
-    fn drop(&mut self) {
-        self.watch.end(self.life.as_fd());
+        self.line.board()
     }
 }
 

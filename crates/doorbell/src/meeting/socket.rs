@@ -31,10 +31,10 @@
 //! # Ok::<(), doorbell::meeting::MeetError>(())
 //! ```
 
-use super::{Board, MOST_EVENTFDS, MeetError, Session, os};
+use super::{Board, MOST_EVENTFDS, MeetError, Session, Side, os};
 use crate::mapping::Mapping;
 use crate::peer::{Peer, PeerId, Trust};
-use doorbell_core::layout::{KNOWN_FEATURES, MAJOR, MINOR, REQUIRED_FEATURES};
+use doorbell_core::layout::{KNOWN_FEATURES, MAJOR, MAKER, MINOR, MOST_HOLDERS, REQUIRED_FEATURES};
 use doorbell_core::violation::PeerViolation;
 use doorbell_core::wake::SEATS;
 use rustix::cmsg_space;
@@ -173,8 +173,7 @@ pub(super) fn host_whom<T: Trust>(
     expect("hello", hello, HELLO)?;
     let plan = board.mapping().plan();
     let acceptable = version >> 32 == u64::from(MAJOR) && plan.features & REQUIRED_FEATURES & !features == 0;
-    static NEXT_HOLDER: AtomicU32 = AtomicU32::new(super::MAKER + 1);
-    let holder = NEXT_HOLDER.fetch_add(1, Ordering::Relaxed);
+    let holder = board.mapping().next_holder();
     let offer = [OFFER, our_version(), plan.bells.into(), board.eventfds_per_bell.into(), holder.into()];
     // A joiner of another version finds that out from the offer and needs no descriptors to do so.
     let mut descriptors = Vec::new();
@@ -191,7 +190,7 @@ pub(super) fn host_whom<T: Trust>(
         value => return Err(MeetError::Violation(PeerViolation::BadValue { field: "verdict", value })),
     }
     let peer = peer_at(&socket, child)?;
-    Session::new(Arc::clone(board), peer, socket, holder)
+    Session::new(Arc::clone(board), peer, socket, holder, Side::Host)
 }
 
 /// The joiner's part over a connected `SOCK_SEQPACKET` socket.
@@ -207,7 +206,7 @@ pub fn join_over<T: Trust>(socket: OwnedFd) -> Result<Session<T>, MeetError> {
         Ok(board) => {
             send(&socket, &[VERDICT, ACCEPTED], &[])?;
             let peer = peer_at(&socket, None)?;
-            Session::new(Arc::new(board), peer, socket, super::MAKER)
+            Session::new(Arc::new(board), peer, socket, MAKER, Side::Joiner)
         }
         Err(error) => {
             // The reason that is told is the one that came first.
@@ -245,7 +244,10 @@ fn take_offer(offer: [u64; 5], descriptors: Vec<OwnedFd>) -> Result<Board, MeetE
         return Err(if got == 0 { MeetError::Refused } else { MeetError::Violation(violation) });
     }
     let bad_holder = || MeetError::Violation(PeerViolation::BadValue { field: "holder", value: holder });
-    let holder = u32::try_from(holder).ok().filter(|holder| *holder > 0).ok_or_else(bad_holder)?;
+    let holder = u32::try_from(holder)
+        .ok()
+        .filter(|holder| (1..MOST_HOLDERS).contains(holder))
+        .ok_or_else(bad_holder)?;
     let mut descriptors = descriptors.into_iter();
     let memory = descriptors.next().ok_or(MeetError::Refused)?;
     let mapping = Mapping::from_peer(memory)?;
@@ -282,13 +284,13 @@ fn check_eventfd(file: BorrowedFd<'_>) -> Result<(), MeetError> {
 impl<T: Trust> Session<T> {
     /// Sends the peer the log of a broadcast, and where in it to begin.
     pub(crate) fn send_log(&self, cursor: u64, published: u64, log: BorrowedFd<'_>) -> Result<(), MeetError> {
-        send(&self.socket, &[LOG, cursor, published], &[log])
+        send(self.line.file(), &[LOG, cursor, published], &[log])
     }
 
     /// Receives what `send_log` sent. Waits for it as long as for the packets of a meeting.
     pub(crate) fn receive_log(&self) -> Result<(u64, u64, OwnedFd), MeetError> {
         let mut descriptors = Vec::new();
-        let [magic, cursor, published] = receive(&self.socket, &mut descriptors)?;
+        let [magic, cursor, published] = receive(self.line.file(), &mut descriptors)?;
         expect("log", magic, LOG)?;
         let got = descriptors.len() as u64;
         let violation = MeetError::Violation(PeerViolation::Descriptors { got, announced: 1 });
@@ -311,7 +313,7 @@ fn be_patient(socket: &OwnedFd) -> Result<(), MeetError> {
     Ok(())
 }
 
-fn send(socket: &OwnedFd, words: &[u64], descriptors: &[BorrowedFd<'_>]) -> Result<(), MeetError> {
+fn send(socket: impl AsFd, words: &[u64], descriptors: &[BorrowedFd<'_>]) -> Result<(), MeetError> {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_EVENTFDS as usize + 1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -324,13 +326,13 @@ fn send(socket: &OwnedFd, words: &[u64], descriptors: &[BorrowedFd<'_>]) -> Resu
 }
 
 /// Receives one packet of exactly `N` words, and whatever descriptors come with it.
-fn receive<const N: usize>(socket: &OwnedFd, descriptors: &mut Vec<OwnedFd>) -> Result<[u64; N], MeetError> {
+fn receive<const N: usize>(socket: impl AsFd, descriptors: &mut Vec<OwnedFd>) -> Result<[u64; N], MeetError> {
     let mut bytes = [0; 64];
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_EVENTFDS as usize + 1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     // A socket with a time-out is not restarted after a signal (signal(7)), whatever the handler asked for.
     let message = retry_on_intr(|| {
-        recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC)
+        recvmsg(socket.as_fd(), &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC)
     })
     .map_err(no_answer("recvmsg"))?;
     for message in control.drain() {

@@ -3,7 +3,6 @@
 
 use crate::other::{FOREVER, board, message, number, start};
 use doorbell::channel::{AttachError, Receiver, RecvError, SendError, Sender};
-use doorbell::meeting::{Session, socket};
 use doorbell::wait::Adaptive;
 use std::time::{Duration, Instant};
 
@@ -109,44 +108,13 @@ fn a_death_is_told_though_a_forked_child_has_dropped_its_copies() {
     assert_eq!(told, Err(RecvError::PeerGone(session.peer().id())));
 }
 
-/// The host hears that we hung up and lets the next one in; what we did last then looked like its going.
-#[test]
-fn an_end_that_outlives_its_session_does_not_undo_its_successor() {
-    let board = board(2, 2, 256);
-    let meet = || {
-        let (ours, theirs) = socket::pair().unwrap();
-        let joining = std::thread::spawn(move || socket::join_over(theirs).unwrap());
-        let session: Session = socket::host_over(ours, &board).unwrap();
-        let joined: Session = joining.join().unwrap();
-        (session, joined)
-    };
-    let ((_first, one), (_second, two)) = (meet(), meet());
-    let mut late: Receiver = Receiver::attach(&one, 0).unwrap();
-    late.file().unwrap();
-    drop(one);
-    let mut successor: Receiver = loop {
-        match Receiver::attach(&two, 0) {
-            Ok(receiver) => break receiver,
-            Err(error) => assert_eq!(error, AttachError::Taken { lane: 0 }),
-        }
-        std::thread::yield_now();
-    };
-    // The seat becomes free a little later than the end, and there is one.
-    while successor.file().is_err() {
-        std::thread::yield_now();
-    }
-    drop(late);
-    assert_eq!(Receiver::<_, Adaptive>::attach(&two, 0).unwrap_err(), AttachError::Taken { lane: 0 });
-    let seats = &board.site(0).unwrap().record().seat_holders;
-    assert_ne!(seats[0].load(std::sync::atomic::Ordering::Relaxed), 0, "its seat is its own");
-}
-
 #[cfg(feature = "fault_injection")]
 pub(crate) use every_write::die_at;
 
 #[cfg(feature = "fault_injection")]
 mod every_write {
     use super::{FOREVER, Receiver, RecvError, SendError, Sender, board, start};
+    use crate::other::Other;
     use doorbell::meeting::Session;
     use doorbell::wait::Futex;
     use doorbell_core::fault;
@@ -188,17 +156,18 @@ mod every_write {
         let mut survivors_in_a_row = 0;
         while survivors_in_a_row < 5 {
             let board = board(2, 2, 64);
-            let (session, child) = start(&format!("die {number}"), &board);
+            let (session, mut child) = start(&format!("die {number}"), &board);
             let mut receiver: Receiver<_, Futex> = Receiver::attach(&session, 0).unwrap();
             let mut sender: Sender<_, Futex> = Sender::attach(&session, 1).unwrap();
-            let first = serve(&mut receiver, &mut sender, number, session.peer().id());
+            let first = serve(&mut receiver, &mut sender, number, &mut child);
             let survived = child.wait().success();
             // The last round may have died behind its message: one more than was answered is all there can be.
             assert!(first <= ROUNDS);
             assert!(!survived || first == ROUNDS);
 
-            let (session, successor) = start(&format!("die {}", u64::MAX), &board);
-            let second = serve(&mut receiver, &mut sender, u64::MAX, session.peer().id());
+            drop(session);
+            let (_session, mut successor) = start(&format!("die {}", u64::MAX), &board);
+            let second = serve(&mut receiver, &mut sender, u64::MAX, &mut successor);
             assert!(successor.wait().success(), "the successor of one that died at write {number} failed");
             assert_eq!(second, ROUNDS);
             survivors_in_a_row = if survived { survivors_in_a_row + 1 } else { 0 };
@@ -213,15 +182,18 @@ mod every_write {
         receiver: &mut Receiver<doorbell::peer::Untrusted, Futex>,
         sender: &mut Sender<doorbell::peer::Untrusted, Futex>,
         incarnation: u64,
-        child: doorbell::peer::PeerId,
+        child: &mut Other,
     ) -> u64 {
         let mut expected = 0;
+        let mut ended = false;
         loop {
             let bytes = match receiver.recv_timeout(FOREVER) {
                 Ok(message) => message.expect("hung").to_vec(),
-                Err(RecvError::PeerGone(gone)) if gone == child => return expected,
-                // It left in order, or an earlier one is still reported until its successor attaches.
+                // It ended before we looked and found nothing more.
+                Err(RecvError::PeerGone(_) | RecvError::Closed) if ended => return expected,
+                // It died or left in order, or an earlier one is still reported until its successor attaches.
                 Err(RecvError::PeerGone(_) | RecvError::Closed) => {
+                    ended = child.0.try_wait().unwrap().is_some();
                     std::thread::yield_now();
                     continue;
                 }

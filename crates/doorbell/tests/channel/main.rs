@@ -7,6 +7,7 @@ mod broadcast;
 mod death;
 mod gather;
 mod hostile;
+mod leaving;
 mod other;
 mod processes;
 mod threads;

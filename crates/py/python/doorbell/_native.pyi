@@ -15,6 +15,8 @@ __all__ = [
     "Closed",
     "Error",
     "Host",
+    "HungUp",
+    "Lent",
     "MeetError",
     "Owner",
     "Peer",
@@ -24,6 +26,7 @@ __all__ = [
     "Receiver",
     "Sender",
     "Session",
+    "Untrusted",
     "View",
     "inherit",
     "join",
@@ -44,7 +47,16 @@ class PeerViolation(Error):
     """The peer broke the protocol: it is faulty or hostile."""
 
 class MeetError(Error):
-    """A meeting failed."""
+    """A meeting failed, or an end of a lane could not be had."""
+
+class Untrusted(MeetError):
+    """A trusted end, which lends out memory as it lies there, on a board that somebody untrusted shares."""
+
+class Lent(MeetError):
+    """The peer is not trusted, and memory of the board is lent out by a channel of trusted ends."""
+
+class HungUp(MeetError):
+    """The board was joined, and this process has hung up on its maker since, or was forked from the one that joined."""
 
 @type_check_only
 class Counts(TypedDict):
@@ -165,8 +177,8 @@ class Sender:
 class Receiver:
     """The receiving end of a lane. `for` and `async for` run over its messages until the sender leaves.
 
-    When the sender has left, calls raise Closed; when it has hung up or died, PeerGone: both after all that was sent. One
-    that leaves and hangs up at once may be told either way.
+    When the sender has left, calls raise Closed; when it died or hung up without leaving, PeerGone: both after all that
+    was sent.
     """
 
     def receive(self, timeout: float | None = None) -> bytes | None:
@@ -226,14 +238,14 @@ class Peer:
 
 @final
 class Session:
-    """One peer met, and the board shared with it. Closing it hangs up."""
+    """One peer met, and the board shared with it. Closing it hangs up, once the ends of its lanes are gone too."""
 
     def bell(self, index: int) -> Bell: ...
     def sender(self, lane: int) -> Sender:
-        """Takes the sending end of a lane. Keep the session: closing it hangs up."""
+        """Takes the sending end of a lane. The session may be closed: the end keeps the connection."""
 
     def receiver(self, lane: int) -> Receiver:
-        """Takes the receiving end of a lane. Keep the session: closing it hangs up."""
+        """Takes the receiving end of a lane. The session may be closed: the end keeps the connection."""
 
     @property
     def board(self) -> Board: ...

@@ -4,11 +4,11 @@
 use super::error::JoinError;
 use super::log::LogMemory;
 use super::subscriber::Subscriber;
-use crate::channel::SendError;
 use crate::channel::lane::{Departure, End, Lane, Partner, forget_departed};
+use crate::channel::{AttachError, SendError};
 use crate::deadline::Deadline;
 use crate::mapping::MapError;
-use crate::meeting::{Board, Offer, Session};
+use crate::meeting::{Board, Footing, Offer, Session};
 use crate::peer::{PeerId, Trust, Trusted};
 use crate::wait::{Adaptive, Listener, Spot, Wait};
 use doorbell_core::channel::arithmetic::{advanced, passes};
@@ -79,13 +79,14 @@ pub struct Publisher<W: Wait = Adaptive> {
 #[derive(Debug)]
 struct Place {
     number: u64,
-    lane: Lane,
     end: End,
     subscriber: Partner,
     listener: Listener,
     slow: WhenSlow,
     /// The last cursor that was checked.
     cursor: u64,
+    /// Last: with it goes the line, by which the subscriber knows that we live.
+    lane: Lane,
 }
 
 impl<W: Wait + Default> Publisher<W> {
@@ -113,19 +114,21 @@ impl<W: Wait> Publisher<W> {
         let board = Board::for_threads(&Offer::of_lanes(lanes))?;
         let file = rustix::io::fcntl_dupfd_cloexec(self.log.file(), 0)
             .map_err(crate::mapping::os("F_DUPFD_CLOEXEC"))?;
+        let footing = board.footing().map_err(AttachError::from)?;
         let subscriber = Subscriber::on(
-            &board,
+            footing.clone(),
             0,
             LogMemory::from_peer(file)?,
             self.index.tail(),
             self.index.published(),
         )?;
-        self.seat(&board, 0, slow)?;
+        self.seat(footing, 0, slow)?;
         Ok(subscriber)
     }
 
     /// Admits the peer of `session`, which calls [`Subscriber::join`] with the same `lane` of the board they share. It
-    /// receives what is published from now on. Returns its number here. Keep the session.
+    /// receives what is published from now on. Returns its number here. The session may be dropped: the connection is kept
+    /// until the subscription ends.
     ///
     /// # Errors
     /// [`JoinError`].
@@ -135,7 +138,7 @@ impl<W: Wait> Publisher<W> {
         lane: u32,
         slow: WhenSlow,
     ) -> Result<u64, JoinError> {
-        let number = self.seat(session.board(), lane, slow)?;
+        let number = self.seat(session.footing().map_err(AttachError::from)?, lane, slow)?;
         let sent = session.send_log(self.index.tail(), self.index.published(), self.log.file());
         if let Err(error) = sent {
             // The caller has no number to end it by, and it would hold back everybody.
@@ -145,8 +148,8 @@ impl<W: Wait> Publisher<W> {
         Ok(number)
     }
 
-    fn seat(&mut self, board: &Board, lane_number: u32, slow: WhenSlow) -> Result<u64, JoinError> {
-        let lane = Lane::new(board, lane_number)?;
+    fn seat(&mut self, footing: Footing<'_>, lane_number: u32, slow: WhenSlow) -> Result<u64, JoinError> {
+        let lane = Lane::new(footing, lane_number)?;
         let end = End::take(&lane.control().sender, lane.room_site.holder(), lane_number)?;
         let cursor = self.index.tail();
         let control = lane.control();

@@ -3,10 +3,10 @@
 
 use super::error::JoinError;
 use super::log::LogMemory;
-use crate::channel::RecvError;
 use crate::channel::lane::{Departure, End, Lane, Partner};
+use crate::channel::{AttachError, RecvError};
 use crate::deadline::Deadline;
-use crate::meeting::{Board, Session};
+use crate::meeting::{Footing, Session};
 use crate::peer::{Trust, Untrusted};
 use crate::wait::{Adaptive, Listener, Spot, Wait};
 use doorbell_core::channel::arithmetic::{may_hold_back, passes};
@@ -24,7 +24,6 @@ pub struct Subscriber<T: Trust = Untrusted, W: Wait = Adaptive> {
     index: broadcast::Subscriber,
     /// The cursor the publisher knows of.
     released: u64,
-    lane: Lane,
     end: End,
     publisher: Partner,
     way: W,
@@ -33,21 +32,29 @@ pub struct Subscriber<T: Trust = Untrusted, W: Wait = Adaptive> {
     /// Were we told that we are too slow, and have missed what came then?
     dropped: bool,
     trust: PhantomData<T>,
+    /// Last: with it goes the line, by which the publisher knows that we live.
+    lane: Lane,
 }
 
 impl<T: Trust, W: Wait + Default> Subscriber<T, W> {
     /// Subscribes at the peer of `session`, which calls [`Publisher::admit`](super::Publisher::admit) with the same
-    /// `lane` of the board they share. Keep the session.
+    /// `lane` of the board they share. The session may be dropped.
     ///
     /// # Errors
     /// [`JoinError`].
     pub fn join(session: &Session<T>, lane: u32) -> Result<Self, JoinError> {
         let (cursor, published, file) = session.receive_log()?;
-        Self::on(session.board(), lane, LogMemory::from_peer(file)?, cursor, published)
+        Self::on(
+            session.footing().map_err(AttachError::from)?,
+            lane,
+            LogMemory::from_peer(file)?,
+            cursor,
+            published,
+        )
     }
 
     pub(super) fn on(
-        board: &Board,
+        footing: Footing<'_>,
         number: u32,
         log: LogMemory,
         cursor: u64,
@@ -55,7 +62,7 @@ impl<T: Trust, W: Wait + Default> Subscriber<T, W> {
     ) -> Result<Self, JoinError> {
         let index =
             broadcast::Subscriber::new(log.capacity(), cursor, published).map_err(JoinError::Violation)?;
-        let lane = Lane::new(board, number)?;
+        let lane = Lane::new(footing, number)?;
         let end = End::take(&lane.control().receiver, lane.message_site.holder(), number)?;
         let listener = Listener::new(&lane.message_site, W::NAME);
         let publisher = Partner::new(&lane.message_site);

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Leaving in order: sessions and ends dropped in whichever order, and what the others are told.
+
+use crate::other::{FOREVER, board, start};
+use doorbell::WaitError;
+use doorbell::channel::broadcast::{Ended, Publisher, Subscriber, WhenSlow};
+use doorbell::channel::{AttachError, Gather, Lanes, Receiver, RecvError, SendError, Sender};
+use doorbell::meeting::{Board, MeetError, Offer, Session, named, socket};
+use doorbell::peer::{PeerId, Trusted, Untrusted};
+use doorbell::wait::{Adaptive, Futex};
+use std::sync::Arc;
+use std::thread;
+
+/// A session of the host of `board`, and the one that joined, in this process too.
+fn meet(board: &Arc<Board>) -> (Session, Session) {
+    let (ours, theirs) = socket::pair().unwrap();
+    let joining = thread::spawn(move || socket::join_over(theirs).unwrap());
+    (socket::host_over(ours, board).unwrap(), joining.join().unwrap())
+}
+
+/// Returns when all that hung up before this was called has been told to the host of `board`: its watcher hears them in
+/// turn.
+fn wait_for_earlier_hang_ups(board: &Arc<Board>) {
+    let mut bell = board.bell::<Futex>(0).unwrap();
+    let (host, joined) = meet(board);
+    drop(joined);
+    loop {
+        match bell.wait_timeout(FOREVER) {
+            Err(WaitError::PeerGone(gone)) if gone == host.peer().id() => return,
+            Err(WaitError::PeerGone(_)) => {}
+            other => panic!("hung, or {other:?}"),
+        }
+    }
+}
+
+fn taken<T>(result: Result<T, AttachError>) -> bool {
+    match result.map(drop) {
+        Ok(()) => false,
+        Err(AttachError::Taken { .. }) => true,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// The session went first and hung up, the host gave the end away, and two held it.
+#[test]
+fn an_end_that_outlives_its_session_is_given_to_nobody_until_it_is_dropped() {
+    let board = board(2, 2, 256);
+    let ((_first, one), (_second, two)) = (meet(&board), meet(&board));
+    let mut sender: Sender = Sender::attach(&one, 0).unwrap();
+    let mut receiver: Receiver = Receiver::attach(&one, 1).unwrap();
+    receiver.file().unwrap();
+    drop(one);
+    wait_for_earlier_hang_ups(&board);
+    assert!(taken(Sender::<_, Adaptive>::attach(&two, 0)));
+    assert!(taken(Receiver::<_, Adaptive>::attach(&two, 1)));
+    let mut host: Receiver<Untrusted, Adaptive> = Receiver::attach(&_first, 0).unwrap();
+    sender.send(b"still here").unwrap();
+    assert_eq!(host.recv().unwrap().to_vec(), b"still here");
+    drop(sender);
+    assert_eq!(host.recv().unwrap_err(), RecvError::Closed);
+    assert!(!taken(Sender::<_, Adaptive>::attach(&two, 0)), "the word says that it was left");
+    let seats = &board.site(1).unwrap().record().seat_holders;
+    assert_ne!(seats[0].load(std::sync::atomic::Ordering::Relaxed), 0, "the seat is the receiver's");
+    drop(receiver);
+    assert_eq!(seats[0].load(std::sync::atomic::Ordering::Relaxed), 0);
+}
+
+/// As above, for ends that were taken by way of the board.
+#[test]
+fn an_end_taken_at_the_board_of_a_session_keeps_the_session_too() {
+    let board = board(1, 1, 256);
+    let trusted = || {
+        let (ours, theirs) = socket::pair().unwrap();
+        let joining = thread::spawn(move || socket::join_over::<Trusted>(theirs).unwrap());
+        (socket::host_over::<Trusted>(ours, &board).unwrap(), joining.join().unwrap())
+    };
+    let ((_first, one), (_second, two)) = (trusted(), trusted());
+    let joined = Arc::clone(one.board());
+    let late: Gather<Trusted> = Gather::at(&joined, 0).unwrap();
+    drop(one);
+    // A meeting in between: its end is heard after that of the first would have been.
+    let mut bell = board.bell::<Futex>(0).unwrap();
+    let (third, three) = trusted();
+    drop(three);
+    assert_eq!(bell.wait_timeout(FOREVER), Err(WaitError::PeerGone(third.peer().id())), "and nobody else");
+    assert!(taken(Receiver::<_, Adaptive>::attach(&two, 0)));
+    drop(late);
+    assert!(!taken(Receiver::<_, Adaptive>::attach(&two, 0)));
+    // Now nothing is left that could keep it.
+    let refused = Receiver::<Trusted>::at(&joined, 0).unwrap_err();
+    assert_eq!(refused, AttachError::HungUp);
+    let (ours, _theirs) = socket::pair().unwrap();
+    drop(_theirs);
+    assert!(matches!(
+        socket::host_over::<Trusted>(ours, &joined),
+        Err(MeetError::NoAnswer(_) | MeetError::HungUp)
+    ));
+}
+
+/// It is the parent's number under which the child would take an end, and with the parent it would be given away.
+#[test]
+fn a_forked_child_takes_no_end_on_a_board_that_its_parent_joined() {
+    let board = board(1, 1, 256);
+    let (_host, joined) = meet(&board);
+    // SAFETY: the child tries to attach, which is refused before any lock is taken, and exits.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let refused = Sender::<Untrusted, Futex>::attach(&joined, 0).map(drop);
+        // SAFETY: no precondition.
+        unsafe { libc::_exit(i32::from(refused != Err(AttachError::HungUp))) };
+    }
+    let mut status = 0;
+    // SAFETY: a child of ours, and a valid place for its status.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0);
+}
+
+/// Whichever the watcher heard first was told: half of the time an orderly end looked like a death.
+#[test]
+fn one_that_leaves_in_order_and_hangs_up_at_once_has_left() {
+    let board = board(2, 2, 256);
+    for _ in 0..50 {
+        let (host, joined) = meet(&board);
+        let gone = Sender::<_, Adaptive>::attach(&joined, 0).unwrap();
+        let deaf: Receiver = Receiver::attach(&joined, 1).unwrap();
+        let mut receiver: Receiver = Receiver::attach(&host, 0).unwrap();
+        let mut sender: Sender = Sender::attach(&host, 1).unwrap();
+        drop(joined);
+        drop((gone, deaf));
+        assert_eq!(receiver.recv_timeout(FOREVER).unwrap_err(), RecvError::Closed);
+        assert_eq!(sender.try_send(b"").unwrap_err(), SendError::Closed);
+        wait_for_earlier_hang_ups(&board);
+        assert_eq!(receiver.try_recv().unwrap_err(), RecvError::Closed, "and it stays so");
+        assert_eq!(sender.try_send(b"").unwrap_err(), SendError::Closed);
+    }
+}
+
+#[test]
+fn a_subscriber_that_leaves_in_order_and_hangs_up_at_once_has_left() {
+    let board = board(1, 1, 64);
+    let mut publisher: Publisher = Publisher::new(4096).unwrap();
+    let (host, joined) = meet(&board);
+    let number = publisher.admit(&host, 0, WhenSlow::HoldBack).unwrap();
+    let subscriber: Subscriber = Subscriber::join(&joined, 0).unwrap();
+    drop((host, joined));
+    wait_for_earlier_hang_ups(&board);
+    publisher.publish(b"it still listens").unwrap();
+    assert_eq!(publisher.ended(), []);
+    drop(subscriber);
+    wait_for_earlier_hang_ups(&board);
+    publisher.publish(b"to nobody").unwrap();
+    assert_eq!(publisher.ended(), [(number, Ended::Left)]);
+}
+
+/// Two that joined the same board know nothing of each other but what the words say.
+#[test]
+fn of_two_joiners_the_one_that_is_left_is_told_whether_the_other_died_or_left() {
+    let board = board(1, 1, 4096);
+    let (_host, mine) = meet(&board);
+    let mut receiver: Receiver = Receiver::attach(&mine, 0).unwrap();
+    let (_session, mut other) = start("send-on 0", &board);
+    assert_eq!(receiver.recv_timeout(FOREVER).unwrap().expect("hung").to_vec(), 0_u64.to_ne_bytes());
+    other.kill();
+    assert_eq!(receiver.recv_timeout(FOREVER).unwrap_err(), RecvError::PeerGone(PeerId::UNMET));
+    let (_host, third) = meet(&board);
+    drop(Sender::<_, Adaptive>::attach(&third, 0).unwrap());
+    assert_eq!(receiver.recv_timeout(FOREVER).unwrap_err(), RecvError::Closed);
+}
+
+/// It was counted for ever: with it gone, a wait that nobody could end was not ended.
+#[test]
+fn a_peer_that_was_hung_up_on_does_not_count_among_the_living() {
+    let board = board(1, 1, 64);
+    let ((first, one), (second, two)) = (meet(&board), meet(&board));
+    let mut bell = board.bell::<Futex>(0).unwrap();
+    let gone = first.peer().id();
+    drop(one);
+    assert_eq!(bell.wait_timeout(FOREVER), Err(WaitError::PeerGone(gone)));
+    drop(second);
+    assert_eq!(bell.wait_timeout(FOREVER), Err(WaitError::PeerGone(gone)), "nobody is left");
+    drop(two);
+}
+
+#[test]
+fn an_end_on_a_board_joined_by_name_hears_of_the_owners_end_though_the_joining_was_dropped() {
+    let path = std::env::temp_dir().join(format!("doorbell-leaving-{}", std::process::id()));
+    let offer = Offer { eventfds: 0, ..Offer::of_lanes(Lanes::new(1, 1, 64).unwrap()) };
+    let owner = named::Owner::new(&path, &offer).unwrap();
+    let joined = named::join(&path).unwrap();
+    let mut receiver: Receiver<Trusted, Futex> = Receiver::at(joined.board(), 0).unwrap();
+    drop(joined);
+    drop(owner);
+    assert_eq!(receiver.recv_timeout(FOREVER).unwrap_err(), RecvError::PeerGone(PeerId::UNMET));
+}
+
+#[test]
+fn lanes_that_cannot_be_and_offers_without_room_for_them_are_named() {
+    let none = doorbell::channel::many(0, 64).unwrap_err();
+    assert_eq!(none, MeetError::CannotLayOut { lanes: 0, capacity: 64 });
+    let lanes = Lanes::new(1, 1, 64).unwrap();
+    let (bells, payload) = (lanes.bells(), lanes.payload_size());
+    let small = Offer { payload: payload - 1, ..Offer::of_lanes(lanes) };
+    assert_eq!(Board::new(&small).unwrap_err(), MeetError::NoRoomForLanes { bells, payload });
+}
+
+/// What the watcher had not come to yet was never done: the lane stayed taken for ever.
+#[test]
+fn the_end_of_a_peer_that_died_just_before_its_session_was_dropped_is_free() {
+    for _ in 0..10 {
+        let board = board(1, 1, 64);
+        let (session, mut other) = start("send-on 0", &board);
+        let mut receiver: Receiver = Receiver::attach(&session, 0).unwrap();
+        assert!(receiver.recv_timeout(FOREVER).unwrap().is_some(), "hung");
+        drop(receiver);
+        other.kill();
+        drop(session);
+        let (_host, next) = meet(&board);
+        assert!(!taken(Sender::<_, Adaptive>::attach(&next, 0)));
+    }
+}
