@@ -28,6 +28,9 @@ echo "== conformance: four CPUs, x2APIC, UIRET always opens"
 "${run[@]}" --cpus 4 --x2apic --cpu max,uiret-uif=off
 echo "== conformance: 48 bits of address, no XSAVES, one thread for all CPUs"
 "${run[@]}" --cpu max,la57=off,xsaves=off --machine pc --thread single
+echo "== saved in one process, gone on with in another"
+"${run[@]}" --move
+"${run[@]}" --move --x2apic --thread single
 echo "== a CPU without user interrupts"
 "${run[@]}" --cpu max,uintr=off
 

@@ -33,6 +33,15 @@ static void put(char **to, char c)
     outb(COM1, c);
 }
 
+/* Until somebody types something; what, does not matter. */
+void console_wait(void)
+{
+    while (!(inb(COM1 + 5) & 1)) {
+        pause();
+    }
+    inb(COM1);
+}
+
 static void put_number(char **to, uint64_t v, unsigned base, unsigned width, char pad)
 {
     char digits[24];

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 
 void console_init(void);
+void console_wait(void);
 
 /* %s %c %d %u %x %% and the length modifier l; 0 and a width for numbers */
 void print(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -4,6 +4,7 @@
  * multiboot command line:
  *
  *   items=PREFIX        only items whose id starts like this; "none" for none
+ *   hold                only the items that stop to be moved, see test_moved.c
  *   sends=N             account for N SENDUIPIs between two CPUs
  *   steps=N seed=S cpus=N   print N random steps in lock step
  *   patience=N          looks that a wait takes before it gives up
@@ -195,6 +196,8 @@ void cpu_main(uint32_t magic, const uint32_t *multiboot)
 
     if (!has_uintr) {
         run_items(absent_items, filter);
+    } else if (option("hold")) {
+        run_items(moved_items, filter);
     } else {
         for (i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
             run_items(tables[i], filter);
