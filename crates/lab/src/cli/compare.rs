@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use super::common::{Exit, Usage};
 use crate::quantity::percent;
 use crate::record::{ResultFile, read};
-use crate::verdict::compare::compare;
+use crate::verdict::compare::{apart, compare};
 use crate::view::comparison::comparison;
+use crate::view::emulated::EMULATED;
 use crate::view::style::Style;
 
 /// Arguments of `doorbell compare`.
@@ -37,16 +38,15 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
         return Err(Usage("standard input can be read only once; name the other file".to_owned()).into());
     }
     let files: Vec<ResultFile> = all().map(|path| read::read(path)).collect::<Result<_, _>>()?;
-    if let Some((other, path)) =
-        files.iter().zip(all()).find(|(file, _)| file.emulated() != files[0].emulated())
-    {
-        let (emulated, real) = if other.emulated() { (path, &args.baseline) } else { (&args.baseline, path) };
-        anyhow::bail!(
-            "{} was measured in an emulator and {} was not: their times have nothing in common; compare two results of \
-             one emulator, or take the guest's with `doorbell vm run --accel kvm`",
-            emulated.display(),
-            real.display()
-        );
+    for (file, path) in files.iter().zip(all()) {
+        if let Some(reason) = apart(&files[0], file) {
+            anyhow::bail!(
+                "{} and {}: {reason}; their times have nothing in common: compare two results of one emulator, or take \
+                 the guest's with `doorbell vm run --accel kvm`",
+                args.baseline.display(),
+                path.display()
+            );
+        }
     }
     let names: Vec<String> = files.iter().zip(all()).map(|(file, path)| name(file, path)).collect();
     let relevant = f64::from(args.threshold) / 1e6;
@@ -57,6 +57,9 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
             text.push('\n');
         }
         let compared = compare(&files[0], candidate, relevant);
+        if candidate.emulated() {
+            text.push_str(&format!("{EMULATED}\n"));
+        }
         text.push_str(&comparison(&compared, &names[0], name, &Style::of_stdout()));
         regression |= compared.has_regression();
         obstacle |= compared.has_obstacle() || compared.rows.is_empty();

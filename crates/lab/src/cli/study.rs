@@ -12,6 +12,7 @@ use crate::quantity::percent;
 use crate::record::{ResultFile, write};
 use crate::verdict::compare::{RELEVANT, compare};
 use crate::verdict::study::{Round, STUDY_VERSION, Study};
+use crate::view::emulated::EMULATED;
 use crate::view::style::Style;
 
 /// A study's file is longer than this only if it is none: a finding takes some 200 bytes.
@@ -91,6 +92,9 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
             write::replace(path, |file| file.write_all(text.as_bytes()))
                 .with_context(|| format!("cannot write {}", path.display()))?;
         }
+    }
+    if machine.virtualisation.emulated {
+        writeln!(std::io::stdout(), "{EMULATED}")?;
     }
     std::io::stdout().write_all(crate::view::study::study(&study, &Style::of_stdout()).as_bytes())?;
     Ok(exit)

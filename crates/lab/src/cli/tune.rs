@@ -14,6 +14,7 @@ use crate::experiment::tune::plan;
 use crate::record::write::replace;
 use crate::verdict::tune::{Placed, Tuned, tune};
 use crate::view;
+use crate::view::emulated::EMULATED;
 use crate::view::style::Style;
 
 /// Arguments of `doorbell tune`.
@@ -66,6 +67,9 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     Profile::read(&path).with_context(|| format!("{} was written and cannot be used", path.display()))?;
     if !args.run.json {
         let mut out = std::io::stdout();
+        if result.emulated() {
+            writeln!(out, "\n{EMULATED}")?;
+        }
         out.write_all(said(&tuned, &path).as_bytes())?;
     }
     Ok(Exit::Done)

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::root::Root;
 
 /// The hypervisor that is none: QEMU's translator, which signs CPUID as TCGTCGTCGTCG.
-const TRANSLATOR: &str = "QEMU TCG";
+pub const TRANSLATOR: &str = "QEMU TCG";
 
 /// What stands between this process and the hardware.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -40,6 +40,12 @@ pub struct Vm {
     pub emulator: String,
     /// Whether the host is a virtual machine itself.
     pub nested: bool,
+    /// Whether the instructions are translated by software, here or anywhere below: a guest cannot always see that.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub emulated: bool,
+    /// What it runs on: the model of the host's processor, and how many CPUs of it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub host: Option<String>,
     /// Whether instructions were the clock, so that time did not depend on what else the host did.
     pub deterministic: bool,
 }
@@ -56,10 +62,11 @@ impl Virtualisation {
         let dmi = |name: &str| root.word(format!("sys/class/dmi/id/{name}"));
         let product: Vec<String> = ["sys_vendor", "product_name"].into_iter().filter_map(dmi).collect();
         let hypervisor = signature.or_else(|| root.word("sys/hypervisor/type"));
+        let vm: Option<Vm> = root.text(Vm::FILE).and_then(|text| serde_json::from_str(&text).ok());
         Self {
-            guest: flagged || hypervisor.is_some(),
-            emulated: hypervisor.as_deref() == Some(TRANSLATOR),
-            vm: root.text(Vm::FILE).and_then(|text| serde_json::from_str(&text).ok()),
+            guest: flagged || hypervisor.is_some() || vm.is_some(),
+            emulated: hypervisor.as_deref() == Some(TRANSLATOR) || vm.as_ref().is_some_and(|vm| vm.emulated),
+            vm,
             hypervisor,
             product: (!product.is_empty()).then(|| product.join(" ")),
             container: container(root),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Record, Warning};
 use crate::experiment::plan::Plan;
 use crate::machine::Machine;
+use crate::machine::virtualisation::TRANSLATOR;
 
 /// The version of the layout; a reader refuses a greater one and says so.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -44,7 +45,9 @@ pub struct ResultFile {
 impl ResultFile {
     /// Whether it was measured where instructions are translated by software: its times are then no machine's.
     pub fn emulated(&self) -> bool {
-        self.machine.virtualisation.emulated
+        let virtualisation = &self.machine.virtualisation;
+        // Results of before that field was there say it by the name.
+        virtualisation.emulated || virtualisation.hypervisor.as_deref() == Some(TRANSLATOR)
     }
 }
 

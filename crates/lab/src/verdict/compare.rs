@@ -22,9 +22,11 @@ use crate::trial::cell::{Cell, Pattern, WaitPolicy};
 
 use super::statistics::{resample, standard_error, stretch, student, trimmed_mean};
 
+mod emulators;
 mod matching;
 mod obstacle;
 
+pub use emulators::apart;
 use matching::matched;
 pub use obstacle::Obstacle;
 
@@ -127,8 +129,7 @@ pub fn compare<'result>(
     relevant: f64,
 ) -> Comparison<'result> {
     let (first, second) = (baseline.arms(), candidate.arms());
-    if baseline.emulated() != candidate.emulated() {
-        let reason = "one was measured in an emulator and the other was not".to_owned();
+    if let Some(reason) = apart(baseline, candidate) {
         let unmatched =
             |arm: &Arm<'result>| Unmatched { cell: arm.cell, reason: reason.clone(), gone: false };
         return Comparison {
@@ -174,7 +175,9 @@ const EXPONENT_SPREAD: f64 = 0.1;
 /// or another processor they are part of what is compared.
 fn same_system(files: [&ResultFile; 2]) -> bool {
     let [first, second] = files.map(|file| &file.machine);
-    first.kernel.release == second.kernel.release
+    // An emulator's floors follow what else its host does.
+    !files[0].emulated()
+        && first.kernel.release == second.kernel.release
         && first.kernel.version == second.kernel.version
         && first.kernel.command_line == second.kernel.command_line
         && first.processor.model_name == second.processor.model_name

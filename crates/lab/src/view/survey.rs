@@ -32,7 +32,10 @@ pub fn survey(result: &ResultFile, style: &Style) -> String {
     out.push_str(&summary::absent(&figures, style));
     out.push_str(&warnings::text(result, style));
     out.push_str(&doctor(&result.machine, Detail::Brief, style));
-    out.push_str(&answer(&verdict::answer::answer(result), style));
+    // Which mechanism to use is a question of times, and an emulator's times answer none.
+    if !result.emulated() {
+        out.push_str(&answer(&verdict::answer::answer(result), style));
+    }
     out
 }
 

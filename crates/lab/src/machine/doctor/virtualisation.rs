@@ -28,8 +28,7 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
     if virtualisation.emulated {
         return Verdict::warn(
             seen,
-            "an emulator translates every instruction: times are its own, ratios between mechanisms are not \
-             a machine's",
+            "an emulator translates every instruction: times are its own and no machine's",
             "use counts, and ratios within this guest; for times measure on hardware or with hardware \
              virtualisation",
         );
