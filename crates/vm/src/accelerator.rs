@@ -13,9 +13,6 @@ pub enum Accelerator {
 }
 
 impl Accelerator {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Kvm, Self::Tcg, Self::Uintr];
-
     /// Its name on the command line and in results.
     pub fn name(self) -> &'static str {
         match self {

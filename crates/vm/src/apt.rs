@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Debian's packages by Debian's own client, with a configuration of our own: neither the host's package sources nor its
-//! installed packages matter or change, and no privilege is needed. The client verifies signatures and sums.
+//! Debian's packages by Debian's own client, with a configuration of our own: neither the host's package sources, its
+//! installed packages nor its client's hooks matter or change, and no privilege is needed. The client verifies signatures
+//! and sums.
+//!
+//! Who calls this holds the cache's lock: the client's lists and configuration are one process's at a time.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
 
+use crate::cache::{folder_made, put};
 use crate::packages::FetchError;
+use crate::process::{OutputError, output};
 
-/// The release whose kernel the guests run, and where its packages come from.
-const SOURCES: [(&str, &str); 2] = [
-    ("http://deb.debian.org/debian", "bookworm"),
-    ("http://deb.debian.org/debian-security", "bookworm-security"),
-];
+/// The release whose kernel the guests run.
+const SUITE: &str = "bookworm";
+/// Where Debian is, unless [`MIRROR`] names another place; its security archive lies beside it.
+const DEBIAN: &str = "http://deb.debian.org/debian";
+/// The variable that names another place.
+const MIRROR: &str = "DOORBELL_DEBIAN_MIRROR";
+/// The time for any one command: the largest is a download of some 30 MB.
+const LIMIT: Duration = Duration::from_secs(30 * 60);
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// A client with its own lists.
@@ -43,27 +51,16 @@ impl Apt {
         if !Path::new(KEYRING).exists() {
             return Err(FetchError::Lacking("the package debian-archive-keyring"));
         }
-        let write = |name: &str, text: &str| {
-            let path = folder.join(name);
-            fs::write(&path, text).map_err(|cause| FetchError::File { path, cause })
-        };
         for name in ["lists/partial", "archives/partial", "state"] {
-            let path = folder.join(name);
-            fs::create_dir_all(&path).map_err(|cause| FetchError::File { path, cause })?;
+            folder_made(&folder.join(name))?;
         }
-        let line = |(mirror, suite)| format!("deb [signed-by={KEYRING}] {mirror} {suite} main\n");
-        write("sources.list", &SOURCES.map(line).concat())?;
-        write("status", "")?;
-        let here = folder.display();
-        write(
-            "apt.conf",
-            &format!(
-                "Dir::Etc::SourceList \"{here}/sources.list\";\nDir::Etc::SourceParts \"/dev/null\";\n\
-                 Dir::State \"{here}/state\";\nDir::State::Lists \"{here}/lists\";\n\
-                 Dir::State::Status \"{here}/status\";\nDir::Cache \"{here}\";\nAPT::Architecture \"amd64\";\n\
-                 APT::Architectures {{ \"amd64\"; }};\nAPT::Sandbox::User \"\";\nAcquire::Languages \"none\";\n"
-            ),
-        )?;
+        let mirror = std::env::var(MIRROR).unwrap_or_else(|_| DEBIAN.to_owned());
+        let line = |mirror: &str, suite: &str| format!("deb [signed-by={KEYRING}] {mirror} {suite} main\n");
+        let sources =
+            line(&mirror, SUITE) + &line(&format!("{mirror}-security"), &format!("{SUITE}-security"));
+        put(&folder.join("sources.list"), &sources)?;
+        put(&folder.join("status"), "")?;
+        put(&folder.join("apt.conf"), &configuration(folder, &transport()?))?;
         let apt = Self::open(folder);
         apt.run("apt-get", ["-qq", "update"], folder)?;
         Ok(apt)
@@ -92,6 +89,30 @@ impl Apt {
     }
 }
 
+/// The client's configuration: ours alone. The host's would bring its sources, its default release and its hooks, which
+/// delete the host's archives or talk to its other programs after an update (apt.conf(5)).
+fn configuration(folder: &Path, transport: &str) -> String {
+    let here = folder.display();
+    format!(
+        "Dir::Etc::SourceList \"{here}/sources.list\";\nDir::Etc::SourceParts \"/dev/null\";\n\
+         Dir::Etc::Main \"/dev/null\";\nDir::Etc::Parts \"/dev/null\";\n\
+         Dir::State \"{here}/state\";\nDir::State::Lists \"{here}/lists\";\n\
+         Dir::State::Status \"{here}/status\";\nDir::Cache \"{here}\";\nAPT::Architecture \"amd64\";\n\
+         APT::Architectures {{ \"amd64\"; }};\nAPT::Sandbox::User \"\";\nAPT::Update::Error-Mode \"any\";\n\
+         Acquire::Languages \"none\";\nAcquire::Retries \"2\";\n{transport}"
+    )
+}
+
+/// How the host's client reaches the network: its proxies are the one part of its configuration that we need.
+fn transport() -> Result<String, FetchError> {
+    let host = run("apt-config", ["dump"], &std::env::temp_dir(), &[])?;
+    let proxies = host.lines().filter(|line| {
+        let name = line.split(' ').next().unwrap_or_default().to_ascii_lowercase();
+        name.starts_with("acquire::") && name.contains("proxy")
+    });
+    Ok(proxies.map(|line| format!("{line}\n")).collect())
+}
+
 /// Runs a program and returns what it prints; what it says when it fails becomes the error.
 pub(crate) fn run(
     program: &'static str,
@@ -99,16 +120,15 @@ pub(crate) fn run(
     folder: &Path,
     environment: &[(&str, &OsStr)],
 ) -> Result<String, FetchError> {
-    let output = Command::new(program)
-        .args(arguments)
-        .current_dir(folder)
-        .envs(environment.iter().copied())
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|cause| match cause.kind() {
-            std::io::ErrorKind::NotFound => FetchError::Lacking(program),
-            _ => FetchError::Start { program, cause },
-        })?;
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(folder).envs(environment.iter().copied());
+    let output = output(&mut command, LIMIT).map_err(|error| match error {
+        OutputError::System(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
+            FetchError::Lacking(program)
+        }
+        OutputError::System(cause) => FetchError::Start { program, cause },
+        OutputError::Late => FetchError::Late { program, after: LIMIT },
+    })?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
@@ -141,6 +161,20 @@ mod tests {
     const SHOWN: &str = "Package: linux-image-cloud-amd64\nSource: linux-signed-amd64 (6.1.192+2)\nVersion: 6.1.192-2\n\
         Depends: linux-image-6.1.0-56-cloud-amd64 (= 6.1.192-2)\nDescription-en: Linux\n lines of text: with colons\n\
         Size: 1480\nSHA256: 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n\nPackage: other\n";
+
+    #[test]
+    fn the_clients_configuration_lets_nothing_of_the_hosts_in_and_calls_no_network_an_error() {
+        let text = configuration(Path::new("/cache"), "Acquire::http::Proxy \"http://proxy:3128\";\n");
+        for line in [
+            "Dir::Etc::Main \"/dev/null\";",
+            "Dir::Etc::Parts \"/dev/null\";",
+            "Dir::Etc::SourceParts \"/dev/null\";",
+            "APT::Update::Error-Mode \"any\";",
+            "Acquire::http::Proxy \"http://proxy:3128\";",
+        ] {
+            assert!(text.lines().any(|it| it == line), "{line} is not in {text}");
+        }
+    }
 
     #[test]
     fn a_package_is_read_from_the_first_stanza() {

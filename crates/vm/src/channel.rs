@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the guest's first process says to the host, over a serial port that nobody else writes to.
+//! What the guest's first process says to the host, over a serial port that nobody else writes to, and the one thing the
+//! host says to it.
 //!
 //! A serial port needs no driver module and keeps every byte. A frame is a kind, a length, the payload and a checksum
 //! over all three, so that a guest that breaks off, or a stray byte, is seen and never taken for a result.
@@ -11,6 +12,9 @@ const LONGEST: usize = 1 << 16;
 
 /// Kind, length and checksum.
 const OVERHEAD: usize = 1 + 4 + 4;
+
+/// What the host says, once, to have the command end as by Ctrl-C: it may keep what it has.
+pub const STOP: u8 = b'S';
 
 /// A message of the guest.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,12 +3,23 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::accelerator::Accelerator;
+use crate::process::{Group, OutputError, Process, output};
 
 /// The script that builds QEMU with user interrupts, in the source tree this crate was built from.
 const BUILD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../qemu/build");
+
+/// The variable that names it where the source tree has moved or was never there.
+const BUILD_VARIABLE: &str = "DOORBELL_QEMU_BUILD";
+
+/// The time for a question that takes milliseconds.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// Between two looks whether the script has ended.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// QEMU for this CPU, as distributions call it.
 const INSTALLED: &str = "qemu-system-x86_64";
@@ -33,6 +44,20 @@ pub enum EmulatorError {
         /// The system's error.
         cause: io::Error,
     },
+    /// A program that is no QEMU.
+    #[error("{} is no QEMU: asked for its version it {said}; name a qemu-system-x86_64 with --qemu", .path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What it did.
+        said: String,
+    },
+    /// A file that does not answer.
+    #[error("{} did not say within {} s what it is; name a qemu-system-x86_64 with --qemu", .path.display(), ANSWER.as_secs())]
+    Silent {
+        /// The file.
+        path: PathBuf,
+    },
     /// A QEMU without the patches.
     #[error("{} ({version}) has no user interrupts; leave --qemu out, or build one with `doorbell vm build --accel uintr`", .path.display())]
     WithoutUserInterrupts {
@@ -42,11 +67,21 @@ pub enum EmulatorError {
         version: String,
     },
     /// The source tree is not there.
-    #[error("the script that builds QEMU is not at {BUILD}: run this from a build of the source tree")]
-    NoSource,
+    #[error("cannot run the script that builds QEMU, {}: {cause}; name qemu/build of the source tree with {BUILD_VARIABLE}", .path.display())]
+    NoSource {
+        /// Where it was looked for.
+        path: PathBuf,
+        /// The system's error.
+        cause: io::Error,
+    },
     /// The build failed.
-    #[error("{BUILD} ended with {0}; its last lines above say why")]
-    Build(ExitStatus),
+    #[error("{} ended with {status}; its last lines above say why", .path.display())]
+    Build {
+        /// The script.
+        path: PathBuf,
+        /// How it ended.
+        status: ExitStatus,
+    },
 }
 
 /// A QEMU that runs.
@@ -54,7 +89,7 @@ pub enum EmulatorError {
 pub struct Emulator {
     /// Its file.
     pub path: PathBuf,
-    /// What it calls itself: `QEMU 10.0.13`.
+    /// What it calls itself, and whether it has our patches: `QEMU 10.0.13 with user interrupts`.
     pub version: String,
     /// Whether its CPU models know user interrupts.
     pub user_interrupts: bool,
@@ -85,59 +120,76 @@ impl Emulator {
 
     fn ask(path: &Path) -> Result<Self, EmulatorError> {
         let said = |arguments: &[&str]| {
-            let output = Command::new(path)
-                .args(arguments)
-                .stdin(Stdio::null())
-                .output()
-                .map_err(|cause| EmulatorError::Unusable { path: path.to_owned(), cause })?;
-            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+            output(Command::new(path).args(arguments), ANSWER).map_err(|error| match error {
+                OutputError::System(cause) => EmulatorError::Unusable { path: path.to_owned(), cause },
+                OutputError::Late => EmulatorError::Silent { path: path.to_owned() },
+            })
         };
         let version = said(&["--version"])?;
-        let flags = said(&["-cpu", "help"])?;
-        Ok(Self {
-            path: path.to_owned(),
-            version: short(&version),
-            user_interrupts: flags.split_ascii_whitespace().any(|flag| flag == "uintr"),
-        })
+        let Some(number) = number(&version) else {
+            let Output { status, stdout, .. } = version;
+            let first = String::from_utf8_lossy(&stdout).lines().next().unwrap_or("nothing").to_owned();
+            let said = format!("said '{first}' and ended with {status}");
+            return Err(EmulatorError::Foreign { path: path.to_owned(), said });
+        };
+        let flags = String::from_utf8_lossy(&said(&["-cpu", "help"])?.stdout).into_owned();
+        let user_interrupts = flags.split_ascii_whitespace().any(|flag| flag == "uintr");
+        let patched = if user_interrupts { " with user interrupts" } else { "" };
+        Ok(Self { path: path.to_owned(), version: format!("QEMU {number}{patched}"), user_interrupts })
     }
 }
 
-/// `QEMU emulator version 10.0.13 (Debian 1:10.0.13+ds-0+deb13u1)` in few words.
-fn short(version: &str) -> String {
-    let first = version.lines().next().unwrap_or_default();
-    match first.strip_prefix("QEMU emulator version ").and_then(|rest| rest.split(' ').next()) {
-        Some(number) => format!("QEMU {number}"),
-        None => first.to_owned(),
-    }
+/// `10.0.13` of `QEMU emulator version 10.0.13 (Debian 1:10.0.13+ds-0+deb13u1)`.
+fn number(said: &Output) -> Option<String> {
+    let text = String::from_utf8_lossy(&said.stdout);
+    let number = text.strip_prefix("QEMU emulator version ")?.split_ascii_whitespace().next()?;
+    said.status.success().then(|| number.to_owned())
+}
+
+/// The script that builds it.
+fn script() -> PathBuf {
+    std::env::var_os(BUILD_VARIABLE).map_or_else(|| PathBuf::from(BUILD), PathBuf::from)
 }
 
 /// Where the built one is, or why there is none.
 pub fn built() -> Result<PathBuf, String> {
-    let output = Command::new(BUILD).arg("--path").stdin(Stdio::null()).output();
-    let output = output.map_err(|cause| format!("{BUILD}: {cause}"))?;
-    if output.status.success() {
-        Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
+    let script = script();
+    let said = output(Command::new(&script).arg("--path"), ANSWER).map_err(|error| match error {
+        OutputError::System(cause) => EmulatorError::NoSource { path: script.clone(), cause }.to_string(),
+        OutputError::Late => format!("{} did not answer within {} s", script.display(), ANSWER.as_secs()),
+    })?;
+    if said.status.success() {
+        Ok(PathBuf::from(String::from_utf8_lossy(&said.stdout).trim()))
     } else {
-        let complaint = String::from_utf8_lossy(&output.stderr);
+        let complaint = String::from_utf8_lossy(&said.stderr);
         Err(complaint.trim().trim_start_matches("qemu/build: ").to_owned())
     }
 }
 
 /// Says on standard output what a build fetches and how long it takes.
 pub fn plan() -> Result<(), EmulatorError> {
-    script(&["--plan"], Stdio::inherit())
+    run_script(&["--plan"], Stdio::inherit())
 }
 
 /// Builds it if need be; what it does is said on standard error.
 pub fn build() -> Result<(), EmulatorError> {
-    script(&[], Stdio::null())
+    run_script(&[], Stdio::null())
 }
 
-fn script(arguments: &[&str], stdout: Stdio) -> Result<(), EmulatorError> {
-    let status = Command::new(BUILD).args(arguments).stdin(Stdio::null()).stdout(stdout).status();
-    match status.map_err(|_| EmulatorError::NoSource)? {
-        status if status.success() => Ok(()),
-        status => Err(EmulatorError::Build(status)),
+/// Runs the script to its end. It takes minutes and says what it does, so it has no limit; it dies with us.
+fn run_script(arguments: &[&str], stdout: Stdio) -> Result<(), EmulatorError> {
+    let path = script();
+    let mut command = Command::new(&path);
+    command.args(arguments).stdin(Stdio::null()).stdout(stdout);
+    let mut run = || {
+        let process = Process::start(&mut command, &[], Group::Ours)?;
+        while !process.ends_by(Instant::now() + LOOK_EVERY)? {}
+        process.end()
+    };
+    match run() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(EmulatorError::Build { path, status }),
+        Err(cause) => Err(EmulatorError::NoSource { path, cause }),
     }
 }
 
@@ -145,10 +197,22 @@ fn script(arguments: &[&str], stdout: Stdio) -> Result<(), EmulatorError> {
 mod tests {
     use super::*;
 
+    fn said(script: &str) -> Output {
+        output(Command::new("sh").args(["-c", script]), ANSWER).unwrap()
+    }
+
     #[test]
-    fn the_version_is_its_number() {
-        assert_eq!(short("QEMU emulator version 10.0.13 (Debian 1:10.0.13+ds)\nCopyright\n"), "QEMU 10.0.13");
-        assert_eq!(short("something else"), "something else");
+    fn the_version_is_its_number_and_what_fails_or_says_else_has_none() {
+        let text = "echo 'QEMU emulator version 10.0.13 (Debian 1:10.0.13+ds)'";
+        assert_eq!(number(&said(text)).as_deref(), Some("10.0.13"));
+        assert_eq!(number(&said(&format!("{text}; exit 1"))), None);
+        assert_eq!(number(&said("echo something else")), None);
+    }
+
+    #[test]
+    fn a_program_that_is_no_qemu_is_not_taken_for_one() {
+        let error = Emulator::find(Accelerator::Tcg, Some(Path::new("/bin/true"))).unwrap_err();
+        assert!(error.to_string().contains("/bin/true is no QEMU"), "{error}");
     }
 
     #[test]

@@ -8,16 +8,20 @@ use std::os::unix::fs::symlink;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::sync::atomic::{
+    AtomicBool,
+    Ordering::{Acquire, Release},
+};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use rustix::mount::{MountFlags, mount};
-use rustix::process::{Pid, WaitOptions, setsid, wait};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, setsid, wait};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::system::{RebootCommand, reboot};
 use rustix::termios::{OptionalActions, Winsize, tcdrain, tcgetattr, tcsetattr, tcsetwinsize};
 
-use crate::channel::{Frame, send_file};
+use crate::channel::{Frame, STOP, send_file};
 use crate::order::{ORDER, Order, PROGRAM, TerminalSize};
 
 /// The hidden verb under which a program is the first process of a guest.
@@ -46,6 +50,12 @@ const MOUNTS: [(&str, &str, bool); 9] = [
 pub fn main() -> ExitCode {
     if rustix::process::getpid() != Pid::INIT {
         let _ = writeln!(io::stderr(), "{VERB} is the first process of a guest and nothing else");
+        return ExitCode::FAILURE;
+    }
+    // The first process of a container has this number too, and nobody's order.
+    if !Path::new(ORDER).exists() {
+        let _ =
+            writeln!(io::stderr(), "{VERB}: there is no order at {ORDER}: this is no guest of `doorbell vm`");
         return ExitCode::FAILURE;
     }
     let mut channel = None;
@@ -141,9 +151,14 @@ fn carry_out(order: &Order, channel: &Channel) -> Result<u8, String> {
         .envs(order.environment.iter().map(|(name, value)| (name, value)))
         .current_dir(&order.folder)
         .stdin(Stdio::null());
+    if !order.interactive {
+        // As a shell does with what a terminal may interrupt.
+        command.process_group(0);
+    }
     let failed = |error: io::Error| format!("cannot run {program}: {error}");
     let mut pumps = Vec::new();
     if order.interactive {
+        quieten_console();
         on_console(&mut command, order.stdout).map_err(failed)?;
     } else {
         let (out, stdout) = outlet(order.stdout).map_err(failed)?;
@@ -154,15 +169,46 @@ fn carry_out(order: &Order, channel: &Channel) -> Result<u8, String> {
     }
     let child = command.spawn().map_err(failed)?;
     let pid = Pid::from_child(&child);
+    let running = Arc::new(AtomicBool::new(true));
+    if !order.interactive {
+        stop_when_told(channel, pid, Arc::clone(&running)).map_err(failed)?;
+    }
     // Ours are the outlets' ends that the command writes to: they must close for the pumps to end.
     drop(command);
     let status = reap_until(pid).map_err(failed)?;
+    running.store(false, Release);
     // What it left running would keep the outlets open. To the first process -1 means all others.
     kill_all_others();
     for pump in pumps {
         let _ = pump.join();
     }
     Ok(shells_count(status))
+}
+
+/// Interrupts the command's group when the host says so, while `running` says that the number is still the command's.
+fn stop_when_told(channel: &Channel, command: Pid, running: Arc<AtomicBool>) -> io::Result<()> {
+    let mut port = channel.lock().unwrap_or_else(PoisonError::into_inner).try_clone()?;
+    // It lives as long as the guest: there is nothing to wait for.
+    thread::spawn(move || {
+        let mut byte = [0];
+        while port.read_exact(&mut byte).is_ok() {
+            // Numbers are used again only after thousands of others: what was reaped a moment ago has no successor yet.
+            if byte == [STOP] && running.load(Acquire) {
+                // The command may have ended just now.
+                let _ = kill_process_group(command, Signal::INT);
+            }
+        }
+    });
+    Ok(())
+}
+
+/// The console shows from now on what is wrong, and no more what is usual (syslog(2)): people read it.
+fn quieten_console() {
+    const WARNINGS_AND_WORSE: libc::c_int = 5;
+    const CONSOLE_LEVEL: libc::c_int = 8;
+    // SAFETY: this action takes no buffer.
+    // JUSTIFICATION: rustix has no call for it.
+    unsafe { libc::klogctl(CONSOLE_LEVEL, std::ptr::null_mut(), WARNINGS_AND_WORSE) };
 }
 
 /// Waits for `pid`, and on the way for every orphan, which is the first process's duty.

@@ -12,6 +12,11 @@ const MOST_CPUS: u32 = 255;
 /// Memory, MiB: a program of some 50 MB in the archive and once more unpacked, and room for a hundred processes.
 const MEMORY_MIB: u32 = 1024;
 
+/// What a node needs at least: the kernel's own share of a node, and programs that are bound to it.
+const LEAST_NODE_MIB: u32 = 128;
+
+const MOST_NODES: u32 = MEMORY_MIB / LEAST_NODE_MIB;
+
 /// Distance of two nodes, where 10 is a node's own (ACPI, System Locality Information Table): that of two sockets.
 const FAR: u32 = 21;
 
@@ -59,6 +64,9 @@ pub enum HardwareError {
         /// Nodes.
         nodes: u32,
     },
+    /// Nodes that are too small.
+    #[error("{0} nodes would have less than {LEAST_NODE_MIB} MiB each; give {MOST_NODES} at most")]
+    ManyNodes(u32),
     /// Sockets that do not fit.
     #[error(
         "sockets of {cores} cores do not fill a node of {on_node} CPUs; give a number that divides {on_node}"
@@ -81,8 +89,8 @@ pub struct Wires {
     pub initramfs: i32,
     /// One end of a socket: the second serial port.
     pub channel: i32,
-    /// One end of a socket: the first serial port; without it, standard input and output.
-    pub console: Option<i32>,
+    /// One end of a socket: the first serial port.
+    pub console: i32,
     /// The memory behind the NVMe device.
     pub disk: Option<i32>,
 }
@@ -97,6 +105,9 @@ impl Hardware {
         if nodes == 0 || cpus % nodes != 0 {
             return Err(HardwareError::Nodes { cpus, nodes });
         }
+        if nodes > MOST_NODES {
+            return Err(HardwareError::ManyNodes(nodes));
+        }
         let on_node = cpus / nodes;
         // The kernel's scheduler takes a socket on two nodes for a broken table and says so.
         if let Some(cores) = self.cores_per_socket.filter(|&cores| cores == 0 || on_node % cores != 0) {
@@ -109,7 +120,7 @@ impl Hardware {
     }
 
     /// QEMU's arguments for hardware that was checked.
-    pub fn arguments(&self, emulator: &Emulator, kernel: &str, verbose: bool, wires: &Wires) -> Vec<String> {
+    pub fn arguments(&self, emulator: &Emulator, kernel: &str, wires: &Wires) -> Vec<String> {
         let on_node = self.cpus / self.nodes;
         let cores = self.cores_per_socket.unwrap_or(on_node);
         let mut words: Vec<String> = Vec::new();
@@ -131,10 +142,7 @@ impl Hardware {
                 add("-numa", format!("dist,src={from},dst={to},val={FAR}"));
             }
         }
-        match wires.console {
-            Some(socket) => add("-chardev", format!("socket,id=console,fd={socket}")),
-            None => add("-chardev", "stdio,id=console,signal=off".into()),
-        }
+        add("-chardev", format!("socket,id=console,fd={}", wires.console));
         add("-serial", "chardev:console".into());
         add("-chardev", format!("socket,id=channel,fd={}", wires.channel));
         add("-serial", "chardev:channel".into());
@@ -150,7 +158,7 @@ impl Hardware {
         }
         add("-kernel", kernel.to_owned());
         add("-initrd", format!("/proc/self/fd/{}", wires.initramfs));
-        add("-append", self.kernel_parameters(verbose));
+        add("-append", self.kernel_parameters());
         add("-display", "none".into());
         words.extend(["-nodefaults", "-no-user-config", "-no-reboot"].map(str::to_owned));
         words
@@ -173,13 +181,10 @@ impl Hardware {
         }
     }
 
-    fn kernel_parameters(&self, verbose: bool) -> String {
+    fn kernel_parameters(&self) -> String {
         // A panic ends the emulator at once (-no-reboot). The check of the timer's interrupt races with an emulator that
         // others keep from running.
         let mut line = format!("console=ttyS0 rdinit={PROGRAM} panic=-1 no_timer_check");
-        if !verbose {
-            line += " quiet";
-        }
         if self.accelerator.emulates() {
             // All translated CPUs read one counter, which the kernel cannot know; the timers it would use instead are
             // devices, whose every reading takes the emulator's great lock.
@@ -202,7 +207,7 @@ mod tests {
 
     use super::*;
 
-    const WIRES: Wires = Wires { initramfs: 7, channel: 8, console: Some(9), disk: None };
+    const WIRES: Wires = Wires { initramfs: 7, channel: 8, console: 9, disk: None };
 
     fn plain() -> Hardware {
         Hardware {
@@ -221,7 +226,7 @@ mod tests {
 
     fn line(hardware: &Hardware, user_interrupts: bool, wires: &Wires) -> String {
         hardware.check().unwrap();
-        hardware.arguments(&emulator(user_interrupts), "/vmlinuz", true, wires).join(" ")
+        hardware.arguments(&emulator(user_interrupts), "/vmlinuz", wires).join(" ")
     }
 
     #[test]
@@ -292,6 +297,7 @@ mod tests {
             refused(Hardware { nodes: 2, cores_per_socket: Some(4), ..plain() })
                 .contains("sockets of 4 cores")
         );
+        assert!(refused(Hardware { cpus: 64, nodes: 64, ..plain() }).contains("give 8 at most"));
         let kvm = Hardware { accelerator: Accelerator::Kvm, deterministic: true, ..plain() };
         assert!(refused(kvm).contains("--accel tcg"));
     }

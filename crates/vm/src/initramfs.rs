@@ -14,7 +14,7 @@ use crate::order::{ORDER, Order, PROGRAM};
 use crate::program::Program;
 
 /// What goes into the archive.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Contents<'contents> {
     /// The program that is the first process.
     pub program: &'contents Program,

@@ -27,4 +27,4 @@ pub mod packages;
 mod process;
 pub mod program;
 pub mod run;
-pub mod shell;
+pub mod terminal;

@@ -9,11 +9,13 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, flock, syncfs};
+use rustix::io::Errno;
 
 use crate::apt::{Apt, Offer, run};
-use crate::cache;
+use crate::cache::{self, folder_made, put};
 
 /// What could not be fetched, and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +51,14 @@ pub enum FetchError {
         status: ExitStatus,
         /// What it said.
         complaint: String,
+    },
+    /// A program that does not end.
+    #[error("{program} did not end within {} s; try again, or name another mirror with DOORBELL_DEBIAN_MIRROR", .after.as_secs())]
+    Late {
+        /// The program.
+        program: &'static str,
+        /// How long it was given.
+        after: Duration,
     },
     /// A package that the lists do not have.
     #[error("Debian's lists have no usable package {0}")]
@@ -127,14 +137,56 @@ fn folder() -> Result<PathBuf, FetchError> {
     Ok(cache::folder().ok_or(FetchError::NoCache)?.join("vm"))
 }
 
-/// The parts that are not in the cache, as Debian offers them; asks the network only if any is missing.
-pub fn missing() -> Result<Vec<Missing>, FetchError> {
-    let absent: Vec<Part> = Part::ALL.into_iter().filter(|part| part.find().is_none()).collect();
-    if absent.is_empty() {
-        return Ok(Vec::new());
+/// What is to be fetched. While it is there no other process changes the cache.
+#[derive(Debug)]
+pub struct Errand {
+    /// The parts that are not in the cache, as Debian offers them.
+    pub missing: Vec<Missing>,
+    cache: Option<Cache>,
+}
+
+#[derive(Debug)]
+struct Cache {
+    folder: PathBuf,
+    apt: Apt,
+    _lock: File,
+}
+
+fn absent() -> Vec<Part> {
+    Part::ALL.into_iter().filter(|part| part.find().is_none()).collect()
+}
+
+/// Finds out what is missing; asks the network only if anything is. Another process that changes the cache is waited for,
+/// and `waits` told so.
+pub fn errand(waits: impl FnOnce()) -> Result<Errand, FetchError> {
+    if absent().is_empty() {
+        return Ok(Errand { missing: Vec::new(), cache: None });
     }
-    let apt = Apt::update(&folder()?.join("apt"))?;
-    absent.into_iter().map(|part| offer(&apt, part)).collect()
+    let folder = folder()?;
+    folder_made(&folder)?;
+    let lock = lock(&folder.join("lock"), waits)?;
+    // Whoever was waited for may have fetched it.
+    let absent = absent();
+    if absent.is_empty() {
+        return Ok(Errand { missing: Vec::new(), cache: None });
+    }
+    let apt = Apt::update(&folder.join("apt"))?;
+    let missing = absent.into_iter().map(|part| offer(&apt, part)).collect::<Result<_, _>>()?;
+    Ok(Errand { missing, cache: Some(Cache { folder, apt, _lock: lock }) })
+}
+
+fn lock(path: &Path, waits: impl FnOnce()) -> Result<File, FetchError> {
+    let fail = |cause| FetchError::File { path: path.to_owned(), cause };
+    let file = File::create(path).map_err(fail)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => {
+            waits();
+            flock(&file, FlockOperation::LockExclusive)
+        }
+        outcome => outcome,
+    }
+    .map_err(|error| fail(error.into()))?;
+    Ok(file)
 }
 
 fn offer(apt: &Apt, part: Part) -> Result<Missing, FetchError> {
@@ -149,39 +201,40 @@ fn offer(apt: &Apt, part: Part) -> Result<Missing, FetchError> {
     Ok(Missing { part, package, version, bytes, sha256 })
 }
 
-/// Fetches and unpacks what [`missing`] named; a folder appears under its name only when it is complete.
-pub fn fetch(missing: &[Missing]) -> Result<(), FetchError> {
-    let folder = folder()?;
-    let fail = |path: &Path| {
-        let path = path.to_owned();
-        move |cause| FetchError::File { path, cause }
-    };
-    let (packages, chosen) = (folder.join("packages"), folder.join("chosen"));
-    fs::create_dir_all(&packages).map_err(fail(&packages))?;
-    fs::create_dir_all(&chosen).map_err(fail(&chosen))?;
-    let lock = folder.join("lock");
-    let held = File::create(&lock).map_err(fail(&lock))?;
-    flock(&held, FlockOperation::LockExclusive).map_err(|cause| fail(&lock)(cause.into()))?;
-    for wanted in missing.iter().filter(|wanted| wanted.part.find().is_none()) {
-        let name = format!("{}_{}_{}", wanted.package, wanted.version, &wanted.sha256[..16]);
-        let (done, part) = (packages.join(&name), packages.join(format!("{name}.part")));
-        if !done.exists() {
-            if part.exists() {
-                fs::remove_dir_all(&part).map_err(fail(&part))?;
+impl Errand {
+    /// Fetches and unpacks what is missing; a folder appears under its name only when it is complete.
+    pub fn run(self) -> Result<(), FetchError> {
+        let Some(Cache { folder, apt, _lock }) = self.cache else { return Ok(()) };
+        let (packages, chosen) = (folder.join("packages"), folder.join("chosen"));
+        folder_made(&packages)?;
+        folder_made(&chosen)?;
+        for wanted in &self.missing {
+            let name = format!("{}_{}_{}", wanted.package, wanted.version, &wanted.sha256[..16]);
+            let done = packages.join(&name);
+            if !done.exists() {
+                bring(&apt, wanted, &packages.join(format!("{name}.part")), &done)?;
             }
-            fs::create_dir_all(part.join("deb")).map_err(fail(&part))?;
-            let apt = Apt::open(&folder.join("apt"));
-            apt.download(&wanted.package, &wanted.version, &part.join("deb"))?;
-            unpack(&part)?;
-            fs::rename(&part, &done).map_err(fail(&done))?;
+            if wanted.part.file(&done).is_none() {
+                return Err(FetchError::Incomplete { folder: done, wanted: wanted.part.name() });
+            }
+            put(&chosen.join(wanted.part.name()), &name)?;
         }
-        if wanted.part.file(&done).is_none() {
-            return Err(FetchError::Incomplete { folder: done, wanted: wanted.part.name() });
-        }
-        let choice = chosen.join(wanted.part.name());
-        fs::write(&choice, &name).map_err(fail(&choice))?;
+        Ok(())
     }
-    Ok(())
+}
+
+/// Fetches one package and unpacks it into `part`, which then becomes `done`.
+fn bring(apt: &Apt, wanted: &Missing, part: &Path, done: &Path) -> Result<(), FetchError> {
+    let fail = |cause| FetchError::File { path: part.to_owned(), cause };
+    if part.exists() {
+        fs::remove_dir_all(part).map_err(fail)?;
+    }
+    folder_made(&part.join("deb"))?;
+    apt.download(&wanted.package, &wanted.version, &part.join("deb"))?;
+    unpack(part)?;
+    // Else a crash could leave a folder that is called complete and is not.
+    File::open(part).and_then(|folder| Ok(syncfs(&folder)?)).map_err(fail)?;
+    fs::rename(part, done).map_err(fail)
 }
 
 fn unpack(folder: &Path) -> Result<(), FetchError> {
@@ -192,4 +245,26 @@ fn unpack(folder: &Path) -> Result<(), FetchError> {
         run("dpkg-deb", ["-x".as_ref(), file.path().as_os_str(), folder.as_os_str()], folder, &[])?;
     }
     fs::remove_dir_all(&deb).map_err(fail)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_second_build_waits_for_the_first_and_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let held = lock(&path, || panic!("nobody holds it yet")).unwrap();
+        let (say, said) = mpsc::channel();
+        thread::scope(|scope| {
+            let second = scope.spawn(|| lock(&path, move || say.send(()).unwrap()).map(drop));
+            said.recv().unwrap();
+            drop(held);
+            second.join().unwrap().unwrap();
+        });
+    }
 }

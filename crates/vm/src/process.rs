@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A process that does not outlive the one that started it.
 
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::io::FdFlags;
@@ -19,13 +20,47 @@ pub(crate) struct Process {
     own_group: bool,
 }
 
-/// Whether the child may read the terminal.
+/// How a child belongs to us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Group {
-    /// It has a group of its own: Ctrl-C goes to us, and we end it.
+    /// It has a group of its own, which ends with it: a terminal's Ctrl-C goes to us alone.
     Own,
-    /// It belongs to the terminal's foreground group, as one that reads from it must.
-    Terminal,
+    /// It belongs to our group: a terminal's Ctrl-C ends all it started, too.
+    Ours,
+}
+
+/// A program that did not end by itself, or never started.
+#[derive(Debug)]
+pub(crate) enum OutputError {
+    System(io::Error),
+    /// It was killed when its time was up.
+    Late,
+}
+
+/// Runs a program that reads nothing to its end, which comes within `limit`, and returns what it printed.
+pub(crate) fn output(command: &mut Command, limit: Duration) -> Result<Output, OutputError> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let deadline = Instant::now() + limit;
+    let mut process = Process::start(command, &[], Group::Own).map_err(OutputError::System)?;
+    let stdout = process.child.stdout.take().map(reader);
+    let stderr = process.child.stderr.take().map(reader);
+    let ended = process.ends_by(deadline).map_err(OutputError::System)?;
+    // With its group, so that the pipes close and the readers end.
+    let status = process.end().map_err(OutputError::System)?;
+    let text = |reader: Option<JoinHandle<Vec<u8>>>| {
+        reader.and_then(|reader| reader.join().ok()).unwrap_or_default()
+    };
+    let (stdout, stderr) = (text(stdout), text(stderr));
+    if ended { Ok(Output { status, stdout, stderr }) } else { Err(OutputError::Late) }
+}
+
+fn reader(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What was read before an error is still what it said.
+        let _ = pipe.read_to_end(&mut bytes);
+        bytes
+    })
 }
 
 impl Process {
@@ -96,5 +131,39 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn what_a_program_prints_comes_with_its_status() {
+        let said = output(&mut shell("echo out; echo err >&2; exit 3"), Duration::from_secs(300)).unwrap();
+        assert_eq!((said.stdout, said.stderr), (b"out\n".to_vec(), b"err\n".to_vec()));
+        assert_eq!(said.status.code(), Some(3));
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_killed_with_what_it_started_and_called_late() {
+        let folder = tempfile::tempdir().unwrap();
+        let pid = folder.path().join("pid");
+        let script = format!("sleep 1000 & echo $! >{0}.part; mv {0}.part {0}; wait", pid.display());
+        let mut limit = Duration::from_millis(100);
+        // On a busy machine the script needs more than that to write its number.
+        while !pid.exists() {
+            assert!(matches!(output(&mut shell(&script), limit), Err(OutputError::Late)));
+            limit *= 2;
+        }
+        let number = std::fs::read_to_string(pid).unwrap();
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", number.trim()));
+        assert!(stat.map_or(true, |stat| stat.contains(") Z")), "the script's child still runs");
     }
 }

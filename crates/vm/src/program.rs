@@ -8,6 +8,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
+
+use crate::process::{OutputError, output};
+
+/// The time for listing libraries, which takes milliseconds.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// A program that cannot be taken along.
 #[derive(Debug, thiserror::Error)]
@@ -77,11 +83,11 @@ fn needed(loader: &Path, program: &Path) -> Result<Vec<PathBuf>, ProgramError> {
         program: program.to_owned(),
         complaint,
     };
-    let output = Command::new(loader)
-        .arg("--list")
-        .arg(program)
-        .output()
-        .map_err(|cause| failed(cause.to_string()))?;
+    let listed = output(Command::new(loader).arg("--list").arg(program), LIMIT);
+    let output = listed.map_err(|error| match error {
+        OutputError::System(cause) => failed(cause.to_string()),
+        OutputError::Late => failed(format!("nothing within {} s", LIMIT.as_secs())),
+    })?;
     let text = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() || text.contains("not found") {
         return Err(failed(format!("{text}{}", String::from_utf8_lossy(&output.stderr)).trim().to_owned()));

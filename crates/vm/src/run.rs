@@ -3,7 +3,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -12,9 +12,11 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
 
 use crate::accelerator::Accelerator;
-use crate::channel::{Decoder, Frame, Garbled};
+use crate::channel::{Decoder, Frame, Garbled, STOP};
 use crate::console::{Console, Tail};
 use crate::emulator::Emulator;
 use crate::hardware::{Hardware, HardwareError, Wires};
@@ -30,11 +32,14 @@ const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 /// How long a guest that has said its last may take to power off, or to print the rest of a panic.
 const FAREWELL: Duration = Duration::from_secs(10);
 
+/// How long a file that is on its way may stand still before the guest's time limit holds again.
+const STANDSTILL: Duration = Duration::from_secs(30);
+
 /// Bytes of the emulator's own complaints that are kept.
 const SAID: usize = 4096;
 
 /// A guest before it is booted.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Guest<'guest> {
     /// The QEMU that runs it.
     pub emulator: &'guest Emulator,
@@ -44,11 +49,19 @@ pub struct Guest<'guest> {
     pub hardware: &'guest Hardware,
     /// Its file system.
     pub contents: Contents<'guest>,
-    /// How long it may take until its first process runs.
+    /// How long its kernel may be silent before its first process runs.
     pub boot_limit: Duration,
-    /// How long it may take in all.
+    /// How long it may take in all; a file that is on its way home is waited for.
     pub limit: Duration,
+    /// How long its command may take to end after it was told to stop.
+    pub grace: Duration,
+    /// What people type: it goes to the guest's console once the first process runs. The command is then the terminal's,
+    /// and is not told to stop.
+    pub keys: Option<BorrowedFd<'guest>>,
 }
+
+/// The key that ends a guest whose console has the keys: Ctrl-], as in telnet.
+pub const ESCAPE: u8 = 0x1d;
 
 /// Who is told what the guest does while it does it.
 pub trait Observer {
@@ -71,6 +84,17 @@ pub struct Report {
     pub files: Vec<(PathBuf, Vec<u8>)>,
     /// Stalls, hung tasks and the like that the kernel complained of.
     pub complaints: Vec<String>,
+    /// Why the command was told to stop, if it was.
+    pub stopped: Option<Stop>,
+}
+
+/// Why a command was told to stop before it had ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// The user interrupted.
+    Interrupted,
+    /// Its time was up.
+    TimedOut,
 }
 
 /// A guest that did not carry out its order.
@@ -97,9 +121,11 @@ pub enum RunError {
     #[error("KVM is not available here, because {0}")]
     KvmUnfit(Box<RunError>),
     /// The first process did not run in time.
-    #[error("the guest's kernel did not reach its first process within {} s{said}{tail}", .after.as_secs())]
+    #[error(
+        "the guest's kernel did not reach its first process within {} s{said}{tail}", .after.as_secs()
+    )]
     NotUp {
-        /// How long it was given.
+        /// Its age.
         after: Duration,
         /// What QEMU said.
         said: Said,
@@ -179,9 +205,8 @@ enum Ending {
     Unable(String),
     NotUp,
     Panicked(String),
-    TimedOut,
+    Stopped(Stop),
     Gone,
-    Interrupted,
 }
 
 /// A guest that runs.
@@ -196,6 +221,14 @@ struct Watch {
     decoder: Decoder,
     said: Vec<u8>,
     up: bool,
+    /// When either port last said something.
+    heard_at: Instant,
+    /// When and why the command was told to stop.
+    told: Option<(Instant, Stop)>,
+    /// Keys that the guest's console has not taken yet.
+    typed: Vec<u8>,
+    /// Whether the user typed the key that ends the guest.
+    escaped: bool,
     file: Option<(PathBuf, Vec<u8>)>,
     files: Vec<(PathBuf, Vec<u8>)>,
 }
@@ -209,7 +242,7 @@ impl Watch {
         let wires = Wires {
             initramfs: initramfs.as_raw_fd(),
             channel: channel_end.as_raw_fd(),
-            console: Some(console_end.as_raw_fd()),
+            console: console_end.as_raw_fd(),
             disk: disk.as_ref().map(AsRawFd::as_raw_fd),
         };
         let mut inherited = vec![wires.initramfs, wires.channel, console_end.as_raw_fd()];
@@ -217,7 +250,7 @@ impl Watch {
         let kernel = guest.kernel.to_string_lossy();
         let mut command = Command::new(&guest.emulator.path);
         command
-            .args(guest.hardware.arguments(guest.emulator, &kernel, true, &wires))
+            .args(guest.hardware.arguments(guest.emulator, &kernel, &wires))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
@@ -234,6 +267,10 @@ impl Watch {
             decoder: Decoder::default(),
             said: Vec::new(),
             up: false,
+            heard_at: started,
+            told: None,
+            typed: Vec::new(),
+            escaped: false,
             file: None,
             files: Vec::new(),
         })
@@ -247,17 +284,10 @@ impl Watch {
         observer: &mut dyn Observer,
     ) -> Result<Ending, RunError> {
         loop {
-            if interrupted.load(Relaxed) {
-                return Ok(Ending::Interrupted);
+            if let Some(ending) = self.limits(guest, interrupted)? {
+                return Ok(ending);
             }
-            let age = self.started.elapsed();
-            if age >= guest.limit {
-                return Ok(Ending::TimedOut);
-            }
-            if !self.up && age >= guest.boot_limit {
-                return Ok(Ending::NotUp);
-            }
-            let heard = self.listen(observer)?;
+            let heard = self.listen(observer, guest.keys)?;
             while let Some(frame) = self.decoder.frame()? {
                 if let Some(ending) = self.take(frame, guest, observer) {
                     // It powers off by itself; if it does not, nothing is lost, for everything has arrived.
@@ -269,6 +299,9 @@ impl Watch {
             if let Some(line) = self.console.panic().map(str::to_owned) {
                 self.listen_out(observer)?;
                 return Ok(Ending::Panicked(line));
+            }
+            if self.escaped {
+                return Ok(Ending::Stopped(Stop::Interrupted));
             }
             if !heard {
                 self.listen_out(observer)?;
@@ -283,36 +316,89 @@ impl Watch {
         }
     }
 
-    /// Waits a moment for either port or QEMU to say something; false once the guest's channel is closed.
-    fn listen(&mut self, observer: &mut dyn Observer) -> io::Result<bool> {
+    /// Whether it has to end now. A command that runs is first told to stop, and given time to keep what it has.
+    fn limits(&mut self, guest: &Guest, interrupted: &AtomicBool) -> io::Result<Option<Ending>> {
+        let silence = self.heard_at.elapsed();
+        let file_on_its_way = self.file.is_some() && silence < STANDSTILL;
+        let reason = if interrupted.load(Relaxed) {
+            Some(Stop::Interrupted)
+        } else if self.started.elapsed() >= guest.limit && !file_on_its_way {
+            Some(Stop::TimedOut)
+        } else {
+            None
+        };
+        Ok(match (self.told, reason) {
+            (Some((since, reason)), _) => {
+                (since.elapsed() >= guest.grace && !file_on_its_way).then_some(Ending::Stopped(reason))
+            }
+            (None, Some(reason)) if self.up && guest.keys.is_none() => {
+                self.told = Some((Instant::now(), reason));
+                // A guest that is gone is noticed where it is listened to.
+                let _ = send(&self.channel, &[STOP], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+                None
+            }
+            (None, Some(Stop::TimedOut)) if !self.up => Some(Ending::NotUp),
+            (None, Some(reason)) => Some(Ending::Stopped(reason)),
+            (None, None) => (!self.up && silence >= guest.boot_limit).then_some(Ending::NotUp),
+        })
+    }
+
+    /// Waits a moment for either port, QEMU or `keys` to say something; false once the guest's channel is closed.
+    fn listen(&mut self, observer: &mut dyn Observer, keys: Option<BorrowedFd>) -> io::Result<bool> {
         let errors = self.process.child().stderr.take();
+        let keys = keys.filter(|_| self.up && self.console_open && self.typed.is_empty());
         // A port that is closed is ready for ever.
         let mut watched = vec![PollFd::new(&self.channel, PollFlags::IN)];
-        watched.extend(self.console_open.then(|| PollFd::new(&self.console_wire, PollFlags::IN)));
+        let console_flags =
+            if self.typed.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
+        watched.extend(self.console_open.then(|| PollFd::new(&self.console_wire, console_flags)));
+        watched.extend(keys.as_ref().map(|keys| PollFd::new(keys, PollFlags::IN)));
         watched.extend(errors.as_ref().map(|errors| PollFd::new(errors, PollFlags::IN)));
         let polled = poll(&mut watched, Some(&LOOK_EVERY));
-        let mut ready = watched.iter().map(|fd| !fd.revents().is_empty()).collect::<Vec<bool>>().into_iter();
+        let mut events = watched.iter().map(PollFd::revents).collect::<Vec<PollFlags>>().into_iter();
         drop(watched);
-        let channel_ready = ready.next().unwrap_or(false);
-        let console_ready = self.console_open && ready.next().unwrap_or(false);
-        let errors_ready = ready.next().unwrap_or(false);
+        let mut next = |asked: bool| asked.then(|| events.next()).flatten().unwrap_or(PollFlags::empty());
+        let channel_ready = !next(true).is_empty();
+        let console_events = next(self.console_open);
+        let keys_ready = !next(keys.is_some()).is_empty();
+        let errors_ready = !next(errors.is_some()).is_empty();
         if let Err(error) = polled {
             self.process.child().stderr = errors;
             // The signal that interrupts us also ends this wait.
-            return if error == rustix::io::Errno::INTR { Ok(true) } else { Err(error.into()) };
+            return if error == Errno::INTR { Ok(true) } else { Err(error.into()) };
         }
         let mut buffer = [0; 1 << 16];
         let mut open = true;
         if channel_ready {
+            self.heard_at = Instant::now();
             let length = self.channel.read(&mut buffer)?;
             self.decoder.feed(&buffer[..length]);
             open = length > 0;
         }
-        if console_ready {
+        if console_events.intersects(!PollFlags::OUT) {
+            self.heard_at = Instant::now();
             let length = self.console_wire.read(&mut buffer)?;
             self.console.feed(&buffer[..length]);
             observer.console(&buffer[..length]);
             self.console_open = length > 0;
+        }
+        if let Some(keys) = keys.filter(|_| keys_ready) {
+            match rustix::io::read(keys, &mut buffer) {
+                // A terminal that hung up: whoever typed is gone.
+                Ok(0) | Err(_) => self.escaped = true,
+                Ok(length) => {
+                    self.escaped = buffer[..length].contains(&ESCAPE);
+                    self.typed.extend_from_slice(&buffer[..length]);
+                }
+            }
+        }
+        if !self.typed.is_empty() && self.console_open {
+            match send(&self.console_wire, &self.typed, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Ok(length) => drop(self.typed.drain(..length)),
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                // The guest is gone, which is noticed where it is listened to.
+                Err(_) => self.typed.clear(),
+            }
         }
         if let Some(mut errors) = errors {
             let length = if errors_ready { errors.read(&mut buffer)? } else { 1 };
@@ -328,12 +414,12 @@ impl Watch {
     fn listen_out(&mut self, observer: &mut dyn Observer) -> io::Result<()> {
         let deadline = Instant::now() + FAREWELL;
         while !self.process.ends_by(Instant::now())? && Instant::now() < deadline {
-            if !self.listen(observer)? {
+            if !self.listen(observer, None)? {
                 self.process.ends_by(deadline)?;
             }
         }
         // What was written before the end is still there to be read.
-        while self.listen(observer)? && Instant::now() < deadline {}
+        while self.listen(observer, None)? && Instant::now() < deadline {}
         Ok(())
     }
 
@@ -371,20 +457,21 @@ impl Watch {
         match ending {
             Ending::Ended(status) => {
                 let complaints = self.console.complaints().to_vec();
-                Ok(Report { status, files: self.files, complaints })
+                let stopped = self.told.map(|(_, reason)| reason);
+                Ok(Report { status, files: self.files, complaints, stopped })
             }
             Ending::Unable(reason) => Err(RunError::Unable(reason)),
-            Ending::NotUp => Err(RunError::NotUp { after: guest.boot_limit, said, tail }),
+            Ending::NotUp => Err(RunError::NotUp { after: self.started.elapsed(), said, tail }),
             Ending::Panicked(line) => Err(RunError::Panicked { line, tail }),
-            Ending::TimedOut => Err(RunError::TimedOut { after: guest.limit, tail }),
+            Ending::Stopped(Stop::TimedOut) => Err(RunError::TimedOut { after: guest.limit, tail }),
+            Ending::Stopped(Stop::Interrupted) => Err(RunError::Interrupted),
             Ending::Gone => Err(RunError::Gone { status, said, tail }),
-            Ending::Interrupted => Err(RunError::Interrupted),
         }
     }
 }
 
 /// Memory that QEMU takes for a disk.
-pub(crate) fn disk() -> io::Result<OwnedFd> {
+fn disk() -> io::Result<OwnedFd> {
     let memory = memfd_create("nvme", MemfdFlags::CLOEXEC)?;
     ftruncate(memory.as_fd(), DISK)?;
     Ok(memory)

@@ -3,8 +3,11 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
@@ -16,7 +19,7 @@ use doorbell_vm::hardware::Hardware;
 use doorbell_vm::initramfs::Contents;
 use doorbell_vm::order::Order;
 use doorbell_vm::program::Program;
-use doorbell_vm::run::{Guest, Observer, Report, RunError, run};
+use doorbell_vm::run::{ESCAPE, Guest, Observer, Report, RunError, Stop, run};
 
 /// Longer than any of the scripts takes, on a machine however busy.
 const LONG: Duration = Duration::from_secs(300);
@@ -37,7 +40,7 @@ say() { cat "$here/$1" >&"$channel"; }
 
 #[derive(Default)]
 struct Heard {
-    up: bool,
+    up: Arc<AtomicBool>,
     stdout: String,
     stderr: String,
     console: String,
@@ -45,7 +48,7 @@ struct Heard {
 
 impl Observer for Heard {
     fn up(&mut self, _after: Duration) {
-        self.up = true;
+        self.up.store(true, Relaxed);
     }
     fn stdout(&mut self, bytes: &[u8]) {
         self.stdout += &String::from_utf8_lossy(bytes);
@@ -62,7 +65,11 @@ struct Stage {
     folder: tempfile::TempDir,
     boot_limit: Duration,
     limit: Duration,
+    grace: Duration,
     accelerator: Accelerator,
+    keys: Option<OwnedFd>,
+    /// Whether the guest was heard to be up.
+    up: Arc<AtomicBool>,
 }
 
 /// Writes a program by another process: were it open for writing here, a sibling test that forks just then would carry it
@@ -82,7 +89,15 @@ impl Stage {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("up"), Frame::Up.encode()).unwrap();
-        Self { folder, boot_limit: LONG, limit: LONG, accelerator: Accelerator::Tcg }
+        Self {
+            folder,
+            boot_limit: LONG,
+            limit: LONG,
+            grace: LONG,
+            accelerator: Accelerator::Tcg,
+            keys: None,
+            up: Arc::default(),
+        }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -112,7 +127,7 @@ impl Stage {
             bring: vec!["/home/me/result.json".into()],
             stdout: None,
             stderr: None,
-            interactive: false,
+            interactive: self.keys.is_some(),
         };
         let program = Program { content: b"\x7fELF".to_vec(), libraries: Vec::new() };
         let guest = Guest {
@@ -122,14 +137,29 @@ impl Stage {
             contents: Contents { program: &program, shell: None, order: &order, files: &[] },
             boot_limit: self.boot_limit,
             limit: self.limit,
+            grace: self.grace,
+            keys: self.keys.as_ref().map(AsFd::as_fd),
         };
-        let mut heard = Heard::default();
+        let mut heard = Heard { up: Arc::clone(&self.up), ..Heard::default() };
         (run(&guest, interrupted, &mut heard), heard)
     }
 
     fn error(&self, script: &str) -> String {
         let (outcome, _) = self.play(script, &AtomicBool::new(false));
         outcome.expect_err("it should have failed").to_string()
+    }
+
+    /// Plays a script that writes its number into `self`, and interrupts it once it is up and has done that.
+    fn interrupted(&self, script: &str) -> (Result<Report, RunError>, Heard) {
+        let interrupted = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let playing = scope.spawn(|| self.play(script, &interrupted));
+            while !self.has_number("self") || !self.up.load(Relaxed) {
+                thread::sleep(Duration::from_millis(5));
+            }
+            interrupted.store(true, Relaxed);
+            playing.join().unwrap()
+        })
     }
 
     /// The error of a script that is meant to miss a limit, which `set` sets: tried with a longer one until the script had
@@ -179,7 +209,7 @@ fn what_the_command_says_and_leaves_comes_home_with_its_status() {
     let report = report.unwrap();
     assert_eq!((report.status, report.complaints.len()), (3, 0));
     assert_eq!(report.files, [(PathBuf::from("/home/me/result.json"), vec![b'x'; 200_000])]);
-    assert!(heard.up);
+    assert!(heard.up.load(Relaxed));
     assert_eq!((heard.stdout.as_str(), heard.stderr.as_str()), ("table\n", "1 of 2\r"));
     assert!(heard.console.contains("crng init done"));
 }
@@ -222,6 +252,7 @@ fn a_panic_is_told_in_the_kernels_own_words_with_what_came_after() {
 #[test]
 fn a_command_that_does_not_end_is_stopped_with_the_guest() {
     let mut stage = Stage::new();
+    stage.grace = SHORT;
     let text = stage.late(
         "say up; echo $$ >$here/self; echo 'still here' >&$console; sleep 1000",
         |stage, limit| stage.limit = limit,
@@ -240,18 +271,79 @@ fn an_emulator_that_ends_early_is_quoted() {
 
 #[test]
 fn an_interrupt_ends_the_guest() {
-    let stage = Stage::new();
-    let interrupted = AtomicBool::new(false);
-    let (outcome, _) = thread::scope(|scope| {
-        let playing = scope.spawn(|| stage.play("say up; echo $$ >$here/self; sleep 1000", &interrupted));
-        while !fs::read_to_string(stage.path("self")).is_ok_and(|number| number.ends_with('\n')) {
-            thread::sleep(Duration::from_millis(5));
-        }
-        interrupted.store(true, Relaxed);
-        playing.join().unwrap()
-    });
+    let mut stage = Stage::new();
+    stage.grace = SHORT;
+    let (outcome, _) = stage.interrupted("say up; echo $$ >$here/self; sleep 1000");
     assert!(matches!(outcome, Err(RunError::Interrupted)), "{outcome:?}");
     assert!(stage.is_gone("self"));
+}
+
+#[test]
+fn an_interrupted_command_is_told_to_stop_and_what_it_kept_comes_home() {
+    let stage = Stage::new();
+    let mut end = Vec::new();
+    send_file(&mut end, "/home/me/result.json", b"half of it").unwrap();
+    end.extend(Frame::Ended(130).encode());
+    fs::write(stage.path("end"), end).unwrap();
+    let (outcome, _) = stage
+        .interrupted("say up; echo $$ >$here/self; read -r -N1 -u $channel word; [ $word = S ] && say end");
+    let report = outcome.unwrap();
+    assert_eq!((report.status, report.stopped), (130, Some(Stop::Interrupted)));
+    assert_eq!(report.files, [(PathBuf::from("/home/me/result.json"), b"half of it".to_vec())]);
+}
+
+#[test]
+fn a_command_whose_time_is_up_is_told_to_stop_and_what_it_kept_comes_home() {
+    let mut stage = Stage::new();
+    stage.wire("end", &[Frame::Stdout(b"half".to_vec()), Frame::Ended(130)]);
+    let mut limit = SHORT;
+    // On a busy machine the first process of a script may need longer than that to be up.
+    let (report, heard) = loop {
+        stage.limit = limit;
+        let (outcome, heard) = stage
+            .play("say up; read -r -N1 -u $channel word; [ $word = S ] && say end", &AtomicBool::new(false));
+        match outcome {
+            Err(RunError::NotUp { .. }) if limit < LONG => limit *= 4,
+            outcome => break (outcome.unwrap(), heard),
+        }
+    };
+    assert_eq!((report.status, report.stopped), (130, Some(Stop::TimedOut)));
+    assert_eq!(heard.stdout, "half");
+}
+
+#[test]
+fn a_guest_that_is_not_up_when_its_time_is_up_is_said_not_to_be_up() {
+    let mut stage = Stage::new();
+    stage.limit = SHORT;
+    let text = stage.error("sleep 1000");
+    assert!(text.contains("did not reach its first process"), "{text}");
+}
+
+#[test]
+fn keys_go_to_the_guests_console_and_one_of_them_ends_it() {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let mut stage = Stage::new();
+    stage.keys = Some(theirs.into());
+    stage.wire("end", &[Frame::Ended(0)]);
+    (&ours).write_all(b"uname\n").unwrap();
+    let script = "say up; read -r -u $console line; echo \"$line: Linux\" >&$console";
+    let (report, heard) = stage.play(&format!("{script}; say end"), &AtomicBool::new(false));
+    assert_eq!(report.unwrap().stopped, None);
+    assert_eq!(heard.console, "uname: Linux\n");
+
+    (&ours).write_all(&[b'x', ESCAPE]).unwrap();
+    let (outcome, _) = stage.play("say up; echo $$ >$here/self; sleep 1000", &AtomicBool::new(false));
+    assert!(matches!(outcome, Err(RunError::Interrupted)), "{outcome:?}");
+}
+
+#[test]
+fn a_guest_whose_keys_come_from_nobody_ends() {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let mut stage = Stage::new();
+    stage.keys = Some(theirs.into());
+    drop(ours);
+    let (outcome, _) = stage.play("say up; sleep 1000", &AtomicBool::new(false));
+    assert!(matches!(outcome, Err(RunError::Interrupted)), "{outcome:?}");
 }
 
 #[test]

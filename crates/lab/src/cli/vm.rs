@@ -2,9 +2,10 @@
 //! `doorbell vm`: this program in a virtual machine.
 
 use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
@@ -16,23 +17,32 @@ use doorbell_vm::initramfs::Contents;
 use doorbell_vm::order::{Order, PROGRAM, TerminalSize};
 use doorbell_vm::packages::{self, Part};
 use doorbell_vm::program::Program;
-use doorbell_vm::run::{Guest, Observer, Report, RunError, run as boot};
-use doorbell_vm::shell::shell;
+use doorbell_vm::run::{Guest, Observer, Report, RunError, Stop, run as boot};
+use doorbell_vm::terminal::Raw;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::common::{Exit, Terminal, Usage, state_folder};
+use crate::machine::processor::Processor;
 use crate::machine::root::Root;
 use crate::machine::virtualisation::{self, Virtualisation, Vm};
 use crate::quantity::duration;
-use crate::record::write;
+use crate::record::{Warning, read, warning, write};
 use crate::view::summary::counted;
 
-/// Until a translated guest's first process runs: 5 s on two idle cores, and an emulator is often not alone.
-const BOOT_EMULATED: Duration = Duration::from_secs(120);
-/// Until a guest's first process runs under KVM: a second where it works. Where it does not, nothing ever comes.
-const BOOT_KVM: Duration = Duration::from_secs(15);
+/// How long a translated kernel may be silent while it boots: a line comes every few milliseconds on two idle cores, the
+/// longest pause is the unpacking of the archive, and an emulator is often not alone.
+const SILENCE_EMULATED: Duration = Duration::from_secs(120);
+/// Likewise under KVM, where a whole boot takes a second if it works. Where it does not, nothing ever comes.
+const SILENCE_KVM: Duration = Duration::from_secs(15);
+
+/// How long a verb that was told to stop may take to end its trial and to save what it has.
+const GRACE: Duration = Duration::from_secs(60);
 
 /// The exit status of an interrupted command.
 const INTERRUPTED: u8 = 130;
+
+/// What keeps guests from being started from a folder: they mount file systems of their own there.
+const OCCUPIED: [&str; 4] = ["/dev", "/proc", "/run", "/sys"];
 
 /// What the command in the guest may know of this terminal.
 const PASSED_ON: [&str; 8] =
@@ -72,7 +82,8 @@ struct BuildArgs {
     doorbell vm run --cpus 4 --numa 2 -- pairs               pairs of CPUs on two nodes\n  \
     doorbell vm run --accel kvm -- ping futex -o guest.json  then: doorbell compare host.json guest.json\n\n\
     The guest is a stock Debian kernel whose only program is this one. The exit status is that of the command; 1 if the \
-    guest did not get that far.")]
+    guest did not get that far. Ctrl-C, or the end of its time, stops the verb as Ctrl-C does without a guest: what was \
+    measured is kept. A second Ctrl-C ends the guest at once.")]
 struct RunArgs {
     #[command(flatten)]
     hardware: HardwareArgs,
@@ -88,7 +99,10 @@ struct RunArgs {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "The guest powers off when the shell ends. In it, `doorbell` is this program.")]
+#[command(
+    after_help = "The guest powers off when the shell ends; Ctrl-] ends it at once. In it, `doorbell` is this program. \
+    Files in it are gone with it."
+)]
 struct ShellArgs {
     #[command(flatten)]
     hardware: HardwareArgs,
@@ -155,12 +169,12 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
 
 fn build(args: &BuildArgs) -> anyhow::Result<Exit> {
     let mut out = std::io::stdout();
-    let missing = packages::missing()?;
-    for wanted in &missing {
+    let errand = packages::errand(waiting)?;
+    for wanted in &errand.missing {
         let megabytes = wanted.bytes as f64 / 1e6;
         writeln!(out, "fetch     {} {}, {megabytes:.1} MB", wanted.package, wanted.version)?;
     }
-    if missing.is_empty() {
+    if errand.missing.is_empty() {
         writeln!(out, "fetch     no package, the cache has them")?;
     }
     let uintr = args.accel == Accel::Uintr;
@@ -170,17 +184,21 @@ fn build(args: &BuildArgs) -> anyhow::Result<Exit> {
     if args.plan {
         return Ok(Exit::Done);
     }
-    packages::fetch(&missing)?;
+    errand.run()?;
     if uintr {
         emulator::build()?;
     }
     let emulator = Emulator::find(args.accel.into(), None)?;
-    writeln!(out, "kernel    {}", part(Part::Kernel)?.display())?;
+    writeln!(out, "kernel    {}", file_of(Part::Kernel)?.display())?;
     writeln!(out, "emulator  {} ({})", emulator.path.display(), emulator.version)?;
     Ok(Exit::Done)
 }
 
-fn part(part: Part) -> Result<PathBuf, NotBuilt> {
+fn waiting() {
+    let _ = writeln!(std::io::stderr(), "doorbell vm: another build is at work; waiting for it to end");
+}
+
+fn file_of(part: Part) -> Result<PathBuf, NotBuilt> {
     part.find().ok_or(NotBuilt)
 }
 
@@ -193,21 +211,70 @@ fn run_verb(args: &RunArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
     let words = std::iter::once("doorbell").chain(args.command.iter().map(String::as_str));
     // What the guest would only find out after booting; a request for help is answered here too.
     let matches = super::command().try_get_matches_from(words).unwrap_or_else(|error| error.exit());
-    if matches.subcommand_name() == Some("vm") {
-        return Err(Usage("a guest in a guest is not supported; give a verb that measures".to_owned()).into());
-    }
-    let (extra, target) = output(&matches)?;
-    let command =
-        std::iter::once(PROGRAM.to_owned()).chain(args.command.iter().cloned()).chain(extra).collect();
+    let (verb, inner) = matches.subcommand().unwrap_or(("survey", &matches));
+    fits_a_guest(verb, inner).map_err(|reason| Usage(format!("{verb} in a guest {reason}")))?;
+    let mut command = vec![PROGRAM.to_owned()];
+    command.extend(args.command.iter().cloned());
+    let target = match output(inner)? {
+        Output::None => None,
+        Output::Asked(target) => Some(target),
+        Output::Added(target) => {
+            // Behind the verb: what follows it may end in a `--` of its own.
+            let verb = command.iter().position(|word| word == verb).unwrap_or(0);
+            let path = target.to_string_lossy().into_owned();
+            command.splice(verb + 1..verb + 1, ["--output".to_owned(), path]);
+            Some(target)
+        }
+    };
     let order = order(command, target.iter().cloned().collect(), false)?;
     let report = in_guest(&args.hardware, &order, args.timeout, args.console, terminal)?;
     for (path, content) in &report.files {
-        keep(path, content)?;
+        keep(path, content, &report.complaints)?;
     }
-    if let Some(target) = target.filter(|_| report.status == 0 && report.files.is_empty()) {
-        anyhow::bail!("the command ended well and left no result to be saved as {}", target.display());
+    let saved = target.filter(|_| !report.files.is_empty());
+    if report.stopped == Some(Stop::TimedOut) {
+        let kept = saved.map(|path| format!("; what it had measured is in {}", path.display()));
+        anyhow::bail!(
+            "the guest's command did not end within {} s and was stopped; --timeout gives it more{}",
+            args.timeout.as_secs(),
+            kept.unwrap_or_default()
+        );
+    }
+    if report.status == 0 && !order.bring.is_empty() && saved.is_none() {
+        anyhow::bail!(
+            "the command ended well and left no result to be saved as {}",
+            order.bring[0].display()
+        );
     }
     Ok(Exit::Of(report.status))
+}
+
+/// Whether a verb can do in a guest what it is for; why not, else. Files of the host are not there, and files it writes
+/// are gone with the guest, except for the result of a verb that measures.
+fn fits_a_guest(verb: &str, arguments: &ArgMatches) -> Result<(), &'static str> {
+    match verb {
+        "vm" => Err("would be a guest in a guest, which is not supported; give a verb that measures"),
+        "doctor" | "list" => Ok(()),
+        // It shows its plan and writes nothing.
+        _ if asked_for_its_plan(arguments) == Some(true) => Ok(()),
+        "tune" => Err(
+            "would find the cost of sleeping there and write it to a file that is gone with the guest; tune \
+                       the machine that the programs run on",
+        ),
+        "study" => Err(
+            "has no one result to bring home, and its files are gone with the guest; run `doorbell vm run -- \
+                        ping` several times",
+        ),
+        // Verbs that measure are those that can show their plan.
+        _ if asked_for_its_plan(arguments).is_some() => Ok(()),
+        _ => Err(
+            "measures nothing there, and files of this machine are not there either; run it without a guest",
+        ),
+    }
+}
+
+fn asked_for_its_plan(arguments: &ArgMatches) -> Option<bool> {
+    arguments.try_get_one::<bool>("dry_run").ok().flatten().copied()
 }
 
 fn run_shell(args: &ShellArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
@@ -218,23 +285,52 @@ fn run_shell(args: &ShellArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
             Ok(Exit::Of(in_guest(&args.hardware, &order, args.timeout, false, terminal)?.status))
         }
         None => {
+            let (stdin, stdout) = (std::io::stdin(), std::io::stdout());
+            if !stdin.is_terminal() || !stdout.is_terminal() {
+                let message = "a shell talks with a terminal, and this is none; give its commands with -c";
+                return Err(Usage(message.to_owned()).into());
+            }
             let order = order(vec!["/bin/sh".to_owned()], Vec::new(), true)?;
-            prepared(&args.hardware, &order, Duration::MAX, |guest| Ok(shell(guest)?))?;
-            Ok(Exit::Done)
+            let stop = Arc::new(AtomicBool::new(false));
+            for signal in [SIGINT, SIGTERM, SIGHUP] {
+                signal_hook::flag::register(signal, Arc::clone(&stop))?;
+            }
+            let mut talk = Talk { quiet: terminal.quiet, raw: None };
+            let report = prepared(&args.hardware, &order, Duration::MAX, |guest| {
+                let guest = Guest { keys: Some(stdin.as_fd()), ..*guest };
+                talk.note("booting a guest; Ctrl-] ends it");
+                let outcome = boot(&guest, &stop, &mut talk);
+                // Messages are for a terminal that is the user's again.
+                talk.raw = None;
+                Ok(outcome?)
+            });
+            match report {
+                Err(error) if matches!(error.downcast_ref(), Some(RunError::Interrupted)) => {
+                    talk.note(&error.to_string());
+                    Ok(Exit::Interrupted)
+                }
+                report => Ok(Exit::Of(report?.status)),
+            }
         }
     }
 }
 
-/// Where the result goes on this machine, if the verb writes one to a file, and what to add to the verb's arguments so
-/// that it goes to the same path in the guest.
-fn output(matches: &ArgMatches) -> anyhow::Result<(Vec<String>, Option<PathBuf>)> {
-    let inner = matches.subcommand().map_or(matches, |(_, inner)| inner);
-    // Verbs that measure are those that can show their plan; `report` and `export` have an output too, of another kind.
-    if !matches!(inner.try_get_one::<bool>("dry_run"), Ok(Some(false))) {
-        return Ok((Vec::new(), None));
+/// Where the result of a verb goes on this machine.
+enum Output {
+    /// It writes none to a file.
+    None,
+    /// Where the user wants it; the verb knows.
+    Asked(PathBuf),
+    /// Where we want it; the verb has to be told, so that it goes to the same path in the guest.
+    Added(PathBuf),
+}
+
+fn output(arguments: &ArgMatches) -> anyhow::Result<Output> {
+    if asked_for_its_plan(arguments) != Some(false) {
+        return Ok(Output::None);
     }
-    match inner.get_one::<PathBuf>("output") {
-        Some(path) if path.as_os_str() == "-" => Ok((Vec::new(), None)),
+    match arguments.get_one::<PathBuf>("output") {
+        Some(path) if path.as_os_str() == "-" => Ok(Output::None),
         Some(path) => {
             let path = std::path::absolute(path).context("the file for the result")?;
             if !path.parent().is_some_and(Path::is_dir) {
@@ -242,32 +338,44 @@ fn output(matches: &ArgMatches) -> anyhow::Result<(Vec<String>, Option<PathBuf>)
                     Usage(format!("{}: there is no such folder; make it first", path.display())).into()
                 );
             }
-            Ok((Vec::new(), Some(path)))
+            Ok(Output::Asked(path))
         }
         None => {
             let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
             let path = state_folder().join(format!("vm-{seconds}-{}.json", std::process::id()));
-            Ok((vec!["--output".to_owned(), path.to_string_lossy().into_owned()], Some(path)))
+            Ok(Output::Added(path))
         }
     }
 }
 
-/// Saves what the guest brought; if that fails, among the temporary files, for it may have taken an hour.
-fn keep(path: &Path, content: &[u8]) -> Result<(), write::WriteError> {
-    let put = |path: &Path| write::replace(path, |file| file.write_all(content));
-    put(path).map_err(|cause| {
-        let other = path.file_name().map(|name| std::env::temp_dir().join(name));
-        let rescued = other.filter(|other| put(other).is_ok());
-        write::WriteError { target: path.to_owned(), cause, rescued }
-    })
+/// Saves the result the guest brought, with what its kernel complained of, which nobody in the guest knew.
+fn keep(path: &Path, content: &[u8], complaints: &[String]) -> anyhow::Result<()> {
+    let mut result = read::read_bytes(content.to_vec(), "the guest's result")?;
+    if !complaints.is_empty() {
+        result.warnings.push(Warning {
+            name: warning::GUEST_COMPLAINED.name.to_owned(),
+            cause: format!("the guest's kernel said: {}", complaints.join("; ")),
+            effect: "something stood still that the verb did not see: its times, and what it calls lost or late, may be of \
+                     that"
+                .to_owned(),
+            cure: "run it again on a host that is less busy; if it comes again, the emulator or the kernel is at fault"
+                .to_owned(),
+        });
+    }
+    Ok(write::write(&result, path)?)
 }
 
 fn order(command: Vec<String>, bring: Vec<PathBuf>, interactive: bool) -> anyhow::Result<Order> {
     let variable = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
+    let folder = std::env::current_dir().context("the current folder")?;
+    if folder.to_str().is_none() || OCCUPIED.iter().any(|occupied| folder.starts_with(occupied)) {
+        let message = format!("a guest cannot have the folder {}; start it from another", folder.display());
+        return Err(Usage(message).into());
+    }
     Ok(Order {
         command,
         environment: PASSED_ON.into_iter().filter_map(variable).collect(),
-        folder: std::env::current_dir().context("the current folder")?,
+        folder,
         bring,
         stdout: terminal_size(std::io::stdout()),
         stderr: terminal_size(std::io::stderr()),
@@ -292,28 +400,34 @@ fn in_guest(
     terminal: &Terminal,
 ) -> anyhow::Result<Report> {
     let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+    for signal in [SIGINT, SIGTERM] {
         // The second signal ends this command at once, and the guest dies with it.
         signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&interrupted))?;
         signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
     }
-    let mut show = Show { quiet: terminal.quiet, console, what: String::new() };
+    let mut show =
+        Show { quiet: terminal.quiet, console, told: false, interrupted: Arc::clone(&interrupted) };
     let report = prepared(args, order, limit, |guest| {
         let emulated =
             if guest.hardware.accelerator.emulates() { "; all times in it are an emulator's" } else { "" };
-        show.what = format!("{}, {}", args.accel.name(), guest.emulator.version);
         let cpus = counted(args.cpus.into(), "CPU");
-        show.note(&format!("booting a guest with {cpus} ({}){emulated}", show.what));
+        show.note(&format!(
+            "booting a guest with {cpus} ({}, {}){emulated}",
+            args.accel.name(),
+            guest.emulator.version
+        ));
         match boot(guest, &interrupted, &mut show) {
             Err(interrupted @ RunError::Interrupted) => {
                 show.note(&interrupted.to_string());
-                Ok(Report { status: INTERRUPTED, files: Vec::new(), complaints: Vec::new() })
+                let status = INTERRUPTED;
+                Ok(Report { status, files: Vec::new(), complaints: Vec::new(), stopped: None })
             }
             outcome => Ok(outcome?),
         }
     })?;
     if !report.complaints.is_empty() {
-        show.note(&format!("the guest's kernel complained:\n  | {}", report.complaints.join("\n  | ")));
+        // Not for those alone who want to see progress: the result is in doubt.
+        say(&format!("the guest's kernel complained:\n  | {}", report.complaints.join("\n  | ")));
     }
     Ok(report)
 }
@@ -328,14 +442,16 @@ fn prepared<T>(
     let hardware = args.hardware();
     hardware.check().map_err(|error| Usage(error.to_string()))?;
     let emulator = Emulator::find(hardware.accelerator, args.qemu.as_deref())?;
-    let kernel = part(Part::Kernel)?;
-    let busybox = part(Part::Shell)?;
+    let kernel = file_of(Part::Kernel)?;
+    let busybox = file_of(Part::Shell)?;
     let busybox = std::fs::read(&busybox).with_context(|| format!("cannot read {}", busybox.display()))?;
     let host = Virtualisation::read(&Root::live(), virtualisation::signature(), false);
     let vm = Vm {
         accelerator: args.accel.name().to_owned(),
         emulator: emulator.version.clone(),
         nested: host.guest,
+        emulated: hardware.accelerator.emulates() || host.emulated,
+        host: Some(host_name()),
         deterministic: args.deterministic,
     };
     let files = [(Path::new("/").join(Vm::FILE), serde_json::to_vec(&vm)?)];
@@ -345,23 +461,38 @@ fn prepared<T>(
         kernel: &kernel,
         hardware: &hardware,
         contents: Contents { program: &program, shell: Some(&busybox), order, files: &files },
-        boot_limit: if hardware.accelerator.emulates() { BOOT_EMULATED } else { BOOT_KVM },
+        boot_limit: if hardware.accelerator.emulates() { SILENCE_EMULATED } else { SILENCE_KVM },
         limit,
+        grace: GRACE,
+        keys: None,
     })
+}
+
+/// What the emulator runs on: the times of two are comparable only on one.
+fn host_name() -> String {
+    let root = Root::live();
+    let model = Processor::read(&root, None).model_name.unwrap_or_else(|| std::env::consts::ARCH.to_owned());
+    let cpus = std::thread::available_parallelism().map_or(0, usize::from);
+    format!("{model}, {}", counted(cpus as u64, "CPU"))
+}
+
+fn say(text: &str) {
+    // Nothing can be done about a standard error that is closed.
+    let _ = writeln!(std::io::stderr(), "doorbell vm: {text}");
 }
 
 /// Shows what a guest says.
 struct Show {
     quiet: bool,
     console: bool,
-    what: String,
+    told: bool,
+    interrupted: Arc<AtomicBool>,
 }
 
 impl Show {
     fn note(&self, text: &str) {
         if !self.quiet {
-            // Nothing can be done about a standard error that is closed.
-            let _ = writeln!(std::io::stderr(), "doorbell vm: {text}");
+            say(text);
         }
     }
 }
@@ -373,7 +504,11 @@ impl Observer for Show {
 
     fn stdout(&mut self, bytes: &[u8]) {
         let mut out = std::io::stdout().lock();
-        let _ = out.write_all(bytes).and_then(|()| out.flush());
+        if out.write_all(bytes).and_then(|()| out.flush()).is_err() && !self.told {
+            // Nobody reads on, as behind `head`.
+            self.told = true;
+            self.interrupted.store(true, Relaxed);
+        }
     }
 
     fn stderr(&mut self, bytes: &[u8]) {
@@ -383,6 +518,39 @@ impl Observer for Show {
     fn console(&mut self, bytes: &[u8]) {
         if self.console {
             let _ = std::io::stderr().write_all(bytes);
+        }
+    }
+}
+
+/// The terminal of a guest that people talk with.
+struct Talk {
+    quiet: bool,
+    raw: Option<Raw>,
+}
+
+impl Talk {
+    fn note(&self, text: &str) {
+        if !self.quiet {
+            say(text);
+        }
+    }
+}
+
+impl Observer for Talk {
+    fn up(&mut self, _after: Duration) {
+        // From now on every key is the guest's. Without it, keys still go there, line by line.
+        self.raw = Raw::take().ok();
+    }
+
+    fn stdout(&mut self, _bytes: &[u8]) {}
+
+    fn stderr(&mut self, _bytes: &[u8]) {}
+
+    fn console(&mut self, bytes: &[u8]) {
+        // What the kernel says while it boots is for the message of an error.
+        if self.raw.is_some() {
+            let mut out = std::io::stdout().lock();
+            let _ = out.write_all(bytes).and_then(|()| out.flush());
         }
     }
 }

@@ -50,6 +50,14 @@ pub const EMULATED: About = About {
                on a CPU cannot be told from it.",
 };
 
+/// The guest's kernel complained.
+pub const GUEST_COMPLAINED: About = About {
+    name: "guest-complained",
+    what: "The kernel of the guest that this was measured in said on its console that something stood still or went wrong.",
+    taken: "The console is read by the host: stalls of RCU, soft lock-ups, hung tasks, warnings, faults.",
+    misleads: "A host too busy to run all CPUs of an emulator makes a sound kernel say so, too.",
+};
+
 /// No floors.
 pub const NO_FLOORS: About = About {
     name: "no-floors",
@@ -95,12 +103,13 @@ pub const SWITCH_COUNTS_DISAGREE: About = About {
 };
 
 /// Every warning. The one list to extend.
-pub const ALL: [About; 10] = [
+pub const ALL: [About; 11] = [
     DISTURBED,
     STOLEN_FROM,
     THROTTLED,
     FLOORS_MOVED,
     EMULATED,
+    GUEST_COMPLAINED,
     NO_FLOORS,
     TWO_POPULATIONS,
     PAIRS_SAMPLED,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use doorbell_vm::channel::Frame;
+use doorbell_vm::channel::{Frame, send_file};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::stage::Stage;
@@ -21,7 +21,10 @@ esac
 here=$(dirname "$0")
 touch "$here/started"
 for word in "$@"; do
-    case $word in socket,id=channel,fd=*) channel=${word##*=} ;; esac
+    case $word in
+        socket,id=channel,fd=*) channel=${word##*=} ;;
+        socket,id=console,fd=*) console=${word##*=} ;;
+    esac
 done
 cat "$here/up" >&"$channel"
 "#;
@@ -81,6 +84,10 @@ fn what_the_command_in_the_guest_would_refuse_is_refused_before_anything_boots()
         (&["--", "ping", "--gap", "soon"], "invalid value"),
         (&["--", "ping", "-o", "/nowhere/at/all.json"], "there is no such folder"),
         (&["--", "vm", "run", "--", "doctor"], "a guest in a guest"),
+        (&["--", "tune"], "gone with the guest"),
+        (&["--", "study", "futex"], "gone with the guest"),
+        (&["--", "report", "x.json", "-o", "x.html"], "files of this machine are not there"),
+        (&["--", "compare", "x.json", "y.json"], "files of this machine are not there"),
         (&["--cpus", "3", "--numa", "2", "--", "doctor"], "3 CPUs"),
         (&["--accel", "kvm", "--deterministic", "--", "doctor"], "--accel tcg"),
     ] {
@@ -126,7 +133,8 @@ fn a_measurement_that_brings_no_result_has_failed() {
 fn whatever_ends_the_command_the_emulator_ends_with_it() {
     for (end, status) in [(Signal::INT, Some(130)), (Signal::TERM, Some(130)), (Signal::KILL, None)] {
         let stage = Stage::new();
-        with_guest(&stage, "sleep 1000");
+        with_guest(&stage, r#"read -r -N1 -u "$channel"; cat "$here/end" >&"$channel""#);
+        fs::write(stage.path().join("end"), Frame::Ended(130).encode()).unwrap();
         let child = vm_run(&stage, &["--", "doctor"]).spawn().unwrap();
         let start = Instant::now();
         while !stage.path().join("started").exists() {
@@ -166,14 +174,113 @@ fn a_result_from_an_emulator_is_not_compared_with_one_from_a_machine() {
         assert_eq!(output.status.code(), Some(1));
         let complaint = said(&output);
         assert!(
-            complaint.contains(&format!("{guest} was measured in an emulator and {host} was not")),
+            complaint.contains("one was measured in an emulator and the other was not")
+                && complaint.contains(pair[0])
+                && complaint.contains(pair[1]),
             "{complaint}"
         );
     }
     let output = stage.doorbell(&["compare", guest, guest]).output().unwrap();
     // Two of one emulator are compared, whatever comes of so few blocks.
     assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("against"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("against") && text.starts_with("emulated: every time here"), "{text}");
+}
+
+/// A guest whose verb leaves the result of a real run when it is told to stop, or at once.
+fn leaves_a_result(stage: &Stage, waits: bool, kernel_says: &str) -> PathBuf {
+    let result = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ping.json")).unwrap();
+    let target = stage.path().join("result.json");
+    let mut end = Vec::new();
+    send_file(&mut end, target.to_str().unwrap(), &result).unwrap();
+    end.extend(Frame::Ended(if waits { 130 } else { 0 }).encode());
+    let waiting = if waits { r#"read -r -N1 -u "$channel""# } else { "true" };
+    with_guest(
+        stage,
+        &format!("{waiting}; echo '{kernel_says}' >&\"$console\"; cat \"$here/end\" >&\"$channel\""),
+    );
+    fs::write(stage.path().join("end"), end).unwrap();
+    target
+}
+
+#[test]
+fn a_result_from_a_kernel_that_complained_says_so_itself() {
+    let stage = Stage::new();
+    let target = leaves_a_result(&stage, false, "[ 30.0] watchdog: BUG: soft lockup - CPU#1 stuck for 26s!");
+    let output = vm_run(&stage, &["--", "--quiet", "ping", "-o", target.to_str().unwrap()]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(said(&output).contains("soft lockup"), "{}", said(&output));
+    let result: serde_json::Value = serde_json::from_slice(&fs::read(target).unwrap()).unwrap();
+    let warnings = result["warnings"].as_array().unwrap();
+    let complaint = warnings.iter().find(|warning| warning["name"] == "guest-complained").unwrap();
+    assert!(complaint["cause"].as_str().unwrap().contains("soft lockup - CPU#1"), "{complaint}");
+}
+
+#[test]
+fn what_was_measured_until_the_time_was_up_comes_home_and_the_command_has_failed() {
+    let stage = Stage::new();
+    let target = leaves_a_result(&stage, true, "");
+    let mut seconds = 1;
+    // On a busy machine the script may need longer than that to be up.
+    let output = loop {
+        let limit = format!("{seconds}s");
+        let args = ["--timeout", &limit, "--", "ping", "-o", target.to_str().unwrap()];
+        let output = vm_run(&stage, &args).output().unwrap();
+        if !said(&output).contains("did not reach its first process") || seconds > 100 {
+            break output;
+        }
+        seconds *= 3;
+    };
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let told = said(&output);
+    assert!(told.contains("--timeout gives it more; what it had measured is in"), "{told}");
+    assert!(target.exists());
+}
+
+#[test]
+fn a_result_that_cannot_be_saved_where_it_should_be_is_saved_elsewhere() {
+    let stage = Stage::new();
+    let target = leaves_a_result(&stage, false, "");
+    // A folder that turned up meanwhile has the name.
+    fs::create_dir(&target).unwrap();
+    let output = vm_run(&stage, &["--", "ping", "-o", target.to_str().unwrap()]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let told = said(&output);
+    let rescued = told.split("The result was saved as ").nth(1).unwrap_or_else(|| panic!("{told}")).trim();
+    fs::remove_file(rescued).unwrap();
+}
+
+#[test]
+fn a_second_interrupt_ends_a_guest_that_does_not_stop() {
+    let stage = Stage::new();
+    with_guest(&stage, "sleep 1000");
+    let mut child = vm_run(&stage, &["--", "doctor"]).spawn().unwrap();
+    while !stage.path().join("started").exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None => kill_process(Pid::from_child(&child), Signal::INT).unwrap(),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert_eq!(status.code(), Some(130));
+    stage.processes().into_iter().filter_map(Pid::from_raw).for_each(|pid| {
+        let _ = kill_process(pid, Signal::KILL);
+    });
+    stage.wait_until_empty();
+}
+
+#[test]
+fn a_shell_without_a_terminal_is_refused_with_the_cure() {
+    let stage = Stage::new();
+    with_guest(&stage, "sleep 1000");
+    let qemu = stage.path().join("qemu");
+    let output = stage.doorbell(&["vm", "shell", "--qemu", qemu.to_str().unwrap()]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("give its commands with -c"), "{}", said(&output));
+    assert!(!stage.path().join("started").exists());
 }
 
 #[test]
