@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Dying at a chosen write to shared memory, so that tests can try a death at each of them.
 //!
-//! Every write to shared memory is preceded by a [`point`]. It is nothing without the feature `fault_injection`.
+//! Every write to memory that others see already is preceded by a [`point`]; what a maker writes into fresh memory is not.
+//! It is nothing without the feature `fault_injection`.
 
 /// The process is about to write to shared memory.
 #[cfg(not(feature = "fault_injection"))]

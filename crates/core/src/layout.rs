@@ -14,6 +14,7 @@
 //! grows when something was added where an old reader does not look. A **feature** is a bit in
 //! [`Header::features`]; a reader that does not know a set bit among [`REQUIRED_FEATURES`] must not go on.
 
+use crate::fault;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::violation::PeerViolation;
 use crate::wake::WakeWords;
@@ -228,6 +229,7 @@ impl Header {
     /// A number for one who joins: another one for each, whichever of the processes that share the mapping hands it
     /// out. From [`FIRST_HOLDER`] to below [`MOST_HOLDERS`], whatever a hostile peer wrote.
     pub fn next_holder(&self) -> u32 {
+        fault::point();
         let given = self.holders.fetch_add(1, Ordering::Relaxed);
         // 2³⁰ meetings later the first number is free again. Neither can wrap: the remainder is below the divisor.
         (given % (MOST_HOLDERS - FIRST_HOLDER)).wrapping_add(FIRST_HOLDER)

@@ -31,6 +31,8 @@ impl<'a> PeerMemory<'a> {
     /// # Safety
     /// `base` is valid for reads and writes of `length` bytes for all of `'a` (or for reads only, and then nobody
     /// calls [`write`](Self::write)), and everybody in this process who touches these bytes does so atomically.
+    /// Threads that touch the same bytes at the same time, one of them writing, do so at offsets that are equal modulo 8: what
+    /// is aligned is copied by words, the rest by bytes, and atomics of two sizes must not race.
     pub const unsafe fn new(base: *mut u8, length: usize) -> Self {
         // usize has at most 64 bits on every target this crate builds for.
         Self { base, length: length as u64, mapping: PhantomData }

@@ -239,7 +239,9 @@ impl WakeWords {
     /// Wakes whoever might be asleep, bit set or not: the repair after the death of a peer that may have taken
     /// bits and not acted on them. Changes nothing that a waiter waits for.
     pub fn wake_everybody(&self) -> Woken {
+        fault::point();
         self.waiters.swap(0, Ordering::AcqRel);
+        fault::point();
         self.epoch.fetch_add(1, Ordering::Release);
         let seats = (SEAT_MASK << EVENTFD_SHIFT) | (SEAT_MASK << SEMAPHORE_SHIFT);
         Woken { bits: FUTEX_BIT | seats }

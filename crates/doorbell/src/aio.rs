@@ -10,11 +10,12 @@
 //!
 //! What is read is nothing, from a memfd that only this process has.
 
+use crate::fork_gate::ForkMutex;
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use std::ffi::{c_long, c_ulong};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// This process's context for asynchronous reads.
 #[derive(Debug)]
@@ -58,7 +59,7 @@ const SIGNAL: u32 = 1;
 /// Completions that may lie unread. The kernel rounds it up; when its ring is full, we read it.
 const DEPTH: c_long = 64;
 
-static OURS: Mutex<Option<Arc<Signaller>>> = Mutex::new(None);
+static OURS: ForkMutex<Option<Arc<Signaller>>> = ForkMutex::new(None);
 
 impl Signaller {
     /// This process's. A forked child has its parent's memory but not its context: it gets its own.
@@ -66,7 +67,7 @@ impl Signaller {
     /// # Errors
     /// What the kernel says: it was built without asynchronous I/O, `fs.aio-max-nr` is reached, or a filter forbids it.
     pub(crate) fn ours() -> Result<Arc<Self>, Errno> {
-        let mut ours = OURS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ours = OURS.lock();
         let process = std::process::id();
         if let Some(signaller) = ours.as_ref().filter(|signaller| signaller.process == process) {
             return Ok(Arc::clone(signaller));

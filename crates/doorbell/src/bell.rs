@@ -271,12 +271,12 @@ impl<W: Wait> Bell<W> {
 }
 
 /// Waits for a ring at any of several bells, or for `deadline`. Returns the place in `bells` of one that was rung;
-/// its [`try_wait`](Bell::try_wait) then says how often. `None` if the deadline came first.
+/// its [`try_wait`](Bell::try_wait) then says how often. `None` if the deadline came first, or if there are no bells.
 ///
 /// The way of waiting is that of the first bell. [`Semaphore`](crate::wait::Semaphore) cannot wait for several.
 ///
 /// # Errors
-/// [`WaitError`]. [`WaitError::PeerGone`] if a peer at any of them went and no ring is left unheard there.
+/// [`WaitError::TooManyBells`] if the way cannot wait for so many. [`WaitError::PeerGone`] if a peer at any of them went and no ring is left unheard there.
 ///
 /// ```
 /// use doorbell::{Bell, wait_any};
@@ -290,6 +290,9 @@ pub fn wait_any<W: Wait>(
     bells: &mut [&mut Bell<W>],
     deadline: Option<Deadline>,
 ) -> Result<Option<usize>, WaitError> {
+    if bells.len() > W::MOST_BELLS {
+        return Err(WaitError::TooManyBells { most: W::MOST_BELLS });
+    }
     let (mut spots, mut marks, mut ways) = (Vec::new(), Vec::new(), Vec::new());
     for bell in bells.iter_mut() {
         let Bell { site, listener, way, heard, deaths } = &mut **bell;

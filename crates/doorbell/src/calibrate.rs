@@ -2,6 +2,7 @@
 //! What sleeping costs on this machine: from the profile, or measured once per process.
 
 use crate::counters;
+use crate::fork_gate::ForkMutex;
 use crate::profile::{self, Profile, ProfileError, Standing};
 use doorbell_core::window::SleepCost;
 use rustix::thread::futex::{Flags, wait_bitset, wake};
@@ -80,7 +81,11 @@ pub fn calibration() -> &'static Calibration {
     if let Some(known) = CALIBRATION.get() {
         return known;
     }
+    // A fork waits for it, and a child finds it unlocked.
+    static CALIBRATING: ForkMutex<()> = ForkMutex::new(());
+    let calibrating = CALIBRATING.lock();
     let calibration = CALIBRATION.get_or_init(calibrate);
+    drop(calibrating);
     // After it is known: a table made meanwhile has it from `known_calibration`.
     counters::publish(calibration);
     calibration

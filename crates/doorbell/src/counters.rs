@@ -31,6 +31,7 @@
 //! | 64 | 64 | the waiter's name, ended by a zero byte |
 
 use crate::calibrate::{Calibration, known_calibration};
+use crate::fork_gate::ForkMutex;
 use crate::profile::Standing;
 use doorbell_core::wake::Waited;
 use doorbell_core::window::SleepCost;
@@ -44,7 +45,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 const MAGIC: u64 = u64::from_ne_bytes(*b"DBCOUNTS");
 const VERSION: u32 = 1;
@@ -149,17 +150,17 @@ impl Table {
 
 /// Puts what this process reckons with where others see it, if it has a table. One made later has it from the start.
 pub(crate) fn publish(calibration: &Calibration) {
-    let ours = OURS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let ours = OURS.lock();
     if let Some(shared) = ours.upgrade() {
         shared.table().publish(calibration);
     }
 }
 
 /// The table of this process while any of its waiters lives.
-static OURS: Mutex<Weak<Shared>> = Mutex::new(Weak::new());
+static OURS: ForkMutex<Weak<Shared>> = ForkMutex::new(Weak::new());
 
 fn ours() -> Option<Arc<Shared>> {
-    let mut ours = OURS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut ours = OURS.lock();
     let process = std::process::id();
     // A forked child finds its parent's table here and makes its own.
     if let Some(shared) = ours.upgrade().filter(|shared| shared.process == process) {

@@ -23,6 +23,11 @@ pub enum WaitError {
         /// [`Bell::with_eventfds`](crate::Bell::with_eventfds) set the number of eventfds.
         seats: usize,
     },
+    /// More bells than this way of waiting can wait for at once.
+    TooManyBells {
+        /// For how many it can.
+        most: usize,
+    },
     /// The kernel or the build cannot do this.
     Unsupported {
         /// What was asked for.
@@ -47,6 +52,10 @@ impl fmt::Display for WaitError {
             Self::NoSeat { kind, seats } => write!(
                 f,
                 "all {seats} {kind} seats of this bell are taken; drop a handle that holds one, or offer more when the bell is made"
+            ),
+            Self::TooManyBells { most } => write!(
+                f,
+                "this way of waiting waits for at most {most} bells at once; use `Eventfd`, or wait for fewer"
             ),
             Self::Unsupported { what, errno } => {
                 write!(f, "{what} is not available here: {errno}; choose another way of waiting")

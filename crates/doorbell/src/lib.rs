@@ -42,6 +42,7 @@ pub mod counters;
 mod deadline;
 mod error;
 mod fd;
+mod fork_gate;
 pub mod mapping;
 pub mod meeting;
 mod memory_options;

@@ -5,7 +5,9 @@ use doorbell_core::layout::{BellRecord, FEATURE_CHANNELS, Header, LayoutError, P
 use doorbell_core::peer_memory::PeerMemory;
 use doorbell_core::violation::PeerViolation;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
+use rustix::fs::{
+    MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs, ftruncate, memfd_create,
+};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use std::ffi::c_void;
@@ -26,6 +28,16 @@ pub enum MapError {
         /// What it reported.
         errno: Errno,
     },
+    /// The peer offers more than is taken from one who is not trusted.
+    TooMuch {
+        /// What it offers.
+        bytes: u64,
+        /// What is taken.
+        most: u64,
+    },
+    /// Memory in huge pages, and somebody who is not trusted: such memory can be punched out under us by whoever has it,
+    /// and is then not there when we touch it.
+    HugePages,
     /// The layout does not fit, or is of another version, or the peer lied about it.
     Layout(LayoutError),
 }
@@ -34,6 +46,13 @@ impl fmt::Display for MapError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Os { call, errno } => write!(f, "no shared memory: {call} failed: {errno}"),
+            Self::TooMuch { bytes, most } => write!(
+                f,
+                "the peer offers {bytes} bytes of memory, more than the {most} that are taken from one who is not trusted; say how much may be taken"
+            ),
+            Self::HugePages => f.write_str(
+                "memory in huge pages is shared with trusted peers only; make the board without them",
+            ),
             Self::Layout(error) => error.fmt(f),
         }
     }
@@ -73,6 +92,7 @@ pub struct Mapping {
     plan: Plan,
     scope: Scope,
     file: Option<OwnedFd>,
+    huge_pages: bool,
 }
 
 // SAFETY: the memory is only reached through atomics (`BellRecord`, `PeerMemory`).
@@ -132,17 +152,20 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// A file another process made: checks that it is sealed and that its header fits it.
+    /// A file another process made: checks that it is sealed, that it has at most `most` bytes, and that its header fits
+    /// it. In huge pages only from one who is `trusted`.
     ///
     /// # Errors
-    /// [`MapError::Layout`] if the other side uses another version or lied; [`MapError::Os`].
-    pub fn from_peer(file: OwnedFd) -> Result<Self, MapError> {
-        let seals = fcntl_get_seals(&file).map_err(os("F_GET_SEALS"))?;
-        if !seals.contains(SEALS) {
-            let violation = PeerViolation::NotSealed { seals: seals.bits(), required: SEALS.bits() };
-            return Err(violation.into());
-        }
+    /// [`MapError::Layout`] if the other side uses another version or lied; [`MapError::TooMuch`],
+    /// [`MapError::HugePages`], [`MapError::Os`].
+    pub fn from_peer(file: OwnedFd, most: u64, trusted: bool) -> Result<Self, MapError> {
+        check_from_peer(&file, most, trusted)?;
         Self::of_existing_file(file)
+    }
+
+    /// Can a page of it be taken away from us, sealed as it is?
+    pub(crate) fn can_be_punched(&self) -> bool {
+        self.huge_pages
     }
 
     /// A file another process made, whose size the caller has reason to think fixed.
@@ -174,7 +197,11 @@ impl Mapping {
     ) -> Result<Self, MapError> {
         let base = base.map_err(os("mmap"))?;
         let base = NonNull::new(base.cast()).ok_or(MapError::Os { call: "mmap", errno: Errno::INVAL })?;
-        Ok(Self { base, length, plan, scope, file })
+        let huge_pages = match &file {
+            Some(file) => is_huge(file)?,
+            None => false,
+        };
+        Ok(Self { base, length, plan, scope, file, huge_pages })
     }
 
     fn header(&self) -> &Header {
@@ -244,6 +271,32 @@ impl Drop for Mapping {
         // Failing to unmap leaks address space; there is nobody to tell.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.length) };
     }
+}
+
+/// What can be said of a peer's file before it is mapped.
+pub(crate) fn check_from_peer(file: &OwnedFd, most: u64, trusted: bool) -> Result<(), MapError> {
+    let seals = fcntl_get_seals(file).map_err(os("F_GET_SEALS"))?;
+    if !seals.contains(SEALS) {
+        let violation = PeerViolation::NotSealed { seals: seals.bits(), required: SEALS.bits() };
+        return Err(violation.into());
+    }
+    if !trusted && is_huge(file)? {
+        return Err(MapError::HugePages);
+    }
+    let bytes = u64::try_from(fstat(file).map_err(os("fstat"))?.st_size).unwrap_or(u64::MAX);
+    if bytes > most {
+        return Err(MapError::TooMuch { bytes, most });
+    }
+    Ok(())
+}
+
+/// Does it live in huge pages? Their reservation goes with a hole that is punched (`FALLOC_FL_PUNCH_HOLE`), which no seal
+/// forbids that lets others write; when the machine's pool is used up then, the next touch is a SIGBUS.
+fn is_huge(file: &OwnedFd) -> Result<bool, MapError> {
+    // `HUGETLBFS_MAGIC` of linux/magic.h.
+    const HUGETLBFS: u32 = 0x9584_58f6;
+    // Its type differs from machine to machine; the number has 32 bits on all.
+    Ok(fstatfs(file).map_err(os("fstatfs"))?.f_type as u32 == HUGETLBFS)
 }
 
 /// The size of the huge pages that are asked for.

@@ -13,7 +13,8 @@ use std::fmt;
 /// [`Board::refused`](crate::meeting::Board::refused), for the caller to ignore or to give up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryOptions {
-    /// 2 MiB pages from the machine's pool (`vm.nr_hugepages`).
+    /// 2 MiB pages from the machine's pool (`vm.nr_hugepages`). Such a board can be shared with trusted peers only:
+    /// [`MapError::HugePages`](crate::mapping::MapError::HugePages).
     pub huge_pages: bool,
     /// Never swapped out (`mlock`, bounded by `RLIMIT_MEMLOCK`).
     pub locked: bool,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who is at the other end, whether it still lives, and how far it is trusted.
 
+use crate::fork_gate::ForkMutex;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::fmt;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Names a peer of this process: its number in the order of meeting, and what the kernel said about it.
@@ -45,12 +45,13 @@ impl Peer {
         self.id
     }
 
-    /// The user it ran as when it connected.
+    /// The user it ran as when it connected. Over a pair of sockets, as between parent and child, that of the process that
+    /// made the pair.
     pub fn uid(&self) -> u32 {
         self.uid
     }
 
-    /// The group it ran as when it connected.
+    /// The group it ran as when it connected. As with [`uid`](Self::uid).
     pub fn gid(&self) -> u32 {
         self.gid
     }
@@ -100,16 +101,16 @@ pub(crate) struct Lives {
     /// Has anybody been met who is not trusted?
     distrust: AtomicBool,
     /// Has a handle been made that lends memory out? Never together with distrust.
-    lent: Mutex<bool>,
+    lent: ForkMutex<bool>,
     /// In the order of their going, with the numbers by which they took seats.
-    gone: Mutex<Vec<(PeerId, u32)>>,
+    gone: ForkMutex<Vec<(PeerId, u32)>>,
 }
 
 impl Lives {
     /// Counts a peer. False, and none is counted, if it is not trusted and memory is lent out already.
     #[must_use]
     pub(crate) fn met<T: Trust>(&self) -> bool {
-        let lent = self.lent.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let lent = self.lent.lock();
         if !T::TRUSTED {
             if *lent {
                 return false;
@@ -122,7 +123,7 @@ impl Lives {
 
     /// May memory be lent out as a reference? From then on nobody may be met who is not trusted.
     pub(crate) fn lend(&self) -> bool {
-        let mut lent = self.lent.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut lent = self.lent.lock();
         *lent |= self.all_trusted();
         *lent
     }
@@ -134,7 +135,7 @@ impl Lives {
 
     /// Records a death. The caller then wakes whoever sleeps.
     pub(crate) fn died(&self, peer: PeerId, holder: u32) {
-        let mut gone = self.gone.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut gone = self.gone.lock();
         gone.push((peer, holder));
         // Release: pairs with `unreported`, which reads `gone` afterwards.
         self.deaths.store(u32::try_from(gone.len()).unwrap_or(u32::MAX), Ordering::Release);
@@ -159,7 +160,7 @@ impl Lives {
 
     /// The next death to report. When nobody is left, the last one again and again.
     pub(crate) fn report(&self, reported: &mut u32) -> Option<PeerId> {
-        let gone = self.gone.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let gone = self.gone.lock();
         let next = *reported as usize;
         if let Some((peer, _)) = gone.get(next) {
             *reported += 1;
@@ -170,7 +171,7 @@ impl Lives {
 
     /// The last to go, if nobody is left.
     pub(crate) fn all_gone(&self) -> Option<PeerId> {
-        self.last_of(&self.gone.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+        self.last_of(&self.gone.lock())
     }
 
     fn last_of(&self, gone: &[(PeerId, u32)]) -> Option<PeerId> {
@@ -180,7 +181,7 @@ impl Lives {
 
     /// The peer that took seats as `holder`, if it has gone.
     pub(crate) fn gone(&self, holder: u32) -> Option<PeerId> {
-        let gone = self.gone.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let gone = self.gone.lock();
         gone.iter().rev().find(|(_, its)| *its == holder).map(|(peer, _)| *peer)
     }
 }

@@ -4,6 +4,7 @@
 use crate::aio::Signaller;
 use crate::mapping::{MapError, Mapping, Scope, os};
 use crate::peer::Lives;
+use doorbell_core::fault;
 use doorbell_core::layout::BellRecord;
 use doorbell_core::wake::Woken;
 use rustix::event::{EventfdFlags, eventfd};
@@ -61,6 +62,7 @@ impl Site {
     /// Rings the bell: what [`Bell::ring`](crate::Bell::ring) does, without a handle that could wait.
     #[inline]
     pub fn ring(&self) {
+        fault::point();
         // SeqCst: `announce_after_rmw` takes it for its fence. It releases what happened before the ring.
         self.record().rung.fetch_add(1, Ordering::SeqCst);
         self.announce_after_rmw();
@@ -107,6 +109,7 @@ impl Site {
         let record = self.record();
         // Before the wake, so that the sleeper finds it. A hint, hence relaxed.
         let cpu = u32::try_from(rustix::thread::sched_getcpu()).unwrap_or(0).wrapping_add(1);
+        fault::point();
         record.ringer_cpu.store(cpu, Ordering::Relaxed);
         if woken.futex() {
             // The kernel takes the number as a signed one.

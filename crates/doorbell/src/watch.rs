@@ -5,12 +5,13 @@
 //! epoll on the meeting sockets and, when one hangs up, runs what was left with it. It costs nothing while everybody
 //! lives, and takes no part in ringing.
 
+use crate::fork_gate::ForkMutex;
 use rustix::event::epoll;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 pub(crate) type OnDeath = Box<dyn FnOnce() + Send>;
 
@@ -18,14 +19,10 @@ pub(crate) type OnDeath = Box<dyn FnOnce() + Send>;
 struct Watcher {
     process: u32,
     epoll: OwnedFd,
-    next: Mutex<(u64, HashMap<u64, OnDeath>)>,
+    next: ForkMutex<(u64, HashMap<u64, OnDeath>)>,
 }
 
-static OURS: Mutex<Option<Arc<Watcher>>> = Mutex::new(None);
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+static OURS: ForkMutex<Option<Arc<Watcher>>> = ForkMutex::new(None);
 
 /// While this lives, the socket is watched.
 pub(crate) struct Watch {
@@ -43,7 +40,7 @@ impl fmt::Debug for Watch {
 pub(crate) fn watch(socket: BorrowedFd<'_>, on_death: OnDeath) -> Result<Watch, Errno> {
     let watcher = ours()?;
     let number = {
-        let mut next = lock(&watcher.next);
+        let mut next = watcher.next.lock();
         next.0 += 1;
         let number = next.0;
         next.1.insert(number, on_death);
@@ -54,7 +51,7 @@ pub(crate) fn watch(socket: BorrowedFd<'_>, on_death: OnDeath) -> Result<Watch, 
     let events = epoll::EventFlags::RDHUP | epoll::EventFlags::ONESHOT;
     let added = epoll::add(&watcher.epoll, socket, epoll::EventData::new_u64(number), events);
     if let Err(errno) = added {
-        lock(&watcher.next).1.remove(&number);
+        watcher.next.lock().1.remove(&number);
         return Err(errno);
     }
     Ok(Watch { watcher, number })
@@ -67,7 +64,7 @@ impl Watch {
         if self.watcher.process != std::process::id() {
             return None;
         }
-        let on_death = lock(&self.watcher.next).1.remove(&self.number);
+        let on_death = self.watcher.next.lock().1.remove(&self.number);
         // Cannot fail while the caller holds the socket; and there is nobody to tell.
         let _ = epoll::delete(&self.watcher.epoll, socket);
         on_death
@@ -76,13 +73,13 @@ impl Watch {
 
 /// A forked child has its parent's memory but not its thread: it gets its own.
 fn ours() -> Result<Arc<Watcher>, Errno> {
-    let mut ours = lock(&OURS);
+    let mut ours = OURS.lock();
     let process = std::process::id();
     if let Some(watcher) = ours.as_ref().filter(|watcher| watcher.process == process) {
         return Ok(Arc::clone(watcher));
     }
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    let watcher = Arc::new(Watcher { process, epoll, next: Mutex::new((0, HashMap::new())) });
+    let watcher = Arc::new(Watcher { process, epoll, next: ForkMutex::new((0, HashMap::new())) });
     let thread = Arc::clone(&watcher);
     std::thread::Builder::new()
         .name("doorbell-watch".into())
@@ -104,7 +101,7 @@ impl Watcher {
             }
             for event in &buffer {
                 // None: its session is being dropped.
-                let on_death = lock(&self.next).1.remove(&event.data.u64());
+                let on_death = self.next.lock().1.remove(&event.data.u64());
                 if let Some(on_death) = on_death {
                     on_death();
                 }

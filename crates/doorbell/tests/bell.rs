@@ -319,10 +319,8 @@ mod any {
     #[test]
     fn several_semaphores_are_refused_by_name() {
         let mut bells: [Bell<Semaphore>; 2] = std::array::from_fn(|_| Bell::new().unwrap());
-        assert!(matches!(
-            wait_any(&mut bells.each_mut(), None),
-            Err(WaitError::Unsupported { what: "waiting for several semaphores", .. })
-        ));
+        let refused = wait_any(&mut bells.each_mut(), None);
+        assert_eq!(refused, Err(WaitError::TooManyBells { most: 1 }));
     }
 
     #[test]
@@ -431,4 +429,14 @@ mod signals {
     fn to_an_io_uring_waiter() {
         a_signal_ends_the_wait_of_one_who_asked_for_it_and_no_others::<doorbell::wait::IoUring>();
     }
+}
+
+/// The kernel takes 128 futexes at once and says EINVAL to more.
+#[test]
+fn more_bells_than_the_kernel_waits_for_at_once_are_refused_by_name() {
+    let mut bells: Vec<Bell<Futex>> = (0..129).map(|_| Bell::new().unwrap()).collect();
+    let mut all: Vec<_> = bells.iter_mut().collect();
+    assert_eq!(wait_any(&mut all, None), Err(WaitError::TooManyBells { most: 128 }));
+    all[127].ring();
+    assert_eq!(wait_any(&mut all[..128], None), Ok(Some(127)));
 }

@@ -480,6 +480,42 @@ mod by_path {
         assert!(path.exists());
         socket::Host::bind(&path).unwrap();
     }
+
+    /// Each found the stale file, and one removed the socket of the other, which listened where nobody could reach it.
+    #[test]
+    fn of_many_who_replace_a_dead_hosts_file_one_does_and_can_be_reached() {
+        use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, connect, socket as new_socket};
+        let path = scratch("race");
+        let address = SocketAddrUnix::new(&path).unwrap();
+        for _ in 0..30 {
+            let dead = new_socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+            bind(&dead, &address).unwrap();
+            drop(dead);
+            let hosts: Vec<_> = thread::scope(|scope| {
+                let binding: Vec<_> = (0..4).map(|_| scope.spawn(|| socket::Host::bind(&path))).collect();
+                binding.into_iter().map(|host| host.join().unwrap()).collect()
+            });
+            let refused = hosts.iter().filter(|host| matches!(host, Err(MeetError::Owned))).count();
+            assert_eq!((refused, hosts.iter().flatten().count()), (3, 1));
+            let visitor = new_socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+            connect(&visitor, &address).unwrap();
+            drop(hosts);
+            assert!(!path.exists());
+        }
+        assert!(!PathBuf::from(format!("{}.lock", path.display())).exists());
+    }
+
+    #[test]
+    fn a_host_whose_path_was_taken_from_it_leaves_its_successors_alone() {
+        let path = scratch("taken");
+        let first = socket::Host::bind(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let second = socket::Host::bind(&path).unwrap();
+        drop(first);
+        assert!(path.exists());
+        drop(second);
+        assert!(!path.exists());
+    }
 }
 
 /// Sockets with a time-out return EINTR after any handled signal; the stress met that as a failed meeting.
@@ -576,6 +612,26 @@ mod by_name {
         assert!(!path.exists());
     }
 
+    /// A service has the same number at every start of its container, and was shut out by what it had left.
+    #[test]
+    fn an_owner_is_not_shut_out_by_what_one_of_its_number_left_when_it_was_killed() {
+        let path = scratch("again");
+        let left = PathBuf::from(format!("{}.{}.new", path.display(), std::process::id()));
+        std::fs::write(&left, b"").unwrap();
+        let inode = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&left).unwrap());
+        let fifo = PathBuf::from(format!("{}.{inode}", path.display()));
+        std::fs::write(&fifo, b"").unwrap();
+        let owner = named::Owner::new(&path, &Offer { eventfds: 0, ..Offer::default() }).unwrap();
+        assert!(!left.exists() && path.exists());
+        drop(owner);
+        assert!(!fifo.exists(), "its FIFO went with it");
+        // Two names that differ in what looks like an extension have nothing in common.
+        let [one, two] = ["again.one", "again.two"].map(scratch);
+        std::fs::write(format!("{}.{}.new", one.display(), std::process::id()), b"").unwrap();
+        let nothing = Offer { eventfds: 0, ..Offer::default() };
+        drop((named::Owner::new(&two, &nothing).unwrap(), named::Owner::new(&one, &nothing).unwrap()));
+    }
+
     #[test]
     fn eventfds_cannot_be_had_by_name() {
         let path = scratch("named");
@@ -640,6 +696,61 @@ mod lying {
             offered(&[OFFER, VERSION, 0, 0, 2], &[zeroes.as_fd()]),
             MeetError::Violation(PeerViolation::BadValue { field: "magic", value: 0 })
         ));
+    }
+
+    /// A sealed file without content costs its maker nothing, and who reads it pays for every page.
+    #[test]
+    fn more_memory_than_the_joiner_takes_is_refused() {
+        let board = Arc::new(Board::new(&Offer { payload: 8 << 20, ..Offer::default() }).unwrap());
+        let bytes = board.mapping().plan().size();
+        let meet = |most| {
+            let (ours, theirs) = socket::pair().unwrap();
+            let joining = thread::spawn(move || socket::join_over_within::<Untrusted>(theirs, most));
+            let hosting = socket::host_over::<Untrusted>(ours, &board);
+            (hosting.map(drop), joining.join().unwrap().map(drop))
+        };
+        let too_much = doorbell::mapping::MapError::TooMuch { bytes, most: bytes - 1 };
+        assert_eq!(meet(bytes - 1), (Err(MeetError::Refused), Err(MeetError::Map(too_much))));
+        assert_eq!(meet(bytes), (Ok(()), Ok(())));
+        let sparse = memory(doorbell::meeting::MOST_MEMORY + 4096, doorbell::mapping::SEALS);
+        assert!(matches!(
+            offered(&[OFFER, VERSION, 0, 0, 2], &[sparse.as_fd()]),
+            MeetError::Map(doorbell::mapping::MapError::TooMuch { .. })
+        ));
+    }
+
+    /// Whoever has such memory can punch a hole into it, sealed as it is; with the pool used up we die of SIGBUS.
+    #[test]
+    fn memory_in_huge_pages_is_refused_from_and_for_the_untrusted() {
+        let flags = MemfdFlags::ALLOW_SEALING | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
+        match memfd_create("huge", flags) {
+            // No pages are needed for a file that nobody maps.
+            Ok(memory) => {
+                ftruncate(&memory, 2 << 20).unwrap();
+                fcntl_add_seals(&memory, doorbell::mapping::SEALS).unwrap();
+                let refused = offered(&[OFFER, VERSION, 0, 0, 2], &[memory.as_fd()]);
+                assert_eq!(refused, MeetError::Map(doorbell::mapping::MapError::HugePages));
+            }
+            Err(errno) => println!("not tried: this kernel has no huge pages of 2 MiB: {errno}"),
+        }
+        let memory = doorbell::meeting::MemoryOptions { huge_pages: true, ..Default::default() };
+        let board = Arc::new(Board::new(&Offer { memory, ..Offer::default() }).unwrap());
+        if !board.refused().is_empty() {
+            println!("not tried: {}", board.refused()[0]);
+            return;
+        }
+        let meet = || {
+            let (ours, theirs) = socket::pair().unwrap();
+            let joining = thread::spawn(move || drop(socket::join_over::<Trusted>(theirs)));
+            (ours, joining)
+        };
+        let (ours, joining) = meet();
+        let refused = socket::host_over::<Untrusted>(ours, &board).unwrap_err();
+        assert_eq!(refused, MeetError::Map(doorbell::mapping::MapError::HugePages));
+        joining.join().unwrap();
+        let (ours, joining) = meet();
+        socket::host_over::<Trusted>(ours, &board).unwrap();
+        joining.join().unwrap();
     }
 
     #[test]

@@ -111,7 +111,7 @@ typedef enum doorbell_status {
    */
   DOORBELL_REFUSED = 9,
   /**
-   * More bells or eventfds than can be handed over.
+   * More bells or eventfds than can be handed over, or bells than can be waited for at once.
    */
   DOORBELL_TOO_MANY = 10,
   /**
@@ -172,6 +172,14 @@ typedef enum doorbell_status {
    * The board was joined, and this process has hung up on its maker since, or was forked from the one that joined.
    */
   DOORBELL_HUNG_UP = 24,
+  /**
+   * The peer offers more memory than is taken from one who is not trusted; or there is no memory for a message.
+   */
+  DOORBELL_TOO_LARGE = 25,
+  /**
+   * Memory in huge pages is not shared with peers who are not trusted: they can take it away.
+   */
+  DOORBELL_HUGE_PAGES = 26,
 } doorbell_status;
 
 /**
@@ -297,7 +305,8 @@ typedef struct doorbell_offer {
    */
   uint64_t lane_capacity;
   /**
-   * Wish: 2 MiB pages from the machine's pool.
+   * Wish: 2 MiB pages from the machine's pool. Such a board cannot be shared over a session, whose peer is not trusted:
+   * DOORBELL_HUGE_PAGES.
    */
   bool huge_pages;
   /**
@@ -672,9 +681,18 @@ enum doorbell_status doorbell_host_accept(const struct doorbell_host *host,
                                           struct doorbell_session **session);
 
 /**
- * Meets the host that listens at `path`; DOORBELL_NO_OWNER if nobody does.
+ * Meets the host that listens at `path`; DOORBELL_NO_OWNER if nobody does. DOORBELL_TOO_LARGE if it offers more than
+ * 1 GiB of memory; doorbell_join_within() takes more.
  */
-enum doorbell_status doorbell_join(const char *path, struct doorbell_session **session);
+enum doorbell_status doorbell_join(const char *path,
+                                   struct doorbell_session **session);
+
+/**
+ * As doorbell_join(), with memory of up to `most` bytes.
+ */
+enum doorbell_status doorbell_join_within(const char *path,
+                                          uint64_t most,
+                                          struct doorbell_session **session);
 
 /**
  * The host's part over a connected SOCK_SEQPACKET socket, which belongs to the session from the call on, whatever it
@@ -699,7 +717,7 @@ enum doorbell_status doorbell_pending_new(struct doorbell_pending **pending);
 
 /**
  * In the forked child, before its program is executed: leaves the child's end open and names it in the environment
- * variable DOORBELL_FD. With posix_spawn(), do the same with doorbell_pending_fd().
+ * variable DOORBELL_FD. With posix_spawn(), do the same with doorbell_pending_fd() and doorbell_pending_variable().
  */
 enum doorbell_status doorbell_pending_in_child(const struct doorbell_pending *pending);
 
@@ -707,6 +725,15 @@ enum doorbell_status doorbell_pending_in_child(const struct doorbell_pending *pe
  * The child's end, which belongs to the handle and is close-on-exec; -1 for NULL or after the meeting.
  */
 int32_t doorbell_pending_fd(const struct doorbell_pending *pending);
+
+/**
+ * What DOORBELL_FD must be in the environment of a child in which the child's end is descriptor `fd`: `text` becomes that,
+ * with a zero byte. DOORBELL_TOO_LONG if it has no `size` bytes; 80 are enough.
+ */
+enum doorbell_status doorbell_pending_variable(const struct doorbell_pending *pending,
+                                               int32_t fd,
+                                               char *text,
+                                               size_t size);
 
 /**
  * Meets the child, which is process number `child`. Once; DOORBELL_NO_ANSWER if it ended or did not join.
@@ -722,9 +749,15 @@ enum doorbell_status doorbell_pending_meet(const struct doorbell_pending *pendin
 void doorbell_pending_free(struct doorbell_pending *pending);
 
 /**
- * The child's part. Once; DOORBELL_NOTHING_INHERITED if the parent offered nothing.
+ * The child's part. Once; DOORBELL_NOTHING_INHERITED if the parent offered nothing. DOORBELL_TOO_LARGE if it offers more
+ * than 1 GiB of memory; doorbell_inherit_within() takes more.
  */
 enum doorbell_status doorbell_inherit(struct doorbell_session **session);
+
+/**
+ * As doorbell_inherit(), with memory of up to `most` bytes.
+ */
+enum doorbell_status doorbell_inherit_within(uint64_t most, struct doorbell_session **session);
 
 /**
  * Makes the file `path` (best in /dev/shm) and owns it while the handle and this process live: for processes that know

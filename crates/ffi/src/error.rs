@@ -35,7 +35,7 @@ pub enum doorbell_status {
     DOORBELL_NO_ANSWER = 8,
     /// The other side of a meeting cannot use what was offered.
     DOORBELL_REFUSED = 9,
-    /// More bells or eventfds than can be handed over.
+    /// More bells or eventfds than can be handed over, or bells than can be waited for at once.
     DOORBELL_TOO_MANY = 10,
     /// The path or name has a living owner.
     DOORBELL_OWNED = 11,
@@ -67,14 +67,19 @@ pub enum doorbell_status {
     DOORBELL_LENT = 23,
     /// The board was joined, and this process has hung up on its maker since, or was forked from the one that joined.
     DOORBELL_HUNG_UP = 24,
+    /// The peer offers more memory than is taken from one who is not trusted; or there is no memory for a message.
+    DOORBELL_TOO_LARGE = 25,
+    /// Memory in huge pages is not shared with peers who are not trusted: they can take it away.
+    DOORBELL_HUGE_PAGES = 26,
 }
 
 use doorbell_status::{
-    DOORBELL_CLOSED, DOORBELL_HUNG_UP, DOORBELL_IN_USE, DOORBELL_INTERRUPTED, DOORBELL_INVALID_ARGUMENT,
-    DOORBELL_LAYOUT, DOORBELL_LENT, DOORBELL_NO_ANSWER, DOORBELL_NO_LANE, DOORBELL_NO_OWNER,
-    DOORBELL_NO_SEAT, DOORBELL_NOTHING_INHERITED, DOORBELL_OK, DOORBELL_OWNED, DOORBELL_PANICKED,
-    DOORBELL_PEER_GONE, DOORBELL_REFUSED, DOORBELL_SYSTEM, DOORBELL_TAKEN, DOORBELL_TIMED_OUT,
-    DOORBELL_TOO_LONG, DOORBELL_TOO_MANY, DOORBELL_UNSUPPORTED, DOORBELL_UNTRUSTED, DOORBELL_VIOLATION,
+    DOORBELL_CLOSED, DOORBELL_HUGE_PAGES, DOORBELL_HUNG_UP, DOORBELL_IN_USE, DOORBELL_INTERRUPTED,
+    DOORBELL_INVALID_ARGUMENT, DOORBELL_LAYOUT, DOORBELL_LENT, DOORBELL_NO_ANSWER, DOORBELL_NO_LANE,
+    DOORBELL_NO_OWNER, DOORBELL_NO_SEAT, DOORBELL_NOTHING_INHERITED, DOORBELL_OK, DOORBELL_OWNED,
+    DOORBELL_PANICKED, DOORBELL_PEER_GONE, DOORBELL_REFUSED, DOORBELL_SYSTEM, DOORBELL_TAKEN,
+    DOORBELL_TIMED_OUT, DOORBELL_TOO_LARGE, DOORBELL_TOO_LONG, DOORBELL_TOO_MANY, DOORBELL_UNSUPPORTED,
+    DOORBELL_UNTRUSTED, DOORBELL_VIOLATION,
 };
 
 /// What the last call of this thread that failed reports.
@@ -140,6 +145,7 @@ impl From<AttachError> for Failure {
             AttachError::Violation(_) => DOORBELL_VIOLATION,
             AttachError::Untrusted => DOORBELL_UNTRUSTED,
             AttachError::HungUp => DOORBELL_HUNG_UP,
+            AttachError::TooManyBells { .. } => DOORBELL_TOO_MANY,
             _ => DOORBELL_NO_LANE,
         };
         Self::new(status, 0, error.to_string())
@@ -169,6 +175,7 @@ impl From<RecvError> for Failure {
             RecvError::Closed => Self::new(DOORBELL_CLOSED, 0, message),
             RecvError::PeerGone(peer) => Self::gone(peer, message),
             RecvError::Violation(_) => Self::new(DOORBELL_VIOLATION, 0, message),
+            RecvError::NoMemory { .. } => Self::new(DOORBELL_TOO_LARGE, 0, message),
             RecvError::Wait(error) => error.into(),
             // The enum may grow; its message says what it is.
             _ => Self::new(DOORBELL_SYSTEM, 0, message),
@@ -182,6 +189,7 @@ impl From<WaitError> for Failure {
             WaitError::PeerGone(_) => (DOORBELL_PEER_GONE, 0),
             WaitError::Interrupted => (DOORBELL_INTERRUPTED, 0),
             WaitError::NoSeat { .. } => (DOORBELL_NO_SEAT, 0),
+            WaitError::TooManyBells { .. } => (DOORBELL_TOO_MANY, 0),
             WaitError::Unsupported { errno, .. } => (DOORBELL_UNSUPPORTED, errno.raw_os_error()),
             WaitError::Os { errno, .. } => (DOORBELL_SYSTEM, errno.raw_os_error()),
             // The enum may grow; its message says what it is.
@@ -213,6 +221,8 @@ impl From<MeetError> for Failure {
             MeetError::Os { errno, .. } | MeetError::Map(MapError::Os { errno, .. }) => {
                 (DOORBELL_SYSTEM, errno.raw_os_error())
             }
+            MeetError::Map(MapError::TooMuch { .. }) => (DOORBELL_TOO_LARGE, 0),
+            MeetError::Map(MapError::HugePages) => (DOORBELL_HUGE_PAGES, 0),
             MeetError::Map(_) | MeetError::CannotLayOut { .. } | MeetError::NoRoomForLanes { .. } => {
                 (DOORBELL_LAYOUT, 0)
             }
@@ -338,6 +348,8 @@ pub extern "C" fn doorbell_status_text(status: i32) -> *const c_char {
         22 => c"somebody untrusted shares the board",
         23 => c"memory of the board is lent to trusted ends",
         24 => c"this process has hung up on the maker of the board",
+        25 => c"more memory than is taken, or than there is",
+        26 => c"huge pages are not shared with the untrusted",
         _ => c"an unknown status",
     };
     text.as_ptr()

@@ -26,7 +26,8 @@ pub struct doorbell_offer {
     /// How many bytes the ring of each lane has: 65536. Rounded up to a power of two; the longest message takes three
     /// eighths of it.
     pub lane_capacity: u64,
-    /// Wish: 2 MiB pages from the machine's pool.
+    /// Wish: 2 MiB pages from the machine's pool. Such a board cannot be shared over a session, whose peer is not trusted:
+    /// DOORBELL_HUGE_PAGES.
     pub huge_pages: bool,
     /// Wish: never swapped out.
     pub locked: bool,
@@ -342,7 +343,8 @@ pub unsafe extern "C" fn doorbell_host_accept(
     })
 }
 
-/// Meets the host that listens at `path`; DOORBELL_NO_OWNER if nobody does.
+/// Meets the host that listens at `path`; DOORBELL_NO_OWNER if nobody does. DOORBELL_TOO_LARGE if it offers more than
+/// 1 GiB of memory; doorbell_join_within() takes more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_join(
     path: *const c_char,
@@ -352,6 +354,21 @@ pub unsafe extern "C" fn doorbell_join(
         // SAFETY: the header's contract.
         let (path, out) = unsafe { (self::path(path)?, Out::new(session, "session")?) };
         out.put_handle(doorbell_session(Met::Peer(socket::join(path)?)));
+        Ok(())
+    })
+}
+
+/// As doorbell_join(), with memory of up to `most` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_join_within(
+    path: *const c_char,
+    most: u64,
+    session: *mut *mut doorbell_session,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (path, out) = unsafe { (self::path(path)?, Out::new(session, "session")?) };
+        out.put_handle(doorbell_session(Met::Peer(socket::join_within(path, most)?)));
         Ok(())
     })
 }
@@ -408,7 +425,7 @@ pub unsafe extern "C" fn doorbell_pending_new(pending: *mut *mut doorbell_pendin
 }
 
 /// In the forked child, before its program is executed: leaves the child's end open and names it in the environment
-/// variable DOORBELL_FD. With posix_spawn(), do the same with doorbell_pending_fd().
+/// variable DOORBELL_FD. With posix_spawn(), do the same with doorbell_pending_fd() and doorbell_pending_variable().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_pending_in_child(pending: *const doorbell_pending) -> doorbell_status {
     guard_all(|| {
@@ -419,7 +436,7 @@ pub unsafe extern "C" fn doorbell_pending_in_child(pending: *const doorbell_pend
             rustix::io::fcntl_setfd(end, rustix::io::FdFlags::empty())
                 .map_err(|errno| doorbell::meeting::MeetError::Os { call: "F_SETFD", errno })?;
             // SAFETY: the child of a fork has one thread.
-            unsafe { std::env::set_var(inherited::VARIABLE, end.as_raw_fd().to_string()) };
+            unsafe { std::env::set_var(inherited::VARIABLE, pending.variable(end.as_raw_fd())?) };
             Ok(())
         })
     })
@@ -438,6 +455,36 @@ pub unsafe extern "C" fn doorbell_pending_fd(pending: *const doorbell_pending) -
         })
     });
     fd
+}
+
+/// What DOORBELL_FD must be in the environment of a child in which the child's end is descriptor `fd`: `text` becomes that,
+/// with a zero byte. DOORBELL_TOO_LONG if it has no `size` bytes; 80 are enough.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_pending_variable(
+    pending: *const doorbell_pending,
+    fd: i32,
+    text: *mut c_char,
+    size: usize,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let pending = unsafe { lent(pending, "pending") }?;
+        if text.is_null() {
+            return Err(Failure::null("text"));
+        }
+        pending.with(|pending| {
+            let value = pending.variable(fd)?;
+            if value.len() >= size {
+                return Err(Failure::too_long(value.len() + 1, size));
+            }
+            // SAFETY: `size` bytes are valid for writes (contract), and the value with its zero byte is not longer.
+            unsafe {
+                text.cast::<u8>().copy_from_nonoverlapping(value.as_ptr(), value.len());
+                text.add(value.len()).write(0);
+            }
+            Ok(())
+        })
+    })
 }
 
 /// Meets the child, which is process number `child`. Once; DOORBELL_NO_ANSWER if it ended or did not join.
@@ -482,13 +529,28 @@ fn met_already() -> Failure {
     Failure::invalid("the child was met already; prepare another meeting for another child")
 }
 
-/// The child's part. Once; DOORBELL_NOTHING_INHERITED if the parent offered nothing.
+/// The child's part. Once; DOORBELL_NOTHING_INHERITED if the parent offered nothing. DOORBELL_TOO_LARGE if it offers more
+/// than 1 GiB of memory; doorbell_inherit_within() takes more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_inherit(session: *mut *mut doorbell_session) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
         let out = unsafe { Out::new(session, "session") }?;
         out.put_handle(doorbell_session(Met::Peer(inherited::join()?)));
+        Ok(())
+    })
+}
+
+/// As doorbell_inherit(), with memory of up to `most` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_inherit_within(
+    most: u64,
+    session: *mut *mut doorbell_session,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let out = unsafe { Out::new(session, "session") }?;
+        out.put_handle(doorbell_session(Met::Peer(inherited::join_within(most)?)));
         Ok(())
     })
 }

@@ -264,14 +264,16 @@ fn readable(file: BorrowedFd<'_>, until: Option<Instant>) -> PyResult<bool> {
 
 /// Meets the host at a path.
 #[pyfunction]
-pub(crate) fn join(py: Python<'_>, path: PathBuf) -> PyResult<Session> {
-    py.detach(|| socket::join(path)).map(Session::of).map_err(of_meeting)
+#[pyo3(signature = (path, *, most_memory = meeting::MOST_MEMORY))]
+pub(crate) fn join(py: Python<'_>, path: PathBuf, most_memory: u64) -> PyResult<Session> {
+    py.detach(|| socket::join_within(path, most_memory)).map(Session::of).map_err(of_meeting)
 }
 
 /// The child's part of a meeting with its parent.
 #[pyfunction]
-pub(crate) fn inherit(py: Python<'_>) -> PyResult<Session> {
-    py.detach(inherited::join).map(Session::of).map_err(of_meeting)
+#[pyo3(signature = (*, most_memory = meeting::MOST_MEMORY))]
+pub(crate) fn inherit(py: Python<'_>, most_memory: u64) -> PyResult<Session> {
+    py.detach(|| inherited::join_within(most_memory)).map(Session::of).map_err(of_meeting)
 }
 
 /// Joins the board that its owner gave a name.
@@ -305,6 +307,11 @@ impl Pending {
 
     fn fileno(&self) -> PyResult<i32> {
         self.lock().as_ref().map(|pending| pending.childs_end().as_raw_fd()).ok_or_else(met_already)
+    }
+
+    fn variable(&self, number: i32) -> PyResult<String> {
+        let pending = self.lock();
+        pending.as_ref().ok_or_else(met_already)?.variable(number).map_err(of_meeting)
     }
 
     fn meet(&self, py: Python<'_>, board: &Board, child: u32) -> PyResult<Session> {

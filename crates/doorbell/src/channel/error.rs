@@ -32,6 +32,11 @@ pub enum AttachError {
         /// How many receivers.
         receivers: u32,
     },
+    /// The way of waiting cannot wait for another bell together with those it has.
+    TooManyBells {
+        /// For how many it can.
+        most: usize,
+    },
     /// The board was joined, and this process has hung up on its maker since, or was forked from the one that joined.
     HungUp,
     /// A trusted end, which lends out memory as it lies there, on a board that somebody untrusted shares.
@@ -53,6 +58,10 @@ impl fmt::Display for AttachError {
             Self::Shared { lanes, receivers } => write!(
                 f,
                 "{lanes} lanes share {receivers} receivers here; attach a `Gather`, which takes from all lanes of a receiver"
+            ),
+            Self::TooManyBells { most } => write!(
+                f,
+                "this way of waiting waits for at most {most} bells at once; use `Eventfd`, or lanes that share a bell"
             ),
             Self::HungUp => f.write_str(
                 "the maker of this board takes this process for gone; join again, in the process that is to attach",
@@ -142,6 +151,11 @@ pub enum RecvError {
     PeerGone(PeerId),
     /// The sender broke the protocol. Nothing more can be received from it.
     Violation(PeerViolation),
+    /// There is no memory for a copy of a message, which is gone.
+    NoMemory {
+        /// How long it was.
+        length: usize,
+    },
     /// This subscriber of a broadcast was too slow, and the publisher does not wait for it.
     Dropped,
     /// Waiting failed.
@@ -152,6 +166,9 @@ impl fmt::Display for RecvError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Closed => f.write_str("the sender has left the channel"),
+            Self::NoMemory { length } => {
+                write!(f, "there is no memory for a copy of a message of {length} bytes, which is lost")
+            }
             Self::Dropped => f.write_str(
                 "this subscriber was too slow and has been dropped; subscribe again, or receive faster",
             ),

@@ -29,7 +29,9 @@ use std::time::Duration;
 ///
 /// Lanes of one board share one bell and one mapping, which all its senders can write: for threads, and for processes
 /// that trust each other ([`Lanes::new(senders, 1, capacity)`](super::Lanes::new)). Give each untrusted sender
-/// a board of its own, and [`add`](Self::add) its lane: nothing it writes can reach another's messages or bell.
+/// a board of its own, and [`add`](Self::add) its lane: nothing it writes can reach another's messages or bell. The
+/// futex, and with it [`Adaptive`], waits for at most 128 bells at once; [`Eventfd`](crate::wait::Eventfd) for as many as
+/// there are descriptors.
 ///
 /// ```
 /// let (senders, mut gather) = doorbell::channel::many(3, 4096)?;
@@ -59,7 +61,8 @@ pub struct Gather<T: Trust = Untrusted, W: Wait = Adaptive> {
 /// of them is told again and again, until another attaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GatherError {
-    /// The lane, numbered in the order in which they were added. `None` if the wait itself failed.
+    /// The lane, numbered in the order in which they were added. `None` if the wait itself failed, or if there is no
+    /// lane ([`RecvError::Closed`]).
     pub lane: Option<usize>,
     /// What happened.
     pub error: RecvError,
@@ -138,7 +141,11 @@ impl<T: Trust, W: Wait> Gather<T, W> {
         }
         let inlet = Inlet::on(footing, lane)?;
         let site = &inlet.lane.message_site;
+        let most = W::MOST_BELLS;
         if !self.bells.iter().any(|(bell, _)| Arc::ptr_eq(bell, site)) {
+            if self.bells.len() >= most {
+                return Err(AttachError::TooManyBells { most });
+            }
             self.bells.push((Arc::clone(site), Listener::new(site, W::NAME)));
         }
         let free = self.inlets.iter().position(Option::is_none).unwrap_or(self.inlets.len());
@@ -220,7 +227,7 @@ impl<T: Trust, W: Wait> Gather<T, W> {
     /// [`GatherError`].
     pub fn recv_into(&mut self, to: &mut Vec<u8>) -> Result<usize, GatherError> {
         let (lane, message) = self.recv()?;
-        message.copy_to_vec(to);
+        message.try_copy_to_vec(to).map_err(|error| GatherError { lane: Some(lane), error })?;
         Ok(lane)
     }
 
@@ -251,6 +258,8 @@ impl<T: Trust, W: Wait> Gather<T, W> {
             }
         }
         match last {
+            // Nobody can come, for there is no lane to come to.
+            None if !alive => Err(GatherError { lane: None, error: RecvError::Closed }),
             Some(error) if !alive => Err(error),
             _ => Ok(None),
         }
@@ -302,6 +311,10 @@ impl<T: Trust, W: Wait> Gather<T, W> {
     /// # Errors
     /// [`WaitError::NoSeat`], [`WaitError::Os`].
     pub fn listen(&mut self) -> Result<bool, WaitError> {
+        if self.bells.is_empty() {
+            // That there is no lane.
+            return Ok(true);
+        }
         self.take_seats()?;
         for _ in 0..MOST_TURNS {
             if !self.listen_at_all()? {

@@ -197,6 +197,7 @@ fn settled(word: u32, site: &Site) -> u32 {
 pub(super) fn forget_departed(word: &AtomicU32, site: &Site) {
     let now = word.load(Ordering::Acquire);
     if let Attachment::Left(_) | Attachment::Died(_) = Attachment::of(settled(now, site)) {
+        fault::point();
         // Not if somebody has come since.
         let _ = word.compare_exchange(now, 0, Ordering::AcqRel, Ordering::Relaxed);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A message that was received and still lies in the ring.
 
+use super::error::RecvError;
 use super::inlet::Inlet;
 use crate::peer::{Trust, Trusted};
 use doorbell_core::channel::lane::Found;
@@ -33,7 +34,7 @@ impl<'a, T: Trust> Message<'a, T> {
         self.found.length as usize
     }
 
-    /// A copy.
+    /// A copy. As always, a lack of memory ends the process; [`recv_into`](super::Receiver::recv_into) reports it.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut copy = vec![0; self.len()];
         self.inlet.lane.read(self.found.payload, &mut copy);
@@ -44,6 +45,14 @@ impl<'a, T: Trust> Message<'a, T> {
     pub fn copy_to_vec(&self, to: &mut Vec<u8>) {
         to.resize(self.len(), 0);
         self.inlet.lane.read(self.found.payload, to);
+    }
+
+    /// As `copy_to_vec`, for a length that a peer chose.
+    pub(super) fn try_copy_to_vec(&self, to: &mut Vec<u8>) -> Result<(), RecvError> {
+        let length = self.len();
+        to.try_reserve(length.saturating_sub(to.len())).map_err(|_| RecvError::NoMemory { length })?;
+        self.copy_to_vec(to);
+        Ok(())
     }
 
     /// Copies the first bytes, as many as there are and fit. Returns how many.

@@ -64,6 +64,17 @@
 //! A receiver gets every message that was committed, and is then told which peer went. A successor may attach to the
 //! same lane: it continues a dead sender's lane behind the last committed message, and gets again what a dead receiver
 //! had not released.
+//!
+//! | the two ends are in | an end left in order | an end whose process died |
+//! |---|---|---|
+//! | host and joiner | `Closed` | `PeerGone`; the end is free |
+//! | two joiners of one board | `Closed` | `PeerGone` of [`UNMET`](crate::peer::PeerId::UNMET), told by the host; the end is free |
+//! | the same, and the host has died | `PeerGone` of the host whenever there is no message | the same; nobody is left who could free an end |
+//! | parent and forked child ([`for_children`](crate::meeting::Board::for_children)) | `Closed` | nothing: use deadlines |
+//! | owner and joiner of a name | `Closed` | of the owner's: `PeerGone`; of the joiner's: nothing, use deadlines |
+//!
+//! A process that forked lives on for the others while its child keeps a copy of the connection. Hanging up in order is
+//! told all the same; for a death that must show at once, start children by `exec`, which closes the copies.
 
 pub mod broadcast;
 mod error;

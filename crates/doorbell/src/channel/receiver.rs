@@ -134,8 +134,7 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     /// [`RecvError`].
     #[inline]
     pub fn recv_into(&mut self, to: &mut Vec<u8>) -> Result<(), RecvError> {
-        self.recv()?.copy_to_vec(to);
-        Ok(())
+        self.recv()?.try_copy_to_vec(to)
     }
 
     /// Waits until at least `bytes` bytes of records are there (a message's length, rounded up to eight, and eight

@@ -2,7 +2,8 @@
 //! Meeting of a parent with the child it starts.
 //!
 //! The parent makes a socket pair and leaves one end open for the child, whose environment says which descriptor it
-//! is (`DOORBELL_FD`). Then both meet over it as over any [`socket`](super::socket).
+//! is and which socket (`DOORBELL_FD`): a program that inherits the variable and not the socket, as a grandchild does,
+//! inherits nothing. Then both meet over it as over any [`socket`](super::socket).
 //!
 //! ```no_run
 //! use doorbell::meeting::{Board, MeetError, Offer, Session, inherited};
@@ -21,16 +22,21 @@
 //! # Ok::<(), MeetError>(())
 //! ```
 
-use super::{Board, MeetError, Session, os, socket};
+use super::{Board, MeetError, Session, most_memory, os, socket};
 use crate::peer::Trust;
 use rustix::fd::{FromRawFd, OwnedFd};
-use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
+use rustix::fs::{FileType, fstat};
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::net::SocketType;
+use rustix::net::sockopt::socket_type;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The environment variable that tells the child its descriptor.
+/// The environment variable that tells the child its descriptor, and the device and inode of the socket behind it:
+/// `7:8:123456`.
 pub const VARIABLE: &str = "DOORBELL_FD";
 
 /// The parent's end, until the child has been started.
@@ -47,7 +53,7 @@ pub struct Pending {
 pub fn offer(command: &mut Command) -> Result<Pending, MeetError> {
     let pending = prepare()?;
     let number = pending.theirs.as_raw_fd();
-    command.env(VARIABLE, number.to_string());
+    command.env(VARIABLE, pending.variable(number)?);
     // SAFETY: the closure runs between fork and exec and makes one system call, which is async-signal-safe.
     unsafe {
         command.pre_exec(move || {
@@ -60,7 +66,8 @@ pub fn offer(command: &mut Command) -> Result<Pending, MeetError> {
 }
 
 /// As [`offer`], for a child that is started in another way: whoever starts it sees to it that
-/// [`childs_end`](Pending::childs_end) is open in it and that [`VARIABLE`] names its number there.
+/// [`childs_end`](Pending::childs_end) is open in it and that [`VARIABLE`] has the value that
+/// [`variable`](Pending::variable) says.
 ///
 /// # Errors
 /// [`MeetError::Os`] if there is no descriptor left.
@@ -73,6 +80,15 @@ impl Pending {
     /// What the child inherits. Close-on-exec here.
     pub fn childs_end(&self) -> BorrowedFd<'_> {
         self.theirs.as_fd()
+    }
+
+    /// What [`VARIABLE`] must be in a child where the end is descriptor `number`.
+    ///
+    /// # Errors
+    /// [`MeetError::Os`] if the end was closed behind our back.
+    pub fn variable(&self, number: RawFd) -> Result<String, MeetError> {
+        let file = fstat(&self.theirs).map_err(os("fstat"))?;
+        Ok(format!("{number}:{}:{}", file.st_dev, file.st_ino))
     }
 
     /// Meets the child that was started. `child` is its process number.
@@ -91,24 +107,68 @@ impl Pending {
 /// # Errors
 /// [`MeetError::NothingInherited`] if this process was not started by [`offer`]; else [`MeetError`].
 pub fn join<T: Trust>() -> Result<Session<T>, MeetError> {
-    use std::sync::atomic::{AtomicBool, Ordering};
-    static TAKEN: AtomicBool = AtomicBool::new(false);
-    let number: RawFd = std::env::var(VARIABLE)
-        .ok()
-        .and_then(|value| value.parse().ok())
-        .filter(|number| *number > 2)
-        .ok_or(MeetError::NothingInherited)?;
-    if TAKEN.swap(true, Ordering::Relaxed) {
-        return Err(MeetError::NothingInherited);
+    join_within(most_memory::<T>())
+}
+
+/// As [`join`], with memory of up to `most` bytes; see [`socket::join_within`].
+///
+/// # Errors
+/// As [`join`].
+pub fn join_within<T: Trust>(most: u64) -> Result<Session<T>, MeetError> {
+    let value = std::env::var(VARIABLE).map_err(|_| MeetError::NothingInherited)?;
+    socket::join_over_within(take(&value).ok_or(MeetError::NothingInherited)?, most)
+}
+
+/// The descriptor that `value` names, if it is the socket meant and was not taken before.
+fn take(value: &str) -> Option<OwnedFd> {
+    let mut parts = value.split(':');
+    let number: RawFd = parts.next()?.parse().ok().filter(|number| *number > 2)?;
+    let (device, inode) = (parts.next()?.parse::<u64>().ok()?, parts.next()?.parse::<u64>().ok()?);
+    // SAFETY: whether it is open is the first thing asked; and it is only asked.
+    let file = unsafe { BorrowedFd::borrow_raw(number) };
+    let there = fstat(file).ok()?;
+    // A number of another file is another's, who may be using it.
+    if (there.st_dev, there.st_ino) != (device, inode)
+        || FileType::from_raw_mode(there.st_mode) != FileType::Socket
+        || socket_type(file) != Ok(SocketType::SEQPACKET)
+        || TAKEN.swap(true, Ordering::Relaxed)
+    {
+        return None;
     }
-    // SAFETY: the number was left open for us by `offer` and is taken once; whether it is open is the first thing asked.
-    let socket = unsafe { OwnedFd::from_raw_fd(number) };
-    match fcntl_getfd(&socket) {
-        Ok(_) => fcntl_setfd(&socket, FdFlags::CLOEXEC).map_err(os("F_SETFD"))?,
-        Err(_) => {
-            std::mem::forget(socket);
-            return Err(MeetError::NothingInherited);
+    // Nobody who comes after us in this process may take it for theirs, nor does a program that is started from here.
+    fcntl_setfd(file, FdFlags::CLOEXEC).ok()?;
+    // SAFETY: it is the socket that was left open for whoever is started with this value, and it is taken once.
+    Some(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+#[cfg(test)]
+mod tests {
+    use super::{prepare, take};
+    use std::os::fd::{AsRawFd, IntoRawFd};
+
+    /// Whoever inherited the variable and not the socket took another's file for it, wrote to it and closed it.
+    #[test]
+    fn only_the_socket_that_is_meant_is_taken_and_only_once() {
+        let pending = prepare().unwrap();
+        let other = prepare().unwrap();
+        let number = other.childs_end().as_raw_fd();
+        // The number is open, and another socket is there.
+        assert!(take(&pending.variable(number).unwrap()).is_none());
+        for value in ["", "7", "7:8", "0:0:0", "-1:0:0", "a:b:c", &format!("{number}")] {
+            assert!(take(value).is_none(), "{value:?}");
         }
+        // The right file, but no socket.
+        let (pipe, _end) = rustix::pipe::pipe().unwrap();
+        let file = rustix::fs::fstat(&pipe).unwrap();
+        assert!(take(&format!("{}:{}:{}", pipe.as_raw_fd(), file.st_dev, file.st_ino)).is_none());
+        rustix::fs::fstat(&pipe).unwrap();
+        // In the child it may have another number.
+        let inherited = rustix::io::fcntl_dupfd_cloexec(pending.childs_end(), 0).unwrap().into_raw_fd();
+        let value = pending.variable(inherited).unwrap();
+        assert_eq!(take(&value).unwrap().as_raw_fd(), inherited);
+        let inherited = rustix::io::fcntl_dupfd_cloexec(pending.childs_end(), 0).unwrap();
+        assert!(take(&pending.variable(inherited.as_raw_fd()).unwrap()).is_none(), "once");
     }
-    socket::join_over(socket)
 }

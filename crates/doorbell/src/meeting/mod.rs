@@ -15,6 +15,7 @@
 pub mod inherited;
 mod line;
 pub mod named;
+mod path_lock;
 pub mod socket;
 
 use crate::aio::Signaller;
@@ -25,6 +26,7 @@ use crate::peer::{Lives, Peer, Trust, Untrusted};
 use crate::site::{Site, initialise_semaphores, make_eventfds};
 use crate::wait::Wait;
 use doorbell_core::channel::layout::Lanes;
+use doorbell_core::fault;
 use doorbell_core::layout::{FEATURE_CHANNELS, FEATURE_GLIBC_SEMAPHORE, LayoutError, MAKER, Plan};
 use doorbell_core::peer_memory::PeerMemory;
 use doorbell_core::violation::PeerViolation;
@@ -43,8 +45,8 @@ pub(crate) use line::{Footing, HungUp, Line};
 pub struct Offer {
     /// How many bells.
     pub bells: u32,
-    /// How many eventfd seats each bell has, at most 8. All bells' eventfds together, at most
-    /// [`MOST_EVENTFDS`], travel in one message.
+    /// How many eventfd seats each bell has, at most 8. All bells' eventfds together travel in one message, so that at most
+    /// [`MOST_EVENTFDS`] can be offered to other processes.
     pub eventfds: u32,
     /// How many bytes beside the bells.
     pub payload: u64,
@@ -80,6 +82,15 @@ impl Default for Offer {
 
 /// How many descriptors one message carries (`SCM_MAX_FD`), less the memory's.
 pub const MOST_EVENTFDS: u32 = 252;
+
+/// How many bytes of memory a joiner takes from a host that is not trusted, if it does not say otherwise
+/// ([`socket::join_within`]): what the host offers costs the host nothing, and whoever reads it pays for it.
+pub const MOST_MEMORY: u64 = 1 << 30;
+
+/// What is taken without a word about it.
+pub(crate) fn most_memory<T: Trust>() -> u64 {
+    if T::TRUSTED { u64::MAX } else { MOST_MEMORY }
+}
 
 /// Why a meeting failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -246,7 +257,10 @@ impl Board {
     /// Puts into fresh memory what `offer` asks for.
     fn furnish(mapping: Mapping, offer: &Offer) -> Result<Self, MeetError> {
         let Offer { bells, eventfds, .. } = *offer;
-        if eventfds > SEATS || u64::from(bells) * u64::from(eventfds) > u64::from(MOST_EVENTFDS) {
+        // What stays in this process, or is inherited, does not travel.
+        let travels = mapping.file().is_some();
+        let all = u64::from(bells) * u64::from(eventfds);
+        if eventfds > SEATS || (travels && all > u64::from(MOST_EVENTFDS)) {
             return Err(MeetError::TooMany { bells, eventfds });
         }
         initialise_semaphores(&mapping);
@@ -319,6 +333,7 @@ impl Board {
         if side == Side::Host {
             crate::channel::vacate(self, holder);
             for seat in self.sites.iter().flat_map(|site| &site.record().seat_holders) {
+                fault::point();
                 let _ = seat.compare_exchange(holder, 0, Ordering::Release, Ordering::Relaxed);
             }
         }
@@ -373,6 +388,9 @@ impl<T: Trust> Session<T> {
         if !T::TRUSTED && board.sites.iter().any(|site| !site.eventfds().is_empty()) {
             // Rings will need it: better told now than found out then.
             Signaller::ours().map_err(os("io_setup"))?;
+        }
+        if !T::TRUSTED && board.mapping().can_be_punched() {
+            return Err(MapError::HugePages.into());
         }
         if !board.lives.met::<T>() {
             return Err(MeetError::Lent);

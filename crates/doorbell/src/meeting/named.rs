@@ -70,16 +70,24 @@ impl Owner {
             return Err(MeetError::TooMany { bells: offer.bells, eventfds: offer.eventfds });
         }
         loop {
-            remove_what_a_dead_owner_left(path)?;
-            let making = path.with_extension(format!("{}.new", std::process::id()));
+            remove_what_a_dead_owner_left_at(path, path)?;
+            let making = with_suffix(path, &format!("{}.new", std::process::id()));
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-            let file = open(&making, flags, Mode::RUSR | Mode::WUSR).map_err(os("open"))?;
+            let file = match open(&making, flags, Mode::RUSR | Mode::WUSR) {
+                // One of our number was killed at this, perhaps in an earlier life of the container.
+                Err(Errno::EXIST) => {
+                    remove_what_a_dead_owner_left_at(&making, path)?;
+                    continue;
+                }
+                file => file.map_err(os("open"))?,
+            };
             let made = Self::fill(file, offer, path, &making);
             // It has its second name, or is not wanted.
             let _ = unlink(&making);
             match made {
-                // Another owner came first. It lives, or what it left is removed in the next turn.
-                Err(MeetError::Os { call: "link", errno: Errno::EXIST }) => {}
+                // Another owner came first: it lives, or what it left is removed in the next turn. Or one of our number
+                // in another PID namespace took ours for dead before it was locked.
+                Err(MeetError::Os { call: "link", errno: Errno::EXIST | Errno::NOENT }) => {}
                 made => return made,
             }
         }
@@ -150,23 +158,28 @@ impl Drop for Life {
 
 /// The name of the FIFO that belongs to `file`, which is or will be at `path`.
 fn life_path(path: &Path, file: &OwnedFd) -> Result<PathBuf, MeetError> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}", fstat(file).map_err(os("fstat"))?.st_ino));
-    Ok(name.into())
+    Ok(with_suffix(path, &fstat(file).map_err(os("fstat"))?.st_ino.to_string()))
 }
 
-/// Whoever removes a file holds its lock: an owner that lives loses nothing.
-fn remove_what_a_dead_owner_left(path: &Path) -> Result<(), MeetError> {
-    let file = match open(path, OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty()) {
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{suffix}"));
+    name.into()
+}
+
+/// Removes the file at `there`, which a dead owner of `path` left, and its FIFO. Whoever removes a file holds its lock: an
+/// owner that lives loses nothing.
+fn remove_what_a_dead_owner_left_at(there: &Path, path: &Path) -> Result<(), MeetError> {
+    let file = match open(there, OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty()) {
         Err(Errno::NOENT) => return Ok(()),
         result => result.map_err(os("open"))?,
     };
     if !try_lock(&file)? {
         return Err(MeetError::Owned);
     }
-    if is_at(&file, path)? {
+    if is_at(&file, there)? {
         let _ = unlink(life_path(path, &file)?);
-        unlink(path).map_err(os("unlink"))?;
+        unlink(there).map_err(os("unlink"))?;
     }
     Ok(())
 }
@@ -219,7 +232,7 @@ fn no_eventfds(bells: u32) -> Vec<Box<[OwnedFd]>> {
 }
 
 /// Is `file` what `path` names now?
-fn is_at(file: &OwnedFd, path: &Path) -> Result<bool, MeetError> {
+pub(super) fn is_at(file: &OwnedFd, path: &Path) -> Result<bool, MeetError> {
     let held = fstat(file).map_err(os("fstat"))?;
     match stat(path) {
         Ok(named) => Ok((named.st_dev, named.st_ino) == (held.st_dev, held.st_ino)),
@@ -231,7 +244,7 @@ fn is_at(file: &OwnedFd, path: &Path) -> Result<bool, MeetError> {
 /// Takes the owner's lock. `false` if somebody holds it.
 ///
 /// An open-file-description lock: unlike a POSIX lock it does not go when another descriptor of the file is closed.
-fn try_lock(file: &OwnedFd) -> Result<bool, MeetError> {
+pub(super) fn try_lock(file: &OwnedFd) -> Result<bool, MeetError> {
     // SAFETY: all bytes zero is a value of this plain struct.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = libc::F_WRLCK as libc::c_short;

@@ -31,7 +31,8 @@
 //! # Ok::<(), doorbell::meeting::MeetError>(())
 //! ```
 
-use super::{Board, MOST_EVENTFDS, MeetError, Session, Side, os};
+use super::path_lock::PathLock;
+use super::{Board, MOST_EVENTFDS, MeetError, Session, Side, most_memory, os};
 use crate::mapping::Mapping;
 use crate::peer::{Peer, PeerId, Trust};
 use doorbell_core::layout::{KNOWN_FEATURES, MAJOR, MAKER, MINOR, MOST_HOLDERS, REQUIRED_FEATURES};
@@ -39,6 +40,7 @@ use doorbell_core::violation::PeerViolation;
 use doorbell_core::wake::SEATS;
 use rustix::cmsg_space;
 use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use rustix::fs::stat;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -59,7 +61,7 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 const HELLO: u64 = u64::from_ne_bytes(*b"DBHELLO1");
 const OFFER: u64 = u64::from_ne_bytes(*b"DBOFFER1");
 const VERDICT: u64 = u64::from_ne_bytes(*b"DBVERDT1");
-const LOG: u64 = u64::from_ne_bytes(*b"DBLOG001");
+const LOG: u64 = u64::from_ne_bytes(*b"DBLOG002");
 const ACCEPTED: u64 = 0;
 const REFUSED: u64 = 1;
 
@@ -68,6 +70,8 @@ const REFUSED: u64 = 1;
 pub struct Host {
     listener: OwnedFd,
     path: PathBuf,
+    /// Device and inode of the socket at the path.
+    file: (u64, u64),
     /// A forked child has a copy, and its parent goes on.
     process: u32,
 }
@@ -83,6 +87,8 @@ impl Host {
         let path = path.as_ref().to_owned();
         let address = SocketAddrUnix::new(&path).map_err(os("bind"))?;
         let listener = new_socket()?;
+        // Until we listen: another host that found nobody listening would remove our socket as a stale one.
+        let _lock = PathLock::take(&path)?;
         match rustix::net::bind(&listener, &address) {
             Err(Errno::ADDRINUSE) => {
                 match rustix::net::connect(&new_socket()?, &address) {
@@ -95,7 +101,8 @@ impl Host {
             result => result.map_err(os("bind"))?,
         }
         rustix::net::listen(&listener, 16).map_err(os("listen"))?;
-        Ok(Self { listener, path, process: std::process::id() })
+        let ours = stat(&path).map_err(os("stat"))?;
+        Ok(Self { listener, path, file: (ours.st_dev, ours.st_ino), process: std::process::id() })
     }
 
     /// Waits for the next process and offers it `board`: a new one, to share with nobody else, or one that others
@@ -119,8 +126,10 @@ impl AsFd for Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        if self.process == std::process::id() {
-            // Somebody may have removed it already.
+        // Somebody may have removed it, and another host may be there now. None comes in between: we still listen.
+        if self.process == std::process::id()
+            && stat(&self.path).is_ok_and(|there| (there.st_dev, there.st_ino) == self.file)
+        {
             let _ = rustix::fs::unlink(&self.path);
         }
     }
@@ -145,13 +154,22 @@ pub fn pair() -> Result<(OwnedFd, OwnedFd), MeetError> {
 /// # Errors
 /// [`MeetError::NoOwner`] if nobody listens there; else [`MeetError`].
 pub fn join<T: Trust>(path: impl AsRef<Path>) -> Result<Session<T>, MeetError> {
+    join_within(path, most_memory::<T>())
+}
+
+/// As [`join`], with memory of up to `most` bytes instead of the [`MOST_MEMORY`](super::MOST_MEMORY) that are taken from a
+/// host who is not trusted.
+///
+/// # Errors
+/// As [`join`].
+pub fn join_within<T: Trust>(path: impl AsRef<Path>, most: u64) -> Result<Session<T>, MeetError> {
     let address = SocketAddrUnix::new(path.as_ref()).map_err(os("connect"))?;
     let socket = new_socket()?;
     retry_on_intr(|| rustix::net::connect(&socket, &address)).map_err(|errno| match errno {
         Errno::NOENT | Errno::CONNREFUSED => MeetError::NoOwner,
         errno => MeetError::Os { call: "connect", errno },
     })?;
-    join_over(socket)
+    join_over_within(socket, most)
 }
 
 /// The host's part over a connected `SOCK_SEQPACKET` socket.
@@ -198,11 +216,19 @@ pub(super) fn host_whom<T: Trust>(
 /// # Errors
 /// [`MeetError`].
 pub fn join_over<T: Trust>(socket: OwnedFd) -> Result<Session<T>, MeetError> {
+    join_over_within(socket, most_memory::<T>())
+}
+
+/// As [`join_over`], with memory of up to `most` bytes; see [`join_within`].
+///
+/// # Errors
+/// [`MeetError`].
+pub fn join_over_within<T: Trust>(socket: OwnedFd, most: u64) -> Result<Session<T>, MeetError> {
     be_patient(&socket)?;
     send(&socket, &[HELLO, our_version(), KNOWN_FEATURES & our_c_library()], &[])?;
     let mut descriptors = Vec::new();
     let offer = receive(&socket, &mut descriptors)?;
-    match take_offer(offer, descriptors) {
+    match take_offer(offer, descriptors, most, T::TRUSTED) {
         Ok(board) => {
             send(&socket, &[VERDICT, ACCEPTED], &[])?;
             let peer = peer_at(&socket, None)?;
@@ -225,7 +251,12 @@ fn our_version() -> u64 {
     u64::from(MAJOR) << 32 | u64::from(MINOR)
 }
 
-fn take_offer(offer: [u64; 5], descriptors: Vec<OwnedFd>) -> Result<Board, MeetError> {
+fn take_offer(
+    offer: [u64; 5],
+    descriptors: Vec<OwnedFd>,
+    most: u64,
+    trusted: bool,
+) -> Result<Board, MeetError> {
     let [magic, version, bells, eventfds, holder] = offer;
     expect("offer", magic, OFFER)?;
     if version >> 32 != u64::from(MAJOR) {
@@ -250,7 +281,7 @@ fn take_offer(offer: [u64; 5], descriptors: Vec<OwnedFd>) -> Result<Board, MeetE
         .ok_or_else(bad_holder)?;
     let mut descriptors = descriptors.into_iter();
     let memory = descriptors.next().ok_or(MeetError::Refused)?;
-    let mapping = Mapping::from_peer(memory)?;
+    let mapping = Mapping::from_peer(memory, most, trusted)?;
     let planned = u64::from(mapping.plan().bells);
     if planned != bells {
         return Err(MeetError::Violation(PeerViolation::BadValue { field: "bells", value: bells }));
@@ -282,20 +313,26 @@ fn check_eventfd(file: BorrowedFd<'_>) -> Result<(), MeetError> {
 }
 
 impl<T: Trust> Session<T> {
-    /// Sends the peer the log of a broadcast, and where in it to begin.
-    pub(crate) fn send_log(&self, cursor: u64, published: u64, log: BorrowedFd<'_>) -> Result<(), MeetError> {
-        send(self.line.file(), &[LOG, cursor, published], &[log])
+    /// Sends the peer the log of a broadcast, for whom, and where in it to begin.
+    pub(crate) fn send_log(
+        &self,
+        lane: u32,
+        cursor: u64,
+        published: u64,
+        log: BorrowedFd<'_>,
+    ) -> Result<(), MeetError> {
+        send(self.line.file(), &[LOG, lane.into(), cursor, published], &[log])
     }
 
-    /// Receives what `send_log` sent. Waits for it as long as for the packets of a meeting.
-    pub(crate) fn receive_log(&self) -> Result<(u64, u64, OwnedFd), MeetError> {
+    /// Receives what `send_log` sent: lane, cursor, number, log. Waits for it as long as for the packets of a meeting.
+    pub(crate) fn receive_log(&self) -> Result<(u64, u64, u64, OwnedFd), MeetError> {
         let mut descriptors = Vec::new();
-        let [magic, cursor, published] = receive(self.line.file(), &mut descriptors)?;
+        let [magic, lane, cursor, published] = receive(self.line.file(), &mut descriptors)?;
         expect("log", magic, LOG)?;
         let got = descriptors.len() as u64;
         let violation = MeetError::Violation(PeerViolation::Descriptors { got, announced: 1 });
         let log = descriptors.pop().filter(|_| got == 1).ok_or(violation)?;
-        Ok((cursor, published, log))
+        Ok((lane, cursor, published, log))
     }
 }
 

@@ -37,6 +37,7 @@ const LOOKS_PER_GLANCE: u32 = 32;
 
 impl Wait for Adaptive {
     const NAME: &'static str = "adaptive";
+    const MOST_BELLS: usize = super::MOST_FUTEXES;
 
     #[inline]
     fn wait(

@@ -16,6 +16,7 @@ pub struct Futex;
 
 impl Wait for Futex {
     const NAME: &'static str = "futex";
+    const MOST_BELLS: usize = super::MOST_FUTEXES;
 
     #[inline]
     fn wait(

@@ -50,6 +50,8 @@ use std::sync::Arc;
 pub trait Wait: Send + Sync {
     /// Its name in tables and counters.
     const NAME: &'static str;
+    /// For how many bells at once it can wait.
+    const MOST_BELLS: usize = usize::MAX;
 
     /// Waits until `ready` says true at any of `spots`, or until `deadline`. Returns what `ready` last said.
     ///
@@ -64,6 +66,9 @@ pub trait Wait: Send + Sync {
         deadline: Option<Deadline>,
     ) -> Result<bool, WaitError>;
 }
+
+/// `FUTEX_WAITV_MAX` of linux/futex.h.
+const MOST_FUTEXES: usize = 128;
 
 /// A bell and this waiter's place at it.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 
 use crate::error::WaitError;
 use crate::site::Site;
+use doorbell_core::fault;
 use doorbell_core::wake::{SEATS, Seat};
 use rustix::io::Errno;
 use std::sync::Arc;
@@ -64,6 +65,7 @@ impl Seats {
 fn take(site: &Site, first: usize, count: usize) -> Option<u32> {
     let holders = site.record().seat_holders.get(first..first + count)?;
     let free = holders.iter().position(|holder| {
+        fault::point();
         holder.compare_exchange(0, site.holder(), Ordering::AcqRel, Ordering::Relaxed).is_ok()
     })?;
     u32::try_from(free).ok()
@@ -79,6 +81,7 @@ impl Drop for Seats {
         // already: once a session is dropped, the peer gives our seats away.
         let free = |index: usize| {
             let ours = self.site.holder();
+            fault::point();
             let _ = holders[index].compare_exchange(ours, 0, Ordering::Release, Ordering::Relaxed);
         };
         if let Some(index) = self.eventfd {

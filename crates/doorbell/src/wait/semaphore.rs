@@ -19,6 +19,7 @@ pub struct Semaphore;
 
 impl Wait for Semaphore {
     const NAME: &'static str = "semaphore";
+    const MOST_BELLS: usize = 1;
 
     #[inline]
     fn wait(
@@ -32,10 +33,7 @@ impl Wait for Semaphore {
         }
         let interruptible = interruptible(spots);
         let [spot] = spots else {
-            return Err(WaitError::Unsupported {
-                what: "waiting for several semaphores",
-                errno: Errno::OPNOTSUPP,
-            });
+            return Err(WaitError::TooManyBells { most: Self::MOST_BELLS });
         };
         spot.listener.seats.take_semaphore()?;
         let (seat, index) = spot.listener.seats.semaphore().expect("just taken");

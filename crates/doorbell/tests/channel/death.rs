@@ -4,59 +4,85 @@
 use crate::other::{FOREVER, board, message, number, start};
 use doorbell::channel::{AttachError, Receiver, RecvError, SendError, Sender};
 use doorbell::wait::Adaptive;
+use rustix::process::{Pid, Signal, kill_process};
 use std::time::{Duration, Instant};
 
-/// Dies at random moments; `DOORBELL_KILLS` sets how often.
+/// Dies at random moments: before it attached, with requests and answers under way, while it waits. `DOORBELL_KILLS` sets
+/// how often. In a process of its own, where nobody else opens and closes files.
 #[test]
 fn whenever_the_other_process_is_killed_the_survivor_is_told_and_nothing_is_left_over() {
+    const ALONE: &str = "DOORBELL_TEST_ALONE";
+    const NAME: &str =
+        "death::whenever_the_other_process_is_killed_the_survivor_is_told_and_nothing_is_left_over";
+    if std::env::var_os(ALONE).is_none() {
+        let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
+        let status = alone.args(["--exact", NAME, "--nocapture"]).env(ALONE, "1").status().unwrap();
+        assert!(status.success());
+        return;
+    }
     let kills = std::env::var("DOORBELL_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(150);
     let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
     let mut seed = 0x2545_f491_4f6c_dd1d_u64;
     let mut before = 0;
     for round in 0..kills {
-        // Other tests of this process open and close files too: what must not happen is growth by every round.
-        if round == 20 {
+        // What is opened once is open by then.
+        if round == 5 {
             before = open();
         }
-        let board = board(2, 2, 256);
-        let (session, mut other) = start("echo", &board);
-        let mut requests: Sender = Sender::attach(&session, 0).unwrap();
-        let mut answers: Receiver = Receiver::attach(&session, 1).unwrap();
-        let longest = requests.longest();
         seed ^= seed << 13;
         seed ^= seed >> 7;
         seed ^= seed << 17;
-        let exchanged = seed % 200;
-        for sent in 0..exchanged {
-            requests.send_timeout(&message(sent, longest), FOREVER).unwrap();
-            // Half of the time it is killed with requests and answers under way.
-            if seed & (1 << 40) == 0 {
-                let answer = answers.recv_timeout(FOREVER).unwrap().expect("hung").to_vec();
-                assert_eq!(number(&answer, longest), sent);
-            } else if sent > 2 {
-                break;
+        survive(Duration::from_micros(seed % 4000), seed & (1 << 40) == 0);
+    }
+    if kills > 5 {
+        assert_eq!(open(), before, "descriptors leak");
+    }
+}
+
+/// Talks to a process that is killed after `life`. If `full`, without listening, until it waits for room as we do.
+fn survive(life: Duration, full: bool) {
+    let board = board(2, 2, 256);
+    let (session, other) = start("echo", &board);
+    let mut requests: Sender = Sender::attach(&session, 0).unwrap();
+    let mut answers: Receiver = Receiver::attach(&session, 1).unwrap();
+    let (longest, gone) = (requests.longest(), session.peer().id());
+    let pid = Pid::from_child(&other.0);
+    let (mut sent, mut answered) = (0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(life);
+            kill_process(pid, Signal::KILL).unwrap();
+        });
+        let refused = loop {
+            match requests.send_timeout(&message(sent, longest), FOREVER) {
+                Ok(()) => sent += 1,
+                Err(error) => break error,
             }
-        }
-        other.kill();
-        let gone = session.peer().id();
-        let told = loop {
+            if full {
+                continue;
+            }
             match answers.recv_timeout(FOREVER) {
-                Ok(answer) => drop(number(&answer.expect("hung").to_vec(), longest)),
-                Err(error) => break error,
+                Ok(answer) => {
+                    assert_eq!(number(&answer.expect("hung").to_vec(), longest), answered);
+                    answered += 1;
+                }
+                Err(error) => assert_eq!(error, RecvError::PeerGone(gone)),
             }
         };
-        assert_eq!(told, RecvError::PeerGone(gone));
-        let told = loop {
-            match requests.send_timeout(b"anybody there", FOREVER) {
-                Ok(()) => {}
-                Err(error) => break error,
+        assert_eq!(refused, SendError::PeerGone(gone));
+    });
+    // All that was committed, in order, and then its end.
+    let told = loop {
+        match answers.recv_timeout(FOREVER) {
+            Ok(answer) => {
+                assert_eq!(number(&answer.expect("hung").to_vec(), longest), answered);
+                answered += 1;
             }
-        };
-        assert_eq!(told, SendError::PeerGone(gone));
-    }
-    if kills > 20 {
-        assert!(open() < before + 60, "descriptors leak: {before} after 20 rounds, {} after {kills}", open());
-    }
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(told, RecvError::PeerGone(gone));
+    assert!(answered <= sent);
 }
 
 /// The state of the thread that hears of deaths, as in /proc/PID/stat.

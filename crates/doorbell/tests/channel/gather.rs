@@ -2,9 +2,10 @@
 //! Many senders, one receiver.
 
 use crate::other::{FOREVER, board, start};
-use doorbell::channel::{Gather, GatherError, Lanes, RecvError, Sender, many};
-use doorbell::meeting::{Board, Offer};
+use doorbell::channel::{AttachError, Gather, GatherError, Lanes, RecvError, Sender, many};
+use doorbell::meeting::{Board, Offer, Session, socket};
 use doorbell::peer::Trusted;
+use doorbell::wait::Semaphore;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::thread;
 
@@ -127,4 +128,38 @@ fn a_sender_that_came_sent_and_left_while_nobody_looked_is_heard() {
         assert!(gather.try_recv().unwrap().is_none(), "and the end is told");
         assert!(!gather.listen().unwrap());
     }
+}
+
+/// The kernel takes 128 futexes at once; each receive failed then with EINVAL, and with none at all too.
+#[test]
+fn a_gather_without_lanes_or_with_too_many_bells_says_so() {
+    let mut none: Gather = Gather::default();
+    let closed = GatherError { lane: None, error: RecvError::Closed };
+    assert_eq!(none.recv_timeout(FOREVER).unwrap_err(), closed);
+    assert_eq!(none.recv().unwrap_err(), closed);
+    assert!(none.listen().unwrap(), "there is something to tell");
+
+    // A semaphore cannot be waited for together with another: the smallest of such bounds.
+    let boards: [_; 2] = std::array::from_fn(|_| board(1, 1, 64));
+    let sessions = boards.each_ref().map(|board| {
+        let (ours, theirs) = socket::pair().unwrap();
+        let joining = thread::spawn(move || socket::join_over(theirs).unwrap());
+        let host: Session = socket::host_over(ours, board).unwrap();
+        let joined: Session = joining.join().unwrap();
+        (host, joined)
+    });
+    let mut gather: Gather<_, Semaphore> = Gather::default();
+    gather.add(&sessions[0].0, 0).unwrap();
+    assert_eq!(gather.add(&sessions[1].0, 0).unwrap_err(), AttachError::TooManyBells { most: 1 });
+    assert!(gather.remove(0));
+    gather.add(&sessions[1].0, 0).expect("the refused one was left again");
+}
+
+/// What never leaves the process need not fit one message.
+#[test]
+fn more_threads_than_a_message_carries_eventfds_for_can_send() {
+    let (mut senders, mut gather) = many(260, 64).unwrap();
+    senders[259].send(b"the last").unwrap();
+    let (lane, message) = gather.recv_timeout(FOREVER).unwrap().expect("hung");
+    assert_eq!((lane, message.to_vec()), (259, b"the last".to_vec()));
 }

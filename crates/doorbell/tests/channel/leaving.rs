@@ -3,7 +3,7 @@
 
 use crate::other::{FOREVER, board, start};
 use doorbell::WaitError;
-use doorbell::channel::broadcast::{Ended, Publisher, Subscriber, WhenSlow};
+use doorbell::channel::broadcast::{Ended, JoinError, Publisher, Subscriber, WhenSlow};
 use doorbell::channel::{AttachError, Gather, Lanes, Receiver, RecvError, SendError, Sender};
 use doorbell::meeting::{Board, MeetError, Offer, Session, named, socket};
 use doorbell::peer::{PeerId, Trusted, Untrusted};
@@ -181,6 +181,39 @@ fn a_peer_that_was_hung_up_on_does_not_count_among_the_living() {
     drop(two);
 }
 
+/// Two processes that share one board and host on it handed out the same numbers; with one of two joiners of the same
+/// number went the ends of both.
+#[test]
+fn joiners_met_by_a_process_and_by_its_forked_child_have_numbers_of_their_own() {
+    let board = board(2, 2, 64);
+    let (ours, theirs) = socket::pair().unwrap();
+    let joining = thread::spawn(move || socket::join_over::<Untrusted>(theirs).unwrap());
+    // SAFETY: the child meets, which takes locks that a fork waits for, and exits.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let session: Result<Session, _> = socket::host_over(ours, &board);
+        let mut bell = board.bell::<Futex>(0).unwrap();
+        // Until the parent's joiner has hung up.
+        let told = bell.wait_timeout(FOREVER);
+        // SAFETY: no precondition.
+        unsafe { libc::_exit(i32::from(session.is_err() || !matches!(told, Err(WaitError::PeerGone(_))))) };
+    }
+    drop(ours);
+    let of_child = joining.join().unwrap();
+    let (_host, of_parent) = meet(&board);
+    let _one = Sender::<_, Futex>::attach(&of_child, 0).unwrap();
+    let two = Sender::<_, Futex>::attach(&of_parent, 1).unwrap();
+    drop((two, of_parent));
+    wait_for_earlier_hang_ups(&board);
+    let (_host, third) = meet(&board);
+    assert!(taken(Sender::<_, Adaptive>::attach(&third, 0)), "the one that lives keeps its end");
+    drop((_one, of_child));
+    let mut status = 0;
+    // SAFETY: a child of ours, and a valid place for its status.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0);
+}
+
 #[test]
 fn an_end_on_a_board_joined_by_name_hears_of_the_owners_end_though_the_joining_was_dropped() {
     let path = std::env::temp_dir().join(format!("doorbell-leaving-{}", std::process::id()));
@@ -217,4 +250,15 @@ fn the_end_of_a_peer_that_died_just_before_its_session_was_dropped_is_free() {
         let (_host, next) = meet(&board);
         assert!(!taken(Sender::<_, Adaptive>::attach(&next, 0)));
     }
+}
+
+/// The cursors were swapped, and an honest publisher accused.
+#[test]
+fn a_subscriber_that_joins_another_lane_than_was_admitted_is_told_so() {
+    let board = board(2, 2, 64);
+    let mut publisher: Publisher = Publisher::new(4096).unwrap();
+    let (host, joined) = meet(&board);
+    publisher.admit(&host, 1, WhenSlow::Gap).unwrap();
+    let refused = Subscriber::<_, Futex>::join(&joined, 0).unwrap_err();
+    assert_eq!(refused, JoinError::OtherLane { asked: 0, admitted: 1 });
 }

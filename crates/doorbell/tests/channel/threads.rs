@@ -266,3 +266,27 @@ fn a_receiver_that_waits_for_bytes_gives_back_what_it_has_received() {
     sender.try_send(&[3; 88]).expect("the receiver that waits holds nothing back");
     assert!(receiver.wait_for_bytes(64, over).unwrap());
 }
+
+/// A ring for each message would pass every other test, for it wakes too often and never too seldom.
+#[test]
+fn a_receiver_that_waits_for_bytes_is_woken_once_when_they_are_there() {
+    use doorbell::channel::{Lanes, Receiver, Sender};
+    use doorbell::meeting::{Board, Offer};
+    let board = Board::for_threads(&Offer::of_lanes(Lanes::new(1, 1, 4096).unwrap())).unwrap();
+    let mut sender: Sender<_, Futex> = Sender::at(&board, 0).unwrap();
+    let mut receiver: Receiver<_, Futex> = Receiver::at(&board, 0).unwrap();
+    let waiting = thread::spawn(move || {
+        assert!(receiver.wait_for_bytes(1024, doorbell::Deadline::after(FOREVER)).unwrap(), "hung");
+        receiver.counts()
+    });
+    // 32 bytes each, with the word before it.
+    for _ in 0..32 {
+        // One that was woken too early goes to sleep again, and is woken again.
+        while !board.site(0).unwrap().record().wake.has_sleepers() {
+            thread::yield_now();
+        }
+        sender.send(&[0; 24]).unwrap();
+    }
+    let counts = waiting.join().unwrap();
+    assert_eq!((counts.slept, counts.woken), (1, 1));
+}

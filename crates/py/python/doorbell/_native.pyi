@@ -303,15 +303,18 @@ class Pending:
 
     def __new__(cls) -> Self: ...
     def fileno(self) -> int:
-        """What the child inherits; its environment variable DOORBELL_FD says which descriptor it is there."""
+        """What the child inherits; its environment variable DOORBELL_FD is what `variable` says."""
+
+    def variable(self, number: int) -> str:
+        """What DOORBELL_FD must be in a child in which what it inherits is descriptor `number`."""
 
     def meet(self, board: Board, child: int) -> Session: ...
 
-def join(path: str | os.PathLike[str]) -> Session:
-    """Meets the host at `path`."""
+def join(path: str | os.PathLike[str], *, most_memory: int = 1 << 30) -> Session:
+    """Meets the host at `path`, and takes up to `most_memory` bytes of memory from it."""
 
 def join_named(path: str | os.PathLike[str]) -> Session:
     """Joins the board that its owner gave the name `path`."""
 
-def inherit() -> Session:
-    """The child's part of a meeting with its parent. Works once."""
+def inherit(*, most_memory: int = 1 << 30) -> Session:
+    """The child's part of a meeting with its parent, of up to `most_memory` bytes of memory. Works once."""

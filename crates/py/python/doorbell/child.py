@@ -18,7 +18,7 @@ def start(
     """
     pending = Pending()
     environment = dict(options.pop("env", None) or os.environ)
-    environment["DOORBELL_FD"] = str(pending.fileno())
+    environment["DOORBELL_FD"] = pending.variable(pending.fileno())
     files = (*options.pop("pass_fds", ()), pending.fileno())
     child = subprocess.Popen(program, env=environment, pass_fds=files, **options)
     try:

@@ -15,6 +15,13 @@ pub enum JoinError {
     Attach(AttachError),
     /// The log could not be handed over, or made, or mapped.
     Meet(MeetError),
+    /// The publisher's next admission over this session is for another lane: join in the order of admission.
+    OtherLane {
+        /// The lane asked for.
+        asked: u32,
+        /// The lane that was admitted.
+        admitted: u64,
+    },
     /// What the publisher said about its log cannot be.
     Violation(PeerViolation),
 }
@@ -24,6 +31,10 @@ impl fmt::Display for JoinError {
         match self {
             Self::Attach(error) => error.fmt(f),
             Self::Meet(error) => error.fmt(f),
+            Self::OtherLane { asked, admitted } => write!(
+                f,
+                "the publisher admitted lane {admitted} first, not lane {asked}; join in the order of admission, over a new session"
+            ),
             Self::Violation(violation) => violation.fmt(f),
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The memory of a broadcast's log.
 
-use crate::mapping::{MapError, SEALS, os};
+use crate::mapping::{MapError, SEALS, check_from_peer, os};
 use doorbell_core::channel::arithmetic::place;
 use doorbell_core::channel::broadcast::Log;
 use doorbell_core::channel::layout::{LARGEST_RING, LOG_RING, LogHeader, SMALLEST_RING};
@@ -10,7 +10,7 @@ use doorbell_core::index::Capacity;
 use doorbell_core::layout::{LayoutError, PAGE};
 use doorbell_core::violation::PeerViolation;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::ptr::NonNull;
@@ -52,12 +52,9 @@ impl LogMemory {
         Ok(log)
     }
 
-    /// Maps the log in `file`, which another process made, for reading.
-    pub(super) fn from_peer(file: OwnedFd) -> Result<Self, MapError> {
-        let seals = fcntl_get_seals(&file).map_err(os("F_GET_SEALS"))?;
-        if !seals.contains(SEALS) {
-            return Err(PeerViolation::NotSealed { seals: seals.bits(), required: SEALS.bits() }.into());
-        }
+    /// Maps the log in `file`, which another process made, for reading. See [`check_from_peer`].
+    pub(super) fn from_peer(file: OwnedFd, most: u64, trusted: bool) -> Result<Self, MapError> {
+        check_from_peer(&file, most, trusted)?;
         let size = u64::try_from(fstat(&file).map_err(os("fstat"))?.st_size).unwrap_or(0);
         if size < LOG_RING {
             return Err(PeerViolation::TooSmall { size, needed: LOG_RING }.into());

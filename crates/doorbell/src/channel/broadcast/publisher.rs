@@ -118,7 +118,7 @@ impl<W: Wait> Publisher<W> {
         let subscriber = Subscriber::on(
             footing.clone(),
             0,
-            LogMemory::from_peer(file)?,
+            LogMemory::from_peer(file, u64::MAX, true)?,
             self.index.tail(),
             self.index.published(),
         )?;
@@ -139,7 +139,7 @@ impl<W: Wait> Publisher<W> {
         slow: WhenSlow,
     ) -> Result<u64, JoinError> {
         let number = self.seat(session.footing().map_err(AttachError::from)?, lane, slow)?;
-        let sent = session.send_log(self.index.tail(), self.index.published(), self.log.file());
+        let sent = session.send_log(lane, self.index.tail(), self.index.published(), self.log.file());
         if let Err(error) = sent {
             // The caller has no number to end it by, and it would hold back everybody.
             self.places.pop();
@@ -155,6 +155,7 @@ impl<W: Wait> Publisher<W> {
         let control = lane.control();
         fault::point();
         control.released.store(cursor, Ordering::Relaxed);
+        fault::point();
         // What is left of an earlier subscription is none of this one's business.
         control.dropped.store(0, Ordering::Relaxed);
         forget_departed(&control.receiver, &lane.room_site);

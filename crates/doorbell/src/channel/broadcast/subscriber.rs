@@ -6,7 +6,7 @@ use super::log::LogMemory;
 use crate::channel::lane::{Departure, End, Lane, Partner};
 use crate::channel::{AttachError, RecvError};
 use crate::deadline::Deadline;
-use crate::meeting::{Footing, Session};
+use crate::meeting::{Footing, Session, most_memory};
 use crate::peer::{Trust, Untrusted};
 use crate::wait::{Adaptive, Listener, Spot, Wait};
 use doorbell_core::channel::arithmetic::{may_hold_back, passes};
@@ -43,14 +43,21 @@ impl<T: Trust, W: Wait + Default> Subscriber<T, W> {
     /// # Errors
     /// [`JoinError`].
     pub fn join(session: &Session<T>, lane: u32) -> Result<Self, JoinError> {
-        let (cursor, published, file) = session.receive_log()?;
-        Self::on(
-            session.footing().map_err(AttachError::from)?,
-            lane,
-            LogMemory::from_peer(file)?,
-            cursor,
-            published,
-        )
+        Self::join_within(session, lane, most_memory::<T>())
+    }
+
+    /// As [`join`](Self::join), with a log of up to `most` bytes instead of the
+    /// [`MOST_MEMORY`](crate::meeting::MOST_MEMORY) that are taken from a publisher who is not trusted.
+    ///
+    /// # Errors
+    /// [`JoinError`].
+    pub fn join_within(session: &Session<T>, lane: u32, most: u64) -> Result<Self, JoinError> {
+        let (admitted, cursor, published, file) = session.receive_log()?;
+        if admitted != u64::from(lane) {
+            return Err(JoinError::OtherLane { asked: lane, admitted });
+        }
+        let footing = session.footing().map_err(AttachError::from)?;
+        Self::on(footing, lane, LogMemory::from_peer(file, most, T::TRUSTED)?, cursor, published)
     }
 
     pub(super) fn on(
@@ -83,8 +90,8 @@ impl<T: Trust, W: Wait + Default> Subscriber<T, W> {
 }
 
 impl<T: Trust, W: Wait> Subscriber<T, W> {
-    /// Receives the next message into `to`, whose content it replaces, if there is one. Returns how many messages were
-    /// missed directly before it.
+    /// Receives the next message into `to`, if there is one. Returns how many messages were missed directly before it. What
+    /// was in `to` is lost also if there is none: one may be overwritten while it is copied.
     ///
     /// # Errors
     /// [`RecvError`].
@@ -160,14 +167,22 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
             return Err(violation.into());
         }
         let log = &self.log;
+        let mut no_memory = None;
         let next = self.index.next(log, |at, length| {
             // At most the longest message of a log that is mapped.
-            to.resize(length as usize, 0);
-            log.read(at, to);
+            let length = length as usize;
+            no_memory = to.try_reserve(length.saturating_sub(to.len())).err().map(|_| length);
+            if no_memory.is_none() {
+                to.resize(length, 0);
+                log.read(at, to);
+            }
         });
         match next {
             Ok(Next::Nothing) => Ok(None),
-            Ok(Next::Message { lost }) => Ok(Some(lost)),
+            Ok(Next::Message { lost }) => match no_memory {
+                Some(length) => Err(RecvError::NoMemory { length }),
+                None => Ok(Some(lost)),
+            },
             Err(violation) => {
                 self.violation = Some(violation);
                 Err(violation.into())
