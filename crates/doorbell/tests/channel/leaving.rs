@@ -262,3 +262,25 @@ fn a_subscriber_that_joins_another_lane_than_was_admitted_is_told_so() {
     let refused = Subscriber::<_, Futex>::join(&joined, 0).unwrap_err();
     assert_eq!(refused, JoinError::OtherLane { asked: 0, admitted: 1 });
 }
+
+/// A forked child has a copy of the socket, and as long as it was open nobody was told.
+#[test]
+fn hanging_up_is_told_though_a_forked_child_has_a_copy_of_the_connection() {
+    let board = board(1, 1, 64);
+    let (host, joined) = meet(&board);
+    // SAFETY: the child only waits to be killed.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        loop {
+            // SAFETY: no precondition.
+            unsafe { libc::pause() };
+        }
+    }
+    drop(joined);
+    let told = board.bell::<Futex>(0).unwrap().wait_timeout(FOREVER);
+    // SAFETY: a child of ours, which is not reaped yet.
+    unsafe { libc::kill(child, libc::SIGKILL) };
+    // SAFETY: a child of ours; its status is not asked for.
+    unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+    assert_eq!(told, Err(WaitError::PeerGone(host.peer().id())));
+}
