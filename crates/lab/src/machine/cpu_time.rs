@@ -20,6 +20,7 @@ pub struct CpuTimes {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Times {
     idle: u64,
+    interrupts: u64,
     stolen: u64,
     all: u64,
 }
@@ -42,6 +43,7 @@ impl CpuTimes {
                     cpu,
                     Times {
                         idle: ns(3).saturating_add(ns(4)),
+                        interrupts: ns(5).saturating_add(ns(6)),
                         stolen: ns(7),
                         all: (0..8).map(ns).fold(0, u64::saturating_add),
                     },
@@ -70,6 +72,11 @@ impl CpuTimes {
     /// Time the hypervisor gave to somebody else while `cpus` were ready to run, nanoseconds.
     pub fn stolen_ns(&self, before: &Self, cpus: &CpuList) -> Option<u64> {
         self.sum(before, cpus, |now, then| now.stolen.saturating_sub(then.stolen))
+    }
+
+    /// Time that `cpus` spent in interrupts since `before`, hard and soft ones, nanoseconds.
+    pub fn interrupts_ns(&self, before: &Self, cpus: &CpuList) -> Option<u64> {
+        self.sum(before, cpus, |now, then| now.interrupts.saturating_sub(then.interrupts))
     }
 
     /// Stolen time of all CPUs since boot, as a share of all their time.

@@ -31,6 +31,8 @@ pub mod power;
 pub mod pressure;
 pub mod processor;
 pub mod root;
+pub mod run_time;
+pub mod task_time;
 pub mod topology;
 pub mod virtualisation;
 pub mod waiters;

@@ -201,9 +201,15 @@ pub struct Surroundings {
     pub cpus: CpuList,
     /// CPU time used by anything else on the measured CPUs, as a share of one CPU.
     pub foreign_share: Option<f64>,
+    /// How far it may be off; where the kernel counts in ticks as far as `share_resolution` says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreign_resolution: Option<f64>,
+    /// The task that used most of it, where the kernel tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busiest: Option<String>,
     /// Time the hypervisor took from the measured CPUs, as a share of one CPU.
     pub steal_share: Option<f64>,
-    /// How far the two shares may be off, because the kernel counts in ticks of 10 ms.
+    /// How far shares that the kernel counts in ticks of 10 ms may be off.
     pub share_resolution: Option<f64>,
     /// Time in which some runnable task of the machine waited for a CPU, as a share of the trial's; the trial's own
     /// sides count, where they share a core.

@@ -7,12 +7,14 @@ use crate::about::About;
 pub const DISTURBED: About = About {
     name: "disturbed",
     what: "Other programs used more of the measured CPUs during this trial than it can bear, to its last try.",
-    taken: "From /proc/stat before and after the trial: the CPU time of the measured CPUs less that of the trial's own \
-            sides. More than 5 % of a pair of CPUs beyond what the kernel's ticks leave open counts, and such a trial is \
+    taken: "Before and after the trial, from the scheduler's own clock: what tasks ran on the measured CPUs less the trial's own \
+            (/proc/schedstat), else what every other task ran that was last seen there (/proc/PID/task/TID/schedstat), \
+            and in any case as much as the ticks of /proc/stat are sure of. More than 5 % of a pair of CPUs, beyond half a \
+            millisecond or where there is nothing but ticks beyond what those leave open, counts, and such a trial is \
             repeated up to twice, while the run can afford it. `compare` believes no difference between runs of which \
             more than half the trials are disturbed.",
-    misleads: "The kernel may count by ticks of 1 to 10 ms: a program that runs between them is not seen, and in a short \
-               trial one tick is a large share. Work on the SMT sibling of a measured CPU is not on that CPU.",
+    misleads: "Where the kernel tells of tasks only, one that begins and ends within the trial is seen by ticks of 10 ms alone, \
+               a large share of a short trial. Work on the SMT sibling of a measured CPU is not on that CPU.",
 };
 
 /// The hypervisor took time.

@@ -64,6 +64,8 @@ impl Watch {
             started_at_unix_ns: self.before.unix_ns,
             wall_ns: load.window_ns,
             foreign_share: load.foreign_share,
+            foreign_resolution: load.foreign_resolution,
+            busiest: load.busiest,
             steal_share: load.steal_share,
             share_resolution: load.share_resolution,
             pressure_share: load.pressure_share,
@@ -95,17 +97,21 @@ impl Reading {
 /// than its own resolution.
 pub fn disturbances(surroundings: &Surroundings) -> Vec<Warning> {
     let pairs = (surroundings.cpus.len() as f64 / 2.0).max(1.0);
-    let bound = DISTURBED_SHARE * pairs + surroundings.share_resolution.unwrap_or(0.0);
+    let bound = |resolution: Option<f64>| DISTURBED_SHARE * pairs + resolution.unwrap_or(0.0);
+    let foreign_bound = bound(surroundings.foreign_resolution.or(surroundings.share_resolution));
+    let steal_bound = bound(surroundings.share_resolution);
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let mut warnings = Vec::new();
-    if let Some(share) = surroundings.foreign_share.filter(|share| *share > bound) {
+    if let Some(share) = surroundings.foreign_share.filter(|share| *share > foreign_bound) {
+        let busiest = surroundings.busiest.as_ref().map(|name| format!(", most of it '{name}'"));
         warnings.push(Warning {
             name: warning::DISTURBED.name.to_owned(),
             cause: format!(
-                "other programs used {} of a CPU on {} (more than {} counts as disturbed)",
+                "other programs used {} of a CPU on {}{} (more than {} counts as disturbed)",
                 percent(share),
                 surroundings.cpus.named(),
-                percent(bound)
+                busiest.unwrap_or_default(),
+                percent(foreign_bound)
             ),
             effect:
                 "wakes that met them are longer; percentiles above the median are not this mechanism's alone"
@@ -113,14 +119,14 @@ pub fn disturbances(surroundings: &Surroundings) -> Vec<Warning> {
             cure: "stop the other work, or measure on CPUs it does not use (`--cpus`)".to_owned(),
         });
     }
-    if let Some(share) = surroundings.steal_share.filter(|share| *share > bound) {
+    if let Some(share) = surroundings.steal_share.filter(|share| *share > steal_bound) {
         warnings.push(Warning {
             name: warning::STOLEN_FROM.name.to_owned(),
             cause: format!(
                 "the hypervisor took {} of a CPU from {} (more than {} counts as disturbed)",
                 percent(share),
                 surroundings.cpus.named(),
-                percent(bound)
+                percent(steal_bound)
             ),
             effect: "wakes that fell into the stolen time are longer by up to the host's time slice"
                 .to_owned(),
@@ -167,6 +173,21 @@ mod tests {
     fn foreign_load_and_stolen_time_beyond_it_disturb_each_by_name() {
         assert_eq!(names(&shares(DISTURBED_SHARE + 0.015, 0.0)), ["disturbed"]);
         assert_eq!(names(&shares(0.0, DISTURBED_SHARE + 0.015)), ["stolen-from"]);
+    }
+
+    /// Where the scheduler's own clock told the share, the ticks do not widen the bound.
+    #[test]
+    fn a_share_that_is_known_better_than_by_ticks_is_held_to_its_own_resolution() {
+        let sharp = |foreign| Surroundings {
+            share_resolution: Some(0.2),
+            foreign_resolution: Some(0.01),
+            busiest: Some("cc1plus".to_owned()),
+            ..shares(foreign, 0.0)
+        };
+        assert!(names(&sharp(DISTURBED_SHARE + 0.009)).is_empty());
+        let warnings = disturbances(&sharp(DISTURBED_SHARE + 0.011));
+        assert!(warnings[0].cause.contains("'cc1plus'"), "{warnings:?}");
+        assert!(names(&shares(0.0, DISTURBED_SHARE + 0.013)).is_empty(), "stolen time is counted in ticks");
     }
 
     #[test]

@@ -17,6 +17,8 @@ fn examined(name: &str) -> Machine {
         window_ns: 200_000_000,
         cpus,
         foreign_share: Some(0.02),
+        foreign_resolution: None,
+        busiest: None,
         steal_share: Some(0.0),
         share_resolution: Some(0.07),
         pressure_share: Some(0.0),

@@ -20,11 +20,12 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
             "show /proc/stat to the container",
         );
     };
-    let resolution = load.share_resolution.unwrap_or(0.0);
+    let resolution = load.foreign_resolution.or(load.share_resolution).unwrap_or(0.0);
     let usable = load.cpus.len() as f64;
     let average = load.load_average.map(|average| format!(", load average {average:.2}")).unwrap_or_default();
+    let busiest = load.busiest.as_ref().map(|name| format!(", most of it '{name}'")).unwrap_or_default();
     let seen = format!(
-        "other programs use {:.0} ± {:.0} % of one CPU, of {usable} CPUs{average}",
+        "other programs use {:.0} ± {:.0} % of one CPU, of {usable} CPUs{busiest}{average}",
         share * 100.0,
         resolution * 100.0
     );
