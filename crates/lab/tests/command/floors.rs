@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The machine's floors are its own, whatever else runs.
+
+use std::process::{Child, Command};
+
+use super::stage::Stage;
+
+/// A program that computes on `cpu` until it is dropped.
+struct Hog(Child);
+
+impl Hog {
+    fn on(cpu: usize) -> Self {
+        // A program inherits the mask of the thread that starts it.
+        let start = move || {
+            let mut mask = rustix::thread::CpuSet::new();
+            mask.set(cpu);
+            rustix::thread::sched_setaffinity(None, &mask).unwrap();
+            Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap()
+        };
+        Self(std::thread::spawn(start).join().unwrap())
+    }
+}
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        // An error means that it is gone already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// It once came out as the time slices of the other program, 7 ms, and every true round trip on that core as impossible.
+#[test]
+fn the_floor_of_a_switch_holds_none_of_the_time_slices_of_another_program() {
+    let mask = rustix::thread::sched_getaffinity(None).unwrap();
+    let cpu = (0..rustix::thread::CpuSet::MAX_CPU).find(|cpu| mask.is_set(*cpu)).unwrap();
+    let _hog = Hog::on(cpu);
+    let stage = Stage::new();
+    let monotonic = serde_json::json!({ "source": "monotonic", "ps_per_tick_q32": 1000_u64 << 32 });
+    let order = serde_json::json!({ "clock": monotonic, "cpus": [cpu, cpu] }).to_string();
+    let output = stage.doorbell(&[doorbell_lab::trial::floors::FLOORS_VERB, &order]).output().unwrap();
+    let floors: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let floors = floors.as_array().unwrap();
+    let switch = floors.iter().find(|floor| floor["name"] == "same-core-switch").unwrap();
+    // The shortest slice of any scheduler of Linux is longer: 0.7 ms (`sysctl_sched_base_slice` in kernel/sched/fair.c).
+    assert!(switch["min_ns"].as_f64().unwrap() < 350_000.0, "{switch}");
+}
