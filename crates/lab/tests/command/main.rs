@@ -4,6 +4,7 @@
 mod bad_input;
 mod exercise;
 mod fanout;
+mod floors;
 mod guests;
 mod hostile;
 mod interrupt;
@@ -12,3 +13,4 @@ mod mechanisms;
 mod operations;
 mod results;
 mod stage;
+mod world;

@@ -64,6 +64,17 @@ impl Stage {
         self.processes().into_iter().filter(is_trial).collect()
     }
 
+    /// The host of the trial that `command` runs now.
+    pub(crate) fn host(&self, command: i32) -> Option<i32> {
+        self.trial_processes().into_iter().find(|pid| parent(*pid) == Some(command))
+    }
+
+    /// The sides of the trial that `command` runs now, as far as they are processes.
+    pub(crate) fn sides(&self, command: i32) -> Vec<i32> {
+        let Some(host) = self.host(command) else { return Vec::new() };
+        self.trial_processes().into_iter().filter(|pid| parent(*pid) == Some(host)).collect()
+    }
+
     /// Clock ticks of CPU time that the busiest process of the trial has used (proc(5), fields 14 and 15 of stat).
     pub(crate) fn trial_ticks(&self) -> u64 {
         let ticks = |pid: i32| {
@@ -90,4 +101,10 @@ impl Stage {
         let Ok(entries) = fs::read_dir(self.path().join("doorbell")) else { return Vec::new() };
         entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
     }
+}
+
+/// Who started `pid` (proc_pid_stat(5), field 4).
+fn parent(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
