@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# A trial of ten million samples takes less than 50 MB: the command, the trial's host and its sides together, each at its own
+# peak, with what they share counted in each of them. Samples are counted in histograms and never kept.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+cargo build --quiet --package doorbell-lab
+doorbell="$PWD/${CARGO_TARGET_DIR:-target}/debug/doorbell"
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export XDG_RUNTIME_DIR=$folder XDG_STATE_HOME=$folder
+
+mechanisms=null
+if [ "$(nproc)" -gt 1 ]; then mechanisms='null spin'; else
+    echo "41-memory: spin is left out, two spinning sides on one CPU wait for each other's time slices"
+fi
+for mechanism in $mechanisms; do
+    "$doorbell" ping "$mechanism" --gap 0 --count 10000000 --blocks 1 --placement unpinned --quiet -o "$folder/result.json" \
+        >/dev/null &
+    python3 - $! <<'PYTHON'
+import os, sys, time
+
+def family(pid):
+    """The process and all that descend from it."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            children = file.read().split()
+    except OSError:
+        children = []
+    return [pid] + [found for child in children for found in family(int(child))]
+
+def peak_kb(pid):
+    """The most memory it has held so far; none if it is gone or a zombie."""
+    try:
+        with open(f"/proc/{pid}/status") as file:
+            return next((int(line.split()[1]) for line in file if line.startswith("VmHWM:")), None)
+    except OSError:
+        return None
+
+command, peaks = int(sys.argv[1]), {}
+while peak_kb(command) is not None:
+    for pid in family(command):
+        peaks[pid] = peak_kb(pid) or peaks.get(pid, 0)
+    time.sleep(0.02)
+# Those that measured the floors had ended before the trial began, and are counted all the same.
+print(f"41-memory: {sum(peaks.values())} kB in {len(peaks)} processes")
+# The command, the floors' process, the host and two sides; fewer were not seen by this script.
+sys.exit(sum(peaks.values()) >= 50_000 or len(peaks) < 5)
+PYTHON
+    wait $!
+    grep -q '"count": *10000000\b' "$folder/result.json" || { echo "41-memory: no ten million samples of $mechanism"; exit 1; }
+done
