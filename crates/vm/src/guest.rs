@@ -34,13 +34,12 @@ const CHANNEL: &str = "/dev/ttyS1";
 const SHELL: &str = "/bin/busybox";
 
 /// What is mounted where, and whether nothing works without it.
-const MOUNTS: [(&str, &str, bool); 9] = [
+const MOUNTS: [(&str, &str, bool); 8] = [
     ("devtmpfs", "/dev", true),
     ("proc", "/proc", true),
     ("sysfs", "/sys", true),
     ("devpts", "/dev/pts", false),
     ("tmpfs", "/dev/shm", false),
-    ("tmpfs", "/tmp", false),
     ("mqueue", "/dev/mqueue", false),
     ("cgroup2", "/sys/fs/cgroup", false),
     ("debugfs", "/sys/kernel/debug", false),

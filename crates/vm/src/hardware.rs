@@ -82,15 +82,24 @@ pub enum HardwareError {
     NotCountable,
 }
 
+/// The descriptors behind a serial port: pipes, both QEMU's ends.
+#[derive(Debug, Clone, Copy)]
+pub struct Port {
+    /// Where the guest's bytes go.
+    pub out: i32,
+    /// Where bytes for the guest come from.
+    pub input: i32,
+}
+
 /// The descriptors of this process that QEMU inherits.
 #[derive(Debug, Clone, Copy)]
 pub struct Wires {
     /// The archive.
     pub initramfs: i32,
-    /// One end of a socket: the second serial port.
-    pub channel: i32,
-    /// One end of a socket: the first serial port.
-    pub console: i32,
+    /// The second serial port.
+    pub channel: Port,
+    /// The first serial port.
+    pub console: Port,
     /// The memory behind the NVMe device.
     pub disk: Option<i32>,
 }
@@ -142,10 +151,11 @@ impl Hardware {
                 add("-numa", format!("dist,src={from},dst={to},val={FAR}"));
             }
         }
-        add("-chardev", format!("socket,id=console,fd={}", wires.console));
-        add("-serial", "chardev:console".into());
-        add("-chardev", format!("socket,id=channel,fd={}", wires.channel));
-        add("-serial", "chardev:channel".into());
+        for (name, Port { out, input }) in [("console", wires.console), ("channel", wires.channel)] {
+            let files = format!("path=/proc/self/fd/{out},input-path=/proc/self/fd/{input}");
+            add("-chardev", format!("file,id={name},{files}"));
+            add("-serial", format!("chardev:{name}"));
+        }
         if let Some(disk) = wires.disk {
             let file = format!("file.driver=file,file.filename=/proc/self/fd/{disk},file.locking=off");
             add("-blockdev", format!("driver=raw,node-name=disk,{file}"));
@@ -185,6 +195,8 @@ impl Hardware {
         // A panic ends the emulator at once (-no-reboot). The check of the timer's interrupt races with an emulator that
         // others keep from running.
         let mut line = format!("console=ttyS0 rdinit={PROGRAM} panic=-1 no_timer_check");
+        // The kernel's tests of its ciphers are more than half of all instructions of a boot.
+        line += " cryptomgr.notests";
         if self.accelerator.emulates() {
             // All translated CPUs read one counter, which the kernel cannot know; the timers it would use instead are
             // devices, whose every reading takes the emulator's great lock.
@@ -207,7 +219,12 @@ mod tests {
 
     use super::*;
 
-    const WIRES: Wires = Wires { initramfs: 7, channel: 8, console: 9, disk: None };
+    const WIRES: Wires = Wires {
+        initramfs: 7,
+        channel: Port { out: 8, input: 9 },
+        console: Port { out: 10, input: 12 },
+        disk: None,
+    };
 
     fn plain() -> Hardware {
         Hardware {

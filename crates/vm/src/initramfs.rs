@@ -5,10 +5,11 @@
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
+use crate::carry::Carried;
 use crate::cpio::Archive;
 use crate::order::{ORDER, Order, PROGRAM};
 use crate::program::Program;
@@ -22,8 +23,8 @@ pub struct Contents<'contents> {
     pub shell: Option<&'contents [u8]>,
     /// What to do.
     pub order: &'contents Order,
-    /// Other files by absolute path.
-    pub files: &'contents [(PathBuf, Vec<u8>)],
+    /// Other files.
+    pub files: &'contents [Carried],
 }
 
 /// Writes the archive, not compressed: unpacking under emulation would take longer than loading.
@@ -41,8 +42,12 @@ pub fn archive(contents: &Contents) -> io::Result<OwnedFd> {
         archive.program(Path::new("/bin/busybox"), shell)?;
     }
     archive.file(Path::new(ORDER), &serde_json::to_vec(contents.order)?)?;
-    for (path, content) in contents.files {
-        archive.file(path, content)?;
+    for file in contents.files {
+        if file.executable {
+            archive.program(&file.path, &file.content)?;
+        } else {
+            archive.file(&file.path, &file.content)?;
+        }
     }
     let memory = archive.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
     Ok(memory.into())

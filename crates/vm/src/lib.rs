@@ -15,6 +15,7 @@
 pub mod accelerator;
 mod apt;
 pub mod cache;
+pub mod carry;
 pub mod channel;
 pub mod console;
 mod cpio;

@@ -2,24 +2,23 @@
 //! Boots a guest, lets it carry out its order, and says how that ended.
 
 use std::fs::OpenOptions;
-use std::io::{self, Read};
+use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::fs::{MemfdFlags, OFlags, fcntl_setfl, ftruncate, memfd_create};
 use rustix::io::Errno;
-use rustix::net::{SendFlags, send};
+use rustix::pipe::fcntl_setpipe_size;
 
 use crate::accelerator::Accelerator;
 use crate::channel::{Decoder, Frame, Garbled, STOP};
 use crate::console::{Console, Tail};
 use crate::emulator::Emulator;
-use crate::hardware::{Hardware, HardwareError, Wires};
+use crate::hardware::{Hardware, HardwareError, Port, Wires};
 use crate::initramfs::{Contents, archive};
 use crate::process::{Group, Process};
 
@@ -34,6 +33,11 @@ const FAREWELL: Duration = Duration::from_secs(10);
 
 /// How long a file that is on its way may stand still before the guest's time limit holds again.
 const STANDSTILL: Duration = Duration::from_secs(30);
+
+/// Bytes of the guest's that wait for us, at most. A port that is full is not ready, the guest waits for it, and how long
+/// depends on the host: with instructions as the clock that must not happen. A socket is full after some 280 single bytes;
+/// this is the most a pipe of an ordinary user may hold (pipe(7)), some ten seconds of a port that is never read.
+const PIPE: usize = 1 << 20;
 
 /// Bytes of the emulator's own complaints that are kept.
 const SAID: usize = 4096;
@@ -209,13 +213,50 @@ enum Ending {
     Gone,
 }
 
+/// Our ends of the pipes behind a serial port.
+#[derive(Debug)]
+struct Wire {
+    from: PipeReader,
+    to: PipeWriter,
+}
+
+/// QEMU's ends; they close when it has them, so that ours see its end.
+#[derive(Debug)]
+struct WireEnds {
+    out: PipeWriter,
+    input: PipeReader,
+}
+
+impl Wire {
+    fn pair() -> io::Result<(Self, WireEnds)> {
+        let (from, out) = io::pipe()?;
+        let (input, to) = io::pipe()?;
+        // A user whose pipes hold too much already gets the usual 64 KiB, which are full after a second or so.
+        let _ = fcntl_setpipe_size(&from, PIPE);
+        // A guest that reads nothing must not hold us up.
+        fcntl_setfl(&to, OFlags::NONBLOCK)?;
+        Ok((Self { from, to }, WireEnds { out, input }))
+    }
+
+    /// Writes what fits at once.
+    fn write(&self, bytes: &[u8]) -> Result<usize, Errno> {
+        rustix::io::write(&self.to, bytes)
+    }
+}
+
+impl WireEnds {
+    fn port(&self) -> Port {
+        Port { out: self.out.as_raw_fd(), input: self.input.as_raw_fd() }
+    }
+}
+
 /// A guest that runs.
 #[derive(Debug)]
 struct Watch {
     process: Process,
     started: Instant,
-    channel: UnixStream,
-    console_wire: UnixStream,
+    channel: Wire,
+    console_wire: Wire,
     console_open: bool,
     console: Console,
     decoder: Decoder,
@@ -237,15 +278,16 @@ impl Watch {
     fn start(guest: &Guest) -> Result<Self, RunError> {
         let initramfs = archive(&guest.contents)?;
         let disk = guest.hardware.nvme.is_some().then(disk).transpose()?;
-        let (channel, channel_end) = UnixStream::pair()?;
-        let (console_wire, console_end) = UnixStream::pair()?;
+        let (channel, channel_ends) = Wire::pair()?;
+        let (console_wire, console_ends) = Wire::pair()?;
         let wires = Wires {
             initramfs: initramfs.as_raw_fd(),
-            channel: channel_end.as_raw_fd(),
-            console: console_end.as_raw_fd(),
+            channel: channel_ends.port(),
+            console: console_ends.port(),
             disk: disk.as_ref().map(AsRawFd::as_raw_fd),
         };
-        let mut inherited = vec![wires.initramfs, wires.channel, console_end.as_raw_fd()];
+        let mut inherited = vec![wires.initramfs];
+        inherited.extend([wires.channel, wires.console].iter().flat_map(|port| [port.out, port.input]));
         inherited.extend(wires.disk);
         let kernel = guest.kernel.to_string_lossy();
         let mut command = Command::new(&guest.emulator.path);
@@ -334,7 +376,7 @@ impl Watch {
             (None, Some(reason)) if self.up && guest.keys.is_none() => {
                 self.told = Some((Instant::now(), reason));
                 // A guest that is gone is noticed where it is listened to.
-                let _ = send(&self.channel, &[STOP], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+                let _ = self.channel.write(&[STOP]);
                 None
             }
             (None, Some(Stop::TimedOut)) if !self.up => Some(Ending::NotUp),
@@ -348,10 +390,10 @@ impl Watch {
         let errors = self.process.child().stderr.take();
         let keys = keys.filter(|_| self.up && self.console_open && self.typed.is_empty());
         // A port that is closed is ready for ever.
-        let mut watched = vec![PollFd::new(&self.channel, PollFlags::IN)];
-        let console_flags =
-            if self.typed.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
-        watched.extend(self.console_open.then(|| PollFd::new(&self.console_wire, console_flags)));
+        let mut watched = vec![PollFd::new(&self.channel.from, PollFlags::IN)];
+        watched.extend(self.console_open.then(|| PollFd::new(&self.console_wire.from, PollFlags::IN)));
+        let typing = !self.typed.is_empty() && self.console_open;
+        watched.extend(typing.then(|| PollFd::new(&self.console_wire.to, PollFlags::OUT)));
         watched.extend(keys.as_ref().map(|keys| PollFd::new(keys, PollFlags::IN)));
         watched.extend(errors.as_ref().map(|errors| PollFd::new(errors, PollFlags::IN)));
         let polled = poll(&mut watched, Some(&LOOK_EVERY));
@@ -359,7 +401,9 @@ impl Watch {
         drop(watched);
         let mut next = |asked: bool| asked.then(|| events.next()).flatten().unwrap_or(PollFlags::empty());
         let channel_ready = !next(true).is_empty();
-        let console_events = next(self.console_open);
+        let console_ready = !next(self.console_open).is_empty();
+        // Whether it takes more is asked by writing.
+        next(typing);
         let keys_ready = !next(keys.is_some()).is_empty();
         let errors_ready = !next(errors.is_some()).is_empty();
         if let Err(error) = polled {
@@ -371,13 +415,13 @@ impl Watch {
         let mut open = true;
         if channel_ready {
             self.heard_at = Instant::now();
-            let length = self.channel.read(&mut buffer)?;
+            let length = self.channel.from.read(&mut buffer)?;
             self.decoder.feed(&buffer[..length]);
             open = length > 0;
         }
-        if console_events.intersects(!PollFlags::OUT) {
+        if console_ready {
             self.heard_at = Instant::now();
-            let length = self.console_wire.read(&mut buffer)?;
+            let length = self.console_wire.from.read(&mut buffer)?;
             self.console.feed(&buffer[..length]);
             observer.console(&buffer[..length]);
             self.console_open = length > 0;
@@ -393,7 +437,7 @@ impl Watch {
             }
         }
         if !self.typed.is_empty() && self.console_open {
-            match send(&self.console_wire, &self.typed, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            match self.console_wire.write(&self.typed) {
                 Ok(length) => drop(self.typed.drain(..length)),
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 // The guest is gone, which is noticed where it is listened to.

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use doorbell_vm::accelerator::Accelerator;
 use doorbell_vm::channel::{Frame, send_file};
@@ -31,8 +31,10 @@ const PORTS: &str = r#"#!/bin/bash
 here=$(dirname "$0")
 for word in "$@"; do
     case $word in
-        socket,id=channel,fd=*) channel=${word##*=} ;;
-        socket,id=console,fd=*) console=${word##*=} ;;
+        file,id=*,path=/proc/self/fd/*,input-path=/proc/self/fd/*)
+            out=${word#*,path=*/fd/} port=${word#file,id=} port=${port%%,*}
+            eval "$port=${out%%,*} ${port}_in=${word##*/}"
+            ;;
     esac
 done
 say() { cat "$here/$1" >&"$channel"; }
@@ -186,11 +188,21 @@ impl Stage {
         fs::read_to_string(self.path(name)).is_ok_and(|number| number.ends_with('\n'))
     }
 
-    /// Whether the process whose number the script wrote into `name` is gone, or about to be reaped by whoever has to.
+    /// Whether the process whose number the script wrote into `name` is gone, or about to be reaped by whoever has to. One
+    /// that was killed dies when a CPU takes it up, which a busy machine may let wait.
     fn is_gone(&self, name: &str) -> bool {
         let number = fs::read_to_string(self.path(name)).expect("the script wrote its number");
-        let Ok(stat) = fs::read_to_string(format!("/proc/{}/stat", number.trim())) else { return true };
-        stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z'))
+        let start = Instant::now();
+        while let Ok(stat) = fs::read_to_string(format!("/proc/{}/stat", number.trim())) {
+            if stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z')) {
+                return true;
+            }
+            if start.elapsed() > LONG {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        true
     }
 }
 
@@ -285,8 +297,9 @@ fn an_interrupted_command_is_told_to_stop_and_what_it_kept_comes_home() {
     send_file(&mut end, "/home/me/result.json", b"half of it").unwrap();
     end.extend(Frame::Ended(130).encode());
     fs::write(stage.path("end"), end).unwrap();
-    let (outcome, _) = stage
-        .interrupted("say up; echo $$ >$here/self; read -r -N1 -u $channel word; [ $word = S ] && say end");
+    let (outcome, _) = stage.interrupted(
+        "say up; echo $$ >$here/self; read -r -N1 -u $channel_in word; [ $word = S ] && say end",
+    );
     let report = outcome.unwrap();
     assert_eq!((report.status, report.stopped), (130, Some(Stop::Interrupted)));
     assert_eq!(report.files, [(PathBuf::from("/home/me/result.json"), b"half of it".to_vec())]);
@@ -300,8 +313,10 @@ fn a_command_whose_time_is_up_is_told_to_stop_and_what_it_kept_comes_home() {
     // On a busy machine the first process of a script may need longer than that to be up.
     let (report, heard) = loop {
         stage.limit = limit;
-        let (outcome, heard) = stage
-            .play("say up; read -r -N1 -u $channel word; [ $word = S ] && say end", &AtomicBool::new(false));
+        let (outcome, heard) = stage.play(
+            "say up; read -r -N1 -u $channel_in word; [ $word = S ] && say end",
+            &AtomicBool::new(false),
+        );
         match outcome {
             Err(RunError::NotUp { .. }) if limit < LONG => limit *= 4,
             outcome => break (outcome.unwrap(), heard),
@@ -326,7 +341,7 @@ fn keys_go_to_the_guests_console_and_one_of_them_ends_it() {
     stage.keys = Some(theirs.into());
     stage.wire("end", &[Frame::Ended(0)]);
     (&ours).write_all(b"uname\n").unwrap();
-    let script = "say up; read -r -u $console line; echo \"$line: Linux\" >&$console";
+    let script = "say up; read -r -u $console_in line; echo \"$line: Linux\" >&$console";
     let (report, heard) = stage.play(&format!("{script}; say end"), &AtomicBool::new(false));
     assert_eq!(report.unwrap().stopped, None);
     assert_eq!(heard.console, "uname: Linux\n");

@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::Context;
 use clap::{ArgMatches, Subcommand, ValueEnum};
 use doorbell_vm::accelerator::Accelerator;
+use doorbell_vm::carry::{Carried, carried};
 use doorbell_vm::emulator::{self, Emulator};
 use doorbell_vm::hardware::{Hardware, Nvme};
 use doorbell_vm::initramfs::Contents;
@@ -40,6 +41,10 @@ const GRACE: Duration = Duration::from_secs(60);
 
 /// The exit status of an interrupted command.
 const INTERRUPTED: u8 = 130;
+
+/// Where a verb in the guest leaves its result with instructions as the clock, if the user named no place: always the same,
+/// for another name would be another run.
+const RESULT: &str = "/root/result.json";
 
 /// What keeps guests from being started from a folder: they mount file systems of their own there.
 const OCCUPIED: [&str; 4] = ["/dev", "/proc", "/run", "/sys"];
@@ -132,9 +137,12 @@ struct HardwareArgs {
     /// Add an NVMe device that is polled or that interrupts
     #[arg(long, value_enum, value_name = "HOW")]
     nvme: Option<NvmeMode>,
-    /// Let instructions be the clock: two runs do the same work in the same time, to about a per cent; slow
+    /// Let instructions be the clock: two runs of the same command line are the same run; slow
     #[arg(long)]
     deterministic: bool,
+    /// Take this file or folder along, to the same path in the guest; may be repeated
+    #[arg(long, value_name = "PATH")]
+    carry: Vec<PathBuf>,
     /// The qemu-system-x86_64 to use
     #[arg(long, value_name = "FILE")]
     qemu: Option<PathBuf>,
@@ -215,23 +223,27 @@ fn run_verb(args: &RunArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
     fits_a_guest(verb, inner).map_err(|reason| Usage(format!("{verb} in a guest {reason}")))?;
     let mut command = vec![PROGRAM.to_owned()];
     command.extend(args.command.iter().cloned());
-    let target = match output(inner)? {
-        Output::None => None,
-        Output::Asked(target) => Some(target),
+    let output = output(inner)?;
+    let mut moved = false;
+    let (target, there) = match &output {
+        Output::None => (None, None),
+        Output::Asked(target) => (Some(target), Some(target.clone())),
         Output::Added(target) => {
+            moved = args.hardware.deterministic;
+            let there = if moved { PathBuf::from(RESULT) } else { target.clone() };
             // Behind the verb: what follows it may end in a `--` of its own.
             let verb = command.iter().position(|word| word == verb).unwrap_or(0);
-            let path = target.to_string_lossy().into_owned();
+            let path = there.to_string_lossy().into_owned();
             command.splice(verb + 1..verb + 1, ["--output".to_owned(), path]);
-            Some(target)
+            (Some(target), Some(there))
         }
     };
-    let order = order(command, target.iter().cloned().collect(), false)?;
+    let order = order(command, there.into_iter().collect(), false)?;
     let report = in_guest(&args.hardware, &order, args.timeout, args.console, terminal)?;
-    for (path, content) in &report.files {
-        keep(path, content, &report.complaints)?;
-    }
     let saved = target.filter(|_| !report.files.is_empty());
+    if let (Some(target), Some((_, content))) = (saved, report.files.first()) {
+        keep(target, content, &report.complaints)?;
+    }
     if report.stopped == Some(Stop::TimedOut) {
         let kept = saved.map(|path| format!("; what it had measured is in {}", path.display()));
         anyhow::bail!(
@@ -240,11 +252,11 @@ fn run_verb(args: &RunArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
             kept.unwrap_or_default()
         );
     }
-    if report.status == 0 && !order.bring.is_empty() && saved.is_none() {
-        anyhow::bail!(
-            "the command ended well and left no result to be saved as {}",
-            order.bring[0].display()
-        );
+    if let Some(target) = target.filter(|_| report.status == 0 && saved.is_none()) {
+        anyhow::bail!("the command ended well and left no result to be saved as {}", target.display());
+    }
+    if let Some(target) = saved.filter(|_| moved && !terminal.quiet) {
+        say(&format!("here, the result is saved as {}", target.display()));
     }
     Ok(Exit::Of(report.status))
 }
@@ -321,7 +333,7 @@ enum Output {
     None,
     /// Where the user wants it; the verb knows.
     Asked(PathBuf),
-    /// Where we want it; the verb has to be told, so that it goes to the same path in the guest.
+    /// Where we want it; the verb has to be told where to leave it, see [`RESULT`].
     Added(PathBuf),
 }
 
@@ -454,7 +466,16 @@ fn prepared<T>(
         host: Some(host_name()),
         deterministic: args.deterministic,
     };
-    let files = [(Path::new("/").join(Vm::FILE), serde_json::to_vec(&vm)?)];
+    let paths: Vec<PathBuf> =
+        args.carry.iter().map(std::path::absolute).collect::<Result<_, _>>().context("--carry")?;
+    if let Some(path) = paths.iter().find(|path| OCCUPIED.iter().any(|occupied| path.starts_with(occupied))) {
+        let message = format!("--carry {}: a guest has its own there", path.display());
+        return Err(Usage(message).into());
+    }
+    let mut files = carried(&paths)?;
+    let told =
+        Carried { path: Path::new("/").join(Vm::FILE), content: serde_json::to_vec(&vm)?, executable: false };
+    files.push(told);
     let program = Program::own()?;
     go(&Guest {
         emulator: &emulator,

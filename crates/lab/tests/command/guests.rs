@@ -22,8 +22,10 @@ here=$(dirname "$0")
 touch "$here/started"
 for word in "$@"; do
     case $word in
-        socket,id=channel,fd=*) channel=${word##*=} ;;
-        socket,id=console,fd=*) console=${word##*=} ;;
+        file,id=*,path=/proc/self/fd/*,input-path=/proc/self/fd/*)
+            out=${word#*,path=*/fd/} port=${word#file,id=} port=${port%%,*}
+            eval "$port=${out%%,*} ${port}_in=${word##*/}"
+            ;;
     esac
 done
 cat "$here/up" >&"$channel"
@@ -133,7 +135,7 @@ fn a_measurement_that_brings_no_result_has_failed() {
 fn whatever_ends_the_command_the_emulator_ends_with_it() {
     for (end, status) in [(Signal::INT, Some(130)), (Signal::TERM, Some(130)), (Signal::KILL, None)] {
         let stage = Stage::new();
-        with_guest(&stage, r#"read -r -N1 -u "$channel"; cat "$here/end" >&"$channel""#);
+        with_guest(&stage, r#"read -r -N1 -u "$channel_in"; cat "$here/end" >&"$channel""#);
         fs::write(stage.path().join("end"), Frame::Ended(130).encode()).unwrap();
         let child = vm_run(&stage, &["--", "doctor"]).spawn().unwrap();
         let start = Instant::now();
@@ -194,7 +196,7 @@ fn leaves_a_result(stage: &Stage, waits: bool, kernel_says: &str) -> PathBuf {
     let mut end = Vec::new();
     send_file(&mut end, target.to_str().unwrap(), &result).unwrap();
     end.extend(Frame::Ended(if waits { 130 } else { 0 }).encode());
-    let waiting = if waits { r#"read -r -N1 -u "$channel""# } else { "true" };
+    let waiting = if waits { r#"read -r -N1 -u "$channel_in""# } else { "true" };
     with_guest(
         stage,
         &format!("{waiting}; echo '{kernel_says}' >&\"$console\"; cat \"$here/end\" >&\"$channel\""),
