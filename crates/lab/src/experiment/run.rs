@@ -266,6 +266,7 @@ fn record(cell: &Cell, block: u32, outcome: Outcome) -> Record {
         outcome,
         series: BTreeMap::new(),
         figures: Vec::new(),
+        yardstick: None,
         fanout: None,
         tally: Tally::default(),
         sides: Vec::new(),
@@ -286,6 +287,7 @@ fn gather(cell: &Cell, block: u32, sides: Vec<SideReport>, outcome: Outcome) -> 
         }
         gathered.sides.push(side.counters);
         gathered.figures.extend(side.figures);
+        gathered.yardstick = gathered.yardstick.or(side.yardstick);
         gathered.fanout = gathered.fanout.or(side.fanout);
     }
     let one_way = matches!(cell.pattern, Pattern::OneWay { .. } | Pattern::OpenLoop { .. });
@@ -314,6 +316,7 @@ mod tests {
             counters: SideCounters::default(),
             figures: Vec::new(),
             fanout: None,
+            yardstick: None,
             error: None,
         };
         vec![side(Tally { sent, ..Tally::default() }), side(Tally { seen, ..Tally::default() })]

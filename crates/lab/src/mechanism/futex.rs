@@ -21,7 +21,7 @@ pub struct FutexShared;
 pub struct FutexPrivate;
 
 /// The word and how the kernel keys it.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct FutexLine {
     word: &'static Word,
     flags: Flags,

@@ -3,7 +3,7 @@
 
 use super::histogram::HistogramError;
 use super::populations::Population;
-use super::{Histogram, Record, ResultFile, Series, Tally};
+use super::{Histogram, Record, ResultFile, Series, Tally, Yardstick};
 
 /// CPU numbers end below this: the greatest `NR_CPUS` of any Linux (x86 with `MAXSMP`). Matrices are sized by them.
 const CPUS: u32 = 8192;
@@ -25,7 +25,7 @@ const BUCKETS: u64 = 1 << 22;
 const BUCKETS_PER_BYTE: u64 = 2;
 
 /// The first thing in a result file that cannot be.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Nonsense {
     /// A histogram that cannot be decoded.
     #[error("record {record}, {quantity}: {cause}")]
@@ -58,6 +58,16 @@ pub enum Nonsense {
         number: u64,
         /// The first number that cannot be.
         limit: u64,
+    },
+    /// A yardstick that no time is a multiple of.
+    #[error("record {record}: {ratio} times a yardstick of {round_trip_ns} ns")]
+    Yardstick {
+        /// The record's place in the file, from 0.
+        record: usize,
+        /// The multiple.
+        ratio: f64,
+        /// The yardstick.
+        round_trip_ns: f64,
     },
     /// Histograms that hold more than their text can tell.
     #[error("{bytes} bytes of histograms hold {buckets} occupied buckets, more than any measurement leaves")]
@@ -112,6 +122,11 @@ fn check_record(index: usize, record: &Record) -> Result<u64, Nonsense> {
     )?;
     let interrupts = record.surroundings.interrupts.values().copied();
     below("counter", COUNTS, &mut interrupts.chain([record.surroundings.wall_ns]))?;
+    if let Some(Yardstick { ratio, round_trip_ns, .. }) = record.yardstick
+        && !(ratio.is_normal() && ratio > 0.0 && round_trip_ns.is_normal() && round_trip_ns > 0.0)
+    {
+        return Err(Nonsense::Yardstick { record: index, ratio, round_trip_ns });
+    }
     let mut buckets = 0;
     for (quantity, series) in &record.series {
         let quantity = || format!("{quantity:?}");

@@ -26,11 +26,13 @@ pub mod schema;
 pub mod series;
 pub mod warning;
 pub mod write;
+pub mod yardstick;
 
 pub use arm::Arm;
 pub use histogram::Histogram;
 pub use result::ResultFile;
 pub use series::Series;
+pub use yardstick::Yardstick;
 
 use warning::{DISTURBED, STOLEN_FROM, THROTTLED};
 
@@ -50,6 +52,9 @@ pub struct Record {
     /// Single figures beside the series, such as what another tool's formula makes of the same run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<Figure>,
+    /// What a bare hand-over took beside the mechanism; of back-to-back ping-pongs that sleep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub yardstick: Option<Yardstick>,
     /// Each round and each receiver of a fan-out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fanout: Option<fanout::FanOut>,

@@ -74,6 +74,7 @@ pub(crate) fn record(cell: Cell, block: u32, low_ns: f64) -> Record {
             unit: "ns".to_owned(),
             formula: "round trip / 2".to_owned(),
         }],
+        yardstick: None,
         fanout: None,
         tally: Tally { sent: count, seen: count, warmup: 100, ..Tally::default() },
         sides: vec![side("initiator", cpus[0]), side("responder", cpus[1])],

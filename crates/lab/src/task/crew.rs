@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use super::Scene;
 use super::course::{Course, Known};
 use crate::mechanism::Fault;
-use crate::trial::counters::usage;
+use crate::trial::counters::Usage;
 use crate::trial::host::fork;
 use crate::trial::side::SideError;
 
@@ -27,7 +27,7 @@ pub(super) trait Pass: Send + Sync + 'static {
 /// The whole life of the task `own`.
 fn act(scene: &Scene, pass: &impl Pass, own: u32) {
     scene.map(own);
-    let before = usage();
+    let before = Usage::read();
     scene.stand_ready();
     match walk(scene, pass, own) {
         Ok(()) => scene.go_home(&before),

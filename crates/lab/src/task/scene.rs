@@ -18,6 +18,7 @@ use crate::mechanism::{Fault, OpenError, Word};
 use crate::trial::arena::{Arena, Zeroed};
 use crate::trial::cell::{Cell, Pattern};
 use crate::trial::control::{Control, Step};
+use crate::trial::counters::Usage;
 use crate::trial::side::fill;
 
 /// Turns between two stamps, at the least: a reading of the clock costs some 25 ns, which then is a tenth of a nanosecond
@@ -292,19 +293,13 @@ impl Scene {
     }
 
     /// Sleeps until the driver lets all tasks leave, and leaves behind what the caller spent since `before`.
-    pub(super) fn go_home(&self, before: &libc::rusage) {
+    pub(super) fn go_home(&self, before: &Usage) {
         while self.ledger.home.load(Acquire) == 0 {
             // Whatever ended the wait, the word tells.
             let _ = futex::wait(&self.ledger.home.0, futex::Flags::empty(), 0, None);
         }
-        let now = crate::trial::counters::usage();
-        let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
-        let spent = [
-            ns(now.ru_utime).saturating_sub(ns(before.ru_utime)),
-            ns(now.ru_stime).saturating_sub(ns(before.ru_stime)),
-            (now.ru_minflt - before.ru_minflt).max(0) as u64,
-            (now.ru_majflt - before.ru_majflt).max(0) as u64,
-        ];
+        let used = Usage::read().since(before);
+        let spent = [used.user_ns, used.system_ns, used.minor_faults, used.major_faults];
         for (sum, own) in self.ledger.spent.iter().zip(spent) {
             sum.fetch_add(own, Relaxed);
         }

@@ -36,6 +36,8 @@ pub enum Step {
     Finished = 7,
     /// Repeats an operation.
     Operates = 8,
+    /// Hands over the yardstick.
+    Compares = 9,
 }
 
 impl Step {
@@ -51,6 +53,7 @@ impl Step {
             6 => "awaits the acknowledgement",
             7 => "finished",
             8 => "operates",
+            9 => "hands over the yardstick",
             _ => "unknown",
         }
     }
@@ -103,6 +106,8 @@ pub struct Control {
     pub arrived: Word,
     /// Set by the side that ends the trial, before its last notification.
     pub stop: Word,
+    /// Set by the first side of a ping-pong while a slice of the yardstick is to follow the round under way.
+    pub yardstick: Word,
     /// Set by the host when the user interrupts: the first side then ends its window early.
     pub interrupted: Word,
     /// Each side's progress.

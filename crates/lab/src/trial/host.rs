@@ -22,7 +22,8 @@ use super::side::{Side, SideReport, Times};
 use crate::machine::clock::Clock;
 use crate::machine::root::Root;
 use crate::machine::topology::Topology;
-use crate::mechanism::{self, Contexts, Lines, Site};
+use crate::mechanism::futex::FutexLine;
+use crate::mechanism::{self, Contexts, Line, Lines, Site};
 use crate::operation;
 use crate::record::load::LoadProof;
 use crate::record::{LastSeen, SideCounters, Tally};
@@ -158,6 +159,13 @@ fn run(order: &Order, load: Option<&mut Session>) -> Result<Report, String> {
     };
     // Whatever the tasks are, whoever drives them is a process with one thread, from which others can be forked.
     let contexts = if tasks { Contexts::Processes } else { cell.contexts };
+    let yardstick_lines = match cell.pattern {
+        Pattern::PingPong { .. } => {
+            let line = || FutexLine::open(&site).map_err(|error| error.to_string());
+            Some([line()?, line()?])
+        }
+        _ => None,
+    };
     let side = |role| Side {
         clock: order.clock,
         cell: cell.clone(),
@@ -168,6 +176,9 @@ fn run(order: &Order, load: Option<&mut Session>) -> Result<Report, String> {
         times: Times::default(),
         tally: Tally::default(),
         before: None,
+        left_out: 0,
+        yardstick_lines,
+        yardstick: None,
         counters: SideCounters::default(),
         figures: Vec::new(),
     };

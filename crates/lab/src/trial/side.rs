@@ -9,13 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use super::cell::{Cell, Scheduler};
 use super::control::{Control, Step};
-use super::counters::Counters;
+use super::counters::{Counters, Usage};
 use super::role::Role;
 use crate::machine::clock::{Clock, Ticks};
+use crate::mechanism::futex::FutexLine;
 use crate::mechanism::{Fault, OpenError};
 use crate::record::fanout::FanOut;
 use crate::record::series::Quantity;
-use crate::record::{Figure, Histogram, Series, SideCounters, Tally};
+use crate::record::{Figure, Histogram, Series, SideCounters, Tally, Yardstick};
 
 /// Why a side gave up.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -59,6 +60,12 @@ pub struct Side {
     pub tally: Tally,
     /// Counters at the start of the measured window.
     pub before: Option<Counters>,
+    /// Time inside the measured window that is not part of it.
+    pub left_out: Ticks,
+    /// The yardstick's lines there and back, where there is a way back.
+    pub yardstick_lines: Option<[FutexLine; 2]>,
+    /// What the yardstick found; the first side of a ping-pong has it.
+    pub yardstick: Option<Yardstick>,
     /// Counters of the measured window.
     pub counters: SideCounters,
     /// Single figures beside the times.
@@ -102,6 +109,13 @@ impl Times {
     }
 }
 
+/// A measured window that stands still.
+#[derive(Debug)]
+pub struct Suspended {
+    at: Ticks,
+    usage: Usage,
+}
+
 /// What a side sends to the host when it is done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SideReport {
@@ -116,6 +130,9 @@ pub struct SideReport {
     /// Each round and each receiver, from the notifier of a fan-out.
     #[serde(default)]
     pub fanout: Option<FanOut>,
+    /// What the yardstick found, from the first side of a ping-pong.
+    #[serde(default)]
+    pub yardstick: Option<Yardstick>,
     /// Why it gave up, if it did.
     pub error: Option<String>,
 }
@@ -162,12 +179,27 @@ impl Side {
     /// Opens the measured window: everything before it is warm-up.
     pub fn open_window(&mut self) -> Ticks {
         self.before = Some(Counters::read());
+        self.left_out = 0;
         self.clock.now_awake()
+    }
+
+    /// Stops the measured window for something that is not to be measured.
+    pub fn suspend_window(&self) -> Suspended {
+        Suspended { at: self.clock.now(), usage: Usage::read() }
+    }
+
+    /// Goes on with it.
+    pub fn resume_window(&mut self, suspended: Suspended) {
+        if let Some(before) = &mut self.before {
+            before.leave_out(&suspended.usage);
+        }
+        self.left_out += self.clock.now_awake().saturating_sub(suspended.at);
     }
 
     /// Closes the measured window.
     pub fn close_window(&mut self, opened: Ticks) {
-        let window = self.clock.ps(self.clock.now().saturating_sub(opened)) / 1000;
+        let open = self.clock.now().saturating_sub(opened).saturating_sub(self.left_out);
+        let window = self.clock.ps(open) / 1000;
         if let Some(before) = self.before.take() {
             self.counters = Counters::read().since(&before, self.role.name(), window);
         }
@@ -242,6 +274,7 @@ impl Side {
             counters: self.counters.clone(),
             figures: self.figures.clone(),
             fanout: None,
+            yardstick: self.yardstick,
             error: error.map(ToString::to_string),
         }
     }

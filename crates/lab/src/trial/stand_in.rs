@@ -32,6 +32,9 @@ pub(crate) fn side(cpus: Option<[u32; 2]>, size: usize) -> Side {
         times: Times::default(),
         tally: Tally::default(),
         before: None,
+        left_out: 0,
+        yardstick_lines: None,
+        yardstick: None,
         counters: SideCounters::default(),
         figures: Vec::new(),
     }

@@ -6,19 +6,17 @@
 //! or a shift between populations explain as well is called none: the verdict is then that nothing can be told.
 //!
 //! DETAILS: a trial gives one number, the logarithm of its median; the trials of a cell are one per block. Blocks are
-//! minutes apart from those of another run, and the machine drifts in between: on one busy virtual machine the medians
-//! of futex, eventfd and pipe rose and fell together by 7 % from run to run, and the speed of the CPU with them. So each
-//! block's number is taken relative to a floor measured just before and just after it ([`yardstick`]), with the exponent
-//! with which a wake follows it.
+//! minutes apart from those of another run, and the machine drifts in between: on a virtual machine whose core was shared the
+//! medians of runs spread by 8 %. So where both runs have a yardstick ([`Yardstick`](crate::record::Yardstick)) each block's
+//! number is the mechanism's round trip as a multiple of the yardstick's beside it.
 //! The difference of two runs is that of their trimmed means, and its standard error comes from resampling both runs'
 //! blocks in stretches of neighbours. The interval holds for all cells of the comparison together: with `m` cells each is
 //! tested at 5 % / m (Bonferroni), so that chance alone makes two runs of the same thing differ in 1 of 20 comparisons.
 
-use crate::mechanism::Waits;
 use crate::record::ResultFile;
 use crate::record::arm::Arm;
 use crate::record::series::Quantity;
-use crate::trial::cell::{Cell, Pattern, WaitPolicy};
+use crate::trial::cell::Cell;
 
 use super::statistics::{resample, standard_error, stretch, student, trimmed_mean};
 
@@ -77,7 +75,7 @@ pub struct Row<'result> {
     pub blocks: [usize; 2],
     /// The medians, as measured.
     pub measured: f64,
-    /// How much of it is the machine's own change, where both runs have floors.
+    /// How much of it is the machine's own change, where both runs have a yardstick: how much that changed.
     pub machine: Option<f64>,
     /// The medians, the machine's own change taken out; what the verdict is about.
     pub p50: Ratio,
@@ -148,31 +146,12 @@ pub fn compare<'result>(
     Comparison { rows, unmatched, confidence }
 }
 
-/// The floor that the cell's time follows most closely, and the exponent with which it does; none for what does not sleep
-/// back to back: user-mode loops follow no floor of the kernel, a long sleep or a large message is made of other things,
-/// and an operation may be the floor itself.
-///
-/// On one core all of a wake is work of that core, and so is the floor of a switch there: over 450 blocks on a virtual
-/// machine that was slow for half of the time the exponent fitted was 0.82, with a correlation of 0.84 (0.73 with the
-/// system call). Across cores some of the time is the way of an interrupt: over 18 runs there the exponents fitted to the
-/// system call were 0.61 (eventfd), 0.64 (pipe) and 0.82 (futex), and the floors of two cores spread more than what they
-/// should explain.
-pub fn yardstick(cell: &Cell) -> Option<(&'static str, f64)> {
-    let sleeps = cell.wait != WaitPolicy::Spin
-        && !crate::mechanism::find(&cell.subject).is_ok_and(|entry| entry.waits() == Waits::Spins);
-    let back_to_back = cell.pattern == Pattern::PingPong { gap_ns: 0 } && cell.size == 0;
-    match cell.placement.cpus {
-        _ if !(sleeps && back_to_back) => None,
-        Some([first, second]) if first == second => Some(("same-core-switch", 0.8)),
-        _ => Some((SPEED, 0.7)),
-    }
-}
+/// How far from in proportion a mechanism may follow the yardstick, as a standard deviation of the exponent: over 500 trials
+/// each of futex, eventfd and pipe on a core whose speed varied by 16 % the exponents were 1.01, 0.96 and 0.96.
+const EXPONENT_SPREAD: f64 = 0.05;
 
-/// How far the exponent of a mechanism or a machine may be from ours, as a standard deviation: the spread of those fitted.
-const EXPONENT_SPREAD: f64 = 0.1;
-
-/// Whether the floors of both runs can only have moved by the machine's own doing: with another kernel, other mitigations
-/// or another processor they are part of what is compared.
+/// Whether the yardstick of both runs can only have moved by the machine's own doing: with another kernel, other mitigations
+/// or another processor it is part of what is compared.
 fn same_system(files: [&ResultFile; 2]) -> bool {
     let [first, second] = files.map(|file| &file.machine);
     // An emulator's floors follow what else its host does.
@@ -185,31 +164,29 @@ fn same_system(files: [&ResultFile; 2]) -> bool {
         && first.processor.mitigations == second.processor.mitigations
 }
 
-/// A bare system call: the speed of the CPU.
-const SPEED: &str = "system-call";
-
-/// A block's figures in logarithms: the median, the 99th percentile, and the level of the yardstick around it.
+/// A block's figures in logarithms.
 #[derive(Debug, Clone, Copy)]
 struct Block {
     p50: f64,
     p99: f64,
-    yardstick: Option<f64>,
+    yardstick: Option<Paired>,
 }
 
-fn blocks(file: &ResultFile, arm: &Arm, quantity: Quantity, yardstick: Option<&str>) -> Vec<Block> {
-    let reading = |block: u32| {
-        let name = yardstick?;
-        let reading = file.floors.iter().find(|reading| reading.block == block)?;
-        let found = reading.floors.iter().find(|found| found.name == name && found.p50_ns > 0.0)?;
-        Some(found.p50_ns.ln())
-    };
+/// The yardstick's round trip, and the mechanism's as a multiple of it, in logarithms.
+#[derive(Debug, Clone, Copy)]
+struct Paired {
+    level: f64,
+    ratio: f64,
+}
+
+fn blocks(arm: &Arm, quantity: Quantity) -> Vec<Block> {
     let mut blocks: Vec<(u32, Block)> = arm
         .usable()
         .filter_map(|record| {
             let series = record.series.get(&quantity).filter(|series| series.p50_ns > 0.0)?;
-            let around = [reading(record.block), reading(record.block.saturating_add(1))];
-            let known: Vec<f64> = around.into_iter().flatten().collect();
-            let yardstick = (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64);
+            let yardstick = record
+                .yardstick
+                .map(|found| Paired { level: found.round_trip_ns.ln(), ratio: found.ratio.ln() });
             Some((record.block, Block { p50: series.p50_ns.ln(), p99: series.p99_ns.ln(), yardstick }))
         })
         .collect();
@@ -217,34 +194,18 @@ fn blocks(file: &ResultFile, arm: &Arm, quantity: Quantity, yardstick: Option<&s
     blocks.into_iter().map(|(_, block)| block).collect()
 }
 
-/// A figure of a block.
-type Figure = fn(&Block) -> f64;
-
 /// Blocks of two runs, as measured or as resampled.
 type Both = [Vec<Block>; 2];
 
 /// The trimmed mean of what `value` makes of each block.
-fn level(blocks: &[Block], value: impl Fn(&Block) -> Option<f64>) -> Option<f64> {
+fn level(blocks: &[Block], value: &dyn Fn(&Block) -> Option<f64>) -> Option<f64> {
     let values: Option<Vec<f64>> = blocks.iter().map(value).collect();
     trimmed_mean(&values?)
 }
 
 /// The level of the second run less that of the first.
-fn difference(both: &Both, value: impl Fn(&Block) -> Option<f64>) -> Option<f64> {
-    Some(level(&both[1], &value)? - level(&both[0], &value)?)
-}
-
-/// The difference of two runs with the machine's own change taken out, and that change; where a run has no floors, the
-/// difference as it is. The exponent is not fitted to the blocks: where the machine stands still within each run and
-/// moved between them, the noise of the readings would pull it towards nothing.
-fn adjusted(both: &Both, figure: Figure, exponent: f64) -> Option<(f64, Option<f64>)> {
-    match difference(both, |block| Some(exponent * block.yardstick?)) {
-        Some(machine) => Some((
-            difference(both, |block| Some(figure(block) - exponent * block.yardstick?))?,
-            Some(machine),
-        )),
-        None => Some((difference(both, |block| Some(figure(block)))?, None)),
-    }
+fn difference(both: &Both, value: &dyn Fn(&Block) -> Option<f64>) -> Option<f64> {
+    Some(level(&both[1], value)? - level(&both[0], value)?)
 }
 
 fn row<'result>(
@@ -254,23 +215,19 @@ fn row<'result>(
     relevant: f64,
 ) -> Option<Row<'result>> {
     let quantity = arms[0].headline();
-    let (name, exponent) = yardstick(arms[0].cell)
-        .filter(|_| same_system(files))
-        .map_or((None, 0.0), |(name, e)| (Some(name), e));
-    let both = [blocks(files[0], arms[0], quantity, name), blocks(files[1], arms[1], quantity, name)];
+    let both = arms.map(|arm| blocks(arm, quantity));
     let counts = [both[0].len(), both[1].len()];
-    let measured = difference(&both, |block| Some(block.p50))?;
-    let (_, machine) = adjusted(&both, |block| block.p50, exponent)?;
-    // What an exponent other than ours would have made of the machine's change.
-    let doubt = machine.map_or(0.0, |machine| machine / exponent * EXPONENT_SPREAD);
-    let ratio = |figure: Figure| {
-        let (estimate, _) = adjusted(&both, figure, exponent)?;
+    let measured = difference(&both, &|block| Some(block.p50))?;
+    let machine = difference(&both, &|block| Some(block.yardstick?.level)).filter(|_| same_system(files));
+    let doubt = machine.map_or(0.0, |machine| machine * EXPONENT_SPREAD);
+    let ratio = |figure: &dyn Fn(&Block) -> Option<f64>| {
+        let estimate = difference(&both, figure)?;
         let mut random = fastrand::Rng::with_seed(1);
         let error = standard_error(RESAMPLINGS, || {
             let drawn = both.each_ref().map(|blocks| {
                 resample(blocks.len(), &mut random).into_iter().map(|index| blocks[index]).collect()
             });
-            adjusted(&drawn, figure, exponent).map(|(estimate, _)| estimate)
+            difference(&drawn, figure)
         })?;
         // Resampling sees the spread of n blocks as if their mean were known: it lacks the factor n / (n - l), l being the
         // length of the stretches drawn.
@@ -286,16 +243,22 @@ fn row<'result>(
             high: (estimate + reach).exp(),
         })
     };
-    let p50 = ratio(|block| block.p50)?;
+    let [p50, p99] = match machine {
+        Some(_) => [
+            ratio(&|block| Some(block.yardstick?.ratio)),
+            ratio(&|block| Some(block.p99 - block.yardstick?.level)),
+        ],
+        None => [ratio(&|block| Some(block.p50)), ratio(&|block| Some(block.p99))],
+    };
     let mut row = Row {
         cell: arms[0].cell,
         quantity,
-        baseline_p50_ns: level(&both[0], |block| Some(block.p50))?.exp(),
+        baseline_p50_ns: level(&both[0], &|block| Some(block.p50))?.exp(),
         blocks: counts,
         measured: measured.exp(),
         machine: machine.map(f64::exp),
-        p50,
-        p99: ratio(|block| block.p99),
+        p50: p50?,
+        p99,
         verdict: Verdict::NoDifferenceShown,
     };
     row.verdict = verdict(&row, files, arms, relevant);
@@ -319,17 +282,15 @@ fn verdict(row: &Row, files: [&ResultFile; 2], arms: [&Arm; 2], relevant: f64) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::sample;
+    use crate::record::{Yardstick, sample};
 
-    /// Noise as virtual machines have it: a drift that blocks share with their floors, and each block's own.
+    /// Noise as virtual machines have it: a drift that mechanism and yardstick share, and each block's own.
     #[derive(Clone, Copy)]
     struct Noise {
         /// Standard deviation of a block's own, in the logarithm.
         own: f64,
-        /// Standard deviation of the drift between runs, which the floors see.
+        /// Standard deviation of the drift between runs.
         drift: f64,
-        /// Standard deviation of a reading of the floors.
-        reading: f64,
     }
 
     fn normal(random: &mut fastrand::Rng) -> f64 {
@@ -341,15 +302,12 @@ mod tests {
         let drift = noise.drift * normal(random);
         let mut result = base.clone();
         for record in &mut result.records {
-            let level = slowdown * (drift + noise.own * normal(random)).exp();
+            let ratio = slowdown * (noise.own * normal(random)).exp();
             for series in record.series.values_mut() {
-                series.p50_ns *= level;
-                series.p99_ns *= level;
+                series.p50_ns *= ratio * drift.exp();
+                series.p99_ns *= ratio * drift.exp();
             }
-        }
-        for reading in &mut result.floors {
-            let speed = drift / yardstick(&base.plan.cells[0]).unwrap().1 + noise.reading * normal(random);
-            *reading = sample::floors(reading.block, speed.exp());
+            record.yardstick = Some(Yardstick { slices: 10, round_trip_ns: 9000.0 * drift.exp(), ratio });
         }
         result
     }
@@ -376,7 +334,7 @@ mod tests {
     }
 
     /// A quiet machine that drifts by a few percent from run to run.
-    const DRIFTING: Noise = Noise { own: 0.01, drift: 0.03, reading: 0.01 };
+    const DRIFTING: Noise = Noise { own: 0.01, drift: 0.05 };
 
     #[test]
     fn two_runs_of_the_same_thing_differ_in_fewer_than_one_in_twenty_comparisons() {
@@ -394,7 +352,7 @@ mod tests {
 
     #[test]
     fn a_speedup_is_faster_and_a_difference_too_small_to_matter_is_none() {
-        let exact = Noise { own: 0.001, drift: 0.0, reading: 0.001 };
+        let exact = Noise { own: 0.001, drift: 0.0 };
         let base = base();
         let first = run(&base, 1.0, exact, &mut fastrand::Rng::with_seed(1));
         let verdict = |slowdown| {
@@ -414,24 +372,42 @@ mod tests {
         compare(first, second, RELEVANT).rows[0].verdict.clone()
     }
 
-    #[test]
-    fn a_machine_that_is_a_little_slower_is_taken_out_and_shown() {
-        let (first, mut second) = (plain(16_000.0), plain(17_600.0));
-        let speed = 1.1_f64.powf(1.0 / yardstick(&first.plan.cells[0]).unwrap().1);
-        second.floors.iter_mut().for_each(|reading| *reading = sample::floors(reading.block, speed));
-        let comparison = compare(&first, &second, RELEVANT);
-        let row = &comparison.rows[0];
-        assert_eq!(row.verdict, Verdict::NoDifferenceShown);
-        assert!((row.measured - 1.1).abs() < 0.001 && (row.p50.estimate - 1.0).abs() < 0.001, "{row:?}");
-        assert!((row.machine.unwrap() - 1.1).abs() < 0.001);
+    fn paired(level: f64, round_trip_ns: f64) -> ResultFile {
+        let mut result = plain(level);
+        for record in &mut result.records {
+            let ratio = record.series[&Quantity::RoundTrip].p50_ns / round_trip_ns;
+            record.yardstick = Some(Yardstick { slices: 10, round_trip_ns, ratio });
+        }
+        result
     }
 
     #[test]
-    fn without_floors_the_medians_are_compared_as_they_are() {
-        let (mut first, mut second) = (plain(16_000.0), plain(18_000.0));
-        first.floors.clear();
-        assert_eq!(only(&first, &second), Verdict::Slower);
-        second.floors.clear();
+    fn a_machine_that_is_slower_by_its_yardstick_is_taken_out_and_shown() {
+        let comparison_of = |first, second| {
+            let (first, second) = (paired(16_000.0, first), paired(17_600.0, second));
+            let comparison = compare(&first, &second, RELEVANT);
+            let row = &comparison.rows[0];
+            (row.verdict.clone(), row.measured, row.machine, row.p50.estimate)
+        };
+        let (verdict, measured, machine, estimate) = comparison_of(8000.0, 8800.0);
+        assert_eq!(verdict, Verdict::NoDifferenceShown);
+        assert!((measured - 1.1).abs() < 0.001 && (estimate - 1.0).abs() < 0.001, "{measured} {estimate}");
+        assert!((machine.unwrap() - 1.1).abs() < 0.001);
+        assert_eq!(comparison_of(8000.0, 8000.0).0, Verdict::Slower);
+    }
+
+    #[test]
+    fn between_two_kernels_the_yardstick_is_part_of_what_is_compared() {
+        let (first, mut second) = (paired(16_000.0, 8000.0), paired(17_600.0, 8800.0));
+        second.machine.kernel.release = Some("another".to_owned());
+        let comparison = compare(&first, &second, RELEVANT);
+        assert_eq!((comparison.rows[0].machine, comparison.has_regression()), (None, true));
+    }
+
+    #[test]
+    fn without_a_yardstick_in_each_block_the_medians_are_compared_as_they_are() {
+        let (first, mut second) = (paired(16_000.0, 8000.0), paired(17_600.0, 8800.0));
+        second.records[0].yardstick = None;
         let comparison = compare(&first, &second, RELEVANT);
         assert_eq!((comparison.rows[0].machine, comparison.has_regression()), (None, true));
     }

@@ -148,6 +148,9 @@ impl Count {
             .filter(|finding| of == Scored::Comparison || of == Scored::Cell(finding.cell))
             .collect();
         if chosen.is_empty() {
+            // A run that left nothing to compare is a round in which the truth was not told.
+            self.all += 1;
+            self.open += 1;
             return;
         }
         let right = match wanted {
@@ -235,6 +238,15 @@ mod tests {
         assert_eq!((pipe.same.right, pipe.slowed.right), (3, 0));
         let whole = study.score(Scored::Comparison);
         assert_eq!((whole.same.right, whole.slowed.right), (2, 2));
+    }
+
+    #[test]
+    fn a_round_without_figures_is_one_that_cannot_tell() {
+        let mut study = study(&[(1.0, 1.05), (1.0, 1.05)]);
+        study.rounds[1].slowed.clear();
+        let futex = study.score(Scored::Cell(0));
+        assert_eq!((futex.slowed.right, futex.slowed.open, futex.slowed.all), (1, 1, 2));
+        assert_eq!(study.score(Scored::Comparison).slowed.all, 2);
     }
 
     #[test]

@@ -186,6 +186,11 @@ fn numbers(record: &Record) -> Vec<Number> {
         }
         let figures = record.figures.iter().filter(|figure| figure.value.is_finite());
         all.extend(figures.map(|figure| number(&figure.name, "value", figure.value, &figure.unit)));
+        if let Some(yardstick) = &record.yardstick {
+            all.push(number("yardstick", "round_trip", yardstick.round_trip_ns, "ns"));
+            all.push(number("yardstick", "ratio", yardstick.ratio, ""));
+            all.push(number("yardstick", "slices", yardstick.slices, "count"));
+        }
         let tally = &record.tally;
         for (statistic, count) in [
             ("sent", tally.sent),

@@ -43,6 +43,7 @@ pub(super) fn record(cell: &Cell, block: u32, times_ps: &[u64]) -> Record {
         outcome: Outcome::Done,
         series: BTreeMap::new(),
         figures: Vec::new(),
+        yardstick: None,
         fanout: None,
         tally: Tally { sent: times_ps.len() as u64, seen: times_ps.len() as u64, ..Tally::default() },
         sides: ["notifier", "waiter"]

@@ -50,6 +50,7 @@ pub fn reports(notified: &Notified, table: &Table) -> Vec<SideReport> {
         counters,
         figures,
         fanout,
+        yardstick: None,
         error: None,
     };
     vec![

@@ -12,6 +12,8 @@ mod arrivals;
 mod one_way;
 pub(in crate::trial) mod pause;
 mod ping;
+mod slowdown;
+mod yardstick;
 
 /// A part in a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Ping-pong: there and back, each side notifies when it was notified.
 
-use std::cmp::Ordering::{Equal, Greater, Less};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use super::pause::pause_until;
+use super::slowdown::Slowdown;
 use super::wait_by_policy;
-use crate::machine::clock::{Clock, Ticks};
+use super::yardstick::{self, Ends, Yardstick};
+use crate::machine::clock::Ticks;
 use crate::mechanism::{Fault, Line, Mechanism, Notifier, Waiter, Waits, Woken};
 use crate::record::Tally;
 use crate::trial::cell::Timing;
@@ -102,13 +103,15 @@ fn stamped<M: Mechanism>(
     let lonely = M::WAITS == Waits::Nothing;
     let count = side.cell.until.count.unwrap_or(u64::MAX);
     let mut sleeper = if timing == Timing::Blocked { Some(Sleeper::of(side, 1)?) } else { None };
-    let slowdown = side.cell.injected_slowdown_ppm;
+    let mut slowdown = side.cell.injected_slowdown_ppm.map(|ppm| Slowdown::half_of(ppm, clock));
+    let mut yardstick = ends::<M>(side)?.map(Yardstick::new);
+    // The first round after a slice of the yardstick finds the mechanism's memory gone from the caches.
+    let mut settles = false;
 
     let mut opened = side.open_window();
     let mut ends = end_of_window(side, opened);
     let mut sequence = 0;
     let mut last = clock.now();
-    let mut typical_ps = 0;
     let mut owed = 0;
     while sequence < warmup.saturating_add(count)
         && (sequence <= warmup || last < ends)
@@ -119,6 +122,11 @@ fn stamped<M: Mechanism>(
             side.times.clear();
             opened = side.open_window();
             ends = end_of_window(side, opened);
+        }
+        let compares =
+            sequence >= warmup && yardstick.as_ref().is_some_and(|yardstick| yardstick.is_due(last));
+        if compares {
+            Yardstick::announce(side);
         }
         sequence += 1;
         if gap > 0 {
@@ -135,9 +143,8 @@ fn stamped<M: Mechanism>(
         if timing != Timing::Around {
             publish(side, THERE, sequence, before);
         }
-        let delay_ps = slowdown.map_or(0, |ppm| typical_ps * u64::from(ppm) / 1_000_000);
-        if delay_ps > 0 {
-            spin_until(clock, before.saturating_add(clock.ticks_of_ps(delay_ps)));
+        if let Some(slowdown) = &mut slowdown {
+            slowdown.put_in();
         }
         notifier.notify()?;
         let notified = clock.now();
@@ -155,35 +162,43 @@ fn stamped<M: Mechanism>(
         side.read_payload(BACK);
         let awake = if side.cell.size > 0 { clock.now_awake() } else { woke };
         let round_trip_ps = clock.ps(awake.saturating_sub(before));
-        typical_ps = follow(typical_ps, round_trip_ps.saturating_sub(delay_ps));
+        side.tally.sent += 1;
+        side.tally.seen += 1;
+        last = awake;
+        if compares || std::mem::take(&mut settles) {
+            if let (true, Some(yardstick)) = (compares, &mut yardstick) {
+                yardstick.measure(side, sequence)?;
+                settles = true;
+            }
+            continue;
+        }
+        if let Some(yardstick) = &mut yardstick {
+            yardstick.note(round_trip_ps);
+        }
         side.times.round_trip.record(round_trip_ps);
         side.times.notify.record(clock.ps(notified.saturating_sub(before)));
         side.times.around_wait.record(clock.ps(awake.saturating_sub(notified)));
-        side.tally.sent += 1;
-        side.tally.seen += 1;
         if timing != Timing::Around && !lonely {
             let sent = side.control.mail[BACK].stamps[0].sent.load(Relaxed);
             side.times.wake.record(clock.ps(awake.saturating_sub(sent)));
         }
-        last = awake;
     }
     if sequence <= warmup {
         // Interrupted before anything was to be recorded.
         side.forget_warmup(sequence);
     }
     side.close_window(opened);
+    side.yardstick = yardstick.and_then(|mut yardstick| yardstick.found());
     finish(notifier, side, sequence + 1)
 }
 
-/// What a round trip takes of late: a running median, which goes up by a thirty-second where a round trip was longer and down
-/// by as much where it was shorter. A share of it slows a machine that is slow just now by as much as one that is fast.
-fn follow(typical_ps: u64, round_trip_ps: u64) -> u64 {
-    match typical_ps.cmp(&round_trip_ps) {
-        _ if typical_ps == 0 => round_trip_ps,
-        Less => typical_ps + typical_ps / 32,
-        Equal => typical_ps,
-        Greater => typical_ps - typical_ps / 32,
-    }
+/// This side's ends of the yardstick, where the cell has one.
+fn ends<M: Mechanism>(side: &Side) -> Result<Option<Ends>, SideError> {
+    let Some([there, back]) = side.yardstick_lines.filter(|_| yardstick::fits::<M>(&side.cell)) else {
+        return Ok(None);
+    };
+    let (out, home) = if side.role.index() == 0 { (there, back) } else { (back, there) };
+    Ends::take(&out, &home).map(Some)
 }
 
 /// The responder's side: the same loop for every timing, with the stamps only where they are asked for.
@@ -203,14 +218,21 @@ pub(super) fn respond<M: Mechanism>(
         return Ok(());
     }
     if side.cell.timing == Timing::Around && side.cell.size == 0 {
-        echo(&mut notifier, &mut waiter, side)
+        let ends = ends::<M>(side)?;
+        echo(&mut notifier, &mut waiter, ends, side)
     } else {
         echo_stamped(&mut notifier, &mut waiter, side)
     }
 }
 
-fn echo(notifier: &mut impl Notifier, waiter: &mut impl Waiter, side: &mut Side) -> Result<(), SideError> {
+fn echo(
+    notifier: &mut impl Notifier,
+    waiter: &mut impl Waiter,
+    mut yardstick: Option<Ends>,
+    side: &mut Side,
+) -> Result<(), SideError> {
     let (clock, policy) = (side.clock, side.cell.wait);
+    let mut slowdown = side.cell.injected_slowdown_ppm.map(|ppm| Slowdown::half_of(ppm, clock));
     let warmup = super::warmup_rounds(&side.cell);
     let mut opened = side.open_window();
     let mut sequence = 0;
@@ -232,8 +254,16 @@ fn echo(notifier: &mut impl Notifier, waiter: &mut impl Waiter, side: &mut Side)
             side.step(Step::Finished, sequence);
             return Ok(());
         }
+        if let Some(slowdown) = &mut slowdown {
+            slowdown.put_in();
+        }
+        // Before the answer, after which the initiator may take it back.
+        let compares = yardstick.is_some() && Yardstick::is_announced(side);
         notifier.notify()?;
         sequence += 1;
+        if let (true, Some(yardstick)) = (compares, &mut yardstick) {
+            yardstick.answer(side, sequence)?;
+        }
     }
 }
 
@@ -249,6 +279,7 @@ fn echo_stamped(
     let mut sequence = 0;
     let mut warm = false;
     let mut owed = 0;
+    let mut slowdown = side.cell.injected_slowdown_ppm.map(|ppm| Slowdown::half_of(ppm, clock));
     loop {
         // One round early, as in `echo`.
         if !warm && sequence + 1 >= warmup {
@@ -280,6 +311,9 @@ fn echo_stamped(
             let sent = side.control.mail[THERE].stamps[0].sent.load(Relaxed);
             side.times.wake.record(clock.ps(awake.saturating_sub(sent)));
             side.times.around_wait.record(clock.ps(awake.saturating_sub(entered)));
+        }
+        if let Some(slowdown) = &mut slowdown {
+            slowdown.put_in();
         }
         side.write_payload(BACK, sequence);
         side.step(Step::Notifies, sequence);
@@ -351,12 +385,6 @@ fn finish(notifier: &mut impl Notifier, side: &mut Side, sequence: u64) -> Resul
     notifier.notify()?;
     side.step(Step::Finished, sequence);
     Ok(())
-}
-
-fn spin_until(clock: Clock, due: Ticks) {
-    while clock.now() < due {
-        std::hint::spin_loop();
-    }
 }
 
 #[cfg(test)]

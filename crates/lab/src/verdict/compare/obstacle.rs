@@ -2,7 +2,6 @@
 //! What explains a difference as well as the thing that was changed, so that it proves nothing.
 
 use super::Row;
-use super::SPEED;
 use crate::experiment::plan::FEWEST_BLOCKS;
 use crate::record::arm::Arm;
 use crate::record::populations::populations;
@@ -11,6 +10,9 @@ use crate::record::{Outcome, Record, ResultFile};
 use crate::task::{self, MadeOf, Measured};
 use crate::trial::cell::{Cell, Pattern};
 use crate::verdict::statistics::median;
+
+/// A bare system call: the speed of the CPU.
+const SPEED: &str = "system-call";
 
 /// How far the floors of two runs may be apart, as a ratio, for the rest of the difference still to be believed.
 const FLOORS_APART: f64 = 1.25;
@@ -65,12 +67,19 @@ pub(super) fn to_any_verdict(row: &Row, arms: [&Arm; 2]) -> Option<Obstacle> {
 
 /// What else explains a difference that was seen.
 pub(super) fn to_a_difference(row: &Row, files: [&ResultFile; 2], arms: [&Arm; 2]) -> Option<Obstacle> {
-    if let Some((floor, ratio)) = moved(files, row.cell) {
+    // What the floors would tell, a yardstick inside the trials has told better.
+    if row.machine.is_none()
+        && let Some((floor, ratio)) = moved(files, row.cell)
+    {
         return Some(Obstacle::FloorsMoved { floor, ratio });
     }
     let share = arms.map(disturbed).into_iter().fold(0.0, f64::max);
     if share > DISTURBED {
         return Some(Obstacle::Disturbed { share });
+    }
+    // Of sides that are pinned, slow and fast stretches of their CPUs make populations, which the yardstick has too.
+    if row.machine.is_some() && row.cell.placement.cpus.is_some() {
+        return None;
     }
     shifted(arms, row.quantity).map(|shares| Obstacle::PopulationsShifted { shares })
 }
