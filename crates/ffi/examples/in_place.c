@@ -110,6 +110,20 @@ int main(int argc, char **argv)
 		}
 	}
 
+	/* A batch: the receiver is woken once. */
+	for (uint64_t number = 1; number <= 3; number++)
+		check(doorbell_sender_push(requests, &number, sizeof number));
+	check(doorbell_sender_ring(requests));
+	for (uint64_t number = 1; number <= 3; number++) {
+		check(doorbell_receiver_copy(answers, DOORBELL_FOREVER, &answer, sizeof answer, &length));
+		if (answer != number * number)
+			return 1;
+	}
+	/* No more will come: there is a deadline to such a wait, and this one has passed. */
+	if (doorbell_receiver_wait_for_bytes(answers, 32, 0) != DOORBELL_TIMED_OUT ||
+	    doorbell_receiver_wait_for_bytes(answers, 32, DOORBELL_FOREVER) != DOORBELL_INVALID_ARGUMENT)
+		return 1;
+
 	/* Mistakes are told by name and change nothing. */
 	void *place;
 	static char text[1 << 20];

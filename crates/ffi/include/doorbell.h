@@ -493,6 +493,19 @@ enum doorbell_status doorbell_sender_send(const struct doorbell_sender *sender,
                                           uint64_t deadline);
 
 /**
+ * Adds `length` bytes as one message to a batch: a receiver that is awake finds it at once, and one that sleeps is woken by
+ * doorbell_sender_ring(), once for all. DOORBELL_TIMED_OUT if there is no room: ring, and wait in doorbell_sender_send().
+ */
+enum doorbell_status doorbell_sender_push(const struct doorbell_sender *sender,
+                                          const void *message,
+                                          size_t length);
+
+/**
+ * Wakes the receiver for what was pushed, if it sleeps.
+ */
+enum doorbell_status doorbell_sender_ring(const struct doorbell_sender *sender);
+
+/**
  * Makes room for a message of up to `most` bytes and says where; write it there and call doorbell_sender_commit() or
  * doorbell_sender_abandon(). Waits as doorbell_sender_send() does. A receiver that is not trusted can write there too:
  * do not read back what was written.
@@ -582,6 +595,15 @@ enum doorbell_status doorbell_receiver_fd(const struct doorbell_receiver *receiv
  */
 enum doorbell_status doorbell_receiver_listen(const struct doorbell_receiver *receiver,
                                               bool *something);
+
+/**
+ * Waits until at least `bytes` bytes of records are there (a message's length, rounded up to eight, and eight more), at
+ * most a quarter of the ring. The sender makes no system call before. DOORBELL_TIMED_OUT if they are not there by
+ * `deadline`, or the sender has gone: what is there is received as usual.
+ */
+enum doorbell_status doorbell_receiver_wait_for_bytes(const struct doorbell_receiver *receiver,
+                                                      uint64_t bytes,
+                                                      uint64_t deadline);
 
 /**
  * As doorbell_bell_set_interruptible(), for waits for messages.

@@ -31,6 +31,8 @@ const _: () = {
 /// What C does with a sender, whomever it trusts.
 trait Deliver: Send + std::fmt::Debug {
     fn send(&mut self, message: &[u8], deadline: Option<Deadline>) -> Result<bool, Failure>;
+    fn push(&mut self, message: &[u8]) -> Result<bool, Failure>;
+    fn ring(&mut self) -> Result<(), Failure>;
     fn reserve(&mut self, most: usize, deadline: Option<Deadline>) -> Result<Option<*mut u8>, Failure>;
     fn commit(&mut self, length: usize) -> Result<(), Failure>;
     fn abandon(&mut self);
@@ -41,6 +43,7 @@ trait Deliver: Send + std::fmt::Debug {
 /// What C does with a receiver, whomever it trusts.
 trait Receive: Send + std::fmt::Debug {
     fn receive(&mut self, deadline: Option<Deadline>) -> Result<Option<(*const u8, usize)>, Failure>;
+    fn wait_for_bytes(&mut self, bytes: u64, deadline: Deadline) -> Result<bool, Failure>;
     fn copy(&mut self, to: &mut [u8]) -> usize;
     fn release(&mut self);
     fn fd(&mut self) -> Result<i32, Failure>;
@@ -120,6 +123,15 @@ impl<T: Trust> Deliver for Sending<T> {
         Ok(unless_full(self.free()?.send_deadline(message, deadline))?.is_some())
     }
 
+    fn push(&mut self, message: &[u8]) -> Result<bool, Failure> {
+        Ok(unless_full(self.free()?.push(message))?.is_some())
+    }
+
+    fn ring(&mut self) -> Result<(), Failure> {
+        self.free()?.ring();
+        Ok(())
+    }
+
     fn reserve(&mut self, most: usize, deadline: Option<Deadline>) -> Result<Option<*mut u8>, Failure> {
         let sender = self.free()?;
         let slot = match deadline {
@@ -190,6 +202,10 @@ impl<T: Trust> Receive for Receiving<T> {
             self.message = self.free()?.recv_deadline(deadline)?;
         }
         Ok(self.message.as_ref().map(|message| (message.as_ptr(), message.len())))
+    }
+
+    fn wait_for_bytes(&mut self, bytes: u64, deadline: Deadline) -> Result<bool, Failure> {
+        Ok(self.free()?.wait_for_bytes(bytes, deadline)?)
     }
 
     fn copy(&mut self, to: &mut [u8]) -> usize {
@@ -296,6 +312,31 @@ pub unsafe extern "C" fn doorbell_sender_send(
         let (sender, message) = unsafe { (lent(sender, "sender")?, bytes(message.cast(), length)?) };
         let sent = lock(&sender.0)?.send(message, at(deadline))?;
         Ok(came(sent.then_some(()), |()| {}))
+    })
+}
+
+/// Adds `length` bytes as one message to a batch: a receiver that is awake finds it at once, and one that sleeps is woken by
+/// doorbell_sender_ring(), once for all. DOORBELL_TIMED_OUT if there is no room: ring, and wait in doorbell_sender_send().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_sender_push(
+    sender: *const doorbell_sender,
+    message: *const c_void,
+    length: usize,
+) -> doorbell_status {
+    guard(|| {
+        // SAFETY: the header's contract.
+        let (sender, message) = unsafe { (lent(sender, "sender")?, bytes(message.cast(), length)?) };
+        let pushed = lock(&sender.0)?.push(message)?;
+        Ok(came(pushed.then_some(()), |()| {}))
+    })
+}
+
+/// Wakes the receiver for what was pushed, if it sleeps.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_sender_ring(sender: *const doorbell_sender) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        lock(&unsafe { lent(sender, "sender") }?.0)?.ring()
     })
 }
 
@@ -499,6 +540,24 @@ pub unsafe extern "C" fn doorbell_receiver_listen(
         let (receiver, out) = unsafe { (lent(receiver, "receiver")?, Out::new(something, "something")?) };
         out.put(lock(&receiver.0)?.listen()?);
         Ok(())
+    })
+}
+
+/// Waits until at least `bytes` bytes of records are there (a message's length, rounded up to eight, and eight more), at
+/// most a quarter of the ring. The sender makes no system call before. DOORBELL_TIMED_OUT if they are not there by
+/// `deadline`, or the sender has gone: what is there is received as usual.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_receiver_wait_for_bytes(
+    receiver: *const doorbell_receiver,
+    bytes: u64,
+    deadline: u64,
+) -> doorbell_status {
+    guard(|| {
+        // SAFETY: the header's contract.
+        let receiver = unsafe { lent(receiver, "receiver") }?;
+        let forever = || Failure::invalid("a wait for bytes needs a deadline: no more may ever come");
+        let there = lock(&receiver.0)?.wait_for_bytes(bytes, at(deadline).ok_or_else(forever)?)?;
+        Ok(came(there.then_some(()), |()| {}))
     })
 }
 

@@ -22,6 +22,8 @@ use std::time::Instant;
 trait Deliver: Send + std::fmt::Debug {
     fn send(&mut self, message: &[u8], until: Option<Instant>) -> Result<bool, SendError>;
     fn try_send(&mut self, message: &[u8]) -> Result<bool, SendError>;
+    fn push(&mut self, message: &[u8]) -> Result<bool, SendError>;
+    fn ring(&mut self);
     fn longest(&self) -> u64;
 }
 
@@ -32,6 +34,14 @@ impl<T: Trust> Deliver for channel::Sender<T> {
 
     fn try_send(&mut self, message: &[u8]) -> Result<bool, SendError> {
         sent(self.try_send(message))
+    }
+
+    fn push(&mut self, message: &[u8]) -> Result<bool, SendError> {
+        sent(self.push(message))
+    }
+
+    fn ring(&mut self) {
+        self.ring();
     }
 
     fn longest(&self) -> u64 {
@@ -73,6 +83,33 @@ impl Sender {
     fn with<R>(&self, run: impl FnOnce(&mut dyn Deliver) -> PyResult<R>) -> PyResult<R> {
         run(lock(&self.sender)?.as_deref_mut().ok_or_else(closed)?)
     }
+
+    /// Waits while there is no room.
+    fn send_patiently(&self, py: Python<'_>, message: &[u8], timeout: Option<f64>) -> PyResult<bool> {
+        let sent = blocking::wait(py, timeout, |until| {
+            self.with(|sender| match sender.send(message, until) {
+                Ok(true) => Ok(Stretch::Came(())),
+                Ok(false) | Err(SendError::Wait(WaitError::Interrupted)) => Ok(Stretch::Nothing),
+                Err(error) => Err(of_send(error)),
+            })
+        })?;
+        Ok(sent.is_some())
+    }
+
+    /// Pushes each message, and waits where there is no room. Returns how many were sent.
+    fn push_all(&self, py: Python<'_>, messages: &[PyBuffer<u8>], timeout: Option<f64>) -> PyResult<usize> {
+        let begun = Instant::now();
+        for (number, message) in messages.iter().enumerate() {
+            let message = message.to_vec(py)?;
+            if !self.with(|sender| sender.push(&message).map_err(of_send))? {
+                let left = timeout.map(|timeout| timeout - begun.elapsed().as_secs_f64());
+                if !self.send_patiently(py, &message, left)? {
+                    return Ok(number);
+                }
+            }
+        }
+        Ok(messages.len())
+    }
 }
 
 fn closed() -> PyErr {
@@ -88,14 +125,23 @@ impl Sender {
         if self.with(|sender| sender.try_send(&message).map_err(of_send))? {
             return Ok(true);
         }
-        let sent = blocking::wait(py, timeout, |until| {
-            self.with(|sender| match sender.send(&message, until) {
-                Ok(true) => Ok(Stretch::Came(())),
-                Ok(false) | Err(SendError::Wait(WaitError::Interrupted)) => Ok(Stretch::Nothing),
-                Err(error) => Err(of_send(error)),
-            })
+        self.send_patiently(py, &message, timeout)
+    }
+
+    #[pyo3(signature = (messages, timeout = None))]
+    fn send_batch(
+        &self,
+        py: Python<'_>,
+        messages: Vec<PyBuffer<u8>>,
+        timeout: Option<f64>,
+    ) -> PyResult<usize> {
+        let sent = self.push_all(py, &messages, timeout);
+        // Also for those before one that failed.
+        self.with(|sender| {
+            sender.ring();
+            Ok(())
         })?;
-        Ok(sent.is_some())
+        sent
     }
 
     #[getter]

@@ -227,6 +227,27 @@ def test_an_end_keeps_the_connection_of_a_session_that_was_closed(tmp_path: Path
         board.receiver(0)
 
 
+def test_a_batch_arrives_whole_and_says_how_much_of_it_there_was_room_for() -> None:
+    board = doorbell.Board(lanes=1, lane_capacity=4096)
+    sender, receiver = board.sender(0), board.receiver(0)
+    assert sender.send_batch([b"one", bytearray(b"two"), memoryview(b"")], FOREVER) == 3
+    assert [receiver.receive(FOREVER) for _ in range(3)] == [b"one", b"two", b""]
+    sent = sender.send_batch([b"x" * 1000] * 10, 0.01)
+    assert 1 <= sent <= 4
+    taken = 0
+    while receiver.try_receive() is not None:
+        taken += 1
+    assert taken == sent
+    # More than fits at once, with one who takes.
+    taker = threading.Thread(target=lambda: [receiver.receive(FOREVER) for _ in range(20)])
+    taker.start()
+    assert sender.send_batch([b"y" * 1000] * 20, FOREVER) == 20
+    taker.join()
+    with pytest.raises(ValueError, match="does not fit"):
+        sender.send_batch([b"before", b"z" * 5000])
+    assert receiver.receive(FOREVER) == b"before"
+
+
 if __name__ == "__main__":
     session = doorbell.inherit()
     sender = session.sender(0)

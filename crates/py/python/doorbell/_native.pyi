@@ -163,6 +163,10 @@ class Sender:
     def send(self, message: Buffer, timeout: float | None = None) -> bool:
         """Sends a copy of `message`. Waits while there is no room; False if `timeout` seconds went by first."""
 
+    def send_batch(self, messages: Sequence[Buffer], timeout: float | None = None) -> int:
+        """Sends copies of `messages`, and wakes the receiver once for all that there is room for. Waits while there is no
+        room, `timeout` seconds in all; returns how many were sent."""
+
     @property
     def longest(self) -> int:
         """The longest message the lane takes."""
