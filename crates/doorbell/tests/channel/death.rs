@@ -23,19 +23,22 @@ fn whenever_the_other_process_is_killed_the_survivor_is_told_and_nothing_is_left
     let kills = std::env::var("DOORBELL_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(150);
     let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
     let mut seed = 0x2545_f491_4f6c_dd1d_u64;
-    let mut before = 0;
+    let mut before = usize::MAX;
     for round in 0..kills {
-        // What is opened once is open by then.
-        if round == 5 {
-            before = open();
+        // What is opened once is open by then. The thread that told of the last death may still hold that round's board:
+        // the least of several counts.
+        if (5..12).contains(&round) {
+            before = before.min(open());
         }
         seed ^= seed << 13;
         seed ^= seed >> 7;
         seed ^= seed << 17;
         survive(Duration::from_micros(seed % 4000), seed & (1 << 40) == 0);
     }
-    if kills > 5 {
-        assert_eq!(open(), before, "descriptors leak");
+    let begun = Instant::now();
+    while open() > before {
+        assert!(begun.elapsed() < FOREVER, "descriptors leak: {before} were open at first, then {}", open());
+        std::thread::yield_now();
     }
 }
 
