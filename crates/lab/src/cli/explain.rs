@@ -13,6 +13,7 @@ use crate::nearest::{did_you_mean, nearest};
 use crate::operation;
 use crate::record::series::Quantity;
 use crate::record::{plausibility, warning};
+use crate::task;
 use crate::trial::floors::FLOORS;
 use crate::trial::load;
 use crate::view::notifications::KINDS;
@@ -33,7 +34,7 @@ pub struct Args {
 #[derive(Debug, Serialize)]
 struct Topic {
     name: String,
-    /// What it is: `mechanism`, `operation`, `fan-out`, `load`, `figure`, `count`, `floor`, `warning`, `rule`, `finding`.
+    /// What it is: `mechanism`, `operation`, `kind of task`, `fan-out`, `load`, `figure`, `count`, `floor`, `warning`, `rule`, `finding`.
     kind: &'static str,
     summary: &'static str,
     /// Headed paragraphs.
@@ -50,8 +51,19 @@ struct Part {
 }
 
 /// Where names come from; the one list to extend.
-const REGISTRIES: &[fn() -> Vec<Topic>] =
-    &[mechanisms, operations, fan_outs, loads, figures, counts, floors, warnings, rules, findings];
+const REGISTRIES: &[fn() -> Vec<Topic>] = &[
+    mechanisms,
+    operations,
+    kinds_of_task,
+    fan_outs,
+    loads,
+    figures,
+    counts,
+    floors,
+    warnings,
+    rules,
+    findings,
+];
 
 fn mechanisms() -> Vec<Topic> {
     let entries = mechanism::all().iter();
@@ -61,6 +73,10 @@ fn mechanisms() -> Vec<Topic> {
 fn operations() -> Vec<Topic> {
     let operations = operation::all().iter();
     operations.map(|operation| explained(operation.name(), "operation", operation.explanation())).collect()
+}
+
+fn kinds_of_task() -> Vec<Topic> {
+    task::all().iter().map(|kind| explained(kind.name(), "kind of task", kind.explanation())).collect()
 }
 
 /// What only `doorbell fanout` has: the rest are mechanisms.
@@ -182,7 +198,7 @@ mod tests {
 
     #[test]
     fn every_mechanism_and_every_operation_names_its_sources() {
-        let topics = mechanisms().into_iter().chain(operations());
+        let topics = mechanisms().into_iter().chain(operations()).chain(kinds_of_task());
         topics.for_each(|topic| assert!(!topic.sources.is_empty(), "{}", topic.name));
     }
 

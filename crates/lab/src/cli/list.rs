@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::common::Exit;
 use crate::mechanism::{self, Contexts, Host, Unavailable};
 use crate::operation;
+use crate::task::{self, MadeOf};
 use crate::view::style::{Role, Style};
 use crate::view::table::{Align, Column, Table};
 
@@ -24,6 +25,7 @@ pub struct Args {
 struct Listing {
     mechanisms: Vec<Item>,
     operations: Vec<Item>,
+    kinds_of_task: Vec<Item>,
 }
 
 /// A mechanism or an operation, as this machine has it.
@@ -86,6 +88,15 @@ pub fn run(args: Args) -> anyhow::Result<Exit> {
                 })
             })
             .collect(),
+        kinds_of_task: task::all()
+            .iter()
+            .map(|kind| {
+                let summary = kind.explanation().summary;
+                Item::new(kind.name(), summary, kind.available(&host), |contexts| {
+                    (kind.made_of() == MadeOf::Processes) == (contexts == Contexts::Processes)
+                })
+            })
+            .collect(),
     };
     let mut out = std::io::stdout().lock();
     if args.json {
@@ -98,9 +109,11 @@ pub fn run(args: Args) -> anyhow::Result<Exit> {
 
 fn text(listing: &Listing, style: &Style) -> String {
     let mut out = String::new();
-    for (head, items) in
-        [("mechanism (ping, pairs)", &listing.mechanisms), ("operation (switch)", &listing.operations)]
-    {
+    for (head, items) in [
+        ("mechanism (ping, pairs)", &listing.mechanisms),
+        ("operation (switch)", &listing.operations),
+        ("kind of task (tasks)", &listing.kinds_of_task),
+    ] {
         let mut table = Table::new(vec![
             Column::new(head, Align::Left),
             Column::new("here", Align::Left),
@@ -114,7 +127,7 @@ fn text(listing: &Listing, style: &Style) -> String {
         out.push_str(&table.render(style));
         out.push('\n');
     }
-    let lacking = listing.mechanisms.iter().chain(&listing.operations);
+    let lacking = listing.mechanisms.iter().chain(&listing.operations).chain(&listing.kinds_of_task);
     for item in lacking.filter(|item| !item.available) {
         out.push_str(&style.paint(Role::Heading, &format!("{} is not here:", item.name)));
         out.push('\n');

@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::time::Duration;
 
+use clap::ValueEnum;
+
 use super::common::{Exit, RunArgs, Terminal, Usage, machine_here, once};
 use super::switch::{Set, Where, placements, working_set, working_sets};
 use crate::experiment::plan::Plan;
-use crate::experiment::tasks::Tasks;
+use crate::experiment::tasks::{BOARD, MAKING, SWITCHING, Tasks, of_the_study};
 use crate::experiment::tasks_limits::{self, Ceiling};
 use crate::machine::Machine;
 use crate::quantity::span;
@@ -22,14 +24,25 @@ use crate::view::unit::count;
 #[command(after_help = "EXAMPLES\n  \
     doorbell tasks                                        every kind, 10 and 1000 tasks of 100 turns each\n  \
     doorbell tasks stackless process-futex -n 10,100,1000,10000 -y 1,10,1000\n  \
-    doorbell tasks --working-set sweep -n 100             where cache misses overtake the hand-off")]
+    doorbell tasks life-fork life-thread life-future --series making   50 to 300 tasks made, run once, reaped\n  \
+    doorbell tasks --working-set sweep -n 100             where cache misses overtake the hand-off\n  \
+    doorbell tasks --document                             a study's experiments, its claims held against this machine")]
 pub struct Args {
-    /// Kinds of task, or `all`: call (the control), stackless, thread-futex, process-futex
+    /// Kinds of task, or `all`: call (the control, always run), stackless, stackful, stackful-bare, tokio, async-executor,
+    /// thread-futex, thread-yield, process-futex, process-pipe, process-eventfd; made, run once and reaped: life-future,
+    /// life-stackful, life-thread, life-fork, life-vfork, life-posix-spawn, life-clone; by name only: stackless-rotating,
+    /// process-pair, process-pair-rotating, timer-ticks
     #[arg(value_name = "KIND")]
     kinds: Vec<String>,
     /// Tasks, comma separated [default: 10,1000]
     #[arg(short = 'n', long, value_delimiter = ',', value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100_000))]
     tasks: Vec<u32>,
+    /// Numbers of tasks of the study by the makers of tornado-os, comma separated
+    #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "tasks", value_name = "SERIES")]
+    series: Vec<Series>,
+    /// All experiments of that study, each with its numbers of tasks, its queue and its way of measuring beside better ones
+    #[arg(long, conflicts_with_all = ["kinds", "tasks", "yields", "series", "working_set"])]
+    document: bool,
     /// Turns of each task, comma separated; each ends with a hand-off [default: 100]
     #[arg(short = 'y', long, value_delimiter = ',', value_name = "Y", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     yields: Vec<u32>,
@@ -50,6 +63,26 @@ pub struct Args {
     time: Duration,
     #[command(flatten)]
     run: RunArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Series {
+    /// 100, 150, 200, 250, 300, 320, 350, 380
+    Switching,
+    /// 50, 100, 150, 200, 250, 300
+    Making,
+    /// 10, 20, 30, 40, 50, 60, 70, 80
+    Board,
+}
+
+impl Series {
+    fn tasks(self) -> &'static [u32] {
+        match self {
+            Self::Switching => &SWITCHING,
+            Self::Making => &MAKING,
+            Self::Board => &BOARD,
+        }
+    }
 }
 
 /// Runs `doorbell tasks`.
@@ -108,7 +141,7 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     }
     let tasks = Tasks {
         kinds: kinds(&args.kinds)?,
-        tasks: or(&args.tasks, &[10, 1000]),
+        tasks: or(&numbers(args), &[10, 1000]),
         yields: or(&args.yields, &[100]),
         working_sets: working_sets(&args.working_set),
         placements: placements(&args.placement, &args.cpus, &machine.topology)?,
@@ -116,11 +149,20 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
         blocks: args.run.blocks.unwrap_or(crate::experiment::plan::FEWEST_BLOCKS),
         seed: args.run.seed(),
     };
-    let plan = tasks.plan();
+    let plan = if args.document { of_the_study(&tasks) } else { tasks.plan() };
     if plan.cells.is_empty() {
-        return Err(Usage("none of these kinds takes that number of turns".to_owned()).into());
+        return Err(Usage("none of these kinds takes that number of turns; write -y 1".to_owned()).into());
     }
     Ok(plan)
+}
+
+/// The numbers of tasks asked for, each once.
+fn numbers(args: &Args) -> Vec<u32> {
+    let series = args.series.iter().flat_map(|series| series.tasks());
+    let mut numbers: Vec<u32> = args.tasks.iter().chain(series).copied().collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
 }
 
 fn kinds(names: &[String]) -> anyhow::Result<Vec<String>> {

@@ -80,6 +80,36 @@ impl Tasks {
     }
 }
 
+/// The experiments of the study whose claims a run is held against: its two comparisons over its own numbers of tasks, its
+/// queue beside one that is O(1), its way of measuring beside a cycle counter.
+pub fn of_the_study(asked: &Tasks) -> Plan {
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let switching = [
+        "call",
+        "stackless",
+        "stackless-rotating",
+        "process-pair",
+        "process-pair-rotating",
+        "process-futex",
+        "timer-ticks",
+    ];
+    let mut making = MAKING.to_vec();
+    making.extend(BOARD.iter().filter(|tasks| !MAKING.contains(tasks)));
+    let switching =
+        Tasks { kinds: names(&switching), tasks: SWITCHING.to_vec(), yields: vec![1], ..asked.clone() };
+    let making = Tasks { kinds: names(&["life-future", "life-fork"]), tasks: making, ..asked.clone() };
+    let mut plan = switching.plan();
+    plan.cells.extend(making.plan().cells);
+    plan
+}
+
+/// Numbers of tasks in the study's comparison of switching.
+pub const SWITCHING: [u32; 8] = [100, 150, 200, 250, 300, 320, 350, 380];
+/// Numbers of tasks in its comparison of making tasks, on an emulator.
+pub const MAKING: [u32; 6] = [50, 100, 150, 200, 250, 300];
+/// The same on a board.
+pub const BOARD: [u32; 8] = [10, 20, 30, 40, 50, 60, 70, 80];
+
 /// The placement of what runs on one CPU: the first.
 fn alone_on(placement: &Placement) -> Placement {
     match placement.cpus {
@@ -104,6 +134,15 @@ mod tests {
             blocks: 1,
             seed: 1,
         }
+    }
+
+    #[test]
+    fn the_study_is_planned_whole_and_every_claim_about_it_finds_its_cells() {
+        let plan = of_the_study(&tasks());
+        let distinct: std::collections::HashSet<&Cell> = plan.cells.iter().collect();
+        assert_eq!(distinct.len(), plan.cells.len());
+        let of = |name: &str| plan.cells.iter().filter(|cell| cell.subject == name).count();
+        assert_eq!((of("stackless-rotating"), of("life-fork")), (2 * 8, 13));
     }
 
     #[test]

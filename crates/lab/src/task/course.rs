@@ -105,6 +105,12 @@ impl Course {
         Ok(())
     }
 
+    /// All tasks are made, and run by themselves: what is left is to reap them.
+    pub(super) fn run(&mut self, scene: &Scene) {
+        self.made = scene.clock.now_awake();
+        self.counted = self.made;
+    }
+
     /// The last turn is done.
     pub(super) fn done(&mut self, scene: &Scene, known: Known) -> Result<(), SideError> {
         self.switches += switches(&known)?.saturating_sub(self.switches_before);
@@ -126,6 +132,12 @@ impl Course {
     /// Adds a figure to the record.
     pub(super) fn figure(&mut self, name: &str, value: f64, unit: &str, formula: String) {
         self.figures.push(Figure { name: name.to_owned(), value, unit: unit.to_owned(), formula });
+    }
+
+    /// As [`Course::figure`], in the place of an earlier one of the same name.
+    pub(super) fn set_figure(&mut self, name: &str, value: f64, unit: &str, formula: String) {
+        self.figures.retain(|figure| figure.name != name);
+        self.figure(name, value, unit, formula);
     }
 
     /// Switches counted, and the figures of the record.

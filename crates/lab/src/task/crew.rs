@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpid};
 
 use super::Scene;
 use super::course::{Course, Known};
@@ -24,17 +24,21 @@ pub(super) trait Pass: Send + Sync + 'static {
     fn take(&self, own: u32) -> Result<(), Fault>;
 }
 
-/// The whole life of the task `own`.
-fn act(scene: &Scene, pass: &impl Pass, own: u32) {
-    scene.map(own);
-    let before = Usage::read();
-    scene.stand_ready();
-    match walk(scene, pass, own) {
-        Ok(()) => scene.go_home(&before),
+/// The whole life of the task `own`, on its own CPU: it stands ready, does `life`, and goes home with all others.
+fn act(scene: &Scene, own: u32, life: impl Fn(&Scene, u32) -> Result<(), Fault>) {
+    let lived = place(scene, own).and_then(|()| {
+        scene.map(own);
+        let before = Usage::read();
+        scene.stand_ready();
+        life(scene, own).map(|()| before)
+    });
+    match lived {
+        Ok(before) => scene.go_home(&before),
         Err(fault) => scene.complain(own, &fault),
     }
 }
 
+/// A task's turns, each taken when control comes and ended by giving it to the next.
 fn walk(scene: &Scene, pass: &impl Pass, own: u32) -> Result<(), Fault> {
     loop {
         pass.take(own)?;
@@ -64,23 +68,31 @@ fn place(scene: &Scene, own: u32) -> Result<(), Fault> {
 
 /// Lets a generation of processes live that give control to one another by `pass`.
 pub(super) fn processes(scene: &Scene, course: &mut Course, pass: &impl Pass) -> Result<(), SideError> {
+    forked(scene, course, scene.tasks, |scene, own| walk(scene, pass, own), || hand_over(scene, pass))
+}
+
+/// Forks `number` processes, each of which does `life` once all stand ready; `begin` sets them going.
+pub(super) fn forked(
+    scene: &Scene,
+    course: &mut Course,
+    number: u32,
+    life: impl Fn(&Scene, u32) -> Result<(), Fault>,
+    begin: impl FnOnce() -> Result<(), SideError>,
+) -> Result<(), SideError> {
     let mut children = Children(Vec::new());
+    scene.expect(number);
     course.starts(scene);
-    for own in 0..scene.tasks {
-        let child = fork(|| match place(scene, own) {
-            Ok(()) => act(scene, pass, own),
-            Err(fault) => scene.complain(own, &fault),
-        });
-        let child = child.map_err(|error| no_more("a process", own, scene, &error))?;
-        children.0.push(child);
+    for own in 0..number {
+        let child = fork(|| act(scene, own, &life));
+        children.0.push(child.map_err(|error| no_more("a process", own, scene, &error))?);
         scene.alive(own);
     }
-    scene.await_ready(|| children.obituary())?;
+    scene.await_ready(number, || children.obituary())?;
     told(scene)?;
     let pids: Vec<i32> = children.0.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
     scene.queue.fill();
     course.made(scene, Known::Processes(&pids))?;
-    hand_over(scene, pass)?;
+    begin()?;
     scene.await_finished(|| children.obituary())?;
     told(scene)?;
     course.done(scene, Known::Processes(&pids))?;
@@ -92,34 +104,64 @@ pub(super) fn processes(scene: &Scene, course: &mut Course, pass: &impl Pass) ->
 const STACK: usize = 64 << 10;
 
 /// Lets a generation of threads live that give control to one another by `pass`.
-///
-/// They are never joined on an error: whoever could not go on has left others asleep for good, and the process ends.
 pub(super) fn threads(scene: &Scene, course: &mut Course, pass: impl Pass) -> Result<(), SideError> {
     let pass = Arc::new(pass);
+    let shared = Arc::clone(&pass);
+    crowd(scene, course, move |scene, own| walk(scene, &*shared, own), || hand_over(scene, &*pass))
+}
+
+/// Lets a generation of threads live that all run at once, each doing `walk` from when `begin` is called.
+pub(super) fn all_at_once(
+    scene: &Scene,
+    course: &mut Course,
+    walk: impl Fn(&Scene, u32) + Send + Sync + 'static,
+    begin: impl FnOnce(),
+) -> Result<(), SideError> {
+    let life = move |scene: &Scene, own| {
+        scene.await_gate();
+        walk(scene, own);
+        Ok(())
+    };
+    crowd(scene, course, life, || {
+        scene.open_gate();
+        begin();
+        Ok(())
+    })
+}
+
+/// Makes a thread for each task, which does `life` once all stand ready; `begin` sets them going.
+///
+/// They are never joined on an error: whoever could not go on has left others asleep for good, and the process ends.
+fn crowd(
+    scene: &Scene,
+    course: &mut Course,
+    life: impl Fn(&Scene, u32) -> Result<(), Fault> + Send + Sync + 'static,
+    begin: impl FnOnce() -> Result<(), SideError>,
+) -> Result<(), SideError> {
+    let life = Arc::new(life);
     let ids: Arc<[AtomicI32]> = (0..scene.tasks).map(|_| AtomicI32::new(0)).collect();
     let mut threads = Vec::with_capacity(scene.tasks as usize);
+    scene.expect(scene.tasks);
     course.starts(scene);
     for own in 0..scene.tasks {
-        let (scene, pass, ids) = (*scene, Arc::clone(&pass), Arc::clone(&ids));
-        let life = move || {
+        let (scene, life, ids) = (*scene, Arc::clone(&life), Arc::clone(&ids));
+        let act = move || {
             ids[own as usize].store(rustix::thread::gettid().as_raw_nonzero().get(), Relaxed);
-            match place(&scene, own) {
-                Ok(()) => act(&scene, &*pass, own),
-                Err(fault) => scene.complain(own, &fault),
-            }
+            act(&scene, own, &*life);
         };
-        let thread = std::thread::Builder::new().stack_size(STACK).spawn(life);
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn(act);
         threads.push(thread.map_err(|error| no_more("a thread", own, &scene, &error))?);
         scene.alive(own);
     }
-    scene.await_ready(|| Ok::<(), SideError>(()))?;
+    let look = || Ok::<(), SideError>(());
+    scene.await_ready(scene.tasks, look)?;
     told(scene)?;
     // Stored before each thread said that it stands ready.
     let ids: Vec<i32> = ids.iter().map(|id| id.load(Relaxed)).collect();
     scene.queue.fill();
     course.made(scene, Known::Threads(&ids))?;
-    hand_over(scene, &*pass)?;
-    scene.await_finished(|| Ok::<(), SideError>(()))?;
+    begin()?;
+    scene.await_finished(look)?;
     told(scene)?;
     course.done(scene, Known::Threads(&ids))?;
     scene.send_home();
@@ -152,6 +194,16 @@ fn told(scene: &Scene) -> Result<(), SideError> {
 pub(super) struct Children(Vec<Pid>);
 
 impl Children {
+    /// None yet of `all`.
+    pub(super) fn none(all: u32) -> Self {
+        Self(Vec::with_capacity(all as usize))
+    }
+
+    /// One more.
+    pub(super) fn add(&mut self, child: Pid) {
+        self.0.push(child);
+    }
+
     /// The death that nobody asked for, if there was one.
     fn obituary(&mut self) -> Result<(), SideError> {
         match waitpid(None, WaitOptions::NOHANG) {
@@ -173,9 +225,20 @@ impl Children {
     }
 
     /// Waits until all have left.
-    fn leave(mut self) -> Result<(), SideError> {
-        for child in std::mem::take(&mut self.0) {
-            waitpid(Some(child), WaitOptions::empty()).map_err(Fault::of("waitpid"))?;
+    pub(super) fn leave(self) -> Result<(), SideError> {
+        self.leave_after(|_, _| Ok(()))
+    }
+
+    /// Waits until all have left, and lets `look` see how each did.
+    pub(super) fn leave_after(
+        mut self,
+        look: impl Fn(u32, WaitStatus) -> Result<(), SideError>,
+    ) -> Result<(), SideError> {
+        for (number, child) in (0..).zip(std::mem::take(&mut self.0)) {
+            let ended = waitpid(Some(child), WaitOptions::empty()).map_err(Fault::of("waitpid"))?;
+            if let Some((_, status)) = ended {
+                look(number, status)?;
+            }
         }
         Ok(())
     }

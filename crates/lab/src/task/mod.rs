@@ -12,19 +12,39 @@ use crate::mechanism::{Explanation, Host, Unavailable};
 use crate::nearest::{did_you_mean, nearest};
 use crate::trial::side::SideError;
 
+mod async_executor;
 mod call;
 mod course;
 mod crew;
+mod life_clone;
+mod life_fork;
+mod life_future;
+mod life_posix_spawn;
+mod life_stackful;
+mod life_thread;
+mod life_vfork;
 mod play;
+mod process_eventfd;
 mod process_futex;
+mod process_pair;
+mod process_pipe;
 mod queue;
+mod rotating;
 pub mod scene;
+mod stackful;
+mod stackful_bare;
 mod stackless;
+mod stackless_rotating;
 mod thread_futex;
+mod thread_yield;
+pub mod timer_ticks;
+mod tokio_current;
 
 pub use course::{Course, SWITCHES_COUNTED, SWITCHES_PER_HANDOFF, TASK_BYTES};
 pub use play::Play;
 pub use scene::Scene;
+pub use stackless_rotating::MOVES_PER_TASK;
+pub use thread_yield::IN_A_ROW;
 
 /// What is timed of a kind of task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +92,10 @@ pub trait Kind: Sync {
     }
     /// What its tasks are to the kernel.
     fn made_of(&self) -> MadeOf;
+    /// Whether a task sleeps while others have their turns, so that each hand-off is at least one switch of the kernel's.
+    fn sleeps(&self) -> bool {
+        self.made_of() != MadeOf::Code && self.measured() == Measured::HandOffs
+    }
     /// What one task takes.
     fn needs(&self) -> Needs;
     /// Whether this machine has it.
@@ -94,7 +118,30 @@ pub trait Kind: Sync {
 
 /// Every kind, in the order `doorbell list` shows. The one list to extend.
 pub fn all() -> &'static [&'static dyn Kind] {
-    &[&call::Call, &stackless::Stackless, &thread_futex::ThreadFutex, &process_futex::ProcessFutex]
+    &[
+        &call::Call,
+        &stackless::Stackless,
+        &stackful::Stackful,
+        &stackful_bare::StackfulBare,
+        &tokio_current::Tokio,
+        &async_executor::AsyncExecutor,
+        &thread_futex::ThreadFutex,
+        &thread_yield::ThreadYield,
+        &process_futex::ProcessFutex,
+        &process_pipe::ProcessPipe,
+        &process_eventfd::ProcessEventfd,
+        &life_future::LifeFuture,
+        &life_stackful::LifeStackful,
+        &life_thread::LifeThread,
+        &life_fork::LifeFork,
+        &life_vfork::LifeVfork,
+        &life_posix_spawn::LifePosixSpawn,
+        &life_clone::LifeClone,
+        &stackless_rotating::StacklessRotating,
+        &process_pair::ProcessPair,
+        &process_pair::ProcessPairRotating,
+        &timer_ticks::TimerTicks,
+    ]
 }
 
 /// The kind called `name`, or the nearest name if there is none.

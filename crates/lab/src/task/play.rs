@@ -76,13 +76,10 @@ fn drive(kind: &dyn Kind, scene: &Scene, side: &mut Side) -> Result<(), SideErro
     let turns = scene.total() * generations;
     let (switches, figures) = course.result(if lives { 0 } else { turns });
     let counters = &mut side.counters;
-    counters.side = "driver and tasks".to_owned();
-    counters.user_ns += spent[0];
-    counters.system_ns += spent[1];
-    counters.minor_faults += spent[2];
-    counters.major_faults += spent[3];
     if let Some(switches) = switches {
         // The driver's own are those of making and reaping.
+        counters.side = "tasks".to_owned();
+        [counters.user_ns, counters.system_ns, counters.minor_faults, counters.major_faults] = spent;
         counters.voluntary_switches = switches;
         counters.involuntary_switches = 0;
     }

@@ -47,10 +47,18 @@ struct Ledger {
     stamped: AtomicU64,
     /// Tasks that stand ready.
     ready: Word,
+    /// How many of them the driver waits for; wakes before that would only cost it its sleep.
+    awaited: AtomicU32,
     /// Set when the last turn is done, or a task cannot go on.
     finished: Word,
+    /// Set when tasks that do not wait for one another may begin.
+    gate: Word,
     /// Set when tasks may leave.
     home: Word,
+    /// Tasks that have had their last turn, where nobody else knows.
+    left: AtomicU32,
+    /// Turns that followed one of the same task.
+    repeats: AtomicU64,
     /// User and system time, minor and major faults of tasks that have gone home.
     spent: [AtomicU64; 4],
     /// 1 once somebody writes a complaint, 2 once it can be read.
@@ -83,8 +91,10 @@ pub struct Scene {
     pub(super) queue: Queue,
     /// A word for each task to sleep on.
     pub(super) words: &'static [Word],
-    /// Of the document's queue, which needs one slot more than it has tasks.
+    /// For a ring of tasks, which needs one slot more than it has tasks.
     pub(super) slots: &'static [AtomicU32],
+    /// For the two ends of such a ring, or whatever else two words are needed for.
+    pub(super) ends: &'static [Word],
     pub(super) control: &'static Control,
     ledger: &'static Ledger,
     turns: &'static [AtomicU64],
@@ -112,7 +122,7 @@ pub(crate) fn bytes(cell: &Cell) -> usize {
     let (tasks, yields) = extent(cell);
     let each = size_of::<Word>() + size_of::<u64>() + 2 * size_of::<u32>() + set_bytes(cell);
     let stamps = u64::from(tasks) * u64::from(yields) / stretch(tasks, yields) + 3;
-    size_of::<Ledger>() + tasks as usize * each + stamps as usize * size_of::<u64>() + 16 * size_of::<Word>()
+    size_of::<Ledger>() + tasks as usize * each + stamps as usize * size_of::<u64>() + 24 * size_of::<Word>()
 }
 
 /// Bytes between two tasks' working sets: whole cache-line pairs, so that no set is half another's.
@@ -138,6 +148,7 @@ impl Scene {
             queue: Queue::place(arena, tasks)?,
             words: arena.slice(tasks as usize)?,
             slots: arena.slice(tasks as usize + 1)?,
+            ends: arena.slice(2)?,
             control,
             ledger: arena.place()?,
             turns: arena.words(tasks as usize)?,
@@ -161,7 +172,11 @@ impl Scene {
         ledger.due.store(due.min(SIGN_EVERY), Relaxed);
         ledger.goal.store(self.yields.into(), Relaxed);
         ledger.stamped.store(0, Relaxed);
-        for word in [&ledger.ready, &ledger.finished, &ledger.home].into_iter().chain(self.words) {
+        ledger.left.store(0, Relaxed);
+        ledger.repeats.store(0, Relaxed);
+        for word in
+            [&ledger.ready, &ledger.finished, &ledger.gate, &ledger.home].into_iter().chain(self.words)
+        {
             word.store(0, Relaxed);
         }
         self.turns.iter().chain(&ledger.spent).for_each(|count| count.store(0, Relaxed));
@@ -193,6 +208,22 @@ impl Scene {
             self.due(count);
         }
         turns < ledger.goal.load(Relaxed)
+    }
+
+    /// A turn of a task that others may interrupt in the middle of theirs, once in its life.
+    pub(super) fn live(&self, task: u32) {
+        self.turns[task as usize].fetch_add(1, Relaxed);
+        self.ledger.count.fetch_add(1, AcqRel);
+    }
+
+    /// Counts a turn that followed one of the same task.
+    pub(super) fn repeat(&self) {
+        self.ledger.repeats.store(self.ledger.repeats.load(Relaxed) + 1, Relaxed);
+    }
+
+    /// Turns that followed one of the same task.
+    pub(super) fn repeats(&self) -> u64 {
+        self.ledger.repeats.load(Relaxed)
     }
 
     #[cold]
@@ -269,6 +300,7 @@ impl Scene {
         }
         look(self.words);
         look(self.slots);
+        look(self.ends);
         look(self.turns);
         look(self.stamps);
         look(self.set(own));
@@ -277,12 +309,32 @@ impl Scene {
         self.queue.map(&look::<AtomicU32>);
     }
 
-    /// Says that a task stands ready; the last of all wakes the driver.
+    /// Says that a task stands ready.
     pub(super) fn stand_ready(&self) {
         // Pairs with the Acquire load in `await_word`.
-        if self.ledger.ready.fetch_add(1, AcqRel) + 1 == self.tasks {
+        if self.ledger.ready.fetch_add(1, AcqRel) + 1 >= self.ledger.awaited.load(Relaxed) {
             wake(&self.ledger.ready);
         }
+    }
+
+    /// Sleeps until the driver opens the gate.
+    pub(super) fn await_gate(&self) {
+        while self.ledger.gate.load(Acquire) == 0 {
+            // Whatever ended the wait, the word tells.
+            let _ = futex::wait(&self.ledger.gate.0, futex::Flags::empty(), 0, None);
+        }
+    }
+
+    /// Lets all tasks that wait at the gate begin.
+    pub(super) fn open_gate(&self) {
+        // Pairs with the Acquire load in `await_gate`.
+        self.ledger.gate.store(1, Release);
+        wake(&self.ledger.gate);
+    }
+
+    /// Says that one of `all` has had its last turn; true for the last of them.
+    pub(super) fn leave(&self, all: u32) -> bool {
+        self.ledger.left.fetch_add(1, AcqRel) + 1 == all
     }
 
     /// Gives control back to the driver.
@@ -319,9 +371,14 @@ impl Scene {
         Spent { user_ns, system_ns, minor_faults, major_faults }
     }
 
-    /// Sleeps until all tasks stand ready. `look` is called about once a second and may end the wait.
-    pub(super) fn await_ready<E>(&self, look: impl FnMut() -> Result<(), E>) -> Result<(), E> {
-        await_word(&self.ledger.ready, self.tasks, look)
+    /// Says how many tasks will stand ready, before the first of them is made.
+    pub(super) fn expect(&self, number: u32) {
+        self.ledger.awaited.store(number, Relaxed);
+    }
+
+    /// Sleeps until `number` tasks stand ready. `look` is called about once a second and may end the wait.
+    pub(super) fn await_ready<E>(&self, number: u32, look: impl FnMut() -> Result<(), E>) -> Result<(), E> {
+        await_word(&self.ledger.ready, number, look)
     }
 
     /// Sleeps until the last turn is done.
@@ -366,10 +423,9 @@ fn await_word<E>(word: &Word, wanted: u32, mut look: impl FnMut() -> Result<(), 
         if seen >= wanted {
             return Ok(());
         }
-        match futex::wait(&word.0, futex::Flags::empty(), seen, Some(&second)) {
-            Err(Errno::TIMEDOUT) => look()?,
-            // Woken, or the word had changed before the wait.
-            Ok(()) | Err(_) => {}
+        // Else woken, or the word had changed before the wait: it tells.
+        if let Err(Errno::TIMEDOUT) = futex::wait(&word.0, futex::Flags::empty(), seen, Some(&second)) {
+            look()?;
         }
     }
 }

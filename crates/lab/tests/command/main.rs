@@ -13,4 +13,5 @@ mod mechanisms;
 mod operations;
 mod results;
 mod stage;
+mod tasks;
 mod world;

@@ -24,6 +24,9 @@ pub(super) const RULE: Rule = Rule {
 fn evidence(record: &Record, _: &Known) -> Vec<String> {
     let tally = &record.tally;
     let mut evidence = Vec::new();
+    if matches!(record.cell.pattern, Pattern::Tasks { .. }) && tally.seen != tally.sent {
+        evidence.push(format!("{} hand-offs were due and {} were counted", tally.sent, tally.seen));
+    }
     if matches!(waits(record), Some(Waits::Nothing))
         || matches!(record.cell.pattern, Pattern::Operation { .. } | Pattern::Tasks { .. })
     {
@@ -59,6 +62,16 @@ mod tests {
     use super::super::sane::{broken, only, replace, sane};
     use crate::record::sample;
     use crate::record::series::Quantity;
+    use crate::trial::cell::Pattern;
+
+    #[test]
+    fn hand_offs_of_another_number_than_due_disagree() {
+        let mut record = sample::record(sample::cell("stackless"), 0, 100.0);
+        record.cell.pattern = Pattern::Tasks { tasks: 10, yields: 100 };
+        assert_eq!(broken(&record, &[], 0.0), [""; 0]);
+        record.tally.seen -= 1;
+        only("counts-disagree", &record, &[]);
+    }
 
     #[test]
     fn more_seen_than_sent_disagrees() {

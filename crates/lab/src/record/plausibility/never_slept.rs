@@ -5,7 +5,8 @@ use super::{Known, Rule, waiting_sides, waits};
 use crate::about::About;
 use crate::mechanism::Waits;
 use crate::record::Record;
-use crate::trial::cell::Timing;
+use crate::task::{self, SWITCHES_COUNTED};
+use crate::trial::cell::{Pattern, Timing};
 
 /// The rule.
 pub(super) const RULE: Rule = Rule {
@@ -14,7 +15,7 @@ pub(super) const RULE: Rule = Rule {
         what: "Waits that are called blocked, or surely blocked, were no sleeps.",
         taken: "The kernel counts a voluntary switch for every sleep: fewer than one for a hundred waits that block, or \
                 than nine for ten that are surely blocked, breaks the rule, and so do fewer than nine proofs for ten \
-                notifications.",
+                notifications, and fewer than nine switches for ten hand-offs between tasks that sleep.",
         misleads: "A fast notifier finds the waiter awake now and then: that is no breach.",
     },
     evidence,
@@ -22,6 +23,9 @@ pub(super) const RULE: Rule = Rule {
 
 /// A wait that is called blocked has slept: the kernel counts a voluntary switch for each sleep.
 fn evidence(record: &Record, _: &Known) -> Vec<String> {
+    if matches!(record.cell.pattern, Pattern::Tasks { .. }) {
+        return handed_over_awake(record);
+    }
     if waits(record) != Some(Waits::Blocks) || record.tally.seen == 0 {
         return Vec::new();
     }
@@ -42,11 +46,23 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
     evidence
 }
 
+/// Tasks that sleep while others have their turns were switched away from once for each hand-off.
+fn handed_over_awake(record: &Record) -> Vec<String> {
+    let sleeps = task::find(&record.cell.subject).is_ok_and(|kind| kind.sleeps());
+    let counted = record.figures.iter().find(|figure| figure.name == SWITCHES_COUNTED);
+    let due = record.tally.sent as f64 * 0.9;
+    match counted.filter(|figure| sleeps && figure.value < due) {
+        Some(figure) => vec![format!("{} switches counted in {} hand-offs", figure.value, record.tally.sent)],
+        None => Vec::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::sane::{broken, only, sane};
-    use crate::trial::cell::Timing;
-    use crate::trial::cell::WaitPolicy;
+    use crate::record::{Record, sample};
+    use crate::task::SWITCHES_COUNTED;
+    use crate::trial::cell::{Pattern, Timing, WaitPolicy};
 
     #[test]
     fn blocking_without_a_switch_never_slept() {
@@ -57,6 +73,22 @@ mod tests {
         record.cell.wait = WaitPolicy::Spin;
         record.surroundings.interrupts.clear();
         assert_eq!(broken(&record, &floors, 10.0), [""; 0]);
+    }
+
+    #[test]
+    fn hand_offs_without_a_switch_of_tasks_that_sleep_never_slept() {
+        let mut record = sample::record(sample::cell("process-futex"), 0, 2_000.0);
+        record.cell.pattern = Pattern::Tasks { tasks: 10, yields: 100 };
+        let counted = |record: &mut Record, switches: f64| {
+            record.figures[0].name = SWITCHES_COUNTED.to_owned();
+            record.figures[0].value = switches;
+        };
+        counted(&mut record, 1_000.0);
+        assert_eq!(broken(&record, &[], 0.0), [""; 0]);
+        counted(&mut record, 800.0);
+        only("never-slept", &record, &[]);
+        record.cell.subject = "thread-yield".to_owned();
+        assert_eq!(broken(&record, &[], 0.0), [""; 0], "who is next is the kernel's to say");
     }
 
     #[test]

@@ -95,7 +95,8 @@ fn play(order: &Order, run_dir: &RunDir, load: Option<&mut Session>) -> Result<R
     let pinning = Pinning::named(&cell.placement.relation)
         .ok_or_else(|| said(&format!("no way of pinning is called '{}'", cell.placement.relation)))?;
     let spread = pinning.spread(part.receivers, &topology).map_err(|lack| said(&lack))?;
-    allow_descriptors(entry.needs(part.receivers.into()).descriptors)?;
+    allow_descriptors(entry.needs(part.receivers.into()).descriptors)
+        .map_err(Failure::of("setrlimit(RLIMIT_NOFILE)"))?;
 
     // The table, and a few pairs of cache lines for each receiver's object.
     let size = Table::bytes(&part, cell.size) + part.receivers as usize * 1024 + (1 << 20);
@@ -134,11 +135,10 @@ fn part(order: &Order) -> Result<(&'static dyn fan::FanEntry, Part), String> {
 }
 
 /// Raises the soft limit of open files as far as it may be raised without privilege, if `needed` ask for it.
-fn allow_descriptors(needed: u64) -> Result<(), Failure> {
+pub(crate) fn allow_descriptors(needed: u64) -> io::Result<()> {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < needed + 64) {
-        setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })
-            .map_err(Failure::of("setrlimit(RLIMIT_NOFILE)"))?;
+        setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?;
     }
     Ok(())
 }

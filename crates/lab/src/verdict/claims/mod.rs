@@ -6,6 +6,7 @@
 
 use crate::record::ResultFile;
 
+pub mod coroutines;
 pub mod semaphores;
 
 /// What a result says of a claim.
@@ -64,6 +65,7 @@ pub struct Source {
 pub fn source(experiment: &str) -> Option<&'static Source> {
     match experiment {
         "fanout" => Some(&semaphores::SOURCE),
+        "tasks" => Some(&coroutines::SOURCE),
         _ => None,
     }
 }

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tasks as a user runs them: every kind has exactly its hand-offs, whoever dies leaves no process behind, and what does not
+//! fit the machine is said before anything starts.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Output;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::stage::Stage;
+
+fn records(output: &Output) -> Vec<Value> {
+    let result: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    result["records"].as_array().unwrap().clone()
+}
+
+/// Runs `doorbell tasks WORDS` on a stage and returns the records.
+fn tasks(words: &str) -> Vec<Value> {
+    let stage = Stage::new();
+    let args: Vec<&str> =
+        ["tasks", "--quiet", "--blocks", "1", "--output", "-"].into_iter().chain(words.split(' ')).collect();
+    let output = stage.doorbell(&args).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    stage.wait_until_empty();
+    assert!(stage.run_folders().is_empty(), "{:?}", stage.run_folders());
+    records(&output)
+}
+
+/// A busy machine may make figures doubtful, which this does not judge; a trial must have run to its end.
+fn ran(record: &Value) -> bool {
+    matches!(record["outcome"]["kind"].as_str(), Some("done" | "implausible"))
+}
+
+fn number(record: &Value, path: &str) -> u64 {
+    record.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path}: {record}"))
+}
+
+fn figure(record: &Value, name: &str) -> Option<f64> {
+    record["figures"].as_array()?.iter().find(|figure| figure["name"] == name)?["value"].as_f64()
+}
+
+#[test]
+fn every_kind_has_exactly_its_hand_offs_and_the_kernel_counted_those_it_had_a_part_in() {
+    let records = tasks("all -n 2,30 -y 1,4 --count 3");
+    let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+    for record in &records {
+        let subject = record["cell"]["subject"].as_str().unwrap();
+        *seen.entry(subject.to_owned()).or_default() += 1;
+        assert!(ran(record), "{subject}: {}", record["outcome"]);
+        let (number_of, yields) =
+            (number(record, "/cell/pattern/tasks"), number(record, "/cell/pattern/yields"));
+        let handoffs = 3 * number_of * yields.max(1);
+        assert_eq!(number(record, "/tally/sent"), handoffs, "{subject}");
+        assert_eq!(number(record, "/tally/seen"), handoffs, "{subject}");
+        for phase in ["create", "reap"] {
+            assert_eq!(number(record, &format!("/series/{phase}/count")), 3, "{subject} {phase}");
+        }
+        let headline = if yields == 0 { "life" } else { "hand-off" };
+        assert!(number(record, &format!("/series/{headline}/count")) >= 3, "{subject}");
+        if let Some(switches) = figure(record, "switches counted")
+            && subject != "thread-yield"
+            && !subject.starts_with("process-pair")
+        {
+            // Every turn ends with a sleep; being preempted comes on top.
+            assert!(switches >= handoffs as f64, "{subject}: {switches} of {handoffs}");
+        }
+    }
+    let known: Vec<&str> = doorbell_lab::task::all().iter().map(|kind| kind.name()).collect();
+    assert_eq!(seen.len(), known.len(), "{seen:?}");
+}
+
+#[test]
+fn working_sets_a_load_and_a_second_core_change_no_count() {
+    let records = tasks(
+        "stackless process-futex thread-futex -n 5 -y 20 --count 2 --working-set 0,5000 --load idle,sqrt:1",
+    );
+    assert_eq!(records.len(), 4 * 2 * 2);
+    // On a machine of one CPU the second placement is left out.
+    let two = tasks("process-futex thread-futex -n 5 -y 20 --count 2 --placement same-core,two-cores");
+    for record in records.iter().chain(&two) {
+        assert!(ran(record), "{}", record["outcome"]);
+        assert_eq!(number(record, "/tally/seen"), 2 * 5 * 20, "{record}");
+    }
+}
+
+#[test]
+fn a_study_is_run_whole_and_its_claims_are_judged_from_the_result() {
+    let stage = Stage::new();
+    let output = stage
+        .doorbell(&["tasks", "--document", "--count", "1", "--blocks", "1", "--quiet"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for words in [
+        "Claims of others",
+        "The share of the queue",
+        "Counting timer ticks",
+        "Lives: made, run once, reaped",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+#[test]
+fn wrong_usage_exits_with_two_and_says_what_would_have_been_right() {
+    let stage = Stage::new();
+    for (args, expected) in [
+        (&["tasks", "stackles"][..], "did you mean 'stackless'?"),
+        (&["tasks", "-n", "1"], "1 is not in 2..=100000"),
+        (&["tasks", "-y", "0"], "0 is not in 1..=100000"),
+        (&["tasks", "--working-set", "4X"], "no unit of size"),
+        (&["tasks", "--document", "-n", "10"], "cannot be used with"),
+        (&["tasks", "--series", "all"], "switching, making, board"),
+        (&["tasks", "--cpus", "4095"], "there is no CPU 4095"),
+    ] {
+        let output = stage.doorbell(args).output().unwrap();
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {complaint}");
+        assert!(complaint.contains(expected), "{args:?}: {complaint}");
+    }
+}
+
+#[test]
+fn a_limit_that_is_too_low_is_told_before_the_start_and_the_rest_is_run() {
+    let stage = Stage::new();
+    let args = [
+        "tasks",
+        "stackless",
+        "process-pipe",
+        "-n",
+        "100",
+        "-y",
+        "2",
+        "--count",
+        "1",
+        "--blocks",
+        "1",
+        "--output",
+        "-",
+    ];
+    let command = stage.doorbell(&args);
+    // A hundred pipes, two descriptors each, do not fit into 200.
+    let mut limited = std::process::Command::new("sh");
+    limited
+        .arg("-c")
+        .arg("ulimit -n 200 && exec \"$0\" \"$@\"")
+        .arg(command.get_program())
+        .args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => limited.env(name, value),
+            None => limited.env_remove(name),
+        };
+    }
+    let output = limited.output().unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(complaint.contains("process-pipe: room for 68 tasks here (RLIMIT_NOFILE"), "{complaint}");
+    assert!(complaint.contains("ulimit -Hn 264 as root"), "{complaint}");
+    for record in records(&output) {
+        let skipped = record["outcome"]["kind"] == "skipped";
+        assert_eq!(skipped, record["cell"]["subject"] == "process-pipe", "{record}");
+    }
+}
+
+/// The parent of a process (proc(5), field 4 of stat).
+fn parent(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// The process among `all` that has most children, and those.
+fn driver(all: &[i32]) -> (i32, Vec<i32>) {
+    let mut families: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+    for &pid in all {
+        if let Some(parent) = parent(pid) {
+            families.entry(parent).or_default().push(pid);
+        }
+    }
+    families.into_iter().max_by_key(|(_, children)| children.len()).unwrap_or_default()
+}
+
+/// A run of so many processes that hand over for long, once all are there: the driver and its children.
+fn crowd(stage: &Stage, number: usize) -> (std::process::Child, i32, Vec<i32>) {
+    let [count, turns] = [number, 2_000_000 / number].map(|number| number.to_string());
+    let args = [
+        "tasks",
+        "process-futex",
+        "-n",
+        &count,
+        "-y",
+        &turns,
+        "--count",
+        "1",
+        "--blocks",
+        "1",
+        "--quiet",
+        "--output",
+        "-",
+    ];
+    let child = stage.doorbell(&args).spawn().unwrap();
+    let (driver, children) = family(stage, number);
+    (child, driver, children)
+}
+
+/// Waits for a process with so many children.
+fn family(stage: &Stage, number: usize) -> (i32, Vec<i32>) {
+    let start = Instant::now();
+    loop {
+        let (driver, children) = driver(&stage.trial_processes());
+        if children.len() >= number {
+            return (driver, children);
+        }
+        assert!(start.elapsed() < Duration::from_secs(180), "never seen: {number} processes");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn killing_the_driver_of_a_thousand_processes_leaves_none() {
+    let stage = Stage::new();
+    let (child, driver, _) = crowd(&stage, 1000);
+    kill_process(Pid::from_raw(driver).unwrap(), Signal::KILL).unwrap();
+    let output = child.wait_with_output().unwrap();
+    stage.wait_until_empty();
+    let killed = records(&output).into_iter().find(|record| record["outcome"]["kind"] == "failed").unwrap();
+    let cause = killed["outcome"]["cause"].as_str().unwrap();
+    assert!(cause.contains("signal 9"), "{cause}");
+}
+
+#[test]
+fn killing_the_command_itself_or_one_of_its_tasks_leaves_none_and_the_dead_task_is_named() {
+    let stage = Stage::new();
+    let (mut child, ..) = crowd(&stage, 50);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    stage.wait_until_empty();
+
+    let (child, _, children) = crowd(&stage, 50);
+    kill_process(Pid::from_raw(children[17]).unwrap(), Signal::KILL).unwrap();
+    let output = child.wait_with_output().unwrap();
+    stage.wait_until_empty();
+    let killed = records(&output).into_iter().find(|record| record["outcome"]["kind"] == "failed").unwrap();
+    let cause = killed["outcome"]["cause"].as_str().unwrap();
+    assert!(cause.contains("was killed by signal 9") && cause.contains("task "), "{cause}");
+}
+
+#[test]
+fn ctrl_c_ends_a_generation_early_and_says_that_the_result_is_partial() {
+    let stage = Stage::new();
+    let (child, ..) = crowd(&stage, 20);
+    kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["partial"], true);
+    stage.wait_until_empty();
+}
