@@ -133,12 +133,13 @@ impl Lives {
         !self.distrust.load(Ordering::Relaxed)
     }
 
-    /// Records a death. The caller then wakes whoever sleeps.
-    pub(crate) fn died(&self, peer: PeerId, holder: u32) {
-        let mut gone = self.gone.lock();
-        gone.push((peer, holder));
-        // Release: pairs with `unreported`, which reads `gone` afterwards.
-        self.deaths.store(u32::try_from(gone.len()).unwrap_or(u32::MAX), Ordering::Release);
+    /// Records a death, runs `settle`, and only then counts it: whoever is told finds what the dead one had settled. The
+    /// caller then wakes whoever sleeps.
+    pub(crate) fn died(&self, peer: PeerId, holder: u32, settle: impl FnOnce()) {
+        self.gone.lock().push((peer, holder));
+        settle();
+        // Release: pairs with `deaths` and `unreported`, which read `gone` and what was settled afterwards.
+        self.deaths.fetch_add(1, Ordering::Release);
     }
 
     /// A peer that was met and did not die is no longer counted.
@@ -175,7 +176,7 @@ impl Lives {
     }
 
     fn last_of(&self, gone: &[(PeerId, u32)]) -> Option<PeerId> {
-        let all_gone = gone.len() == self.met.load(Ordering::Relaxed) as usize;
+        let all_gone = self.deaths() == self.met.load(Ordering::Relaxed);
         gone.last().map(|(peer, _)| *peer).filter(|_| all_gone)
     }
 

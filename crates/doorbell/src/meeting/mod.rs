@@ -329,14 +329,15 @@ impl Board {
     /// with others.
     fn peer_died(&self, peer: crate::peer::PeerId, holder: u32, side: Side) {
         use std::sync::atomic::Ordering;
-        self.lives.died(peer, holder);
-        if side == Side::Host {
-            crate::channel::vacate(self, holder);
-            for seat in self.sites.iter().flat_map(|site| &site.record().seat_holders) {
-                fault::point();
-                let _ = seat.compare_exchange(holder, 0, Ordering::Release, Ordering::Relaxed);
+        self.lives.died(peer, holder, || {
+            if side == Side::Host {
+                crate::channel::vacate(self, holder);
+                for seat in self.sites.iter().flat_map(|site| &site.record().seat_holders) {
+                    fault::point();
+                    let _ = seat.compare_exchange(holder, 0, Ordering::Release, Ordering::Relaxed);
+                }
             }
-        }
+        });
         // It may have been about to wake somebody.
         self.sites.iter().for_each(|site| site.wake_everybody());
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A process that dies at each of its writes to shared memory, and at random moments.
 
-use crate::other::{FOREVER, board, message, number, start};
+use crate::other::{FOREVER, board, fork, message, number, start};
 use doorbell::channel::{AttachError, Receiver, RecvError, SendError, Sender};
 use doorbell::wait::Adaptive;
 use rustix::process::{Pid, Signal, kill_process};
@@ -120,7 +120,7 @@ fn a_death_is_told_though_a_forked_child_has_dropped_its_copies() {
     let (session, mut other) = start("echo", &board);
     let mut answers: Receiver = Receiver::attach(&session, 1).unwrap();
     // SAFETY: the child only drops, which takes no lock in a child, and exits.
-    let child = unsafe { libc::fork() };
+    let child = unsafe { fork() };
     if child == 0 {
         drop(answers);
         drop(session);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Leaving in order: sessions and ends dropped in whichever order, and what the others are told.
 
-use crate::other::{FOREVER, board, start};
+use crate::other::{FOREVER, board, fork, start};
 use doorbell::WaitError;
 use doorbell::channel::broadcast::{Ended, JoinError, Publisher, Subscriber, WhenSlow};
 use doorbell::channel::{AttachError, Gather, Lanes, Receiver, RecvError, SendError, Sender};
@@ -103,7 +103,7 @@ fn a_forked_child_takes_no_end_on_a_board_that_its_parent_joined() {
     let board = board(1, 1, 256);
     let (_host, joined) = meet(&board);
     // SAFETY: the child tries to attach, which is refused before any lock is taken, and exits.
-    let child = unsafe { libc::fork() };
+    let child = unsafe { fork() };
     if child == 0 {
         let refused = Sender::<Untrusted, Futex>::attach(&joined, 0).map(drop);
         // SAFETY: no precondition.
@@ -189,7 +189,7 @@ fn joiners_met_by_a_process_and_by_its_forked_child_have_numbers_of_their_own() 
     let (ours, theirs) = socket::pair().unwrap();
     let joining = thread::spawn(move || socket::join_over::<Untrusted>(theirs).unwrap());
     // SAFETY: the child meets, which takes locks that a fork waits for, and exits.
-    let child = unsafe { libc::fork() };
+    let child = unsafe { fork() };
     if child == 0 {
         let session: Result<Session, _> = socket::host_over(ours, &board);
         let mut bell = board.bell::<Futex>(0).unwrap();
@@ -269,7 +269,7 @@ fn hanging_up_is_told_though_a_forked_child_has_a_copy_of_the_connection() {
     let board = board(1, 1, 64);
     let (host, joined) = meet(&board);
     // SAFETY: the child only waits to be killed.
-    let child = unsafe { libc::fork() };
+    let child = unsafe { fork() };
     if child == 0 {
         loop {
             // SAFETY: no precondition.

@@ -4,7 +4,7 @@
 use doorbell::channel::{Lanes, Receiver, Sender};
 use doorbell::meeting::{Board, Offer, Session, inherited};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 const ROLE: &str = "DOORBELL_TEST_ROLE";
@@ -33,11 +33,26 @@ impl Drop for Other {
     }
 }
 
+/// Held by who forks this process or starts another, until that one has its end of the meeting alone: any other that got a
+/// copy would hide its death.
+static MEETING: Mutex<()> = Mutex::new(());
+
+/// Forks. 0 in the child.
+///
+/// # Safety
+/// As for `fork` in a program with threads.
+pub(crate) unsafe fn fork() -> libc::pid_t {
+    let _alone = MEETING.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: the caller's contract.
+    unsafe { libc::fork() }
+}
+
 /// Starts the other process, which plays `role`, and meets it.
 pub(crate) fn start(role: &str, board: &Arc<Board>) -> (Session, Other) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "child", "--nocapture"]).env(ROLE, role);
     command.stdout(Stdio::null()).stderr(Stdio::null());
+    let _alone = MEETING.lock().unwrap_or_else(PoisonError::into_inner);
     let offer = inherited::offer(&mut command).unwrap();
     let child = Other(command.spawn().unwrap());
     let session = offer.meet(board, child.0.id()).unwrap();
