@@ -244,14 +244,7 @@ fn run_verb(args: &RunArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
     if let (Some(target), Some((_, content))) = (saved, report.files.first()) {
         keep(target, content, &report.complaints)?;
     }
-    if report.stopped == Some(Stop::TimedOut) {
-        let kept = saved.map(|path| format!("; what it had measured is in {}", path.display()));
-        anyhow::bail!(
-            "the guest's command did not end within {} s and was stopped; --timeout gives it more{}",
-            args.timeout.as_secs(),
-            kept.unwrap_or_default()
-        );
-    }
+    in_time(&report, args.timeout, saved)?;
     if let Some(target) = target.filter(|_| report.status == 0 && saved.is_none()) {
         anyhow::bail!("the command ended well and left no result to be saved as {}", target.display());
     }
@@ -259,6 +252,19 @@ fn run_verb(args: &RunArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
         say(&format!("here, the result is saved as {}", target.display()));
     }
     Ok(Exit::Of(report.status))
+}
+
+/// That the guest's command was not stopped because its time was up.
+fn in_time(report: &Report, limit: Duration, kept: Option<&PathBuf>) -> anyhow::Result<()> {
+    if report.stopped != Some(Stop::TimedOut) {
+        return Ok(());
+    }
+    let kept = kept.map(|path| format!("; what it had measured is in {}", path.display()));
+    anyhow::bail!(
+        "the guest's command did not end within {} s and was stopped; --timeout gives it more{}",
+        limit.as_secs(),
+        kept.unwrap_or_default()
+    )
 }
 
 /// Whether a verb can do in a guest what it is for; why not, else. Files of the host are not there, and files it writes
@@ -294,7 +300,9 @@ fn run_shell(args: &ShellArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
     match &args.command {
         Some(command) => {
             let order = order(shell_command(command), Vec::new(), false)?;
-            Ok(Exit::Of(in_guest(&args.hardware, &order, args.timeout, false, terminal)?.status))
+            let report = in_guest(&args.hardware, &order, args.timeout, false, terminal)?;
+            in_time(&report, args.timeout, None)?;
+            Ok(Exit::Of(report.status))
         }
         None => {
             let (stdin, stdout) = (std::io::stdin(), std::io::stdout());
