@@ -75,8 +75,8 @@ pub struct Needs {
     pub descriptors: u64,
     /// Mappings of one process.
     pub mappings: u64,
-    /// Memory, the kernel's included, bytes: about what was measured with a thousand on Linux 6.12, x86-64. Every run with
-    /// hand-offs measures it again.
+    /// Memory, the kernel's included, bytes: an estimate for Linux on x86-64, on the safe side. Every run with hand-offs measures
+    /// it.
     pub bytes: u64,
 }
 

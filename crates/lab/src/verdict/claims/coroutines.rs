@@ -266,12 +266,12 @@ fn ticks_tell(result: &ResultFile) -> (Ruling, String) {
     let (Some(step), Some(number)) = (of_ticks(result, ticks::STEP), of_ticks(result, ticks::TICKS)) else {
         return none();
     };
-    let worst = of_ticks(result, ticks::WORST).map_or_else(String::new, |worst| {
-        format!("; means of ten runs were off by up to {:.0} %", worst.value)
-    });
-    let text = format!("{:.2} ticks a run, one tick is {:.0} % of it{worst}", number.value, step.value);
+    let worst = of_ticks(result, ticks::WORST).map(|worst| worst.value);
+    let off =
+        worst.map_or_else(String::new, |worst| format!("; means of ten runs were off by up to {worst:.0} %"));
+    let text = format!("{:.2} ticks a run, one tick is {:.0} % of it{off}", number.value, step.value);
     // The study's differences between neighbouring numbers of tasks begin at a tenth.
-    match against(step.value, 10.0) {
+    match against(worst.unwrap_or(0.0).max(step.value), 10.0) {
         Some(std::cmp::Ordering::Less) => (Confirmed, text),
         Some(_) => (Contradicted, text),
         None => (CannotTell, text),
