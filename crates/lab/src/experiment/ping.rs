@@ -139,8 +139,8 @@ fn makes_sense(cell: &Cell, one_cpu: bool) -> bool {
     // Without a gap nothing is ever due, and one way there is no timing without stamps.
     let timed =
         cell.pattern != Pattern::OpenLoop { gap_ns: 0 } && !(one_way && cell.timing == Timing::Around);
-    // The slowdown is put between two clock readings of a round trip, which spinning sides do not take.
-    let slowed = cell.injected_slowdown_ppm.is_none() || !(one_way || spins);
+    // The slowdown is a share of a round trip at each side, which spinning sides do not time and a gap would be part of.
+    let slowed = cell.injected_slowdown_ppm.is_none() || !(one_way || spins || cell.pattern.gap_ns() > 0);
     timed
         && slowed
         && !(spins && one_core)

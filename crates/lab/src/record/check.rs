@@ -14,6 +14,11 @@ const BLOCKS: u32 = 1_000_000;
 /// the sum over every record a file can hold fits 64 bits.
 const COUNTS: u64 = 1 << 47;
 
+/// Multiples of a yardstick, and yardsticks in nanoseconds, lie in these: no two ways of waking are a million times apart, and
+/// no hand-over takes an hour.
+const MULTIPLES: std::ops::Range<f64> = 1e-6..1e6;
+const ROUND_TRIPS_NS: std::ops::Range<f64> = 1.0..3.6e12;
+
 /// Occupied buckets that all histograms of a file may have together: these, and [`BUCKETS_PER_BYTE`] for each byte of
 /// their text.
 ///
@@ -122,8 +127,9 @@ fn check_record(index: usize, record: &Record) -> Result<u64, Nonsense> {
     )?;
     let interrupts = record.surroundings.interrupts.values().copied();
     below("counter", COUNTS, &mut interrupts.chain([record.surroundings.wall_ns]))?;
+    below("yardstick round", COUNTS, &mut record.yardstick.iter().map(|yardstick| yardstick.rounds))?;
     if let Some(Yardstick { ratio, round_trip_ns, .. }) = record.yardstick
-        && !(ratio.is_normal() && ratio > 0.0 && round_trip_ns.is_normal() && round_trip_ns > 0.0)
+        && !(MULTIPLES.contains(&ratio) && ROUND_TRIPS_NS.contains(&round_trip_ns))
     {
         return Err(Nonsense::Yardstick { record: index, ratio, round_trip_ns });
     }

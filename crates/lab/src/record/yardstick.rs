@@ -4,11 +4,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A trial's mechanism held against a futex hand-over: see [`trial::role::yardstick`](crate::trial::role).
+/// A trial's mechanism held against bare futex hand-overs in slices between its own.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Yardstick {
     /// Slices of the mechanism with one of the yardstick before and one after.
     pub slices: u32,
+    /// Hand-overs of the yardstick, there and back, in the whole trial.
+    pub rounds: u64,
     /// Round trip of the yardstick, nanoseconds: the middle mean over its slices of their medians.
     pub round_trip_ns: f64,
     /// The mechanism's round trip as a multiple of the yardstick's: the middle mean over the slices, in logarithms, of their
@@ -22,12 +24,13 @@ impl Yardstick {
 
     /// From each slice's ratio and each yardstick's round trip, both in logarithms, the latter of nanoseconds; none of too
     /// few slices.
-    pub fn of(ratios: &mut [f64], round_trips: &mut [f64]) -> Option<Self> {
+    pub fn of(ratios: &mut [f64], round_trips: &mut [f64], rounds: u64) -> Option<Self> {
         if ratios.len() < Self::FEWEST_SLICES {
             return None;
         }
         Some(Self {
             slices: u32::try_from(ratios.len()).unwrap_or(u32::MAX),
+            rounds,
             round_trip_ns: middle_mean(round_trips)?.exp(),
             ratio: middle_mean(ratios)?.exp(),
         })
@@ -50,7 +53,7 @@ mod tests {
     fn a_quarter_of_strange_slices_on_either_side_moves_nothing() {
         let mut ratios = [0.1_f64, 0.1, 0.1, 0.1, -7.0, 9.0];
         let mut round_trips = [3000_f64, 3000.0, 3000.0, 3000.0, 1e9, 1.0].map(f64::ln);
-        let yardstick = Yardstick::of(&mut ratios, &mut round_trips).unwrap();
+        let yardstick = Yardstick::of(&mut ratios, &mut round_trips, 448).unwrap();
         assert_eq!(yardstick.slices, 6);
         assert!((yardstick.ratio.ln() - 0.1).abs() < 1e-12, "{yardstick:?}");
         assert!((yardstick.round_trip_ns - 3000.0).abs() < 1e-6, "{yardstick:?}");
@@ -58,6 +61,6 @@ mod tests {
 
     #[test]
     fn three_slices_are_too_few() {
-        assert_eq!(Yardstick::of(&mut [0.0; 3], &mut [8.0; 4]), None);
+        assert_eq!(Yardstick::of(&mut [0.0; 3], &mut [8.0; 4], 256), None);
     }
 }

@@ -120,3 +120,42 @@ pub fn become_fifo(priority: i32) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes to `pages` pages that were never touched.
+    fn fault(pages: usize) {
+        let size = pages * 4096;
+        // SAFETY: an anonymous mapping at an address of the kernel's choice aliases nothing.
+        unsafe {
+            let base = libc::mmap(
+                std::ptr::null_mut(),
+                size,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            );
+            assert_ne!(base, libc::MAP_FAILED);
+            libc::madvise(base, size, libc::MADV_NOHUGEPAGE);
+            for page in 0..pages {
+                base.cast::<u8>().add(page * 4096).write_volatile(1);
+            }
+            libc::munmap(base, size);
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_of_a_window_is_not_counted_and_the_rest_is() {
+        let mut before = Counters::read();
+        fault(1000);
+        let from = Usage::read();
+        fault(5000);
+        before.leave_out(&from);
+        fault(100);
+        let counted = Counters::read().since(&before, "initiator", 0).minor_faults;
+        assert!((1100..2000).contains(&counted), "{counted}");
+    }
+}

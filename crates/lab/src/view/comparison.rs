@@ -17,7 +17,7 @@ pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, styl
     if !rows.is_empty() {
         let common = axis::common(rows.iter().map(|row| row.cell));
         let note = format!(
-            "Ratios of candidate to baseline, above 1 is slower, the machine's own change (its floors) taken out; the \
+            "Ratios of candidate to baseline, above 1 is slower, the machine's own change (its yardstick) taken out; the \
              intervals of p50 and p99 hold for all cells of a pair of files together with 95 %. All: {common}."
         );
         out.push_str(&style.wrap(&note, 0));

@@ -42,6 +42,7 @@ fn the_floor_of_a_switch_holds_none_of_the_time_slices_of_another_program() {
     let floors: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let floors = floors.as_array().unwrap();
     let switch = floors.iter().find(|floor| floor["name"] == "same-core-switch").unwrap();
+    assert!(switch["count"].as_u64().unwrap() > 0, "{switch}");
     // The shortest slice of any scheduler of Linux is longer: 0.7 ms (`sysctl_sched_base_slice` in kernel/sched/fair.c).
     assert!(switch["min_ns"].as_f64().unwrap() < 350_000.0, "{switch}");
 }

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use doorbell_lab::mechanism::{self, Contexts, Host, Memory, Waits};
+use doorbell_lab::record::series::Quantity;
 use doorbell_lab::record::{Outcome, Record, ResultFile};
 use doorbell_lab::trial::run_dir::Note;
 use rustix::process::{Pid, Signal, kill_process};
@@ -64,6 +65,48 @@ fn nothing_was_lost(record: &Record, count: u64) {
         assert_eq!((record.tally.sent, record.tally.seen), (count, count), "{}", name(record));
         assert_eq!((record.tally.lost, record.tally.duplicate), (0, 0), "{}", name(record));
     }
+}
+
+/// Runs a ping-pong of `subject` on one core with `args` and hands over its record.
+fn on_one_core(subject: &str, args: &[&str]) -> Record {
+    let stage = Stage::new();
+    let mut command = vec!["ping", subject, "--gap", "0", "--placement", "same-core", "--blocks", "1"];
+    command.extend(["--json", "--output", "-"].iter().chain(args));
+    let output = stage.doorbell(&command).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let result: ResultFile = serde_json::from_slice(&output.stdout).unwrap();
+    result.records.into_iter().find(|record| record.cell.subject == subject).unwrap()
+}
+
+#[test]
+fn a_mechanism_that_sleeps_is_held_against_the_yardstick_and_its_own_rounds_are_all_recorded() {
+    for contexts in ["processes", "threads"] {
+        let record = on_one_core("pipe", &["--count", "20000", "--contexts", contexts]);
+        let yardstick = record.yardstick.unwrap_or_else(|| panic!("{}", name(&record)));
+        assert!(yardstick.slices >= 4, "{yardstick:?}");
+        // One slice before the first that is compared, and at most one at the end that is not.
+        let slices = yardstick.rounds / 64;
+        assert!((1..=2).contains(&(slices - u64::from(yardstick.slices))), "{yardstick:?}");
+        assert_eq!(record.tally.sent, 20_000);
+        assert_eq!(record.series[&Quantity::RoundTrip].count, 20_000);
+        // Each round is two wakes of one sleeper each; what is left out would add a third of it.
+        let switches: u64 =
+            record.sides.iter().map(|side| side.voluntary_switches + side.involuntary_switches).sum();
+        assert!(switches < 48_000, "{switches} switches");
+    }
+}
+
+#[test]
+fn a_trial_of_a_few_rounds_is_all_the_mechanisms() {
+    let record = on_one_core("pipe", &["--count", "2"]);
+    assert_eq!((record.tally.sent, record.series[&Quantity::RoundTrip].count), (2, 2));
+    assert_eq!(record.yardstick, None);
+}
+
+#[test]
+fn what_spins_or_is_timed_otherwise_has_no_yardstick() {
+    assert_eq!(on_one_core("sched-yield", &["--count", "5000"]).yardstick, None);
+    assert_eq!(on_one_core("pipe", &["--count", "5000", "--timing", "stamp"]).yardstick, None);
 }
 
 #[test]

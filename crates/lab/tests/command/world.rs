@@ -60,25 +60,3 @@ fn mount(source: &str, target: &Path, kind: &str, flags: libc::c_ulong) -> Resul
     done.then_some(())
         .ok_or_else(|| format!("mount on {}: {}", target.display(), std::io::Error::last_os_error()))
 }
-
-/// Control groups that bear the command's name, down to the third level of each hierarchy.
-pub(crate) fn control_groups() -> Vec<PathBuf> {
-    let mut level = vec![PathBuf::from("/sys/fs/cgroup")];
-    let mut found = Vec::new();
-    for _ in 0..3 {
-        let entries = level.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
-        level = entries
-            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-            .map(|entry| entry.path())
-            .collect();
-        found.extend(
-            level
-                .iter()
-                .filter(|path| {
-                    path.file_name().is_some_and(|name| name.to_string_lossy().contains("doorbell"))
-                })
-                .cloned(),
-        );
-    }
-    found
-}

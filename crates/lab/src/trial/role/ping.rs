@@ -104,16 +104,18 @@ fn stamped<M: Mechanism>(
     let count = side.cell.until.count.unwrap_or(u64::MAX);
     let mut sleeper = if timing == Timing::Blocked { Some(Sleeper::of(side, 1)?) } else { None };
     let mut slowdown = side.cell.injected_slowdown_ppm.map(|ppm| Slowdown::half_of(ppm, clock));
-    let mut yardstick = ends::<M>(side)?.map(Yardstick::new);
+    let mut yardstick = ends::<M>(side)?.map(|ends| Yardstick::new(ends, clock));
     // The first round after a slice of the yardstick finds the mechanism's memory gone from the caches.
-    let mut settles = false;
+    let mut first_after = false;
+    let mut suspended = None;
+    let mut unrecorded = 0;
 
     let mut opened = side.open_window();
     let mut ends = end_of_window(side, opened);
     let mut sequence = 0;
     let mut last = clock.now();
     let mut owed = 0;
-    while sequence < warmup.saturating_add(count)
+    while sequence < warmup.saturating_add(count).saturating_add(unrecorded)
         && (sequence <= warmup || last < ends)
         && !side.interrupted()
     {
@@ -124,8 +126,9 @@ fn stamped<M: Mechanism>(
             ends = end_of_window(side, opened);
         }
         let compares =
-            sequence >= warmup && yardstick.as_ref().is_some_and(|yardstick| yardstick.is_due(last));
+            sequence >= warmup && yardstick.as_mut().is_some_and(|yardstick| yardstick.is_due(last));
         if compares {
+            suspended = Some(side.suspend_window());
             Yardstick::announce(side);
         }
         sequence += 1;
@@ -162,16 +165,20 @@ fn stamped<M: Mechanism>(
         side.read_payload(BACK);
         let awake = if side.cell.size > 0 { clock.now_awake() } else { woke };
         let round_trip_ps = clock.ps(awake.saturating_sub(before));
-        side.tally.sent += 1;
-        side.tally.seen += 1;
         last = awake;
-        if compares || std::mem::take(&mut settles) {
-            if let (true, Some(yardstick)) = (compares, &mut yardstick) {
-                yardstick.measure(side, sequence)?;
-                settles = true;
-            }
+        if let (true, Some(yardstick)) = (compares, &mut yardstick) {
+            yardstick.measure(side, sequence)?;
+            first_after = true;
+            unrecorded += 2;
             continue;
         }
+        if std::mem::take(&mut first_after) {
+            suspended.take().into_iter().for_each(|suspended| side.resume_window(suspended));
+            last = clock.now();
+            continue;
+        }
+        side.tally.sent += 1;
+        side.tally.seen += 1;
         if let Some(yardstick) = &mut yardstick {
             yardstick.note(round_trip_ps);
         }
@@ -183,6 +190,7 @@ fn stamped<M: Mechanism>(
             side.times.wake.record(clock.ps(awake.saturating_sub(sent)));
         }
     }
+    suspended.take().into_iter().for_each(|suspended| side.resume_window(suspended));
     if sequence <= warmup {
         // Interrupted before anything was to be recorded.
         side.forget_warmup(sequence);

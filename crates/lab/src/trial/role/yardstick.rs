@@ -8,12 +8,14 @@
 //! runs of 1.5 s on one such core the medians spread by 1.5 to 8 %, the ratio of neighbouring slices by 0.1 to 0.3 %.
 //!
 //! HOW: the initiator announces a slice during a round of the mechanism; the responder, having answered that round, answers
-//! [`ROUNDS`] hand-overs. Neither that round nor the first after the slice is recorded, and the window of counters and
-//! times stands still meanwhile.
+//! [`ROUNDS`] hand-overs. Neither that round nor the first after the slice is recorded, and the initiator's window of
+//! counters and times stands still over both; the responder's stands still over the slice alone, since it learns of it in that
+//! round: two rounds in some hundred are its CPU time without being counted.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Duration;
 
-use crate::machine::clock::Ticks;
+use crate::machine::clock::{Clock, Ticks};
 use crate::mechanism::futex::{FutexLine, FutexNotifier, FutexWaiter};
 use crate::mechanism::{Line, Mechanism, Notifier, Waiter, Waits};
 use crate::record;
@@ -30,13 +32,17 @@ const SHARE: u64 = 4;
 /// Rounds of a slice of the mechanism at the least.
 const FEWEST: usize = 16;
 
-/// Rounds of a slice of the mechanism whose times are kept; those of a fast mechanism take longer than [`SHARE`] allows.
-const MOST: usize = 4096;
+/// Rounds of a slice of the mechanism whose times are kept: more than [`SHARE`] times [`ROUNDS`], should it be faster than the
+/// yardstick.
+const MOST: usize = 1024;
 
-/// Slices that are kept: a trial of minutes.
-const SLICES: usize = 1 << 16;
+/// Slices that are kept: 20 s of a trial at 1.5 ms each, and later ones are left out.
+const SLICES: usize = 1 << 14;
 
-/// Whether both sides of `cell` stop for the yardstick: where the mechanism sleeps as a bare futex does, back to back and
+/// The first slice of the mechanism, before the yardstick has said how long one of its own is.
+const FIRST: Duration = Duration::from_millis(1);
+
+/// Whether both sides of `cell` stop for the yardstick: where the mechanism sleeps as a bare futex does, pinned, back to back and
 /// without a message. What spins, sleeps long or carries much is made of other things and follows it less.
 pub(super) fn fits<M: Mechanism>(cell: &Cell) -> bool {
     M::WAITS == Waits::Blocks
@@ -44,6 +50,8 @@ pub(super) fn fits<M: Mechanism>(cell: &Cell) -> bool {
         && cell.timing == Timing::Around
         && matches!(cell.wait, WaitPolicy::Block | WaitPolicy::Timeout { .. })
         && cell.size == 0
+        // Left to the scheduler, the sides may stand elsewhere after a slice than before.
+        && cell.placement.cpus.is_some()
 }
 
 /// One side's ends of the yardstick's lines.
@@ -62,8 +70,9 @@ impl Ends {
     /// Answers a slice.
     pub(super) fn answer(&mut self, side: &mut Side, sequence: u64) -> Result<(), SideError> {
         let suspended = side.suspend_window();
-        for _ in 0..ROUNDS {
-            side.step(Step::Compares, sequence);
+        for round in 0..ROUNDS as u64 {
+            // Another number each time: a hand-over is progress, however long a slice takes on a busy machine.
+            side.step(Step::Compares, sequence + round);
             self.waiter.wait()?;
             self.notifier.notify()?;
         }
@@ -76,33 +85,47 @@ impl Ends {
 #[derive(Debug)]
 pub(super) struct Yardstick {
     ends: Ends,
-    /// When the mechanism's slice has been long enough.
-    due: Ticks,
+    /// How long the first slice of the mechanism is.
+    rest: Ticks,
+    /// When the mechanism's slice has been long enough; none before the first began.
+    due: Option<Ticks>,
     /// Its round trips, picoseconds.
     slice_ps: Vec<u64>,
     /// The median of the last slice of the yardstick, in the logarithm; none before the first.
     last: Option<f64>,
+    /// Its hand-overs, there and back.
+    rounds: u64,
     ratios: Vec<f64>,
     round_trips: Vec<f64>,
 }
 
 impl Yardstick {
-    /// With all memory it will need, so that nothing is allocated between two rounds.
-    pub(super) fn new(ends: Ends) -> Self {
+    /// With all memory it will need, written to, so that nothing is allocated and no page is faulted in between two rounds.
+    pub(super) fn new(ends: Ends, clock: Clock) -> Self {
+        let written = |length: usize| {
+            let mut slices = vec![f64::MAX; length];
+            slices.clear();
+            slices
+        };
+        let mut slice_ps = vec![u64::MAX; MOST];
+        slice_ps.clear();
         Self {
             ends,
-            due: 0,
-            slice_ps: Vec::with_capacity(MOST),
+            rest: clock.ticks(FIRST),
+            due: None,
+            slice_ps,
             last: None,
-            ratios: Vec::with_capacity(SLICES),
-            round_trips: Vec::with_capacity(SLICES),
+            rounds: 0,
+            ratios: written(SLICES),
+            round_trips: written(SLICES),
         }
     }
 
-    /// Whether a slice of it is due at `now`.
+    /// Whether a slice of it is due at `now`. Not before the mechanism has had a slice: a trial of a few rounds is all its.
     #[inline]
-    pub(super) fn is_due(&self, now: Ticks) -> bool {
-        now >= self.due && (self.slice_ps.len() >= FEWEST || self.last.is_none())
+    pub(super) fn is_due(&mut self, now: Ticks) -> bool {
+        let due = *self.due.get_or_insert(now.saturating_add(self.rest));
+        now >= due && self.slice_ps.len() >= FEWEST
     }
 
     /// Announces a slice, before a notification of the mechanism that then tells the responder.
@@ -127,13 +150,12 @@ impl Yardstick {
 
     /// Runs a slice that was announced.
     pub(super) fn measure(&mut self, side: &mut Side, sequence: u64) -> Result<(), SideError> {
-        let suspended = side.suspend_window();
         // The next notification of the mechanism is behind all hand-overs below: whoever it wakes sees this.
         side.control.yardstick.store(0, Relaxed);
         let clock = side.clock;
         let mut round_trips_ps = [0; ROUNDS];
-        for round_trip_ps in &mut round_trips_ps {
-            side.step(Step::Compares, sequence);
+        for (round, round_trip_ps) in (0..).zip(&mut round_trips_ps) {
+            side.step(Step::Compares, sequence + round);
             let before = clock.now();
             self.ends.notifier.notify()?;
             self.ends.waiter.wait()?;
@@ -149,14 +171,14 @@ impl Yardstick {
         }
         self.last = Some(now);
         self.slice_ps.clear();
-        self.due = clock.now().saturating_add(clock.ticks_of_ps(SHARE * ROUNDS as u64 * median_ps));
-        side.resume_window(suspended);
+        self.rounds += ROUNDS as u64;
+        self.due = Some(clock.now().saturating_add(clock.ticks_of_ps(SHARE * ROUNDS as u64 * median_ps)));
         Ok(())
     }
 
     /// What it found.
     pub(super) fn found(&mut self) -> Option<record::Yardstick> {
-        record::Yardstick::of(&mut self.ratios, &mut self.round_trips)
+        record::Yardstick::of(&mut self.ratios, &mut self.round_trips, self.rounds)
     }
 }
 

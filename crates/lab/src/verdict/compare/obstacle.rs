@@ -57,6 +57,10 @@ pub enum Obstacle {
 
 /// What forbids any verdict about the cell, that nothing differs too.
 pub(super) fn to_any_verdict(row: &Row, arms: [&Arm; 2]) -> Option<Obstacle> {
+    // Beyond that a mechanism's own change may hide in what is taken out.
+    if let Some(ratio) = row.machine.filter(|ratio| !(1.0 / FLOORS_APART..=FLOORS_APART).contains(ratio)) {
+        return Some(Obstacle::FloorsMoved { floor: "yardstick", ratio });
+    }
     let fewest = row.blocks[0].min(row.blocks[1]);
     if fewest < FEWEST_BLOCKS as usize {
         return Some(Obstacle::FewBlocks(fewest));
