@@ -2,7 +2,7 @@
 //! The source's way of measuring: counting timer interrupts of an interval while the tasks run, beside a cycle counter.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering::Relaxed};
 
 use super::course::Course;
 use super::stackless_rotating::live;
@@ -33,6 +33,8 @@ const AVERAGED: usize = 10;
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 static TIMER: AtomicPtr<libc::c_void> = AtomicPtr::new(std::ptr::null_mut());
+/// Whether a tick may arm the timer anew: one that was due before the timer was stopped may be delivered after.
+static TICKING: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     /// Ticks and picoseconds of each recorded run.
@@ -131,6 +133,7 @@ impl Timer {
         if TIMER.load(Relaxed).is_null() {
             create()?;
         }
+        TICKING.store(true, Relaxed);
         arm(fastrand::i64(1..=INTERVAL_NS));
         Ok(Self)
     }
@@ -138,24 +141,31 @@ impl Timer {
 
 impl Drop for Timer {
     fn drop(&mut self) {
+        // Seen by every later tick, for ticks are handled in this thread.
+        TICKING.store(false, Relaxed);
         arm(0);
     }
 }
 
-/// Creates the timer of this process and its handler; both stay until the process ends.
+/// Creates the timer of this process and its handler; both stay until the process ends. The calling thread gets the ticks, so
+/// that they interrupt the run and not a thread that sleeps beside it.
 fn create() -> Result<(), SideError> {
     // SAFETY: sigaction is plain data, valid when zero.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = tick as *const () as usize;
     action.sa_flags = libc::SA_RESTART;
+    // SAFETY: sigevent is plain data, valid when zero.
+    let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
+    event.sigev_notify = libc::SIGEV_THREAD_ID;
+    event.sigev_signo = libc::SIGALRM;
+    event.sigev_notify_thread_id = rustix::thread::gettid().as_raw_nonzero().get();
     let mut timer: libc::timer_t = std::ptr::null_mut();
-    // SAFETY: `action` and `timer` are ours and live through the calls; null asks for no old action. The handler only adds to an
-    // atomic and arms the timer, both of which a signal handler may do (signal-safety(7)). Without an event description the
-    // timer sends SIGALRM (timer_create(2)).
+    // SAFETY: `action`, `event` and `timer` are ours and live through the calls; null asks for no old action. The handler only
+    // uses atomics and arms the timer, both of which a signal handler may do (signal-safety(7)).
     // JUSTIFICATION: rustix has no signal handlers and no POSIX timers.
     let done = unsafe {
         libc::sigaction(libc::SIGALRM, &raw const action, std::ptr::null_mut()) == 0
-            && libc::timer_create(libc::CLOCK_MONOTONIC, std::ptr::null_mut(), &raw mut timer) == 0
+            && libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) == 0
     };
     if !done {
         return Err(Fault::new("timer_create", std::io::Error::last_os_error()).into());
@@ -175,14 +185,38 @@ fn arm(ns: i64) {
 }
 
 extern "C" fn tick(_: i32) {
-    COUNT.fetch_add(1, Relaxed);
-    // From now on, as in the source, and not from when it was due.
-    arm(INTERVAL_NS);
+    if TICKING.load(Relaxed) {
+        COUNT.fetch_add(1, Relaxed);
+        // From now on, as in the source, and not from when it was due.
+        arm(INTERVAL_NS);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Time until the timer's next tick, nanoseconds; 0 if it is stopped.
+    fn rest() -> i64 {
+        // SAFETY: itimerspec is plain data, valid when zero.
+        let mut rest: libc::itimerspec = unsafe { std::mem::zeroed() };
+        // SAFETY: the timer was created by `Timer::start`, and `rest` is ours.
+        assert_eq!(unsafe { libc::timer_gettime(TIMER.load(Relaxed), &raw mut rest) }, 0);
+        rest.it_value.tv_sec * 1_000_000_000 + rest.it_value.tv_nsec
+    }
+
+    #[test]
+    fn ticks_come_until_they_are_stopped_and_a_late_one_starts_nothing() {
+        let timer = Timer::start().unwrap();
+        while COUNT.load(Relaxed) < 3 {
+            std::hint::spin_loop();
+        }
+        drop(timer);
+        let counted = COUNT.load(Relaxed);
+        // As the kernel delivers one that was due when the timer was stopped.
+        tick(libc::SIGALRM);
+        assert_eq!((rest(), COUNT.load(Relaxed)), (0, counted));
+    }
 
     #[test]
     fn ten_runs_of_a_third_of_a_tick_are_off_by_as_much_as_their_ticks_are() {
