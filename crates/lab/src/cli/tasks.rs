@@ -43,7 +43,7 @@ pub struct Args {
     /// All experiments of that study, each with its numbers of tasks, its queue and its way of measuring beside better ones
     #[arg(long, conflicts_with_all = ["kinds", "tasks", "yields", "series", "working_set"])]
     document: bool,
-    /// Turns of each task, comma separated; each ends with a hand-off [default: 100]
+    /// Turns of each task, comma separated; each ends with a hand-off [default: 100; 1 for kinds that take no more]
     #[arg(short = 'y', long, value_delimiter = ',', value_name = "Y", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     yields: Vec<u32>,
     /// Bytes each task writes in its turn, comma separated, or `sweep`
@@ -90,6 +90,14 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let machine = machine_here();
     let plan = args.run.loaded(plan(&args, &machine)?, &machine);
     let run = RunArgs { load: Vec::new(), ..args.run };
+    let without = left_out(&args.kinds, &plan);
+    if !terminal.quiet && !without.is_empty() {
+        let _ = writeln!(
+            std::io::stderr(),
+            "doorbell: left out, for they take one turn a task (-y 1): {}",
+            without.join(", ")
+        );
+    }
     if run.dry_run {
         return run.run(plan, machine, terminal);
     }
@@ -142,19 +150,52 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     let tasks = Tasks {
         kinds: kinds(&args.kinds)?,
         tasks: or(&numbers(args), &[10, 1000]),
-        yields: or(&args.yields, &[100]),
+        yields: or(&args.yields, &[TURNS]),
         working_sets: working_sets(&args.working_set),
         placements: placements(&args.placement, &args.cpus, &machine.topology)?,
         until: args.count.map_or_else(|| Until::time(args.time), Until::count),
         blocks: args.run.blocks.unwrap_or(crate::experiment::plan::FEWEST_BLOCKS),
         seed: args.run.seed(),
     };
-    let plan = if args.document { of_the_study(&tasks) } else { tasks.plan() };
-    if plan.cells.is_empty() {
-        return Err(Usage("none of these kinds takes that number of turns; write -y 1".to_owned()).into());
+    if args.document {
+        return Ok(of_the_study(&tasks));
     }
-    Ok(plan)
+    let mut plan = tasks.plan();
+    if args.yields.is_empty() {
+        let more = of_one_turn(&tasks).plan().cells.into_iter().filter(|cell| !plan.cells.contains(cell));
+        plan.cells.extend(more.collect::<Vec<_>>());
+    }
+    // Who writes `all` is told what is left out; who writes a name means that kind.
+    let named =
+        left_out(&args.kinds, &plan).into_iter().find(|kind| args.kinds.iter().any(|name| name == kind));
+    match named {
+        Some(kind) => Err(Usage(format!("{kind} takes one turn a task; write -y 1, or no -y")).into()),
+        None => Ok(plan),
+    }
 }
+
+/// Turns of each task where none are asked for.
+const TURNS: u32 = 100;
+
+/// The kinds that do not take so many turns, with one, and the control that goes with them.
+fn of_one_turn(asked: &Tasks) -> Tasks {
+    let few = |name: &String| task::find(name).is_ok_and(|kind| !kind.takes(TURNS));
+    let mut kinds: Vec<String> = asked.kinds.iter().filter(|name| few(name)).cloned().collect();
+    if !kinds.is_empty() {
+        kinds.insert(0, CONTROL.to_owned());
+    }
+    Tasks { kinds, yields: vec![1], ..asked.clone() }
+}
+
+/// Kinds that `names` ask for and `plan` does not run.
+fn left_out(names: &[String], plan: &Plan) -> Vec<&'static str> {
+    let asked = |kind: &str| names.iter().any(|name| name == "all" || name == kind);
+    let planned = |kind: &str| plan.cells.iter().any(|cell| cell.subject == kind);
+    task::all().iter().map(|kind| kind.name()).filter(|kind| asked(kind) && !planned(kind)).collect()
+}
+
+/// What queue, count and stamps cost by themselves: a row of every result.
+const CONTROL: &str = "call";
 
 /// The numbers of tasks asked for, each once.
 fn numbers(args: &Args) -> Vec<u32> {
@@ -167,8 +208,7 @@ fn numbers(args: &Args) -> Vec<u32> {
 
 fn kinds(names: &[String]) -> anyhow::Result<Vec<String>> {
     let usual = || task::all().iter().filter(|kind| kind.usual()).map(|kind| kind.name().to_owned());
-    // What queue, count and stamps cost by themselves is a row of every result.
-    let mut chosen = vec!["call".to_owned()];
+    let mut chosen = vec![CONTROL.to_owned()];
     if names.is_empty() {
         chosen.extend(usual());
     }
