@@ -136,6 +136,10 @@ pub fn command() -> clap::Command {
 
 /// Runs the command line.
 pub fn main() -> ExitCode {
+    // Where it is ignored, as `trap '' CHLD` leaves it, nobody learns how a child ended, nor when (wait(2), NOTES).
+    // SAFETY: the default action runs no code of ours.
+    // JUSTIFICATION: signal-hook and rustix install handlers; neither gives a signal its default action back.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     let hidden = std::env::args_os().nth(1);
     let served = match hidden.as_deref().and_then(|verb| verb.to_str()) {
         Some(launch::HOST_VERB) => Some(host::main()),

@@ -181,7 +181,7 @@ fn memory_of(known: &Known, tasks: u32) -> u64 {
 }
 
 /// Context switches of all tasks the kernel knows, each seen asleep: a count read before a task has gone to sleep lacks the
-/// switch that takes it there.
+/// switch that takes it there. A dead one is an error at once; whoever made it knows how it died.
 fn switches(known: &Known) -> Result<u64, SideError> {
     let (ids, of_process) = match known {
         Known::None => return Ok(0),
@@ -200,8 +200,11 @@ fn asleep(id: i32, of_process: bool) -> Result<u64, SideError> {
         let counts = number("voluntary_ctxt_switches").zip(number("nonvoluntary_ctxt_switches"));
         let (voluntary, involuntary) =
             counts.ok_or_else(|| unread(&path, "it has no counts of context switches".to_owned()))?;
-        if field(&text, "State").is_some_and(|state| state.trim_start().starts_with(['S', 'D'])) {
-            return Ok(voluntary + involuntary);
+        // proc_pid_status(5): Z and X are dead, S and D asleep; any other may yet sleep.
+        match field(&text, "State").and_then(|state| state.trim_start().chars().next()) {
+            Some('S' | 'D') => return Ok(voluntary + involuntary),
+            Some('Z' | 'X') => return Err(unread(&path, "the task is dead".to_owned())),
+            _ => {}
         }
         if started.elapsed() > PATIENCE {
             return Err(unread(&path, "the task never slept".to_owned()));

@@ -4,9 +4,11 @@
 //! A task sleeps until control is given to it, does its turn, takes the next one from the queue and gives control to that.
 //! The driver gives control to the first and sleeps until the last has given it back; it takes no part in between.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
+use rustix::io::retry_on_intr;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpid};
 
 use super::Scene;
@@ -79,23 +81,23 @@ pub(super) fn forked(
     life: impl Fn(&Scene, u32) -> Result<(), Fault>,
     begin: impl FnOnce() -> Result<(), SideError>,
 ) -> Result<(), SideError> {
-    let mut children = Children(Vec::new());
+    let mut children = Children::none(number);
     scene.expect(number);
     course.starts(scene);
     for own in 0..number {
         let child = fork(|| act(scene, own, &life));
-        children.0.push(child.map_err(|error| no_more("a process", own, scene, &error))?);
+        children.add(child.map_err(|error| no_more("a process", own, scene, &error))?);
         scene.alive(own);
     }
     scene.await_ready(number, || children.obituary())?;
     told(scene)?;
     let pids: Vec<i32> = children.0.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
     scene.queue.fill();
-    course.made(scene, Known::Processes(&pids))?;
+    course.made(scene, Known::Processes(&pids)).map_err(|error| children.reason(scene, error))?;
     begin()?;
     scene.await_finished(|| children.obituary())?;
     told(scene)?;
-    course.done(scene, Known::Processes(&pids))?;
+    course.done(scene, Known::Processes(&pids)).map_err(|error| children.reason(scene, error))?;
     scene.send_home();
     children.leave()
 }
@@ -191,17 +193,17 @@ fn told(scene: &Scene) -> Result<(), SideError> {
 }
 
 /// Child processes; whoever drops them kills those that are left.
-pub(super) struct Children(Vec<Pid>);
+pub(super) struct Children(VecDeque<Pid>);
 
 impl Children {
     /// None yet of `all`.
     pub(super) fn none(all: u32) -> Self {
-        Self(Vec::with_capacity(all as usize))
+        Self(VecDeque::with_capacity(all as usize))
     }
 
     /// One more.
     pub(super) fn add(&mut self, child: Pid) {
-        self.0.push(child);
+        self.0.push_back(child);
     }
 
     /// The death that nobody asked for, if there was one.
@@ -211,22 +213,30 @@ impl Children {
                 let number = self.0.iter().position(|child| *child == pid);
                 self.0.retain(|child| *child != pid);
                 let who = number.map_or_else(|| "a child".to_owned(), |number| format!("task {number}"));
-                Err(Fault::new(
-                    "waitpid",
-                    match status.terminating_signal() {
-                        Some(signal) => format!("{who} was killed by signal {signal}"),
-                        None => format!("{who} left early, exit status {:?}", status.exit_status()),
-                    },
-                )
-                .into())
+                let how = match status.terminating_signal() {
+                    Some(signal) => format!("was killed by signal {signal}"),
+                    None => format!("left early, exit status {:?}", status.exit_status()),
+                };
+                Err(Fault::new("waitpid", format!("{who} {how}")).into())
             }
             _ => Ok(()),
         }
     }
 
+    /// Why a task could not be read: it complained, it is dead, or else what `error` says.
+    fn reason(&mut self, scene: &Scene, error: SideError) -> SideError {
+        told(scene).and_then(|()| self.obituary()).err().unwrap_or(error)
+    }
+
     /// Waits until all have left.
     pub(super) fn leave(self) -> Result<(), SideError> {
-        self.leave_after(|_, _| Ok(()))
+        self.leave_after(|number, status| match status.terminating_signal() {
+            Some(signal) => {
+                let cause = format!("task {number} was killed by signal {signal}");
+                Err(Fault::new("waitpid", cause).into())
+            }
+            None => Ok(()),
+        })
     }
 
     /// Waits until all have left, and lets `look` see how each did.
@@ -234,8 +244,12 @@ impl Children {
         mut self,
         look: impl Fn(u32, WaitStatus) -> Result<(), SideError>,
     ) -> Result<(), SideError> {
-        for (number, child) in (0..).zip(std::mem::take(&mut self.0)) {
-            let ended = waitpid(Some(child), WaitOptions::empty()).map_err(Fault::of("waitpid"))?;
+        for number in 0.. {
+            // Taken out once it has been waited for: an error leaves the rest to be killed when this is dropped.
+            let Some(&child) = self.0.front() else { break };
+            let ended = retry_on_intr(|| waitpid(Some(child), WaitOptions::empty()));
+            let ended = ended.map_err(Fault::of("waitpid"))?;
+            self.0.pop_front();
             if let Some((_, status)) = ended {
                 look(number, status)?;
             }
@@ -251,7 +265,8 @@ impl Drop for Children {
             let _ = kill_process(*child, Signal::KILL);
         }
         for child in &self.0 {
-            let _ = waitpid(Some(*child), WaitOptions::empty());
+            // Until it is gone: it may run on memory that is freed next.
+            let _ = retry_on_intr(|| waitpid(Some(*child), WaitOptions::empty()));
         }
     }
 }

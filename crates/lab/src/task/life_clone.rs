@@ -51,7 +51,10 @@ impl Kind for LifeClone {
         course.starts(scene);
         let mut children = Children::none(scene.tasks);
         for own in 0..scene.tasks {
-            children.add(clones.start(own, SHARED).map_err(|error| no_more("a task", own, scene, &error))?);
+            // SAFETY: `children` was made after `clones`, so it goes first however this ends, and it goes when all in it have been
+            // waited for. Each task has a stack of its own.
+            let child = unsafe { clones.start(own, SHARED) };
+            children.add(child.map_err(|error| no_more("a task", own, scene, &error))?);
             scene.alive(own);
         }
         course.run(scene);
@@ -87,13 +90,17 @@ impl Clones {
         }
     }
 
-    /// Starts the task `own`, which lives once and ends. It must have been waited for before this is dropped or its stack, the
-    /// one numbered `own` modulo the number of them, is used again.
-    pub(super) fn start(&self, own: u32, flags: i32) -> io::Result<Pid> {
+    /// Starts the task `own`, which lives once and ends.
+    ///
+    /// # Safety
+    ///
+    /// The task must have ended before this is dropped and before its stack, the one numbered `own` modulo the number of them,
+    /// is used again: it runs in the memory of its maker.
+    pub(super) unsafe fn start(&self, own: u32, flags: i32) -> io::Result<Pid> {
         let stack = self.stacks[own as usize % self.stacks.len()].0.get();
         let task: *const Task = &raw const self.tasks[own as usize];
-        // SAFETY: the stack is this task's alone until it is waited for, and its top is aligned; `task` lives as long. In
-        // shared memory the new task uses the thread-local storage of the caller: `live` touches none, and leaves through the
+        // SAFETY: the stack is this task's alone until it has ended, as the caller promises, and its top is aligned; `task` lives
+        // as long. In shared memory the new task uses the thread-local storage of the caller: `live` touches none, and leaves through the
         // system call that ends a task.
         // JUSTIFICATION: the standard library has no clone, and to be measured is the call itself.
         let pid = unsafe {

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::process::Output;
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -107,12 +107,50 @@ fn a_study_is_run_whole_and_its_claims_are_judged_from_the_result() {
 }
 
 #[test]
+fn a_kind_of_one_turn_a_task_runs_with_one_where_none_are_asked_for_and_all_says_what_it_leaves_out() {
+    let records = tasks("timer-ticks stackless-rotating process-pair stackless -n 10 --count 2");
+    let cells: Vec<(&str, u64)> = records
+        .iter()
+        .map(|record| {
+            assert!(ran(record), "{}", record["outcome"]);
+            (record["cell"]["subject"].as_str().unwrap(), number(record, "/cell/pattern/yields"))
+        })
+        .collect();
+    let due = [("timer-ticks", 1), ("stackless-rotating", 1), ("process-pair", 1), ("stackless", 100)];
+    // The control goes with either number of turns.
+    for cell in due.into_iter().chain([("call", 1), ("call", 100)]) {
+        assert!(cells.contains(&cell), "{cell:?} of {cells:?}");
+    }
+    assert_eq!(cells.len(), 6, "{cells:?}");
+
+    let output = Stage::new().doorbell(&["tasks", "all", "-y", "4", "--dry-run"]).output().unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    let left_out = "(-y 1): stackless-rotating, process-pair, process-pair-rotating, timer-ticks";
+    assert!(output.status.success() && complaint.contains(left_out), "{complaint}");
+}
+
+#[test]
+fn tasks_are_waited_for_where_the_shell_ignores_that_children_end() {
+    let stage = Stage::new();
+    let words = "tasks life-clone life-fork process-futex -n 5 -y 2 --count 2 --blocks 1 --quiet --output -";
+    let command = stage.doorbell(&words.split(' ').collect::<Vec<_>>());
+    let mut ignoring = through_shell("trap '' CHLD", &command);
+    let output = ignoring.output().unwrap();
+    for record in records(&output) {
+        assert!(ran(&record), "{}", record["outcome"]);
+    }
+    stage.wait_until_empty();
+}
+
+#[test]
 fn wrong_usage_exits_with_two_and_says_what_would_have_been_right() {
     let stage = Stage::new();
     for (args, expected) in [
         (&["tasks", "stackles"][..], "did you mean 'stackless'?"),
         (&["tasks", "-n", "1"], "1 is not in 2..=100000"),
         (&["tasks", "-y", "0"], "0 is not in 1..=100000"),
+        (&["tasks", "timer-ticks", "stackless", "-y", "4"], "timer-ticks takes one turn a task; write -y 1"),
+        (&["tasks", "all", "process-pair", "-y", "4,7"], "process-pair takes one turn a task; write -y 1"),
         (&["tasks", "--working-set", "4X"], "no unit of size"),
         (&["tasks", "--document", "-n", "10"], "cannot be used with"),
         (&["tasks", "--series", "all"], "switching, making, board"),
@@ -145,19 +183,7 @@ fn a_limit_that_is_too_low_is_told_before_the_start_and_the_rest_is_run() {
     ];
     let command = stage.doorbell(&args);
     // A hundred pipes, two descriptors each, do not fit into 200.
-    let mut limited = std::process::Command::new("sh");
-    limited
-        .arg("-c")
-        .arg("ulimit -n 200 && exec \"$0\" \"$@\"")
-        .arg(command.get_program())
-        .args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => limited.env(name, value),
-            None => limited.env_remove(name),
-        };
-    }
-    let output = limited.output().unwrap();
+    let output = through_shell("ulimit -n 200", &command).output().unwrap();
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(complaint.contains("process-pipe: room for 68 tasks here (RLIMIT_NOFILE"), "{complaint}");
     assert!(complaint.contains("ulimit -Hn 264 as root"), "{complaint}");
@@ -165,6 +191,23 @@ fn a_limit_that_is_too_low_is_told_before_the_start_and_the_rest_is_run() {
         let skipped = record["outcome"]["kind"] == "skipped";
         assert_eq!(skipped, record["cell"]["subject"] == "process-pipe", "{record}");
     }
+}
+
+/// `command` in a shell that has done `first`.
+fn through_shell(first: &str, command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell
+        .arg("-c")
+        .arg(format!("{first} && exec \"$0\" \"$@\""))
+        .arg(command.get_program())
+        .args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    shell
 }
 
 /// The parent of a process (proc(5), field 4 of stat).
@@ -247,6 +290,35 @@ fn killing_the_command_itself_or_one_of_its_tasks_leaves_none_and_the_dead_task_
     let killed = records(&output).into_iter().find(|record| record["outcome"]["kind"] == "failed").unwrap();
     let cause = killed["outcome"]["cause"].as_str().unwrap();
     assert!(cause.contains("was killed by signal 9") && cause.contains("task "), "{cause}");
+}
+
+/// It was once said to have never slept, after five seconds in which the driver waited for it to.
+#[test]
+fn a_task_killed_while_its_switches_are_being_counted_is_named_as_killed() {
+    let stage = Stage::new();
+    let args = "tasks process-futex -n 1000 -y 10 --count 1 --blocks 1 --quiet --output -";
+    let child = stage.doorbell(&args.split(' ').collect::<Vec<_>>()).spawn().unwrap();
+    // Whoever sleeps this early stands ready, and waits for control. Stopped, it is not asleep: the driver, which counts when all
+    // stand ready, waits for it.
+    let (_, children) = family(&stage, 50);
+    let stopped = children[17];
+    while state(stopped) != Some('S') {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    kill_process(Pid::from_raw(stopped).unwrap(), Signal::STOP).unwrap();
+    family(&stage, 1000);
+    kill_process(Pid::from_raw(stopped).unwrap(), Signal::KILL).unwrap();
+    let output = child.wait_with_output().unwrap();
+    stage.wait_until_empty();
+    let killed = records(&output).into_iter().find(|record| record["outcome"]["kind"] == "failed").unwrap();
+    let cause = killed["outcome"]["cause"].as_str().unwrap();
+    assert!(cause.contains("was killed by signal 9") && cause.contains("task "), "{cause}");
+}
+
+/// What a process does (proc(5), field 3 of stat).
+fn state(pid: i32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(')').next()?.trim_start().chars().next()
 }
 
 #[test]
