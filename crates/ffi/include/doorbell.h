@@ -155,7 +155,7 @@ typedef enum doorbell_status {
    */
   DOORBELL_TAKEN = 20,
   /**
-   * The board has no such lane, or none at all.
+   * The board has no such lane, or none at all, or one that shares its receiver with others and has no receiving end of its own.
    */
   DOORBELL_NO_LANE = 21,
   /**

@@ -57,7 +57,7 @@ pub enum doorbell_status {
     DOORBELL_TOO_LONG = 19,
     /// Somebody is at this end of the lane.
     DOORBELL_TAKEN = 20,
-    /// The board has no such lane, or none at all.
+    /// The board has no such lane, or none at all, or one that shares its receiver with others and has no receiving end of its own.
     DOORBELL_NO_LANE = 21,
     /// An end that lends memory out as it lies there, on a board that somebody shares who is not trusted: take the end at
     /// the session.

@@ -102,7 +102,8 @@ fn hand_offs(figures: &Figures, style: &Style) -> String {
          through the same queue with the same count and stamps, so it is the harness's own cost."
             .to_owned(),
         "Switches: context switches that the kernel counted for all tasks from when they stood ready to the last hand-off, \
-         by hand-off; between processes each is a change of address space. CPU: CPU time by hand-off, of threads and processes \
+         by hand-off. Between processes that is the most that changes of address space can be: a switch to the idle task \
+         and back to the same process is counted and changes none. CPU: CPU time by hand-off, of threads and processes \
          from standing ready to going home, of code with making and reaping."
             .to_owned(),
         "Make, reap, memory: medians per task, memory as the kernel counts it while all stand ready. Most here: how many \
