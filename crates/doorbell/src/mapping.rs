@@ -197,11 +197,12 @@ impl Mapping {
     ) -> Result<Self, MapError> {
         let base = base.map_err(os("mmap"))?;
         let base = NonNull::new(base.cast()).ok_or(MapError::Os { call: "mmap", errno: Errno::INVAL })?;
-        let huge_pages = match &file {
-            Some(file) => is_huge(file)?,
-            None => false,
-        };
-        Ok(Self { base, length, plan, scope, file, huge_pages })
+        // From here on it is unmapped, whatever fails.
+        let mut mapping = Self { base, length, plan, scope, file, huge_pages: false };
+        if let Some(file) = &mapping.file {
+            mapping.huge_pages = is_huge(file)?;
+        }
+        Ok(mapping)
     }
 
     fn header(&self) -> &Header {
