@@ -275,14 +275,22 @@ fn a_receiver_that_waits_for_bytes_is_woken_once_when_they_are_there() {
     let board = Board::for_threads(&Offer::of_lanes(Lanes::new(1, 1, 4096).unwrap())).unwrap();
     let mut sender: Sender<_, Futex> = Sender::at(&board, 0).unwrap();
     let mut receiver: Receiver<_, Futex> = Receiver::at(&board, 0).unwrap();
+    let (say, said) = std::sync::mpsc::channel();
     let waiting = thread::spawn(move || {
+        say.send(rustix::thread::gettid()).unwrap();
         assert!(receiver.wait_for_bytes(1024, doorbell::Deadline::after(FOREVER)).unwrap(), "hung");
         receiver.counts()
     });
+    let receiver = said.recv().unwrap();
+    // Who has armed may be about to look again, and find all there is without a sleep.
+    let asleep = || {
+        let stat = std::fs::read_to_string(format!("/proc/self/task/{receiver}/stat")).unwrap();
+        stat.rsplit_once(") ").unwrap().1.starts_with('S')
+    };
     // 32 bytes each, with the word before it.
     for _ in 0..32 {
         // One that was woken too early goes to sleep again, and is woken again.
-        while !board.site(0).unwrap().record().wake.has_sleepers() {
+        while !(board.site(0).unwrap().record().wake.has_sleepers() && asleep()) {
             thread::yield_now();
         }
         sender.send(&[0; 24]).unwrap();
