@@ -5,6 +5,7 @@ use crate::deadline::Deadline;
 use crate::error::WaitError;
 use crate::fd::BellFd;
 use crate::mapping::{MapError, Mapping};
+use crate::meeting::Origin;
 use crate::peer::Lives;
 use crate::site::{Site, initialise_semaphores, make_eventfds};
 use crate::wait::{Adaptive, Listener, Spot, Wait};
@@ -53,6 +54,11 @@ use std::time::{Duration, Instant};
 /// **… the ringer dies?** Rings it made are heard. If the bell came from a [meeting](crate::meeting), a wait then
 /// returns [`WaitError::PeerGone`], once for each peer that went, and again and again when nobody is left. This is
 /// so even if it was killed in the middle of ringing.
+///
+/// **… I drop the session the bell came from?** A handle that waits by a seat ([`Eventfd`](crate::wait::Eventfd),
+/// [`Semaphore`](crate::wait::Semaphore), [`into_fd`](Self::into_fd)) keeps the connection to the bell's maker from its
+/// first wait on, and waits on; one that has no seat by then gets none ([`WaitError::HungUp`]). Handles that need no
+/// seat ring and wait on, but hear of no death.
 ///
 /// **… a waiter dies?** Nothing. At most one ring makes a system call for nothing.
 ///
@@ -111,7 +117,8 @@ impl<W: Wait + Default> Bell<W> {
         initialise_semaphores(&mapping);
         let eventfds = make_eventfds(eventfds.min(doorbell_core::wake::SEATS as usize))?;
         let holder = std::process::id();
-        let site = Site::new(Arc::new(mapping), 0, eventfds, Arc::new(Lives::default()), holder);
+        let (lives, origin) = (Arc::new(Lives::default()), Arc::new(Origin::default()));
+        let site = Site::new(Arc::new(mapping), 0, eventfds, lives, origin, holder);
         Ok(Self::at(Arc::new(site.expect("a mapping planned with one bell has bell 0"))))
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Why a wait failed.
 
+use crate::meeting::HungUp;
 use crate::peer::PeerId;
 use rustix::io::Errno;
 use std::fmt;
@@ -23,6 +24,9 @@ pub enum WaitError {
         /// [`Bell::with_eventfds`](crate::Bell::with_eventfds) set the number of eventfds.
         seats: usize,
     },
+    /// The wait needs a seat, which lasts as long as the connection to the maker of the bell's board; and this process has
+    /// hung up since it joined, or was forked from the one that joined.
+    HungUp,
     /// More bells than this way of waiting can wait for at once.
     TooManyBells {
         /// For how many it can.
@@ -53,6 +57,9 @@ impl fmt::Display for WaitError {
                 f,
                 "all {seats} {kind} seats of this bell are taken; drop a handle that holds one, or offer more when the bell is made"
             ),
+            Self::HungUp => f.write_str(
+                "the maker of this bell's board takes this process for gone; keep the session it was met in, or wait by a way that takes no seat",
+            ),
             Self::TooManyBells { most } => write!(
                 f,
                 "this way of waiting waits for at most {most} bells at once; use `Eventfd`, or wait for fewer"
@@ -66,3 +73,9 @@ impl fmt::Display for WaitError {
 }
 
 impl std::error::Error for WaitError {}
+
+impl From<HungUp> for WaitError {
+    fn from(_: HungUp) -> Self {
+        Self::HungUp
+    }
+}

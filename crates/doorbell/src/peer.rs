@@ -98,7 +98,7 @@ pub(crate) struct Lives {
     /// How many peers have gone. A handle compares it with what it has reported.
     deaths: AtomicU32,
     met: AtomicU32,
-    /// Has anybody been met who is not trusted?
+    /// Has anybody been admitted who is not trusted?
     distrust: AtomicBool,
     /// Has a handle been made that lends memory out? Never together with distrust.
     lent: ForkMutex<bool>,
@@ -107,9 +107,11 @@ pub(crate) struct Lives {
 }
 
 impl Lives {
-    /// Counts a peer. False, and none is counted, if it is not trusted and memory is lent out already.
+    /// May a peer of trust `T` have the memory? Not if it is not trusted and memory is lent out already. To be asked
+    /// before it is given anything: after a yes to one who is not trusted nothing is
+    /// lent out any more, even if the meeting fails then.
     #[must_use]
-    pub(crate) fn met<T: Trust>(&self) -> bool {
+    pub(crate) fn admit<T: Trust>(&self) -> bool {
         let lent = self.lent.lock();
         if !T::TRUSTED {
             if *lent {
@@ -117,8 +119,12 @@ impl Lives {
             }
             self.distrust.store(true, Ordering::Relaxed);
         }
-        self.met.fetch_add(1, Ordering::Relaxed);
         true
+    }
+
+    /// Counts a peer that was admitted.
+    pub(crate) fn met(&self) {
+        self.met.fetch_add(1, Ordering::Relaxed);
     }
 
     /// May memory be lent out as a reference? From then on nobody may be met who is not trusted.

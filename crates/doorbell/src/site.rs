@@ -3,6 +3,7 @@
 
 use crate::aio::Signaller;
 use crate::mapping::{MapError, Mapping, Scope, os};
+use crate::meeting::Origin;
 use crate::peer::Lives;
 use doorbell_core::fault;
 use doorbell_core::layout::BellRecord;
@@ -25,6 +26,8 @@ pub struct Site {
     mapping: Arc<Mapping>,
     eventfds: Box<[OwnedFd]>,
     lives: Arc<Lives>,
+    /// Whom this process has the bell from.
+    origin: Arc<Origin>,
     /// What this process writes where it takes a seat.
     holder: u32,
 }
@@ -41,10 +44,11 @@ impl Site {
         index: u32,
         eventfds: Box<[OwnedFd]>,
         lives: Arc<Lives>,
+        origin: Arc<Origin>,
         holder: u32,
     ) -> Option<Self> {
         let record = NonNull::from(mapping.bell(index)?);
-        Some(Self { record, mapping, eventfds, lives, holder })
+        Some(Self { record, mapping, eventfds, lives, origin, holder })
     }
 
     /// The bell in shared memory.
@@ -161,6 +165,10 @@ impl Site {
 
     pub(crate) fn lives(&self) -> &Arc<Lives> {
         &self.lives
+    }
+
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.origin
     }
 
     pub(crate) fn holder(&self) -> u32 {

@@ -741,16 +741,16 @@ mod lying {
         }
         let meet = || {
             let (ours, theirs) = socket::pair().unwrap();
-            let joining = thread::spawn(move || drop(socket::join_over::<Trusted>(theirs)));
+            let joining = thread::spawn(move || socket::join_over::<Trusted>(theirs).map(drop));
             (ours, joining)
         };
         let (ours, joining) = meet();
         let refused = socket::host_over::<Untrusted>(ours, &board).unwrap_err();
         assert_eq!(refused, MeetError::Map(doorbell::mapping::MapError::HugePages));
-        joining.join().unwrap();
+        assert_eq!(joining.join().unwrap(), Err(MeetError::Refused));
         let (ours, joining) = meet();
         socket::host_over::<Trusted>(ours, &board).unwrap();
-        joining.join().unwrap();
+        assert_eq!(joining.join().unwrap(), Ok(()));
     }
 
     #[test]

@@ -225,8 +225,8 @@ typedef struct doorbell_receiver doorbell_receiver;
 typedef struct doorbell_sender doorbell_sender;
 
 /**
- * One peer met, and the board shared with it. Freeing it hangs up, once the ends of lanes that were taken over it are
- * freed too.
+ * One peer met, and the board shared with it. Freeing it hangs up, once the ends of lanes that were taken over it, and
+ * the bells that hold a seat, are freed too.
  */
 typedef struct doorbell_session doorbell_session;
 
@@ -806,8 +806,9 @@ enum doorbell_status doorbell_owner_board(const struct doorbell_owner *owner,
 enum doorbell_status doorbell_join_named(const char *path, struct doorbell_session **session);
 
 /**
- * Hangs up, unless ends of lanes that were taken over it are still held: then the last of them does. Bells of the
- * session still ring and wait, but hear of no deaths.
+ * Hangs up, unless ends of lanes that were taken over it are still held, or bells of a board that was joined over it
+ * which hold a seat (eventfd, semaphore, a descriptor): then the last of them does. Other bells of the session still ring
+ * and wait, but hear of no deaths, and get no seat any more (DOORBELL_HUNG_UP).
  */
 void doorbell_session_free(struct doorbell_session *session);
 

@@ -189,6 +189,7 @@ impl From<WaitError> for Failure {
             WaitError::PeerGone(_) => (DOORBELL_PEER_GONE, 0),
             WaitError::Interrupted => (DOORBELL_INTERRUPTED, 0),
             WaitError::NoSeat { .. } => (DOORBELL_NO_SEAT, 0),
+            WaitError::HungUp => (DOORBELL_HUNG_UP, 0),
             WaitError::TooManyBells { .. } => (DOORBELL_TOO_MANY, 0),
             WaitError::Unsupported { errno, .. } => (DOORBELL_UNSUPPORTED, errno.raw_os_error()),
             WaitError::Os { errno, .. } => (DOORBELL_SYSTEM, errno.raw_os_error()),

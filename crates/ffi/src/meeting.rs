@@ -56,8 +56,8 @@ pub struct doorbell_pending(Mutex<Option<inherited::Pending>>);
 #[derive(Debug)]
 pub struct doorbell_owner(named::Owner);
 
-/// One peer met, and the board shared with it. Freeing it hangs up, once the ends of lanes that were taken over it are
-/// freed too.
+/// One peer met, and the board shared with it. Freeing it hangs up, once the ends of lanes that were taken over it, and
+/// the bells that hold a seat, are freed too.
 #[derive(Debug)]
 pub struct doorbell_session(Met);
 
@@ -610,8 +610,9 @@ pub unsafe extern "C" fn doorbell_join_named(
     })
 }
 
-/// Hangs up, unless ends of lanes that were taken over it are still held: then the last of them does. Bells of the
-/// session still ring and wait, but hear of no deaths.
+/// Hangs up, unless ends of lanes that were taken over it are still held, or bells of a board that was joined over it
+/// which hold a seat (eventfd, semaphore, a descriptor): then the last of them does. Other bells of the session still ring
+/// and wait, but hear of no deaths, and get no seat any more (DOORBELL_HUNG_UP).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_session_free(session: *mut doorbell_session) {
     guard_all(|| {

@@ -85,6 +85,7 @@ pub(crate) fn of_wait(error: WaitError) -> PyErr {
     let message = error.to_string();
     match error {
         WaitError::PeerGone(_) => PeerGone::new_err(message),
+        WaitError::HungUp => HungUp::new_err(message),
         WaitError::Os { errno, .. } | WaitError::Unsupported { errno, .. } => os(errno, message),
         _ => Error::new_err(message),
     }

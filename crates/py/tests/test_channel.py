@@ -205,11 +205,20 @@ def test_who_trusts_and_who_does_not_share_no_board(tmp_path: Path) -> None:
     lent = doorbell.Board(lanes=1)
     sender = lent.sender(0)
     with doorbell.Host(tmp_path / "lent") as host:
-        joining = threading.Thread(target=lambda: doorbell.join(tmp_path / "lent"))
+        refused: list[BaseException] = []
+
+        def join() -> None:
+            try:
+                doorbell.join(tmp_path / "lent")
+            except doorbell.MeetError as error:
+                refused.append(error)
+
+        joining = threading.Thread(target=join)
         joining.start()
         with pytest.raises(doorbell.Lent):
             host.accept(lent, FOREVER)
         joining.join()
+        assert len(refused) == 1, "the memory was not sent"
     sender.close()
 
 

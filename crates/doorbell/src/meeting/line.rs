@@ -6,10 +6,10 @@ use crate::watch::{Watch, watch};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::Shutdown;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
-/// The connection to a peer. Kept by the session and by every end of a channel that was taken over it; the last of them
-/// hangs up. So nobody takes an end for left that is still held.
+/// The connection to a peer. Kept by the session, by every end of a channel that was taken over it, and by every waiter
+/// that holds a seat; the last of them hangs up. So nobody takes an end for left, or a seat for free, that is still held.
 #[derive(Debug)]
 pub(crate) struct Line {
     board: Arc<Board>,
@@ -27,9 +27,9 @@ impl Line {
     pub(super) fn new(
         board: Arc<Board>,
         file: OwnedFd,
+        under: Option<Arc<Self>>,
         on_death: impl FnOnce() + Send + 'static,
     ) -> Result<Arc<Self>, MeetError> {
-        let under = board.footing().map_err(|HungUp| MeetError::HungUp)?.line;
         let watch = watch(file.as_fd(), Box::new(on_death)).map_err(os("epoll_ctl"))?;
         let process = std::process::id();
         Ok(Arc::new(Self { board, file, watch, process, _under: under }))
@@ -76,6 +76,25 @@ fn has_hung_up(file: BorrowedFd<'_>) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HungUp;
 
+/// The line to whom this process has a board from, if it did not make it.
+#[derive(Debug, Default)]
+pub(crate) struct Origin(OnceLock<Weak<Line>>);
+
+impl Origin {
+    /// The board was joined over `line`. The first time counts.
+    pub(super) fn set(&self, line: &Arc<Line>) {
+        let _ = self.0.set(Arc::downgrade(line));
+    }
+
+    /// What has to be kept for as long as anything is held by this process's number on the board. Fails if we joined it and
+    /// have hung up since, or are the forked child of the process that joined: to the board's maker what we hold would be
+    /// a dead process's, to be given to others.
+    pub(crate) fn line(&self) -> Result<Option<Arc<Line>>, HungUp> {
+        let Some(line) = self.0.get() else { return Ok(None) };
+        Ok(Some(line.upgrade().filter(|line| line.is_ours()).ok_or(HungUp)?))
+    }
+}
+
 /// A board, and what has to be kept for as long as an end of one of its lanes.
 #[derive(Clone, Debug)]
 pub(crate) struct Footing<'a> {
@@ -84,13 +103,8 @@ pub(crate) struct Footing<'a> {
 }
 
 impl Board {
-    /// Fails if we joined it and have hung up since, or are the forked child of the process that joined: to the board's
-    /// maker our ends would be those of a dead process, to be given to others.
+    /// Fails as [`Origin::line`] does.
     pub(crate) fn footing(&self) -> Result<Footing<'_>, HungUp> {
-        let line = match self.joined.get() {
-            None => None,
-            Some(line) => Some(line.upgrade().filter(|line| line.is_ours()).ok_or(HungUp)?),
-        };
-        Ok(Footing { board: self, line })
+        Ok(Footing { board: self, line: self.origin.line()? })
     }
 }

@@ -22,7 +22,7 @@ use crate::aio::Signaller;
 use crate::bell::Bell;
 use crate::mapping::{MapError, Mapping};
 use crate::memory_options::{Refusal, apply};
-use crate::peer::{Lives, Peer, Trust, Untrusted};
+use crate::peer::{Lives, Peer, PeerId, Trust, Untrusted};
 use crate::site::{Site, initialise_semaphores, make_eventfds};
 use crate::wait::Wait;
 use doorbell_core::channel::layout::Lanes;
@@ -35,10 +35,10 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::Arc;
 
 pub use crate::memory_options::MemoryOptions;
-pub(crate) use line::{Footing, HungUp, Line};
+pub(crate) use line::{Footing, HungUp, Line, Origin};
 
 /// What the side that makes the memory puts into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,8 +210,7 @@ pub struct Board {
     refused: Vec<Refusal>,
     /// Copied out of the payload's directory once, and checked.
     lanes: Option<Lanes>,
-    /// The line to whom we have the board from, if we did not make it.
-    joined: OnceLock<Weak<Line>>,
+    origin: Arc<Origin>,
 }
 
 impl Board {
@@ -279,14 +278,15 @@ impl Board {
         let lanes = crate::channel::read_directory(&mapping)?;
         let mapping = Arc::new(mapping);
         let lives = Arc::new(Lives::default());
+        let origin = Arc::new(Origin::default());
         let sites = (0..mapping.plan().bells)
             .zip(eventfds)
             .filter_map(|(index, eventfds)| {
-                Site::new(Arc::clone(&mapping), index, eventfds, Arc::clone(&lives), holder).map(Arc::new)
+                let (lives, origin) = (Arc::clone(&lives), Arc::clone(&origin));
+                Site::new(Arc::clone(&mapping), index, eventfds, lives, origin, holder).map(Arc::new)
             })
             .collect();
-        let joined = OnceLock::new();
-        Ok(Self { mapping, sites, eventfds_per_bell: 0, lives, refused: Vec::new(), lanes, joined })
+        Ok(Self { mapping, sites, eventfds_per_bell: 0, lives, refused: Vec::new(), lanes, origin })
     }
 
     /// A handle of bell number `index`. It has heard all rings so far. `None` if there is no such bell.
@@ -324,10 +324,39 @@ impl Board {
         &self.refused
     }
 
+    /// Says whether a peer of trust `T` may have this board. To be asked before it is given anything: what it has it keeps,
+    /// whatever becomes of the meeting. Returns the line to keep for as long as it is shared.
+    fn admit<T: Trust>(&self) -> Result<Option<Arc<Line>>, MeetError> {
+        if !T::TRUSTED && self.sites.iter().any(|site| !site.eventfds().is_empty()) {
+            // Rings will need it: better told now than found out then.
+            Signaller::ours().map_err(os("io_setup"))?;
+        }
+        if !T::TRUSTED && self.mapping.can_be_punched() {
+            return Err(MapError::HugePages.into());
+        }
+        let under = self.origin.line().map_err(|HungUp| MeetError::HungUp)?;
+        // Last, for it lasts.
+        if self.lives.admit::<T>() { Ok(under) } else { Err(MeetError::Lent) }
+    }
+
+    /// Listens for the hang-up of a peer that was counted among the living. If that cannot be done, it is counted no more.
+    fn watch_over(
+        self: &Arc<Self>,
+        peer: PeerId,
+        file: OwnedFd,
+        under: Option<Arc<Line>>,
+        holder: u32,
+        side: Side,
+    ) -> Result<Arc<Line>, MeetError> {
+        let dying = Arc::clone(self);
+        Line::new(Arc::clone(self), file, under, move || dying.peer_died(peer, holder, side))
+            .inspect_err(|_| self.let_go())
+    }
+
     /// A peer hung up or died that takes seats as `holder`: tells the waiters. If it had the board from us, gives its
     /// seats and its places at lanes to others; if we have it from the peer, that may only have hung up on us and go on
     /// with others.
-    fn peer_died(&self, peer: crate::peer::PeerId, holder: u32, side: Side) {
+    fn peer_died(&self, peer: PeerId, holder: u32, side: Side) {
         use std::sync::atomic::Ordering;
         self.lives.died(peer, holder, || {
             if side == Side::Host {
@@ -368,8 +397,10 @@ fn c_library_feature() -> u64 {
 
 /// One peer met, and the board shared with it.
 ///
-/// Dropping it hangs up, unless ends of channels are held that were taken over it: then the last of them does. Bells go
-/// on ringing and waiting without it, but hear of no death.
+/// Dropping it hangs up, unless ends of channels are held that were taken over it, or bells of a board that was joined
+/// over it which hold a seat (from their first wait on by [`Eventfd`](crate::wait::Eventfd) or
+/// [`Semaphore`](crate::wait::Semaphore), or as a [file](Bell::into_fd)): then the last of them does. Other bells go on
+/// ringing and waiting without it, but hear of no death, and get no seat any more.
 #[derive(Debug)]
 pub struct Session<T: Trust = Untrusted> {
     line: Arc<Line>,
@@ -378,30 +409,19 @@ pub struct Session<T: Trust = Untrusted> {
 }
 
 impl<T: Trust> Session<T> {
-    /// `holder` is the number the peer takes seats by.
+    /// `holder` is the number the peer takes seats by, `under` what its admission said to keep.
     fn new(
-        board: Arc<Board>,
+        board: &Arc<Board>,
+        under: Option<Arc<Line>>,
         peer: Peer,
         socket: OwnedFd,
         holder: u32,
         side: Side,
     ) -> Result<Self, MeetError> {
-        if !T::TRUSTED && board.sites.iter().any(|site| !site.eventfds().is_empty()) {
-            // Rings will need it: better told now than found out then.
-            Signaller::ours().map_err(os("io_setup"))?;
-        }
-        if !T::TRUSTED && board.mapping().can_be_punched() {
-            return Err(MapError::HugePages.into());
-        }
-        if !board.lives.met::<T>() {
-            return Err(MeetError::Lent);
-        }
-        let (dying, id) = (Arc::clone(&board), peer.id);
-        let line = Line::new(Arc::clone(&board), socket, move || dying.peer_died(id, holder, side));
-        let line = line.inspect_err(|_| board.lives.let_go())?;
+        board.lives.met();
+        let line = board.watch_over(peer.id, socket, under, holder, side)?;
         if side == Side::Joiner {
-            // The first, for the board is new.
-            let _ = board.joined.set(Arc::downgrade(&line));
+            board.origin.set(&line);
         }
         Ok(Self { line, peer, trust: PhantomData })
     }
@@ -425,5 +445,49 @@ impl<T: Trust> Session<T> {
     /// A handle of bell number `index`. It has heard all rings so far. `None` if there is no such bell.
     pub fn bell<W: Wait + Default>(&self, index: u32) -> Option<Bell<W>> {
         self.board().bell(index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Board, MeetError, Offer, Side};
+    use crate::error::WaitError;
+    use crate::peer::PeerId;
+    use crate::wait::Futex;
+    use rustix::fs::{MemfdFlags, memfd_create};
+    use rustix::io::Errno;
+    use std::sync::Arc;
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    /// It was counted no more, and nobody told the sleepers that with it the last of the living had gone.
+    #[test]
+    fn a_meeting_that_fails_at_last_leaves_nobody_asleep() {
+        let board = Arc::new(Board::new(&Offer::default()).unwrap());
+        let mut bell = board.bell::<Futex>(0).unwrap();
+        let dead = PeerId { number: 7, pid: 7 };
+        board.lives.met();
+        board.peer_died(dead, 7, Side::Host);
+        assert_eq!(bell.wait(), Err(WaitError::PeerGone(dead)));
+        // The next: as long as it may be there, a wait goes on.
+        board.lives.met();
+        assert_eq!(bell.wait_timeout(Duration::from_millis(1)), Ok(None));
+        let ((say, said), (tell, told)) = (channel(), channel());
+        std::thread::spawn(move || {
+            say.send(rustix::thread::gettid()).unwrap();
+            // Without a deadline: with one it would look once more when its time is up.
+            tell.send(bell.wait()).unwrap();
+        });
+        let stat = format!("/proc/self/task/{}/stat", said.recv().unwrap());
+        // Who has armed may be about to look again, and needs no wake to see what there is.
+        let asleep = || std::fs::read_to_string(&stat).unwrap().rsplit_once(") ").unwrap().1.starts_with('S');
+        while !(board.site(0).unwrap().record().wake.has_sleepers() && asleep()) {
+            std::thread::yield_now();
+        }
+        // epoll takes no file that is always ready.
+        let no_socket = memfd_create("no socket", MemfdFlags::CLOEXEC).unwrap();
+        let failed = board.watch_over(PeerId { number: 8, pid: 8 }, no_socket, None, 8, Side::Host);
+        assert_eq!(failed.unwrap_err(), MeetError::Os { call: "epoll_ctl", errno: Errno::PERM });
+        assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(Err(WaitError::PeerGone(dead))), "hung");
     }
 }

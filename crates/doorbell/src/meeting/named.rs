@@ -49,8 +49,8 @@ struct Life {
     _fifo: OwnedFd,
 }
 
-/// The board under a name, as one who joined sees it. Ends of channels that were taken there go on without it, and hear
-/// of the owner's end.
+/// The board under a name, as one who joined sees it. Ends of channels that were taken there, and bells with a seat, go
+/// on without it, and hear of the owner's end.
 #[derive(Debug)]
 pub struct Joined {
     line: Arc<Line>,
@@ -210,13 +210,10 @@ pub fn join(path: impl AsRef<Path>) -> Result<Joined, MeetError> {
     let bells = mapping.plan().bells;
     let holder = mapping.next_holder();
     let board = Arc::new(Board::assemble(mapping, no_eventfds(bells), holder)?);
-    let counted = board.lives.met::<Trusted>();
-    debug_assert!(counted, "whoever is trusted is always counted");
-    let dying = Arc::clone(&board);
-    let on_death = move || dying.peer_died(PeerId::UNMET, MAKER, Side::Joiner);
-    let line = Line::new(Arc::clone(&board), life, on_death)?;
-    // The first, for the board is new.
-    let _ = board.joined.set(Arc::downgrade(&line));
+    let under = board.admit::<Trusted>()?;
+    board.lives.met();
+    let line = board.watch_over(PeerId::UNMET, life, under, MAKER, Side::Joiner)?;
+    board.origin.set(&line);
     Ok(Joined { line, trust: PhantomData })
 }
 

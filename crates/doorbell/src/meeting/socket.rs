@@ -10,6 +10,8 @@
 //!   |           (the socket stays open; its hang-up is the other side's death)
 //! ```
 //!
+//! Whom the host does not want to have its memory, it sends an offer without descriptors.
+//!
 //! One packet each (`SOCK_SEQPACKET`), eight-byte integers in the machine's byte order. Afterwards only a
 //! [publisher](crate::channel::broadcast::Publisher::admit) sends one more: the descriptor of its log.
 //!
@@ -86,12 +88,13 @@ impl Host {
     pub fn bind(path: impl AsRef<Path>) -> Result<Self, MeetError> {
         let path = path.as_ref().to_owned();
         let address = SocketAddrUnix::new(&path).map_err(os("bind"))?;
-        let listener = new_socket()?;
+        let listener = new_socket(SocketFlags::empty())?;
         // Until we listen: another host that found nobody listening would remove our socket as a stale one.
         let _lock = PathLock::take(&path)?;
         match rustix::net::bind(&listener, &address) {
             Err(Errno::ADDRINUSE) => {
-                match rustix::net::connect(&new_socket()?, &address) {
+                // Whoever has more callers than fit its queue lives: not waited for, with the lock held.
+                match rustix::net::connect(&new_socket(SocketFlags::NONBLOCK)?, &address) {
                     Err(Errno::CONNREFUSED) => {}
                     _ => return Err(MeetError::Owned),
                 }
@@ -135,8 +138,8 @@ impl Drop for Host {
     }
 }
 
-fn new_socket() -> Result<OwnedFd, MeetError> {
-    rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+fn new_socket(flags: SocketFlags) -> Result<OwnedFd, MeetError> {
+    rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC | flags, None)
         .map_err(os("socket"))
 }
 
@@ -152,7 +155,8 @@ pub fn pair() -> Result<(OwnedFd, OwnedFd), MeetError> {
 /// Meets the host at `path`.
 ///
 /// # Errors
-/// [`MeetError::NoOwner`] if nobody listens there; else [`MeetError`].
+/// [`MeetError::NoOwner`] if nobody listens there; [`MeetError::NoAnswer`] if the host does not come to us within
+/// [`PATIENCE`]; else [`MeetError`].
 pub fn join<T: Trust>(path: impl AsRef<Path>) -> Result<Session<T>, MeetError> {
     join_within(path, most_memory::<T>())
 }
@@ -163,13 +167,21 @@ pub fn join<T: Trust>(path: impl AsRef<Path>) -> Result<Session<T>, MeetError> {
 /// # Errors
 /// As [`join`].
 pub fn join_within<T: Trust>(path: impl AsRef<Path>, most: u64) -> Result<Session<T>, MeetError> {
-    let address = SocketAddrUnix::new(path.as_ref()).map_err(os("connect"))?;
-    let socket = new_socket()?;
+    join_over_within(connect(path.as_ref(), PATIENCE)?, most)
+}
+
+/// Waits up to `patience` for room in the host's queue of callers.
+fn connect(path: &Path, patience: Duration) -> Result<OwnedFd, MeetError> {
+    let address = SocketAddrUnix::new(path).map_err(os("connect"))?;
+    let socket = new_socket(SocketFlags::empty())?;
+    // The time-out of sending is that of connecting too (unix_stream_connect).
+    set_patience(&socket, patience)?;
     retry_on_intr(|| rustix::net::connect(&socket, &address)).map_err(|errno| match errno {
         Errno::NOENT | Errno::CONNREFUSED => MeetError::NoOwner,
+        Errno::AGAIN => MeetError::NoAnswer(errno),
         errno => MeetError::Os { call: "connect", errno },
     })?;
-    join_over_within(socket, most)
+    Ok(socket)
 }
 
 /// The host's part over a connected `SOCK_SEQPACKET` socket.
@@ -186,29 +198,45 @@ pub(super) fn host_whom<T: Trust>(
     board: &Arc<Board>,
     child: Option<u32>,
 ) -> Result<Session<T>, MeetError> {
-    be_patient(&socket)?;
+    set_patience(&socket, PATIENCE)?;
     let [hello, version, features] = receive(&socket, &mut Vec::new())?;
     expect("hello", hello, HELLO)?;
     let plan = board.mapping().plan();
     let acceptable = version >> 32 == u64::from(MAJOR) && plan.features & REQUIRED_FEATURES & !features == 0;
     let holder = board.mapping().next_holder();
     let offer = [OFFER, our_version(), plan.bells.into(), board.eventfds_per_bell.into(), holder.into()];
-    // A joiner of another version finds that out from the offer and needs no descriptors to do so.
-    let mut descriptors = Vec::new();
-    if acceptable {
-        descriptors.extend(board.mapping().file());
-        descriptors.extend(board.sites.iter().flat_map(|site| site.eventfds()).map(AsFd::as_fd));
+    if !acceptable {
+        // A joiner of another version finds that out from the offer and needs no descriptors to do so.
+        send(&socket, &offer, &[])?;
+        receive_verdict(&socket)?;
+        return Err(MeetError::Refused);
     }
+    let (peer, under) = match peer_at(&socket, child).and_then(|peer| Ok((peer, board.admit::<T>()?))) {
+        Ok(admitted) => admitted,
+        Err(error) => {
+            // It is told so by an offer of nothing; the reason that is told here is the one that came first.
+            let _ = send(&socket, &offer, &[]);
+            return Err(error);
+        }
+    };
+    let mut descriptors = Vec::new();
+    descriptors.extend(board.mapping().file());
+    descriptors.extend(board.sites.iter().flat_map(|site| site.eventfds()).map(AsFd::as_fd));
     send(&socket, &offer, &descriptors)?;
-    let [magic, verdict] = receive(&socket, &mut Vec::new())?;
+    if receive_verdict(&socket)? == REFUSED {
+        return Err(MeetError::Refused);
+    }
+    Session::new(board, under, peer, socket, holder, Side::Host)
+}
+
+/// [`ACCEPTED`] or [`REFUSED`].
+fn receive_verdict(socket: &OwnedFd) -> Result<u64, MeetError> {
+    let [magic, verdict] = receive(socket, &mut Vec::new())?;
     expect("verdict", magic, VERDICT)?;
     match verdict {
-        ACCEPTED if acceptable => {}
-        ACCEPTED | REFUSED => return Err(MeetError::Refused),
-        value => return Err(MeetError::Violation(PeerViolation::BadValue { field: "verdict", value })),
+        ACCEPTED | REFUSED => Ok(verdict),
+        value => Err(MeetError::Violation(PeerViolation::BadValue { field: "verdict", value })),
     }
-    let peer = peer_at(&socket, child)?;
-    Session::new(Arc::clone(board), peer, socket, holder, Side::Host)
 }
 
 /// The joiner's part over a connected `SOCK_SEQPACKET` socket.
@@ -224,15 +252,15 @@ pub fn join_over<T: Trust>(socket: OwnedFd) -> Result<Session<T>, MeetError> {
 /// # Errors
 /// [`MeetError`].
 pub fn join_over_within<T: Trust>(socket: OwnedFd, most: u64) -> Result<Session<T>, MeetError> {
-    be_patient(&socket)?;
+    set_patience(&socket, PATIENCE)?;
     send(&socket, &[HELLO, our_version(), KNOWN_FEATURES & our_c_library()], &[])?;
     let mut descriptors = Vec::new();
     let offer = receive(&socket, &mut descriptors)?;
-    match take_offer(offer, descriptors, most, T::TRUSTED) {
-        Ok(board) => {
+    let taken = take_offer(offer, descriptors, most, T::TRUSTED);
+    match taken.and_then(|board| Ok((peer_at(&socket, None)?, board.admit::<T>()?, board))) {
+        Ok((peer, under, board)) => {
             send(&socket, &[VERDICT, ACCEPTED], &[])?;
-            let peer = peer_at(&socket, None)?;
-            Session::new(Arc::new(board), peer, socket, MAKER, Side::Joiner)
+            Session::new(&Arc::new(board), under, peer, socket, MAKER, Side::Joiner)
         }
         Err(error) => {
             // The reason that is told is the one that came first.
@@ -343,9 +371,9 @@ fn expect(field: &'static str, value: u64, wanted: u64) -> Result<(), MeetError>
     Err(MeetError::Violation(PeerViolation::BadValue { field, value }))
 }
 
-fn be_patient(socket: &OwnedFd) -> Result<(), MeetError> {
+fn set_patience(socket: &OwnedFd, patience: Duration) -> Result<(), MeetError> {
     for direction in [sockopt::Timeout::Recv, sockopt::Timeout::Send] {
-        sockopt::set_socket_timeout(socket, direction, Some(PATIENCE)).map_err(os("SO_RCVTIMEO"))?;
+        sockopt::set_socket_timeout(socket, direction, Some(patience)).map_err(os("SO_RCVTIMEO"))?;
     }
     Ok(())
 }
@@ -431,4 +459,37 @@ fn peer_pidfd(socket: &OwnedFd) -> Option<OwnedFd> {
     };
     // SAFETY: the kernel just made this descriptor for us.
     (result == 0 && pidfd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(pidfd) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Host, MeetError, connect, new_socket};
+    use rustix::io::Errno;
+    use rustix::net::{SocketAddrUnix, SocketFlags};
+    use std::time::Duration;
+
+    /// `connect` slept for as long as the host did not accept; and in `bind` with the path's lock held.
+    #[test]
+    fn a_host_with_a_full_queue_holds_nobody_up_for_ever() {
+        let path = std::env::temp_dir().join(format!("doorbell-queue-{}", std::process::id()));
+        let _host = Host::bind(&path).unwrap();
+        let address = SocketAddrUnix::new(&path).unwrap();
+        let mut callers = Vec::new();
+        let full = loop {
+            let caller = new_socket(SocketFlags::NONBLOCK).unwrap();
+            match rustix::net::connect(&caller, &address) {
+                Ok(()) => callers.push(caller),
+                Err(errno) => break errno,
+            }
+        };
+        assert_eq!(full, Errno::AGAIN);
+        let (told, tells) = std::sync::mpsc::channel();
+        let there = path.clone();
+        std::thread::spawn(move || {
+            let joined = connect(&there, Duration::from_millis(1)).map(drop);
+            told.send((joined, Host::bind(&there).map(drop))).unwrap();
+        });
+        let answers = tells.recv_timeout(Duration::from_secs(60)).expect("hung");
+        assert_eq!(answers, (Err(MeetError::NoAnswer(Errno::AGAIN)), Err(MeetError::Owned)));
+    }
 }

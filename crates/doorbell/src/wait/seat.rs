@@ -2,6 +2,7 @@
 //! Seats: tokens that belong to one waiter while it holds them.
 
 use crate::error::WaitError;
+use crate::meeting::Line;
 use crate::site::Site;
 use doorbell_core::fault;
 use doorbell_core::wake::{SEATS, Seat};
@@ -17,19 +18,29 @@ pub(crate) struct Seats {
     semaphore: Option<u32>,
     /// A forked child has a copy, which holds no seat.
     process: u32,
+    /// While a seat is held: when this process hangs up on who made the board, that one gives its seats to others. Given
+    /// up last.
+    line: Option<Arc<Line>>,
 }
 
 impl Seats {
     pub(crate) fn new(site: &Arc<Site>) -> Self {
-        Self { site: Arc::clone(site), eventfd: None, semaphore: None, process: std::process::id() }
+        Self {
+            site: Arc::clone(site),
+            eventfd: None,
+            semaphore: None,
+            process: std::process::id(),
+            line: None,
+        }
     }
 
     /// Takes an eventfd seat unless one is held already.
     pub(crate) fn take_eventfd(&mut self) -> Result<(), WaitError> {
         if self.eventfd.is_none() {
             let seats = self.site.eventfds().len();
+            let line = self.site.origin().line()?;
             let index = take(&self.site, 0, seats).ok_or(WaitError::NoSeat { kind: "eventfd", seats })?;
-            self.eventfd = Some(index);
+            (self.eventfd, self.line) = (Some(index), line);
         }
         Ok(())
     }
@@ -42,9 +53,10 @@ impl Seats {
         }
         if self.semaphore.is_none() {
             let seats = SEATS as usize;
+            let line = self.site.origin().line()?;
             let index =
                 take(&self.site, seats, seats).ok_or(WaitError::NoSeat { kind: "semaphore", seats })?;
-            self.semaphore = Some(index);
+            (self.semaphore, self.line) = (Some(index), line);
         }
         Ok(())
     }
@@ -78,7 +90,7 @@ impl Drop for Seats {
         }
         let holders = &self.site.record().seat_holders;
         // A token may still come for an armed bit: the next holder consumes it before it arms. It may be another's
-        // already: once a session is dropped, the peer gives our seats away.
+        // already: a peer that is gone for us may have given our seats away.
         let free = |index: usize| {
             let ours = self.site.holder();
             fault::point();

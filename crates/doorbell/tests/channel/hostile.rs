@@ -9,8 +9,12 @@ use doorbell::meeting::{Board, MeetError, Session, socket};
 use doorbell::peer::{Trusted, Untrusted};
 use doorbell::wait::{Adaptive, Eventfd, Futex, Spot, Wait};
 use doorbell::{Deadline, PeerViolation, WaitError};
+use rustix::fd::OwnedFd;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
 use std::cell::Cell;
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -382,6 +386,24 @@ fn a_peer_that_comes_again_and_again_does_not_hold_a_receiver_beyond_its_deadlin
     assert!(receiver.recv_timeout(Duration::from_millis(1)).unwrap().is_none());
 }
 
+/// Says hello as a joiner does, and counts what comes with the answer.
+fn descriptors_offered(joiner: &OwnedFd) -> usize {
+    let hello = [u64::from_ne_bytes(*b"DBHELLO1"), 1 << 32, u64::MAX];
+    let hello: Vec<u8> = hello.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    assert_eq!(send(joiner, &hello, SendFlags::empty()), Ok(hello.len()));
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(16))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut offer = [0; 64];
+    let into = &mut [IoSliceMut::new(&mut offer)];
+    let received = recvmsg(joiner, into, &mut control, RecvFlags::CMSG_CLOEXEC).unwrap();
+    assert_eq!(received.bytes, 40, "an offer");
+    let count = |message| match message {
+        RecvAncillaryMessage::ScmRights(files) => files.count(),
+        _ => 0,
+    };
+    control.drain().map(count).sum()
+}
+
 /// What a trusted receiver lends out would change under its reader.
 #[test]
 fn trusted_ends_and_untrusted_peers_do_not_share_a_board() {
@@ -399,7 +421,26 @@ fn trusted_ends_and_untrusted_peers_do_not_share_a_board() {
     let (host, joiner) = socket::pair().unwrap();
     let joining = thread::spawn(move || socket::join_over::<Untrusted>(joiner));
     assert_eq!(socket::host_over::<Untrusted>(host, &lent).unwrap_err(), MeetError::Lent);
-    drop(joining.join().unwrap());
+    assert_eq!(joining.join().unwrap().unwrap_err(), MeetError::Refused);
+    // The host was found to have sent the memory before it refused: what a joiner has, it keeps.
+    let (host, joiner) = socket::pair().unwrap();
+    let refusing = thread::scope(|scope| {
+        let hosting = scope.spawn(|| socket::host_over::<Untrusted>(host, &lent).map(drop));
+        assert_eq!(descriptors_offered(&joiner), 0);
+        hosting.join().unwrap()
+    });
+    assert_eq!(refusing, Err(MeetError::Lent));
+    // And whoever got it counts as met, though it never said that it takes it.
+    let given = board(2, 2, 512);
+    let (host, joiner) = socket::pair().unwrap();
+    let unfinished = thread::scope(|scope| {
+        let hosting = scope.spawn(|| socket::host_over::<Untrusted>(host, &given).map(drop));
+        assert_eq!(descriptors_offered(&joiner), 5, "the memory, and an eventfd for each bell");
+        drop(joiner);
+        hosting.join().unwrap()
+    });
+    assert!(matches!(unfinished, Err(MeetError::NoAnswer(_))), "{unfinished:?}");
+    assert_eq!(Sender::<_, Futex>::at(&given, 0).map(drop), Err::<(), _>(AttachError::Untrusted));
     let (host, joiner) = socket::pair().unwrap();
     let joining = thread::spawn(move || socket::join_over::<Trusted>(joiner).unwrap());
     let session = socket::host_over::<Trusted>(host, &lent).unwrap();

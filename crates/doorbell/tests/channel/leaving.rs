@@ -2,14 +2,17 @@
 //! Leaving in order: sessions and ends dropped in whichever order, and what the others are told.
 
 use crate::other::{FOREVER, board, fork, start};
-use doorbell::WaitError;
 use doorbell::channel::broadcast::{Ended, JoinError, Publisher, Subscriber, WhenSlow};
 use doorbell::channel::{AttachError, Gather, Lanes, Receiver, RecvError, SendError, Sender};
 use doorbell::meeting::{Board, MeetError, Offer, Session, named, socket};
 use doorbell::peer::{PeerId, Trusted, Untrusted};
-use doorbell::wait::{Adaptive, Futex};
+use doorbell::wait::{Adaptive, Eventfd, Futex, Semaphore, Wait};
+use doorbell::{Bell, WaitError};
+use doorbell_core::wake::SEATS;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread;
+use std::time::Duration;
 
 /// A session of the host of `board`, and the one that joined, in this process too.
 fn meet(board: &Arc<Board>) -> (Session, Session) {
@@ -89,12 +92,61 @@ fn an_end_taken_at_the_board_of_a_session_keeps_the_session_too() {
     // Now nothing is left that could keep it.
     let refused = Receiver::<Trusted>::at(&joined, 0).unwrap_err();
     assert_eq!(refused, AttachError::HungUp);
-    let (ours, _theirs) = socket::pair().unwrap();
-    drop(_theirs);
-    assert!(matches!(
-        socket::host_over::<Trusted>(ours, &joined),
-        Err(MeetError::NoAnswer(_) | MeetError::HungUp)
-    ));
+    let (ours, theirs) = socket::pair().unwrap();
+    let joining = thread::spawn(move || socket::join_over::<Trusted>(theirs).map(drop));
+    assert_eq!(socket::host_over::<Trusted>(ours, &joined).unwrap_err(), MeetError::HungUp);
+    assert_eq!(joining.join().unwrap(), Err(MeetError::Refused));
+}
+
+/// Its seat was given away while it waited there: two waited for one token, and one of them slept on.
+fn a_bell_that_outlives_its_session_keeps_its_seat<W: Wait + Default + 'static>(first_seat: usize) {
+    let board = Arc::new(Board::new(&Offer::default()).unwrap());
+    let trusted = || {
+        let (ours, theirs) = socket::pair().unwrap();
+        let joining = thread::spawn(move || socket::join_over::<Trusted>(theirs).unwrap());
+        (socket::host_over::<Trusted>(ours, &board).unwrap(), joining.join().unwrap())
+    };
+    let (first, one) = trusted();
+    let mut seated: Bell<W> = one.bell(0).unwrap();
+    let (mut late, mut seatless): (Bell<W>, Bell<Futex>) = (one.bell(0).unwrap(), one.bell(0).unwrap());
+    assert_eq!(seated.wait_timeout(Duration::from_millis(1)), Ok(None), "takes the seat");
+    drop(one);
+    // A meeting in between: its end is heard after that of the first would have been.
+    let mut deaths = board.bell::<Futex>(1).unwrap();
+    let (third, three) = trusted();
+    drop(three);
+    assert_eq!(deaths.wait_timeout(FOREVER), Err(WaitError::PeerGone(third.peer().id())), "and nobody else");
+    let mut host: Bell<W> = board.bell(0).unwrap();
+    assert_eq!(host.wait_timeout(Duration::from_millis(1)), Ok(None));
+    let seats = &board.site(0).unwrap().record().seat_holders;
+    let holders = || [0, 1].map(|seat| seats[first_seat + seat].load(Ordering::Relaxed));
+    let [one, other] = holders();
+    assert!(one != 0 && other != 0 && one != other, "a seat each");
+    let waiting = thread::spawn(move || (seated.wait_timeout(FOREVER), seated));
+    let ringer = board.bell::<Futex>(0).unwrap();
+    ringer.ring();
+    assert_eq!(host.wait_timeout(FOREVER).unwrap().map(u32::from), Some(1));
+    let (heard, seated) = waiting.join().unwrap();
+    assert_eq!(heard.unwrap().map(u32::from), Some(1));
+    drop(seated);
+    assert_eq!(deaths.wait_timeout(FOREVER), Err(WaitError::PeerGone(first.peer().id())));
+    assert_eq!(holders(), [0, other]);
+    // Nothing is left that kept the connection: there is no seat any more, and what needs none goes on.
+    assert_eq!(seatless.wait_timeout(FOREVER).unwrap().map(u32::from), Some(1));
+    assert_eq!(late.try_wait().map(u32::from), Some(1));
+    assert_eq!(late.wait_timeout(Duration::from_millis(1)), Err(WaitError::HungUp));
+    assert_eq!(late.into_fd().map(drop), Err(WaitError::HungUp));
+    assert_eq!(holders(), [0, other]);
+}
+
+#[test]
+fn a_bell_with_an_eventfd_seat_that_outlives_its_session_keeps_the_seat() {
+    a_bell_that_outlives_its_session_keeps_its_seat::<Eventfd>(0);
+}
+
+#[test]
+fn a_bell_with_a_semaphore_seat_that_outlives_its_session_keeps_the_seat() {
+    a_bell_that_outlives_its_session_keeps_its_seat::<Semaphore>(SEATS as usize);
 }
 
 /// It is the parent's number under which the child would take an end, and with the parent it would be given away.
