@@ -19,4 +19,4 @@ peers:          ## install other tools from Debian and compare with them on this
 	ci/peers
 
 study:          ## how often a comparison of two runs is right on this machine
-	cargo run --release -- study futex eventfd pipe --gap 0 --placement same-core --rounds 20
+	cargo run --release -- study futex eventfd pipe --gap 0 --placement same-core --rounds 34
