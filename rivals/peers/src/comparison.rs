@@ -23,7 +23,7 @@ pub struct Comparison {
 }
 
 /// The figures of every round.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Measured {
     /// The peer's.
     pub theirs: Vec<f64>,

@@ -14,9 +14,10 @@ mod comparison;
 mod interval;
 mod ours;
 mod peer;
+mod raw;
 mod table;
 
-use comparison::{Comparison, Measured};
+use comparison::Comparison;
 
 /// What to compare.
 #[derive(Debug, Parser)]
@@ -28,7 +29,7 @@ struct Args {
     #[arg(long)]
     core_to_core: PathBuf,
     /// Rounds: each side once per round
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(3..))]
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(3..))]
     rounds: u32,
     /// Only comparisons whose name contains one of these
     #[arg(long, value_delimiter = ',')]
@@ -36,9 +37,12 @@ struct Args {
     /// The two CPUs to use; the first for what runs on one
     #[arg(long, value_delimiter = ',', default_value = "0,1")]
     cpus: Vec<u32>,
-    /// Where every single figure goes, as JSON lines
+    /// A file to which every single figure is added, as JSON lines, after each comparison
     #[arg(long)]
     raw: Option<PathBuf>,
+    /// Runs nothing and prints the table of the figures in such a file; a later line of a comparison replaces an earlier one
+    #[arg(long, conflicts_with = "raw")]
+    from: Option<PathBuf>,
     /// Only name the comparisons
     #[arg(long)]
     list: bool,
@@ -69,33 +73,27 @@ fn main() -> anyhow::Result<()> {
         }
         return Ok(());
     }
+    let kept = args.from.as_deref().map(raw::read).transpose()?;
     let mut measured = Vec::new();
     for comparison in &wanted {
+        if let Some(kept) = &kept {
+            if let Some(figures) = kept.get(comparison.name) {
+                measured.push((comparison, Ok(figures.clone())));
+            }
+            continue;
+        }
         let result = comparison.measure(args.rounds);
         match &result {
-            Ok(figures) => eprintln!("{}", table::line(comparison, figures)),
+            Ok(figures) => {
+                eprintln!("{}", table::line(comparison, figures));
+                if let Some(path) = &args.raw {
+                    raw::add(path, comparison, figures)?;
+                }
+            }
             Err(error) => eprintln!("{}: {error:#}", comparison.name),
         }
         measured.push((comparison, result));
     }
-    if let Some(path) = &args.raw {
-        keep(path, &measured)?;
-    }
     print!("{}", table::markdown(&measured));
-    Ok(())
-}
-
-/// Appends every figure of every round, so that tables of several calls can be made into one.
-fn keep(path: &PathBuf, measured: &[(&Comparison, anyhow::Result<Measured>)]) -> anyhow::Result<()> {
-    use std::io::Write;
-    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
-    for (comparison, result) in measured {
-        if let Ok(figures) = result {
-            let line = serde_json::json!({
-                "name": comparison.name, "unit": comparison.unit, "theirs": figures.theirs, "ours": figures.ours,
-            });
-            writeln!(file, "{line}")?;
-        }
-    }
     Ok(())
 }

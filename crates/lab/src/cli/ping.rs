@@ -57,6 +57,16 @@ pub struct Args {
     /// Slow every notification down by this share of the round trip, to test comparisons
     #[arg(long, value_parser = percent, value_name = "PERCENT", hide_short_help = true)]
     pub(super) inject_slowdown: Option<u32>,
+    /// Whether trials of mechanisms that sleep, back to back, stop for slices of the yardstick by which runs are compared, comma separated
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "with",
+        value_name = "WHICH",
+        hide_short_help = true
+    )]
+    yardstick: Vec<Yardstick>,
     #[command(flatten)]
     placements: PlacementArgs,
     #[command(flatten)]
@@ -99,6 +109,14 @@ enum Policy {
     Fifo,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Yardstick {
+    /// They do
+    With,
+    /// They do not, and cannot be compared through a machine that drifts
+    Without,
+}
+
 /// Runs `doorbell ping`.
 pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let machine = machine_here();
@@ -123,6 +141,7 @@ pub fn plan(args: &Args, slowdown_ppm: Option<u32>, machine: &Machine) -> anyhow
             Policy::Fifo => Scheduler::Fifo,
         },
         injected_slowdown_ppm: slowdown_ppm,
+        without_yardstick: args.yardstick.iter().map(|which| *which == Yardstick::Without).collect(),
         blocks: args.run.blocks,
         seed: args.run.seed(),
     };

@@ -77,6 +77,7 @@ impl FanOut {
             until: Until::count(self.rounds.into()),
             scheduler: Scheduler::Other,
             injected_slowdown_ppm: None,
+            without_yardstick: false,
             load: None,
         }
     }

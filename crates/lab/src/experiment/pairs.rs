@@ -108,6 +108,7 @@ impl Pairs {
                     until: Until::time(window),
                     scheduler: Scheduler::Other,
                     injected_slowdown_ppm: None,
+                    without_yardstick: false,
                     load: None,
                 });
             };

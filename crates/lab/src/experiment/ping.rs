@@ -33,6 +33,8 @@ pub struct Ping {
     pub scheduler: Scheduler,
     /// A slowdown put in on purpose.
     pub injected_slowdown_ppm: Option<u32>,
+    /// Whether trials stop for the yardstick where they can: with it, without it, or both.
+    pub without_yardstick: Vec<bool>,
     /// Repetitions, if not the usual number.
     pub blocks: Option<u32>,
     /// Seed of the orders.
@@ -86,10 +88,15 @@ impl Ping {
                                     until: self.until.unwrap_or_else(|| usual_window(pattern)),
                                     scheduler: self.scheduler,
                                     injected_slowdown_ppm: self.injected_slowdown_ppm,
+                                    without_yardstick: false,
                                     load: None,
                                 };
                                 if makes_sense(&cell, self.one_cpu) {
-                                    cells.push(cell);
+                                    let both = self.without_yardstick.iter();
+                                    cells.extend(both.map(|&without_yardstick| Cell {
+                                        without_yardstick,
+                                        ..cell.clone()
+                                    }));
                                 }
                             }
                         }
@@ -177,6 +184,7 @@ mod tests {
             until: None,
             scheduler: Scheduler::Other,
             injected_slowdown_ppm: None,
+            without_yardstick: vec![false],
             blocks: None,
             seed: 1,
         };

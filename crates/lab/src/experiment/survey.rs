@@ -100,6 +100,7 @@ fn cell(subject: &str, pattern: Pattern, placement: &Placement, window: Duration
         until: Until::time(window),
         scheduler: Scheduler::Other,
         injected_slowdown_ppm: None,
+        without_yardstick: false,
         load: None,
     }
 }

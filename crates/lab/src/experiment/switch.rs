@@ -71,6 +71,7 @@ impl Switch {
                             until: self.until,
                             scheduler,
                             injected_slowdown_ppm: None,
+                            without_yardstick: false,
                             load: None,
                         });
                     }

@@ -75,6 +75,7 @@ impl Tasks {
             until: self.until,
             scheduler: Scheduler::Other,
             injected_slowdown_ppm: None,
+            without_yardstick: false,
             load: None,
         }
     }

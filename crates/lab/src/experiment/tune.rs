@@ -27,6 +27,7 @@ pub fn plan(placements: &[Placement], blocks: Option<u32>, seed: u64) -> Plan {
         until: None,
         scheduler: Scheduler::Other,
         injected_slowdown_ppm: None,
+        without_yardstick: vec![false],
         blocks,
         seed,
     };

@@ -22,7 +22,8 @@ pub struct Load {
     pub cpus: CpuList,
     /// CPU time used on them by anything else, as a share of one CPU.
     pub foreign_share: Option<f64>,
-    /// How far it may be off: less than a percent of a short trial where the scheduler's own clock told it.
+    /// How far it may be off: a percent of a short trial where the scheduler's own clock told it and no tick fell into an
+    /// interrupt or into stolen time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign_resolution: Option<f64>,
     /// The task that used most of it, where the kernel tells.
@@ -89,15 +90,16 @@ impl Reading {
         let ticks_ns = (TICK_NS as f64 * (cpus.len() as f64).sqrt()) as u64;
         let by_ticks = self.foreign_by_ticks(later, &cpus, window_ns);
         let others = self.others(later, &cpus);
-        let by_scheduler =
-            self.foreign_by_runs(later, &cpus).or_else(|| others.as_ref().map(|others| others.ns));
+        let by_scheduler = self
+            .foreign_by_runs(later, &cpus, ticks_ns)
+            .or_else(|| others.as_ref().map(|others| (others.ns, UNSETTLED_NS)));
         // The scheduler adds a task's time to its CPU's when the task leaves it, and what ends between two readings is in
         // neither: what the ticks are sure of counts as well.
         let (foreign_ns, resolution_ns) = match (by_scheduler, by_ticks) {
-            (Some(exact), Some(coarse)) => {
-                (Some(exact.max(coarse.saturating_sub(ticks_ns))), Some(UNSETTLED_NS))
+            (Some((exact, off)), Some(coarse)) => {
+                (Some(exact.max(coarse.saturating_sub(ticks_ns))), Some(off))
             }
-            (Some(exact), None) => (Some(exact), Some(UNSETTLED_NS)),
+            (Some((exact, off)), None) => (Some(exact), Some(off)),
             (None, coarse) => (coarse, coarse.map(|_| ticks_ns)),
         };
         Load {
@@ -120,14 +122,17 @@ impl Reading {
     }
 
     /// What tasks ran on the CPUs beyond this command's own, and beyond the interrupts and the stolen time in which they stood
-    /// there without running.
-    fn foreign_by_runs(&self, later: &Self, cpus: &CpuList) -> Option<u64> {
+    /// there without running, and how far it may be off. Those are counted in ticks: one tick that met a short interrupt takes
+    /// away as much as ten milliseconds of interrupts, so what was taken away may be foreign up to the ticks' own error.
+    fn foreign_by_runs(&self, later: &Self, cpus: &CpuList, ticks_ns: u64) -> Option<(u64, u64)> {
         let (before, after) = self.runs.as_ref().zip(later.runs.as_ref())?;
         let held_up = self.times.as_ref().zip(later.times.as_ref()).and_then(|(before, after)| {
             Some(after.stolen_ns(before, cpus)?.saturating_add(after.interrupts_ns(before, cpus)?))
         });
-        let ran = after.since(before, cpus)?.saturating_sub(held_up.unwrap_or(0));
-        Some(ran.saturating_sub(self.own_until(later)))
+        let held_up = held_up.unwrap_or(0);
+        let beyond_own = after.since(before, cpus)?.saturating_sub(self.own_until(later));
+        let off = UNSETTLED_NS + held_up.min(ticks_ns).min(beyond_own);
+        Some((beyond_own.saturating_sub(held_up), off))
     }
 
     fn others(&self, later: &Self, cpus: &CpuList) -> Option<Others> {
@@ -241,6 +246,16 @@ mod tests {
     #[test]
     fn interrupts_in_which_a_task_of_ours_stood_still_are_not_foreign() {
         assert_eq!(short_trial(30_000, 10_000, 2, Duration::from_millis(50)).foreign_share, Some(0.0));
+    }
+
+    /// A tick that met an interrupt of microseconds once hid ten milliseconds of another program, and the figure was called exact.
+    #[test]
+    fn what_one_tick_in_an_interrupt_may_hide_is_in_the_resolution() {
+        let load = short_trial(22_000, 10_000, 1, Duration::from_millis(50));
+        assert!((load.foreign_share.unwrap() - 0.04).abs() < 1e-9, "{load:?}");
+        assert!((load.foreign_resolution.unwrap() - 0.21).abs() < 1e-9, "{load:?}");
+        let quiet = short_trial(10_000, 10_000, 1, Duration::from_millis(50));
+        assert!((quiet.foreign_resolution.unwrap() - 0.01).abs() < 1e-9, "{quiet:?}");
     }
 
     /// A program that computes all the time never leaves its CPU, and the scheduler adds its time when it leaves.

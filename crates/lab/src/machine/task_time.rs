@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How long each task of the machine has run, by the scheduler's own clock (`/proc/PID/task/TID/schedstat`).
 //!
-//! Nearly every kernel keeps it, also those without `/proc/schedstat`. What is seen is a lower bound: a task that was born and
-//! ended between two readings is in neither.
+//! Nearly every kernel keeps it, also those without `/proc/schedstat`. Of the machine as a whole it is a lower bound: a task
+//! that was born and ended between two readings is in neither. Of some of its CPUs it is not: all that a task ran is taken as
+//! run where it was seen last, so one that was moved there just before counts whole, and one that was moved away not at all.
 
 use std::collections::BTreeMap;
 

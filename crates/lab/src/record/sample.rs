@@ -28,6 +28,7 @@ pub(crate) fn cell(subject: &str) -> Cell {
         until: Until::count(1000),
         scheduler: Scheduler::Other,
         injected_slowdown_ppm: None,
+        without_yardstick: false,
         load: None,
     }
 }

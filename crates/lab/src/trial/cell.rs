@@ -34,6 +34,9 @@ pub struct Cell {
     /// A slowdown put in on purpose, to test whether a comparison finds it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub injected_slowdown_ppm: Option<u32>,
+    /// Whether a trial that would stop for the yardstick goes on without it, to see what the yardstick does to it.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub without_yardstick: bool,
     /// What keeps the machine busy meanwhile; none leaves it as it is.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub load: Option<Load>,

@@ -49,11 +49,13 @@ pub enum Axis {
     Load,
     /// A slowdown put in on purpose.
     Slowdown,
+    /// Whether trials stopped for the yardstick.
+    Yardstick,
 }
 
 impl Axis {
     /// Every axis, in the order of the columns.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Subject,
         Self::Contexts,
         Self::Pattern,
@@ -70,6 +72,7 @@ impl Axis {
         Self::Batch,
         Self::Load,
         Self::Slowdown,
+        Self::Yardstick,
     ];
 
     /// The head of its column.
@@ -91,6 +94,7 @@ impl Axis {
             Self::Batch => "batch",
             Self::Load => "load",
             Self::Slowdown => "slowed on purpose",
+            Self::Yardstick => "yardstick",
         }
     }
 
@@ -170,6 +174,7 @@ impl Axis {
             Self::Slowdown => cell
                 .injected_slowdown_ppm
                 .map_or_else(String::new, |ppm| format!("{} %", f64::from(ppm) / 10_000.0)),
+            Self::Yardstick => if cell.without_yardstick { "without" } else { "with" }.into(),
         }
     }
 }

@@ -26,6 +26,7 @@ pub(super) fn cell(subject: &str) -> Cell {
         until: Until::count(1000),
         scheduler: Scheduler::Other,
         injected_slowdown_ppm: None,
+        without_yardstick: false,
         load: None,
     }
 }

@@ -29,9 +29,9 @@ impl Drop for Hog {
     }
 }
 
-/// It once came out as the time slices of the other program, 7 ms, and every true round trip on that core as impossible.
+/// What it is then made of is tested where it is decided; here, that a computing program does not keep it from being had.
 #[test]
-fn the_floor_of_a_switch_holds_none_of_the_time_slices_of_another_program() {
+fn there_is_a_floor_of_a_switch_beside_a_program_that_computes_all_the_time() {
     let mask = rustix::thread::sched_getaffinity(None).unwrap();
     let cpu = (0..rustix::thread::CpuSet::MAX_CPU).find(|cpu| mask.is_set(*cpu)).unwrap();
     let _hog = Hog::on(cpu);
@@ -43,6 +43,4 @@ fn the_floor_of_a_switch_holds_none_of_the_time_slices_of_another_program() {
     let floors = floors.as_array().unwrap();
     let switch = floors.iter().find(|floor| floor["name"] == "same-core-switch").unwrap();
     assert!(switch["count"].as_u64().unwrap() > 0, "{switch}");
-    // The shortest slice of any scheduler of Linux is longer: 0.7 ms (`sysctl_sched_base_slice` in kernel/sched/fair.c).
-    assert!(switch["min_ns"].as_f64().unwrap() < 350_000.0, "{switch}");
 }

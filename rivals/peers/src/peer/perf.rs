@@ -12,9 +12,9 @@ pub(super) fn comparisons(setup: &Setup) -> Vec<Comparison> {
     let one_core = format!("--cpus {cpu} --placement same-core");
     let pipe = |threads: bool| {
         let (flag, contexts) = if threads { (" -T", "threads") } else { ("", "processes") };
-        let command = format!("taskset -c {cpu} perf bench sched pipe{flag} -l 100000");
+        let command = format!("taskset -c {cpu} perf bench sched pipe{flag} -l 20000");
         let arguments =
-            format!("switch switch-pipe --contexts {contexts} {one_core} --batch 100 --count 100000");
+            format!("switch switch-pipe --contexts {contexts} {one_core} --batch 100 --count 20000");
         Comparison {
             name: if threads { "perf sched pipe -T" } else { "perf sched pipe" },
             what: "round trip of 4 bytes through two pipes, one core, mean",
@@ -26,8 +26,8 @@ pub(super) fn comparisons(setup: &Setup) -> Vec<Comparison> {
         }
     };
     let call = {
-        let command = format!("taskset -c {cpu} perf bench syscall basic -l 2000000");
-        let arguments = format!("switch getppid {one_core} --count 2000000");
+        let command = format!("taskset -c {cpu} perf bench syscall basic -l 500000");
+        let arguments = format!("switch getppid {one_core} --count 500000");
         Comparison {
             name: "perf syscall basic",
             what: "getppid, mean",

@@ -20,9 +20,9 @@ pub(super) fn comparisons(setup: &Setup) -> Vec<Comparison> {
     .into_iter()
     .map(|(name, what, subject)| {
         let cpu = setup.cpus[0];
-        let command = format!("{name} -a {cpu} -t 1 -p 50 -i 200 -l 3000 -q");
+        let command = format!("{name} -a {cpu} -t 1 -p 50 -i 200 -l 2000 -q");
         let arguments = format!(
-            "switch {subject} --contexts threads --scheduler fifo --cpus {cpu} --placement same-core --count 3000"
+            "switch {subject} --contexts threads --scheduler fifo --cpus {cpu} --placement same-core --count 2000"
         );
         Comparison {
             name,

@@ -50,6 +50,7 @@ pub(super) fn fits<M: Mechanism>(cell: &Cell) -> bool {
         && cell.timing == Timing::Around
         && matches!(cell.wait, WaitPolicy::Block | WaitPolicy::Timeout { .. })
         && cell.size == 0
+        && !cell.without_yardstick
         // Left to the scheduler, the sides may stand elsewhere after a slice than before.
         && cell.placement.cpus.is_some()
 }
