@@ -3,6 +3,7 @@
 
 use crate::fork_gate::ForkMutex;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -102,8 +103,30 @@ pub(crate) struct Lives {
     distrust: AtomicBool,
     /// Has a handle been made that lends memory out? Never together with distrust.
     lent: ForkMutex<bool>,
-    /// In the order of their going, with the numbers by which they took seats.
-    gone: ForkMutex<Vec<(PeerId, u32)>>,
+    gone: ForkMutex<Gone>,
+}
+
+/// So many deaths are remembered. Who has not reported an older one by then reports it no more, and the name of one that
+/// died at an end long ago is forgotten: a host with one board and successors for a year would keep all of them.
+const REMEMBERED: usize = 1024;
+
+/// A peer that has gone.
+#[derive(Clone, Copy, Debug)]
+struct Late {
+    peer: PeerId,
+    /// The number by which it took seats and ends.
+    holder: u32,
+}
+
+/// Those who have gone.
+#[derive(Debug, Default)]
+struct Gone {
+    /// Seen by the kernel, and what they held not settled yet.
+    dying: Vec<Late>,
+    /// In the order of being counted, the last [`REMEMBERED`].
+    counted: VecDeque<Late>,
+    /// How many were counted and are not remembered.
+    forgotten: u32,
 }
 
 impl Lives {
@@ -139,11 +162,18 @@ impl Lives {
         !self.distrust.load(Ordering::Relaxed)
     }
 
-    /// Records a death, runs `settle`, and only then counts it: whoever is told finds what the dead one had settled. The
-    /// caller then wakes whoever sleeps.
+    /// Records a death, runs `settle`, and only then counts it: whoever is told finds what the dead one had settled, also
+    /// if another dies meanwhile. The caller then wakes whoever sleeps.
     pub(crate) fn died(&self, peer: PeerId, holder: u32, settle: impl FnOnce()) {
-        self.gone.lock().push((peer, holder));
+        self.gone.lock().dying.push(Late { peer, holder });
         settle();
+        let mut gone = self.gone.lock();
+        gone.dying.retain(|late| late.peer != peer || late.holder != holder);
+        if gone.counted.len() == REMEMBERED {
+            gone.counted.pop_front();
+            gone.forgotten = gone.forgotten.wrapping_add(1);
+        }
+        gone.counted.push_back(Late { peer, holder });
         // Release: pairs with `deaths` and `unreported`, which read `gone` and what was settled afterwards.
         self.deaths.fetch_add(1, Ordering::Release);
     }
@@ -168,10 +198,12 @@ impl Lives {
     /// The next death to report. When nobody is left, the last one again and again.
     pub(crate) fn report(&self, reported: &mut u32) -> Option<PeerId> {
         let gone = self.gone.lock();
-        let next = *reported as usize;
-        if let Some((peer, _)) = gone.get(next) {
-            *reported += 1;
-            return Some(*peer);
+        // What is forgotten counts as reported.
+        let next = reported.wrapping_sub(gone.forgotten);
+        let next = if next > REMEMBERED as u32 { 0 } else { next };
+        if let Some(late) = gone.counted.get(next as usize) {
+            *reported = gone.forgotten.wrapping_add(next).wrapping_add(1);
+            return Some(late.peer);
         }
         self.last_of(&gone)
     }
@@ -181,14 +213,82 @@ impl Lives {
         self.last_of(&self.gone.lock())
     }
 
-    fn last_of(&self, gone: &[(PeerId, u32)]) -> Option<PeerId> {
+    fn last_of(&self, gone: &Gone) -> Option<PeerId> {
         let all_gone = self.deaths() == self.met.load(Ordering::Relaxed);
-        gone.last().map(|(peer, _)| *peer).filter(|_| all_gone)
+        gone.counted.back().map(|late| late.peer).filter(|_| all_gone)
     }
 
-    /// The peer that took seats as `holder`, if it has gone.
+    /// The peer that took seats as `holder`, if it has gone and what it held is settled.
     pub(crate) fn gone(&self, holder: u32) -> Option<PeerId> {
         let gone = self.gone.lock();
-        gone.iter().rev().find(|(_, its)| *its == holder).map(|(peer, _)| *peer)
+        gone.counted.iter().rev().find(|late| late.holder == holder).map(|late| late.peer)
+    }
+
+    /// The name of the peer that died as `holder`, for one who knows already that it did.
+    pub(crate) fn name(&self, holder: u32) -> Option<PeerId> {
+        let gone = self.gone.lock();
+        let mut latest_first = gone.dying.iter().rev().chain(gone.counted.iter().rev());
+        latest_first.find(|late| late.holder == holder).map(|late| late.peer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Lives, PeerId, REMEMBERED};
+    use std::sync::mpsc::channel;
+    use std::thread;
+
+    fn peer(number: u32) -> PeerId {
+        PeerId { number, pid: number }
+    }
+
+    /// Deaths come from the watcher and from whoever hangs up. The first of two was reported in the second's place, and
+    /// the end it had held was still taken.
+    #[test]
+    fn of_two_deaths_at_once_the_one_that_is_settled_is_told_and_not_the_one_that_came_first() {
+        let lives = Lives::default();
+        (0..3).for_each(|_| lives.met());
+        let lives = &lives;
+        let ((begun, has_begun), (go_on, may_go_on)) = (channel(), channel());
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                lives.died(peer(1), 11, || {
+                    begun.send(()).unwrap();
+                    may_go_on.recv().unwrap();
+                });
+            });
+            has_begun.recv().unwrap();
+            lives.died(peer(2), 12, || {});
+            let mut reported = 0;
+            assert_eq!(lives.report(&mut reported), Some(peer(2)));
+            assert!(!lives.unreported(reported));
+            assert_eq!((lives.gone(11), lives.gone(12)), (None, Some(peer(2))));
+            assert_eq!(lives.name(11), Some(peer(1)), "one who has seen its end vacated may know who it was");
+            go_on.send(()).unwrap();
+        });
+        let mut reported = 1;
+        assert_eq!((lives.deaths(), lives.report(&mut reported)), (2, Some(peer(1))));
+        assert_eq!(lives.gone(11), Some(peer(1)));
+    }
+
+    #[test]
+    fn a_host_whose_peers_come_and_go_for_ever_remembers_the_last_of_them_alone() {
+        let lives = Lives::default();
+        let deaths = 3 * REMEMBERED as u32;
+        for number in 1..=deaths {
+            lives.met();
+            lives.died(peer(number), number, || {});
+        }
+        assert_eq!(lives.gone.lock().counted.len(), REMEMBERED);
+        assert_eq!((lives.gone(1), lives.gone(deaths)), (None, Some(peer(deaths))));
+        // One that has reported nothing yet reports those, in order, and is then even with the count.
+        lives.met();
+        let mut reported = 0;
+        for number in deaths - REMEMBERED as u32 + 1..=deaths {
+            assert!(lives.unreported(reported));
+            assert_eq!(lives.report(&mut reported), Some(peer(number)));
+        }
+        assert!(!lives.unreported(reported));
+        assert_eq!(lives.report(&mut reported), None);
     }
 }

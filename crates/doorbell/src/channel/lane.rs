@@ -230,7 +230,7 @@ impl Partner {
         let departure = match Attachment::of(now) {
             // Also if it has hung up since: it had left before.
             Attachment::Left(_) => Some(Departure::Left),
-            Attachment::Died(holder) => Some(Departure::Gone(lives.gone(holder).unwrap_or(PeerId::UNMET))),
+            Attachment::Died(holder) => Some(Departure::Gone(lives.name(holder).unwrap_or(PeerId::UNMET))),
             Attachment::Holder(holder) => lives.gone(holder).map(Departure::Gone),
             Attachment::Never => None,
         };
