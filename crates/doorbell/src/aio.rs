@@ -11,6 +11,7 @@
 //! What is read is nothing, from a memfd that only this process has.
 
 use crate::fork_gate::ForkMutex;
+use crate::process::Process;
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 /// This process's context for asynchronous reads.
 #[derive(Debug)]
 pub(crate) struct Signaller {
-    process: u32,
+    process: Process,
     context: c_ulong,
     nothing: OwnedFd,
 }
@@ -68,7 +69,7 @@ impl Signaller {
     /// What the kernel says: it was built without asynchronous I/O, `fs.aio-max-nr` is reached, or a filter forbids it.
     pub(crate) fn ours() -> Result<Arc<Self>, Errno> {
         let mut ours = OURS.lock();
-        let process = std::process::id();
+        let process = Process::current();
         if let Some(signaller) = ours.as_ref().filter(|signaller| signaller.process == process) {
             return Ok(Arc::clone(signaller));
         }

@@ -32,6 +32,7 @@
 
 use crate::calibrate::{Calibration, known_calibration};
 use crate::fork_gate::ForkMutex;
+use crate::process::Process as ThisProcess;
 use crate::profile::Standing;
 use doorbell_core::wake::Waited;
 use doorbell_core::window::SleepCost;
@@ -92,7 +93,7 @@ const _: () = {
 #[derive(Debug)]
 struct Shared {
     table: NonNull<Table>,
-    process: u32,
+    process: ThisProcess,
     /// Keeps the table to be found. `None`: no descriptor was to be had, and nobody can look.
     _file: Option<OwnedFd>,
 }
@@ -103,7 +104,7 @@ unsafe impl Send for Shared {}
 unsafe impl Sync for Shared {}
 
 impl Shared {
-    fn make(process: u32) -> Option<Arc<Self>> {
+    fn make(process: ThisProcess) -> Option<Arc<Self>> {
         let file = memfd_create(NAME, MemfdFlags::CLOEXEC).ok();
         let sized = file.filter(|file| ftruncate(file, SIZE as u64).is_ok());
         let rights = ProtFlags::READ | ProtFlags::WRITE;
@@ -118,7 +119,7 @@ impl Shared {
         // SAFETY: just mapped, page-aligned, all atomics.
         let header = unsafe { table.as_ref() };
         header.version.store(VERSION, Ordering::Relaxed);
-        header.process.store(process, Ordering::Relaxed);
+        header.process.store(std::process::id(), Ordering::Relaxed);
         header.entries.store(ENTRIES, Ordering::Relaxed);
         if let Some(calibration) = known_calibration() {
             header.publish(calibration);
@@ -161,7 +162,7 @@ static OURS: ForkMutex<Weak<Shared>> = ForkMutex::new(Weak::new());
 
 fn ours() -> Option<Arc<Shared>> {
     let mut ours = OURS.lock();
-    let process = std::process::id();
+    let process = ThisProcess::current();
     // A forked child finds its parent's table here and makes its own.
     if let Some(shared) = ours.upgrade().filter(|shared| shared.process == process) {
         return Some(shared);

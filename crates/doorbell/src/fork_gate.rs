@@ -4,12 +4,16 @@
 //! A forked child has the locks as they were, and of the threads only the one that forked: a lock that another thread
 //! held would stay locked there for ever. So a fork waits until none of these is held, and meanwhile nobody takes one.
 //!
-//! They are held for a few instructions or system calls, once a process for some milliseconds, and never one inside
-//! another: a thread that held one and wanted a second would wait for a fork that waits for the first.
+//! They are held for a few instructions or system calls, and never one inside another: a thread that held one and
+//! wanted a second would wait for a fork that waits for the first.
+//!
+//! Handlers of `fork` that a library registers later than this one run before ours: one that takes a lock there which a
+//! holder of ours waits for (an allocator loaded late) would never get to the fork. glibc's own locks are taken after
+//! all handlers.
 
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Shared by all who hold a lock, had alone by the thread that forks.
@@ -56,12 +60,18 @@ impl<T> DerefMut for ForkGuard<'_, T> {
 
 fn register() {
     static REGISTERED: AtomicBool = AtomicBool::new(false);
-    // Not a `Once`: that is a lock too.
-    if !REGISTERED.load(Ordering::Relaxed) && !REGISTERED.swap(true, Ordering::Relaxed) {
-        // SAFETY: the handlers may run in any thread that forks, before and after. Fails only without memory; then a
-        // fork is as it would be without this.
-        unsafe { libc::pthread_atfork(Some(close), Some(open), Some(open)) };
+    // After the registration, never before: whoever finds it set has handlers, and so has every child forked since.
+    // Acquire and release: a thread that finds it set takes its lock after the handlers were there.
+    if !REGISTERED.load(Ordering::Acquire) && enrol() {
+        REGISTERED.store(true, Ordering::Release);
     }
+}
+
+/// Registers the handlers. Two threads may do it at once, and a child forked in between once more: `DEPTH` sees to that.
+fn enrol() -> bool {
+    // SAFETY: the handlers may run in any thread that forks, before and after. Fails only without memory; then a fork is
+    // as it would be without this.
+    unsafe { libc::pthread_atfork(Some(close), Some(open), Some(open_in_child)) == 0 }
 }
 
 /// The gate, closed.
@@ -72,24 +82,96 @@ unsafe impl Sync for Closed {}
 
 static CLOSED: Closed = Closed(UnsafeCell::new(None));
 
+thread_local! {
+    /// How many of the handlers of the fork under way in this thread have closed the gate and not opened it. More than
+    /// one if they were registered more than once.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// How often a child in the line from the first process of this program to this one was forked since handlers were
+/// registered.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
+/// Tells a process from the one that it was forked from, whatever their numbers. Forks are counted from the first call on.
+pub(crate) fn generation() -> u32 {
+    register();
+    GENERATION.load(Ordering::Relaxed)
+}
+
 unsafe extern "C" fn close() {
+    if DEPTH.replace(DEPTH.get() + 1) > 0 {
+        return;
+    }
     let gate = GATE.write().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: this thread has the gate alone.
     unsafe { *CLOSED.0.get() = Some(gate) };
 }
 
-/// In parent and child.
 unsafe extern "C" fn open() {
+    // 0: these handlers were registered while the fork was under way, and did not close the gate.
+    let depth = DEPTH.get();
+    DEPTH.set(depth.saturating_sub(1));
+    if depth != 1 {
+        return;
+    }
     // SAFETY: the thread that closed the gate still has it alone, or is the copy of it.
     let gate = unsafe { (*CLOSED.0.get()).take() };
     drop(gate);
 }
 
+unsafe extern "C" fn open_in_child() {
+    // Once or more for each fork: what counts is that it is another.
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: as the handler of the parent.
+    unsafe { open() };
+}
+
 #[cfg(test)]
 mod tests {
-    use super::ForkMutex;
+    use super::{ForkMutex, enrol, generation};
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
+
+    /// Runs `run` in a forked child, and says whether it came to true. A hang ends after a minute.
+    fn in_a_child(run: impl FnOnce() -> bool) -> bool {
+        // SAFETY: the child runs `run`, which takes no lock of another kind than those under test, and exits.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: no precondition.
+            unsafe { libc::alarm(60) };
+            let status = i32::from(!run());
+            // SAFETY: no precondition.
+            unsafe { libc::_exit(status) };
+        }
+        let mut status = 0;
+        // SAFETY: a child of ours, and a valid place for its status.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        status == 0
+    }
+
+    /// The flag was set before the handlers were there: a second thread took its lock, a third forked.
+    #[test]
+    fn handlers_registered_more_than_once_close_and_open_the_gate_once() {
+        static LOCK: ForkMutex<u64> = ForkMutex::new(0);
+        *LOCK.lock() += 1;
+        assert!(enrol() && enrol());
+        assert!(in_a_child(|| {
+            *LOCK.lock() += 1;
+            in_a_child(|| *LOCK.lock() == 2)
+        }));
+        assert_eq!(*LOCK.lock(), 1);
+    }
+
+    /// A process that is number 1 of its container may have a child that is number 1 of another.
+    #[test]
+    fn a_child_is_of_another_generation_than_its_parent_and_so_is_its_child() {
+        let ours = generation();
+        assert!(in_a_child(|| {
+            let childs = generation();
+            childs != ours && in_a_child(|| ![ours, childs].contains(&generation()))
+        }));
+        assert_eq!(generation(), ours);
+    }
 
     /// The watcher's thread takes locks that every ring and every attachment take: a child was born with one held.
     #[test]
@@ -108,20 +190,10 @@ mod tests {
                 });
             }
             for _ in 0..200 {
-                // SAFETY: the child takes the lock under test, and exits.
-                let child = unsafe { libc::fork() };
-                if child == 0 {
-                    // A hang is ended by a signal, which the parent sees.
-                    // SAFETY: no precondition.
-                    unsafe { libc::alarm(60) };
+                assert!(in_a_child(|| {
                     *LOCK.lock() += 1;
-                    // SAFETY: no precondition.
-                    unsafe { libc::_exit(0) };
-                }
-                let mut status = 0;
-                // SAFETY: a child of ours, and a valid place for its status.
-                assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-                assert_eq!(status, 0);
+                    true
+                }));
             }
             stop.store(true, Ordering::Relaxed);
         });

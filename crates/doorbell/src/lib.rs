@@ -47,6 +47,7 @@ pub mod mapping;
 pub mod meeting;
 mod memory_options;
 pub mod peer;
+mod process;
 pub mod profile;
 mod site;
 pub mod wait;

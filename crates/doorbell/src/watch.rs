@@ -6,6 +6,7 @@
 //! lives, and takes no part in ringing.
 
 use crate::fork_gate::ForkMutex;
+use crate::process::Process;
 use rustix::event::epoll;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -17,7 +18,7 @@ pub(crate) type OnDeath = Box<dyn FnOnce() + Send>;
 
 /// The watcher of one process.
 struct Watcher {
-    process: u32,
+    process: Process,
     epoll: OwnedFd,
     next: ForkMutex<(u64, HashMap<u64, OnDeath>)>,
 }
@@ -61,7 +62,7 @@ impl Watch {
     /// Stops watching `socket`. Gives back what was to be run, if it has not been.
     pub(crate) fn end(&self, socket: BorrowedFd<'_>) -> Option<OnDeath> {
         // A forked child has the same epoll, in which its parent's registration lies.
-        if self.watcher.process != std::process::id() {
+        if !self.watcher.process.is_current() {
             return None;
         }
         let on_death = self.watcher.next.lock().1.remove(&self.number);
@@ -74,7 +75,7 @@ impl Watch {
 /// A forked child has its parent's memory but not its thread: it gets its own.
 fn ours() -> Result<Arc<Watcher>, Errno> {
     let mut ours = OURS.lock();
-    let process = std::process::id();
+    let process = Process::current();
     if let Some(watcher) = ours.as_ref().filter(|watcher| watcher.process == process) {
         return Ok(Arc::clone(watcher));
     }

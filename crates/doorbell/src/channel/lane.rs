@@ -5,6 +5,7 @@ use super::error::AttachError;
 use crate::mapping::Mapping;
 use crate::meeting::{Board, Footing, Line, MeetError};
 use crate::peer::PeerId;
+use crate::process::Process;
 use crate::site::Site;
 use doorbell_core::channel::arithmetic::place;
 use doorbell_core::channel::lane::Shared;
@@ -149,7 +150,7 @@ impl Shared for Lane {
 pub(super) struct End {
     holder: u32,
     /// A forked child has a copy, which is not the end.
-    process: u32,
+    process: Process,
 }
 
 impl End {
@@ -161,13 +162,13 @@ impl End {
             Attachment::Never | Attachment::Left(_) | Attachment::Died(_) => Some(ours),
             Attachment::Holder(_) => None,
         })
-        .map(|_| Self { holder, process: std::process::id() })
+        .map(|_| Self { holder, process: Process::current() })
         .map_err(|_| AttachError::Taken { lane })
     }
 
     /// Leaves it to others.
     pub(super) fn leave(&self, word: &AtomicU32) {
-        if self.process == std::process::id() {
+        if self.process.is_current() {
             fault::point();
             // Release: whoever sees that it was left sees all that was done there. Fails only if a peer wrote what it
             // must not: while an end is held, so is the line, and nobody gives it away.

@@ -2,6 +2,7 @@
 //! The connection to a peer, and who keeps it.
 
 use super::{Board, MeetError, os};
+use crate::process::Process;
 use crate::watch::{Watch, watch};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,7 +18,7 @@ pub(crate) struct Line {
     file: OwnedFd,
     watch: Watch,
     /// A forked child has a copy, and its parent goes on.
-    process: u32,
+    process: Process,
     /// Who joined a board and shares it further hangs up on the one it has it from last.
     _under: Option<Arc<Line>>,
 }
@@ -31,7 +32,7 @@ impl Line {
         on_death: impl FnOnce() + Send + 'static,
     ) -> Result<Arc<Self>, MeetError> {
         let watch = watch(file.as_fd(), Box::new(on_death)).map_err(os("epoll_ctl"))?;
-        let process = std::process::id();
+        let process = Process::current();
         Ok(Arc::new(Self { board, file, watch, process, _under: under }))
     }
 
@@ -45,7 +46,7 @@ impl Line {
 
     /// Was it made by this process, and not by one that this was forked from?
     fn is_ours(&self) -> bool {
-        self.process == std::process::id()
+        self.process.is_current()
     }
 }
 

@@ -17,6 +17,7 @@ use super::{Board, Line, MeetError, Offer, Side, os};
 use crate::mapping::{MapError, Mapping};
 use crate::memory_options::apply;
 use crate::peer::{PeerId, Trusted};
+use crate::process::Process;
 use crate::site::initialise_semaphores;
 use doorbell_core::layout::{MAKER, Plan};
 use rustix::fd::OwnedFd;
@@ -33,7 +34,7 @@ pub struct Owner {
     board: Arc<Board>,
     path: PathBuf,
     /// A forked child has a copy, and its parent goes on.
-    process: u32,
+    process: Process,
     /// Carries the lock.
     _file: OwnedFd,
     /// Hangs up when closed.
@@ -45,7 +46,7 @@ pub struct Owner {
 struct Life {
     path: PathBuf,
     /// As the owner's.
-    process: u32,
+    process: Process,
     _fifo: OwnedFd,
 }
 
@@ -112,7 +113,7 @@ impl Owner {
         board.refused = refused;
         // Unlike a rename, a link replaces nobody.
         link(making, path).map_err(os("link"))?;
-        let process = std::process::id();
+        let process = Process::current();
         Ok(Self { board: Arc::new(board), path: path.to_owned(), process, _file: lock, _life: life })
     }
 
@@ -124,7 +125,7 @@ impl Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        if self.process == std::process::id() {
+        if self.process.is_current() {
             // Somebody may have removed it already.
             let _ = unlink(&self.path);
         }
@@ -139,7 +140,7 @@ impl Life {
         // Both ways: for writing alone it would wait for a reader.
         let opened = open(&path, OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty());
         match opened {
-            Ok(fifo) => Ok(Self { path, process: std::process::id(), _fifo: fifo }),
+            Ok(fifo) => Ok(Self { path, process: Process::current(), _fifo: fifo }),
             Err(errno) => {
                 let _ = unlink(&path);
                 Err(MeetError::Os { call: "open(fifo)", errno })
@@ -150,7 +151,7 @@ impl Life {
 
 impl Drop for Life {
     fn drop(&mut self) {
-        if self.process == std::process::id() {
+        if self.process.is_current() {
             let _ = unlink(&self.path);
         }
     }

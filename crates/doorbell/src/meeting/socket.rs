@@ -37,6 +37,7 @@ use super::path_lock::PathLock;
 use super::{Board, MOST_EVENTFDS, MeetError, Session, Side, most_memory, os};
 use crate::mapping::Mapping;
 use crate::peer::{Peer, PeerId, Trust};
+use crate::process::Process;
 use doorbell_core::layout::{KNOWN_FEATURES, MAJOR, MAKER, MINOR, MOST_HOLDERS, REQUIRED_FEATURES};
 use doorbell_core::violation::PeerViolation;
 use doorbell_core::wake::SEATS;
@@ -75,7 +76,7 @@ pub struct Host {
     /// Device and inode of the socket at the path.
     file: (u64, u64),
     /// A forked child has a copy, and its parent goes on.
-    process: u32,
+    process: Process,
 }
 
 impl Host {
@@ -105,7 +106,7 @@ impl Host {
         }
         rustix::net::listen(&listener, 16).map_err(os("listen"))?;
         let ours = stat(&path).map_err(os("stat"))?;
-        Ok(Self { listener, path, file: (ours.st_dev, ours.st_ino), process: std::process::id() })
+        Ok(Self { listener, path, file: (ours.st_dev, ours.st_ino), process: Process::current() })
     }
 
     /// Waits for the next process and offers it `board`: a new one, to share with nobody else, or one that others
@@ -130,7 +131,7 @@ impl AsFd for Host {
 impl Drop for Host {
     fn drop(&mut self) {
         // Somebody may have removed it, and another host may be there now. None comes in between: we still listen.
-        if self.process == std::process::id()
+        if self.process.is_current()
             && stat(&self.path).is_ok_and(|there| (there.st_dev, there.st_ino) == self.file)
         {
             let _ = rustix::fs::unlink(&self.path);

@@ -3,6 +3,7 @@
 
 use crate::error::WaitError;
 use crate::meeting::Line;
+use crate::process::Process;
 use crate::site::Site;
 use doorbell_core::fault;
 use doorbell_core::wake::{SEATS, Seat};
@@ -17,7 +18,7 @@ pub(crate) struct Seats {
     eventfd: Option<u32>,
     semaphore: Option<u32>,
     /// A forked child has a copy, which holds no seat.
-    process: u32,
+    process: Process,
     /// While a seat is held: when this process hangs up on who made the board, that one gives its seats to others. Given
     /// up last.
     line: Option<Arc<Line>>,
@@ -29,7 +30,7 @@ impl Seats {
             site: Arc::clone(site),
             eventfd: None,
             semaphore: None,
-            process: std::process::id(),
+            process: Process::current(),
             line: None,
         }
     }
@@ -85,7 +86,7 @@ fn take(site: &Site, first: usize, count: usize) -> Option<u32> {
 
 impl Drop for Seats {
     fn drop(&mut self) {
-        if self.process != std::process::id() {
+        if !self.process.is_current() {
             return;
         }
         let holders = &self.site.record().seat_holders;

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which process this is.
+
+use crate::fork_gate;
+
+/// Tells a process from those forked from it, which have copies of all its memory.
+///
+/// The number alone does not: a process that is number 1 in a PID namespace may have a child that is number 1 in
+/// another. The generation alone does not either: `clone` and `vfork` called by hand pass its counting by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Process {
+    number: u32,
+    generation: u32,
+}
+
+impl Process {
+    /// The calling process.
+    pub(crate) fn current() -> Self {
+        Self { number: std::process::id(), generation: fork_gate::generation() }
+    }
+
+    /// Is this the calling process?
+    pub(crate) fn is_current(self) -> bool {
+        self == Self::current()
+    }
+}
