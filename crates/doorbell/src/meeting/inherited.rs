@@ -3,7 +3,7 @@
 //!
 //! The parent makes a socket pair and leaves one end open for the child, whose environment says which descriptor it
 //! is and which socket (`DOORBELL_FD`): a program that inherits the variable and not the socket, as a grandchild does,
-//! inherits nothing. Then both meet over it as over any [`socket`](super::socket).
+//! inherits nothing. Then both meet over it as over any [`socket`].
 //!
 //! ```no_run
 //! use doorbell::meeting::{Board, MeetError, Offer, Session, inherited};
@@ -26,7 +26,7 @@ use super::{Board, MeetError, Session, most_memory, os, socket};
 use crate::peer::Trust;
 use rustix::fd::{FromRawFd, OwnedFd};
 use rustix::fs::{FileType, fstat};
-use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::net::SocketType;
 use rustix::net::sockopt::socket_type;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -46,19 +46,28 @@ pub struct Pending {
     theirs: OwnedFd,
 }
 
-/// Prepares `command` so that the process it starts can [`join`].
+/// Prepares `command` so that the process it starts can [`join`]. It can be started once, and while the [`Pending`] lives:
+/// after that starting it fails with EBADF.
 ///
 /// # Errors
 /// [`MeetError::Os`] if there is no descriptor left.
 pub fn offer(command: &mut Command) -> Result<Pending, MeetError> {
     let pending = prepare()?;
     let number = pending.theirs.as_raw_fd();
+    let meant = fstat(&pending.theirs).map_err(os("fstat"))?;
+    let meant = (meant.st_dev, meant.st_ino);
     command.env(VARIABLE, pending.variable(number)?);
-    // SAFETY: the closure runs between fork and exec and makes one system call, which is async-signal-safe.
+    // SAFETY: the closure runs between fork and exec and makes two system calls, which are async-signal-safe; an error
+    // made of an error number takes no memory.
     unsafe {
         command.pre_exec(move || {
-            // Open in the forked child, for `Pending` keeps it open in the parent until after the start.
+            // Whether it is open, and still the socket meant, is the first thing asked: the command may be started again,
+            // or after `Pending` has gone. It cannot keep the socket itself, for then the child's death would not show.
             let file = BorrowedFd::borrow_raw(number);
+            let there = fstat(file)?;
+            if (there.st_dev, there.st_ino) != meant {
+                return Err(Errno::BADF.into());
+            }
             Ok(fcntl_setfd(file, FdFlags::empty())?)
         });
     }
@@ -145,8 +154,24 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 
 #[cfg(test)]
 mod tests {
-    use super::{prepare, take};
+    use super::{offer, prepare, take};
+    use rustix::io::{Errno, fcntl_dupfd_cloexec};
     use std::os::fd::{AsRawFd, IntoRawFd};
+    use std::process::Command;
+
+    /// The hook knew a bare number: by then another file had it, and the child inherited that.
+    #[test]
+    fn a_command_that_outlives_its_offer_does_not_start_and_hands_down_no_other_file() {
+        let mut command = Command::new("true");
+        let pending = offer(&mut command).unwrap();
+        let number = pending.childs_end().as_raw_fd();
+        drop(pending);
+        assert_eq!(command.spawn().unwrap_err().raw_os_error(), Some(Errno::BADF.raw_os_error()));
+        // The first free number from there on is the one, unless another test has taken it: then that is as good.
+        let other = prepare().unwrap();
+        let _other = fcntl_dupfd_cloexec(other.childs_end(), number).unwrap();
+        assert_eq!(command.spawn().unwrap_err().raw_os_error(), Some(Errno::BADF.raw_os_error()));
+    }
 
     /// Whoever inherited the variable and not the socket took another's file for it, wrote to it and closed it.
     #[test]
