@@ -2,7 +2,7 @@
 //! What sleeping costs on this machine: from the profile, or measured once per process.
 
 use crate::counters;
-use crate::fork_gate::ForkMutex;
+use crate::fork_gate;
 use crate::profile::{self, Profile, ProfileError, Standing};
 use doorbell_core::window::SleepCost;
 use rustix::thread::futex::{Flags, wait_bitset, wake};
@@ -10,10 +10,10 @@ use rustix::time::{ClockId, clock_gettime};
 use std::fmt;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What this process holds to be the cost of sleeping, and how it came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +70,24 @@ impl fmt::Display for CostSource {
     }
 }
 
-static CALIBRATION: OnceLock<Calibration> = OnceLock::new();
+/// Null until it is known. Set once; what it points to stays.
+static CALIBRATION: AtomicPtr<Calibration> = AtomicPtr::new(ptr::null_mut());
+
+/// The generation of the process one of whose threads calibrates, plus one; 0 if none does.
+///
+/// Not a lock: reading a profile may take for ever (it may be a pipe, or on a server that is gone), and a fork neither
+/// waits for that nor leaves the child waiting for a thread it does not have. The child calibrates for itself.
+static CALIBRATING: AtomicU32 = AtomicU32::new(0);
+
+/// Ends the calibration under way, also if it panics.
+struct Calibrating(u32);
+
+impl Drop for Calibrating {
+    fn drop(&mut self) {
+        // Not if a forked child has begun its own.
+        let _ = CALIBRATING.compare_exchange(self.0, 0, Ordering::Release, Ordering::Relaxed);
+    }
+}
 
 /// What this process holds to be the cost of sleeping, and how it came to. The first call may take some milliseconds.
 ///
@@ -78,22 +95,37 @@ static CALIBRATION: OnceLock<Calibration> = OnceLock::new();
 /// println!("{}", doorbell::calibration().source);
 /// ```
 pub fn calibration() -> &'static Calibration {
-    if let Some(known) = CALIBRATION.get() {
-        return known;
+    loop {
+        if let Some(known) = known_calibration() {
+            return known;
+        }
+        let ours = fork_gate::generation().wrapping_add(1);
+        let others = CALIBRATING.load(Ordering::Acquire);
+        let taken = others != ours
+            && CALIBRATING.compare_exchange(others, ours, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        if !taken {
+            // Two at once would disturb each other. What is waited for takes milliseconds.
+            thread::sleep(Duration::from_micros(200));
+            continue;
+        }
+        let calibrating = Calibrating(ours);
+        if known_calibration().is_none() {
+            let made = Box::into_raw(Box::new(calibrate()));
+            // Release: pairs with `known_calibration`.
+            CALIBRATION.store(made, Ordering::Release);
+        }
+        drop(calibrating);
+        if let Some(known) = known_calibration() {
+            // After it is known: a table made meanwhile has it from `known_calibration`.
+            counters::publish(known);
+        }
     }
-    // A fork waits for it, and a child finds it unlocked.
-    static CALIBRATING: ForkMutex<()> = ForkMutex::new(());
-    let calibrating = CALIBRATING.lock();
-    let calibration = CALIBRATION.get_or_init(calibrate);
-    drop(calibrating);
-    // After it is known: a table made meanwhile has it from `known_calibration`.
-    counters::publish(calibration);
-    calibration
 }
 
 /// As [`calibration`], if it has been asked for before.
 pub(crate) fn known_calibration() -> Option<&'static Calibration> {
-    CALIBRATION.get()
+    // SAFETY: null, or made of a box that is never freed. Acquire: pairs with the store of it.
+    unsafe { CALIBRATION.load(Ordering::Acquire).as_ref() }
 }
 
 /// What sleeping costs here. The first call in a process may take some milliseconds.

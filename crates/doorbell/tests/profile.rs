@@ -124,3 +124,58 @@ fn a_profile_that_is_named_and_not_there_is_told_and_not_passed_over_for_another
 fn an_empty_name_means_no_profile() {
     expect(Standing::NoFile, "");
 }
+
+/// A fork waited for the thread that read the profile, and so did every fork of the process.
+#[test]
+fn a_profile_that_never_ends_keeps_nobody_from_forking() {
+    let fifo = std::env::temp_dir().join(format!("doorbell-profile-{}-fifo", std::process::id()));
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &fifo,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o600),
+        0,
+    )
+    .unwrap();
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "forking_child", "--nocapture"])
+        .env("DOORBELL_PROFILE", &fifo)
+        .env(FORKS, "1")
+        .status();
+    std::fs::remove_file(&fifo).unwrap();
+    assert!(status.unwrap().success());
+}
+
+const FORKS: &str = "DOORBELL_TEST_FORKS";
+
+/// Not a test: what the other process does.
+#[test]
+fn forking_child() {
+    if std::env::var_os(FORKS).is_none() {
+        return;
+    }
+    // A hang is ended by a signal, which the parent sees.
+    // SAFETY: no precondition.
+    unsafe { libc::alarm(60) };
+    let reader = std::thread::spawn(|| calibration().cost);
+    let fifo = PathBuf::from(std::env::var_os("DOORBELL_PROFILE").unwrap());
+    // Opens only when the reader has: from here on the thread is in the middle of its calibration.
+    let writer = std::fs::OpenOptions::new().write(true).open(&fifo).unwrap();
+    // SAFETY: the child makes a bell, which takes the locks that a fork waits for, and exits.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: no precondition.
+        unsafe { libc::alarm(60) };
+        let bell = Bell::<doorbell::wait::Futex>::new().unwrap();
+        drop(bell);
+        // SAFETY: no precondition.
+        unsafe { libc::_exit(0) };
+    }
+    let mut status = 0;
+    // SAFETY: a child of ours, and a valid place for its status.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0);
+    // An empty profile is no profile: the reader measures.
+    drop(writer);
+    assert!(reader.join().unwrap().price >= 500);
+}
