@@ -1,25 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `Adaptive` against fixed policies, over the gap between the waiter's readiness and the ring.
 //!
-//! For each gap the policies take turns, in blocks. The notifier waits until the waiter has said that it is about to
-//! wait, lets the gap pass by spinning, and rings. Latency is from just before the ring to the waiter's first
-//! instruction after its wait; CPU is what the waiter's thread used per wait.
+//! In each round every policy has a block at every gap, in an order drawn by lot. The notifier waits until the waiter has
+//! said that it is about to wait, lets the gap pass, and rings. Latency is from just before the ring to the waiter's first
+//! instruction after its wait; CPU is what the waiter's thread used for one wait, and what the ring took.
 
-use crate::clock::{nanoseconds_per_tick, pin, thread_cpu, ticks};
-use crate::statistics::quantile;
+use crate::raw::Raw;
 use doorbell::wait::{Adaptive, Futex, Spin, Spot, Wait};
 use doorbell::{Bell, Deadline, WaitError, sleep_cost};
+use rivals_rounds::clock::{nanoseconds_per_tick, pin, thread_cpu, ticks};
+use rivals_rounds::lot::Lot;
+use rivals_rounds::statistics::{Ratio, quantile};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-const GAPS_US: [f64; 14] =
-    [0.0, 0.5, 1.0, 2.0, 5.0, 8.0, 12.0, 20.0, 50.0, 100.0, 300.0, 1000.0, 3000.0, 10_000.0];
-const BLOCKS: u32 = 5;
-/// For one block of one policy at one gap.
-const BLOCK_TIME: Duration = Duration::from_millis(60);
+const GAPS_US: [f64; 9] = [0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 10_000.0];
+/// For one block of one policy at one gap, if it can hold enough waits.
+const BLOCK_TIME: Duration = Duration::from_millis(15);
+const FEWEST_WAITS: f64 = 8.0;
+const MOST_WAITS: f64 = 1000.0;
+/// What adaptive may cost beyond the best fixed policy at a gap.
+const LATENCY_AT_MOST: f64 = 1.1;
+const CPU_AT_MOST: f64 = 2.0;
 
-/// Spins for the price of a sleep, always, and then sleeps: the fixed policy with the best guarantee.
+/// Spins for the price of a sleep, always, and then sleeps: pure spinning within the budget.
 #[derive(Default)]
 struct SpinThenSleep(Futex);
 
@@ -44,56 +49,144 @@ impl Wait for SpinThenSleep {
     }
 }
 
+/// One block.
+#[derive(Clone, Copy)]
 struct Point {
-    latency: f64,
+    middle: f64,
     tail: f64,
     cpu: f64,
 }
 
-pub fn run() {
+/// A policy, its bell kept from block to block, so that what it has learned stays.
+struct Policy {
+    name: &'static str,
+    block: Box<dyn FnMut(f64, (usize, usize)) -> Point>,
+}
+
+fn policy<W: Wait + Default + 'static>(name: &'static str) -> Result<Policy, String> {
+    let mut bell: Bell<W> = Bell::new().map_err(|error| error.to_string())?;
+    Ok(Policy { name, block: Box::new(move |gap, cpus| block(&mut bell, gap, cpus)) })
+}
+
+fn policies(spin_alone: bool) -> Result<Vec<Policy>, String> {
+    let mut all = vec![
+        policy::<Adaptive>("adaptive")?,
+        policy::<SpinThenSleep>("spin, then sleep")?,
+        policy::<Futex>("sleep")?,
+    ];
+    // On one CPU a pure spinner holds up the notifier until its time slice ends: minutes for a row.
+    if spin_alone {
+        all.push(policy::<Spin>("spin")?);
+    }
+    Ok(all)
+}
+
+/// Runs them all and prints a table for each placement. Returns at how many gaps adaptive missed a bar.
+///
+/// # Errors
+/// What is missing.
+pub fn run(rounds: usize, cpus: (usize, usize), raw: &mut Raw) -> Result<usize, String> {
     let cost = sleep_cost();
-    println!("# sleep: latency {} ns, price {} ns", cost.latency, cost.price);
-    println!("placement,gap_us,policy,latency_p50_ns,latency_p99_ns,waiter_cpu_ns");
-    for (placement, cpus) in [("two_cpus", (0, 1)), ("one_cpu", (0, 0))] {
-        for gap in GAPS_US {
-            let mut points: [Vec<Point>; 4] = Default::default();
-            for _ in 0..BLOCKS {
-                points[0].push(block::<Adaptive>(gap, cpus));
-                points[1].push(block::<SpinThenSleep>(gap, cpus));
-                points[2].push(block::<Futex>(gap, cpus));
-                // On one CPU a pure spinner holds up the notifier until its time slice ends: minutes for a row.
-                if cpus.0 != cpus.1 {
-                    points[3].push(block::<Spin>(gap, cpus));
-                }
-            }
-            for (policy, points) in ["adaptive", "spin-then-sleep", "futex", "spin"].iter().zip(&points) {
-                let median =
-                    |of: fn(&Point) -> f64| quantile(&mut points.iter().map(of).collect::<Vec<_>>(), 0.5);
-                if !points.is_empty() {
-                    println!(
-                        "{placement},{gap},{policy},{:.0},{:.0},{:.0}",
-                        median(|point| point.latency),
-                        median(|point| point.tail),
-                        median(|point| point.cpu)
-                    );
+    println!("A sleep here: latency {} ns, price {} ns.\n", cost.latency, cost.price);
+    let mut missed = 0;
+    for (placement, cpus) in [("two cores", cpus), ("one core", (cpus.0, cpus.0))] {
+        let shared = cpus.0 == cpus.1;
+        if placement == "two cores" && shared {
+            println!("One CPU: nothing is run on two.\n");
+            continue;
+        }
+        // A bell for each gap: what is learned at one is wrong at another.
+        let mut cells = GAPS_US.iter().map(|_| policies(!shared)).collect::<Result<Vec<_>, _>>()?;
+        let mut points: Vec<Vec<Vec<Point>>> =
+            cells.iter().map(|policies| policies.iter().map(|_| Vec::new()).collect()).collect();
+        let mut lot = Lot::new(1);
+        for round in 0..rounds {
+            for gap in lot.order(GAPS_US.len()) {
+                for at in lot.order(cells[gap].len()) {
+                    let policy = &mut cells[gap][at];
+                    let point = (policy.block)(GAPS_US[gap], cpus);
+                    let figures = [point.middle, point.tail, point.cpu];
+                    raw.point(placement, GAPS_US[gap], policy.name, round, figures)?;
+                    points[gap][at].push(point);
                 }
             }
         }
+        println!("### {placement}\n");
+        println!(
+            "| gap | adaptive: p50 ns | p99 | CPU | {} | latency / better | CPU / best | |",
+            heads(&cells[0][1..])
+        );
+        println!("|---:|---:|---:|---:|{}---|---|---|", "---:|---:|---:|".repeat(cells[0].len() - 1));
+        for (gap, points) in GAPS_US.iter().zip(&points) {
+            let latency = against_best(&points[..3], |point| point.middle);
+            let cpu = against_best(points, |point| point.cpu);
+            let verdict = verdict(latency, cpu);
+            missed += usize::from(verdict.contains("missed"));
+            let row: Vec<String> = points.iter().map(|of| summary(of)).collect();
+            println!("| {gap} µs | {} | {} | {} | {verdict} |", row.join(" | "), shown(latency), shown(cpu));
+        }
+        println!();
+    }
+    Ok(missed)
+}
+
+/// The first arm against the best of the others, which is chosen by its median over all rounds.
+fn against_best(points: &[Vec<Point>], of: fn(&Point) -> f64) -> Ratio {
+    let values = |points: &Vec<Point>| points.iter().map(of).collect::<Vec<f64>>();
+    let fixed: Vec<Vec<f64>> = points[1..].iter().map(values).collect();
+    let best = fixed
+        .iter()
+        .min_by(|a, b| quantile(&mut (*a).clone(), 0.5).total_cmp(&quantile(&mut (*b).clone(), 0.5)))
+        .expect("there are fixed policies");
+    Ratio::paired(&values(&points[0]), best)
+}
+
+fn verdict(latency: Ratio, cpu: Ratio) -> &'static str {
+    if latency.high <= LATENCY_AT_MOST && cpu.high <= CPU_AT_MOST {
+        "held"
+    } else if latency.low > LATENCY_AT_MOST {
+        "**missed: latency**"
+    } else if cpu.low > CPU_AT_MOST {
+        "**missed: CPU**"
+    } else {
+        "undecided"
     }
 }
 
-fn block<W: Wait + Default>(gap_us: f64, cpus: (usize, usize)) -> Point {
-    let mut bell: Bell<W> = Bell::new().expect("memory");
+fn heads(fixed: &[Policy]) -> String {
+    fixed.iter().map(|policy| format!("{}: p50 ns | p99 | CPU", policy.name)).collect::<Vec<_>>().join(" | ")
+}
+
+fn summary(points: &[Point]) -> String {
+    let middle = |of: fn(&Point) -> f64| quantile(&mut points.iter().map(of).collect::<Vec<_>>(), 0.5);
+    format!(
+        "{:.0} | {:.0} | {:.0}",
+        middle(|point| point.middle),
+        middle(|point| point.tail),
+        middle(|point| point.cpu)
+    )
+}
+
+fn shown(ratio: Ratio) -> String {
+    format!("{:.2} [{:.2}, {:.2}]", ratio.middle, ratio.low, ratio.high)
+}
+
+fn block<W: Wait + Default>(bell: &mut Bell<W>, gap_us: f64, cpus: (usize, usize)) -> Point {
     let ringer = bell.clone();
     let (rung_at, waiting) = (AtomicU64::new(0), AtomicU64::new(0));
     let gap = (gap_us * 1000.0 / nanoseconds_per_tick()) as u64;
-    let rounds = (BLOCK_TIME.as_secs_f64() * 1e6 / (gap_us + 15.0)).clamp(12.0, 3000.0) as u64;
+    let waits = (BLOCK_TIME.as_secs_f64() * 1e6 / (gap_us + 15.0)).clamp(FEWEST_WAITS, MOST_WAITS) as u64;
+    // The first ones find the CPUs and the window as another block left them.
+    let taught = waits / 4;
     thread::scope(|scope| {
         let (rung_at, waiting) = (&rung_at, &waiting);
-        scope.spawn(move || {
+        let notifier = scope.spawn(move || {
             pin(cpus.1);
-            for round in 1..=rounds {
-                while waiting.load(Ordering::Acquire) != round {
+            let mut ringing = 0;
+            let start = thread_cpu();
+            let reading = thread_cpu() - start;
+            for wait in 1..=waits {
+                while waiting.load(Ordering::Acquire) != wait {
                     if cpus.0 == cpus.1 {
                         thread::yield_now();
                     } else {
@@ -101,7 +194,7 @@ fn block<W: Wait + Default>(gap_us: f64, cpus: (usize, usize)) -> Point {
                     }
                 }
                 // On one CPU the notifier must sleep, for the waiter to get as far as its wait.
-                if cpus.0 == cpus.1 && gap_us >= 50.0 {
+                if cpus.0 == cpus.1 && gap_us >= 30.0 {
                     thread::sleep(Duration::from_nanos((gap_us * 1000.0) as u64));
                 } else {
                     let start = ticks();
@@ -109,26 +202,31 @@ fn block<W: Wait + Default>(gap_us: f64, cpus: (usize, usize)) -> Point {
                         std::hint::spin_loop();
                     }
                 }
+                let start = thread_cpu();
                 rung_at.store(ticks(), Ordering::Release);
                 ringer.ring();
+                if wait > taught {
+                    ringing += (thread_cpu() - start).saturating_sub(reading);
+                }
             }
+            ringing
         });
         pin(cpus.0);
-        let mut latencies = Vec::with_capacity(rounds as usize);
-        let mut cpu = 0;
-        for round in 1..=rounds {
-            // The first half teaches.
-            if round == rounds / 2 {
+        let mut latencies = Vec::with_capacity(waits as usize);
+        let mut cpu = thread_cpu();
+        for wait in 1..=waits {
+            if wait == taught + 1 {
                 latencies.clear();
                 cpu = thread_cpu();
             }
-            waiting.store(round, Ordering::Release);
+            waiting.store(wait, Ordering::Release);
             bell.wait().expect("rung");
             let woken_at = ticks();
             let latency = woken_at.saturating_sub(rung_at.load(Ordering::Acquire));
             latencies.push(latency as f64 * nanoseconds_per_tick());
         }
-        let cpu = (thread_cpu() - cpu) as f64 / latencies.len() as f64;
-        Point { latency: quantile(&mut latencies, 0.5), tail: quantile(&mut latencies, 0.99), cpu }
+        let cpu = thread_cpu() - cpu + notifier.join().expect("it does not panic");
+        let cpu = cpu as f64 / latencies.len() as f64;
+        Point { middle: quantile(&mut latencies, 0.5), tail: quantile(&mut latencies, 0.99), cpu }
     })
 }

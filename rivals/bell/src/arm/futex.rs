@@ -1,57 +1,54 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Blocking round trips on futexes.
 
-use super::{Arm, PingPong};
+use super::{Arm, PingPong, words};
 use doorbell::Bell;
 use doorbell::wait::Futex;
-use rustix::thread::futex::{Flags, wait, wake};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use rivals_rounds::partner::Place;
+use std::sync::atomic::AtomicU32;
 
-pub fn bell(cpus: (usize, usize)) -> Box<dyn Arm> {
-    let mut there: Bell<Futex> = Bell::new().expect("memory");
-    let mut back: Bell<Futex> = Bell::new().expect("memory");
-    let (call, answer) = (there.clone(), back.clone());
-    let client = move || {
-        call.ring();
-        back.wait().expect("rung");
-    };
-    let server = move || {
-        there.wait().expect("rung");
-        answer.ring();
-    };
-    Box::new(PingPong::new(cpus, 1, client, server))
+unsafe extern "C" {
+    fn futex_call(there: *const AtomicU32, back: *const AtomicU32, turn: u32, times: u32, private: i32);
+    fn futex_answer(there: *const AtomicU32, back: *const AtomicU32, turn: u32, times: u32, private: i32);
 }
 
-#[repr(align(128))]
-struct Word(AtomicU32);
-
-/// What one writes by hand: store, wake, and wait while the word has the old value. One wake for each store, for the
-/// writer keeps no account of sleepers.
-pub fn bare(cpus: (usize, usize)) -> Box<dyn Arm> {
-    let words = Arc::new([Word(AtomicU32::new(0)), Word(AtomicU32::new(0))]);
-    let pass = |word: &Word, turn: u32| {
-        word.0.store(turn, Ordering::SeqCst);
-        wake(&word.0, Flags::PRIVATE, 1).expect("a valid address");
+pub fn bell(place: Place, cpus: (usize, usize)) -> Result<Box<dyn Arm>, String> {
+    let make = || match place {
+        Place::Threads => Bell::<Futex>::new(),
+        Place::Processes => Bell::<Futex>::for_children(0),
     };
-    let wait_for = |word: &Word, turn: u32| {
-        while word.0.load(Ordering::Acquire) != turn {
-            // Changed already, woken, or a signal: look again.
-            let _ = wait(&word.0, Flags::PRIVATE, turn.wrapping_sub(1), None);
+    let make = || make().map_err(|error| error.to_string());
+    let (mut there, mut back) = (make()?, make()?);
+    let (ring_there, ring_back) = (there.clone(), back.clone());
+    let call = move |times: u32| {
+        for _ in 0..times {
+            ring_there.ring();
+            back.wait().expect("rung");
         }
     };
-    let ours = Arc::clone(&words);
+    let answer = move |times: u32| {
+        for _ in 0..times {
+            there.wait().expect("rung");
+            ring_back.ring();
+        }
+    };
+    PingPong::boxed(place, cpus, 1, call, answer)
+}
+
+pub fn by_hand(place: Place, cpus: (usize, usize)) -> Result<Box<dyn Arm>, String> {
+    let [there, back] = words()?;
+    let private = i32::from(place == Place::Threads);
     let mut turn = 0_u32;
-    let client = move || {
-        turn = turn.wrapping_add(1);
-        pass(&ours[0], turn);
-        wait_for(&ours[1], turn);
+    let call = move |times: u32| {
+        // SAFETY: two live words.
+        unsafe { futex_call(there, back, turn, times, private) };
+        turn = turn.wrapping_add(times);
     };
     let mut turn = 0_u32;
-    let server = move || {
-        turn = turn.wrapping_add(1);
-        wait_for(&words[0], turn);
-        pass(&words[1], turn);
+    let answer = move |times: u32| {
+        // SAFETY: as above.
+        unsafe { futex_answer(there, back, turn, times, private) };
+        turn = turn.wrapping_add(times);
     };
-    Box::new(PingPong::new(cpus, 1, client, server))
+    PingPong::boxed(place, cpus, 1, call, answer)
 }

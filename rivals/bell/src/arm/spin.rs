@@ -1,52 +1,52 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Round trips between spinners.
 
-use super::{Arm, PingPong};
+use super::{Arm, PingPong, words};
 use doorbell::Bell;
 use doorbell::wait::Spin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use rivals_rounds::partner::Place;
+use std::sync::atomic::AtomicU32;
+
+unsafe extern "C" {
+    fn line_call(there: *const AtomicU32, back: *const AtomicU32, turn: u32, times: u32);
+    fn line_answer(there: *const AtomicU32, back: *const AtomicU32, turn: u32, times: u32);
+}
 
 /// A single round trip is too short for the clock.
 const GROUP: u32 = 100;
 
-pub fn bell(cpus: (usize, usize)) -> Box<dyn Arm> {
-    let mut there: Bell<Spin> = Bell::new().expect("memory");
-    let mut back: Bell<Spin> = Bell::new().expect("memory");
-    let (call, answer) = (there.clone(), back.clone());
-    let client = move || {
-        call.ring();
-        back.wait().expect("rung");
-    };
-    let server = move || {
-        there.wait().expect("rung");
-        answer.ring();
-    };
-    Box::new(PingPong::new(cpus, GROUP, client, server))
-}
-
-#[repr(align(128))]
-struct Line(AtomicU32);
-
-pub fn bare(cpus: (usize, usize)) -> Box<dyn Arm> {
-    let lines = Arc::new([Line(AtomicU32::new(0)), Line(AtomicU32::new(0))]);
-    let wait_for = |line: &Line, turn: u32| {
-        while line.0.load(Ordering::Acquire) != turn {
-            std::hint::spin_loop();
+pub fn bell(cpus: (usize, usize)) -> Result<Box<dyn Arm>, String> {
+    let make = || Bell::<Spin>::new().map_err(|error| error.to_string());
+    let (mut there, mut back) = (make()?, make()?);
+    let (ring_there, ring_back) = (there.clone(), back.clone());
+    let call = move |times: u32| {
+        for _ in 0..times {
+            ring_there.ring();
+            back.wait().expect("rung");
         }
     };
-    let ours = Arc::clone(&lines);
+    let answer = move |times: u32| {
+        for _ in 0..times {
+            there.wait().expect("rung");
+            ring_back.ring();
+        }
+    };
+    PingPong::boxed(Place::Threads, cpus, GROUP, call, answer)
+}
+
+pub fn by_hand(cpus: (usize, usize)) -> Result<Box<dyn Arm>, String> {
+    let [there, back] = words()?;
     let mut turn = 0_u32;
-    let client = move || {
-        turn = turn.wrapping_add(1);
-        ours[0].0.store(turn, Ordering::Release);
-        wait_for(&ours[1], turn);
+    let call = move |times: u32| {
+        // SAFETY: two live words.
+        unsafe { line_call(there, back, turn, times) };
+        turn = turn.wrapping_add(times);
     };
     let mut turn = 0_u32;
-    let server = move || {
-        turn = turn.wrapping_add(1);
-        wait_for(&lines[0], turn);
-        lines[1].0.store(turn, Ordering::Release);
+    let answer = move |times: u32| {
+        // SAFETY: as above.
+        unsafe { line_answer(there, back, turn, times) };
+        turn = turn.wrapping_add(times);
     };
-    Box::new(PingPong::new(cpus, GROUP, client, server))
+    PingPong::boxed(Place::Threads, cpus, GROUP, call, answer)
 }

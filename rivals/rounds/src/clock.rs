@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The time-stamp counter in nanoseconds, and processor time.
+//! The time-stamp counter in nanoseconds, processor time, and the CPU a thread stays on.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::OnceLock;
@@ -25,6 +25,20 @@ pub fn nanoseconds_per_tick() -> f64 {
     })
 }
 
+/// What one reading of the counter costs, in nanoseconds: the least of some means.
+pub fn reading() -> f64 {
+    const READINGS: u32 = 1000;
+    (0..20)
+        .map(|_| {
+            let start = ticks();
+            for _ in 0..READINGS {
+                std::hint::black_box(ticks());
+            }
+            (ticks() - start) as f64 * nanoseconds_per_tick() / f64::from(READINGS)
+        })
+        .fold(f64::INFINITY, f64::min)
+}
+
 /// Processor time of all threads of this process, in nanoseconds.
 pub fn process_cpu() -> u64 {
     nanoseconds(ClockId::ProcessCPUTime)
@@ -41,8 +55,21 @@ fn nanoseconds(clock: ClockId) -> u64 {
 }
 
 /// Keeps the calling thread on `cpu`.
+///
+/// # Panics
+/// If this process may not run there.
 pub fn pin(cpu: usize) {
     let mut set = rustix::thread::CpuSet::new();
     set.set(cpu);
-    rustix::thread::sched_setaffinity(None, &set).expect("the CPU is there");
+    if let Err(errno) = rustix::thread::sched_setaffinity(None, &set) {
+        panic!("cannot stay on CPU {cpu}: {errno}; name others with --cpus");
+    }
+}
+
+/// The first two CPUs this process may run on; the same one twice if there is but one.
+pub fn first_cpus() -> (usize, usize) {
+    let set = rustix::thread::sched_getaffinity(None).unwrap_or_default();
+    let mut allowed = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu));
+    let first = allowed.next().unwrap_or(0);
+    (first, allowed.next().unwrap_or(first))
 }

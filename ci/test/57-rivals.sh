@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# The comparisons' own tests, and one round of the bell's: that both sides of every bar get through is the test. What they
+# measure on a busy machine is printed, not judged.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+export CARGO_TARGET_DIR=$PWD/target/rivals
+cargo test --locked --quiet --manifest-path rivals/bell/Cargo.toml --package rivals-rounds
+cargo build --locked --quiet --release --manifest-path rivals/bell/Cargo.toml
+status=0
+timeout 120 target/rivals/release/rivals-bell bars --rounds 1 || status=$?
+# 1: a bar was missed.
+[ "$status" -le 1 ]
