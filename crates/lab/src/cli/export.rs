@@ -15,6 +15,7 @@ use crate::view::export;
 #[command(after_help = "EXAMPLES\n  \
     doorbell export csv result.json > result.csv      one number a line, for any data frame\n  \
     doorbell export hgrm result.json -o result.hgrm   for the HdrHistogram plotter\n  \
+    doorbell export parquet result.json -o result.figures.parquet   for DuckDB, pandas, Polars, Spark\n  \
     doorbell ping futex -o - | doorbell export classic -")]
 pub struct Args {
     /// The format

@@ -92,7 +92,7 @@ enum Verb {
     Compare(compare::Args),
     /// Find out how often comparisons on this machine say what is true
     Study(study::Args),
-    /// Write a result in another tool's format: csv, markdown, hgrm, hlog, classic
+    /// Write a result in another tool's format: csv, markdown, hgrm, hlog, classic, openmetrics, parquet
     Export(export::Args),
     /// Print the JSON Schema of result files
     Schema,

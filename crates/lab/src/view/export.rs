@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use super::{classic, csv, hdr_log, hdr_text, markdown};
+use super::{classic, csv, hdr_log, hdr_text, markdown, openmetrics, parquet};
 use crate::record::ResultFile;
 
 /// A format.
@@ -18,7 +18,16 @@ pub trait Export: Sync {
 
 /// Every format. The one list to extend.
 pub fn all() -> &'static [&'static dyn Export] {
-    &[&csv::Csv, &markdown::Markdown, &hdr_text::HdrText, &hdr_log::HdrLog, &classic::Classic]
+    &[
+        &csv::Csv,
+        &markdown::Markdown,
+        &hdr_text::HdrText,
+        &hdr_log::HdrLog,
+        &classic::Classic,
+        &openmetrics::OpenMetrics,
+        &parquet::Figures,
+        &parquet::Bins,
+    ]
 }
 
 /// The format called `name`.

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The long table that exports share: one number a line, with everything that tells where it comes from.
+
+use std::rc::Rc;
+
+use super::axis::Axis;
+use crate::mechanism::Contexts;
+use crate::record::{Outcome, Record, ResultFile};
+use crate::trial::cell::{Pattern, Scheduler, Timing, WaitPolicy};
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Words.
+    Text,
+    /// Whole numbers.
+    Whole,
+    /// Numbers of any kind.
+    Real,
+}
+
+/// One field of a line.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Words; shared, for every line of a record has the same.
+    Text(Rc<str>),
+    /// A whole number.
+    Whole(u64),
+    /// A number.
+    Real(f64),
+    /// Nothing: the column does not apply.
+    Absent,
+}
+
+impl Value {
+    /// Words, or nothing where there are none.
+    pub fn text(text: &str) -> Self {
+        if text.is_empty() { Self::Absent } else { Self::Text(text.into()) }
+    }
+}
+
+impl std::fmt::Display for Value {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Text(text) => out.write_str(text),
+            Self::Whole(number) => write!(out, "{number}"),
+            Self::Real(number) => write!(out, "{number}"),
+            Self::Absent => Ok(()),
+        }
+    }
+}
+
+/// The columns that say which trial a line is from.
+pub const TRIAL: [(&str, Kind); 22] = [
+    ("result", Kind::Text),
+    ("record", Kind::Whole),
+    ("block", Kind::Whole),
+    ("attempts", Kind::Whole),
+    ("outcome", Kind::Text),
+    ("mechanism", Kind::Text),
+    ("contexts", Kind::Text),
+    ("pattern", Kind::Text),
+    ("gap_ns", Kind::Whole),
+    ("receivers", Kind::Whole),
+    ("tasks", Kind::Whole),
+    ("yields", Kind::Whole),
+    ("batch", Kind::Whole),
+    ("timing", Kind::Text),
+    ("wait", Kind::Text),
+    ("wait_ns", Kind::Whole),
+    ("placement", Kind::Text),
+    ("cpu_first", Kind::Whole),
+    ("cpu_second", Kind::Whole),
+    ("size_bytes", Kind::Whole),
+    ("scheduler", Kind::Text),
+    ("load", Kind::Text),
+];
+
+/// The columns behind [`TRIAL`] in the table of figures.
+pub const FIGURE: [(&str, Kind); 4] =
+    [("quantity", Kind::Text), ("statistic", Kind::Text), ("value", Kind::Real), ("unit", Kind::Text)];
+
+/// What the result is called: its name, or where it has none when it began.
+pub fn name(result: &ResultFile) -> String {
+    result.name.clone().unwrap_or_else(|| result.started_at_unix_ns.to_string())
+}
+
+/// The fields of [`TRIAL`] for the record at `index` of the result called `name`.
+pub fn trial(name: &Rc<str>, index: usize, record: &Record) -> Vec<Value> {
+    let cell = &record.cell;
+    let outcome = match record.outcome {
+        Outcome::Done => "done",
+        Outcome::Skipped { .. } => "skipped",
+        Outcome::Implausible { .. } => "implausible",
+        Outcome::Hung { .. } => "hung",
+        Outcome::Failed { .. } => "failed",
+        Outcome::Partial => "partial",
+    };
+    let contexts = match cell.contexts {
+        Contexts::Processes => "processes",
+        Contexts::Threads => "threads",
+    };
+    let pattern = match cell.pattern {
+        Pattern::PingPong { .. } => "ping-pong",
+        Pattern::OneWay { .. } => "one-way",
+        Pattern::OpenLoop { .. } => "open-loop",
+        Pattern::FanOut { .. } => "fan-out",
+        Pattern::Operation { .. } => "operation",
+        Pattern::Tasks { .. } => "tasks",
+    };
+    let (mut receivers, mut batch, mut tasks, mut yields) =
+        (Value::Absent, Value::Absent, Value::Absent, Value::Absent);
+    match cell.pattern {
+        Pattern::FanOut { receivers: all, .. } => receivers = Value::Whole(all.into()),
+        Pattern::Operation { batch: size } => batch = Value::Whole(size.into()),
+        Pattern::Tasks { tasks: all, yields: turns } => {
+            (tasks, yields) = (Value::Whole(all.into()), Value::Whole(turns.into()));
+        }
+        Pattern::PingPong { .. } | Pattern::OneWay { .. } | Pattern::OpenLoop { .. } => {}
+    }
+    let timing = match cell.timing {
+        Timing::Around => "around",
+        Timing::Stamp => "stamp",
+        Timing::Blocked => "blocked",
+    };
+    let (wait, wait_ns) = match cell.wait {
+        WaitPolicy::Block => ("block", Value::Absent),
+        WaitPolicy::Spin => ("spin", Value::Absent),
+        WaitPolicy::SpinThenBlock { spin_ns } => ("spin-then-block", Value::Whole(spin_ns)),
+        WaitPolicy::Timeout { timeout_ns } => ("timeout", Value::Whole(timeout_ns)),
+    };
+    let scheduler = match cell.scheduler {
+        Scheduler::Other => "other",
+        Scheduler::Fifo => "fifo",
+    };
+    let cpu =
+        |index: usize| cell.placement.cpus.map_or(Value::Absent, |cpus| Value::Whole(cpus[index].into()));
+    vec![
+        Value::Text(Rc::clone(name)),
+        Value::Whole(index as u64),
+        Value::Whole(record.block.into()),
+        Value::Whole(record.attempts.into()),
+        Value::text(outcome),
+        Value::text(&cell.subject),
+        Value::text(contexts),
+        Value::text(pattern),
+        Value::Whole(cell.pattern.gap_ns()),
+        receivers,
+        tasks,
+        yields,
+        batch,
+        Value::text(timing),
+        Value::text(wait),
+        wait_ns,
+        Value::text(&cell.placement.relation),
+        cpu(0),
+        cpu(1),
+        Value::Whole(cell.size.into()),
+        Value::text(scheduler),
+        Value::text(&Axis::Load.value(cell)),
+    ]
+}
+
+/// Every line of the table of figures: [`TRIAL`], then [`FIGURE`].
+pub fn lines(result: &ResultFile) -> impl Iterator<Item = Vec<Value>> {
+    let name: Rc<str> = name(result).into();
+    let emulated = result.emulated();
+    result.records.iter().enumerate().flat_map(move |(index, record)| {
+        let head = trial(&name, index, record);
+        numbers(record).into_iter().map(move |number| {
+            let mut line = head.clone();
+            let mut unit = number.unit;
+            // A program that looks for nanoseconds must not take an emulator's for a machine's.
+            if emulated && !["", "count"].contains(&unit.as_str()) {
+                unit.push_str(" emulated");
+            }
+            line.extend([
+                Value::text(&number.quantity),
+                Value::text(&number.statistic),
+                number.value,
+                Value::text(&unit),
+            ]);
+            line
+        })
+    })
+}
+
+struct Number {
+    quantity: String,
+    statistic: String,
+    value: Value,
+    unit: String,
+}
+
+fn number(quantity: &str, statistic: &str, value: Value, unit: &str) -> Number {
+    Number { quantity: quantity.to_owned(), statistic: statistic.to_owned(), value, unit: unit.to_owned() }
+}
+
+fn counted(quantity: &str, statistic: &str, count: u64) -> Number {
+    number(quantity, statistic, Value::Whole(count), "count")
+}
+
+fn measured(quantity: &str, statistic: &str, value: f64, unit: &str) -> Number {
+    number(quantity, statistic, Value::Real(value), unit)
+}
+
+/// Every number of a record; for one without figures, a single line that keeps its outcome in the table.
+fn numbers(record: &Record) -> Vec<Number> {
+    let mut all = Vec::new();
+    // Figures of an implausible record never reach a table.
+    if matches!(record.outcome, Outcome::Done | Outcome::Partial) {
+        for (quantity, series) in &record.series {
+            let quantity = quantity.name();
+            all.push(counted(quantity, "count", series.count));
+            for (statistic, ns) in [
+                ("min", series.min_ns),
+                ("p50", series.p50_ns),
+                ("p90", series.p90_ns),
+                ("p99", series.p99_ns),
+                ("p99.9", series.p999_ns),
+                ("max", series.max_ns),
+                ("mean", series.mean_ns),
+                ("stdev", series.stdev_ns),
+            ] {
+                all.push(measured(quantity, statistic, ns, "ns"));
+            }
+        }
+        let figures = record.figures.iter().filter(|figure| figure.value.is_finite());
+        all.extend(figures.map(|figure| measured(&figure.name, "value", figure.value, &figure.unit)));
+        if let Some(yardstick) = &record.yardstick {
+            all.push(measured("yardstick", "round_trip", yardstick.round_trip_ns, "ns"));
+            all.push(measured("yardstick", "ratio", yardstick.ratio, ""));
+            all.push(counted("yardstick", "slices", yardstick.slices.into()));
+        }
+        let tally = &record.tally;
+        for (statistic, count) in [
+            ("sent", tally.sent),
+            ("seen", tally.seen),
+            ("lost", tally.lost),
+            ("late", tally.late),
+            ("duplicate", tally.duplicate),
+            ("spurious", tally.spurious),
+            ("merged", tally.merged),
+            ("timeouts", tally.timeouts),
+            ("warmup", tally.warmup),
+            ("proven_asleep", tally.proven_asleep),
+        ] {
+            all.push(counted("tally", statistic, count));
+        }
+        for side in &record.sides {
+            for (statistic, count, unit) in [
+                ("voluntary_switches", side.voluntary_switches, "count"),
+                ("involuntary_switches", side.involuntary_switches, "count"),
+                ("minor_faults", side.minor_faults, "count"),
+                ("major_faults", side.major_faults, "count"),
+                ("user", side.user_ns, "ns"),
+                ("system", side.system_ns, "ns"),
+                ("window", side.window_ns, "ns"),
+            ] {
+                all.push(number(&side.side, statistic, Value::Whole(count), unit));
+            }
+            all.extend(side.migrations.map(|moves| counted(&side.side, "migrations", moves)));
+        }
+        for (kind, count) in &record.surroundings.interrupts {
+            all.push(counted("interrupts", kind, *count));
+        }
+        let shares =
+            [("foreign", record.surroundings.foreign_share), ("steal", record.surroundings.steal_share)];
+        for (statistic, share) in shares {
+            all.extend(share.map(|share| measured("surroundings", statistic, share, "CPUs")));
+        }
+    }
+    if all.is_empty() {
+        all.push(number("", "", Value::Absent, ""));
+    }
+    all
+}
