@@ -135,6 +135,12 @@ pub struct RunArgs {
     /// Seed of the random orders [default: from the clock]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Take flags from this file: TOML, a key for each, such as gap = ["0", "1ms"]; those typed count more
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<PathBuf>,
+    /// Write the flags as a plan file and stop (`-` for standard output)
+    #[arg(long, value_name = "FILE")]
+    pub save_plan: Option<PathBuf>,
     /// Print the plan and stop
     #[arg(long)]
     pub dry_run: bool,
@@ -200,13 +206,23 @@ impl RunArgs {
 
     /// Saves and shows the result.
     pub fn deliver(&self, result: &ResultFile, terminal: &Terminal) -> anyhow::Result<Exit> {
+        self.deliver_as(result, terminal, || summary(result, &Style::of_stdout()))
+    }
+
+    /// Saves the result and shows what `text` makes of it.
+    pub fn deliver_as(
+        &self,
+        result: &ResultFile,
+        terminal: &Terminal,
+        text: impl FnOnce() -> String,
+    ) -> anyhow::Result<Exit> {
         let target = self.output.clone().unwrap_or_else(|| fresh_file(result));
         let saved = write(result, &target);
         let to_stdout = self.output.as_deref().is_some_and(|target| target.as_os_str() == "-");
         if self.json && !to_stdout {
             std::io::stdout().write_all(to_json(result).as_bytes())?;
         } else if !to_stdout {
-            std::io::stdout().write_all(summary(result, &Style::of_stdout()).as_bytes())?;
+            std::io::stdout().write_all(text().as_bytes())?;
         }
         if let Err(error) = saved {
             if error.rescued.is_none() && !self.json && !to_stdout {

@@ -27,6 +27,7 @@ pub mod model;
 pub mod pairs;
 pub mod ping;
 pub mod placements;
+pub mod plan_file;
 pub mod report;
 pub mod schema;
 pub mod study;
@@ -154,9 +155,24 @@ pub fn main() -> ExitCode {
     // SAFETY: ignoring a signal runs no code of ours.
     // JUSTIFICATION: signal-hook and rustix install handlers; neither ignores a signal.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
-    let matches = Cli::command().get_matches();
+    let expanded = match plan_file::expand(&Cli::command(), std::env::args_os().collect()) {
+        Ok(expanded) => expanded,
+        Err(usage) => return complain(&usage.into()),
+    };
+    let matches = match Cli::command().try_get_matches_from(&expanded.arguments) {
+        Ok(matches) => matches,
+        Err(error) => match expanded.blame(&error) {
+            Some(usage) => return complain(&usage.into()),
+            None => error.exit(),
+        },
+    };
     if let Some(error) = stray(&matches) {
         error.exit();
+    }
+    match save_plan(&matches) {
+        Ok(false) => {}
+        Ok(true) => return ExitCode::SUCCESS,
+        Err(error) => return complain(&error),
     }
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     cli.terminal.apply();
@@ -185,6 +201,28 @@ fn stray(matches: &clap::ArgMatches) -> Option<clap::Error> {
          --help` has it\n"
     );
     Some(Cli::command().error(ErrorKind::ArgumentConflict, message))
+}
+
+/// Writes the flags as a plan file, where that is asked for; whether it is.
+fn save_plan(matches: &clap::ArgMatches) -> anyhow::Result<bool> {
+    let command = Cli::command();
+    let (definition, given) = match matches.subcommand() {
+        Some((verb, given)) => (command.find_subcommand(verb).unwrap_or(&command), given),
+        None => (&command, matches),
+    };
+    let Ok(Some(path)) = given.try_get_one::<std::path::PathBuf>("save_plan") else { return Ok(false) };
+    let text = plan_file::of(definition, given);
+    if path.as_os_str() == "-" {
+        std::io::stdout().write_all(text.as_bytes())?;
+    } else {
+        let put = |file: &mut std::io::BufWriter<std::fs::File>| file.write_all(text.as_bytes());
+        crate::record::write::replace(path, put).map_err(|cause| crate::record::write::WriteError {
+            target: path.clone(),
+            cause,
+            rescued: None,
+        })?;
+    }
+    Ok(true)
 }
 
 fn complain(error: &anyhow::Error) -> ExitCode {

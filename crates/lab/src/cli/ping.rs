@@ -117,6 +117,11 @@ enum Yardstick {
     Without,
 }
 
+/// The arguments in what was read of a command line.
+pub fn of(matches: &clap::ArgMatches) -> Result<Args, clap::Error> {
+    clap::FromArgMatches::from_arg_matches(matches)
+}
+
 /// Runs `doorbell ping`.
 pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let machine = machine_here();
