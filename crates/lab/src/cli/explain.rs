@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::common::{Exit, Usage};
 use crate::about::About;
 use crate::machine::doctor;
-use crate::mechanism::{self, Explanation, fan};
+use crate::mechanism::{self, Explanation, fan, need};
 use crate::nearest::{did_you_mean, nearest};
 use crate::operation;
 use crate::record::series::Quantity;
@@ -34,7 +34,8 @@ pub struct Args {
 #[derive(Debug, Serialize)]
 struct Topic {
     name: String,
-    /// What it is: `mechanism`, `operation`, `kind of task`, `fan-out`, `load`, `figure`, `count`, `floor`, `warning`, `rule`, `finding`.
+    /// What it is: `mechanism`, `operation`, `kind of task`, `fan-out`, `load`, `figure`, `count`, `floor`, `warning`, `rule`, `finding`,
+    /// `need`.
     kind: &'static str,
     summary: &'static str,
     /// Headed paragraphs.
@@ -63,6 +64,7 @@ const REGISTRIES: &[fn() -> Vec<Topic>] = &[
     warnings,
     rules,
     findings,
+    needs,
 ];
 
 fn mechanisms() -> Vec<Topic> {
@@ -116,6 +118,11 @@ fn findings() -> Vec<Topic> {
         topic
     });
     findings.collect()
+}
+
+/// What `doorbell pick` asks a mechanism for.
+fn needs() -> Vec<Topic> {
+    need::NEEDS.iter().map(|need| plain(need.name, "need", need.meaning)).collect()
 }
 
 fn plain(name: &str, kind: &'static str, summary: &'static str) -> Topic {

@@ -6,6 +6,7 @@ use std::io::Write;
 use serde::Serialize;
 
 use super::common::Exit;
+use crate::mechanism::need::NEEDS;
 use crate::mechanism::{self, Contexts, Host, Unavailable};
 use crate::operation;
 use crate::task::{self, MadeOf};
@@ -39,6 +40,9 @@ struct Item {
     reason: Option<String>,
     processes: bool,
     threads: bool,
+    /// The needs that a mechanism serves, as `doorbell pick --need` names them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    serves: Vec<&'static str>,
 }
 
 impl Item {
@@ -55,6 +59,7 @@ impl Item {
             reason: available.err().map(|unavailable| unavailable.reason),
             processes: joins(Contexts::Processes),
             threads: joins(Contexts::Threads),
+            serves: Vec::new(),
         }
     }
 
@@ -76,7 +81,11 @@ pub fn run(args: Args) -> anyhow::Result<Exit> {
             .iter()
             .map(|entry| {
                 let summary = entry.explanation().summary;
-                Item::new(entry.name(), summary, entry.available(&host), |sides| entry.joins(sides))
+                let served = NEEDS.iter().filter(|need| (need.served)(*entry));
+                Item {
+                    serves: served.map(|need| need.name).collect(),
+                    ..Item::new(entry.name(), summary, entry.available(&host), |sides| entry.joins(sides))
+                }
             })
             .collect(),
         operations: operation::all()

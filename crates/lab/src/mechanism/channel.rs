@@ -2,7 +2,7 @@
 //! This project's channel: an eight-byte message, received by a waiter that spins as long as it pays.
 
 use super::library::ChannelLine;
-use super::{Explanation, Host, Mechanism, Memory, Unavailable, Waits};
+use super::{Carries, Explanation, Host, Mechanism, Memory, Notifiers, Unavailable, Waits};
 
 /// This project's channel: an eight-byte message, received by a waiter that spins as long as it pays.
 #[derive(Debug)]
@@ -13,6 +13,8 @@ impl Mechanism for Channel {
     const NAME: &'static str = "channel";
     const WAITS: Waits = Waits::Adapts;
     const MEMORY: Memory = Memory::Counts;
+    const CARRIES: Carries = Carries::Message;
+    const NOTIFIERS: Notifiers = Notifiers::One;
 
     fn explanation() -> Explanation {
         Explanation {

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Contexts, Host, Line, Mechanism, Memory, Notifier, Site, Waiter, Waits, Woken, all};
+use super::{
+    Carries, Contexts, Host, Line, Mechanism, Memory, Notifier, Notifiers, Site, Waiter, Waits, Woken, all,
+};
 use crate::trial::arena::Arena;
 use crate::trial::run_dir::RunDir;
 
@@ -27,6 +29,7 @@ pub(super) fn rehearse<M: Mechanism>(site: &Site) {
     a_look_consumes_what_it_finds::<M>(site);
     two_notifications_leave_what_the_mechanism_says::<M>(site);
     a_sleeping_waiter_is_woken_whatever_else_interrupts_it::<M>(site);
+    a_second_notifier_wakes_or_is_known_not_to::<M>(site);
 }
 
 fn line<M: Mechanism>(site: &Site) -> M::Line {
@@ -56,6 +59,39 @@ fn a_notification_before_the_wait_is_kept<M: Mechanism>(site: &Site) {
         waiter.wait().unwrap();
         assert!(!waiter.poll().unwrap(), "{}: one notification woke twice", M::NAME);
     }
+}
+
+/// Two notifiers take turns, and each notification is awaited before the next: whatever merges, none may be lost.
+fn a_second_notifier_wakes_or_is_known_not_to<M: Mechanism>(site: &Site) {
+    let line = line::<M>(site);
+    let mut waiter = line.waiter().unwrap();
+    let mut first = line.notifier().unwrap();
+    let second = line.notifier();
+    if M::NOTIFIERS == Notifiers::One {
+        // It cannot even be had, or what it writes is what the first has written.
+        if let Ok(mut second) = second {
+            first.notify().unwrap();
+            waiter.wait().unwrap();
+            second.notify().unwrap();
+            assert_eq!(
+                waiter.wait_for(SHORT).unwrap(),
+                Woken::TimedOut,
+                "{} has room for two notifiers",
+                M::NAME
+            );
+        }
+        return;
+    }
+    let mut second = second.unwrap_or_else(|error| panic!("{}: no second notifier: {error}", M::NAME));
+    for turn in 0..6 {
+        if turn % 2 == 0 {
+            first.notify().unwrap()
+        } else {
+            second.notify().unwrap()
+        }
+        assert_eq!(waiter.wait_for(NEVER).unwrap(), Woken::Notified, "{}: turn {turn} was lost", M::NAME);
+    }
+    assert_eq!(waiter.wait_for(SHORT).unwrap(), Woken::TimedOut, "{}: woken once too often", M::NAME);
 }
 
 fn a_look_consumes_what_it_finds<M: Mechanism>(site: &Site) {
@@ -150,6 +186,14 @@ fn every_mechanism_keeps_its_promises() {
         }
     }
     run_dir.clear_notes();
+}
+
+/// What merges cannot keep the words of each.
+#[test]
+fn what_brings_something_along_keeps_every_notification() {
+    for entry in all().iter().filter(|entry| entry.carries() > Carries::Nothing) {
+        assert_eq!(entry.memory(), Memory::Counts, "{}", entry.name());
+    }
 }
 
 #[test]

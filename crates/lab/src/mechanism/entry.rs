@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A mechanism without its type: what the list holds and a trial is given by name.
 
-use super::{Contexts, Explanation, Host, Line, Mechanism, Memory, OpenError, Site, Unavailable, Waits};
+use super::{
+    Carries, Contexts, Explanation, Host, Line, Mechanism, Memory, Notifiers, OpenError, Site, Unavailable,
+    Waits,
+};
 use crate::trial::role::{self, Role};
 use crate::trial::side::{Side, SideError};
 
@@ -17,6 +20,12 @@ pub trait Entry: Sync {
     fn drops(&self) -> bool;
     /// See [`Mechanism::DESCRIPTOR`].
     fn descriptor(&self) -> bool;
+    /// See [`Mechanism::NOTIFIERS`].
+    fn notifiers(&self) -> Notifiers;
+    /// See [`Mechanism::CARRIES`].
+    fn carries(&self) -> Carries;
+    /// See [`Mechanism::TIMED`].
+    fn timed(&self) -> bool;
     /// Whether it joins sides of this kind.
     fn joins(&self, contexts: Contexts) -> bool;
     /// See [`Mechanism::explanation`].
@@ -51,6 +60,15 @@ impl<M: Mechanism> Entry for M {
     }
     fn descriptor(&self) -> bool {
         M::DESCRIPTOR
+    }
+    fn notifiers(&self) -> Notifiers {
+        M::NOTIFIERS
+    }
+    fn carries(&self) -> Carries {
+        M::CARRIES
+    }
+    fn timed(&self) -> bool {
+        M::TIMED
     }
     fn joins(&self, contexts: Contexts) -> bool {
         match contexts {

@@ -7,7 +7,7 @@ use rustix::fs::{CWD, Mode, OFlags, fcntl_setfl, mkfifoat, open};
 
 use super::descriptor::{Reader, Writer};
 use super::pipe::Pipe;
-use super::{Explanation, Host, Line, Mechanism, Memory, OpenError, Site, Unavailable};
+use super::{Carries, Explanation, Host, Line, Mechanism, Memory, OpenError, Site, Unavailable};
 
 /// The notifier writes a byte, the waiter reads it; each opens the FIFO by its name.
 #[derive(Debug)]
@@ -21,6 +21,7 @@ impl Mechanism for Fifo {
     type Line = FifoLine;
     const NAME: &'static str = "fifo";
     const MEMORY: Memory = Memory::Counts;
+    const CARRIES: Carries = Carries::Message;
     const DESCRIPTOR: bool = true;
 
     fn explanation() -> Explanation {

@@ -9,7 +9,8 @@ use rustix::thread::futex::{self, Flags};
 use super::deadline::relative;
 use super::watched_word::{WordNotifier, WordReader, WordWaiter};
 use super::{
-    Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, OpenError, Site, Unavailable, Word,
+    Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, Notifiers, OpenError, Site, Unavailable,
+    Word,
 };
 
 /// A futex keyed by the page behind it, as processes need.
@@ -61,6 +62,7 @@ impl Mechanism for FutexShared {
     type Line = FutexLine;
     const NAME: &'static str = "futex";
     const MEMORY: Memory = Memory::Merges;
+    const NOTIFIERS: Notifiers = Notifiers::One;
 
     fn explanation() -> Explanation {
         Explanation {
@@ -84,6 +86,7 @@ impl Mechanism for FutexPrivate {
     type Line = PrivateLine;
     const NAME: &'static str = "futex-private";
     const MEMORY: Memory = Memory::Merges;
+    const NOTIFIERS: Notifiers = Notifiers::One;
     const PROCESSES: bool = false;
 
     fn explanation() -> Explanation {

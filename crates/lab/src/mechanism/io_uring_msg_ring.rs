@@ -9,7 +9,8 @@ use io_uring::{IoUring, Parameters, opcode, squeue, types};
 use super::descriptor::again;
 use super::uring::{self, Ring, outcome};
 use super::{
-    Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
+    Carries, Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, OpenError, Site, Unavailable,
+    Waiter, Woken,
 };
 
 /// The notifier's ring posts into the waiter's.
@@ -43,6 +44,7 @@ impl Mechanism for IoUringMsgRing {
     type Line = MsgRingLine;
     const NAME: &'static str = "io-uring-msg-ring";
     const MEMORY: Memory = Memory::Counts;
+    const CARRIES: Carries = Carries::Word;
 
     fn explanation() -> Explanation {
         Explanation {

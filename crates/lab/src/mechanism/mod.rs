@@ -22,6 +22,7 @@ mod descriptor;
 mod entry;
 pub mod fan;
 mod library;
+pub mod need;
 mod posix_semaphore;
 mod signal;
 mod site;
@@ -124,6 +125,26 @@ pub enum Memory {
     Merges,
 }
 
+/// How many notifiers a line may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notifiers {
+    /// One: what it writes would hide what another writes.
+    One,
+    /// Any number, none of which knows of the others.
+    Several,
+}
+
+/// What a notification brings along.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Carries {
+    /// Nothing but itself.
+    Nothing,
+    /// A number of the notifier's choice.
+    Word,
+    /// A message of bytes.
+    Message,
+}
+
 /// A means of notification.
 pub trait Mechanism: Sync + 'static {
     /// One direction of it.
@@ -139,6 +160,12 @@ pub trait Mechanism: Sync + 'static {
     /// Whether a notification may be dropped on its way. Those of such a mechanism carry their number, see
     /// [`Waiter::number`].
     const DROPS: bool = false;
+    /// How many notifiers a line may have, as it is used here.
+    const NOTIFIERS: Notifiers = Notifiers::Several;
+    /// What a notification can bring along, by its manual: what is measured carries a byte, or nothing.
+    const CARRIES: Carries = Carries::Nothing;
+    /// Whether giving up a wait after some time is part of the waiting call, and no work of a timer beside it.
+    const TIMED: bool = true;
     /// Whether it also joins two threads of one process.
     const THREADS: bool = true;
     /// Whether it also joins two processes.

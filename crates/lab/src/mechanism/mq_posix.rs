@@ -13,7 +13,8 @@ use rustix::thread::CapabilitySet;
 use super::c_call::{absent_or_made, c_string, result};
 use super::deadline::realtime;
 use super::{
-    Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
+    Carries, Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, OpenError, Site, Unavailable,
+    Waiter, Woken,
 };
 use crate::trial::run_dir::Note;
 
@@ -68,6 +69,7 @@ impl Mechanism for MqPosix {
     type Line = MqPosixLine;
     const NAME: &'static str = "mq-posix";
     const MEMORY: Memory = Memory::Counts;
+    const CARRIES: Carries = Carries::Message;
 
     fn explanation() -> Explanation {
         Explanation {

@@ -9,7 +9,8 @@ use super::alarm::Alarm;
 use super::c_call::{PROBE_KEY, absent_or_made, result};
 use super::deadline::Deadline;
 use super::{
-    Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
+    Carries, Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, OpenError, Site, Unavailable,
+    Waiter, Woken,
 };
 use crate::trial::run_dir::Note;
 
@@ -53,6 +54,8 @@ impl Mechanism for MqSysv {
     type Line = MqSysvLine;
     const NAME: &'static str = "mq-sysv";
     const MEMORY: Memory = Memory::Counts;
+    const CARRIES: Carries = Carries::Message;
+    const TIMED: bool = false;
 
     fn explanation() -> Explanation {
         Explanation {

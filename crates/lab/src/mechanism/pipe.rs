@@ -4,7 +4,7 @@
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::descriptor::{DescriptorLine, Descriptors, Ends};
-use super::{Explanation, Host, Mechanism, Memory, OpenError, Site, Unavailable};
+use super::{Carries, Explanation, Host, Mechanism, Memory, OpenError, Site, Unavailable};
 
 /// The notifier writes a byte, the waiter reads it.
 #[derive(Debug)]
@@ -25,6 +25,7 @@ impl Mechanism for Pipe {
     type Line = DescriptorLine<Self>;
     const NAME: &'static str = "pipe";
     const MEMORY: Memory = Memory::Counts;
+    const CARRIES: Carries = Carries::Message;
     const DESCRIPTOR: bool = true;
 
     fn explanation() -> Explanation {

@@ -9,7 +9,7 @@ use rustix::io::{read, retry_on_intr};
 use super::c_call::result;
 use super::descriptor::readable;
 use super::signal::{Reception, SignalLine, by_signal, queued_signals};
-use super::{Explanation, Fault, Host, Mechanism, Memory, OpenError, Unavailable, Waiter, Woken};
+use super::{Carries, Explanation, Fault, Host, Mechanism, Memory, OpenError, Unavailable, Waiter, Woken};
 
 /// The waiter reads the signal like data.
 #[derive(Debug)]
@@ -34,6 +34,7 @@ impl Mechanism for SignalSignalfd {
     type Line = SignalLine<Self>;
     const NAME: &'static str = "signal-signalfd";
     const MEMORY: Memory = Memory::Counts;
+    const CARRIES: Carries = Carries::Word;
 
     fn explanation() -> Explanation {
         Explanation {

@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicU32;
 
 use super::watched_word::{Pause, WatchedLine};
-use super::{Explanation, Host, Mechanism, Memory, Unavailable, Waits};
+use super::{Explanation, Host, Mechanism, Memory, Notifiers, Unavailable, Waits};
 
 /// The notifier increments a word, the waiter reads it in a loop.
 #[derive(Debug)]
@@ -22,6 +22,7 @@ impl Mechanism for Spin {
     const NAME: &'static str = "spin";
     const WAITS: Waits = Waits::Spins;
     const MEMORY: Memory = Memory::Merges;
+    const NOTIFIERS: Notifiers = Notifiers::One;
 
     fn explanation() -> Explanation {
         Explanation {

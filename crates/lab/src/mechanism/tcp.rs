@@ -3,7 +3,7 @@
 
 use super::descriptor::{DescriptorLine, Descriptors, Ends};
 use super::socket::{self, tcp_pair, timed_by_ppoll};
-use super::{Explanation, Host, Mechanism, Memory, OpenError, Site, Unavailable};
+use super::{Carries, Explanation, Host, Mechanism, Memory, OpenError, Site, Unavailable};
 
 /// The notifier writes a byte, the waiter reads it.
 #[derive(Debug)]
@@ -20,6 +20,7 @@ impl Mechanism for Tcp {
     type Line = DescriptorLine<Self>;
     const NAME: &'static str = "tcp";
     const MEMORY: Memory = Memory::Counts;
+    const CARRIES: Carries = Carries::Message;
     const DESCRIPTOR: bool = true;
 
     fn explanation() -> Explanation {
