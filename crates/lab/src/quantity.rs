@@ -40,6 +40,20 @@ pub fn span(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Gaps: a duration, or `5us..1ms` for 1, 2 and 5 of every decade between the two, both included.
+pub fn gaps(text: &str) -> Result<Vec<Duration>, String> {
+    let Some((from, to)) = text.split_once("..") else { return Ok(vec![duration(text)?]) };
+    let (from, to) = (span(from)?, span(to)?);
+    if from > to {
+        return Err(format!("'{text}' runs backwards; write the shorter gap first"));
+    }
+    let steps = (0..16).flat_map(|decade| [1, 2, 5].map(|step| step * 10_u64.pow(decade)));
+    let between = steps.map(Duration::from_nanos).filter(|gap| *gap > from && *gap < to);
+    let mut gaps: Vec<Duration> = std::iter::once(from).chain(between).chain([to]).collect();
+    gaps.dedup();
+    Ok(gaps)
+}
+
 /// A waiting policy: `block`, `spin`, `spin-then-block=10us`, `timeout=100us`.
 pub fn wait_policy(text: &str) -> Result<WaitPolicy, String> {
     let nanoseconds = |text| duration(text).map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
@@ -64,6 +78,20 @@ pub fn percent(text: &str) -> Result<u32, String> {
         return Err(format!("'{text}' is out of range; write 0% to 1000%"));
     }
     Ok((number * 10_000.0).round() as u32)
+}
+
+/// A percentile, `p99.9`, as a share of 0 to 1.
+pub fn percentile(text: &str) -> Result<f64, String> {
+    let number = text.strip_prefix('p').and_then(|number| number.parse::<f64>().ok());
+    match number {
+        Some(number) if number > 0.0 && number < 100.0 => Ok(number / 100.0),
+        _ => Err(format!("'{text}' is no percentile; write for example p50, p99 or p99.9")),
+    }
+}
+
+/// A share in percent, `95%`, as a share of 0 to 1.
+pub fn share(text: &str) -> Result<f64, String> {
+    percent(text).map(|ppm| f64::from(ppm) / 1e6)
 }
 
 /// A nanosecond figure as people write it: `10us`, `1ms`, `0`.
@@ -108,6 +136,30 @@ mod tests {
         assert_eq!(span("1ns"), Ok(Duration::from_nanos(1)));
         for text in ["0", "0ms", "0.0s", "0.1ns"] {
             assert!(span(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn percentiles_and_shares_are_read_and_nonsense_is_refused() {
+        assert!((percentile("p99.9").unwrap() - 0.999).abs() < 1e-12);
+        assert_eq!(percentile("p50"), Ok(0.5));
+        for text in ["", "99", "p", "p0", "p100", "pNaN", "p99%", "max"] {
+            assert!(percentile(text).is_err(), "{text}");
+        }
+        assert_eq!(share("95%"), Ok(0.95));
+        assert!(share("0.95").is_err());
+    }
+
+    #[test]
+    fn a_range_of_gaps_has_three_a_decade_and_both_ends() {
+        let read =
+            |text: &str| gaps(text).map(|gaps| gaps.iter().map(Duration::as_nanos).collect::<Vec<_>>());
+        assert_eq!(read("3us"), Ok(vec![3000]));
+        assert_eq!(read("5us..50us"), Ok(vec![5000, 10_000, 20_000, 50_000]));
+        assert_eq!(read("3us..12us"), Ok(vec![3000, 5000, 10_000, 12_000]));
+        assert_eq!(read("3us..3us"), Ok(vec![3000]));
+        for text in ["", "..", "0..1us", "1us..", "2us..1us", "1us..2"] {
+            assert!(gaps(text).is_err(), "{text}");
         }
     }
 

@@ -30,12 +30,14 @@ pub mod placements;
 pub mod plan_file;
 pub mod report;
 pub mod schema;
+pub mod spin;
 pub mod study;
 pub mod survey;
 pub mod switch;
 pub mod tasks;
 pub mod top;
 pub mod tune;
+pub mod verdict;
 pub mod vm;
 
 use common::{Exit, Terminal};
@@ -73,6 +75,8 @@ enum Verb {
     FanOut(fanout::Args),
     /// Coroutines, threads or processes for N tasks? What a hand-off costs, what making and reaping one costs, how many fit
     Tasks(tasks::Args),
+    /// How long to spin before sleeping? The knee of latency and CPU time at each gap
+    Spin(spin::Args),
     /// Make one self-contained page of result files: charts, tables, warnings, how to repeat it
     Report(report::Args),
     /// Search every interleaving of a wake-up protocol, and show how a known mistake loses a wake-up
@@ -112,6 +116,7 @@ impl Verb {
             Self::Switch(args) => switch::run(args, terminal),
             Self::FanOut(args) => fanout::run(args, terminal),
             Self::Tasks(args) => tasks::run(args, terminal),
+            Self::Spin(args) => spin::run(&args, terminal),
             Self::Report(args) => report::run(args, terminal),
             Self::Model(args) => model::run(args),
             Self::Vm(args) => vm::run(args, terminal),

@@ -35,6 +35,19 @@ impl PlacementArgs {
         self.placement.iter().map(|name| by_relation(name, topology)).collect()
     }
 
+    /// Whether any was asked for.
+    pub fn is_given(&self) -> bool {
+        !self.cpus.is_empty() || !self.placement.is_empty()
+    }
+
+    /// The placements asked for, or only that of the two nearest CPUs.
+    pub fn resolve_one(&self, topology: &Topology) -> Result<Vec<Placement>, Usage> {
+        if !self.is_given() {
+            return Ok(vec![two_nearest(topology)]);
+        }
+        self.resolve(topology)
+    }
+
     fn by_number(&self, topology: &Topology) -> Result<Placement, Usage> {
         let [a, b] = self.cpus[..] else {
             return Err(Usage("--cpus takes two CPUs, the notifier's first: --cpus 0,1".to_owned()));
@@ -51,6 +64,13 @@ pub fn present(topology: &Topology) -> Vec<Placement> {
     let placement =
         |relation: Relation, cpus| Placement { relation: relation.name().to_owned(), cpus: Some(cpus) };
     topology.pairs().into_iter().filter_map(|pair| Some(placement(pair.relation, pair.cpus?))).collect()
+}
+
+/// The nearest placement on two CPUs; on a machine of one CPU that one, and unpinned where no CPU is known.
+pub fn two_nearest(topology: &Topology) -> Placement {
+    let all = present(topology);
+    let two = |placement: &&Placement| placement.cpus.is_some_and(|[a, b]| a != b);
+    all.iter().find(two).or_else(|| all.first()).cloned().unwrap_or_else(unpinned)
 }
 
 /// The placement the scheduler chooses.

@@ -8,6 +8,7 @@ pub mod ping;
 pub mod plan;
 pub mod run;
 pub mod shortfall;
+pub mod spin;
 pub mod survey;
 pub mod switch;
 pub mod tasks;

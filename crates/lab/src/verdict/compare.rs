@@ -67,6 +67,8 @@ pub struct Ratio {
 pub struct Row<'result> {
     /// What was run, as the baseline has it.
     pub cell: &'result Cell,
+    /// The same, as the candidate has it: on another machine other CPUs may stand for the same placement.
+    pub candidate: &'result Cell,
     /// What is compared.
     pub quantity: Quantity,
     /// The baseline's median over its blocks, nanoseconds.
@@ -81,6 +83,8 @@ pub struct Row<'result> {
     pub p50: Ratio,
     /// The 99th percentiles, likewise; for the reader, tails decide no verdict.
     pub p99: Option<Ratio>,
+    /// What else would explain a difference of any of its figures.
+    pub doubt: Option<Obstacle>,
     /// The conclusion.
     pub verdict: Verdict,
 }
@@ -262,6 +266,7 @@ fn row<'result>(
     };
     let mut row = Row {
         cell: arms[0].cell,
+        candidate: arms[1].cell,
         quantity,
         baseline_p50_ns: level(&both[0], &|block| Some(block.p50))?.exp(),
         blocks: counts,
@@ -269,13 +274,15 @@ fn row<'result>(
         machine: machine.map(f64::exp),
         p50: p50?,
         p99,
+        doubt: None,
         verdict: Verdict::NoDifferenceShown,
     };
-    row.verdict = verdict(&row, files, arms, relevant);
+    row.doubt = obstacle::to_a_difference(&row, files, arms);
+    row.verdict = verdict(&row, arms, relevant);
     Some(row)
 }
 
-fn verdict(row: &Row, files: [&ResultFile; 2], arms: [&Arm; 2], relevant: f64) -> Verdict {
+fn verdict(row: &Row, arms: [&Arm; 2], relevant: f64) -> Verdict {
     if let Some(obstacle) = obstacle::to_any_verdict(row, arms) {
         return Verdict::CannotTell(obstacle);
     }
@@ -286,7 +293,7 @@ fn verdict(row: &Row, files: [&ResultFile; 2], arms: [&Arm; 2], relevant: f64) -
     } else {
         return Verdict::NoDifferenceShown;
     };
-    obstacle::to_a_difference(row, files, arms).map_or(different, Verdict::CannotTell)
+    row.doubt.clone().map_or(different, Verdict::CannotTell)
 }
 
 #[cfg(test)]

@@ -4,6 +4,9 @@
 pub mod answer;
 pub mod claims;
 pub mod compare;
+pub mod contest;
+pub mod quantile;
+pub mod spin;
 pub mod statistics;
 pub mod study;
 pub mod tune;

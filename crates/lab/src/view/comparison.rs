@@ -73,7 +73,8 @@ pub fn words(verdict: &Verdict) -> String {
     }
 }
 
-fn reason(obstacle: &Obstacle) -> String {
+/// Why a difference proves nothing, in words.
+pub fn reason(obstacle: &Obstacle) -> String {
     match obstacle {
         Obstacle::FewBlocks(blocks) => {
             format!("{} of {FEWEST_BLOCKS} at least (--blocks)", counted(*blocks as u64, "block"))

@@ -12,6 +12,7 @@ use crate::machine::doctor::{Finding, Severity, worst};
 use crate::verdict::compare::{RELEVANT, compare};
 use crate::view::answer::{self, Paragraph};
 use crate::view::chart::{floors, pairs, palette};
+use crate::view::command_line::command;
 use crate::view::emulated::EMULATED;
 use crate::view::extra::FloorLine;
 use crate::view::figures::{Absent, Figures};
@@ -265,19 +266,6 @@ fn run(source: &Source, figures: &Figures) -> Run {
             Vec::new()
         },
     }
-}
-
-/// A command line as a shell takes it.
-fn command(words: &[String]) -> String {
-    let safe = |letter: char| letter.is_ascii_alphanumeric() || "-_./=,:%+@".contains(letter);
-    let quoted = |word: &String| {
-        if !word.is_empty() && word.chars().all(safe) {
-            word.clone()
-        } else {
-            format!("'{}'", word.replace('\'', "'\\''"))
-        }
-    };
-    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 /// Everything stored of the machine, one line each.

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell spin`.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use super::common::{Exit, RunArgs, Terminal, Usage};
+use super::placements::PlacementArgs;
+use super::verdict::{Figures, Source};
+use crate::experiment::plan::Plan;
+use crate::experiment::spin::Spin;
+use crate::machine::Machine;
+use crate::mechanism::{self, Contexts, Waits};
+use crate::quantity::{gaps, span};
+use crate::verdict::spin::{Choice, spin};
+use crate::view;
+use crate::view::style::Style;
+
+/// Arguments of `doorbell spin`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "EXIT STATUS\n  \
+    0  there is a verdict for every gap\n  4  some gap's cannot be told, or this machine is unfit to measure\n\n\
+    EXAMPLES\n  \
+    doorbell spin                              futex, gaps of 5us to 1ms\n  \
+    doorbell spin eventfd --gap 5us..1ms       1, 2 and 5 of every decade between\n  \
+    doorbell spin --worth 10                   a microsecond of latency is worth ten of CPU time\n  \
+    doorbell spin --from spin.json --worth 0.1   another price for what was measured before\n\n\
+    `doorbell tune` measures what one sleep costs and leaves it where the library's adaptive waiter reads it.")]
+pub struct Args {
+    /// The mechanism: one that sleeps (`doorbell list` shows them)
+    #[arg(default_value = "futex", value_name = "MECHANISM")]
+    mechanism: String,
+    /// Times between notifications, comma separated; A..B is 1, 2 and 5 of every decade between
+    #[arg(long, value_delimiter = ',', value_parser = gaps, value_name = "TIME", default_value = "5us,10us,20us,50us,100us,1ms")]
+    gap: Vec<Vec<Duration>>,
+    /// How long to spin before sleeping, comma separated [default: what makes sense at each gap]
+    #[arg(long, value_delimiter = ',', value_parser = span, value_name = "TIME")]
+    spin: Vec<Duration>,
+    /// How many microseconds of CPU time a microsecond of latency is worth
+    #[arg(long, value_parser = worth, value_name = "RATIO", default_value = "1")]
+    worth: f64,
+    /// What the two sides are
+    #[arg(long, value_enum, default_value = "processes")]
+    contexts: Sides,
+    /// Length of a trial [default: 50 ms, or 20 gaps if those take longer]
+    #[arg(long, value_parser = span, value_name = "TIME")]
+    time: Option<Duration>,
+    #[command(flatten)]
+    source: Source,
+    #[command(flatten)]
+    placements: PlacementArgs,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Sides {
+    /// Two processes
+    Processes,
+    /// Two threads of one process
+    Threads,
+}
+
+fn worth(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(worth) if (0.0..=1e6).contains(&worth) => Ok(worth),
+        _ => Err(format!("'{text}' is no ratio from 0 to 1000000; write for example 1 or 0.1")),
+    }
+}
+
+/// Runs `doorbell spin`.
+pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
+    let result = match args.source.figures(&args.run, terminal, |machine| plan(args, machine))? {
+        Figures::Of(result) => result,
+        Figures::None(exit) => return Ok(exit),
+    };
+    let spun = spin(&result, args.worth).ok_or_else(|| {
+        Usage(
+            "this result has no trials one way with a gap: `doorbell spin -o FILE` writes some, and so does `doorbell ping \
+             --gap 10us,1ms --wait block,spin,spin-then-block=12us`"
+                .to_owned(),
+        )
+    })?;
+    let told = !spun.gaps.iter().any(|gap| matches!(gap.choice, Choice::CannotTell(_)));
+    let text = || view::spin::spin(&spun, &result, &Style::of_stdout());
+    args.source.deliver(&args.run, terminal, &result, text, if told { Exit::Done } else { Exit::Unfit })
+}
+
+fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
+    let entry = mechanism::find(&args.mechanism).map_err(|unknown| Usage(unknown.to_string()))?;
+    let contexts = match args.contexts {
+        Sides::Processes => Contexts::Processes,
+        Sides::Threads => Contexts::Threads,
+    };
+    if entry.waits() != Waits::Blocks {
+        let message =
+            format!("{}: its waiter does not sleep, so there is nothing to spin before", args.mechanism);
+        return Err(Usage(message).into());
+    }
+    if !entry.joins(contexts) {
+        let message =
+            format!("{} does not join such sides; see `doorbell list`, and --contexts", args.mechanism);
+        return Err(Usage(message).into());
+    }
+    let placements = args.placements.resolve_one(&machine.topology)?;
+    let [placement] = &placements[..] else {
+        return Err(Usage("one verdict is for one placement: name one with --placement".to_owned()).into());
+    };
+    if placement.cpus.is_some_and(|[a, b]| a == b) || machine.topology.usable.len() == 1 {
+        let message = "both sides on one core: a waiter that spins there holds up its notifier, so never spin; name a placement \
+                       on two with --placement";
+        return Err(Usage(message.to_owned()).into());
+    }
+    let mut gaps: Vec<Duration> = args.gap.iter().flatten().copied().collect();
+    gaps.sort_unstable();
+    gaps.dedup();
+    if gaps.first().is_none_or(Duration::is_zero) {
+        return Err(Usage(
+            "a gap of 0 leaves nothing to wait for; write for example --gap 5us..1ms".to_owned(),
+        )
+        .into());
+    }
+    Ok(Spin {
+        subject: args.mechanism.clone(),
+        contexts,
+        placement: placement.clone(),
+        gaps,
+        spins: args.spin.clone(),
+        time: args.time,
+        blocks: args.run.blocks,
+        seed: args.run.seed(),
+    }
+    .plan())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::spin::GAPS;
+
+    #[test]
+    fn the_usual_gaps_are_those_of_the_experiment() {
+        let usual: Vec<Duration> =
+            "5us,10us,20us,50us,100us,1ms".split(',').flat_map(|text| gaps(text).unwrap()).collect();
+        assert_eq!(usual, GAPS);
+    }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell spin` as a plan: at each gap a waiter that sleeps at once, one that spins, and some that spin for a while first.
+
+use std::time::Duration;
+
+use super::ping::usual_window;
+use super::plan::{FEWEST_BLOCKS, Plan};
+use crate::mechanism::Contexts;
+use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Spin {
+    /// The mechanism, by name.
+    pub subject: String,
+    /// Two processes or two threads.
+    pub contexts: Contexts,
+    /// Where the sides run.
+    pub placement: Placement,
+    /// Times between notifications.
+    pub gaps: Vec<Duration>,
+    /// How long to spin before sleeping; none gives each gap [`usual_spins`].
+    pub spins: Vec<Duration>,
+    /// Length of a trial, if not the usual one.
+    pub time: Option<Duration>,
+    /// Repetitions, if not the usual number.
+    pub blocks: Option<u32>,
+    /// Seed of the orders.
+    pub seed: u64,
+}
+
+/// The gaps of a run that names none: about where sleeping begins to pay on machines of today, and well beyond.
+pub const GAPS: [Duration; 6] = [
+    Duration::from_micros(5),
+    Duration::from_micros(10),
+    Duration::from_micros(20),
+    Duration::from_micros(50),
+    Duration::from_micros(100),
+    Duration::from_millis(1),
+];
+
+/// Spins that are tried at every gap they are not far beyond.
+const SPINS: [Duration; 6] = [
+    Duration::from_micros(1),
+    Duration::from_micros(2),
+    Duration::from_micros(5),
+    Duration::from_micros(10),
+    Duration::from_micros(20),
+    Duration::from_micros(50),
+];
+
+/// The longest gap through which a waiter is made to spin with sleep still to follow: beyond it no sleep costs as much.
+const LONGEST: Duration = Duration::from_micros(200);
+
+/// What the trials of a run take together unless told otherwise.
+const RUN: Duration = Duration::from_secs(40);
+
+/// What a trial costs beside its window: two `exec`s and `fork`s, its memory, the reports.
+const SETUP: Duration = Duration::from_millis(35);
+
+/// Fewest and most blocks unless told otherwise.
+const BLOCKS: std::ops::RangeInclusive<u64> = FEWEST_BLOCKS as u64 + 2..=20;
+
+/// The spins that are tried at `gap`: those that end before it, to show what a spin in vain costs, and the first that outlasts it
+/// by as much as a notification is late.
+pub fn usual_spins(gap: Duration) -> Vec<Duration> {
+    let mut spins: Vec<Duration> = SPINS.into_iter().filter(|spin| *spin < gap).collect();
+    if gap <= LONGEST {
+        spins.push(gap + gap / 5);
+    }
+    spins
+}
+
+impl Spin {
+    /// The plan: at each gap every way to wait, and the harness itself.
+    pub fn plan(&self) -> Plan {
+        let mut cells = Vec::new();
+        let mut add = |cell: Cell| {
+            if !cells.contains(&cell) {
+                cells.push(cell);
+            }
+        };
+        for &gap in &self.gaps {
+            let spins = if self.spins.is_empty() { usual_spins(gap) } else { self.spins.clone() };
+            let spin_ns = |spin: Duration| u64::try_from(spin.as_nanos()).unwrap_or(u64::MAX);
+            let spins = spins.into_iter().map(|spin| WaitPolicy::SpinThenBlock { spin_ns: spin_ns(spin) });
+            for wait in [WaitPolicy::Block, WaitPolicy::Spin].into_iter().chain(spins) {
+                add(self.cell(gap, wait));
+            }
+        }
+        add(Cell {
+            subject: "null".to_owned(),
+            pattern: Pattern::PingPong { gap_ns: 0 },
+            ..self.cell(Duration::ZERO, WaitPolicy::Block)
+        });
+        let windows: Duration =
+            cells.iter().map(|cell| SETUP + Duration::from_nanos(cell.until.time_ns.unwrap_or(0))).sum();
+        let room = RUN.as_nanos() / windows.as_nanos().max(1);
+        let usual = u64::try_from(room).unwrap_or(u64::MAX).clamp(*BLOCKS.start(), *BLOCKS.end()) as u32;
+        Plan { experiment: "spin".to_owned(), cells, blocks: self.blocks.unwrap_or(usual), seed: self.seed }
+    }
+
+    fn cell(&self, gap: Duration, wait: WaitPolicy) -> Cell {
+        let pattern = Pattern::OneWay { gap_ns: u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX) };
+        Cell {
+            subject: self.subject.clone(),
+            contexts: self.contexts,
+            pattern,
+            timing: Timing::Stamp,
+            wait,
+            placement: self.placement.clone(),
+            size: 0,
+            until: self.time.map_or_else(|| usual_window(pattern), Until::time),
+            scheduler: Scheduler::Other,
+            injected_slowdown_ppm: None,
+            without_yardstick: false,
+            load: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spin(gaps: &[Duration]) -> Spin {
+        Spin {
+            subject: "futex".to_owned(),
+            contexts: Contexts::Processes,
+            placement: Placement { relation: "same-l3".to_owned(), cpus: Some([0, 1]) },
+            gaps: gaps.to_vec(),
+            spins: Vec::new(),
+            time: None,
+            blocks: None,
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn every_gap_is_slept_through_spun_through_and_spun_just_beyond() {
+        let plan = spin(&GAPS).plan();
+        for gap in GAPS {
+            let gap_ns = gap.as_nanos() as u64;
+            let waits: Vec<WaitPolicy> = plan
+                .cells
+                .iter()
+                .filter(|cell| cell.pattern == Pattern::OneWay { gap_ns })
+                .map(|cell| cell.wait)
+                .collect();
+            assert_eq!(waits[..2], [WaitPolicy::Block, WaitPolicy::Spin]);
+            let beyond = waits.contains(&WaitPolicy::SpinThenBlock { spin_ns: gap_ns + gap_ns / 5 });
+            assert_eq!(beyond, gap <= LONGEST, "{gap:?}");
+        }
+        assert!(plan.cells.iter().any(|cell| cell.subject == "null"));
+    }
+
+    #[test]
+    fn a_plan_of_many_gaps_still_has_blocks_enough_for_a_verdict() {
+        let many: Vec<Duration> = (1..60).map(Duration::from_millis).collect();
+        assert!(spin(&many).plan().blocks > FEWEST_BLOCKS);
+        assert!(spin(&GAPS).plan().blocks <= 20);
+    }
+}

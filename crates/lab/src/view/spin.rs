@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How long to spin before sleeping, in words, and the table behind it.
+
+use super::axis::relation;
+use super::command_line::repeat;
+use super::emulated::EMULATED;
+use super::style::{Role, Style};
+use super::table::{Align, Column, Table};
+use super::unit::{Scale, count, time};
+use crate::record::ResultFile;
+use crate::trial::cell::WaitPolicy;
+use crate::verdict::spin::{Choice, Gap, Spun, Way};
+
+/// The verdict, the table of every gap, and the command that repeats it.
+pub fn spin(spun: &Spun, result: &ResultFile, style: &Style) -> String {
+    let mut out = String::new();
+    if result.emulated() {
+        out.push_str(&style.paint(Role::Warning, &style.wrap(EMULATED, 0)));
+    }
+    out.push_str(&style.paint(Role::Heading, &style.wrap(&verdict(spun), 0)));
+    for gap in &spun.gaps {
+        if let Choice::CannotTell(why) = &gap.choice {
+            out.push_str(&style.wrap(&format!("Gaps of {}: {why}.", ns(gap.gap_ns as f64)), 0));
+        }
+    }
+    out.push('\n');
+    out.push_str(&table(spun, style));
+    let harness = spun.harness_ns.map_or_else(String::new, |harness| {
+        format!(" The harness itself is {} of a round trip (null).", ns(harness))
+    });
+    let note = format!(
+        "{}, {}. Cost: wake x {} + CPU, means. CPU: the waiter's time and the notifier's call, a notification. Behind: the cost \
+         as a multiple of the least at this gap, with its interval over blocks; those marked = were not shown to cost more, and \
+         of those the one that burns least is chosen.{harness}",
+        spun.subject,
+        relation(&spun.placement.relation),
+        spun.worth,
+    );
+    out.push_str(&style.wrap(&note, 0));
+    out.push_str(&format!("Again: {}\n", style.text(&repeat(result))));
+    out
+}
+
+/// The verdict in one sentence; neighbouring gaps of the same choice are one part of it.
+pub fn verdict(spun: &Spun) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut gaps = spun.gaps.iter().peekable();
+    while let Some(first) = gaps.next() {
+        let mut last = first;
+        while let Some(next) = gaps.next_if(|next| next.choice == first.choice) {
+            last = next;
+        }
+        let range = match (first.gap_ns, last.gap_ns) {
+            // Only what was measured is said, but for the longest gap: no longer one makes spinning cheaper.
+            (from, _) if gaps.peek().is_none() && first.choice == Choice::Sleep && !parts.is_empty() => {
+                format!("from {} on", ns(from as f64))
+            }
+            (from, to) if from == to => format!("for gaps of {}", ns(from as f64)),
+            (from, to) => format!("for gaps of {} to {}", ns(from as f64), ns(to as f64)),
+        };
+        parts.push(match &first.choice {
+            Choice::Sleep => format!("{range} sleep at once"),
+            Choice::SpinThenSleep(spin_ns) => format!("{range} spin {}", ns(*spin_ns as f64)),
+            Choice::Spin => format!("{range} spin until it comes"),
+            Choice::CannotTell(_) => format!("{range} nothing can be told"),
+        });
+    }
+    let mut sentence = parts.join("; ");
+    if let Some(first) = sentence.get(..1) {
+        let upper = first.to_uppercase();
+        sentence.replace_range(..1, &upper);
+    }
+    format!("{sentence}.")
+}
+
+fn table(spun: &Spun, style: &Style) -> String {
+    let number = |head: &str| Column::new(head, Align::Right);
+    let ways = || spun.gaps.iter().flat_map(|gap| &gap.ways);
+    let scale = Scale::for_ps(ways().flat_map(|way| [way.wake_ns * 1e3, way.cpu_ns * 1e3]));
+    let sign = scale.unit.sign();
+    let mut table = Table::new(vec![
+        number("gap"),
+        Column::new("wait", Align::Left),
+        number(&format!("wake, {sign}")),
+        number("p50").keep(3),
+        number("p99").keep(4),
+        number(&format!("CPU, {sign}")),
+        number(&format!("cost, {sign}")),
+        number("behind").keep(5),
+        Column::new("", Align::Left),
+        number("trials").keep(1),
+        number("count").keep(2),
+    ]);
+    for gap in &spun.gaps {
+        for way in &gap.ways {
+            table.row(line(spun, gap, way, scale));
+        }
+    }
+    table.render(style)
+}
+
+fn line(spun: &Spun, gap: &Gap, way: &Way, scale: Scale) -> Vec<String> {
+    let behind = match way.behind {
+        Some(ratio) => format!("{:.2} ({:.2} to {:.2})", ratio.estimate, ratio.low, ratio.high),
+        None if gap.ways.first().is_some_and(|best| best.wait == way.wait) => "least".to_owned(),
+        None => "cannot tell".to_owned(),
+    };
+    let chosen = match (&gap.choice, way.wait) {
+        (Choice::Sleep, WaitPolicy::Block) | (Choice::Spin, WaitPolicy::Spin) => true,
+        (Choice::SpinThenSleep(chosen), WaitPolicy::SpinThenBlock { spin_ns }) => *chosen == spin_ns,
+        _ => false,
+    };
+    let mark = match (chosen, way.as_good) {
+        (true, _) => "<- this",
+        (false, true) => "=",
+        (false, false) => "",
+    };
+    vec![
+        ns(gap.gap_ns as f64),
+        match way.wait {
+            WaitPolicy::Block => "sleep at once".to_owned(),
+            WaitPolicy::Spin => "spin".to_owned(),
+            WaitPolicy::SpinThenBlock { spin_ns } => format!("spin {}, then sleep", ns(spin_ns as f64)),
+            WaitPolicy::Timeout { timeout_ns } => format!("time-out of {}", ns(timeout_ns as f64)),
+        },
+        scale.show(way.wake_ns * 1e3),
+        scale.show(way.percentiles_ns[0] * 1e3),
+        scale.show(way.percentiles_ns[1] * 1e3),
+        scale.show(way.cpu_ns * 1e3),
+        scale.show(way.cost_ns(spun.worth) * 1e3),
+        behind,
+        mark.to_owned(),
+        count(way.trials as u64),
+        count(way.seen),
+    ]
+}
+
+fn ns(ns: f64) -> String {
+    time(ns * 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::cell::Placement;
+
+    fn spun(choices: &[(u64, Choice)]) -> Spun {
+        Spun {
+            subject: "futex".to_owned(),
+            placement: Placement { relation: "same-l3".to_owned(), cpus: Some([0, 1]) },
+            worth: 1.0,
+            gaps: choices
+                .iter()
+                .map(|(gap_ns, choice)| Gap { gap_ns: *gap_ns, ways: Vec::new(), choice: choice.clone() })
+                .collect(),
+            harness_ns: None,
+        }
+    }
+
+    #[test]
+    fn the_verdict_is_one_sentence_in_which_neighbours_that_agree_are_one_part() {
+        let choices = [
+            (5_000, Choice::SpinThenSleep(6_000)),
+            (10_000, Choice::SpinThenSleep(12_000)),
+            (100_000, Choice::Sleep),
+            (1_000_000, Choice::Sleep),
+        ];
+        assert_eq!(
+            verdict(&spun(&choices)),
+            "For gaps of 5 µs spin 6 µs; for gaps of 10 µs spin 12 µs; from 100 µs on sleep at once."
+        );
+        let open =
+            [(5_000, Choice::Spin), (9_000, Choice::Spin), (20_000, Choice::CannotTell(String::new()))];
+        assert_eq!(
+            verdict(&spun(&open)),
+            "For gaps of 5 µs to 9 µs spin until it comes; for gaps of 20 µs nothing can be told."
+        );
+        assert_eq!(verdict(&spun(&[(5_000, Choice::Sleep)])), "For gaps of 5 µs sleep at once.");
+    }
+}
