@@ -25,6 +25,7 @@ pub mod load;
 pub mod man;
 pub mod model;
 pub mod pairs;
+pub mod pick;
 pub mod ping;
 pub mod placements;
 pub mod plan_file;
@@ -75,6 +76,8 @@ enum Verb {
     FanOut(fanout::Args),
     /// Coroutines, threads or processes for N tasks? What a hand-off costs, what making and reaping one costs, how many fit
     Tasks(tasks::Args),
+    /// Which mechanism for my pattern and needs? The fastest that serves them, and by how much
+    Pick(pick::Args),
     /// How long to spin before sleeping? The knee of latency and CPU time at each gap
     Spin(spin::Args),
     /// Make one self-contained page of result files: charts, tables, warnings, how to repeat it
@@ -116,6 +119,7 @@ impl Verb {
             Self::Switch(args) => switch::run(args, terminal),
             Self::FanOut(args) => fanout::run(args, terminal),
             Self::Tasks(args) => tasks::run(args, terminal),
+            Self::Pick(args) => pick::run(&args, terminal),
             Self::Spin(args) => spin::run(&args, terminal),
             Self::Report(args) => report::run(args, terminal),
             Self::Model(args) => model::run(args),

@@ -4,6 +4,7 @@
 pub mod fanout;
 pub mod fanout_limits;
 pub mod pairs;
+pub mod pick;
 pub mod ping;
 pub mod plan;
 pub mod run;

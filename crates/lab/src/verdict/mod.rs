@@ -5,6 +5,7 @@ pub mod answer;
 pub mod claims;
 pub mod compare;
 pub mod contest;
+pub mod pick;
 pub mod quantile;
 pub mod spin;
 pub mod statistics;

@@ -25,6 +25,7 @@ pub mod notifications;
 pub mod openmetrics;
 pub mod pairs;
 pub mod parquet;
+pub mod pick;
 pub mod picture;
 pub mod progress;
 pub mod spin;

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell pick`.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use super::common::{Exit, RunArgs, Terminal, Usage};
+use super::placements::PlacementArgs;
+use super::verdict::{Figures, Source};
+use crate::experiment::pick::{Pick, Shape};
+use crate::experiment::plan::Plan;
+use crate::machine::Machine;
+use crate::machine::topology::Topology;
+use crate::mechanism::need::{Need, need};
+use crate::quantity::duration;
+use crate::trial::cell::Placement;
+use crate::verdict::pick::{By, Choice, Question, pick};
+use crate::view;
+use crate::view::style::Style;
+
+/// Arguments of `doorbell pick`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "NEEDS\n  \
+    process   it joins two processes\n  \
+    thread    it joins two threads of one process\n  \
+    sleep     the waiter leaves its CPU to others, at once or after a while\n  \
+    epoll     the waiting end is a descriptor that poll and epoll take together with others\n  \
+    timeout   a wait can give up after some time by itself\n  \
+    payload   a notification carries a message of bytes\n  \
+    count     two notifications before a wait are two\n  \
+    lossless  no notification is dropped on its way\n  \
+    several   any number of notifiers wake one waiter\n\n\
+    EXIT STATUS\n  \
+    0  there is a verdict, be it that some cannot be told apart\n  4  nothing can be told, or this machine is unfit to measure\n\n\
+    EXAMPLES\n  \
+    doorbell pick --need sleep                         the fastest that does not burn a core\n  \
+    doorbell pick --need epoll,payload --by p99        in an event loop, by its tail\n  \
+    doorbell pick --pattern 1toN --receivers 100       until the last of a hundred is awake\n  \
+    doorbell pick --need sleep --gap 1ms               for a waiter that has slept for a millisecond\n  \
+    doorbell pick --need epoll --from survey.json      what a survey has already measured")]
+pub struct Args {
+    /// Who notifies whom: one to one, one to many, many to one
+    #[arg(long, value_enum, default_value = "1to1")]
+    pattern: Who,
+    /// What is needed, comma separated; see below
+    #[arg(long, value_delimiter = ',', value_parser = need, value_name = "NEED")]
+    need: Vec<&'static Need>,
+    /// Time between notifications; 0 is there and back without a pause
+    #[arg(long, value_parser = duration, value_name = "TIME", default_value = "0")]
+    gap: Duration,
+    /// Receivers, of one to many
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=20_000))]
+    receivers: u32,
+    /// What the choice goes by
+    #[arg(long, value_enum, default_value = "p50")]
+    by: Goes,
+    #[command(flatten)]
+    source: Source,
+    #[command(flatten)]
+    placements: PlacementArgs,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Who {
+    /// One notifier, one waiter
+    #[value(name = "1to1")]
+    OneToOne,
+    /// One notifier, many waiters, each of whom is to wake
+    #[value(name = "1toN")]
+    OneToMany,
+    /// Many notifiers, one waiter
+    #[value(name = "Nto1")]
+    ManyToOne,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Goes {
+    /// The median
+    P50,
+    /// The 99th percentile
+    P99,
+}
+
+impl From<Who> for Shape {
+    fn from(who: Who) -> Self {
+        match who {
+            Who::OneToOne => Self::OneToOne,
+            Who::OneToMany => Self::OneToMany,
+            Who::ManyToOne => Self::ManyToOne,
+        }
+    }
+}
+
+/// Runs `doorbell pick`.
+pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
+    let shape = Shape::from(args.pattern);
+    if shape == Shape::OneToMany && (args.placements.is_given() || !args.gap.is_zero()) {
+        let message = "one to many is a fan-out, whose receivers the scheduler places, a round every 20 ms: leave --placement, --cpus \
+                       and --gap out, or see `doorbell fanout`";
+        return Err(Usage(message.to_owned()).into());
+    }
+    let result = match args.source.figures(&args.run, terminal, |machine| plan(args, shape, machine))? {
+        Figures::Of(result) => result,
+        Figures::None(exit) => return Ok(exit),
+    };
+    let relation = if args.placements.is_given() {
+        Some(placement(args, &result.machine.topology)?.relation)
+    } else {
+        None
+    };
+    let question = Question {
+        shape,
+        needs: args.need.clone(),
+        by: match args.by {
+            Goes::P50 => By::P50,
+            Goes::P99 => By::P99,
+        },
+        gap_ns: u64::try_from(args.gap.as_nanos()).unwrap_or(u64::MAX),
+        relation,
+    };
+    let picked = pick(&result, &question);
+    let exit = match picked.choice {
+        Choice::First | Choice::OneOf(_) => Exit::Done,
+        Choice::CannotTell(_) => Exit::Unfit,
+    };
+    let text = || view::pick::pick(&picked, &question, &result, &Style::of_stdout());
+    args.source.deliver(&args.run, terminal, &result, text, exit)
+}
+
+/// The one placement asked for, or the usual one.
+fn placement(args: &Args, topology: &Topology) -> Result<Placement, Usage> {
+    match &args.placements.resolve_one(topology)?[..] {
+        [placement] => Ok(placement.clone()),
+        _ => Err(Usage("one verdict is for one placement: name one with --placement".to_owned())),
+    }
+}
+
+fn plan(args: &Args, shape: Shape, machine: &Machine) -> anyhow::Result<Plan> {
+    let pick = Pick {
+        shape,
+        needs: args.need.clone(),
+        gap: args.gap,
+        receivers: args.receivers,
+        placement: placement(args, &machine.topology)?,
+        blocks: args.run.blocks,
+        seed: args.run.seed(),
+    };
+    Ok(pick.plan())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::mechanism::need::NEEDS;
+    use clap::Args as _;
+
+    #[test]
+    fn the_help_says_what_every_need_means() {
+        let command = super::Args::augment_args(clap::Command::new("pick"));
+        let help = command.get_after_help().unwrap().to_string();
+        for need in &NEEDS {
+            assert!(help.contains(&format!("{:8}  {}\n", need.name, need.meaning)), "{}", need.name);
+        }
+    }
+}

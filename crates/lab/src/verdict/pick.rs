@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which mechanism for a pattern and some needs: the fastest, those not shown to be slower, and what each other one lacks.
+
+use super::compare::Ratio;
+use super::contest::{Blocks, contest};
+use crate::experiment::pick::{Shape, lacks};
+use crate::experiment::plan::FEWEST_BLOCKS;
+use crate::mechanism::need::Need;
+use crate::record::series::{Quantity, Series};
+use crate::record::{Arm, Outcome, ResultFile};
+use crate::trial::cell::{Cell, Pattern, Placement, WaitPolicy};
+
+/// What the choice goes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// The median.
+    P50,
+    /// The 99th percentile.
+    P99,
+}
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// Who notifies whom.
+    pub shape: Shape,
+    /// What is needed.
+    pub needs: Vec<&'static Need>,
+    /// What the choice goes by.
+    pub by: By,
+    /// The time between notifications, nanoseconds: 0 is there and back without a pause.
+    pub gap_ns: u64,
+    /// The placement by name; none is that of two CPUs that was planned first.
+    pub relation: Option<String>,
+}
+
+/// What a run says of a question.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Picked {
+    /// The figure it goes by.
+    pub quantity: Quantity,
+    /// Where the sides ran; none if nothing fits.
+    pub placement: Option<Placement>,
+    /// The mechanisms that serve the needs and have figures, the best first.
+    pub ranked: Vec<Ranked>,
+    /// The others, with the reason.
+    pub out: Vec<(String, String)>,
+    /// What the harness itself takes, nanoseconds.
+    pub harness_ns: Option<f64>,
+    /// What follows.
+    pub choice: Choice,
+}
+
+/// A mechanism with figures.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ranked {
+    /// Its name.
+    pub subject: String,
+    /// p50, p99 and p99.9 of all samples, picoseconds.
+    pub figures_ps: [u64; 3],
+    /// CPU time of both sides a round or notification, nanoseconds.
+    pub cpu_ns: Option<f64>,
+    /// What it goes by, as a multiple of the best one's; none of the best, and of too few blocks.
+    pub behind: Option<Ratio>,
+    /// Whether it was not shown to be slower than the best.
+    pub as_good: bool,
+    /// Trials with figures, and those that others disturbed.
+    pub trials: [usize; 2],
+    /// Samples.
+    pub count: u64,
+    /// Notifications lost or late.
+    pub missed: u64,
+}
+
+/// What follows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choice {
+    /// The first of those ranked.
+    First,
+    /// One of the first so many: they cannot be told apart.
+    OneOf(usize),
+    /// Nothing can be told.
+    CannotTell(String),
+}
+
+/// What `result` says.
+pub fn pick(result: &ResultFile, question: &Question) -> Picked {
+    let arms = result.arms();
+    let fits = |arm: &&Arm| in_pattern(arm.cell, question);
+    let chosen = |arm: &&Arm| match &question.relation {
+        Some(relation) => arm.cell.placement.relation == *relation,
+        None => arm.cell.placement.cpus.is_some_and(|[a, b]| a != b),
+    };
+    let first = arms.iter().filter(fits).find(chosen).or_else(|| {
+        let any = question.relation.is_none();
+        arms.iter().find(|arm| any && fits(arm))
+    });
+    let quantity = match question.shape {
+        Shape::OneToMany => Quantity::LastWake,
+        _ if question.gap_ns == 0 => Quantity::RoundTrip,
+        _ => Quantity::Wake,
+    };
+    let here: Vec<&Arm> = match first {
+        Some(first) => arms.iter().filter(fits).filter(|arm| like(arm.cell, first.cell)).collect(),
+        None => Vec::new(),
+    };
+    let mut entrants: Vec<&Arm> = Vec::new();
+    let mut out = Vec::new();
+    let lacks = lacks(question.shape, &question.needs);
+    for (subject, lacks) in &lacks {
+        let arm = here.iter().find(|arm| arm.cell.subject == *subject);
+        let why = match arm {
+            _ if !lacks.is_empty() => lacks.join(", "),
+            None => not_run(subject, question.shape),
+            Some(arm) => match without_figures(arm, quantity) {
+                Some(why) => why,
+                None => {
+                    entrants.push(arm);
+                    continue;
+                }
+            },
+        };
+        out.push(((*subject).to_owned(), why));
+    }
+    let ranked = rank(&entrants, quantity, question.by);
+    let harness = here.iter().find(|arm| arm.cell.subject == "null");
+    Picked {
+        quantity,
+        placement: first.map(|arm| arm.cell.placement.clone()),
+        choice: choose(&ranked, result),
+        harness_ns: harness.and_then(|arm| super::statistics::median(&arm.medians_ns(quantity))),
+        ranked,
+        out,
+    }
+}
+
+fn in_pattern(cell: &Cell, question: &Question) -> bool {
+    let pattern = match (question.shape, cell.pattern) {
+        (Shape::OneToMany, Pattern::FanOut { .. }) => true,
+        (Shape::OneToOne | Shape::ManyToOne, Pattern::PingPong { gap_ns: 0 }) => question.gap_ns == 0,
+        (Shape::OneToOne | Shape::ManyToOne, Pattern::OneWay { gap_ns }) => {
+            gap_ns == question.gap_ns && gap_ns > 0
+        }
+        _ => false,
+    };
+    let threads = question.needs.iter().any(|need| need.name == "thread");
+    let processes = question.needs.iter().any(|need| need.name == "process");
+    let sides = match cell.contexts {
+        crate::mechanism::Contexts::Threads => threads && !processes,
+        crate::mechanism::Contexts::Processes => !threads || processes,
+    };
+    pattern && sides && cell.wait == WaitPolicy::Block
+}
+
+/// Whether two cells differ in nothing but the mechanism, as far as a choice between them goes.
+fn like(cell: &Cell, first: &Cell) -> bool {
+    let receivers = |cell: &Cell| match cell.pattern {
+        Pattern::FanOut { receivers, .. } => receivers,
+        _ => 0,
+    };
+    (&cell.placement, &cell.load, cell.size, cell.scheduler, receivers(cell))
+        == (&first.placement, &first.load, first.size, first.scheduler, receivers(first))
+}
+
+fn not_run(subject: &str, shape: Shape) -> String {
+    use crate::mechanism::{self, Host, fan};
+    let lacking = match shape {
+        Shape::OneToMany => fan::find(subject).ok().and_then(|entry| entry.available(&Host::default()).err()),
+        _ => mechanism::find(subject).ok().and_then(|entry| entry.available(&Host::default()).err()),
+    };
+    lacking.map_or_else(|| "not measured in this run".to_owned(), |lacking| lacking.reason)
+}
+
+fn without_figures(arm: &Arm, quantity: Quantity) -> Option<String> {
+    if arm.usable().any(|record| record.series.contains_key(&quantity)) {
+        return None;
+    }
+    Some(match arm.records.first().map(|record| &record.outcome) {
+        Some(Outcome::Skipped { reason }) => reason.clone(),
+        Some(Outcome::Failed { cause }) => format!("failed: {cause}"),
+        Some(Outcome::Hung { .. }) => "hung".to_owned(),
+        Some(Outcome::Implausible { violations }) => {
+            let rules: Vec<&str> = violations.iter().map(|broken| broken.rule.as_str()).collect();
+            format!("its figures cannot be true ({})", rules.join(", "))
+        }
+        _ => format!("{} was not timed", quantity.name()),
+    })
+}
+
+fn rank(arms: &[&Arm], quantity: Quantity, by: By) -> Vec<Ranked> {
+    let figure = |series: &Series| match by {
+        By::P50 => series.p50_ns,
+        By::P99 => series.p99_ns,
+    };
+    let blocks: Vec<Blocks> = arms
+        .iter()
+        .map(|arm| {
+            let figures =
+                arm.usable().filter_map(|record| Some((record.block, figure(record.series.get(&quantity)?))));
+            figures.filter(|(_, ns)| *ns > 0.0).collect()
+        })
+        .collect();
+    let Some(contest) = contest(&blocks) else { return Vec::new() };
+    let as_good = contest.as_good();
+    let mut ranked: Vec<Ranked> = contest
+        .order
+        .iter()
+        .enumerate()
+        .filter_map(|(place, &index)| {
+            let arm = arms[index];
+            let whole = arm.histogram(quantity)?;
+            let tally = arm.tally();
+            Some(Ranked {
+                subject: arm.cell.subject.clone(),
+                figures_ps: [0.5, 0.99, 0.999].map(|q| whole.quantile(q)),
+                cpu_ns: arm.cpu_ns_per_wake(),
+                behind: place.checked_sub(1).and_then(|place| contest.ratios[place]),
+                as_good: as_good.contains(&index),
+                trials: [blocks[index].len(), arm.usable().filter(|record| record.was_disturbed()).count()],
+                count: whole.count(),
+                missed: tally.lost.saturating_add(tally.late),
+            })
+        })
+        .collect();
+    // Those that cannot be told apart stand together, whatever chance put between them.
+    ranked.sort_by_key(|ranked| !ranked.as_good);
+    ranked
+}
+
+fn choose(ranked: &[Ranked], result: &ResultFile) -> Choice {
+    let open = ranked.iter().filter(|ranked| ranked.as_good).count();
+    let trials: usize = ranked.iter().map(|ranked| ranked.trials[0]).sum();
+    let disturbed: usize = ranked.iter().map(|ranked| ranked.trials[1]).sum();
+    let fewest = ranked.iter().map(|ranked| ranked.trials[0]).min().unwrap_or(0);
+    if ranked.is_empty() {
+        return Choice::CannotTell("no mechanism that serves the needs has figures".to_owned());
+    }
+    if result.emulated() {
+        return Choice::CannotTell("an emulator's times are no machine's".to_owned());
+    }
+    if fewest < FEWEST_BLOCKS as usize {
+        return Choice::CannotTell(format!(
+            "{fewest} trials of some mechanism are fewer than the {FEWEST_BLOCKS} it takes; run it with more --blocks"
+        ));
+    }
+    if disturbed * 2 > trials {
+        return Choice::CannotTell(format!(
+            "other work disturbed {disturbed} of {trials} trials to their last try; run it on an idle machine"
+        ));
+    }
+    if open == 1 { Choice::First } else { Choice::OneOf(open) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mechanism::need::need;
+    use crate::record::sample;
+
+    fn question(needs: &[&str]) -> Question {
+        Question {
+            shape: Shape::OneToOne,
+            needs: needs.iter().map(|name| need(name).unwrap()).collect(),
+            by: By::P50,
+            gap_ns: 0,
+            relation: None,
+        }
+    }
+
+    /// A run in which each mechanism takes as long as given, each block with chance of its own and a drift that all share.
+    fn run(levels: &[(&str, f64)], blocks: u32) -> ResultFile {
+        let cells: Vec<Cell> = levels.iter().map(|(subject, _)| sample::cell(subject)).collect();
+        let random = std::cell::RefCell::new(fastrand::Rng::with_seed(5));
+        sample::result(&cells, blocks, |cell, block| {
+            let level = levels.iter().find(|(subject, _)| *subject == cell.subject).unwrap().1;
+            level * (1.0 + 0.1 * f64::from(block % 3)) * (1.0 + 0.01 * (random.borrow_mut().f64() - 0.5))
+        })
+    }
+
+    fn names(picked: &Picked) -> Vec<&str> {
+        picked.ranked.iter().map(|ranked| ranked.subject.as_str()).collect()
+    }
+
+    #[test]
+    fn the_fastest_that_serves_the_needs_is_chosen_and_the_runner_up_told_by_how_much() {
+        let run = run(&[("futex", 16e3), ("pipe", 22e3), ("eventfd-epoll", 20e3), ("null", 100.0)], 10);
+        let picked = pick(&run, &question(&[]));
+        assert_eq!(
+            (names(&picked), &picked.choice),
+            (vec!["futex", "eventfd-epoll", "pipe"], &Choice::First)
+        );
+        let behind = picked.ranked[1].behind.unwrap();
+        assert!(behind.low < 1.25 && 1.25 < behind.high && behind.low > 1.2, "{behind:?}");
+        assert!(picked.harness_ns.is_some());
+        let picked = pick(&run, &question(&["epoll"]));
+        assert_eq!(names(&picked), ["eventfd-epoll", "pipe"]);
+        let why = |name: &str| picked.out.iter().find(|(known, _)| known == name).unwrap().1.clone();
+        assert_eq!(why("futex"), "no descriptor");
+        assert_eq!(why("unix-stream"), "not measured in this run");
+    }
+
+    #[test]
+    fn what_cannot_be_told_apart_is_not() {
+        let picked =
+            pick(&run(&[("futex", 16e3), ("sem-posix", 16.01e3), ("pipe", 22e3)], 10), &question(&[]));
+        assert_eq!(picked.choice, Choice::OneOf(2));
+        assert!(!picked.ranked[2].as_good);
+        let few = pick(&run(&[("futex", 16e3), ("pipe", 22e3)], 3), &question(&[]));
+        assert!(matches!(few.choice, Choice::CannotTell(why) if why.contains("--blocks")));
+    }
+
+    #[test]
+    fn another_gap_is_another_question() {
+        let run = run(&[("futex", 16e3), ("pipe", 22e3)], 10);
+        let picked = pick(&run, &Question { gap_ns: 1000, ..question(&[]) });
+        assert!(picked.ranked.is_empty() && matches!(picked.choice, Choice::CannotTell(_)));
+    }
+}
