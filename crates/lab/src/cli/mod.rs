@@ -20,6 +20,7 @@ pub mod doctor;
 pub mod explain;
 pub mod export;
 pub mod fanout;
+pub mod gate;
 pub mod list;
 pub mod load;
 pub mod man;
@@ -80,6 +81,8 @@ enum Verb {
     Pick(pick::Args),
     /// How long to spin before sleeping? The knee of latency and CPU time at each gap
     Spin(spin::Args),
+    /// Can this node run it? Pass or fail against a longest wake-up, with a bound and its confidence
+    Gate(gate::Args),
     /// Make one self-contained page of result files: charts, tables, warnings, how to repeat it
     Report(report::Args),
     /// Search every interleaving of a wake-up protocol, and show how a known mistake loses a wake-up
@@ -121,6 +124,7 @@ impl Verb {
             Self::Tasks(args) => tasks::run(args, terminal),
             Self::Pick(args) => pick::run(&args, terminal),
             Self::Spin(args) => spin::run(&args, terminal),
+            Self::Gate(args) => gate::run(&args, terminal),
             Self::Report(args) => report::run(args, terminal),
             Self::Model(args) => model::run(args),
             Self::Vm(args) => vm::run(args, terminal),

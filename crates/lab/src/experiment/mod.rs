@@ -3,6 +3,7 @@
 
 pub mod fanout;
 pub mod fanout_limits;
+pub mod gate;
 pub mod pairs;
 pub mod pick;
 pub mod ping;

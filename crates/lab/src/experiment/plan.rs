@@ -23,3 +23,15 @@ pub struct Plan {
     /// Seed of the orders.
     pub seed: u64,
 }
+
+/// The experiment that asks how long a wake may take at worst.
+pub const GATE: &str = "gate";
+
+impl Plan {
+    /// How many disturbed trials the run may do over. On a machine that is never quiet, repeating everything would treble
+    /// the run and mend nothing; and where the worst is asked for, a trial left out because it was disturbed would be the very
+    /// answer left out.
+    pub fn repeats(&self) -> usize {
+        if self.experiment == GATE { 0 } else { self.cells.len() * self.blocks as usize / 5 + 1 }
+    }
+}

@@ -63,8 +63,7 @@ pub fn run(
         machine: &machine,
         run_dir: &run_dir,
         interrupted: &conditions.interrupted,
-        // On a machine that is never quiet, repeating everything would treble the run and mend nothing.
-        repeats: plan.cells.len() * plan.blocks as usize / 5 + 1,
+        repeats: plan.repeats(),
     };
     let total = plan.cells.len() * plan.blocks as usize;
     let mut random = fastrand::Rng::with_seed(plan.seed);

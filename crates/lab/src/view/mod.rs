@@ -15,6 +15,7 @@ pub mod export;
 pub mod extra;
 pub mod fanout;
 pub mod figures;
+pub mod gate;
 pub mod hdr_log;
 pub mod hdr_text;
 pub mod html;

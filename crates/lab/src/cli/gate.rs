@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell gate`.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use super::common::{Exit, RunArgs, Terminal, Usage};
+use super::placements::PlacementArgs;
+use super::verdict::{Figures, Source};
+use crate::experiment::gate::{Gate, ring};
+use crate::experiment::plan::Plan;
+use crate::machine::Machine;
+use crate::mechanism::{self, Contexts, Waits};
+use crate::quantity::{percentile, share, span};
+use crate::trial::cell::Scheduler;
+use crate::verdict::gate::{Question, Ruling, Which, gate};
+use crate::view;
+use crate::view::style::Style;
+
+/// Arguments of `doorbell gate`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "EXIT STATUS\n  \
+    0  pass\n  3  fail\n  4  cannot tell, or this machine is unfit to measure\n\n\
+    EXAMPLES\n  \
+    doorbell gate --max 50us                                   99.9 % of wakes on every CPU, one minute\n  \
+    doorbell gate --max 20us --time 10m --percentile p99.99 --scheduler fifo\n  \
+    doorbell gate --max 1ms --percentile max --load full       not one wake longer, while the machine is busy\n  \
+    doorbell gate --max 30us --from gate.json                  another limit for what was measured before\n\n\
+    No trial is done over because it was disturbed: what disturbs here is what is asked for.")]
+pub struct Args {
+    /// The mechanism: one whose waiter sleeps (`doorbell list` shows them)
+    #[arg(default_value = "futex", value_name = "MECHANISM")]
+    mechanism: String,
+    /// The longest that a wake may take
+    #[arg(long, value_parser = span, value_name = "TIME")]
+    max: Duration,
+    /// How many of the wakes must keep to it: p99, p99.9, p99.99, …, or max for every one
+    #[arg(long, value_parser = which, value_name = "P", default_value = "p99.9")]
+    percentile: Which,
+    /// How sure the verdict is to be
+    #[arg(long, value_parser = confidence, value_name = "PERCENT", default_value = "95%")]
+    confidence: f64,
+    /// How long all trials together measure
+    #[arg(long, value_parser = span, value_name = "TIME", default_value = "1m")]
+    time: Duration,
+    /// Time between notifications
+    #[arg(long, value_parser = span, value_name = "TIME", default_value = "1ms")]
+    gap: Duration,
+    /// What the two sides are
+    #[arg(long, value_enum, default_value = "processes")]
+    contexts: Sides,
+    /// How the sides are scheduled; fifo needs the right to real-time priority
+    #[arg(long, value_enum, default_value = "other")]
+    scheduler: Policy,
+    #[command(flatten)]
+    source: Source,
+    /// Where the sides run [default: each CPU is waited on once, notified from the one before it]
+    #[command(flatten)]
+    placements: PlacementArgs,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Sides {
+    /// Two processes
+    Processes,
+    /// Two threads of one process
+    Threads,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Policy {
+    /// SCHED_OTHER
+    Other,
+    /// SCHED_FIFO, priority 50
+    Fifo,
+}
+
+fn which(text: &str) -> Result<Which, String> {
+    if text == "max" { Ok(Which::Longest) } else { percentile(text).map(Which::Quantile) }
+}
+
+fn confidence(text: &str) -> Result<f64, String> {
+    match share(text)? {
+        confidence if (0.5..1.0).contains(&confidence) => Ok(confidence),
+        _ => Err(format!("'{text}' is no confidence from 50% to below 100%; write for example 95% or 99.9%")),
+    }
+}
+
+/// Runs `doorbell gate`.
+pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
+    let question = Question {
+        limit_ns: u64::try_from(args.max.as_nanos()).unwrap_or(u64::MAX),
+        which: args.percentile,
+        confidence: args.confidence,
+    };
+    let result = match args.source.figures(&args.run, terminal, |machine| plan(args, machine))? {
+        Figures::Of(result) => result,
+        Figures::None(exit) => return Ok(exit),
+    };
+    let gated = gate(&result, question).ok_or_else(|| {
+        Usage(
+            "this result has no wakes one way: `doorbell gate -o FILE` measures some, and so does `doorbell ping --gap 1ms`"
+                .to_owned(),
+        )
+    })?;
+    let exit = match gated.ruling {
+        Ruling::Pass => Exit::Done,
+        Ruling::Fail(_) => Exit::Regression,
+        Ruling::CannotTell(_) => Exit::Unfit,
+    };
+    let text = || view::gate::gate(&gated, &result, &Style::of_stdout());
+    args.source.deliver(&args.run, terminal, &result, text, exit)
+}
+
+fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
+    let entry = mechanism::find(&args.mechanism).map_err(|unknown| Usage(unknown.to_string()))?;
+    let contexts = match args.contexts {
+        Sides::Processes => Contexts::Processes,
+        Sides::Threads => Contexts::Threads,
+    };
+    if entry.waits() == Waits::Nothing {
+        return Err(Usage(format!("{}: nobody waits in it", args.mechanism)).into());
+    }
+    if !entry.joins(contexts) {
+        let message =
+            format!("{} does not join such sides; see `doorbell list`, and --contexts", args.mechanism);
+        return Err(Usage(message).into());
+    }
+    let placements = if args.placements.is_given() {
+        args.placements.resolve(&machine.topology)?
+    } else {
+        ring(&machine.topology)
+    };
+    let cells = u32::try_from(placements.len()).unwrap_or(u32::MAX);
+    // Ten blocks of ten wakes: fewer say nothing at all.
+    let least = args.gap * 100 * cells;
+    if args.time < least {
+        let message = format!(
+            "--time {:?} is too short for {cells} placements with a gap of {:?}: it takes at least {least:?}",
+            args.time, args.gap
+        );
+        return Err(Usage(message).into());
+    }
+    Ok(Gate {
+        subject: args.mechanism.clone(),
+        contexts,
+        placements,
+        gap: args.gap,
+        time: args.time,
+        scheduler: match args.scheduler {
+            Policy::Other => Scheduler::Other,
+            Policy::Fifo => Scheduler::Fifo,
+        },
+        blocks: args.run.blocks,
+        seed: args.run.seed(),
+    }
+    .plan())
+}

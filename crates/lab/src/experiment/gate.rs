@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell gate` as a plan: wakes of a waiter that was left to sleep, on every CPU, for as long as it is to be believed.
+
+use std::time::Duration;
+
+use super::plan::{GATE, Plan};
+use crate::machine::topology::Topology;
+use crate::mechanism::Contexts;
+use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Gate {
+    /// The mechanism, by name.
+    pub subject: String,
+    /// Two processes or two threads.
+    pub contexts: Contexts,
+    /// Where the sides run.
+    pub placements: Vec<Placement>,
+    /// Between notifications.
+    pub gap: Duration,
+    /// How long all trials together measure.
+    pub time: Duration,
+    /// How the sides are scheduled.
+    pub scheduler: Scheduler,
+    /// Repetitions, if not the usual number.
+    pub blocks: Option<u32>,
+    /// Seed of the orders.
+    pub seed: u64,
+}
+
+/// How long a trial is, if that leaves [`BLOCKS`]: long against what it costs to set one up.
+const WINDOW: Duration = Duration::from_secs(5);
+
+/// Fewest and most blocks unless told otherwise: how unlike they are tells how much the wakes of one are alike.
+const BLOCKS: std::ops::RangeInclusive<u128> = 10..=200;
+
+impl Gate {
+    /// The plan.
+    pub fn plan(&self) -> Plan {
+        let each = self.time / u32::try_from(self.placements.len().max(1)).unwrap_or(u32::MAX);
+        let usual = (each.as_nanos() / WINDOW.as_nanos()).clamp(*BLOCKS.start(), *BLOCKS.end()) as u32;
+        let blocks = self.blocks.unwrap_or(usual);
+        let cell = |placement: &Placement| Cell {
+            subject: self.subject.clone(),
+            contexts: self.contexts,
+            pattern: Pattern::OneWay { gap_ns: u64::try_from(self.gap.as_nanos()).unwrap_or(u64::MAX) },
+            timing: Timing::Stamp,
+            wait: WaitPolicy::Block,
+            placement: placement.clone(),
+            size: 0,
+            until: Until::time(each / blocks.max(1)),
+            scheduler: self.scheduler,
+            injected_slowdown_ppm: None,
+            without_yardstick: false,
+            load: None,
+        };
+        let cells = self.placements.iter().map(cell).collect();
+        Plan { experiment: GATE.to_owned(), cells, blocks, seed: self.seed }
+    }
+}
+
+/// Placements in which every CPU is waited on once: each is woken from the one before it.
+pub fn ring(topology: &Topology) -> Vec<Placement> {
+    let cpus: Vec<u32> = topology.usable.iter().collect();
+    let pair = |index: usize| [cpus[(index + cpus.len() - 1) % cpus.len()], cpus[index]];
+    (0..cpus.len())
+        .map(pair)
+        .map(|[a, b]| Placement { relation: topology.relation(a, b).name().to_owned(), cpus: Some([a, b]) })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::sample;
+
+    fn gate(time: Duration, placements: usize) -> Plan {
+        let placement = |cpu| Placement { relation: "same-l3".to_owned(), cpus: Some([0, cpu]) };
+        Gate {
+            subject: "futex".to_owned(),
+            contexts: Contexts::Processes,
+            placements: (0..placements as u32).map(placement).collect(),
+            gap: Duration::from_millis(1),
+            time,
+            scheduler: Scheduler::Other,
+            blocks: None,
+            seed: 1,
+        }
+        .plan()
+    }
+
+    #[test]
+    fn all_trials_together_measure_as_long_as_was_asked() {
+        for (time, placements) in [(600, 1), (600, 64), (3, 2)] {
+            let time = Duration::from_secs(time);
+            let plan = gate(time, placements);
+            let window: u64 = plan.cells.iter().map(|cell| cell.until.time_ns.unwrap()).sum();
+            let whole = Duration::from_nanos(window) * plan.blocks;
+            assert!(whole <= time && whole > time * 99 / 100, "{whole:?} of {time:?}");
+            assert!((10..=200).contains(&plan.blocks), "{}", plan.blocks);
+        }
+    }
+
+    #[test]
+    fn no_trial_is_done_over_because_it_was_disturbed() {
+        assert_eq!(gate(Duration::from_secs(60), 2).repeats(), 0);
+    }
+
+    #[test]
+    fn every_cpu_is_waited_on_once() {
+        let topology = &sample::result(&[], 0, |_, _| 0.0).machine.topology;
+        let mut topology = topology.clone();
+        topology.usable = [0, 1, 2, 5].into_iter().collect();
+        let pairs: Vec<[u32; 2]> = ring(&topology).iter().filter_map(|placement| placement.cpus).collect();
+        assert_eq!(pairs, [[5, 0], [0, 1], [1, 2], [2, 5]]);
+        topology.usable = [3].into_iter().collect();
+        assert_eq!(ring(&topology)[0].cpus, Some([3, 3]));
+    }
+}

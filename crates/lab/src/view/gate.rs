@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether a node can run it, in words, and the table behind it.
+
+use super::axis::{self, label};
+use super::command_line::repeat;
+use super::emulated::EMULATED;
+use super::style::{Role, Style};
+use super::summary::date;
+use super::table::{Align, Column, Table};
+use super::unit::{Scale, count, time};
+use crate::record::ResultFile;
+use crate::verdict::gate::{Gated, Judged, Question, Ruling, Which};
+use crate::verdict::worst::{Unusual, Worst};
+
+/// The verdict, what the longest wake's record tells, the table, and the command that repeats it.
+pub fn gate(gated: &Gated, result: &ResultFile, style: &Style) -> String {
+    let mut out = String::new();
+    if result.emulated() {
+        out.push_str(&style.paint(Role::Warning, &style.wrap(EMULATED, 0)));
+    }
+    let role = if gated.ruling == Ruling::Pass { Role::Heading } else { Role::Error };
+    out.push_str(&style.paint(role, &style.wrap(&verdict(gated), 0)));
+    let longest = gated
+        .cells
+        .iter()
+        .filter_map(|cell| Some((cell, cell.worst.as_ref()?)))
+        .max_by(|a, b| a.1.wake_ns.total_cmp(&b.1.wake_ns));
+    if let Some((cell, worst)) = longest {
+        out.push_str(&style.wrap(&explained(worst, &name(gated, cell)), 0));
+    }
+    out.push('\n');
+    out.push_str(&table(gated, style));
+    out.push_str(&style.wrap(&note(gated), 0));
+    out.push_str(&format!("Again: {}\n", style.text(&repeat(result))));
+    out
+}
+
+/// What must stay below the limit, in words.
+pub fn asked(question: &Question) -> String {
+    match question.which {
+        Which::Quantile(q) => format!("{} % of wakes", percent(q)),
+        Which::Longest => "every wake".to_owned(),
+    }
+}
+
+/// The verdict in one sentence.
+pub fn verdict(gated: &Gated) -> String {
+    let Question { limit_ns, which, confidence } = gated.question;
+    let limit = ns(limit_ns as f64);
+    let sure = format!("{} % confidence", percent(confidence));
+    let all: u64 = gated.cells.iter().map(|cell| cell.above.all).sum();
+    let among = |cells: &[&Judged]| match (gated.cells.len(), cells) {
+        (0 | 1, _) | (_, []) => String::new(),
+        (all, [one]) => format!(" in {} ({} of {all} cells)", name(gated, one), cells.len()),
+        (all, [first, ..]) => {
+            format!(" in {} and others ({} of {all} cells)", name(gated, first), cells.len())
+        }
+    };
+    let with = |wanted: fn(&Ruling) -> bool| -> Vec<&Judged> {
+        gated.cells.iter().filter(|cell| wanted(&cell.ruling)).collect()
+    };
+    match (&gated.ruling, which) {
+        (Ruling::Pass, Which::Quantile(q)) => {
+            let bounds = gated.cells.iter().filter_map(|cell| cell.bounds?.upper_ps);
+            let bound = bounds
+                .max()
+                .map_or_else(String::new, |ps| format!(": p{} is below {}", percent(q), time(ps as f64)));
+            format!("Pass: {} take no more than {limit}, with {sure}{bound}.", asked(&gated.question))
+        }
+        (Ruling::Pass, Which::Longest) => {
+            let upper = gated.cells.iter().map(|cell| cell.above.upper).fold(0.0, f64::max);
+            format!(
+                "Pass: none of {} wakes took longer than {limit}; with {sure} fewer than 1 in {} do.",
+                count(all),
+                count((1.0 / upper.max(f64::MIN_POSITIVE)) as u64)
+            )
+        }
+        (Ruling::Fail(why), _) => {
+            let failed = among(&with(|ruling| matches!(ruling, Ruling::Fail(_))));
+            let sure = match which {
+                Which::Quantile(_) => format!(", with {sure}"),
+                Which::Longest => String::new(),
+            };
+            format!("Fail: not {} takes at most {limit}{sure}{failed}: {why}.", asked(&gated.question))
+        }
+        (Ruling::CannotTell(why), _) => {
+            let open = among(&with(|ruling| matches!(ruling, Ruling::CannotTell(_))));
+            format!(
+                "Cannot tell whether {} takes at most {limit}, with {sure}{open}: {why}.",
+                asked(&gated.question)
+            )
+        }
+    }
+}
+
+fn name(gated: &Gated, cell: &Judged) -> String {
+    label(cell.cell, &axis::varying(gated.cells.iter().map(|cell| cell.cell)))
+}
+
+fn explained(worst: &Worst, name: &str) -> String {
+    let head = format!(
+        "The longest wake, {}, was in block {} of {name}, in a trial that began {}.",
+        ns(worst.wake_ns),
+        worst.block + 1,
+        date(worst.started_at_unix_ns)
+    );
+    if worst.others == 0 {
+        return format!("{head} There is no other trial to say what is usual: its cause is unknown.");
+    }
+    if worst.unusual.is_empty() {
+        return format!("{head} Nothing that is counted was unusual in that trial: its cause is unknown.");
+    }
+    let facts: Vec<String> = worst.unusual.iter().map(fact).collect();
+    format!(
+        "{head} Unusual in that trial: {}. Counts are of the whole trial: none of this is proven to have made that one wake long.",
+        facts.join("; ")
+    )
+}
+
+fn fact(fact: &Unusual) -> String {
+    let amount = |value: f64| match fact.unit {
+        "times" => format!("{} times", count(value as u64)),
+        "ms" => format!("{value:.3} ms"),
+        unit => format!("{:.1} % {unit}", value * 100.0),
+    };
+    format!("{}, {} (usually {})", fact.what, amount(fact.here), amount(fact.usual))
+}
+
+fn table(gated: &Gated, style: &Style) -> String {
+    let axes = axis::varying(gated.cells.iter().map(|cell| cell.cell));
+    let scale = Scale::for_ps(gated.cells.iter().flat_map(|cell| cell.figures_ps.map(|ps| ps as f64)));
+    let sign = scale.unit.sign();
+    let number = |head: String| Column::new(head, Align::Right);
+    let mut columns: Vec<Column> = axes.iter().map(|axis| Column::new(axis.name(), Align::Left)).collect();
+    columns.extend(["p50", "p99", "p99.9"].map(|head| number(format!("{head}, {sign}")).keep(3)));
+    columns.push(number(format!("max, {sign}")));
+    if let Which::Quantile(q) = gated.question.which {
+        columns.push(number(format!("p{} lies in", percent(q))));
+    }
+    columns.push(number("longer".to_owned()));
+    columns.push(number("share below".to_owned()));
+    columns.push(number("alike".to_owned()).keep(1));
+    columns.push(number("trials".to_owned()).keep(2));
+    columns.push(number("disturbed".to_owned()).keep(2));
+    columns.push(number("count".to_owned()));
+    columns.push(Column::new("verdict", Align::Left));
+    let mut table = Table::new(columns);
+    for cell in &gated.cells {
+        let mut line: Vec<String> = axes.iter().map(|axis| axis.value(cell.cell)).collect();
+        line.extend(cell.figures_ps.map(|ps| scale.show(ps as f64)));
+        if let Which::Quantile(_) = gated.question.which {
+            let end = |end: Option<u64>| end.map_or_else(|| "?".to_owned(), |ps| scale.show(ps as f64));
+            line.push(cell.bounds.map_or_else(String::new, |bounds| {
+                format!("{} to {}", end(bounds.lower_ps), end(bounds.upper_ps))
+            }));
+        }
+        line.push(count(cell.above.above));
+        line.push(share(cell.above.upper));
+        line.push(format!("{:.1}", cell.above.design_effect));
+        line.extend(cell.trials.map(|trials| count(trials as u64)));
+        line.push(count(cell.above.all));
+        line.push(
+            match cell.ruling {
+                Ruling::Pass => "pass",
+                Ruling::Fail(_) => "fail",
+                Ruling::CannotTell(_) => "cannot tell",
+            }
+            .to_owned(),
+        );
+        table.row(line);
+    }
+    table.render(style)
+}
+
+fn note(gated: &Gated) -> String {
+    let common = axis::common(gated.cells.iter().map(|cell| cell.cell));
+    let all = if common.is_empty() { String::new() } else { format!("All: {common}. ") };
+    let harness = gated.harness_ns.map_or_else(String::new, |harness| {
+        format!(" Two readings of the clock, {}, are part of each.", ns(harness))
+    });
+    format!(
+        "{all}{}. Longer: wakes above the limit. Share below: what their true share is below, at {} % for each cell (Clopper and \
+         Pearson 1934, wakes that are alike counted together). Alike: how many wakes tell as much as one independent one (Kish's \
+         design effect).{harness}",
+        super::summary::sentence(gated.cells.first().map_or("", |cell| cell.quantity.definition()))
+            .trim_end_matches('.'),
+        percent(gated.each),
+    )
+}
+
+fn share(share: f64) -> String {
+    match share {
+        share if share >= 0.001 => format!("{:.2} %", share * 100.0),
+        share if share > 0.0 => format!("1 in {}", count((1.0 / share) as u64)),
+        _ => "0".to_owned(),
+    }
+}
+
+/// A share of 0 to 1 in percent, as short as it is exact: 0.999 is 99.9.
+fn percent(share: f64) -> String {
+    let text = format!("{:.4}", share * 100.0);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn ns(ns: f64) -> String {
+    time(ns * 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::series::Quantity;
+    use crate::record::{Histogram, Series, sample};
+    use crate::trial::cell::{Cell, Pattern};
+    use crate::verdict::gate;
+
+    fn text(long: u64, which: Which) -> String {
+        let cell = Cell { pattern: Pattern::OneWay { gap_ns: 1_000_000 }, ..sample::cell("futex") };
+        let mut result = sample::result(&[cell], 10, |_, _| 16_000.0);
+        for record in &mut result.records {
+            let mut wakes = Histogram::new();
+            wakes.record_many(5_000_000, 1000 - long);
+            wakes.record_many(50_000_000, long);
+            record.series.insert(Quantity::Wake, Series::from(&wakes));
+        }
+        result.records[2].surroundings.steal_share = Some(0.2);
+        let question = Question { limit_ns: 20_000, which, confidence: 0.95 };
+        super::gate(&gate::gate(&result, question).unwrap(), &result, &Style::PLAIN)
+    }
+
+    #[test]
+    fn a_verdict_says_what_was_asked_how_sure_it_is_and_what_it_rests_on() {
+        let pass = text(0, Which::Quantile(0.999));
+        assert!(
+            pass.starts_with(
+                "Pass: 99.9 % of wakes take no more than 20 us, with 95 % confidence: p99.9 is below 5 us.\n"
+            ),
+            "{pass}"
+        );
+        assert!(
+            pass.contains("10,000")
+                && pass.contains("1 in 3,338")
+                && pass.contains("Again: doorbell ping --seed 1"),
+            "{pass}"
+        );
+        let longest = text(0, Which::Longest);
+        assert!(longest.starts_with("Pass: none of 10,000 wakes took longer than 20 us; with 95 % confidence fewer than 1 in 3,338 do."), "{longest}");
+        let fail = text(20, Which::Quantile(0.99));
+        assert!(
+            fail.starts_with("Fail: not 99 % of wakes takes at most 20 us, with 95 % confidence: 200 of 10000 wakes took longer."),
+            "{fail}"
+        );
+    }
+
+    #[test]
+    fn percentages_are_as_short_as_they_are_exact() {
+        assert_eq!([0.999, 0.95, 0.9999, 0.5].map(percent), ["99.9", "95", "99.99", "50"]);
+    }
+}
