@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Exports read by DuckDB and by Prometheus's own parser; the stock queries of the book.
+# Exports read by DuckDB and by Prometheus's own parser; the stock queries of the book; the verbs that answer a question on results
+# that lie in the tree.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 cargo build --quiet --locked --package doorbell-lab
@@ -23,3 +24,24 @@ if "$(ci/readers)/bin/python" ci/readers.py "$out" book/queries.md >/dev/null 2>
     echo "49-verdicts: a cut export was taken for whole: this test proves nothing" >&2
     exit 1
 fi
+
+# says FILE TEXT...: the text is in the file.
+says() {
+    local file=$1 text
+    shift
+    for text in "$@"; do
+        grep -qF -- "$text" "$out/$file" || { echo "49-verdicts: $file lacks: $text" >&2; cat "$out/$file" >&2; exit 1; }
+    done
+}
+ends() {
+    local wanted=$1 file=$2 code=0
+    shift 2
+    "$doorbell" "$@" >"$out/$file" 2>&1 || code=$?
+    [ "$code" = "$wanted" ] || { echo "49-verdicts: $* ended with $code, not $wanted" >&2; cat "$out/$file" >&2; exit 1; }
+}
+ends 4 pick.txt pick --need epoll --from "$results/survey.json"
+says pick.txt 'not a candidate' 'no descriptor' 'Again: doorbell survey'
+ends 3 gate.txt gate --max 1us --from "$results/survey.json"
+says gate.txt 'Fail: not 99.9 % of wakes takes at most 1' 'The longest wake'
+ends 3 check.txt check --baseline "$results/ping.json" --from "$results/ping-again.json" --fail-if 'p50>1us'
+says check.txt 'Worse than' 'broken'

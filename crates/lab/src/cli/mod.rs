@@ -13,6 +13,7 @@ use doorbell_vm::guest;
 
 use crate::trial::{floors, host, launch};
 
+pub mod check;
 pub mod common;
 pub mod compare;
 pub mod completions;
@@ -83,6 +84,8 @@ enum Verb {
     Spin(spin::Args),
     /// Can this node run it? Pass or fail against a longest wake-up, with a bound and its confidence
     Gate(gate::Args),
+    /// Did it get worse? A baseline's own plan run again and held against limits
+    Check(check::Args),
     /// Make one self-contained page of result files: charts, tables, warnings, how to repeat it
     Report(report::Args),
     /// Search every interleaving of a wake-up protocol, and show how a known mistake loses a wake-up
@@ -125,6 +128,7 @@ impl Verb {
             Self::Pick(args) => pick::run(&args, terminal),
             Self::Spin(args) => spin::run(&args, terminal),
             Self::Gate(args) => gate::run(&args, terminal),
+            Self::Check(args) => check::run(&args, terminal),
             Self::Report(args) => report::run(args, terminal),
             Self::Model(args) => model::run(args),
             Self::Vm(args) => vm::run(args, terminal),

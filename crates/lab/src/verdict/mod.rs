@@ -2,6 +2,7 @@
 //! Verdicts: pure functions of result files.
 
 pub mod answer;
+pub mod check;
 pub mod claims;
 pub mod compare;
 pub mod contest;

@@ -4,6 +4,7 @@
 pub mod axis;
 pub mod bars;
 pub mod chart;
+pub mod check;
 pub mod claims;
 pub mod classic;
 pub mod command_line;

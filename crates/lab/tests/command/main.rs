@@ -14,4 +14,5 @@ mod operations;
 mod results;
 mod stage;
 mod tasks;
+mod verdicts;
 mod world;

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell check`.
+
+use std::path::PathBuf;
+
+use super::common::{Exit, RunArgs, Terminal, Usage};
+use super::verdict::{Figures, Source};
+use crate::experiment::plan::Plan;
+use crate::machine::Machine;
+use crate::nearest::{did_you_mean, nearest};
+use crate::record::{ResultFile, read};
+use crate::verdict::check::{Condition, Limited, check, condition};
+use crate::verdict::compare::{RELEVANT, apart, compare};
+use crate::view;
+use crate::view::style::Style;
+
+/// Arguments of `doorbell check`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "EXIT STATUS\n  \
+    0  not worse: every condition was shown to be kept\n  3  worse: some condition was shown to be broken\n  \
+    4  cannot tell, or this machine is unfit to measure\n\n\
+    EXAMPLES\n  \
+    doorbell ping futex pipe --gap 0 --name main -o main.json\n  \
+    doorbell check --baseline main.json                         p50 more than 5 % longer?\n  \
+    doorbell check --baseline main.json --fail-if 'p99>+5%' --fail-if 'futex:p50>+2%' --fail-if 'lost>0'\n  \
+    doorbell check --baseline main.json --fail-if 'p99.9>100us' --blocks 60\n  \
+    doorbell check --baseline main.json --from branch.json       what was measured before")]
+pub struct Args {
+    /// The result whose plan is run again (`-` for standard input)
+    #[arg(long, value_name = "FILE")]
+    baseline: PathBuf,
+    /// When it fails: [MECHANISM:]p50>+5% or p99>+5% against the baseline, or p99.9>50us, max>1ms, lost>0, late>0; may be given
+    /// more than once
+    #[arg(long, value_parser = condition, value_name = "CONDITION", default_value = "p50>+5%")]
+    fail_if: Vec<Condition>,
+    #[command(flatten)]
+    source: Source,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// Runs `doorbell check`.
+pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
+    let from = args.source.from.as_deref();
+    if from.is_some_and(|path| path.as_os_str() == "-") && args.baseline.as_os_str() == "-" {
+        return Err(Usage("standard input can be read only once; name the other file".to_owned()).into());
+    }
+    let baseline = read::read(&args.baseline)?;
+    concerned(&args.fail_if, &baseline)?;
+    let candidate =
+        match args.source.figures(&args.run, terminal, |machine| plan(args, &baseline, machine))? {
+            Figures::Of(result) => result,
+            Figures::None(exit) => return Ok(exit),
+        };
+    if let Some(reason) = apart(&baseline, &candidate) {
+        anyhow::bail!("{reason}; their times have nothing in common: take a baseline on this machine");
+    }
+    // What is called a difference must be no larger than the least that is asked about.
+    let limits = args.fail_if.iter().filter_map(|condition| match condition.limited {
+        Limited::More(_, more) => Some(more),
+        _ => None,
+    });
+    let comparison = compare(&baseline, &candidate, limits.fold(RELEVANT, f64::min));
+    let checked = check(&comparison, &candidate, &args.fail_if);
+    let exit = match (checked.is_broken(), checked.is_open()) {
+        (true, _) => Exit::Regression,
+        (false, true) => Exit::Unfit,
+        (false, false) => Exit::Done,
+    };
+    let path = args.baseline.display().to_string();
+    let name = baseline.name.as_ref().map_or_else(|| path.clone(), |name| format!("{name} ({path})"));
+    let text = || view::check::check(&checked, &args.fail_if, &name, &candidate, &Style::of_stdout());
+    args.source.deliver(&args.run, terminal, &candidate, text, exit)
+}
+
+/// Every condition is about something that the baseline has.
+fn concerned(conditions: &[Condition], baseline: &ResultFile) -> Result<(), Usage> {
+    for condition in conditions {
+        let (Some(subject), false) =
+            (&condition.subject, baseline.plan.cells.iter().any(|cell| condition.concerns(cell)))
+        else {
+            continue;
+        };
+        let names = baseline.plan.cells.iter().map(|cell| cell.subject.as_str());
+        return Err(Usage(format!(
+            "'{}': the baseline has nothing called '{subject}'{}",
+            condition.text,
+            did_you_mean(nearest(subject, names))
+        )));
+    }
+    Ok(())
+}
+
+/// The baseline's plan, on this machine.
+fn plan(args: &Args, baseline: &ResultFile, machine: &Machine) -> anyhow::Result<Plan> {
+    if !args.run.load.is_empty() {
+        return Err(Usage(
+            "the load is the baseline's; measure another baseline for another load".to_owned(),
+        )
+        .into());
+    }
+    for cpu in baseline.plan.cells.iter().filter_map(|cell| cell.placement.cpus).flatten() {
+        machine.topology.check(cpu).map_err(|error| {
+            Usage(format!(
+                "the baseline ran on CPUs that this machine has not: {error}; measure a baseline here"
+            ))
+        })?;
+    }
+    let mut plan = baseline.plan.clone();
+    // A baseline that was slowed to test this is repeated as it should have been.
+    plan.cells.iter_mut().for_each(|cell| cell.injected_slowdown_ppm = None);
+    plan.blocks = args.run.blocks.unwrap_or(plan.blocks);
+    plan.seed = args.run.seed();
+    Ok(plan)
+}

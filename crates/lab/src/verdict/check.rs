@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Did it get worse: a run held against its baseline under conditions such as `p99>+5%`.
+//!
+//! A limit on how much more something takes is judged by the comparison ([`super::compare`]): it is broken if the whole interval of
+//! the ratio lies above the limit, kept if the whole interval lies below, and otherwise cannot be told. A limit on a time is
+//! judged by the bounds of the percentile ([`super::quantile`]) in the same three ways, and a limit on a count by the count.
+//! So what is broken was shown to be, and what is kept was shown to be.
+
+use super::compare::{Comparison, Obstacle, Ratio, Row, Verdict};
+use super::quantile::{Bounds, bounds};
+use crate::quantity::{duration, percent, percentile};
+use crate::record::{Arm, ResultFile};
+use crate::trial::cell::Cell;
+
+/// The confidence of the bounds of a percentile that a time is held against; all those of a check hold together with it.
+const CONFIDENCE: f64 = 0.95;
+
+/// A condition under which the check fails.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Condition {
+    /// As it was written.
+    pub text: String,
+    /// The mechanism or operation it is about; none is all.
+    pub subject: Option<String>,
+    /// What is limited.
+    pub limited: Limited,
+}
+
+/// What is limited, and to what.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Limited {
+    /// How much longer a percentile (only the 50th and the 99th have intervals) takes than in the baseline, as a share.
+    More(Tail, f64),
+    /// A percentile, as a share of 0 to 1, to a time in nanoseconds.
+    Percentile(f64, u64),
+    /// The longest, to a time in nanoseconds.
+    Longest(u64),
+    /// A count of notifications.
+    Count(Missed, u64),
+}
+
+/// A percentile that is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tail {
+    /// The median.
+    P50,
+    /// The 99th percentile.
+    P99,
+}
+
+/// What can befall a notification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missed {
+    /// Never seen.
+    Lost,
+    /// Seen only because a timed wait ran out.
+    Late,
+}
+
+/// A condition: `p99>+5%`, `futex:p50>+10%`, `p99.9>50us`, `max>1ms`, `lost>0`.
+pub fn condition(text: &str) -> Result<Condition, String> {
+    let shape = || {
+        format!(
+            "'{text}' is no condition; write for example p99>+5%, futex:p50>+10%, p99.9>50us, max>1ms or lost>0, in quotes for \
+             the shell"
+        )
+    };
+    let (left, limit) = text.split_once('>').ok_or_else(shape)?;
+    let (subject, figure) = match left.rsplit_once(':') {
+        Some((subject, figure)) => (Some(subject.trim()), figure.trim()),
+        None => (None, left.trim()),
+    };
+    let limit = limit.trim();
+    if subject.is_some_and(str::is_empty) {
+        return Err(shape());
+    }
+    let time = || duration(limit).map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    let count =
+        || limit.parse::<u64>().map_err(|_| format!("'{limit}' is no count; write for example {figure}>0"));
+    let limited = match (figure, limit.strip_prefix('+')) {
+        ("p50", Some(more)) => Limited::More(Tail::P50, f64::from(percent(more)?) / 1e6),
+        ("p99", Some(more)) => Limited::More(Tail::P99, f64::from(percent(more)?) / 1e6),
+        (_, Some(_)) => {
+            return Err(format!(
+                "'{text}': only p50 and p99 are compared with a baseline; a time may limit {figure}, as in {figure}>50us"
+            ));
+        }
+        ("max", None) => Limited::Longest(time()?),
+        ("lost", None) => Limited::Count(Missed::Lost, count()?),
+        ("late", None) => Limited::Count(Missed::Late, count()?),
+        (figure, None) if figure.starts_with('p') && limit.ends_with('%') => {
+            return Err(format!(
+                "'{text}' lacks a sign: {figure}>+{limit} is {limit} more than in the baseline"
+            ));
+        }
+        (figure, None) if figure.starts_with('p') => Limited::Percentile(percentile(figure)?, time()?),
+        _ => return Err(shape()),
+    };
+    Ok(Condition { text: text.to_owned(), subject: subject.map(str::to_owned), limited })
+}
+
+/// Every condition for every cell it is about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checked<'result> {
+    /// What was found, condition by condition.
+    pub findings: Vec<Finding<'result>>,
+    /// Cells of the baseline that could not be compared, with the reason.
+    pub missing: Vec<(&'result Cell, String)>,
+}
+
+/// One condition for one cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finding<'result> {
+    /// The condition's place in the list.
+    pub condition: usize,
+    /// The cell, as the baseline has it.
+    pub cell: &'result Cell,
+    /// What was seen.
+    pub seen: Seen,
+    /// What follows.
+    pub ruling: Ruling,
+}
+
+/// What was seen of what is limited.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Seen {
+    /// The candidate's figure as a multiple of the baseline's.
+    Ratio(Ratio),
+    /// The percentile and its bounds.
+    Bounds(Bounds),
+    /// The longest, picoseconds.
+    Longest(u64),
+    /// The count.
+    Count(u64),
+    /// Nothing.
+    Nothing,
+}
+
+/// What follows for a condition.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ruling {
+    /// It was shown not to be broken.
+    Kept,
+    /// It was shown to be broken.
+    Broken,
+    /// Neither was shown.
+    CannotTell(Why),
+}
+
+/// Why neither was shown.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Why {
+    /// The interval holds the limit; how many blocks would make it small enough, if that can be told.
+    TooWide(Option<u32>),
+    /// Something else explains the difference as well.
+    Obstacle(Obstacle),
+    /// There are no figures.
+    NoFigures(String),
+}
+
+impl Checked<'_> {
+    /// Whether some condition is broken.
+    pub fn is_broken(&self) -> bool {
+        self.findings.iter().any(|finding| finding.ruling == Ruling::Broken)
+    }
+
+    /// Whether something could not be told.
+    pub fn is_open(&self) -> bool {
+        let open = |finding: &Finding| matches!(finding.ruling, Ruling::CannotTell(_));
+        self.findings.is_empty() || !self.missing.is_empty() || self.findings.iter().any(open)
+    }
+}
+
+/// Holds `candidate`, whose `comparison` with its baseline this is, against `conditions`.
+pub fn check<'result>(
+    comparison: &Comparison<'result>,
+    candidate: &'result ResultFile,
+    conditions: &[Condition],
+) -> Checked<'result> {
+    let arms = candidate.arms();
+    let missing = comparison
+        .unmatched
+        .iter()
+        .filter(|cell| cell.gone && conditions.iter().any(|condition| condition.concerns(cell.cell)))
+        .map(|cell| (cell.cell, cell.reason.clone()))
+        .collect();
+    let concerned =
+        |condition: &Condition| comparison.rows.iter().filter(|row| condition.concerns(row.cell)).count();
+    let timed = conditions.iter().filter(|condition| matches!(condition.limited, Limited::Percentile(..)));
+    let judged: usize = timed.map(concerned).sum();
+    let each = 1.0 - (1.0 - CONFIDENCE) / judged.max(1) as f64;
+    let mut findings = Vec::new();
+    for (index, condition) in conditions.iter().enumerate() {
+        for row in comparison.rows.iter().filter(|row| condition.concerns(row.cell)) {
+            let arm = arms.iter().find(|arm| arm.cell == row.candidate);
+            let (seen, ruling) = judge(condition.limited, row, arm, each);
+            findings.push(Finding { condition: index, cell: row.cell, seen, ruling });
+        }
+    }
+    Checked { findings, missing }
+}
+
+impl Condition {
+    /// Whether it is about `cell`. The harness itself is nobody's mechanism: only by its name.
+    pub fn concerns(&self, cell: &Cell) -> bool {
+        self.subject.as_ref().map_or(cell.subject != "null", |subject| *subject == cell.subject)
+    }
+}
+
+fn judge(limited: Limited, row: &Row, arm: Option<&Arm>, confidence: f64) -> (Seen, Ruling) {
+    let nothing =
+        || (Seen::Nothing, Ruling::CannotTell(Why::NoFigures("the cell has no figures".to_owned())));
+    match limited {
+        Limited::More(tail, more) => {
+            let ratio = match tail {
+                Tail::P50 => Some(row.p50),
+                Tail::P99 => row.p99,
+            };
+            let Some(ratio) = ratio else { return nothing() };
+            (Seen::Ratio(ratio), relative(ratio, 1.0 + more, row))
+        }
+        Limited::Percentile(q, limit_ns) => {
+            let Some(arm) = arm else { return nothing() };
+            let blocks = || {
+                let series = arm.usable().filter_map(|record| record.series.get(&row.quantity));
+                series.filter_map(|series| series.decode().ok())
+            };
+            let Some(found) = bounds(blocks, q, confidence) else { return nothing() };
+            let limit_ps = limit_ns.saturating_mul(1000);
+            let ruling = match (found.lower_ps, found.upper_ps) {
+                (Some(lower), _) if lower > limit_ps => Ruling::Broken,
+                (_, Some(upper)) if upper <= limit_ps => Ruling::Kept,
+                _ => Ruling::CannotTell(Why::TooWide(None)),
+            };
+            (Seen::Bounds(found), ruling)
+        }
+        Limited::Longest(limit_ns) => {
+            let longest = arm.and_then(|arm| {
+                let series = arm.usable().filter_map(|record| record.series.get(&row.quantity));
+                series.map(|series| series.max_ns).max_by(f64::total_cmp)
+            });
+            let Some(longest_ns) = longest else { return nothing() };
+            let broken = longest_ns > limit_ns as f64;
+            (Seen::Longest((longest_ns * 1e3) as u64), if broken { Ruling::Broken } else { Ruling::Kept })
+        }
+        Limited::Count(missed, most) => {
+            let Some(tally) = arm.map(Arm::tally) else { return nothing() };
+            let count = match missed {
+                Missed::Lost => tally.lost,
+                Missed::Late => tally.late,
+            };
+            (Seen::Count(count), if count > most { Ruling::Broken } else { Ruling::Kept })
+        }
+    }
+}
+
+fn relative(ratio: Ratio, limit: f64, row: &Row) -> Ruling {
+    if let Verdict::CannotTell(obstacle) = &row.verdict {
+        return Ruling::CannotTell(Why::Obstacle(obstacle.clone()));
+    }
+    if ratio.high <= limit {
+        return Ruling::Kept;
+    }
+    if ratio.low <= limit {
+        return Ruling::CannotTell(Why::TooWide(blocks_for(ratio, limit, row.blocks[1])));
+    }
+    // What the median does not show, something else may still have done to the tail.
+    row.doubt.clone().map_or(Ruling::Broken, |obstacle| Ruling::CannotTell(Why::Obstacle(obstacle)))
+}
+
+/// With how many blocks the interval would no longer hold the limit: its half grows smaller with the root of their number. None
+/// where the estimate lies on the limit.
+fn blocks_for(ratio: Ratio, limit: f64, blocks: usize) -> Option<u32> {
+    let room = (ratio.estimate / limit).ln().abs();
+    let reach = (ratio.high / ratio.estimate).ln();
+    let wanted = blocks as f64 * (reach / room).powi(2) * 1.2;
+    (wanted.is_finite() && wanted <= 10_000.0).then(|| wanted.ceil() as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::sample;
+    use crate::record::series::Quantity;
+    use crate::verdict::compare::{RELEVANT, compare};
+
+    fn limited(text: &str) -> Limited {
+        condition(text).unwrap().limited
+    }
+
+    #[test]
+    fn conditions_are_read_as_people_write_them() {
+        assert_eq!(limited("p99>+5%"), Limited::More(Tail::P99, 0.05));
+        assert_eq!(limited("p50 > +2.5%"), Limited::More(Tail::P50, 0.025));
+        assert_eq!(limited("max>1ms"), Limited::Longest(1_000_000));
+        assert_eq!(limited("lost>0"), Limited::Count(Missed::Lost, 0));
+        assert!(matches!(limited("p99.9>50us"), Limited::Percentile(q, 50_000) if (q - 0.999).abs() < 1e-9));
+        assert_eq!(condition("futex:p50>+10%").unwrap().subject.as_deref(), Some("futex"));
+        for (text, told) in [
+            ("p99", "is no condition"),
+            ("", "is no condition"),
+            (":p99>+5%", "is no condition"),
+            ("mean>+5%", "only p50 and p99"),
+            ("p99.9>+5%", "p99.9>50us"),
+            ("p99>5%", "p99>+5%"),
+            ("p99>50", "has no unit"),
+            ("p101>50us", "is no percentile"),
+            ("lost>x", "is no count"),
+            ("rate>5", "is no condition"),
+        ] {
+            let error = condition(text).unwrap_err();
+            assert!(error.contains(told), "{text}: {error}");
+        }
+    }
+
+    /// A run of futex and pipe whose blocks spread by `noise`, futex taking `futex` times as long as it should.
+    fn run(futex: f64, noise: f64, seed: u64) -> ResultFile {
+        let cells = [sample::cell("futex"), sample::cell("pipe")];
+        let random = std::cell::RefCell::new(fastrand::Rng::with_seed(seed));
+        sample::result(&cells, 12, |cell, _| {
+            let level = if cell.subject == "futex" { 16_000.0 * futex } else { 20_000.0 };
+            level * (1.0 + noise * (random.borrow_mut().f64() - 0.5))
+        })
+    }
+
+    fn rulings(candidate: &ResultFile, conditions: &[&str]) -> Vec<Ruling> {
+        let baseline = run(1.0, 0.004, 1);
+        let conditions: Vec<Condition> = conditions.iter().map(|text| condition(text).unwrap()).collect();
+        let comparison = compare(&baseline, candidate, RELEVANT);
+        let checked = check(&comparison, candidate, &conditions);
+        checked.findings.into_iter().map(|finding| finding.ruling).collect()
+    }
+
+    use Ruling::{Broken, Kept};
+
+    #[test]
+    fn a_limit_is_broken_kept_or_left_open_by_the_interval() {
+        let slower = run(1.08, 0.004, 2);
+        assert_eq!(rulings(&slower, &["p50>+5%"]), [Broken, Kept]);
+        assert_eq!(rulings(&slower, &["p99>+5%", "pipe:p99>+5%"]), [Broken, Kept, Kept]);
+        assert_eq!(rulings(&slower, &["futex:p50>+15%"]), [Kept]);
+        let on_the_limit = rulings(&run(1.05, 0.02, 2), &["futex:p50>+5%"]);
+        assert!(matches!(on_the_limit[..], [Ruling::CannotTell(Why::TooWide(_))]), "{on_the_limit:?}");
+    }
+
+    #[test]
+    fn a_time_is_held_against_the_bounds_of_the_percentile() {
+        // Round trips of futex lie between 16 and 48 µs, half of them below 18.
+        let same = run(1.0, 0.004, 2);
+        assert_eq!(rulings(&same, &["futex:p50>30us", "futex:p50>10us"]), [Kept, Broken]);
+        assert_eq!(rulings(&same, &["futex:max>49us", "futex:max>40us"]), [Kept, Broken]);
+        let open = rulings(&same, &["futex:p99.99>60us"]);
+        assert!(matches!(open[..], [Ruling::CannotTell(Why::TooWide(None))]), "{open:?}");
+    }
+
+    #[test]
+    fn lost_notifications_are_counted() {
+        let mut lossy = run(1.0, 0.004, 2);
+        lossy.records[0].tally.lost = 2;
+        assert_eq!(rulings(&lossy, &["futex:lost>0", "futex:lost>2", "pipe:lost>0"]), [Broken, Kept, Kept]);
+    }
+
+    #[test]
+    fn what_a_busy_machine_explains_as_well_breaks_nothing() {
+        let mut disturbed = run(1.3, 0.004, 2);
+        for record in &mut disturbed.records {
+            record.warnings.push(crate::record::Warning {
+                name: crate::record::warning::DISTURBED.name.to_owned(),
+                cause: String::new(),
+                effect: String::new(),
+                cure: String::new(),
+            });
+        }
+        for text in ["futex:p50>+5%", "futex:p99>+5%"] {
+            let rulings = rulings(&disturbed, &[text]);
+            assert!(matches!(rulings[..], [Ruling::CannotTell(Why::Obstacle(_))]), "{text}: {rulings:?}");
+        }
+    }
+
+    #[test]
+    fn a_cell_that_no_longer_has_figures_leaves_the_check_open() {
+        let mut gone = run(1.0, 0.004, 2);
+        for record in gone.records.iter_mut().filter(|record| record.cell.subject == "futex") {
+            record.series.remove(&Quantity::RoundTrip);
+        }
+        let baseline = run(1.0, 0.004, 1);
+        let comparison = compare(&baseline, &gone, RELEVANT);
+        let checked = check(&comparison, &gone, &[condition("p50>+5%").unwrap()]);
+        assert_eq!(checked.missing.len(), 1);
+        assert!(checked.is_open() && !checked.is_broken());
+        let other = check(&comparison, &gone, &[condition("pipe:p50>+5%").unwrap()]);
+        assert!(other.missing.is_empty() && !other.is_open(), "nobody asked for futex");
+    }
+}

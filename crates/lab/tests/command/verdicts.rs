@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The verbs that answer a question: one verdict in words, the table behind it, the command that repeats it, an exit code.
+
+use std::fs;
+use std::process::Output;
+
+use crate::stage::Stage;
+
+fn run(stage: &Stage, args: &[&str]) -> Output {
+    stage.doorbell(args).output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn complaint(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn data(name: &str) -> String {
+    format!("{}/tests/data/{name}.json", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Whether there are two CPUs to put two sides on; says so where not.
+fn two_cpus() -> bool {
+    let two = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
+    if !two {
+        eprintln!("not tested: it takes two CPUs");
+    }
+    two
+}
+
+#[test]
+fn spin_measures_every_way_to_wait_at_each_gap_and_gives_one_verdict() {
+    if !two_cpus() {
+        return;
+    }
+    let stage = Stage::new();
+    let file = stage.path().join("spin.json");
+    let file = file.to_str().unwrap();
+    let output = run(
+        &stage,
+        &[
+            "spin", "--gap", "10us,1ms", "--spin", "12us", "--time", "5ms", "--blocks", "5", "--anyway",
+            "-o", file,
+        ],
+    );
+    let said = text(&output);
+    // On a busy machine nothing may be told; never is it a failure to run.
+    assert!([Some(0), Some(4)].contains(&output.status.code()), "{said}{}", complaint(&output));
+    let first = said.lines().next().unwrap();
+    assert!(first.starts_with("For gaps of 10 "), "{said}");
+    assert!(
+        said.contains("sleep at once") && said.contains("spin 12") && said.contains("Again: doorbell spin"),
+        "{said}"
+    );
+    assert!(
+        complaint(&output).contains("This machine "),
+        "the doctor is heard first: {}",
+        complaint(&output)
+    );
+    // The same figures at a price at which no latency is worth any CPU time, and at one at which all is.
+    let cheap = run(&stage, &["spin", "--from", file, "--worth", "0"]);
+    assert!([Some(0), Some(4)].contains(&cheap.status.code()));
+    assert!(text(&cheap).contains("wake x 0 + CPU"), "{}", text(&cheap));
+    let stored: serde_json::Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    assert_eq!(stored["plan"]["experiment"], "spin");
+    assert_eq!(stored["plan"]["cells"].as_array().unwrap().len(), 2 * 3 + 1);
+}
+
+#[test]
+fn pick_ranks_what_serves_the_needs_and_says_what_the_others_lack() {
+    let stage = Stage::new();
+    let survey = data("survey");
+    let output = run(&stage, &["pick", "--need", "epoll,process", "--from", &survey]);
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(4), "a survey of one block: {said}{}", complaint(&output));
+    assert!(
+        said.starts_with("Cannot tell: 1 trials of some mechanism are fewer than the 4 it takes"),
+        "{said}"
+    );
+    let out = said.split("not a candidate").nth(1).unwrap();
+    assert!(out.lines().any(|line| line.starts_with("futex ") && line.contains("no descriptor")), "{said}");
+    let measured = run(
+        &stage,
+        &[
+            "pick",
+            "--need",
+            "epoll,count",
+            "--gap",
+            "100us",
+            "--blocks",
+            "2",
+            "--json",
+            "--anyway",
+            "--placement",
+            "unpinned",
+        ],
+    );
+    assert!([Some(0), Some(4)].contains(&measured.status.code()), "{}", complaint(&measured));
+    let result: serde_json::Value = serde_json::from_slice(&measured.stdout).unwrap();
+    let cells = result["plan"]["cells"].as_array().unwrap();
+    let subjects: Vec<&str> = cells.iter().map(|cell| cell["subject"].as_str().unwrap()).collect();
+    assert!(
+        subjects.contains(&"pipe") && subjects.contains(&"null") && !subjects.contains(&"eventfd"),
+        "{subjects:?}"
+    );
+}
+
+#[test]
+fn a_gate_passes_what_keeps_to_the_limit_and_fails_what_does_not() {
+    let stage = Stage::new();
+    let file = stage.path().join("gate.json");
+    let file = file.to_str().unwrap();
+    let gate =
+        ["gate", "--gap", "200us", "--time", "400ms", "--blocks", "4", "--placement", "unpinned", "--anyway"];
+    let output = run(&stage, &[&gate[..], &["--max", "1ns", "--percentile", "p90", "-o", file]].concat());
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(3), "no wake takes a nanosecond: {said}{}", complaint(&output));
+    assert!(said.starts_with("Fail: not 90 % of wakes takes at most 1 ns"), "{said}");
+    assert!(said.contains("The longest wake") && said.contains("Again: doorbell gate"), "{said}");
+    let stored: serde_json::Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    let attempts =
+        stored["records"].as_array().unwrap().iter().map(|record| record["attempts"].as_u64().unwrap());
+    assert_eq!(attempts.max(), Some(1), "nothing is done over");
+    let pass = run(&stage, &["gate", "--max", "10h", "--percentile", "p90", "--from", file]);
+    assert_eq!((pass.status.code(), text(&pass).starts_with("Pass: ")), (Some(0), true), "{}", text(&pass));
+    let open = run(&stage, &["gate", "--max", "10h", "--percentile", "p99.999", "--from", file]);
+    assert_eq!(open.status.code(), Some(4), "{}", text(&open));
+    assert!(text(&open).contains("are too few"), "{}", text(&open));
+    let longest = run(&stage, &["gate", "--max", "10h", "--percentile", "max", "--from", file]);
+    assert!(text(&longest).starts_with("Pass: none of "), "{}", text(&longest));
+}
+
+#[test]
+fn a_check_repeats_the_baselines_own_plan_and_ends_by_its_conditions() {
+    let stage = Stage::new();
+    let path = |name: &str| stage.path().join(name).to_str().unwrap().to_owned();
+    let (baseline, again) = (path("baseline.json"), path("again.json"));
+    let ping =
+        ["ping", "eventfd", "--gap", "0", "--contexts", "threads", "--count", "100", "--blocks", "4", "-q"];
+    let made =
+        run(&stage, &[&ping[..], &["--placement", "unpinned", "--name", "main", "-o", &baseline]].concat());
+    assert!(made.status.success(), "{}", complaint(&made));
+    let check = |conditions: &[&str], more: &[&str]| {
+        let mut args = vec!["check", "--baseline", baseline.as_str()];
+        conditions.iter().for_each(|condition| args.extend(["--fail-if", condition]));
+        run(&stage, &[&args[..], more].concat())
+    };
+    let output = check(&["eventfd:p50>1ns"], &["--anyway", "-o", &again]);
+    assert_eq!(output.status.code(), Some(3), "{}{}", text(&output), complaint(&output));
+    assert!(text(&output).starts_with("Worse than main ("), "{}", text(&output));
+    let plan = |file: &str| -> serde_json::Value {
+        let mut plan: serde_json::Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+        plan["plan"]["seed"] = 0.into();
+        plan["plan"].take()
+    };
+    assert_eq!(plan(&baseline), plan(&again));
+    let kept = check(&["max>10h", "lost>0"], &["--from", &again]);
+    assert_eq!(kept.status.code(), Some(0), "{}", text(&kept));
+    assert!(text(&kept).starts_with("Not worse than main ("), "{}", text(&kept));
+    // A copy that takes three times as long, with nothing else to blame.
+    let slower = path("slower.json");
+    for (level, file) in [(10_000, &baseline), (30_000, &slower)] {
+        let mut document: serde_json::Value = serde_json::from_slice(&fs::read(&baseline).unwrap()).unwrap();
+        document["floors"] = serde_json::json!([]);
+        for record in document["records"].as_array_mut().unwrap() {
+            record["warnings"] = serde_json::json!([]);
+            record.as_object_mut().unwrap().remove("yardstick");
+            let time = level + record["block"].as_u64().unwrap();
+            if let Some(series) = record["series"].get_mut("round-trip") {
+                for key in ["min_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns"] {
+                    series[key] = serde_json::json!(time);
+                }
+            }
+        }
+        fs::write(file, document.to_string()).unwrap();
+    }
+    let worse = check(&["p99>+5%"], &["--from", &slower]);
+    assert_eq!(worse.status.code(), Some(3), "{}", text(&worse));
+    let allowed = check(&["p99>+250%"], &["--from", &slower]);
+    assert_eq!(allowed.status.code(), Some(0), "{}", text(&allowed));
+}
+
+#[test]
+fn a_plan_file_makes_the_run_that_its_flags_make() {
+    let stage = Stage::new();
+    let file = stage.path().join("plan.toml");
+    let file = file.to_str().unwrap();
+    let flags = [
+        "ping",
+        "futex",
+        "pipe",
+        "--gap",
+        "0,10us",
+        "--wait",
+        "block,spin",
+        "--time",
+        "3ms",
+        "--blocks",
+        "2",
+        "--seed",
+        "9",
+        "--load",
+        "sqrt:2:pinned",
+        "--placement",
+        "unpinned",
+    ];
+    let saved = run(&stage, &[&flags[..], &["--save-plan", file]].concat());
+    assert!(saved.status.success() && saved.stdout.is_empty(), "{}", complaint(&saved));
+    let typed = run(&stage, &[&flags[..], &["--dry-run"]].concat());
+    let read = run(&stage, &["ping", "--plan", file, "--dry-run"]);
+    assert!(read.status.success(), "{}", complaint(&read));
+    assert_eq!(text(&typed), text(&read));
+    let more = run(&stage, &["ping", "--plan", file, "--blocks", "7", "--dry-run"]);
+    let plan: serde_json::Value = serde_json::from_slice(&more.stdout).unwrap();
+    assert_eq!(plan["blocks"], 7, "what is typed counts more");
+    let result = run(&stage, &["ping", "--plan", file, "--load", "idle", "--json"]);
+    let stored: serde_json::Value = serde_json::from_slice(&result.stdout).unwrap();
+    assert_eq!(stored["plan"]["seed"], 9, "{}", complaint(&result));
+}
+
+#[test]
+fn a_wrong_plan_file_is_told_with_its_line() {
+    let stage = Stage::new();
+    let file = stage.path().join("plan.toml");
+    let name = file.to_str().unwrap();
+    for (verb, content, told) in [
+        (
+            "ping",
+            "\nblcoks = 3\n",
+            ", line 2: `doorbell ping` has nothing called 'blcoks'; did you mean 'blocks'?",
+        ),
+        ("ping", "gap = '10'\n", ", line 1: invalid value '10' for '--gap <TIME>'"),
+        ("spin", "verb = 'ping'\n", ", line 1: the plan is for `doorbell ping`, not for `doorbell spin`"),
+        ("survey", "blocks = \n", ", line 1: "),
+    ] {
+        fs::write(&file, content).unwrap();
+        let output = run(&stage, &[verb, "--plan", name]);
+        assert_eq!(output.status.code(), Some(2), "{content}: {}", complaint(&output));
+        assert!(complaint(&output).contains(told), "{content}: {}", complaint(&output));
+    }
+    let none = run(&stage, &["ping", "--plan", "/nowhere.toml"]);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(complaint(&none).contains("cannot read the plan file /nowhere.toml"), "{}", complaint(&none));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_what_would() {
+    let stage = Stage::new();
+    let survey = data("survey");
+    let ping = data("ping");
+    for (args, told) in [
+        (&["pick", "--need", "epol"][..], "did you mean 'epoll'?"),
+        (&["pick", "--pattern", "1toN", "--gap", "1ms"], "is a fan-out"),
+        (&["spin", "spin"], "nothing to spin before"),
+        (&["spin", "--gap", "1ms..1us"], "runs backwards"),
+        (&["spin", "--gap", "0"], "nothing to wait for"),
+        (&["spin", "--placement", "same-core"], "on one core"),
+        (&["spin", "--worth", "much"], "is no ratio"),
+        (&["spin", "futex-private"], "--contexts"),
+        (&["gate"], "--max <TIME>"),
+        (&["gate", "--max", "20us", "--percentile", "99"], "is no percentile"),
+        (&["gate", "--max", "20us", "--confidence", "100%"], "is no confidence"),
+        (&["gate", "--max", "20us", "--time", "1ms"], "is too short"),
+        (&["check", "--baseline", &ping, "--fail-if", "p99>5%"], "p99>+5%"),
+        (
+            &["check", "--baseline", &ping, "--fail-if", "futx:p99>+5%"],
+            "the baseline has nothing called 'futx'",
+        ),
+        (&["check", "--baseline", &ping, "--load", "full"], "the load is the baseline's"),
+        (&["check", "--baseline", "-", "--from", "-"], "read only once"),
+    ] {
+        let output = run(&stage, args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", complaint(&output));
+        assert!(complaint(&output).contains(told), "{args:?}: {}", complaint(&output));
+    }
+    let other = run(&stage, &["spin", "--from", &survey]);
+    assert!([Some(0), Some(4)].contains(&other.status.code()), "a survey has gaps, with few ways to wait");
+}
