@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! kanal, bounded.
+
+use super::depth;
+use super::parcel::{MOST_INLINE, Parcel};
+use crate::idle::poll;
+use crate::link::{End, Link, Place, link};
+use kanal::{Receiver, Sender, bounded};
+
+struct Blocking<P>(Sender<P>, Receiver<P>);
+
+impl<const S: usize, P: Parcel<S>> End<S> for Blocking<P> {
+    #[inline]
+    fn send(&mut self, message: &[u8; S]) {
+        self.0.send(P::pack(message)).expect("the partner lives");
+    }
+    #[inline]
+    fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
+        read(self.1.recv().expect("the partner lives").bytes());
+    }
+}
+
+struct Polled<P>(Sender<P>, Receiver<P>);
+
+impl<const S: usize, P: Parcel<S>> End<S> for Polled<P> {
+    #[inline]
+    fn send(&mut self, message: &[u8; S]) {
+        let mut parcel = Some(P::pack(message));
+        // It leaves in the option what there was no room for.
+        poll(|| self.0.try_send_option(&mut parcel).expect("the partner lives").then_some(()));
+    }
+    #[inline]
+    fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
+        read(poll(|| self.1.try_recv().expect("the partner lives")).bytes());
+    }
+}
+
+fn open<const S: usize, P: Parcel<S>, E: End<S> + Send + 'static>(
+    end: fn(Sender<P>, Receiver<P>) -> E,
+) -> Result<Box<dyn Link>, String> {
+    let ((out, their_in), (their_out, back)) = (bounded(depth(S)), bounded(depth(S)));
+    link::<S, _, _>(Place::Threads, move || end(out, back), move || end(their_out, their_in))
+}
+
+pub fn polled<const S: usize>() -> Result<Box<dyn Link>, String> {
+    if S <= MOST_INLINE { open::<S, [u8; S], _>(Polled) } else { open::<S, Box<[u8; S]>, _>(Polled) }
+}
+
+pub fn blocking<const S: usize>() -> Result<Box<dyn Link>, String> {
+    if S <= MOST_INLINE { open::<S, [u8; S], _>(Blocking) } else { open::<S, Box<[u8; S]>, _>(Blocking) }
+}

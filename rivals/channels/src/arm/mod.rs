@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The rivals, one file each. Each opens a link of both directions with room for at least [`depth`] messages, where one
+//! can choose.
+
+mod aeron;
+mod boost;
+mod crossbeam;
+mod crossfire;
+mod doorbell;
+mod flume;
+mod iceoryx2;
+mod ipc_channel;
+mod kanal;
+mod mq;
+mod parcel;
+mod pipe;
+mod rtrb;
+mod unix;
+
+use crate::link::{Link, Place};
+
+/// How a side waits. Only what waits alike is compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Waiting {
+    /// Looks again and again; yields between if both sides share a CPU.
+    Polls,
+    /// Spins or yields for a while, then sleeps.
+    SpinsThenSleeps,
+    /// Sleeps in the kernel at once.
+    Sleeps,
+}
+
+/// A channel in one way of using it.
+pub struct Rival {
+    pub name: &'static str,
+    pub waiting: Waiting,
+    /// The other sides of a comparison are set against the first of their kind that is ours.
+    pub ours: bool,
+    pub open: fn() -> Result<Box<dyn Link>, String>,
+}
+
+/// All of them, for messages of `S` bytes. Ours come first among those that wait alike.
+pub fn rivals<const S: usize>(place: Place) -> Vec<Rival> {
+    use Waiting::{Polls, Sleeps, SpinsThenSleeps};
+    let ours = |name, waiting, open| Rival { name, waiting, ours: true, open };
+    let theirs = |name, waiting, open| Rival { name, waiting, ours: false, open };
+    match place {
+        Place::Threads => vec![
+            ours("doorbell", Polls, doorbell::threads_polled::<S>),
+            theirs("rtrb", Polls, rtrb::polled::<S>),
+            theirs("crossbeam-channel", Polls, crossbeam::polled::<S>),
+            theirs("crossfire", Polls, crossfire::polled::<S>),
+            theirs("kanal", Polls, kanal::polled::<S>),
+            theirs("flume", Polls, flume::polled::<S>),
+            ours("doorbell", SpinsThenSleeps, doorbell::threads_adaptive::<S>),
+            theirs("crossbeam-channel", SpinsThenSleeps, crossbeam::blocking::<S>),
+            theirs("crossfire", SpinsThenSleeps, crossfire::blocking::<S>),
+            theirs("kanal", SpinsThenSleeps, kanal::blocking::<S>),
+            theirs("flume", SpinsThenSleeps, flume::blocking::<S>),
+        ],
+        Place::Processes => vec![
+            ours("doorbell", Polls, doorbell::processes_polled::<S>),
+            ours("doorbell, untrusted", Polls, doorbell::untrusted_polled::<S>),
+            theirs("iceoryx2", Polls, iceoryx2::polled::<S>),
+            theirs("Aeron IPC", Polls, aeron::polled::<S>),
+            theirs("Boost message_queue", Polls, boost::polled::<S>),
+            ours("doorbell, futex", Sleeps, doorbell::processes_futex::<S>),
+            ours("doorbell, adaptive", Sleeps, doorbell::processes_adaptive::<S>),
+            ours("doorbell, untrusted, adaptive", Sleeps, doorbell::untrusted_adaptive::<S>),
+            theirs("iceoryx2 with event", Sleeps, iceoryx2::event::<S>),
+            theirs("ipc-channel", Sleeps, ipc_channel::blocking::<S>),
+            theirs("Unix stream", Sleeps, unix::stream::<S>),
+            theirs("Unix datagram", Sleeps, unix::datagram::<S>),
+            theirs("Unix seqpacket", Sleeps, unix::seqpacket::<S>),
+            theirs("pipe", Sleeps, pipe::blocking::<S>),
+            theirs("POSIX mq", Sleeps, mq::blocking::<S>),
+            theirs("Boost message_queue", Sleeps, boost::blocking::<S>),
+        ],
+    }
+}
+
+/// How many messages of `size` bytes may be under way in one direction: 256, but no more than 4 MiB, and at least four.
+pub const fn depth(size: usize) -> usize {
+    let fitting = (4 << 20) / size;
+    if fitting > 256 {
+        256
+    } else if fitting < 4 {
+        4
+    } else {
+        fitting
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Unix socket pairs of the three types, with send buffers as large as the kernel grants.
+
+use super::depth;
+use crate::link::{End, Link, Place, link};
+use rustix::fd::OwnedFd;
+use rustix::net::sockopt::{set_socket_send_buffer_size, socket_send_buffer_size};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
+
+struct Ends<const S: usize> {
+    socket: OwnedFd,
+    buffer: Box<[u8; S]>,
+}
+
+impl<const S: usize> Ends<S> {
+    fn new(socket: OwnedFd) -> Self {
+        Self { socket, buffer: vec![0; S].try_into().expect("S bytes") }
+    }
+}
+
+impl<const S: usize> End<S> for Ends<S> {
+    fn send(&mut self, message: &[u8; S]) {
+        let mut sent = 0;
+        // At once, except through a stream's full buffer.
+        while sent < S {
+            sent += send(&self.socket, &message[sent..], SendFlags::empty()).expect("the partner lives");
+        }
+    }
+    fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
+        let mut got = 0;
+        while got < S {
+            let (some, _) =
+                recv(&self.socket, &mut self.buffer[got..], RecvFlags::empty()).expect("the partner lives");
+            assert!(some > 0, "the partner lives");
+            got += some;
+        }
+        read(&self.buffer);
+    }
+}
+
+/// What the kernel keeps of a send buffer for its own records, at most.
+const OVERHEAD: usize = 1024;
+
+fn open<const S: usize>(kind: SocketType) -> Result<Box<dyn Link>, String> {
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)
+        .map_err(|errno| format!("socketpair: {errno}"))?;
+    for socket in [&ours, &theirs] {
+        // The kernel takes what it may give (`net.core.wmem_max`).
+        set_socket_send_buffer_size(socket, depth(S) * S).map_err(|errno| format!("SO_SNDBUF: {errno}"))?;
+    }
+    let granted = socket_send_buffer_size(&ours).map_err(|errno| format!("SO_SNDBUF: {errno}"))?;
+    if kind != SocketType::STREAM && granted < S + OVERHEAD {
+        return Err(format!(
+            "one message must fit into the send buffer, which net.core.wmem_max keeps at {granted} bytes"
+        ));
+    }
+    link::<S, _, _>(Place::Processes, move || Ends::new(ours), move || Ends::new(theirs))
+}
+
+pub fn stream<const S: usize>() -> Result<Box<dyn Link>, String> {
+    open::<S>(SocketType::STREAM)
+}
+
+pub fn datagram<const S: usize>() -> Result<Box<dyn Link>, String> {
+    open::<S>(SocketType::DGRAM)
+}
+
+pub fn seqpacket<const S: usize>() -> Result<Box<dyn Link>, String> {
+    open::<S>(SocketType::SEQPACKET)
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A contest: all channels of one place with messages of one size, in interleaved blocks.
+
+use crate::arm::{Rival, Waiting, rivals};
+use crate::link::{Block, Kind, Link, Order, Place};
+use crate::record::{Placement, Record};
+use crate::watchdog::watch;
+use hdrhistogram::Histogram;
+use rivals_rounds::lot::Lot;
+use rivals_rounds::statistics::{Ratio, quantile};
+use std::time::Duration;
+
+/// What is run.
+pub struct Plan {
+    pub place: Place,
+    pub kinds: Vec<Kind>,
+    pub placements: Vec<Placement>,
+    pub cpus: (usize, usize),
+    pub rounds: usize,
+    pub block: Duration,
+    /// Parts of names; empty means all. What is set against comes along.
+    pub only: Vec<String>,
+}
+
+/// A channel that could not be had, or went away.
+pub struct Absence {
+    pub channel: &'static str,
+    pub waiting: Waiting,
+    pub reason: String,
+}
+
+/// One channel in one kind and placement.
+pub struct Standing {
+    pub channel: &'static str,
+    pub waiting: Waiting,
+    pub ours: bool,
+    pub kind: Kind,
+    pub placement: Placement,
+    /// Median over rounds, in nanoseconds.
+    pub middle: f64,
+    /// Over all round trips of all rounds. `None` of a stream.
+    pub tail: Option<u64>,
+    pub cpu: f64,
+    /// Against the first of ours that waits alike. `None` if that is the channel itself.
+    pub ratio: Option<Ratio>,
+    pub sent: u64,
+    pub received: u64,
+    pub missing: u64,
+    pub repeated: u64,
+    pub corrupt: u64,
+    pub late: u64,
+}
+
+pub struct Results {
+    pub standings: Vec<Standing>,
+    pub absences: Vec<Absence>,
+}
+
+/// One channel, one kind, one placement.
+struct Cell {
+    rival: usize,
+    kind: Kind,
+    placement: Placement,
+    count: u64,
+    blocks: Vec<Block>,
+    round_trips: Histogram<u64>,
+}
+
+/// So long a block may take before the channel counts as hanging; a block is some milliseconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Beyond what a round trip may take, which `PATIENCE` ends.
+const LONGEST_NS: u64 = 60_000_000_000;
+const MOST_BLOCK: u64 = 200_000;
+const LEAST_BLOCK: u64 = 8;
+const WARM: u64 = 4;
+
+/// Runs one contest. Every block is handed to `write` as it is done.
+pub fn run<const S: usize>(
+    plan: &Plan,
+    lot: &mut Lot,
+    mut write: impl FnMut(&Record) -> std::io::Result<()>,
+) -> std::io::Result<Results> {
+    let mut absences = Vec::new();
+    let mut open: Vec<(Rival, Box<dyn Link>)> = Vec::new();
+    for rival in wanted(rivals::<S>(plan.place), &plan.only) {
+        match watch(rival.name, PATIENCE, rival.open) {
+            Ok(link) => open.push((rival, link)),
+            Err(reason) => absences.push(Absence { channel: rival.name, waiting: rival.waiting, reason }),
+        }
+    }
+    let order = |cell: &Cell, warm, count| {
+        let cpus = match cell.placement {
+            Placement::OneCore => (plan.cpus.0, plan.cpus.0),
+            Placement::TwoCores => plan.cpus,
+        };
+        Order { kind: cell.kind, cpus, warm, count }
+    };
+    let mut groups = Vec::new();
+    for &kind in &plan.kinds {
+        for &placement in &plan.placements {
+            let mut group = Vec::new();
+            for (index, (rival, link)) in open.iter_mut().enumerate() {
+                let round_trips = Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("valid bounds");
+                let mut cell =
+                    Cell { rival: index, kind, placement, count: 0, blocks: Vec::new(), round_trips };
+                let who = format!("{} ({S} bytes, {kind:?}, {placement:?})", rival.name);
+                match watch(&who, PATIENCE, || {
+                    calibrate(plan.block, |count| link.block(order(&cell, WARM, count)))
+                }) {
+                    Ok(count) => {
+                        cell.count = count;
+                        group.push(cell);
+                    }
+                    Err(reason) => {
+                        absences.push(Absence { channel: rival.name, waiting: rival.waiting, reason })
+                    }
+                }
+            }
+            groups.push(group);
+        }
+    }
+    for round in 0..plan.rounds {
+        for group in lot.order(groups.len()) {
+            for (turn, at) in lot.order(groups[group].len()).into_iter().enumerate() {
+                let cell = &mut groups[group][at];
+                let (rival, link) = &mut open[cell.rival];
+                let warm = WARM.max(cell.count / 32);
+                let who = format!(
+                    "{} ({S} bytes, {:?}, {:?}, round {round})",
+                    rival.name, cell.kind, cell.placement
+                );
+                let ordered = order(&*cell, warm, cell.count);
+                let block = match watch(&who, PATIENCE, || link.block(ordered)) {
+                    Ok(block) => block,
+                    Err(reason) => return Err(std::io::Error::other(format!("{who}: {reason}"))),
+                };
+                write(&Record {
+                    channel: rival.name,
+                    waiting: rival.waiting,
+                    ours: rival.ours,
+                    place: name_of(plan.place),
+                    placement: cell.placement,
+                    kind: cell.kind,
+                    size: S,
+                    round,
+                    turn,
+                    count: cell.count,
+                    ns: block.nanoseconds,
+                    elapsed_ns: block.elapsed,
+                    cpu_ns: block.cpu,
+                    sent: block.sent,
+                    tally: block.tally,
+                    late: block.late,
+                })?;
+                for round_trip in &block.round_trips {
+                    cell.round_trips.saturating_record(*round_trip);
+                }
+                cell.blocks.push(Block { round_trips: Vec::new(), ..block });
+            }
+        }
+    }
+    let standings = groups.iter().flat_map(|group| standings(group, &open)).collect();
+    Ok(Results { standings, absences })
+}
+
+/// As it is written down.
+pub fn name_of(place: Place) -> &'static str {
+    match place {
+        Place::Threads => "threads",
+        Place::Processes => "processes",
+    }
+}
+
+/// Those asked for, and for each the one it is set against.
+fn wanted(all: Vec<Rival>, only: &[String]) -> Vec<Rival> {
+    let named = |rival: &Rival| only.is_empty() || only.iter().any(|part| rival.name.contains(part.as_str()));
+    let waitings: Vec<Waiting> = all.iter().filter(|rival| named(rival)).map(|rival| rival.waiting).collect();
+    let mut bases: Vec<Waiting> = Vec::new();
+    all.into_iter()
+        .filter(|rival| {
+            let is_base = rival.ours && waitings.contains(&rival.waiting) && !bases.contains(&rival.waiting);
+            if is_base {
+                bases.push(rival.waiting);
+            }
+            is_base || named(rival)
+        })
+        .collect()
+}
+
+/// How many fit into a block of `length`.
+fn calibrate(length: Duration, mut block: impl FnMut(u64) -> Result<Block, String>) -> Result<u64, String> {
+    let wanted = length.as_nanos() as f64;
+    let mut count = LEAST_BLOCK;
+    loop {
+        let elapsed = block(count)?.elapsed.max(1.0);
+        let fitting = (count as f64 * wanted / elapsed) as u64;
+        // Long enough to judge by.
+        if elapsed > wanted / 4.0 || count >= MOST_BLOCK {
+            return Ok(fitting.clamp(LEAST_BLOCK, MOST_BLOCK));
+        }
+        count = fitting.clamp(count * 2, count * 16).min(MOST_BLOCK);
+    }
+}
+
+fn standings(group: &[Cell], open: &[(Rival, Box<dyn Link>)]) -> Vec<Standing> {
+    let rival = |cell: &Cell| &open[cell.rival].0;
+    let times = |cell: &Cell| cell.blocks.iter().map(|block| block.nanoseconds).collect::<Vec<f64>>();
+    let base = |waiting| group.iter().find(|cell| rival(cell).ours && rival(cell).waiting == waiting);
+    group
+        .iter()
+        .map(|cell| {
+            let Rival { name, waiting, ours, .. } = *rival(cell);
+            let base = base(waiting).filter(|base| base.rival != cell.rival);
+            let count = |of: fn(&Block) -> u64| cell.blocks.iter().map(of).sum();
+            Standing {
+                channel: name,
+                waiting,
+                ours,
+                kind: cell.kind,
+                placement: cell.placement,
+                middle: quantile(&mut times(cell), 0.5),
+                tail: (cell.kind == Kind::RoundTrip).then(|| cell.round_trips.value_at_quantile(0.999)),
+                cpu: quantile(&mut cell.blocks.iter().map(|block| block.cpu).collect::<Vec<_>>(), 0.5),
+                ratio: base.map(|base| Ratio::paired(&times(cell), &times(base))),
+                sent: count(|block| block.sent),
+                received: count(|block| block.tally.received),
+                missing: count(|block| block.tally.missing),
+                repeated: count(|block| block.tally.repeated),
+                corrupt: count(|block| block.tally.corrupt),
+                late: count(|block| block.late),
+            }
+        })
+        .collect()
+}
