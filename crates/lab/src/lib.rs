@@ -19,6 +19,7 @@ pub mod operation;
 pub mod quantity;
 pub mod record;
 pub mod task;
+pub mod trace;
 pub mod trial;
 pub mod verdict;
 pub mod view;

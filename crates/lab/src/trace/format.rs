@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The layout of an event as the kernel publishes it in `events/SYSTEM/NAME/format`.
+
+use std::ops::Range;
+
+/// Where an event's fields lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Format {
+    /// The number by which the buffer names the event.
+    pub id: u16,
+    fields: Vec<Field>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Field {
+    name: String,
+    at: Range<usize>,
+    signed: bool,
+}
+
+impl Format {
+    /// Reads the text of a `format` file; none if it is not one.
+    pub fn parse(text: &str) -> Option<Self> {
+        let id = text.lines().find_map(|line| line.strip_prefix("ID:"))?.trim().parse().ok()?;
+        let fields = text.lines().filter_map(|line| field(line.trim())).collect();
+        Some(Self { id, fields })
+    }
+
+    /// The number in a field of `record`; none if there is no such field, or the record is too short for it.
+    pub fn number(&self, record: &[u8], name: &str) -> Option<i64> {
+        let field = self.field(name)?;
+        let bytes = record.get(field.at.clone())?;
+        let mut wide = [if field.signed && bytes.last()? & 0x80 != 0 { 0xff } else { 0 }; 8];
+        wide.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(i64::from_le_bytes(wide))
+    }
+
+    /// The text in a field of fixed length, up to its first zero.
+    ///
+    /// Task names are chosen by their programs: whatever is no printable character is replaced.
+    pub fn text(&self, record: &[u8], name: &str) -> Option<String> {
+        let bytes = record.get(self.field(name)?.at.clone())?;
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        let text = String::from_utf8_lossy(&bytes[..end]);
+        Some(text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect())
+    }
+
+    fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+}
+
+/// One line of a format: `field:char comm[16]; offset:8; size:16; signed:0;` with tabs between the parts.
+fn field(line: &str) -> Option<Field> {
+    let mut parts = line.strip_prefix("field:")?.split(';').map(str::trim);
+    let declaration = parts.next()?;
+    let (mut offset, mut size, mut signed) = (None, None, false);
+    for part in parts {
+        match part.split_once(':') {
+            Some(("offset", number)) => offset = number.parse::<usize>().ok(),
+            Some(("size", number)) => size = number.parse::<usize>().ok(),
+            Some(("signed", number)) => signed = number == "1",
+            _ => {}
+        }
+    }
+    let name = declaration.split('[').next()?.rsplit([' ', '*']).next()?.to_owned();
+    let start = offset?;
+    Some(Field { name, at: start..start.checked_add(size?)?, signed })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SWITCH: &str = include_str!("fixture/sched/sched_switch");
+
+    #[test]
+    fn a_format_file_says_where_each_field_lies() {
+        let format = Format::parse(SWITCH).unwrap();
+        let mut record = vec![0_u8; 64];
+        record[4..8].copy_from_slice(&7_i32.to_le_bytes());
+        record[8..13].copy_from_slice(b"a\x1b[2J");
+        record[24..28].copy_from_slice(&(-1_i32).to_le_bytes());
+        assert_eq!(format.number(&record, "common_pid"), Some(7));
+        assert_eq!(format.number(&record, "prev_pid"), Some(-1));
+        assert_eq!(format.text(&record, "prev_comm").unwrap(), "a?[2J");
+        assert_eq!(format.number(&record, "no_such_field"), None);
+        assert_eq!(format.number(&record[..20], "prev_pid"), None);
+    }
+
+    #[test]
+    fn what_is_no_format_is_none() {
+        for text in ["", "ID:", "ID: 70000", "name: x\n"] {
+            assert_eq!(Format::parse(text), None, "{text}");
+        }
+        let odd = "ID: 3\nfield:int x;\toffset:99999999999999999999;\tsize:4;\nfield:int y;\n";
+        assert_eq!(Format::parse(odd).unwrap().fields, []);
+    }
+}

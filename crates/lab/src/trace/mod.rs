@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kernel's trace events: an instance of the trace buffer of one's own, and its pages read as they are.
+//!
+//! Nothing here interprets a wake-up; that is `anatomy`. The buffers are read raw (`trace_pipe_raw`) by the layout the kernel
+//! itself publishes in `format` files: text would cost the kernel ten times as long to write as the events cost to record.
+
+pub mod event;
+pub mod format;
+pub mod instance;
+pub mod ring;
+pub mod tracefs;
+
+pub use event::{Event, What};
+pub use instance::Instance;
+pub use tracefs::{TraceError, Tracefs};
