@@ -10,6 +10,7 @@
 //! Code that measures (`mechanism`, `trial`) prints nothing; code that prints (`view`, `cli`) measures nothing.
 
 pub mod about;
+pub mod anatomy;
 pub mod cli;
 pub mod experiment;
 pub mod machine;

@@ -13,6 +13,7 @@ use doorbell_vm::guest;
 
 use crate::trial::{floors, host, launch};
 
+pub mod anatomy;
 pub mod check;
 pub mod common;
 pub mod compare;
@@ -42,6 +43,7 @@ pub mod top;
 pub mod tune;
 pub mod verdict;
 pub mod vm;
+pub mod why;
 
 use common::{Exit, Terminal};
 
@@ -86,6 +88,10 @@ enum Verb {
     Gate(gate::Args),
     /// Did it get worse? A baseline's own plan run again and held against limits
     Check(check::Args),
+    /// Where the time of a wake-up goes, stage by stage, from the kernel's own events
+    Anatomy(anatomy::Args),
+    /// Why was that wake-up slow? The worst ones, each with a waterfall and its cause where the evidence supports one
+    Why(why::Args),
     /// Make one self-contained page of result files: charts, tables, warnings, how to repeat it
     Report(report::Args),
     /// Search every interleaving of a wake-up protocol, and show how a known mistake loses a wake-up
@@ -129,6 +135,8 @@ impl Verb {
             Self::Spin(args) => spin::run(&args, terminal),
             Self::Gate(args) => gate::run(&args, terminal),
             Self::Check(args) => check::run(&args, terminal),
+            Self::Anatomy(args) => anatomy::run(&args, terminal),
+            Self::Why(args) => why::run(&args, terminal),
             Self::Report(args) => report::run(args, terminal),
             Self::Model(args) => model::run(args),
             Self::Vm(args) => vm::run(args, terminal),

@@ -94,7 +94,7 @@ enum Moments {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Sides {
+pub(super) enum Sides {
     /// Two processes
     Processes,
     /// Two threads of one process
@@ -163,7 +163,7 @@ pub fn plan(args: &Args, slowdown_ppm: Option<u32>, machine: &Machine) -> anyhow
     Ok(plan)
 }
 
-fn mechanisms(names: &[String]) -> anyhow::Result<Vec<String>> {
+pub(super) fn mechanisms(names: &[String]) -> anyhow::Result<Vec<String>> {
     let mut chosen = Vec::new();
     for name in names {
         if name == "all" {

@@ -79,6 +79,7 @@ impl FanOut {
             injected_slowdown_ppm: None,
             without_yardstick: false,
             load: None,
+            trace: None,
         }
     }
 }

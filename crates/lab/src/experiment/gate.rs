@@ -54,6 +54,7 @@ impl Gate {
             injected_slowdown_ppm: None,
             without_yardstick: false,
             load: None,
+            trace: None,
         };
         let cells = self.placements.iter().map(cell).collect();
         Plan { experiment: GATE.to_owned(), cells, blocks, seed: self.seed }

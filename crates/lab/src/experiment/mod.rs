@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Experiments turn flags into a plan.
 
+pub mod anatomy;
 pub mod fanout;
 pub mod fanout_limits;
 pub mod gate;
@@ -16,3 +17,4 @@ pub mod switch;
 pub mod tasks;
 pub mod tasks_limits;
 pub mod tune;
+pub mod why;

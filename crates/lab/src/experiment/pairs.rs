@@ -110,6 +110,7 @@ impl Pairs {
                     injected_slowdown_ppm: None,
                     without_yardstick: false,
                     load: None,
+                    trace: None,
                 });
             };
             // What pinning gains is seen only beside what the scheduler makes of the same thing.

@@ -90,6 +90,7 @@ impl Ping {
                                     injected_slowdown_ppm: self.injected_slowdown_ppm,
                                     without_yardstick: false,
                                     load: None,
+                                    trace: None,
                                 };
                                 if makes_sense(&cell, self.one_cpu) {
                                     let both = self.without_yardstick.iter();

@@ -202,9 +202,13 @@ impl Trials<'_> {
                 continue;
             }
             let mut record = match report {
-                Report::Done { sides, interrupted, load } => {
+                Report::Done { sides, interrupted, load, anatomy } => {
                     let outcome = if interrupted { Outcome::Partial } else { Outcome::Done };
-                    Record { load, ..gather(cell, block, sides, outcome) }
+                    Record {
+                        load,
+                        anatomy: anatomy.map(|anatomy| *anatomy),
+                        ..gather(cell, block, sides, outcome)
+                    }
                 }
                 Report::Hung { last_seen } => record(cell, block, Outcome::Hung { last_seen }),
                 Report::Failed { cause } => record(cell, block, Outcome::Failed { cause }),
@@ -270,6 +274,7 @@ fn record(cell: &Cell, block: u32, outcome: Outcome) -> Record {
         tally: Tally::default(),
         sides: Vec::new(),
         load: None,
+        anatomy: None,
         surroundings: Surroundings::default(),
         warnings: Vec::new(),
     }

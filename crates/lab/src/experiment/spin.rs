@@ -115,6 +115,7 @@ impl Spin {
             injected_slowdown_ppm: None,
             without_yardstick: false,
             load: None,
+            trace: None,
         }
     }
 }

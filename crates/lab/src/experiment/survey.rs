@@ -102,6 +102,7 @@ fn cell(subject: &str, pattern: Pattern, placement: &Placement, window: Duration
         injected_slowdown_ppm: None,
         without_yardstick: false,
         load: None,
+        trace: None,
     }
 }
 

@@ -73,6 +73,7 @@ impl Switch {
                             injected_slowdown_ppm: None,
                             without_yardstick: false,
                             load: None,
+                            trace: None,
                         });
                     }
                 }

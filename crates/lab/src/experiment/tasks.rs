@@ -77,6 +77,7 @@ impl Tasks {
             injected_slowdown_ppm: None,
             without_yardstick: false,
             load: None,
+            trace: None,
         }
     }
 }

@@ -4,6 +4,7 @@
 use super::histogram::HistogramError;
 use super::populations::Population;
 use super::{Histogram, Record, ResultFile, Series, Tally, Yardstick};
+use crate::anatomy::Path;
 
 /// CPU numbers end below this: the greatest `NR_CPUS` of any Linux (x86 with `MAXSMP`). Matrices are sized by them.
 const CPUS: u32 = 8192;
@@ -89,12 +90,18 @@ pub(super) fn check(file: &ResultFile) -> Result<(), Nonsense> {
     let (mut buckets, mut bytes) = (0, 0);
     for (index, record) in file.records.iter().enumerate() {
         buckets += check_record(index, record)?;
-        bytes += record.series.values().map(|series| series.histogram.len() as u64).sum::<u64>();
+        bytes += histograms(record).map(|series| series.histogram.len() as u64).sum::<u64>();
         if buckets > BUCKETS + BUCKETS_PER_BYTE * bytes {
             return Err(Nonsense::TooDense { buckets, bytes });
         }
     }
     Ok(())
+}
+
+/// Every series of a record that has a histogram.
+fn histograms(record: &Record) -> impl Iterator<Item = &Series> {
+    let paths = record.anatomy.iter().flat_map(|anatomy| &anatomy.paths);
+    record.series.values().chain(paths.flat_map(Path::series))
 }
 
 /// Checks a record and returns the occupied buckets of its histograms.
@@ -136,6 +143,18 @@ fn check_record(index: usize, record: &Record) -> Result<u64, Nonsense> {
     let mut buckets = 0;
     for (quantity, series) in &record.series {
         let quantity = || format!("{quantity:?}");
+        let extent = Histogram::extent_of(&series.histogram).map_err(|cause| Nonsense::Histogram {
+            record: index,
+            quantity: quantity(),
+            cause,
+        })?;
+        buckets += extent.occupied;
+        if let Some(what) = misfit(series, extent.count) {
+            return Err(Nonsense::Summary { record: index, quantity: quantity(), what });
+        }
+    }
+    for series in record.anatomy.iter().flat_map(|anatomy| &anatomy.paths).flat_map(Path::series) {
+        let quantity = || "anatomy".to_owned();
         let extent = Histogram::extent_of(&series.histogram).map_err(|cause| Nonsense::Histogram {
             record: index,
             quantity: quantity(),

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::anatomy::Anatomy;
 use crate::machine::cpu_list::CpuList;
 use crate::trial::cell::Cell;
 
@@ -65,6 +66,9 @@ pub struct Record {
     /// The proof that the load the cell asks for was there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<load::LoadProof>,
+    /// Where the time of its wakes went, where the kernel's events were recorded beside the stamps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anatomy: Option<Anatomy>,
     /// What else went on while it ran.
     pub surroundings: Surroundings,
     /// What the reader must know about this record.

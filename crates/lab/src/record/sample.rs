@@ -30,6 +30,7 @@ pub(crate) fn cell(subject: &str) -> Cell {
         injected_slowdown_ppm: None,
         without_yardstick: false,
         load: None,
+        trace: None,
     }
 }
 
@@ -80,6 +81,7 @@ pub(crate) fn record(cell: Cell, block: u32, low_ns: f64) -> Record {
         tally: Tally { sent: count, seen: count, warmup: 100, ..Tally::default() },
         sides: vec![side("initiator", cpus[0]), side("responder", cpus[1])],
         load: None,
+        anatomy: None,
         surroundings: Surroundings {
             started_at_unix_ns: 1_700_000_000_000_000_000 + u64::from(block) * 1_000_000_000,
             wall_ns: window_ns + 10_000_000,

@@ -40,6 +40,24 @@ pub struct Cell {
     /// What keeps the machine busy meanwhile; none leaves it as it is.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub load: Option<Load>,
+    /// What of the kernel's events is recorded beside the stamps; none leaves tracing alone.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub trace: Option<Trace>,
+}
+
+/// What of the kernel's events is recorded beside the stamps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Trace {
+    /// What the stages of every wake are cut from.
+    Stages,
+    /// What explains slow wakes, of which the worst are kept.
+    Worst {
+        /// How many are kept.
+        keep: u32,
+        /// Nanoseconds that a wake must take to be kept.
+        above_ns: u64,
+    },
 }
 
 /// Who notifies whom, and when.

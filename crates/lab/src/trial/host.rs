@@ -15,10 +15,13 @@ use serde::{Deserialize, Serialize};
 use super::arena::Arena;
 use super::cell::{Cell, Pattern};
 use super::control::{Control, Step};
+use super::journal::Journal;
 use super::load::session::Session;
 use super::role::Role;
 use super::run_dir::RunDir;
 use super::side::{Side, SideReport, Times};
+use super::tracer::Tracer;
+use crate::anatomy::Anatomy;
 use crate::machine::clock::Clock;
 use crate::machine::root::Root;
 use crate::machine::topology::Topology;
@@ -56,6 +59,9 @@ pub enum Report {
         interrupted: bool,
         /// The proof that the load asked for was there.
         load: Option<LoadProof>,
+        /// Where the time of its wakes went, where the kernel's events were recorded.
+        #[serde(default)]
+        anatomy: Option<Box<Anatomy>>,
     },
     /// Nothing moved any more.
     Hung {
@@ -133,11 +139,16 @@ fn run(order: &Order, load: Option<&mut Session>) -> Result<Report, String> {
     let message = if tasks { 0 } else { cell.size as usize };
     let words = if tasks { scene::bytes(cell) } else { 0 };
     // Control words, payloads both ways with their alignment, and room for the mechanisms' own words.
-    let size = size_of::<Control>() + words + 2 * (message + 4096) + (1 << 20);
+    let traced = if cell.trace.is_some() { Journal::BYTES } else { 0 };
+    let size = size_of::<Control>() + words + traced + 2 * (message + 4096) + (1 << 20);
     let arena = Arena::map(size).map_err(|error| error.to_string())?;
     let control = Control::place(arena).map_err(|error| error.to_string())?;
     let bytes = || arena.bytes(message).map_err(|error| error.to_string());
     let payload = [bytes()?, bytes()?];
+    let journal = match cell.trace {
+        Some(_) => Some(Journal::place(arena).map_err(|error| error.to_string())?),
+        None => None,
+    };
     let site = Site::new(cell.contexts, arena, &run_dir);
     let (roles, lines) = match cell.pattern {
         Pattern::PingPong { .. } => ([Role::Initiate, Role::Respond], mechanism_lines(cell, &site, 2)?),
@@ -181,9 +192,21 @@ fn run(order: &Order, load: Option<&mut Session>) -> Result<Report, String> {
         yardstick: None,
         counters: SideCounters::default(),
         figures: Vec::new(),
+        journal: journal.clone(),
     };
-    let troupe = Troupe::fork(contexts, roles, lines.as_ref(), &side).map_err(|error| error.to_string())?;
-    let report = troupe.watch(control, cell, roles, load);
+    let mut troupe =
+        Troupe::fork(contexts, roles, lines.as_ref(), &side).map_err(|error| error.to_string())?;
+    let tracer = match cell.trace.zip(journal) {
+        Some((trace, journal)) => match Tracer::begin(cell, trace, order.clock, control, journal) {
+            Ok(tracer) => Some(tracer),
+            Err(error) => {
+                troupe.end();
+                return Err(error.to_string());
+            }
+        },
+        None => None,
+    };
+    let report = troupe.watch(control, cell, roles, load, tracer);
     run_dir.clear_notes();
     report.map_err(|error| error.to_string())
 }
@@ -243,6 +266,7 @@ impl Troupe {
         cell: &Cell,
         roles: [Role; 2],
         mut load: Option<&mut Session>,
+        mut tracer: Option<Tracer>,
     ) -> io::Result<Report> {
         let patience = PATIENCE + 4 * Duration::from_nanos(cell.pattern.gap_ns());
         let mut texts = [Vec::new(), Vec::new()];
@@ -262,13 +286,25 @@ impl Troupe {
             if !interrupted {
                 watched.push(PollFd::new(&stdin, PollFlags::IN));
             }
+            let bell = watched.len();
+            if let Some(tracer) = &tracer {
+                watched.push(PollFd::from_borrowed_fd(tracer.bell(), PollFlags::IN));
+            }
             let timeout = Timespec { tv_sec: LOOK_EVERY.as_secs() as i64, tv_nsec: 0 };
             let ready = poll(&mut watched, Some(&timeout))?;
-            let asked = watched.get(reports).is_some_and(|stdin| !stdin.revents().is_empty());
+            let asked = !interrupted && watched.get(reports).is_some_and(|stdin| !stdin.revents().is_empty());
+            let called = watched.get(bell).is_some_and(|bell| !bell.revents().is_empty());
             let readable: Vec<bool> = watched[..reports].iter().map(|fd| !fd.revents().is_empty()).collect();
             if asked {
                 interrupted = true;
                 control.interrupted.store(1, Relaxed);
+            }
+            if called && let Some(tracer) = &mut tracer {
+                if let Err(error) = tracer.catch() {
+                    self.end();
+                    return Ok(Report::Failed { cause: error.to_string() });
+                }
+                moved = Instant::now();
             }
             let mut readable = readable.into_iter();
             for index in 0..2 {
@@ -296,6 +332,9 @@ impl Troupe {
                 if let Some(load) = load.as_deref_mut() {
                     load.look();
                 }
+                if let Some(tracer) = &mut tracer {
+                    tracer.look();
+                }
                 let now = progress(control);
                 if now != seen {
                     (seen, moved) = (now, Instant::now());
@@ -311,7 +350,11 @@ impl Troupe {
         }
         let sides =
             texts.iter().map(|text| serde_json::from_slice(text)).collect::<Result<Vec<SideReport>, _>>()?;
-        Ok(Report::Done { sides, interrupted, load: None })
+        let anatomy = match tracer.map(Tracer::end).transpose() {
+            Ok(anatomy) => anatomy.map(Box::new),
+            Err(error) => return Ok(Report::Failed { cause: error.to_string() }),
+        };
+        Ok(Report::Done { sides, interrupted, load: None, anatomy })
     }
 
     fn cause_of_death(&mut self, role: Role) -> String {
@@ -357,7 +400,11 @@ fn act(lines: &dyn Lines, mut side: Side, pipe: impl AsFd) {
     // would be a page fault inside the measured window.
     side.times = Times::default();
     side.received = vec![u8::MAX; side.cell.size as usize];
-    let error = side.settle().and_then(|()| lines.play(role, &mut side)).err();
+    let settled = side.settle();
+    if let (Ok(()), Some(journal)) = (&settled, &side.journal) {
+        journal.await_traced();
+    }
+    let error = settled.and_then(|()| lines.play(role, &mut side)).err();
     if error.is_some() {
         // The other side may wait for this one for ever: say so, and let the host end it.
         side.step(Step::Finished, 0);

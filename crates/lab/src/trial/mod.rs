@@ -16,6 +16,7 @@ pub mod counters;
 pub mod fanout;
 pub mod floors;
 pub mod host;
+pub mod journal;
 pub mod launch;
 pub mod load;
 pub mod proof;
@@ -25,3 +26,4 @@ pub mod side;
 #[cfg(test)]
 pub(crate) mod stand_in;
 pub mod surroundings;
+pub mod tracer;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::cell::{Cell, Scheduler};
 use super::control::{Control, Step};
 use super::counters::{Counters, Usage};
+use super::journal::Journal;
 use super::role::Role;
 use crate::machine::clock::{Clock, Ticks};
 use crate::mechanism::futex::FutexLine;
@@ -70,6 +71,8 @@ pub struct Side {
     pub counters: SideCounters,
     /// Single figures beside the times.
     pub figures: Vec<Figure>,
+    /// Where the stamps of single wakes go, where they are to be joined with the kernel's events.
+    pub journal: Option<Journal>,
 }
 
 /// One histogram per quantity a role takes; made before the loop so that nothing is allocated inside.

@@ -37,6 +37,7 @@ pub(crate) fn side(cpus: Option<[u32; 2]>, size: usize) -> Side {
         yardstick: None,
         counters: SideCounters::default(),
         figures: Vec::new(),
+        journal: None,
     }
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Verdicts: pure functions of result files.
 
+pub mod anatomy;
 pub mod answer;
+pub mod cause;
 pub mod check;
 pub mod claims;
 pub mod compare;
@@ -13,4 +15,5 @@ pub mod spin;
 pub mod statistics;
 pub mod study;
 pub mod tune;
+pub mod why;
 pub mod worst;

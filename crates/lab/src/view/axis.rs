@@ -3,7 +3,7 @@
 
 use super::unit::{count, time};
 use crate::mechanism::Contexts;
-use crate::trial::cell::{Cell, Pattern, Scheduler, Timing, WaitPolicy};
+use crate::trial::cell::{Cell, Pattern, Scheduler, Timing, Trace, WaitPolicy};
 
 /// A relation of two CPUs as it is said: `same-l3` is "same L3", `smt-sibling` "SMT sibling".
 pub fn relation(name: &str) -> String {
@@ -47,6 +47,8 @@ pub enum Axis {
     Batch,
     /// What keeps the machine busy meanwhile.
     Load,
+    /// What of the kernel's events is recorded beside the stamps.
+    Trace,
     /// A slowdown put in on purpose.
     Slowdown,
     /// Whether trials stopped for the yardstick.
@@ -55,7 +57,7 @@ pub enum Axis {
 
 impl Axis {
     /// Every axis, in the order of the columns.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Subject,
         Self::Contexts,
         Self::Pattern,
@@ -71,6 +73,7 @@ impl Axis {
         Self::Scheduler,
         Self::Batch,
         Self::Load,
+        Self::Trace,
         Self::Slowdown,
         Self::Yardstick,
     ];
@@ -93,6 +96,7 @@ impl Axis {
             Self::Scheduler => "scheduler",
             Self::Batch => "batch",
             Self::Load => "load",
+            Self::Trace => "traced",
             Self::Slowdown => "slowed on purpose",
             Self::Yardstick => "yardstick",
         }
@@ -170,6 +174,11 @@ impl Axis {
                     let pinned = if load.pinned { " pinned" } else { "" };
                     format!("{} x {}{pinned}", load.kind, count(load.workers.into()))
                 }
+            },
+            Self::Trace => match cell.trace {
+                None => String::new(),
+                Some(Trace::Stages) => "stages".into(),
+                Some(Trace::Worst { .. }) => "causes".into(),
             },
             Self::Slowdown => cell
                 .injected_slowdown_ppm

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Views: from records and verdicts to text and pictures. Nothing here measures.
 
+pub mod anatomy;
 pub mod axis;
 pub mod bars;
 pub mod chart;
@@ -41,6 +42,7 @@ pub mod top;
 pub mod tune;
 pub mod unit;
 pub mod warnings;
+pub mod why;
 
 pub mod answer;
 pub mod survey;

@@ -28,6 +28,7 @@ pub(super) fn cell(subject: &str) -> Cell {
         injected_slowdown_ppm: None,
         without_yardstick: false,
         load: None,
+        trace: None,
     }
 }
 
@@ -56,6 +57,7 @@ pub(super) fn record(cell: &Cell, block: u32, times_ps: &[u64]) -> Record {
             })
             .into(),
         load: None,
+        anatomy: None,
         surroundings: Surroundings::default(),
         warnings: Vec::new(),
     };

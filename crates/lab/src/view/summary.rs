@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A result for the terminal: one table per quantity with its definition, then everything that is no figure by name.
 
+use super::anatomy;
 use super::axis::{self, Axis};
 use super::bars;
 use super::claims;
@@ -17,6 +18,7 @@ use super::table::{Align, Column, Table};
 use super::tasks;
 use super::unit::{Scale, count, time};
 use super::warnings;
+use super::why;
 use crate::record::ResultFile;
 use crate::record::series::Quantity;
 
@@ -39,6 +41,10 @@ pub fn summary(result: &ResultFile, style: &Style) -> String {
         out.push_str(&switch::tables(&figures, style));
     } else if result.plan.experiment == "fanout" {
         out.push_str(&fanout::tables(&figures, style));
+    } else if result.plan.experiment == "anatomy" {
+        out.push_str(&anatomy::tables(result, style));
+    } else if result.plan.experiment == "why" {
+        out.push_str(&why::text(result, style));
     } else if result.plan.experiment == "tasks" {
         out.push_str(&tasks::tables(&figures, style));
     } else {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command as a user meets it, driven from outside.
 
+mod anatomy;
 mod bad_input;
 mod exercise;
 mod fanout;

@@ -292,7 +292,7 @@ impl Troupe {
                 }
                 if let Ok(mut sides) = serde_json::from_slice::<Vec<SideReport>>(&text) {
                     complete(&mut sides, spread, memory);
-                    return Ok(Report::Done { sides, interrupted, load: None });
+                    return Ok(Report::Done { sides, interrupted, load: None, anatomy: None });
                 }
             }
             if ready[1]

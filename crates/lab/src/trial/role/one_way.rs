@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::arrivals::{Arrival, Arrivals, Sent};
 use super::pause::pause_until;
 use super::wait_by_policy;
+use crate::anatomy::cut::Stamps;
 use crate::machine::clock::{Clock, Ticks};
 use crate::mechanism::{Line, Mechanism, Memory, Notifier, Waiter, Waits, Woken};
 use crate::record::Tally;
@@ -134,6 +135,7 @@ pub(super) fn absorb<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(
     let warmup = super::warmup_rounds(&side.cell);
     let mut opened = side.open_window();
     let mut arrivals = Arrivals::default();
+    let journal = side.journal.clone();
     let mut warm = false;
     loop {
         // One message early, so that what opening the window costs falls into the warm-up; a merge may jump further.
@@ -217,6 +219,14 @@ pub(super) fn absorb<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(
         }
         if last > warmup {
             side.times.around_wait.record(clock.ps(woke.saturating_sub(entered)));
+        }
+        if let Some(journal) = &journal
+            && last > warmup
+        {
+            let sent = mail.stamps[last as usize % STAMPS].sent.load(Relaxed);
+            let stamps =
+                Stamps { sequence: last, sent, woke, read: awake, rescued: woken == Woken::TimedOut };
+            journal.woke(&stamps, last - first, clock);
         }
         // Pairs with the Acquire loads in `await_taken`.
         mail.taken.0.store(last, Release);

@@ -20,5 +20,6 @@ pub mod ranges;
 mod scale;
 pub mod svg;
 pub mod trials;
+pub mod waterfall;
 
 pub use curve::Curve;

@@ -5,6 +5,7 @@
 //! copying). The page forbids itself every connection by its content security policy, and names the digests of its own
 //! style and script there, so that nothing smuggled in by a result file could run.
 
+mod anatomy;
 pub(super) mod groups;
 mod page;
 mod sections;

@@ -4,6 +4,7 @@
 use askama::Template;
 use serde_json::Value;
 
+use super::anatomy::{Dissection, dissections};
 use super::groups::{ids, items};
 use super::sections::{Chart, Section, sections};
 use super::tables::{self, Table};
@@ -64,6 +65,8 @@ struct Run {
     floor_chart: Option<Chart>,
     /// What others claimed of such runs.
     claims: Option<Table>,
+    /// Where the time of wake-ups went.
+    anatomies: Vec<Dissection>,
     /// Loads and idle states.
     conditions: Vec<Table>,
     extras: Vec<Table>,
@@ -162,6 +165,10 @@ impl Page {
         self.runs.iter().any(|run| !run.answer.is_empty())
     }
 
+    fn has_anatomy(&self) -> bool {
+        self.runs.iter().any(|run| !run.anatomies.is_empty())
+    }
+
     /// How the report as a whole is to be taken.
     fn mood(&self) -> &'static str {
         if self.absent.iter().any(|absent| absent.error) {
@@ -256,6 +263,7 @@ fn run(source: &Source, figures: &Figures) -> Run {
             wide: false,
         }),
         claims: tables::claims(result),
+        anatomies: dissections(result),
         conditions: tables::loads(figures).into_iter().chain(tables::idle_states(figures)).collect(),
         extras: tables::extras(figures),
         cells: result.plan.cells.iter().map(|cell| axis::label(cell, &axes)).collect(),

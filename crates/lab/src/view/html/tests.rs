@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::record::result::{Floor, Floors};
 use crate::record::{Figure, Outcome, Violation};
-use crate::trial::cell::{Cell, Pattern, Placement, Timing};
+use crate::trial::cell::{Cell, Pattern, Placement, Timing, Trace};
 use crate::view::picture::{Name, PictureError, draw};
 use crate::view::sample::{cell, record, result, warning};
 
@@ -249,6 +249,18 @@ fn placements_of_a_mechanism_stand_in_one_row() {
         assert!(picture.contains("prefers-color-scheme:dark") && picture.contains("futex"), "{name:?}");
     }
     assert_eq!(draw(Name::Pairs, &sources), Err(PictureError::NoPairs));
+}
+
+#[test]
+fn traced_arms_have_waterfalls_and_their_stages_in_a_table() {
+    let traced = Cell { trace: Some(Trace::Stages), ..cell("futex") };
+    let mut records = vec![record(&cell("futex"), 0, &[8_000_000]), record(&traced, 0, &[9_000_000])];
+    records[1].anatomy = Some(crate::anatomy::recorded::anatomy(&[]));
+    let page = page(result("anatomy", records));
+    check(&page);
+    let drawn = pictures(&page).into_iter().filter(|picture| picture.contains("8 stages, ")).count();
+    assert_eq!(drawn, 3, "a median wake, one at the 99th percentile, the slowest");
+    assert!(page.contains("across CPUs, by interrupt: time of each stage, "));
 }
 
 #[test]

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The marks that a wake passes on its way from the notifier to the waiter.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A mark, in the order in which a wake passes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mark {
+    /// The notifier's stamp, just before its call.
+    Sent,
+    /// The notifier has entered the kernel.
+    Enters,
+    /// The kernel has found the waiter and begins to wake it.
+    Decided,
+    /// An interrupt is sent to the waiter's CPU.
+    InterruptSent,
+    /// The waiter's CPU takes an interrupt, or leaves its idle state, whichever is seen first.
+    Taken,
+    /// The waiter's CPU turns to the waiter.
+    SwitchedIn,
+    /// The waiter's system call returns.
+    UserMode,
+    /// The waiter's stamp, its first instruction after its wait.
+    Woke,
+    /// The waiter has read the message.
+    Read,
+}
+
+impl Mark {
+    /// All of them, in order.
+    pub const ALL: [Self; 9] = [
+        Self::Sent,
+        Self::Enters,
+        Self::Decided,
+        Self::InterruptSent,
+        Self::Taken,
+        Self::SwitchedIn,
+        Self::UserMode,
+        Self::Woke,
+        Self::Read,
+    ];
+
+    /// The name of the stage that ends at it.
+    pub fn stage(self) -> &'static str {
+        match self {
+            Self::Sent => "notifier's stamp",
+            Self::Enters => "notifier enters the kernel",
+            Self::Decided => "waking decided",
+            Self::InterruptSent => "interrupt sent",
+            Self::Taken => "interrupt taken or idle left",
+            Self::SwitchedIn => "waiter switched in",
+            Self::UserMode => "waiter back in user mode",
+            Self::Woke => "waiter's first instruction",
+            Self::Read => "message read",
+        }
+    }
+
+    /// Where its time comes from.
+    pub fn source(self) -> &'static str {
+        match self {
+            Self::Sent | Self::Woke | Self::Read => "the instrument's stamp",
+            Self::Enters => "raw_syscalls:sys_enter of the notifier, the last before the waking",
+            Self::Decided => "sched:sched_waking of the waiter",
+            Self::InterruptSent => "ipi:ipi_send_cpu to the waiter's CPU",
+            Self::Taken => {
+                "irq_vectors:reschedule_entry, irq_vectors:call_function_single_entry or power:cpu_idle there"
+            }
+            Self::SwitchedIn => "sched:sched_switch to the waiter",
+            Self::UserMode => "raw_syscalls:sys_exit of the waiter",
+        }
+    }
+}

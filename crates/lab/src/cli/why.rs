@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell why`.
+
+use std::time::Duration;
+
+use super::anatomy::{events_at_hand, run_traced};
+use super::common::{Exit, RunArgs, Terminal, Usage, machine_here};
+use super::ping::Sides;
+use super::placements::{PlacementArgs, unpinned};
+use crate::experiment::ping::Ping;
+use crate::experiment::why::{GAP, KEPT, WINDOW, plan};
+use crate::mechanism::{self, Contexts};
+use crate::quantity::{duration, span, wait_policy};
+use crate::trial::cell::{Pattern, Scheduler, Timing, Until, WaitPolicy};
+
+/// Arguments of `doorbell why`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "EXAMPLES\n  \
+    doorbell why --above 1ms                 ten seconds of futex wakes; the worst five beyond 1 ms, each with its cause\n  \
+    doorbell why --worst 10 --time 1m        the worst ten, however quick\n  \
+    doorbell why eventfd --cpus 0,1 --load full\n  \
+    doorbell why --wait timeout=50ms --above 10ms     was it lost, and rescued by the time-out?\n\n\
+    A cause is named where events or counters of that very wake show it and it covers half of the wake or more; else it is\n  \
+    unknown. Needs the kernel's trace events: root, or a tracefs this user may write. Exit status 4 where there is none.")]
+pub struct Args {
+    /// Mechanisms (`doorbell list` shows them)
+    #[arg(default_value = "futex", value_name = "MECHANISM")]
+    mechanisms: Vec<String>,
+    /// Only wakes that take longer than this [default: none is too quick]
+    #[arg(long, value_parser = span, value_name = "TIME")]
+    above: Option<Duration>,
+    /// How many of the worst are kept
+    #[arg(long, default_value_t = KEPT, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    worst: u32,
+    /// Time between a wake and the next notification
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    gap: Option<Duration>,
+    /// How the waiter waits: block, spin-then-block=TIME, timeout=TIME
+    #[arg(long, value_parser = wait_policy, default_value = "block", value_name = "POLICY")]
+    wait: WaitPolicy,
+    /// What the two sides are
+    #[arg(long, value_enum, default_value = "processes")]
+    contexts: Sides,
+    /// Length of a trial [default: 10s]
+    #[arg(long, value_parser = span, value_name = "TIME")]
+    time: Option<Duration>,
+    #[command(flatten)]
+    placements: PlacementArgs,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// Runs `doorbell why`.
+pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
+    let machine = machine_here();
+    for name in &args.mechanisms {
+        mechanism::find(name).map_err(|unknown| Usage(unknown.to_string()))?;
+    }
+    let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    // Where nothing is said, the scheduler's own choices are among what may have been slow.
+    let placements = if args.placements.is_given() {
+        args.placements.resolve(&machine.topology)?
+    } else {
+        vec![unpinned()]
+    };
+    let ping = Ping {
+        mechanisms: args.mechanisms.clone(),
+        contexts: vec![Contexts::from(args.contexts)],
+        placements,
+        one_cpu: machine.topology.usable.len() == 1,
+        patterns: vec![Pattern::OneWay { gap_ns: ns(args.gap.unwrap_or(GAP)) }],
+        timing: Some(Timing::Stamp),
+        waits: vec![args.wait],
+        sizes: vec![0],
+        until: Some(Until::time(args.time.unwrap_or(WINDOW))),
+        scheduler: Scheduler::Other,
+        injected_slowdown_ppm: None,
+        without_yardstick: vec![false],
+        blocks: Some(args.run.blocks.unwrap_or(1)),
+        seed: args.run.seed(),
+    };
+    let plan = plan(&ping, args.worst, args.above.unwrap_or_default());
+    if !args.run.dry_run && !events_at_hand()? {
+        return Ok(Exit::Unfit);
+    }
+    run_traced(&args.run, plan, machine, terminal)
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A side touched memory that was not there.
+
+use super::{Cause, called, took, whole};
+use crate::trace::What;
+
+pub(super) const CAUSE: Cause = Cause {
+    name: "page fault",
+    cure: "touch and lock the memory beforehand (mlockall, MAP_POPULATE)",
+    find: |wake| {
+        let (_, end) = whole(wake);
+        let own = |event: &&crate::trace::Event| wake.tasks.contains(&event.task) && event.at >= 0;
+        let mut worst: Option<(u64, String)> = None;
+        let mut number = 0;
+        for event in wake.events.iter().filter(own) {
+            if event.what != What::Fault {
+                continue;
+            }
+            number += 1;
+            // The kernel tells when a fault begins. It is over at the latest when the task next does something that is told;
+            // until then it runs nothing else but its own few instructions.
+            let next = wake
+                .events
+                .iter()
+                .find(|other| {
+                    other.task == event.task
+                        && other.at > event.at
+                        && !matches!(other.what, What::Switch { .. })
+                })
+                .map_or(end, |other| other.at.min(end));
+            let ps = next.saturating_sub(event.at).max(0).unsigned_abs();
+            let text = format!(
+                "{} touched a page that was not there; at most {} went into it",
+                called(wake, event.task),
+                took(ps)
+            );
+            if worst.as_ref().is_none_or(|worst| ps > worst.0) {
+                worst = Some((ps, text));
+            }
+        }
+        let (ps, text) = worst?;
+        let more = if number > 1 { format!(" ({number} faults in all)") } else { String::new() };
+        Some((ps, format!("{text}{more}")))
+    },
+};

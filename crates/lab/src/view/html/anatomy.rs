@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where the time of wake-ups goes, on the page: waterfalls and the stages of each path.
+
+use super::sections::Chart;
+use super::tables::{Line, Table};
+use crate::record::ResultFile;
+use crate::verdict::anatomy::{Dissected, dissect};
+use crate::verdict::why::{Slow, why};
+use crate::view::anatomy::{label, notes, rows, title};
+use crate::view::axis::{self, Axis};
+use crate::view::chart::waterfall;
+use crate::view::unit::{Scale, count};
+use crate::view::why::{causes, title as explained, verdict};
+
+/// One traced arm.
+#[derive(Debug)]
+pub(super) struct Dissection {
+    pub name: String,
+    pub charts: Vec<Chart>,
+    pub tables: Vec<Table>,
+    pub notes: Vec<String>,
+}
+
+const WATERFALL: &str = "One wake, from the notifier's stamp to the message read. Each bar begins where the one above ended, so \
+    they add up to the whole. Hover over a bar for the event that told of its end.";
+
+/// Every traced arm of a result.
+pub(super) fn dissections(result: &ResultFile) -> Vec<Dissection> {
+    let (arms, slow) = (dissect(result), why(result));
+    let stages = arms.iter().filter(|arm| !arm.paths.is_empty()).map(|arm| dissection(arm, &arms));
+    stages.chain(slow.iter().map(|one| slowest(one, slow.len()))).collect()
+}
+
+/// The slowest wakes of an arm.
+fn slowest(slow: &Slow, cells: usize) -> Dissection {
+    let scale = Scale::for_ps(slow.kept.iter().map(|one| one.wake.whole_ps() as f64));
+    let charts = slow
+        .kept
+        .iter()
+        .map(|one| Chart {
+            heading: explained(one),
+            how: WATERFALL,
+            svg: waterfall::draw(one.wake, &explained(one)).inline(),
+            wide: true,
+        })
+        .collect();
+    let table = Table {
+        caption: format!("The slowest of {} wakes, {}", count(slow.wakes), scale.unit.sign()),
+        columns: vec![
+            ("wake".to_owned(), true),
+            ("took".to_owned(), true),
+            ("cause".to_owned(), false),
+            ("covers".to_owned(), true),
+            ("evidence".to_owned(), false),
+        ],
+        rows: causes(slow, scale)
+            .into_iter()
+            .map(|cells| Line { arm: String::new(), harness: false, cells: cells.to_vec() })
+            .collect(),
+    };
+    Dissection {
+        name: axis::label(slow.cell, &[Axis::Subject, Axis::Relation, Axis::Gap, Axis::Load]),
+        charts,
+        tables: if slow.kept.is_empty() { Vec::new() } else { vec![table] },
+        notes: vec![verdict(slow, cells)],
+    }
+}
+
+fn dissection(arm: &Dissected, arms: &[Dissected]) -> Dissection {
+    let charts = arm
+        .shown
+        .iter()
+        .map(|wake| Chart {
+            heading: title(wake),
+            how: WATERFALL,
+            svg: waterfall::draw(wake, &label(arm.cell, arms)).inline(),
+            wide: true,
+        })
+        .collect();
+    let tables = arm.paths.iter().map(|way| {
+        let scale = Scale::for_ps(way.stages.values().map(|stage| stage.quantile(0.5) as f64));
+        let unit = scale.unit.sign();
+        let numbers = ["p50", "p90", "p99", "max", "mean", "share", "count"];
+        Table {
+            caption: format!("{}: time of each stage, {unit}", way.name()),
+            columns: std::iter::once(("stage".to_owned(), false))
+                .chain(numbers.map(|head| (head.to_owned(), true)))
+                .collect(),
+            rows: rows(way, scale)
+                .into_iter()
+                .map(|cells| Line { arm: String::new(), harness: false, cells })
+                .collect(),
+        }
+    });
+    let mut notes = notes(arm);
+    if let Some(cost) = arm.cost {
+        let within = cost.within_ns.map_or_else(String::new, |ns| format!(" ± {ns:.0} ns"));
+        notes.push(format!(
+            "Tracing cost {:.0} ns{within} of the median: {:.0} ns with and {:.0} ns without, in {} blocks.",
+            cost.difference_ns, cost.with_ns, cost.without_ns, cost.blocks
+        ));
+    }
+    Dissection { name: label(arm.cell, arms), charts, tables: tables.collect(), notes }
+}
