@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# `doorbell anatomy` and `doorbell why` end to end with the kernel's own events, and no trace buffer left behind. Where the events
+# cannot be had, the command must say so with exit status 4, and that is what is tested.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+cargo build --quiet --package doorbell-lab
+doorbell="$PWD/${CARGO_TARGET_DIR:-target}/debug/doorbell"
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+fail() { echo "48-anatomy: $*" >&2; exit 1; }
+
+status=0
+timeout 120 "$doorbell" anatomy futex --placement unpinned --gap 200us --time 60ms --blocks 3 -q -o "$folder/a.json" \
+    >"$folder/a.txt" 2>"$folder/a.err" || status=$?
+if [ "$status" = 4 ]; then
+    # Only a kernel that hides its events from this user is a reason.
+    grep -qE 'trace events may not be used|has no tracefs' "$folder/a.err" || fail "exit 4 without a reason: $(cat "$folder/a.err")"
+    [ "$(id -u)" != 0 ] || ! grep -qw tracefs /proc/filesystems || grep -q 'Operation not permitted\|Permission denied' "$folder/a.err" \
+        || fail "root has tracefs and was refused: $(cat "$folder/a.err")"
+    echo "48-anatomy: not run: $(head -1 "$folder/a.err")"
+    exit 0
+fi
+[ "$status" = 0 ] || fail "exit $status: $(cat "$folder/a.err")"
+grep -q 'What tracing costs' "$folder/a.txt" || fail "no cost of tracing: $(cat "$folder/a.txt")"
+grep -q 'waiter switched in' "$folder/a.txt" || fail "no stages: $(cat "$folder/a.txt")"
+"$doorbell" report -q "$folder/a.json" -o "$folder/a.html"
+grep -q 'Where the time goes' "$folder/a.html" || fail "no waterfall in the report"
+
+timeout 120 "$doorbell" why futex --time 1s --worst 2 -q -o "$folder/w.json" >"$folder/w.txt"
+grep -qE 'The slowest of [0-9,]+ wakes took .* cause: ' "$folder/w.txt" || fail "no verdict: $(cat "$folder/w.txt")"
+grep -q 'To repeat it: ' "$folder/w.txt" || fail "no way to repeat it"
+
+# Seen from a namespace of its own, as the command mounted it: of the buffers that this script's runs made, none is left.
+unshare --mount sh -ec '
+    [ -d /sys/kernel/tracing/instances ] || mount -t tracefs nodev /sys/kernel/tracing
+    for buffer in /sys/kernel/tracing/instances/doorbell-*; do
+        [ -e "$buffer" ] || continue
+        pid=${buffer##*/doorbell-}; pid=${pid%%-*}
+        [ -d "/proc/$pid" ] || { echo "48-anatomy: $buffer is left of a process that is gone" >&2; exit 1; }
+    done'
