@@ -21,6 +21,7 @@ pub mod quantity;
 pub mod record;
 pub mod task;
 pub mod trace;
+pub mod transfer;
 pub mod trial;
 pub mod verdict;
 pub mod view;

@@ -14,6 +14,7 @@ use crate::operation;
 use crate::record::series::Quantity;
 use crate::record::{plausibility, warning};
 use crate::task;
+use crate::transfer;
 use crate::trial::floors::FLOORS;
 use crate::trial::load;
 use crate::view::notifications::KINDS;
@@ -56,6 +57,7 @@ const REGISTRIES: &[fn() -> Vec<Topic>] = &[
     mechanisms,
     operations,
     kinds_of_task,
+    ways_to_wait_for_a_device,
     fan_outs,
     loads,
     figures,
@@ -68,7 +70,7 @@ const REGISTRIES: &[fn() -> Vec<Topic>] = &[
 ];
 
 fn mechanisms() -> Vec<Topic> {
-    let entries = mechanism::all().iter();
+    let entries = mechanism::all().iter().chain(mechanism::http::all());
     entries.map(|entry| explained(entry.name(), "mechanism", entry.explanation())).collect()
 }
 
@@ -79,6 +81,11 @@ fn operations() -> Vec<Topic> {
 
 fn kinds_of_task() -> Vec<Topic> {
     task::all().iter().map(|kind| explained(kind.name(), "kind of task", kind.explanation())).collect()
+}
+
+fn ways_to_wait_for_a_device() -> Vec<Topic> {
+    let ways = transfer::all().iter();
+    ways.map(|way| explained(way.name(), "way to wait for a device", way.explanation())).collect()
 }
 
 /// What only `doorbell fanout` has: the rest are mechanisms.
@@ -205,7 +212,11 @@ mod tests {
 
     #[test]
     fn every_mechanism_and_every_operation_names_its_sources() {
-        let topics = mechanisms().into_iter().chain(operations()).chain(kinds_of_task());
+        let topics = mechanisms()
+            .into_iter()
+            .chain(operations())
+            .chain(kinds_of_task())
+            .chain(ways_to_wait_for_a_device());
         topics.for_each(|topic| assert!(!topic.sources.is_empty(), "{}", topic.name));
     }
 

@@ -10,6 +10,7 @@ use crate::mechanism::need::NEEDS;
 use crate::mechanism::{self, Contexts, Host, Unavailable};
 use crate::operation;
 use crate::task::{self, MadeOf};
+use crate::transfer;
 use crate::view::style::{Role, Style};
 use crate::view::table::{Align, Column, Table};
 
@@ -27,6 +28,7 @@ struct Listing {
     mechanisms: Vec<Item>,
     operations: Vec<Item>,
     kinds_of_task: Vec<Item>,
+    ways_to_wait_for_a_device: Vec<Item>,
 }
 
 /// A mechanism or an operation, as this machine has it.
@@ -106,6 +108,15 @@ pub fn run(args: Args) -> anyhow::Result<Exit> {
                 })
             })
             .collect(),
+        ways_to_wait_for_a_device: transfer::all()
+            .iter()
+            .map(|way| {
+                let summary = way.explanation().summary;
+                Item::new(way.name(), summary, way.available(&host), |contexts| {
+                    contexts == Contexts::Processes
+                })
+            })
+            .collect(),
     };
     let mut out = std::io::stdout().lock();
     if args.json {
@@ -122,6 +133,7 @@ fn text(listing: &Listing, style: &Style) -> String {
         ("mechanism (ping, pairs)", &listing.mechanisms),
         ("operation (switch)", &listing.operations),
         ("kind of task (tasks)", &listing.kinds_of_task),
+        ("way to wait for a device (io)", &listing.ways_to_wait_for_a_device),
     ] {
         let mut table = Table::new(vec![
             Column::new(head, Align::Left),
@@ -137,6 +149,7 @@ fn text(listing: &Listing, style: &Style) -> String {
         out.push('\n');
     }
     let lacking = listing.mechanisms.iter().chain(&listing.operations).chain(&listing.kinds_of_task);
+    let lacking = lacking.chain(&listing.ways_to_wait_for_a_device);
     for item in lacking.filter(|item| !item.available) {
         out.push_str(&style.paint(Role::Heading, &format!("{} is not here:", item.name)));
         out.push('\n');

@@ -23,6 +23,8 @@ pub mod explain;
 pub mod export;
 pub mod fanout;
 pub mod gate;
+pub mod idle;
+pub mod io;
 pub mod list;
 pub mod load;
 pub mod man;
@@ -92,6 +94,10 @@ enum Verb {
     Anatomy(anatomy::Args),
     /// Why was that wake-up slow? The worst ones, each with a waterfall and its cause where the evidence supports one
     Why(why::Args),
+    /// Poll, hybrid or interrupt for a disk? Latency and CPU of each, with the proof that what is called polled was
+    Io(io::Args),
+    /// What a wake-up costs after a longer sleep, which idle states were entered, and what holding them off buys
+    Idle(idle::Args),
     /// Make one self-contained page of result files: charts, tables, warnings, how to repeat it
     Report(report::Args),
     /// Search every interleaving of a wake-up protocol, and show how a known mistake loses a wake-up
@@ -137,6 +143,8 @@ impl Verb {
             Self::Check(args) => check::run(&args, terminal),
             Self::Anatomy(args) => anatomy::run(&args, terminal),
             Self::Why(args) => why::run(&args, terminal),
+            Self::Io(args) => io::run(args, terminal),
+            Self::Idle(args) => idle::run(args, terminal),
             Self::Report(args) => report::run(args, terminal),
             Self::Model(args) => model::run(args),
             Self::Vm(args) => vm::run(args, terminal),

@@ -80,6 +80,8 @@ impl FanOut {
             without_yardstick: false,
             load: None,
             trace: None,
+            target: None,
+            latency_limit_us: None,
         }
     }
 }

@@ -55,6 +55,8 @@ impl Gate {
             without_yardstick: false,
             load: None,
             trace: None,
+            target: None,
+            latency_limit_us: None,
         };
         let cells = self.placements.iter().map(cell).collect();
         Plan { experiment: GATE.to_owned(), cells, blocks, seed: self.seed }

@@ -111,6 +111,8 @@ impl Pairs {
                     without_yardstick: false,
                     load: None,
                     trace: None,
+                    target: None,
+                    latency_limit_us: None,
                 });
             };
             // What pinning gains is seen only beside what the scheduler makes of the same thing.

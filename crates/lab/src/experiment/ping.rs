@@ -91,6 +91,8 @@ impl Ping {
                                     without_yardstick: false,
                                     load: None,
                                     trace: None,
+                                    target: None,
+                                    latency_limit_us: None,
                                 };
                                 if makes_sense(&cell, self.one_cpu) {
                                     let both = self.without_yardstick.iter();

@@ -13,7 +13,7 @@ pub const FEWEST_BLOCKS: u32 = 4;
 /// What is to be run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
-    /// The experiment's verb: `ping`, `pairs`, `switch`, `fanout`, `tasks`, `survey`.
+    /// The experiment's verb: `ping`, `pairs`, `switch`, `fanout`, `tasks`, `io`, `net`, `idle`, `survey`.
     pub experiment: String,
     /// Every cell; each is run once in each block.
     pub cells: Vec<Cell>,

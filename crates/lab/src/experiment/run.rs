@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::fanout_limits;
+use super::idle;
+use super::io as io_experiment;
 use super::plan::Plan;
 use super::tasks_limits;
 use crate::machine::Machine;
@@ -59,6 +61,7 @@ pub fn run(
 ) -> io::Result<ResultFile> {
     let started_at_unix_ns = unix_ns();
     let run_dir = RunDir::create()?;
+    io_experiment::prepare(&plan, &run_dir)?;
     let mut trials = Trials {
         machine: &machine,
         run_dir: &run_dir,
@@ -224,6 +227,9 @@ impl Trials<'_> {
 
 /// What this machine lacks for `cell`.
 fn lacks(cell: &Cell, machine: &Machine) -> Option<String> {
+    if let Some(reason) = idle::lacks(cell, machine) {
+        return Some(reason);
+    }
     if matches!(cell.pattern, Pattern::FanOut { .. }) {
         return match fan::find(&cell.subject) {
             Ok(entry) if !entry.joins(cell.contexts) => {
@@ -251,6 +257,9 @@ fn lacks(cell: &Cell, machine: &Machine) -> Option<String> {
             Err(unknown) => Some(unknown.to_string()),
         };
     }
+    if matches!(cell.pattern, Pattern::Io { .. }) {
+        return io_experiment::lacks(cell, machine);
+    }
     match mechanism::find(&cell.subject) {
         Ok(entry) if !entry.joins(cell.contexts) => {
             Some(format!("{} does not join {:?}", cell.subject, cell.contexts).to_lowercase())
@@ -271,6 +280,7 @@ fn record(cell: &Cell, block: u32, outcome: Outcome) -> Record {
         figures: Vec::new(),
         yardstick: None,
         fanout: None,
+        io: None,
         tally: Tally::default(),
         sides: Vec::new(),
         load: None,
@@ -290,6 +300,7 @@ fn gather(cell: &Cell, block: u32, sides: Vec<SideReport>, outcome: Outcome) -> 
             gathered.series.entry(quantity).or_insert(series);
         }
         gathered.sides.push(side.counters);
+        gathered.io = gathered.io.or(side.io);
         gathered.figures.extend(side.figures);
         gathered.yardstick = gathered.yardstick.or(side.yardstick);
         gathered.fanout = gathered.fanout.or(side.fanout);
@@ -301,6 +312,7 @@ fn gather(cell: &Cell, block: u32, sides: Vec<SideReport>, outcome: Outcome) -> 
         gathered.tally.lost += gathered.tally.sent.saturating_sub(gathered.tally.seen);
     }
     operation::figures::derive(&mut gathered);
+    io_experiment::derive(&mut gathered);
     gathered
 }
 
@@ -321,6 +333,7 @@ mod tests {
             figures: Vec::new(),
             fanout: None,
             yardstick: None,
+            io: None,
             error: None,
         };
         vec![side(Tally { sent, ..Tally::default() }), side(Tally { seen, ..Tally::default() })]

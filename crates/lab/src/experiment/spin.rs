@@ -116,6 +116,8 @@ impl Spin {
             without_yardstick: false,
             load: None,
             trace: None,
+            target: None,
+            latency_limit_us: None,
         }
     }
 }

@@ -103,6 +103,8 @@ fn cell(subject: &str, pattern: Pattern, placement: &Placement, window: Duration
         without_yardstick: false,
         load: None,
         trace: None,
+        target: None,
+        latency_limit_us: None,
     }
 }
 

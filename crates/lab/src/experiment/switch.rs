@@ -74,6 +74,8 @@ impl Switch {
                             without_yardstick: false,
                             load: None,
                             trace: None,
+                            target: None,
+                            latency_limit_us: None,
                         });
                     }
                 }

@@ -78,6 +78,8 @@ impl Tasks {
             without_yardstick: false,
             load: None,
             trace: None,
+            target: None,
+            latency_limit_us: None,
         }
     }
 }

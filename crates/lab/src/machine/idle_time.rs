@@ -13,6 +13,8 @@ const CPU: &str = "sys/devices/system/cpu";
 pub struct IdleTimes {
     /// Microseconds since boot by the state's name, summed over the CPUs.
     states: BTreeMap<String, u64>,
+    /// Entries since boot by the state's name, summed over the CPUs.
+    entries: BTreeMap<String, u64>,
     cpus: u64,
 }
 
@@ -26,14 +28,24 @@ impl IdleTimes {
             times.cpus += u64::from(!states.is_empty());
             for state in states {
                 let name = root.word(format!("{folder}/state{state}/name"));
-                let time = root.value::<u64>(format!("{folder}/state{state}/time"));
-                if let (Some(name), Some(time)) = (name, time) {
-                    let sum = times.states.entry(name).or_default();
-                    *sum = sum.saturating_add(time);
+                let Some(name) = name else { continue };
+                for (file, sums) in [("time", &mut times.states), ("usage", &mut times.entries)] {
+                    if let Some(own) = root.value::<u64>(format!("{folder}/state{state}/{file}")) {
+                        let sum = sums.entry(name.clone()).or_default();
+                        *sum = sum.saturating_add(own);
+                    }
                 }
             }
         }
         times
+    }
+
+    /// How often the CPUs entered each state since `before`.
+    pub fn entries_since(&self, before: &Self) -> BTreeMap<String, u64> {
+        let since = |(name, now): (&String, &u64)| {
+            (name.clone(), now.saturating_sub(before.entries.get(name).copied().unwrap_or(0)))
+        };
+        self.entries.iter().map(since).collect()
     }
 
     /// The share of `window_ns` that the CPUs spent in each state since `before`.
@@ -63,6 +75,7 @@ mod tests {
                 std::fs::create_dir_all(&path).unwrap();
                 std::fs::write(path.join("name"), name).unwrap();
                 std::fs::write(path.join("time"), time.to_string()).unwrap();
+                std::fs::write(path.join("usage"), (time / 1000).to_string()).unwrap();
             }
         }
         folder
@@ -75,6 +88,8 @@ mod tests {
         let [before, after] =
             [&before, &after].map(|folder| IdleTimes::read(&Root::at(folder.path()), &cpus));
         let shares = after.shares(&before, 1_000_000_000);
+        let entries = after.entries_since(&before);
+        assert_eq!(entries, BTreeMap::from([("C1".into(), 0), ("C6".into(), 1000), ("POLL".into(), 0)]));
         assert_eq!(shares, BTreeMap::from([("C1".into(), 0.0), ("C6".into(), 0.5), ("POLL".into(), 0.0)]));
     }
 

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub mod binary;
+pub mod block;
 pub mod cgroup;
 pub mod clock;
 pub mod clock_quality;

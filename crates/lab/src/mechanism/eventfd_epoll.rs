@@ -41,6 +41,11 @@ impl EpollSet {
         Ok(Self(set))
     }
 
+    /// The set itself.
+    pub(super) fn descriptor(&self) -> &OwnedFd {
+        &self.0
+    }
+
     /// Sleeps until the member has an event; false when the time ran out.
     #[inline]
     pub(super) fn wait(&self, timeout: Option<Duration>) -> Result<bool, Fault> {

@@ -199,6 +199,10 @@ pub trait Line: Sized + Send + Sync + 'static {
 pub trait Notifier {
     /// Notifies the waiter once. Must not wait for it, except where the mechanism itself does (a full pipe).
     fn notify(&mut self) -> Result<(), Fault>;
+    /// CPU time that a thread of its own has used for it so far, nanoseconds; 0 where it has none.
+    fn helper_ns(&self) -> u64 {
+        0
+    }
 }
 
 /// The end that waits.
@@ -212,6 +216,10 @@ pub trait Waiter {
     /// The number that the notification consumed last carries: which one of its line it is, counted from 1 and going on
     /// at 0 after [`u32::MAX`]. None where notifications carry none.
     fn number(&self) -> Option<u32> {
+        None
+    }
+    /// Requests it has sent so far, where it has to ask for what it waits for.
+    fn requests(&self) -> Option<u64> {
         None
     }
 }
@@ -229,6 +237,7 @@ pub mod eventfd_poll;
 pub mod fifo;
 pub mod futex;
 pub mod futex_io_uring;
+pub mod http;
 pub mod io_uring_msg_ring;
 pub mod mq_posix;
 pub mod mq_sysv;
@@ -245,6 +254,7 @@ pub mod signal_sigwaitinfo;
 pub mod spin;
 pub mod tcp;
 pub mod tcp_busy_poll;
+pub mod tcp_epoll_busy_poll;
 pub mod udp;
 pub mod udp_busy_poll;
 pub mod umwait;
@@ -276,6 +286,7 @@ pub fn all() -> &'static [&'static dyn Entry] {
         &unix_seqpacket::UnixSeqpacket,
         &tcp::Tcp,
         &tcp_busy_poll::TcpBusyPoll,
+        &tcp_epoll_busy_poll::TcpEpollBusyPoll,
         &udp::Udp,
         &udp_busy_poll::UdpBusyPoll,
         &sem_posix::SemPosix,
@@ -296,7 +307,8 @@ pub fn all() -> &'static [&'static dyn Entry] {
 
 /// The mechanism called `name`, or the nearest name if there is none.
 pub fn find(name: &str) -> Result<&'static dyn Entry, UnknownMechanism> {
-    all().iter().copied().find(|entry| entry.name() == name).ok_or_else(|| UnknownMechanism::new(name))
+    let known = all().iter().chain(http::all()).copied();
+    known.into_iter().find(|entry| entry.name() == name).ok_or_else(|| UnknownMechanism::new(name))
 }
 
 /// No mechanism has this name.

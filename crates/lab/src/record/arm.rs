@@ -47,6 +47,7 @@ impl Arm<'_> {
             Pattern::Operation { .. } => Quantity::Operation,
             Pattern::Tasks { yields: 0, .. } => Quantity::Life,
             Pattern::Tasks { .. } => Quantity::HandOff,
+            Pattern::Io { .. } => Quantity::Transfer,
         }
     }
 

@@ -14,7 +14,9 @@ pub mod arm;
 mod check;
 mod encoded;
 pub mod fanout;
+pub mod fio;
 pub mod histogram;
+pub mod io;
 pub mod load;
 pub mod plausibility;
 pub mod populations;
@@ -59,6 +61,9 @@ pub struct Record {
     /// Each round and each receiver of a fan-out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fanout: Option<fanout::FanOut>,
+    /// What the device and the kernel counted while blocks were transferred.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io: Option<io::Io>,
     /// Notifications, by sequence number.
     pub tally: Tally,
     /// The two sides: initiator or notifier first.
@@ -231,6 +236,9 @@ pub struct Surroundings {
     /// shows none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub idle_states: BTreeMap<String, f64>,
+    /// How often the measured CPUs entered each idle state; empty where the kernel does not count.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub idle_entries: BTreeMap<String, u64>,
     /// Interrupts on the measured CPUs, by the kernel's short name (`RES`, `LOC`, `CAL`, …) or `device`.
     pub interrupts: BTreeMap<String, u64>,
 }

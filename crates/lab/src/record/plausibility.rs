@@ -18,7 +18,9 @@ mod counts_disagree;
 mod load_was_not_there;
 mod longer_than_run;
 mod never_slept;
+mod not_from_the_device;
 mod not_where_pinned;
+mod poll_not_proven;
 mod poll_took_interrupts;
 #[cfg(test)]
 mod sane;
@@ -39,7 +41,7 @@ struct Rule {
 }
 
 /// Every rule, in the order in which violations are reported. The one list to extend.
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 11] = [
     below_floor::RULE,
     before_its_cause::RULE,
     longer_than_run::RULE,
@@ -49,6 +51,8 @@ const RULES: [Rule; 9] = [
     not_where_pinned::RULE,
     counts_disagree::RULE,
     load_was_not_there::RULE,
+    poll_not_proven::RULE,
+    not_from_the_device::RULE,
 ];
 
 /// What each rule means.
@@ -67,9 +71,9 @@ pub fn violations(record: &Record, known: &Known) -> Vec<Violation> {
         .collect()
 }
 
-/// How the waiter really waits: the policy of the cell, else what the mechanism does. None for operations and tasks.
+/// How the waiter really waits: the policy of the cell, else what the mechanism does. None for operations, tasks and transfers.
 fn waits(record: &Record) -> Option<Waits> {
-    if matches!(record.cell.pattern, Pattern::Operation { .. } | Pattern::Tasks { .. }) {
+    if matches!(record.cell.pattern, Pattern::Operation { .. } | Pattern::Tasks { .. } | Pattern::Io { .. }) {
         return None;
     }
     let entry = mechanism::find(&record.cell.subject).ok()?;

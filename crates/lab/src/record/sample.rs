@@ -31,6 +31,8 @@ pub(crate) fn cell(subject: &str) -> Cell {
         without_yardstick: false,
         load: None,
         trace: None,
+        target: None,
+        latency_limit_us: None,
     }
 }
 
@@ -78,6 +80,7 @@ pub(crate) fn record(cell: Cell, block: u32, low_ns: f64) -> Record {
         }],
         yardstick: None,
         fanout: None,
+        io: None,
         tally: Tally { sent: count, seen: count, warmup: 100, ..Tally::default() },
         sides: vec![side("initiator", cpus[0]), side("responder", cpus[1])],
         load: None,

@@ -41,11 +41,14 @@ pub enum Quantity {
     Reap,
     /// A task made, run once and reaped: the time for all divided by their number.
     Life,
+    /// One block to or from a device: from just before the call or the submission to the first instruction after its completion
+    /// was seen.
+    Transfer,
 }
 
 impl Quantity {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::RoundTrip,
         Self::Wake,
         Self::WakeBack,
@@ -61,6 +64,7 @@ impl Quantity {
         Self::Create,
         Self::Reap,
         Self::Life,
+        Self::Transfer,
     ];
 
     /// The name, as result files and tables spell it.
@@ -81,6 +85,7 @@ impl Quantity {
             Self::Create => "create",
             Self::Reap => "reap",
             Self::Life => "life",
+            Self::Transfer => "transfer",
         }
     }
 
@@ -117,6 +122,10 @@ impl Quantity {
             Self::Create => "making a task until it stands ready, from the time for all of them",
             Self::Reap => "reaping a task that has had its turns, from the time for all of them",
             Self::Life => "a task made, run once and reaped, from the time for all of them",
+            Self::Transfer => {
+                "one block to or from a device, from just before the call or submission to the first instruction after its completion \
+                 was seen"
+            }
         }
     }
 }

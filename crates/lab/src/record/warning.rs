@@ -104,8 +104,25 @@ pub const SWITCH_COUNTS_DISAGREE: About = About {
     misleads: "Which of them is wrong is not known; figures per real switch rest on getrusage.",
 };
 
+/// Something stands between a device and a medium.
+pub const BEHIND_THE_DEVICE: About = About {
+    name: "behind-the-device",
+    what: "What the transfers went to is no medium: a virtual disk, a file behind a loop device, or memory.",
+    taken: "The device's driver, path and settings in sysfs.",
+    misleads: "A disk that an emulator shows as hardware looks like hardware: `doctor` says whether this is a virtual machine.",
+};
+
+/// Measured by another tool.
+pub const IMPORTED: About = About {
+    name: "imported",
+    what: "These figures were measured by another tool and read from its result.",
+    taken: "doorbell io --import.",
+    misleads: "What the other tool times, and what it counts as CPU time, is its own; so are its conditions, of which its result says \
+               little.",
+};
+
 /// Every warning. The one list to extend.
-pub const ALL: [About; 11] = [
+pub const ALL: [About; 13] = [
     DISTURBED,
     STOLEN_FROM,
     THROTTLED,
@@ -117,4 +134,6 @@ pub const ALL: [About; 11] = [
     PAIRS_SAMPLED,
     NOT_A_NUMBER,
     SWITCH_COUNTS_DISAGREE,
+    BEHIND_THE_DEVICE,
+    IMPORTED,
 ];

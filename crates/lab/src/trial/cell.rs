@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One cell of a plan: everything that tells one trial from another.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -13,7 +14,7 @@ use crate::mechanism::Contexts;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Cell {
     /// What is measured: the name of a mechanism, of an operation ([`Pattern::Operation`]),
-    /// or of a kind of task ([`Pattern::Tasks`]).
+    /// of a kind of task ([`Pattern::Tasks`]), or of a way to wait for a device ([`Pattern::Io`]).
     pub subject: String,
     /// Two processes or two threads.
     pub contexts: Contexts,
@@ -43,6 +44,12 @@ pub struct Cell {
     /// What of the kernel's events is recorded beside the stamps; none leaves tracing alone.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub trace: Option<Trace>,
+    /// What is transferred between ([`Pattern::Io`]).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub target: Option<Target>,
+    /// The wake-up latency that the kernel is asked to keep to while the trial runs, microseconds, by `/dev/cpu_dma_latency`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub latency_limit_us: Option<u32>,
 }
 
 /// What of the kernel's events is recorded beside the stamps.
@@ -58,6 +65,52 @@ pub enum Trace {
         /// Nanoseconds that a wake must take to be kept.
         above_ns: u64,
     },
+}
+
+/// What blocks are transferred to or from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Target {
+    /// A file that the run makes, fills, and removes.
+    Created {
+        /// Its length.
+        bytes: u64,
+        /// Where it is made; none where the command was called.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        folder: Option<PathBuf>,
+        /// Times it is filled before the first trial.
+        passes: u32,
+    },
+    /// A file that was there before; it is only read.
+    File {
+        /// Where.
+        path: PathBuf,
+    },
+    /// A block device.
+    Device {
+        /// Where.
+        path: PathBuf,
+        /// The name by which the user allowed that it be overwritten.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        consent: Option<String>,
+        /// Times it is filled before the first trial.
+        #[serde(skip_serializing_if = "is_none", default)]
+        passes: u32,
+    },
+}
+
+fn is_none(passes: &u32) -> bool {
+    *passes == 0
+}
+
+/// Which way a block goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// From the device.
+    Read,
+    /// To the device.
+    Write,
 }
 
 /// Who notifies whom, and when.
@@ -100,6 +153,13 @@ pub enum Pattern {
         /// Turns of each task, each of which ends by handing over; 0 where the tasks are only made, run once and reaped.
         yields: u32,
     },
+    /// Blocks of the cell's size to or from a device, one at a time, at random places (`doorbell io`).
+    Io {
+        /// Which way.
+        direction: Direction,
+        /// Whether past the page cache.
+        direct: bool,
+    },
 }
 
 impl Pattern {
@@ -108,7 +168,7 @@ impl Pattern {
         match self {
             Self::PingPong { gap_ns } | Self::OneWay { gap_ns } | Self::OpenLoop { gap_ns } => gap_ns,
             Self::FanOut { interval_ns, .. } => interval_ns,
-            Self::Operation { .. } | Self::Tasks { .. } => 0,
+            Self::Operation { .. } | Self::Tasks { .. } | Self::Io { .. } => 0,
         }
     }
 }

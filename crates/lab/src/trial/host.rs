@@ -16,6 +16,7 @@ use super::arena::Arena;
 use super::cell::{Cell, Pattern};
 use super::control::{Control, Step};
 use super::journal::Journal;
+use super::latency_limit::{self, LatencyLimit};
 use super::load::session::Session;
 use super::role::Role;
 use super::run_dir::RunDir;
@@ -25,12 +26,14 @@ use crate::anatomy::Anatomy;
 use crate::machine::clock::Clock;
 use crate::machine::root::Root;
 use crate::machine::topology::Topology;
+
 use crate::mechanism::futex::FutexLine;
 use crate::mechanism::{self, Contexts, Line, Lines, Site};
 use crate::operation;
 use crate::record::load::LoadProof;
 use crate::record::{LastSeen, SideCounters, Tally};
 use crate::task::{self, Play, Scene, scene};
+use crate::transfer::{self, Drive};
 
 /// What a host is told on its standard input, as one line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,6 +118,10 @@ fn read_line<T: for<'de> Deserialize<'de>>(input: &mut impl Read) -> io::Result<
 
 /// Runs the trial, under the load that its cell asks for.
 fn under_load(order: &Order) -> Result<Report, String> {
+    let hold =
+        |limit| LatencyLimit::hold(limit).map_err(|error| format!("{}: {error}", latency_limit::DEVICE));
+    // Held until the trial is over: it ends with the value.
+    let _held = order.cell.latency_limit_us.map(hold).transpose()?;
     let Some(load) = &order.cell.load else { return run(order, None) };
     let topology = Topology::read(&Root::live(), None);
     let mut session = Session::start(load, &topology).map_err(|error| format!("the load: {error}"))?;
@@ -135,8 +142,8 @@ fn run(order: &Order, load: Option<&mut Session>) -> Result<Report, String> {
         return super::fanout::run(order, &run_dir, load);
     }
     let tasks = matches!(cell.pattern, Pattern::Tasks { .. });
-    // Tasks have a working set each, and no messages.
-    let message = if tasks { 0 } else { cell.size as usize };
+    // Tasks have a working set each and transfers a buffer, and no messages.
+    let message = if tasks || matches!(cell.pattern, Pattern::Io { .. }) { 0 } else { cell.size as usize };
     let words = if tasks { scene::bytes(cell) } else { 0 };
     // Control words, payloads both ways with their alignment, and room for the mechanisms' own words.
     let traced = if cell.trace.is_some() { Journal::BYTES } else { 0 };
@@ -159,6 +166,14 @@ fn run(order: &Order, load: Option<&mut Session>) -> Result<Report, String> {
         Pattern::Operation { .. } => {
             let operation = operation::find(&cell.subject).map_err(|error| error.to_string())?;
             let lines = operation.open(&site, cell).map_err(|error| error.to_string())?;
+            ([Role::Initiate, Role::Respond], lines)
+        }
+        Pattern::Io { direction, direct } => {
+            let way = transfer::find(&cell.subject).map_err(|error| error.to_string())?;
+            let target = cell.target.as_ref().ok_or("the cell names nothing to transfer to or from")?;
+            let target = transfer::target::open(target, direction, direct, cell.size, run_dir.path())
+                .map_err(|error| error.to_string())?;
+            let lines: Box<dyn Lines> = Box::new(Drive { way, target });
             ([Role::Initiate, Role::Respond], lines)
         }
         Pattern::Tasks { .. } => {
@@ -193,6 +208,7 @@ fn run(order: &Order, load: Option<&mut Session>) -> Result<Report, String> {
         counters: SideCounters::default(),
         figures: Vec::new(),
         journal: journal.clone(),
+        io: None,
     };
     let mut troupe =
         Troupe::fork(contexts, roles, lines.as_ref(), &side).map_err(|error| error.to_string())?;

@@ -17,6 +17,7 @@ pub mod fanout;
 pub mod floors;
 pub mod host;
 pub mod journal;
+pub mod latency_limit;
 pub mod launch;
 pub mod load;
 pub mod proof;

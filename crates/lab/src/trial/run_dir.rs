@@ -26,7 +26,19 @@ pub enum Note {
     SystemVSemaphores(i32),
     /// A System V message queue with this key.
     SystemVMessages(i32),
+    /// A file with this absolute path, whose name begins with [`Note::FILE_PREFIX`].
+    File(PathBuf),
 }
+
+impl Note {
+    /// How the names of files begin that a run may remove.
+    pub const FILE_PREFIX: &str = "doorbell-io-";
+}
+
+/// Notes of what belongs to a trial.
+const NOTES: &str = "notes";
+/// Notes of what belongs to the whole run.
+const LASTING: &str = "lasting-notes";
 
 /// The folder of a run, removed when the value is dropped by the process that made it.
 #[derive(Debug)]
@@ -104,16 +116,25 @@ impl RunDir {
 
     /// Writes down an object that is about to be made.
     pub fn leave_note(&self, note: Note) -> io::Result<()> {
+        self.append(NOTES, &note)
+    }
+
+    /// Writes down an object that is about to be made and lasts as long as the run.
+    pub fn leave_lasting_note(&self, note: &Note) -> io::Result<()> {
+        self.append(LASTING, note)
+    }
+
+    fn append(&self, file: &str, note: &Note) -> io::Result<()> {
         let mut notes =
-            OpenOptions::new().create(true).append(true).mode(0o600).open(self.path.join("notes"))?;
-        let mut line = serde_json::to_vec(&note)?;
+            OpenOptions::new().create(true).append(true).mode(0o600).open(self.path.join(file))?;
+        let mut line = serde_json::to_vec(note)?;
         line.push(b'\n');
         notes.write_all(&line)
     }
 
     /// Removes the objects noted so far, at the end of a trial.
     pub fn clear_notes(&self) {
-        clear_notes(&self.path);
+        clear_notes(&self.path, NOTES);
     }
 }
 
@@ -175,13 +196,14 @@ fn is_at(file: &File, path: &Path) -> bool {
 }
 
 fn clear(path: &Path) {
-    clear_notes(path);
+    clear_notes(path, NOTES);
+    clear_notes(path, LASTING);
     // Nothing is lost if this fails: the next run's sweep meets the folder again.
     let _ = fs::remove_dir_all(path);
 }
 
-fn clear_notes(path: &Path) {
-    let file = path.join("notes");
+fn clear_notes(path: &Path, name: &str) {
+    let file = path.join(name);
     let Ok(text) = fs::read_to_string(&file) else { return };
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).for_each(|note: Note| remove(&note));
     let _ = fs::remove_file(file);
@@ -212,6 +234,16 @@ fn remove(note: &Note) {
                 libc::msgctl(id, libc::IPC_RMID, std::ptr::null_mut());
             }
         },
+        Note::File(path) => {
+            let ours = path
+                .file_name()
+                .and_then(|name| name.to_str())
+                .is_some_and(|name| name.starts_with(Note::FILE_PREFIX));
+            if ours && path.is_absolute() {
+                // A file that is gone already, or lies where nothing can be removed, is left as it is.
+                let _ = fs::remove_file(path);
+            }
+        }
     }
 }
 

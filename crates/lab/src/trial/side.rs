@@ -16,6 +16,7 @@ use crate::machine::clock::{Clock, Ticks};
 use crate::mechanism::futex::FutexLine;
 use crate::mechanism::{Fault, OpenError};
 use crate::record::fanout::FanOut;
+use crate::record::io::Io;
 use crate::record::series::Quantity;
 use crate::record::{Figure, Histogram, Series, SideCounters, Tally, Yardstick};
 
@@ -73,6 +74,8 @@ pub struct Side {
     pub figures: Vec<Figure>,
     /// Where the stamps of single wakes go, where they are to be joined with the kernel's events.
     pub journal: Option<Journal>,
+    /// What the device and the kernel counted while blocks were transferred.
+    pub io: Option<Io>,
 }
 
 /// One histogram per quantity a role takes; made before the loop so that nothing is allocated inside.
@@ -98,14 +101,39 @@ pub struct Times {
     pub reap: Histogram,
     /// All of a task's life.
     pub life: Histogram,
+    /// One block to or from a device.
+    pub transfer: Histogram,
 }
 
 impl Times {
     /// Forgets the times of the warm-up.
     pub fn clear(&mut self) {
-        let Self { round_trip, wake, response, notify, around_wait, operation, hand_off, create, reap, life } =
-            self;
-        let all = [round_trip, wake, response, notify, around_wait, operation, hand_off, create, reap, life];
+        let Self {
+            round_trip,
+            wake,
+            response,
+            notify,
+            around_wait,
+            operation,
+            hand_off,
+            create,
+            reap,
+            life,
+            transfer,
+        } = self;
+        let all = [
+            round_trip,
+            wake,
+            response,
+            notify,
+            around_wait,
+            operation,
+            hand_off,
+            create,
+            reap,
+            life,
+            transfer,
+        ];
         for histogram in all {
             histogram.clear();
         }
@@ -136,6 +164,9 @@ pub struct SideReport {
     /// What the yardstick found, from the first side of a ping-pong.
     #[serde(default)]
     pub yardstick: Option<Yardstick>,
+    /// What the device and the kernel counted, from the side that transferred.
+    #[serde(default)]
+    pub io: Option<Io>,
     /// Why it gave up, if it did.
     pub error: Option<String>,
 }
@@ -266,6 +297,7 @@ impl Side {
             (Quantity::Create, &self.times.create),
             (Quantity::Reap, &self.times.reap),
             (Quantity::Life, &self.times.life),
+            (Quantity::Transfer, &self.times.transfer),
         ];
         SideReport {
             series: series
@@ -278,6 +310,7 @@ impl Side {
             figures: self.figures.clone(),
             fanout: None,
             yardstick: self.yardstick,
+            io: self.io.clone(),
             error: error.map(ToString::to_string),
         }
     }

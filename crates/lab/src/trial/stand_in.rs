@@ -38,6 +38,7 @@ pub(crate) fn side(cpus: Option<[u32; 2]>, size: usize) -> Side {
         counters: SideCounters::default(),
         figures: Vec::new(),
         journal: None,
+        io: None,
     }
 }
 

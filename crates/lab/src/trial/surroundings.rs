@@ -72,6 +72,7 @@ impl Watch {
             load_average: pressure::load_average(&self.root),
             throttled_ns: throttled.map(|(then, now)| now.saturating_sub(then)),
             interrupts: interrupts.map(|(before, after)| after.since(before, &load.cpus)).unwrap_or_default(),
+            idle_entries: after.idle.entries_since(&self.before.idle),
             idle_states: after.idle.shares(&self.before.idle, load.window_ns),
             cpus: load.cpus,
         }

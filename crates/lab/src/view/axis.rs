@@ -3,7 +3,7 @@
 
 use super::unit::{count, time};
 use crate::mechanism::Contexts;
-use crate::trial::cell::{Cell, Pattern, Scheduler, Timing, Trace, WaitPolicy};
+use crate::trial::cell::{Cell, Direction, Pattern, Scheduler, Target, Timing, Trace, WaitPolicy};
 
 /// A relation of two CPUs as it is said: `same-l3` is "same L3", `smt-sibling` "SMT sibling".
 pub fn relation(name: &str) -> String {
@@ -39,8 +39,12 @@ pub enum Axis {
     Relation,
     /// The CPUs themselves.
     Cpus,
-    /// Bytes of message.
+    /// Bytes of message, or of a block.
     Size,
+    /// What blocks are transferred to or from.
+    Target,
+    /// The wake-up latency that the kernel is asked to keep to.
+    LatencyLimit,
     /// How the sides are scheduled.
     Scheduler,
     /// Operations per clock reading.
@@ -57,7 +61,7 @@ pub enum Axis {
 
 impl Axis {
     /// Every axis, in the order of the columns.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::Subject,
         Self::Contexts,
         Self::Pattern,
@@ -70,6 +74,8 @@ impl Axis {
         Self::Relation,
         Self::Cpus,
         Self::Size,
+        Self::Target,
+        Self::LatencyLimit,
         Self::Scheduler,
         Self::Batch,
         Self::Load,
@@ -93,6 +99,8 @@ impl Axis {
             Self::Relation => "placement",
             Self::Cpus => "CPUs",
             Self::Size => "message",
+            Self::Target => "target",
+            Self::LatencyLimit => "latency limit",
             Self::Scheduler => "scheduler",
             Self::Batch => "batch",
             Self::Load => "load",
@@ -118,6 +126,8 @@ impl Axis {
                 Pattern::Operation { .. } => "operation".into(),
                 Pattern::Tasks { yields: 0, .. } => "lives".into(),
                 Pattern::Tasks { .. } => "hand-offs".into(),
+                Pattern::Io { direction: Direction::Read, .. } => "read".into(),
+                Pattern::Io { direction: Direction::Write, .. } => "write".into(),
             },
             Self::Receivers => match cell.pattern {
                 Pattern::FanOut { receivers, .. } => count(receivers.into()),
@@ -132,18 +142,18 @@ impl Axis {
                 _ => String::new(),
             },
             Self::Gap => match cell.pattern {
-                Pattern::Operation { .. } | Pattern::Tasks { .. } => String::new(),
+                Pattern::Operation { .. } | Pattern::Tasks { .. } | Pattern::Io { .. } => String::new(),
                 pattern if pattern.gap_ns() == 0 => "none".into(),
                 pattern => nanoseconds(pattern.gap_ns()),
             },
             Self::Timing => match (cell.pattern, cell.timing) {
-                (Pattern::Operation { .. } | Pattern::Tasks { .. }, _) => String::new(),
+                (Pattern::Operation { .. } | Pattern::Tasks { .. } | Pattern::Io { .. }, _) => String::new(),
                 (_, Timing::Around) => "around the wait".into(),
                 (_, Timing::Stamp) => "stamped".into(),
                 (_, Timing::Blocked) => "surely blocked".into(),
             },
             Self::Wait => match (cell.pattern, cell.wait) {
-                (Pattern::Operation { .. } | Pattern::Tasks { .. }, _) => String::new(),
+                (Pattern::Operation { .. } | Pattern::Tasks { .. } | Pattern::Io { .. }, _) => String::new(),
                 (_, WaitPolicy::Block) => "block".into(),
                 (_, WaitPolicy::Spin) => "spin".into(),
                 (_, WaitPolicy::SpinThenBlock { spin_ns }) => {
@@ -160,6 +170,14 @@ impl Axis {
                 0 => "none".into(),
                 bytes => format!("{} B", count(bytes.into())),
             },
+            Self::Target => match &cell.target {
+                None => String::new(),
+                Some(Target::Created { bytes, .. }) => format!("file of {} MiB", count(bytes >> 20)),
+                Some(Target::File { path } | Target::Device { path, .. }) => path.display().to_string(),
+            },
+            Self::LatencyLimit => {
+                cell.latency_limit_us.map_or_else(String::new, |limit| format!("{limit} us"))
+            }
             Self::Scheduler => match cell.scheduler {
                 Scheduler::Other => "other".into(),
                 Scheduler::Fifo => "FIFO".into(),

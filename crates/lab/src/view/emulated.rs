@@ -18,7 +18,12 @@ pub fn counts_and_ratios(figures: &Figures, style: &Style) -> String {
     let rows: Vec<&Row> = figures
         .rows
         .iter()
-        .filter(|row| !matches!(row.cell().pattern, Pattern::Operation { .. } | Pattern::Tasks { .. }))
+        .filter(|row| {
+            !matches!(
+                row.cell().pattern,
+                Pattern::Operation { .. } | Pattern::Tasks { .. } | Pattern::Io { .. }
+            )
+        })
         .collect();
     if rows.is_empty() {
         return String::new();

@@ -94,7 +94,7 @@ impl Row<'_> {
 
     /// Whether it measures the harness itself.
     pub fn is_harness(&self) -> bool {
-        self.cell().subject == "null"
+        ["null", crate::transfer::CONTROL].contains(&self.cell().subject.as_str())
     }
 
     /// Whether some of its trials were cut short by the user.
@@ -233,5 +233,6 @@ pub fn name(quantity: Quantity) -> &'static str {
         Quantity::Create => "Making a task",
         Quantity::Reap => "Reaping a task",
         Quantity::Life => "Life of a task",
+        Quantity::Transfer => "Transfer",
     }
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::axis::Axis;
 use crate::mechanism::Contexts;
 use crate::record::{Outcome, Record, ResultFile};
-use crate::trial::cell::{Pattern, Scheduler, Timing, WaitPolicy};
+use crate::trial::cell::{Direction, Pattern, Scheduler, Timing, WaitPolicy};
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,6 +107,8 @@ pub fn trial(name: &Rc<str>, index: usize, record: &Record) -> Vec<Value> {
         Pattern::FanOut { .. } => "fan-out",
         Pattern::Operation { .. } => "operation",
         Pattern::Tasks { .. } => "tasks",
+        Pattern::Io { direction: Direction::Read, .. } => "read",
+        Pattern::Io { direction: Direction::Write, .. } => "write",
     };
     let (mut receivers, mut batch, mut tasks, mut yields) =
         (Value::Absent, Value::Absent, Value::Absent, Value::Absent);
@@ -116,7 +118,8 @@ pub fn trial(name: &Rc<str>, index: usize, record: &Record) -> Vec<Value> {
         Pattern::Tasks { tasks: all, yields: turns } => {
             (tasks, yields) = (Value::Whole(all.into()), Value::Whole(turns.into()));
         }
-        Pattern::PingPong { .. } | Pattern::OneWay { .. } | Pattern::OpenLoop { .. } => {}
+        Pattern::PingPong { .. } | Pattern::OneWay { .. } | Pattern::OpenLoop { .. } | Pattern::Io { .. } => {
+        }
     }
     let timing = match cell.timing {
         Timing::Around => "around",

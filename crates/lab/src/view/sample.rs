@@ -29,6 +29,8 @@ pub(super) fn cell(subject: &str) -> Cell {
         without_yardstick: false,
         load: None,
         trace: None,
+        target: None,
+        latency_limit_us: None,
     }
 }
 
@@ -47,6 +49,7 @@ pub(super) fn record(cell: &Cell, block: u32, times_ps: &[u64]) -> Record {
         figures: Vec::new(),
         yardstick: None,
         fanout: None,
+        io: None,
         tally: Tally { sent: times_ps.len() as u64, seen: times_ps.len() as u64, ..Tally::default() },
         sides: ["notifier", "waiter"]
             .map(|side| SideCounters {

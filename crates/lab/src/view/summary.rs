@@ -9,7 +9,10 @@ use super::emulated::{self, EMULATED};
 use super::extra::{Extra, FloorLine};
 use super::fanout;
 use super::figures::{self, Distribution, Figures, Row};
+use super::idle;
+use super::io;
 use super::load;
+use super::net;
 use super::notifications;
 use super::pairs::Matrix;
 use super::style::{Role, Style};
@@ -47,11 +50,17 @@ pub fn summary(result: &ResultFile, style: &Style) -> String {
         out.push_str(&why::text(result, style));
     } else if result.plan.experiment == "tasks" {
         out.push_str(&tasks::tables(&figures, style));
+    } else if result.plan.experiment == "io" {
+        out.push_str(&io::tables(result, &figures, style));
+    } else if result.plan.experiment == "net" {
+        out.push_str(&net::tables(&figures, style));
+    } else if result.plan.experiment == "idle" {
+        out.push_str(&idle::tables(result, &figures, style));
     } else {
         out.push_str(&tables(&figures, style));
     }
-    if !["switch", "tasks"].contains(&result.plan.experiment.as_str()) {
-        if result.plan.experiment != "fanout" {
+    if !["switch", "tasks", "io"].contains(&result.plan.experiment.as_str()) {
+        if !["fanout", "net"].contains(&result.plan.experiment.as_str()) {
             out.push_str(&other_figures(&figures, style));
         }
         out.push_str(&notifications::text(&figures, style));

@@ -9,6 +9,7 @@ mod floors;
 mod guests;
 mod hostile;
 mod interrupt;
+mod io;
 mod library;
 mod mechanisms;
 mod operations;

@@ -60,7 +60,8 @@ fn evidence(record: &Record, known: &Known) -> Vec<String> {
             | Quantity::HandOff
             | Quantity::Create
             | Quantity::Reap
-            | Quantity::Life => continue,
+            | Quantity::Life
+            | Quantity::Transfer => continue,
         };
         match same_cpu(record) {
             // From ring to ring (`trial::role::ping`) a clock reading delayed by an interrupt lengthens one round and

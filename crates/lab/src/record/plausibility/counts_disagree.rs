@@ -28,7 +28,10 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
         evidence.push(format!("{} hand-offs were due and {} were counted", tally.sent, tally.seen));
     }
     if matches!(waits(record), Some(Waits::Nothing))
-        || matches!(record.cell.pattern, Pattern::Operation { .. } | Pattern::Tasks { .. })
+        || matches!(
+            record.cell.pattern,
+            Pattern::Operation { .. } | Pattern::Tasks { .. } | Pattern::Io { .. }
+        )
     {
         return evidence;
     }

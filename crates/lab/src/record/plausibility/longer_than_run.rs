@@ -32,7 +32,10 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
             evidence.push(format!("{} max {:.0} ns in a run of {window} ns", quantity.name(), series.max_ns));
         }
         // Rounds of a closed loop follow each other, so their sum fits too.
-        let in_turn = matches!(quantity, Quantity::RoundTrip | Quantity::Notify | Quantity::AroundWait);
+        let in_turn = matches!(
+            quantity,
+            Quantity::RoundTrip | Quantity::Notify | Quantity::AroundWait | Quantity::Transfer
+        );
         let sum = series.mean_ns * series.count as f64;
         if in_turn && sum > limit {
             evidence.push(format!("{} sum {sum:.0} ns in a run of {window} ns", quantity.name()));

@@ -51,6 +51,7 @@ pub fn reports(notified: &Notified, table: &Table) -> Vec<SideReport> {
         figures,
         fanout,
         yardstick: None,
+        io: None,
         error: None,
     };
     vec![

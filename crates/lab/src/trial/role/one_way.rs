@@ -10,13 +10,18 @@ use super::wait_by_policy;
 use crate::anatomy::cut::Stamps;
 use crate::machine::clock::{Clock, Ticks};
 use crate::mechanism::{Line, Mechanism, Memory, Notifier, Waiter, Waits, Woken};
-use crate::record::Tally;
+use crate::record::{Figure, Tally};
 use crate::trial::cell::{Pattern, Timing};
 use crate::trial::control::{Mail, STAMPS, Step};
 use crate::trial::proof::Sleeper;
 use crate::trial::side::{Side, SideError};
 
 const THERE: usize = 0;
+
+/// The figure that says how often a waiter that has to ask has asked.
+pub const REQUESTS: &str = "requests per event";
+/// The figure that says what a notifier's own thread takes for each.
+pub const HELPER: &str = "CPU of the server's thread";
 
 /// How long after the end a waiter listens for notifications that were sent and may have been dropped: far longer than a
 /// notifier is held up between saying that it is over and its last notification.
@@ -47,6 +52,7 @@ pub(super) fn emit<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(),
     let warmup = super::warmup_rounds(&side.cell);
     let count = side.cell.until.count.unwrap_or(u64::MAX);
     let window = side.cell.until.time_ns.map(|ns| clock.ticks(Duration::from_nanos(ns)));
+    let mut helped = notifier.helper_ns();
     let mut opened = side.open_window();
     let mut sequence = 0_u64;
     let mut last = clock.now();
@@ -57,6 +63,7 @@ pub(super) fn emit<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(),
         if sequence == warmup {
             side.times.clear();
             side.tally = Tally { warmup, ..Tally::default() };
+            helped = notifier.helper_ns();
             opened = side.open_window();
             last = clock.now();
         }
@@ -97,6 +104,15 @@ pub(super) fn emit<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(),
         side.forget_warmup(sequence);
     }
     side.close_window(opened);
+    let helped = notifier.helper_ns().saturating_sub(helped);
+    if helped > 0 && side.tally.sent > 0 {
+        side.figures.push(Figure {
+            name: HELPER.to_owned(),
+            value: helped as f64 / side.tally.sent as f64,
+            unit: "ns".to_owned(),
+            formula: format!("{helped} ns in the window / {} events", side.tally.sent),
+        });
+    }
     // Pairs with the Acquire load in `absorb`.
     side.control.stop.store(1, Release);
     notifier.notify()?;
@@ -136,12 +152,14 @@ pub(super) fn absorb<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(
     let mut opened = side.open_window();
     let mut arrivals = Arrivals::default();
     let journal = side.journal.clone();
+    let mut asked = waiter.requests();
     let mut warm = false;
     loop {
         // One message early, so that what opening the window costs falls into the warm-up; a merge may jump further.
         if !warm && arrivals.seen + 1 >= warmup {
             warm = true;
             side.tally = Tally::default();
+            asked = waiter.requests();
             opened = side.open_window();
         }
         side.step(Step::Waits, arrivals.seen);
@@ -239,6 +257,17 @@ pub(super) fn absorb<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(
         }
     }
     side.close_window(opened);
+    if let (Some(before), Some(after)) = (asked, waiter.requests())
+        && side.tally.seen > 0
+    {
+        let requests = after - before;
+        side.figures.push(Figure {
+            name: REQUESTS.to_owned(),
+            value: requests as f64 / side.tally.seen as f64,
+            unit: "count".to_owned(),
+            formula: format!("{requests} requests in the window / {} events", side.tally.seen),
+        });
+    }
     side.step(Step::Finished, arrivals.seen);
     Ok(())
 }

@@ -7,6 +7,7 @@
 use crate::record::ResultFile;
 
 pub mod coroutines;
+pub mod polling;
 pub mod semaphores;
 
 /// What a result says of a claim.
@@ -66,6 +67,7 @@ pub fn source(experiment: &str) -> Option<&'static Source> {
     match experiment {
         "fanout" => Some(&semaphores::SOURCE),
         "tasks" => Some(&coroutines::SOURCE),
+        "io" => Some(&polling::SOURCE),
         _ => None,
     }
 }

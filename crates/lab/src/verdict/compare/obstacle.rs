@@ -91,7 +91,7 @@ pub(super) fn to_a_difference(row: &Row, files: [&ResultFile; 2], arms: [&Arm; 2
 /// The floors of which the cell's time is made.
 fn floors_of(cell: &Cell) -> &'static [&'static str] {
     match (cell.pattern, cell.placement.cpus) {
-        (Pattern::Operation { .. }, _) => &[SPEED],
+        (Pattern::Operation { .. } | Pattern::Io { .. }, _) => &[SPEED],
         (Pattern::Tasks { .. }, _) if never_switches(&cell.subject) => &[SPEED],
         (_, Some([first, second])) if first == second => &[SPEED, "same-core-switch"],
         _ => &[SPEED, "cache-line-hop", "two-core-wake"],

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell io`.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::ValueEnum;
+
+use super::common::{Exit, RunArgs, Terminal, Usage, machine_here, once};
+use crate::experiment::io::{Transfers, lacks};
+use crate::experiment::net::{self, Net};
+use crate::experiment::plan::{FEWEST_BLOCKS, Plan};
+use crate::machine::Machine;
+use crate::nearest::{did_you_mean, nearest};
+use crate::quantity::span;
+use crate::record::plausibility::{Known, violations};
+use crate::record::{Outcome, Record, ResultFile, fio};
+use crate::transfer::scratch::SECTOR;
+use crate::transfer::{self, CONTROL, target};
+use crate::trial::cell::{Direction, Placement, Target, Until};
+
+/// How long a trial of transfers lasts unless told otherwise: some thousand of them.
+const WINDOW: Duration = Duration::from_millis(500);
+
+/// Arguments of `doorbell io`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "EXAMPLES\n  \
+    doorbell io                                           every way, 4 KiB reads and writes on a file made for it\n  \
+    doorbell io --device /dev/nvme0n1                     reads of a device; nothing is written\n  \
+    doorbell io sync uring-iopoll --device /dev/nvme1n1 --rw read,write --write-device nvme1n1\n  \
+    doorbell io sync --file /srv/data --size 4K,16K       reads of a file that is there\n  \
+    doorbell io --import fio.json                         a result of fio, in the same tables and pages\n  \
+    doorbell io --net                                     waiting for a message: sockets, busy polling, HTTP, WebSocket\n  \
+    doorbell vm run --accel tcg --nvme poll --cpus 2 -- io --device /dev/nvme0n1   polling without hardware: counts, no times\n\n\
+    A way that is called polled has figures only if the device's interrupts stood still meanwhile.")]
+pub struct Args {
+    /// Wait for messages over loopback instead of a disk: ways are then udp, udp-busy-poll, tcp, tcp-busy-poll, tcp-epoll-busy-poll,
+    /// and one layer up http-short-poll, http-long-poll, http-sse, websocket
+    #[arg(long, conflicts_with_all = ["file", "device", "dir", "file_size", "precondition", "rw", "size", "buffered", "import"])]
+    net: bool,
+    /// With --net, time between messages, comma separated [default: 5ms]
+    #[arg(long, value_delimiter = ',', value_parser = span, value_name = "TIME", requires = "net")]
+    gap: Vec<Duration>,
+    /// Ways to wait, or `all`: io-null (the control, always run), sync, sync-hipri, uring, uring-iopoll, uring-hybrid,
+    /// uring-sqpoll, uring-sqpoll-iopoll
+    #[arg(value_name = "WAY")]
+    ways: Vec<String>,
+    /// Read this file, which is there already
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["device", "dir", "file_size", "precondition"])]
+    file: Option<PathBuf>,
+    /// Read this block device
+    #[arg(long, value_name = "DEVICE", conflicts_with_all = ["dir", "file_size"])]
+    device: Option<PathBuf>,
+    /// Allow that this device be overwritten, whole: the same as --device, by its name alone, such as nvme1n1; refused on a
+    /// device that is mounted, partitioned, swapped to or held
+    #[arg(long, value_name = "NAME", requires = "device")]
+    write_device: Option<String>,
+    /// Make the file in this folder [default: here]
+    #[arg(long, value_name = "FOLDER")]
+    dir: Option<PathBuf>,
+    /// Length of the file that is made, a whole number of MiB
+    #[arg(long, value_name = "SIZE", value_parser = file_size, default_value = "256M")]
+    file_size: u64,
+    /// Times the file, or with --write-device the device, is filled and then checked before the first trial: once from front to
+    /// end, then in random order [default: 1 for a file that is made, 0 for a device]
+    #[arg(long, value_name = "PASSES", value_parser = clap::value_parser!(u32).range(0..=100))]
+    precondition: Option<u32>,
+    /// Which way blocks go, comma separated [default: read,write for a file that is made, else read]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "HOW")]
+    rw: Vec<How>,
+    /// Bytes of a block, comma separated; multiples of 512
+    #[arg(long, value_delimiter = ',', default_value = "4K", value_name = "SIZE", value_parser = block_size)]
+    size: Vec<u32>,
+    /// Read a result of fio (--output-format=json+) into the same table; may be repeated. Ways are then measured only if named
+    #[arg(long, value_name = "FILE")]
+    import: Vec<PathBuf>,
+    /// Leave the page cache in: a demonstration of reads that no device sees
+    #[arg(long)]
+    buffered: bool,
+    /// The waiter's CPU, and one for a thread of the kernel [default: the first two this process may use]
+    #[arg(long, value_delimiter = ',', num_args = 1, value_name = "A,B")]
+    cpus: Vec<u32>,
+    /// Transfers of a trial
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "time")]
+    count: Option<u64>,
+    /// Length of a trial [default: 500ms; with --net what the gap needs]
+    #[arg(long, value_parser = span, value_name = "TIME")]
+    time: Option<Duration>,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum How {
+    /// From the device
+    Read,
+    /// To the device
+    Write,
+}
+
+/// Bytes with a unit: `4096`, `4K`, `256M`, `1G`.
+fn bytes(text: &str) -> Result<u64, String> {
+    let upper = text.trim().to_ascii_uppercase();
+    let upper = upper.strip_suffix("IB").unwrap_or(&upper);
+    let (digits, shift) = match upper.as_bytes().last() {
+        Some(b'K') => (&upper[..upper.len() - 1], 10),
+        Some(b'M') => (&upper[..upper.len() - 1], 20),
+        Some(b'G') => (&upper[..upper.len() - 1], 30),
+        _ => (upper, 0),
+    };
+    let number: u64 =
+        digits.parse().map_err(|_| format!("'{text}' is no size; write for example 4K or 256M"))?;
+    number.checked_shl(shift).filter(|bytes| bytes >> shift == number).ok_or(format!("'{text}' is too large"))
+}
+
+fn block_size(text: &str) -> Result<u32, String> {
+    let bytes = bytes(text)?;
+    if bytes == 0 || !bytes.is_multiple_of(SECTOR) || bytes > 1 << 20 {
+        return Err(format!("'{text}' is no size of a block: write a multiple of {SECTOR} up to 1M"));
+    }
+    Ok(bytes as u32)
+}
+
+fn file_size(text: &str) -> Result<u64, String> {
+    let bytes = bytes(text)?;
+    if bytes == 0 || !bytes.is_multiple_of(1 << 20) || bytes > 1 << 40 {
+        return Err(format!("'{text}' is no size of a file: write whole MiB up to 1024G, for example 256M"));
+    }
+    Ok(bytes)
+}
+
+/// Runs `doorbell io`.
+pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
+    let machine = machine_here();
+    if args.net {
+        return args.run.run(net(&args, &machine)?.plan(), machine, terminal);
+    }
+    let imported = imported(&args.import)?;
+    let plan = if args.import.is_empty() || !args.ways.is_empty() {
+        args.run.loaded(plan(&args, &machine)?, &machine)
+    } else {
+        Plan { experiment: "io".to_owned(), cells: Vec::new(), blocks: 1, seed: args.run.seed() }
+    };
+    let run = RunArgs { load: Vec::new(), ..args.run };
+    if run.dry_run {
+        return run.run(plan, machine, terminal);
+    }
+    if !terminal.quiet {
+        tell(&plan, &machine);
+    }
+    let mut result = run.measure(plan, machine, terminal)?;
+    join(&mut result, imported);
+    run.deliver(&result, terminal)
+}
+
+/// The records in results of fio; the same job of several files is a block of each.
+fn imported(paths: &[PathBuf]) -> anyhow::Result<Vec<Record>> {
+    let mut records: Vec<Record> = Vec::new();
+    for (block, path) in paths.iter().enumerate() {
+        let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        let own = fio::records(&text, block as u32).with_context(|| path.display().to_string())?;
+        records.extend(own);
+    }
+    Ok(records)
+}
+
+/// Puts `imported` behind what was measured, held to the same rules.
+fn join(result: &mut ResultFile, imported: Vec<Record>) {
+    for mut record in imported {
+        let violations = violations(&record, &Known { floors: &[], clock_step_ns: 0.0 });
+        if !violations.is_empty() {
+            record.outcome = Outcome::Implausible { violations };
+        }
+        if !result.plan.cells.contains(&record.cell) {
+            result.plan.cells.push(record.cell.clone());
+        }
+        result.plan.blocks = result.plan.blocks.max(record.block + 1);
+        result.records.push(record);
+    }
+}
+
+/// The plan of `--net`.
+fn net(args: &Args, machine: &Machine) -> anyhow::Result<Net> {
+    let known = net::ways();
+    let all = args.ways.iter().any(|way| way == "all");
+    if let Some(unknown) = args.ways.iter().find(|way| *way != "all" && !known.contains(&way.as_str())) {
+        let nearest = nearest(unknown, known.iter().copied());
+        return Err(Usage(format!(
+            "no way to wait for a message is called '{unknown}'{} (with --net: {})",
+            did_you_mean(nearest),
+            known.join(", ")
+        ))
+        .into());
+    }
+    let gaps = if args.gap.is_empty() { vec![net::GAP] } else { args.gap.clone() };
+    let until = args.count.map(Until::count);
+    Ok(Net {
+        ways: if all { Vec::new() } else { args.ways.clone() },
+        gaps_ns: gaps.iter().map(|gap| u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX)).collect(),
+        placement: placement(&args.cpus, machine)?,
+        until: until.or_else(|| args.time.map(Until::time)),
+        blocks: args.run.blocks.unwrap_or(FEWEST_BLOCKS),
+        seed: args.run.seed(),
+    })
+}
+
+/// What will not be run, and why, before anything is.
+fn tell(plan: &Plan, machine: &Machine) {
+    let mut told = BTreeSet::new();
+    for cell in &plan.cells {
+        if let Some(reason) = lacks(cell, machine)
+            && told.insert(reason.clone())
+        {
+            let _ = writeln!(std::io::stderr(), "doorbell: {}: {reason}", cell.subject);
+        }
+    }
+}
+
+fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
+    let target = target(args);
+    let made = matches!(target, Target::Created { .. });
+    let directions: Vec<Direction> = match &args.rw[..] {
+        [] if made => vec![Direction::Read, Direction::Write],
+        [] => vec![Direction::Read],
+        asked => asked
+            .iter()
+            .map(|how| if *how == How::Read { Direction::Read } else { Direction::Write })
+            .collect(),
+    };
+    if args.buffered && directions.contains(&Direction::Write) {
+        return Err(Usage("--buffered shows reads that no device sees: give it --rw read".to_owned()).into());
+    }
+    if made && args.precondition == Some(0) {
+        return Err(Usage("a file that is made is filled at least once: --precondition 1".to_owned()).into());
+    }
+    if args.device.is_some()
+        && args.precondition.is_some_and(|passes| passes > 0)
+        && args.write_device.is_none()
+    {
+        return Err(Usage(
+            "--precondition overwrites the device: say so with --write-device NAME".to_owned(),
+        )
+        .into());
+    }
+    // A user error is told before the file is made, and again, by the same rules, when each trial opens it.
+    for direction in &directions {
+        for &size in &args.size {
+            if !made {
+                let nowhere = std::env::temp_dir();
+                target::open(&target, *direction, !args.buffered, size, &nowhere)
+                    .map_err(|error| Usage(error.to_string()))?;
+            }
+        }
+    }
+    Ok(Transfers {
+        ways: ways(&args.ways)?,
+        directions,
+        sizes: args.size.clone(),
+        direct: !args.buffered,
+        target,
+        placement: placement(&args.cpus, machine)?,
+        until: args.count.map_or_else(|| Until::time(args.time.unwrap_or(WINDOW)), Until::count),
+        blocks: args.run.blocks.unwrap_or(FEWEST_BLOCKS),
+        seed: args.run.seed(),
+    }
+    .plan())
+}
+
+fn target(args: &Args) -> Target {
+    match (&args.file, &args.device) {
+        (Some(path), _) => Target::File { path: path.clone() },
+        (_, Some(path)) => Target::Device {
+            path: path.clone(),
+            consent: args.write_device.clone(),
+            passes: args.precondition.unwrap_or(0),
+        },
+        _ => Target::Created {
+            bytes: args.file_size,
+            folder: args.dir.clone(),
+            passes: args.precondition.unwrap_or(1),
+        },
+    }
+}
+
+fn placement(cpus: &[u32], machine: &Machine) -> anyhow::Result<Placement> {
+    let topology = &machine.topology;
+    let [first, second] = match *cpus {
+        [] => topology.two_cores().unwrap_or([topology.usable.iter().next().unwrap_or(0); 2]),
+        [one] => [one; 2],
+        [one, other] => [one, other],
+        _ => return Err(Usage("--cpus takes one CPU or two: --cpus 0,1".to_owned()).into()),
+    };
+    for cpu in [first, second] {
+        topology.check(cpu).map_err(|error| Usage(error.to_string()))?;
+    }
+    let relation = topology.relation(first, second).name().to_owned();
+    Ok(Placement { relation, cpus: Some([first, second]) })
+}
+
+fn ways(names: &[String]) -> anyhow::Result<Vec<String>> {
+    let mut chosen = vec![CONTROL.to_owned()];
+    let all = || transfer::all().iter().map(|way| way.name().to_owned());
+    if names.is_empty() {
+        chosen.extend(all());
+    }
+    for name in names {
+        if name == "all" {
+            chosen.extend(all());
+        } else {
+            transfer::find(name).map_err(|unknown| Usage(unknown.to_string()))?;
+            chosen.push(name.clone());
+        }
+    }
+    once(&mut chosen);
+    Ok(chosen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_names_every_way() {
+        let command = crate::cli::command();
+        let help = command.find_subcommand("io").unwrap().clone().render_long_help().to_string();
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        for way in transfer::all() {
+            assert!(help.contains(way.name()), "{} is not in the help", way.name());
+        }
+    }
+
+    #[test]
+    fn sizes_are_read_with_their_units() {
+        assert_eq!((block_size("4K"), block_size("512"), file_size("1G")), (Ok(4096), Ok(512), Ok(1 << 30)));
+        for wrong in ["0", "100", "2M", "4X", "-1", "K", "18446744073709551615G"] {
+            assert!(block_size(wrong).is_err(), "{wrong}");
+            assert!(file_size(wrong).is_err() || wrong == "2M", "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell io --net` as a plan: ways to wait for a message over loopback, by interrupt, by polling, and one layer up.
+
+use std::time::Duration;
+
+use super::ping::usual_window;
+use super::plan::Plan;
+use crate::mechanism::{Contexts, http};
+use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+
+/// Time between events unless told otherwise: many times what any of the ways takes, so that every event is waited for.
+pub const GAP: Duration = Duration::from_millis(5);
+
+/// The harness itself, and sockets that sleep or are polled.
+const SOCKETS: [(&str, WaitPolicy); 7] = [
+    ("null", WaitPolicy::Block),
+    ("udp", WaitPolicy::Block),
+    ("udp-busy-poll", WaitPolicy::Block),
+    ("tcp", WaitPolicy::Block),
+    ("tcp-busy-poll", WaitPolicy::Block),
+    ("tcp-epoll-busy-poll", WaitPolicy::Block),
+    // Looking by the program itself, where the kernel has no queue to look at.
+    ("tcp", WaitPolicy::Spin),
+];
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Net {
+    /// Ways, by name; empty for all.
+    pub ways: Vec<String>,
+    /// Time between events, nanoseconds.
+    pub gaps_ns: Vec<u64>,
+    /// Where server and client run.
+    pub placement: Placement,
+    /// When a trial ends; none gives each trial what its gap needs.
+    pub until: Option<Until>,
+    /// Repetitions.
+    pub blocks: u32,
+    /// Seed of the orders.
+    pub seed: u64,
+}
+
+/// Every way there is, by name.
+pub fn ways() -> Vec<&'static str> {
+    let mut names: Vec<&str> = SOCKETS.iter().map(|(name, _)| *name).collect();
+    names.dedup();
+    names.pop();
+    names.extend(http::all().iter().map(|entry| entry.name()));
+    names
+}
+
+impl Net {
+    /// The plan.
+    pub fn plan(&self) -> Plan {
+        let above = http::all().iter().map(|entry| (entry.name(), WaitPolicy::Block));
+        let one_core = self.placement.cpus.is_some_and(|[first, second]| first == second);
+        let mut cells = Vec::new();
+        for (name, wait) in SOCKETS.into_iter().chain(above) {
+            let wanted = self.ways.is_empty() || name == "null" || self.ways.iter().any(|way| way == name);
+            // A waiter that spins on the notifier's core measures the scheduler's time slice.
+            if !wanted || (one_core && wait == WaitPolicy::Spin) {
+                continue;
+            }
+            for &gap_ns in &self.gaps_ns {
+                let pattern = Pattern::OneWay { gap_ns };
+                cells.push(Cell {
+                    subject: name.to_owned(),
+                    contexts: Contexts::Processes,
+                    pattern,
+                    timing: Timing::Stamp,
+                    wait,
+                    placement: self.placement.clone(),
+                    size: 0,
+                    until: self.until.unwrap_or_else(|| usual_window(pattern)),
+                    scheduler: Scheduler::Other,
+                    injected_slowdown_ppm: None,
+                    without_yardstick: false,
+                    load: None,
+                    target: None,
+                    latency_limit_us: None,
+                });
+            }
+        }
+        Plan { experiment: "net".to_owned(), cells, blocks: self.blocks, seed: self.seed }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_is_planned_once_and_none_spins_on_a_shared_core() {
+        let net = |cpus| Net {
+            ways: Vec::new(),
+            gaps_ns: vec![1000],
+            placement: Placement { relation: "x".to_owned(), cpus: Some(cpus) },
+            until: None,
+            blocks: 1,
+            seed: 1,
+        };
+        let (apart, together) = (net([0, 1]).plan(), net([1, 1]).plan());
+        assert_eq!(apart.cells.len(), ways().len() + 1, "tcp sleeps and spins");
+        assert_eq!(together.cells.len(), ways().len());
+        let few = Net { ways: vec!["websocket".to_owned()], ..net([0, 1]) }.plan();
+        let names: Vec<&str> = few.cells.iter().map(|cell| cell.subject.as_str()).collect();
+        assert_eq!(names, ["null", "websocket"]);
+    }
+}

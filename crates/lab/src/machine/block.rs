@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A block device as the kernel shows it in sysfs: what it is, who uses it, whether it can be polled, and which interrupts
+//! are its own.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::root::Root;
+
+/// A device, or a part of one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BlockDevice {
+    /// Its name: `nvme0n1`, `vda2`.
+    pub name: String,
+    /// The whole device that it is a part of, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part_of: Option<String>,
+    /// What it calls itself, where it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Whether the kernel would poll a queue of it (`queue/io_poll`); missing where it does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub polls: Option<bool>,
+    /// `queue/io_poll_delay`: -1 polls at once, 0 sleeps half the usual time first, more sleeps so many microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub poll_delay: Option<i64>,
+    /// Smallest block, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_bytes: Option<u64>,
+    /// Size, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Whether it counts what it does (`queue/iostats`); missing where the kernel does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<bool>,
+    /// Numbers of its interrupts; none where the kernel does not say which are its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupts: Option<BTreeSet<u32>>,
+    /// What makes reads of it other than reads of a medium: a guest's virtual disk, a file behind a loop device, memory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub behind: Vec<String>,
+}
+
+/// Operations that a device has completed since boot.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Completed {
+    /// Reads.
+    pub reads: u64,
+    /// Writes, discards and flushes.
+    pub others: u64,
+}
+
+/// Why a device may not be written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InUse {
+    /// It is a part of another.
+    #[error("{name} is a part of {of}: what its neighbours need lies beside it; name a whole device")]
+    Part {
+        /// The part.
+        name: String,
+        /// The device.
+        of: String,
+    },
+    /// It has parts.
+    #[error("{name} has partitions ({parts}): something was put there")]
+    Partitioned {
+        /// The device.
+        name: String,
+        /// Its parts.
+        parts: String,
+    },
+    /// It or a part of it is mounted.
+    #[error("{name} is mounted on {on}")]
+    Mounted {
+        /// The device or part.
+        name: String,
+        /// Where.
+        on: String,
+    },
+    /// The kernel swaps to it.
+    #[error("{name} is swapped to")]
+    Swapped {
+        /// The device or part.
+        name: String,
+    },
+    /// Another device is made of it.
+    #[error("{name} is held by {by} (a volume, an array, a cache or encryption is made of it)")]
+    Held {
+        /// The device.
+        name: String,
+        /// Who holds it.
+        by: String,
+    },
+    /// It is read-only.
+    #[error("{name} is read-only")]
+    ReadOnly {
+        /// The device.
+        name: String,
+    },
+    /// The files that would tell are hidden.
+    #[error("nobody can tell whether {name} is in use: {file} cannot be read")]
+    Unknown {
+        /// The device.
+        name: String,
+        /// What is missing.
+        file: String,
+    },
+}
+
+impl BlockDevice {
+    /// The device with the number `major:minor`; none where sysfs shows none, as for tmpfs and other systems of no device.
+    pub fn read(root: &Root, major: u32, minor: u32) -> Option<Self> {
+        let folder = std::fs::canonicalize(root.path(format!("sys/dev/block/{major}:{minor}"))).ok()?;
+        Self::at(root, &folder)
+    }
+
+    fn at(root: &Root, folder: &Path) -> Option<Self> {
+        let name = last(folder)?;
+        let part = folder.join("partition").exists();
+        let whole = if part { folder.parent()? } else { folder };
+        // Absolute paths are themselves below a root.
+        let word = |folder: &Path, file: &str| root.word(folder.join(file));
+        let number = |file: &str| word(whole, file).and_then(|text| text.parse::<u64>().ok());
+        let sectors = word(folder, "size").and_then(|text| text.parse::<u64>().ok());
+        Some(Self {
+            part_of: if part { last(whole) } else { None },
+            model: word(whole, "device/model"),
+            polls: number("queue/io_poll").map(|value| value != 0),
+            poll_delay: word(whole, "queue/io_poll_delay").and_then(|text| text.parse().ok()),
+            block_bytes: number("queue/logical_block_size"),
+            // The kernel counts in sectors of 512 bytes whatever the device's own are.
+            bytes: sectors.map(|sectors| sectors * 512),
+            counts: number("queue/iostats").map(|value| value != 0),
+            interrupts: interrupts(root, whole),
+            behind: behind(root, whole),
+            name,
+        })
+    }
+
+    /// What it has completed since boot (`stat`).
+    pub fn completed(root: &Root, major: u32, minor: u32) -> Option<Completed> {
+        let text = root.text(format!("sys/dev/block/{major}:{minor}/stat"))?;
+        let fields: Vec<u64> = text.split_whitespace().map_while(|word| word.parse().ok()).collect();
+        // Documentation/block/stat.rst: reads 0, writes 4, discards 11, flushes 15.
+        let at = |index: usize| fields.get(index).copied().unwrap_or(0);
+        (fields.len() >= 11).then(|| Completed { reads: at(0), others: at(4) + at(11) + at(15) })
+    }
+
+    /// The first reason for which it must not be written.
+    pub fn in_use(root: &Root, major: u32, minor: u32) -> Option<InUse> {
+        let link = format!("sys/dev/block/{major}:{minor}");
+        let Ok(folder) = std::fs::canonicalize(root.path(&link)) else {
+            return Some(InUse::Unknown { name: format!("{major}:{minor}"), file: format!("/{link}") });
+        };
+        let name = last(&folder).unwrap_or_default();
+        if folder.join("partition").exists() {
+            let of = folder.parent().and_then(last).unwrap_or_default();
+            return Some(InUse::Part { name, of });
+        }
+        let unknown = |file: &str| InUse::Unknown { name: name.clone(), file: format!("/{file}") };
+        let Some(mounts) = root.text("proc/self/mountinfo") else {
+            return Some(unknown("proc/self/mountinfo"));
+        };
+        // A kernel that does not swap has no such file.
+        let swaps = root.text("proc/swaps").unwrap_or_default();
+        let parts: Vec<PathBuf> = parts(&folder);
+        for part in std::iter::once(&folder).chain(&parts) {
+            let name = last(part).unwrap_or_default();
+            let Some(number) = root.word(part.join("dev")) else { return Some(unknown("sys/.../dev")) };
+            if let Some(on) = mounted(&mounts, &number, &name) {
+                return Some(InUse::Mounted { name, on });
+            }
+            let file = |line: &str| line.split_whitespace().next().map(str::to_owned);
+            if swaps.lines().filter_map(file).any(|path| path.strip_prefix("/dev/") == Some(&name)) {
+                return Some(InUse::Swapped { name });
+            }
+            let holders = root.names(part.join("holders"));
+            if !holders.is_empty() {
+                return Some(InUse::Held { name, by: holders.join(", ") });
+            }
+        }
+        if !parts.is_empty() {
+            let parts = parts.iter().filter_map(|part| last(part)).collect::<Vec<_>>().join(", ");
+            return Some(InUse::Partitioned { name, parts });
+        }
+        match root.word(folder.join("ro")).as_deref() {
+            Some("0") => None,
+            Some(_) => Some(InUse::ReadOnly { name }),
+            None => Some(unknown("sys/.../ro")),
+        }
+    }
+}
+
+fn last(path: &Path) -> Option<String> {
+    Some(path.file_name()?.to_str()?.to_owned())
+}
+
+/// The folders of a device's parts.
+fn parts(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut parts: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.join("partition").exists()).collect();
+    parts.sort();
+    parts
+}
+
+/// Where the device with this number or name is mounted, by a `/proc/self/mountinfo` (proc_pid_mountinfo(5)): the third
+/// field is the number, and the second after the lone hyphen the source, which is all that btrfs tells.
+fn mounted(mountinfo: &str, number: &str, name: &str) -> Option<String> {
+    mountinfo.lines().find_map(|line| {
+        let (front, back) = line.split_once(" - ")?;
+        let mut front = front.split(' ').skip(2);
+        let (own, on) = (front.next()?, front.nth(1)?);
+        let source = back.split(' ').nth(1)?;
+        (own == number || source.strip_prefix("/dev/") == Some(name)).then(|| on.to_owned())
+    })
+}
+
+/// The device that the file system with this number, which no device has, is mounted from.
+pub fn source_of_mount(root: &Root, major: u32, minor: u32) -> Option<PathBuf> {
+    let mounts = root.text("proc/self/mountinfo")?;
+    let number = format!("{major}:{minor}");
+    mounts.lines().find_map(|line| {
+        let (front, back) = line.split_once(" - ")?;
+        let source = back.split(' ').nth(1)?;
+        (front.split(' ').nth(2)? == number && source.starts_with("/dev/")).then(|| PathBuf::from(source))
+    })
+}
+
+/// The numbers of the interrupts of a device: those of the PCI function above it, of the devices it is made of, or what the
+/// driver's name says in `/proc/interrupts`.
+fn interrupts(root: &Root, whole: &Path) -> Option<BTreeSet<u32>> {
+    let slaves = root.names(whole.join("slaves"));
+    if !slaves.is_empty() {
+        let of =
+            |name: &String| interrupts(root, &std::fs::canonicalize(whole.join("slaves").join(name)).ok()?);
+        return slaves
+            .iter()
+            .map(of)
+            .collect::<Option<Vec<_>>>()
+            .map(|all| all.into_iter().flatten().collect());
+    }
+    for above in whole.ancestors() {
+        let own = root.names(above.join("msi_irqs"));
+        if !own.is_empty() {
+            return Some(own.iter().filter_map(|number| number.parse().ok()).collect());
+        }
+    }
+    let names: Vec<String> = whole.ancestors().filter_map(last).collect();
+    let prefix = names.iter().find_map(|name| {
+        let digits = |rest: &str| rest.chars().take_while(char::is_ascii_digit).collect::<String>();
+        if let Some(rest) = name.strip_prefix("nvme") {
+            return Some(format!("nvme{}q", digits(rest)));
+        }
+        let own = name.strip_prefix("virtio").map(digits).filter(|own| !own.is_empty())?;
+        Some(format!("virtio{own}-"))
+    });
+    let Some(prefix) = prefix else {
+        // What has no bus above it has no interrupts either.
+        return names.iter().any(|name| name == "virtual").then(BTreeSet::new);
+    };
+    let lines = root.text("proc/interrupts")?;
+    let own: BTreeSet<u32> = lines
+        .lines()
+        .filter(|line| line.split_whitespace().last().is_some_and(|action| action.starts_with(&prefix)))
+        .filter_map(|line| line.split(':').next()?.trim().parse().ok())
+        .collect();
+    (!own.is_empty()).then_some(own)
+}
+
+/// What stands between a read and a medium.
+fn behind(root: &Root, whole: &Path) -> Vec<String> {
+    let mut behind = Vec::new();
+    let name = last(whole).unwrap_or_default();
+    let is = |driver: &str| {
+        name.strip_prefix(driver).is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))
+    };
+    let in_path = |part: &str| whole.ancestors().filter_map(last).any(|name| name.starts_with(part));
+    if in_path("virtio") || is("xvd") {
+        behind.push(
+            "a virtual disk: whether its host reads a medium or its own memory, nothing here tells"
+                .to_owned(),
+        );
+    }
+    if let Some(file) = root.word(whole.join("loop/backing_file")) {
+        let direct = root.word(whole.join("loop/dio")).as_deref() == Some("1");
+        let how = if direct { "directly" } else { "through the page cache" };
+        behind.push(format!("the file {file}, {how}"));
+    }
+    if is("ram") || is("zram") || is("nullb") || is("pmem") {
+        behind.push("memory and no medium".to_owned());
+    }
+    behind
+}
+
+/// Interrupts that `lines` of `/proc/interrupts` have taken on all CPUs since boot; none where the file is hidden or a line
+/// is gone.
+pub fn interrupts_taken(root: &Root, lines: &BTreeSet<u32>) -> Option<u64> {
+    let text = root.text("proc/interrupts")?;
+    let mut sum = 0_u64;
+    let mut found = 0;
+    for line in text.lines() {
+        let Some((number, rest)) = line.split_once(':') else { continue };
+        if number.trim().parse().is_ok_and(|number| lines.contains(&number)) {
+            let counts = rest.split_ascii_whitespace().map_while(|word| word.parse::<u64>().ok());
+            sum = counts.fold(sum, u64::saturating_add);
+            found += 1;
+        }
+    }
+    // Vectors that were given out and never asked for have no line: some must be there, not all.
+    (found > 0 || lines.is_empty()).then_some(sum)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A machine with an NVMe device with partitions and one without, a virtual disk, a loop device and a volume over the
+    /// empty NVMe device, as Linux 6.1 shows them.
+    pub(crate) struct Recorded(tempfile::TempDir);
+
+    const NVME: &str = "sys/devices/pci0000:00/0000:00:04.0/nvme/nvme0/nvme0n1";
+    const EMPTY: &str = "sys/devices/pci0000:00/0000:00:05.0/nvme/nvme1/nvme1n1";
+    const VIRTIO: &str = "sys/devices/platform/bus/10001000.virtio_mmio/virtio2/block/vda";
+
+    impl Recorded {
+        pub(crate) fn new() -> Self {
+            let recorded = Self(tempfile::tempdir().unwrap());
+            for (folder, number, poll) in
+                [(NVME, "259:0", "1"), (EMPTY, "259:5", "0"), (VIRTIO, "254:0", "0")]
+            {
+                recorded.device(folder, number, poll);
+            }
+            recorded.device("sys/devices/virtual/block/loop0", "7:0", "0");
+            recorded.device("sys/devices/virtual/block/nullb0", "251:0", "1");
+            recorded.write("sys/devices/virtual/block/loop0/loop/backing_file", "/root/disk.img");
+            recorded.write("sys/devices/virtual/block/loop0/loop/dio", "0");
+            recorded.write(&format!("{NVME}/nvme0n1p1/partition"), "1");
+            recorded.write(&format!("{NVME}/nvme0n1p1/dev"), "259:1");
+            recorded.write(&format!("{NVME}/nvme0n1p1/size"), "2048");
+            recorded.link("259:1", &format!("{NVME}/nvme0n1p1"));
+            for line in ["31", "32", "33"] {
+                recorded.write(&format!("sys/devices/pci0000:00/0000:00:04.0/msi_irqs/{line}"), "msix");
+            }
+            recorded.write(
+                "proc/interrupts",
+                "           CPU0       CPU1\n 12:          3          4  virtio-mmio  virtio2-req.0\n \
+                 31:          0         11  PCI-MSIX-0000:00:04.0   0-edge      nvme0q0\n \
+                 32:        500          0  PCI-MSIX-0000:00:04.0   1-edge      nvme0q1\n \
+                 40:          7          9  PCI-MSIX-0000:00:05.0   0-edge      nvme1q0\nRES: 1 2 x\n",
+            );
+            recorded.write("proc/self/mountinfo", "22 1 254:0 / / rw - ext4 /dev/vda rw\n");
+            recorded.write("proc/swaps", "Filename Type Size Used Priority\n");
+            recorded
+        }
+        pub(crate) fn root(&self) -> Root {
+            Root::at(self.0.path())
+        }
+        pub(crate) fn write(&self, path: &str, text: &str) {
+            let path = self.0.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        fn link(&self, number: &str, folder: &str) {
+            let links = self.0.path().join("sys/dev/block");
+            fs::create_dir_all(&links).unwrap();
+            symlink(self.0.path().join(folder), links.join(number)).unwrap();
+        }
+        fn device(&self, folder: &str, number: &str, poll: &str) {
+            for (file, text) in [
+                ("dev", number),
+                ("size", "131072"),
+                ("ro", "0"),
+                ("queue/io_poll", poll),
+                ("queue/io_poll_delay", "-1"),
+                ("queue/logical_block_size", "512"),
+                ("queue/iostats", "1"),
+                ("stat", "100 0 800 9 20 0 160 3 0 5 12 4 0 0 0 6 1"),
+            ] {
+                self.write(&format!("{folder}/{file}"), text);
+            }
+            self.link(number, folder);
+        }
+        fn in_use(&self, minor: u32) -> Option<InUse> {
+            BlockDevice::in_use(&self.root(), 259, minor)
+        }
+    }
+
+    #[test]
+    fn an_nvme_device_with_poll_queues_knows_its_interrupts_and_its_parts_are_told_from_it() {
+        let recorded = Recorded::new();
+        let device = BlockDevice::read(&recorded.root(), 259, 0).unwrap();
+        assert_eq!(
+            (device.name.as_str(), device.polls, device.bytes),
+            ("nvme0n1", Some(true), Some(64 << 20))
+        );
+        assert_eq!(device.interrupts, Some([31, 32, 33].into()));
+        assert_eq!(interrupts_taken(&recorded.root(), &[31, 32, 33].into()), Some(511));
+        let part = BlockDevice::read(&recorded.root(), 259, 1).unwrap();
+        assert_eq!(
+            (part.part_of.as_deref(), part.polls, part.bytes),
+            (Some("nvme0n1"), Some(true), Some(1 << 20))
+        );
+        let completed = BlockDevice::completed(&recorded.root(), 259, 0).unwrap();
+        assert_eq!(completed, Completed { reads: 100, others: 30 });
+    }
+
+    #[test]
+    fn interrupts_without_a_pci_function_are_found_by_the_drivers_name() {
+        let recorded = Recorded::new();
+        let interrupts = |major, minor| BlockDevice::read(&recorded.root(), major, minor).unwrap().interrupts;
+        assert_eq!(interrupts(254, 0), Some([12].into()));
+        assert_eq!(interrupts(259, 5), Some([40].into()));
+        assert_eq!(interrupts(251, 0), Some(BTreeSet::new()), "null_blk has none");
+        recorded.write("proc/interrupts", "           CPU0\n 12:  3  virtio-mmio  virtio9-req.0\n");
+        assert_eq!(interrupts(254, 0), None);
+    }
+
+    #[test]
+    fn what_stands_before_a_medium_is_told() {
+        let recorded = Recorded::new();
+        let behind =
+            |major, minor| BlockDevice::read(&recorded.root(), major, minor).unwrap().behind.join(";");
+        assert!(behind(254, 0).contains("virtual disk"));
+        assert_eq!(behind(7, 0), "the file /root/disk.img, through the page cache");
+        assert_eq!(behind(251, 0), "memory and no medium");
+        assert_eq!(behind(259, 0), "");
+        assert_eq!(BlockDevice::read(&recorded.root(), 0, 45), None, "tmpfs has no device");
+    }
+
+    #[test]
+    fn only_a_whole_device_that_nobody_uses_may_be_written() {
+        let recorded = Recorded::new();
+        assert_eq!(recorded.in_use(5), None);
+        assert!(matches!(recorded.in_use(0), Some(InUse::Partitioned { parts, .. }) if parts == "nvme0n1p1"));
+        assert!(matches!(recorded.in_use(1), Some(InUse::Part { of, .. }) if of == "nvme0n1"));
+        assert!(
+            matches!(BlockDevice::in_use(&recorded.root(), 254, 0), Some(InUse::Mounted { on, .. }) if on == "/")
+        );
+        assert!(matches!(recorded.in_use(77), Some(InUse::Unknown { .. })), "what is not there is not free");
+
+        let with = |path: &str, text: &str| {
+            let recorded = Recorded::new();
+            recorded.write(path, text);
+            recorded.in_use(5).map(|reason| reason.to_string())
+        };
+        let held = with(&format!("{EMPTY}/holders/dm-0"), "").unwrap();
+        assert!(held.contains("held by dm-0"), "{held}");
+        let swapped = with("proc/swaps", "Filename Type\n/dev/nvme1n1 partition 1 0 -2\n").unwrap();
+        assert!(swapped.contains("swapped"), "{swapped}");
+        // btrfs is mounted under a number of its own.
+        let btrfs = with("proc/self/mountinfo", "30 1 0:27 / /data rw - btrfs /dev/nvme1n1 rw\n").unwrap();
+        assert!(btrfs.contains("mounted on /data"), "{btrfs}");
+        let read_only = with(&format!("{EMPTY}/ro"), "1").unwrap();
+        assert!(read_only.contains("read-only"), "{read_only}");
+    }
+
+    #[test]
+    fn a_mounted_part_protects_the_whole_device() {
+        let recorded = Recorded::new();
+        recorded.write("proc/self/mountinfo", "22 1 259:1 / /boot rw shared:1 - vfat /dev/nvme0n1p1 rw\n");
+        assert!(matches!(recorded.in_use(0), Some(InUse::Mounted { name, .. }) if name == "nvme0n1p1"));
+    }
+
+    #[test]
+    fn a_file_system_of_no_device_is_followed_to_its_source() {
+        let recorded = Recorded::new();
+        recorded.write(
+            "proc/self/mountinfo",
+            "30 1 0:27 / /data rw - btrfs /dev/nvme1n1 rw\n31 1 0:5 / /t rw - tmpfs tmpfs rw\n",
+        );
+        assert_eq!(source_of_mount(&recorded.root(), 0, 27), Some(PathBuf::from("/dev/nvme1n1")));
+        assert_eq!(source_of_mount(&recorded.root(), 0, 5), None);
+    }
+}

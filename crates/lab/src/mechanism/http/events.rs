@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Server-sent events: asked once, told for ever.
+
+use std::time::{Duration, Instant};
+
+use super::{Connection, Stream, ask, probe};
+use crate::mechanism::{
+    Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
+};
+
+/// The answer never ends: each event is a line of it.
+#[derive(Debug)]
+pub struct HttpEvents;
+
+/// The client.
+#[derive(Debug)]
+pub struct Client {
+    stream: Stream,
+    /// Whether the head of the answer has been read.
+    begun: bool,
+}
+
+/// The server.
+#[derive(Debug)]
+pub struct Publisher {
+    stream: Stream,
+    published: u64,
+}
+
+/// The connection between the two.
+#[derive(Debug)]
+pub struct EventsLine(Connection);
+
+impl Mechanism for HttpEvents {
+    type Line = EventsLine;
+    const NAME: &'static str = "http-sse";
+    const MEMORY: Memory = Memory::Counts;
+
+    fn explanation() -> Explanation {
+        Explanation {
+            summary: "server-sent events: one GET, whose answer is a stream of events",
+            how: "The client asks once. The server answers with a head of text/event-stream and from then on writes a line and an empty \
+                  line for each event, which the client reads and splits.",
+            kernel: "As tcp, once an event.",
+            limits: "One way only. The answer is not chunked, as one without a length may be in HTTP/1.1; a proxy might hold it back.",
+            sources: &["HTML Living Standard, section 9.2", "crate httparse"],
+        }
+    }
+
+    fn available(_: &Host) -> Result<(), Unavailable> {
+        probe()
+    }
+}
+
+impl Line for EventsLine {
+    type Notifier = Publisher;
+    type Waiter = Client;
+    fn open(site: &Site) -> Result<Self, OpenError> {
+        Connection::open(site).map(Self)
+    }
+    fn waiter(&self) -> Result<Client, OpenError> {
+        let mut stream = self.0.client()?;
+        stream.send(&ask(0)).map_err(|fault| OpenError::of("write")(fault.cause))?;
+        Ok(Client { stream, begun: false })
+    }
+    fn notifier(&self) -> Result<Publisher, OpenError> {
+        let mut stream = self.0.server()?;
+        let mut begin = || -> Result<(), Fault> {
+            while stream.request()?.is_none() {
+                if !stream.receive()? {
+                    return Err(Fault::new("read from the connection", "the client is gone"));
+                }
+            }
+            stream
+                .send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n\r\n")
+        };
+        begin().map_err(|fault| OpenError::of(fault.call)(fault.cause))?;
+        Ok(Publisher { stream, published: 0 })
+    }
+}
+
+impl Notifier for Publisher {
+    fn notify(&mut self) -> Result<(), Fault> {
+        self.published += 1;
+        let event = format!("data: {}\n\n", self.published);
+        self.stream.send(&event)
+    }
+}
+
+impl Client {
+    fn take(&mut self) -> Result<bool, Fault> {
+        if !self.begun {
+            self.begun = self.stream.stream_head()?;
+        }
+        Ok(self.begun && self.stream.event())
+    }
+
+    fn hear(&mut self) -> Result<(), Fault> {
+        if self.stream.receive()? {
+            Ok(())
+        } else {
+            Err(Fault::new("read from the connection", "the server is gone"))
+        }
+    }
+}
+
+impl Waiter for Client {
+    fn wait(&mut self) -> Result<(), Fault> {
+        while !self.take()? {
+            self.hear()?;
+        }
+        Ok(())
+    }
+
+    fn wait_for(&mut self, timeout: Duration) -> Result<Woken, Fault> {
+        let end = Instant::now() + timeout;
+        while !self.take()? {
+            if !self.stream.ready(end.saturating_duration_since(Instant::now()))? {
+                return Ok(Woken::TimedOut);
+            }
+            self.hear()?;
+        }
+        Ok(Woken::Notified)
+    }
+
+    fn poll(&mut self) -> Result<bool, Fault> {
+        self.wait_for(Duration::ZERO).map(|woken| woken == Woken::Notified)
+    }
+
+    fn requests(&self) -> Option<u64> {
+        Some(1)
+    }
+}

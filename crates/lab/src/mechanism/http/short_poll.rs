@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! HTTP, asked again and again.
+
+use std::time::{Duration, Instant};
+
+use super::board::Server;
+use super::{Connection, Stream, ask, probe};
+use crate::mechanism::{
+    Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
+};
+
+/// The client asks once in [`INTERVAL`].
+#[derive(Debug)]
+pub struct HttpShortPoll;
+
+/// How long the client sleeps before it asks again. Pages ask once in some seconds; a millisecond is what the other ways are held
+/// against.
+const INTERVAL: Duration = Duration::from_millis(1);
+
+/// The client.
+#[derive(Debug)]
+pub struct Client {
+    stream: Stream,
+    taken: u64,
+    known: u64,
+    requests: u64,
+}
+
+/// The server.
+#[derive(Debug)]
+pub struct Publisher(Server);
+
+impl Mechanism for HttpShortPoll {
+    type Line = ShortPollLine;
+    const NAME: &'static str = "http-short-poll";
+    const MEMORY: Memory = Memory::Counts;
+
+    fn explanation() -> Explanation {
+        Explanation {
+            summary: "HTTP/1.1: the client asks once a millisecond",
+            how: "The client sends a GET over an open connection, and the server answers at once with the number of events there have \
+                  been. If there is none that is new, the client sleeps for a millisecond and asks again.",
+            kernel: "As tcp, twice for each question.",
+            limits: "A look costs a question, so CPU time is spent by the clock and not by the event. An event waits half an interval in \
+                     the mean before anybody asks.",
+            sources: &["RFC 6202, section 2.1", "crate httparse"],
+        }
+    }
+
+    fn available(_: &Host) -> Result<(), Unavailable> {
+        probe()
+    }
+}
+
+/// The connection between the two.
+#[derive(Debug)]
+pub struct ShortPollLine(Connection);
+
+impl Line for ShortPollLine {
+    type Notifier = Publisher;
+    type Waiter = Client;
+    fn open(site: &Site) -> Result<Self, OpenError> {
+        Connection::open(site).map(Self)
+    }
+    fn waiter(&self) -> Result<Client, OpenError> {
+        Ok(Client { stream: self.0.client()?, taken: 0, known: 0, requests: 0 })
+    }
+    fn notifier(&self) -> Result<Publisher, OpenError> {
+        Ok(Publisher(Server::start(self.0.server()?, false)?))
+    }
+}
+
+impl Notifier for Publisher {
+    fn notify(&mut self) -> Result<(), Fault> {
+        self.0.publish();
+        Ok(())
+    }
+    fn helper_ns(&self) -> u64 {
+        self.0.helper_ns()
+    }
+}
+
+impl Waiter for Client {
+    fn wait(&mut self) -> Result<(), Fault> {
+        while !self.poll()? {
+            std::thread::sleep(INTERVAL);
+        }
+        Ok(())
+    }
+
+    fn wait_for(&mut self, timeout: Duration) -> Result<Woken, Fault> {
+        let end = Instant::now() + timeout;
+        loop {
+            if self.poll()? {
+                return Ok(Woken::Notified);
+            }
+            let rest = end.saturating_duration_since(Instant::now());
+            if rest.is_zero() {
+                return Ok(Woken::TimedOut);
+            }
+            std::thread::sleep(rest.min(INTERVAL));
+        }
+    }
+
+    fn poll(&mut self) -> Result<bool, Fault> {
+        if self.known == self.taken {
+            self.stream.send(&ask(self.taken))?;
+            self.requests += 1;
+            self.known = loop {
+                match self.stream.answer()? {
+                    Some(known) => break known,
+                    None if self.stream.receive()? => {}
+                    None => return Err(Fault::new("read from the connection", "the server is gone")),
+                }
+            };
+        }
+        let new = self.known > self.taken;
+        self.taken += u64::from(new);
+        Ok(new)
+    }
+
+    fn requests(&self) -> Option<u64> {
+        Some(self.requests)
+    }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a trial of transfers leaves beside its times: what the device and the kernel counted.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::machine::block::BlockDevice;
+use crate::transfer::scratch::Prepared;
+
+/// What was counted while blocks were transferred.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Io {
+    /// The device; none where the file system has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<BlockDevice>,
+    /// How the target was prepared, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prepared: Option<Prepared>,
+    /// Interrupts of the device on all CPUs in the window, whoever they were for; none where it has none or the kernel does not
+    /// say which are its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupts: Option<u64>,
+    /// Operations of the trial's direction that the device completed in the window, whoever asked for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_operations: Option<u64>,
+    /// Operations of the other direction, flushes and discards among them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_operations: Option<u64>,
+    /// CPU time in the window of threads that the kernel made for the trial, nanoseconds; theirs alone.
+    pub kernel_thread_ns: u64,
+}
+
+impl Io {
+    /// Interrupts of the device that nothing but `transfers` of the trial explains; none where they are not known.
+    ///
+    /// Each operation of somebody else may have been one interrupt, so this is the least that were the trial's own.
+    pub fn own_interrupts(&self, transfers: u64) -> Option<u64> {
+        let foreign = self
+            .device_operations
+            .unwrap_or(0)
+            .saturating_sub(transfers)
+            .saturating_add(self.other_operations.unwrap_or(0));
+        Some(self.interrupts?.saturating_sub(foreign))
+    }
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Transfers as a user runs them: a plain run writes to nothing but a file of its own and leaves none, whoever dies; what is
+//! called polled is proven or has no figures; what is somebody's is not written.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::stage::Stage;
+
+fn records(output: &Output) -> Vec<Value> {
+    let result: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    result["records"].as_array().unwrap().clone()
+}
+
+/// A folder on whatever the tests are built on, which is a disk more often than a folder for temporary files is.
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap()
+}
+
+fn left(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path()).collect()
+}
+
+/// `doorbell io WORDS` in `folder`, its result on standard output; none where no file there can be transferred to directly.
+fn io(stage: &Stage, folder: &Path, words: &str) -> Option<Output> {
+    let dir = folder.to_str().unwrap();
+    let mut args = vec!["io", "--dir", dir, "--quiet", "--blocks", "1", "--output", "-"];
+    args.extend(words.split(' '));
+    let output = stage.doorbell(&args).output().unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    if complaint.contains("takes no direct transfers") {
+        assert_eq!(output.status.code(), Some(1), "{complaint}");
+        return None;
+    }
+    Some(output)
+}
+
+fn rules(record: &Value) -> Vec<&str> {
+    let violations = record["outcome"]["violations"].as_array();
+    violations.into_iter().flatten().map(|violation| violation["rule"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn every_way_ends_in_figures_or_in_a_reason_and_the_file_is_gone_afterwards() {
+    let (stage, folder) = (Stage::new(), folder());
+    let Some(output) = io(&stage, folder.path(), "--file-size 4M --count 50") else { return };
+    let records = records(&output);
+    assert_eq!(records.len(), 2 * doorbell_lab::transfer::all().len());
+    for record in &records {
+        let (way, outcome) = (record["cell"]["subject"].as_str().unwrap(), &record["outcome"]);
+        match outcome["kind"].as_str().unwrap() {
+            "done" => {
+                assert_eq!(record["tally"]["seen"], 50, "{way}");
+                assert_eq!(record["series"]["transfer"]["count"], 50, "{way}");
+                assert_eq!(record["io"]["prepared"]["checked_sectors"], 8192, "{way}");
+            }
+            "implausible" => {
+                let known = ["poll-not-proven", "not-from-the-device"];
+                assert!(rules(record).iter().all(|rule| known.contains(rule)), "{way}: {outcome}");
+            }
+            "failed" => {
+                let cause = outcome["cause"].as_str().unwrap();
+                assert!(cause.contains("no queue to poll"), "{way}: {cause}");
+            }
+            "skipped" => assert!(way.starts_with("uring"), "{way}: {outcome}"),
+            other => panic!("{way}: {other}: {outcome}"),
+        }
+        let polled = way == "sync-hipri" || way.contains("iopoll") || way.contains("hybrid");
+        if polled && outcome["kind"] == "done" {
+            assert_eq!(record["io"]["device"]["polls"], true, "{way} has figures without a queue to poll");
+        }
+    }
+    let control = records.iter().find(|record| record["cell"]["subject"] == "io-null").unwrap();
+    assert_eq!(control["outcome"]["kind"], "done", "{control}");
+    assert_eq!(left(folder.path()), [""; 0].map(PathBuf::from));
+    stage.wait_until_empty();
+    assert!(stage.run_folders().is_empty(), "{:?}", stage.run_folders());
+}
+
+/// Reads from the page cache have no business in a table of a device's.
+#[test]
+fn buffered_reads_that_the_device_never_saw_have_no_figures() {
+    let (stage, folder) = (Stage::new(), folder());
+    let words = "sync --file-size 1M --buffered --rw read --count 20000";
+    let Some(output) = io(&stage, folder.path(), words) else { return };
+    let records = records(&output);
+    let read = records.iter().find(|record| record["cell"]["subject"] == "sync").unwrap();
+    assert_eq!(rules(read), ["not-from-the-device"], "{}", read["outcome"]);
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_a_file_that_the_next_run_removes() {
+    let (stage, folder) = (Stage::new(), folder());
+    if io(&stage, folder.path(), "io-null --file-size 1M --count 1").is_none() {
+        return;
+    }
+    let dir = folder.path().to_str().unwrap();
+    let args =
+        ["io", "io-null", "--dir", dir, "--file-size", "1M", "--time", "100s", "--quiet", "--output", "-"];
+    let mut child = stage.doorbell(&args).spawn().unwrap();
+    let start = Instant::now();
+    while stage.trial_processes().len() < 2 {
+        assert!(start.elapsed() < Duration::from_secs(60), "no trial began");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    stage.wait_until_empty();
+    let [file] = &left(folder.path())[..] else { panic!("{:?}", left(folder.path())) };
+    assert!(file.file_name().unwrap().to_str().unwrap().starts_with("doorbell-io-"));
+    // A file of somebody else beside it is none of the next run's business.
+    fs::write(folder.path().join("precious"), "mine").unwrap();
+    io(&stage, folder.path(), "io-null --file-size 1M --count 1").unwrap();
+    assert_eq!(left(folder.path()), [folder.path().join("precious")]);
+}
+
+#[test]
+fn a_side_that_is_killed_is_named_and_the_file_is_removed_all_the_same() {
+    let (stage, folder) = (Stage::new(), folder());
+    let dir = folder.path().to_str().unwrap().to_owned();
+    if io(&stage, folder.path(), "io-null --file-size 1M --count 1").is_none() {
+        return;
+    }
+    let args = [
+        "io",
+        "io-null",
+        "--dir",
+        &dir,
+        "--file-size",
+        "1M",
+        "--rw",
+        "read",
+        "--time",
+        "100s",
+        "--blocks",
+        "1",
+        "--quiet",
+        "--output",
+        "-",
+    ];
+    let child = stage.doorbell(&args).spawn().unwrap();
+    let command = i32::try_from(child.id()).unwrap();
+    let start = Instant::now();
+    let side = loop {
+        if let Some(side) = stage.sides(command).first() {
+            break *side;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "no side was seen");
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    kill_process(Pid::from_raw(side).unwrap(), Signal::KILL).unwrap();
+    // The other side has nothing to do and leaves; if it was that one, the command is ended.
+    std::thread::sleep(Duration::from_millis(300));
+    let _ = kill_process(Pid::from_raw(command).unwrap(), Signal::INT);
+    let output = child.wait_with_output().unwrap();
+    let outcome = records(&output)[0]["outcome"].clone();
+    assert!(["failed", "partial"].contains(&outcome["kind"].as_str().unwrap()), "{outcome}");
+    stage.wait_until_empty();
+    assert!(left(folder.path()).is_empty(), "{:?}", left(folder.path()));
+}
+
+/// The device that the root file system is mounted from, where there is one.
+fn root_device() -> Option<String> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let line = mounts.lines().find(|line| line.split(' ').nth(4) == Some("/"))?;
+    let source = line.split(" - ").nth(1)?.split(' ').nth(1)?;
+    Path::new(source).exists().then(|| source.to_owned()).filter(|source| source.starts_with("/dev/"))
+}
+
+#[test]
+fn what_is_somebodys_is_refused_before_anything_is_opened_to_be_written() {
+    let (stage, folder) = (Stage::new(), folder());
+    let precious = folder.path().join("precious");
+    fs::write(&precious, vec![7; 1 << 20]).unwrap();
+    let file = precious.to_str().unwrap();
+    let mut cases = vec![
+        (vec!["--file", file, "--rw", "write"], "was there before: it is only read"),
+        (vec!["--file", file, "--rw", "read,write"], "was there before: it is only read"),
+        (vec!["--device", file, "--rw", "write", "--write-device", "precious"], "is no block device"),
+        (vec!["--device", "/dev/null"], "is no block device"),
+        (vec!["--device", "/dev/none-there"], "No such file"),
+        (vec!["--write-device", "sda"], "--device"),
+        (vec!["--device", "/dev/null", "--precondition", "1"], "say so with --write-device"),
+        (vec!["--file", file, "--dir", "."], "cannot be used with"),
+        (vec!["--size", "1000"], "multiple of 512"),
+        (vec!["--file-size", "1000"], "whole MiB"),
+        (vec!["--precondition", "0"], "at least once"),
+        (vec!["--buffered"], "--rw read"),
+        (vec!["uring-iopol"], "did you mean 'uring-iopoll'?"),
+        (vec!["--cpus", "4095"], "there is no CPU 4095"),
+    ];
+    let root = root_device();
+    let name = root.as_deref().and_then(|device| Path::new(device).file_name()?.to_str()).unwrap_or_default();
+    if let Some(device) = &root
+        && fs::File::open(device).is_ok()
+    {
+        // A plan alone, so that this test could not write even if the refusal were gone.
+        cases.push((vec!["--device", device, "--rw", "write", "--write-device", name], "it is not written"));
+    }
+    for (words, expected) in cases {
+        let mut args = vec!["io", "--dry-run"];
+        args.extend(&words);
+        let output = stage.doorbell(&args).output().unwrap();
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {complaint}");
+        assert!(complaint.contains(expected), "{words:?}: {complaint}");
+    }
+    assert_eq!(fs::read(&precious).unwrap(), vec![7; 1 << 20]);
+}
+
+#[test]
+fn a_result_of_fio_stands_in_the_same_result_and_one_that_does_not_compare_is_refused() {
+    let (stage, folder) = (Stage::new(), folder());
+    let file = folder.path().join("fio.json");
+    let job = |depth: &str| {
+        format!(
+            r#"{{"fio version":"fio-3.33","global options":{{"direct":"1","iodepth":"{depth}","rw":"randread"}},"jobs":[{{
+            "jobname":"one","error":0,"job options":{{"ioengine":"pvsync2","hipri":""}},"usr_cpu":1.0,"sys_cpu":9.0,"ctx":100,
+            "read":{{"total_ios":100,"runtime":10,"clat_ns":{{"mean":90000.0,"bins":{{"90112":100}}}}}},
+            "write":{{"total_ios":0}}}}]}}"#
+        )
+    };
+    fs::write(&file, job("1")).unwrap();
+    let import = ["io", "--import", file.to_str().unwrap(), "--quiet", "--output", "-"];
+    let output = stage.doorbell(&import).output().unwrap();
+    let records = records(&output);
+    assert_eq!(records.len(), 1);
+    assert_eq!(records[0]["cell"]["subject"], "fio pvsync2 hipri");
+    assert_eq!(records[0]["warnings"][0]["name"], "imported");
+    fs::write(&file, job("32")).unwrap();
+    let output = stage.doorbell(&import).output().unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{complaint}");
+    assert!(complaint.contains("iodepth is 32"), "{complaint}");
+}
+
+#[test]
+fn a_waiter_that_sleeps_is_measured_by_gap_and_a_limit_that_cannot_be_held_is_told() {
+    let stage = Stage::new();
+    let args = ["idle", "--gap", "200us,2ms", "--count", "5", "--blocks", "1", "--quiet", "--output", "-"];
+    let output = stage.doorbell(&args).output().unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    if complaint.contains("only if the notifier has another") {
+        assert_eq!(output.status.code(), Some(2), "{complaint}");
+        return;
+    }
+    let records = records(&output);
+    // The harness once, two gaps with idle states as they are and held off.
+    assert_eq!(records.len(), 5, "{complaint}");
+    for record in &records {
+        let held = record["cell"]["latency_limit_us"] == 0;
+        match record["outcome"]["kind"].as_str().unwrap() {
+            "done" => assert_eq!(record["tally"]["seen"], 5, "{record}"),
+            "skipped" => assert!(held, "{record}"),
+            "implausible" => {}
+            other => panic!("{other}: {record}"),
+        }
+    }
+    let output = stage.doorbell(&["idle", "spin"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("spin does not sleep"));
+}
