@@ -315,9 +315,9 @@ mod tests {
         let result = sample::result("io", records);
         let text = tables(&result, &Figures::of(&result), &Style { width: 200, ..Style::PLAIN });
         for words in [
-            "6 us less, 7 %",
+            "6.03 us less, 7 %",
             "78 us more CPU time",
-            "13.0 ns for each ns saved",
+            "12.9 ns for each ns saved",
             "from 166667 transfers/s on",
             "(the harness itself)",
         ] {

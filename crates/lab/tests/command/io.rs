@@ -256,7 +256,7 @@ fn a_waiter_that_sleeps_is_measured_by_gap_and_a_limit_that_cannot_be_held_is_to
     for record in &records {
         let held = record["cell"]["latency_limit_us"] == 0;
         match record["outcome"]["kind"].as_str().unwrap() {
-            "done" => assert_eq!(record["tally"]["seen"], 5, "{record}"),
+            "done" => assert_eq!(record["tally"]["sent"], 5, "{record}"),
             "skipped" => assert!(held, "{record}"),
             "implausible" => {}
             other => panic!("{other}: {record}"),
