@@ -63,6 +63,7 @@ impl Idle {
                 scheduler: Scheduler::Other,
                 injected_slowdown_ppm: None,
                 without_yardstick: false,
+                trace: None,
                 load: None,
                 target: None,
                 latency_limit_us,

@@ -59,6 +59,7 @@ impl Transfers {
                         scheduler: Scheduler::Other,
                         injected_slowdown_ppm: None,
                         without_yardstick: false,
+                        trace: None,
                         load: None,
                         target: Some(self.target.clone()),
                         latency_limit_us: None,

@@ -75,6 +75,7 @@ impl Net {
                     scheduler: Scheduler::Other,
                     injected_slowdown_ppm: None,
                     without_yardstick: false,
+                    trace: None,
                     load: None,
                     target: None,
                     latency_limit_us: None,

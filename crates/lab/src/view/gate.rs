@@ -61,9 +61,11 @@ pub fn verdict(gated: &Gated) -> String {
     };
     match (&gated.ruling, which) {
         (Ruling::Pass, Which::Quantile(q)) => {
-            let bounds = gated.cells.iter().filter_map(|cell| cell.bounds?.upper_ps);
+            // All of them or none: what holds for some cells is not what the sentence says.
+            let bounds: Option<Vec<u64>> =
+                gated.cells.iter().map(|cell| cell.bounds.and_then(|bounds| bounds.upper_ps)).collect();
             let bound = bounds
-                .max()
+                .and_then(|all| all.into_iter().max())
                 .map_or_else(String::new, |ps| format!(": p{} is below {}", percent(q), time(ps as f64)));
             format!("Pass: {} take no more than {limit}, with {sure}{bound}.", asked(&gated.question))
         }
