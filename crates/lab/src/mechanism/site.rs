@@ -46,6 +46,9 @@ pub enum OpenError {
         /// Bytes in all.
         size: usize,
     },
+    /// The line has room for one notifier, and it was taken.
+    #[error("this line has its notifier already, and there can be no other")]
+    HasNotifier,
 }
 
 impl OpenError {

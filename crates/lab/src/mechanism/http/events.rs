@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::{Connection, Stream, ask, probe};
 use crate::mechanism::{
-    Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
+    Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, Notifiers, OpenError, Site, Unavailable,
+    Waiter, Woken,
 };
 
 /// The answer never ends: each event is a line of it.
@@ -35,6 +36,7 @@ impl Mechanism for HttpEvents {
     type Line = EventsLine;
     const NAME: &'static str = "http-sse";
     const MEMORY: Memory = Memory::Counts;
+    const NOTIFIERS: Notifiers = Notifiers::One;
 
     fn explanation() -> Explanation {
         Explanation {

@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::board::Server;
 use super::{Connection, Stream, ask, probe};
 use crate::mechanism::{
-    Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
+    Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, Notifiers, OpenError, Site, Unavailable,
+    Waiter, Woken,
 };
 
 /// The server answers when there is something to tell.
@@ -36,6 +37,7 @@ impl Mechanism for HttpLongPoll {
     type Line = LongPollLine;
     const NAME: &'static str = "http-long-poll";
     const MEMORY: Memory = Memory::Counts;
+    const NOTIFIERS: Notifiers = Notifiers::One;
 
     fn explanation() -> Explanation {
         Explanation {

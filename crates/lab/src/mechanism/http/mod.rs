@@ -9,6 +9,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::descriptor::{Ends, again, readable};
@@ -31,16 +32,22 @@ pub fn all() -> &'static [&'static dyn Entry] {
 pub struct Connection {
     /// Client and server.
     ends: Ends,
+    /// Whether somebody serves it. Of two, either would answer what was asked of the other, and both would count events from one.
+    served: AtomicBool,
 }
 
 impl Connection {
     pub(super) fn open(_: &Site) -> Result<Self, OpenError> {
-        Ok(Self { ends: tcp_pair()? })
+        Ok(Self { ends: tcp_pair()?, served: AtomicBool::new(false) })
     }
     pub(super) fn client(&self) -> Result<Stream, OpenError> {
         again(&self.ends.read).map(Stream::new)
     }
+    /// The server's end, once.
     pub(super) fn server(&self) -> Result<Stream, OpenError> {
+        if self.served.swap(true, Relaxed) {
+            return Err(OpenError::HasNotifier);
+        }
         again(&self.ends.write).map(Stream::new)
     }
 }

@@ -10,7 +10,8 @@ use tungstenite::{Error, Message, WebSocket};
 use super::{Connection, probe};
 use crate::mechanism::descriptor::readable;
 use crate::mechanism::{
-    Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
+    Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, Notifiers, OpenError, Site, Unavailable,
+    Waiter, Woken,
 };
 
 /// The server sends a frame for each event.
@@ -39,6 +40,7 @@ impl Mechanism for Websocket {
     type Line = WebsocketLine;
     const NAME: &'static str = "websocket";
     const MEMORY: Memory = Memory::Counts;
+    const NOTIFIERS: Notifiers = Notifiers::One;
 
     fn explanation() -> Explanation {
         Explanation {
