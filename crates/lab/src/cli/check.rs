@@ -99,6 +99,15 @@ fn plan(args: &Args, baseline: &ResultFile, machine: &Machine) -> anyhow::Result
         )
         .into());
     }
+    // What a file says is no consent: the device of that name may be another by now, and the file somebody else's.
+    if let Some(cell) = baseline.plan.cells.iter().find(|cell| cell.target.is_some()) {
+        return Err(Usage(format!(
+            "the baseline transfers blocks ('{}'), and a check repeats nothing that writes to a file or a device: run `doorbell io` \
+             again and give its result with --from",
+            cell.subject
+        ))
+        .into());
+    }
     for cpu in baseline.plan.cells.iter().filter_map(|cell| cell.placement.cpus).flatten() {
         machine.topology.check(cpu).map_err(|error| {
             Usage(format!(

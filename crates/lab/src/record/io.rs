@@ -33,13 +33,12 @@ pub struct Io {
 impl Io {
     /// Interrupts of the device that nothing but `transfers` of the trial explains; none where they are not known.
     ///
-    /// Each operation of somebody else may have been one interrupt, so this is the least that were the trial's own.
+    /// Each operation of somebody else may have been one interrupt, so this is the least that were the trial's own. Where the
+    /// device did twice as many or more, the kernel cut large blocks into several operations: then they are all taken as own.
     pub fn own_interrupts(&self, transfers: u64) -> Option<u64> {
-        let foreign = self
-            .device_operations
-            .unwrap_or(0)
-            .saturating_sub(transfers)
-            .saturating_add(self.other_operations.unwrap_or(0));
+        let beyond = self.device_operations.unwrap_or(0).saturating_sub(transfers);
+        let foreign = if beyond >= transfers { 0 } else { beyond };
+        let foreign = foreign.saturating_add(self.other_operations.unwrap_or(0));
         Some(self.interrupts?.saturating_sub(foreign))
     }
 }

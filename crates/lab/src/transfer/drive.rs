@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use super::scratch::stamp;
+use super::scratch::{stamp, stamp_all};
 use super::target::Opened;
 use super::{Buffer, Place, Way};
 use crate::machine::block::{self, BlockDevice};
@@ -70,10 +70,11 @@ impl Drive {
         let Pattern::Io { direction, .. } = side.cell.pattern else {
             return Err(Fault::new("doorbell io", "the cell has another pattern").into());
         };
-        let buffer = Buffer::new(side.cell.size as usize);
+        // Never freed: a device may still write into it when a submission fails, and the process ends after one trial.
+        let buffer: &Buffer = Box::leak(Box::new(Buffer::new(side.cell.size as usize)));
         let place = Place {
             file: self.target.file.as_fd(),
-            buffer: &buffer,
+            buffer,
             direction,
             thread_cpu: side.cell.placement.cpus.map(|cpus| cpus[1]),
         };
@@ -88,7 +89,11 @@ impl Drive {
         let mut once = |side: &mut Side, record: bool| -> Result<u64, Fault> {
             let block = random.u64(..blocks);
             let offset = block * size;
-            buffer.stamp(if direction == Direction::Write { stamp(offset) } else { POISON });
+            // Every sector's own stamp: a smaller block of another trial may begin at any of them.
+            match direction {
+                Direction::Write => stamp_all(buffer, offset),
+                Direction::Read => buffer.stamp(POISON),
+            }
             let before = clock.now();
             transfer.once(offset)?;
             let after = clock.now_awake();
@@ -151,7 +156,7 @@ fn other_threads_ns() -> u64 {
         let time = clock_gettime(clock);
         time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
     };
-    // The thread's first: what it runs in between is then no other's.
-    let own = ns(ClockId::ThreadCPUTime);
-    ns(ClockId::ProcessCPUTime).saturating_sub(own)
+    // The process's first: what this thread runs in between then only makes the difference smaller.
+    let process = ns(ClockId::ProcessCPUTime);
+    process.saturating_sub(ns(ClockId::ThreadCPUTime))
 }

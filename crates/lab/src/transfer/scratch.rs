@@ -193,7 +193,7 @@ fn fill(file: &File, path: &Path, bytes: u64, passes: u32) -> Result<Prepared, S
     Ok(Prepared { bytes, passes: done, checked_sectors })
 }
 
-fn stamp_all(buffer: &Buffer, offset: u64) {
+pub(super) fn stamp_all(buffer: &Buffer, offset: u64) {
     for sector in 0..buffer.bytes() as u64 / SECTOR {
         buffer.stamp_at((sector * SECTOR) as usize, stamp(offset + sector * SECTOR));
     }

@@ -168,16 +168,19 @@ fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let path = entry.path();
-        let Ok(lock) = OpenOptions::new().write(true).open(path.join("lock")) else {
+        let lock = match OpenOptions::new().write(true).open(path.join("lock")) {
+            Ok(lock) => lock,
+            Err(error) if error.kind() != io::ErrorKind::NotFound => continue,
             // A folder without a lock is one whose maker died between two calls, or has not come to the second yet.
-            let old = entry
-                .metadata()
-                .and_then(|data| data.modified())
-                .is_ok_and(|made| made.elapsed().is_ok_and(|age| age > std::time::Duration::from_secs(60)));
-            if old {
-                clear(&path);
+            Err(_) => {
+                let old = entry.metadata().and_then(|data| data.modified()).is_ok_and(|made| {
+                    made.elapsed().is_ok_and(|age| age > std::time::Duration::from_secs(60))
+                });
+                if old {
+                    clear(&path);
+                }
+                continue;
             }
-            continue;
         };
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() && is_at(&lock, &path.join("lock"))
         {

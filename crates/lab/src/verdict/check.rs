@@ -3,13 +3,14 @@
 //!
 //! A limit on how much more something takes is judged by the comparison ([`super::compare`]): it is broken if the whole interval of
 //! the ratio lies above the limit, kept if the whole interval lies below, and otherwise cannot be told. A limit on a time is
-//! judged by the bounds of the percentile ([`super::quantile`]) in the same three ways, and a limit on a count by the count.
+//! judged by the bounds of the share of wakes that take longer ([`super::quantile`]) in the same three ways, and a limit on a count by the count.
 //! So what is broken was shown to be, and what is kept was shown to be.
 
 use super::compare::{Comparison, Obstacle, Ratio, Row, Verdict};
-use super::quantile::{Bounds, bounds};
+use super::gate::gaps;
+use super::quantile::{Bounds, Count, above, bounds, share};
 use crate::quantity::{duration, percent, percentile};
-use crate::record::{Arm, ResultFile};
+use crate::record::{Arm, Outcome, ResultFile};
 use crate::trial::cell::Cell;
 
 /// The confidence of the bounds of a percentile that a time is held against; all those of a check hold together with it.
@@ -208,6 +209,19 @@ impl Condition {
 }
 
 fn judge(limited: Limited, row: &Row, arm: Option<&Arm>, confidence: f64) -> (Seen, Ruling) {
+    let (seen, ruling) = by_figures(limited, row, arm, confidence);
+    // A comparison has looked at that itself. Trials without figures are in no percentile, no maximum and no count.
+    let (false, Some(arm)) = (matches!(limited, Limited::More(..)), arm) else { return (seen, ruling) };
+    let hung = arm.records.iter().any(|record| matches!(record.outcome, Outcome::Hung { .. }));
+    let ruling = match ruling {
+        _ if hung => Ruling::Broken,
+        Ruling::Kept => gaps(arm).map_or(Ruling::Kept, |why| Ruling::CannotTell(Why::NoFigures(why))),
+        other => other,
+    };
+    (seen, ruling)
+}
+
+fn by_figures(limited: Limited, row: &Row, arm: Option<&Arm>, confidence: f64) -> (Seen, Ruling) {
     let nothing =
         || (Seen::Nothing, Ruling::CannotTell(Why::NoFigures("the cell has no figures".to_owned())));
     match limited {
@@ -226,11 +240,17 @@ fn judge(limited: Limited, row: &Row, arm: Option<&Arm>, confidence: f64) -> (Se
                 series.filter_map(|series| series.decode().ok())
             };
             let Some(found) = bounds(blocks, q, confidence) else { return nothing() };
-            let limit_ps = limit_ns.saturating_mul(1000);
-            let ruling = match (found.lower_ps, found.upper_ps) {
-                (Some(lower), _) if lower > limit_ps => Ruling::Broken,
-                (_, Some(upper)) if upper <= limit_ps => Ruling::Kept,
-                _ => Ruling::CannotTell(Why::TooWide(None)),
+            // By how many lie above the limit, as a gate does: where blocks differ by more than the percentile's own bounds can
+            // tell, every one of them may still lie on the same side of the limit.
+            let counts: Vec<Count> =
+                blocks().map(|block| above(&block, limit_ns.saturating_mul(1000))).collect();
+            let above = share(&counts, confidence);
+            let ruling = if above.lower > 1.0 - q {
+                Ruling::Broken
+            } else if above.upper <= 1.0 - q {
+                Ruling::Kept
+            } else {
+                Ruling::CannotTell(Why::TooWide(None))
             };
             (Seen::Bounds(found), ruling)
         }

@@ -175,7 +175,7 @@ fn ruling(judged: &Judged, arm: &Arm, question: Question, confidence: f64) -> Ru
 }
 
 /// Why a cell's figures are not all of its wakes, if they are not.
-fn gaps(arm: &Arm) -> Option<String> {
+pub(super) fn gaps(arm: &Arm) -> Option<String> {
     let without = arm.records.iter().find_map(|record| match &record.outcome {
         Outcome::Done | Outcome::Partial | Outcome::Hung { .. } => None,
         Outcome::Skipped { reason } => Some(format!("a trial was not run: {reason}")),

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 use std::process::Output;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use doorbell_lab::anatomy::Mark;
@@ -19,8 +19,13 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::stage::Stage;
 
+/// One of these tests at a time: each run clears the buffers of dead ones, which another may be about to look at, and some load
+/// the machine with real-time programs.
+static ALONE: Mutex<()> = Mutex::new(());
+
 /// Runs `test` with the kernel's trace files in sight, on a thread whose mounts end with it; else says why not.
 fn with_events(test: impl FnOnce(&Tracefs) + Send + 'static) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     std::thread::spawn(move || match Tracefs::reach() {
         Ok(tracefs) => test(&tracefs),
         Err(error) => {

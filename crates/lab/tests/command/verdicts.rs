@@ -183,6 +183,34 @@ fn a_check_repeats_the_baselines_own_plan_and_ends_by_its_conditions() {
     assert_eq!(allowed.status.code(), Some(0), "{}", text(&allowed));
 }
 
+/// A check once repeated what the baseline said, and that may be to overwrite a device by a name that is another's now.
+#[test]
+fn a_check_repeats_nothing_that_transfers_blocks_whatever_the_file_says() {
+    let stage = Stage::new();
+    let path = |name: &str| stage.path().join(name).to_str().unwrap().to_owned();
+    let (victim, baseline) = (path("victim"), path("baseline.json"));
+    fs::write(&victim, "precious").unwrap();
+    let made = run(
+        &stage,
+        &[
+            "ping", "null", "--gap", "0", "--count", "10", "--blocks", "1", "-q", "--name", "main", "-o",
+            &baseline,
+        ],
+    );
+    assert!(made.status.success(), "{}", complaint(&made));
+    let mut document: serde_json::Value = serde_json::from_slice(&fs::read(&baseline).unwrap()).unwrap();
+    for cell in document["plan"]["cells"].as_array_mut().unwrap() {
+        cell["subject"] = "sync".into();
+        cell["target"] =
+            serde_json::json!({ "kind": "device", "path": victim, "consent": "victim", "passes": 1 });
+    }
+    fs::write(&baseline, document.to_string()).unwrap();
+    let output = run(&stage, &["check", "--baseline", &baseline, "--fail-if", "p50>+5%", "--anyway"]);
+    assert_eq!(output.status.code(), Some(2), "{}{}", text(&output), complaint(&output));
+    assert!(complaint(&output).contains("repeats nothing that writes"), "{}", complaint(&output));
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+}
+
 #[test]
 fn a_plan_file_makes_the_run_that_its_flags_make() {
     let stage = Stage::new();
