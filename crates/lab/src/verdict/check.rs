@@ -7,7 +7,7 @@
 //! So what is broken was shown to be, and what is kept was shown to be.
 
 use super::compare::{Comparison, Obstacle, Ratio, Row, Verdict};
-use super::gate::gaps;
+use super::gate::without_figures;
 use super::quantile::{Bounds, Count, above, bounds, share};
 use crate::quantity::{duration, percent, percentile};
 use crate::record::{Arm, Outcome, ResultFile};
@@ -215,7 +215,9 @@ fn judge(limited: Limited, row: &Row, arm: Option<&Arm>, confidence: f64) -> (Se
     let hung = arm.records.iter().any(|record| matches!(record.outcome, Outcome::Hung { .. }));
     let ruling = match ruling {
         _ if hung => Ruling::Broken,
-        Ruling::Kept => gaps(arm).map_or(Ruling::Kept, |why| Ruling::CannotTell(Why::NoFigures(why))),
+        Ruling::Kept => {
+            without_figures(arm).map_or(Ruling::Kept, |why| Ruling::CannotTell(Why::NoFigures(why)))
+        }
         other => other,
     };
     (seen, ruling)

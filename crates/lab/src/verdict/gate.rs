@@ -174,9 +174,9 @@ fn ruling(judged: &Judged, arm: &Arm, question: Question, confidence: f64) -> Ru
     }
 }
 
-/// Why a cell's figures are not all of its wakes, if they are not.
-pub(super) fn gaps(arm: &Arm) -> Option<String> {
-    let without = arm.records.iter().find_map(|record| match &record.outcome {
+/// Why there are trials of a cell without figures, if there are.
+pub(super) fn without_figures(arm: &Arm) -> Option<String> {
+    arm.records.iter().find_map(|record| match &record.outcome {
         Outcome::Done | Outcome::Partial | Outcome::Hung { .. } => None,
         Outcome::Skipped { reason } => Some(format!("a trial was not run: {reason}")),
         Outcome::Failed { cause } => Some(format!("a trial failed: {cause}")),
@@ -184,7 +184,11 @@ pub(super) fn gaps(arm: &Arm) -> Option<String> {
             "the figures of a trial cannot be true ({})",
             violations.iter().map(|broken| broken.rule.as_str()).collect::<Vec<_>>().join(", ")
         )),
-    });
+    })
+}
+
+/// Why a cell's figures are not all of its wakes, if they are not.
+fn gaps(arm: &Arm) -> Option<String> {
     let again = || {
         let again = arm.records.iter().filter(|record| record.attempts > 1).count();
         (again > 0).then(|| {
@@ -193,7 +197,7 @@ pub(super) fn gaps(arm: &Arm) -> Option<String> {
             )
         })
     };
-    without.or_else(again)
+    without_figures(arm).or_else(again)
 }
 
 fn overall(judged: &[Judged], result: &ResultFile) -> Ruling {

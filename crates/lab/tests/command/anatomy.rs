@@ -216,25 +216,36 @@ fn a_task_of_higher_priority_on_the_waiters_cpu_is_named_as_what_was_in_the_way(
             eprintln!("not run: no real-time priority for this user");
             return;
         };
-        let result = run(&format!("why futex --cpus {first},{second} --time 2s --above 5ms --worst 3"));
+        let told = in_one_of_five(|| {
+            let result = run(&format!("why futex --cpus {first},{second} --time 2s --above 5ms --worst 10"));
+            let cells = why(&result);
+            let kept = &cells[0].kept;
+            for one in kept {
+                assert!(one.wake.whole_ps() > 5_000_000_000, "only what is beyond the threshold is kept");
+            }
+            let verdicts: Vec<_> = kept.iter().filter_map(|one| one.verdict.as_ref()).collect();
+            let told = verdicts.iter().any(|found| {
+                found.name == "its CPU ran something else" && found.evidence.contains("'planted'")
+            });
+            told.then_some(())
+                .ok_or_else(|| format!("{:?}", kept.iter().map(|one| &one.found).collect::<Vec<_>>()))
+        });
         stop.store(true, Ordering::Relaxed);
         hog.join().unwrap();
-        let cells = why(&result);
-        let slow = &cells[0];
-        assert!(slow.above > 0 && !slow.kept.is_empty(), "the hog was never in the way");
-        let verdicts: Vec<_> = slow.kept.iter().filter_map(|one| one.verdict.as_ref()).collect();
-        assert!(
-            verdicts
-                .iter()
-                .any(|found| found.name == "its CPU ran something else"
-                    && found.evidence.contains("'planted'")),
-            "{:?}",
-            slow.kept.iter().map(|one| &one.found).collect::<Vec<_>>()
-        );
-        for one in &slow.kept {
-            assert!(one.wake.whole_ps() > 5_000_000_000, "only what is beyond the threshold is kept");
-        }
+        told.unwrap();
     });
+}
+
+/// What `attempt` says when it first succeeds, or at the fifth time: on a busy machine the worst wakes of a run may be owed to
+/// other programs, and not one to what was planted.
+fn in_one_of_five(mut attempt: impl FnMut() -> Result<(), String>) -> Result<(), String> {
+    let mut said = attempt();
+    for _ in 1..5 {
+        if said.is_err() {
+            said = attempt();
+        }
+    }
+    said
 }
 
 /// The waiter of the trial that `command` runs: the side that was started last.
@@ -269,15 +280,19 @@ fn found_while(words: &str, plant: impl Fn(Pid)) -> BTreeSet<&'static str> {
 #[test]
 fn a_waiter_that_is_stopped_by_a_signal_is_found_to_have_been() {
     with_events(|_| {
-        let found =
-            found_while("why futex --placement unpinned --time 2s --above 20ms --worst 8", |waiter| {
-                // An error means that the trial is over.
-                let _ = kill_process(waiter, Signal::STOP);
-                std::thread::sleep(Duration::from_millis(60));
-                let _ = kill_process(waiter, Signal::CONT);
-                std::thread::sleep(Duration::from_millis(60));
-            });
-        assert!(found.contains("stopped by a signal"), "{found:?}");
+        let stop_and_go = |waiter| {
+            // An error means that the trial is over.
+            let _ = kill_process(waiter, Signal::STOP);
+            std::thread::sleep(Duration::from_millis(60));
+            let _ = kill_process(waiter, Signal::CONT);
+            std::thread::sleep(Duration::from_millis(60));
+        };
+        in_one_of_five(|| {
+            let words = "why futex --placement unpinned --time 2s --above 20ms --worst 8";
+            let found = found_while(words, stop_and_go);
+            found.contains("stopped by a signal").then_some(()).ok_or_else(|| format!("{found:?}"))
+        })
+        .unwrap();
     });
 }
 
@@ -294,19 +309,23 @@ fn a_waiter_that_is_moved_while_it_is_ready_is_found_to_have_migrated() {
             eprintln!("not run: no real-time priority for this user");
             return;
         };
-        let found =
-            found_while("why futex --placement unpinned --time 3s --above 2ms --worst 20", |waiter| {
-                for cpu in [second, first] {
-                    let mut set = rustix::thread::CpuSet::new();
-                    set.set(cpu);
-                    // An error means that the trial is over.
-                    let _ = rustix::thread::sched_setaffinity(Some(waiter), &set);
-                    std::thread::sleep(Duration::from_millis(17));
-                }
-            });
+        let move_about = |waiter| {
+            for cpu in [second, first] {
+                let mut set = rustix::thread::CpuSet::new();
+                set.set(cpu);
+                // An error means that the trial is over.
+                let _ = rustix::thread::sched_setaffinity(Some(waiter), &set);
+                std::thread::sleep(Duration::from_millis(17));
+            }
+        };
+        let told = in_one_of_five(|| {
+            let words = "why futex --placement unpinned --time 3s --above 2ms --worst 20";
+            let found = found_while(words, move_about);
+            found.contains("migration").then_some(()).ok_or_else(|| format!("{found:?}"))
+        });
         stop.store(true, Ordering::Relaxed);
         hog.join().unwrap();
-        assert!(found.contains("migration"), "{found:?}");
+        told.unwrap();
     });
 }
 
