@@ -6,7 +6,9 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 cargo build --quiet --package doorbell-lab
 doorbell=$PWD/${CARGO_TARGET_DIR:-target}/debug/doorbell
-scratch=$(mktemp -d "$PWD/target/io-XXXXXX")
+# Not in /tmp, which may be memory: what is transferred must lie on a disk.
+mkdir -p target
+scratch=$(mktemp -d -p "$PWD/target" io.XXXXXXXXXX)
 trap 'rm -rf "$scratch"' EXIT
 export XDG_STATE_HOME=$scratch/state
 

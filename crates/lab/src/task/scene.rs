@@ -79,7 +79,7 @@ pub(super) struct Spent {
 }
 
 /// The tasks' common ground. One word, so that a task that keeps it is no larger than what it is made of: with a copy of all
-/// this in each of them a future had four cache lines to itself, and reading those was half of its hand-off.
+/// this in each of them a future had four cache lines to itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Scene(&'static Ground);
 

@@ -97,7 +97,7 @@ fn one_long_trial_ends_early_on_ctrl_c_and_its_samples_are_kept() {
 }
 
 /// Mechanisms whose objects have names and outlive processes: they meet every way to end, the others one of them.
-/// `DOORBELL_ENDS=100` lets each of all mechanisms meet every way 25 times, which takes half an hour or so.
+/// `DOORBELL_ENDS=100` lets each of all mechanisms meet every way 25 times.
 const NAMED: [&str; 5] = ["sem-posix-named", "sem-sysv", "mq-posix", "mq-sysv", "fifo"];
 
 /// Whom a round ends, and how.
