@@ -41,7 +41,8 @@ pub fn spin(spun: &Spun, result: &ResultFile, style: &Style) -> String {
     out
 }
 
-/// The verdict in one sentence; neighbouring gaps of the same choice are one part of it.
+/// The verdict in one sentence; neighbouring gaps of the same choice are one part of it. Of gaps longer than the longest it says
+/// nothing: after them deeper idle states may make sleeping dearer.
 pub fn verdict(spun: &Spun) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut gaps = spun.gaps.iter().peekable();
@@ -51,10 +52,6 @@ pub fn verdict(spun: &Spun) -> String {
             last = next;
         }
         let range = match (first.gap_ns, last.gap_ns) {
-            // Only what was measured is said, but for the longest gap: no longer one makes spinning cheaper.
-            (from, _) if gaps.peek().is_none() && first.choice == Choice::Sleep && !parts.is_empty() => {
-                format!("from {} on", ns(from as f64))
-            }
             (from, to) if from == to => format!("for gaps of {}", ns(from as f64)),
             (from, to) => format!("for gaps of {} to {}", ns(from as f64), ns(to as f64)),
         };
@@ -167,7 +164,7 @@ mod tests {
         ];
         assert_eq!(
             verdict(&spun(&choices)),
-            "For gaps of 5 µs spin 6 µs; for gaps of 10 µs spin 12 µs; from 100 µs on sleep at once."
+            "For gaps of 5 µs spin 6 µs; for gaps of 10 µs spin 12 µs; for gaps of 100 µs to 1 ms sleep at once."
         );
         let open =
             [(5_000, Choice::Spin), (9_000, Choice::Spin), (20_000, Choice::CannotTell(String::new()))];
