@@ -6,6 +6,7 @@ use crate::fork_gate;
 use crate::profile::{self, Profile, ProfileError, Standing};
 use doorbell_core::window::SleepCost;
 use rustix::thread::futex::{Flags, wait_bitset, wake};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use std::fmt;
 use std::num::NonZeroU32;
@@ -153,13 +154,30 @@ const BELIEVABLE_NS: std::ops::RangeInclusive<u32> = 500..=200_000;
 
 /// Two threads wake each other in turn, each asleep in between, `rounds` times.
 ///
+/// They run on a CPU each, the caller's and another, also if the caller may use only its own: a process that is pinned waits
+/// for others that are not where it is, and a wake on one CPU costs less than half of one between two. Where there is no
+/// other CPU to be had, they share what there is.
+///
 /// `latency` is half the median round trip; `price` is the processor time of both threads for one sleep and one
 /// wake.
 pub fn measure(rounds: u32) -> SleepCost {
     let ball = AtomicU32::new(0);
-    let mut trips = Vec::with_capacity(rounds as usize);
-    let busy = thread::scope(|scope| {
+    let here = sched_getcpu();
+    let (mut trips, busy) = thread::scope(|scope| {
+        let leader = scope.spawn(|| {
+            settle(|cpu| cpu == here);
+            let mut trips = Vec::with_capacity(rounds as usize);
+            let start = cpu_time();
+            for round in 0..rounds {
+                let served = Instant::now();
+                pass(&ball, 2 * round + 1);
+                wait_for(&ball, 2 * round + 2);
+                trips.push(served.elapsed().as_nanos());
+            }
+            (trips, cpu_time() - start)
+        });
         let partner = scope.spawn(|| {
+            settle(|cpu| cpu != here);
             let start = cpu_time();
             for round in 0..rounds {
                 wait_for(&ball, 2 * round + 1);
@@ -167,14 +185,8 @@ pub fn measure(rounds: u32) -> SleepCost {
             }
             cpu_time() - start
         });
-        let start = cpu_time();
-        for round in 0..rounds {
-            let served = Instant::now();
-            pass(&ball, 2 * round + 1);
-            wait_for(&ball, 2 * round + 2);
-            trips.push(served.elapsed().as_nanos());
-        }
-        cpu_time() - start + partner.join().unwrap_or(0)
+        let (trips, led) = leader.join().unwrap_or_default();
+        (trips, led + partner.join().unwrap_or(0))
     });
     trips.sort_unstable();
     let latency = trips.get(trips.len() / 2).copied().unwrap_or(0) / 2;
@@ -182,6 +194,23 @@ pub fn measure(rounds: u32) -> SleepCost {
     let believable =
         |ns: u128| u32::try_from(ns).unwrap_or(u32::MAX).clamp(*BELIEVABLE_NS.start(), *BELIEVABLE_NS.end());
     SleepCost { latency: believable(latency), price: believable(price) }
+}
+
+/// Keeps this thread to one CPU that `fits`: one that it may use already, else one that its control group allows it.
+///
+/// Without one, or without the permission, it stays where the scheduler puts it.
+fn settle(fits: impl Fn(usize) -> bool) {
+    let first = |mask: &CpuSet| (0..CpuSet::MAX_CPU).find(|&cpu| mask.is_set(cpu) && fits(cpu));
+    let mut anywhere = CpuSet::new();
+    (0..CpuSet::MAX_CPU).for_each(|cpu| anywhere.set(cpu));
+    let own = || sched_getaffinity(None).ok();
+    let allowed = || sched_setaffinity(None, &anywhere).ok().and_then(|()| own());
+    let cpu = own().as_ref().and_then(first).or_else(|| allowed().as_ref().and_then(first));
+    if let Some(cpu) = cpu {
+        let mut only = CpuSet::new();
+        only.set(cpu);
+        let _ = sched_setaffinity(None, &only);
+    }
 }
 
 /// Processor time of the calling thread, in nanoseconds.
@@ -200,5 +229,33 @@ fn wait_for(ball: &AtomicU32, value: u32) {
     while ball.load(Ordering::Acquire) != value {
         // Returns when the word changed, at a wake, at a signal: look again in each case.
         let _ = wait_bitset(ball, Flags::PRIVATE, value - 1, None, NonZeroU32::MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pinned process once measured a wake on its one CPU, held what came from others for too late to spin for, and slept
+    /// in turn with its peer for ever.
+    #[test]
+    fn a_thread_that_may_use_one_cpu_settles_on_another_where_there_is_one() {
+        let cpus =
+            |mask: &CpuSet| -> Vec<usize> { (0..CpuSet::MAX_CPU).filter(|&cpu| mask.is_set(cpu)).collect() };
+        thread::spawn(move || {
+            let all = cpus(&sched_getaffinity(None).unwrap());
+            let here = all[0];
+            let mut only = CpuSet::new();
+            only.set(here);
+            sched_setaffinity(None, &only).unwrap();
+            settle(|cpu| cpu != here);
+            let settled = cpus(&sched_getaffinity(None).unwrap());
+            // More may be allowed than the tests were started with, but not fewer.
+            assert!(settled.len() == 1 && (settled != [here] || all == [here]), "{settled:?}, of {all:?}");
+            settle(|cpu| cpu == here);
+            assert_eq!(cpus(&sched_getaffinity(None).unwrap()), [here]);
+        })
+        .join()
+        .unwrap();
     }
 }
