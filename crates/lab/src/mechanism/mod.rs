@@ -160,6 +160,8 @@ pub trait Mechanism: Sync + 'static {
     /// Whether a notification may be dropped on its way. Those of such a mechanism carry their number, see
     /// [`Waiter::number`].
     const DROPS: bool = false;
+    /// Whether its waiter learns nothing unless a thread of the notifier's answers, which runs where the notifier does.
+    const ANSWERS: bool = false;
     /// How many notifiers a line may have, as it is used here.
     const NOTIFIERS: Notifiers = Notifiers::Several;
     /// What a notification can bring along, by its manual: what is measured carries a byte, or nothing.

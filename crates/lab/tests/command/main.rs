@@ -12,6 +12,7 @@ mod interrupt;
 mod io;
 mod library;
 mod mechanisms;
+mod net;
 mod operations;
 mod results;
 mod stage;

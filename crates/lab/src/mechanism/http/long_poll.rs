@@ -37,6 +37,7 @@ impl Mechanism for HttpLongPoll {
     type Line = LongPollLine;
     const NAME: &'static str = "http-long-poll";
     const MEMORY: Memory = Memory::Counts;
+    const ANSWERS: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
 
     fn explanation() -> Explanation {

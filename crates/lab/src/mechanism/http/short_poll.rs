@@ -35,6 +35,7 @@ impl Mechanism for HttpShortPoll {
     type Line = ShortPollLine;
     const NAME: &'static str = "http-short-poll";
     const MEMORY: Memory = Memory::Counts;
+    const ANSWERS: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
 
     fn explanation() -> Explanation {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::arrivals::{Arrival, Arrivals, Sent};
 use super::pause::pause_until;
-use super::wait_by_policy;
+use super::{Role, wait_by_policy};
 use crate::anatomy::cut::Stamps;
 use crate::machine::clock::{Clock, Ticks};
 use crate::mechanism::{Line, Mechanism, Memory, Notifier, Waiter, Waits, Woken};
@@ -30,6 +30,9 @@ const LAST_CALL: Duration = Duration::from_secs(2);
 /// How long a notifier waits for a message to be taken before it holds that its notification was dropped.
 const GIVEN_UP: Duration = Duration::from_secs(1);
 
+/// How often a notifier that stays looks whether it may go.
+const LOOK: Duration = Duration::from_millis(1);
+
 /// The notifier's side.
 pub(super) fn emit<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(), SideError> {
     side.step(Step::Meets, 0);
@@ -39,7 +42,8 @@ pub(super) fn emit<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(),
     let clock = side.clock;
     let gap = clock.ticks(Duration::from_nanos(side.cell.pattern.gap_ns()));
     let open_loop = matches!(side.cell.pattern, Pattern::OpenLoop { .. });
-    let shares_core = side.shares_core();
+    // A notifier that spun would keep its own thread from answering for a time slice of the scheduler's.
+    let shares_core = side.shares_core() || M::ANSWERS;
     let give_up = M::DROPS.then(|| clock.ticks(GIVEN_UP));
     let taken = |mail: &Mail, number: u64| {
         if M::WAITS != Waits::Nothing {
@@ -117,7 +121,18 @@ pub(super) fn emit<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(),
     side.control.stop.store(1, Release);
     notifier.notify()?;
     side.step(Step::Finished, sequence);
+    if M::ANSWERS {
+        await_finished(side);
+    }
     Ok(())
+}
+
+/// Stays until the waiter is done: the thread that answers it ends with this side.
+fn await_finished(side: &Side) {
+    let waiter = &side.control.progress[Role::Absorb.index()];
+    while waiter.step.load(Relaxed) != Step::Finished as u32 {
+        std::thread::sleep(LOOK);
+    }
 }
 
 /// Waits until message `number` was taken, or until `give_up` has passed.
