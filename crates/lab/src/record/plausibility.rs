@@ -12,7 +12,7 @@ use crate::mechanism::{self, Waits};
 use crate::trial::cell::{Pattern, WaitPolicy};
 
 mod before_its_cause;
-mod below_floor;
+pub mod below_floor;
 mod clock_grid;
 mod counts_disagree;
 mod load_was_not_there;
