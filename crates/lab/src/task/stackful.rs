@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 
 use corosensei::stack::DefaultStack;
-use corosensei::{Coroutine, Yielder};
+use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use super::course::{Course, Known};
 use super::{Kind, MadeOf, Needs, Scene};
@@ -33,8 +33,8 @@ impl Kind for Stackful {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "stackful coroutines (crate corosensei), stacks from a pool, on the O(1) ready queue",
-            how: "Takes the first task from the ready queue and resumes its coroutine, which does a turn, puts itself back and \
-                  suspends. Stacks of 16 KiB and a guard page go back to a pool when their coroutine ends.",
+            how: "Takes the first task from the ready queue and resumes its coroutine, which does a turn and suspends; who has \
+                  suspended is put back. Stacks of 16 KiB and a guard page go back to a pool when their coroutine ends.",
             kernel: "Nothing while they hand over. A new stack is a mapping, and its first page a fault.",
             limits: "A hand-off is two switches of stacks, to the executor and on. Registers that a call preserves are saved; \
                      those of floating point and vectors are the compiler's business.",
@@ -48,18 +48,14 @@ impl Kind for Stackful {
         NEEDS
     }
     fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
-        let queue = scene.queue;
         course.starts(scene);
-        let mut tasks = make(scene, move |scene, own, yielder| {
-            while scene.turn(own) {
-                queue.push(own);
-                yielder.suspend(());
-            }
-        })?;
-        queue.fill();
+        let mut tasks = make(scene, walk)?;
+        scene.queue.fill();
         course.made(scene, Known::None)?;
-        while let Some(own) = queue.pop() {
-            tasks[own as usize].resume(());
+        while let Some(own) = scene.queue.pop() {
+            if let CoroutineResult::Yield(()) = tasks[own as usize].resume(()) {
+                scene.queue.push(own);
+            }
         }
         course.done(scene, Known::None)?;
         give_back(tasks);
@@ -69,6 +65,13 @@ impl Kind for Stackful {
 
 /// A touched page of stack, another of page tables and mapping, and the coroutine itself; two mappings, stack and guard.
 pub(super) const NEEDS: Needs = Needs { tasks: 0, descriptors: 0, mappings: 2, bytes: 8 << 10 };
+
+/// A task's life: a turn, and giving way, as often as it is due.
+pub(super) fn walk(scene: &Scene, own: u32, yielder: &Yielder<(), ()>) {
+    while scene.turn(own) {
+        yielder.suspend(());
+    }
+}
 
 /// All tasks of a scene as coroutines that do `walk`, on stacks from the pool.
 pub(super) fn make(

@@ -2,7 +2,7 @@
 //! Stackful coroutines without the queue: what the library costs when it is driven bare.
 
 use super::course::{Course, Known};
-use super::stackful::{NEEDS, give_back, make};
+use super::stackful::{NEEDS, give_back, make, walk};
 use super::{Kind, MadeOf, Needs, Scene};
 use crate::mechanism::Explanation;
 use crate::trial::side::SideError;
@@ -32,11 +32,7 @@ impl Kind for StackfulBare {
     }
     fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
         course.starts(scene);
-        let mut tasks = make(scene, |scene, own, yielder| {
-            while scene.turn(own) {
-                yielder.suspend(());
-            }
-        })?;
+        let mut tasks = make(scene, walk)?;
         course.made(scene, Known::None)?;
         for _ in 0..scene.yields {
             for task in tasks.iter_mut().filter(|task| !task.done()) {

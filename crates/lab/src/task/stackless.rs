@@ -25,10 +25,10 @@ impl Kind for Stackless {
             summary: "stackless coroutines: Rust futures on the O(1) ready queue",
             how: "Takes the first task from the ready queue and polls its boxed future. The future does a turn, wakes itself \
                   through its waker, which puts it at the end of the queue, and returns Pending. Wakers are made once for \
-                  each task.",
+                  each task. All futures are of one type, as in a pool of equal tasks, so that a poll is a direct call.",
             kernel: "Nothing.",
-            limits: "The executor has one thread, no timers and no lock; a general one does more, see tokio and \
-                     async-executor.",
+            limits: "The executor has one thread, no timers and no lock, and knows its futures' type; a general one does more, \
+                     see tokio and async-executor.",
             sources: &["Rust library documentation, std::future and std::task"],
         }
     }
@@ -54,13 +54,13 @@ impl Kind for Stackless {
 }
 
 /// A future and its waker.
-pub(super) struct Task {
-    pub(super) future: Pin<Box<dyn Future<Output = ()>>>,
+pub(super) struct Task<F> {
+    pub(super) future: Pin<Box<F>>,
     pub(super) waker: Waker,
 }
 
 /// All tasks of a scene as futures.
-pub(super) fn make(scene: &Scene) -> Vec<Task> {
+pub(super) fn make(scene: &Scene) -> Vec<Task<impl Future<Output = ()> + use<>>> {
     let task = |own| Task {
         future: Box::pin(walk(*scene, own)),
         waker: Waker::from(Arc::new(Own { queue: scene.queue, own })),
