@@ -2,7 +2,7 @@
 // N processes or threads that hand over to one another by futex, written by hand: what `doorbell tasks process-futex` and
 // `thread-futex` are held against. The same two system calls a hand-off, a ring in place of the queue, no count but the turns.
 //
-//   handoff process|thread N Y [CPU]     prints: turns done, nanoseconds a hand-off
+//   hand-off process|thread N Y [CPU]     prints: turns done, nanoseconds a hand-off
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
@@ -36,7 +36,7 @@ static int private_flag;
 
 static void fail(const char *call)
 {
-	fprintf(stderr, "handoff: %s failed: %s\n", call, strerror(errno));
+	fprintf(stderr, "hand-off: %s failed: %s\n", call, strerror(errno));
 	exit(1);
 }
 
@@ -115,7 +115,7 @@ int main(int count, char **arguments)
 	double began, ended;
 
 	if (count < 4 || (tasks = atoi(arguments[2])) < 2 || (yields = atoi(arguments[3])) < 1) {
-		fprintf(stderr, "usage: handoff process|thread N Y [CPU]\n");
+		fprintf(stderr, "usage: hand-off process|thread N Y [CPU]\n");
 		return 2;
 	}
 	if (count > 4) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One comparison: what the peer measures, our run of the same, and how both are carried out.
 
+/// Of so many rounds one may have to be repeated.
+const REPEATED: u32 = 10;
+
 /// Takes one figure, in the comparison's unit.
 pub type Measure = Box<dyn Fn() -> anyhow::Result<f64>>;
 
@@ -29,23 +32,38 @@ pub struct Measured {
     pub theirs: Vec<f64>,
     /// Ours.
     pub ours: Vec<f64>,
+    /// Rounds that were run again because one side of them had no figure.
+    pub repeated: u32,
 }
 
 impl Comparison {
     /// Runs both sides `rounds` times, the order within a round drawn by lot, after one round that is thrown away.
+    ///
+    /// A round in which one side has no figure (`doorbell` gives none for a trial that cannot be true) is run again; the error
+    /// is returned if that happens in more than one of [`REPEATED`].
     pub fn measure(&self, rounds: u32) -> anyhow::Result<Measured> {
-        (self.theirs)()?;
-        (self.ours)()?;
-        let mut measured = Measured { theirs: Vec::new(), ours: Vec::new() };
-        for _ in 0..rounds {
-            if fastrand::bool() {
-                measured.theirs.push((self.theirs)()?);
-                measured.ours.push((self.ours)()?);
-            } else {
-                measured.ours.push((self.ours)()?);
-                measured.theirs.push((self.theirs)()?);
+        self.round()?;
+        let mut measured = Measured { theirs: Vec::new(), ours: Vec::new(), repeated: 0 };
+        while measured.ours.len() < rounds as usize {
+            match self.round() {
+                Ok((theirs, ours)) => {
+                    measured.theirs.push(theirs);
+                    measured.ours.push(ours);
+                }
+                Err(error) if measured.repeated >= rounds / REPEATED => return Err(error),
+                Err(_) => measured.repeated += 1,
             }
         }
         Ok(measured)
+    }
+
+    fn round(&self) -> anyhow::Result<(f64, f64)> {
+        if fastrand::bool() {
+            let theirs = (self.theirs)()?;
+            Ok((theirs, (self.ours)()?))
+        } else {
+            let ours = (self.ours)()?;
+            Ok(((self.theirs)()?, ours))
+        }
     }
 }

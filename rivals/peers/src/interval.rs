@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ratio of two medians and its interval, by the bootstrap over rounds.
+//! The ratio of two figures over rounds, and its interval.
 
 /// The middle value, or the mean of the two middle ones.
 pub fn median(values: &[f64]) -> f64 {

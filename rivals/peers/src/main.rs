@@ -25,9 +25,9 @@ struct Args {
     /// The command `doorbell`
     #[arg(long)]
     doorbell: PathBuf,
-    /// The command `core-to-core-latency`, which Debian does not have
+    /// The folder of the peers that Debian does not have
     #[arg(long)]
-    core_to_core: PathBuf,
+    programs: PathBuf,
     /// Rounds: each side once per round
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(3..))]
     rounds: u32,
@@ -52,7 +52,8 @@ struct Args {
 #[derive(Debug)]
 pub struct Setup {
     doorbell: PathBuf,
-    core_to_core: PathBuf,
+    /// Where the peers are that Debian does not have.
+    programs: PathBuf,
     /// The CPU for what runs on one, and the other.
     cpus: [u32; 2],
 }
@@ -60,7 +61,7 @@ pub struct Setup {
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     let [first, second] = args.cpus[..] else { anyhow::bail!("--cpus takes two CPUs: --cpus 0,1") };
-    let setup = Setup { doorbell: args.doorbell, core_to_core: args.core_to_core, cpus: [first, second] };
+    let setup = Setup { doorbell: args.doorbell, programs: args.programs, cpus: [first, second] };
     let wanted: Vec<Comparison> = peer::all(&setup)
         .into_iter()
         .filter(|comparison| {

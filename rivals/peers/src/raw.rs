@@ -20,6 +20,7 @@ pub fn add(path: &Path, comparison: &Comparison, figures: &Measured) -> anyhow::
         .with_context(|| format!("cannot write {}", path.display()))?;
     let line = json!({
         "name": comparison.name, "unit": comparison.unit, "theirs": figures.theirs, "ours": figures.ours,
+        "repeated": figures.repeated,
     });
     writeln!(file, "{line}").with_context(|| format!("cannot write {}", path.display()))
 }
@@ -43,7 +44,8 @@ fn parse(text: &str) -> anyhow::Result<HashMap<String, Measured>> {
             anyhow::bail!("line {number} is no comparison with `name`, `theirs` and `ours`");
         };
         anyhow::ensure!(theirs.len() == ours.len(), "line {number}: the two sides have not as many rounds");
-        kept.insert(name.to_owned(), Measured { theirs, ours });
+        let repeated = line["repeated"].as_u64().and_then(|count| count.try_into().ok()).unwrap_or(0);
+        kept.insert(name.to_owned(), Measured { theirs, ours, repeated });
     }
     Ok(kept)
 }

@@ -50,15 +50,18 @@ pub fn markdown(measured: &[(&Comparison, anyhow::Result<Measured>)]) -> String 
             Ok(figures) => {
                 let ratio = ratio(&figures.theirs, &figures.ours);
                 let verdict = verdict(&ratio);
+                let rounds = match figures.repeated {
+                    0 => figures.ours.len().to_string(),
+                    repeated => format!("{}, {repeated} repeated", figures.ours.len()),
+                };
                 writeln!(
                     out,
-                    "| {name} | {what} | {unit} | {} | {} | {:.3} [{:.3}, {:.3}] | {verdict} | {} |",
+                    "| {name} | {what} | {unit} | {} | {} | {:.3} [{:.3}, {:.3}] | {verdict} | {rounds} |",
                     spread(&figures.theirs),
                     spread(&figures.ours),
                     ratio.ratio,
                     ratio.low,
-                    ratio.high,
-                    figures.ours.len()
+                    ratio.high
                 )
             }
         };

@@ -10,7 +10,7 @@ use crate::ours::Figure::Named;
 
 pub(super) fn comparisons(setup: &Setup) -> Vec<Comparison> {
     let [first, second] = setup.cpus;
-    let command = format!("{} 5000 300 -c {first},{second} --csv", setup.core_to_core.display());
+    let command = format!("core-to-core-latency 5000 300 -c {first},{second} --csv");
     let arguments = format!(
         "switch line-cas --contexts threads --cpus {first},{second} --placement two-cores --batch 5000 --count 1500000"
     );
@@ -18,7 +18,7 @@ pub(super) fn comparisons(setup: &Setup) -> Vec<Comparison> {
         name: "core-to-core-latency",
         what: "compare-and-swap on one line, two cores, half a round trip, mean",
         unit: "ns",
-        theirs: theirs(&command, |text| {
+        theirs: theirs(&setup.programs.join(&command).display().to_string(), |text| {
             // The matrix as CSV: its one cell that holds a number.
             text.lines()
                 .filter(|line| line.contains(','))
@@ -27,7 +27,7 @@ pub(super) fn comparisons(setup: &Setup) -> Vec<Comparison> {
                 .with_context(|| format!("no figure in: {text}"))
         }),
         ours: ours(setup, &arguments, "line-cas", Named("as printed"), 1.0),
-        command: command.replace(&setup.core_to_core.display().to_string(), "core-to-core-latency"),
+        command,
         arguments,
     }]
 }

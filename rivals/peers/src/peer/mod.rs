@@ -6,8 +6,10 @@ use crate::command;
 use crate::comparison::{Comparison, Measure};
 use crate::ours::{self, Figure};
 
+mod bare_ping_pong;
 mod core_to_core;
 mod hackbench;
+mod hand_off;
 mod perf;
 mod rt_tests;
 mod sockperf;
@@ -20,8 +22,10 @@ pub fn all(setup: &Setup) -> Vec<Comparison> {
         rt_tests::comparisons(setup),
         stress_ng::comparisons(setup),
         core_to_core::comparisons(setup),
+        bare_ping_pong::comparisons(setup),
         sockperf::comparisons(setup),
         hackbench::comparisons(setup),
+        hand_off::comparisons(setup),
     ]
     .into_iter()
     .flatten()
@@ -36,11 +40,8 @@ fn theirs(line: &str, read: impl Fn(&str) -> anyhow::Result<f64> + 'static) -> M
 
 /// Runs `doorbell ARGUMENTS` and takes `figure` of `subject`, times `factor`.
 fn ours(setup: &Setup, arguments: &str, subject: &'static str, figure: Figure, factor: f64) -> Measure {
-    let setup = Setup {
-        doorbell: setup.doorbell.clone(),
-        core_to_core: setup.core_to_core.clone(),
-        cpus: setup.cpus,
-    };
+    let setup =
+        Setup { doorbell: setup.doorbell.clone(), programs: setup.programs.clone(), cpus: setup.cpus };
     let arguments = arguments.to_owned();
     Box::new(move || Ok(ours::run(&setup, &arguments, subject, figure)? * factor))
 }
