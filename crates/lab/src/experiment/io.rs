@@ -4,13 +4,15 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
 use super::plan::Plan;
 use crate::machine::Machine;
 use crate::mechanism::{Contexts, Host};
 use crate::record::io::Io;
 use crate::record::{Figure, Record, SideCounters, Warning, warning};
-use crate::transfer::{self, CONTROL, Noticed, scratch, target};
+use crate::transfer::scratch::{self, ScratchError};
+use crate::transfer::{self, CONTROL, Noticed, target};
 use crate::trial::cell::{Cell, Direction, Pattern, Placement, Scheduler, Target, Timing, Until, WaitPolicy};
 use crate::trial::run_dir::RunDir;
 
@@ -82,8 +84,9 @@ fn alone_on(placement: &Placement) -> Placement {
     }
 }
 
-/// Makes and fills what `plan` transfers between, before the first trial; nothing for plans of other experiments.
-pub fn prepare(plan: &Plan, run_dir: &RunDir) -> io::Result<()> {
+/// Makes and fills what `plan` transfers between, before the first trial; nothing for plans of other experiments. Where the user
+/// has `interrupted`, it stops: what is there goes with the run's folder.
+pub fn prepare(plan: &Plan, run_dir: &RunDir, interrupted: &AtomicBool) -> io::Result<()> {
     let mut targets: Vec<(&Target, u32)> = Vec::new();
     for cell in &plan.cells {
         if let Some(target) = &cell.target
@@ -93,19 +96,24 @@ pub fn prepare(plan: &Plan, run_dir: &RunDir) -> io::Result<()> {
         }
     }
     for (target, block) in targets {
-        match target {
+        let made = match target {
             Target::Created { bytes, folder, passes } => {
                 // As fio does: where the user stands.
                 let folder = folder.clone().unwrap_or_else(|| PathBuf::from("."));
-                scratch::make(run_dir, &folder, *bytes, *passes).map_err(io::Error::other)?;
+                scratch::make(run_dir, &folder, *bytes, *passes, interrupted)
             }
             Target::Device { path, passes, .. } if *passes > 0 => {
                 let opened = target::open(target, Direction::Write, true, block, run_dir.path());
                 let opened = opened.map_err(io::Error::other)?;
                 let bytes = opened.bytes;
-                scratch::fill_device(run_dir, path, opened.file, bytes, *passes).map_err(io::Error::other)?;
+                scratch::fill_device(run_dir, path, opened.file, bytes, *passes, interrupted)
             }
-            Target::File { .. } | Target::Device { .. } => {}
+            Target::File { .. } | Target::Device { .. } => Ok(()),
+        };
+        match made {
+            // Who carries the plan out sees it too, before the first trial.
+            Err(ScratchError::Interrupted(_)) => return Ok(()),
+            made => made.map_err(io::Error::other)?,
         }
     }
     Ok(())

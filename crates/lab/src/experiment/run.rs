@@ -61,7 +61,7 @@ pub fn run(
 ) -> io::Result<ResultFile> {
     let started_at_unix_ns = unix_ns();
     let run_dir = RunDir::create()?;
-    io_experiment::prepare(&plan, &run_dir)?;
+    io_experiment::prepare(&plan, &run_dir, &conditions.interrupted)?;
     let mut trials = Trials {
         machine: &machine,
         run_dir: &run_dir,
@@ -75,6 +75,9 @@ pub fn run(
     let mut warnings: Vec<Warning> = machine.virtualisation.emulated.then(emulated).into_iter().collect();
     let mut readings = Readings { machine: &machine, cpus: floor_cpus(&machine), floors: Vec::new() };
     'blocks: for block in 0..plan.blocks {
+        if interrupted() {
+            break;
+        }
         warnings.extend(readings.read(block));
         let mut order: Vec<&Cell> = plan.cells.iter().collect();
         random.shuffle(&mut order);

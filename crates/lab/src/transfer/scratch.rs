@@ -4,10 +4,12 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
+use rustix::rand::{GetRandomFlags, getrandom};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -57,6 +59,21 @@ pub enum ScratchError {
         /// The system's error.
         cause: io::Error,
     },
+    /// It is shorter than what was written.
+    #[error("{}: {read} of {wanted} bytes at {offset} could be read back; the device or its file system has cut it short", .path.display())]
+    Short {
+        /// Where.
+        path: PathBuf,
+        /// Where the read began, bytes from the front.
+        offset: u64,
+        /// Bytes that came.
+        read: usize,
+        /// Bytes that were written there.
+        wanted: usize,
+    },
+    /// The user interrupted.
+    #[error("{}: interrupted while it was filled", .0.display())]
+    Interrupted(PathBuf),
     /// What was written is not there.
     #[error("{}: what was written to the block at {offset} did not come back; the device or its file system is broken", .path.display())]
     NotThere {
@@ -102,63 +119,109 @@ pub fn path(run_dir: &Path) -> PathBuf {
     run_dir.join(LINK)
 }
 
-impl Prepared {
+/// What a run's folder knows of its target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Noted {
+    /// How it was prepared.
+    pub prepared: Prepared,
+    /// The file that was made: the number of its file system and of its inode; none of a device.
+    pub file: Option<[u64; 2]>,
+}
+
+impl Noted {
     /// What was noted in a run's folder.
-    pub fn noted(run_dir: &Path) -> Option<Self> {
+    pub fn read(run_dir: &Path) -> Option<Self> {
         serde_json::from_str(&std::fs::read_to_string(run_dir.join(NOTED)).ok()?).ok()
+    }
+
+    fn write(&self, run_dir: &Path) -> io::Result<()> {
+        std::fs::write(run_dir.join(NOTED), serde_json::to_vec(self)?)
     }
 }
 
-/// Makes the run's file of `bytes` in `folder` and fills it in so many passes.
-pub fn make(run_dir: &RunDir, folder: &Path, bytes: u64, passes: u32) -> Result<(), ScratchError> {
-    let run = run_dir.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let unique = run_dir.fresh(0);
+/// Makes the run's file of `bytes` in `folder` and fills it in so many passes, or until `interrupted`.
+pub fn make(
+    run_dir: &RunDir,
+    folder: &Path,
+    bytes: u64,
+    passes: u32,
+    interrupted: &AtomicBool,
+) -> Result<(), ScratchError> {
     let folder = std::path::absolute(folder).map_err(|cause| ScratchError::Call {
         call: "find",
         path: folder.to_owned(),
         cause,
     })?;
-    let path = folder.join(format!("{}{run}-{unique:x}", Note::FILE_PREFIX));
+    let (path, file) = create(run_dir, &folder, libc::O_DIRECT)?;
+    let prepared = fill(&file, &path, bytes, passes, interrupted)?;
+    whole(&file, &path, bytes)?;
+    let noted = || {
+        let data = file.metadata()?;
+        Noted { prepared, file: Some([data.dev(), data.ino()]) }.write(run_dir.path())?;
+        std::os::unix::fs::symlink(&path, run_dir.path().join(LINK))
+    };
+    noted().map_err(|cause| ScratchError::Call { call: "note", path: path.clone(), cause })
+}
+
+/// A file in `folder` that nobody else has, opened with `flags`. It is noted before it is there and again when it is, so that
+/// whoever comes after a sudden end knows what to remove.
+///
+/// The name is drawn by lot: in a folder for everybody's temporary files, one that could be told beforehand could be made there
+/// by somebody else first.
+fn create(run_dir: &RunDir, folder: &Path, flags: libc::c_int) -> Result<(PathBuf, File), ScratchError> {
+    let mut lot = [0; 16];
+    let drawn = getrandom(&mut lot[..], GetRandomFlags::empty()).map_err(io::Error::from);
+    let path = folder.join(format!("{}{:032x}", Note::FILE_PREFIX, u128::from_ne_bytes(lot)));
     let failed = |call| {
         let path = path.clone();
         move |cause| ScratchError::Call { call, path, cause }
     };
-    // Whoever comes after a sudden end knows what to remove.
-    run_dir.leave_lasting_note(&Note::File(path.clone())).map_err(failed("note"))?;
+    // Up to 256 bytes come whole or not at all (getrandom(2)).
+    drawn.map_err(failed("name"))?;
+    let note = |inode| run_dir.leave_lasting_note(&Note::File { path: path.clone(), inode });
+    note(None).map_err(failed("note"))?;
     let file = OpenOptions::new()
         .read(true)
         .write(true)
         .create_new(true)
         .mode(0o600)
-        .custom_flags(libc::O_DIRECT | libc::O_CLOEXEC)
+        .custom_flags(flags | libc::O_NOFOLLOW | libc::O_CLOEXEC)
         .open(&path)
         .map_err(failed("make"))?;
-    let prepared = fill(&file, &path, bytes, passes)?;
-    whole(&file, &path, bytes)?;
-    note(run_dir, &path, &prepared).map_err(failed("note"))
+    let inode = file.metadata().map_err(failed("look at"))?.ino();
+    note(Some(inode)).map_err(failed("note"))?;
+    Ok((path, file))
 }
 
-/// Fills a device that may be written, in so many passes.
+/// Fills a device that may be written, in so many passes, or until `interrupted`.
 pub fn fill_device(
     run_dir: &RunDir,
     path: &Path,
     file: OwnedFd,
     bytes: u64,
     passes: u32,
+    interrupted: &AtomicBool,
 ) -> Result<(), ScratchError> {
-    let prepared = fill(&File::from(file), path, bytes / CHUNK as u64 * CHUNK as u64, passes)?;
-    let noted = serde_json::to_vec(&prepared).map_err(io::Error::from);
-    noted
-        .and_then(|text| std::fs::write(run_dir.path().join(NOTED), text))
-        .map_err(|cause| ScratchError::Call { call: "note", path: path.to_owned(), cause })
+    let whole = bytes / CHUNK as u64 * CHUNK as u64;
+    let prepared = fill(&File::from(file), path, whole, passes, interrupted)?;
+    Noted { prepared, file: None }.write(run_dir.path()).map_err(|cause| ScratchError::Call {
+        call: "note",
+        path: path.to_owned(),
+        cause,
+    })
 }
 
-fn note(run_dir: &RunDir, path: &Path, prepared: &Prepared) -> io::Result<()> {
-    std::os::unix::fs::symlink(path, run_dir.path().join(LINK))?;
-    std::fs::write(run_dir.path().join(NOTED), serde_json::to_vec(prepared)?)
+fn go_on(path: &Path, interrupted: &AtomicBool) -> Result<(), ScratchError> {
+    if interrupted.load(Relaxed) { Err(ScratchError::Interrupted(path.to_owned())) } else { Ok(()) }
 }
 
-fn fill(file: &File, path: &Path, bytes: u64, passes: u32) -> Result<Prepared, ScratchError> {
+fn fill(
+    file: &File,
+    path: &Path,
+    bytes: u64,
+    passes: u32,
+    interrupted: &AtomicBool,
+) -> Result<Prepared, ScratchError> {
     let failed = |call| move |cause| ScratchError::Call { call, path: path.to_owned(), cause };
     let mut done = Vec::new();
     for pass in 0..passes {
@@ -175,6 +238,7 @@ fn fill(file: &File, path: &Path, bytes: u64, passes: u32) -> Result<Prepared, S
         }
         for _ in 0..circle {
             if place < blocks {
+                go_on(path, interrupted)?;
                 let offset = place * size as u64;
                 stamp_all(&buffer, offset);
                 write(file, &buffer, offset).map_err(failed("write"))?;
@@ -189,7 +253,7 @@ fn fill(file: &File, path: &Path, bytes: u64, passes: u32) -> Result<Prepared, S
             rate: bytes as f64 * 1e9 / took_ns.max(1) as f64,
         });
     }
-    let checked_sectors = check(file, path, bytes)?;
+    let checked_sectors = check(file, path, bytes, interrupted)?;
     Ok(Prepared { bytes, passes: done, checked_sectors })
 }
 
@@ -206,11 +270,12 @@ fn write(file: &File, buffer: &Buffer, offset: u64) -> io::Result<()> {
 }
 
 /// Reads all of it back, past the page cache, and compares the stamps.
-fn check(file: &File, path: &Path, bytes: u64) -> Result<u64, ScratchError> {
+fn check(file: &File, path: &Path, bytes: u64, interrupted: &AtomicBool) -> Result<u64, ScratchError> {
     let buffer = Buffer::new(CHUNK);
     let mut checked = 0;
     let mut offset = 0;
     while offset + CHUNK as u64 <= bytes {
+        go_on(path, interrupted)?;
         // SAFETY: the buffer is as long as it says, and nobody else touches it during the call.
         // JUSTIFICATION: the safe read needs a slice of its own, which no O_DIRECT takes unless it is aligned.
         let read =
@@ -218,6 +283,11 @@ fn check(file: &File, path: &Path, bytes: u64) -> Result<u64, ScratchError> {
         if read < 0 {
             let cause = io::Error::last_os_error();
             return Err(ScratchError::Call { call: "read", path: path.to_owned(), cause });
+        }
+        // What did not come is not there to be compared: the buffer still holds the chunk before.
+        let read = read.cast_unsigned();
+        if read < CHUNK {
+            return Err(ScratchError::Short { path: path.to_owned(), offset, read, wanted: CHUNK });
         }
         for sector in 0..CHUNK as u64 / SECTOR {
             let own = offset + sector * SECTOR;
@@ -260,12 +330,12 @@ mod tests {
         for passes in [1, 3] {
             let file =
                 OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
-            let prepared = fill(&file, &path, bytes, passes).unwrap();
+            let prepared = fill(&file, &path, bytes, passes, &AtomicBool::new(false)).unwrap();
             assert_eq!(prepared.checked_sectors, bytes / SECTOR);
             assert_eq!(prepared.passes.len(), passes as usize);
             assert!(whole(&file, &path, bytes).is_ok());
             file.write_all_at(&[0; 8], 5 * SECTOR).unwrap();
-            let error = check(&file, &path, bytes).unwrap_err();
+            let error = check(&file, &path, bytes, &AtomicBool::new(false)).unwrap_err();
             assert!(
                 matches!(error, ScratchError::NotThere { offset, .. } if offset == 5 * SECTOR),
                 "{error}"
@@ -274,5 +344,65 @@ mod tests {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
         file.set_len(bytes).unwrap();
         assert!(matches!(whole(&file, &path, bytes), Err(ScratchError::Hole { offset: 0, .. })));
+    }
+
+    /// It was told as a block that did not come back, found by what the chunk before had left in the buffer.
+    #[test]
+    fn a_file_that_was_cut_short_is_told_as_such_with_its_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+        let (go_on, bytes) = (AtomicBool::new(false), 2 * CHUNK as u64);
+        fill(&file, &path, bytes, 1, &go_on).unwrap();
+        file.set_len(bytes - SECTOR).unwrap();
+        let error = check(&file, &path, bytes, &go_on).unwrap_err();
+        let short = CHUNK - SECTOR as usize;
+        assert!(
+            matches!(error, ScratchError::Short { offset, read, wanted: CHUNK, .. } if (offset, read) == (CHUNK as u64, short)),
+            "{error}"
+        );
+    }
+
+    /// Ctrl-C was looked at only when all passes were done.
+    #[test]
+    fn an_interrupted_fill_stops_before_its_next_chunk() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+        let interrupted = AtomicBool::new(true);
+        let error = fill(&file, &path, 8 * CHUNK as u64, 1, &interrupted).unwrap_err();
+        assert!(matches!(error, ScratchError::Interrupted(_)), "{error}");
+        assert_eq!(file.metadata().unwrap().len(), 0);
+        fill(&file, &path, 8 * CHUNK as u64, 1, &AtomicBool::new(false)).unwrap();
+        assert!(matches!(
+            check(&file, &path, 8 * CHUNK as u64, &interrupted),
+            Err(ScratchError::Interrupted(_))
+        ));
+    }
+
+    /// The name was the run's number and a count: anybody could make it in `/tmp` beforehand.
+    #[test]
+    fn files_of_one_run_have_names_that_nobody_can_tell_beforehand_and_are_noted_with_their_inodes() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("run");
+        std::fs::create_dir(&run).unwrap();
+        let lock = File::create(run.join("lock")).unwrap();
+        let run_dir = RunDir::inherited(run.clone(), lock);
+        let made = [(); 2].map(|()| create(&run_dir, folder.path(), 0).unwrap());
+        let names = made.each_ref().map(|(path, _)| path.file_name().unwrap().to_str().unwrap().to_owned());
+        let lots = names.each_ref().map(|name| name.strip_prefix(Note::FILE_PREFIX).unwrap());
+        assert!(lots.iter().all(|lot| lot.len() == 32), "{names:?}");
+        // Of 32 digits drawn by lot two are the same by chance, and 16 once in 10^10 runs.
+        let same = lots[0].bytes().zip(lots[1].bytes()).filter(|(one, other)| one == other).count();
+        assert!(same < 16, "{names:?}");
+        let notes = std::fs::read_to_string(run.join("lasting-notes")).unwrap();
+        let notes: Vec<Note> = notes.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        for (path, file) in made {
+            let data = file.metadata().unwrap();
+            assert_eq!(data.mode() & 0o777, 0o600);
+            for inode in [None, Some(data.ino())] {
+                assert!(notes.contains(&Note::File { path: path.clone(), inode }), "{notes:?}");
+            }
+        }
     }
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Opens what is transferred between, and refuses what must not be written.
 
-use std::fs::{File, FileType, OpenOptions};
+use std::fs::{File, FileType, Metadata, OpenOptions};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::scratch::{self, Prepared};
+use super::scratch::{self, Noted, Prepared};
 use crate::machine::block::{self, BlockDevice, InUse};
 use crate::machine::root::Root;
 use crate::trial::cell::{Direction, Target};
@@ -38,6 +38,9 @@ pub enum TargetError {
         /// The system's error.
         cause: io::Error,
     },
+    /// Somebody has put another file in its place.
+    #[error("{} is no longer the file that this run made and filled: somebody has put another in its place", .0.display())]
+    Replaced(PathBuf),
     /// Its file system knows no direct transfers.
     #[error("{} cannot be opened with O_DIRECT: its file system keeps everything in memory; choose a folder on a disk with --dir", .0.display())]
     NoDirect(PathBuf),
@@ -91,6 +94,33 @@ pub enum TargetError {
     },
 }
 
+/// What lies at a path, held: whatever has the name later, what was looked at is what is opened.
+struct Held {
+    file: File,
+    data: Metadata,
+}
+
+impl Held {
+    /// Holds what `path` leads to, through symbolic links, without opening it: opening alone rewinds a tape and waits for the
+    /// other end of a FIFO.
+    fn at(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path)?;
+        let data = file.metadata()?;
+        Ok(Self { file, data })
+    }
+
+    /// Opens it.
+    fn open(&self, how: &OpenOptions) -> io::Result<File> {
+        // That link leads to the file itself and not to its name (proc_pid_fd(5)).
+        how.open(format!("/proc/self/fd/{}", self.file.as_raw_fd())).map_err(|cause| match cause.kind() {
+            io::ErrorKind::NotFound => {
+                io::Error::other("what was looked at can be opened only through /proc/self/fd: mount /proc")
+            }
+            _ => cause,
+        })
+    }
+}
+
 /// Opens `target` for transfers of `block` bytes in `direction`; `run_dir` is where the file of this run is noted.
 pub fn open(
     target: &Target,
@@ -105,13 +135,19 @@ pub fn open(
         Target::File { path } | Target::Device { path, .. } => path.clone(),
     };
     let at = |cause| TargetError::Open { path: path.clone(), cause };
-    let data = std::fs::metadata(&path).map_err(at)?;
+    let held = Held::at(&path).map_err(at)?;
+    let data = &held.data;
     let wanted: (fn(&FileType) -> bool, &str) = match target {
         Target::Device { .. } => (FileTypeExt::is_block_device, "block device"),
         _ => (FileType::is_file, "regular file"),
     };
     if !wanted.0(&data.file_type()) {
         return Err(TargetError::Kind { path, wanted: wanted.1 });
+    }
+    let noted = Noted::read(run_dir);
+    let made = noted.as_ref().and_then(|noted| noted.file);
+    if matches!(target, Target::Created { .. }) && made != Some([data.dev(), data.ino()]) {
+        return Err(TargetError::Replaced(path));
     }
     let number = match target {
         Target::Device { .. } => data.rdev(),
@@ -130,17 +166,14 @@ pub fn open(
             }
         }
     }
-    let file = OpenOptions::new()
-        .read(true)
-        .write(direction == Direction::Write)
-        .custom_flags(flags)
-        .open(&path)
+    let file = held
+        .open(OpenOptions::new().read(true).write(direction == Direction::Write).custom_flags(flags))
         .map_err(|cause| match (cause.raw_os_error(), &device) {
             (Some(libc::EINVAL), _) if direct => TargetError::NoDirect(path.clone()),
             (Some(libc::EBUSY), Some(device)) => TargetError::Busy { name: device.name.clone(), cause },
             _ => TargetError::Open { path: path.clone(), cause },
         })?;
-    let bytes = length(&file, &data, device.as_ref());
+    let bytes = length(&file, data, device.as_ref());
     if let Some((name, least)) = device.as_ref().and_then(|device| Some((&device.name, device.block_bytes?)))
         && !u64::from(block).is_multiple_of(least)
     {
@@ -149,7 +182,8 @@ pub fn open(
     if bytes < block.into() {
         return Err(TargetError::TooSmall { path, bytes, block });
     }
-    let prepared = Prepared::noted(run_dir).filter(|_| !matches!(target, Target::File { .. }));
+    let noted = noted.filter(|_| !matches!(target, Target::File { .. }));
+    let prepared = noted.map(|noted| noted.prepared);
     Ok(Opened { file: file.into(), bytes, device, number, prepared })
 }
 
@@ -174,7 +208,7 @@ fn device_of(root: &Root, own: u64) -> u64 {
     data.filter(|data| data.file_type().is_block_device()).map_or(own, |data| data.rdev())
 }
 
-fn length(file: &File, data: &std::fs::Metadata, device: Option<&BlockDevice>) -> u64 {
+fn length(file: &File, data: &Metadata, device: Option<&BlockDevice>) -> u64 {
     if data.file_type().is_file() {
         return data.len();
     }
@@ -231,5 +265,40 @@ mod tests {
         assert!(read(&Target::File { path: path.clone() }).contains("5 bytes, fewer than a block of 4096"));
         assert!(read(&Target::Device { path, consent: None, passes: 0 }).ends_with("is no block device"));
         assert!(read(&Target::File { path: folder.path().to_owned() }).ends_with("is no regular file"));
+    }
+
+    /// It was looked at by name, and then opened by name.
+    #[test]
+    fn what_was_looked_at_is_opened_whatever_has_its_name_by_then() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("looked-at"), "ours").unwrap();
+        std::os::unix::fs::symlink(at("looked-at"), at("link")).unwrap();
+        let held = Held::at(&at("link")).unwrap();
+        std::fs::write(at("other"), "theirs").unwrap();
+        std::fs::rename(at("other"), at("looked-at")).unwrap();
+        let opened = held.open(OpenOptions::new().read(true)).unwrap();
+        assert_eq!(std::io::read_to_string(opened).unwrap(), "ours");
+        assert_eq!(held.data.len(), 4);
+    }
+
+    #[test]
+    fn a_file_in_the_place_of_the_one_that_was_made_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("made"), vec![1; 8192]).unwrap();
+        std::os::unix::fs::symlink(at("made"), scratch::path(folder.path())).unwrap();
+        let data = std::fs::metadata(at("made")).unwrap();
+        let prepared = Prepared { bytes: 8192, passes: Vec::new(), checked_sectors: 16 };
+        let noted = Noted { prepared, file: Some([data.dev(), data.ino()]) };
+        std::fs::write(at("io-prepared.json"), serde_json::to_vec(&noted).unwrap()).unwrap();
+        let target = Target::Created { bytes: 8192, folder: None, passes: 1 };
+        let write = || open(&target, Direction::Write, false, 4096, folder.path());
+        assert_eq!(write().unwrap().bytes, 8192);
+        std::fs::write(at("precious"), vec![7; 8192]).unwrap();
+        std::fs::remove_file(at("made")).unwrap();
+        std::os::unix::fs::symlink(at("precious"), at("made")).unwrap();
+        let error = write().unwrap_err();
+        assert!(matches!(error, TargetError::Replaced(_)), "{error}");
     }
 }

@@ -26,8 +26,13 @@ pub enum Note {
     SystemVSemaphores(i32),
     /// A System V message queue with this key.
     SystemVMessages(i32),
-    /// A file with this absolute path, whose name begins with [`Note::FILE_PREFIX`].
-    File(PathBuf),
+    /// A file that a run made in a folder which others may write to.
+    File {
+        /// Its absolute path; the name begins with [`Note::FILE_PREFIX`].
+        path: PathBuf,
+        /// The number of its inode, once there is one: somebody else's file may have the name by now.
+        inode: Option<u64>,
+    },
 }
 
 impl Note {
@@ -237,12 +242,8 @@ fn remove(note: &Note) {
                 libc::msgctl(id, libc::IPC_RMID, std::ptr::null_mut());
             }
         },
-        Note::File(path) => {
-            let ours = path
-                .file_name()
-                .and_then(|name| name.to_str())
-                .is_some_and(|name| name.starts_with(Note::FILE_PREFIX));
-            if ours && path.is_absolute() {
+        Note::File { path, inode } => {
+            if is_a_runs(path, *inode) {
                 // A file that is gone already, or lies where nothing can be removed, is left as it is.
                 let _ = fs::remove_file(path);
             }
@@ -250,8 +251,76 @@ fn remove(note: &Note) {
     }
 }
 
+/// Whether the file at `path` is the one that a run noted. The device is not compared: its number may change at a boot.
+fn is_a_runs(path: &Path, inode: Option<u64>) -> bool {
+    let named = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .is_some_and(|name| name.starts_with(Note::FILE_PREFIX));
+    let Ok(there) = fs::symlink_metadata(path) else { return false };
+    let same = match inode {
+        Some(inode) => there.ino() == inode,
+        // Noted before it was made, and not again: nobody has written to it.
+        None => there.len() == 0,
+    };
+    named && path.is_absolute() && there.is_file() && same
+}
+
 fn with_c_string(text: &str, act: impl FnOnce(*const libc::c_char)) {
     if let Ok(text) = std::ffi::CString::new(text) {
         act(text.as_ptr());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a note makes of the folder that it is about: the names that are left there.
+    fn left(folder: &Path, path: &Path, inode: Option<u64>) -> Vec<String> {
+        remove(&Note::File { path: path.to_owned(), inode });
+        let mut names: Vec<String> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Once whatever had the name was removed.
+    #[test]
+    fn a_file_is_removed_only_if_it_is_still_the_one_that_was_noted() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let path = at("doorbell-io-7");
+        fs::write(&path, "blocks").unwrap();
+        let inode = fs::metadata(&path).unwrap().ino();
+        // Held, so that its number is not given to the next.
+        let held = File::open(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "somebody else's").unwrap();
+        assert_eq!(left(folder.path(), &path, Some(inode)), ["doorbell-io-7"]);
+        fs::remove_file(&path).unwrap();
+        fs::write(at("precious"), "").unwrap();
+        std::os::unix::fs::symlink(at("precious"), &path).unwrap();
+        let link = fs::symlink_metadata(&path).unwrap().ino();
+        assert_eq!(left(folder.path(), &path, Some(link)), ["doorbell-io-7", "precious"]);
+        fs::remove_file(&path).unwrap();
+        drop(held);
+        fs::write(&path, "blocks").unwrap();
+        let inode = fs::metadata(&path).unwrap().ino();
+        assert_eq!(left(folder.path(), &path, Some(inode)), ["precious"]);
+    }
+
+    #[test]
+    fn a_run_that_died_between_note_and_file_leaves_nothing_and_takes_nothing_of_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("doorbell-io-7"), "").unwrap();
+        fs::write(at("doorbell-io-8"), "written to, so noted again").unwrap();
+        fs::write(at("other"), "").unwrap();
+        assert_eq!(left(folder.path(), &at("doorbell-io-7"), None), ["doorbell-io-8", "other"]);
+        assert_eq!(left(folder.path(), &at("doorbell-io-8"), None), ["doorbell-io-8", "other"]);
+        assert_eq!(left(folder.path(), &at("other"), None), ["doorbell-io-8", "other"]);
     }
 }

@@ -120,6 +120,44 @@ fn a_run_that_is_killed_leaves_a_file_that_the_next_run_removes() {
     assert_eq!(left(folder.path()), [folder.path().join("precious")]);
 }
 
+/// The file was filled to the end first, which for a large one takes minutes.
+#[test]
+fn ctrl_c_while_the_file_is_filled_ends_the_run_and_removes_the_file() {
+    let (stage, folder) = (Stage::new(), folder());
+    if io(&stage, folder.path(), "io-null --file-size 1M --count 1").is_none() {
+        return;
+    }
+    let dir = folder.path().to_str().unwrap();
+    let args = [
+        "io",
+        "sync",
+        "--dir",
+        dir,
+        "--file-size",
+        "256M",
+        "--precondition",
+        "100",
+        "--quiet",
+        "--output",
+        "-",
+    ];
+    let child = stage.doorbell(&args).spawn().unwrap();
+    let start = Instant::now();
+    while left(folder.path()).is_empty() {
+        assert!(start.elapsed() < Duration::from_secs(60), "no file was made");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["partial"], true);
+    assert_eq!((records(&output).len(), result["floors"].as_array().unwrap().len()), (0, 0));
+    assert_eq!(left(folder.path()), [""; 0].map(PathBuf::from));
+    stage.wait_until_empty();
+    assert!(stage.run_folders().is_empty(), "{:?}", stage.run_folders());
+}
+
 #[test]
 fn a_side_that_is_killed_is_named_and_the_file_is_removed_all_the_same() {
     let (stage, folder) = (Stage::new(), folder());

@@ -232,7 +232,7 @@ fn exists(note: &str) -> bool {
         Note::SystemVSemaphores(key) => unsafe { libc::semget(key, 0, 0) >= 0 },
         // SAFETY: takes integers only.
         Note::SystemVMessages(key) => unsafe { libc::msgget(key, 0) >= 0 },
-        Note::File(path) => path.exists(),
+        Note::File { path, .. } => path.exists(),
     }
 }
 
