@@ -39,6 +39,9 @@ pub struct BlockDevice {
     /// Numbers of its interrupts; none where the kernel does not say which are its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupts: Option<BTreeSet<u32>>,
+    /// Why nobody can tell which interrupts are its own, where nobody can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupts_hidden: Option<String>,
     /// What makes reads of it other than reads of a medium: a guest's virtual disk, a file behind a loop device, memory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub behind: Vec<String>,
@@ -124,6 +127,7 @@ impl BlockDevice {
         // Absolute paths are themselves below a root.
         let word = |folder: &Path, file: &str| root.word(folder.join(file));
         let number = |file: &str| word(whole, file).and_then(|text| text.parse::<u64>().ok());
+        let interrupts = interrupts(root, whole);
         let sectors = word(folder, "size").and_then(|text| text.parse::<u64>().ok());
         Some(Self {
             part_of: if part { last(whole) } else { None },
@@ -134,7 +138,8 @@ impl BlockDevice {
             // The kernel counts in sectors of 512 bytes whatever the device's own are.
             bytes: sectors.map(|sectors| sectors * 512),
             counts: number("queue/iostats").map(|value| value != 0),
-            interrupts: interrupts(root, whole),
+            interrupts_hidden: interrupts.as_ref().err().cloned(),
+            interrupts: interrupts.ok(),
             behind: behind(root, whole),
             name,
         })
@@ -231,44 +236,63 @@ pub fn source_of_mount(root: &Root, major: u32, minor: u32) -> Option<PathBuf> {
 }
 
 /// The numbers of the interrupts of a device: those of the PCI function above it, of the devices it is made of, or what the
-/// driver's name says in `/proc/interrupts`.
-fn interrupts(root: &Root, whole: &Path) -> Option<BTreeSet<u32>> {
+/// driver's name says in `/proc/interrupts`; else why they cannot be told.
+fn interrupts(root: &Root, whole: &Path) -> Result<BTreeSet<u32>, String> {
     let slaves = root.names(whole.join("slaves"));
     if !slaves.is_empty() {
-        let of =
-            |name: &String| interrupts(root, &std::fs::canonicalize(whole.join("slaves").join(name)).ok()?);
-        return slaves
-            .iter()
-            .map(of)
-            .collect::<Option<Vec<_>>>()
-            .map(|all| all.into_iter().flatten().collect());
-    }
-    for above in whole.ancestors() {
-        let own = root.names(above.join("msi_irqs"));
-        if !own.is_empty() {
-            return Some(own.iter().filter_map(|number| number.parse().ok()).collect());
-        }
+        let of = |name: &String| {
+            let slave = std::fs::canonicalize(whole.join("slaves").join(name));
+            interrupts(root, &slave.map_err(|error| format!("{name}, which it is made of: {error}"))?)
+        };
+        let all: Vec<BTreeSet<u32>> = slaves.iter().map(of).collect::<Result<_, _>>()?;
+        return Ok(all.into_iter().flatten().collect());
     }
     let names: Vec<String> = whole.ancestors().filter_map(last).collect();
+    // Its number is the subsystem's, and no controller's (kernel drivers/nvme/host/multipath.c).
+    if names.iter().any(|name| name.starts_with("nvme-subsys")) {
+        return Err(
+            "it stands for several paths (NVMe multipath), and which one a transfer takes is not told"
+                .to_owned(),
+        );
+    }
+    // The nearest function alone: above it are bridges, whose interrupts are those of the bus.
+    let function = whole.ancestors().find(|above| last(above).is_some_and(|name| is_pci_function(&name)));
+    let own = function.map(|function| root.names(function.join("msi_irqs"))).unwrap_or_default();
+    if !own.is_empty() {
+        return Ok(own.iter().filter_map(|number| number.parse().ok()).collect());
+    }
     let prefix = names.iter().find_map(|name| {
-        let digits = |rest: &str| rest.chars().take_while(char::is_ascii_digit).collect::<String>();
-        if let Some(rest) = name.strip_prefix("nvme") {
-            return Some(format!("nvme{}q", digits(rest)));
-        }
-        let own = name.strip_prefix("virtio").map(digits).filter(|own| !own.is_empty())?;
-        Some(format!("virtio{own}-"))
+        let number = |driver: &str| {
+            let digits = name.strip_prefix(driver)?;
+            (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(digits)
+        };
+        // The controller's number: that in the name of a namespace may be its subsystem's.
+        let nvme = number("nvme").map(|own| format!("nvme{own}q"));
+        nvme.or_else(|| Some(format!("virtio{}-", number("virtio")?)))
     });
     let Some(prefix) = prefix else {
         // What has no bus above it has no interrupts either.
-        return names.iter().any(|name| name == "virtual").then(BTreeSet::new);
+        let none = names.iter().any(|name| name == "virtual").then(BTreeSet::new);
+        return none.ok_or_else(|| "nothing says how its driver calls them".to_owned());
     };
-    let lines = root.text("proc/interrupts")?;
+    let lines = root.text("proc/interrupts").ok_or("/proc/interrupts cannot be read")?;
     let own: BTreeSet<u32> = lines
         .lines()
         .filter(|line| line.split_whitespace().last().is_some_and(|action| action.starts_with(&prefix)))
         .filter_map(|line| line.split(':').next()?.trim().parse().ok())
         .collect();
-    (!own.is_empty()).then_some(own)
+    if own.is_empty() {
+        Err(format!("/proc/interrupts has none that is called {prefix}..."))
+    } else {
+        Ok(own)
+    }
+}
+
+/// Whether a folder of sysfs is a PCI function: domain, bus, device and function, as in `0000:00:04.0`.
+fn is_pci_function(name: &str) -> bool {
+    let hexadecimal = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let Some((address, function)) = name.rsplit_once('.') else { return false };
+    address.split(':').count() == 3 && address.split(':').all(hexadecimal) && hexadecimal(function)
 }
 
 /// What stands between a read and a medium.
@@ -420,6 +444,36 @@ pub(crate) mod tests {
         assert_eq!(interrupts(251, 0), Some(BTreeSet::new()), "null_blk has none");
         recorded.write("proc/interrupts", "           CPU0\n 12:  3  virtio-mmio  virtio9-req.0\n");
         assert_eq!(interrupts(254, 0), None);
+    }
+
+    /// The interrupts of a bridge are hot-plug events of the bus: with them every device behind it was "proven" to be polled.
+    #[test]
+    fn a_bridges_interrupts_are_not_those_of_a_device_behind_it() {
+        let recorded = Recorded::new();
+        let bridge = "sys/devices/pci0000:00/0000:00:1c.0";
+        recorded.device(&format!("{bridge}/0000:02:00.0/nvme/nvme3/nvme3n1"), "259:9", "0");
+        recorded.write(&format!("{bridge}/msi_irqs/24"), "msi");
+        let device = || BlockDevice::read(&recorded.root(), 259, 9).unwrap();
+        assert_eq!(device().interrupts, None);
+        let why = device().interrupts_hidden.unwrap();
+        assert_eq!(why, "/proc/interrupts has none that is called nvme3q...");
+        // Where it has some of its own, it is those.
+        recorded.write(&format!("{bridge}/0000:02:00.0/msi_irqs/51"), "msix");
+        assert_eq!((device().interrupts, device().interrupts_hidden), (Some([51].into()), None));
+    }
+
+    /// The number in the name of a namespace was taken for its controller's.
+    #[test]
+    fn of_several_paths_to_a_namespace_each_has_its_interrupts_and_what_stands_for_all_has_none() {
+        let recorded = Recorded::new();
+        recorded.device("sys/devices/virtual/nvme-subsystem/nvme-subsys1/nvme1n2", "259:7", "0");
+        let path = "sys/devices/pci0000:00/0000:00:06.0/nvme/nvme0/nvme1c0n2";
+        recorded.device(path, "259:8", "0");
+        let device = |minor| BlockDevice::read(&recorded.root(), 259, minor).unwrap();
+        assert_eq!(device(7).interrupts, None);
+        assert!(device(7).interrupts_hidden.unwrap().contains("multipath"));
+        // By its controller nvme0 and not by nvme1, which is another with interrupts of its own.
+        assert_eq!(device(8).interrupts, Some([31, 32].into()));
     }
 
     #[test]

@@ -39,7 +39,8 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
     }
     match counted.own_interrupts(transfers) {
         None => vec![format!(
-            "nobody can tell which interrupts are those of {name}, so nothing shows that it was polled"
+            "nobody can tell which interrupts are those of {name}{}, so nothing shows that it was polled",
+            device.interrupts_hidden.as_ref().map_or_else(String::new, |why| format!(" ({why})"))
         )],
         Some(own) if own > 10 + transfers / 100 => vec![format!(
             "{own} interrupts of {name} in {transfers} transfers: the kernel took the request to be polled for and waited for an \
