@@ -118,7 +118,7 @@ fn ranks(count: usize) -> Vec<(Rank, usize)> {
 }
 
 /// What was so when the wake began: who ran on each CPU that it touches and in which state that was, and how each side had
-/// left its CPU.
+/// left its CPU, or that it had come back to one since.
 fn context(before: &[Event], marks: &[(Mark, i64, Option<u32>)], tasks: [i32; 2]) -> Vec<Event> {
     let mut cpus: Vec<u32> = marks.iter().filter_map(|mark| mark.2).collect();
     cpus.sort_unstable();
@@ -132,7 +132,9 @@ fn context(before: &[Event], marks: &[(Mark, i64, Option<u32>)], tasks: [i32; 2]
         }));
     }
     for task in tasks {
-        found.extend(last(&|event| matches!(event.what, What::Switch { from, .. } if from == task)));
+        found.extend(last(
+            &|event| matches!(event.what, What::Switch { from, to, .. } if from == task || to == task),
+        ));
     }
     found.sort_unstable();
     found.dedup();

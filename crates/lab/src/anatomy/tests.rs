@@ -91,6 +91,29 @@ fn switch(to: i32) -> What {
     What::Switch { from: 5, from_name: String::new(), state: 1, to, to_name: String::new(), to_priority: 120 }
 }
 
+/// Of each side only its leaving was kept, so that one which had been stopped once looked as if it still were.
+#[test]
+fn what_is_kept_from_before_a_wake_tells_that_a_side_had_come_back() {
+    let switch = |at, cpu, from, state, to| Event {
+        at,
+        cpu,
+        task: from,
+        what: What::Switch {
+            from,
+            from_name: String::new(),
+            state,
+            to,
+            to_name: String::new(),
+            to_priority: 120,
+        },
+    };
+    let stamps = Stamps { sequence: 1, sent: 100, woke: 200, read: 200, rescued: false };
+    let events = [switch(10, 3, 6, 4, 0), switch(20, 3, 0, 0, 6), switch(30, 3, 9, 0, 8)];
+    let kept = Join { clock: CLOCK, tasks: [5, 6] }.keep(super::Rank::Worst, &stamps, &events, None);
+    let of_the_waiter: Vec<&What> = kept.events.iter().map(|event| &event.what).collect();
+    assert!(matches!(of_the_waiter[..], [What::Switch { from: 0, to: 6, .. }]), "{of_the_waiter:?}");
+}
+
 #[test]
 fn wakes_of_which_events_were_overwritten_are_left_out_and_counted() {
     let Recorded { tasks, wakes } = recorded();

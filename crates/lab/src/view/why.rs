@@ -80,6 +80,7 @@ pub(super) fn verdict(slow: &Slow, cells: usize) -> String {
     };
     let why = match (&worst.verdict, worst.longest) {
         (Some(found), _) => format!("cause: {}. {}", found.name, super::summary::sentence(&found.evidence)),
+        (None, _) if worst.wake.events_left_out > 0 => format!("cause: unknown: {}.", left_out(worst.wake)),
         (None, Some((mark, ps))) => format!(
             "cause: unknown. It spent {} of it until \"{}\", and nothing that was recorded covers half of it.",
             time(ps as f64),
@@ -139,6 +140,9 @@ pub(super) fn causes(slow: &Slow, scale: Scale) -> Vec<[String; 5]> {
             (Some(found), _) => {
                 [number, took, found.name.to_owned(), share(found.covers_ps), found.evidence.clone()]
             }
+            (None, _) if one.wake.events_left_out > 0 => {
+                [number, took, "unknown".to_owned(), "-".to_owned(), left_out(one.wake)]
+            }
             (None, longest) => {
                 let stage = longest.map_or_else(String::new, |(mark, ps)| {
                     format!("; longest stage: {} ({})", mark.stage(), share(ps))
@@ -153,6 +157,11 @@ pub(super) fn causes(slow: &Slow, scale: Scale) -> Vec<[String; 5]> {
         }
     }
     rows
+}
+
+/// Why nothing is said of the events of a wake that are kept.
+fn left_out(wake: &Wake) -> String {
+    format!("more events than are kept; {} are missing", count(wake.events_left_out))
 }
 
 /// What the kernel told of a wake, in order.
@@ -208,5 +217,35 @@ fn said(event: &Event, wake: &Wake) -> String {
         What::Idles { state } => format!("goes idle, state {state}"),
         What::Wakes => "leaves idle".to_owned(),
         What::Fault => format!("{by} meets a page that is not there"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::anatomy::recorded::anatomy;
+    use crate::record::sample;
+
+    #[test]
+    fn a_wake_with_more_events_than_are_kept_is_unknown_for_that_reason() {
+        let cell = sample::cell("futex");
+        let mut wake = anatomy(&[]).kept[0].clone();
+        wake.events_left_out = 7;
+        let one = Explained { wake: &wake, verdict: None, found: Vec::new(), longest: None };
+        let slow = Slow {
+            cell: &cell,
+            above_ns: 0,
+            above: 0,
+            wakes: 20,
+            median_ps: 1e6,
+            incomplete: 0,
+            kept: vec![one],
+        };
+        let row = &causes(&slow, Scale::for_ps([1e6]))[0];
+        assert_eq!(
+            (row[2].as_str(), row[4].as_str()),
+            ("unknown", "more events than are kept; 7 are missing")
+        );
+        assert!(verdict(&slow, 1).ends_with("cause: unknown: more events than are kept; 7 are missing."));
     }
 }

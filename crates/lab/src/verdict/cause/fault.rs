@@ -4,9 +4,13 @@
 use super::{Cause, called, took, whole};
 use crate::trace::What;
 
+/// `TASK_INTERRUPTIBLE` and `TASK_UNINTERRUPTIBLE`, as sched_switch reports them (kernel include/linux/sched.h).
+const ASLEEP: i64 = 1 | 2;
+
 pub(super) const CAUSE: Cause = Cause {
     name: "page fault",
     cure: "touch and lock the memory beforehand (mlockall, MAP_POPULATE)",
+    by_events: true,
     find: |wake| {
         let (_, end) = whole(wake);
         let own = |event: &&crate::trace::Event| wake.tasks.contains(&event.task) && event.at >= 0;
@@ -18,14 +22,15 @@ pub(super) const CAUSE: Cause = Cause {
             }
             number += 1;
             // The kernel tells when a fault begins. It is over at the latest when the task next does something that is told;
-            // until then it runs nothing else but its own few instructions.
+            // until then it runs nothing else but its own few instructions. It may sleep for its page, but whoever loses the CPU
+            // or is stopped waits for something else.
             let next = wake
                 .events
                 .iter()
                 .find(|other| {
                     other.task == event.task
                         && other.at > event.at
-                        && !matches!(other.what, What::Switch { .. })
+                        && !matches!(other.what, What::Switch { state, .. } if state & ASLEEP != 0)
                 })
                 .map_or(end, |other| other.at.min(end));
             let ps = next.saturating_sub(event.at).max(0).unsigned_abs();

@@ -8,6 +8,7 @@ use crate::trace::What;
 pub(super) const CAUSE: Cause = Cause {
     name: "idle exit",
     cure: "keep CPUs from deep idle states (`/dev/cpu_dma_latency`, idle=poll); in a guest raise halt_poll_ns on the host",
+    by_events: true,
     find: |wake| {
         let cpu = waiters_cpu(wake).filter(|_| wake.across)?;
         let told = wake.at(Mark::InterruptSent).or_else(|| wake.at(Mark::Decided))?;

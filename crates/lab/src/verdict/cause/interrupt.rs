@@ -21,6 +21,7 @@ const SOFT: [&str; 10] = [
 pub(super) const CAUSE: Cause = Cause {
     name: "interrupts",
     cure: "move interrupts off the CPUs of both sides (/proc/irq/*/smp_affinity, rcu_nocbs, nohz_full)",
+    by_events: true,
     find: |wake| {
         let mut cpus: Vec<u32> = wake.marks.iter().filter_map(|passed| passed.cpu).collect();
         cpus.sort_unstable();

@@ -8,6 +8,7 @@ use crate::trace::What;
 pub(super) const CAUSE: Cause = Cause {
     name: "migration",
     cure: "pin the waiter (`--placement`, taskset, a cpuset)",
+    by_events: true,
     find: |wake| {
         let waiter = wake.tasks[1];
         // The choice of a CPU on waking is told as a migration too, before the task is runnable; that moves nothing.

@@ -36,6 +36,8 @@ pub struct Cause {
     pub name: &'static str,
     /// What to do about it.
     pub cure: &'static str,
+    /// Whether it is found by events: then a list that leaves some out may lack the very one that ends it, or rules it out.
+    by_events: bool,
     find: fn(&Wake) -> Option<(u64, String)>,
 }
 
@@ -56,10 +58,12 @@ pub const ALL: [Cause; 10] = [
 /// A cause must cover this share of a wake to be what made it slow; else several small things did, or something unseen.
 const ENOUGH: f64 = 0.5;
 
-/// Every cause that the wake shows, the one that covers most first.
+/// Every cause that the wake shows, the one that covers most first. Of a wake with more events than were kept, those that need
+/// none.
 pub fn causes(wake: &Wake) -> Vec<Found> {
     let mut found: Vec<Found> = ALL
         .iter()
+        .filter(|cause| wake.events_left_out == 0 || !cause.by_events)
         .filter_map(|cause| {
             let (covers_ps, evidence) = (cause.find)(wake)?;
             Some(Found { name: cause.name, covers_ps: covers_ps.min(wake.whole_ps()), evidence })

@@ -12,6 +12,7 @@ const NAMED: usize = 3;
 pub(super) const CAUSE: Cause = Cause {
     name: "its CPU ran something else",
     cure: "keep other work off the waiter's CPU (cpuset, isolcpus), or give the waiter a higher priority",
+    by_events: true,
     find: |wake| {
         let (from, to) = queued(wake)?;
         let cpu = waiters_cpu(wake)?;

@@ -6,11 +6,12 @@ use crate::anatomy::Mark;
 use crate::trace::What;
 
 /// Bits of a task's state under which it sleeps or is stopped of its own; without them it would have gone on.
-const GONE: i64 = 0xff;
+pub(super) const GONE: i64 = 0xff;
 
 pub(super) const CAUSE: Cause = Cause {
     name: "involuntary switch",
     cure: "keep other work off the CPUs of both sides (cpuset, isolcpus), or raise their priority",
+    by_events: true,
     find: |wake| {
         let (start, end) = whole(wake);
         // Of the notifier only what it does until the waking counts, of the waiter only what follows its coming in.

@@ -6,6 +6,7 @@ use super::{Cause, whole};
 pub(super) const CAUSE: Cause = Cause {
     name: "rescued by the time-out",
     cure: "the wake-up was lost: look for a notifier that tests for a sleeper before it publishes (`doorbell model`)",
+    by_events: false,
     find: |wake| {
         let (from, to) = whole(wake);
         wake.rescued

@@ -9,6 +9,7 @@ use super::{Cause, took, whole};
 pub(super) const CAUSE: Cause = Cause {
     name: "steal",
     cure: "ask for a machine type with dedicated CPUs, or measure when the host is less busy",
+    by_events: true,
     find: |wake| {
         let meanwhile = wake.meanwhile.as_ref()?;
         let (from, to) = whole(wake);

@@ -108,10 +108,43 @@ fn a_move_while_ready_is_a_migration_and_the_choice_of_a_cpu_on_waking_is_none()
 fn a_stop_is_told_from_a_sleep_and_from_losing_the_cpu() {
     let stopped = wake(5, vec![switch(10, 1, WAITER, 4, 0), switch(900, 1, 0, 0, WAITER)]);
     assert_eq!(named(&stopped), Some("stopped by a signal"));
-    let before = wake(900, vec![switch(-400, 1, WAITER, 4, 0)]);
-    assert_eq!(named(&before), Some("stopped by a signal"));
+    assert_eq!(named(&told_to_go_on(890, vec![switch(-400, 1, WAITER, 4, 0)])), Some("stopped by a signal"));
     let asleep = wake(900, vec![switch(-400, 1, WAITER, 1, 0)]);
     assert_eq!(named(&asleep), None);
+}
+
+/// A wake whose waiter is ready only at `at_us`, and runs at 900.
+fn told_to_go_on(at_us: i64, between: Vec<Event>) -> Wake {
+    let mut wake = wake(900, between);
+    let told = wake
+        .events
+        .iter_mut()
+        .filter(|event| matches!(event.what, What::Waking { .. } | What::Runnable { .. }));
+    told.for_each(|event| event.at = at_us * 1_000_000);
+    wake.marks[2].at_ps = at_us * 1_000_000;
+    wake.events.sort_by_key(|event| event.at);
+    wake
+}
+
+/// A stop from before the wake was taken to hold until the side's next switch, also where it had come back, and where it had been
+/// told to go on and waited for a CPU.
+#[test]
+fn a_stop_that_is_over_explains_nothing() {
+    let over = vec![switch(-400, 3, WAITER, 4, 0), switch(-300, 3, 0, 0, WAITER)];
+    assert_eq!(named(&told_to_go_on(890, over)), None);
+    assert_eq!(named(&told_to_go_on(890, vec![switch(-400, 0, NOTIFIER, 4, 0)])), None);
+    let found = causes(&told_to_go_on(100, vec![switch(-400, 1, WAITER, 4, 0)]));
+    assert_eq!((found[0].name, found[0].covers_ps), ("stopped by a signal", 100_000_000));
+}
+
+/// What was missing from a list that is cut may have been the end of what was found in it.
+#[test]
+fn of_a_wake_with_more_events_than_are_kept_only_what_needs_none_is_named() {
+    let hogged = wake(900, vec![switch(-50, 1, 0, 0, HOG), switch(890, 1, HOG, 1, 0)]);
+    assert!(named(&hogged).is_some());
+    let cut = Wake { events_left_out: 1, ..hogged };
+    assert_eq!((named(&cut), causes(&cut)), (None, vec![]));
+    assert_eq!(named(&Wake { rescued: true, ..cut }), Some("rescued by the time-out"));
 }
 
 #[test]
@@ -120,6 +153,23 @@ fn a_fault_covers_the_time_until_the_task_is_heard_of_again() {
     let found = verdict(&wake(5, vec![fault(WAITER)])).unwrap();
     assert_eq!((found.name, found.covers_ps), ("page fault", 898_000_000));
     assert_eq!(named(&wake(5, vec![fault(HOG)])), None);
+    // It sleeps for its page.
+    let read = wake(5, vec![fault(WAITER), switch(110, 1, WAITER, 2, 0), switch(900, 1, 0, 0, WAITER)]);
+    assert_eq!(named(&read), Some("page fault"));
+}
+
+/// The time without a CPU that followed a fault was the fault's.
+#[test]
+fn a_fault_is_over_where_the_task_loses_its_cpu_or_is_stopped() {
+    let fault = event(100, 1, WAITER, What::Fault);
+    let after = |state| {
+        wake(5, vec![fault.clone(), switch(110, 1, WAITER, state, HOG), switch(900, 1, HOG, 1, WAITER)])
+    };
+    assert_eq!(named(&after(0)), Some("involuntary switch"));
+    assert_eq!(named(&after(4)), Some("stopped by a signal"));
+    let found = causes(&after(0));
+    let fault = found.iter().find(|found| found.name == "page fault").unwrap();
+    assert_eq!(fault.covers_ps, 10_000_000, "{found:?}");
 }
 
 #[test]
@@ -168,18 +218,39 @@ fn steal_needs_the_counter_of_a_cpu_of_the_wake_and_covers_no_more_than_it_says(
     assert_eq!(named(&stolen(1, 100_000)), None, "a tenth of the wake does not explain it");
 }
 
-#[test]
-fn throttling_needs_a_period_that_was_counted() {
-    let throttled = |periods| Wake {
-        meanwhile: Some(Meanwhile {
-            throttled_periods: Some(periods),
-            throttled_ns: Some(90_000_000),
-            ..Meanwhile::default()
-        }),
-        ..wake(900, vec![])
+/// `wake` in a group that stood still for 90 ms in so many periods since the last reading.
+fn throttled(periods: u64, wake: Wake) -> Wake {
+    let meanwhile = Meanwhile {
+        throttled_periods: Some(periods),
+        throttled_ns: Some(90_000_000),
+        ..Meanwhile::default()
     };
-    assert_eq!(named(&throttled(1)), Some("throttling"));
-    assert_eq!(named(&throttled(0)), None);
+    Wake { meanwhile: Some(meanwhile), ..wake }
+}
+
+#[test]
+fn throttling_needs_a_period_that_was_counted_and_a_side_that_was_ready_on_a_cpu_that_ran_nothing() {
+    let not_let_in = || wake(900, vec![event(20, 1, 0, What::Idles { state: 1 })]);
+    let found = verdict(&throttled(1, not_let_in())).unwrap();
+    assert_eq!((found.name, found.covers_ps), ("throttling", 880_000_000));
+    assert_eq!(named(&throttled(0, not_let_in())), None);
+    let turned_out = wake(5, vec![switch(10, 1, WAITER, 0, 0), switch(890, 1, 0, 0, WAITER)]);
+    assert_eq!(named(&throttled(1, turned_out)), Some("throttling"));
+    // Out for another, and its group's quota is no matter.
+    let preempted = wake(5, vec![switch(10, 1, WAITER, 0, HOG), switch(890, 1, HOG, 1, WAITER)]);
+    assert_eq!(named(&throttled(1, preempted)), Some("involuntary switch"));
+}
+
+/// A group that had stood still at any time since the last reading was the cause of every slow wake since.
+#[test]
+fn throttling_elsewhere_in_the_window_is_not_blamed() {
+    for in_us in [5, 900] {
+        assert_eq!(named(&throttled(1, wake(in_us, vec![]))), None);
+    }
+    // On another CPU, and before the waiter was ready.
+    for idles in [event(20, 3, 0, What::Idles { state: 1 }), event(1, 1, 0, What::Idles { state: 1 })] {
+        assert_eq!(named(&throttled(1, wake(900, vec![idles]))), None);
+    }
 }
 
 #[test]
