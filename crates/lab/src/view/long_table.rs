@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::axis::Axis;
 use crate::mechanism::Contexts;
 use crate::record::{Outcome, Record, ResultFile};
-use crate::trial::cell::{Direction, Pattern, Scheduler, Timing, WaitPolicy};
+use crate::trial::cell::{Cell, Direction, Pattern, Scheduler, Target, Timing, Trace, WaitPolicy};
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl std::fmt::Display for Value {
 }
 
 /// The columns that say which trial a line is from.
-pub const TRIAL: [(&str, Kind); 22] = [
+pub const TRIAL: [(&str, Kind); 31] = [
     ("result", Kind::Text),
     ("record", Kind::Whole),
     ("block", Kind::Whole),
@@ -74,6 +74,15 @@ pub const TRIAL: [(&str, Kind); 22] = [
     ("size_bytes", Kind::Whole),
     ("scheduler", Kind::Text),
     ("load", Kind::Text),
+    ("page_cache", Kind::Text),
+    ("target", Kind::Text),
+    ("until_count", Kind::Whole),
+    ("until_ns", Kind::Whole),
+    ("latency_limit_us", Kind::Whole),
+    ("slowdown_ppm", Kind::Whole),
+    ("yardstick", Kind::Text),
+    ("trace", Kind::Text),
+    ("trace_above_ns", Kind::Whole),
 ];
 
 /// The columns behind [`TRIAL`] in the table of figures.
@@ -87,7 +96,6 @@ pub fn name(result: &ResultFile) -> String {
 
 /// The fields of [`TRIAL`] for the record at `index` of the result called `name`.
 pub fn trial(name: &Rc<str>, index: usize, record: &Record) -> Vec<Value> {
-    let cell = &record.cell;
     let outcome = match record.outcome {
         Outcome::Done => "done",
         Outcome::Skipped { .. } => "skipped",
@@ -96,11 +104,59 @@ pub fn trial(name: &Rc<str>, index: usize, record: &Record) -> Vec<Value> {
         Outcome::Failed { .. } => "failed",
         Outcome::Partial => "partial",
     };
-    let contexts = match cell.contexts {
+    let head: [Value; TRIAL.len() - AXES] = [
+        Value::Text(Rc::clone(name)),
+        Value::Whole(index as u64),
+        Value::Whole(record.block.into()),
+        Value::Whole(record.attempts.into()),
+        Value::text(outcome),
+    ];
+    [&head[..], &axes(&record.cell)].concat()
+}
+
+/// The columns of [`TRIAL`] that tell one cell from another.
+const AXES: usize = 26;
+
+/// The fields of those columns. No two cells have the same ones: exporters take them for the name of a series. So every field
+/// of a cell is named here, and one that is added to it does not compile until it is.
+fn axes(cell: &Cell) -> [Value; AXES] {
+    let Cell {
+        subject,
+        contexts,
+        pattern,
+        timing,
+        wait,
+        placement,
+        size,
+        until,
+        scheduler,
+        injected_slowdown_ppm,
+        without_yardstick,
+        load: _,
+        trace,
+        target,
+        latency_limit_us,
+    } = cell;
+    let contexts = match contexts {
         Contexts::Processes => "processes",
         Contexts::Threads => "threads",
     };
-    let pattern = match cell.pattern {
+    let gap_ns = pattern.gap_ns();
+    let (mut receivers, mut batch, mut tasks, mut yields, mut page_cache) =
+        (Value::Absent, Value::Absent, Value::Absent, Value::Absent, Value::Absent);
+    match *pattern {
+        Pattern::FanOut { receivers: all, interval_ns: _ } => receivers = Value::Whole(all.into()),
+        Pattern::Operation { batch: size } => batch = Value::Whole(size.into()),
+        Pattern::Tasks { tasks: all, yields: turns } => {
+            (tasks, yields) = (Value::Whole(all.into()), Value::Whole(turns.into()));
+        }
+        Pattern::Io { direction: _, direct } => {
+            page_cache = Value::text(if direct { "bypassed" } else { "used" });
+        }
+        Pattern::PingPong { gap_ns: _ } | Pattern::OneWay { gap_ns: _ } | Pattern::OpenLoop { gap_ns: _ } => {
+        }
+    }
+    let pattern = match pattern {
         Pattern::PingPong { .. } => "ping-pong",
         Pattern::OneWay { .. } => "one-way",
         Pattern::OpenLoop { .. } => "open-loop",
@@ -110,44 +166,35 @@ pub fn trial(name: &Rc<str>, index: usize, record: &Record) -> Vec<Value> {
         Pattern::Io { direction: Direction::Read, .. } => "read",
         Pattern::Io { direction: Direction::Write, .. } => "write",
     };
-    let (mut receivers, mut batch, mut tasks, mut yields) =
-        (Value::Absent, Value::Absent, Value::Absent, Value::Absent);
-    match cell.pattern {
-        Pattern::FanOut { receivers: all, .. } => receivers = Value::Whole(all.into()),
-        Pattern::Operation { batch: size } => batch = Value::Whole(size.into()),
-        Pattern::Tasks { tasks: all, yields: turns } => {
-            (tasks, yields) = (Value::Whole(all.into()), Value::Whole(turns.into()));
-        }
-        Pattern::PingPong { .. } | Pattern::OneWay { .. } | Pattern::OpenLoop { .. } | Pattern::Io { .. } => {
-        }
-    }
-    let timing = match cell.timing {
+    let timing = match timing {
         Timing::Around => "around",
         Timing::Stamp => "stamp",
         Timing::Blocked => "blocked",
     };
-    let (wait, wait_ns) = match cell.wait {
+    let (wait, wait_ns) = match *wait {
         WaitPolicy::Block => ("block", Value::Absent),
         WaitPolicy::Spin => ("spin", Value::Absent),
         WaitPolicy::SpinThenBlock { spin_ns } => ("spin-then-block", Value::Whole(spin_ns)),
         WaitPolicy::Timeout { timeout_ns } => ("timeout", Value::Whole(timeout_ns)),
     };
-    let scheduler = match cell.scheduler {
+    let scheduler = match scheduler {
         Scheduler::Other => "other",
         Scheduler::Fifo => "fifo",
     };
-    let cpu =
-        |index: usize| cell.placement.cpus.map_or(Value::Absent, |cpus| Value::Whole(cpus[index].into()));
-    vec![
-        Value::Text(Rc::clone(name)),
-        Value::Whole(index as u64),
-        Value::Whole(record.block.into()),
-        Value::Whole(record.attempts.into()),
-        Value::text(outcome),
-        Value::text(&cell.subject),
+    let cpu = |index: usize| placement.cpus.map_or(Value::Absent, |cpus| Value::Whole(cpus[index].into()));
+    let (trace, trace_above_ns) = match *trace {
+        None => (Value::Absent, Value::Absent),
+        Some(Trace::Stages) => (Value::text("stages"), Value::Absent),
+        Some(Trace::Worst { keep, above_ns }) => {
+            (Value::text(&format!("worst {keep}")), Value::Whole(above_ns))
+        }
+    };
+    let whole = |number: Option<u64>| number.map_or(Value::Absent, Value::Whole);
+    [
+        Value::text(subject),
         Value::text(contexts),
         Value::text(pattern),
-        Value::Whole(cell.pattern.gap_ns()),
+        Value::Whole(gap_ns),
         receivers,
         tasks,
         yields,
@@ -155,13 +202,38 @@ pub fn trial(name: &Rc<str>, index: usize, record: &Record) -> Vec<Value> {
         Value::text(timing),
         Value::text(wait),
         wait_ns,
-        Value::text(&cell.placement.relation),
+        Value::text(&placement.relation),
         cpu(0),
         cpu(1),
-        Value::Whole(cell.size.into()),
+        Value::Whole((*size).into()),
         Value::text(scheduler),
         Value::text(&Axis::Load.value(cell)),
+        page_cache,
+        target.as_ref().map_or(Value::Absent, |target| Value::text(&target_of(target))),
+        whole(until.count),
+        whole(until.time_ns),
+        whole(latency_limit_us.map(u64::from)),
+        whole(injected_slowdown_ppm.map(u64::from)),
+        Value::text(if *without_yardstick { "without" } else { "with" }),
+        trace,
+        trace_above_ns,
     ]
+}
+
+/// A target with everything that tells it from another.
+fn target_of(target: &Target) -> String {
+    match target {
+        Target::Created { bytes, folder, passes } => {
+            let folder =
+                folder.as_ref().map_or_else(String::new, |folder| format!(" in {}", folder.display()));
+            format!("made, {bytes} bytes filled {passes} x{folder}")
+        }
+        Target::File { path } => format!("file {}", path.display()),
+        Target::Device { path, consent, passes } => {
+            let written = consent.as_ref().map_or_else(String::new, |name| format!(" written as {name}"));
+            format!("device {}{written}, filled {passes} x", path.display())
+        }
+    }
 }
 
 /// Every line of the table of figures: [`TRIAL`], then [`FIGURE`].

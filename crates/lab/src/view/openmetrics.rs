@@ -20,8 +20,8 @@ pub struct OpenMetrics;
 /// buckets of any number of runs and machines may be added up.
 const DECADES_NS: std::ops::Range<i32> = 2..9;
 
-/// The columns that are labels: all that tell one cell from another, whatever the run. Labels of one kind of run that
-/// another lacks would part its series from the other's.
+/// The columns that are no labels. All others tell one cell from another, whatever the run: without one of them two series of a run
+/// would have one name, which whoever reads the text refuses.
 const NO_LABELS: [&str; 4] = ["result", "record", "block", "attempts"];
 
 impl Export for OpenMetrics {
@@ -132,7 +132,7 @@ fn run(result: &ResultFile) -> String {
     format!("run=\"{}\"{emulated}", escape(&name(result)))
 }
 
-/// The labels of a cell, every one of them always there; none of an arm without a record.
+/// The labels of a cell, all that apply to it; none of an arm without a record.
 fn labels(result: &ResultFile, row: &Row) -> Option<String> {
     let record = row.arm.records.first()?;
     let fields = trial(&"".into(), 0, record);
@@ -200,8 +200,15 @@ fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::mechanism::Contexts;
     use crate::record::sample;
+    use crate::trial::cell::{
+        Cell, Direction, Pattern, Placement, Scheduler, Target, Timing, Trace, Until, WaitPolicy,
+    };
+    use crate::trial::load::Load;
 
     fn text(result: &ResultFile) -> String {
         let mut bytes = Vec::new();
@@ -229,6 +236,95 @@ mod tests {
             sample_of(&text, "doorbell_latency_buckets_seconds_bucket{", "\"round-trip\",le=\"0.00001\"");
         assert_eq!((whole, below, none), (2000.0, 2000.0, 0.0));
         assert!(text.ends_with("# EOF\n"));
+    }
+
+    /// Cells that differ in nothing but one thing each, of every kind that there is.
+    fn every_kind_of_cell() -> Vec<Cell> {
+        let cell = || sample::cell("futex");
+        let io = || Cell {
+            pattern: Pattern::Io { direction: Direction::Read, direct: true },
+            ..sample::cell("sync")
+        };
+        let target = |target| Cell { target: Some(target), ..io() };
+        let made = |bytes, folder: Option<&str>, passes| Target::Created {
+            bytes,
+            folder: folder.map(Into::into),
+            passes,
+        };
+        let device = |consent: Option<&str>, passes| Target::Device {
+            path: "/dev/a".into(),
+            consent: consent.map(str::to_owned),
+            passes,
+        };
+        let load = |workers, pinned| Cell {
+            load: Some(Load { kind: "sqrt".to_owned(), workers, pinned }),
+            ..cell()
+        };
+        let trace = |trace| Cell { trace: Some(trace), ..cell() };
+        let pattern = |pattern| Cell { pattern, ..cell() };
+        vec![
+            cell(),
+            sample::cell("pipe"),
+            Cell { contexts: Contexts::Threads, ..cell() },
+            pattern(Pattern::PingPong { gap_ns: 7 }),
+            pattern(Pattern::OneWay { gap_ns: 0 }),
+            pattern(Pattern::OpenLoop { gap_ns: 7 }),
+            pattern(Pattern::FanOut { receivers: 2, interval_ns: 0 }),
+            pattern(Pattern::FanOut { receivers: 3, interval_ns: 0 }),
+            pattern(Pattern::FanOut { receivers: 2, interval_ns: 7 }),
+            pattern(Pattern::Operation { batch: 1 }),
+            pattern(Pattern::Operation { batch: 2 }),
+            pattern(Pattern::Tasks { tasks: 1, yields: 0 }),
+            pattern(Pattern::Tasks { tasks: 2, yields: 0 }),
+            pattern(Pattern::Tasks { tasks: 2, yields: 1 }),
+            io(),
+            Cell { pattern: Pattern::Io { direction: Direction::Write, direct: true }, ..io() },
+            Cell { pattern: Pattern::Io { direction: Direction::Read, direct: false }, ..io() },
+            target(made(1 << 20, None, 1)),
+            target(made(2 << 20, None, 1)),
+            target(made(1 << 20, Some("/a"), 1)),
+            target(made(1 << 20, None, 2)),
+            target(Target::File { path: "/dev/a".into() }),
+            target(device(None, 0)),
+            target(device(Some("a"), 0)),
+            target(device(Some("a"), 1)),
+            Cell { timing: Timing::Around, ..cell() },
+            Cell { wait: WaitPolicy::Spin, ..cell() },
+            Cell { wait: WaitPolicy::SpinThenBlock { spin_ns: 7 }, ..cell() },
+            Cell { wait: WaitPolicy::Timeout { timeout_ns: 7 }, ..cell() },
+            Cell { placement: Placement { relation: "unpinned".to_owned(), cpus: None }, ..cell() },
+            Cell { placement: Placement { relation: "same-l3".to_owned(), cpus: Some([0, 2]) }, ..cell() },
+            Cell { placement: Placement { relation: "same-l2".to_owned(), cpus: Some([0, 1]) }, ..cell() },
+            Cell { size: 64, ..cell() },
+            Cell { until: Until::count(7), ..cell() },
+            Cell { until: Until::time(Duration::from_nanos(1000)), ..cell() },
+            Cell { scheduler: Scheduler::Fifo, ..cell() },
+            Cell { injected_slowdown_ppm: Some(50_000), ..cell() },
+            Cell { without_yardstick: true, ..cell() },
+            load(1, false),
+            load(2, false),
+            load(2, true),
+            trace(Trace::Stages),
+            trace(Trace::Worst { keep: 1, above_ns: 0 }),
+            trace(Trace::Worst { keep: 2, above_ns: 0 }),
+            trace(Trace::Worst { keep: 2, above_ns: 7 }),
+            Cell { latency_limit_us: Some(0), ..cell() },
+        ]
+    }
+
+    /// Cells with and without the yardstick, traced and not, by different targets, limits and slowdowns had one name.
+    #[test]
+    fn no_two_series_of_a_run_have_the_same_labels() {
+        let cells = every_kind_of_cell();
+        let result = sample::result(&cells, 1, |_, _| 16_000.0);
+        assert_eq!(result.arms().len(), cells.len(), "some of them are the same");
+        let text = text(&result);
+        let mut seen = std::collections::BTreeSet::new();
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let (series, _) = line.rsplit_once(' ').unwrap();
+            assert!(seen.insert(series), "{series}");
+        }
+        assert!(seen.len() > cells.len() * 20, "{}", seen.len());
     }
 
     #[test]
