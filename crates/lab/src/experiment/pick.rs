@@ -8,7 +8,7 @@ use super::ping::Ping;
 use super::plan::Plan;
 use crate::mechanism::fan::{self, FanEntry};
 use crate::mechanism::need::{Need, need};
-use crate::mechanism::{self, Contexts, Entry, Host};
+use crate::mechanism::{self, Contexts, Entry};
 use crate::trial::cell::{Pattern, Placement, Scheduler, WaitPolicy};
 use crate::trial::fanout::pinning::Pinning;
 
@@ -99,14 +99,12 @@ impl Pick {
         }
     }
 
-    /// The plan: what serves the needs and is here, and the harness itself. No cells but the harness's if nothing does.
+    /// The plan: what serves the needs, and the harness itself. What is not here is skipped when its turn comes, so that the result
+    /// says why. No cells but the harness's if nothing serves.
     pub fn plan(&self) -> Plan {
         let served = lacks(self.shape, &self.needs).into_iter().filter(|(_, lacks)| lacks.is_empty());
         let mut mechanisms: Vec<String> = served.map(|(name, _)| name.to_owned()).collect();
         let plan = if self.shape == Shape::OneToMany {
-            let here =
-                |name: &String| fan::find(name).is_ok_and(|entry| entry.available(&Host::default()).is_ok());
-            mechanisms.retain(here);
             mechanisms.push("null".to_owned());
             let fanout = FanOut {
                 mechanisms,
@@ -122,10 +120,6 @@ impl Pick {
             };
             fanout.plan()
         } else {
-            let here = |name: &String| {
-                mechanism::find(name).is_ok_and(|entry| entry.available(&Host::default()).is_ok())
-            };
-            mechanisms.retain(here);
             mechanisms.push("null".to_owned());
             let ping = Ping {
                 mechanisms,
@@ -184,6 +178,13 @@ mod tests {
             fan.contains(&"futex".to_owned()) && !fan.contains(&"sem-posix-for-all".to_owned()),
             "{fan:?}"
         );
+    }
+
+    /// What is not here was left out, and the result could not say why.
+    #[test]
+    fn what_this_machine_lacks_is_planned_so_that_the_result_says_so() {
+        let all = subjects(&pick(Shape::OneToOne, &[]));
+        assert!(all.contains(&"umwait".to_owned()) && all.contains(&"mwaitx".to_owned()), "{all:?}");
     }
 
     #[test]

@@ -111,7 +111,7 @@ pub fn pick(result: &ResultFile, question: &Question) -> Picked {
         let arm = here.iter().find(|arm| arm.cell.subject == *subject);
         let why = match arm {
             _ if !lacks.is_empty() => lacks.join(", "),
-            None => not_run(subject, question.shape),
+            None => "not measured in this run".to_owned(),
             Some(arm) => match without_figures(arm, quantity) {
                 Some(why) => why,
                 None => {
@@ -152,23 +152,9 @@ fn in_pattern(cell: &Cell, question: &Question) -> bool {
     pattern && sides && cell.wait == WaitPolicy::Block
 }
 
-/// Whether two cells differ in nothing but the mechanism, as far as a choice between them goes.
+/// Whether two cells differ in nothing but the mechanism.
 fn like(cell: &Cell, first: &Cell) -> bool {
-    let receivers = |cell: &Cell| match cell.pattern {
-        Pattern::FanOut { receivers, .. } => receivers,
-        _ => 0,
-    };
-    (&cell.placement, &cell.load, cell.size, cell.scheduler, receivers(cell))
-        == (&first.placement, &first.load, first.size, first.scheduler, receivers(first))
-}
-
-fn not_run(subject: &str, shape: Shape) -> String {
-    use crate::mechanism::{self, Host, fan};
-    let lacking = match shape {
-        Shape::OneToMany => fan::find(subject).ok().and_then(|entry| entry.available(&Host::default()).err()),
-        _ => mechanism::find(subject).ok().and_then(|entry| entry.available(&Host::default()).err()),
-    };
-    lacking.map_or_else(|| "not measured in this run".to_owned(), |lacking| lacking.reason)
+    *cell == Cell { subject: cell.subject.clone(), ..first.clone() }
 }
 
 fn without_figures(arm: &Arm, quantity: Quantity) -> Option<String> {
@@ -256,6 +242,7 @@ mod tests {
     use super::*;
     use crate::mechanism::need::need;
     use crate::record::sample;
+    use crate::trial::cell::{Timing, Trace, Until};
 
     fn question(needs: &[&str]) -> Question {
         Question {
@@ -297,6 +284,43 @@ mod tests {
         let why = |name: &str| picked.out.iter().find(|(known, _)| known == name).unwrap().1.clone();
         assert_eq!(why("futex"), "no descriptor");
         assert_eq!(why("unix-stream"), "not measured in this run");
+    }
+
+    /// The reader's machine was asked for the reason, and not the one that was measured.
+    #[test]
+    fn why_a_mechanism_is_absent_is_what_the_file_says_and_not_what_this_machine_lacks() {
+        // No machine has both.
+        let mut run = run(&[("futex", 16e3), ("umwait", 22e3)], 10);
+        for record in run.records.iter_mut().filter(|record| record.cell.subject == "umwait") {
+            record.outcome = Outcome::Skipped { reason: "the moon is not full".to_owned() };
+        }
+        let picked = pick(&run, &question(&[]));
+        let why = |name: &str| picked.out.iter().find(|(known, _)| known == name).unwrap().1.clone();
+        assert_eq!(why("umwait"), "the moon is not full");
+        assert_eq!(why("mwaitx"), "not measured in this run");
+        run.records.retain(|record| record.cell.subject != "umwait");
+        let picked = pick(&run, &question(&[]));
+        let umwait = picked.out.iter().find(|(known, _)| known == "umwait").unwrap();
+        assert_eq!(umwait.1, "not measured in this run");
+    }
+
+    #[test]
+    fn only_cells_that_differ_in_nothing_but_the_mechanism_are_ranked() {
+        let changes: [fn(&mut Cell); 6] = [
+            |cell| cell.timing = Timing::Around,
+            |cell| cell.until = Until::count(7),
+            |cell| cell.trace = Some(Trace::Stages),
+            |cell| cell.without_yardstick = true,
+            |cell| cell.injected_slowdown_ppm = Some(50_000),
+            |cell| cell.latency_limit_us = Some(0),
+        ];
+        for (number, change) in changes.iter().enumerate() {
+            let mut run = run(&[("futex", 16e3), ("pipe", 22e3), ("eventfd", 12e3)], 10);
+            change(&mut run.plan.cells[2]);
+            let cells = run.records.iter_mut().map(|record| &mut record.cell);
+            cells.filter(|cell| cell.subject == "eventfd").for_each(change);
+            assert_eq!(names(&pick(&run, &question(&[]))), ["futex", "pipe"], "change {number}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::contest::{Blocks, contest};
 use crate::experiment::plan::FEWEST_BLOCKS;
 use crate::record::series::Quantity;
 use crate::record::{Arm, Record, ResultFile};
-use crate::trial::cell::{Pattern, Placement, WaitPolicy};
+use crate::trial::cell::{Cell, Pattern, Placement, Until, WaitPolicy};
 
 /// What a run says about spinning.
 #[derive(Debug, Clone, PartialEq)]
@@ -103,12 +103,14 @@ pub fn spin(result: &ResultFile, worth: f64) -> Option<Spun> {
     let mut gaps = BTreeMap::<u64, Vec<&Arm>>::new();
     let same = |arm: &&Arm| {
         one_way(arm)
-            && (&arm.cell.subject, &arm.cell.placement, &arm.cell.load, arm.cell.contexts)
-                == (&first.subject, &first.placement, &first.load, first.contexts)
+            && whatever_gap(arm.cell) == whatever_gap(first)
             && !matches!(arm.cell.wait, WaitPolicy::Timeout { .. })
     };
     for arm in arms.iter().filter(same) {
-        gaps.entry(arm.cell.pattern.gap_ns()).or_default().push(arm);
+        let ways = gaps.entry(arm.cell.pattern.gap_ns()).or_default();
+        if ways.first().is_none_or(|first| whatever_wait(first.cell) == whatever_wait(arm.cell)) {
+            ways.push(arm);
+        }
     }
     let harness = arms.iter().find(|arm| arm.cell.subject == "null");
     let harness = harness.map(|arm| arm.medians_ns(Quantity::RoundTrip));
@@ -119,6 +121,20 @@ pub fn spin(result: &ResultFile, worth: f64) -> Option<Spun> {
         gaps: gaps.into_iter().map(|(gap_ns, arms)| gap(gap_ns, &arms, worth)).collect(),
         harness_ns: harness.and_then(|medians| super::statistics::median(&medians)),
     })
+}
+
+/// A cell in which the way to wait is no matter: what is contested.
+fn whatever_wait(cell: &Cell) -> Cell {
+    Cell { wait: WaitPolicy::Block, ..cell.clone() }
+}
+
+/// And neither is the gap, nor the window, which goes by it: what one run has in common.
+fn whatever_gap(cell: &Cell) -> Cell {
+    Cell {
+        pattern: Pattern::OneWay { gap_ns: 0 },
+        until: Until { count: None, time_ns: None },
+        ..whatever_wait(cell)
+    }
 }
 
 fn gap(gap_ns: u64, arms: &[&Arm], worth: f64) -> Gap {
@@ -211,7 +227,7 @@ mod tests {
     use super::*;
     use crate::record::sample;
     use crate::record::{Histogram, Series};
-    use crate::trial::cell::Cell;
+    use crate::trial::cell::{Scheduler, Timing, Trace};
 
     /// What a waiter costs whose sleep takes 8 µs of latency and 6 µs of CPU time, and who looks every 100 ns.
     fn model(gap_ns: u64, wait: WaitPolicy) -> (f64, f64) {
@@ -268,6 +284,32 @@ mod tests {
         let best = &spun.gaps[0].ways[0];
         assert!((best.cost_ns(1.0) / 10_700.0 - 1.0).abs() < 0.02, "{best:?}");
         assert!(spun.gaps[0].ways[1..].iter().all(|way| way.as_good == (way.cost_ns(1.0) < 11_000.0)));
+    }
+
+    /// Arms of other sizes, schedulers or windows were contested with those that wait in another way.
+    #[test]
+    fn only_arms_that_differ_in_nothing_but_the_wait_are_contested() {
+        let alone = result(&[10_000], 0.02);
+        let ways = |result: &ResultFile| spin(result, 1.0).unwrap().gaps[0].ways.len();
+        let changes: [fn(&mut Cell); 8] = [
+            |cell| cell.size = 64,
+            |cell| cell.scheduler = Scheduler::Fifo,
+            |cell| cell.timing = Timing::Blocked,
+            |cell| cell.until = Until::count(7),
+            |cell| cell.trace = Some(Trace::Stages),
+            |cell| cell.without_yardstick = true,
+            |cell| cell.injected_slowdown_ppm = Some(50_000),
+            |cell| cell.latency_limit_us = Some(0),
+        ];
+        for (number, change) in changes.iter().enumerate() {
+            let mut both = alone.clone();
+            let mut other = result(&[10_000], 0.02);
+            other.plan.cells.iter_mut().for_each(change);
+            other.records.iter_mut().for_each(|record| change(&mut record.cell));
+            both.plan.cells.extend(other.plan.cells);
+            both.records.extend(other.records);
+            assert_eq!((ways(&both), ways(&alone)), (5, 5), "change {number}");
+        }
     }
 
     #[test]
