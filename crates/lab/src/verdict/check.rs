@@ -244,9 +244,7 @@ fn by_figures(limited: Limited, row: &Row, arm: Option<&Arm>, confidence: f64) -
             let Some(found) = bounds(blocks, q, confidence) else { return nothing() };
             // By how many lie above the limit, as a gate does: where blocks differ by more than the percentile's own bounds can
             // tell, every one of them may still lie on the same side of the limit.
-            let counts: Vec<Count> =
-                blocks().map(|block| above(&block, limit_ns.saturating_mul(1000))).collect();
-            let above = share(&counts, confidence);
+            let above = share(blocks, limit_ns.saturating_mul(1000), confidence);
             let ruling = if above.lower > 1.0 - q {
                 Ruling::Broken
             } else if above.upper <= 1.0 - q {
@@ -257,13 +255,14 @@ fn by_figures(limited: Limited, row: &Row, arm: Option<&Arm>, confidence: f64) -
             (Seen::Bounds(found), ruling)
         }
         Limited::Longest(limit_ns) => {
-            let longest = arm.and_then(|arm| {
-                let series = arm.usable().filter_map(|record| record.series.get(&row.quantity));
-                series.map(|series| series.max_ns).max_by(f64::total_cmp)
-            });
-            let Some(longest_ns) = longest else { return nothing() };
-            let broken = longest_ns > limit_ns as f64;
-            (Seen::Longest((longest_ns * 1e3) as u64), if broken { Ruling::Broken } else { Ruling::Kept })
+            let Some(whole) = arm.and_then(|arm| arm.histogram(row.quantity)) else { return nothing() };
+            // Of a bin that holds the limit nobody can tell.
+            let ruling = match above(&whole, limit_ns.saturating_mul(1000)) {
+                Count { surely: 1.., .. } => Ruling::Broken,
+                Count { above: 1.., .. } => Ruling::CannotTell(Why::TooWide(None)),
+                Count { .. } => Ruling::Kept,
+            };
+            (Seen::Longest(whole.max()), ruling)
         }
         Limited::Count(missed, most) => {
             let Some(tally) = arm.map(Arm::tally) else { return nothing() };
@@ -371,6 +370,10 @@ mod tests {
         let same = run(1.0, 0.004, 2);
         assert_eq!(rulings(&same, &["futex:p50>30us", "futex:p50>10us"]), [Kept, Broken]);
         assert_eq!(rulings(&same, &["futex:max>49us", "futex:max>40us"]), [Kept, Broken]);
+        // The bin of the longest reaches from below this to above it.
+        let longest_ns = same.arms()[0].histogram(Quantity::RoundTrip).unwrap().max() / 1000;
+        let open = rulings(&same, &[&format!("futex:max>{}ns", longest_ns - 1)]);
+        assert!(matches!(open[..], [Ruling::CannotTell(Why::TooWide(None))]), "{open:?}");
         let open = rulings(&same, &["futex:p99.99>60us"]);
         assert!(matches!(open[..], [Ruling::CannotTell(Why::TooWide(None))]), "{open:?}");
     }

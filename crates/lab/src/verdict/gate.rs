@@ -5,7 +5,7 @@
 //! that the whole verdict has the confidence asked for. A notification that was lost, or seen only because a wait ran out, took
 //! longer than any limit; so did the one that a hung trial waited for.
 
-use super::quantile::{Above, Bounds, above, bounds, fewest, share};
+use super::quantile::{Above, Bounds, bounds, fewest, share};
 use super::worst::{Worst, worst};
 use crate::record::series::Quantity;
 use crate::record::{Arm, Histogram, Outcome, ResultFile};
@@ -114,23 +114,23 @@ fn judge<'result>(arm: &Arm<'result>, question: Question, confidence: f64) -> Ju
     };
     let limit_ps = question.limit_ns.saturating_mul(1000);
     let mut whole = Histogram::new();
-    let mut counts = Vec::new();
+    let mut trials = 0;
     for block in blocks() {
-        counts.push(above(&block, limit_ps));
         whole.add(&block);
+        trials += 1;
     }
     let tally = arm.tally();
     let mut judged = Judged {
         cell: arm.cell,
         quantity,
         figures_ps: [whole.quantile(0.5), whole.quantile(0.99), whole.quantile(0.999), whole.max()],
-        above: share(&counts, confidence),
+        above: share(blocks, limit_ps, confidence),
         bounds: match question.which {
             Which::Quantile(q) => bounds(blocks, q, confidence),
             Which::Longest => None,
         },
         missed: tally.lost.saturating_add(tally.late),
-        trials: [counts.len(), arm.usable().filter(|record| record.was_disturbed()).count()],
+        trials: [trials, arm.usable().filter(|record| record.was_disturbed()).count()],
         worst: worst(arm, quantity),
         ruling: Ruling::Pass,
     };
@@ -149,25 +149,34 @@ fn ruling(judged: &Judged, arm: &Arm, question: Question, confidence: f64) -> Ru
             judged.missed
         ));
     }
-    let Above { all, above, lower, upper, .. } = judged.above;
+    let Above { all, above, surely, alike, lower, upper } = judged.above;
     let failed = match question.which {
-        Which::Longest => above > 0,
+        Which::Longest => surely > 0,
         Which::Quantile(q) => lower > 1.0 - q,
     };
     if failed {
-        return Ruling::Fail(format!("{above} of {all} wakes took longer"));
+        return Ruling::Fail(format!("{surely} of {all} wakes took longer"));
     }
     if let Some(why) = gaps(arm) {
         return Ruling::CannotTell(why);
     }
     match question.which {
         _ if all == 0 => Ruling::CannotTell("not one wake was timed".to_owned()),
+        Which::Longest if above > 0 => Ruling::CannotTell(format!(
+            "{above} of {all} wakes took as long as the limit to 0.1 %, and no closer is any time known"
+        )),
         Which::Longest => Ruling::Pass,
         Which::Quantile(q) if upper <= 1.0 - q => Ruling::Pass,
-        Which::Quantile(q) if all < fewest(q, confidence) => Ruling::CannotTell(format!(
-            "{all} wakes are too few: with none longer it takes {}; give it more --time",
-            fewest(q, confidence)
-        )),
+        Which::Quantile(_) if judged.trials[0] < 2 => Ruling::CannotTell(
+            "all wakes are of one trial, and how much alike they are for that cannot be seen; give it more --blocks"
+                .to_owned(),
+        ),
+        Which::Quantile(q) if (all as f64) < fewest(q, confidence) as f64 * alike => {
+            Ruling::CannotTell(format!(
+                "{all} wakes are too few: with none longer and no less alike it takes {:.0}; give it more --time and --blocks",
+                (fewest(q, confidence) as f64 * alike).ceil()
+            ))
+        }
         Which::Quantile(_) => Ruling::CannotTell(format!(
             "{above} of {all} wakes took longer, which is too near to what is allowed; give it more --time"
         )),
@@ -226,14 +235,14 @@ mod tests {
     use crate::record::{Series, sample};
     use crate::trial::cell::Pattern;
 
-    /// Twenty trials of `each` wakes of 5 µs, some of which take 50.
+    /// Twenty trials of `each` wakes of 4 to 5 µs, some of which take 50.
     fn result(each: u64, long: &[u64]) -> ResultFile {
         let cell = Cell { pattern: Pattern::OneWay { gap_ns: 1_000_000 }, ..sample::cell("futex") };
         let mut result = sample::result(&[cell], 20, |_, _| 16_000.0);
         for (index, record) in result.records.iter_mut().enumerate() {
             let long = long.get(index).copied().unwrap_or(0);
             let mut wakes = Histogram::new();
-            wakes.record_many(5_000_000, each - long);
+            (long..each).for_each(|wake| wakes.record(4_000_000 + wake * 1_000_000 / each));
             wakes.record_many(50_000_000, long);
             record.series.insert(Quantity::Wake, Series::from(&wakes));
         }
@@ -257,7 +266,7 @@ mod tests {
             matches!(asked(&result(1000, &[3; 20]), P999), Ruling::Fail(why) if why.contains("60 of 20000"))
         );
         assert!(
-            matches!(asked(&result(100, &[]), P999), Ruling::CannotTell(why) if why.contains("it takes 2995"))
+            matches!(asked(&result(100, &[]), P999), Ruling::CannotTell(why) if why.contains("are too few"))
         );
     }
 
@@ -277,7 +286,36 @@ mod tests {
         let gated =
             gate(&result, Question { limit_ns: 20_000, which: Which::Longest, confidence: 0.95 }).unwrap();
         let upper = gated.cells[0].above.upper;
-        assert!((upper * 20_000.0 / 3.0 - 1.0).abs() < 0.01, "the rule of three: {upper}");
+        // Student's quantiles for twenty trials and for any number are 1.729 and 1.645.
+        let three = 3.0 * (1.729_f64 / 1.645).powi(2);
+        assert!((upper * 20_000.0 / three - 1.0).abs() < 0.01, "the rule of three: {upper}");
+    }
+
+    /// A bin that held the limit failed a node whose wakes may all have kept to it.
+    #[test]
+    fn a_wake_that_took_as_long_as_the_limit_neither_passes_nor_fails() {
+        let at_the_limit = |count| {
+            let mut result = result(1000, &[]);
+            for record in &mut result.records {
+                let mut wakes = record.series[&Quantity::Wake].decode().unwrap();
+                wakes.record_many(20_000_000, count);
+                record.series.insert(Quantity::Wake, Series::from(&wakes));
+            }
+            result
+        };
+        let open = |count, which| matches!(asked(&at_the_limit(count), which), Ruling::CannotTell(_));
+        assert!(open(1, Which::Longest));
+        assert!(open(10, P999), "1 % of them may have been longer, and none need have been");
+        assert!(open(900, Which::Quantile(0.6)));
+        assert_eq!(asked(&at_the_limit(1), Which::Quantile(0.9)), Ruling::Pass);
+    }
+
+    /// One trial's wakes may all be alike, and passed as if each stood for itself.
+    #[test]
+    fn one_trial_leaves_a_percentile_open_however_many_wakes_it_has() {
+        let mut one = result(100_000, &[]);
+        one.records.truncate(1);
+        assert!(matches!(asked(&one, P999), Ruling::CannotTell(why) if why.contains("--blocks")));
     }
 
     #[test]

@@ -12,20 +12,32 @@
 //! bound of a quantile by an order statistic (H. A. David, H. N. Nagaraja, *Order Statistics*, 2003, §7.1).
 //!
 //! Wakes near each other in time are alike, so `n` of them tell less than `n` independent ones. How much less is seen in how
-//! the count above the limit differs from block to block: the ratio of that variance to the binomial one, L. Kish's design
-//! effect, divides both `n` and `k` (E. L. Korn, B. I. Graubard, *Confidence intervals for proportions with small expected
-//! number of positive counts estimated from survey data*, Survey Methodology 24, 1998). Where nothing was above the limit it
-//! cannot be seen, and is taken to be 1.
+//! the count above the limit differs from block to block: the ratio of that variance to the binomial one is L. Kish's design
+//! effect. That variance is itself known from no more than the blocks, of which few may look alike by chance: with `B` of them it
+//! has `B - 1` degrees of freedom, and the squared ratio of Student's quantiles at `n - 1` and at `B - 1` makes up for it. Both
+//! together divide `n` and `k` (E. L. Korn, B. I. Graubard, *Confidence intervals for proportions with small expected number of
+//! positive counts estimated from survey data*, Survey Methodology 24, 1998).
+//!
+//! Few wakes above the limit do not show how they heap: one alone always looks independent, and none show nothing. Then the
+//! effect is also taken at the highest time that has [`ENOUGH`] above it, and the greater of the two counts. Where that cannot be seen
+//! either, or there is only one block, every block tells as much as one wake: whatever is alike in a block, blocks are not.
 
 use crate::record::Histogram;
 
-/// How many wakes of one block there were, and how many of them took longer than the limit.
+/// Wakes above a time, by block on average, from which on their counts show how they heap: below, whole numbers differ by more
+/// than a variance can tell (W. G. Cochran, *Some methods for strengthening the common χ² tests*, Biometrics 10, 1954).
+pub const ENOUGH: u64 = 5;
+
+/// How many wakes of one block there were, and how many of them took longer than the limit. A histogram knows a time to 0.1 %:
+/// of those in the bin that holds the limit nobody can tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Count {
     /// All.
     pub all: u64,
-    /// Longer than the limit.
+    /// Those that may have been longer than the limit.
     pub above: u64,
+    /// Those that were.
+    pub surely: u64,
 }
 
 /// What is known of the share of wakes above a limit.
@@ -33,37 +45,102 @@ pub struct Count {
 pub struct Above {
     /// Wakes.
     pub all: u64,
-    /// Of them, longer than the limit.
+    /// Of them, those that may have been longer than the limit.
     pub above: u64,
+    /// Of them, those that were.
+    pub surely: u64,
     /// How many wakes tell as much as one independent one; at least 1.
-    pub design_effect: f64,
+    pub alike: f64,
     /// The share is above this with the confidence asked for.
     pub lower: f64,
     /// The share is below this with the confidence asked for; 1 if there were no wakes.
     pub upper: f64,
 }
 
-/// The times of `histogram` above `limit_ps`: those whose bin may hold longer ones, so that an error of 0.1 % counts against the
-/// limit and never for it.
+/// The times of `histogram` above `limit_ps`.
 pub fn above(histogram: &Histogram, limit_ps: u64) -> Count {
     let inner = histogram.inner();
-    let longer =
-        inner.iter_recorded().filter(|bin| inner.highest_equivalent(bin.value_iterated_to()) > limit_ps);
-    Count { all: histogram.count(), above: longer.map(|bin| bin.count_at_value()).sum() }
+    let mut count = Count { all: histogram.count(), above: 0, surely: 0 };
+    for bin in inner.iter_recorded() {
+        let ps = bin.value_iterated_to();
+        if inner.highest_equivalent(ps) > limit_ps {
+            count.above += bin.count_at_value();
+        }
+        if inner.lowest_equivalent(ps) > limit_ps {
+            count.surely += bin.count_at_value();
+        }
+    }
+    count
 }
 
-/// The bounds of the share, from the counts of each block, each holding with `confidence`.
-pub fn share(blocks: &[Count], confidence: f64) -> Above {
-    let all: u64 = blocks.iter().map(|block| block.all).sum();
-    let above: u64 = blocks.iter().map(|block| block.above).sum();
-    let design_effect = design_effect(blocks);
-    let (n, k) = (all as f64 / design_effect, above as f64 / design_effect);
-    let lower = if above == 0 { 0.0 } else { beta_quantile(1.0 - confidence, k, n - k + 1.0) };
-    let upper = if above == all { 1.0 } else { beta_quantile(confidence, k + 1.0, n - k) };
-    Above { all, above, design_effect, lower, upper }
+/// The bounds of the share of wakes of all `blocks` above `limit_ps`, each holding with `confidence`. What may lie above counts
+/// against the limit for the upper bound, and for it for the lower. The blocks are gone through up to three times, one at a time:
+/// a histogram is a third of a megabyte, and there may be thousands.
+pub fn share<Blocks: Iterator<Item = Histogram>>(
+    blocks: impl Fn() -> Blocks,
+    limit_ps: u64,
+    confidence: f64,
+) -> Above {
+    let mut whole = Histogram::new();
+    blocks().for_each(|block| whole.add(&block));
+    let counts: Vec<Count> = blocks().map(|block| above(&block, limit_ps)).collect();
+    let alike = alike(&whole, &counts, blocks, confidence);
+    let sum = |of: fn(&Count) -> u64| counts.iter().map(of).sum::<u64>();
+    let (all, above, surely) = (sum(|count| count.all), sum(|count| count.above), sum(|count| count.surely));
+    let of = |number: u64| number as f64 / alike;
+    let lower = clopper_pearson(of(all), of(surely), confidence).0;
+    let upper = clopper_pearson(of(all), of(above), confidence).1;
+    Above { all, above, surely, alike, lower, upper }
 }
 
-/// How many wakes tell as much as one independent one, by how the share above differs from block to block.
+/// The bounds of a share of which `k` of `n` were seen, each holding with `confidence`.
+fn clopper_pearson(n: f64, k: f64, confidence: f64) -> (f64, f64) {
+    let lower = if k <= 0.0 { 0.0 } else { beta_quantile(1.0 - confidence, k, n - k + 1.0) };
+    let upper = if k >= n { 1.0 } else { beta_quantile(confidence, k + 1.0, n - k) };
+    (lower, upper)
+}
+
+/// How many wakes tell as much as one independent one, by the `counts` above some time; at least 1.
+fn alike<Blocks: Iterator<Item = Histogram>>(
+    whole: &Histogram,
+    counts: &[Count],
+    blocks: impl Fn() -> Blocks,
+    confidence: f64,
+) -> f64 {
+    let number = counts.iter().filter(|count| count.all > 0).count();
+    let n = whole.count() as f64;
+    let each = n / number.max(1) as f64;
+    let enough = ENOUGH * number as u64;
+    let seen = design_effect(counts);
+    let effect = if counts.iter().map(|count| count.above).sum::<u64>() >= enough {
+        seen
+    } else if let Some(ps) = crowded(whole, enough) {
+        let below: Vec<Count> = blocks().map(|block| above(&block, ps)).collect();
+        seen.max(design_effect(&below))
+    } else {
+        return each.max(1.0);
+    };
+    if number < 2 {
+        return each.max(1.0);
+    }
+    let freedom = [number as f64 - 1.0, n - 1.0].map(|freedom| student(confidence, freedom));
+    (effect * (freedom[0] / freedom[1]).powi(2)).min(each).max(1.0)
+}
+
+/// The highest time that at least `enough` wakes lie above, if some do not.
+fn crowded(whole: &Histogram, enough: u64) -> Option<u64> {
+    let inner = whole.inner();
+    let bins: Vec<(u64, u64)> =
+        inner.iter_recorded().map(|bin| (bin.value_iterated_to(), bin.count_at_value())).collect();
+    let mut longer = 0;
+    let (ps, _) = bins.iter().rev().find(|(_, count)| {
+        longer += count;
+        longer >= enough
+    })?;
+    (longer < whole.count()).then(|| inner.lowest_equivalent(*ps).saturating_sub(1))
+}
+
+/// The ratio of the variance of the counts above a time to the binomial one; at least 1.
 fn design_effect(blocks: &[Count]) -> f64 {
     let blocks: Vec<&Count> = blocks.iter().filter(|block| block.all > 0).collect();
     let all: f64 = blocks.iter().map(|block| block.all as f64).sum();
@@ -78,6 +155,15 @@ fn design_effect(blocks: &[Count]) -> f64 {
     (count / (count - 1.0) * squares / all.powi(2) / binomial).max(1.0)
 }
 
+/// What `confidence` of Student's distribution with `freedom` degrees lies below; exact also for one and two degrees
+/// (Abramowitz and Stegun, 26.5.27).
+fn student(confidence: f64, freedom: f64) -> f64 {
+    // At one half both sides of a ratio are 0; more degrees than this change no digit.
+    let (confidence, freedom) = (confidence.max(0.501), freedom.clamp(1.0, 1e6));
+    let x = beta_quantile(2.0 * (1.0 - confidence), freedom / 2.0, 0.5);
+    (freedom * (1.0 / x - 1.0)).sqrt()
+}
+
 /// What is known of a quantile, picoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
@@ -90,7 +176,7 @@ pub struct Bounds {
 }
 
 /// The quantile `q` of all `blocks`, and its bounds, each holding with `confidence`; none of no wakes. The blocks are gone through
-/// twice, one at a time: a histogram is a third of a megabyte, and there may be thousands.
+/// one at a time, as by [`share`].
 pub fn bounds<Blocks: Iterator<Item = Histogram>>(
     blocks: impl Fn() -> Blocks,
     q: f64,
@@ -103,7 +189,7 @@ pub fn bounds<Blocks: Iterator<Item = Histogram>>(
         return None;
     }
     let counts: Vec<Count> = blocks().map(|block| above(&block, estimate_ps)).collect();
-    let effect = design_effect(&counts);
+    let effect = alike(&whole, &counts, &blocks, confidence);
     let n = whole.count() as f64 / effect;
     let left = 1.0 - q;
     // The most wakes that may lie above a time for the quantile to be below it, and the fewest for it to be above.
@@ -195,45 +281,115 @@ fn ln_gamma(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn once(all: u64, above: u64) -> Vec<Count> {
-        vec![Count { all, above }]
+    /// A block of so many wakes around 5 µs, of which so many take 50.
+    fn block(all: u64, long: u64) -> Histogram {
+        let mut histogram = Histogram::new();
+        (long..all).for_each(|sample| histogram.record(4_000_000 + sample * 1_000_000 / all));
+        histogram.record_many(50_000_000, long);
+        histogram
+    }
+
+    /// The bounds of the share above 20 µs in blocks of a thousand wakes, so many of which are long.
+    fn shared(long: &[u64]) -> Above {
+        share(|| long.iter().map(|long| block(1000, *long)), 20_000_000, 0.95)
     }
 
     #[test]
     fn the_bounds_are_clopper_and_pearsons() {
         // Two-sided 95 % intervals of printed tables, each bound of which holds with 97.5 %.
         for (above, all, low, high) in [
-            (1, 10, 0.0025, 0.4450),
-            (5, 20, 0.0866, 0.4910),
-            (50, 100, 0.3983, 0.6017),
-            (2, 50, 0.0049, 0.1371),
+            (1.0, 10.0, 0.0025, 0.4450),
+            (5.0, 20.0, 0.0866, 0.4910),
+            (50.0, 100.0, 0.3983, 0.6017),
+            (2.0, 50.0, 0.0049, 0.1371),
         ] {
-            let bounds = share(&once(all, above), 0.975);
-            assert!((bounds.lower - low).abs() < 1e-4, "{above} of {all}: {bounds:?}");
-            assert!((bounds.upper - high).abs() < 1e-4, "{above} of {all}: {bounds:?}");
+            let (lower, upper) = clopper_pearson(all, above, 0.975);
+            assert!((lower - low).abs() < 1e-4, "{above} of {all}: {lower}");
+            assert!((upper - high).abs() < 1e-4, "{above} of {all}: {upper}");
         }
     }
 
     #[test]
     fn without_one_above_the_bound_is_that_of_three() {
-        for all in [10, 1000, 3_000_000] {
-            let bound = share(&once(all, 0), 0.95).upper;
-            let exact = 1.0 - 0.05_f64.powf(1.0 / all as f64);
+        for all in [10.0, 1000.0, 3e6] {
+            let bound = clopper_pearson(all, 0.0, 0.95).1;
+            let exact = 1.0 - 0.05_f64.powf(1.0 / all);
             assert!((bound / exact - 1.0).abs() < 1e-6, "{all}: {bound} against {exact}");
         }
-        assert_eq!(share(&[], 0.95).upper, 1.0);
+        assert_eq!(share(std::iter::empty, 1, 0.95).upper, 1.0);
         assert_eq!(fewest(0.999, 0.95), 2995);
     }
 
     #[test]
+    fn the_quantiles_of_students_distribution_are_those_of_the_tables() {
+        for (confidence, freedom, table) in [
+            (0.95, 1.0, 6.314),
+            (0.95, 2.0, 2.920),
+            (0.975, 3.0, 3.182),
+            (0.99, 9.0, 2.821),
+            (0.95, 1e9, 1.645),
+        ] {
+            let quantile = student(confidence, freedom);
+            assert!((quantile / table - 1.0).abs() < 1e-3, "{confidence} {freedom}: {quantile}");
+        }
+    }
+
+    #[test]
     fn stretches_of_long_wakes_tell_less_than_single_ones() {
-        let even: Vec<Count> = (0..20).map(|_| Count { all: 1000, above: 2 }).collect();
-        let mut heaped: Vec<Count> = (0..20).map(|_| Count { all: 1000, above: 0 }).collect();
-        heaped[7].above = 40;
-        let (even, heaped) = (share(&even, 0.95), share(&heaped, 0.95));
-        assert_eq!((even.above, even.design_effect), (40, 1.0));
-        assert!(heaped.design_effect > 20.0, "{heaped:?}");
+        let mut heap = [0; 20];
+        heap[7] = 40;
+        let (even, heaped) = (shared(&[2; 20]), shared(&heap));
+        // 1.729 and 1.645 are Student's quantiles for 19 degrees of freedom and for any number.
+        assert!((even.alike / (1.729_f64 / 1.645).powi(2) - 1.0).abs() < 0.01, "{even:?}");
+        assert_eq!((even.above, heaped.above), (40, 40));
+        assert!(heaped.alike > 20.0, "{heaped:?}");
         assert!(heaped.upper > even.upper && heaped.lower < even.lower);
+    }
+
+    /// A thousand wakes of one trial once told as much as a thousand of as many.
+    #[test]
+    fn one_block_tells_no_more_than_one_wake() {
+        for long in [0, 2] {
+            let one = shared(&[long]);
+            assert_eq!((one.all, one.alike), (1000, 1000.0));
+            assert!(one.upper > 0.949, "{one:?}");
+        }
+    }
+
+    #[test]
+    fn few_blocks_tell_less_than_many_of_as_many_wakes() {
+        let alike: Vec<f64> = [2, 3, 5, 20, 200].map(|blocks| shared(&vec![0; blocks]).alike).into();
+        // (t of B - 1 degrees / 1.645)²
+        for (seen, table) in alike.iter().zip([14.73, 3.151, 1.680, 1.105, 1.010]) {
+            assert!((seen / table - 1.0).abs() < 0.01, "{alike:?}");
+        }
+    }
+
+    /// Where none were above the limit, or one, every wake counted as independent of all others.
+    #[test]
+    fn without_enough_above_the_limit_the_longest_wakes_show_how_they_heap() {
+        let heaped = |block: u64, long: u64| {
+            let mut histogram = Histogram::new();
+            (0..1000).for_each(|sample| histogram.record(4_000_000 + sample * 1000));
+            // The longest hundred below the limit are all of one block.
+            histogram.record_many(15_000_000, if block == 3 { 100 } else { 0 });
+            histogram.record_many(50_000_000, if block == 5 { long } else { 0 });
+            histogram
+        };
+        for long in [0, 1] {
+            let heaped = share(|| (0..20).map(|block| heaped(block, long)), 20_000_000, 0.95);
+            let mut one = [0; 20];
+            one[5] = long;
+            let even = shared(&one);
+            assert!(heaped.alike > 50.0 && even.alike < 1.2, "{heaped:?} {even:?}");
+            assert!(heaped.upper > 10.0 * even.upper);
+        }
+        // All in one bin: nothing shows it.
+        let mut same = Histogram::new();
+        same.record_many(5_000_000, 1000);
+        let same = share(|| (0..20).map(|_| same.clone()), 20_000_000, 0.95);
+        assert_eq!(same.alike, 1000.0);
+        assert!((same.upper - (1.0 - 0.05_f64.powf(1.0 / 20.0))).abs() < 1e-6, "{same:?}");
     }
 
     /// Draws from a known distribution and asks how often the bounds of its quantile were wrong.
@@ -263,17 +419,25 @@ mod tests {
     fn too_few_wakes_have_no_upper_bound() {
         let mut histogram = Histogram::new();
         (0..100).for_each(|sample| histogram.record(1_000_000 + sample * 10_000));
-        let of = |q| bounds(|| std::iter::once(histogram.clone()), q, 0.95).unwrap();
+        let of = |q| bounds(|| std::iter::repeat_n(histogram.clone(), 10), q, 0.95).unwrap();
         assert_eq!(of(0.999).upper_ps, None);
         assert!(of(0.5).upper_ps.is_some());
         assert_eq!(bounds(std::iter::empty, 0.5, 0.95), None);
     }
 
+    /// What may lie above the limit counted as if it did: a node failed for wakes that kept to it.
     #[test]
-    fn a_bin_that_may_hold_longer_times_counts_as_above() {
+    fn a_bin_that_holds_the_limit_counts_for_the_upper_bound_and_not_for_the_lower() {
         let mut histogram = Histogram::new();
         histogram.record_many(20_000_000, 7);
-        assert_eq!(above(&histogram, 20_000_000).above, 7, "the bin reaches 0.05 % further");
-        assert_eq!(above(&histogram, 20_020_000).above, 0);
+        let inner = histogram.inner();
+        let [low, high] = [inner.lowest_equivalent(20_000_000), inner.highest_equivalent(20_000_000)];
+        let count = |limit_ps| {
+            let count = above(&histogram, limit_ps);
+            (count.above, count.surely)
+        };
+        assert_eq!([low - 1, low, high - 1, high].map(count), [(7, 7), (7, 0), (7, 0), (0, 0)]);
+        let share = share(|| (0..4).map(|_| histogram.clone()), 20_000_000, 0.95);
+        assert_eq!((share.lower, share.upper), (0.0, 1.0));
     }
 }

@@ -156,9 +156,9 @@ fn table(gated: &Gated, style: &Style) -> String {
                 format!("{} to {}", end(bounds.lower_ps), end(bounds.upper_ps))
             }));
         }
-        line.push(count(cell.above.above));
+        line.push(count(cell.above.surely));
         line.push(share(cell.above.upper));
-        line.push(format!("{:.1}", cell.above.design_effect));
+        line.push(format!("{:.1}", cell.above.alike));
         line.extend(cell.trials.map(|trials| count(trials as u64)));
         line.push(count(cell.above.all));
         line.push(
@@ -183,7 +183,7 @@ fn note(gated: &Gated) -> String {
     format!(
         "{all}{}. Longer: wakes above the limit. Share below: what their true share is below, at {} % for each cell (Clopper and \
          Pearson 1934, wakes that are alike counted together). Alike: how many wakes tell as much as one independent one (Kish's \
-         design effect).{harness}",
+         design effect, with Korn and Graubard's factor for few trials).{harness}",
         super::summary::sentence(gated.cells.first().map_or("", |cell| cell.quantity.definition()))
             .trim_end_matches('.'),
         percent(gated.each),
@@ -221,7 +221,7 @@ mod tests {
         let mut result = sample::result(&[cell], 10, |_, _| 16_000.0);
         for record in &mut result.records {
             let mut wakes = Histogram::new();
-            wakes.record_many(5_000_000, 1000 - long);
+            (long..1000).for_each(|wake| wakes.record(4_000_000 + wake * 1000));
             wakes.record_many(50_000_000, long);
             record.series.insert(Quantity::Wake, Series::from(&wakes));
         }
@@ -241,12 +241,12 @@ mod tests {
         );
         assert!(
             pass.contains("10,000")
-                && pass.contains("1 in 3,338")
+                && pass.contains("1 in 2,688")
                 && pass.contains("Again: doorbell ping --seed 1"),
             "{pass}"
         );
         let longest = text(0, Which::Longest);
-        assert!(longest.starts_with("Pass: none of 10,000 wakes took longer than 20 us; with 95 % confidence fewer than 1 in 3,338 do."), "{longest}");
+        assert!(longest.starts_with("Pass: none of 10,000 wakes took longer than 20 us; with 95 % confidence fewer than 1 in 2,688 do."), "{longest}");
         let fail = text(20, Which::Quantile(0.99));
         assert!(
             fail.starts_with("Fail: not 99 % of wakes takes at most 20 us, with 95 % confidence: 200 of 10000 wakes took longer."),
