@@ -103,15 +103,7 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
             format!("{} does not join such sides; see `doorbell list`, and --contexts", args.mechanism);
         return Err(Usage(message).into());
     }
-    let placements = args.placements.resolve_one(&machine.topology)?;
-    let [placement] = &placements[..] else {
-        return Err(Usage("one verdict is for one placement: name one with --placement".to_owned()).into());
-    };
-    if placement.cpus.is_some_and(|[a, b]| a == b) || machine.topology.usable.len() == 1 {
-        let message = "both sides on one core: a waiter that spins there holds up its notifier, so never spin; name a placement \
-                       on two with --placement";
-        return Err(Usage(message.to_owned()).into());
-    }
+    // What no machine can measure is told before what this one has not.
     let mut gaps: Vec<Duration> = args.gap.iter().flatten().copied().collect();
     gaps.sort_unstable();
     gaps.dedup();
@@ -120,6 +112,15 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
             "a gap of 0 leaves nothing to wait for; write for example --gap 5us..1ms".to_owned(),
         )
         .into());
+    }
+    let placements = args.placements.resolve_one(&machine.topology)?;
+    let [placement] = &placements[..] else {
+        return Err(Usage("one verdict is for one placement: name one with --placement".to_owned()).into());
+    };
+    if placement.cpus.is_some_and(|[a, b]| a == b) || machine.topology.usable.len() == 1 {
+        let message = "both sides on one core: a waiter that spins there holds up its notifier, so never spin; name a placement \
+                       on two with --placement";
+        return Err(Usage(message.to_owned()).into());
     }
     Ok(Spin {
         subject: args.mechanism.clone(),

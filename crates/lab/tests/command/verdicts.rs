@@ -313,6 +313,7 @@ fn what_makes_no_sense_is_refused_with_what_would() {
         (&["spin", "spin"], "nothing to spin before"),
         (&["spin", "--gap", "1ms..1us"], "runs backwards"),
         (&["spin", "--gap", "0"], "nothing to wait for"),
+        (&["spin", "--gap", "0", "--placement", "same-core"], "nothing to wait for"),
         (&["spin", "--placement", "same-core"], "on one core"),
         (&["spin", "--worth", "much"], "is no ratio"),
         (&["spin", "futex-private"], "--contexts"),
