@@ -61,7 +61,7 @@ pub fn expand(command: &Command, arguments: Vec<OsString>) -> Result<Expanded, U
     };
     let text = read(path)?;
     let mut lines = BTreeMap::new();
-    let mut added = Vec::new();
+    let (mut added, mut behind) = (Vec::new(), Vec::new());
     for entry in entries(path, &text)? {
         if entry.key == VERB {
             check_verb(path, &entry, verb.unwrap_or("survey"))?;
@@ -72,7 +72,14 @@ pub fn expand(command: &Command, arguments: Vec<OsString>) -> Result<Expanded, U
         if given.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine) {
             continue;
         }
-        added.extend(tokens(argument, path, &entry)?);
+        let tokens = tokens(argument, path, &entry)?;
+        // What stands without a flag and looks like one: behind what ends them it is what it was in the file. A lone hyphen is none.
+        let like_a_flag = |token: &OsString| token.len() > 1 && token.as_encoded_bytes().starts_with(b"-");
+        if argument.is_positional() && tokens.iter().any(like_a_flag) {
+            behind.extend(tokens);
+        } else {
+            added.extend(tokens);
+        }
         lines.insert(flag, entry.line);
     }
     let place = verb
@@ -80,6 +87,12 @@ pub fn expand(command: &Command, arguments: Vec<OsString>) -> Result<Expanded, U
         .map_or(1, |before| before + 2);
     let mut expanded = arguments;
     expanded.splice(place..place, added);
+    if !behind.is_empty() {
+        if !expanded.iter().any(|argument| argument == "--") {
+            expanded.push("--".into());
+        }
+        expanded.extend(behind);
+    }
     Ok(Expanded { arguments: expanded, path: path.clone(), lines })
 }
 
@@ -338,6 +351,23 @@ mod tests {
             "{typed:?}"
         );
         assert_eq!(expanded("blocks = 5", &["doorbell"]).unwrap(), ["doorbell", "--blocks=5"]);
+    }
+
+    /// `mechanisms = "--output=/etc/passwd"` was a flag.
+    #[test]
+    fn a_value_without_a_flag_stays_a_value_however_it_begins() {
+        for value in ["--output=x", "-q", "--"] {
+            let file = write(&format!("mechanisms = ['futex', '{value}']\nblocks = 3\n"));
+            let mut words = arguments(&["doorbell", "ping", "--plan"]);
+            words.push(file.path().into());
+            let expanded = expand(&crate::cli::command(), words).unwrap();
+            let matches = crate::cli::command().try_get_matches_from(&expanded.arguments).unwrap();
+            let (_, given) = matches.subcommand().unwrap();
+            let mechanisms: Vec<&str> =
+                given.get_raw("mechanisms").unwrap().map(|raw| raw.to_str().unwrap()).collect();
+            assert_eq!(mechanisms, ["futex", value]);
+            assert_eq!(given.value_source("output"), None);
+        }
     }
 
     #[test]
