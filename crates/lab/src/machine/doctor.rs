@@ -233,8 +233,10 @@ const FAMILIES: [Family; 19] = [
         about: About {
             name: "smt",
             what: "Whether hardware threads share a core.",
-            taken: "The sibling lists and smt/control in /sys.",
-            misleads: "A virtual machine may be shown whole cores that are threads on the host.",
+            taken: "The sibling lists and smt/control in /sys, and how fast a cache line moves between CPUs that are said to be of two \
+                    cores.",
+            misleads: "A virtual machine may be shown whole cores that are threads on the host: what the line shows is where they were \
+                       just now, and a host may move them.",
         },
         source: smt::SOURCE,
         examine: smt::examine,

@@ -23,6 +23,7 @@ pub mod interrupts;
 pub mod irq_spread;
 pub mod kernel;
 pub mod limits;
+pub mod line_hop;
 pub mod load;
 pub mod memory;
 pub mod permissions;
@@ -40,6 +41,7 @@ pub mod waiters;
 
 use clock_quality::{ClockQuality, DriftStart};
 use cpu_list::CpuList;
+use line_hop::LineHop;
 use load::Load;
 use root::Root;
 
@@ -58,6 +60,9 @@ pub struct Machine {
     /// Its CPUs and what they share.
     #[serde(default)]
     pub topology: topology::Topology,
+    /// How fast a cache line moves between CPUs, a pair of each relation the machine has.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub line_hops: Vec<LineHop>,
     /// Its processor.
     #[serde(default)]
     pub processor: processor::Processor,
@@ -138,6 +143,7 @@ impl Machine {
         let (started, drift, before) = (Instant::now(), DriftStart::now(clock), load::Reading::take(&root));
         let mut machine = Self::read(&root, clock, Asked::here());
         let mut quality = ClockQuality::measure(clock, &machine.topology);
+        machine.line_hops = LineHop::measure(clock, &machine.topology);
         std::thread::sleep(LOAD_WINDOW.saturating_sub(started.elapsed()));
         let load = before.until(&load::Reading::take(&root), machine.topology.usable.clone());
         quality.drifted(drift);
@@ -147,7 +153,7 @@ impl Machine {
         machine
     }
 
-    /// The machine whose files lie under `root`; without clock quality, load and findings, which are measured.
+    /// The machine whose files lie under `root`; without clock quality, hops, load and findings, which are measured.
     pub fn read(root: &Root, clock: clock::Clock, asked: Asked) -> Self {
         let topology = topology::Topology::read(root, asked.affinity);
         let processor = processor::Processor::read(root, asked.user_interrupts);
@@ -155,6 +161,7 @@ impl Machine {
         Self {
             clock,
             clock_quality: None,
+            line_hops: Vec::new(),
             kernel: kernel::Kernel::read(root),
             power: power::Power::read(root, &topology.online),
             interrupts: irq_spread::IrqSpread::read(root),

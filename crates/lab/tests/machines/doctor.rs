@@ -4,7 +4,9 @@
 use doorbell_lab::machine::Machine;
 use doorbell_lab::machine::clock_quality::{ClockQuality, Skew};
 use doorbell_lab::machine::doctor::{Severity, examine, worst};
+use doorbell_lab::machine::line_hop::LineHop;
 use doorbell_lab::machine::load::Load;
+use doorbell_lab::machine::topology::Relation;
 use doorbell_lab::view::doctor::{Detail, doctor};
 use doorbell_lab::view::style::Style;
 
@@ -106,6 +108,32 @@ fn one_cpu_can_be_measured_and_none_cannot() {
     assert_eq!(severity(&machine, "cpus"), Severity::Warn);
     machine.topology.usable = "".parse().unwrap();
     assert_eq!(severity(&machine, "cpus"), Severity::Unfit);
+}
+
+/// A guest's two CPUs, said to be two cores, were seen 10 ns apart at times and 110 ns at others.
+#[test]
+fn cpus_nearer_than_two_cores_can_be_are_siblings_that_the_host_hides() {
+    let smt = |name: &str, cpus, fastest_ns| {
+        let mut machine = examined(name);
+        machine.line_hops = vec![LineHop { cpus, fastest_ns }];
+        examine(&machine).into_iter().find(|finding| finding.name == "smt").unwrap()
+    };
+    let near = smt("micro-vm", [0, 1], 10.2);
+    assert_eq!(near.severity, Severity::Warn);
+    assert!(
+        near.seen.starts_with(
+            "siblings may be hidden: a hop of 10.2 ns between CPUs 0 and 1, which claim separate cores"
+        ),
+        "{near:?}"
+    );
+    assert!(near.cure.contains("pin") && near.effect.contains("one core"), "{near:?}");
+    for far in [16.0, 110.0] {
+        assert_eq!(smt("micro-vm", [0, 1], far).severity, Severity::Note, "{far}");
+    }
+    // Those that are shown as siblings hide nothing.
+    let shown = examined("two-socket-smt");
+    let siblings = shown.topology.pair_for(Relation::SmtSibling).unwrap();
+    assert!(!smt("two-socket-smt", siblings, 7.0).seen.contains("hidden"));
 }
 
 #[test]
