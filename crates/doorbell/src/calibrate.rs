@@ -2,7 +2,7 @@
 //! What sleeping costs on this machine: from the profile, or measured once per process.
 
 use crate::counters;
-use crate::fork_gate;
+use crate::process::Process;
 use crate::profile::{self, Profile, ProfileError, Standing};
 use doorbell_core::window::SleepCost;
 use rustix::thread::futex::{Flags, wait_bitset, wake};
@@ -12,7 +12,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -74,14 +74,25 @@ impl fmt::Display for CostSource {
 /// Null until it is known. Set once; what it points to stays.
 static CALIBRATION: AtomicPtr<Calibration> = AtomicPtr::new(ptr::null_mut());
 
-/// The generation of the process one of whose threads calibrates, plus one; 0 if none does.
+/// The process one of whose threads calibrates, in a word; 0 if none does.
 ///
 /// Not a lock: reading a profile may take for ever (it may be a pipe, or on a server that is gone), and a fork neither
 /// waits for that nor leaves the child waiting for a thread it does not have. The child calibrates for itself.
-static CALIBRATING: AtomicU32 = AtomicU32::new(0);
+static CALIBRATING: AtomicU64 = AtomicU64::new(0);
 
 /// Ends the calibration under way, also if it panics.
-struct Calibrating(u32);
+struct Calibrating(u64);
+
+impl Calibrating {
+    /// Begins one. `None` while another thread of this process is at it.
+    fn begin() -> Option<Self> {
+        let ours = Process::current().word();
+        let others = CALIBRATING.load(Ordering::Acquire);
+        let taken = others != ours
+            && CALIBRATING.compare_exchange(others, ours, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        taken.then_some(Self(ours))
+    }
+}
 
 impl Drop for Calibrating {
     fn drop(&mut self) {
@@ -100,16 +111,11 @@ pub fn calibration() -> &'static Calibration {
         if let Some(known) = known_calibration() {
             return known;
         }
-        let ours = fork_gate::generation().wrapping_add(1);
-        let others = CALIBRATING.load(Ordering::Acquire);
-        let taken = others != ours
-            && CALIBRATING.compare_exchange(others, ours, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        if !taken {
+        let Some(calibrating) = Calibrating::begin() else {
             // Two at once would disturb each other. What is waited for takes milliseconds.
             thread::sleep(Duration::from_micros(200));
             continue;
-        }
-        let calibrating = Calibrating(ours);
+        };
         if known_calibration().is_none() {
             let made = Box::into_raw(Box::new(calibrate()));
             // Release: pairs with `known_calibration`.
@@ -257,5 +263,30 @@ mod tests {
         })
         .join()
         .unwrap();
+    }
+
+    /// The child waited for ever for a thread that it did not have: handlers of `fork` do not see `clone` called by hand.
+    #[test]
+    fn a_child_of_a_raw_clone_does_not_wait_for_the_calibration_of_its_parent() {
+        let held = loop {
+            // Other tests calibrate as well.
+            match Calibrating::begin() {
+                Some(held) => break held,
+                None => std::thread::yield_now(),
+            }
+        };
+        assert!(Calibrating::begin().is_none());
+        // SAFETY: nothing is shared and no stack is given, as by `fork`; the child takes no lock and exits.
+        let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
+        if child == 0 {
+            let begun = Calibrating::begin().is_some();
+            // SAFETY: no precondition.
+            unsafe { libc::_exit(i32::from(!begun)) };
+        }
+        let (child, mut status) = (libc::pid_t::try_from(child).unwrap(), 0);
+        // SAFETY: a child of ours, and a valid place for its status.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(status, 0, "it would have waited");
+        drop(held);
     }
 }

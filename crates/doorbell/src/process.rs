@@ -19,6 +19,11 @@ impl Process {
         Self { number: std::process::id(), generation: fork_gate::generation() }
     }
 
+    /// The same in one word, which is never 0: no process has the number 0.
+    pub(crate) fn word(self) -> u64 {
+        u64::from(self.number) << 32 | u64::from(self.generation)
+    }
+
     /// Is this the calling process?
     pub(crate) fn is_current(self) -> bool {
         self == Self::current()
