@@ -130,7 +130,33 @@ unsafe extern "C" fn open_in_child() {
 mod tests {
     use super::{ForkMutex, enrol, generation};
     use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
     use std::thread;
+    use std::time::Duration;
+
+    /// Runs a test that a fork which never ends would keep for ever, and fails where it does not end.
+    fn bounded(test: impl FnOnce() + Send + 'static) {
+        let (tell, told) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            // Told also where the test panics: the sender is dropped.
+            let _tell = tell;
+            test();
+        });
+        let ended: Result<(), _> = told.recv_timeout(Duration::from_secs(300));
+        assert_ne!(ended, Err(mpsc::RecvTimeoutError::Timeout), "a fork never ended");
+        if let Err(panic) = thread.join() {
+            std::panic::resume_unwind(panic);
+        }
+    }
+
+    /// Ends the threads of a test, also where it fails.
+    struct Stop<'a>(&'a AtomicBool);
+
+    impl Drop for Stop<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
 
     /// Runs `run` in a forked child, and says whether it came to true. A hang ends after a minute.
     fn in_a_child(run: impl FnOnce() -> bool) -> bool {
@@ -153,49 +179,55 @@ mod tests {
     #[test]
     fn handlers_registered_more_than_once_close_and_open_the_gate_once() {
         static LOCK: ForkMutex<u64> = ForkMutex::new(0);
-        *LOCK.lock() += 1;
-        assert!(enrol() && enrol());
-        assert!(in_a_child(|| {
+        bounded(|| {
             *LOCK.lock() += 1;
-            in_a_child(|| *LOCK.lock() == 2)
-        }));
-        assert_eq!(*LOCK.lock(), 1);
+            assert!(enrol() && enrol());
+            assert!(in_a_child(|| {
+                *LOCK.lock() += 1;
+                in_a_child(|| *LOCK.lock() == 2)
+            }));
+            assert_eq!(*LOCK.lock(), 1);
+        });
     }
 
     /// A process that is number 1 of its container may have a child that is number 1 of another.
     #[test]
     fn a_child_is_of_another_generation_than_its_parent_and_so_is_its_child() {
-        let ours = generation();
-        assert!(in_a_child(|| {
-            let childs = generation();
-            childs != ours && in_a_child(|| ![ours, childs].contains(&generation()))
-        }));
-        assert_eq!(generation(), ours);
+        bounded(|| {
+            let ours = generation();
+            assert!(in_a_child(|| {
+                let childs = generation();
+                childs != ours && in_a_child(|| ![ours, childs].contains(&generation()))
+            }));
+            assert_eq!(generation(), ours);
+        });
     }
 
     /// The watcher's thread takes locks that every ring and every attachment take: a child was born with one held.
     #[test]
     fn a_forked_child_finds_no_lock_held_however_busy_the_other_threads_are() {
         static LOCK: ForkMutex<u64> = ForkMutex::new(0);
-        let stop = AtomicBool::new(false);
-        thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    while !stop.load(Ordering::Relaxed) {
-                        let mut value = LOCK.lock();
-                        // Long enough to be met.
-                        (0..100).for_each(|_| std::hint::spin_loop());
-                        *value += 1;
-                    }
-                });
-            }
-            for _ in 0..200 {
-                assert!(in_a_child(|| {
-                    *LOCK.lock() += 1;
-                    true
-                }));
-            }
-            stop.store(true, Ordering::Relaxed);
+        bounded(|| {
+            let stop = AtomicBool::new(false);
+            thread::scope(|scope| {
+                let _stop = Stop(&stop);
+                for _ in 0..2 {
+                    scope.spawn(|| {
+                        while !stop.load(Ordering::Relaxed) {
+                            let mut value = LOCK.lock();
+                            // Long enough to be met.
+                            (0..100).for_each(|_| std::hint::spin_loop());
+                            *value += 1;
+                        }
+                    });
+                }
+                for _ in 0..200 {
+                    assert!(in_a_child(|| {
+                        *LOCK.lock() += 1;
+                        true
+                    }));
+                }
+            });
         });
     }
 }

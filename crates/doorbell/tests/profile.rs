@@ -25,7 +25,8 @@ fn child() {
     if let CostSource::Profile(_) = known.source {
         assert_eq!(known.cost, COST);
     } else {
-        assert!(known.cost.price >= 500, "{known:?}");
+        // Measured: nobody's profile says that.
+        assert_ne!(known.cost, COST);
     }
     // And with the next table, for the first goes with its last waiter.
     drop(bell);
@@ -157,7 +158,7 @@ fn forking_child() {
     // A hang is ended by a signal, which the parent sees.
     // SAFETY: no precondition.
     unsafe { libc::alarm(60) };
-    let reader = std::thread::spawn(|| calibration().cost);
+    let reader = std::thread::spawn(|| calibration().source.standing());
     let fifo = PathBuf::from(std::env::var_os("DOORBELL_PROFILE").unwrap());
     // Opens only when the reader has: from here on the thread is in the middle of its calibration.
     let writer = std::fs::OpenOptions::new().write(true).open(&fifo).unwrap();
@@ -175,7 +176,7 @@ fn forking_child() {
     // SAFETY: a child of ours, and a valid place for its status.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     assert_eq!(status, 0);
-    // An empty profile is no profile: the reader measures.
+    // An empty profile is no profile: the reader says so and measures.
     drop(writer);
-    assert!(reader.join().unwrap().price >= 500);
+    assert_eq!(reader.join().unwrap(), Standing::Missing);
 }
