@@ -4,13 +4,14 @@
 //! Where the kernel's events cannot be had, each test says so and checks that the command does too.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Output;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use doorbell_lab::anatomy::Mark;
-use doorbell_lab::record::{Outcome, ResultFile, read};
+use doorbell_lab::record::{Outcome, Record, ResultFile, read};
 use doorbell_lab::trace::event::{KINDS, Kind};
 use doorbell_lab::trace::instance::Wanted;
 use doorbell_lab::trace::{Instance, Tracefs, What};
@@ -124,12 +125,26 @@ fn a_report_of_traced_wakes_has_a_waterfall_for_each() {
             "--time",
             "50ms",
             "--blocks",
-            "1",
+            "6",
             "--placement",
             "unpinned",
         ];
         let output = stage.doorbell(&[&args[..], &["--output", file]].concat()).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
+        // What a busy machine made implausible, bare or traced, has no figures to be shown.
+        let result = read::read(Path::new(file)).unwrap();
+        let usable = |block, traced| {
+            let ran = |record: &&Record| {
+                record.cell.subject == "futex"
+                    && record.block == block
+                    && record.cell.trace.is_some() == traced
+            };
+            result.records.iter().filter(ran).any(|record| record.outcome == Outcome::Done)
+        };
+        if !(0..6).any(|block| usable(block, true) && usable(block, false)) {
+            eprintln!("not run: this machine is too busy for one plausible pair of trials in six");
+            return;
+        }
         assert!(text.contains("A median wake") && text.contains("What tracing costs"), "{text}");
         let output = stage.doorbell(&["report", file, "--output", "-"]).output().unwrap();
         let page = String::from_utf8_lossy(&output.stdout);
