@@ -179,12 +179,32 @@ impl WakeWords {
         self.announce_if_with::<Complete>(enough)
     }
 
+    /// As [`announce_if`](Self::announce_if), right after a `SeqCst` read-modify-write made the thing true.
+    #[inline(always)]
+    pub fn announce_if_after_rmw(&self, enough: impl FnOnce() -> bool) -> Woken {
+        self.announce_if_after_rmw_with::<Complete>(enough)
+    }
+
     #[inline(always)]
     fn announce_if_with<S: Steps>(&self, enough: impl FnOnce() -> bool) -> Woken {
         if S::FENCE_IN_ANNOUNCE {
             // N2. Pairs with W4 in `listen_with`.
             fence(Ordering::SeqCst);
         }
+        self.take_waiters_if::<S>(enough)
+    }
+
+    #[inline(always)]
+    fn announce_if_after_rmw_with<S: Steps>(&self, enough: impl FnOnce() -> bool) -> Woken {
+        if S::FENCE_IN_ANNOUNCE {
+            // N2. Pairs with W4 in `listen_with`.
+            fence_after_rmw();
+        }
+        self.take_waiters_if::<S>(enough)
+    }
+
+    #[inline(always)]
+    fn take_waiters_if<S: Steps>(&self, enough: impl FnOnce() -> bool) -> Woken {
         // N3.
         if self.waiters.load(Ordering::SeqCst) == 0 || !enough() {
             return Woken::NOBODY;
@@ -466,6 +486,10 @@ pub(crate) mod broken {
 
     pub(crate) fn announce_if<S: Steps>(words: &WakeWords, enough: impl FnOnce() -> bool) -> Woken {
         words.announce_if_with::<S>(enough)
+    }
+
+    pub(crate) fn announce_if_after_rmw<S: Steps>(words: &WakeWords, enough: impl FnOnce() -> bool) -> Woken {
+        words.announce_if_after_rmw_with::<S>(enough)
     }
 
     pub(crate) fn wait_until<T: Steps, S: Sleep>(

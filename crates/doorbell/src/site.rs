@@ -90,6 +90,15 @@ impl Site {
         }
     }
 
+    /// As [`announce_if`](Self::announce_if), when a `SeqCst` read-modify-write was what made it true.
+    #[inline(always)]
+    pub(crate) fn announce_if_after_rmw(&self, enough: impl FnOnce() -> bool) {
+        let woken = self.record().wake.announce_if_after_rmw(enough);
+        if !woken.is_empty() {
+            self.wake(woken);
+        }
+    }
+
     /// As [`announce`](Self::announce), when a `SeqCst` read-modify-write was what made it true.
     #[inline]
     fn announce_after_rmw(&self) {

@@ -45,8 +45,12 @@ pub trait Word: Copy + Debug + Ord {
     fn and(self, other: Self) -> Self;
     /// Bitwise.
     fn or(self, other: Self) -> Self;
+    /// Bitwise, exclusive.
+    fn xor(self, other: Self) -> Self;
     /// Towards the high end; bits pushed out are lost.
     fn up2(self) -> Self;
+    /// Towards the low end; bits pushed out come in at the high end.
+    fn around2(self) -> Self;
     /// Towards the low end.
     fn down(self, bits: u32) -> Self;
     /// For an error report.
@@ -79,8 +83,16 @@ macro_rules! word {
                 self | other
             }
             #[inline(always)]
+            fn xor(self, other: Self) -> Self {
+                self ^ other
+            }
+            #[inline(always)]
             fn up2(self) -> Self {
                 self << 2
+            }
+            #[inline(always)]
+            fn around2(self) -> Self {
+                self.rotate_right(2)
             }
             #[inline(always)]
             fn down(self, bits: u32) -> Self {
@@ -180,6 +192,33 @@ pub fn reserve<I: Word>(capacity: I, tail: I, head: I, size: I) -> Option<Reserv
     // At most 3/8 + 3/8 of the ring and one unit: no overflow.
     let needed = skip.plus(size).plus(I::UNIT);
     if needed <= free { Some(Reserved { skip, start: tail.plus(skip) }) } else { None }
+}
+
+/// How many bytes from the place of `tail` on are free in one piece, with the word behind them.
+///
+/// `tail` is at most `capacity` less one unit ahead of `head`.
+#[inline(always)]
+pub fn open<I: Word>(capacity: I, tail: I, head: I) -> I {
+    let free = capacity.minus(tail.minus(head)).minus(I::UNIT);
+    free.min(until_wrap(tail, capacity))
+}
+
+/// The index that must be released before there is room for a record of `size` bytes behind `tail`, less one: where a
+/// sender wants to be woken.
+pub fn room_wanted<I: Word>(capacity: I, tail: I, size: I) -> I {
+    let rest = until_wrap(tail, capacity);
+    let skip = if size <= rest { I::ZERO } else { rest };
+    tail.plus(skip).plus(size).plus(I::UNIT).minus(capacity).minus(I::ONE)
+}
+
+/// The length of the message whose word this is; of any other word a number beyond every length.
+///
+/// What [`decode`] says at leisure, for the common case: a word is a message's at its place if this is at most
+/// [`longest`] and at most what is left of the ring there.
+#[inline(always)]
+pub fn length_at_once<I: Word>(word: I) -> I {
+    // The two bits of the kind come to the high end, and only a message's are 0 by then.
+    word.xor(I::MESSAGE).around2()
 }
 
 /// What a record's word says.
@@ -328,6 +367,54 @@ mod tests {
                         Err(_) => assert_ne!(word, 0),
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn a_length_is_taken_at_once_exactly_where_decoding_finds_a_message() {
+        for capacity in CAPACITIES {
+            for index in units() {
+                for word in 0..=u8::MAX {
+                    let length = length_at_once(word);
+                    let at_once = length <= longest(capacity) && length <= until_wrap(index, capacity) - 8;
+                    let expected = decode(word, index, capacity) == Ok(Record::Message { length });
+                    assert_eq!(at_once, expected, "{word:#x} at {index}");
+                    assert!(at_once || !matches!(decode(word, index, capacity), Ok(Record::Message { .. })));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_open_has_room_for_a_record_exactly_where_it_can_be_reserved_without_a_skip() {
+        for (capacity, head, tail) in
+            states().filter(|(capacity, head, tail)| tail.wrapping_sub(*head) < *capacity)
+        {
+            for length in lengths(capacity) {
+                let size = record_size(length);
+                let reserved = reserve(capacity, tail, head, size);
+                assert_eq!(
+                    size <= open(capacity, tail, head),
+                    reserved == Some(Reserved { skip: 0, start: tail })
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn there_is_room_exactly_when_the_wanted_index_was_passed() {
+        for (capacity, head, tail) in states() {
+            for length in lengths(capacity) {
+                let size = record_size(length);
+                let wanted = room_wanted(capacity, tail, size);
+                // Everything up to `tail` may be released, and nothing before `tail - capacity`.
+                let passed = passes(wanted, tail.wrapping_sub(capacity), head);
+                assert_eq!(
+                    reserve(capacity, tail, head, size).is_some(),
+                    passed,
+                    "{capacity} {head} {tail} {length}"
+                );
             }
         }
     }

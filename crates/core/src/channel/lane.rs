@@ -15,14 +15,24 @@
 //!
 //! There is no shared tail. The word of a record says that it is committed, so a short message costs the receiver one
 //! cache line: word and payload together. The receiver's index is private too; `released` follows it when an eighth of
-//! the ring has been consumed, or when the ring is found empty.
+//! the ring has been consumed, and, without an announcement, when the ring is found empty.
+//!
+//! What both sides do for nearly every message is a few comparisons with numbers they keep to themselves: the sender
+//! knows how many bytes are open in one piece before it must look at `released` again, the receiver how long a message
+//! may be. Everything else is out of line.
 //!
 //! # Why the receiver never takes an old word for a new one
 //!
 //! The word at the receiver's index was written by S3 of the record before (or is one of the zeroes the memory began
 //! with), and becomes non-zero by the S4 of its own record alone. S3 comes before the S4 that lets the receiver come
-//! here, and R1 acquires what S4 released. A message that does not fit before the end of the ring is written at
-//! the ring's first place, and its word there is stored before the skip that publishes it.
+//! here, and R1 acquires what S4 released. Where a record does not fit before the end of the ring, the sender writes 0
+//! into the ring's first word and then a skip into the word at its tail: a record without a payload, by S3 and S4.
+//!
+//! # Why a release may go unannounced
+//!
+//! A sender that sleeps for room was told of none that is enough for its message. Of the ring a receiver has told all
+//! but what it holds back, less than an eighth ([`may_hold_back`]). When it has received everything, there is
+//! room for any message even so, hence the index that the sender wants was passed by what was told: it does not sleep.
 //!
 //! # A sender killed at any instruction
 //!
@@ -41,8 +51,8 @@
 //! ring. Neither lets the other make it touch anything outside.
 
 use super::arithmetic::{
-    Record, Reserved, advanced, decode, longest, may_hold_back, message_word, passes, place, record_size,
-    reserve, until_wrap,
+    Record, Reserved, Word, advanced, decode, length_at_once, longest, may_hold_back, message_word, open,
+    passes, place, record_size, reserve, room_wanted, until_wrap,
 };
 use crate::fault;
 use crate::index::Capacity;
@@ -57,20 +67,20 @@ pub trait Shared {
     fn released(&self) -> &AtomicU64;
 }
 
-/// What one message's record will take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Room for one message: a record's word, and behind it in one piece as many bytes as the message may have.
+#[derive(Debug, PartialEq, Eq)]
 pub struct Room {
-    reserved: Reserved<u64>,
+    /// A place in the ring.
+    start: u64,
     most: u64,
-    capacity: u64,
 }
 
 impl Room {
     /// Where in the ring the payload goes.
     #[inline(always)]
     pub fn payload(&self) -> u64 {
-        // In one piece behind the word: below the capacity.
-        place(self.reserved.start, self.capacity).wrapping_add(8)
+        // In one piece behind the word: at most the capacity.
+        self.start.wrapping_add(8)
     }
 
     /// How many bytes it may have.
@@ -84,7 +94,13 @@ impl Room {
 #[derive(Debug)]
 pub struct Sender {
     capacity: u64,
+    /// One less: what leaves a place of an index.
+    mask: u64,
+    longest: u64,
     tail: u64,
+    /// At most so many bytes are open from `tail` on ([`open`]): as many as were at the last look, less what was
+    /// published since.
+    open: u64,
     /// The last `released` that was checked.
     head: u64,
     /// Up to where the receiver was told.
@@ -115,71 +131,99 @@ impl Sender {
             }
         }
         // Whoever was here before may have died between S4 and S5.
-        Ok(Self { capacity, tail, head, announced: head })
+        let (mask, longest) = (capacity.wrapping_sub(1), longest(capacity));
+        Ok(Self { capacity, mask, longest, tail, open: 0, head, announced: head })
     }
 
     /// The longest message this lane takes.
+    #[inline(always)]
     pub fn longest(&self) -> u64 {
-        longest(self.capacity)
+        self.longest
     }
 
-    /// S1. Looks for room for a message of at most `most` bytes, which is at most [`longest`](Self::longest).
-    /// `None` while there is none.
+    /// S1, as far as no look at the receiver's word is needed: room for a message of at most `most` bytes, which is at
+    /// most [`longest`](Self::longest).
+    #[inline(always)]
+    pub fn room_at_once(&self, most: u64) -> Option<Room> {
+        (record_size(most) <= self.open).then_some(Room { start: self.tail & self.mask, most })
+    }
+
+    /// S1. As [`room_at_once`](Self::room_at_once), after a look if need be. `None` while there is none.
     ///
     /// # Errors
     /// [`PeerViolation`] if the receiver released what it cannot have.
-    #[inline(always)]
+    #[inline]
     pub fn room(&mut self, most: u64, shared: &impl Shared) -> Result<Option<Room>, PeerViolation> {
-        let size = record_size(most);
-        let capacity = self.capacity;
-        let room = |reserved| Room { reserved, most, capacity };
-        if let Some(reserved) = reserve(capacity, self.tail, self.head, size) {
-            return Ok(Some(room(reserved)));
-        }
-        self.look(shared)?;
-        Ok(reserve(capacity, self.tail, self.head, size).map(room))
+        self.room_with::<Complete>(most, shared)
     }
 
-    /// Reads what the receiver has released.
-    #[inline(never)]
-    fn look(&mut self, shared: &impl Shared) -> Result<(), PeerViolation> {
-        // Acquire: pairs with the release in `Receiver::release`, after which the receiver reads no more there.
-        let now = shared.released().load(Ordering::Acquire);
-        self.head = advanced(self.head, now, self.tail, self.capacity)?;
-        Ok(())
+    pub(crate) fn room_with<S: Steps>(
+        &mut self,
+        most: u64,
+        shared: &impl Shared,
+    ) -> Result<Option<Room>, PeerViolation> {
+        if let Some(room) = self.room_at_once(most) {
+            return Ok(Some(room));
+        }
+        let size = record_size(most);
+        let mut reserved = reserve(self.capacity, self.tail, self.head, size);
+        if reserved.is_none() {
+            // Acquire: pairs with the release in `Receiver::release`, after which the receiver reads no more there.
+            let now = shared.released().load(Ordering::Acquire);
+            self.head = advanced(self.head, now, self.tail, self.capacity).inspect_err(|_| self.open = 0)?;
+            reserved = reserve(self.capacity, self.tail, self.head, size);
+        }
+        let Some(Reserved { skip, start }) = reserved else { return Ok(None) };
+        if skip > 0 {
+            self.store_last::<S>(start, place(self.tail, self.capacity), u64::SKIP, shared);
+            self.tail = start;
+        }
+        self.open = open(self.capacity, self.tail, self.head);
+        Ok(self.room_at_once(most))
     }
 
     /// S3 and S4: publishes a message of `length` bytes, at most what was reserved, whose payload was written.
     #[inline(always)]
-    pub fn publish(&mut self, room: Room, length: u64, shared: &impl Shared) {
+    pub fn publish(&mut self, room: &Room, length: u64, shared: &impl Shared) {
         self.publish_with::<Complete>(room, length, shared);
     }
 
+    /// As [`publish`](Self::publish), with a `SeqCst` read-modify-write as its last store: an announcement behind it needs no
+    /// fence of its own ([`announce_if_after_rmw`](crate::wake::WakeWords::announce_if_after_rmw)).
     #[inline(always)]
-    pub(crate) fn publish_with<S: Steps>(&mut self, room: Room, length: u64, shared: &impl Shared) {
-        let Reserved { skip, start } = room.reserved;
+    pub fn publish_by_rmw(&mut self, room: &Room, length: u64, shared: &impl Shared) {
+        self.publish_with::<ByReadModifyWrite>(room, length, shared);
+    }
+
+    #[inline(always)]
+    pub(crate) fn publish_with<S: Steps>(&mut self, room: &Room, length: u64, shared: &impl Shared) {
         let length = length.min(room.most);
-        let next = start.wrapping_add(record_size(length));
-        let commit = if S::RELEASE_IN_PUBLISH { Ordering::Release } else { Ordering::Relaxed };
-        let (here, behind) = (place(start, self.capacity), place(next, self.capacity));
+        let next = self.tail.wrapping_add(record_size(length));
+        self.store_last::<S>(next, room.start, message_word(length), shared);
+        self.tail = next;
+        // Never below: what follows from it would be out of the ring.
+        self.open = self.open.saturating_sub(record_size(length));
+    }
+
+    /// S3 and S4: the word at `here`, with a 0 at the index `next` behind its record.
+    #[inline(always)]
+    fn store_last<S: Steps>(&self, next: u64, here: u64, word: u64, shared: &impl Shared) {
+        let behind = shared.word(next & self.mask);
         if S::CLEAR_BEFORE_PUBLISH {
             fault::point();
-            shared.word(behind).store(0, Ordering::Relaxed);
+            behind.store(0, Ordering::Relaxed);
         }
         fault::point();
         // Release: pairs with R1 in `Receiver::next`.
-        shared.word(here).store(message_word(length), commit);
-        if skip > 0 {
-            fault::point();
-            // The receiver waits here: this is what publishes both.
-            shared
-                .word(place(self.tail, self.capacity))
-                .store(<u64 as super::arithmetic::Word>::SKIP, commit);
+        if S::PUBLISH_BY_RMW {
+            shared.word(here).swap(word, Ordering::SeqCst);
+        } else {
+            let order = if S::RELEASE_IN_PUBLISH { Ordering::Release } else { Ordering::Relaxed };
+            shared.word(here).store(word, order);
         }
         if !S::CLEAR_BEFORE_PUBLISH {
-            shared.word(behind).store(0, Ordering::Relaxed);
+            behind.store(0, Ordering::Relaxed);
         }
-        self.tail = next;
     }
 
     /// Was anything published since the receiver was last told?
@@ -201,14 +245,9 @@ impl Sender {
         self.announced = self.tail;
     }
 
-    /// The index that must be released before there is room for `most` bytes, less one: where the sender wants to be
-    /// woken.
+    /// Where the sender wants to be woken that waits for room for `most` bytes.
     pub fn wanted(&self, most: u64) -> u64 {
-        let size = record_size(most);
-        let rest = until_wrap(self.tail, self.capacity);
-        let skip = if size <= rest { 0 } else { rest };
-        let end = self.tail.wrapping_add(skip).wrapping_add(size).wrapping_add(8);
-        end.wrapping_sub(self.capacity).wrapping_sub(1)
+        room_wanted(self.capacity, self.tail, record_size(most))
     }
 
     /// Has the receiver released beyond `wanted`, or something that it cannot have? For the `ready` of a wait.
@@ -222,18 +261,40 @@ impl Sender {
 /// A message that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Where in the ring its payload begins.
-    pub payload: u64,
-    /// Its length. Payload and length lie in the ring.
-    pub length: u64,
+    payload: u64,
+    length: u64,
+}
+
+impl Found {
+    /// Where in the ring its payload begins. All of it lies in the ring, in one piece.
+    #[inline(always)]
+    pub fn payload(&self) -> u64 {
+        self.payload
+    }
+
+    /// Its length, copied once.
+    #[inline(always)]
+    pub fn length(&self) -> u64 {
+        self.length
+    }
 }
 
 /// The receiver's private part.
 #[derive(Debug)]
 pub struct Receiver {
     capacity: u64,
+    /// One less: what leaves a place of an index.
+    mask: u64,
+    /// How much may be held back.
+    hold: u64,
+    /// One more than the longest message; 0 when the sender has broken the protocol, so that no message is taken at
+    /// once from then on.
+    limit: u64,
     head: u64,
+    /// What the word `released` says.
     released: u64,
+    /// Up to where the sender was told.
+    announced: u64,
 }
 
 impl Receiver {
@@ -245,30 +306,53 @@ impl Receiver {
         let capacity = capacity.get();
         let head = shared.released().load(Ordering::Acquire);
         advanced(head, head, head, capacity)?;
-        Ok(Self { capacity, head, released: head })
+        let (mask, hold) = (capacity.wrapping_sub(1), may_hold_back(capacity));
+        let limit = longest(capacity).wrapping_add(1);
+        // Whoever was here before may not have told of what it released last; to tell again does no harm.
+        let announced = head.wrapping_sub(hold);
+        Ok(Self { capacity, mask, hold, limit, head, released: head, announced })
+    }
+
+    /// R1 and R2 for nearly every message: the next one, if its word is there and says nothing else.
+    #[inline(always)]
+    pub fn next_at_once(&self, shared: &impl Shared) -> Option<Found> {
+        self.next_at_once_with::<Complete>(shared)
+    }
+
+    #[inline(always)]
+    fn next_at_once_with<S: Steps>(&self, shared: &impl Shared) -> Option<Found> {
+        let here = self.head & self.mask;
+        let read = if S::ACQUIRE_IN_NEXT { Ordering::Acquire } else { Ordering::Relaxed };
+        // Acquire: pairs with S4 in `Sender::publish`.
+        let length = length_at_once(shared.word(here).load(read));
+        // A unit at least is left from any place on: no overflow.
+        let left = self.mask.wrapping_sub(7).wrapping_sub(here);
+        (length < self.limit && length <= left).then(|| Found { payload: here.wrapping_add(8), length })
     }
 
     /// R1 and R2: the next message, if one was committed.
     ///
     /// # Errors
     /// [`PeerViolation`] if what the sender wrote is not a record in the ring.
-    #[inline(always)]
+    #[inline]
     pub fn next(&mut self, shared: &impl Shared) -> Result<Option<Found>, PeerViolation> {
         self.next_with::<Complete>(shared)
     }
 
-    #[inline(always)]
     pub(crate) fn next_with<S: Steps>(
         &mut self,
         shared: &impl Shared,
     ) -> Result<Option<Found>, PeerViolation> {
+        if let Some(found) = self.next_at_once_with::<S>(shared) {
+            return Ok(Some(found));
+        }
         // At most two words: a skip leads to the first place, where no skip can be.
         loop {
             let here = place(self.head, self.capacity);
             let read = if S::ACQUIRE_IN_NEXT { Ordering::Acquire } else { Ordering::Relaxed };
             // Acquire: pairs with S4 in `Sender::publish`.
             let word = shared.word(here).load(read);
-            match decode(word, self.head, self.capacity)? {
+            match decode(word, self.head, self.capacity).inspect_err(|_| self.limit = 0)? {
                 Record::Nothing => return Ok(None),
                 Record::Message { length } => {
                     // The record lies in the ring, hence no overflow.
@@ -321,19 +405,20 @@ impl Receiver {
         self.head = self.head.wrapping_add(record_size(found.length));
     }
 
-    /// Is so much consumed that it should be released now?
+    /// Is so much consumed that the sender should be told now?
     #[inline(always)]
     pub fn must_release(&self) -> bool {
-        self.head.wrapping_sub(self.released) >= may_hold_back(self.capacity)
+        self.head.wrapping_sub(self.announced) >= self.hold
     }
 
-    /// Is anything consumed and not released?
+    /// Is anything consumed that the sender was not told of?
     #[inline(always)]
     pub fn can_release(&self) -> bool {
-        self.head != self.released
+        self.head != self.announced
     }
 
-    /// R5: lets the sender write where the receiver has read. Returns what was released before and what is now.
+    /// R5: lets the sender write where the receiver has read. Returns up to where it was told before, and what to tell it
+    /// now.
     #[inline]
     pub fn release(&mut self, shared: &impl Shared) -> (u64, u64) {
         self.release_with::<Complete>(shared)
@@ -341,13 +426,28 @@ impl Receiver {
 
     #[inline(always)]
     pub(crate) fn release_with<S: Steps>(&mut self, shared: &impl Shared) -> (u64, u64) {
-        let before = self.released;
+        let before = self.announced;
+        self.release_unannounced_with::<S>(shared);
+        self.announced = self.head;
+        (before, self.head)
+    }
+
+    /// R5 without the announcement, for a receiver that has received everything: its successor begins here.
+    #[inline(always)]
+    pub fn release_unannounced(&mut self, shared: &impl Shared) {
+        self.release_unannounced_with::<Complete>(shared);
+    }
+
+    #[inline(always)]
+    pub(crate) fn release_unannounced_with<S: Steps>(&mut self, shared: &impl Shared) {
+        if self.released == self.head {
+            return;
+        }
         let order = if S::RELEASE_IN_RELEASE { Ordering::Release } else { Ordering::Relaxed };
         fault::point();
-        // Release: pairs with `Sender::look`: our reads of the payload come before its writes.
+        // Release: pairs with the look in `Sender::room`: our reads of the payload come before its writes.
         shared.released().store(self.head, order);
         self.released = self.head;
-        (before, self.head)
     }
 }
 
@@ -355,6 +455,7 @@ impl Receiver {
 /// that the model checker notices.
 pub(crate) trait Steps {
     const RELEASE_IN_PUBLISH: bool = true;
+    const PUBLISH_BY_RMW: bool = false;
     const CLEAR_BEFORE_PUBLISH: bool = true;
     const ACQUIRE_IN_NEXT: bool = true;
     const RELEASE_IN_RELEASE: bool = true;
@@ -363,3 +464,9 @@ pub(crate) trait Steps {
 /// Every step.
 pub(crate) struct Complete;
 impl Steps for Complete {}
+
+/// Every step, and S4 as a read-modify-write.
+pub(crate) struct ByReadModifyWrite;
+impl Steps for ByReadModifyWrite {
+    const PUBLISH_BY_RMW: bool = true;
+}

@@ -6,21 +6,23 @@
 
 use super::platform::{Bell, Futex, explore_bounded};
 use crate::channel::arithmetic::passes;
-use crate::channel::lane::{Complete, Receiver, Sender, Shared, Steps};
+use crate::channel::lane::{ByReadModifyWrite, Complete, Receiver, Sender, Shared, Steps};
 use crate::index::Capacity;
 use crate::wake::{self, Seat, Waiter, broken, wait_until};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use loom::thread;
+use std::vec::Vec;
 
 /// The smallest ring: three messages of 8 bytes, or two of 16 and then a skip.
 const CAPACITY: Capacity = Capacity::new(64).unwrap();
-const WORDS: usize = 8;
+/// The smallest in which an empty message may be held back: two of 40 bytes and one of none, or one and then a skip.
+const ROOMY: Capacity = Capacity::new(128).unwrap();
 
 pub(super) struct Lane {
-    words: [AtomicU64; WORDS],
-    cells: [UnsafeCell<u64>; WORDS],
+    words: Vec<AtomicU64>,
+    cells: Vec<UnsafeCell<u64>>,
     released: AtomicU64,
     pub(super) message_wanted: AtomicU64,
     room_wanted: AtomicU64,
@@ -49,9 +51,15 @@ pub(super) struct Ends {
 
 impl Lane {
     pub(super) fn new() -> (Arc<Self>, Ends) {
+        Self::of(CAPACITY)
+    }
+
+    fn of(capacity: Capacity) -> (Arc<Self>, Ends) {
+        let words = capacity.get() / 8;
         let lane = Self {
-            words: std::array::from_fn(|_| AtomicU64::new(0)),
-            cells: std::array::from_fn(|_| UnsafeCell::new(0)),
+            words: (0..words).map(|_| AtomicU64::new(0)).collect(),
+            // An empty message at the end of the ring has its payload behind it.
+            cells: (0..=words).map(|_| UnsafeCell::new(0)).collect(),
             released: AtomicU64::new(0),
             message_wanted: AtomicU64::new(0),
             room_wanted: AtomicU64::new(0),
@@ -59,23 +67,32 @@ impl Lane {
             messages: Bell::new(),
             room: Bell::new(),
         };
-        let sender = Sender::attach(CAPACITY, &lane).unwrap();
-        let receiver = Receiver::attach(CAPACITY, &lane).unwrap();
+        let sender = Sender::attach(capacity, &lane).unwrap();
+        let receiver = Receiver::attach(capacity, &lane).unwrap();
         (Arc::new(lane), Ends { sender, receiver })
     }
 
     /// Publishes `value` in a message of `length` bytes, without telling anybody. False if there is no room.
     pub(super) fn push<S: Steps>(&self, sender: &mut Sender, value: u64, length: u64) -> bool {
-        let Some(room) = sender.room(length, self).unwrap() else { return false };
-        // SAFETY: loom checks the access.
-        self.cells[room.payload() as usize / 8].with_mut(|cell| unsafe { *cell = value });
-        sender.publish_with::<S>(room, length, self);
+        let Some(room) = sender.room_with::<S>(length, self).unwrap() else { return false };
+        if length > 0 {
+            // SAFETY: loom checks the access.
+            self.cells[room.payload() as usize / 8].with_mut(|cell| unsafe { *cell = value });
+        }
+        sender.publish_with::<S>(&room, length, self);
         true
     }
 
     pub(super) fn ring<N: wake::Steps>(&self, sender: &mut Sender) {
         let enough = || sender.reaches(self.message_wanted.load(Ordering::Relaxed));
         self.messages.wake(broken::announce_if::<N>(&self.messages.words, enough));
+        sender.announced();
+    }
+
+    /// As [`ring`](Self::ring), where the last message was published by a read-modify-write.
+    pub(super) fn ring_after_rmw<N: wake::Steps>(&self, sender: &mut Sender) {
+        let enough = || sender.reaches(self.message_wanted.load(Ordering::Relaxed));
+        self.messages.wake(broken::announce_if_after_rmw::<N>(&self.messages.words, enough));
         sender.announced();
     }
 
@@ -87,7 +104,11 @@ impl Lane {
             let room = &self.room;
             wait_until(&mut waiters, &mut Futex(&[room]), || sender.may_go_on(wanted, self)).unwrap();
         }
-        self.ring::<wake::Complete>(sender);
+        if S::PUBLISH_BY_RMW {
+            self.ring_after_rmw::<wake::Complete>(sender);
+        } else {
+            self.ring::<wake::Complete>(sender);
+        }
     }
 
     fn release<S: Steps>(&self, receiver: &mut Receiver) {
@@ -99,7 +120,8 @@ impl Lane {
     fn take_with<S: Steps>(&self, receiver: &mut Receiver) -> Option<u64> {
         let found = receiver.next_with::<S>(self).unwrap()?;
         // SAFETY: loom checks the access.
-        let value = self.cells[found.payload as usize / 8].with(|cell| unsafe { *cell });
+        let read = || self.cells[found.payload() as usize / 8].with(|cell| unsafe { *cell });
+        let value = if found.length() > 0 { read() } else { 0 };
         receiver.consume(found);
         Some(value)
     }
@@ -111,8 +133,10 @@ impl Lane {
 
     pub(super) fn try_receive<S: Steps>(&self, receiver: &mut Receiver) -> Option<u64> {
         let value = self.take_with::<S>(receiver);
-        if receiver.must_release() || value.is_none() && receiver.can_release() {
+        if receiver.must_release() {
             self.release::<S>(receiver);
+        } else if value.is_none() {
+            receiver.release_unannounced_with::<S>(self);
         }
         value
     }
@@ -203,6 +227,53 @@ fn send_to_a_full_ring_and_receive() {
         for value in 1..=3 {
             assert_eq!(lane.receive::<Complete>(&mut ends.receiver), value);
         }
+        sender.join().unwrap();
+    });
+}
+
+/// The receiver holds back an empty message, finds nothing more and says nothing of it. The last message takes as much room
+/// as any can, and the sender waits for it.
+#[test]
+fn send_to_a_full_ring_and_receive_with_a_release_that_is_not_announced() {
+    explore_bounded(|| {
+        let (lane, mut ends) = Lane::of(ROOMY);
+        assert!(lane.push::<Complete>(&mut ends.sender, 1, 40));
+        assert!(lane.push::<Complete>(&mut ends.sender, 2, 24));
+        assert!(lane.push::<Complete>(&mut ends.sender, 0, 0));
+        let sender = sending(&lane, ends.sender, |lane, sender| lane.send::<Complete>(sender, 3, 40));
+        for value in [1, 2, 0, 3] {
+            assert_eq!(lane.receive::<Complete>(&mut ends.receiver), value);
+        }
+        sender.join().unwrap();
+    });
+}
+
+#[test]
+fn send_twice_by_read_modify_write_and_receive_twice_in_a_used_ring() {
+    explore_bounded(|| {
+        let (lane, mut ends) = Lane::new();
+        lane.used(&mut ends, 4);
+        let sender = sending(&lane, ends.sender, |lane, sender| {
+            lane.send::<ByReadModifyWrite>(sender, 11, 8);
+            lane.send::<ByReadModifyWrite>(sender, 12, 8);
+        });
+        assert_eq!(lane.receive::<Complete>(&mut ends.receiver), 11);
+        assert_eq!(lane.receive::<Complete>(&mut ends.receiver), 12);
+        sender.join().unwrap();
+    });
+}
+
+/// What a sender leaves that gives its room back: the receiver follows the skip and finds nothing behind it.
+#[test]
+fn skip_without_a_message_and_send_and_receive() {
+    explore_bounded(|| {
+        let (lane, mut ends) = Lane::new();
+        lane.used(&mut ends, 3);
+        let sender = sending(&lane, ends.sender, |lane, sender| {
+            assert!(sender.room(16, lane).unwrap().is_some());
+            lane.send::<Complete>(sender, 7, 8);
+        });
+        assert_eq!(lane.receive::<Complete>(&mut ends.receiver), 7);
         sender.join().unwrap();
     });
 }

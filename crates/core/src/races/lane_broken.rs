@@ -120,6 +120,37 @@ fn ringing_without_fence_is_caught() {
     );
 }
 
+/// The sender takes the store of its message for a read-modify-write, which it is not.
+#[test]
+fn ringing_without_fence_after_a_plain_store_is_caught() {
+    caught(LOST_WAKE_UP, || {
+        let (lane, mut ends) = Lane::new();
+        let sender = sending(&lane, ends.sender, |lane, sender| {
+            assert!(lane.push::<Complete>(sender, 1, 8));
+            lane.ring_after_rmw::<NoFenceInAnnounce>(sender);
+        });
+        assert_eq!(lane.receive::<Complete>(&mut ends.receiver), 1);
+        sender.join().unwrap();
+    });
+}
+
+/// A receiver that never tells of room as long as it finds messages, and thinks that it has when it found none.
+#[test]
+fn releasing_all_room_without_an_announcement_is_caught() {
+    caught(LOST_WAKE_UP, || {
+        let (lane, mut ends) = Lane::new();
+        assert!(lane.push::<Complete>(&mut ends.sender, 1, 16));
+        assert!(lane.push::<Complete>(&mut ends.sender, 2, 16));
+        let sender = sending(&lane, ends.sender, |lane, sender| lane.send::<Complete>(sender, 3, 16));
+        for value in 1..=2 {
+            assert_eq!(lane.take(&mut ends.receiver), Some(value));
+        }
+        ends.receiver.release_unannounced(&*lane);
+        lane.wait(&ends.receiver, 1);
+        sender.join().unwrap();
+    });
+}
+
 /// The wanted index written when the waiter is armed already: a sender that finds the bit reads the old index.
 #[test]
 fn saying_what_is_wanted_after_arming_is_caught() {

@@ -125,6 +125,16 @@ impl<W: Wait + Default> Gather<Trusted, W> {
     }
 }
 
+impl<W: Wait> Gather<Trusted, W> {
+    /// As [`add`](Self::add), of a board whose other users are all trusted.
+    ///
+    /// # Errors
+    /// [`AttachError`].
+    pub fn add_at(&mut self, board: &Board, lane: u32) -> Result<usize, AttachError> {
+        self.add_on(board.footing()?, lane)
+    }
+}
+
 impl<T: Trust, W: Wait> Gather<T, W> {
     /// Adds lane `lane` of the board shared with the peer of `session`, which may be dropped: the connection is kept until
     /// the lane is removed. Returns the lane's number here.

@@ -36,21 +36,33 @@ impl Inlet {
         Ok(Self { lane, index, end, sender, violation: None, told: None })
     }
 
-    /// The next message, if there is one. If there is none, releases what was consumed, and says whether the sender
-    /// has gone.
-    #[inline]
+    /// The next message, if there is one. If there is none, releases what was consumed, and says whether the sender has
+    /// gone.
+    #[inline(always)]
     pub(super) fn poll(&mut self) -> Result<Option<Found>, RecvError> {
+        match self.index.next_at_once(&self.lane) {
+            Some(found) => Ok(Some(found)),
+            None => self.poll_at_leisure(),
+        }
+    }
+
+    #[inline(never)]
+    fn poll_at_leisure(&mut self) -> Result<Option<Found>, RecvError> {
         if let Some(found) = self.next()? {
             return Ok(Some(found));
         }
-        self.give_back();
-        if self.sender.may_have_gone(&self.lane.control().sender, &self.lane.message_site) {
+        // A skip may have gone before nothing.
+        if self.index.must_release() {
+            self.release();
+        } else {
+            self.index.release_unannounced(&self.lane);
+        }
+        if self.sender.may_have_gone(&self.lane.control().sender) {
             return self.check_sender();
         }
         Ok(None)
     }
 
-    #[inline]
     fn next(&mut self) -> Result<Option<Found>, RecvError> {
         if let Some(violation) = self.violation {
             return Err(violation.into());
@@ -63,7 +75,7 @@ impl Inlet {
 
     #[cold]
     fn check_sender(&mut self) -> Result<Option<Found>, RecvError> {
-        let departure = self.sender.departed(&self.lane.control().sender, &self.lane.message_site);
+        let departure = self.sender.departed(&self.lane.control().sender);
         // It may have sent something between our look and its end.
         if let Some(found) = self.next()? {
             return Ok(Some(found));
@@ -91,7 +103,7 @@ impl Inlet {
         } else {
             self.index.has_bytes(bytes, &self.lane)
         };
-        there || self.sender.may_have_gone(&self.lane.control().sender, &self.lane.message_site)
+        there || self.sender.may_have_gone(&self.lane.control().sender)
     }
 
     /// After `is_ready`: is there really a message, or the end of a sender, to be told? That a sender has come looks the
@@ -101,8 +113,8 @@ impl Inlet {
     }
 
     fn sender_has_gone(&mut self) -> bool {
-        let (word, site) = (&self.lane.control().sender, &self.lane.message_site);
-        self.sender.may_have_gone(word, site) && self.sender.departed(word, site).is_some()
+        let word = &self.lane.control().sender;
+        self.sender.may_have_gone(word) && self.sender.departed(word).is_some()
     }
 
     /// Are there at least `bytes` bytes of records? `None` if not, and their sender has gone.
@@ -144,8 +156,7 @@ impl Inlet {
             Some(_) if self.violation.is_some() => false,
             // A sender that came, sent and left again leaves the word as it was.
             Some(_) => {
-                self.index.has_next(&self.lane)
-                    || self.sender.has_changed(&self.lane.control().sender, &self.lane.message_site)
+                self.index.has_next(&self.lane) || self.sender.has_changed(&self.lane.control().sender)
             }
         }
     }
@@ -159,7 +170,7 @@ impl Inlet {
     }
 
     /// Done with a message.
-    #[inline]
+    #[inline(always)]
     pub(super) fn consume(&mut self, found: Found) {
         self.index.consume(found);
         if self.index.must_release() {
@@ -167,8 +178,7 @@ impl Inlet {
         }
     }
 
-    /// Releases what was consumed and held back.
-    #[inline]
+    /// Releases what was consumed and held back, and tells the sender.
     pub(super) fn give_back(&mut self) {
         if self.index.can_release() {
             self.release();
@@ -192,9 +202,7 @@ impl Inlet {
 impl Drop for Inlet {
     fn drop(&mut self) {
         // A successor begins here.
-        if self.index.can_release() {
-            self.index.release(&self.lane);
-        }
+        self.index.release_unannounced(&self.lane);
         self.end.leave(&self.lane.control().receiver);
         self.lane.room_site.announce();
     }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A lane as this process sees it.
 
+use super::bulk;
 use super::error::AttachError;
 use crate::mapping::Mapping;
 use crate::meeting::{Board, Footing, Line, MeetError};
-use crate::peer::PeerId;
+use crate::peer::{Lives, PeerId, Trust};
 use crate::process::Process;
 use crate::site::Site;
-use doorbell_core::channel::arithmetic::place;
-use doorbell_core::channel::lane::Shared;
+use doorbell_core::channel::lane::{Found, Room, Shared};
 use doorbell_core::channel::layout::{Attachment, Control, Directory, Lanes};
 use doorbell_core::fault;
 use doorbell_core::index::Capacity;
@@ -28,6 +28,9 @@ pub(super) struct Lane {
     control: NonNull<Control>,
     ring: NonNull<u8>,
     capacity: Capacity,
+    /// What leaves a byte's place of any offset, and a word's: one operation each.
+    mask: usize,
+    word_mask: usize,
     /// Where the receiver waits for messages.
     pub(super) message_site: Arc<Site>,
     /// Where the sender waits for room.
@@ -60,6 +63,9 @@ impl Lane {
             control: NonNull::new(control.as_ptr().cast()).ok_or(missing)?,
             ring: NonNull::new(ring.as_ptr()).ok_or(missing)?,
             capacity: lanes.capacity(),
+            // The ring is mapped.
+            mask: (lanes.capacity().get() - 1) as usize,
+            word_mask: (lanes.capacity().get() - 1) as usize & !7,
             message_site: site(lanes.message_bell(number))?,
             room_site: site(lanes.room_bell(number))?,
             _mapping: Arc::clone(board.mapping()),
@@ -81,14 +87,18 @@ impl Lane {
     #[inline(always)]
     pub(super) fn at(&self, offset: u64) -> *mut u8 {
         // In the ring, hence in the address space.
-        self.ring.as_ptr().wrapping_add(place(offset, self.capacity.get()) as usize)
+        self.ring.as_ptr().wrapping_add(offset as usize & self.mask)
     }
 
-    /// Copies a payload in. `offset` is a multiple of 8, and the record in which it lies is in the ring.
-    #[inline]
-    pub(super) fn write(&self, offset: u64, from: &[u8]) {
-        let (words, rest) = from.as_chunks::<8>();
-        let mut to = offset;
+    /// Copies a message into `room`, which is this lane's, as far as it fits.
+    #[inline(always)]
+    pub(super) fn write<T: Trust>(&self, room: &Room, message: &[u8]) {
+        let message = &message[..message.len().min(room.most() as usize)];
+        if self.write_at_once::<T>(room.payload(), message) {
+            return;
+        }
+        let (words, rest) = message.as_chunks::<8>();
+        let mut to = room.payload();
         for word in words {
             self.store(to, u64::from_ne_bytes(*word));
             to += 8;
@@ -101,24 +111,82 @@ impl Lane {
         }
     }
 
+    /// Copies `bytes` to offset `at` of the message that is written in `room`, which is this lane's, as far as they fit.
+    /// Returns how many did.
+    pub(super) fn write_part<T: Trust>(&self, room: &Room, at: usize, bytes: &[u8]) -> usize {
+        let fitting = bytes.len().min((room.most() as usize).saturating_sub(at));
+        let bytes = &bytes[..fitting];
+        let begin = room.payload() + at as u64;
+        if self.write_at_once::<T>(begin, bytes) {
+            return fitting;
+        }
+        // Whole words from a multiple of 8 on, and the bytes before and behind one by one.
+        let lead = (begin.next_multiple_of(8) - begin).min(fitting as u64) as usize;
+        let (lead, rest) = bytes.split_at(lead);
+        let (words, tail) = rest.as_chunks::<8>();
+        let mut to = begin;
+        let store_bytes = |bytes: &[u8], to: &mut u64| {
+            for byte in bytes {
+                self.store_byte(*to, *byte);
+                *to += 1;
+            }
+        };
+        store_bytes(lead, &mut to);
+        for word in words {
+            self.store(to, u64::from_ne_bytes(*word));
+            to += 8;
+        }
+        store_bytes(tail, &mut to);
+        fitting
+    }
+
+    /// Copies `bytes` to `offset`, where they lie in a [`Room`] of this lane, unless that is to be done by words.
+    #[inline(always)]
+    fn write_at_once<T: Trust>(&self, offset: u64, bytes: &[u8]) -> bool {
+        let to = self.at(offset);
+        if T::TRUSTED {
+            fault::point();
+            // SAFETY: a `Room` lies in the ring in one piece (the caller's word), and belongs to the sender until it is
+            // published; a trusted receiver touches only what was published.
+            unsafe { to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+            return true;
+        }
+        // SAFETY: as above; an untrusted receiver is another process, and the one handle of this lane that may be writing
+        // here in this process is borrowed.
+        unsafe { bulk::store(to, bytes) }
+    }
+
     #[inline(always)]
     fn store(&self, offset: u64, value: u64) {
         fault::point();
         self.word(offset).store(value, Ordering::Relaxed);
     }
 
-    /// As `write`, for one byte anywhere.
-    pub(super) fn write_byte(&self, offset: u64, value: u8) {
+    fn store_byte(&self, offset: u64, value: u8) {
         fault::point();
         // SAFETY: `at` keeps it in the ring, and the mapping lives as long as `self`.
         unsafe { &*self.at(offset).cast::<AtomicU8>() }.store(value, Ordering::Relaxed);
     }
 
-    /// Copies a payload out, once. `offset` is a multiple of 8.
-    #[inline]
-    pub(super) fn read(&self, offset: u64, to: &mut [u8]) {
+    /// Copies the first bytes of the message `found`, which is this lane's, as many as there are and fit: once. Returns how
+    /// many.
+    #[inline(always)]
+    pub(super) fn read<T: Trust>(&self, found: &Found, to: &mut [u8]) -> usize {
+        let fitting = to.len().min(found.length() as usize);
+        let to = &mut to[..fitting];
+        let from = self.at(found.payload());
+        if T::TRUSTED {
+            // SAFETY: a message lies in the ring in one piece (`Found`), and a trusted sender does not write there until it
+            // is consumed, for which the receiver must be borrowed.
+            unsafe { to.as_mut_ptr().copy_from_nonoverlapping(from, fitting) };
+            return fitting;
+        }
+        // SAFETY: as above, but that the sender may be writing there; it is another process.
+        if unsafe { bulk::load(from, to) } {
+            return fitting;
+        }
         let (words, rest) = to.as_chunks_mut::<8>();
-        let mut from = offset;
+        let mut from = found.payload();
         for word in words {
             *word = self.word(from).load(Ordering::Relaxed).to_ne_bytes();
             from += 8;
@@ -127,15 +195,16 @@ impl Lane {
             let word = self.word(from).load(Ordering::Relaxed).to_ne_bytes();
             rest.copy_from_slice(&word[..rest.len()]);
         }
+        fitting
     }
 }
 
 impl Shared for Lane {
     #[inline(always)]
     fn word(&self, offset: u64) -> &AtomicU64 {
-        let at = self.at(offset & !7).cast::<AtomicU64>();
-        // SAFETY: `at` keeps it in the ring whatever the offset, it is a multiple of 8 from an aligned base, and the
-        // mapping lives as long as `self`.
+        let at = self.ring.as_ptr().wrapping_add(offset as usize & self.word_mask).cast::<AtomicU64>();
+        // SAFETY: the mask keeps it in the ring whatever the offset, at a multiple of 8 from an aligned base; the capacity is
+        // at least 8, and the mapping lives as long as `self`.
         unsafe { &*at }
     }
 
@@ -179,17 +248,18 @@ impl End {
 }
 
 /// What one side has found out about the other.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Partner {
+    lives: Arc<Lives>,
     word: u32,
     deaths: u32,
     word_at_departure: u32,
 }
 
 /// The word as it will be when the death of a dead holder has been seen to (`vacate`), so that this is no change.
-fn settled(word: u32, site: &Site) -> u32 {
+fn settled(word: u32, lives: &Lives) -> u32 {
     match Attachment::of(word) {
-        Attachment::Holder(holder) if site.lives().gone(holder).is_some() => Attachment::died(holder),
+        Attachment::Holder(holder) if lives.gone(holder).is_some() => Attachment::died(holder),
         _ => word,
     }
 }
@@ -197,7 +267,7 @@ fn settled(word: u32, site: &Site) -> u32 {
 /// Makes the end look as if nobody had ever been there, if whoever was has left or died.
 pub(super) fn forget_departed(word: &AtomicU32, site: &Site) {
     let now = word.load(Ordering::Acquire);
-    if let Attachment::Left(_) | Attachment::Died(_) = Attachment::of(settled(now, site)) {
+    if let Attachment::Left(_) | Attachment::Died(_) = Attachment::of(settled(now, site.lives())) {
         fault::point();
         // Not if somebody has come since.
         let _ = word.compare_exchange(now, 0, Ordering::AcqRel, Ordering::Relaxed);
@@ -213,19 +283,20 @@ pub(super) enum Departure {
 impl Partner {
     pub(super) fn new(site: &Site) -> Self {
         // Deaths before this handle are none of its business.
-        Self { deaths: site.lives().deaths(), ..Self::default() }
+        let lives = Arc::clone(site.lives());
+        Self { deaths: lives.deaths(), lives, word: 0, word_at_departure: 0 }
     }
 
     /// May anything have happened to it since `departed` last looked?
     #[inline(always)]
-    pub(super) fn may_have_gone(&self, word: &AtomicU32, site: &Site) -> bool {
-        word.load(Ordering::Acquire) != self.word || site.lives().deaths() != self.deaths
+    pub(super) fn may_have_gone(&self, word: &AtomicU32) -> bool {
+        word.load(Ordering::Acquire) != self.word || self.lives.deaths() != self.deaths
     }
 
     /// Has it gone? Reports so until another has come.
     #[cold]
-    pub(super) fn departed(&mut self, word: &AtomicU32, site: &Site) -> Option<Departure> {
-        let lives = site.lives();
+    pub(super) fn departed(&mut self, word: &AtomicU32) -> Option<Departure> {
+        let lives = &self.lives;
         let deaths = lives.deaths();
         let now = word.load(Ordering::Acquire);
         let departure = match Attachment::of(now) {
@@ -236,10 +307,10 @@ impl Partner {
             Attachment::Never => None,
         };
         let departure = departure.or_else(|| lives.all_gone().map(Departure::Gone));
+        self.word_at_departure = settled(now, lives);
         if departure.is_none() {
             (self.word, self.deaths) = (now, deaths);
         }
-        self.word_at_departure = settled(now, site);
         departure
     }
 
@@ -249,9 +320,9 @@ impl Partner {
     }
 
     /// Has anything changed since `departed` last looked?
-    pub(super) fn has_changed(&self, word: &AtomicU32, site: &Site) -> bool {
+    pub(super) fn has_changed(&self, word: &AtomicU32) -> bool {
         let now = word.load(Ordering::Acquire);
-        now != self.word_at_departure && settled(now, site) != self.word_at_departure
+        now != self.word_at_departure && settled(now, &self.lives) != self.word_at_departure
     }
 }
 

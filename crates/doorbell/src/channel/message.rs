@@ -31,20 +31,20 @@ impl<'a, T: Trust> Message<'a, T> {
     #[expect(clippy::len_without_is_empty, reason = "an empty message is a message")]
     pub fn len(&self) -> usize {
         // At most the size of the ring, which is mapped.
-        self.found.length as usize
+        self.found.length() as usize
     }
 
     /// A copy. As always, a lack of memory ends the process; [`recv_into`](super::Receiver::recv_into) reports it.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut copy = vec![0; self.len()];
-        self.inlet.lane.read(self.found.payload, &mut copy);
+        self.inlet.lane.read::<T>(&self.found, &mut copy);
         copy
     }
 
     /// Replaces the content of `to` by a copy. Allocates only if `to` has less room than ever needed.
     pub fn copy_to_vec(&self, to: &mut Vec<u8>) {
         to.resize(self.len(), 0);
-        self.inlet.lane.read(self.found.payload, to);
+        self.inlet.lane.read::<T>(&self.found, to);
     }
 
     /// As `copy_to_vec`, for a length that a peer chose.
@@ -58,9 +58,7 @@ impl<'a, T: Trust> Message<'a, T> {
     /// Copies the first bytes, as many as there are and fit. Returns how many.
     #[inline]
     pub fn copy_to(&self, to: &mut [u8]) -> usize {
-        let fitting = to.len().min(self.len());
-        self.inlet.lane.read(self.found.payload, &mut to[..fitting]);
-        fitting
+        self.inlet.lane.read::<T>(&self.found, to)
     }
 
     /// Where the message lies, for [`len`](Self::len) bytes, as long as `self` lives.
@@ -68,7 +66,7 @@ impl<'a, T: Trust> Message<'a, T> {
     /// An untrusted sender may be writing there at this moment. Read with volatile or atomic accesses, and only once
     /// what you check.
     pub fn as_ptr(&self) -> *const u8 {
-        self.inlet.lane.at(self.found.payload)
+        self.inlet.lane.at(self.found.payload())
     }
 }
 

@@ -77,6 +77,7 @@
 //! told all the same; for a death that must show at once, start children by `exec`, which closes the copies.
 
 pub mod broadcast;
+mod bulk;
 mod error;
 mod gather;
 mod inlet;

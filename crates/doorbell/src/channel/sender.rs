@@ -156,8 +156,8 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     #[inline]
     pub fn send_deadline(&mut self, message: &[u8], deadline: Option<Deadline>) -> Result<(), SendError> {
         let room = self.room(message.len() as u64, deadline)?;
-        self.put(room, message);
-        self.ring();
+        self.lane.write::<T>(&room, message);
+        self.publish_and_ring(&room, message.len() as u64);
         Ok(())
     }
 
@@ -167,8 +167,9 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     /// [`SendError`].
     #[inline]
     pub fn try_send(&mut self, message: &[u8]) -> Result<(), SendError> {
-        self.push(message)?;
-        self.ring();
+        let room = self.try_room(message.len() as u64)?.ok_or(SendError::Full)?;
+        self.lane.write::<T>(&room, message);
+        self.publish_and_ring(&room, message.len() as u64);
         Ok(())
     }
 
@@ -201,7 +202,7 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     #[inline]
     pub fn push(&mut self, message: &[u8]) -> Result<(), SendError> {
         let room = self.try_room(message.len() as u64)?.ok_or(SendError::Full)?;
-        self.put(room, message);
+        self.put(&room, message);
         Ok(())
     }
 
@@ -215,6 +216,16 @@ impl<T: Trust, W: Wait> Sender<T, W> {
             lane.message_site.announce_if(|| index.reaches(wanted.load(Ordering::Relaxed)));
             index.announced();
         }
+    }
+
+    /// As `publish` and `ring`, with one instruction that both stores the message's word and is the fence.
+    #[inline(always)]
+    pub(super) fn publish_and_ring(&mut self, room: &lane::Room, length: u64) {
+        let Self { lane, index, .. } = self;
+        index.publish_by_rmw(room, length, lane);
+        let wanted = &lane.control().message_wanted;
+        lane.message_site.announce_if_after_rmw(|| index.reaches(wanted.load(Ordering::Relaxed)));
+        index.announced();
     }
 
     /// A batch: what is pushed into it is seen at once by a receiver that is awake, and the ring comes once, when the
@@ -288,35 +299,46 @@ impl<T: Trust, W: Wait> Sender<T, W> {
         self.lane.control().dropped.load(Ordering::Relaxed)
     }
 
-    #[inline]
-    fn put(&mut self, room: lane::Room, message: &[u8]) {
-        self.lane.write(room.payload(), message);
+    #[inline(always)]
+    fn put(&mut self, room: &lane::Room, message: &[u8]) {
+        self.lane.write::<T>(room, message);
         self.index.publish(room, message.len() as u64, &self.lane);
     }
 
     /// Room without waiting.
-    #[inline]
+    #[inline(always)]
     fn try_room(&mut self, most: u64) -> Result<Option<lane::Room>, SendError> {
-        let word = &self.lane.control().receiver;
-        if self.receiver.may_have_gone(word, &self.lane.room_site) {
+        if self.receiver.may_have_gone(&self.lane.control().receiver) {
             self.check_receiver()?;
         }
         let longest = self.index.longest();
         if most > longest {
             return Err(SendError::TooLong { length: most, longest });
         }
+        loop {
+            if let Some(room) = self.index.room_at_once(most) {
+                return Ok(Some(room));
+            }
+            if !self.look_for_room(most)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// After a look at the receiver's word, is there room at once?
+    #[inline(never)]
+    fn look_for_room(&mut self, most: u64) -> Result<bool, SendError> {
+        // Since then nothing is open at once.
         if let Some(violation) = self.violation {
             return Err(violation.into());
         }
-        self.index.room(most, &self.lane).map_err(|violation| {
-            self.violation = Some(violation);
-            violation.into()
-        })
+        let room = self.index.room(most, &self.lane);
+        Ok(room.inspect_err(|violation| self.violation = Some(*violation))?.is_some())
     }
 
     #[cold]
     fn check_receiver(&mut self) -> Result<(), SendError> {
-        match self.receiver.departed(&self.lane.control().receiver, &self.lane.room_site) {
+        match self.receiver.departed(&self.lane.control().receiver) {
             None => Ok(()),
             Some(Departure::Left) => Err(SendError::Closed),
             Some(Departure::Gone(peer)) => Err(SendError::PeerGone(peer)),
@@ -342,9 +364,7 @@ impl<T: Trust, W: Wait> Sender<T, W> {
             fault::point();
             // Before the waiter arms: `Inlet::release` reads it behind its fence.
             control.room_wanted.store(wanted, Ordering::Relaxed);
-            let ready = || {
-                index.may_go_on(wanted, lane) || receiver.may_have_gone(&control.receiver, &lane.room_site)
-            };
+            let ready = || index.may_go_on(wanted, lane) || receiver.may_have_gone(&control.receiver);
             let site = &lane.room_site;
             let woken = way.wait(&mut [Spot { site, listener }], ready, deadline)?;
             if let Some(room) = self.try_room(most)? {
@@ -388,7 +408,7 @@ impl<T: Trust, W: Wait> Batch<'_, T, W> {
     #[inline]
     pub fn push_deadline(&mut self, message: &[u8], deadline: Option<Deadline>) -> Result<(), SendError> {
         let room = self.sender.room(message.len() as u64, deadline)?;
-        self.sender.put(room, message);
+        self.sender.put(&room, message);
         Ok(())
     }
 

@@ -44,21 +44,7 @@ impl<'a, T: Trust, W: Wait> Slot<'a, T, W> {
 
     /// Copies `bytes` to offset `at` of the message, as far as they fit. Returns how many did.
     pub fn write(&mut self, at: usize, bytes: &[u8]) -> usize {
-        let fitting = bytes.len().min(self.size().saturating_sub(at));
-        let bytes = &bytes[..fitting];
-        let begin = self.room.payload() + at as u64;
-        // The lane copies whole words, from a multiple of 8 on: the bytes before it one by one.
-        let lead = (begin.next_multiple_of(8) - begin).min(fitting as u64) as usize;
-        for (step, byte) in bytes[..lead].iter().enumerate() {
-            self.sender.lane.write_byte(begin + step as u64, *byte);
-        }
-        let (words, tail) = bytes[lead..].split_at((fitting - lead) / 8 * 8);
-        self.sender.lane.write(begin + lead as u64, words);
-        let behind = begin + (lead + words.len()) as u64;
-        for (step, byte) in tail.iter().enumerate() {
-            self.sender.lane.write_byte(behind + step as u64, *byte);
-        }
-        fitting
+        self.sender.lane.write_part::<T>(&self.room, at, bytes)
     }
 
     /// Sends the whole slot as a message.
@@ -72,9 +58,10 @@ impl<'a, T: Trust, W: Wait> Slot<'a, T, W> {
     #[inline]
     pub fn commit_first(self, length: usize) {
         let sender = self.sender;
-        sender.index.publish(self.room, length as u64, &sender.lane);
         if self.rings {
-            sender.ring();
+            sender.publish_and_ring(&self.room, length as u64);
+        } else {
+            sender.index.publish(&self.room, length as u64, &sender.lane);
         }
     }
 }

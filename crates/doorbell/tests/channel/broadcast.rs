@@ -20,7 +20,13 @@ fn forever() -> Option<Deadline> {
 
 #[test]
 fn subscribers_that_hold_back_receive_every_message() {
-    let mut publisher: Publisher<Futex> = Publisher::new(512).unwrap();
+    // Short ones, and such as are copied in bulk.
+    every_message_is_received(512);
+    every_message_is_received(1 << 14);
+}
+
+fn every_message_is_received(capacity: u64) {
+    let mut publisher: Publisher<Futex> = Publisher::new(capacity).unwrap();
     let longest = publisher.longest();
     let subscribers: Vec<Subscriber<_, Futex>> =
         (0..3).map(|_| publisher.subscribe(WhenSlow::HoldBack).unwrap()).collect();

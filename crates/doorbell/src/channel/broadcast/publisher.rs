@@ -72,6 +72,7 @@ pub struct Publisher<W: Wait = Adaptive> {
     places: Vec<Place>,
     next_number: u64,
     ended: Vec<(u64, Ended)>,
+    interruptible: bool,
     way: W,
 }
 
@@ -97,7 +98,15 @@ impl<W: Wait + Default> Publisher<W> {
     pub fn new(capacity: u64) -> Result<Self, MapError> {
         let log = LogMemory::new(capacity)?;
         let index = broadcast::Publisher::new(log.capacity());
-        Ok(Self { log, index, places: Vec::new(), next_number: 0, ended: Vec::new(), way: W::default() })
+        Ok(Self {
+            log,
+            index,
+            places: Vec::new(),
+            next_number: 0,
+            ended: Vec::new(),
+            interruptible: false,
+            way: W::default(),
+        })
     }
 }
 
@@ -160,11 +169,19 @@ impl<W: Wait> Publisher<W> {
         control.dropped.store(0, Ordering::Relaxed);
         forget_departed(&control.receiver, &lane.room_site);
         let subscriber = Partner::new(&lane.room_site);
-        let listener = Listener::new(&lane.room_site, W::NAME);
+        let mut listener = Listener::new(&lane.room_site, W::NAME);
+        listener.set_interruptible(self.interruptible);
         let number = self.next_number;
         self.next_number += 1;
         self.places.push(Place { number, lane, end, subscriber, listener, slow, cursor });
         Ok(number)
+    }
+
+    /// Whether a signal that this thread handles ends a wait for a subscriber
+    /// ([`WaitError::Interrupted`](crate::WaitError::Interrupted)). It does not if this is not called.
+    pub fn set_interruptible(&mut self, interruptible: bool) {
+        self.interruptible = interruptible;
+        self.places.iter_mut().for_each(|place| place.listener.set_interruptible(interruptible));
     }
 
     /// How many subscribers there are.
@@ -263,8 +280,7 @@ impl<W: Wait> Publisher<W> {
         let (seen, site) = (*cursor, &lane.room_site);
         let ready = || {
             let now = control.released.load(Ordering::Acquire);
-            now.wrapping_sub(seen) >= floor.wrapping_sub(seen)
-                || subscriber.may_have_gone(&control.receiver, site)
+            now.wrapping_sub(seen) >= floor.wrapping_sub(seen) || subscriber.may_have_gone(&control.receiver)
         };
         let woken = way.wait(&mut [Spot { site, listener }], ready, deadline)?;
         // A hostile subscriber can wake us for ever.
@@ -276,8 +292,8 @@ impl Place {
     /// Is it still there, and is its cursor one it can have?
     fn look(&mut self, tail: u64, capacity: u64) -> Result<(), Ended> {
         let control = self.lane.control();
-        if self.subscriber.may_have_gone(&control.receiver, &self.lane.room_site) {
-            match self.subscriber.departed(&control.receiver, &self.lane.room_site) {
+        if self.subscriber.may_have_gone(&control.receiver) {
+            match self.subscriber.departed(&control.receiver) {
                 None => {}
                 Some(Departure::Left) => return Err(Ended::Left),
                 Some(Departure::Gone(peer)) => return Err(Ended::Gone(peer)),

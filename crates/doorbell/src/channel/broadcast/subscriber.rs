@@ -90,6 +90,12 @@ impl<T: Trust, W: Wait + Default> Subscriber<T, W> {
 }
 
 impl<T: Trust, W: Wait> Subscriber<T, W> {
+    /// Whether a signal that this thread handles ends a wait ([`WaitError::Interrupted`](crate::WaitError::Interrupted)).
+    /// It does not if this is not called.
+    pub fn set_interruptible(&mut self, interruptible: bool) {
+        self.listener.set_interruptible(interruptible);
+    }
+
     /// Receives the next message into `to`, if there is one. Returns how many messages were missed directly before it. What
     /// was in `to` is lost also if there is none: one may be overwritten while it is copied.
     ///
@@ -113,7 +119,7 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
         if self.index.cursor() != self.released {
             self.release();
         }
-        if self.publisher.may_have_gone(&self.lane.control().sender, &self.lane.message_site) {
+        if self.publisher.may_have_gone(&self.lane.control().sender) {
             return self.check_publisher(to);
         }
         Ok(None)
@@ -153,7 +159,7 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
             // Before the waiter arms: the publisher reads it behind its fence.
             control.message_wanted.store(index.cursor(), Ordering::Relaxed);
             let site = &lane.message_site;
-            let ready = || index.has_next(log) || publisher.may_have_gone(&control.sender, site);
+            let ready = || index.has_next(log) || publisher.may_have_gone(&control.sender);
             let woken = way.wait(&mut [Spot { site, listener }], ready, deadline)?;
             // A hostile publisher can wake us for ever.
             if !woken || deadline.is_some_and(|deadline| deadline.passed()) {
@@ -204,7 +210,7 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
     #[cold]
     fn check_publisher(&mut self, to: &mut Vec<u8>) -> Result<Option<u64>, RecvError> {
         let control = self.lane.control();
-        let departure = self.publisher.departed(&control.sender, &self.lane.message_site);
+        let departure = self.publisher.departed(&control.sender);
         let dropped = control.dropped.load(Ordering::Relaxed) != 0;
         if let Some(Departure::Left) = departure
             && dropped
