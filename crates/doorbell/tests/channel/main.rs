@@ -5,6 +5,8 @@
 
 mod broadcast;
 mod death;
+#[cfg(feature = "fault_injection")]
+mod every_write;
 mod gather;
 mod hostile;
 mod leaving;

@@ -50,7 +50,8 @@ pub(crate) unsafe fn fork() -> libc::pid_t {
 /// Starts the other process, which plays `role`, and meets it.
 pub(crate) fn start(role: &str, board: &Arc<Board>) -> (Session, Other) {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "child", "--nocapture"]).env(ROLE, role);
+    // A death by fault is a panic, whose trace takes longer than all the rest.
+    command.args(["--exact", "child", "--nocapture"]).env(ROLE, role).env("RUST_BACKTRACE", "0");
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let _alone = MEETING.lock().unwrap_or_else(PoisonError::into_inner);
     let offer = inherited::offer(&mut command).unwrap();
@@ -122,7 +123,7 @@ pub(crate) fn play() {
             std::process::abort();
         }
         #[cfg(feature = "fault_injection")]
-        "die" => crate::death::die_at(&session, argument),
+        verb if verb.starts_with("die-") => crate::every_write::play(&session, verb, argument),
         verb => panic!("no role {verb}"),
     }
 }

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One of two senders to a gather dies; the other costs it nothing.
+
+use super::{ROUNDS, at_every_write, parts, words};
+use crate::other::{FOREVER, board};
+use doorbell::channel::{Gather, GatherError, RecvError, Sender};
+use doorbell::meeting::{Session, socket};
+use doorbell::wait::Futex;
+use std::thread;
+
+pub(super) fn send(session: &Session, number: u64) {
+    let mut sender: Sender<_, Futex> = Sender::attach(session, 0).unwrap();
+    for round in 0..ROUNDS {
+        sender.send(&words(number, round)).unwrap();
+    }
+}
+
+#[test]
+fn at_whichever_write_a_sender_dies_the_gather_gets_its_whole_messages_and_all_of_the_other_sender() {
+    let other_board = board(1, 1, 64);
+    let (ours, theirs) = socket::pair().unwrap();
+    let joining = thread::spawn(move || socket::join_over(theirs).unwrap());
+    let other: Session = socket::host_over(ours, &other_board).unwrap();
+    let joined: Session = joining.join().unwrap();
+    let mut honest: Sender<_, Futex> = Sender::attach(&joined, 0).unwrap();
+    let mut sent = 0_u64;
+    // What a message of the child takes at the least: two words, one behind, one before.
+    at_every_write(
+        "die-gathered",
+        4 * ROUNDS,
+        |_| None,
+        |kept: &mut Option<Gather<_, Futex>>, session, number, child| {
+            let (dying, living) = (0, 1);
+            let gather = kept.get_or_insert_with(|| {
+                let mut gather = Gather::default();
+                assert_eq!((gather.add(session, 0), gather.add(&other, 0)), (Ok(dying), Ok(living)));
+                gather
+            });
+            let (mut heard, mut told, mut received) = (0, false, sent);
+            // Until it has ended, and then until one more message of the other has come: what it left lies before that.
+            let mut ended = false;
+            loop {
+                let last = ended;
+                ended = child.0.try_wait().unwrap().is_some();
+                honest.try_send(&sent.to_ne_bytes()).unwrap();
+                sent += 1;
+                while received < sent {
+                    match gather.recv_timeout(FOREVER) {
+                        Ok(message) => {
+                            let (lane, message) = message.expect("hung");
+                            if lane == living {
+                                assert_eq!(message.to_vec(), received.to_ne_bytes());
+                                received += 1;
+                            } else {
+                                assert_eq!((lane, parts(&message.to_vec())), (dying, (number, heard)));
+                                heard += 1;
+                            }
+                        }
+                        Err(GatherError { lane, error: RecvError::PeerGone(peer) }) => {
+                            // Its predecessor's until it comes, then its own: once.
+                            assert_eq!((lane, told), (Some(dying), false));
+                            told = peer == session.peer().id();
+                        }
+                        Err(error) => panic!("write {number}: {error}"),
+                    }
+                }
+                if last {
+                    break;
+                }
+            }
+            while let Ok(Some((lane, message))) = gather.try_recv() {
+                assert_eq!((lane, parts(&message.to_vec())), (dying, (number, heard)));
+                heard += 1;
+            }
+            heard
+        },
+    );
+}

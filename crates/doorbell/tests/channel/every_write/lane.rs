@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A conversation over two lanes: the child asks, we answer.
+
+use super::{ROUNDS, at_every_write, parts, words};
+use crate::other::{FOREVER, Other};
+use doorbell::Deadline;
+use doorbell::channel::{Receiver, RecvError, SendError, Sender};
+use doorbell::meeting::Session;
+use doorbell::peer::Untrusted;
+use doorbell::wait::{Eventfd, Futex, Wait};
+
+pub(super) fn in_place(session: &Session, number: u64) {
+    converse::<Futex>(session, number, |sender, bytes| {
+        let mut slot = sender.reserve(bytes.len()).unwrap();
+        slot.write(0, bytes);
+        slot.commit();
+    });
+}
+
+pub(super) fn copying(session: &Session, number: u64) {
+    converse::<Eventfd>(session, number, |sender, bytes| sender.send(bytes).unwrap());
+}
+
+pub(super) fn batching(session: &Session, number: u64) {
+    converse::<Futex>(session, number, |sender, bytes| {
+        let mut batch = sender.batch();
+        batch.push_deadline(bytes, Some(Deadline::after(FOREVER))).unwrap();
+    });
+}
+
+pub(super) fn dropping(session: &Session, number: u64) {
+    converse::<Futex>(session, number, |sender, bytes| while !sender.send_or_drop(bytes).unwrap() {});
+}
+
+fn converse<W: Wait + Default>(
+    session: &Session,
+    number: u64,
+    ask: impl Fn(&mut Sender<Untrusted, W>, &[u8]),
+) {
+    let mut sender: Sender<_, W> = Sender::attach(session, 0).unwrap();
+    let mut receiver: Receiver<_, W> = Receiver::attach(session, 1).unwrap();
+    for round in 0..ROUNDS {
+        ask(&mut sender, &words(number, round));
+        // Answers to an incarnation that died come first.
+        while parts(&receiver.recv().unwrap().to_vec()) != (number, round) {}
+    }
+}
+
+/// Our ends, which stay for the successor: whoever comes to an end that was left is told so.
+type Ends<W> = Option<(Receiver<Untrusted, W>, Sender<Untrusted, W>)>;
+
+/// Answers every message until the child goes. Returns how many came from it.
+fn serve<W: Wait + Default>(ends: &mut Ends<W>, session: &Session, number: u64, child: &mut Other) -> u64 {
+    let attach = || (Receiver::attach(session, 0).unwrap(), Sender::attach(session, 1).unwrap());
+    let (receiver, sender) = ends.get_or_insert_with(attach);
+    let mut expected = 0;
+    let mut ended = false;
+    loop {
+        let bytes = match receiver.recv_timeout(FOREVER) {
+            Ok(message) => message.expect("hung").to_vec(),
+            // It ended before we looked and found nothing more.
+            Err(RecvError::PeerGone(_) | RecvError::Closed) if ended => return expected,
+            // It died or left in order, or an earlier one is still reported until its successor attaches.
+            Err(RecvError::PeerGone(_) | RecvError::Closed) => {
+                ended = child.0.try_wait().unwrap().is_some();
+                std::thread::yield_now();
+                continue;
+            }
+            Err(error) => panic!("write {number}: {error}"),
+        };
+        let (whose, round) = parts(&bytes);
+        assert_eq!((whose, round), (number, expected), "whole, in order, and nothing twice");
+        expected += 1;
+        match sender.send_timeout(&bytes, FOREVER) {
+            Ok(()) | Err(SendError::PeerGone(_) | SendError::Closed) => {}
+            Err(error) => panic!("write {number}: {error}"),
+        }
+    }
+}
+
+/// A round without a wait still writes two words of payload, one behind them and one before.
+const LEAST: u64 = 4 * ROUNDS;
+
+#[test]
+fn whichever_write_of_a_message_made_in_place_is_the_last_the_whole_ones_are_received_and_a_successor_goes_on()
+ {
+    at_every_write("die-in-place", LEAST, |_| None, serve::<Futex>);
+}
+
+#[test]
+fn whichever_write_of_a_copied_message_is_the_last_the_whole_ones_are_received_and_a_successor_goes_on() {
+    at_every_write("die-copying", LEAST, |_| None, serve::<Eventfd>);
+}
+
+#[test]
+fn whichever_write_of_a_batch_is_the_last_the_whole_messages_are_received_and_a_successor_goes_on() {
+    at_every_write("die-batching", LEAST, |_| None, serve::<Futex>);
+}
+
+#[test]
+fn whichever_write_of_one_who_drops_messages_is_the_last_the_whole_ones_are_received_and_a_successor_goes_on()
+{
+    at_every_write("die-dropping", LEAST, |_| None, serve::<Futex>);
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A process that dies at its first write to shared memory, and another at its second, and so on through all of them. Each
+//! time the survivor gets what was whole, is told, and goes on with a successor.
+
+mod bell;
+mod broadcast;
+mod gather;
+mod lane;
+
+use crate::other::{Other, board, start};
+use doorbell::meeting::{Board, Session};
+use doorbell_core::fault;
+use std::os::unix::process::ExitStatusExt;
+
+/// Messages or rings of one life: so many that a ring of 64 bytes is wrapped twice and found full.
+const ROUNDS: u64 = 4;
+/// The number of a successor, which no write has.
+const NEVER: u64 = u64::MAX;
+
+/// What the child does whose role is `verb`: aborts at its write number `number`, if it comes so far.
+pub(crate) fn play(session: &Session, verb: &str, number: u64) {
+    fault::die_at(number);
+    match verb {
+        "die-in-place" => lane::in_place(session, number),
+        "die-copying" => lane::copying(session, number),
+        "die-batching" => lane::batching(session, number),
+        "die-dropping" => lane::dropping(session, number),
+        "die-gathered" => gather::send(session, number),
+        "die-subscribed" => broadcast::subscribe(session),
+        "die-publishing" => broadcast::publish(session, number),
+        "die-ringing-by-futex" => bell::answer::<doorbell::wait::Futex>(session),
+        "die-ringing-by-eventfd" => bell::answer::<doorbell::wait::Eventfd>(session),
+        verb => panic!("no role {verb}"),
+    }
+}
+
+/// Deals with a child that dies at write 0, with one that dies at write 1, and so on, each on a board of its own, of
+/// which `keep` takes what outlives the child, and then with its successor on the same board. `deal` meets one child, whose
+/// number it is told, and returns how many rounds came of it; it must be all of a child that survives.
+fn at_every_write<K>(
+    role: &str,
+    least: u64,
+    keep: impl Fn(&Board) -> K,
+    mut deal: impl FnMut(&mut K, &Session, u64, &mut Other) -> u64,
+) {
+    let mut number = 0;
+    // How many writes a life has depends on how often it had to wait: one survivor is not the last number.
+    let mut survivors_in_a_row = 0;
+    while survivors_in_a_row < 5 {
+        let board = board(2, 2, 64);
+        let mut kept = keep(&board);
+        let mut live = |number| {
+            let (session, mut child) = start(&format!("{role} {number}"), &board);
+            let rounds = deal(&mut kept, &session, number, &mut child);
+            drop(session);
+            let status = child.wait();
+            assert!(
+                status.success() || status.signal() == Some(libc::SIGABRT),
+                "{role} {number} ended otherwise than by its fault: {status}"
+            );
+            assert!(rounds <= ROUNDS, "{rounds} rounds of {role} {number}");
+            assert!(
+                !status.success() || rounds == ROUNDS,
+                "{role} {number} lived, and {rounds} rounds came of it"
+            );
+            status.success()
+        };
+        survivors_in_a_row = if live(number) { survivors_in_a_row + 1 } else { 0 };
+        assert!(live(NEVER), "the successor of one that died at write {number} failed");
+        number += 1;
+    }
+    assert!(number > least, "{role}: only {number} writes: the points are not where they should be");
+}
+
+/// A message that says whose it is and which.
+fn words(incarnation: u64, round: u64) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&incarnation.to_ne_bytes());
+    bytes[8..].copy_from_slice(&round.to_ne_bytes());
+    bytes
+}
+
+fn parts(bytes: &[u8]) -> (u64, u64) {
+    assert_eq!(bytes.len(), 16, "a message of another length came out");
+    let word = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap());
+    (word(0), word(8))
+}
