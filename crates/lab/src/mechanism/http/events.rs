@@ -69,9 +69,7 @@ impl Line for EventsLine {
         let mut stream = self.0.server()?;
         let mut begin = || -> Result<(), Fault> {
             while stream.request()?.is_none() {
-                if !stream.receive()? {
-                    return Err(Fault::new("read from the connection", "the client is gone"));
-                }
+                stream.hear()?;
             }
             stream
                 .send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n\r\n")
@@ -96,20 +94,12 @@ impl Client {
         }
         Ok(self.begun && self.stream.event())
     }
-
-    fn hear(&mut self) -> Result<(), Fault> {
-        if self.stream.receive()? {
-            Ok(())
-        } else {
-            Err(Fault::new("read from the connection", "the server is gone"))
-        }
-    }
 }
 
 impl Waiter for Client {
     fn wait(&mut self) -> Result<(), Fault> {
         while !self.take()? {
-            self.hear()?;
+            self.stream.hear()?;
         }
         Ok(())
     }
@@ -120,7 +110,7 @@ impl Waiter for Client {
             if !self.stream.ready(end.saturating_duration_since(Instant::now()))? {
                 return Ok(Woken::TimedOut);
             }
-            self.hear()?;
+            self.stream.hear()?;
         }
         Ok(Woken::Notified)
     }

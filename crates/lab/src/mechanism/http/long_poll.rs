@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! HTTP, asked once an event, the answer kept back until there is one.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::board::Server;
 use super::{Connection, Stream, ask, probe};
@@ -97,9 +97,7 @@ impl Client {
 
     /// Receives once; an answer without news is a question to be asked again.
     fn hear(&mut self) -> Result<(), Fault> {
-        if !self.stream.receive()? {
-            return Err(Fault::new("read from the connection", "the server is gone"));
-        }
+        self.stream.hear()?;
         if let Some(known) = self.stream.answer()? {
             self.known = known;
             self.asked = false;
@@ -117,9 +115,9 @@ impl Waiter for Client {
     }
 
     fn wait_for(&mut self, timeout: Duration) -> Result<Woken, Fault> {
-        let end = std::time::Instant::now() + timeout;
+        let end = Instant::now() + timeout;
         while !self.take_or_ask()? {
-            let rest = end.saturating_duration_since(std::time::Instant::now());
+            let rest = end.saturating_duration_since(Instant::now());
             if !self.stream.ready(rest)? {
                 return Ok(Woken::TimedOut);
             }

@@ -92,6 +92,15 @@ impl Stream {
         }
     }
 
+    /// Receives more; the end of the stream is an error.
+    pub(super) fn hear(&mut self) -> Result<(), Fault> {
+        if self.receive()? {
+            Ok(())
+        } else {
+            Err(Fault::new("read from the connection", "the other side is gone"))
+        }
+    }
+
     /// Whether something can be received within `timeout`.
     pub(super) fn ready(&self, timeout: Duration) -> Result<bool, Fault> {
         readable(&self.tcp, timeout)

@@ -112,8 +112,7 @@ impl Waiter for Client {
             self.known = loop {
                 match self.stream.answer()? {
                     Some(known) => break known,
-                    None if self.stream.receive()? => {}
-                    None => return Err(Fault::new("read from the connection", "the server is gone")),
+                    None => self.stream.hear()?,
                 }
             };
         }
