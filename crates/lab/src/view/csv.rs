@@ -65,4 +65,27 @@ mod tests {
         assert_eq!(table.len(), 1);
         assert_eq!((&table[0][4], &table[0][22]), ("implausible", ""));
     }
+
+    #[test]
+    fn what_a_trial_leaves_beside_its_times_is_in_the_table() {
+        let mut result = sample::result(&[sample::cell("sync")], 1, |_, _| 16_000.0);
+        let record = &mut result.records[0];
+        record.io = Some(crate::record::io::Io { device_operations: Some(321), ..Default::default() });
+        record.load = Some(crate::record::load::LoadProof { fewest_slices: 77, ..Default::default() });
+        record.surroundings.idle_entries = [("C6".to_owned(), 12)].into();
+        record.surroundings.throttled_ns = Some(5000);
+        let rows = table(&result);
+        for (quantity, statistic, value) in [
+            ("device", "operations", "321"),
+            ("load", "fewest_slices", "77"),
+            ("idle entries", "C6", "12"),
+            ("surroundings", "throttled", "5000"),
+        ] {
+            let found = rows.iter().any(|row| {
+                let fields: Vec<&str> = row.iter().collect();
+                fields.windows(3).any(|fields| fields == [quantity, statistic, value])
+            });
+            assert!(found, "{quantity} {statistic}");
+        }
+    }
 }

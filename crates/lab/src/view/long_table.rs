@@ -279,6 +279,68 @@ fn measured(quantity: &str, statistic: &str, value: f64, unit: &str) -> Number {
     number(quantity, statistic, Value::Real(value), unit)
 }
 
+/// What else went on while a trial ran.
+fn around(record: &Record) -> Vec<Number> {
+    let around = &record.surroundings;
+    let shares = [
+        ("foreign", around.foreign_share, "CPUs"),
+        ("steal", around.steal_share, "CPUs"),
+        ("pressure", around.pressure_share, "share"),
+        ("load_average", around.load_average, "tasks"),
+    ];
+    let mut all: Vec<Number> = shares
+        .into_iter()
+        .filter_map(|(statistic, value, unit)| Some(measured("surroundings", statistic, value?, unit)))
+        .collect();
+    all.extend(around.throttled_ns.map(|ns| number("surroundings", "throttled", Value::Whole(ns), "ns")));
+    all.extend(around.idle_states.iter().map(|(state, share)| measured("idle time", state, *share, "share")));
+    all.extend(around.idle_entries.iter().map(|(state, entries)| counted("idle entries", state, *entries)));
+    all
+}
+
+/// What some experiments leave beside times: of loads, devices and receivers.
+fn beside(record: &Record) -> Vec<Number> {
+    let mut all = Vec::new();
+    if let Some(proof) = &record.load {
+        for (statistic, ns) in [
+            ("started_before", proof.started_before_ns),
+            ("outlasted", proof.outlasted_ns),
+            ("cpu", proof.cpu_ns),
+        ] {
+            all.push(number("load", statistic, Value::Whole(ns), "ns"));
+        }
+        all.push(counted("load", "fewest_slices", proof.fewest_slices));
+        all.extend(proof.least_busy().map(|(_, share)| measured("load", "least_busy_cpu", share, "share")));
+        all.extend(proof.mean_run_queue().map(|tasks| measured("load", "run_queue", tasks, "tasks")));
+    }
+    if let Some(io) = &record.io {
+        for (statistic, operations) in [
+            ("interrupts", io.interrupts),
+            ("operations", io.device_operations),
+            ("other_operations", io.other_operations),
+        ] {
+            all.extend(operations.map(|operations| counted("device", statistic, operations)));
+        }
+        all.push(number("kernel threads", "cpu", Value::Whole(io.kernel_thread_ns), "ns"));
+    }
+    if let Some(fan) = &record.fanout {
+        let sum = |numbers: &[u64]| numbers.iter().fold(0_u64, |sum, number| sum.saturating_add(*number));
+        if !fan.rounds.duplicates.is_empty() {
+            all.push(counted("receivers", "second_wakes", sum(&fan.rounds.duplicates)));
+            all.push(counted("receivers", "missed_wakes", sum(&fan.rounds.misses)));
+        }
+        if let Some(memory) = &fan.memory {
+            for (statistic, bytes) in
+                [("pss", memory.pss_bytes), ("rss", memory.rss_bytes), ("kernel", memory.kernel_bytes)]
+            {
+                all.push(number("memory", statistic, Value::Whole(bytes), "bytes"));
+            }
+            all.push(counted("memory", "processes", memory.processes));
+        }
+    }
+    all
+}
+
 /// Every number of a record; for one without figures, a single line that keeps its outcome in the table.
 fn numbers(record: &Record) -> Vec<Number> {
     let mut all = Vec::new();
@@ -339,11 +401,8 @@ fn numbers(record: &Record) -> Vec<Number> {
         for (kind, count) in &record.surroundings.interrupts {
             all.push(counted("interrupts", kind, *count));
         }
-        let shares =
-            [("foreign", record.surroundings.foreign_share), ("steal", record.surroundings.steal_share)];
-        for (statistic, share) in shares {
-            all.extend(share.map(|share| measured("surroundings", statistic, share, "CPUs")));
-        }
+        all.extend(around(record));
+        all.extend(beside(record));
     }
     if all.is_empty() {
         all.push(number("", "", Value::Absent, ""));
