@@ -5,7 +5,7 @@ use super::curve::Curve;
 use super::frame::{Frame, group};
 use super::palette::{mark, stroke};
 use super::scale::{Linear, Log};
-use super::svg::{Element, Picture, tenths};
+use super::svg::{Path, Picture};
 use crate::view::unit::{count, time};
 
 /// Draws it; `quantity` names what was timed.
@@ -28,27 +28,22 @@ pub fn draw(curves: &[Curve], quantity: &str) -> Picture {
     );
     frame.vertical(&mut picture, &y.ticks(|percent| format!("{percent:.0}")), "samples within, %");
     for curve in curves {
-        let mut path = format!("M{} {}", tenths(x.at(curve.series.min_ps as f64)), tenths(y.at(0.0)));
         let mut seen = 0_u64;
-        let mut drawn = (x.at(curve.series.min_ps as f64), 0.0);
+        let mut places = vec![[x.at(curve.series.min_ps as f64), y.at(0.0)]];
         for &(ps, samples) in &curve.series.buckets {
+            let before = seen as f64 * 100.0 / curve.series.count.max(1) as f64;
             seen = seen.saturating_add(samples);
             let share = seen as f64 * 100.0 / curve.series.count.max(1) as f64;
-            let place = (x.at(ps as f64), share);
-            // Steps smaller than half a unit cannot be seen.
-            let visible = place.0 - drawn.0 >= 0.5 || (y.at(place.1) - y.at(drawn.1)).abs() >= 0.5;
-            if visible || seen == curve.series.count {
-                path.push_str(&format!("H{}V{}", tenths(place.0), tenths(y.at(place.1))));
-                drawn = place;
-            }
+            places.extend([before, share].map(|share| [x.at(ps as f64), y.at(share)]));
         }
         let median = curve.series.quantile(0.5) as f64;
         let title = format!("{}: median {}, {} samples", curve.name, time(median), count(curve.series.count));
         picture.push(
-            group(curve)
-                .titled(&title)
-                .child(Element::new("path").with("class", &stroke(curve)).with("d", &path))
-                .child(mark(curve, x.at(median), y.at(50.0))),
+            group(curve).titled(&title).child(Path::through(&places).element(&stroke(curve))).child(mark(
+                curve,
+                x.at(median),
+                y.at(50.0),
+            )),
         );
     }
     frame.legend(&mut picture, &shown);

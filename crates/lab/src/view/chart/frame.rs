@@ -4,7 +4,7 @@
 use super::curve::Curve;
 use super::palette;
 use super::scale::Tick;
-use super::svg::{Element, LETTER, Picture, cut, label, label_as, line};
+use super::svg::{Element, LETTER, Path, Picture, cut, label, label_as, line};
 
 /// The field inside the axes.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +21,7 @@ impl Frame {
     /// The field of a chart with two axes, 640 units wide; the legend of `names` finds its room below.
     pub(super) fn with_legend(names: &[&Curve]) -> Self {
         let mut frame =
-            Self { width: 640.0, height: 380.0, left: 70.0, right: 624.0, top: 14.0, bottom: 330.0 };
+            Self { width: 640.0, height: 380.0, left: 70.0, right: 612.0, top: 14.0, bottom: 330.0 };
         frame.height += frame.legend_rows(names) as f64 * LEGEND_ROW;
         frame
     }
@@ -33,9 +33,8 @@ impl Frame {
 
     /// Marks, grid and title below the field.
     pub(super) fn horizontal(&self, picture: &mut Picture, ticks: &[Tick], title: &str) {
-        for tick in ticks {
-            let class = if tick.label.is_empty() { "grid faint" } else { "grid" };
-            picture.push(line(class, tick.at, self.top, tick.at, self.bottom));
+        grid(picture, ticks, |at| [[at, self.top], [at, self.bottom]]);
+        for tick in ticks.iter().filter(|tick| !tick.label.is_empty()) {
             picture.push(label_as("tick middle", tick.at, self.bottom + 17.0, &tick.label));
         }
         picture.push(line("axis", self.left, self.bottom, self.right, self.bottom));
@@ -45,9 +44,8 @@ impl Frame {
 
     /// Marks, grid and title left of the field.
     pub(super) fn vertical(&self, picture: &mut Picture, ticks: &[Tick], title: &str) {
-        for tick in ticks {
-            let class = if tick.label.is_empty() { "grid faint" } else { "grid" };
-            picture.push(line(class, self.left, tick.at, self.right, tick.at));
+        grid(picture, ticks, |at| [[self.left, at], [self.right, at]]);
+        for tick in ticks.iter().filter(|tick| !tick.label.is_empty()) {
             picture.push(label_as("tick end", self.left - 7.0, tick.at + 4.0, &tick.label));
         }
         picture.push(line("axis", self.left, self.top, self.left, self.bottom));
@@ -88,6 +86,22 @@ impl Frame {
 }
 
 const LEGEND_ROW: f64 = 18.0;
+
+/// The lines of a grid, each between the ends of its tick: those with a label, and fainter those without.
+pub(super) fn grid(picture: &mut Picture, ticks: &[Tick], ends: impl Fn(f64) -> [[f64; 2]; 2]) {
+    for (class, labelled) in [("grid faint", false), ("grid", true)] {
+        let mut lines =
+            ticks.iter().filter(|tick| tick.label.is_empty() != labelled).map(|tick| ends(tick.at));
+        let Some([from, to]) = lines.next() else { continue };
+        let mut path = Path::from(from[0], from[1]);
+        path.line(to[0], to[1]);
+        for [from, to] in lines {
+            path.jump(from[0], from[1]);
+            path.line(to[0], to[1]);
+        }
+        picture.push(path.element(class));
+    }
+}
 
 /// What belongs to one arm: hiding an arm hides every element with its name.
 pub(super) fn group(curve: &Curve) -> Element {

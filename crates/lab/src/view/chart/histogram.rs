@@ -5,7 +5,7 @@ use super::curve::Curve;
 use super::frame::{Frame, group};
 use super::palette::fill;
 use super::scale::Log;
-use super::svg::{Element, Picture, cut, label_as, line, tenths};
+use super::svg::{Path, Picture, cut, label_as, line};
 use crate::view::unit::{count, time};
 
 /// Bins across the chart; wide enough that the histograms' own buckets (0.1 %) never show as teeth.
@@ -21,7 +21,7 @@ pub fn draw(curves: &[Curve], quantity: &str) -> Picture {
         width: 640.0,
         height: 20.0 + strips * STRIP + 50.0,
         left: 70.0,
-        right: 624.0,
+        right: 612.0,
         top: 14.0,
         bottom: 14.0 + strips * STRIP,
     };
@@ -39,19 +39,14 @@ pub fn draw(curves: &[Curve], quantity: &str) -> Picture {
         let floor = frame.top + (index + 1) as f64 * STRIP;
         let height = |samples: u64| (samples as f64).ln_1p() / (most as f64).ln_1p() * (STRIP - 22.0);
         let wide = (frame.right - frame.left) / BINS as f64;
-        let mut path = String::new();
-        for (bin, &samples) in bins.iter().enumerate().filter(|(_, samples)| **samples > 0) {
-            let from = frame.left + bin as f64 * wide;
-            let up = height(samples).max(1.5);
-            path.push_str(&format!(
-                "M{} {}v-{}h{}v{}z",
-                tenths(from),
-                tenths(floor),
-                tenths(up),
-                tenths(wide),
-                tenths(up)
-            ));
+        let mut path = Path::from(frame.left, floor);
+        for (bin, &samples) in bins.iter().enumerate() {
+            let (from, to) = (frame.left + bin as f64 * wide, frame.left + (bin + 1) as f64 * wide);
+            let up = if samples == 0 { 0.0 } else { height(samples).max(1.5) };
+            path.stair(from, floor - up);
+            path.line(to, floor - up);
         }
+        path.line(frame.right, floor);
         picture.push(line("axis", frame.left, floor, frame.right, floor));
         for samples in [1, most] {
             let up = floor - height(samples);
@@ -65,17 +60,12 @@ pub fn draw(curves: &[Curve], quantity: &str) -> Picture {
             time(curve.series.min_ps as f64),
             time(curve.series.max_ps as f64)
         );
-        picture.push(
-            group(curve)
-                .titled(&title)
-                .child(Element::new("path").with("class", &fill(curve)).with("d", &path))
-                .child(label_as(
-                    "end",
-                    frame.right,
-                    floor - STRIP + 15.0,
-                    &cut(&title, frame.right - frame.left),
-                )),
-        );
+        picture.push(group(curve).titled(&title).child(path.element(&fill(curve))).child(label_as(
+            "end",
+            frame.right,
+            floor - STRIP + 15.0,
+            &cut(&title, frame.right - frame.left),
+        )));
     }
     picture
 }

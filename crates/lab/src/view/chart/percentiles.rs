@@ -5,7 +5,7 @@ use super::curve::Curve;
 use super::frame::{Frame, group};
 use super::palette::{mark, stroke};
 use super::scale::{Log, Nines};
-use super::svg::{Element, Picture, tenths};
+use super::svg::{Path, Picture};
 use crate::view::unit::{count, time};
 
 /// Percentiles that carry a mark and their value.
@@ -24,25 +24,20 @@ pub fn draw(curves: &[Curve], quantity: &str) -> Picture {
     frame.vertical(&mut picture, &y.time_ticks(), &format!("{quantity} (logarithmic)"));
     for curve in curves {
         let own = curve.series.count.max(1);
-        let mut path = format!("M{} {}", tenths(x.at(0.0)), tenths(y.at(curve.series.min_ps as f64)));
         let mut seen = 0_u64;
-        let mut drawn = x.at(0.0);
+        let mut places = vec![[x.at(0.0), y.at(curve.series.min_ps as f64)]];
         for &(ps, samples) in &curve.series.buckets {
             // Up to this bucket's last sample, whose share lies one sample below the next bucket's first.
             seen = seen.saturating_add(samples);
             let q = if seen >= own { 1.0 - 1.0 / own as f64 } else { seen as f64 / own as f64 };
-            let place = x.at(q);
-            if place - drawn >= 0.5 || seen == own {
-                path.push_str(&format!("L{} {}", tenths(place), tenths(y.at(ps as f64))));
-                drawn = place;
-            }
+            places.push([x.at(q), y.at(ps as f64)]);
         }
-        let mut arm = group(curve).child(Element::new("path").with("class", &stroke(curve)).with("d", &path));
+        let title = format!("{}: {} samples", curve.name, count(own));
+        let mut arm = group(curve).titled(&title).child(Path::through(&places).element(&stroke(curve)));
         // A percentile is marked only where more than one sample lies beyond it.
         for q in MARKED.into_iter().filter(|q| (1.0 - q) * own as f64 > 1.0) {
             let ps = curve.series.quantile(q) as f64;
-            let title =
-                format!("{}: {} % within {} ({} samples)", curve.name, q * 100.0, time(ps), count(own));
+            let title = format!("{} % within {}", q * 100.0, time(ps));
             arm.push(mark(curve, x.at(q), y.at(ps)).titled(&title));
         }
         picture.push(arm);

@@ -2,7 +2,7 @@
 //! One row per mechanism with a line for each placement: what a mechanism costs, and what the place costs it.
 
 use super::curve::Curve;
-use super::frame::group;
+use super::frame::{grid, group};
 use super::palette::{mark, stroke};
 use super::scale::Log;
 use super::svg::{LETTER, Picture, cut, label, label_as, line};
@@ -47,9 +47,9 @@ pub fn draw(rows: &[Row], places: &[String], quantity: &str, title: Option<&str>
     if let Some(title) = title {
         picture.push(label_as("title", 12.0, 26.0, &cut(title, width * 0.78)));
     }
-    for tick in x.time_ticks() {
-        let class = if tick.label.is_empty() { "grid faint" } else { "grid" };
-        picture.push(line(class, tick.at, top - 4.0, tick.at, bottom));
+    let ticks = x.time_ticks();
+    grid(&mut picture, &ticks, |at| [[at, top - 4.0], [at, bottom]]);
+    for tick in ticks.iter().filter(|tick| !tick.label.is_empty()) {
         picture.push(label_as("tick middle", tick.at, bottom + 17.0, &tick.label));
     }
     picture.push(line("axis", left, bottom, right, bottom));

@@ -3,10 +3,10 @@
 //! arms and with two hundred.
 
 use super::curve::Curve;
-use super::frame::group;
+use super::frame::{grid, group};
 use super::palette::stroke;
 use super::scale::Log;
-use super::svg::{Element, Picture, cut, label_as, line, tenths};
+use super::svg::{Element, Path, Picture, cut, label_as, line, tenths};
 use crate::view::unit::{count, time};
 
 /// Height of one arm's line.
@@ -38,9 +38,9 @@ pub fn draw(groups: &[Group], quantity: &str, title: Option<&str>) -> Picture {
         picture.push(label_as("title", 12.0, 26.0, &cut(title, width * 0.78)));
     }
     how_to_read(&mut picture, left, key);
-    for tick in x.time_ticks() {
-        let class = if tick.label.is_empty() { "grid faint" } else { "grid" };
-        picture.push(line(class, tick.at, top - 4.0, tick.at, bottom));
+    let ticks = x.time_ticks();
+    grid(&mut picture, &ticks, |at| [[at, top - 4.0], [at, bottom]]);
+    for tick in ticks.iter().filter(|tick| !tick.label.is_empty()) {
         picture.push(label_as("tick middle", tick.at, bottom + 17.0, &tick.label));
     }
     picture.push(line("axis", left, bottom, right, bottom));
@@ -95,15 +95,23 @@ fn row(curve: &Curve, x: &Log, y: f64, left: f64, right: f64) -> Element {
         .at("y", y - ROW / 2.0)
         .at("width", right)
         .at("height", ROW);
+    let across = |from: f64, to: f64| {
+        let mut path = Path::from(from, y);
+        path.line(to, y);
+        path
+    };
+    let mut hair = across(low, p50);
+    hair.jump(p999, y);
+    hair.line(high, y);
+    hair.jump(high, y - 5.0);
+    hair.line(high, y + 5.0);
     group(curve)
         .titled(&title)
         .child(hit)
         .child(label_as("end", left - 12.0, y + 4.0, &cut(&curve.name, left - 24.0)))
-        .child(line(&format!("{class} hair solid"), low, y, p50, y))
-        .child(line(&format!("{class} thick solid"), p50, y, p99.max(p50 + 1.0), y))
-        .child(line(&format!("{class} solid"), p99, y, p999, y))
-        .child(line(&format!("{class} hair solid"), p999, y, high, y))
-        .child(line(&format!("{class} thin solid"), high, y - 5.0, high, y + 5.0))
+        .child(hair.element(&format!("{class} hair solid")))
+        .child(across(p50, p99.max(p50 + 1.0)).element(&format!("{class} thick solid")))
+        .child(across(p99, p999).element(&format!("{class} solid")))
         .child(dot)
         .child(label_as("tick end", right + 70.0, y + 4.0, &show(0.5)))
         .child(label_as("tick end", right + 144.0, y + 4.0, &show(0.99)))

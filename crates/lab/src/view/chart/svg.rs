@@ -74,6 +74,111 @@ pub(super) fn tenths(value: f64) -> String {
     text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
 }
 
+/// A path that is written in steps from place to place: a third as long as one of places.
+#[derive(Debug)]
+pub(super) struct Path {
+    text: String,
+    /// Where it is, in tenths of a unit: as it was rounded, so that errors do not add up.
+    at: [i64; 2],
+}
+
+impl Path {
+    /// Begins at a place.
+    pub(super) fn from(x: f64, y: f64) -> Self {
+        let mut path = Self { text: String::new(), at: [0, 0] };
+        path.jump(x, y);
+        path
+    }
+
+    /// Goes on elsewhere, drawing nothing.
+    pub(super) fn jump(&mut self, x: f64, y: f64) {
+        self.at = [in_tenths(x), in_tenths(y)];
+        self.text.push_str(&format!("M{} {}", tenths(x), tenths(y)));
+    }
+
+    /// Straight to a place.
+    pub(super) fn line(&mut self, x: f64, y: f64) {
+        let to = [in_tenths(x), in_tenths(y)];
+        let [across, down] = [step(to[0] - self.at[0]), step(to[1] - self.at[1])];
+        self.at = to;
+        match (across.as_str(), down.as_str()) {
+            ("0", "0") => {}
+            (_, "0") => self.text.push_str(&format!("h{across}")),
+            ("0", _) => self.text.push_str(&format!("v{down}")),
+            _ => {
+                let apart = if down.starts_with('-') { "" } else { " " };
+                self.text.push_str(&format!("l{across}{apart}{down}"));
+            }
+        }
+    }
+
+    /// Through all of `places`, less those that nobody would miss; nothing if there are none.
+    pub(super) fn through(places: &[[f64; 2]]) -> Self {
+        let mut path = Self { text: String::new(), at: [0, 0] };
+        for (index, [x, y]) in needed(places).into_iter().enumerate() {
+            if index == 0 { path.jump(x, y) } else { path.line(x, y) }
+        }
+        path
+    }
+
+    /// Across and then up or down, as a stair goes.
+    pub(super) fn stair(&mut self, x: f64, y: f64) {
+        let level = self.at[1] as f64 / 10.0;
+        self.line(x, level);
+        self.line(x, y);
+    }
+
+    /// The path as an element.
+    pub(super) fn element(&self, class: &str) -> Element {
+        Element::new("path").with("class", class).with("d", &self.text)
+    }
+}
+
+/// How far a line may lie beside a place it leaves out: less than the half of its own width.
+const BESIDE: f64 = 0.5;
+
+/// The places between which straight lines pass all others within [`BESIDE`] (U. Ramer 1972; D. H. Douglas, T. K. Peucker 1973).
+fn needed(places: &[[f64; 2]]) -> Vec<[f64; 2]> {
+    let Some(last) = places.len().checked_sub(1) else { return Vec::new() };
+    let mut keep = vec![false; places.len()];
+    (keep[0], keep[last]) = (true, true);
+    let mut spans = vec![(0, last)];
+    while let Some((from, to)) = spans.pop() {
+        let off = |index: usize| distance(places[index], places[from], places[to]);
+        let farthest = (from + 1..to).max_by(|a, b| off(*a).total_cmp(&off(*b)));
+        if let Some(index) = farthest.filter(|index| off(*index) > BESIDE) {
+            keep[index] = true;
+            spans.extend([(from, index), (index, to)]);
+        }
+    }
+    places.iter().zip(keep).filter(|(_, keep)| *keep).map(|(place, _)| *place).collect()
+}
+
+/// Of a place from the straight line between two others.
+fn distance(of: [f64; 2], from: [f64; 2], to: [f64; 2]) -> f64 {
+    let [across, down] = [to[0] - from[0], to[1] - from[1]];
+    let [x, y] = [of[0] - from[0], of[1] - from[1]];
+    match across.hypot(down) {
+        long if long > 0.0 => (across * y - down * x).abs() / long,
+        _ => x.hypot(y),
+    }
+}
+
+fn in_tenths(value: f64) -> i64 {
+    (value * 10.0).round() as i64
+}
+
+/// A step of so many tenths, as short as it can be written: `-.5`, `12`, `1.3`.
+fn step(of: i64) -> String {
+    let sign = if of < 0 { "-" } else { "" };
+    let (whole, part) = (of.unsigned_abs() / 10, of.unsigned_abs() % 10);
+    match (whole, part) {
+        (whole, 0) => format!("{}{whole}", if whole == 0 { "" } else { sign }),
+        (0, part) => format!("{sign}.{part}"),
+        (whole, part) => format!("{sign}{whole}.{part}"),
+    }
+}
+
 /// Text that means nothing to a parser of XML or HTML.
 struct Escaped<'text>(&'text str);
 
@@ -188,6 +293,32 @@ mod tests {
         assert_eq!(tenths(12.0), "12");
         assert_eq!(tenths(12.34), "12.3");
         assert_eq!(tenths(-0.26), "-0.3");
+    }
+
+    #[test]
+    fn a_path_of_steps_ends_where_its_places_say() {
+        let mut path = Path::from(10.0, 20.0);
+        path.line(10.54, 20.0);
+        path.stair(11.04, 18.0);
+        path.line(11.04, 18.01);
+        path.line(9.0, 20.5);
+        assert_eq!(path.element("line").to_string(), "<path class=\"line\" d=\"M10 20h.5h.5v-2l-2 2.5\"/>");
+        // A thousand steps of 0.04: none is seen, and none is lost.
+        let mut path = Path::from(0.0, 0.0);
+        (1..=1000).for_each(|index| path.line(f64::from(index) * 0.04, 0.0));
+        assert_eq!(path.at, [400, 0]);
+    }
+
+    #[test]
+    fn a_path_keeps_its_corners_and_leaves_out_what_lies_on_the_way() {
+        let stair = [[0.0, 100.0], [10.0, 100.0], [10.0, 40.0], [50.0, 40.0], [50.0, 0.0]];
+        let path = |places: &[[f64; 2]]| Path::through(places).element("").to_string();
+        assert!(path(&stair).contains("M0 100h10v-60h40v-40"), "{}", path(&stair));
+        let slope: Vec<[f64; 2]> =
+            (0..=1000).map(|index| [f64::from(index) * 0.5, f64::from(index % 2) * 0.3]).collect();
+        assert!(path(&slope).contains("M0 0h500\""), "{}", path(&slope));
+        assert!(path(&[]).contains("d=\"\""));
+        assert!(path(&[[3.0, 4.0]]).contains("d=\"M3 4\""));
     }
 
     #[test]

@@ -79,7 +79,7 @@ pub fn draw(lines: &[Line], quantity: &str) -> Picture {
         width: 640.0,
         height: 40.0 + rows * ROW + 50.0,
         left: 200.0,
-        right: 624.0,
+        right: 612.0,
         top: 36.0,
         bottom: 40.0 + rows * ROW,
     };
@@ -111,7 +111,7 @@ pub fn draw(lines: &[Line], quantity: &str) -> Picture {
                 .titled(&own.look.name),
         );
         for &(block, ps, sides) in &own.trials {
-            let title = format!("{}, block {block}: median {}, {}", own.look.name, time(ps), sides.words());
+            let title = format!("block {block}: median {}, {}", time(ps), sides.words());
             arm.push(sides.shape().at(x.at(ps), y).with("class", &fill(&own.look)).titled(&title));
         }
         picture.push(arm);
