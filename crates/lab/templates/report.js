@@ -62,15 +62,23 @@
   paint();
   follow();
 
-  // Copying: what stands in a box, and the results themselves.
-  const copy = (text, node) => {
-    const done = (word) => { node.textContent = word; };
-    if (navigator.clipboard) navigator.clipboard.writeText(text).then(() => done("Copied"), () => done("Not allowed"));
-    else done("Select the text to copy it");
+  // Copying: what stands in a box, and the results themselves, which are packed.
+  const copy = async (text, node) => {
+    if (!navigator.clipboard) { node.textContent = "Select the text to copy it"; return; }
+    try {
+      await navigator.clipboard.writeText(await text());
+      node.textContent = "Copied";
+    } catch { node.textContent = "Not allowed"; }
   };
-  for (const box of all("pre")) box.after(button("Copy", (node) => copy(box.textContent, node)));
+  for (const box of all("pre")) box.after(button("Copy", (node) => copy(() => box.textContent, node)));
   const results = document.getElementById("results");
-  document.getElementById("share").append(button("Copy the results as JSON", (node) => copy(results.textContent, node)));
+  const unpacked = () => {
+    const bytes = Uint8Array.from(atob(results.textContent), (letter) => letter.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  };
+  if (results && "DecompressionStream" in window) {
+    document.getElementById("share").append(button("Copy the results as JSON", (node) => copy(unpacked, node)));
+  }
 
   // On paper everything is open.
   window.addEventListener("beforeprint", () => { for (const node of all("details")) node.open = true; });

@@ -12,7 +12,7 @@ use crate::record::{ResultFile, read};
 use crate::verdict::check::{Condition, Limited, check, condition};
 use crate::verdict::compare::{RELEVANT, apart, compare};
 use crate::view;
-use crate::view::style::Style;
+use crate::view::passage::Passage;
 
 /// Arguments of `doorbell check`.
 #[derive(Debug, clap::Args)]
@@ -28,7 +28,7 @@ use crate::view::style::Style;
 pub struct Args {
     /// The result whose plan is run again (`-` for standard input)
     #[arg(long, value_name = "FILE")]
-    baseline: PathBuf,
+    pub(super) baseline: PathBuf,
     /// When it fails: [MECHANISM:]p50>+5% or p99>+5% against the baseline, or p99.9>50us, max>1ms, lost>0, late>0; may be given
     /// more than once
     #[arg(long, value_parser = condition, value_name = "CONDITION", default_value = "p50>+5%")]
@@ -52,7 +52,16 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
             Figures::Of(result) => result,
             Figures::None(exit) => return Ok(exit),
         };
-    if let Some(reason) = apart(&baseline, &candidate) {
+    args.source.deliver(&args.run, terminal, &candidate, judge(args, &baseline, &candidate)?)
+}
+
+/// `candidate` held against `baseline` by the conditions that the arguments name.
+pub(super) fn judge(
+    args: &Args,
+    baseline: &ResultFile,
+    candidate: &ResultFile,
+) -> anyhow::Result<(Vec<Passage>, Exit)> {
+    if let Some(reason) = apart(baseline, candidate) {
         anyhow::bail!("{reason}; their times have nothing in common: take a baseline on this machine");
     }
     // What is called a difference must be no larger than the least that is asked about.
@@ -60,8 +69,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         Limited::More(_, more) => Some(more),
         _ => None,
     });
-    let comparison = compare(&baseline, &candidate, limits.fold(RELEVANT, f64::min));
-    let checked = check(&comparison, &candidate, &args.fail_if);
+    let comparison = compare(baseline, candidate, limits.fold(RELEVANT, f64::min));
+    let checked = check(&comparison, candidate, &args.fail_if);
     let exit = match (checked.is_broken(), checked.is_open()) {
         (true, _) => Exit::Regression,
         (false, true) => Exit::Unfit,
@@ -69,8 +78,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     };
     let path = args.baseline.display().to_string();
     let name = baseline.name.as_ref().map_or_else(|| path.clone(), |name| format!("{name} ({path})"));
-    let text = || view::check::check(&checked, &args.fail_if, &name, &candidate, &Style::of_stdout());
-    args.source.deliver(&args.run, terminal, &candidate, text, exit)
+    Ok((view::check::passages(&checked, &args.fail_if, &name), exit))
 }
 
 /// Every condition is about something that the baseline has.

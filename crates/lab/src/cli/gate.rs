@@ -13,10 +13,11 @@ use crate::experiment::plan::Plan;
 use crate::machine::Machine;
 use crate::mechanism::{self, Contexts, Waits};
 use crate::quantity::{percentile, share, span};
+use crate::record::ResultFile;
 use crate::trial::cell::Scheduler;
 use crate::verdict::gate::{Question, Ruling, Which, gate};
 use crate::view;
-use crate::view::style::Style;
+use crate::view::passage::Passage;
 
 /// Arguments of `doorbell gate`.
 #[derive(Debug, clap::Args)]
@@ -91,16 +92,21 @@ fn confidence(text: &str) -> Result<f64, String> {
 
 /// Runs `doorbell gate`.
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
+    let result = match args.source.figures(&args.run, terminal, |machine| plan(args, machine))? {
+        Figures::Of(result) => result,
+        Figures::None(exit) => return Ok(exit),
+    };
+    args.source.deliver(&args.run, terminal, &result, judge(args, &result)?)
+}
+
+/// What the arguments ask of `result`, answered.
+pub(super) fn judge(args: &Args, result: &ResultFile) -> anyhow::Result<(Vec<Passage>, Exit)> {
     let question = Question {
         limit_ns: u64::try_from(args.max.as_nanos()).unwrap_or(u64::MAX),
         which: args.percentile,
         confidence: args.confidence,
     };
-    let result = match args.source.figures(&args.run, terminal, |machine| plan(args, machine))? {
-        Figures::Of(result) => result,
-        Figures::None(exit) => return Ok(exit),
-    };
-    let gated = gate(&result, question).ok_or_else(|| {
+    let gated = gate(result, question).ok_or_else(|| {
         Usage(
             "this result has no wakes one way: `doorbell gate -o FILE` measures some, and so does `doorbell ping --gap 1ms`"
                 .to_owned(),
@@ -111,8 +117,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         Ruling::Fail(_) => Exit::Regression,
         Ruling::CannotTell(_) => Exit::Unfit,
     };
-    let text = || view::gate::gate(&gated, &result, &Style::of_stdout());
-    args.source.deliver(&args.run, terminal, &result, text, exit)
+    Ok((view::gate::passages(&gated), exit))
 }
 
 fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {

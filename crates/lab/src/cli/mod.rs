@@ -35,6 +35,7 @@ pub mod ping;
 pub mod placements;
 pub mod plan_file;
 pub mod report;
+pub mod retell;
 pub mod schema;
 pub mod spin;
 pub mod study;

@@ -14,10 +14,11 @@ use crate::machine::Machine;
 use crate::machine::topology::Topology;
 use crate::mechanism::need::{Need, need};
 use crate::quantity::duration;
+use crate::record::ResultFile;
 use crate::trial::cell::Placement;
 use crate::verdict::pick::{By, Choice, Question, pick};
 use crate::view;
-use crate::view::style::Style;
+use crate::view::passage::Passage;
 
 /// Arguments of `doorbell pick`.
 #[derive(Debug, clap::Args)]
@@ -106,13 +107,18 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         Figures::Of(result) => result,
         Figures::None(exit) => return Ok(exit),
     };
+    args.source.deliver(&args.run, terminal, &result, judge(args, &result)?)
+}
+
+/// What the arguments ask of `result`, answered.
+pub(super) fn judge(args: &Args, result: &ResultFile) -> anyhow::Result<(Vec<Passage>, Exit)> {
     let relation = if args.placements.is_given() {
         Some(placement(args, &result.machine.topology)?.relation)
     } else {
         None
     };
     let question = Question {
-        shape,
+        shape: Shape::from(args.pattern),
         needs: args.need.clone(),
         by: match args.by {
             Goes::P50 => By::P50,
@@ -121,13 +127,12 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         gap_ns: u64::try_from(args.gap.as_nanos()).unwrap_or(u64::MAX),
         relation,
     };
-    let picked = pick(&result, &question);
+    let picked = pick(result, &question);
     let exit = match picked.choice {
         Choice::First | Choice::OneOf(_) => Exit::Done,
         Choice::CannotTell(_) => Exit::Unfit,
     };
-    let text = || view::pick::pick(&picked, &question, &result, &Style::of_stdout());
-    args.source.deliver(&args.run, terminal, &result, text, exit)
+    Ok((view::pick::passages(&picked, &question), exit))
 }
 
 /// The one placement asked for, or the usual one.

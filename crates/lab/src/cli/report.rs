@@ -7,6 +7,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::common::{Exit, Terminal};
+use super::retell::retell;
+use crate::record::ResultFile;
 use crate::record::read::{read, read_from};
 use crate::view::html::{Source, report};
 use crate::view::picture::{self, Name};
@@ -16,6 +18,7 @@ use crate::view::picture::{self, Name};
 #[command(after_help = "EXAMPLES\n  \
     doorbell report result.json -o report.html\n  \
     doorbell report before.json after.json -o report.html      two runs over each other\n  \
+    doorbell report *.json -o report.html                      a chapter for each experiment\n  \
     doorbell ping futex --output - | doorbell report - -o report.html\n  \
     doorbell report result.json --picture ranges -o ranges.svg  one chart alone, for a page of your own")]
 pub struct Args {
@@ -32,7 +35,13 @@ pub struct Args {
 
 /// Writes the report.
 pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
-    let sources = args.files.iter().map(|file| source(file)).collect::<anyhow::Result<Vec<Source>>>()?;
+    let mut sources = args.files.iter().map(|file| source(file)).collect::<anyhow::Result<Vec<Source>>>()?;
+    let files: Vec<(&Path, &ResultFile)> =
+        args.files.iter().zip(&sources).map(|(file, source)| (file.as_path(), &source.result)).collect();
+    let verdicts: Vec<_> = sources.iter().map(|source| retell(&source.result, &files)).collect();
+    for (source, verdict) in sources.iter_mut().zip(verdicts) {
+        source.verdict = verdict;
+    }
     let text = match args.picture {
         None => report(&sources)?,
         Some(name) => picture::draw(name, &sources)?,
@@ -59,7 +68,7 @@ fn source(file: &Path) -> anyhow::Result<Source> {
         read(file)?
     };
     let stem = || file.file_stem().unwrap_or(OsStr::new("result")).to_string_lossy().into_owned();
-    Ok(Source { name: result.name.clone().unwrap_or_else(stem), result })
+    Ok(Source { name: result.name.clone().unwrap_or_else(stem), verdict: Vec::new(), result })
 }
 
 /// Writes beside the target and renames: a full disk leaves the report that was there.

@@ -13,9 +13,10 @@ use crate::experiment::spin::Spin;
 use crate::machine::Machine;
 use crate::mechanism::{self, Contexts, Waits};
 use crate::quantity::{gaps, span};
+use crate::record::ResultFile;
 use crate::verdict::spin::{Choice, spin};
 use crate::view;
-use crate::view::style::Style;
+use crate::view::passage::Passage;
 
 /// Arguments of `doorbell spin`.
 #[derive(Debug, clap::Args)]
@@ -75,7 +76,12 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         Figures::Of(result) => result,
         Figures::None(exit) => return Ok(exit),
     };
-    let spun = spin(&result, args.worth).ok_or_else(|| {
+    args.source.deliver(&args.run, terminal, &result, judge(args, &result)?)
+}
+
+/// What the arguments ask of `result`, answered.
+pub(super) fn judge(args: &Args, result: &ResultFile) -> anyhow::Result<(Vec<Passage>, Exit)> {
+    let spun = spin(result, args.worth).ok_or_else(|| {
         Usage(
             "this result has no trials one way with a gap: `doorbell spin -o FILE` writes some, and so does `doorbell ping \
              --gap 10us,1ms --wait block,spin,spin-then-block=12us`"
@@ -83,8 +89,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         )
     })?;
     let told = !spun.gaps.iter().any(|gap| matches!(gap.choice, Choice::CannotTell(_)));
-    let text = || view::spin::spin(&spun, &result, &Style::of_stdout());
-    args.source.deliver(&args.run, terminal, &result, text, if told { Exit::Done } else { Exit::Unfit })
+    Ok((view::spin::passages(&spun), if told { Exit::Done } else { Exit::Unfit }))
 }
 
 fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {

@@ -10,6 +10,7 @@ use crate::machine::Machine;
 use crate::machine::doctor::{Severity, worst};
 use crate::record::{ResultFile, read};
 use crate::view::doctor::{Detail, doctor};
+use crate::view::passage::{self, Passage};
 use crate::view::style::Style;
 
 /// Where a verdict takes its figures from.
@@ -63,16 +64,16 @@ impl Source {
         Ok(Figures::Of(Box::new(run.measure(plan, machine, terminal)?)))
     }
 
-    /// Saves what was just measured and shows the verdict `text`; of an old result only the latter. `exit` is how the verdict ends
-    /// the command, unless the run itself failed or was interrupted.
+    /// Saves what was just measured and shows the verdict; of an old result only the latter. How the verdict ends the command
+    /// counts, unless the run itself failed or was interrupted.
     pub fn deliver(
         &self,
         run: &RunArgs,
         terminal: &Terminal,
         result: &ResultFile,
-        text: impl FnOnce() -> String,
-        exit: Exit,
+        (verdict, exit): (Vec<Passage>, Exit),
     ) -> anyhow::Result<Exit> {
+        let text = || passage::verdict(&verdict, result, &Style::of_stdout());
         if self.from.is_some() {
             std::io::stdout().write_all(text().as_bytes())?;
             return Ok(exit);

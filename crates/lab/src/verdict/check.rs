@@ -116,6 +116,8 @@ pub struct Finding<'result> {
     pub condition: usize,
     /// The cell, as the baseline has it.
     pub cell: &'result Cell,
+    /// Blocks with figures, of the baseline and of the candidate.
+    pub blocks: [usize; 2],
     /// What was seen.
     pub seen: Seen,
     /// What follows.
@@ -195,7 +197,7 @@ pub fn check<'result>(
         for row in comparison.rows.iter().filter(|row| condition.concerns(row.cell)) {
             let arm = arms.iter().find(|arm| arm.cell == row.candidate);
             let (seen, ruling) = judge(condition.limited, row, arm, each);
-            findings.push(Finding { condition: index, cell: row.cell, seen, ruling });
+            findings.push(Finding { condition: index, cell: row.cell, blocks: row.blocks, seen, ruling });
         }
     }
     Checked { findings, missing }

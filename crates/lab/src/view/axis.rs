@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What tells one cell from another, in words: only what differs becomes a column, the rest is said once.
 
+use std::collections::HashMap;
+
 use super::unit::{count, time};
 use crate::mechanism::Contexts;
 use crate::trial::cell::{Cell, Direction, Pattern, Scheduler, Target, Timing, Trace, WaitPolicy};
@@ -176,7 +178,7 @@ impl Axis {
                 Some(Target::File { path } | Target::Device { path, .. }) => path.display().to_string(),
             },
             Self::LatencyLimit => {
-                cell.latency_limit_us.map_or_else(String::new, |limit| format!("{limit} us"))
+                cell.latency_limit_us.map_or_else(String::new, |limit| format!("{limit} µs"))
             }
             Self::Scheduler => match cell.scheduler {
                 Scheduler::Other => "other".into(),
@@ -220,12 +222,15 @@ pub fn varying<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> Vec<Axis> {
     };
     let mut axes: Vec<Axis> =
         Axis::ALL.into_iter().filter(|axis| *axis == Axis::Subject || differs(*axis)).collect();
+    // Whether a transfer takes a second CPU follows from the way it is waited for.
+    if cells.clone().all(|cell| matches!(cell.pattern, Pattern::Io { .. })) {
+        axes.retain(|axis| !matches!(axis, Axis::Relation | Axis::Cpus));
+    }
     let told_by_relation = || {
+        let mut known = HashMap::new();
         cells.clone().all(|cell| {
-            cells.clone().all(|other| {
-                Axis::Relation.value(cell) != Axis::Relation.value(other)
-                    || Axis::Cpus.value(cell) == Axis::Cpus.value(other)
-            })
+            let cpus = Axis::Cpus.value(cell);
+            *known.entry(Axis::Relation.value(cell)).or_insert_with(|| cpus.clone()) == cpus
         })
     };
     if axes.contains(&Axis::Relation) && axes.contains(&Axis::Cpus) && told_by_relation() {

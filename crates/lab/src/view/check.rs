@@ -2,60 +2,43 @@
 //! Whether it got worse, in words, and the table behind it.
 
 use super::axis::{self, label};
-use super::command_line::repeat;
 use super::comparison::reason;
-use super::emulated::EMULATED;
-use super::style::{Role, Style};
-use super::table::{Align, Column, Table};
+use super::passage::{Passage, heads};
+use super::style::Role;
+use super::table::{Table, number, word};
 use super::unit::{count, time};
-use crate::record::ResultFile;
 use crate::verdict::check::{Checked, Condition, Finding, Ruling, Seen, Why};
 
-/// The verdict, what stands behind it, and the command that repeats it.
-pub fn check(
-    checked: &Checked,
-    conditions: &[Condition],
-    baseline: &str,
-    candidate: &ResultFile,
-    style: &Style,
-) -> String {
-    let mut out = String::new();
-    if candidate.emulated() {
-        out.push_str(&style.paint(Role::Warning, &style.wrap(EMULATED, 0)));
-    }
+/// The verdict, and what stands behind it.
+pub fn passages(checked: &Checked, conditions: &[Condition], baseline: &str) -> Vec<Passage> {
     let role = if checked.is_broken() { Role::Error } else { Role::Heading };
-    out.push_str(&style.paint(role, &style.wrap(&verdict(checked, conditions, baseline), 0)));
-    out.push('\n');
-    let axes = axis::varying(checked.findings.iter().map(|finding| finding.cell));
-    let mut table = Table::new(
-        axes.iter()
-            .map(|axis| Column::new(axis.name(), Align::Left))
-            .chain([
-                Column::new("fails if", Align::Left),
-                Column::new("seen", Align::Right),
-                Column::new("between", Align::Right),
-                Column::new("verdict", Align::Left),
-            ])
+    let missing = checked.missing.iter();
+    let told = Passage {
+        title: verdict(checked, conditions, baseline),
+        role,
+        lead: missing
+            .map(|(cell, reason)| format!("{}: {reason}.", axis::common(std::iter::once(*cell))))
             .collect(),
-    );
+        ..Passage::default()
+    };
+    let axes = axis::varying(checked.findings.iter().map(|finding| finding.cell));
+    let mut columns = heads(&axes, "mechanism");
+    columns.extend([word("fails if"), number("seen"), number("between"), number("blocks"), word("verdict")]);
+    let mut table = Table::new(columns);
     for finding in &checked.findings {
         let mut line: Vec<String> = axes.iter().map(|axis| axis.value(finding.cell)).collect();
         let (seen, between) = seen(&finding.seen);
-        line.extend([conditions[finding.condition].text.clone(), seen, between, ruling(&finding.ruling)]);
+        line.extend([conditions[finding.condition].text.clone(), seen, between]);
+        line.push(format!("{} and {}", finding.blocks[0], finding.blocks[1]));
+        line.push(ruling(&finding.ruling));
         table.row(line);
-    }
-    if !table.is_empty() {
-        out.push_str(&table.render(style));
-    }
-    for (cell, reason) in &checked.missing {
-        out.push_str(&style.wrap(&format!("{}: {reason}.", axis::common(std::iter::once(*cell))), 0));
     }
     let note = "Seen and between: the candidate's figure as a multiple of the baseline's, the machine's own change taken out where \
                 both runs have a yardstick, with an interval that holds for all cells together at 95 %; or the percentile and \
                 its bounds.";
-    out.push_str(&style.wrap(note, 0));
-    out.push_str(&format!("Again: {}\n", style.text(&repeat(candidate))));
-    out
+    std::iter::once(told)
+        .chain(Passage::of_table("Each condition and cell", table, vec![note.to_owned()]))
+        .collect()
 }
 
 /// The verdict in one sentence.

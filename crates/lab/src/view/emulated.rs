@@ -3,9 +3,9 @@
 
 use super::axis;
 use super::figures::{Figures, Row};
-use super::style::{Role, Style};
+use super::passage::{Passage, heads};
 use super::summary::shown;
-use super::table::{Align, Column, Table};
+use super::table::{Table, number};
 use super::unit::count;
 use crate::trial::cell::{Cell, Pattern};
 
@@ -14,7 +14,7 @@ pub const EMULATED: &str =
     "emulated: every time here is an emulator's, not a machine's; believe counts, and ratios within this run";
 
 /// A table of the rows that notify: counts, and the median as a multiple of the shortest under the same conditions.
-pub fn counts_and_ratios(figures: &Figures, style: &Style) -> String {
+pub fn counts_and_ratios(figures: &Figures) -> Option<Passage> {
     let rows: Vec<&Row> = figures
         .rows
         .iter()
@@ -25,12 +25,8 @@ pub fn counts_and_ratios(figures: &Figures, style: &Style) -> String {
             )
         })
         .collect();
-    if rows.is_empty() {
-        return String::new();
-    }
     let axes = axis::varying(rows.iter().map(|row| row.cell()));
-    let mut columns: Vec<Column> = axes.iter().map(|axis| Column::new(axis.name(), Align::Left)).collect();
-    let number = |head: &str| Column::new(head, Align::Right);
+    let mut columns = heads(&axes, "mechanism");
     columns.extend([
         number("sent"),
         number("lost"),
@@ -62,12 +58,8 @@ pub fn counts_and_ratios(figures: &Figures, style: &Style) -> String {
     }
     let note = "Sleeps: voluntary context switches of both sides, warm-up included. p50 ratio: to the shortest median \
                 under the same conditions, the harness itself aside.";
-    format!(
-        "\n{}\n{}{}",
-        style.paint(Role::Heading, "Counts and ratios within this run"),
-        style.wrap(note, 0),
-        table.render(style)
-    )
+    let told = Passage::of_table("Counts and ratios within this run", table, Vec::new())?;
+    Some(told.led_by(note.to_owned()))
 }
 
 /// The row's median as a multiple of the shortest among rows that differ from it in the mechanism alone.
@@ -83,7 +75,9 @@ fn ratio(row: &Row, rows: &[&Row]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::passage;
     use crate::view::sample::{cell, record, result};
+    use crate::view::style::Style;
 
     #[test]
     fn ratios_are_to_the_shortest_mechanism_and_never_to_the_harness() {
@@ -93,7 +87,8 @@ mod tests {
             record(&cell("null"), 0, &[2_000; 5]),
         ];
         let result = result("ping", records);
-        let text = counts_and_ratios(&Figures::of(&result), &Style::PLAIN);
+        let told = counts_and_ratios(&Figures::of(&result)).expect("rows");
+        let text = passage::text(&[told], &Style::PLAIN);
         let line =
             |name: &str| text.lines().find(|line| line.trim_start().starts_with(name)).unwrap().to_owned();
         assert!(line("futex").ends_with("1.00"), "{text}");

@@ -77,7 +77,7 @@ impl Row<'_> {
         self.arm.cell
     }
 
-    /// CPU time of both sides per round, notification or operation, picoseconds.
+    /// CPU time of both sides per round, notification or operation, picoseconds: see [`cpu`].
     pub fn cpu_ps(&self) -> Option<f64> {
         let Pattern::Operation { batch } = self.cell().pattern else {
             return self.arm.cpu_ns_per_wake().map(|ns| ns * 1e3);
@@ -90,6 +90,46 @@ impl Row<'_> {
             .flat_map(|record| &record.sides)
             .fold(0_u64, |sum, side| sum.saturating_add(side.user_ns).saturating_add(side.system_ns));
         (spent > 0 && operations > 0).then(|| spent as f64 * 1e3 / operations as f64)
+    }
+
+    /// CPU time of the waiting side per notification, picoseconds.
+    pub fn waiter_ps(&self) -> Option<f64> {
+        let sides =
+            self.arm.usable().filter_map(|record| record.sides.iter().find(|side| side.side == "waiter"));
+        let spent =
+            sides.fold(0_u64, |sum, side| sum.saturating_add(side.user_ns).saturating_add(side.system_ns));
+        let seen = self.arm.tally().seen;
+        (seen > 0 && spent > 0).then(|| spent as f64 * 1e3 / seen as f64)
+    }
+
+    /// The CPU time to be weighed against the latency, picoseconds, and what it is. One way, what the notifier burns to keep the
+    /// gap is the harness's and does not count.
+    pub fn price(&self) -> (Option<f64>, &'static str) {
+        match self.cell().pattern {
+            Pattern::OneWay { .. } | Pattern::OpenLoop { .. } => {
+                let call = self.series.get(&Quantity::Notify).map_or(0.0, |series| series.mean_ps);
+                let name = "CPU time of the waiter and the notifier's call per notification";
+                (self.waiter_ps().map(|ps| ps + call), name)
+            }
+            Pattern::FanOut { .. } => (self.cpu_ps(), cpu(Quantity::LastWake)),
+            _ => (self.cpu_ps(), cpu(self.arm.headline())),
+        }
+    }
+
+    /// The median of `quantity`, picoseconds.
+    pub fn p50_ps(&self, quantity: Quantity) -> Option<f64> {
+        self.series.get(&quantity).map(|series| series.quantile(0.5) as f64)
+    }
+
+    /// The middle over the trials of a figure beside the series.
+    pub fn figure(&self, wanted: impl Fn(&str) -> bool) -> Option<f64> {
+        let figures = self.arm.usable().flat_map(|record| &record.figures);
+        let mut values: Vec<f64> = figures
+            .filter(|figure| wanted(&figure.name) && figure.value.is_finite())
+            .map(|figure| figure.value)
+            .collect();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied()
     }
 
     /// Whether it measures the harness itself.
@@ -213,6 +253,20 @@ fn decode(record: &Record) -> Result<Vec<(Quantity, Histogram)>, String> {
         Err(error) => Err(format!("{}: {error}", name(*quantity))),
     });
     decoded.collect()
+}
+
+/// What the CPU time beside a quantity is.
+pub fn cpu(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::Operation => "CPU time per operation",
+        Quantity::HandOff => "CPU time per hand-off",
+        Quantity::Create | Quantity::Reap | Quantity::Life => "CPU time per hand-off or life of a task",
+        Quantity::Transfer => "CPU time of the waiter and its kernel threads per transfer",
+        Quantity::FirstWake | Quantity::MedianWake | Quantity::LastWake | Quantity::NotifyRound => {
+            "CPU time of notifier and receivers per wake"
+        }
+        _ => "CPU time of both sides per round or notification",
+    }
 }
 
 /// A quantity's name in a heading.

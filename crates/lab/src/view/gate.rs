@@ -2,37 +2,25 @@
 //! Whether a node can run it, in words, and the table behind it.
 
 use super::axis::{self, label};
-use super::command_line::repeat;
-use super::emulated::EMULATED;
-use super::style::{Role, Style};
+use super::passage::{Passage, heads};
+use super::style::Role;
 use super::summary::date;
-use super::table::{Align, Column, Table};
+use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
-use crate::record::ResultFile;
 use crate::verdict::gate::{Gated, Judged, Question, Ruling, Which};
 use crate::verdict::worst::{Unusual, Worst};
 
-/// The verdict, what the longest wake's record tells, the table, and the command that repeats it.
-pub fn gate(gated: &Gated, result: &ResultFile, style: &Style) -> String {
-    let mut out = String::new();
-    if result.emulated() {
-        out.push_str(&style.paint(Role::Warning, &style.wrap(EMULATED, 0)));
-    }
+/// The verdict, what the longest wake's record tells, and the table.
+pub fn passages(gated: &Gated) -> Vec<Passage> {
     let role = if gated.ruling == Ruling::Pass { Role::Heading } else { Role::Error };
-    out.push_str(&style.paint(role, &style.wrap(&verdict(gated), 0)));
     let longest = gated
         .cells
         .iter()
         .filter_map(|cell| Some((cell, cell.worst.as_ref()?)))
         .max_by(|a, b| a.1.wake_ns.total_cmp(&b.1.wake_ns));
-    if let Some((cell, worst)) = longest {
-        out.push_str(&style.wrap(&explained(worst, &name(gated, cell)), 0));
-    }
-    out.push('\n');
-    out.push_str(&table(gated, style));
-    out.push_str(&style.wrap(&note(gated), 0));
-    out.push_str(&format!("Again: {}\n", style.text(&repeat(result))));
-    out
+    let lead = longest.map(|(cell, worst)| explained(worst, &name(gated, cell))).into_iter().collect();
+    let told = Passage { title: verdict(gated), role, lead, ..Passage::default() };
+    std::iter::once(told).chain(table(gated)).collect()
 }
 
 /// What must stay below the limit, in words.
@@ -128,24 +116,23 @@ fn fact(fact: &Unusual) -> String {
     format!("{}, {} (usually {})", fact.what, amount(fact.here), amount(fact.usual))
 }
 
-fn table(gated: &Gated, style: &Style) -> String {
+fn table(gated: &Gated) -> Option<Passage> {
     let axes = axis::varying(gated.cells.iter().map(|cell| cell.cell));
     let scale = Scale::for_ps(gated.cells.iter().flat_map(|cell| cell.figures_ps.map(|ps| ps as f64)));
     let sign = scale.unit.sign();
-    let number = |head: String| Column::new(head, Align::Right);
-    let mut columns: Vec<Column> = axes.iter().map(|axis| Column::new(axis.name(), Align::Left)).collect();
+    let mut columns = heads(&axes, "mechanism");
     columns.extend(["p50", "p99", "p99.9"].map(|head| number(format!("{head}, {sign}")).keep(3)));
     columns.push(number(format!("max, {sign}")));
     if let Which::Quantile(q) = gated.question.which {
         columns.push(number(format!("p{} lies in", percent(q))));
     }
-    columns.push(number("longer".to_owned()));
-    columns.push(number("share below".to_owned()));
-    columns.push(number("alike".to_owned()).keep(1));
-    columns.push(number("trials".to_owned()).keep(2));
-    columns.push(number("disturbed".to_owned()).keep(2));
-    columns.push(number("count".to_owned()));
-    columns.push(Column::new("verdict", Align::Left));
+    columns.push(number("longer"));
+    columns.push(number("share below"));
+    columns.push(number("alike").keep(1));
+    columns.push(number("trials").keep(2));
+    columns.push(number("disturbed").keep(2));
+    columns.push(number("count"));
+    columns.push(word("verdict"));
     let mut table = Table::new(columns);
     for cell in &gated.cells {
         let mut line: Vec<String> = axes.iter().map(|axis| axis.value(cell.cell)).collect();
@@ -171,7 +158,7 @@ fn table(gated: &Gated, style: &Style) -> String {
         );
         table.row(line);
     }
-    table.render(style)
+    Passage::of_table(format!("Each cell, {sign}"), table, vec![note(gated)])
 }
 
 fn note(gated: &Gated) -> String {
@@ -215,6 +202,8 @@ mod tests {
     use crate::record::{Histogram, Series, sample};
     use crate::trial::cell::{Cell, Pattern};
     use crate::verdict::gate;
+    use crate::view::passage::verdict;
+    use crate::view::style::Style;
 
     fn text(long: u64, which: Which) -> String {
         let cell = Cell { pattern: Pattern::OneWay { gap_ns: 1_000_000 }, ..sample::cell("futex") };
@@ -227,7 +216,8 @@ mod tests {
         }
         result.records[2].surroundings.steal_share = Some(0.2);
         let question = Question { limit_ns: 20_000, which, confidence: 0.95 };
-        super::gate(&gate::gate(&result, question).unwrap(), &result, &Style::PLAIN)
+        let gated = gate::gate(&result, question).unwrap();
+        verdict(&passages(&gated), &result, &Style::PLAIN)
     }
 
     #[test]

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell idle` on the terminal: what a longer sleep costs, what was entered meanwhile, what holding idle states off buys, and
+//! `doorbell idle`: what a longer sleep costs, what was entered meanwhile, what holding idle states off buys, and
 //! what this machine hides.
 
+use super::axis::Axis;
 use super::figures::{Distribution, Figures, Row};
-use super::style::{Role, Style};
-use super::summary::sentence;
-use super::table::{Align, Column, Table};
+use super::passage::{Passage, nothing};
+use super::summary::{sentence, shown};
+use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
 use crate::experiment::plan::FEWEST_BLOCKS;
 use crate::machine::Machine;
@@ -13,14 +14,13 @@ use crate::record::ResultFile;
 use crate::record::series::Quantity;
 
 /// Everything about a run of sleeps.
-pub fn tables(result: &ResultFile, figures: &Figures, style: &Style) -> String {
+pub fn passages(result: &ResultFile, figures: &Figures) -> Vec<Passage> {
     if figures.rows.is_empty() {
-        return "\nNo trial of this run has figures.\n".to_owned();
+        return nothing();
     }
-    let mut out = gaps(figures, style);
-    out.push_str(&verdicts(figures, style));
-    out.push_str(&hidden(&result.machine, figures, style));
-    out
+    let verdicts = Passage::of_lines("What a sleep costs", verdicts(figures));
+    let hidden = Passage::of_lines("What is seen of it", hidden(&result.machine, figures));
+    gaps(figures).into_iter().chain(verdicts).chain(hidden).collect()
 }
 
 /// A row with its wakes.
@@ -38,34 +38,27 @@ fn rows<'a>(figures: &'a Figures) -> Vec<Wakes<'a>> {
     rows
 }
 
-fn gaps(figures: &Figures, style: &Style) -> String {
+fn gaps(figures: &Figures) -> Option<Passage> {
     let rows = rows(figures);
     let scale = Scale::for_ps(
         rows.iter().filter(|(row, _)| !row.is_harness()).map(|(_, series)| series.quantile(0.5) as f64),
     );
-    let number = |head: &str| Column::new(head, Align::Right);
     let mut table = Table::new(vec![
-        Column::new("mechanism", Align::Left),
+        word("mechanism"),
         number("slept"),
-        Column::new("idle states", Align::Left),
+        word("idle states"),
         number("p50"),
         number("p99").keep(6),
         number("max").keep(5),
         number("CPU").keep(4),
         number("p50 by block").keep(2),
-        Column::new("entered, by wake", Align::Left).keep(3),
+        word("entered, by wake").keep(3),
         number("wakes").keep(1),
     ]);
     for (row, series) in &rows {
-        let cell = row.cell();
-        let name = if row.is_harness() {
-            format!("{} (the harness itself)", cell.subject)
-        } else {
-            cell.subject.clone()
-        };
         table.row(vec![
-            name,
-            time(cell.pattern.gap_ns() as f64 * 1e3),
+            shown(Axis::Subject, row),
+            time(row.cell().pattern.gap_ns() as f64 * 1e3),
             held(row),
             scale.show(series.quantile(0.5) as f64),
             scale.show(series.quantile(0.99) as f64),
@@ -78,23 +71,19 @@ fn gaps(figures: &Figures, style: &Style) -> String {
             count(series.count),
         ]);
     }
-    let title = format!("Wakes by how long the waiter slept, {}", scale.unit.sign());
-    let mut out = heading(&title, style) + &table.render(style);
-    for note in [
+    let notes = vec![
         sentence(Quantity::Wake.definition()),
         "Slept: from the last wake to the next notification. Held: while the trial ran, /dev/cpu_dma_latency was open with the limit, \
          and the kernel confirmed it. Entered: how often the kernel counted an idle state of both CPUs, set-up included, by wake."
             .to_owned(),
-    ] {
-        out.push_str(&style.wrap(&note, 2));
-    }
-    out
+    ];
+    Passage::of_table(format!("Wakes by how long the waiter slept, {}", scale.unit.sign()), table, notes)
 }
 
 fn held(row: &Row) -> String {
     match row.cell().latency_limit_us {
         None => "as they are".to_owned(),
-        Some(limit) => format!("held at {limit} us"),
+        Some(limit) => format!("held at {limit} µs"),
     }
 }
 
@@ -114,21 +103,17 @@ fn entered(row: &Row) -> String {
     if shown.is_empty() { "-".to_owned() } else { shown.join(", ") }
 }
 
-fn heading(title: &str, style: &Style) -> String {
-    format!("\n{}\n", style.paint(Role::Heading, &style.text(title)))
-}
-
 /// What a longer sleep costs, and what holding idle states off buys, in words.
-fn verdicts(figures: &Figures, style: &Style) -> String {
+fn verdicts(figures: &Figures) -> Vec<String> {
     let rows: Vec<Wakes> = rows(figures).into_iter().filter(|(row, _)| !row.is_harness()).collect();
     let mut subjects: Vec<&str> = rows.iter().map(|(row, _)| row.cell().subject.as_str()).collect();
     subjects.dedup();
-    let mut text = String::new();
+    let mut told = Vec::new();
     for subject in subjects {
         let own = || rows.iter().filter(|(row, _)| row.cell().subject == subject);
         let plain: Vec<&Wakes> = own().filter(|(row, _)| row.cell().latency_limit_us.is_none()).collect();
         if let [first, .., last] = plain[..] {
-            text.push_str(&style.wrap(&longer(subject, first, last), 0));
+            told.push(longer(subject, first, last));
         }
         // After the longest sleep, where there is most to be saved.
         let gap_ns = own().map(|(row, _)| row.cell().pattern.gap_ns()).max().unwrap_or(0);
@@ -136,10 +121,10 @@ fn verdicts(figures: &Figures, style: &Style) -> String {
         let held = own().find(|(row, _)| longest(row) && row.cell().latency_limit_us.is_some());
         let same = plain.iter().find(|(row, _)| longest(row));
         if let (Some(held), Some(same)) = (held, same) {
-            text.push_str(&style.wrap(&bought(subject, gap_ns, same, held), 0));
+            told.push(bought(subject, gap_ns, same, held));
         }
     }
-    if text.is_empty() { text } else { heading("What a sleep costs", style) + &text }
+    told
 }
 
 /// Why nothing is said of a difference between two rows; none if the medians of the blocks of one lie beyond all of the other's:
@@ -193,7 +178,7 @@ fn bought(subject: &str, gap_ns: u64, plain: &Wakes, held: &Wakes) -> String {
 }
 
 /// What this machine shows of its idle states, and what it does not.
-fn hidden(machine: &Machine, figures: &Figures, style: &Style) -> String {
+fn hidden(machine: &Machine, figures: &Figures) -> Vec<String> {
     let power = &machine.power;
     let mut lines = Vec::new();
     let seen = figures
@@ -245,7 +230,7 @@ fn hidden(machine: &Machine, figures: &Figures, style: &Style) -> String {
         ),
         (None, None) => {}
     }
-    heading("What is seen of it", style) + &lines.iter().map(|line| style.wrap(line, 0)).collect::<String>()
+    lines
 }
 
 #[cfg(test)]
@@ -253,7 +238,9 @@ mod tests {
     use super::*;
     use crate::record::Record;
     use crate::trial::cell::{Cell, Pattern};
+    use crate::view::passage::text;
     use crate::view::sample;
+    use crate::view::style::Style;
 
     fn record(gap_ns: u64, limit: Option<u32>, block: u32, ps: u64) -> Record {
         let cell =
@@ -264,7 +251,7 @@ mod tests {
         record
     }
 
-    fn text(held_ps: u64, states: bool) -> String {
+    fn told(held_ps: u64, states: bool) -> String {
         let records = (0..4).flat_map(|block| {
             let drift = u64::from(block) * 100_000;
             [
@@ -284,13 +271,13 @@ mod tests {
                 enabled: "0-1".parse().unwrap(),
             }];
         }
-        let text = tables(&result, &Figures::of(&result), &Style { width: 240, ..Style::PLAIN });
+        let text = text(&passages(&result, &Figures::of(&result)), &Style { width: 240, ..Style::PLAIN });
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     #[test]
     fn a_longer_sleep_stands_beside_the_state_it_entered_and_what_holding_it_off_saves() {
-        let text = text(9_000_000, true);
+        let text = told(9_000_000, true);
         for words in [
             "C6 1.00",
             "held at 0 us",
@@ -304,7 +291,7 @@ mod tests {
 
     #[test]
     fn where_the_blocks_overlap_no_difference_is_claimed_and_what_is_hidden_is_told() {
-        let text = text(60_100_000, false);
+        let text = told(60_100_000, false);
         assert!(text.contains("no difference shown, the blocks overlap"), "{text}");
         assert!(text.contains("bare halt"), "{text}");
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell io` on the terminal: latency and CPU time of each way, what the device counted, and what polling buys.
+//! `doorbell io`: latency and CPU time of each way, what the device counted, and what polling buys.
 
 use super::axis::{self, Axis};
 use super::figures::{Distribution, Figures, Row};
-use super::style::{Role, Style};
+use super::passage::{Passage, heads, nothing};
 use super::summary::{four_digits, sentence, shown};
-use super::table::{Align, Column, Table};
+use super::table::{Table, number};
 use super::unit::{Scale, count, time};
 use crate::experiment::io::{BREAK_EVEN, INTERRUPTS};
 use crate::record::io::Io;
@@ -14,25 +14,21 @@ use crate::record::{Record, ResultFile};
 use crate::transfer::{self, Noticed};
 use crate::trial::cell::{Cell, Direction, Pattern};
 
+const DIRECTIONS: [Direction; 2] = [Direction::Read, Direction::Write];
+
 /// Everything about a run of transfers.
-pub fn tables(result: &ResultFile, figures: &Figures, style: &Style) -> String {
+pub fn passages(result: &ResultFile, figures: &Figures) -> Vec<Passage> {
     if figures.rows.is_empty() {
-        return "\nNo trial of this run has figures.\n".to_owned();
+        return nothing();
     }
-    let mut out = String::new();
-    for direction in [Direction::Read, Direction::Write] {
-        out.push_str(&transfers(figures, direction, style));
-    }
+    let mut told: Vec<Passage> =
+        DIRECTIONS.into_iter().filter_map(|direction| transfers(figures, direction)).collect();
     // What polling buys is a time, and an emulator's times are no machine's.
     if !result.emulated() {
-        out.push_str(&bargains(figures, style));
+        told.extend(Passage::of_lines("Poll or wait", bargains(figures)));
     }
-    out.push_str(&proofs(figures, style));
-    out
-}
-
-fn number(head: &str) -> Column {
-    Column::new(head, Align::Right)
+    told.extend(Passage::of_lines("The device", proofs(figures)));
+    told
 }
 
 fn rows<'a>(figures: &'a Figures, wanted: Direction) -> Vec<(&'a Row<'a>, &'a Distribution)> {
@@ -41,23 +37,16 @@ fn rows<'a>(figures: &'a Figures, wanted: Direction) -> Vec<(&'a Row<'a>, &'a Di
     own.filter_map(|row| Some((row, row.series.get(&Quantity::Transfer)?))).collect()
 }
 
-fn transfers(figures: &Figures, direction: Direction, style: &Style) -> String {
+fn transfers(figures: &Figures, direction: Direction) -> Option<Passage> {
     let rows = rows(figures, direction);
-    if rows.is_empty() {
-        return String::new();
-    }
+    let first = rows.first()?.0.cell();
     let cells = || rows.iter().map(|(row, _)| row.cell());
-    // Whether a way has a second CPU follows from the way.
-    let mut axes = axis::varying(cells());
-    axes.retain(|axis| !matches!(axis, Axis::Relation | Axis::Cpus));
+    let axes = axis::varying(cells());
     let real = || rows.iter().filter(|(row, _)| !row.is_harness());
     let scale = Scale::for_ps(real().map(|(_, series)| series.quantile(0.5) as f64));
-    let mut columns: Vec<Column> = axes
-        .iter()
-        .map(|axis| Column::new(if *axis == Axis::Subject { "way" } else { axis.name() }, Align::Left))
-        .collect();
+    let mut columns = heads(&axes, "way");
     columns.extend([
-        number("p50").keep(u8::MAX),
+        number("p50"),
         number("p99").keep(9),
         number("p99.9").keep(4),
         number("max").keep(3),
@@ -75,37 +64,34 @@ fn transfers(figures: &Figures, direction: Direction, style: &Style) -> String {
         line.push(scale.show(series.mean_ps));
         line.push(row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
         line.push(thread_ps(row).map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
-        line.push(figure(row, INTERRUPTS).map_or_else(|| "-".to_owned(), |value| format!("{value:.3}")));
+        let interrupts = row.figure(|name| name == INTERRUPTS);
+        line.push(interrupts.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}")));
         line.push(series.spread_ps().map_or_else(String::new, |(low, high)| {
             format!("{}..{}", scale.show(low as f64), scale.show(high as f64))
         }));
         line.push(count(series.count));
         table.row(line);
     }
-    let title = match direction {
-        Direction::Read => "Random reads",
-        Direction::Write => "Random writes",
-    };
-    let mut out = heading(&format!("{title}, one at a time, {}", scale.unit.sign()), style);
     let common: Vec<String> = [Axis::Size, Axis::Target, Axis::Load]
         .into_iter()
         .filter(|axis| !axes.contains(axis))
-        .filter(|axis| *axis != Axis::Load || rows[0].0.cell().load.is_some())
-        .map(|axis| (if axis == Axis::Size { "block" } else { axis.name() }, axis.value(rows[0].0.cell())))
+        .filter(|axis| *axis != Axis::Load || first.load.is_some())
+        .map(|axis| (if axis == Axis::Size { "block" } else { axis.name() }, axis.value(first)))
         .map(|(name, value)| format!("{name} {value}"))
         .collect();
-    out.push_str(&style.wrap(&format!("All: {}.", common.join(", ")), 0));
-    out.push_str(&table.render(style));
-    for note in [
+    let notes = vec![
         sentence(Quantity::Transfer.definition()),
         "CPU: CPU time by transfer of the waiter and of every thread that the kernel made for it. What an interrupt takes while its \
          CPU is idle is in nobody's CPU time."
             .to_owned(),
         "Interrupts: of the device, by transfer, less one for each operation that others had of it.".to_owned(),
-    ] {
-        out.push_str(&style.wrap(&note, 2));
-    }
-    out
+    ];
+    let what = match direction {
+        Direction::Read => "Random reads",
+        Direction::Write => "Random writes",
+    };
+    let title = format!("{what}, one at a time, {}", scale.unit.sign());
+    Some(Passage::of_table(title, table, notes)?.led_by(format!("All: {}.", common.join(", "))))
 }
 
 /// CPU time of the kernel's threads by transfer over all trials, picoseconds; none where there were none.
@@ -121,9 +107,9 @@ fn thread_ps(row: &Row) -> Option<f64> {
 }
 
 /// What polling buys: for each direction and size, the quickest polled way beside the quickest that is woken by interrupts.
-fn bargains(figures: &Figures, style: &Style) -> String {
-    let mut text = String::new();
-    for direction in [Direction::Read, Direction::Write] {
+fn bargains(figures: &Figures) -> Vec<String> {
+    let mut told = Vec::new();
+    for direction in DIRECTIONS {
         let rows = rows(figures, direction);
         let mut sizes: Vec<u32> = rows.iter().map(|(row, _)| row.cell().size).collect();
         sizes.sort_unstable();
@@ -140,9 +126,9 @@ fn bargains(figures: &Figures, style: &Style) -> String {
                 if direction == Direction::Read { "Reads" } else { "Writes" },
                 count(size.into())
             );
-            let line = match (best(Noticed::ByInterrupt), best(Noticed::ByPolling)) {
+            told.push(match (best(Noticed::ByInterrupt), best(Noticed::ByPolling)) {
                 (Some((row, series)), None) => {
-                    let even = figure(row, BREAK_EVEN).map_or_else(String::new, |rate| {
+                    let even = row.figure(|name| name == BREAK_EVEN).map_or_else(String::new, |rate| {
                         let here = 1e12 / series.mean_ps.max(1.0);
                         format!(
                             " A CPU that only polls would cost less than interrupts from {}/s on; one transfer at a time comes to \
@@ -157,11 +143,10 @@ fn bargains(figures: &Figures, style: &Style) -> String {
                 }
                 (Some(interrupted), Some(polled)) => format!("{what}: {}", bargain(interrupted, polled)),
                 _ => continue,
-            };
-            text.push_str(&style.wrap(&line, 0));
+            });
         }
     }
-    if text.is_empty() { text } else { heading("Poll or wait", style) + &text }
+    told
 }
 
 fn bargain(
@@ -203,7 +188,7 @@ fn bargain(
     } else {
         text.push_str(&format!(" It costs {} more CPU time by transfer.", time(price)));
     }
-    if let Some(rate) = figure(slow, BREAK_EVEN) {
+    if let Some(rate) = slow.figure(|name| name == BREAK_EVEN) {
         let here = 1e12 / polled.mean_ps.max(1.0);
         text.push_str(&format!(
             " Break-even: a CPU that only polls costs less than interrupts from {} transfers/s on; one at a time comes to {}/s.",
@@ -215,28 +200,23 @@ fn bargain(
 }
 
 /// The devices, and how the target was prepared.
-fn proofs(figures: &Figures, style: &Style) -> String {
+fn proofs(figures: &Figures) -> Vec<String> {
     let records = figures.rows.iter().filter(|row| !row.is_harness()).flat_map(|row| &row.arm.records);
     let Some(counted) = records.filter_map(|record: &&Record| record.io.as_ref()).next_back() else {
-        return String::new();
+        return Vec::new();
     };
-    let mut text = String::new();
-    if let Some(line) = device(counted) {
-        text.push_str(&style.wrap(&line, 0));
-    }
-    if let Some(prepared) = &counted.prepared {
+    let prepared = counted.prepared.as_ref().map(|prepared| {
         let passes =
             prepared.passes.iter().map(|pass| format!("{} at {:.0} MB/s", pass.order, pass.rate / 1e6));
-        let line = format!(
+        format!(
             "Prepared: {} MiB filled ({}), read back from the device and compared, {} sectors; every block that was read in a trial is \
              the one that was written there.",
             count(prepared.bytes >> 20),
             passes.collect::<Vec<_>>().join(", "),
             count(prepared.checked_sectors)
-        );
-        text.push_str(&style.wrap(&line, 0));
-    }
-    if text.is_empty() { text } else { heading("The device", style) + &text }
+        )
+    });
+    device(counted).into_iter().chain(prepared).collect()
 }
 
 fn device(counted: &Io) -> Option<String> {
@@ -265,26 +245,13 @@ fn device(counted: &Io) -> Option<String> {
     Some(format!("{}{model}{part} {queues}{delay}; {lines}.", device.name))
 }
 
-fn heading(title: &str, style: &Style) -> String {
-    format!("\n{}\n", style.paint(Role::Heading, &style.text(title)))
-}
-
-/// The middle of a figure over the trials of a row.
-fn figure(row: &Row, name: &str) -> Option<f64> {
-    let figures = row.arm.usable().flat_map(|record| &record.figures);
-    let mut values: Vec<f64> = figures
-        .filter(|figure| figure.name == name && figure.value.is_finite())
-        .map(|figure| figure.value)
-        .collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::record::{Figure, SideCounters};
+    use crate::view::passage::text;
     use crate::view::sample;
+    use crate::view::style::Style;
 
     fn record(subject: &str, ps: u64, cpu_ns: u64, interrupts: f64) -> Record {
         let cell = Cell {
@@ -313,7 +280,7 @@ mod tests {
             record("uring-iopoll", 84_000_000, 84_000, 0.0),
         ];
         let result = sample::result("io", records);
-        let text = tables(&result, &Figures::of(&result), &Style { width: 200, ..Style::PLAIN });
+        let text = text(&passages(&result, &Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
         for words in [
             "6.03 us less, 7 %",
             "78 us more CPU time",
@@ -328,7 +295,7 @@ mod tests {
     #[test]
     fn a_run_in_which_nothing_polled_says_that_it_cannot_tell() {
         let result = sample::result("io", vec![record("sync", 90_000_000, 6_000, 1.0)]);
-        let text = tables(&result, &Figures::of(&result), &Style { width: 200, ..Style::PLAIN });
+        let text = text(&passages(&result, &Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
         assert!(text.contains("cannot be told here"), "{text}");
     }
 }

@@ -6,14 +6,15 @@ use std::collections::BTreeMap;
 use super::axis;
 use super::figures::{Figures, Row};
 use super::notifications::share;
-use super::style::{Role, Style};
-use super::table::{Align, Column, Table};
+use super::passage::{Passage, heads};
+use super::summary::shown;
+use super::table::{Table, number};
 use super::unit::{count, time};
 use crate::record::Record;
 use crate::record::load::LoadProof;
 
-/// Heads of the columns, whether each holds numbers, and what it means.
-pub const COLUMNS: [(&str, &str); 7] = [
+/// Heads of the columns, and what each means.
+const COLUMNS: [(&str, &str); 7] = [
     (
         "started before",
         "how long all workers had been at work when the trial began, the shortest of the trials",
@@ -26,9 +27,25 @@ pub const COLUMNS: [(&str, &str); 7] = [
     ("trials", "trials that ran under the load"),
 ];
 
-/// One line of cells for each row of `figures` that ran under a load.
-pub fn lines<'row>(figures: &'row Figures) -> Vec<(&'row Row<'row>, [String; 7])> {
-    figures.rows.iter().filter_map(|row| Some((row, line(row)?))).collect()
+/// The loads that trials ran under, with their proof, and the idle states of the CPUs; those of which there is anything to tell.
+pub fn passages(figures: &Figures) -> Vec<Passage> {
+    loads(figures).into_iter().chain(idle_states(figures)).collect()
+}
+
+fn loads(figures: &Figures) -> Option<Passage> {
+    let lines: Vec<(&Row, [String; 7])> =
+        figures.rows.iter().filter_map(|row| Some((row, line(row)?))).collect();
+    let axes = axis::varying(lines.iter().map(|(row, _)| row.cell()));
+    let mut columns = heads(&axes, "mechanism");
+    columns
+        .extend(COLUMNS.iter().zip([7, 6, 5, 4, 3, 2, 1]).map(|((head, _), keep)| number(*head).keep(keep)));
+    let mut table = Table::new(columns);
+    for (row, cells) in lines {
+        let axes = axes.iter().map(|axis| shown(*axis, row));
+        table.row(axes.chain(cells).collect());
+    }
+    let meanings = COLUMNS.map(|(head, meaning)| format!("{head}: {meaning}")).join("; ");
+    Passage::of_table("Load during the trials", table, vec![format!("{meanings}.")])
 }
 
 fn line(row: &Row) -> Option<[String; 7]> {
@@ -59,52 +76,28 @@ fn line(row: &Row) -> Option<[String; 7]> {
     ])
 }
 
-/// The table for the terminal; empty where nothing was loaded.
-pub fn text(figures: &Figures, style: &Style) -> String {
-    let lines = lines(figures);
-    if lines.is_empty() {
-        return String::new();
-    }
-    let axes = axis::varying(lines.iter().map(|(row, _)| row.cell()));
-    let mut columns: Vec<Column> = axes.iter().map(|axis| Column::new(axis.name(), Align::Left)).collect();
-    columns.extend(
-        COLUMNS
-            .iter()
-            .zip([7, 6, 5, 4, 3, 2, 1])
-            .map(|((head, _), keep)| Column::new(*head, Align::Right).keep(keep)),
-    );
-    let mut table = Table::new(columns);
-    for (row, cells) in &lines {
-        let mut line: Vec<String> = axes.iter().map(|axis| axis.value(row.cell())).collect();
-        line.extend(cells.iter().cloned());
-        table.row(line);
-    }
-    format!("\n{}\n{}", style.paint(Role::Heading, "Load during the trials"), table.render(style))
-}
-
-/// The idle states that CPUs were in during the trials, one line an arm; empty where the kernel shows none.
-pub fn idle_states(figures: &Figures, style: &Style) -> String {
+/// Time in idle states, one line an arm; none where the kernel shows none.
+fn idle_states(figures: &Figures) -> Option<Passage> {
     let lines = idle_lines(figures);
-    let Some((_, states)) = lines.first() else { return String::new() };
+    let (_, states) = lines.first()?;
     let axes = axis::varying(lines.iter().map(|(row, _)| row.cell()));
-    let mut columns: Vec<Column> = axes.iter().map(|axis| Column::new(axis.name(), Align::Left)).collect();
-    columns.extend(states.keys().map(|name| Column::new(name.clone(), Align::Right)));
-    columns.push(Column::new("trials", Align::Right).keep(1));
+    let mut columns = heads(&axes, "mechanism");
+    columns.extend(states.keys().map(|name| number(name.clone())));
+    columns.push(number("trials").keep(1));
     let mut table = Table::new(columns);
     for (row, shares) in &lines {
-        let mut line: Vec<String> = axes.iter().map(|axis| axis.value(row.cell())).collect();
+        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
         line.extend(states.keys().map(|name| {
             shares.get(name).map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", share * 100.0))
         }));
         line.push(count(row.arm.usable().count() as u64));
         table.row(line);
     }
-    let head = "Time of the measured CPUs in idle states, mean of the trials";
-    format!("\n{}\n{}", style.paint(Role::Heading, head), table.render(style))
+    Passage::of_table("Time of the measured CPUs in idle states, mean of the trials", table, Vec::new())
 }
 
 /// The mean share of each idle state for each row of `figures` whose trials saw any.
-pub fn idle_lines<'row>(figures: &'row Figures) -> Vec<(&'row Row<'row>, BTreeMap<String, f64>)> {
+fn idle_lines<'row>(figures: &'row Figures) -> Vec<(&'row Row<'row>, BTreeMap<String, f64>)> {
     let mean = |row: &Row| {
         let trials: Vec<&BTreeMap<String, f64>> = row
             .arm
@@ -126,20 +119,23 @@ mod tests {
     use super::*;
     use crate::trial::cell::Cell;
     use crate::trial::load::Load;
+    use crate::view::passage::text;
     use crate::view::sample;
+    use crate::view::style::Style;
+
     #[test]
     fn idle_states_are_shown_as_shares_where_there_are_any() {
         let mut record = sample::record(&sample::cell("futex"), 0, &[8_000_000]);
         record.surroundings.idle_states = BTreeMap::from([("C1".to_owned(), 0.25), ("C6".to_owned(), 0.5)]);
         let result = sample::result("ping", vec![record]);
-        let shown = idle_states(&Figures::of(&result), &Style::PLAIN);
+        let shown = text(&passages(&Figures::of(&result)), &Style::PLAIN);
         assert!(shown.contains("25.0 %") && shown.contains("50.0 %") && shown.contains("C6"), "{shown}");
     }
 
     #[test]
     fn the_proof_of_a_load_is_shown_and_an_idle_run_shows_none() {
         let idle = sample::result("ping", vec![sample::record(&sample::cell("futex"), 0, &[8_000_000])]);
-        assert_eq!(text(&Figures::of(&idle), &Style::PLAIN), "");
+        assert!(passages(&Figures::of(&idle)).is_empty());
         let load = Load { kind: "sqrt".to_owned(), workers: 4, pinned: false };
         let cell = Cell { load: Some(load), ..sample::cell("futex") };
         let mut record = sample::record(&cell, 0, &[8_000_000]);
@@ -153,7 +149,7 @@ mod tests {
             ..LoadProof::default()
         });
         let result = sample::result("ping", vec![record]);
-        let shown = text(&Figures::of(&result), &Style { width: 200, ..Style::PLAIN });
+        let shown = text(&passages(&Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
         for part in ["12 ms", "3 ms", "1: 87.1 %", "5.5", "3.50", "50.0 %"] {
             assert!(shown.contains(part), "{part}:\n{shown}");
         }

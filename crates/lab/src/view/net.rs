@@ -1,32 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell io --net` on the terminal: latency, CPU time and requests by event.
+//! `doorbell io --net`: latency, CPU time and requests by event.
 
-use super::axis::{self, Axis};
+use super::axis;
 use super::figures::{Distribution, Figures, Row};
-use super::style::{Role, Style};
+use super::passage::{Passage, heads, nothing};
 use super::summary::{sentence, shown};
-use super::table::{Align, Column, Table};
+use super::table::{Table, number};
 use super::unit::{Scale, count};
 use crate::record::series::Quantity;
 use crate::trial::role::{HELPER, REQUESTS};
 
 /// Everything about a run of messages.
-pub fn tables(figures: &Figures, style: &Style) -> String {
+pub fn passages(figures: &Figures) -> Vec<Passage> {
     let waits = |row: &Row| if row.is_harness() { Quantity::Notify } else { Quantity::Wake };
     let rows: Vec<(&Row, &Distribution)> =
         figures.rows.iter().filter_map(|row| Some((row, row.series.get(&waits(row))?))).collect();
     if rows.is_empty() {
-        return "\nNo trial of this run has figures.\n".to_owned();
+        return nothing();
     }
-    let cells = || rows.iter().map(|(row, _)| row.cell());
-    let axes = axis::varying(cells());
+    let axes = axis::varying(rows.iter().map(|(row, _)| row.cell()));
     let real = rows.iter().filter(|(row, _)| !row.is_harness());
     let scale = Scale::for_ps(real.map(|(_, series)| series.quantile(0.5) as f64));
-    let number = |head: &str| Column::new(head, Align::Right);
-    let head = |axis: &Axis| if *axis == Axis::Subject { "way" } else { axis.name() };
-    let mut columns: Vec<Column> = axes.iter().map(|axis| Column::new(head(axis), Align::Left)).collect();
+    let mut columns = heads(&axes, "way");
     columns.extend([
-        number("p50").keep(u8::MAX),
+        number("p50"),
         number("p99").keep(6),
         number("max").keep(4),
         number("client's CPU").keep(9),
@@ -41,48 +38,26 @@ pub fn tables(figures: &Figures, style: &Style) -> String {
         let ps = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |ps| scale.show(ps));
         let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
         line.extend([0.5, 0.99, 1.0].map(|q| scale.show(series.quantile(q) as f64)));
-        line.push(ps(client_ps(row)));
-        line.push(ps(row.series.get(&Quantity::Notify).map(|series| series.quantile(0.5) as f64)));
-        line.push(ps(mean(row, HELPER).map(|ns| ns * 1e3)));
-        line.push(mean(row, REQUESTS).map_or_else(|| "-".to_owned(), |requests| format!("{requests:.2}")));
+        line.push(ps(row.waiter_ps()));
+        line.push(ps(row.p50_ps(Quantity::Notify)));
+        line.push(ps(row.figure(|name| name == HELPER).map(|ns| ns * 1e3)));
+        let requests = row.figure(|name| name == REQUESTS);
+        line.push(requests.map_or_else(|| "-".to_owned(), |requests| format!("{requests:.2}")));
         line.push(series.spread_ps().map_or_else(String::new, |(low, high)| {
             format!("{}..{}", scale.show(low as f64), scale.show(high as f64))
         }));
         line.push(count(series.count));
         table.row(line);
     }
-    let title = format!("Waiting for a message over loopback, {}", scale.unit.sign());
-    let mut out = format!("\n{}\n", style.paint(Role::Heading, &style.text(&title)));
-    out.push_str(&table.render(style));
-    for note in [
+    let notes = vec![
         sentence(Quantity::Wake.definition()),
         "By event: CPU time of the client while it waits and reads, the server's call that publishes (median), the CPU time of the \
          thread with which the server answers requests, and the requests of the client. The harness has no client: its row is an \
          empty call between two clock readings."
             .to_owned(),
-    ] {
-        out.push_str(&style.wrap(&note, 2));
-    }
-    out
-}
-
-/// CPU time of the waiting side by event, picoseconds.
-fn client_ps(row: &Row) -> Option<f64> {
-    let sides = row.arm.usable().filter_map(|record| record.sides.iter().find(|side| side.side == "waiter"));
-    let spent =
-        sides.fold(0_u64, |sum, side| sum.saturating_add(side.user_ns).saturating_add(side.system_ns));
-    let seen = row.arm.tally().seen;
-    (seen > 0 && spent > 0).then(|| spent as f64 * 1e3 / seen as f64)
-}
-
-/// The mean of a figure over the trials of a row.
-fn mean(row: &Row, name: &str) -> Option<f64> {
-    let figures = row.arm.usable().flat_map(|record| &record.figures);
-    let values: Vec<f64> = figures
-        .filter(|figure| figure.name == name && figure.value.is_finite())
-        .map(|figure| figure.value)
-        .collect();
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    ];
+    let title = format!("Waiting for a message over loopback, {}", scale.unit.sign());
+    Passage::of_table(title, table, notes).into_iter().collect()
 }
 
 #[cfg(test)]
@@ -90,7 +65,9 @@ mod tests {
     use super::*;
     use crate::record::{Figure, Record};
     use crate::trial::cell::{Cell, Pattern};
+    use crate::view::passage::text;
     use crate::view::sample;
+    use crate::view::style::Style;
 
     #[test]
     fn a_way_stands_with_its_clients_cpu_its_servers_thread_and_its_requests() {
@@ -100,7 +77,7 @@ mod tests {
             |name: &str, value| Figure { name: name.into(), value, unit: "".into(), formula: "".into() };
         record.figures = vec![figure(REQUESTS, 1.05), figure(HELPER, 9_000.0)];
         let result = sample::result("net", vec![record]);
-        let text = tables(&Figures::of(&result), &Style { width: 200, ..Style::PLAIN });
+        let text = text(&passages(&Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
         let line = text.lines().find(|line| line.starts_with("http-long-poll")).unwrap();
         for word in ["50.0", "2.5", "9.0", "1.05", "20"] {
             assert!(line.split_whitespace().any(|own| own == word), "{word}:\n{text}");

@@ -2,46 +2,33 @@
 //! Which mechanism, in words, and the table behind it.
 
 use super::axis::relation;
-use super::command_line::repeat;
-use super::emulated::EMULATED;
-use super::style::{Role, Style};
-use super::table::{Align, Column, Table};
+use super::passage::Passage;
+use super::summary::counted;
+use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
 use crate::experiment::pick::Shape;
-use crate::record::ResultFile;
 use crate::record::series::Quantity;
 use crate::verdict::pick::{By, Choice, Picked, Question, Ranked};
 
 /// Names in the verdict before the rest becomes a number.
 const NAMES: usize = 4;
 
-/// The verdict, the ranked table, what the others lack, and the command that repeats it.
-pub fn pick(picked: &Picked, question: &Question, result: &ResultFile, style: &Style) -> String {
-    let mut out = String::new();
-    if result.emulated() {
-        out.push_str(&style.paint(Role::Warning, &style.wrap(EMULATED, 0)));
-    }
-    out.push_str(&style.paint(Role::Heading, &style.wrap(&verdict(picked, question), 0)));
+/// The verdict, the ranked table, and what the others lack.
+pub fn passages(picked: &Picked, question: &Question) -> Vec<Passage> {
+    let mut lead = Vec::new();
     if question.shape == Shape::ManyToOne {
         let note = "What was measured is one notifier of many: all these take any number, and how they get in each other's way was \
                     not measured.";
-        out.push_str(&style.wrap(note, 0));
+        lead.push(note.to_owned());
     }
-    out.push('\n');
-    if !picked.ranked.is_empty() {
-        out.push_str(&table(picked, question, style));
-        out.push_str(&style.wrap(&note(picked), 0));
+    let mut out = Table::new(vec![word("not a candidate"), word("why")]);
+    for (subject, why) in &picked.out {
+        out.row(vec![subject.clone(), why.clone()]);
     }
-    if !picked.out.is_empty() {
-        let mut table =
-            Table::new(vec![Column::new("not a candidate", Align::Left), Column::new("why", Align::Left)]);
-        for (subject, why) in &picked.out {
-            table.row(vec![subject.clone(), why.clone()]);
-        }
-        out.push_str(&format!("\n{}", table.render(style)));
-    }
-    out.push_str(&format!("Again: {}\n", style.text(&repeat(result))));
-    out
+    let title = format!("Left out: {}", counted(picked.out.len() as u64, "mechanism"));
+    let told = Passage { title: verdict(picked, question), lead, ..Passage::default() };
+    let tables = [table(picked, question), Passage::of_table(title, out, Vec::new())];
+    std::iter::once(told).chain(tables.into_iter().flatten()).collect()
 }
 
 fn measured(picked: &Picked) -> &'static str {
@@ -100,24 +87,26 @@ pub fn verdict(picked: &Picked, question: &Question) -> String {
     }
 }
 
-fn table(picked: &Picked, question: &Question, style: &Style) -> String {
+fn table(picked: &Picked, question: &Question) -> Option<Passage> {
+    if picked.ranked.is_empty() {
+        return None;
+    }
     let scale = Scale::for_ps(picked.ranked.iter().map(|ranked| ranked.figures_ps[0] as f64));
     let sign = scale.unit.sign();
-    let number = |head: String| Column::new(head, Align::Right);
     let goes_by = match question.by {
         By::P50 => "p50 behind",
         By::P99 => "p99 behind",
     };
     let mut table = Table::new(vec![
-        Column::new("mechanism", Align::Left),
+        word("mechanism"),
         number(format!("p50, {sign}")),
         number(format!("p99, {sign}")),
         number(format!("p99.9, {sign}")).keep(4),
         number(format!("CPU, {sign}")).keep(5),
-        number(goes_by.to_owned()),
-        number("lost or late".to_owned()).keep(1),
-        number("trials".to_owned()).keep(2),
-        number("count".to_owned()).keep(3),
+        number(goes_by),
+        number("lost or late").keep(1),
+        number("trials").keep(2),
+        number("count").keep(3),
     ]);
     for (place, ranked) in picked.ranked.iter().enumerate() {
         let behind = match ranked.behind {
@@ -137,7 +126,7 @@ fn table(picked: &Picked, question: &Question, style: &Style) -> String {
     if let Some(harness) = picked.harness_ns {
         table.row(vec!["null (the harness itself)".to_owned(), scale.show(harness * 1e3)]);
     }
-    table.render(style)
+    Passage::of_table(format!("Ranked, {sign}"), table, vec![note(picked)])
 }
 
 fn note(picked: &Picked) -> String {

@@ -49,12 +49,19 @@ pub fn draw(name: Name, sources: &[Source]) -> Result<String, PictureError> {
 
 fn placements_of(sources: &[Source], figures: &[Figures]) -> Result<String, PictureError> {
     let ids = groups::ids(figures);
-    let items = groups::items(sources, figures, &ids);
+    let items = items(sources, figures, &ids);
     let quantity = headline(figures).ok_or(PictureError::NoFigures)?;
     let (places, rows) = groups::by_placement(&items, quantity).ok_or(PictureError::NoPlacements)?;
     let name = figures::name(quantity);
     let title = sources.first().map(|source| title(&source.result, name));
     Ok(placements::draw(&rows, &places, name, title.as_deref()).alone())
+}
+
+fn items<'a>(sources: &'a [Source], figures: &'a [Figures], ids: &'a [Vec<String>]) -> Vec<groups::Item<'a>> {
+    let files = sources.iter().zip(figures).zip(ids);
+    groups::items(
+        &files.map(|((source, figures), ids)| (source, figures, ids.as_slice())).collect::<Vec<_>>(),
+    )
 }
 
 /// What was measured, and on what.
@@ -73,7 +80,7 @@ fn headline(figures: &[Figures]) -> Option<Quantity> {
 fn ranges_of(sources: &[Source], figures: &[Figures]) -> Option<String> {
     let several = sources.len() > 1;
     let ids = groups::ids(figures);
-    let items = groups::items(sources, figures, &ids);
+    let items = items(sources, figures, &ids);
     let quantity = headline(figures)?;
     let all = groups::groups(&items, quantity, true);
     let curves: Vec<Vec<Curve>> = all.iter().map(|group| group.curves(several)).collect();

@@ -2,43 +2,20 @@
 //! How long to spin before sleeping, in words, and the table behind it.
 
 use super::axis::relation;
-use super::command_line::repeat;
-use super::emulated::EMULATED;
-use super::style::{Role, Style};
-use super::table::{Align, Column, Table};
+use super::passage::Passage;
+use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
-use crate::record::ResultFile;
 use crate::trial::cell::WaitPolicy;
 use crate::verdict::spin::{Choice, Gap, Spun, Way};
 
-/// The verdict, the table of every gap, and the command that repeats it.
-pub fn spin(spun: &Spun, result: &ResultFile, style: &Style) -> String {
-    let mut out = String::new();
-    if result.emulated() {
-        out.push_str(&style.paint(Role::Warning, &style.wrap(EMULATED, 0)));
-    }
-    out.push_str(&style.paint(Role::Heading, &style.wrap(&verdict(spun), 0)));
-    for gap in &spun.gaps {
-        if let Choice::CannotTell(why) = &gap.choice {
-            out.push_str(&style.wrap(&format!("Gaps of {}: {why}.", ns(gap.gap_ns as f64)), 0));
-        }
-    }
-    out.push('\n');
-    out.push_str(&table(spun, style));
-    let harness = spun.harness_ns.map_or_else(String::new, |harness| {
-        format!(" The harness itself is {} of a round trip (null).", ns(harness))
+/// The verdict, and the table of every gap.
+pub fn passages(spun: &Spun) -> Vec<Passage> {
+    let untold = spun.gaps.iter().filter_map(|gap| match &gap.choice {
+        Choice::CannotTell(why) => Some(format!("Gaps of {}: {why}.", ns(gap.gap_ns as f64))),
+        _ => None,
     });
-    let note = format!(
-        "{}, {}. Cost: wake x {} + CPU, means. CPU: the waiter's time and the notifier's call, a notification. Behind: the cost \
-         as a multiple of the least at this gap, with its interval over blocks; those marked = were not shown to cost more, and \
-         of those the one that burns least is chosen.{harness}",
-        spun.subject,
-        relation(&spun.placement.relation),
-        spun.worth,
-    );
-    out.push_str(&style.wrap(&note, 0));
-    out.push_str(&format!("Again: {}\n", style.text(&repeat(result))));
-    out
+    let told = Passage { title: verdict(spun), lead: untold.collect(), ..Passage::default() };
+    std::iter::once(told).chain(table(spun)).collect()
 }
 
 /// The verdict in one sentence; neighbouring gaps of the same choice are one part of it. Of gaps longer than the longest it says
@@ -70,21 +47,20 @@ pub fn verdict(spun: &Spun) -> String {
     format!("{sentence}.")
 }
 
-fn table(spun: &Spun, style: &Style) -> String {
-    let number = |head: &str| Column::new(head, Align::Right);
+fn table(spun: &Spun) -> Option<Passage> {
     let ways = || spun.gaps.iter().flat_map(|gap| &gap.ways);
     let scale = Scale::for_ps(ways().flat_map(|way| [way.wake_ns * 1e3, way.cpu_ns * 1e3]));
     let sign = scale.unit.sign();
     let mut table = Table::new(vec![
         number("gap"),
-        Column::new("wait", Align::Left),
-        number(&format!("wake, {sign}")),
+        word("wait"),
+        number(format!("wake, {sign}")),
         number("p50").keep(3),
         number("p99").keep(4),
-        number(&format!("CPU, {sign}")),
-        number(&format!("cost, {sign}")),
+        number(format!("CPU, {sign}")),
+        number(format!("cost, {sign}")),
         number("behind").keep(5),
-        Column::new("", Align::Left),
+        word("verdict"),
         number("trials").keep(1),
         number("count").keep(2),
     ]);
@@ -93,7 +69,18 @@ fn table(spun: &Spun, style: &Style) -> String {
             table.row(line(spun, gap, way, scale));
         }
     }
-    table.render(style)
+    let harness = spun.harness_ns.map_or_else(String::new, |harness| {
+        format!(" The harness itself is {} of a round trip (null).", ns(harness))
+    });
+    let note = format!(
+        "{}, {}. Cost: wake x {} + CPU, means. CPU: the waiter's time and the notifier's call, a notification. Behind: the cost \
+         as a multiple of the least at this gap, with its interval over blocks; those marked = were not shown to cost more, and \
+         of those the one that burns least is chosen.{harness}",
+        spun.subject,
+        relation(&spun.placement.relation),
+        spun.worth,
+    );
+    Passage::of_table(format!("Each gap and way to wait, {sign}"), table, vec![note])
 }
 
 fn line(spun: &Spun, gap: &Gap, way: &Way, scale: Scale) -> Vec<String> {

@@ -15,9 +15,10 @@ pub struct Style {
 }
 
 /// What a piece of text is, and so how it is painted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Role {
     /// The head of a table, a title.
+    #[default]
     Heading,
     /// Text that explains.
     Aside,

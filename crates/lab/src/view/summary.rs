@@ -15,9 +15,10 @@ use super::load;
 use super::net;
 use super::notifications;
 use super::pairs::Matrix;
+use super::passage::{self, Passage, heads};
 use super::style::{Role, Style};
 use super::switch;
-use super::table::{Align, Column, Table};
+use super::table::{Table, number, word};
 use super::tasks;
 use super::unit::{Scale, count, time};
 use super::warnings;
@@ -36,39 +37,25 @@ pub fn summary(result: &ResultFile, style: &Style) -> String {
     let figures = Figures::of(result);
     let mut out = head(result, style);
     if result.emulated() {
-        out.push_str(&emulated::counts_and_ratios(&figures, style));
+        out.extend(emulated::counts_and_ratios(&figures).map(|told| passage::text(&[told], style)));
     }
-    if result.plan.experiment == "pairs" {
-        out.push_str(&pairs(&figures, style));
-    } else if result.plan.experiment == "switch" {
-        out.push_str(&switch::tables(&figures, style));
-    } else if result.plan.experiment == "fanout" {
-        out.push_str(&fanout::tables(&figures, style));
-    } else if result.plan.experiment == "anatomy" {
-        out.push_str(&anatomy::tables(result, style));
-    } else if result.plan.experiment == "why" {
-        out.push_str(&why::text(result, style));
-    } else if result.plan.experiment == "tasks" {
-        out.push_str(&tasks::tables(&figures, style));
-    } else if result.plan.experiment == "io" {
-        out.push_str(&io::tables(result, &figures, style));
-    } else if result.plan.experiment == "net" {
-        out.push_str(&net::tables(&figures, style));
-    } else if result.plan.experiment == "idle" {
-        out.push_str(&idle::tables(result, &figures, style));
-    } else {
-        out.push_str(&tables(&figures, style));
+    let experiment = result.plan.experiment.as_str();
+    match (experiment, passages(result, &figures)) {
+        ("pairs", _) => out.push_str(&pairs(&figures, style)),
+        ("anatomy", _) => out.push_str(&anatomy::tables(result, style)),
+        ("why", _) => out.push_str(&why::text(result, style)),
+        (_, None) => out.push_str(&tables(&figures, style)),
+        (_, Some(passages)) => out.push_str(&passage::text(&passages, style)),
     }
-    if !["switch", "tasks", "io"].contains(&result.plan.experiment.as_str()) {
-        if !["fanout", "net"].contains(&result.plan.experiment.as_str()) {
-            out.push_str(&other_figures(&figures, style));
-        }
+    if !["switch", "tasks", "io", "fanout", "net"].contains(&experiment) {
+        out.push_str(&passage::text(&other_figures(&figures), style));
+    }
+    if !["switch", "tasks", "io"].contains(&experiment) {
         out.push_str(&notifications::text(&figures, style));
     }
-    out.push_str(&load::text(&figures, style));
-    out.push_str(&load::idle_states(&figures, style));
+    out.push_str(&passage::text(&load::passages(&figures), style));
     out.push_str(&claims::text(result, style));
-    out.push_str(&floors(result, style));
+    out.extend(floors(result).map(|floors| passage::text(&[floors], style)));
     out.push_str(&absent(&figures, style));
     out.push_str(&warnings::text(result, style));
     out
@@ -96,6 +83,19 @@ pub fn head(result: &ResultFile, style: &Style) -> String {
         out.push_str(&style.paint(Role::Warning, &style.wrap(EMULATED, 0)));
     }
     out
+}
+
+/// What an experiment tells in tables of its own; none of those whose figures are one table per quantity.
+pub fn passages(result: &ResultFile, figures: &Figures) -> Option<Vec<Passage>> {
+    Some(match result.plan.experiment.as_str() {
+        "switch" => switch::passages(figures),
+        "fanout" => fanout::passages(figures),
+        "tasks" => tasks::passages(figures),
+        "io" => io::passages(result, figures),
+        "net" => net::passages(figures),
+        "idle" => idle::passages(result, figures),
+        _ => return None,
+    })
 }
 
 /// A number of things: `1 block`, `2 blocks`.
@@ -134,8 +134,7 @@ fn table(quantity: Quantity, rows: &[(&Row, &Distribution)], style: &Style) -> S
     let from = rows.iter().map(|(_, series)| series.min_ps).min().unwrap_or(1) as f64;
     let to = rows.iter().map(|(_, series)| series.max_ps).max().unwrap_or(1) as f64;
 
-    let number = |head: &str| Column::new(head, Align::Right);
-    let mut columns: Vec<Column> = axes.iter().map(|axis| Column::new(axis.name(), Align::Left)).collect();
+    let mut columns = heads(&axes, "mechanism");
     columns.extend([
         number("p50"),
         number("p90").keep(3),
@@ -145,7 +144,7 @@ fn table(quantity: Quantity, rows: &[(&Row, &Distribution)], style: &Style) -> S
         number("count").keep(6),
         number("CPU").keep(7),
         number("p50 by block").keep(1),
-        Column::new("distribution", Align::Left).keep(2),
+        word("distribution").keep(2),
     ]);
     let mut table = Table::new(columns);
     for (row, series) in rows {
@@ -169,7 +168,8 @@ fn table(quantity: Quantity, rows: &[(&Row, &Distribution)], style: &Style) -> S
     }
     out.push_str(&table.render(style));
     let note = format!(
-        "CPU: CPU time of both sides per round or notification. Distribution: {} to {}, both axes logarithmic.",
+        "CPU: {}. Distribution: {} to {}, both axes logarithmic.",
+        figures::cpu(quantity),
         time(from),
         time(to)
     );
@@ -235,19 +235,17 @@ fn pairs(figures: &Figures, style: &Style) -> String {
 }
 
 /// The single figures beside the series, one table per unit: the median of the trials and how far they lie apart.
-pub fn other_figures(figures: &Figures, style: &Style) -> String {
+pub fn other_figures(figures: &Figures) -> Vec<Passage> {
     let extras = Extra::of(figures);
-    let mut out = String::new();
-    for of_unit in extras.chunk_by(|a, b| a.unit == b.unit) {
+    let tables = extras.chunk_by(|a, b| a.unit == b.unit).filter_map(|of_unit| {
         let axes = axis::varying(of_unit.iter().map(|extra| extra.row.cell()));
-        let mut columns: Vec<Column> =
-            axes.iter().map(|axis| Column::new(axis.name(), Align::Left)).collect();
+        let mut columns = heads(&axes, "mechanism");
         columns.extend([
-            Column::new("figure", Align::Left),
-            Column::new("median", Align::Right),
-            Column::new("by trial", Align::Right).keep(2),
-            Column::new("trials", Align::Right).keep(3),
-            Column::new("formula", Align::Left).keep(1),
+            word("figure"),
+            number("median"),
+            number("by trial").keep(2),
+            number("trials").keep(3),
+            word("formula").keep(1),
         ]);
         let mut table = Table::new(columns);
         for extra in of_unit {
@@ -260,14 +258,10 @@ pub fn other_figures(figures: &Figures, style: &Style) -> String {
             line.push(extra.formula.to_owned());
             table.row(line);
         }
-        let title = format!("Other figures, {}", of_unit[0].unit);
-        out.push_str(&format!(
-            "\n{}\n{}",
-            style.paint(Role::Heading, &style.text(&title)),
-            table.render(style)
-        ));
-    }
-    out
+        let unit = if of_unit[0].unit.is_empty() { "without unit" } else { of_unit[0].unit };
+        Passage::of_table(format!("Other figures, {unit}"), table, Vec::new())
+    });
+    tables.collect()
 }
 
 /// A number with four significant digits.
@@ -278,22 +272,19 @@ pub fn four_digits(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// The machine's floors: first and last reading, and how far they lay apart in between.
-pub fn floors(result: &ResultFile, style: &Style) -> String {
+/// The machine's floors: first and last reading, and how far they lay apart in between; none where none were read.
+pub fn floors(result: &ResultFile) -> Option<Passage> {
     let lines = FloorLine::of(result);
-    if lines.is_empty() {
-        return String::new();
-    }
     let scale = Scale::for_ps(lines.iter().map(FloorLine::first_ps));
     let mut table = Table::new(vec![
-        Column::new("floor", Align::Left),
-        Column::new("first p50", Align::Right),
-        Column::new("last p50", Align::Right),
-        Column::new("lowest p50", Align::Right).keep(3),
-        Column::new("highest p50", Align::Right).keep(4),
-        Column::new("min", Align::Right).keep(2),
-        Column::new("readings", Align::Right).keep(1),
-        Column::new("count", Align::Right).keep(5),
+        word("floor"),
+        number("first p50"),
+        number("last p50"),
+        number("lowest p50").keep(3),
+        number("highest p50").keep(4),
+        number("min").keep(2),
+        number("readings").keep(1),
+        number("count").keep(5),
     ]);
     for floor in &lines {
         let (lowest, highest) = floor.range_ps();
@@ -305,7 +296,7 @@ pub fn floors(result: &ResultFile, style: &Style) -> String {
         table.row(line);
     }
     let title = format!("Floors of this machine during the run, {}", scale.unit.sign());
-    format!("\n{}\n{}", style.paint(Role::Heading, &style.text(&title)), table.render(style))
+    Passage::of_table(title, table, Vec::new())
 }
 
 /// Trials without figures, one named line each.

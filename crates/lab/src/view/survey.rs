@@ -7,6 +7,7 @@ use super::axis;
 use super::doctor::{Detail, doctor};
 use super::emulated;
 use super::figures::Figures;
+use super::passage;
 use super::style::{Role, Style};
 use super::summary;
 use super::table::{Align, Column, Table};
@@ -24,11 +25,11 @@ pub fn survey(result: &ResultFile, style: &Style) -> String {
     let figures = Figures::of(result);
     let mut out = summary::head(result, style);
     if result.emulated() {
-        out.push_str(&emulated::counts_and_ratios(&figures, style));
+        out.extend(emulated::counts_and_ratios(&figures).map(|told| passage::text(&[told], style)));
     }
     out.push_str(&round_trips(&arms, style));
     out.push_str(&sleeps(&arms, style));
-    out.push_str(&summary::floors(result, style));
+    out.extend(summary::floors(result).map(|floors| passage::text(&[floors], style)));
     out.push_str(&summary::absent(&figures, style));
     out.push_str(&warnings::text(result, style));
     out.push_str(&doctor(&result.machine, Detail::Brief, style));

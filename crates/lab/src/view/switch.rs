@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell switch` on the terminal: every quotient with the count it was divided by.
+//! `doorbell switch`: every quotient with the count it was divided by.
 
 use super::figures::{Figures, Row};
-use super::style::{Role, Style};
+use super::passage::{Passage, nothing};
 use super::summary::four_digits;
-use super::table::{Align, Column, Table};
+use super::table::{Table, number, word};
 use super::unit::{Scale, count};
 use crate::mechanism::Contexts;
 use crate::operation::figures::{PER_FAULT, PER_SWITCH, SWITCHES_PER_ROUND};
 use crate::operation::{self, Sides};
-use crate::record::Figure;
 use crate::record::series::Quantity;
 use crate::trial::cell::{Cell, Scheduler};
 
-/// The tables of a run of operations.
-pub fn tables(figures: &Figures, style: &Style) -> String {
+/// Everything about a run of operations.
+pub fn passages(figures: &Figures) -> Vec<Passage> {
+    if figures.rows.is_empty() {
+        return nothing();
+    }
     let (mut alone, mut together) = (Vec::new(), Vec::new());
     for row in &figures.rows {
         let Ok(operation) = operation::find(&row.cell().subject) else { continue };
@@ -23,28 +25,14 @@ pub fn tables(figures: &Figures, style: &Style) -> String {
             Sides::Two => together.push(row),
         }
     }
-    [calls(&alone, style), switches(&together, style), working_sets(figures, style), checks(&together, style)]
-        .concat()
-}
-
-fn number(head: &str) -> Column {
-    Column::new(head, Align::Right)
-}
-
-fn word(head: &str) -> Column {
-    Column::new(head, Align::Left)
-}
-
-fn heading(title: &str, note: &str, style: &Style) -> String {
-    format!("\n{}\n{}", style.paint(Role::Heading, &style.text(title)), style.wrap(note, 0))
+    let checks = Passage::of_lines("How the switches were counted", checks(&together).into_iter().collect());
+    let tables = [calls(&alone), switches(&together), working_sets(figures), checks];
+    tables.into_iter().flatten().collect()
 }
 
 /// Operations of one side.
-fn calls(rows: &[(&Row, &str)], style: &Style) -> String {
+fn calls(rows: &[(&Row, &str)]) -> Option<Passage> {
     let rows: Vec<_> = rows.iter().filter(|(row, _)| row.cell().size == 0).collect();
-    if rows.is_empty() {
-        return String::new();
-    }
     let mut table = Table::new(vec![
         word("operation"),
         word("per"),
@@ -62,21 +50,17 @@ fn calls(rows: &[(&Row, &str)], style: &Style) -> String {
             scale.show(quantile(row, 0.5)),
             scale.show(quantile(row, 0.99)),
             scale.show(mean(row)),
-            median(row, |figure| figure.name == PER_FAULT)
-                .map_or_else(String::new, |ns| scale.show(ns * 1e3)),
+            row.figure(|name| name == PER_FAULT).map_or_else(String::new, |ns| scale.show(ns * 1e3)),
             count(row.arm.tally().sent),
         ]);
     }
     let note =
         "Timed in batches: percentiles are those of batch averages. The faults are counted by the kernel.";
-    heading(&format!("Calls and faults, {}", scale.unit.sign()), note, style) + &table.render(style)
+    explained(&format!("Calls and faults, {}", scale.unit.sign()), note, table)
 }
 
 /// Operations of two sides.
-fn switches(rows: &[&Row], style: &Style) -> String {
-    if rows.is_empty() {
-        return String::new();
-    }
+fn switches(rows: &[&Row]) -> Option<Passage> {
     let scale = Scale::for_ps(rows.iter().map(|row| quantile(row, 0.5)));
     let mut table = Table::new(vec![
         word("operation"),
@@ -112,10 +96,8 @@ fn switches(rows: &[&Row], style: &Style) -> String {
             scale.show(quantile(row, 0.5)),
             scale.show(quantile(row, 0.99)),
             scale.show(mean(row)),
-            median(row, |figure| figure.name == SWITCHES_PER_ROUND)
-                .map_or_else(String::new, |n| format!("{n:.2}")),
-            median(row, |figure| figure.name == PER_SWITCH)
-                .map_or_else(|| "-".to_owned(), |ns| scale.show(ns * 1e3)),
+            row.figure(|name| name == SWITCHES_PER_ROUND).map_or_else(String::new, |n| format!("{n:.2}")),
+            row.figure(|name| name == PER_SWITCH).map_or_else(|| "-".to_owned(), |ns| scale.show(ns * 1e3)),
             tool,
             interrupts(row, "RES"),
             interrupts(row, "CAL"),
@@ -126,11 +108,11 @@ fn switches(rows: &[&Row], style: &Style) -> String {
                 from the kernel (getrusage); per switch: the window divided by them, or - where the protocol hardly \
                 switched. As the tool prints it: with the divisor the tool assumes. RES, CAL: rescheduling and \
                 function-call interrupts on the sides' CPUs during the whole trial.";
-    heading(&format!("Switches, {}", scale.unit.sign()), note, style) + &table.render(style)
+    explained(&format!("Switches, {}", scale.unit.sign()), note, table)
 }
 
 /// Switches with a working set, less what writing the set costs alone.
-fn working_sets(figures: &Figures, style: &Style) -> String {
+fn working_sets(figures: &Figures) -> Option<Passage> {
     let alone = |size: u32| {
         figures
             .rows
@@ -144,9 +126,6 @@ fn working_sets(figures: &Figures, style: &Style) -> String {
         .filter(|row| row.cell().subject != "touch" && row.cell().size > 0)
         .filter_map(|row| Some((row, alone(row.cell().size)?)))
         .collect();
-    if with.is_empty() {
-        return String::new();
-    }
     let scale = Scale::for_ps(with.iter().map(|(row, _)| quantile(row, 0.5)));
     let mut table = Table::new(vec![
         word("operation"),
@@ -158,6 +137,7 @@ fn working_sets(figures: &Figures, style: &Style) -> String {
         number("set written alone"),
         number("round less two sets"),
         number("without a set"),
+        number("rounds").keep(1),
     ]);
     for (row, touch) in with {
         let cell = row.cell();
@@ -173,16 +153,17 @@ fn working_sets(figures: &Figures, style: &Style) -> String {
             scale.show(touch),
             signed(round - 2.0 * touch, scale),
             bare.map_or_else(String::new, |bare| scale.show(quantile(bare, 0.5))),
+            count(row.arm.tally().sent),
         ]);
     }
     let note = "Medians. Each side writes its set before each hand-over, so a round holds two writes; what remains above \
                 the round without a set is what the switch did to the caches. On two cores the writes of a round do \
                 not overlap either: the sides alternate.";
-    heading(&format!("Working sets, {}", scale.unit.sign()), note, style) + &table.render(style)
+    explained(&format!("Working sets, {}", scale.unit.sign()), note, table)
 }
 
 /// Whether the three ways of counting agreed.
-fn checks(rows: &[&Row], style: &Style) -> String {
+fn checks(rows: &[&Row]) -> Option<String> {
     let sum = |name: &str| -> Option<f64> {
         let values: Vec<f64> = rows
             .iter()
@@ -193,17 +174,20 @@ fn checks(rows: &[&Row], style: &Style) -> String {
             .collect();
         (!values.is_empty()).then(|| values.iter().sum())
     };
-    let Some(usage) = sum("check-getrusage") else { return String::new() };
+    let usage = sum("check-getrusage")?;
     let say =
         |name: &str| sum(name).map_or_else(|| "not to be had here".to_owned(), |value| count(value as u64));
-    let line = format!(
-        "Switch counts over the same rounds after each window, all trials: getrusage {}, /proc status {}, perf software \
-         event {}.",
+    Some(format!(
+        "Over the same rounds after each window, all trials: getrusage {}, /proc status {}, perf software event {}.",
         count(usage as u64),
         say("check-proc-status"),
         say("check-perf-event"),
-    );
-    format!("\n{}", style.wrap(&line, 0))
+    ))
+}
+
+/// A table below the sentence that explains it.
+fn explained(title: &str, note: &str, table: Table) -> Option<Passage> {
+    Some(Passage::of_table(title, table, Vec::new())?.led_by(note.to_owned()))
 }
 
 fn quantile(row: &Row, q: f64) -> f64 {
@@ -214,31 +198,12 @@ fn mean(row: &Row) -> f64 {
     row.series.get(&Quantity::Operation).map_or(0.0, |series| series.mean_ps)
 }
 
-fn values(row: &Row, wanted: impl Fn(&Figure) -> bool) -> Vec<f64> {
-    let mut values: Vec<f64> = row
-        .arm
-        .records
-        .iter()
-        .flat_map(|record| &record.figures)
-        .filter(|figure| wanted(figure) && figure.value.is_finite())
-        .map(|figure| figure.value)
-        .collect();
-    values.sort_by(f64::total_cmp);
-    values
-}
-
-/// The middle value over the trials.
-fn median(row: &Row, wanted: impl Fn(&Figure) -> bool) -> Option<f64> {
-    let values = values(row, wanted);
-    values.get(values.len() / 2).copied()
-}
-
 /// What the tool whose protocol this is would print.
 fn tool_figure<'row>(row: &'row Row) -> Option<(f64, &'row str)> {
-    let printed = |figure: &Figure| figure.name.ends_with(" as printed");
-    let unit =
-        &row.arm.records.iter().flat_map(|record| &record.figures).find(|figure| printed(figure))?.unit;
-    Some((median(row, printed)?, unit))
+    let printed = |name: &str| name.ends_with(" as printed");
+    let mut figures = row.arm.records.iter().flat_map(|record| &record.figures);
+    let unit = &figures.find(|figure| printed(&figure.name))?.unit;
+    Some((row.figure(printed)?, unit))
 }
 
 /// Interrupts of one kind per round over whole trials.
@@ -290,7 +255,9 @@ fn signed(ps: f64, scale: Scale) -> String {
 mod tests {
     use super::*;
     use crate::trial::cell::{Pattern, Placement};
+    use crate::view::passage::text;
     use crate::view::sample;
+    use crate::view::style::Style;
 
     fn cell(subject: &str, size: u32) -> Cell {
         Cell {
@@ -303,7 +270,7 @@ mod tests {
 
     fn shown(records: Vec<crate::record::Record>) -> String {
         let result = sample::result("switch", records);
-        tables(&Figures::of(&result), &Style::PLAIN)
+        text(&passages(&Figures::of(&result)), &Style::PLAIN)
     }
 
     #[test]
@@ -363,6 +330,6 @@ mod tests {
         ]);
         let line = text.lines().rfind(|line| line.starts_with("switch-futex")).unwrap();
         let words: Vec<&str> = line.split_whitespace().collect();
-        assert_eq!(words[5..], ["64", "KiB", "9.00", "2.00", "5.00", "4.00"], "{text}");
+        assert_eq!(words[5..], ["64", "KiB", "9.00", "2.00", "5.00", "4.00", "10"], "{text}");
     }
 }

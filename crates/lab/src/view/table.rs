@@ -15,8 +15,8 @@ pub enum Align {
 /// One column.
 #[derive(Debug, Clone)]
 pub struct Column {
-    head: String,
-    align: Align,
+    pub(super) head: String,
+    pub(super) align: Align,
     /// Columns with the smallest keep are left out first when the terminal is too narrow; `u8::MAX` never goes.
     keep: u8,
 }
@@ -34,11 +34,21 @@ impl Column {
     }
 }
 
+/// A column of numbers.
+pub fn number(head: impl Into<String>) -> Column {
+    Column::new(head, Align::Right)
+}
+
+/// A column of words.
+pub fn word(head: impl Into<String>) -> Column {
+    Column::new(head, Align::Left)
+}
+
 /// A table.
 #[derive(Debug, Clone)]
 pub struct Table {
-    columns: Vec<Column>,
-    rows: Vec<Vec<String>>,
+    pub(super) columns: Vec<Column>,
+    pub(super) rows: Vec<Vec<String>>,
 }
 
 impl Table {

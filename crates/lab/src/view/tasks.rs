@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell tasks` on the terminal: what a hand-off costs beside the control, what a task costs to make, to reap and to
+//! `doorbell tasks`: what a hand-off costs beside the control, what a task costs to make, to reap and to
 //! keep, and how many fit.
 
 use super::axis::{self, Axis};
 use super::figures::{Distribution, Figures, Row};
-use super::style::{Role, Style};
+use super::passage::{Passage, all, heads, nothing};
 use super::summary::{four_digits, sentence, shown};
-use super::table::{Align, Column, Table};
+use super::table::{Table, number, word};
 use super::unit::{Scale, count};
 use crate::experiment::tasks_limits::CEILING;
 use crate::record::series::Quantity;
@@ -17,15 +17,11 @@ use crate::trial::cell::Cell;
 const CONTROL: &str = "call";
 
 /// Everything about a run of tasks.
-pub fn tables(figures: &Figures, style: &Style) -> String {
+pub fn passages(figures: &Figures) -> Vec<Passage> {
     if figures.rows.is_empty() {
-        return "\nNo trial of this run has figures.\n".to_owned();
+        return nothing();
     }
-    [hand_offs(figures, style), lives(figures, style), queue(figures, style), ticks(figures, style)].concat()
-}
-
-fn number(head: &str) -> Column {
-    Column::new(head, Align::Right)
+    [hand_offs(figures), lives(figures), queue(figures), ticks(figures)].into_iter().flatten().collect()
 }
 
 /// The rows that have figures of `quantity`.
@@ -48,17 +44,24 @@ fn control<'a>(figures: &'a Figures, cell: &Cell) -> Option<&'a Distribution> {
     row.series.get(&Quantity::HandOff)
 }
 
-fn hand_offs(figures: &Figures, style: &Style) -> String {
+/// The median of a quantity of a row, in the table's unit.
+fn median(row: &Row, quantity: Quantity, scale: Scale) -> String {
+    row.p50_ps(quantity).map_or_else(|| "-".to_owned(), |ps| scale.show(ps))
+}
+
+/// A figure that is a whole number.
+fn whole(row: &Row, wanted: &str) -> String {
+    row.figure(|name| name == wanted).map_or_else(|| "-".to_owned(), |value| count(value.max(0.0) as u64))
+}
+
+fn hand_offs(figures: &Figures) -> Option<Passage> {
     let rows = rows(figures, Quantity::HandOff);
-    if rows.is_empty() {
-        return String::new();
-    }
     let cells = || rows.iter().map(|(row, _)| row.cell());
     let axes = axis::varying(cells());
     let scale = scale_of(&rows);
-    let mut columns: Vec<Column> = axes.iter().map(|axis| Column::new(axis.name(), Align::Left)).collect();
+    let mut columns = heads(&axes, "mechanism");
     columns.extend([
-        number("p50").keep(u8::MAX),
+        number("p50"),
         number("p99").keep(9),
         number("max").keep(4),
         number("x call").keep(10),
@@ -73,30 +76,21 @@ fn hand_offs(figures: &Figures, style: &Style) -> String {
     ]);
     let mut table = Table::new(columns);
     for (row, series) in &rows {
-        let median = series.quantile(0.5) as f64;
+        let p50 = series.quantile(0.5) as f64;
         let bare = control(figures, row.cell()).map(|bare| bare.quantile(0.5) as f64);
-        let of = |quantity| {
-            let series = row.series.get(&quantity);
-            series.map_or_else(|| "-".to_owned(), |series| scale.show(series.quantile(0.5) as f64))
-        };
         let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
-        line.extend([median, series.quantile(0.99) as f64, series.max_ps as f64].map(|ps| scale.show(ps)));
-        line.push(bare.map_or_else(|| "-".to_owned(), |bare| format!("{:.2}", median / bare.max(1.0))));
-        line.push(bare.map_or_else(|| "-".to_owned(), |bare| scale.show((median - bare).max(0.0))));
+        line.extend([p50, series.quantile(0.99) as f64, series.max_ps as f64].map(|ps| scale.show(ps)));
+        line.push(bare.map_or_else(|| "-".to_owned(), |bare| format!("{:.2}", p50 / bare.max(1.0))));
+        line.push(bare.map_or_else(|| "-".to_owned(), |bare| scale.show((p50 - bare).max(0.0))));
         line.push(row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
-        line.push(figure(row, SWITCHES_PER_HANDOFF).map_or_else(String::new, |value| format!("{value:.3}")));
-        line.extend([of(Quantity::Create), of(Quantity::Reap)]);
+        let switches = row.figure(|name| name == SWITCHES_PER_HANDOFF);
+        line.push(switches.map_or_else(String::new, |value| format!("{value:.3}")));
+        line.extend([Quantity::Create, Quantity::Reap].map(|quantity| median(row, quantity, scale)));
         line.extend([TASK_BYTES, CEILING].map(|name| whole(row, name)));
         line.push(count(row.arm.tally().seen));
         table.row(line);
     }
-    let mut out = heading(&format!("Hand-offs, {}", scale.unit.sign()), style);
-    let common = axis::common(cells());
-    if !common.is_empty() {
-        out.push_str(&style.wrap(&format!("All: {common}."), 0));
-    }
-    out.push_str(&table.render(style));
-    for note in [
+    let notes = vec![
         format!("Hand-off: {}", sentence(Quantity::HandOff.definition())),
         "x call, above call: as a multiple of the control with as many tasks and turns, and less it; the control is a call \
          through the same queue with the same count and stamps, so it is the harness's own cost."
@@ -109,21 +103,16 @@ fn hand_offs(figures: &Figures, style: &Style) -> String {
         "Make, reap, memory: medians per task, memory as the kernel counts it while all stand ready. Most here: how many \
          fit this machine."
             .to_owned(),
-    ] {
-        out.push_str(&style.wrap(&note, 2));
-    }
-    out
+    ];
+    let title = format!("Hand-offs, {}", scale.unit.sign());
+    Some(Passage::of_table(title, table, notes)?.led_by(all(&axis::common(cells()))))
 }
 
-fn lives(figures: &Figures, style: &Style) -> String {
-    let rows: Vec<(&Row, &Distribution)> = rows(figures, Quantity::Life);
-    if rows.is_empty() {
-        return String::new();
-    }
-    let cells = || rows.iter().map(|(row, _)| row.cell());
-    let axes = axis::varying(cells());
+fn lives(figures: &Figures) -> Option<Passage> {
+    let rows = rows(figures, Quantity::Life);
+    let axes = axis::varying(rows.iter().map(|(row, _)| row.cell()));
     let scale = scale_of(&rows);
-    let mut columns: Vec<Column> = axes.iter().map(|axis| Column::new(axis.name(), Align::Left)).collect();
+    let mut columns = heads(&axes, "mechanism");
     columns.extend([
         number("p50"),
         number("p99").keep(5),
@@ -135,32 +124,24 @@ fn lives(figures: &Figures, style: &Style) -> String {
     ]);
     let mut table = Table::new(columns);
     for (row, series) in &rows {
-        let of = |quantity| {
-            let series = row.series.get(&quantity);
-            series.map_or_else(|| "-".to_owned(), |series| scale.show(series.quantile(0.5) as f64))
-        };
         let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
-        line.extend(
-            [series.quantile(0.5), series.quantile(0.99), series.max_ps].map(|ps| scale.show(ps as f64)),
-        );
-        line.extend([of(Quantity::Create), of(Quantity::Reap)]);
+        line.extend([0.5, 0.99, 1.0].map(|q| scale.show(series.quantile(q) as f64)));
+        line.extend([Quantity::Create, Quantity::Reap].map(|quantity| median(row, quantity, scale)));
         line.push(whole(row, CEILING));
         line.push(count(row.arm.tally().seen));
         table.row(line);
     }
-    let mut out = heading(&format!("Lives: made, run once, reaped, {}", scale.unit.sign()), style);
-    out.push_str(&table.render(style));
     let note = "Per task, of all tasks of a generation together: all are made, then all are waited for. Most here: how many \
                 fit this machine at once.";
-    out.push_str(&style.wrap(note, 2));
-    out
+    let title = format!("Lives: made, run once, reaped, {}", scale.unit.sign());
+    Passage::of_table(title, table, vec![note.to_owned()])
 }
 
 /// How much of a figure was the queue: the same tasks on a queue whose delete moves every element.
-fn queue(figures: &Figures, style: &Style) -> String {
+fn queue(figures: &Figures) -> Option<Passage> {
     let pairs = [("stackless-rotating", "stackless"), ("process-pair-rotating", "process-pair")];
     let mut table = Table::new(vec![
-        Column::new("tasks on the rotating queue", Align::Left),
+        word("tasks on the rotating queue"),
         number("tasks"),
         number("turns"),
         number("p50"),
@@ -179,6 +160,7 @@ fn queue(figures: &Figures, style: &Style) -> String {
         };
         let Some((_, quick)) = medians.iter().find(same) else { continue };
         let [slow, quick] = [series, quick].map(|series| series.quantile(0.5) as f64);
+        let moves = row.figure(|name| name == MOVES_PER_TASK);
         table.row(vec![
             cell.subject.clone(),
             Axis::Tasks.value(cell),
@@ -186,22 +168,18 @@ fn queue(figures: &Figures, style: &Style) -> String {
             scale.show(slow),
             scale.show(quick),
             format!("{:.0} %", (1.0 - quick / slow.max(1.0)) * 100.0),
-            figure(row, MOVES_PER_TASK).map_or_else(|| "-".to_owned(), |moves| format!("{moves:.1}")),
+            moves.map_or_else(|| "-".to_owned(), |moves| format!("{moves:.1}")),
             count(row.arm.tally().seen),
         ]);
     }
-    if table.is_empty() {
-        return String::new();
-    }
     let note = "Medians. The rotating queue deletes a task that has ended by taking every element out and putting all others \
                 back, as the queue of tornado-os does; nothing else differs.";
-    heading(&format!("The share of the queue, {}", scale.unit.sign()), style)
-        + &table.render(style)
-        + &style.wrap(note, 2)
+    let title = format!("The share of the queue, {}", scale.unit.sign());
+    Passage::of_table(title, table, vec![note.to_owned()])
 }
 
 /// Times told by counting timer ticks, beside the same runs told by the cycle counter.
-fn ticks(figures: &Figures, style: &Style) -> String {
+fn ticks(figures: &Figures) -> Option<Passage> {
     let mut table = Table::new(vec![
         number("tasks"),
         number("turns"),
@@ -213,14 +191,17 @@ fn ticks(figures: &Figures, style: &Style) -> String {
         number("runs").keep(1),
     ]);
     for row in figures.rows.iter().filter(|row| row.cell().subject == "timer-ticks") {
-        let Some(per_run) = figure(row, timer_ticks::TICKS) else { continue };
-        let show = |name, unit: &str| {
-            figure(row, name).map_or_else(|| "-".to_owned(), |value| format!("{}{unit}", four_digits(value)))
+        let show = |wanted, unit: &str| {
+            let value = row.figure(|name| name == wanted);
+            value.map_or_else(|| "-".to_owned(), |value| format!("{}{unit}", four_digits(value)))
         };
+        if row.figure(|name| name == timer_ticks::TICKS).is_none() {
+            continue;
+        }
         table.row(vec![
             Axis::Tasks.value(row.cell()),
             Axis::Yields.value(row.cell()),
-            four_digits(per_run),
+            show(timer_ticks::TICKS, ""),
             show(timer_ticks::BY_TICKS, ""),
             show(timer_ticks::BY_CYCLES, ""),
             show(timer_ticks::STEP, " %"),
@@ -228,32 +209,9 @@ fn ticks(figures: &Figures, style: &Style) -> String {
             count(row.series.get(&Quantity::Create).map_or(0, |series| series.count)),
         ]);
     }
-    if table.is_empty() {
-        return String::new();
-    }
     let note = "Ticks of 0.5 ms, as tornado-os counted them, and the cycle counter over the same runs of stackless-rotating. One \
                 tick of a run is the error of a single count; the worst error is that of a mean of ten counts.";
-    heading("Counting timer ticks", style) + &table.render(style) + &style.wrap(note, 2)
-}
-
-fn heading(title: &str, style: &Style) -> String {
-    format!("\n{}\n", style.paint(Role::Heading, &style.text(title)))
-}
-
-/// The middle of a figure over the trials of a row.
-fn figure(row: &Row, name: &str) -> Option<f64> {
-    let figures = row.arm.records.iter().flat_map(|record| &record.figures);
-    let mut values: Vec<f64> = figures
-        .filter(|figure| figure.name == name && figure.value.is_finite())
-        .map(|figure| figure.value)
-        .collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
-}
-
-/// A figure that is a whole number.
-fn whole(row: &Row, name: &str) -> String {
-    figure(row, name).map_or_else(|| "-".to_owned(), |value| count(value.max(0.0) as u64))
+    Passage::of_table("Counting timer ticks", table, vec![note.to_owned()])
 }
 
 #[cfg(test)]
@@ -262,7 +220,9 @@ mod tests {
     use crate::mechanism::Contexts;
     use crate::record::{Figure, Record};
     use crate::trial::cell::Pattern;
+    use crate::view::passage::text;
     use crate::view::sample;
+    use crate::view::style::Style;
 
     fn record(subject: &str, ps: u64) -> Record {
         let cell = Cell {
@@ -285,7 +245,7 @@ mod tests {
             });
         }
         let result = sample::result("tasks", vec![record("call", 4_000), own]);
-        let text = tables(&Figures::of(&result), &Style { width: 200, ..Style::PLAIN });
+        let text = text(&passages(&Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
         let line = text.lines().find(|line| line.starts_with("process-futex")).unwrap();
         for word in ["500.10", "1.000", "180,000", "23,456"] {
             assert!(line.split_whitespace().any(|own| own == word), "{word}:\n{text}");

@@ -4,9 +4,10 @@
 use super::anatomy::waterfall;
 use super::axis;
 use super::doctor;
+use super::passage::{self, Passage};
 use super::style::{Role, Style};
 use super::summary::counted;
-use super::table::{Align, Column, Table};
+use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
 use crate::anatomy::Wake;
 use crate::record::ResultFile;
@@ -34,7 +35,7 @@ pub fn text(result: &ResultFile, style: &Style) -> String {
                 let line = format!("{}: {}", found.name, super::summary::sentence(&found.evidence));
                 out.push_str(&style.wrap(&line, 2));
             }
-            out.push_str(&events(one.wake, style));
+            out.push_str(&passage::text(&[events(one.wake)], style));
         }
     }
     if !result.machine.findings.is_empty() {
@@ -117,10 +118,10 @@ pub(super) fn title(one: &Explained) -> String {
 fn table(slow: &Slow, style: &Style) -> String {
     let scale = Scale::for_ps(slow.kept.iter().map(|one| one.wake.whole_ps() as f64));
     let mut table = Table::new(vec![
-        Column::new("wake", Align::Right),
-        Column::new(format!("took, {}", scale.unit.sign()), Align::Right),
-        Column::new("cause", Align::Left),
-        Column::new("covers", Align::Right),
+        number("wake"),
+        number(format!("took, {}", scale.unit.sign())),
+        word("cause"),
+        number("covers"),
     ]);
     for [number, took, cause, covers, _] in causes(slow, scale) {
         table.row(vec![number, took, cause, covers]);
@@ -165,27 +166,21 @@ fn left_out(wake: &Wake) -> String {
 }
 
 /// What the kernel told of a wake, in order.
-fn events(wake: &Wake, style: &Style) -> String {
+pub(super) fn events(wake: &Wake) -> Passage {
     let scale = Scale::for_ps([wake.whole_ps() as f64 / 8.0]);
-    let mut table = Table::new(vec![
-        Column::new(format!("  at, {}", scale.unit.sign()), Align::Right),
-        Column::new("CPU", Align::Right),
-        Column::new("event", Align::Left),
-    ]);
+    let mut table = Table::new(vec![number("at"), number("CPU"), word("event")]);
     for event in wake.events.iter().take(EVENTS) {
         table.row(vec![scale.show(event.at as f64), event.cpu.to_string(), said(event, wake)]);
     }
     let left = (wake.events.len().saturating_sub(EVENTS) as u64).saturating_add(wake.events_left_out);
-    let mut out = table.render(style);
-    if left > 0 {
-        out.push_str(
-            &style.wrap(
-                &format!("and {}; the result file has the first of them", counted(left, "more event")),
-                2,
-            ),
-        );
+    let all = (wake.events.len() as u64).saturating_add(wake.events_left_out);
+    let note = format!("and {}; the result file has the first of them", counted(left, "more event"));
+    Passage {
+        title: format!("Wake {}: {}, {}", count(wake.sequence), counted(all, "event"), scale.unit.sign()),
+        table: Some(table),
+        notes: Some(note).filter(|_| left > 0).into_iter().collect(),
+        ..Passage::default()
     }
-    out
 }
 
 /// An event in words.

@@ -16,6 +16,6 @@ pub struct Curve<'figures> {
     pub harness: bool,
     /// Its samples.
     pub series: &'figures Distribution,
-    /// CPU time per round or notification, picoseconds.
+    /// The CPU time that is weighed against its times, picoseconds.
     pub cpu_ps: Option<f64>,
 }

@@ -48,7 +48,8 @@ pub fn draw(curves: &[Curve], quantity: &str) -> Picture {
         }
         path.line(frame.right, floor);
         picture.push(line("axis", frame.left, floor, frame.right, floor));
-        for samples in [1, most] {
+        let marked: &[u64] = if most > 1 { &[1, most] } else { &[1] };
+        for &samples in marked {
             let up = floor - height(samples);
             picture.push(label_as("tick end", frame.left - 6.0, up + 4.0, &short(samples)));
             picture.push(line("grid faint", frame.left, up, frame.right, up));

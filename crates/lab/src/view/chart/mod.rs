@@ -9,7 +9,6 @@ mod curve;
 pub mod ecdf;
 pub mod floors;
 mod frame;
-pub mod gaps;
 pub mod histogram;
 pub mod pairs;
 pub mod palette;
@@ -19,6 +18,7 @@ pub mod placements;
 pub mod ranges;
 mod scale;
 pub mod svg;
+pub mod sweep;
 pub mod trials;
 pub mod waterfall;
 

@@ -10,27 +10,25 @@ use super::scale::Log;
 use super::svg::{Element, LETTER, Picture, cut, label, line, tenths};
 use crate::view::unit::{count, time};
 
-/// Draws the arms whose CPU time is known; none if there are fewer than two.
-pub fn draw(curves: &[Curve], quantity: &str) -> Option<Picture> {
+/// Among more arms than these no mark can be told from another.
+const MOST: usize = 200;
+
+/// Draws the arms whose CPU time is known; none if there are fewer than two, or too many to be told apart. `price` says what that CPU time is.
+pub fn draw(curves: &[Curve], quantity: &str, price: &str) -> Option<Picture> {
     let known: Vec<(&Curve, f64, f64)> = curves
         .iter()
         .filter(|curve| !curve.harness)
         .filter_map(|curve| Some((curve, curve.cpu_ps?, curve.series.quantile(0.5) as f64)))
         .collect();
-    if known.len() < 2 {
+    if known.len() < 2 || known.len() > MOST {
         return None;
     }
     let frame = Frame { width: 640.0, height: 420.0, left: 70.0, right: 560.0, top: 14.0, bottom: 366.0 };
     let x = Log::over(known.iter().map(|known| known.1), frame.left, frame.right);
     let times = known.iter().flat_map(|(curve, _, p50)| [*p50, curve.series.quantile(0.99) as f64]);
     let y = Log::over(times, frame.bottom, frame.top);
-    let mut picture =
-        frame.picture(format!("{quantity} against CPU time of both sides, {} arms", known.len()));
-    frame.horizontal(
-        &mut picture,
-        &x.time_ticks(),
-        "CPU time of both sides per round or notification (logarithmic)",
-    );
+    let mut picture = frame.picture(format!("{quantity} against {price}, {} arms", known.len()));
+    frame.horizontal(&mut picture, &x.time_ticks(), &format!("{price} (logarithmic)"));
     frame.vertical(&mut picture, &y.time_ticks(), &format!("{quantity}, p50 to p99 (logarithmic)"));
 
     let mut front: Vec<&(&Curve, f64, f64)> = known
@@ -89,10 +87,10 @@ fn free_place(taken: &mut Vec<[f64; 4]>, x: f64, y: f64, name: &str, frame: &Fra
             && *base > frame.top + 10.0
             && *base < frame.bottom;
         let free = |other: &[f64; 4]| {
-            left + long < other[0] || *left > other[2] || *base < other[1] || base - 11.0 > other[3]
+            left + long < other[0] || *left > other[2] || base + 3.0 < other[1] || base - 11.0 > other[3]
         };
         inside && taken.iter().all(free)
     })?;
-    taken.push([left, base - 11.0, left + long, base + 2.0]);
+    taken.push([left, base - 11.0, left + long, base + 3.0]);
     Some((left, base))
 }

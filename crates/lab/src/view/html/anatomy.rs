@@ -2,7 +2,7 @@
 //! Where the time of wake-ups goes, on the page: waterfalls and the stages of each path.
 
 use super::sections::Chart;
-use super::tables::{Line, Table};
+use super::tables::{Line, Table, Told, told};
 use crate::record::ResultFile;
 use crate::verdict::anatomy::{Dissected, dissect};
 use crate::verdict::why::{Slow, why};
@@ -10,14 +10,18 @@ use crate::view::anatomy::{label, notes, rows, title};
 use crate::view::axis::{self, Axis};
 use crate::view::chart::waterfall;
 use crate::view::unit::{Scale, count};
-use crate::view::why::{causes, title as explained, verdict};
+use crate::view::why::{causes, events, title as explained, verdict};
 
 /// One traced arm.
 #[derive(Debug)]
 pub(super) struct Dissection {
     pub name: String,
     pub charts: Vec<Chart>,
+    /// How to read them.
+    pub how: &'static str,
     pub tables: Vec<Table>,
+    /// What the kernel told of each wake that is explained.
+    pub events: Vec<Told>,
     pub notes: Vec<String>,
 }
 
@@ -39,9 +43,9 @@ fn slowest(slow: &Slow, cells: usize) -> Dissection {
         .iter()
         .map(|one| Chart {
             heading: explained(one),
-            how: WATERFALL,
+            how: "",
             svg: waterfall::draw(one.wake, &explained(one)).inline(),
-            wide: true,
+            wide: false,
         })
         .collect();
     let table = Table {
@@ -61,7 +65,9 @@ fn slowest(slow: &Slow, cells: usize) -> Dissection {
     Dissection {
         name: axis::label(slow.cell, &[Axis::Subject, Axis::Relation, Axis::Gap, Axis::Load]),
         charts,
+        how: WATERFALL,
         tables: if slow.kept.is_empty() { Vec::new() } else { vec![table] },
+        events: told(&slow.kept.iter().map(|one| events(one.wake)).collect::<Vec<_>>()),
         notes: vec![verdict(slow, cells)],
     }
 }
@@ -72,9 +78,9 @@ fn dissection(arm: &Dissected, arms: &[Dissected]) -> Dissection {
         .iter()
         .map(|wake| Chart {
             heading: title(wake),
-            how: WATERFALL,
+            how: "",
             svg: waterfall::draw(wake, &label(arm.cell, arms)).inline(),
-            wide: true,
+            wide: false,
         })
         .collect();
     let tables = arm.paths.iter().map(|way| {
@@ -100,5 +106,12 @@ fn dissection(arm: &Dissected, arms: &[Dissected]) -> Dissection {
             cost.difference_ns, cost.with_ns, cost.without_ns, cost.blocks
         ));
     }
-    Dissection { name: label(arm.cell, arms), charts, tables: tables.collect(), notes }
+    Dissection {
+        name: label(arm.cell, arms),
+        charts,
+        how: WATERFALL,
+        tables: tables.collect(),
+        events: Vec::new(),
+        notes,
+    }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which arms are drawn over each other: those that differ in one thing, a few at a time.
 
+use std::collections::HashMap;
+
 use super::Source;
 use crate::record::series::Quantity;
 use crate::trial::cell::Cell;
@@ -75,12 +77,12 @@ pub(in crate::view) fn groups<'a>(items: &[Item<'a>], quantity: Quantity, headli
     }
     for group in &mut groups {
         // The quickest first; the same arm of several files side by side, by the quickest of them.
-        let best = |cell: &Cell, items: &[(Item, &Distribution)]| {
-            let same = items.iter().filter(|(item, _)| item.row.cell() == cell);
-            same.map(|(_, series)| series.quantile(0.5)).min()
-        };
-        let places: Vec<_> =
-            group.items.iter().map(|(item, _)| best(item.row.cell(), &group.items)).collect();
+        let mut best: HashMap<&Cell, u64> = HashMap::new();
+        for (item, series) in &group.items {
+            let known = best.entry(item.row.cell()).or_insert(u64::MAX);
+            *known = series.quantile(0.5).min(*known);
+        }
+        let places: Vec<_> = group.items.iter().map(|(item, _)| best[item.row.cell()]).collect();
         let mut order: Vec<usize> = (0..group.items.len()).collect();
         order.sort_by_key(|&index| (places[index], group.items[index].0.file));
         group.items = order.into_iter().map(|index| group.items[index]).collect();
@@ -117,6 +119,11 @@ impl<'a> Group<'a> {
             .collect()
     }
 
+    /// What the CPU time of its arms is.
+    pub(in crate::view) fn price(&self) -> &'static str {
+        self.items.first().map_or("CPU time", |(item, _)| item.row.price().1)
+    }
+
     fn curve(&self, (item, series): &(Item<'a>, &'a Distribution), color: usize, several: bool) -> Curve<'a> {
         let name = axis::label(item.row.cell(), &self.apart);
         let name = if item.row.is_harness() { format!("{name} (the harness)") } else { name };
@@ -126,7 +133,7 @@ impl<'a> Group<'a> {
             color,
             harness: item.row.is_harness(),
             series,
-            cpu_ps: item.row.cpu_ps(),
+            cpu_ps: item.row.price().0,
         }
     }
 }
@@ -153,10 +160,12 @@ pub(in crate::view) fn by_placement<'a>(
     if !(2..=4).contains(&places.len()) || having.iter().any(|(item, _)| item.file > 0) {
         return None;
     }
-    let axes: Vec<Axis> = axis::varying(having.iter().map(|(item, _)| item.row.cell()))
-        .into_iter()
-        .filter(|axis| !matches!(axis, Axis::Relation | Axis::Cpus))
-        .collect();
+    let varying = axis::varying(having.iter().map(|(item, _)| item.row.cell()));
+    if !varying.contains(&Axis::Relation) {
+        return None;
+    }
+    let axes: Vec<Axis> =
+        varying.into_iter().filter(|axis| !matches!(axis, Axis::Relation | Axis::Cpus)).collect();
     let usual: Vec<String> = axes.iter().map(|axis| most_common(*axis, &having)).collect();
     let mut rows: Vec<placements::Row> = Vec::new();
     for (item, series) in having {
@@ -203,17 +212,12 @@ fn most_common(axis: Axis, having: &[(Item, &Distribution)]) -> String {
     counts.into_iter().max_by_key(|known| known.1).map(|known| known.0).unwrap_or_default()
 }
 
-/// The arms of all files.
-pub(in crate::view) fn items<'a>(
-    sources: &'a [Source],
-    figures: &'a [Figures<'a>],
-    ids: &'a [Vec<String>],
-) -> Vec<Item<'a>> {
+/// The arms of some files, each with its figures and the names of its arms.
+pub(in crate::view) fn items<'a>(files: &[(&'a Source, &'a Figures<'a>, &'a [String])]) -> Vec<Item<'a>> {
     let mut items = Vec::new();
-    for (file, (source, figures)) in sources.iter().zip(figures).enumerate() {
-        for (index, row) in figures.rows.iter().enumerate() {
-            items.push(Item { file, run: &source.name, row, id: &ids[file][index] });
-        }
+    for (file, (source, figures, ids)) in files.iter().enumerate() {
+        let arms = figures.rows.iter().zip(ids.iter());
+        items.extend(arms.map(|(row, id)| Item { file, run: &source.name, row, id }));
     }
     items
 }
@@ -243,7 +247,7 @@ pub(in crate::view) fn ids(figures: &[Figures]) -> Vec<Vec<String>> {
 /// A name as it may stand in a link: letters, digits and dashes.
 pub(in crate::view) fn slug(text: &str) -> String {
     let mut out = String::new();
-    for letter in text.to_lowercase().chars().take(120) {
+    for letter in text.to_lowercase().chars().take(60) {
         if letter.is_ascii_alphanumeric() {
             out.push(letter);
         } else if letter == 'µ' {

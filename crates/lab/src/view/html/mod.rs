@@ -6,8 +6,10 @@
 //! style and script there, so that nothing smuggled in by a result file could run.
 
 mod anatomy;
+mod chapter;
 pub(super) mod groups;
 mod page;
+mod run;
 mod sections;
 mod tables;
 
@@ -17,6 +19,7 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 
 use crate::record::ResultFile;
+use crate::view::passage::Passage;
 use page::Page;
 
 /// One result with the name it goes by in the report.
@@ -24,6 +27,8 @@ use page::Page;
 pub struct Source {
     /// Its own name, or that of its file.
     pub name: String,
+    /// What was asked of it, and what follows; empty where nothing was.
+    pub verdict: Vec<Passage>,
     /// The result.
     pub result: ResultFile,
 }
@@ -37,12 +42,15 @@ pub enum ReportError {
     /// A result could not be put into the page's data.
     #[error("the results cannot be written as JSON: {0}")]
     Data(#[from] serde_json::Error),
+    /// They could not be packed.
+    #[error("the results cannot be packed: {0}")]
+    Packing(#[from] std::io::Error),
     /// The template failed.
     #[error("the page cannot be put together: {0}")]
     Template(#[from] askama::Error),
 }
 
-/// The report on `sources`, compared with each other where there are several.
+/// The report on `sources`: a chapter for each experiment, in which several runs of it are compared with each other.
 pub fn report(sources: &[Source]) -> Result<String, ReportError> {
     if sources.is_empty() {
         return Err(ReportError::Nothing);
@@ -53,14 +61,6 @@ pub fn report(sources: &[Source]) -> Result<String, ReportError> {
 /// The digest of a file as `sha256-…`, in the form a content security policy takes.
 fn digest(text: &str) -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(text)))
-}
-
-/// JSON that may stand inside an element `script`: no `<` is left that could end it.
-fn json_for_script<T: serde::Serialize>(value: &T) -> serde_json::Result<String> {
-    Ok(serde_json::to_string(value)?
-        .replace('<', "\\u003c")
-        .replace('\u{2028}', "\\u2028")
-        .replace('\u{2029}', "\\u2029"))
 }
 
 #[cfg(test)]

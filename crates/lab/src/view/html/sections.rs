@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use super::groups::{self, Group, Item, groups, slug};
 use super::tables::{self, Table};
 use crate::record::series::Quantity;
+use crate::trial::cell::{Cell, Pattern};
 use crate::view::axis::{self, Axis};
 use crate::view::chart::palette::COLORS;
 use crate::view::chart::{
-    self, Curve, ecdf, gaps, histogram, pareto, percentiles, placements, ranges, trials,
+    self, Curve, ecdf, histogram, pareto, percentiles, placements, ranges, sweep, trials,
 };
 use crate::view::figures::{self, Distribution};
 
@@ -56,31 +57,80 @@ const HISTOGRAM: &str = "How many samples took how long. Heights are logarithmic
     so a single worst case can be seen, and humps far apart are populations.";
 const TRIALS: &str = "Each mark is the median of one trial, in processes of its own. Marks close together repeat; two \
     clusters are two populations, and the shape of the mark says on which CPUs the sides were seen.";
-const PARETO: &str = "Time against the CPU time that both sides spend for it. Left and low is better; the dashed line \
+const PARETO: &str = "Time against the CPU time spent for it. Left and low is better; the dashed line \
     joins the arms that no other beats in both. The thin line upwards reaches to the 99th percentile.";
-const GAPS: &str = "What a longer sleep costs: the median (thick) and the 99th percentile (thin) at each gap between \
-    notifications. A ping-pong without a gap shows only the left end.";
+/// Something that is varied on purpose, along which times are drawn.
+struct Sweep {
+    axis: Axis,
+    value: fn(&Cell) -> f64,
+    /// The title of its axis, with the unit.
+    along: &'static str,
+    heading: &'static str,
+    what: &'static str,
+    how: &'static str,
+}
 
-/// One section per quantity.
-pub(super) fn sections(items: &[Item], several: bool) -> Vec<Section> {
+const SWEEPS: [Sweep; 3] = [
+    Sweep {
+        axis: Axis::Gap,
+        value: |cell| cell.pattern.gap_ns() as f64,
+        along: "gap between notifications (time)",
+        heading: "Time against the gap",
+        what: "what a longer sleep costs",
+        how: "What a longer sleep costs: the median (thick) and the 99th percentile (thin) at each gap between \
+              notifications. A ping-pong without a gap shows only the left end.",
+    },
+    Sweep {
+        axis: Axis::Receivers,
+        value: |cell| match cell.pattern {
+            Pattern::FanOut { receivers, .. } => receivers.into(),
+            _ => 0.0,
+        },
+        along: "receivers (number)",
+        heading: "Time against the number of receivers",
+        what: "what more receivers cost",
+        how: "What each further receiver costs: the median (thick) and the 99th percentile (thin) at each number of receivers.",
+    },
+    Sweep {
+        axis: Axis::Tasks,
+        value: |cell| match cell.pattern {
+            Pattern::Tasks { tasks, .. } => tasks.into(),
+            _ => 0.0,
+        },
+        along: "tasks (number)",
+        heading: "Time against the number of tasks",
+        what: "what more tasks cost",
+        how: "What a hand-off or a life costs among more and more tasks: the median (thick) and the 99th percentile (thin). \
+              Where two lines cross, the better kind changes.",
+    },
+];
+
+/// Nobody opens more panels than these. Where arms ran under more conditions, each panel is two charts and not four: histograms and
+/// medians of trials tell little that the others and the table do not. And of more panels of the same conditions none is drawn: the
+/// overview has a line for every arm.
+const MANY: usize = 12;
+
+/// One section per quantity, each id after `prefix`.
+pub(super) fn sections(items: &[Item], several: bool, prefix: &str) -> Vec<Section> {
     let mut quantities: Vec<Quantity> =
         items.iter().flat_map(|item| item.row.series.keys().copied()).collect();
     quantities.sort_unstable();
     quantities.dedup();
-    quantities.into_iter().map(|quantity| section(items, quantity, several)).collect()
+    quantities.into_iter().map(|quantity| section(items, quantity, several, prefix)).collect()
 }
 
-fn section(items: &[Item], quantity: Quantity, several: bool) -> Section {
+fn section(items: &[Item], quantity: Quantity, several: bool, prefix: &str) -> Section {
     let name = figures::name(quantity);
     let having = || items.iter().filter(|item| item.row.series.contains_key(&quantity));
     let all = groups(items, quantity, false);
     let mut panels = Vec::new();
-    for group in &groups(items, quantity, true) {
-        panels.extend(panels_of(group, name, several));
+    let conditions = groups(items, quantity, true);
+    for group in &conditions {
+        panels.extend(panels_of(group, name, several, conditions.len() > MANY));
     }
-    panels.extend(gap_panels(items, quantity, several));
+    panels.extend(SWEEPS.iter().filter_map(|sweep| swept(sweep, items, quantity, several)));
     Section {
-        id: slug(name),
+        id: format!("{prefix}{}", slug(name)),
         heading: name.to_owned(),
         definition: quantity.definition(),
         common: axis::common(having().map(|item| item.row.cell())),
@@ -114,8 +164,11 @@ fn overview(all: &[Group], name: &str, several: bool) -> Chart {
     }
 }
 
-fn panels_of(group: &Group, name: &str, several: bool) -> Vec<Panel> {
-    let panels = group.panels(several);
+fn panels_of(group: &Group, name: &str, several: bool, many: bool) -> Vec<Panel> {
+    let mut panels = group.panels(several);
+    if panels.len() > MANY {
+        panels.clear();
+    }
     let number = panels.len();
     let mut shown: Vec<Panel> = panels
         .into_iter()
@@ -129,16 +182,18 @@ fn panels_of(group: &Group, name: &str, several: bool) -> Vec<Panel> {
             let mut charts = vec![
                 small("Distribution", ECDF, ecdf::draw(&curves, name)),
                 small("Percentiles", PERCENTILES, percentiles::draw(&curves, name)),
-                small("Number of samples", HISTOGRAM, histogram::draw(&curves, name)),
             ];
+            if !many {
+                charts.push(small("Number of samples", HISTOGRAM, histogram::draw(&curves, name)));
+            }
             let lines = trial_lines(group, &curves);
-            if lines.iter().any(|line| line.trials.len() > 1) {
+            if !many && lines.iter().any(|line| line.trials.len() > 1) {
                 charts.push(small("Medians of the trials", TRIALS, trials::draw(&lines, name)));
             }
             Panel { name: format!("{}{part}", join(&group.name, "distributions")), charts }
         })
         .collect();
-    if let Some(picture) = pareto::draw(&group.curves(several), name) {
+    if let Some(picture) = pareto::draw(&group.curves(several), name, group.price()) {
         let charts = vec![small("Time against CPU time", PARETO, picture)];
         shown.push(Panel { name: join(&group.name, "what it costs"), charts });
     }
@@ -162,62 +217,54 @@ fn trial_lines<'a>(group: &Group<'a>, curves: &[Curve<'a>]) -> Vec<trials::Line<
         .collect()
 }
 
-/// Latency against the gap: arms that differ in nothing else make one line.
-fn gap_panels(items: &[Item], quantity: Quantity, several: bool) -> Vec<Panel> {
+/// Times along `sweep`: arms that differ in nothing else make one line.
+fn swept(sweep: &Sweep, items: &[Item], quantity: Quantity, several: bool) -> Option<Panel> {
+    // The last to wake is what a fan-out is about, beside its headline.
+    let wanted = |item: &&Item| item.row.arm.headline() == quantity || quantity == Quantity::LastWake;
     let having: Vec<(&Item, &Distribution)> = items
         .iter()
-        .filter(|item| item.row.arm.headline() == quantity)
+        .filter(wanted)
+        .filter(|item| !item.row.is_harness())
         .filter_map(|item| Some((item, item.row.series.get(&quantity)?)))
         .collect();
     let varying = axis::varying(having.iter().map(|(item, _)| item.row.cell()));
-    if !varying.contains(&Axis::Gap) {
-        return Vec::new();
+    let apart: Vec<Axis> = varying.iter().copied().filter(|axis| *axis != sweep.axis).collect();
+    if apart.len() == varying.len() {
+        return None;
     }
-    let apart: Vec<Axis> = varying.iter().copied().filter(|axis| *axis != Axis::Gap).collect();
-    let mut lines: BTreeMap<(String, usize), gaps::Line> = BTreeMap::new();
+    let mut lines: BTreeMap<(String, usize), sweep::Line> = BTreeMap::new();
     for (item, series) in having {
-        let name = axis::label(item.row.cell(), &apart);
+        let cell = item.row.cell();
+        let name = axis::label(cell, &apart);
         let name = if several { format!("{name} · {}", item.run) } else { name };
-        let gap = item.row.cell().pattern.gap_ns() as f64 * 1e3;
-        let line = lines.entry((name.clone(), item.file)).or_insert_with(|| gaps::Line {
-            look: Curve {
-                id: item.id.to_owned(),
-                name,
-                color: 0,
-                harness: item.row.is_harness(),
-                series,
-                cpu_ps: None,
-            },
+        let line = lines.entry((name.clone(), item.file)).or_insert_with(|| sweep::Line {
+            look: Curve { id: item.id.to_owned(), name, color: 0, harness: false, series, cpu_ps: None },
             points: Vec::new(),
         });
-        line.points.push((gap, series));
+        line.points.push(((sweep.value)(cell), sweep.axis.value(cell), series));
     }
-    let (harness, mut arms): (Vec<_>, Vec<_>) = lines.into_values().partition(|line| line.look.harness);
-    drop(harness);
+    let mut arms: Vec<sweep::Line> = lines.into_values().collect();
     for line in &mut arms {
         line.points.sort_by(|a, b| a.0.total_cmp(&b.0));
     }
-    arms.sort_by_key(|line| line.points.last().map(|point| point.1.quantile(0.5)));
+    arms.sort_by_key(|line| line.points.last().map(|point| point.2.quantile(0.5)));
     let number = arms.len().div_ceil(COLORS);
     let mut charts = Vec::new();
     for (part, chunk) in arms.chunks_mut(COLORS).enumerate() {
         for (color, line) in chunk.iter_mut().enumerate() {
             line.look.color = color;
         }
-        if let Some(picture) = gaps::draw(chunk, figures::name(quantity)) {
-            let heading = if number > 1 {
-                format!("Time against the gap ({} of {number}, the quickest first)", part + 1)
+        let picture = sweep::draw(chunk, figures::name(quantity), sweep.along);
+        charts.extend(picture.map(|picture| {
+            let part = if number > 1 {
+                format!(" ({} of {number}, the quickest first)", part + 1)
             } else {
-                "Time against the gap".to_owned()
+                String::new()
             };
-            charts.push(Chart { heading, how: GAPS, svg: picture.inline(), wide: false });
-        }
+            small(&format!("{}{part}", sweep.heading), sweep.how, picture)
+        }));
     }
-    if charts.is_empty() {
-        Vec::new()
-    } else {
-        vec![Panel { name: join("", "what a longer sleep costs"), charts }]
-    }
+    (!charts.is_empty()).then(|| Panel { name: join("", sweep.what), charts })
 }
 
 fn small(heading: &str, how: &'static str, picture: chart::svg::Picture) -> Chart {

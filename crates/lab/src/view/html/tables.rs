@@ -10,12 +10,12 @@ use crate::verdict::compare::Comparison;
 use crate::view::axis::{self, Axis};
 use crate::view::claims::tally;
 use crate::view::comparison::{interval, words as verdict};
-use crate::view::extra::{Extra, FloorLine};
-use crate::view::figures::{Distribution, Figures, Row};
-use crate::view::load;
+use crate::view::figures::{self, Distribution, Row};
 use crate::view::notifications::{KINDS, share};
 use crate::view::pairs::Matrix;
-use crate::view::summary::four_digits;
+use crate::view::passage::Passage;
+use crate::view::style::Role;
+use crate::view::table::{self, Align};
 use crate::view::unit::{Scale, count, time};
 
 /// A table.
@@ -38,7 +38,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    fn plain(cells: Vec<String>) -> Self {
+    pub(super) fn plain(cells: Vec<String>) -> Self {
         Self { arm: String::new(), harness: false, cells }
     }
 
@@ -49,6 +49,42 @@ impl Line {
     ) -> impl Iterator<Item = (&'a str, bool)> {
         self.cells.iter().zip(columns).map(|(cell, (_, number))| (cell.as_str(), *number))
     }
+}
+
+impl From<&table::Table> for Table {
+    fn from(table: &table::Table) -> Self {
+        let columns = table.columns.iter().map(|column| (column.head.clone(), column.align == Align::Right));
+        let rows = table.rows.iter().cloned().map(Line::plain);
+        Self { caption: String::new(), columns: columns.collect(), rows: rows.collect() }
+    }
+}
+
+/// What a view tells, as the page shows it.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub title: String,
+    /// Whether the title is a verdict that fails.
+    pub bad: bool,
+    pub lead: Vec<String>,
+    pub table: Option<Table>,
+    pub notes: Vec<String>,
+}
+
+impl From<&Passage> for Told {
+    fn from(passage: &Passage) -> Self {
+        Self {
+            title: passage.title.clone(),
+            bad: passage.role == Role::Error,
+            lead: passage.lead.clone(),
+            table: passage.table.as_ref().map(Table::from),
+            notes: passage.notes.clone(),
+        }
+    }
+}
+
+/// Passages as the page shows them.
+pub(super) fn told(passages: &[Passage]) -> Vec<Told> {
+    passages.iter().map(Told::from).collect()
 }
 
 fn words(head: &str) -> (String, bool) {
@@ -112,10 +148,9 @@ pub(super) fn quantity(items: &[Item], quantity: Quantity, several: bool) -> Tab
         })
         .collect();
     let caption = format!(
-        "All times in {}. CPU: CPU time of both sides per round or notification. p50 by block: lowest and highest median of \
-         the {}.",
+        "All times in {}. CPU: {}. p50 by block: lowest and highest median of the run's blocks.",
         scale.unit.sign(),
-        "run's blocks"
+        figures::cpu(quantity)
     );
     Table { caption, columns, rows }
 }
@@ -198,79 +233,6 @@ pub(super) fn notifications(items: &[Item], several: bool) -> Option<Table> {
     Some(Table { caption: format!("Numbers of notifications. {}.", meanings.join("; ")), columns, rows })
 }
 
-/// Single figures beside the series, one table per unit.
-pub(super) fn extras(figures: &Figures) -> Vec<Table> {
-    Extra::of(figures)
-        .chunk_by(|a, b| a.unit == b.unit)
-        .map(|extras| {
-            let axes = axis::varying(extras.iter().map(|extra| extra.row.cell()));
-            let mut columns: Vec<(String, bool)> = axes.iter().map(|axis| words(axis.name())).collect();
-            columns.push(words("figure"));
-            columns.extend(numbers(&["median", "by trial", "count"]));
-            columns.push(words("formula"));
-            let rows = extras
-                .iter()
-                .map(|extra| {
-                    let (low, high) = extra.range();
-                    let mut cells: Vec<String> = axes.iter().map(|axis| named(*axis, extra.row)).collect();
-                    cells.push(extra.name.to_owned());
-                    cells.push(four_digits(extra.median()));
-                    cells.push(format!("{} … {}", four_digits(low), four_digits(high)));
-                    cells.push(count(extra.values.len() as u64));
-                    cells.push(extra.formula.to_owned());
-                    Line::plain(cells)
-                })
-                .collect();
-            let caption = format!("Figures in {}; count: trials that have the figure.", extras[0].unit);
-            Table { caption, columns, rows }
-        })
-        .collect()
-}
-
-/// The loads that trials ran under, with their proof.
-pub(super) fn loads(figures: &Figures) -> Option<Table> {
-    let lines = load::lines(figures);
-    if lines.is_empty() {
-        return None;
-    }
-    let axes = axis::varying(lines.iter().map(|(row, _)| row.cell()));
-    let mut columns: Vec<(String, bool)> = axes.iter().map(|axis| words(axis.name())).collect();
-    columns.extend(numbers(&load::COLUMNS.map(|(head, _)| head)));
-    let rows = lines
-        .iter()
-        .map(|(row, cells)| {
-            let axes = axes.iter().map(|axis| named(*axis, row));
-            Line::plain(axes.chain(cells.iter().cloned()).collect())
-        })
-        .collect();
-    let meanings = load::COLUMNS.map(|(head, meaning)| format!("{head}: {meaning}")).join("; ");
-    Some(Table { caption: format!("Load during the trials. {meanings}."), columns, rows })
-}
-
-/// Time in idle states, where the kernel shows any.
-pub(super) fn idle_states(figures: &Figures) -> Option<Table> {
-    let lines = load::idle_lines(figures);
-    let (_, states) = lines.first()?;
-    let axes = axis::varying(lines.iter().map(|(row, _)| row.cell()));
-    let mut columns: Vec<(String, bool)> = axes.iter().map(|axis| words(axis.name())).collect();
-    columns.extend(states.keys().map(|name| (name.clone(), true)));
-    columns.extend(numbers(&["trials"]));
-    let rows = lines
-        .iter()
-        .map(|(row, shares)| {
-            let mut cells: Vec<String> = axes.iter().map(|axis| named(*axis, row)).collect();
-            cells.extend(states.keys().map(|name| {
-                shares.get(name).map_or_else(|| "–".to_owned(), |share| format!("{:.1} %", share * 100.0))
-            }));
-            cells.push(count(row.arm.usable().count() as u64));
-            Line::plain(cells)
-        })
-        .collect();
-    let caption =
-        "Share of the trials' time that the measured CPUs spent in each idle state, mean of the trials.";
-    Some(Table { caption: caption.to_owned(), columns, rows })
-}
-
 /// Claims of others, each with its ruling.
 pub(super) fn claims(result: &ResultFile) -> Option<Table> {
     let judged = claims::judge(result);
@@ -286,38 +248,6 @@ pub(super) fn claims(result: &ResultFile) -> Option<Table> {
         .collect();
     let caption = format!("Claims of {}: {}.", source.about, tally(&judged));
     Some(Table { caption, columns, rows })
-}
-
-/// The machine's floors.
-pub(super) fn floors(result: &ResultFile) -> Option<Table> {
-    let lines = FloorLine::of(result);
-    if lines.is_empty() {
-        return None;
-    }
-    let scale = Scale::for_ps(lines.iter().map(FloorLine::first_ps));
-    let mut columns = vec![words("floor")];
-    columns.extend(numbers(&[
-        "first p50",
-        "last p50",
-        "lowest p50",
-        "highest p50",
-        "min",
-        "readings",
-        "count",
-    ]));
-    let rows = lines
-        .iter()
-        .map(|floor| {
-            let (lowest, highest) = floor.range_ps();
-            let mut cells = vec![floor.name.replace('-', " ")];
-            cells.extend(
-                [floor.first_ps(), floor.last_ps(), lowest, highest, floor.min_ps].map(|ps| scale.show(ps)),
-            );
-            cells.extend([floor.medians.len() as u64, floor.count].map(count));
-            Line::plain(cells)
-        })
-        .collect();
-    Some(Table { caption: format!("All times in {}.", scale.unit.sign()), columns, rows })
 }
 
 /// A matrix of CPUs.

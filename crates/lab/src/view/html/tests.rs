@@ -6,12 +6,13 @@ use proptest::prelude::*;
 use super::*;
 use crate::record::result::{Floor, Floors};
 use crate::record::{Figure, Outcome, Violation};
-use crate::trial::cell::{Cell, Pattern, Placement, Timing, Trace};
+use crate::trial::cell::{Cell, Direction, Pattern, Placement, Timing, Trace};
 use crate::view::picture::{Name, PictureError, draw};
 use crate::view::sample::{cell, record, result, warning};
+use crate::view::style::Role;
 
 fn source(name: &str, result: ResultFile) -> Source {
-    Source { name: name.to_owned(), result }
+    Source { name: name.to_owned(), verdict: Vec::new(), result }
 }
 
 fn page(result: ResultFile) -> String {
@@ -35,8 +36,10 @@ fn check(page: &str) {
     }
     // The one address is the name of the SVG language, which no browser asks for.
     let without_names = page.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
-    let body = without_names.split("<script type=\"application/json\"").next().unwrap_or("");
-    for reference in ["=\"http", "src=", "url(", "@import", "<link", "<iframe", "<img", "<object", "<base"] {
+    let body = without_names.split("<script type=\"application/gzip\"").next().unwrap_or("");
+    for reference in
+        ["=\"http:", "=\"https:", "src=", "url(", "@import", "<link", "<iframe", "<img", "<object", "<base"]
+    {
         assert!(!body.contains(reference), "the page refers to something else by {reference}");
     }
     for (start, _) in body.match_indices("href=\"") {
@@ -164,7 +167,7 @@ fn hostile_text_stays_text() {
     let page = report(&sources).expect("a report");
     assert_eq!(page.matches("<script").count(), 2);
     assert_eq!(page.matches("</script").count(), 2);
-    let markup = page.split("<script type=\"application/json\"").next().unwrap_or("");
+    let markup = page.split("<script type=\"application/gzip\"").next().unwrap_or("");
     for forbidden in ["<img", "<svg onload", "\" onerror", "' onerror"] {
         assert!(!markup.contains(forbidden), "{forbidden}");
     }
@@ -173,7 +176,9 @@ fn hostile_text_stays_text() {
     }
     let data =
         page.split("id=\"results\">").nth(1).and_then(|rest| rest.split("</script>").next()).expect("data");
-    let back: Vec<ResultFile> = serde_json::from_str(data).expect("JSON");
+    let packed = STANDARD.decode(data).expect("base 64");
+    let back: Vec<ResultFile> =
+        serde_json::from_reader(flate2::read::GzDecoder::new(&packed[..])).expect("JSON");
     assert_eq!(back, vec![result.clone(), result], "the data is the results, to the letter");
 }
 
@@ -195,7 +200,7 @@ fn a_figure_of_a_bad_trial_stands_nowhere_but_in_the_data() {
     };
     let page = page(result("ping", vec![bad, record(&cell("futex"), 0, &[8_000_000])]));
     check(&page);
-    let shown = page.split("<script type=\"application/json\"").next().unwrap_or("");
+    let shown = page.split("<script type=\"application/gzip\"").next().unwrap_or("");
     assert!(!shown.contains("777"));
     assert!(shown.contains("below-floor: 12 ns"));
 }
@@ -263,6 +268,36 @@ fn traced_arms_have_waterfalls_and_their_stages_in_a_table() {
     assert!(page.contains("across CPUs, by interrupt: time of each stage, "));
 }
 
+/// Tables that neither have a column of counts nor say in their label how many there are.
+fn uncounted(page: &str) -> Vec<&str> {
+    let heads = [
+        "count",
+        "count of blocks",
+        "blocks",
+        "sent",
+        "wakes",
+        "transfers",
+        "events",
+        "hand-offs",
+        "lives",
+        "rounds",
+        "trials",
+        "runs",
+        "operations",
+    ];
+    let labels = ["samples in all", " wakes, ", "mechanism", " event", "confirmed"];
+    let tables = page.split("<div class=\"scroll\"").filter_map(|part| part.split("</thead>").next());
+    tables
+        .filter(|table| table.contains("<table>"))
+        .filter(|table| !heads.iter().any(|head| table.contains(&format!(">{head}</th>"))))
+        .filter(|table| {
+            let label =
+                table.split("aria-label=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or("");
+            !labels.iter().any(|counted| label.contains(counted))
+        })
+        .collect()
+}
+
 #[test]
 fn every_table_has_a_count_and_a_unit() {
     let mut records = vec![record(&cell("futex"), 0, &[8_000_000]), record(&cell("null"), 0, &[25_000])];
@@ -273,16 +308,112 @@ fn every_table_has_a_count_and_a_unit() {
         formula: "n/t".into(),
     });
     let page = page(result("ping", records));
-    for table in page.split("<table>").skip(1) {
-        let head = table.split("</thead>").next().unwrap_or("");
-        assert!(
-            head.contains(">count<") || head.contains(">count of blocks<") || head.contains(">sent<"),
-            "a table without a count: {head}"
-        );
-    }
-    for caption in ["All times in", "Figures in 1/s", "Numbers of notifications"] {
+    assert_eq!(uncounted(&page), [""; 0]);
+    for caption in ["All times in", "Other figures, 1/s", "Numbers of notifications"] {
         assert!(page.contains(caption), "{caption}");
     }
+}
+
+/// A small run of each experiment that has tables of its own.
+fn one_of_everything() -> Vec<Source> {
+    let of = |experiment: &str, cells: Vec<Cell>| {
+        let records = cells.iter().map(|cell| record(cell, 0, &[8_000_000, 9_000_000])).collect();
+        source(experiment, result(experiment, records))
+    };
+    let with = |subject: &str, pattern| Cell { pattern, ..cell(subject) };
+    let reads = Pattern::Io { direction: Direction::Read, direct: true };
+    let one_way = |gap_ns| Pattern::OneWay { gap_ns };
+    let fan = |receivers| Pattern::FanOut { receivers, interval_ns: 1_000_000 };
+    let tasks = |tasks| Pattern::Tasks { tasks, yields: 10 };
+    let held = Cell { latency_limit_us: Some(0), ..with("futex", one_way(1_000_000)) };
+    let mut all = vec![
+        of("io", vec![with("sync", reads), with("fio pvsync2", reads), with("io-null", reads)]),
+        of(
+            "net",
+            vec![with("http-long-poll", one_way(5_000_000)), with("http-websocket", one_way(5_000_000))],
+        ),
+        of("idle", vec![with("futex", one_way(10_000)), with("futex", one_way(1_000_000)), held]),
+        of("fanout", vec![with("sem-posix-named", fan(20)), with("sem-posix-named", fan(200))]),
+        of(
+            "tasks",
+            vec![with("call", tasks(10)), with("stackless", tasks(10)), with("stackless", tasks(100))],
+        ),
+        of(
+            "switch",
+            vec![
+                with("switch-futex", Pattern::Operation { batch: 1 }),
+                with("getppid", Pattern::Operation { batch: 100 }),
+            ],
+        ),
+        of("gate", vec![with("futex", one_way(1_000_000))]),
+    ];
+    let gate = all.last_mut().expect("a gate");
+    gate.verdict = vec![Passage {
+        title: "Fail: not 99.9 % of wakes take at most 20 µs".to_owned(),
+        role: Role::Error,
+        ..Passage::default()
+    }];
+    all
+}
+
+#[test]
+fn one_run_of_everything_is_a_page_with_a_chapter_for_each_experiment() {
+    let sources = one_of_everything();
+    let page = report(&sources).expect("a report");
+    check(&page);
+    assert_eq!(uncounted(&page), [""; 0]);
+    for source in &sources {
+        let name = &source.name;
+        assert!(page.contains(&format!("id=\"{name}-top\"")), "{name} has no chapter");
+        assert!(
+            page.contains(&format!("<code>doorbell {name} futex --seed 7</code>")),
+            "{name}: not how to repeat it"
+        );
+    }
+    for told in [
+        "<h3>Random reads, one at a time, µs</h3>",
+        "<h3>Poll or wait</h3>",
+        "fio pvsync2",
+        "Waiting for a message over loopback, µs",
+        "Wakes by how long the waiter slept, µs",
+        "<h3>Fan-out, µs</h3>",
+        "<h3>Hand-offs, µs</h3>",
+        "<h3>Calls and faults, µs</h3>",
+        "<h3 class=\"bad\">Fail: not 99.9 % of wakes",
+        "Time against the number of receivers",
+        "Time against the number of tasks",
+        "Time against the gap",
+        "CPU time of the waiter and its kernel threads per transfer",
+        "Around the trials",
+        "id=\"fanout-claims\"",
+        "id=\"tasks-claims\"",
+        "id=\"io-claims\"",
+    ] {
+        assert!(page.contains(told), "{told}");
+    }
+}
+
+#[test]
+fn what_a_second_run_has_in_common_with_the_first_is_told_once() {
+    let mut one = result("ping", vec![record(&cell("futex"), 0, &[8_000_000])]);
+    one.machine.processor.model_name = Some("a processor".to_owned());
+    let page = report(&[source("before", one.clone()), source("after", one)]).expect("a report");
+    assert_eq!(page.matches("<th scope=\"row\">processor: model name</th>").count(), 1);
+}
+
+#[test]
+fn results_too_large_to_be_sent_are_not_in_the_page_and_it_says_so() {
+    let mut large = result("ping", vec![record(&cell("futex"), 0, &[8_000_000])]);
+    // Digits without any order: nothing packs them.
+    let mut digit = 1_u64;
+    large.command_line = (0..400_000)
+        .map(|_| {
+            digit = digit.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            format!("{digit:x}")
+        })
+        .collect();
+    let page = page(large);
+    assert!(!page.contains("id=\"results\"") && page.contains("too large to be part of a page"));
 }
 
 #[test]
