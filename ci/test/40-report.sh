@@ -1,84 +1,64 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Opens reports of a real result in a real browser, from `file:`, with scripts and without; leaves pictures of what a
-# reader sees in target/report/.
+# Opens reports in a real browser, from `file:`, with scripts and without: of a survey, of two runs over each other, and of one
+# small run of every other experiment. Leaves pictures of what a reader sees in target/report/.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out="$PWD/target/report"
 rm -rf "$out"
-mkdir -p "$out"
+mkdir -p "$out/runs"
 results=crates/lab/tests/data
 cargo build --quiet --package doorbell-lab
-doorbell="${CARGO_TARGET_DIR:-target}/debug/doorbell"
+doorbell="$PWD/${CARGO_TARGET_DIR:-target}/debug/doorbell"
 
 fail() { echo "40-report: $*" >&2; exit 1; }
-
-# chrome NAME FLAG... : one run with a profile of its own; its log goes to NAME.log.
-chrome() {
-    local name=$1 profile
-    shift
-    profile=$(mktemp -d)
-    timeout 120 chromium --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking \
-        --disable-component-update --disable-sync --hide-scrollbars --user-data-dir="$profile" \
-        --enable-logging=stderr --virtual-time-budget=2000 "$@" 2>"$out/$name.log" \
-        || fail "the browser failed on $name: $(tail -3 "$out/$name.log")"
-    rm -rf "$profile"
-}
-silent() { ! grep -q ':CONSOLE' "$out/$1.log" || fail "$1: $(grep ':CONSOLE' "$out/$1.log" | head -3)"; }
 has() { grep -qF -- "$2" "$out/$1" || fail "$1 lacks $2"; }
-lacks() { ! grep -qF -- "$2" "$out/$1" || fail "$1 has $2"; }
+# run NAME ARGUMENT... : a run whose verdict, whatever it is, goes on the page.
+run() {
+    local name=$1 status=0
+    shift
+    timeout 120 "$doorbell" "$@" -q -o "$out/runs/$name.json" >"$out/runs/$name.txt" 2>&1 || status=$?
+    case $status in 0 | 3 | 4) ;; *) fail "$name ended with $status: $(tail -3 "$out/runs/$name.txt")" ;; esac
+    [ -s "$out/runs/$name.json" ] || rm -f "$out/runs/$name.json"
+}
 
 "$doorbell" report -q "$results/survey.json" -o "$out/survey.html"
 "$doorbell" report -q "$results/ping.json" "$results/ping-again.json" -o "$out/two.html"
 "$doorbell" report -q "$results/survey.json" --picture placements -o "$out/placements.svg"
 
-# The log does tell complaints: a page that breaks its own policy is caught.
-sed 's/<main/<main onclick="x()" style="color:red"/' "$out/survey.html" >"$out/broken.html"
-chrome broken --dump-dom "file://$out/broken.html" >"$out/broken.dom"
-grep -q ':CONSOLE' "$out/broken.log" || fail "a breach of the page's policy went unseen: this test proves nothing"
+run switch switch getppid switch-futex --count 200 --blocks 1
+run fanout fanout sem-posix-named futex -n 4,8 --rounds 3 --interval 5ms --blocks 1
+run tasks tasks call stackless thread-futex -n 10,20 -y 10 --count 20 --blocks 1
+run io io --dir "$out" --file-size 4M --count 50 --blocks 1
+run net io --net --count 20 --blocks 1 --gap 1ms
+run idle idle futex --gap 10us,1ms --count 50 --blocks 1
+run anatomy anatomy futex --count 100 --blocks 1
+run why why --time 2s
+run pick pick --need sleep --blocks 1 --anyway
+run spin spin --gap 10us,100us --time 2s --blocks 1 --anyway
+run gate gate --max 1ms --time 2s --anyway
+"$doorbell" report -q "$out"/runs/*.json -o "$out/all.html"
 
-for page in survey two; do
-    chrome "$page" --dump-dom "file://$out/$page.html" >"$out/$page.dom"
-    silent "$page"
-    has "$page.dom" 'aria-pressed="true"'           # the script ran
-    has "$page.dom" '>null (the harness)</t'
-    # A browser whose scripts are switched off can neither print nor dump from the command line; a policy without
-    # scripts blocks the page's own just as well, and is the only thing the browser then complains of.
-    sed 's,script-src &#39;sha256-[^&]*,script-src \&#39;none,' "$out/$page.html" >"$out/$page-bare.html"
-    chrome "$page-bare" --no-pdf-header-footer --print-to-pdf="$out/$page-bare.pdf" "file://$out/$page-bare.html"
-    grep -q ":CONSOLE.*Executing inline script violates" "$out/$page-bare.log" || fail "$page: the script was not blocked"
-    pdftotext -layout "$out/$page-bare.pdf" "$out/$page-bare.txt"
-    for text in 'null (the harness)' 'All times in' 'p99.9' 'Warnings' 'How to repeat it' '--seed' 'Nothing on this page'; do
-        has "$page-bare.txt" "$text"
+ci/browser.py "$out" "$out"/{survey,two,all}.html || fail "a page is not as it should be"
+for page in survey two all; do
+    pdftotext -layout "$out/$page.pdf" "$out/$page.txt"
+    for text in 'All times in' 'p99.9' 'Warnings' 'How to repeat it' '--seed' 'Nothing on this page'; do
+        has "$page.txt" "$text"
     done
-    lacks "$page-bare.txt" 'Copy the results'       # a button the script makes: here it did not run
+    ! grep -qF 'Copy the results' "$out/$page.txt" || fail "$page: a button that only the script makes"
 done
-
-# A link to an arm shows it alone.
-arm=$(grep -o -m1 '<tr data-arm="[^"]*"' "$out/survey.html" | cut -d'"' -f2)
-chrome link --dump-dom "file://$out/survey.html#arm=$arm" >"$out/link.dom"
-has link.dom 'class="off"'
-
-# Nothing but the scrolling boxes is wider than a narrow screen. The probe needs a page without its policy.
-sed -e '/Content-Security-Policy/d' \
-    -e 's|</body>|<script>document.body.dataset.excess=document.documentElement.scrollWidth-innerWidth</script></body>|' \
-    "$out/survey.html" >"$out/probe.html"
-for width in 500 1280; do
-    chrome probe --window-size=$width,900 --dump-dom "file://$out/probe.html" >"$out/probe.dom"
-    excess=$(grep -o 'data-excess="[^"]*"' "$out/probe.dom" | cut -d'"' -f2)
-    [ -n "$excess" ] && [ "$excess" -le 0 ] || fail "at $width units the page is ${excess:-?} wider than the window"
+has two.txt 'null (the harness)'
+for run in "$out"/runs/*.json; do
+    name=$(basename "$run" .json)
+    has all.html "id=\"$name-top\""
 done
-
-chrome light --window-size=1280,2400 --screenshot="$out/light.png" "file://$out/survey.html"
-chrome dark --window-size=1280,2400 --blink-settings=preferredColorScheme=0 --screenshot="$out/dark.png" "file://$out/survey.html"
-chrome narrow --window-size=400,2400 --screenshot="$out/narrow.png" "file://$out/survey.html"
-chrome picture --window-size=1000,700 --screenshot="$out/placements.png" "file://$out/placements.svg"
-pdftoppm -r 60 -png -l 6 "$out/survey-bare.pdf" "$out/print"
-for picture in light dark narrow picture; do silent "$picture"; done
-cmp -s "$out/light.png" "$out/dark.png" && fail "dark looks like light"
-for picture in "$out"/{light,dark,narrow,placements}.png; do
+# What a page carries are the results themselves.
+sed -n 's/.*id="results">\([^<]*\)<.*/\1/p' "$out/survey.html" | base64 -d | gunzip |
+    python3 -c 'import json, sys; assert json.load(sys.stdin) == [json.load(open(sys.argv[1]))]' "$results/survey.json"
+[ "$(stat -c %s "$out/all.html")" -lt 5000000 ] || fail "the page of everything has $(stat -c %s "$out/all.html") bytes"
+pdftoppm -r 60 -png -l 6 "$out/survey.pdf" "$out/print"
+for picture in "$out"/*-{light,dark,narrow}.png; do
     # A page of one colour compresses to next to nothing.
     [ "$(stat -c %s "$picture")" -gt 20000 ] || fail "$picture is blank"
 done
-ls "$out"/print*.png >/dev/null
 echo "40-report: pictures in $out"

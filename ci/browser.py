@@ -1,0 +1,270 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Looks at reports in one Chromium, driven through its debugging pipe, and says everything that is wrong with them.
+
+usage: browser.py OUT PAGE.html...
+
+Leaves pictures of each page in OUT: light, dark, narrow (PNG), and printed without scripts (PDF).
+"""
+
+import base64
+import fcntl
+import json
+import os
+import pathlib
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+# Longer than any page takes on a busy machine; a browser that says nothing for so long hangs.
+PATIENCE_S = 120
+
+
+class Browser:
+    """Chromium without a window. Messages are JSON, each ended by a zero byte, on descriptors 3 and 4 of the browser."""
+
+    def __init__(self):
+        self.profile = tempfile.mkdtemp()
+        to_browser, self.down = os.pipe()
+        self.up, from_browser = os.pipe()
+
+        def place():
+            # First out of the way: either may be 3 or 4 itself.
+            ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (to_browser, from_browser)]
+            os.dup2(ends[0], 3)
+            os.dup2(ends[1], 4)
+
+        self.process = subprocess.Popen(
+            ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+             "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars",
+             f"--user-data-dir={self.profile}", "--remote-debugging-pipe", "about:blank"],
+            preexec_fn=place, close_fds=False, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
+        os.close(to_browser)
+        os.close(from_browser)
+        self.rest = b""
+        self.number = 0
+        self.session = None
+        self.events = []
+
+    def message(self):
+        """The next message of the browser."""
+        while b"\0" not in self.rest:
+            if not select.select([self.up], [], [], PATIENCE_S)[0]:
+                raise SystemExit("the browser hangs")
+            read = os.read(self.up, 1 << 20)
+            if not read:
+                raise SystemExit("the browser ended")
+            self.rest += read
+        first, self.rest = self.rest.split(b"\0", 1)
+        return json.loads(first)
+
+    def ask(self, method, **parameters):
+        """Sends a command and waits for its answer; what happens meanwhile is kept in `events`."""
+        self.number += 1
+        call = {"id": self.number, "method": method, "params": parameters}
+        if self.session:
+            call["sessionId"] = self.session
+        os.write(self.down, json.dumps(call).encode() + b"\0")
+        while True:
+            message = self.message()
+            if message.get("id") == self.number:
+                if "error" in message:
+                    raise SystemExit(f"{method}: {message['error']}")
+                return message["result"]
+            self.events.append(message)
+
+    def open(self, address, scripts=True):
+        """A new tab with the page at `address`, loaded."""
+        self.session = None
+        tab = self.ask("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.ask("Target.attachToTarget", targetId=tab, flatten=True)["sessionId"]
+        for domain in ["Page", "Runtime", "Log", "Network"]:
+            self.ask(f"{domain}.enable")
+        self.ask("Emulation.setScriptExecutionDisabled", value=not scripts)
+        self.size(1280, 900)
+        self.events.clear()
+        self.ask("Page.navigate", url=address)
+        while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
+            self.events.append(self.message())
+        return tab
+
+    def close(self, tab):
+        self.session = None
+        self.ask("Target.closeTarget", targetId=tab)
+
+    def size(self, width, height):
+        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+
+    def evaluate(self, expression):
+        answer = self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in answer:
+            raise SystemExit(f"in the page: {answer['exceptionDetails']}")
+        return answer["result"].get("value")
+
+    def complaints(self):
+        """What the page's console, its errors and its policy said, and every address but its own that it asked for."""
+        told = []
+        for event in self.events:
+            parameters = event.get("params", {})
+            match event.get("method"):
+                case "Runtime.consoleAPICalled":
+                    told.append("console: " + str([argument.get("value") for argument in parameters["args"]]))
+                case "Runtime.exceptionThrown":
+                    told.append("exception: " + parameters["exceptionDetails"]["text"])
+                case "Log.entryAdded":
+                    told.append("log: " + parameters["entry"]["text"])
+                case "Network.requestWillBeSent" if parameters.get("type") != "Document":
+                    told.append("asks for " + parameters["request"]["url"])
+        return told
+
+    def picture(self, path, **viewport):
+        shot = self.ask("Page.captureScreenshot", format="png", **viewport)
+        pathlib.Path(path).write_bytes(base64.b64decode(shot["data"]))
+
+    def end(self):
+        self.session = None
+        self.ask("Browser.close")
+        try:
+            self.process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+        shutil.rmtree(self.profile, ignore_errors=True)
+
+
+# What is wrong with the page as it is laid out, every closed part opened: text of a chart that is cut or lies on other text, a
+# chart whose axis has no unit, a table without a count.
+FAULTS = r"""
+(() => {
+  for (const part of document.querySelectorAll("details")) part.open = true;
+  const faults = [];
+  const where = (node) => {
+    const section = node.closest("section");
+    const figure = node.closest("figure");
+    const heading = figure?.querySelector("figcaption") ?? section?.querySelector("h2");
+    return `${section?.id || section?.querySelector("h2")?.textContent}, ${heading?.textContent}`;
+  };
+  for (const chart of document.querySelectorAll("svg.chart")) {
+    const box = chart.getBoundingClientRect();
+    if (box.width === 0) { faults.push(`${where(chart)}: the chart has no size`); continue; }
+    const texts = Array.from(chart.querySelectorAll("text")).filter((text) => text.textContent !== "");
+    const boxes = texts.map((text) => text.getBoundingClientRect());
+    const scale = box.width / chart.viewBox.baseVal.width;
+    boxes.forEach((at, index) => {
+      const out = Math.max(box.left - at.left, at.right - box.right, box.top - at.top, at.bottom - box.bottom);
+      if (out > 1.5 * scale) faults.push(`${where(chart)}: "${texts[index].textContent}" is cut by ${out.toFixed(1)}`);
+    });
+    const narrow = 2 * scale;
+    for (let one = 0; one < boxes.length; one += 1) {
+      for (let other = one + 1; other < boxes.length; other += 1) {
+        const [a, b] = [boxes[one], boxes[other]];
+        const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+        const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+        if (wide > narrow && high > narrow) {
+          faults.push(`${where(chart)}: "${texts[one].textContent}" lies on "${texts[other].textContent}"`);
+        }
+      }
+    }
+    const titles = Array.from(chart.querySelectorAll(".axis-title"), (title) => title.textContent);
+    if (titles.length === 0) faults.push(`${where(chart)}: no axis has a title`);
+    const said = titles.some((title) => /, (%|s|ns|µs|ms)\b|, %|number of|\(number\)/.test(title));
+    for (const tick of chart.querySelectorAll("text.tick")) {
+      const bare = /^[-\d.,]+$/.test(tick.textContent);
+      if (bare && !said) faults.push(`${where(chart)}: "${tick.textContent}" has no unit; axes: ${titles.join("; ")}`);
+    }
+  }
+  const counts = new Set(["count", "count of blocks", "blocks", "sent", "wakes", "transfers", "events", "hand-offs", "lives",
+    "rounds", "trials", "runs", "operations"]);
+  for (const table of document.querySelectorAll("table:not(.facts)")) {
+    const heads = Array.from(table.querySelectorAll("thead th"), (head) => head.textContent);
+    const label = table.parentElement.getAttribute("aria-label");
+    const told = /[\d,]+ (samples?|wakes?|events?|mechanisms?|confirmed)\b/.test(label);
+    if (!told && !heads.some((head) => counts.has(head))) faults.push(`table without a count: ${label} | ${heads.join(" | ")}`);
+  }
+  return faults;
+})()
+"""
+
+
+def look(browser, page, out):
+    """Everything that is wrong with a page; its pictures go to `out`."""
+    name, address = page.stem, page.resolve().as_uri()
+    tab = browser.open(address)
+    wrong = browser.complaints()
+    if browser.evaluate("document.querySelectorAll('[aria-pressed=true]').length") == 0:
+        wrong.append("the script did not run")
+    if browser.evaluate("document.querySelector('.harness') === null"):
+        wrong.append("the harness's own cost is not on it")
+    for scheme in ["light", "dark"]:
+        browser.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        browser.size(1280, 2400)
+        browser.picture(out / f"{name}-{scheme}.png")
+    if (out / f"{name}-light.png").read_bytes() == (out / f"{name}-dark.png").read_bytes():
+        wrong.append("dark looks like light")
+    # A link to an arm shows it alone.
+    arm = browser.evaluate("document.querySelector('tr[data-arm]')?.dataset.arm ?? ''")
+    browser.evaluate(f"location.hash = {json.dumps('#arm=' + arm)}; new Promise((done) => setTimeout(done, 50))")
+    alone = browser.evaluate("new Set(Array.from(document.querySelectorAll('tr[data-arm]:not(.off)'), (r) => r.dataset.arm)).size")
+    if alone != 1:
+        wrong.append(f"a link to {arm} shows {alone} arms")
+    browser.evaluate("location.hash = ''; document.querySelector('#tools button').click()")
+    for width in [400, 500, 1280]:
+        browser.size(width, 2400)
+        excess = browser.evaluate("document.documentElement.scrollWidth - innerWidth")
+        if excess > 0:
+            wrong.append(f"at {width} units the page is {excess} wider than the window")
+        if width == 400:
+            browser.evaluate("scrollTo(0, 0)")
+            browser.picture(out / f"{name}-narrow.png")
+    wrong += browser.evaluate(FAULTS)
+    unpacked = browser.evaluate("""
+        (async () => {
+          const results = document.getElementById("results");
+          if (!results) return "none";
+          const bytes = Uint8Array.from(atob(results.textContent), (letter) => letter.charCodeAt(0));
+          const text = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+          return JSON.parse(text).length;
+        })()""")
+    if unpacked == "none" and "too large" not in browser.evaluate("document.getElementById('share').textContent"):
+        wrong.append("the results are not in it, and it does not say so")
+    browser.close(tab)
+
+    # What a reader has whose browser runs no scripts, on paper.
+    tab = browser.open(address, scripts=False)
+    if browser.evaluate("document.querySelectorAll('[aria-pressed]').length") != 0:
+        wrong.append("scripts ran although they were switched off")
+    wrong += browser.complaints()
+    printed = browser.ask("Page.printToPDF", printBackground=True)
+    (out / f"{name}.pdf").write_bytes(base64.b64decode(printed["data"]))
+    browser.close(tab)
+    return wrong
+
+
+def main():
+    out, pages = pathlib.Path(sys.argv[1]), [pathlib.Path(page) for page in sys.argv[2:]]
+    browser = Browser()
+    # A page that breaks its own policy, whose chart has no unit and whose table no count is caught, or this proves nothing.
+    broken = out / "broken.html"
+    text = pages[0].read_text()
+    broken.write_text(text.replace("<main", '<main onclick="x()" style="color:red"', 1)
+                      .replace('class="axis-title', 'class="untitled').replace(">count<", ">n<"))
+    found = "\n".join(look(browser, broken, out))
+    for fault in ["Content Security Policy", "no axis has a title", "table without a count"]:
+        if fault not in found:
+            raise SystemExit(f"a planted fault went unseen ({fault}): {found[:2000]}")
+    bad = False
+    for page in pages:
+        began = time.monotonic()
+        wrong = look(browser, page, out)
+        print(f"{page.name}: {len(wrong)} faults, {time.monotonic() - began:.1f} s", flush=True)
+        for line in wrong[:40]:
+            print(f"  {line}")
+        bad |= bool(wrong)
+    browser.end()
+    sys.exit(bad)
+
+
+main()
