@@ -42,14 +42,24 @@ impl Line {
         Self { arm: String::new(), harness: false, cells }
     }
 
-    /// The cells with the kind of their column.
+    /// The cells, each with the class of its kind: numbers have none, and a sentence may be broken over lines.
     pub(super) fn typed<'a>(
         &'a self,
         columns: &'a [(String, bool)],
-    ) -> impl Iterator<Item = (&'a str, bool)> {
-        self.cells.iter().zip(columns).map(|(cell, (_, number))| (cell.as_str(), *number))
+    ) -> impl Iterator<Item = (&'a str, &'static str)> {
+        self.cells.iter().zip(columns).map(|(cell, (_, number))| {
+            let class = match cell.chars().count() {
+                _ if *number => "",
+                0..=SENTENCE => "w",
+                _ => "w long",
+            };
+            (cell.as_str(), class)
+        })
     }
 }
+
+/// Letters of a cell of words that is still no sentence.
+const SENTENCE: usize = 60;
 
 impl From<&table::Table> for Table {
     fn from(table: &table::Table) -> Self {
