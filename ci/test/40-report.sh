@@ -32,11 +32,11 @@ run tasks tasks call stackless thread-futex -n 10,20 -y 10 --count 20 --blocks 1
 run io io --dir "$out" --file-size 4M --count 50 --blocks 1
 run net io --net --count 20 --blocks 1 --gap 1ms
 run idle idle futex --gap 10us,1ms --count 50 --blocks 1
-run anatomy anatomy futex --count 100 --blocks 1
+run anatomy anatomy futex --gap 1ms --count 100 --blocks 1
 run why why --time 2s
 run pick pick --need sleep --blocks 1 --anyway
-run spin spin --gap 10us,100us --time 2s --blocks 1 --anyway
-run gate gate --max 1ms --time 2s --anyway
+run spin spin --gap 10us,100us --time 50ms --blocks 1 --anyway
+run gate gate --max 1ms --time 1s --anyway
 "$doorbell" report -q "$out"/runs/*.json -o "$out/all.html"
 
 ci/browser.py "$out" "$out"/{survey,two,all}.html || fail "a page is not as it should be"
