@@ -68,6 +68,7 @@ run() {
     limit "$out/inherit-$kind" | grep -q 'rang 3 times and left' || fail "inherit ($kind)"
     limit "$out/event_loop-$kind" >"$scratch/loop" || fail "event_loop ($kind): $(cat "$scratch/loop")"
     limit "$out/in_place-$kind" | grep -qx '1000 answers' || fail "in_place ($kind)"
+    limit "$out/many-$kind" | grep -qx '3 subscribers heard 500 messages' || fail "many ($kind)"
     limit "$out/meet-$kind" "$path" | grep -q 'says: hello from C++' || fail "meet ($kind)"
     limit "$out/host-$kind" "$path" >"$scratch/host" 2>&1 & pids+=($!)
     local host=$!

@@ -88,6 +88,50 @@ int main(int argc, char **argv) try {
         if (receiver.receive())
             return 1;
     }
+    // Many senders and one receiver; one publisher and many subscribers.
+    {
+        doorbell::offer with_lanes;
+        with_lanes.lanes = 2;
+        doorbell::board board(with_lanes);
+        doorbell::gather gather;
+        for (std::uint32_t lane : {0U, 1U})
+            if (gather.add(board, lane) != lane)
+                return 1;
+        if (gather.try_receive() || gather.listen() || gather.fds().size() != 2)
+            return 1;
+        for (std::uint32_t lane : {1U, 0U}) {
+            board.sender(lane).send("from " + std::to_string(lane));
+            auto received = gather.receive();
+            if (!received || received->lane != lane || received->message != "from " + std::to_string(lane))
+                return 1;
+        }
+        if (gather.receive() || !gather.remove(0) || gather.remove(0))
+            return 1;
+    }
+    {
+        auto publisher = std::make_unique<doorbell::publisher>(256);
+        auto patient = publisher->subscribe(doorbell::when_slow::hold_back);
+        auto hasty = publisher->subscribe(doorbell::when_slow::gap);
+        int published = 0;
+        while (publisher->try_publish("message " + std::to_string(published)))
+            published++;
+        auto first = patient.receive();
+        if (published == 0 || !first || first->missed != 0 || first->message != "message 0")
+            return 1;
+        for (int next = 1; next < published; next++)
+            if (patient.receive().value().message != "message " + std::to_string(next))
+                return 1;
+        for (int more = 0; more < 100; more++) {
+            publisher->publish("a longer message");
+            if (patient.try_receive().value().message != "a longer message")
+                return 1;
+        }
+        if (hasty.receive().value().missed == 0 || publisher->ended() || publisher->subscribers() != 2)
+            return 1;
+        publisher.reset();
+        if (patient.receive())
+            return 1;
+    }
     // Any of several, and a bell as a file.
     doorbell::bell one, other;
     other.ring();

@@ -66,6 +66,21 @@
 #define DOORBELL_FOREVER 18446744073709551615ull
 
 /**
+ * The publisher waits for this subscriber, until its deadline: for those it depends on and trusts to go on.
+ */
+#define DOORBELL_HOLD_BACK 0
+
+/**
+ * The subscription of one that is too slow ends; it is told DOORBELL_DROPPED.
+ */
+#define DOORBELL_DROP 1
+
+/**
+ * One that is too slow misses messages, and is told how many.
+ */
+#define DOORBELL_GAP 2
+
+/**
  * How a call ended. Later releases may add values; none changes its number.
  */
 typedef enum doorbell_status {
@@ -180,6 +195,10 @@ typedef enum doorbell_status {
    * Memory in huge pages is not shared with peers who are not trusted: they can take it away.
    */
   DOORBELL_HUGE_PAGES = 26,
+  /**
+   * This subscriber of a broadcast was too slow, and the publisher does not wait for it.
+   */
+  DOORBELL_DROPPED = 27,
 } doorbell_status;
 
 /**
@@ -200,6 +219,12 @@ typedef struct doorbell_bell doorbell_bell;
 typedef struct doorbell_board doorbell_board;
 
 /**
+ * The receiving ends of many lanes. Lanes are asked in turn; messages of one sender come in order. One thread at a time:
+ * a second is refused with DOORBELL_IN_USE.
+ */
+typedef struct doorbell_gather doorbell_gather;
+
+/**
  * A path at which processes can meet this one.
  */
 typedef struct doorbell_host doorbell_host;
@@ -213,6 +238,11 @@ typedef struct doorbell_owner doorbell_owner;
  * The parent's end of a meeting with a child, until the child has been started.
  */
 typedef struct doorbell_pending doorbell_pending;
+
+/**
+ * The publishing end of a broadcast. One thread at a time: a second is refused with DOORBELL_IN_USE.
+ */
+typedef struct doorbell_publisher doorbell_publisher;
 
 /**
  * The receiving end of a lane. One thread at a time: a second is refused with DOORBELL_IN_USE.
@@ -229,6 +259,11 @@ typedef struct doorbell_sender doorbell_sender;
  * the bells that hold a seat, are freed too.
  */
 typedef struct doorbell_session doorbell_session;
+
+/**
+ * One subscription to a broadcast. One thread at a time: a second is refused with DOORBELL_IN_USE.
+ */
+typedef struct doorbell_subscriber doorbell_subscriber;
 
 /**
  * What the waits of one handle did so far.
@@ -457,6 +492,90 @@ enum doorbell_status doorbell_bell_counts(const struct doorbell_bell *bell,
 uint64_t doorbell_after(uint64_t nanoseconds);
 
 /**
+ * Makes a log of at least `capacity` bytes, without subscribers. The longest message takes about three eighths of it.
+ */
+enum doorbell_status doorbell_publisher_new(uint64_t capacity,
+                                            struct doorbell_publisher **publisher);
+
+/**
+ * Ends all subscriptions. Each subscriber gets what was published, and is then told.
+ */
+void doorbell_publisher_free(struct doorbell_publisher *publisher);
+
+/**
+ * Admits the peer, which calls doorbell_session_subscribe() with the same `lane` of the board they share. It receives what is
+ * published from now on. `slow` is DOORBELL_HOLD_BACK, DOORBELL_DROP or DOORBELL_GAP; `number` becomes the
+ * subscriber's number here. The session may be freed: the connection is kept until the subscription ends.
+ */
+enum doorbell_status doorbell_publisher_admit(const struct doorbell_publisher *publisher,
+                                              const struct doorbell_session *session,
+                                              uint32_t lane,
+                                              uint32_t slow,
+                                              uint64_t *number);
+
+/**
+ * Makes a subscriber of this process, which may be given to another thread. It receives what is published from now on.
+ * `slow` is DOORBELL_HOLD_BACK, DOORBELL_DROP or DOORBELL_GAP.
+ */
+enum doorbell_status doorbell_publisher_subscribe(const struct doorbell_publisher *publisher,
+                                                  uint32_t slow,
+                                                  struct doorbell_subscriber **subscriber);
+
+/**
+ * How many subscribers there are; 0 for NULL or while another thread uses the handle.
+ */
+size_t doorbell_publisher_subscribers(const struct doorbell_publisher *publisher);
+
+/**
+ * The longest message; 0 for NULL or while another thread uses the handle.
+ */
+uint64_t doorbell_publisher_longest(const struct doorbell_publisher *publisher);
+
+/**
+ * Publishes `length` bytes as one message. Waits while a subscriber that may do so holds it back, until `deadline`: then
+ * DOORBELL_TIMED_OUT. The end of a subscription fails no publication; doorbell_publisher_ended() tells of it.
+ */
+enum doorbell_status doorbell_publisher_publish(const struct doorbell_publisher *publisher,
+                                                const void *message,
+                                                size_t length,
+                                                uint64_t deadline);
+
+/**
+ * A subscription that ended, each once: DOORBELL_TIMED_OUT if there is none that was not told. `number` becomes the
+ * subscriber's number, and `how` DOORBELL_CLOSED if it left, DOORBELL_PEER_GONE if it hung up or died, DOORBELL_DROPPED
+ * if it was too slow, DOORBELL_VIOLATION if it broke the protocol.
+ */
+enum doorbell_status doorbell_publisher_ended(const struct doorbell_publisher *publisher,
+                                              uint64_t *number,
+                                              enum doorbell_status *how);
+
+/**
+ * Subscribes at the peer, which calls doorbell_publisher_admit() with the same `lane` of the board they share. The session
+ * may be freed: the subscription keeps the connection.
+ */
+enum doorbell_status doorbell_session_subscribe(const struct doorbell_session *session,
+                                                uint32_t lane,
+                                                struct doorbell_subscriber **subscriber);
+
+/**
+ * Ends the subscription.
+ */
+void doorbell_subscriber_free(struct doorbell_subscriber *subscriber);
+
+/**
+ * Copies the next message to `to`, where `size` bytes are. Waits while there is none, until `deadline`: then
+ * DOORBELL_TIMED_OUT. `length` becomes the message's length and `missed` how many were missed directly before it. If
+ * the length is more than `size`, nothing is copied, the message is kept for the next call, and both are written:
+ * DOORBELL_TOO_LONG. DOORBELL_CLOSED, DOORBELL_PEER_GONE or DOORBELL_DROPPED when the subscription has ended.
+ */
+enum doorbell_status doorbell_subscriber_copy(const struct doorbell_subscriber *subscriber,
+                                              uint64_t deadline,
+                                              void *to,
+                                              size_t size,
+                                              size_t *length,
+                                              uint64_t *missed);
+
+/**
  * Takes the sending end of lane number `lane` of the board shared with the peer, who need not be trusted. The
  * session may be freed: the end keeps the connection.
  */
@@ -621,6 +740,94 @@ const struct doorbell_error *doorbell_last_error(void);
  * What a status means, in a few words. For any number: one that is unknown is called so.
  */
 const char *doorbell_status_text(int32_t status);
+
+/**
+ * Makes a gather without lanes. It takes lanes of sessions, or lanes of boards, but not both.
+ */
+enum doorbell_status doorbell_gather_new(struct doorbell_gather **gather);
+
+/**
+ * Adds lane number `lane` of the board shared with the peer, who need not be trusted if the board is shared with nobody
+ * else. `number` becomes the lane's number here. The session may be freed: the connection is kept until the lane is
+ * removed.
+ */
+enum doorbell_status doorbell_gather_add(const struct doorbell_gather *gather,
+                                         const struct doorbell_session *session,
+                                         uint32_t lane,
+                                         size_t *number);
+
+/**
+ * As doorbell_gather_add(), of a board whose other users are all trusted: threads of this process, forked children, those
+ * who joined by name.
+ */
+enum doorbell_status doorbell_gather_add_board(const struct doorbell_gather *gather,
+                                               const struct doorbell_board *board,
+                                               uint32_t lane,
+                                               size_t *number);
+
+/**
+ * Leaves the lane that has this number here, which may be given to the next that is added. `removed` says whether there was
+ * one.
+ */
+enum doorbell_status doorbell_gather_remove(const struct doorbell_gather *gather,
+                                            size_t number,
+                                            bool *removed);
+
+/**
+ * Leaves all lanes. What was not received stays for the next receivers.
+ */
+void doorbell_gather_free(struct doorbell_gather *gather);
+
+/**
+ * Receives the next message of any lane where it lies, as doorbell_receiver_receive() does; `lane` becomes the lane's
+ * number. When a sender dies or lies, its end is told once, with the lane's number in `lane`, and the other lanes go on.
+ * DOORBELL_CLOSED when no sender is left at any lane. `lane` is written with every result but DOORBELL_TIMED_OUT:
+ * SIZE_MAX if it concerns no lane.
+ */
+enum doorbell_status doorbell_gather_receive(const struct doorbell_gather *gather,
+                                             uint64_t deadline,
+                                             size_t *lane,
+                                             const void **message,
+                                             size_t *length);
+
+/**
+ * Copies the next message of any lane to `to`, where `size` bytes are, and lets go of it: doorbell_gather_receive() and
+ * doorbell_receiver_copy() in one.
+ */
+enum doorbell_status doorbell_gather_copy(const struct doorbell_gather *gather,
+                                          uint64_t deadline,
+                                          size_t *lane,
+                                          void *to,
+                                          size_t size,
+                                          size_t *length);
+
+/**
+ * Lets go of the message that was received, so that its sender can write there again.
+ */
+enum doorbell_status doorbell_gather_release(const struct doorbell_gather *gather);
+
+/**
+ * The files of which one is readable when there is something to receive, after doorbell_gather_listen() said that there
+ * was nothing: up to `room` of them are written to `fds`, and how many there are to `count`. Adding and removing lanes
+ * changes them. See doorbell_receiver_fd().
+ */
+enum doorbell_status doorbell_gather_fds(const struct doorbell_gather *gather,
+                                         int32_t *fds,
+                                         size_t room,
+                                         size_t *count);
+
+/**
+ * Before going back to the event loop: is there something to receive after all? If not, the files are unreadable until
+ * there is.
+ */
+enum doorbell_status doorbell_gather_listen(const struct doorbell_gather *gather,
+                                            bool *something);
+
+/**
+ * As doorbell_bell_set_interruptible(), for waits for messages.
+ */
+enum doorbell_status doorbell_gather_set_interruptible(const struct doorbell_gather *gather,
+                                                       bool interruptible);
 
 /**
  * Fills in an offer: two bells with two eventfd seats each, and nothing beside them. NULL is left alone.

@@ -446,6 +446,183 @@ private:
     handle handle_;
 };
 
+/* What a gather received: from which of its lanes, and the message. */
+struct gathered {
+    std::size_t lane;
+    std::string message;
+};
+
+/* The receiving ends of many lanes, of sessions or of boards whose users are all trusted, but not of both. */
+class gather {
+public:
+    gather() : handle_(detail::made<handle>(doorbell_gather_new)) {}
+
+    /* The lane's number here. */
+    std::size_t add(const session &session, std::uint32_t lane) {
+        std::size_t number = 0;
+        detail::check(doorbell_gather_add(get(), session.get(), lane, &number));
+        return number;
+    }
+    std::size_t add(const board &board, std::uint32_t lane) {
+        std::size_t number = 0;
+        detail::check(doorbell_gather_add_board(get(), board.get(), lane, &number));
+        return number;
+    }
+    /* Was there one? */
+    bool remove(std::size_t number) {
+        bool removed = false;
+        detail::check(doorbell_gather_remove(get(), number, &removed));
+        return removed;
+    }
+
+    /* Nothing when no sender is left at any lane. Throws DOORBELL_PEER_GONE or DOORBELL_VIOLATION, once for each sender that
+     * died or lied; the others go on. */
+    std::optional<gathered> receive() { return receive_until(DOORBELL_FOREVER); }
+    /* Nothing if there is no message now, or no sender is left. */
+    std::optional<gathered> try_receive() { return receive_until(0); }
+
+    /* One of them is readable when there is something to receive, after listen() returned false. */
+    std::vector<int> fds() {
+        std::size_t count = 0;
+        detail::check(doorbell_gather_fds(get(), nullptr, 0, &count));
+        std::vector<int> fds(count);
+        detail::check(doorbell_gather_fds(get(), fds.data(), fds.size(), &count));
+        return fds;
+    }
+    bool listen() {
+        bool something = false;
+        detail::check(doorbell_gather_listen(get(), &something));
+        return something;
+    }
+
+    const doorbell_gather *get() const noexcept { return handle_.get(); }
+
+private:
+    using handle = detail::owned<doorbell_gather, doorbell_gather_free>;
+
+    std::optional<gathered> receive_until(std::uint64_t deadline) {
+        std::size_t lane = 0, size = 0;
+        const void *data = nullptr;
+        const doorbell_status status = doorbell_gather_receive(get(), deadline, &lane, &data, &size);
+        if (status == DOORBELL_CLOSED || !detail::came(status))
+            return std::nullopt;
+        gathered received{lane, std::string(size, '\0')};
+        detail::check(doorbell_gather_copy(get(), 0, &lane, received.message.data(), size, &size));
+        return received;
+    }
+
+    handle handle_;
+};
+
+/* What happens to a subscriber that is too slow. */
+enum class when_slow : std::uint32_t {
+    hold_back = DOORBELL_HOLD_BACK,
+    drop = DOORBELL_DROP,
+    gap = DOORBELL_GAP,
+};
+
+/* What a subscriber received: how many messages it missed directly before, and the message. */
+struct published {
+    std::uint64_t missed;
+    std::string message;
+};
+
+/* One subscription to a broadcast. Throws DOORBELL_DROPPED when it was too slow. */
+class subscriber {
+public:
+    /* The publisher admits the same lane. */
+    subscriber(const session &session, std::uint32_t lane)
+        : handle_(detail::made<handle>(doorbell_session_subscribe, session.get(), lane)) {}
+
+    /* Nothing once the publisher has left; throws DOORBELL_PEER_GONE if it hung up or died. */
+    std::optional<published> receive() { return receive_until(DOORBELL_FOREVER); }
+    /* Nothing if there is no message now, or the publisher has left. */
+    std::optional<published> try_receive() { return receive_until(0); }
+
+    const doorbell_subscriber *get() const noexcept { return handle_.get(); }
+
+private:
+    friend class publisher;
+    using handle = detail::owned<doorbell_subscriber, doorbell_subscriber_free>;
+
+    explicit subscriber(handle made) : handle_(std::move(made)) {}
+
+    std::optional<published> receive_until(std::uint64_t deadline) {
+        published received{0, std::string(last_, '\0')};
+        std::size_t size = 0;
+        for (;;) {
+            const doorbell_status status = doorbell_subscriber_copy(get(), deadline, received.message.data(),
+                                                                    received.message.size(), &size, &received.missed);
+            if (status == DOORBELL_CLOSED || status == DOORBELL_TIMED_OUT)
+                return std::nullopt;
+            /* It is kept until there is room for it. */
+            const bool whole = status != DOORBELL_TOO_LONG;
+            if (whole)
+                detail::check(status);
+            received.message.resize(size);
+            last_ = size;
+            if (whole)
+                return received;
+        }
+    }
+
+    handle handle_;
+    /* As much room as the last message needed is made for the next. */
+    std::size_t last_ = 0;
+};
+
+/* A subscription that ended: DOORBELL_CLOSED, DOORBELL_PEER_GONE, DOORBELL_DROPPED or DOORBELL_VIOLATION. */
+struct ended {
+    std::uint64_t number;
+    doorbell_status how;
+};
+
+/* The publishing end of a broadcast. */
+class publisher {
+public:
+    /* The longest message takes about three eighths of `capacity` bytes. */
+    explicit publisher(std::uint64_t capacity) : handle_(detail::made<handle>(doorbell_publisher_new, capacity)) {}
+
+    /* Admits the peer, which subscribes to the same lane. Its number here. */
+    std::uint64_t admit(const session &session, std::uint32_t lane, when_slow slow) {
+        std::uint64_t number = 0;
+        detail::check(doorbell_publisher_admit(get(), session.get(), lane, static_cast<std::uint32_t>(slow), &number));
+        return number;
+    }
+
+    /* A subscriber in this process. */
+    class subscriber subscribe(when_slow slow) {
+        return doorbell::subscriber(detail::made<doorbell::subscriber::handle>(
+            doorbell_publisher_subscribe, get(), static_cast<std::uint32_t>(slow)));
+    }
+
+    /* Waits while a subscriber holds it back. */
+    void publish(std::string_view message) {
+        detail::check(doorbell_publisher_publish(get(), message.data(), message.size(), DOORBELL_FOREVER));
+    }
+    /* False if a subscriber holds it back now. */
+    bool try_publish(std::string_view message) {
+        return detail::came(doorbell_publisher_publish(get(), message.data(), message.size(), 0));
+    }
+
+    /* A subscription that ended and was not told yet. */
+    std::optional<doorbell::ended> ended() {
+        doorbell::ended ended{};
+        if (!detail::came(doorbell_publisher_ended(get(), &ended.number, &ended.how)))
+            return std::nullopt;
+        return ended;
+    }
+
+    std::size_t subscribers() const noexcept { return doorbell_publisher_subscribers(get()); }
+    std::uint64_t longest() const noexcept { return doorbell_publisher_longest(get()); }
+
+    const doorbell_publisher *get() const noexcept { return handle_.get(); }
+
+private:
+    using handle = detail::owned<doorbell_publisher, doorbell_publisher_free>;
+    handle handle_;
+};
+
 } // namespace doorbell
 
 #endif

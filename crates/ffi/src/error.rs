@@ -71,13 +71,15 @@ pub enum doorbell_status {
     DOORBELL_TOO_LARGE = 25,
     /// Memory in huge pages is not shared with peers who are not trusted: they can take it away.
     DOORBELL_HUGE_PAGES = 26,
+    /// This subscriber of a broadcast was too slow, and the publisher does not wait for it.
+    DOORBELL_DROPPED = 27,
 }
 
 use doorbell_status::{
-    DOORBELL_CLOSED, DOORBELL_HUGE_PAGES, DOORBELL_HUNG_UP, DOORBELL_IN_USE, DOORBELL_INTERRUPTED,
-    DOORBELL_INVALID_ARGUMENT, DOORBELL_LAYOUT, DOORBELL_LENT, DOORBELL_NO_ANSWER, DOORBELL_NO_LANE,
-    DOORBELL_NO_OWNER, DOORBELL_NO_SEAT, DOORBELL_NOTHING_INHERITED, DOORBELL_OK, DOORBELL_OWNED,
-    DOORBELL_PANICKED, DOORBELL_PEER_GONE, DOORBELL_REFUSED, DOORBELL_SYSTEM, DOORBELL_TAKEN,
+    DOORBELL_CLOSED, DOORBELL_DROPPED, DOORBELL_HUGE_PAGES, DOORBELL_HUNG_UP, DOORBELL_IN_USE,
+    DOORBELL_INTERRUPTED, DOORBELL_INVALID_ARGUMENT, DOORBELL_LAYOUT, DOORBELL_LENT, DOORBELL_NO_ANSWER,
+    DOORBELL_NO_LANE, DOORBELL_NO_OWNER, DOORBELL_NO_SEAT, DOORBELL_NOTHING_INHERITED, DOORBELL_OK,
+    DOORBELL_OWNED, DOORBELL_PANICKED, DOORBELL_PEER_GONE, DOORBELL_REFUSED, DOORBELL_SYSTEM, DOORBELL_TAKEN,
     DOORBELL_TIMED_OUT, DOORBELL_TOO_LARGE, DOORBELL_TOO_LONG, DOORBELL_TOO_MANY, DOORBELL_UNSUPPORTED,
     DOORBELL_UNTRUSTED, DOORBELL_VIOLATION,
 };
@@ -176,6 +178,7 @@ impl From<RecvError> for Failure {
             RecvError::PeerGone(peer) => Self::gone(peer, message),
             RecvError::Violation(_) => Self::new(DOORBELL_VIOLATION, 0, message),
             RecvError::NoMemory { .. } => Self::new(DOORBELL_TOO_LARGE, 0, message),
+            RecvError::Dropped => Self::new(DOORBELL_DROPPED, 0, message),
             RecvError::Wait(error) => error.into(),
             // The enum may grow; its message says what it is.
             _ => Self::new(DOORBELL_SYSTEM, 0, message),
@@ -351,6 +354,7 @@ pub extern "C" fn doorbell_status_text(status: i32) -> *const c_char {
         24 => c"this process has hung up on the maker of the board",
         25 => c"more memory than is taken, or than there is",
         26 => c"huge pages are not shared with the untrusted",
+        27 => c"this subscriber was too slow",
         _ => c"an unknown status",
     };
     text.as_ptr()

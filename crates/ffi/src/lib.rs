@@ -11,7 +11,9 @@
 #![allow(non_camel_case_types)]
 
 pub mod bell;
+pub mod broadcast;
 pub mod channel;
 pub mod error;
+pub mod gather;
 pub mod meeting;
 mod pointer;

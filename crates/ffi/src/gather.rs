@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Many senders, one receiver.
+
+use crate::bell::at;
+use crate::error::{Failure, came, doorbell_status, guard, guard_all};
+use crate::meeting::{doorbell_board, doorbell_session};
+use crate::pointer::{Out, free, lent};
+use doorbell::Deadline;
+use doorbell::channel::{AttachError, Gather, GatherError, Message};
+use doorbell::meeting::{Board, Session};
+use doorbell::peer::{Trust, Trusted, Untrusted};
+use std::ffi::c_void;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+use std::sync::{Mutex, MutexGuard, TryLockError};
+
+/// The receiving ends of many lanes. Lanes are asked in turn; messages of one sender come in order. One thread at a time:
+/// a second is refused with DOORBELL_IN_USE.
+#[derive(Debug)]
+pub struct doorbell_gather(Mutex<Box<dyn Collect>>);
+
+/// What C is told where no lane is concerned: SIZE_MAX.
+const NO_LANE: usize = usize::MAX;
+
+const _: () = {
+    const fn shared_by_threads<T: Send + Sync>() {}
+    shared_by_threads::<doorbell_gather>();
+};
+
+/// A message where it lies: its lane, its place, its length.
+type Place = (usize, *const u8, usize);
+
+/// What C does with a gather, whomever it trusts.
+trait Collect: Send + std::fmt::Debug {
+    fn add_session(&mut self, session: &Session, lane: u32) -> Result<usize, Failure>;
+    fn add_board(&mut self, board: &Board, lane: u32) -> Result<usize, Failure>;
+    fn remove(&mut self, number: usize) -> Result<bool, Failure>;
+    fn is_empty(&self) -> bool;
+    fn receive(&mut self, deadline: Option<Deadline>) -> Result<Option<Place>, (usize, Failure)>;
+    fn copy(&mut self, to: &mut [u8]) -> usize;
+    fn release(&mut self);
+    fn fds(&mut self) -> Result<Vec<i32>, Failure>;
+    fn listen(&mut self) -> Result<bool, Failure>;
+    fn set_interruptible(&mut self, interruptible: bool) -> Result<(), Failure>;
+}
+
+/// A gather and the message that was received from it, which C holds across calls.
+///
+/// Invariant: `gather` came from a box and is freed by the drop. While `message` is there, it alone touches the gather.
+#[derive(Debug)]
+struct Gathering<T: Trust> {
+    message: Option<(usize, Message<'static, T>)>,
+    gather: NonNull<Gather<T>>,
+    lanes: usize,
+    interruptible: bool,
+}
+
+// SAFETY: it owns a gather, which may go from thread to thread, and a borrow of it that goes along.
+unsafe impl<T: Trust> Send for Gathering<T> {}
+
+const _: () = {
+    const fn from_thread_to_thread<T: Send>() {}
+    from_thread_to_thread::<Gather<Untrusted>>();
+    from_thread_to_thread::<Gather<Trusted>>();
+};
+
+impl<T: Trust> Gathering<T> {
+    fn new() -> Self {
+        let gather = NonNull::from(Box::leak(Box::default()));
+        Self { message: None, gather, lanes: 0, interruptible: false }
+    }
+
+    /// The gather, as long as no message of it is held.
+    fn free(&mut self) -> Result<&'static mut Gather<T>, Failure> {
+        if self.message.is_some() {
+            return Err(Failure::invalid("a message is still held; release it first"));
+        }
+        // SAFETY: there is no message, so nobody else touches the gather (invariant). 'static stands for "until the drop
+        // of `self`": the result is used up within the call, or becomes the message, which the drop takes first.
+        // JUSTIFICATION: the borrow lives in C between two calls, where the compiler cannot follow it.
+        Ok(unsafe { self.gather.as_mut() })
+    }
+
+    fn added(&mut self, number: Result<usize, AttachError>) -> Result<usize, Failure> {
+        let number = number?;
+        self.lanes += 1;
+        let interruptible = self.interruptible;
+        self.free()?.set_interruptible(interruptible);
+        Ok(number)
+    }
+}
+
+impl<T: Trust> Drop for Gathering<T> {
+    fn drop(&mut self) {
+        self.message = None;
+        // SAFETY: it came from a box, and with the message gone nobody else touches it (invariant).
+        drop(unsafe { Box::from_raw(self.gather.as_ptr()) });
+    }
+}
+
+/// Which lanes a gather takes.
+trait Kind: Trust + Sized {
+    fn add_session(gathering: &mut Gathering<Self>, session: &Session, lane: u32) -> Result<usize, Failure>;
+    fn add_board(gathering: &mut Gathering<Self>, board: &Board, lane: u32) -> Result<usize, Failure>;
+}
+
+fn mixed() -> Failure {
+    Failure::invalid(
+        "a gather takes lanes of boards whose users are all trusted, or of sessions, not both; make one for each",
+    )
+}
+
+impl Kind for Untrusted {
+    fn add_session(gathering: &mut Gathering<Self>, session: &Session, lane: u32) -> Result<usize, Failure> {
+        let number = gathering.free()?.add(session, lane);
+        gathering.added(number)
+    }
+    fn add_board(_: &mut Gathering<Self>, _: &Board, _: u32) -> Result<usize, Failure> {
+        Err(mixed())
+    }
+}
+
+impl Kind for Trusted {
+    fn add_session(_: &mut Gathering<Self>, _: &Session, _: u32) -> Result<usize, Failure> {
+        Err(mixed())
+    }
+    fn add_board(gathering: &mut Gathering<Self>, board: &Board, lane: u32) -> Result<usize, Failure> {
+        let number = gathering.free()?.add_at(board, lane);
+        gathering.added(number)
+    }
+}
+
+impl<T: Kind> Collect for Gathering<T> {
+    fn add_session(&mut self, session: &Session, lane: u32) -> Result<usize, Failure> {
+        T::add_session(self, session, lane)
+    }
+
+    fn add_board(&mut self, board: &Board, lane: u32) -> Result<usize, Failure> {
+        T::add_board(self, board, lane)
+    }
+
+    fn remove(&mut self, number: usize) -> Result<bool, Failure> {
+        let removed = self.free()?.remove(number);
+        self.lanes -= usize::from(removed);
+        Ok(removed)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.lanes == 0
+    }
+
+    fn receive(&mut self, deadline: Option<Deadline>) -> Result<Option<Place>, (usize, Failure)> {
+        if self.message.is_none() {
+            let gather = self.free().map_err(|failure| (NO_LANE, failure))?;
+            self.message = gather.recv_deadline(deadline).map_err(|error| {
+                let GatherError { lane, error } = error;
+                (lane.unwrap_or(NO_LANE), error.into())
+            })?;
+        }
+        Ok(self.message.as_ref().map(|(lane, message)| (*lane, message.as_ptr(), message.len())))
+    }
+
+    fn copy(&mut self, to: &mut [u8]) -> usize {
+        self.message.as_ref().map_or(0, |(_, message)| message.copy_to(to))
+    }
+
+    fn release(&mut self) {
+        self.message = None;
+    }
+
+    fn fds(&mut self) -> Result<Vec<i32>, Failure> {
+        Ok(self.free()?.files()?.iter().map(AsRawFd::as_raw_fd).collect())
+    }
+
+    fn listen(&mut self) -> Result<bool, Failure> {
+        Ok(self.message.is_some() || self.free()?.listen()?)
+    }
+
+    fn set_interruptible(&mut self, interruptible: bool) -> Result<(), Failure> {
+        self.interruptible = interruptible;
+        self.free()?.set_interruptible(interruptible);
+        Ok(())
+    }
+}
+
+fn lock(gather: &doorbell_gather) -> Result<MutexGuard<'_, Box<dyn Collect>>, Failure> {
+    match gather.0.try_lock() {
+        Ok(guard) => Ok(guard),
+        // After a panic, which was reported: the lanes' words are as a killed process leaves them.
+        Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => Err(Failure::in_use()),
+    }
+}
+
+/// Makes a gather without lanes. It takes lanes of sessions, or lanes of boards, but not both.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_gather_new(gather: *mut *mut doorbell_gather) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let out = unsafe { Out::new(gather, "gather") }?;
+        out.put_handle(doorbell_gather(Mutex::new(Box::new(Gathering::<Untrusted>::new()))));
+        Ok(())
+    })
+}
+
+/// Adds lane number `lane` of the board shared with the peer, who need not be trusted if the board is shared with nobody
+/// else. `number` becomes the lane's number here. The session may be freed: the connection is kept until the lane is
+/// removed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_gather_add(
+    gather: *const doorbell_gather,
+    session: *const doorbell_session,
+    lane: u32,
+    number: *mut usize,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (gather, session, out) =
+            unsafe { (lent(gather, "gather")?, lent(session, "session")?, Out::new(number, "number")?) };
+        out.put(match session.untrusted() {
+            Some(session) => lock(gather)?.add_session(session, lane)?,
+            None => add_board(gather, session.board(), lane)?,
+        });
+        Ok(())
+    })
+}
+
+/// As doorbell_gather_add(), of a board whose other users are all trusted: threads of this process, forked children, those
+/// who joined by name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_gather_add_board(
+    gather: *const doorbell_gather,
+    board: *const doorbell_board,
+    lane: u32,
+    number: *mut usize,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (gather, board, out) =
+            unsafe { (lent(gather, "gather")?, lent(board, "board")?, Out::new(number, "number")?) };
+        out.put(add_board(gather, board.board(), lane)?);
+        Ok(())
+    })
+}
+
+fn add_board(gather: &doorbell_gather, board: &Board, lane: u32) -> Result<usize, Failure> {
+    let mut gather = lock(gather)?;
+    if gather.is_empty() {
+        let mut trusting = Gathering::<Trusted>::new();
+        let number = trusting.add_board(board, lane)?;
+        *gather = Box::new(trusting);
+        return Ok(number);
+    }
+    gather.add_board(board, lane)
+}
+
+/// Leaves the lane that has this number here, which may be given to the next that is added. `removed` says whether there was
+/// one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_gather_remove(
+    gather: *const doorbell_gather,
+    number: usize,
+    removed: *mut bool,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (gather, out) = unsafe { (lent(gather, "gather")?, Out::new(removed, "removed")?) };
+        out.put(lock(gather)?.remove(number)?);
+        Ok(())
+    })
+}
+
+/// Leaves all lanes. What was not received stays for the next receivers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_gather_free(gather: *mut doorbell_gather) {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        unsafe { free(gather) };
+        Ok(())
+    });
+}
+
+/// Receives the next message of any lane where it lies, as doorbell_receiver_receive() does; `lane` becomes the lane's
+/// number. When a sender dies or lies, its end is told once, with the lane's number in `lane`, and the other lanes go on.
+/// DOORBELL_CLOSED when no sender is left at any lane. `lane` is written with every result but DOORBELL_TIMED_OUT:
+/// SIZE_MAX if it concerns no lane.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_gather_receive(
+    gather: *const doorbell_gather,
+    deadline: u64,
+    lane: *mut usize,
+    message: *mut *const c_void,
+    length: *mut usize,
+) -> doorbell_status {
+    guard(|| {
+        // SAFETY: the header's contract.
+        let (gather, lane, place, length) = unsafe {
+            (
+                lent(gather, "gather")?,
+                Out::new(lane, "lane")?,
+                Out::new(message, "message")?,
+                Out::new(length, "length")?,
+            )
+        };
+        match lock(gather)?.receive(at(deadline)) {
+            Ok(found) => Ok(came(found, |(number, at, long)| {
+                lane.put(number);
+                place.put(at.cast());
+                length.put(long);
+            })),
+            Err((number, failure)) => {
+                lane.put(number);
+                Err(failure)
+            }
+        }
+    })
+}
+
+/// Copies the next message of any lane to `to`, where `size` bytes are, and lets go of it: doorbell_gather_receive() and
+/// doorbell_receiver_copy() in one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_gather_copy(
+    gather: *const doorbell_gather,
+    deadline: u64,
+    lane: *mut usize,
+    to: *mut c_void,
+    size: usize,
+    length: *mut usize,
+) -> doorbell_status {
+    guard(|| {
+        // SAFETY: the header's contract.
+        let (gather, lane, out) =
+            unsafe { (lent(gather, "gather")?, Out::new(lane, "lane")?, Out::new(length, "length")?) };
+        if to.is_null() && size > 0 {
+            return Err(Failure::null("to"));
+        }
+        let mut gather = lock(gather)?;
+        let length = match gather.receive(at(deadline)) {
+            Ok(Some((number, _, length))) => {
+                lane.put(number);
+                length
+            }
+            Ok(None) => return Ok(came(None::<()>, |()| {})),
+            Err((number, failure)) => {
+                lane.put(number);
+                return Err(failure);
+            }
+        };
+        out.put(length);
+        if length > size {
+            return Err(Failure::too_long(length, size));
+        }
+        if length > 0 {
+            // SAFETY: `size` bytes are valid for writes (contract), and `length` is not more; zeroed, so initialised.
+            let to = unsafe {
+                to.write_bytes(0, length);
+                std::slice::from_raw_parts_mut(to.cast::<u8>(), length)
+            };
+            gather.copy(to);
+        }
+        gather.release();
+        Ok(came(Some(()), |()| {}))
+    })
+}
+
+/// Lets go of the message that was received, so that its sender can write there again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_gather_release(gather: *const doorbell_gather) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        lock(unsafe { lent(gather, "gather") }?)?.release();
+        Ok(())
+    })
+}
+
+/// The files of which one is readable when there is something to receive, after doorbell_gather_listen() said that there
+/// was nothing: up to `room` of them are written to `fds`, and how many there are to `count`. Adding and removing lanes
+/// changes them. See doorbell_receiver_fd().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_gather_fds(
+    gather: *const doorbell_gather,
+    fds: *mut i32,
+    room: usize,
+    count: *mut usize,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (gather, out) = unsafe { (lent(gather, "gather")?, Out::new(count, "count")?) };
+        if fds.is_null() && room > 0 {
+            return Err(Failure::null("fds"));
+        }
+        let files = lock(gather)?.fds()?;
+        for (place, file) in files.iter().enumerate().take(room) {
+            // SAFETY: `room` numbers are valid for writes (contract).
+            unsafe { fds.add(place).write(*file) };
+        }
+        out.put(files.len());
+        Ok(())
+    })
+}
+
+/// Before going back to the event loop: is there something to receive after all? If not, the files are unreadable until
+/// there is.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_gather_listen(
+    gather: *const doorbell_gather,
+    something: *mut bool,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (gather, out) = unsafe { (lent(gather, "gather")?, Out::new(something, "something")?) };
+        out.put(lock(gather)?.listen()?);
+        Ok(())
+    })
+}
+
+/// As doorbell_bell_set_interruptible(), for waits for messages.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_gather_set_interruptible(
+    gather: *const doorbell_gather,
+    interruptible: bool,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        lock(unsafe { lent(gather, "gather") }?)?.set_interruptible(interruptible)
+    })
+}
