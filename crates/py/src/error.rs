@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Exceptions.
 
-use doorbell::channel::{AttachError, RecvError, SendError};
+use doorbell::channel::broadcast::JoinError;
+use doorbell::channel::{AttachError, GatherError, RecvError, SendError};
 use doorbell::mapping::MapError;
 use doorbell::{PeerViolation as Violation, WaitError, meeting};
 use pyo3::create_exception;
@@ -43,6 +44,13 @@ create_exception!(
     "The other end of the lane was left; what had been sent was received first, and another may attach."
 );
 
+create_exception!(
+    doorbell,
+    Dropped,
+    Error,
+    "This subscriber of a broadcast was too slow, and the publisher does not wait for it."
+);
+
 pub(crate) fn of_attach(error: AttachError) -> PyErr {
     let message = error.to_string();
     match error {
@@ -71,8 +79,29 @@ pub(crate) fn of_receive(error: RecvError) -> PyErr {
         RecvError::Closed => Closed::new_err(message),
         RecvError::PeerGone(_) => PeerGone::new_err(message),
         RecvError::Violation(_) => PeerViolation::new_err(message),
+        RecvError::Dropped => Dropped::new_err(message),
         RecvError::Wait(error) => of_wait(error),
         _ => Error::new_err(message),
+    }
+}
+
+/// With the lane's number in `lane`.
+pub(crate) fn of_gather(py: Python<'_>, error: GatherError) -> PyErr {
+    let GatherError { lane, error } = error;
+    let raised = of_receive(error);
+    match lane.map(|lane| raised.value(py).setattr("lane", lane)) {
+        Some(Err(failed)) => failed,
+        _ => raised,
+    }
+}
+
+pub(crate) fn of_join(error: JoinError) -> PyErr {
+    let message = error.to_string();
+    match error {
+        JoinError::Attach(error) => of_attach(error),
+        JoinError::Meet(error) => of_meeting(error),
+        JoinError::Violation(_) => PeerViolation::new_err(message),
+        _ => MeetError::new_err(message),
     }
 }
 

@@ -5,8 +5,10 @@
 
 mod bell;
 mod blocking;
+mod broadcast;
 mod channel;
 mod error;
+mod gather;
 mod meeting;
 
 use pyo3::prelude::*;
@@ -17,9 +19,20 @@ mod _native {
     #[pymodule_export]
     use super::bell::{Bell, BellFile, wait_any};
     #[pymodule_export]
+    use super::broadcast::{Publisher, Subscriber};
+    #[pymodule_export]
     use super::channel::{Receiver, Sender, View};
     #[pymodule_export]
-    use super::error::{Closed, Error, HungUp, Lent, MeetError, PeerGone, PeerViolation, Untrusted};
+    use super::error::{Closed, Dropped, Error, HungUp, Lent, MeetError, PeerGone, PeerViolation, Untrusted};
+    #[pymodule_export]
+    use super::gather::Gather;
     #[pymodule_export]
     use super::meeting::{Board, Host, Owner, Peer, Pending, Session, inherit, join, join_named};
+    use pyo3::prelude::*;
+
+    /// What an error concerns of a gather's lanes: none, if it does not say otherwise.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.getattr("Error")?.setattr("lane", module.py().None())
+    }
 }

@@ -3,9 +3,12 @@
 
 use crate::bell::Bell;
 use crate::blocking::{self, Stretch};
+use crate::broadcast::{Publisher, Subscriber};
 use crate::channel::{Receiver, Sender};
 use crate::error::{of_meeting, of_violation};
+use crate::gather::Gather;
 use doorbell::channel::Lanes;
+use doorbell::channel::broadcast::WhenSlow;
 use doorbell::meeting::{self, MemoryOptions, Offer, inherited, named, socket};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyIndexError, PyValueError};
@@ -43,6 +46,12 @@ fn offer(bells: u32, payload: u64, lanes: u32, capacity: u64) -> PyResult<Offer>
         ))
     };
     Ok(Offer::of_lanes(laid_out.ok_or_else(too_large)?))
+}
+
+impl Board {
+    pub(crate) fn gathered_by(&self, gather: &Gather, lane: u32) -> PyResult<usize> {
+        gather.add_board(&self.0, lane)
+    }
 }
 
 #[pymethods]
@@ -143,6 +152,33 @@ impl Session {
     fn met(&self) -> MutexGuard<'_, Option<Met>> {
         self.met.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
+
+    pub(crate) fn gathered_by(&self, gather: &Gather, lane: u32) -> PyResult<usize> {
+        match self.met().as_ref() {
+            Some(Met::Peer(session)) => gather.add_session(session, lane),
+            Some(Met::Owner(_)) => gather.add_board(&self.board, lane),
+            None => Err(closed()),
+        }
+    }
+
+    pub(crate) fn admitted_by(&self, publisher: &Publisher, lane: u32, slow: WhenSlow) -> PyResult<u64> {
+        match self.met().as_ref() {
+            Some(Met::Peer(session)) => publisher.admit_to(session, lane, slow),
+            Some(Met::Owner(_)) => Err(by_name()),
+            None => Err(closed()),
+        }
+    }
+}
+
+fn closed() -> PyErr {
+    PyValueError::new_err("the session is closed")
+}
+
+/// A log travels over the connection, which there is none of by name.
+fn by_name() -> PyErr {
+    PyValueError::new_err(
+        "a board joined by name has no connection over which a log could be handed; meet at a path",
+    )
 }
 
 #[pymethods]
@@ -151,7 +187,7 @@ impl Session {
         match self.met().as_ref() {
             Some(Met::Peer(session)) => Sender::attach(session, lane),
             Some(Met::Owner(_)) => Sender::at(&self.board, lane),
-            None => Err(PyValueError::new_err("the session is closed")),
+            None => Err(closed()),
         }
     }
 
@@ -159,8 +195,17 @@ impl Session {
         match self.met().as_ref() {
             Some(Met::Peer(session)) => Receiver::attach(session, lane),
             Some(Met::Owner(_)) => Receiver::at(&self.board, lane),
-            None => Err(PyValueError::new_err("the session is closed")),
+            None => Err(closed()),
         }
+    }
+
+    fn subscribe(&self, py: Python<'_>, lane: u32) -> PyResult<Subscriber> {
+        // It waits for the publisher to admit this process.
+        py.detach(|| match self.met().as_ref() {
+            Some(Met::Peer(session)) => Subscriber::join(session, lane),
+            Some(Met::Owner(_)) => Err(by_name()),
+            None => Err(closed()),
+        })
     }
 
     fn bell(&self, index: u32) -> PyResult<Bell> {

@@ -6,7 +6,8 @@ allows, and no ring is ever lost.
     threading.Thread(target=bell.ring).start()
     bell.wait()
 
-And channels of byte messages on top of it, `Sender` and `Receiver`.
+And channels of byte messages on top of it: `Sender` and `Receiver`, many senders to one `Gather`, one `Publisher` to many
+`Subscriber`s.
 
 Calls that may block let other threads of the interpreter run, and end with KeyboardInterrupt on Ctrl-C. Under asyncio,
 `AsyncBell` waits without a thread, and `async for message in receiver` receives.
@@ -17,7 +18,9 @@ from ._native import (
     BellFile,
     Board,
     Closed,
+    Dropped,
     Error,
+    Gather,
     Host,
     HungUp,
     Lent,
@@ -27,9 +30,11 @@ from ._native import (
     PeerGone,
     PeerViolation,
     Pending,
+    Publisher,
     Receiver,
     Sender,
     Session,
+    Subscriber,
     Untrusted,
     View,
     inherit,
@@ -37,17 +42,20 @@ from ._native import (
     join_named,
     wait_any,
 )
-from .aio import AsyncBell, AsyncReceiver
+from .aio import AsyncBell, AsyncGather, AsyncReceiver
 from .child import start
 
 __all__ = [
     "AsyncBell",
+    "AsyncGather",
     "AsyncReceiver",
     "Bell",
     "BellFile",
     "Board",
     "Closed",
+    "Dropped",
     "Error",
+    "Gather",
     "Host",
     "HungUp",
     "Lent",
@@ -57,9 +65,11 @@ __all__ = [
     "PeerGone",
     "PeerViolation",
     "Pending",
+    "Publisher",
     "Receiver",
     "Sender",
     "Session",
+    "Subscriber",
     "Untrusted",
     "View",
     "inherit",

@@ -2,18 +2,20 @@
 import os
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self, TypedDict, final, type_check_only
+from typing import Literal, Self, TypedDict, final, type_check_only
 
 from typing_extensions import Buffer
 
-from .aio import AsyncReceiver
+from .aio import AsyncGather, AsyncReceiver
 
 __all__ = [
     "Bell",
     "BellFile",
     "Board",
     "Closed",
+    "Dropped",
     "Error",
+    "Gather",
     "Host",
     "HungUp",
     "Lent",
@@ -23,9 +25,11 @@ __all__ = [
     "PeerGone",
     "PeerViolation",
     "Pending",
+    "Publisher",
     "Receiver",
     "Sender",
     "Session",
+    "Subscriber",
     "Untrusted",
     "View",
     "inherit",
@@ -37,11 +41,17 @@ __all__ = [
 class Error(Exception):
     """What this package raises, beside OSError and ValueError."""
 
+    lane: int | None
+    """The number of a `Gather`'s lane, if that is what it concerns."""
+
 class PeerGone(Error):
     """A peer closed its end or died; what it had rung before was delivered first."""
 
 class Closed(Error):
     """The other end of the lane was left; what had been sent was received first, and another may attach."""
+
+class Dropped(Error):
+    """This subscriber of a broadcast was too slow, and the publisher does not wait for it."""
 
 class PeerViolation(Error):
     """The peer broke the protocol: it is faulty or hostile."""
@@ -228,6 +238,96 @@ class View:
     ) -> None: ...
 
 @final
+class Gather:
+    """The receiving ends of many lanes: several senders, one receiver. Lanes are asked in turn, and messages of one sender
+    come in order.
+
+    `for` and `async for` run over what is received until no sender is left. When a sender dies or lies, PeerGone or
+    PeerViolation is raised once, with the lane's number in its attribute `lane`, and the others go on.
+    """
+
+    def __new__(cls) -> Self: ...
+    def add(self, of: Session | Board, lane: int) -> int:
+        """Adds a lane of the board shared with a session's peer, or of a board whose users are all trusted, but not of
+        both kinds. The lane's number here. The session may be closed: the connection is kept until the lane is removed."""
+
+    def remove(self, number: int) -> bool:
+        """Leaves the lane with this number here, which the next that is added may get. Whether there was one."""
+
+    def receive(self, timeout: float | None = None) -> tuple[int, bytes] | None:
+        """The number of a lane and a copy of its next message. None if `timeout` seconds went by first."""
+
+    def try_receive(self) -> tuple[int, bytes] | None:
+        """As `receive`, if there is a message now."""
+
+    def filenos(self) -> list[int]:
+        """Files of which one is readable when there is something to receive, after `listen` returned False."""
+
+    def listen(self) -> bool:
+        """Before going back to an event loop: is there something to receive after all?"""
+
+    def close(self) -> None: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> tuple[int, bytes]: ...
+    def __aiter__(self) -> AsyncGather: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+
+@final
+class Publisher:
+    """The publishing end of a broadcast: every subscriber sees every message from its admission on.
+
+    What happens to one that is too slow is chosen for each: "hold back" makes the publisher wait for it, "drop" ends its
+    subscription, "gap" lets it miss messages and tells it how many.
+    """
+
+    def __new__(cls, capacity: int) -> Self:
+        """The longest message takes about three eighths of `capacity` bytes."""
+
+    def admit(
+        self, session: Session, lane: int, when_slow: Literal["hold back", "drop", "gap"] = "hold back"
+    ) -> int:
+        """Admits the peer, which calls `Session.subscribe` with the same lane. Its number here."""
+
+    def subscribe(self, when_slow: Literal["hold back", "drop", "gap"] = "hold back") -> Subscriber:
+        """A subscriber in this process, which may be given to another thread."""
+
+    def publish(self, message: Buffer, timeout: float | None = None) -> bool:
+        """Publishes a copy of `message`. Waits while a subscriber holds it back; False if `timeout` seconds went by first."""
+
+    def ended(self) -> list[tuple[int, Literal["left", "gone", "dropped", "violation"]]]:
+        """Whose subscriptions ended since the last call, and how."""
+
+    @property
+    def subscribers(self) -> int: ...
+    @property
+    def longest(self) -> int: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+
+@final
+class Subscriber:
+    """One subscription to a broadcast. `for` runs over its messages, each with how many were missed directly before it, until
+    the publisher leaves. Dropped is raised when it was too slow.
+    """
+
+    def receive(self, timeout: float | None = None) -> tuple[bytes, int] | None:
+        """A copy of the next message, and how many were missed directly before it. None if `timeout` seconds went by."""
+
+    def close(self) -> None: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> tuple[bytes, int]: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+
+@final
 class Peer:
     """Who is at the other end, as the kernel says. `pid` is 0 if it has none in this PID namespace."""
 
@@ -250,6 +350,10 @@ class Session:
 
     def receiver(self, lane: int) -> Receiver:
         """Takes the receiving end of a lane. The session may be closed: the end keeps the connection."""
+
+    def subscribe(self, lane: int) -> Subscriber:
+        """Subscribes at the peer, which calls `Publisher.admit` with the same lane; waits for that. The session may be
+        closed."""
 
     @property
     def board(self) -> Board: ...

@@ -2,9 +2,10 @@
 """Waiting in asyncio, without a thread."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Protocol
 
-from ._native import Bell, Closed, Receiver
+from ._native import Bell, Closed, Gather, Receiver
 
 
 class _HasFile(Protocol):
@@ -13,20 +14,26 @@ class _HasFile(Protocol):
 
 async def readable(file: _HasFile) -> None:
     """Waits until `file` can be read."""
+    await any_readable([file.fileno()])
+
+
+async def any_readable(files: Sequence[int]) -> None:
+    """Waits until one of `files` can be read."""
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
-    number = file.fileno()
 
     def tell() -> None:
         # The callback can run once more before it is removed.
         if not ready.done():
             ready.set_result(None)
 
-    loop.add_reader(number, tell)
+    for file in files:
+        loop.add_reader(file, tell)
     try:
         await ready
     finally:
-        loop.remove_reader(number)
+        for file in files:
+            loop.remove_reader(file)
 
 
 class AsyncBell:
@@ -81,3 +88,28 @@ class AsyncReceiver:
                 return message
             if not self._receiver.listen():
                 await readable(self._receiver)
+
+
+class AsyncGather:
+    """What `async for lane, message in gather` runs over. It ends when no sender is left."""
+
+    def __init__(self, gather: Gather) -> None:
+        self._gather = gather
+
+    def __aiter__(self) -> "AsyncGather":
+        return self
+
+    async def __anext__(self) -> tuple[int, bytes]:
+        try:
+            return await self.receive()
+        except Closed:
+            raise StopAsyncIteration from None
+
+    async def receive(self) -> tuple[int, bytes]:
+        """The number of a lane and its next message. Cancelling it loses nothing."""
+        while True:
+            received = self._gather.try_receive()
+            if received is not None:
+                return received
+            if not self._gather.listen():
+                await any_readable(self._gather.filenos())

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Many senders, one receiver.
+
+use crate::bell::lock;
+use crate::blocking::{self, Stretch};
+use crate::error::{Closed, of_attach, of_gather, of_wait};
+use crate::meeting::{Board, Session};
+use doorbell::channel::{self, AttachError, GatherError, RecvError};
+use doorbell::peer::{Trust, Trusted, Untrusted};
+use doorbell::{Deadline, WaitError, meeting};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::os::fd::AsRawFd;
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// What Python does with a gather, whomever it trusts.
+trait Collect: Send + std::fmt::Debug {
+    fn receive(&mut self, until: Option<Instant>) -> Result<Option<(usize, Vec<u8>)>, GatherError>;
+    fn try_receive(&mut self) -> Result<Option<(usize, Vec<u8>)>, GatherError>;
+    fn remove(&mut self, number: usize) -> bool;
+    fn fds(&mut self) -> Result<Vec<i32>, WaitError>;
+    fn listen(&mut self) -> Result<bool, WaitError>;
+}
+
+impl<T: Trust> Collect for channel::Gather<T> {
+    fn receive(&mut self, until: Option<Instant>) -> Result<Option<(usize, Vec<u8>)>, GatherError> {
+        Ok(self.recv_deadline(until.map(Deadline::at))?.map(|(lane, message)| (lane, message.to_vec())))
+    }
+
+    fn try_receive(&mut self) -> Result<Option<(usize, Vec<u8>)>, GatherError> {
+        Ok(self.try_recv()?.map(|(lane, message)| (lane, message.to_vec())))
+    }
+
+    fn remove(&mut self, number: usize) -> bool {
+        self.remove(number)
+    }
+
+    fn fds(&mut self) -> Result<Vec<i32>, WaitError> {
+        Ok(self.files()?.iter().map(AsRawFd::as_raw_fd).collect())
+    }
+
+    fn listen(&mut self) -> Result<bool, WaitError> {
+        self.listen()
+    }
+}
+
+/// Whom the senders are trusted by is known when the first lane is added.
+#[derive(Debug)]
+enum Lanes {
+    None,
+    OfBoards(channel::Gather<Trusted>),
+    OfSessions(channel::Gather<Untrusted>),
+    Left,
+}
+
+/// The receiving ends of many lanes.
+#[pyclass(frozen, module = "doorbell")]
+#[derive(Debug)]
+pub(crate) struct Gather(Mutex<Lanes>);
+
+impl Gather {
+    fn with<R>(&self, run: impl FnOnce(&mut dyn Collect) -> PyResult<R>) -> PyResult<R> {
+        match &mut *lock(&self.0)? {
+            // It has nobody to trust.
+            Lanes::None => run(&mut channel::Gather::<Trusted>::default()),
+            Lanes::OfBoards(gather) => run(gather),
+            Lanes::OfSessions(gather) => run(gather),
+            Lanes::Left => Err(PyValueError::new_err("this gather was closed")),
+        }
+    }
+
+    pub(crate) fn add_session(&self, session: &meeting::Session<Untrusted>, lane: u32) -> PyResult<usize> {
+        let mut lanes = lock(&self.0)?;
+        if let Lanes::None = *lanes {
+            *lanes = Lanes::OfSessions(channel::Gather::default());
+        }
+        let Lanes::OfSessions(gather) = &mut *lanes else { return Err(mixed(&lanes)) };
+        let number = gather.add(session, lane);
+        added(number, |interruptible| gather.set_interruptible(interruptible))
+    }
+
+    pub(crate) fn add_board(&self, board: &meeting::Board, lane: u32) -> PyResult<usize> {
+        let mut lanes = lock(&self.0)?;
+        if let Lanes::None = *lanes {
+            *lanes = Lanes::OfBoards(channel::Gather::default());
+        }
+        let Lanes::OfBoards(gather) = &mut *lanes else { return Err(mixed(&lanes)) };
+        let number = gather.add_at(board, lane);
+        added(number, |interruptible| gather.set_interruptible(interruptible))
+    }
+}
+
+fn added(number: Result<usize, AttachError>, set_interruptible: impl FnOnce(bool)) -> PyResult<usize> {
+    let number = number.map_err(of_attach)?;
+    // Also at the bell that came with it.
+    set_interruptible(true);
+    Ok(number)
+}
+
+fn mixed(lanes: &Lanes) -> PyErr {
+    PyValueError::new_err(match lanes {
+        Lanes::Left => "this gather was closed",
+        _ => {
+            "a gather takes lanes of boards whose users are all trusted, or of sessions, not both; make one for each"
+        }
+    })
+}
+
+type Received<'py> = (usize, Bound<'py, PyBytes>);
+
+#[pymethods]
+impl Gather {
+    #[new]
+    fn new() -> Self {
+        Self(Mutex::new(Lanes::None))
+    }
+
+    fn add(&self, of: &Bound<'_, PyAny>, lane: u32) -> PyResult<usize> {
+        if let Ok(session) = of.cast::<Session>() {
+            session.get().gathered_by(self, lane)
+        } else {
+            of.cast::<Board>()?.get().gathered_by(self, lane)
+        }
+    }
+
+    fn remove(&self, number: usize) -> PyResult<bool> {
+        self.with(|gather| Ok(gather.remove(number)))
+    }
+
+    #[pyo3(signature = (timeout = None))]
+    fn receive<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Option<Received<'py>>> {
+        // A message that is there costs no trip without the lock.
+        if let Some(received) = self.try_receive(py)? {
+            return Ok(Some(received));
+        }
+        let received = blocking::wait(py, timeout, |until| {
+            self.with(|gather| match gather.receive(until) {
+                Ok(Some(received)) => Ok(Stretch::Came(received)),
+                Ok(None) | Err(GatherError { error: RecvError::Wait(WaitError::Interrupted), .. }) => {
+                    Ok(Stretch::Nothing)
+                }
+                Err(error) => Err(Python::attach(|py| of_gather(py, error))),
+            })
+        })?;
+        Ok(received.map(|(lane, message)| (lane, PyBytes::new(py, &message))))
+    }
+
+    fn try_receive<'py>(&self, py: Python<'py>) -> PyResult<Option<Received<'py>>> {
+        let received = self.with(|gather| gather.try_receive().map_err(|error| of_gather(py, error)))?;
+        Ok(received.map(|(lane, message)| (lane, PyBytes::new(py, &message))))
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Received<'py>>> {
+        match self.receive(py, None) {
+            Err(error) if error.is_instance_of::<Closed>(py) => Ok(None),
+            result => result,
+        }
+    }
+
+    fn __aiter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        py.import("doorbell.aio")?.getattr("AsyncGather")?.call1((slf,))
+    }
+
+    fn filenos(&self) -> PyResult<Vec<i32>> {
+        self.with(|gather| gather.fds().map_err(of_wait))
+    }
+
+    fn listen(&self) -> PyResult<bool> {
+        self.with(|gather| gather.listen().map_err(of_wait))
+    }
+
+    fn close(&self) -> PyResult<()> {
+        *lock(&self.0)? = Lanes::Left;
+        Ok(())
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, pyo3::types::PyTuple>) -> PyResult<()> {
+        self.close()
+    }
+}

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What the package promises of many senders to one receiver, and of one publisher to many subscribers."""
+
+import asyncio
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import doorbell
+
+FOREVER = 60.0
+MESSAGES = 200
+TO_PARENT, FROM_PARENT = 0, 1
+
+
+def start(count: int) -> list[tuple[subprocess.Popen[bytes], doorbell.Session]]:
+    """Children of this file's last lines, each with a board of its own."""
+    boards = [doorbell.Board(lanes=2, lane_capacity=4096) for _ in range(count)]
+    return [doorbell.start([sys.executable, __file__], board) for board in boards]
+
+
+def test_messages_of_several_processes_come_in_the_order_of_each_and_a_death_is_told_by_lane() -> None:
+    children = start(3)
+    gather = doorbell.Gather()
+    with pytest.raises(doorbell.Closed):
+        gather.receive(FOREVER)
+    for number, (_, session) in enumerate(children):
+        assert gather.add(session, TO_PARENT) == number
+    heard = [0] * 3
+    for _ in range(3 * MESSAGES):
+        received = gather.receive(FOREVER)
+        assert received is not None
+        lane, message = received
+        assert message == str(heard[lane]).encode()
+        heard[lane] += 1
+    assert gather.receive(0.01) is None
+    assert gather.try_receive() is None
+    for number, (process, _) in enumerate(children):
+        process.kill()
+        process.wait()
+        with pytest.raises(doorbell.PeerGone, match=f"lane {number}|process {process.pid}") as told:
+            gather.receive(FOREVER)
+        assert told.value.lane == number
+    assert doorbell.PeerGone().lane is None
+    assert gather.remove(0)
+    assert not gather.remove(0)
+    gather.close()
+    with pytest.raises(ValueError, match="closed"):
+        gather.receive()
+
+
+def test_async_for_runs_over_all_lanes_until_no_sender_is_left() -> None:
+    board = doorbell.Board(lanes=3, lane_capacity=256)
+    gather = doorbell.Gather()
+    for lane in range(3):
+        gather.add(board, lane)
+
+    def send(lane: int) -> None:
+        sender = board.sender(lane)
+        for number in range(MESSAGES):
+            sender.send(str(number).encode())
+        sender.close()
+
+    sending = [threading.Thread(target=send, args=(lane,)) for lane in range(3)]
+    heard: list[list[bytes]] = [[], [], []]
+
+    async def run() -> None:
+        async for lane, message in gather:
+            heard[lane].append(message)
+
+    for thread in sending:
+        thread.start()
+    asyncio.run(asyncio.wait_for(run(), FOREVER))
+    for thread in sending:
+        thread.join()
+    assert heard == [[str(number).encode() for number in range(MESSAGES)]] * 3
+    assert list(gather) == []
+
+
+def test_a_gather_takes_lanes_of_one_kind_alone(tmp_path: Path) -> None:
+    ((process, session),) = start(1)
+    board = doorbell.Board(lanes=1)
+    gather = doorbell.Gather()
+    gather.add(session, TO_PARENT)
+    with pytest.raises(ValueError, match="make one for each"):
+        gather.add(board, 0)
+    with pytest.raises(TypeError):
+        gather.add(tmp_path, 0)  # type: ignore[arg-type]
+    process.kill()
+    process.wait()
+
+
+def test_what_is_published_is_heard_by_every_process_in_order() -> None:
+    publisher = doorbell.Publisher(4096)
+    children = start(2)
+    for number, (_, session) in enumerate(children):
+        assert publisher.admit(session, FROM_PARENT) == number
+        session.close()
+    local = publisher.subscribe("gap")
+    assert publisher.subscribers == 3
+    for number in range(MESSAGES):
+        assert publisher.publish(str(number).encode(), FOREVER)
+        assert local.receive(FOREVER) == (str(number).encode(), 0)
+    with pytest.raises(ValueError, match="does not fit"):
+        publisher.publish(bytes(publisher.longest + 1))
+    publisher.close()
+    # They check for themselves what they hear.
+    for process, _ in children:
+        assert process.wait(FOREVER) == 0
+    assert list(local) == []
+    with pytest.raises(ValueError, match="closed"):
+        publisher.publish(b"")
+
+
+def test_a_slow_subscriber_is_waited_for_or_dropped_or_misses_messages_as_chosen() -> None:
+    with doorbell.Publisher(256) as publisher:
+        holding = publisher.subscribe()
+        sent = 0
+        while publisher.publish(str(sent).encode(), 0):
+            sent += 1
+        assert 1 < sent < 20
+        taker = threading.Timer(0.02, lambda: [holding.receive(FOREVER) for _ in range(sent)])
+        taker.start()
+        assert publisher.publish(b"last", FOREVER)
+        taker.join()
+        assert holding.receive(FOREVER) == (b"last", 0)
+        assert holding.receive(0.01) is None
+        holding.close()
+        with pytest.raises(ValueError, match="closed"):
+            holding.receive()
+
+        dropped, missing = publisher.subscribe("drop"), publisher.subscribe("gap")
+        for number in range(100):
+            assert publisher.publish(str(number).encode(), FOREVER)
+        assert publisher.ended() == [(0, "left"), (1, "dropped")]
+        assert publisher.ended() == []
+        with pytest.raises(doorbell.Dropped):
+            for _ in dropped:
+                pass
+        received = missing.receive(FOREVER)
+        assert received is not None
+        assert received == (str(received[1]).encode(), received[1])
+        assert received[1] > 50
+        with pytest.raises(ValueError, match="hold back"):
+            publisher.subscribe("sometimes")  # type: ignore[arg-type]
+
+
+def main() -> None:
+    """A child: sends its messages, and then hears what is published, if it is admitted at all."""
+    session = doorbell.inherit()
+    sender = session.sender(TO_PARENT)
+    for number in range(MESSAGES):
+        # What the parent does not take has room in the ring.
+        sender.send(str(number).encode())
+    subscriber = session.subscribe(FROM_PARENT)
+    heard = 0
+    try:
+        for message, missed in subscriber:
+            assert (message, missed) == (str(heard).encode(), 0)
+            heard += 1
+    except doorbell.PeerGone:
+        # It left and hung up at once: either may be told.
+        pass
+    assert heard == MESSAGES
+
+
+if __name__ == "__main__":
+    main()
