@@ -9,6 +9,7 @@ use rustix::thread::futex::{Flags, wait_bitset, wake};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use std::fmt;
+use std::fs;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::ptr;
@@ -159,32 +160,25 @@ const ROUNDS: u32 = 200;
 /// measurement was disturbed for all of its length.
 const BELIEVABLE_NS: std::ops::RangeInclusive<u32> = 500..=200_000;
 
-/// Two threads wake each other in turn, each asleep in between, `rounds` times.
+/// The calling thread and another wake each other in turn, each asleep in between, `rounds` times.
 ///
-/// They run on a CPU each, the caller's and another, also if the caller may use only its own: a process that is pinned waits
-/// for others that are not where it is, and a wake on one CPU costs less than half of one between two. Where there is no
-/// other CPU to be had, they share what there is.
+/// The other runs where the scheduler puts it. If the caller may use one CPU alone, the other leaves that for those its control
+/// group allows it and the kernel does not isolate, as a plain task: a process that is pinned waits for others that are not
+/// where it is, and a wake on one CPU costs less than half of one between two. Where there is no other CPU to be had, they share.
 ///
 /// `latency` is half the median round trip; `price` is the processor time of both threads for one sleep and one
-/// wake.
+/// wake. Where no thread can be made both are the least that is believed, and who waits hardly spins.
 pub fn measure(rounds: u32) -> SleepCost {
+    let least = *BELIEVABLE_NS.start();
     let ball = AtomicU32::new(0);
+    let pinned = sched_getaffinity(None).is_ok_and(|own| own.count() == 1);
     let here = sched_getcpu();
-    let (mut trips, busy) = thread::scope(|scope| {
-        let leader = scope.spawn(|| {
-            settle(|cpu| cpu == here);
-            let mut trips = Vec::with_capacity(rounds as usize);
-            let start = cpu_time();
-            for round in 0..rounds {
-                let served = Instant::now();
-                pass(&ball, 2 * round + 1);
-                wait_for(&ball, 2 * round + 2);
-                trips.push(served.elapsed().as_nanos());
+    let mut trips = Vec::with_capacity(rounds as usize);
+    let busy = thread::scope(|scope| {
+        let partner = thread::Builder::new().spawn_scoped(scope, || {
+            if pinned {
+                leave(here);
             }
-            (trips, cpu_time() - start)
-        });
-        let partner = scope.spawn(|| {
-            settle(|cpu| cpu != here);
             let start = cpu_time();
             for round in 0..rounds {
                 wait_for(&ball, 2 * round + 1);
@@ -192,32 +186,52 @@ pub fn measure(rounds: u32) -> SleepCost {
             }
             cpu_time() - start
         });
-        let (trips, led) = leader.join().unwrap_or_default();
-        (trips, led + partner.join().unwrap_or(0))
+        let Ok(partner) = partner else { return None };
+        let start = cpu_time();
+        for round in 0..rounds {
+            let served = Instant::now();
+            pass(&ball, 2 * round + 1);
+            wait_for(&ball, 2 * round + 2);
+            trips.push(served.elapsed().as_nanos());
+        }
+        Some(cpu_time() - start + partner.join().unwrap_or(0))
     });
+    let Some(busy) = busy else { return SleepCost { latency: least, price: least } };
     trips.sort_unstable();
     let latency = trips.get(trips.len() / 2).copied().unwrap_or(0) / 2;
     let price = busy / (2 * u128::from(rounds.max(1)));
-    let believable =
-        |ns: u128| u32::try_from(ns).unwrap_or(u32::MAX).clamp(*BELIEVABLE_NS.start(), *BELIEVABLE_NS.end());
+    let believable = |ns: u128| u32::try_from(ns).unwrap_or(u32::MAX).clamp(least, *BELIEVABLE_NS.end());
     SleepCost { latency: believable(latency), price: believable(price) }
 }
 
-/// Keeps this thread to one CPU that `fits`: one that it may use already, else one that its control group allows it.
-///
-/// Without one, or without the permission, it stays where the scheduler puts it.
-fn settle(fits: impl Fn(usize) -> bool) {
-    let first = |mask: &CpuSet| (0..CpuSet::MAX_CPU).find(|&cpu| mask.is_set(cpu) && fits(cpu));
-    let mut anywhere = CpuSet::new();
-    (0..CpuSet::MAX_CPU).for_each(|cpu| anywhere.set(cpu));
-    let own = || sched_getaffinity(None).ok();
-    let allowed = || sched_setaffinity(None, &anywhere).ok().and_then(|()| own());
-    let cpu = own().as_ref().and_then(first).or_else(|| allowed().as_ref().and_then(first));
-    if let Some(cpu) = cpu {
-        let mut only = CpuSet::new();
-        only.set(cpu);
-        let _ = sched_setaffinity(None, &only);
+/// Keeps this thread off the CPU `here` and off those that the kernel isolates for others, without a priority above theirs.
+/// Where nothing else is allowed, it stays.
+fn leave(here: usize) {
+    // SAFETY: 0 names the calling thread; the parameter lives through the call.
+    // JUSTIFICATION: rustix has neither.
+    unsafe {
+        if matches!(libc::sched_getscheduler(0), libc::SCHED_FIFO | libc::SCHED_RR) {
+            libc::sched_setscheduler(0, libc::SCHED_OTHER, &libc::sched_param { sched_priority: 0 });
+        }
     }
+    let mut others = CpuSet::new();
+    (0..CpuSet::MAX_CPU).filter(|cpu| *cpu != here).for_each(|cpu| others.set(cpu));
+    for list in ["isolated", "nohz_full"] {
+        let text = fs::read_to_string(format!("/sys/devices/system/cpu/{list}")).unwrap_or_default();
+        cpus(&text).filter(|cpu| *cpu < CpuSet::MAX_CPU).for_each(|cpu| others.unset(cpu));
+    }
+    let _ = sched_setaffinity(None, &others);
+}
+
+/// The CPUs of a list as the kernel writes it: `1-3,8`. What is none (`(null)`) names none.
+fn cpus(list: &str) -> impl Iterator<Item = usize> {
+    list.trim()
+        .split(',')
+        .filter_map(|part| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            Some(first.parse().ok()?..=last.parse().ok()?)
+        })
+        .flatten()
 }
 
 /// Processor time of the calling thread, in nanoseconds.
@@ -246,49 +260,28 @@ mod tests {
     /// A pinned process once measured a wake on its one CPU, held what came from others for too late to spin for, and slept
     /// in turn with its peer for ever.
     #[test]
-    fn a_thread_that_may_use_one_cpu_settles_on_another_where_there_is_one() {
-        let cpus =
-            |mask: &CpuSet| -> Vec<usize> { (0..CpuSet::MAX_CPU).filter(|&cpu| mask.is_set(cpu)).collect() };
+    fn a_thread_that_may_use_one_cpu_leaves_it_where_there_is_another() {
+        let own = || {
+            let mask = sched_getaffinity(None).unwrap();
+            (0..CpuSet::MAX_CPU).filter(|&cpu| mask.is_set(cpu)).collect::<Vec<_>>()
+        };
         thread::spawn(move || {
-            let all = cpus(&sched_getaffinity(None).unwrap());
+            let all = own();
             let here = all[0];
             let mut only = CpuSet::new();
             only.set(here);
             sched_setaffinity(None, &only).unwrap();
-            settle(|cpu| cpu != here);
-            let settled = cpus(&sched_getaffinity(None).unwrap());
+            leave(here);
             // More may be allowed than the tests were started with, but not fewer.
-            assert!(settled.len() == 1 && (settled != [here] || all == [here]), "{settled:?}, of {all:?}");
-            settle(|cpu| cpu == here);
-            assert_eq!(cpus(&sched_getaffinity(None).unwrap()), [here]);
+            assert!(!own().contains(&here) || all == [here], "{:?} of {all:?}", own());
         })
         .join()
         .unwrap();
     }
 
-    /// The child waited for ever for a thread that it did not have: handlers of `fork` do not see `clone` called by hand.
     #[test]
-    fn a_child_of_a_raw_clone_does_not_wait_for_the_calibration_of_its_parent() {
-        let held = loop {
-            // Other tests calibrate as well.
-            match Calibrating::begin() {
-                Some(held) => break held,
-                None => std::thread::yield_now(),
-            }
-        };
-        // And whoever asks in vain ends nobody's.
-        assert!((0..3).all(|_| Calibrating::begin().is_none()));
-        // SAFETY: nothing is shared and no stack is given, as by `fork`; the child takes no lock and exits.
-        let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
-        if child == 0 {
-            let begun = Calibrating::begin().is_some();
-            // SAFETY: no precondition.
-            unsafe { libc::_exit(i32::from(!begun)) };
-        }
-        let (child, mut status) = (libc::pid_t::try_from(child).unwrap(), 0);
-        // SAFETY: a child of ours, and a valid place for its status.
-        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-        assert_eq!(status, 0, "it would have waited");
-        drop(held);
+    fn lists_of_cpus_are_read_as_the_kernel_writes_them() {
+        assert_eq!(cpus("1-3,8\n").collect::<Vec<_>>(), [1, 2, 3, 8]);
+        assert_eq!(cpus("\n").chain(cpus("(null)\n")).count(), 0);
     }
 }
