@@ -13,6 +13,7 @@ use super::io as io_experiment;
 use super::plan::Plan;
 use super::tasks_limits;
 use crate::machine::Machine;
+use crate::machine::topology::Relation;
 use crate::mechanism::{self, Host, Waits, fan};
 use crate::operation;
 use crate::record::plausibility::{Known, below_floor, violations};
@@ -73,6 +74,8 @@ pub fn run(
     let mut records = Vec::with_capacity(total);
     let interrupted = || conditions.interrupted.load(Relaxed);
     let mut warnings: Vec<Warning> = machine.virtualisation.emulated.then(emulated).into_iter().collect();
+    // Floors read once more for a single record, by its place.
+    let mut witnesses: BTreeMap<usize, Floors> = BTreeMap::new();
     let mut readings = Readings { machine: &machine, cpus: floor_cpus(&machine), floors: Vec::new() };
     'blocks: for block in 0..plan.blocks {
         if interrupted() {
@@ -88,8 +91,11 @@ pub fn run(
             observer.starts(records.len() + 1, total, cell);
             let record = trials.run(cell, block)?;
             observer.ends(&record);
-            if !machine.virtualisation.emulated && lies_below(&record, &readings.floors) {
-                warnings.extend(readings.read(block));
+            if lies_below(&record, bounds(&record, &readings.floors, &machine)) {
+                witnesses.extend(
+                    floors::measure(machine.clock, readings.cpus, block)
+                        .map(|floors| (records.len(), floors)),
+                );
             }
             records.push(record);
         }
@@ -98,7 +104,7 @@ pub fn run(
         warnings.extend(readings.read(plan.blocks));
     }
     let floors = readings.floors;
-    judge(&mut records, &floors, &machine);
+    judge(&mut records, &floors, &witnesses, &machine);
     warnings.dedup();
     Ok(ResultFile {
         schema_version: SCHEMA_VERSION,
@@ -140,9 +146,9 @@ impl Readings<'_> {
     }
 }
 
-/// Whether a figure of `record` lies below all readings: either it cannot be true, or the machine has changed since the last
-/// of them, as one whose host moved both CPUs to one core (a line took 10 ns instead of 100 for some blocks). A reading
-/// taken now, while it lasts, tells the two apart.
+/// Whether a figure of `record` lies below all readings: it cannot be true, or the machine has changed since the last of them,
+/// as one whose host moved both CPUs to one core (a line took 10 ns instead of 100 for some blocks). A reading taken at once
+/// may tell. It speaks for this record alone: a figure that is false for another reason gets no second chance from it.
 fn lies_below(record: &Record, floors: &[Floors]) -> bool {
     let known = Known { floors, clock_step_ns: 0.0 };
     violations(record, &known).iter().any(|violation| violation.rule == below_floor::NAME)
@@ -168,18 +174,28 @@ fn no_floors(error: &io::Error) -> Warning {
     }
 }
 
+/// Those of `floors` that bound `record`: none in an emulator, whose times follow what else its host does, and none for two
+/// threads of one core, between which a line takes a fraction of what it takes between the cores that floors are read on.
+fn bounds<'run>(record: &Record, floors: &'run [Floors], machine: &Machine) -> &'run [Floors] {
+    let relation = |[first, second]: [u32; 2]| machine.topology.relation(first, second);
+    let siblings = record.cell.placement.cpus.map(relation) == Some(Relation::SmtSibling);
+    if machine.virtualisation.emulated || siblings { &[] } else { floors }
+}
+
 /// Marks the records that cannot be true, and those beside which the machine itself changed.
-fn judge(records: &mut [Record], floors: &[Floors], machine: &Machine) {
+fn judge(records: &mut [Record], floors: &[Floors], witnesses: &BTreeMap<usize, Floors>, machine: &Machine) {
     let step_ps = machine.clock_quality.as_ref().map_or(0, |quality| quality.grid_ps);
-    // An emulator's times follow what else its host does: its floors bound nothing.
-    let floors = if machine.virtualisation.emulated { &[] } else { floors };
-    let known = Known { floors, clock_step_ns: step_ps as f64 / 1000.0 };
-    for record in records {
+    for (place, record) in records.iter_mut().enumerate() {
         let around = |block| floors.iter().find(|reading| reading.block == block);
-        if let (Some(before), Some(after)) = (around(record.block), around(record.block + 1)) {
-            record.warnings.extend(floors::moved(before, after).iter().map(floors_moved));
+        let witness = witnesses.get(&place);
+        if let Some(before) = around(record.block).filter(|_| !machine.virtualisation.emulated) {
+            for after in around(record.block + 1).into_iter().chain(witness) {
+                record.warnings.extend(floors::moved(before, after).iter().map(floors_moved));
+            }
         }
         populations::explain(record);
+        let floors: Vec<Floors> = bounds(record, floors, machine).iter().chain(witness).cloned().collect();
+        let known = Known { floors: &floors, clock_step_ns: step_ps as f64 / 1000.0 };
         let violations = violations(record, &known);
         if matches!(record.outcome, Outcome::Done | Outcome::Partial) && !violations.is_empty() {
             record.outcome = Outcome::Implausible { violations };
@@ -375,12 +391,20 @@ mod tests {
 
     /// Round trips of 43 ns were called impossible on a machine whose host had moved its CPUs after the floors were read.
     #[test]
-    fn a_reading_taken_when_a_trial_lies_below_the_floors_clears_it_if_they_have_moved() {
-        let record = sample::record(sample::cell("futex"), 0, 40.0);
-        let mut floors = vec![sample::floors(0, 1.0)];
-        assert!(lies_below(&record, &floors));
-        floors.push(sample::floors(0, 0.5));
-        assert!(!lies_below(&record, &floors));
+    fn a_reading_beside_a_trial_below_the_floors_clears_that_trial_alone_and_marks_it() {
+        let mut records = [0, 1].map(|block| sample::record(sample::cell("futex"), block, 40.0));
+        let floors = [0, 1, 2].map(|block| sample::floors(block, 1.0));
+        assert!(records.iter().all(|record| lies_below(record, &floors)));
+        judge(
+            &mut records,
+            &floors,
+            &BTreeMap::from([(1, sample::floors(1, 0.5))]),
+            &sample::result(&[], 1, |_, _| 0.0).machine,
+        );
+        let [first, second] = records;
+        assert!(matches!(first.outcome, Outcome::Implausible { .. }) && first.warnings.is_empty());
+        assert_eq!(second.outcome, Outcome::Done);
+        assert!(second.warnings.iter().any(|warning| warning.name == warning::FLOORS_MOVED.name));
     }
 
     #[test]

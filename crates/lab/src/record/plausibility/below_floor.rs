@@ -17,10 +17,10 @@ pub(super) const RULE: Rule = Rule {
         name: NAME,
         what: "A time is shorter than the machine can be: no word reaches another core faster than a cache line does, \
                and on one core a waiter runs only after a switch.",
-        taken: "The figure against half the lowest reading of its floor in the whole run, which reads its floors once more when a \
-                trial lies below them; on two cores a cache-line hop each way, on one core a switch, and for a surely \
-                blocked wake the two-core wake.",
-        misleads: "Where a floor is missing, or rests on fewer than twenty samples because others used the CPUs, the rule is \
+        taken: "The figure against half the lowest reading of its floor in the whole run and, where it lies below, in one more taken at \
+                once; on two cores a cache-line hop each way, on one core a switch, and for a surely blocked wake the \
+                two-core wake.",
+        misleads: "Floors are those of two cores: of two threads of one core the rule knows nothing. Where a floor is missing, or rests on fewer than twenty samples because others used the CPUs, the rule is \
                    silent.",
     },
     evidence,
