@@ -2,9 +2,12 @@
 //! The hypervisor ran somebody else on the CPU.
 //!
 //! A guest is told of stolen time in ticks of 10 ms and by no event. So steal is named only where the counter of a CPU that the
-//! wake needed moved since the last reading, and there is a gap of this wake in which that CPU said nothing at all.
+//! wake needed moved since the last reading, and there is a gap of this wake in which that CPU said nothing at all. A CPU that
+//! has not been told yet has nothing to say; where it was idle then, [`idle_exit`](super::idle_exit) covers as much and is
+//! what was seen, so it is named first.
 
-use super::{Cause, took, whole};
+use super::{Cause, took, waiters_cpu, whole};
+use crate::anatomy::Mark;
 
 pub(super) const CAUSE: Cause = Cause {
     name: "steal",
@@ -19,11 +22,16 @@ pub(super) const CAUSE: Cause = Cause {
             .iter()
             .filter(|(cpu, ns)| needed(**cpu) && **ns > 0)
             .max_by_key(|(_, ns)| **ns)?;
+        let told = wake.at(Mark::InterruptSent).or_else(|| wake.at(Mark::Decided));
+        let from = if wake.across && waiters_cpu(wake) == Some(*cpu) {
+            told.unwrap_or(from).max(from)
+        } else {
+            from
+        };
         let mut last = from;
         let mut silent = 0;
-        let told =
-            wake.events.iter().filter(|event| event.cpu == *cpu && event.at >= from).map(|event| event.at);
-        for at in told.chain([to]) {
+        let said = wake.events.iter().filter(|event| event.cpu == *cpu && event.at >= from);
+        for at in said.map(|event| event.at).chain([to]) {
             silent = at.saturating_sub(last).max(silent);
             last = at;
         }
