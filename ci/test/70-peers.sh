@@ -12,6 +12,12 @@ for program in bare-ping-pong hand-off; do
 	cc -O2 -Wall -Wextra -Werror -pthread -o "$folder/$program" "rivals/peers/$program.c"
 done
 for kind in process thread; do
-	timeout 60 "$folder/hand-off" "$kind" 20 50 0 | grep '^1000 turns, '
+	timeout 60 "$folder/hand-off" "$kind" 20 50 | grep '^1000 turns, '
 done
-timeout 60 "$folder/bare-ping-pong" 0 1 20 | grep ' ns a round trip, '
+read -r -a cpus < <(python3 -c 'import os; print(*sorted(os.sched_getaffinity(0))[:2])')
+if [ "${#cpus[@]}" -eq 2 ]; then
+	timeout 60 "$folder/bare-ping-pong" "${cpus[@]}" 20 | grep ' ns a round trip, '
+else
+	echo "bare-ping-pong is left out: it needs two CPUs, and this process may use one" >&2
+fi
+! "$folder/bare-ping-pong" "${cpus[0]}" 4095 20 || exit 1

@@ -39,13 +39,13 @@ static void must(int succeeded, const char *what)
 	exit(1);
 }
 
-static void pin(const char *cpu)
+static int pin(pid_t process, const char *cpu)
 {
 	cpu_set_t set;
 
 	CPU_ZERO(&set);
 	CPU_SET(strtoul(cpu, NULL, 10), &set);
-	must(sched_setaffinity(0, sizeof(set), &set) == 0, "cannot pin to that CPU");
+	return sched_setaffinity(process, sizeof(set), &set) == 0;
 }
 
 static uint64_t now(void)
@@ -82,7 +82,7 @@ int main(int count, char **arguments)
 {
 	uint64_t opened, closes, closed, done = 0;
 	uint32_t round = 1;
-	pid_t child;
+	pid_t parent = getpid(), child;
 
 	if (count != 4) {
 		fprintf(stderr, "usage: bare-ping-pong CPU CPU MILLISECONDS\n");
@@ -90,15 +90,17 @@ int main(int count, char **arguments)
 	}
 	words = mmap(NULL, sizeof(*words), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	must(words != MAP_FAILED, "no memory to share");
+	must(pin(0, arguments[1]), arguments[1]);
 	child = fork();
 	must(child >= 0, "cannot fork");
 	if (child == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		pin(arguments[2]);
-		answer();
+		// Whoever lost its parent before that line would spin for ever.
+		if (getppid() == parent)
+			answer();
 		return 0;
 	}
-	pin(arguments[1]);
+	must(pin(child, arguments[2]), arguments[2]);
 	round = rounds(round);
 	opened = now();
 	closes = opened + strtoull(arguments[3], NULL, 10) * UINT64_C(1000000);

@@ -13,6 +13,8 @@ pub struct Comparison {
     pub name: &'static str,
     /// What the figure is: protocol, placement, divisor, mean or median.
     pub what: &'static str,
+    /// How far from 1 the ratio may lie and agree.
+    pub within: f64,
     /// The unit of both figures.
     pub unit: &'static str,
     /// The peer's command line, as it can be typed.
@@ -32,8 +34,8 @@ pub struct Measured {
     pub theirs: Vec<f64>,
     /// Ours.
     pub ours: Vec<f64>,
-    /// Rounds that were run again because one side of them had no figure.
-    pub repeated: u32,
+    /// Why rounds were run again: one side of them had no figure.
+    pub repeated: Vec<String>,
 }
 
 impl Comparison {
@@ -43,15 +45,15 @@ impl Comparison {
     /// is returned if that happens in more than one of [`REPEATED`].
     pub fn measure(&self, rounds: u32) -> anyhow::Result<Measured> {
         self.round()?;
-        let mut measured = Measured { theirs: Vec::new(), ours: Vec::new(), repeated: 0 };
+        let mut measured = Measured { theirs: Vec::new(), ours: Vec::new(), repeated: Vec::new() };
         while measured.ours.len() < rounds as usize {
             match self.round() {
                 Ok((theirs, ours)) => {
                     measured.theirs.push(theirs);
                     measured.ours.push(ours);
                 }
-                Err(error) if measured.repeated >= rounds / REPEATED => return Err(error),
-                Err(_) => measured.repeated += 1,
+                Err(error) if measured.repeated.len() >= (rounds / REPEATED) as usize => return Err(error),
+                Err(error) => measured.repeated.push(format!("{error:#}")),
             }
         }
         Ok(measured)

@@ -44,7 +44,8 @@ fn parse(text: &str) -> anyhow::Result<HashMap<String, Measured>> {
             anyhow::bail!("line {number} is no comparison with `name`, `theirs` and `ours`");
         };
         anyhow::ensure!(theirs.len() == ours.len(), "line {number}: the two sides have not as many rounds");
-        let repeated = line["repeated"].as_u64().and_then(|count| count.try_into().ok()).unwrap_or(0);
+        let repeated = line["repeated"].as_array().into_iter().flatten();
+        let repeated = repeated.filter_map(Value::as_str).map(str::to_owned).collect();
         kept.insert(name.to_owned(), Measured { theirs, ours, repeated });
     }
     Ok(kept)

@@ -6,12 +6,9 @@ use std::fmt::Write;
 use crate::comparison::{Comparison, Measured};
 use crate::interval::{Ratio, median, ratio};
 
-/// Agreement, as the project asks it of itself.
-const AGREES: f64 = 0.05;
-
 /// What the interval shows: the ratio alone is one draw of it.
-fn verdict(ratio: &Ratio) -> &'static str {
-    let (least, most) = (1.0 - AGREES, 1.0 + AGREES);
+fn verdict(ratio: &Ratio, within: f64) -> &'static str {
+    let (least, most) = (1.0 - within, 1.0 + within);
     if ratio.low >= least && ratio.high <= most {
         "agrees"
     } else if ratio.high < least || ratio.low > most {
@@ -39,7 +36,7 @@ pub fn line(comparison: &Comparison, figures: &Measured) -> String {
 /// All of them.
 pub fn markdown(measured: &[(&Comparison, anyhow::Result<Measured>)]) -> String {
     let mut out = String::from(
-        "| comparison | what | unit | peer: median [min..max] | doorbell: median [min..max] | ratio [95 %] | within 5 % | rounds |\n\
+        "| comparison | what | unit | peer: median [min..max] | doorbell: median [min..max] | ratio [95 %] | verdict | rounds |\n\
          |---|---|---|---:|---:|---:|---|---:|\n",
     );
     for (comparison, result) in measured {
@@ -49,22 +46,28 @@ pub fn markdown(measured: &[(&Comparison, anyhow::Result<Measured>)]) -> String 
             Err(error) => writeln!(out, "| {name} | {what} | {unit} | | | | not run: {error:#} | |"),
             Ok(figures) => {
                 let ratio = ratio(&figures.theirs, &figures.ours);
-                let verdict = verdict(&ratio);
-                let rounds = match figures.repeated {
+                let verdict = verdict(&ratio, comparison.within);
+                let rounds = match figures.repeated.len() {
                     0 => figures.ours.len().to_string(),
                     repeated => format!("{}, {repeated} repeated", figures.ours.len()),
                 };
                 writeln!(
                     out,
-                    "| {name} | {what} | {unit} | {} | {} | {:.3} [{:.3}, {:.3}] | {verdict} | {rounds} |",
+                    "| {name} | {what} | {unit} | {} | {} | {:.3} [{:.3}, {:.3}] | {verdict} within {:.0} % | {rounds} |",
                     spread(&figures.theirs),
                     spread(&figures.ours),
                     ratio.ratio,
                     ratio.low,
-                    ratio.high
+                    ratio.high,
+                    comparison.within * 100.0
                 )
             }
         };
+    }
+    for (comparison, result) in measured {
+        for why in result.iter().flat_map(|figures| &figures.repeated) {
+            let _ = writeln!(out, "\nA round of {} was repeated: {why}", comparison.name);
+        }
     }
     out.push_str("\nThe commands, `doorbell` with `--blocks 1`:\n\n");
     for (comparison, _) in measured {
@@ -96,7 +99,7 @@ mod tests {
     /// A ratio of 1.00 whose interval went from 0.91 to 1.14 once read "yes".
     #[test]
     fn the_whole_interval_decides() {
-        let verdict = |low, high| verdict(&Ratio { ratio: f64::midpoint(low, high), low, high });
+        let verdict = |low, high| verdict(&Ratio { ratio: f64::midpoint(low, high), low, high }, 0.05);
         for (low, high, expected) in [
             (0.96, 1.04, "agrees"),
             (0.95, 1.05, "agrees"),

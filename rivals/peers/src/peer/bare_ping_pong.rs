@@ -14,6 +14,7 @@ pub(super) fn comparisons(setup: &Setup) -> Vec<Comparison> {
     vec![Comparison {
         name: "bare ping-pong",
         what: "round trip of a cache line by stores and loads, two processes on two cores, mean",
+        within: 0.05,
         unit: "ns",
         theirs: theirs(&setup.programs.join(&command).display().to_string(), |text| {
             number_before(text, "ns a round trip")

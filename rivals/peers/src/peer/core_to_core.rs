@@ -17,6 +17,7 @@ pub(super) fn comparisons(setup: &Setup) -> Vec<Comparison> {
     vec![Comparison {
         name: "core-to-core-latency",
         what: "compare-and-swap on one line, two cores, half a round trip, mean",
+        within: 0.05,
         unit: "ns",
         theirs: theirs(&setup.programs.join(&command).display().to_string(), |text| {
             // The matrix as CSV: its one cell that holds a number.

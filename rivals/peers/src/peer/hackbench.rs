@@ -15,6 +15,7 @@ pub(super) fn comparisons(setup: &Setup) -> Vec<Comparison> {
     vec![Comparison {
         name: "hackbench",
         what: "one group of 20 senders and 20 receivers, 300 loops, unpinned, one run",
+        within: 0.05,
         unit: "s",
         theirs: theirs(&command, |text| number_after(text, "Time:")),
         ours: ours(setup, &arguments, "hackbench", Named("as printed"), 1.0),

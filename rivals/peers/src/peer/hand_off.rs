@@ -39,6 +39,7 @@ fn comparison(
     Comparison {
         name,
         what,
+        within: 0.03,
         unit: "µs",
         theirs: theirs(&setup.programs.join(&command).display().to_string(), |text| {
             Ok(number_before(text, "ns a hand-off")? / 1e3)

@@ -18,6 +18,7 @@ pub(super) fn comparisons(setup: &Setup) -> Vec<Comparison> {
         Comparison {
             name: if threads { "perf sched pipe -T" } else { "perf sched pipe" },
             what: "round trip of 4 bytes through two pipes, one core, mean",
+            within: 0.05,
             unit: "µs",
             theirs: theirs(&command, |text| number_before(text, "usecs/op")),
             ours: ours(setup, &arguments, "switch-pipe", Mean("operation"), 1e-3),
@@ -31,6 +32,7 @@ pub(super) fn comparisons(setup: &Setup) -> Vec<Comparison> {
         Comparison {
             name: "perf syscall basic",
             what: "getppid, mean",
+            within: 0.05,
             unit: "ns",
             theirs: theirs(&command, |text| Ok(number_before(text, "usecs/op")? * 1e3)),
             ours: ours(setup, &arguments, "getppid", Mean("operation"), 1.0),
@@ -46,6 +48,7 @@ pub(super) fn comparisons(setup: &Setup) -> Vec<Comparison> {
         Comparison {
             name: "perf futex wake",
             what: "time of one thread to wake 100, one by one, mean of 10",
+            within: 0.05,
             unit: "ms",
             theirs: theirs(&command, |text| {
                 let last = text.lines().rfind(|line| line.starts_with("Wokeup")).unwrap_or_default();

@@ -27,6 +27,7 @@ pub(super) fn comparisons(setup: &Setup) -> Vec<Comparison> {
         Comparison {
             name,
             what,
+            within: 0.05,
             unit: "µs",
             theirs: mean_of_json(&command),
             ours: ours(setup, &arguments, subject, Mean("operation"), 1e-3),

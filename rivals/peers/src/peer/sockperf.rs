@@ -24,6 +24,7 @@ pub(super) fn comparisons(setup: &Setup) -> Vec<Comparison> {
     vec![Comparison {
         name: "sockperf ping-pong tcp",
         what: "round trip of 14 bytes over one TCP connection on loopback, two processes on two cores, median",
+        within: 0.05,
         unit: "µs",
         theirs: with_server(&command, server),
         ours: ours(setup, &arguments, "echo-tcp", Median("operation"), 1e-3),

@@ -42,6 +42,7 @@ pub(super) fn comparisons(setup: &Setup) -> Vec<Comparison> {
         Comparison {
             name,
             what,
+            within: 0.05,
             unit: "ns",
             theirs: theirs(&command, |text| number_before(text, "nanosecs per context switch")),
             ours: ours(setup, &arguments, subject, Named("as printed"), 1.0),

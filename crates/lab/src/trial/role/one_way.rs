@@ -42,12 +42,12 @@ pub(super) fn emit<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(),
     let clock = side.clock;
     let gap = clock.ticks(Duration::from_nanos(side.cell.pattern.gap_ns()));
     let open_loop = matches!(side.cell.pattern, Pattern::OpenLoop { .. });
-    // A notifier that spun would keep its own thread from answering for a time slice of the scheduler's.
-    let shares_core = side.shares_core() || M::ANSWERS;
+    let shares_core = side.shares_core();
     let give_up = M::DROPS.then(|| clock.ticks(GIVEN_UP));
     let taken = |mail: &Mail, number: u64| {
         if M::WAITS != Waits::Nothing {
-            await_taken(mail, number, clock, shares_core, give_up);
+            // A notifier that spun would keep its own thread from answering for a time slice of the scheduler's.
+            await_taken(mail, number, clock, shares_core || M::ANSWERS, give_up);
         }
     };
     let mail = &side.control.mail[THERE];
