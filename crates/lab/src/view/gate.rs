@@ -8,6 +8,7 @@ use super::summary::date;
 use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
 use crate::verdict::gate::{Gated, Judged, Question, Ruling, Which};
+use crate::verdict::quantile::unseen;
 use crate::verdict::worst::{Unusual, Worst};
 
 /// The verdict, what the longest wake's record tells, and the table.
@@ -59,11 +60,14 @@ pub fn verdict(gated: &Gated) -> String {
         }
         (Ruling::Pass, Which::Longest) => {
             let upper = gated.cells.iter().map(|cell| cell.above.upper).fold(0.0, f64::max);
-            format!(
-                "Pass: none of {} wakes took longer than {limit}; with {sure} fewer than 1 in {} do.",
-                count(all),
-                count((1.0 / upper.max(f64::MIN_POSITIVE)) as u64)
-            )
+            let follows = if upper > 0.5 {
+                "nothing follows for others, of which as many may take longer as not: the column 'alike' says how few independent \
+                 ones these tell as much as; give it more --blocks"
+                    .to_owned()
+            } else {
+                format!("with {sure} fewer than 1 in {} do", count((1.0 / upper) as u64))
+            };
+            format!("Pass: none of {} wakes took longer than {limit}; {follows}.", count(all))
         }
         (Ruling::Fail(why), _) => {
             let failed = among(&with(|ruling| matches!(ruling, Ruling::Fail(_))));
@@ -164,16 +168,18 @@ fn table(gated: &Gated) -> Option<Passage> {
 fn note(gated: &Gated) -> String {
     let common = axis::common(gated.cells.iter().map(|cell| cell.cell));
     let all = if common.is_empty() { String::new() } else { format!("All: {common}. ") };
+    let fewest = gated.cells.iter().map(|cell| cell.trials[0]).min().unwrap_or(0);
     let harness = gated.harness_ns.map_or_else(String::new, |harness| {
         format!(" Two readings of the clock, {}, are part of each.", ns(harness))
     });
     format!(
         "{all}{}. Longer: wakes above the limit. Share below: what their true share is below, at {} % for each cell (Clopper and \
          Pearson 1934, wakes that are alike counted together). Alike: how many wakes tell as much as one independent one (Kish's \
-         design effect, with Korn and Graubard's factor for few trials).{harness}",
+         design effect, with Korn and Graubard's factor for few trials). What comes in fewer than {:.0} % of trials may have come in none of these, and is in no bound.{harness}",
         super::summary::sentence(gated.cells.first().map_or("", |cell| cell.quantity.definition()))
             .trim_end_matches('.'),
         percent(gated.each),
+        (100.0 * unseen(fewest, gated.each)).ceil(),
     )
 }
 
@@ -206,15 +212,19 @@ mod tests {
     use crate::view::style::Style;
 
     fn text(long: u64, which: Which) -> String {
+        text_of(10, long, which)
+    }
+
+    fn text_of(blocks: u32, long: u64, which: Which) -> String {
         let cell = Cell { pattern: Pattern::OneWay { gap_ns: 1_000_000 }, ..sample::cell("futex") };
-        let mut result = sample::result(&[cell], 10, |_, _| 16_000.0);
+        let mut result = sample::result(&[cell], blocks, |_, _| 16_000.0);
         for record in &mut result.records {
             let mut wakes = Histogram::new();
             (long..1000).for_each(|wake| wakes.record(4_000_000 + wake * 1000));
             wakes.record_many(50_000_000, long);
             record.series.insert(Quantity::Wake, Series::from(&wakes));
         }
-        result.records[2].surroundings.steal_share = Some(0.2);
+        result.records.last_mut().unwrap().surroundings.steal_share = Some(0.2);
         let question = Question { limit_ns: 20_000, which, confidence: 0.95 };
         let gated = gate::gate(&result, question).unwrap();
         verdict(&passages(&gated), &result, &Style::PLAIN)
@@ -242,6 +252,17 @@ mod tests {
             fail.starts_with("Fail: not 99 % of wakes takes at most 20 us, with 95 % confidence: 200 of 10000 wakes took longer."),
             "{fail}"
         );
+    }
+
+    /// It said that with 95 % confidence fewer than 1 in 1 do.
+    #[test]
+    fn of_one_block_without_a_long_wake_nothing_follows_for_others() {
+        let one = text_of(1, 0, Which::Longest);
+        assert!(
+            one.starts_with("Pass: none of 1,000 wakes took longer than 20 us; nothing follows for others"),
+            "{one}"
+        );
+        assert!(!one.contains("1 in 1 do"), "{one}");
     }
 
     #[test]
