@@ -13,13 +13,16 @@ use super::clock::Clock;
 use super::pinned::both;
 use super::topology::Topology;
 
-/// The fastest hop that was seen between two CPUs.
+/// The hops that were seen between two CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LineHop {
     /// The CPUs.
     pub cpus: [u32; 2],
     /// Half a round trip, nanoseconds: the mean of the fastest batch of fifty.
     pub fastest_ns: f64,
+    /// The same of the middle batch; none in results that were written before it was kept.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub median_ns: Option<f64>,
 }
 
 /// A word with two cache lines to itself: CPUs fetch them in pairs.
@@ -75,7 +78,7 @@ pub fn exchange<T: Send>(cpus: [u32; 2], act: impl FnOnce(&mut Exchange<'_>) -> 
 }
 
 impl LineHop {
-    /// The fastest hop of each pair of different CPUs that `topology` would have measured; takes some milliseconds a pair.
+    /// The hops of each pair of different CPUs that `topology` would have measured; takes some milliseconds a pair.
     pub fn measure(clock: Clock, topology: &Topology) -> Vec<Self> {
         let pairs = topology.pairs().into_iter().filter_map(|pair| pair.cpus).filter(|[a, b]| a != b);
         // A pair whose threads cannot be pinned is one that the run will not be able to use either.
@@ -85,18 +88,24 @@ impl LineHop {
     fn of(clock: Clock, cpus: [u32; 2]) -> io::Result<Self> {
         const ROUND_TRIPS: u64 = 50;
         const LONGEST: Duration = Duration::from_millis(3);
-        let fastest = exchange(cpus, |exchange| {
+        let mut batches = exchange(cpus, |exchange| {
             let until = clock.now().saturating_add(clock.ticks(LONGEST));
-            let mut fastest = u64::MAX;
-            while fastest == u64::MAX || clock.now() < until {
+            let mut batches = Vec::new();
+            while batches.is_empty() || clock.now() < until {
                 let before = clock.now_awake();
                 for _ in 0..ROUND_TRIPS {
                     exchange.round_trip();
                 }
-                fastest = fastest.min(clock.now_awake().saturating_sub(before));
+                batches.push(clock.now_awake().saturating_sub(before));
             }
-            fastest
+            batches
         })?;
-        Ok(Self { cpus, fastest_ns: clock.ps(fastest) as f64 / (2 * ROUND_TRIPS) as f64 / 1e3 })
+        batches.sort_unstable();
+        let hop_ns = |ticks: &u64| clock.ps(*ticks) as f64 / (2 * ROUND_TRIPS) as f64 / 1e3;
+        Ok(Self {
+            cpus,
+            fastest_ns: batches.first().map_or(f64::INFINITY, hop_ns),
+            median_ns: batches.get(batches.len() / 2).map(hop_ns),
+        })
     }
 }
