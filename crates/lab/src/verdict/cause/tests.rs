@@ -241,6 +241,18 @@ fn throttling_needs_a_period_that_was_counted_and_a_side_that_was_ready_on_a_cpu
     assert_eq!(named(&throttled(1, preempted)), Some("involuntary switch"));
 }
 
+/// What another task ran there once counted as time on a CPU that ran nothing.
+#[test]
+fn throttling_ends_where_the_cpu_runs_another_task() {
+    let events =
+        |cpu| vec![switch(10, 1, WAITER, 0, 0), switch(30, cpu, 0, 0, HOG), switch(890, 1, 0, 0, WAITER)];
+    let covers = |cpu| {
+        let found = causes(&throttled(1, wake(5, events(cpu))));
+        found.into_iter().find(|found| found.name == "throttling").unwrap().covers_ps
+    };
+    assert_eq!([covers(1), covers(2)], [20_000_000, 880_000_000]);
+}
+
 /// A group that had stood still at any time since the last reading was the cause of every slow wake since.
 #[test]
 fn throttling_elsewhere_in_the_window_is_not_blamed() {

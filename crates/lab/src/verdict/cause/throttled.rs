@@ -4,6 +4,8 @@
 //! The counters say that the group stood still at some time since the last reading, and no event says when. What shows that it
 //! was in this wake is a side that could have run on a CPU that ran nothing: else a CPU with a task to run runs it.
 
+use std::cell::Cell;
+
 use super::preempted::GONE;
 use super::{Cause, held_ps, queued, took, waiters_cpu, whole};
 use crate::anatomy::{Mark, Wake};
@@ -42,12 +44,18 @@ fn held_back(wake: &Wake) -> Option<u64> {
         (wake.tasks[1], wake.at(Mark::SwitchedIn).unwrap_or(start), end),
     ];
     let lost = lost.map(|(side, from, to)| {
+        let left = Cell::new(None);
+        let leaves = |what: &What| matches!(what, What::Switch { from, state, to: 0, .. } if *from == side && state & GONE == 0);
         held_ps(
             wake,
             (from, to),
             false,
-            |event| matches!(event.what, What::Switch { from, state, to: 0, .. } if from == side && state & GONE == 0),
-            |event| matches!(event.what, What::Switch { to, .. } if to == side),
+            |event| leaves(&event.what).then(|| left.set(Some(event.cpu))).is_some(),
+            // Once that CPU runs another task the side would have to wait for it with any quota.
+            |event| match event.what {
+                What::Switch { to, .. } => to == side || to != 0 && left.get() == Some(event.cpu),
+                _ => false,
+            },
         )
     });
     lost.into_iter().chain(not_let_in(wake)).max()
