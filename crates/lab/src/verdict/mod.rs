@@ -7,6 +7,7 @@ pub mod cause;
 pub mod check;
 pub mod claims;
 pub mod compare;
+pub mod conditions;
 pub mod contest;
 pub mod gate;
 pub mod pick;

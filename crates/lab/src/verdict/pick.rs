@@ -2,6 +2,7 @@
 //! Which mechanism for a pattern and some needs: the fastest, those not shown to be slower, and what each other one lacks.
 
 use super::compare::Ratio;
+use super::conditions::{differing, other_conditions};
 use super::contest::{Blocks, contest};
 use crate::experiment::pick::{Shape, lacks};
 use crate::experiment::plan::FEWEST_BLOCKS;
@@ -111,7 +112,7 @@ pub fn pick(result: &ResultFile, question: &Question) -> Picked {
         let arm = here.iter().find(|arm| arm.cell.subject == *subject);
         let why = match arm {
             _ if !lacks.is_empty() => lacks.join(", "),
-            None => "not measured in this run".to_owned(),
+            None => elsewhere(&arms, subject, first.map(|first| first.cell)),
             Some(arm) => match without_figures(arm, quantity) {
                 Some(why) => why,
                 None => {
@@ -155,6 +156,22 @@ fn in_pattern(cell: &Cell, question: &Question) -> bool {
 /// Whether two cells differ in nothing but the mechanism.
 fn like(cell: &Cell, first: &Cell) -> bool {
     *cell == Cell { subject: cell.subject.clone(), ..first.clone() }
+}
+
+/// Why a mechanism has no arm among those that are ranked with that of `first`: it was measured in another way, or not at all.
+fn elsewhere(arms: &[Arm], subject: &str, first: Option<&Cell>) -> String {
+    let mut own = arms.iter().map(|arm| arm.cell).filter(|cell| cell.subject == subject).peekable();
+    let Some(first) = first else {
+        return match own.peek() {
+            Some(_) => "measured for another pattern, gap, placement or kind of sides".to_owned(),
+            None => "not measured in this run".to_owned(),
+        };
+    };
+    let first = Cell { subject: subject.to_owned(), ..first.clone() };
+    let nearest = own.min_by_key(|cell| differing(cell, &first).len());
+    nearest
+        .and_then(|cell| other_conditions(cell, &first))
+        .unwrap_or_else(|| "not measured in this run".to_owned())
 }
 
 fn without_figures(arm: &Arm, quantity: Quantity) -> Option<String> {
@@ -304,22 +321,29 @@ mod tests {
         assert_eq!(umwait.1, "not measured in this run");
     }
 
+    /// A change of a cell, and what it is a change of.
+    type Change = (fn(&mut Cell), &'static str);
+
     #[test]
     fn only_cells_that_differ_in_nothing_but_the_mechanism_are_ranked() {
-        let changes: [fn(&mut Cell); 6] = [
-            |cell| cell.timing = Timing::Around,
-            |cell| cell.until = Until::count(7),
-            |cell| cell.trace = Some(Trace::Stages),
-            |cell| cell.without_yardstick = true,
-            |cell| cell.injected_slowdown_ppm = Some(50_000),
-            |cell| cell.latency_limit_us = Some(0),
+        let changes: [Change; 6] = [
+            (|cell| cell.timing = Timing::Around, "timing"),
+            (|cell| cell.until = Until::count(7), "window"),
+            (|cell| cell.trace = Some(Trace::Stages), "trace"),
+            (|cell| cell.without_yardstick = true, "yardstick"),
+            (|cell| cell.injected_slowdown_ppm = Some(50_000), "slowdown on purpose"),
+            (|cell| cell.latency_limit_us = Some(0), "latency limit"),
         ];
-        for (number, change) in changes.iter().enumerate() {
+        for (change, axis) in changes {
             let mut run = run(&[("futex", 16e3), ("pipe", 22e3), ("eventfd", 12e3)], 10);
             change(&mut run.plan.cells[2]);
             let cells = run.records.iter_mut().map(|record| &mut record.cell);
             cells.filter(|cell| cell.subject == "eventfd").for_each(change);
-            assert_eq!(names(&pick(&run, &question(&[]))), ["futex", "pipe"], "change {number}");
+            let picked = pick(&run, &question(&[]));
+            assert_eq!(names(&picked), ["futex", "pipe"], "{axis}");
+            // It said that the mechanism was not measured.
+            let why = picked.out.iter().find(|(known, _)| known == "eventfd").unwrap();
+            assert_eq!(why.1, format!("measured under other conditions: {axis}"));
         }
     }
 

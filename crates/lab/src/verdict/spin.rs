@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 
 use super::compare::Ratio;
+use super::conditions::other_conditions;
 use super::contest::{Blocks, contest};
 use crate::experiment::plan::FEWEST_BLOCKS;
 use crate::record::series::Quantity;
@@ -29,6 +30,8 @@ pub struct Spun {
     pub worth: f64,
     /// Each gap, the shortest first.
     pub gaps: Vec<Gap>,
+    /// Cells one way that are not among them: in what their conditions are others, and how many.
+    pub left_out: BTreeMap<String, usize>,
     /// What the harness itself adds to a round trip, nanoseconds.
     pub harness_ns: Option<f64>,
 }
@@ -101,15 +104,17 @@ pub fn spin(result: &ResultFile, worth: f64) -> Option<Spun> {
         |arm: &&Arm| matches!(arm.cell.pattern, Pattern::OneWay { .. }) && arm.cell.subject != "null";
     let first = arms.iter().find(one_way)?.cell;
     let mut gaps = BTreeMap::<u64, Vec<&Arm>>::new();
-    let same = |arm: &&Arm| {
-        one_way(arm)
-            && whatever_gap(arm.cell) == whatever_gap(first)
-            && !matches!(arm.cell.wait, WaitPolicy::Timeout { .. })
-    };
-    for arm in arms.iter().filter(same) {
-        let ways = gaps.entry(arm.cell.pattern.gap_ns()).or_default();
-        if ways.first().is_none_or(|first| whatever_wait(first.cell) == whatever_wait(arm.cell)) {
-            ways.push(arm);
+    let mut left_out = BTreeMap::new();
+    let waits = |arm: &&Arm| one_way(arm) && !matches!(arm.cell.wait, WaitPolicy::Timeout { .. });
+    for arm in arms.iter().filter(waits) {
+        let common = other_conditions(&whatever_gap(arm.cell), &whatever_gap(first));
+        let at_this_gap = || {
+            let first = gaps.get(&arm.cell.pattern.gap_ns())?.first()?;
+            other_conditions(&whatever_wait(arm.cell), &whatever_wait(first.cell))
+        };
+        match common.or_else(at_this_gap) {
+            Some(conditions) => *left_out.entry(conditions).or_default() += 1,
+            None => gaps.entry(arm.cell.pattern.gap_ns()).or_default().push(arm),
         }
     }
     let harness = arms.iter().find(|arm| arm.cell.subject == "null");
@@ -118,6 +123,7 @@ pub fn spin(result: &ResultFile, worth: f64) -> Option<Spun> {
         subject: first.subject.clone(),
         placement: first.placement.clone(),
         worth,
+        left_out,
         gaps: gaps.into_iter().map(|(gap_ns, arms)| gap(gap_ns, &arms, worth)).collect(),
         harness_ns: harness.and_then(|medians| super::statistics::median(&medians)),
     })
@@ -286,29 +292,36 @@ mod tests {
         assert!(spun.gaps[0].ways[1..].iter().all(|way| way.as_good == (way.cost_ns(1.0) < 11_000.0)));
     }
 
+    /// A change of a cell, and what it is a change of.
+    type Change = (fn(&mut Cell), &'static str);
+
     /// Arms of other sizes, schedulers or windows were contested with those that wait in another way.
     #[test]
     fn only_arms_that_differ_in_nothing_but_the_wait_are_contested() {
         let alone = result(&[10_000], 0.02);
         let ways = |result: &ResultFile| spin(result, 1.0).unwrap().gaps[0].ways.len();
-        let changes: [fn(&mut Cell); 8] = [
-            |cell| cell.size = 64,
-            |cell| cell.scheduler = Scheduler::Fifo,
-            |cell| cell.timing = Timing::Blocked,
-            |cell| cell.until = Until::count(7),
-            |cell| cell.trace = Some(Trace::Stages),
-            |cell| cell.without_yardstick = true,
-            |cell| cell.injected_slowdown_ppm = Some(50_000),
-            |cell| cell.latency_limit_us = Some(0),
+        assert!(spin(&alone, 1.0).unwrap().left_out.is_empty());
+        let changes: [Change; 8] = [
+            (|cell| cell.size = 64, "message"),
+            (|cell| cell.scheduler = Scheduler::Fifo, "scheduler"),
+            (|cell| cell.timing = Timing::Blocked, "timing"),
+            (|cell| cell.until = Until::count(7), "window"),
+            (|cell| cell.trace = Some(Trace::Stages), "trace"),
+            (|cell| cell.without_yardstick = true, "yardstick"),
+            (|cell| cell.injected_slowdown_ppm = Some(50_000), "slowdown on purpose"),
+            (|cell| cell.latency_limit_us = Some(0), "latency limit"),
         ];
-        for (number, change) in changes.iter().enumerate() {
+        for (change, axis) in changes {
             let mut both = alone.clone();
             let mut other = result(&[10_000], 0.02);
             other.plan.cells.iter_mut().for_each(change);
             other.records.iter_mut().for_each(|record| change(&mut record.cell));
             both.plan.cells.extend(other.plan.cells);
             both.records.extend(other.records);
-            assert_eq!((ways(&both), ways(&alone)), (5, 5), "change {number}");
+            assert_eq!((ways(&both), ways(&alone)), (5, 5), "{axis}");
+            // Nothing was said of them.
+            let left_out = [(format!("measured under other conditions: {axis}"), 5)];
+            assert_eq!(spin(&both, 1.0).unwrap().left_out, left_out.into());
         }
     }
 

@@ -3,6 +3,7 @@
 
 use super::axis::relation;
 use super::passage::Passage;
+use super::summary::counted;
 use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
 use crate::trial::cell::WaitPolicy;
@@ -14,7 +15,12 @@ pub fn passages(spun: &Spun) -> Vec<Passage> {
         Choice::CannotTell(why) => Some(format!("Gaps of {}: {why}.", ns(gap.gap_ns as f64))),
         _ => None,
     });
-    let told = Passage { title: verdict(spun), lead: untold.collect(), ..Passage::default() };
+    let left_out = spun
+        .left_out
+        .iter()
+        .map(|(conditions, cells)| format!("Left out: {}, {conditions}.", counted(*cells as u64, "cell")));
+    let lead = untold.chain(left_out).collect();
+    let told = Passage { title: verdict(spun), lead, ..Passage::default() };
     std::iter::once(told).chain(table(spun)).collect()
 }
 
@@ -133,6 +139,7 @@ mod tests {
             subject: "futex".to_owned(),
             placement: Placement { relation: "same-l3".to_owned(), cpus: Some([0, 1]) },
             worth: 1.0,
+            left_out: [("measured under other conditions: timing".to_owned(), 5)].into(),
             gaps: choices
                 .iter()
                 .map(|(gap_ns, choice)| Gap { gap_ns: *gap_ns, ways: Vec::new(), choice: choice.clone() })
@@ -160,5 +167,7 @@ mod tests {
             "For gaps of 5 µs to 9 µs spin until it comes; for gaps of 20 µs nothing can be told."
         );
         assert_eq!(verdict(&spun(&[(5_000, Choice::Sleep)])), "For gaps of 5 µs sleep at once.");
+        let told = &passages(&spun(&[(5_000, Choice::Sleep)]))[0];
+        assert_eq!(told.lead, ["Left out: 5 cells, measured under other conditions: timing."]);
     }
 }
