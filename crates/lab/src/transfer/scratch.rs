@@ -60,7 +60,8 @@ pub enum ScratchError {
         cause: io::Error,
     },
     /// It is shorter than what was written.
-    #[error("{}: {read} of {wanted} bytes at {offset} could be read back; the device or its file system has cut it short", .path.display())]
+    #[error("{}: {read} of {wanted} bytes at {offset} could be read back; the device or its file system has cut it short: look for its errors in \
+             `dmesg`, and take another disk (--dir or --device)", .path.display())]
     Short {
         /// Where.
         path: PathBuf,
@@ -75,7 +76,8 @@ pub enum ScratchError {
     #[error("{}: interrupted while it was filled", .0.display())]
     Interrupted(PathBuf),
     /// What was written is not there.
-    #[error("{}: what was written to the block at {offset} did not come back; the device or its file system is broken", .path.display())]
+    #[error("{}: what was written to the block at {offset} did not come back; the device or its file system is broken: look for its errors in `dmesg`, and \
+             take another disk (--dir or --device)", .path.display())]
     NotThere {
         /// Where.
         path: PathBuf,
@@ -83,7 +85,7 @@ pub enum ScratchError {
         offset: u64,
     },
     /// The file has a hole, which is read without a device.
-    #[error("{}: the file system left a hole at {offset}, which is read without a device", .path.display())]
+    #[error("{}: the file system left a hole at {offset}, which is read without a device; choose a folder on another file system with --dir", .path.display())]
     Hole {
         /// Where.
         path: PathBuf,

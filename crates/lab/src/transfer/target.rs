@@ -39,7 +39,8 @@ pub enum TargetError {
         cause: io::Error,
     },
     /// Somebody has put another file in its place.
-    #[error("{} is no longer the file that this run made and filled: somebody has put another in its place", .0.display())]
+    #[error("{} is no longer the file that this run made and filled: somebody has put another in its place; the run wrote nothing to \
+             that one: run it again, with --dir in a folder that only you may write to", .0.display())]
     Replaced(PathBuf),
     /// Its file system knows no direct transfers.
     #[error("{} cannot be opened with O_DIRECT: its file system keeps everything in memory; choose a folder on a disk with --dir", .0.display())]
@@ -299,6 +300,6 @@ mod tests {
         std::fs::remove_file(at("made")).unwrap();
         std::os::unix::fs::symlink(at("precious"), at("made")).unwrap();
         let error = write().unwrap_err();
-        assert!(matches!(error, TargetError::Replaced(_)), "{error}");
+        assert!(matches!(error, TargetError::Replaced(_)) && error.to_string().contains("--dir"), "{error}");
     }
 }
