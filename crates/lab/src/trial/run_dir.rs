@@ -203,18 +203,39 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
+/// Removes the folder and what its notes name. As long as a note cannot be read, what it names may be there: the folder stays,
+/// for a program that can read it.
 fn clear(path: &Path) {
-    clear_notes(path, NOTES);
-    clear_notes(path, LASTING);
-    // Nothing is lost if this fails: the next run's sweep meets the folder again.
-    let _ = fs::remove_dir_all(path);
+    if [NOTES, LASTING].map(|name| clear_notes(path, name)) == [true, true] {
+        // Nothing is lost if this fails: the next run's sweep meets the folder again.
+        let _ = fs::remove_dir_all(path);
+    }
 }
 
-fn clear_notes(path: &Path, name: &str) {
+/// Removes what the notes in a file name, and the notes; those that cannot be read stay. Whether none did.
+fn clear_notes(path: &Path, name: &str) -> bool {
     let file = path.join(name);
-    let Ok(text) = fs::read_to_string(&file) else { return };
-    text.lines().filter_map(|line| serde_json::from_str(line).ok()).for_each(|note: Note| remove(&note));
-    let _ = fs::remove_file(file);
+    let text = match fs::read(&file) {
+        Ok(text) => text,
+        Err(error) => return error.kind() == io::ErrorKind::NotFound,
+    };
+    let mut unread = Vec::new();
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        match serde_json::from_slice(line) {
+            Ok(note) => remove(&note),
+            // A note is written whole before its object is made: of one without its end there is none.
+            Err(_) if line.ends_with(b"\n") => unread.extend_from_slice(line),
+            Err(_) => {}
+        }
+    }
+    if unread.is_empty() {
+        let _ = fs::remove_file(file);
+        return true;
+    }
+    // Those that were read are gone with their objects: their names may be somebody else's by the next time. If this fails all
+    // stay, which is what there was before.
+    let _ = fs::write(file, unread);
+    false
 }
 
 /// Removes one object; that it is gone already is as good.
@@ -310,6 +331,25 @@ mod tests {
         fs::write(&path, "blocks").unwrap();
         let inode = fs::metadata(&path).unwrap().ino();
         assert_eq!(left(folder.path(), &path, Some(inode)), ["precious"]);
+    }
+
+    /// Notes that another version had written were dropped, and what they name stayed for ever.
+    #[test]
+    fn a_note_that_cannot_be_read_is_kept_with_its_folder_and_the_others_are_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("run");
+        fs::create_dir(&run).unwrap();
+        let made = folder.path().join("doorbell-io-9");
+        fs::write(&made, "").unwrap();
+        let known = serde_json::to_string(&Note::File { path: made.clone(), inode: None }).unwrap();
+        let unknown = "{\"moon-base\":\"crater\"}\n";
+        fs::write(run.join(LASTING), format!("{known}\n{unknown}{{\"semaph")).unwrap();
+        clear(&run);
+        assert!(!made.exists());
+        assert_eq!(fs::read_to_string(run.join(LASTING)).unwrap(), unknown);
+        fs::remove_file(run.join(LASTING)).unwrap();
+        clear(&run);
+        assert!(!run.exists());
     }
 
     #[test]
