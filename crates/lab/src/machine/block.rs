@@ -247,14 +247,12 @@ fn interrupts(root: &Root, whole: &Path) -> Result<BTreeSet<u32>, String> {
         let all: Vec<BTreeSet<u32>> = slaves.iter().map(of).collect::<Result<_, _>>()?;
         return Ok(all.into_iter().flatten().collect());
     }
-    let names: Vec<String> = whole.ancestors().filter_map(last).collect();
     // Its number is the subsystem's, and no controller's (kernel drivers/nvme/host/multipath.c).
-    if names.iter().any(|name| name.starts_with("nvme-subsys")) {
-        return Err(
-            "it stands for several paths (NVMe multipath), and which one a transfer takes is not told"
-                .to_owned(),
-        );
+    let is_subsystem = |folder: &&Path| last(folder).is_some_and(|name| name.starts_with("nvme-subsys"));
+    if let Some(subsystem) = whole.ancestors().find(is_subsystem) {
+        return of_subsystem(root, subsystem);
     }
+    let names: Vec<String> = whole.ancestors().filter_map(last).collect();
     // The nearest function alone: above it are bridges, whose interrupts are those of the bus.
     let function = whole.ancestors().find(|above| last(above).is_some_and(|name| is_pci_function(&name)));
     let own = function.map(|function| root.names(function.join("msi_irqs"))).unwrap_or_default();
@@ -285,6 +283,30 @@ fn interrupts(root: &Root, whole: &Path) -> Result<BTreeSet<u32>, String> {
         Err(format!("/proc/interrupts has none that is called {prefix}..."))
     } else {
         Ok(own)
+    }
+}
+
+/// The interrupts of an NVMe subsystem with one controller, to which its folder has a link (`nvme_init_subsystem` in kernel
+/// drivers/nvme/host/core.c). A drive that could have several is a subsystem with one too.
+fn of_subsystem(root: &Root, subsystem: &Path) -> Result<BTreeSet<u32>, String> {
+    let is_controller = |name: &String| {
+        let number = name.strip_prefix("nvme").unwrap_or_default();
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let controllers: Vec<String> = root.names(subsystem).into_iter().filter(is_controller).collect();
+    match &controllers[..] {
+        [] => {
+            Err("it stands for the paths of an NVMe subsystem, and no controller of that is told".to_owned())
+        }
+        [one] => {
+            let controller = std::fs::canonicalize(subsystem.join(one));
+            interrupts(root, &controller.map_err(|error| format!("{one}, its one path: {error}"))?)
+        }
+        several => Err(format!(
+            "it stands for {} paths (NVMe multipath: {}), and which one a transfer takes is not told",
+            several.len(),
+            several.join(", ")
+        )),
     }
 }
 
@@ -471,7 +493,17 @@ pub(crate) mod tests {
         recorded.device(path, "259:8", "0");
         let device = |minor| BlockDevice::read(&recorded.root(), 259, minor).unwrap();
         assert_eq!(device(7).interrupts, None);
-        assert!(device(7).interrupts_hidden.unwrap().contains("multipath"));
+        assert!(device(7).interrupts_hidden.unwrap().contains("no controller"));
+        let controller = |name: &str, of: &str| {
+            let link = format!("sys/devices/virtual/nvme-subsystem/nvme-subsys1/{name}");
+            symlink(recorded.0.path().join(of), recorded.0.path().join(link)).unwrap();
+        };
+        // Any drive with two ports is such a subsystem, and was refused with one of them in use.
+        controller("nvme0", "sys/devices/pci0000:00/0000:00:06.0/nvme/nvme0");
+        assert_eq!((device(7).interrupts, device(7).interrupts_hidden), (Some([31, 32].into()), None));
+        controller("nvme1", "sys/devices/pci0000:00/0000:00:05.0/nvme/nvme1");
+        assert_eq!(device(7).interrupts, None);
+        assert!(device(7).interrupts_hidden.unwrap().contains("2 paths (NVMe multipath: nvme0, nvme1)"));
         // By its controller nvme0 and not by nvme1, which is another with interrupts of its own.
         assert_eq!(device(8).interrupts, Some([31, 32].into()));
     }
