@@ -4,7 +4,10 @@
 use std::borrow::Cow;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::{ResultFile, Warning, warning};
 
@@ -68,14 +71,31 @@ pub fn write(result: &ResultFile, target: &Path) -> Result<(), WriteError> {
         replace(target, put)
     };
     attempt.map_err(|cause| {
-        let name =
-            format!("doorbell-{}-{}.json", result.started_at_unix_ns / 1_000_000_000, std::process::id());
-        let rescued = [std::env::temp_dir(), PathBuf::from("/dev/shm")]
-            .into_iter()
-            .map(|folder| folder.join(&name))
-            .find(|path| replace(path, put).is_ok());
+        let second = result.started_at_unix_ns / 1_000_000_000;
+        let rescued = [std::env::temp_dir(), PathBuf::from("/dev/shm")].into_iter().find_map(|folder| {
+            let path = folder.join(format!("doorbell-{second}-{}.json", lot().ok()?));
+            replace(&path, put).is_ok().then_some(path)
+        });
         WriteError { target: target.to_owned(), cause, rescued }
     })
+}
+
+/// A part of a name that nobody can tell beforehand: in a folder for everybody somebody else could have made it first, as a link to
+/// what he wants overwritten.
+fn lot() -> io::Result<String> {
+    let mut lot = [0; 16];
+    // Up to 256 bytes come whole or not at all (getrandom(2)).
+    getrandom(&mut lot[..], GetRandomFlags::empty())?;
+    Ok(format!("{:032x}", u128::from_ne_bytes(lot)))
+}
+
+/// A file on its way to another name; removed when this is dropped, which after the renaming finds nothing under its own.
+struct Beside(PathBuf);
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
 }
 
 /// Puts a file in the place of `target`: written beside it, flushed to disk, then renamed over it (rename(2) is
@@ -99,24 +119,20 @@ pub fn replace(target: &Path, put: impl Fn(&mut BufWriter<File>) -> io::Result<(
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let name = target.file_name().ok_or(io::ErrorKind::IsADirectory)?;
-    let mut beside = std::ffi::OsString::from(".");
-    beside.push(name);
-    beside.push(format!(".{}.tmp", std::process::id()));
-    let beside = folder.join(beside);
-    let outcome = (|| {
-        let mut file = BufWriter::new(File::create(&beside)?);
-        put(&mut file)?;
-        file.into_inner()?.sync_all()?;
-        fs::rename(&beside, &target)?;
-        // So that the new name survives a crash too. Some file systems cannot flush a folder; the file is safe there.
-        File::open(folder)?.sync_all().or(Ok(()))
-    })();
-    if outcome.is_err() {
-        // An error means that it was never made.
-        let _ = fs::remove_file(&beside);
+    if target.file_name().is_none() {
+        return Err(io::ErrorKind::IsADirectory.into());
     }
-    outcome
+    let beside = folder.join(format!(".doorbell-{}.tmp", lot()?));
+    // Fails on a name that is there, be it a link (open(2), O_EXCL).
+    let file =
+        OpenOptions::new().write(true).create_new(true).custom_flags(libc::O_NOFOLLOW).open(&beside)?;
+    let beside = Beside(beside);
+    let mut file = BufWriter::new(file);
+    put(&mut file)?;
+    file.into_inner()?.sync_all()?;
+    fs::rename(&beside.0, &target)?;
+    // So that the new name survives a crash too. Some file systems cannot flush a folder; the file is safe there.
+    File::open(folder)?.sync_all().or(Ok(()))
 }
 
 /// `result` itself if every number that must be there is finite, else a copy without what is not.
@@ -222,6 +238,26 @@ mod tests {
         let message = error.to_string();
         fs::remove_file(saved).unwrap();
         assert!(message.contains("free some space") && message.contains("was saved as"), "{message}");
+    }
+
+    /// Its name could be told beforehand, and a link there was written through.
+    #[test]
+    fn the_file_on_its_way_has_a_name_of_its_own_each_time_and_a_panic_leaves_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("result.json");
+        let seen = std::cell::RefCell::new(std::collections::HashSet::new());
+        for _ in 0..2 {
+            let look = |_: &mut BufWriter<File>| {
+                seen.borrow_mut()
+                    .extend(names(folder.path()).into_iter().filter(|name| name.ends_with(".tmp")));
+                Ok(())
+            };
+            replace(&target, look).unwrap();
+        }
+        assert_eq!(seen.borrow().len(), 2);
+        let panics = || replace(&target, |_| panic!("in the middle of it"));
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
+        assert_eq!(names(folder.path()), ["result.json"]);
     }
 
     #[test]
