@@ -48,19 +48,26 @@ impl Inlet {
 
     #[inline(never)]
     fn poll_at_leisure(&mut self) -> Result<Option<Found>, RecvError> {
-        if let Some(found) = self.next()? {
+        if let Some(found) = self.next_or_release()? {
             return Ok(Some(found));
-        }
-        // A skip may have gone before nothing.
-        if self.index.must_release() {
-            self.release();
-        } else {
-            self.index.release_unannounced(&self.lane);
         }
         if self.sender.may_have_gone(&self.lane.control().sender) {
             return self.check_sender();
         }
         Ok(None)
+    }
+
+    fn next_or_release(&mut self) -> Result<Option<Found>, RecvError> {
+        let found = self.next()?;
+        if found.is_none() {
+            // A skip may have gone before nothing.
+            if self.index.must_release() {
+                self.release();
+            } else if self.end.is_ours_at_once() {
+                self.index.release_unannounced(&self.lane);
+            }
+        }
+        Ok(found)
     }
 
     fn next(&mut self) -> Result<Option<Found>, RecvError> {
@@ -77,7 +84,7 @@ impl Inlet {
     fn check_sender(&mut self) -> Result<Option<Found>, RecvError> {
         let departure = self.sender.departed(&self.lane.control().sender);
         // It may have sent something between our look and its end.
-        if let Some(found) = self.next()? {
+        if let Some(found) = self.next_or_release()? {
             return Ok(Some(found));
         }
         match departure {
@@ -187,6 +194,11 @@ impl Inlet {
 
     #[inline(never)]
     fn release(&mut self) {
+        // A forked child that drops its copy knows an old index: the sender would take it for a lie, or for less room than
+        // it was told of already, and sleep.
+        if !self.end.is_ours_at_once() {
+            return;
+        }
         let (before, now) = self.index.release(&self.lane);
         let wanted = &self.lane.control().room_wanted;
         self.lane.room_site.announce_if(|| {
@@ -201,9 +213,37 @@ impl Inlet {
 
 impl Drop for Inlet {
     fn drop(&mut self) {
-        // A successor begins here.
-        self.index.release_unannounced(&self.lane);
+        if self.end.is_ours() {
+            // A successor begins here.
+            self.index.release_unannounced(&self.lane);
+        }
         self.end.leave(&self.lane.control().receiver);
         self.lane.room_site.announce();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Inlet;
+    use crate::channel::{Lanes, Sender};
+    use crate::meeting::{Board, Offer};
+    use crate::peer::Trusted;
+
+    /// The release after the first look has no second: the sender that was told of no room sleeps, and so do we.
+    #[test]
+    fn a_skip_that_is_found_only_at_the_second_look_is_told_to_the_sender() {
+        let board = Board::new(&Offer::of_lanes(Lanes::new(1, 1, 256).unwrap())).unwrap();
+        let mut sender: Sender<Trusted> = Sender::at(&board, 0).unwrap();
+        let mut inlet = Inlet::on(board.footing().unwrap(), 0).unwrap();
+        for _ in 0..12 {
+            sender.send(&[0; 8]).unwrap();
+            let found = inlet.poll().unwrap().unwrap();
+            inlet.consume(found);
+        }
+        inlet.give_back();
+        // 64 bytes are left before the end of the ring.
+        drop(sender.reserve(72).unwrap());
+        assert_eq!(inlet.check_sender(), Ok(None));
+        assert!(!inlet.index.can_release(), "the sender was not told");
     }
 }

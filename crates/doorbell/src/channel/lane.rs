@@ -235,9 +235,19 @@ impl End {
         .map_err(|_| AttachError::Taken { lane })
     }
 
+    /// Is it this process's, and not a copy of what the process that forked this one has?
+    pub(super) fn is_ours(&self) -> bool {
+        self.process.is_current()
+    }
+
+    /// As `is_ours`, for nearly every message: a child made by calling `clone` by hand is not told apart.
+    pub(super) fn is_ours_at_once(&self) -> bool {
+        self.process.is_current_generation()
+    }
+
     /// Leaves it to others.
     pub(super) fn leave(&self, word: &AtomicU32) {
-        if self.process.is_current() {
+        if self.is_ours() {
             fault::point();
             // Release: whoever sees that it was left sees all that was done there. Fails only if a peer wrote what it
             // must not: while an end is held, so is the line, and nobody gives it away.

@@ -3,6 +3,7 @@
 
 use crate::other::{FOREVER, board, fork, message, number, start};
 use doorbell::channel::{AttachError, Receiver, RecvError, SendError, Sender};
+use doorbell::peer::Trusted;
 use doorbell::wait::Adaptive;
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::{Duration, Instant};
@@ -135,4 +136,46 @@ fn a_death_is_told_though_a_forked_child_has_dropped_its_copies() {
     other.kill();
     let told = answers.recv_timeout(FOREVER).map(|message| message.is_some());
     assert_eq!(told, Err(RecvError::PeerGone(session.peer().id())));
+}
+
+/// It wrote where it had been at the fork into shared memory: the sender called that a lie, or found no room.
+#[test]
+fn a_forked_child_that_drops_its_copies_says_nothing_of_what_was_received() {
+    let board = board(1, 1, 256);
+    let mut sender: Sender<Trusted> = Sender::at(&board, 0).unwrap();
+    let mut receiver: Receiver<Trusted> = Receiver::at(&board, 0).unwrap();
+    for _ in 0..2 {
+        sender.send(&[0; 8]).unwrap();
+    }
+    // Held back: not yet an eighth of the ring.
+    drop(receiver.recv().unwrap());
+    // With this one it is, in the child too.
+    let message = receiver.recv().unwrap();
+    let (gone_on, go_on) = rustix::pipe::pipe().unwrap();
+    // SAFETY: the child only reads a pipe and drops, which takes no lock in a child, and exits.
+    let child = unsafe { fork() };
+    if child == 0 {
+        let read = rustix::io::read(&gone_on, &mut [0; 1]);
+        drop(message);
+        drop(receiver);
+        // SAFETY: no precondition.
+        unsafe { libc::_exit(i32::from(read != Ok(1))) };
+    }
+    drop(message);
+    for number in 0..11_u64 {
+        sender.send(&number.to_ne_bytes()).unwrap();
+        assert_eq!(*receiver.recv().unwrap(), number.to_ne_bytes());
+    }
+    assert!(receiver.try_recv().unwrap().is_none());
+    assert_eq!(rustix::io::write(&go_on, &[0]), Ok(1));
+    let mut status = 0;
+    // SAFETY: a child of ours, and a valid place for its status.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0);
+    for number in 0..12_u64 {
+        assert_eq!(sender.try_send(&number.to_ne_bytes()), Ok(()), "message {number} of an empty ring");
+    }
+    for number in 0..12_u64 {
+        assert_eq!(*receiver.recv().unwrap(), number.to_ne_bytes());
+    }
 }
