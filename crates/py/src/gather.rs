@@ -3,6 +3,7 @@
 
 use crate::bell::lock;
 use crate::blocking::{self, Stretch};
+use crate::changes::Changes;
 use crate::error::{Closed, of_attach, of_gather, of_wait};
 use crate::meeting::{Board, Session};
 use doorbell::channel::{self, AttachError, GatherError, RecvError};
@@ -11,7 +12,8 @@ use doorbell::{Deadline, WaitError, meeting};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::os::fd::AsRawFd;
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -21,6 +23,7 @@ trait Collect: Send + std::fmt::Debug {
     fn try_receive(&mut self) -> Result<Option<(usize, Vec<u8>)>, GatherError>;
     fn remove(&mut self, number: usize) -> bool;
     fn fds(&mut self) -> Result<Vec<i32>, WaitError>;
+    fn duplicates(&mut self) -> Result<Vec<OwnedFd>, WaitError>;
     fn listen(&mut self) -> Result<bool, WaitError>;
 }
 
@@ -41,9 +44,19 @@ impl<T: Trust> Collect for channel::Gather<T> {
         Ok(self.files()?.iter().map(AsRawFd::as_raw_fd).collect())
     }
 
+    fn duplicates(&mut self) -> Result<Vec<OwnedFd>, WaitError> {
+        let duplicate =
+            |file| duplicate(file).map_err(|errno| WaitError::Os { call: "fcntl(F_DUPFD_CLOEXEC)", errno });
+        self.files()?.into_iter().map(duplicate).collect()
+    }
+
     fn listen(&mut self) -> Result<bool, WaitError> {
         self.listen()
     }
+}
+
+fn duplicate(file: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    fcntl_dupfd_cloexec(file, 0)
 }
 
 /// Whom the senders are trusted by is known when the first lane is added.
@@ -58,11 +71,14 @@ enum Lanes {
 /// The receiving ends of many lanes.
 #[pyclass(frozen, module = "doorbell")]
 #[derive(Debug)]
-pub(crate) struct Gather(Mutex<Lanes>);
+pub(crate) struct Gather {
+    lanes: Mutex<Lanes>,
+    changes: Changes,
+}
 
 impl Gather {
     fn with<R>(&self, run: impl FnOnce(&mut dyn Collect) -> PyResult<R>) -> PyResult<R> {
-        match &mut *lock(&self.0)? {
+        match &mut *lock(&self.lanes)? {
             // It has nobody to trust.
             Lanes::None => run(&mut channel::Gather::<Trusted>::default()),
             Lanes::OfBoards(gather) => run(gather),
@@ -72,31 +88,36 @@ impl Gather {
     }
 
     pub(crate) fn add_session(&self, session: &meeting::Session<Untrusted>, lane: u32) -> PyResult<usize> {
-        let mut lanes = lock(&self.0)?;
+        let mut lanes = lock(&self.lanes)?;
         if let Lanes::None = *lanes {
             *lanes = Lanes::OfSessions(channel::Gather::default());
         }
         let Lanes::OfSessions(gather) = &mut *lanes else { return Err(mixed(&lanes)) };
         let number = gather.add(session, lane);
-        added(number, |interruptible| gather.set_interruptible(interruptible))
+        self.added(number, |interruptible| gather.set_interruptible(interruptible))
     }
 
     pub(crate) fn add_board(&self, board: &meeting::Board, lane: u32) -> PyResult<usize> {
-        let mut lanes = lock(&self.0)?;
+        let mut lanes = lock(&self.lanes)?;
         if let Lanes::None = *lanes {
             *lanes = Lanes::OfBoards(channel::Gather::default());
         }
         let Lanes::OfBoards(gather) = &mut *lanes else { return Err(mixed(&lanes)) };
         let number = gather.add_at(board, lane);
-        added(number, |interruptible| gather.set_interruptible(interruptible))
+        self.added(number, |interruptible| gather.set_interruptible(interruptible))
     }
-}
 
-fn added(number: Result<usize, AttachError>, set_interruptible: impl FnOnce(bool)) -> PyResult<usize> {
-    let number = number.map_err(of_attach)?;
-    // Also at the bell that came with it.
-    set_interruptible(true);
-    Ok(number)
+    fn added(
+        &self,
+        number: Result<usize, AttachError>,
+        set_interruptible: impl FnOnce(bool),
+    ) -> PyResult<usize> {
+        let number = number.map_err(of_attach)?;
+        // Also at the bell that came with it.
+        set_interruptible(true);
+        self.changes.tell();
+        Ok(number)
+    }
 }
 
 fn mixed(lanes: &Lanes) -> PyErr {
@@ -114,7 +135,7 @@ type Received<'py> = (usize, Bound<'py, PyBytes>);
 impl Gather {
     #[new]
     fn new() -> Self {
-        Self(Mutex::new(Lanes::None))
+        Self { lanes: Mutex::new(Lanes::None), changes: Changes::default() }
     }
 
     fn add(&self, of: &Bound<'_, PyAny>, lane: u32) -> PyResult<usize> {
@@ -126,7 +147,11 @@ impl Gather {
     }
 
     fn remove(&self, number: usize) -> PyResult<bool> {
-        self.with(|gather| Ok(gather.remove(number)))
+        self.with(|gather| {
+            let removed = gather.remove(number);
+            self.changes.tell();
+            Ok(removed)
+        })
     }
 
     #[pyo3(signature = (timeout = None))]
@@ -175,8 +200,26 @@ impl Gather {
         self.with(|gather| gather.listen().map_err(of_wait))
     }
 
+    fn _begin_await(&self) -> PyResult<()> {
+        self.changes.begin()
+    }
+
+    fn _end_await(&self) {
+        self.changes.end();
+    }
+
+    fn _watch(&self) -> PyResult<Vec<i32>> {
+        self.with(|gather| {
+            let files = gather.duplicates().map_err(of_wait)?;
+            let changes = self.changes.listen().and_then(duplicate);
+            let changes = changes.map_err(|errno| of_wait(WaitError::Os { call: "eventfd", errno }))?;
+            Ok(files.into_iter().chain([changes]).map(IntoRawFd::into_raw_fd).collect())
+        })
+    }
+
     fn close(&self) -> PyResult<()> {
-        *lock(&self.0)? = Lanes::Left;
+        *lock(&self.lanes)? = Lanes::Left;
+        self.changes.tell();
         Ok(())
     }
 

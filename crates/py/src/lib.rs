@@ -6,6 +6,7 @@
 mod bell;
 mod blocking;
 mod broadcast;
+mod changes;
 mod channel;
 mod error;
 mod gather;

@@ -131,7 +131,7 @@ pub(crate) struct Peer {
 
 #[derive(Debug)]
 enum Met {
-    Peer(meeting::Session),
+    Peer(Arc<meeting::Session>),
     Owner(#[expect(dead_code, reason = "hangs up when dropped")] named::Joined),
 }
 
@@ -142,11 +142,17 @@ pub(crate) struct Session {
     board: Arc<meeting::Board>,
     /// `None` once closed.
     met: Mutex<Option<Met>>,
+    /// Held while a thread takes a log from the connection.
+    subscribing: Mutex<()>,
 }
 
 impl Session {
     fn of(session: meeting::Session) -> Self {
-        Self { board: Arc::clone(session.board()), met: Mutex::new(Some(Met::Peer(session))) }
+        Self::new(Arc::clone(session.board()), Met::Peer(Arc::new(session)))
+    }
+
+    fn new(board: Arc<meeting::Board>, met: Met) -> Self {
+        Self { board, met: Mutex::new(Some(met)), subscribing: Mutex::new(()) }
     }
 
     fn met(&self) -> MutexGuard<'_, Option<Met>> {
@@ -200,11 +206,16 @@ impl Session {
     }
 
     fn subscribe(&self, py: Python<'_>, lane: u32) -> PyResult<Subscriber> {
-        // It waits for the publisher to admit this process.
-        py.detach(|| match self.met().as_ref() {
-            Some(Met::Peer(session)) => Subscriber::join(session, lane),
-            Some(Met::Owner(_)) => Err(by_name()),
-            None => Err(closed()),
+        let session = match self.met().as_ref() {
+            Some(Met::Peer(session)) => Arc::clone(session),
+            Some(Met::Owner(_)) => return Err(by_name()),
+            None => return Err(closed()),
+        };
+        // It waits for the publisher to admit this process, with nothing locked that a thread with the interpreter's lock
+        // waits for: that thread would stop all others.
+        py.detach(|| {
+            let _turn = self.subscribing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            Subscriber::join(&session, lane)
         })
     }
 
@@ -325,7 +336,7 @@ pub(crate) fn inherit(py: Python<'_>, most_memory: u64) -> PyResult<Session> {
 #[pyfunction]
 pub(crate) fn join_named(py: Python<'_>, path: PathBuf) -> PyResult<Session> {
     let joined = py.detach(|| named::join(path)).map_err(of_meeting)?;
-    Ok(Session { board: Arc::clone(joined.board()), met: Mutex::new(Some(Met::Owner(joined))) })
+    Ok(Session::new(Arc::clone(joined.board()), Met::Owner(joined)))
 }
 
 /// The parent's end of a meeting with a child, until the child has been started.

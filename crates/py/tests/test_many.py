@@ -2,9 +2,11 @@
 """What the package promises of many senders to one receiver, and of one publisher to many subscribers."""
 
 import asyncio
+import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -78,6 +80,94 @@ def test_async_for_runs_over_all_lanes_until_no_sender_is_left() -> None:
         thread.join()
     assert heard == [[str(number).encode() for number in range(MESSAGES)]] * 3
     assert list(gather) == []
+
+
+def test_a_lane_added_while_a_task_awaits_is_heard_and_one_removed_disturbs_nobody() -> None:
+    boards = [doorbell.Board(lanes=1, lane_capacity=256) for _ in range(3)]
+    senders = [board.sender(0) for board in boards]
+    gather = doorbell.Gather()
+    gather.add(boards[0], 0)
+    messages = gather.__aiter__()
+
+    async def awaiting() -> "asyncio.Task[tuple[int, bytes]]":
+        task = asyncio.ensure_future(messages.receive())
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert not task.done()
+        return task
+
+    async def run() -> None:
+        task = await awaiting()
+        with pytest.raises(doorbell.Error, match="another task awaits"):
+            await messages.receive()
+        with pytest.raises(doorbell.Error, match="another task awaits"):
+            await gather.__aiter__().receive()
+        number = gather.add(boards[1], 0)
+        await asyncio.sleep(0.01)
+        assert not task.done()
+        senders[1].send(b"from the new lane")
+        assert await asyncio.wait_for(task, FOREVER) == (number, b"from the new lane")
+
+        # From another thread, as lanes come.
+        task = await awaiting()
+        number = await asyncio.get_running_loop().run_in_executor(None, gather.add, boards[2], 0)
+        senders[2].send(b"newer")
+        assert await asyncio.wait_for(task, FOREVER) == (number, b"newer")
+
+        # Whoever gets the descriptor of a lane that was removed keeps its own reader.
+        task = await awaiting()
+        before = gather.filenos()
+        assert gather.remove(2)
+        del boards[2], senders[2]
+        closed = [file for file in before if file not in gather.filenos()]
+        mine, theirs = os.pipe()
+        strangers = [mine, *(os.dup(mine) for _ in range(16))]
+        assert {theirs, *strangers}.issuperset(closed)
+        heard = asyncio.Event()
+        for file in strangers:
+            asyncio.get_running_loop().add_reader(file, heard.set)
+        senders[0].send(b"still here")
+        assert await asyncio.wait_for(task, FOREVER) == (0, b"still here")
+        os.write(theirs, b"!")
+        await asyncio.wait_for(heard.wait(), FOREVER)
+        for file in strangers:
+            asyncio.get_running_loop().remove_reader(file)
+        for file in [*strangers, theirs]:
+            os.close(file)
+
+        # Nothing is lost by cancelling it, and closing it is told.
+        task = await awaiting()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        task = await awaiting()
+        gather.close()
+        with pytest.raises(ValueError, match="closed"):
+            await asyncio.wait_for(task, FOREVER)
+
+    asyncio.run(run())
+
+
+def test_a_session_is_of_use_while_one_thread_waits_to_be_admitted(tmp_path: Path) -> None:
+    """The waiting thread kept the session locked, and the next one waited for it with the interpreter's lock."""
+    board = doorbell.Board(lanes=1, lane_capacity=256)
+    joined: list[doorbell.Session] = []
+    subscribed: list[doorbell.Subscriber] = []
+    with doorbell.Host(tmp_path / "meet") as host:
+        joining = threading.Thread(target=lambda: joined.append(doorbell.join(tmp_path / "meet")))
+        joining.start()
+        session = host.accept(board, FOREVER)
+        joining.join()
+    assert session is not None
+    subscribing = threading.Thread(target=lambda: subscribed.append(joined[0].subscribe(0)))
+    subscribing.start()
+    time.sleep(0.1)
+    assert joined[0].peer is not None
+    publisher = doorbell.Publisher(4096)
+    publisher.admit(session, 0)
+    subscribing.join()
+    publisher.publish(b"admitted")
+    assert subscribed[0].receive(FOREVER) == (b"admitted", 0)
 
 
 def test_a_gather_takes_lanes_of_one_kind_alone(tmp_path: Path) -> None:

@@ -261,7 +261,13 @@ class Gather:
         """As `receive`, if there is a message now."""
 
     def filenos(self) -> list[int]:
-        """Files of which one is readable when there is something to receive, after `listen` returned False."""
+        """Files of which one is readable when there is something to receive, after `listen` returned False. Adding and
+        removing lanes changes them; a lane added since is heard after the next `listen`."""
+
+    def _begin_await(self) -> None: ...
+    def _end_await(self) -> None: ...
+    def _watch(self) -> list[int]:
+        """Duplicates of `filenos`, and of a file that is readable once the lanes change. The caller closes them."""
 
     def listen(self) -> bool:
         """Before going back to an event loop: is there something to receive after all?"""
@@ -352,8 +358,8 @@ class Session:
         """Takes the receiving end of a lane. The session may be closed: the end keeps the connection."""
 
     def subscribe(self, lane: int) -> Subscriber:
-        """Subscribes at the peer, which calls `Publisher.admit` with the same lane; waits for that. The session may be
-        closed."""
+        """Subscribes at the peer, which calls `Publisher.admit` with the same lane; waits for that for up to 30 seconds. The
+        session may be closed."""
 
     @property
     def board(self) -> Board: ...

@@ -2,6 +2,7 @@
 """Waiting in asyncio, without a thread."""
 
 import asyncio
+import os
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -27,9 +28,9 @@ async def any_readable(files: Sequence[int]) -> None:
         if not ready.done():
             ready.set_result(None)
 
-    for file in files:
-        loop.add_reader(file, tell)
     try:
+        for file in files:
+            loop.add_reader(file, tell)
         await ready
     finally:
         for file in files:
@@ -106,10 +107,24 @@ class AsyncGather:
             raise StopAsyncIteration from None
 
     async def receive(self) -> tuple[int, bytes]:
-        """The number of a lane and its next message. Cancelling it loses nothing."""
-        while True:
-            received = self._gather.try_receive()
-            if received is not None:
-                return received
-            if not self._gather.listen():
-                await any_readable(self._gather.filenos())
+        """The number of a lane and its next message. Cancelling it loses nothing.
+
+        Lanes may be added and removed meanwhile. One task at a time.
+        """
+        self._gather._begin_await()
+        try:
+            while True:
+                received = self._gather.try_receive()
+                if received is not None:
+                    return received
+                # Before `listen`: a lane added in between makes the last of them readable. Duplicates: a lane that is
+                # removed meanwhile closes its own, whose number may then be a stranger's.
+                files = self._gather._watch()
+                try:
+                    if not self._gather.listen():
+                        await any_readable(files)
+                finally:
+                    for file in files:
+                        os.close(file)
+        finally:
+            self._gather._end_await()
