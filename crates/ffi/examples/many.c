@@ -6,7 +6,9 @@
 #include "check.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -67,6 +69,11 @@ static doorbell_session *start(const char *program, const doorbell_board *board)
 	return session;
 }
 
+static void on_alarm(int number)
+{
+	(void)number;
+}
+
 int main(int argc, char **argv)
 {
 	doorbell_board *boards[CHILDREN], *threads;
@@ -89,10 +96,23 @@ int main(int argc, char **argv)
 	if (doorbell_gather_copy(gather, 0, &lane, &number, sizeof number, &length) != DOORBELL_CLOSED ||
 	    lane != SIZE_MAX)
 		return 1;
+	/* `lane` is written also if nothing else is right. */
+	lane = 0;
+	if (doorbell_gather_copy(NULL, 0, &lane, &number, sizeof number, &length) !=
+	    DOORBELL_INVALID_ARGUMENT || lane != SIZE_MAX)
+		return 1;
+	/* For whichever lanes come later. */
+	check(doorbell_gather_set_interruptible(gather, true));
 	check(doorbell_publisher_new(4096, &publisher));
 	doorbell_offer_init(&offer);
 	offer.lanes = 2;
 	offer.lane_capacity = 4096;
+	check(doorbell_board_new(&offer, &threads));
+	/* What it took when it had lanes says nothing once it has none. */
+	check(doorbell_gather_add_board(gather, threads, 0, &lane));
+	check(doorbell_gather_remove(gather, lane, &removed));
+	if (!removed)
+		return 1;
 	for (size_t i = 0; i < CHILDREN; i++) {
 		uint64_t subscription;
 
@@ -107,7 +127,6 @@ int main(int argc, char **argv)
 		doorbell_session_free(sessions[i]);
 	}
 	/* Trusted lanes do not go with these. */
-	check(doorbell_board_new(&offer, &threads));
 	if (doorbell_gather_add_board(gather, threads, 0, &lane) != DOORBELL_INVALID_ARGUMENT)
 		return 1;
 
@@ -189,6 +208,16 @@ int main(int argc, char **argv)
 	const void *message;
 	check(doorbell_gather_add_board(gather, threads, 1, &lane));
 	check(doorbell_board_sender(threads, 1, &sender));
+	/* It is interruptible still. Again and again: a signal before the sleep does not end it. */
+	const struct itimerval often = { { 0, 10000 }, { 0, 10000 } }, never = { 0 };
+	const struct sigaction handler = { .sa_handler = on_alarm };
+	sigaction(SIGALRM, &handler, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	lane = 0;
+	if (doorbell_gather_receive(gather, DOORBELL_FOREVER, &lane, &message, &length) !=
+	    DOORBELL_INTERRUPTED || lane != SIZE_MAX)
+		return 1;
+	setitimer(ITIMER_REAL, &never, NULL);
 	check(doorbell_sender_send(sender, "in place", 8, DOORBELL_FOREVER));
 	check(doorbell_gather_receive(gather, DOORBELL_FOREVER, &lane, &message, &length));
 	if (lane != 0 || length != 8 || memcmp(message, "in place", 8) != 0 ||

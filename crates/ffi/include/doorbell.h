@@ -550,8 +550,8 @@ enum doorbell_status doorbell_publisher_ended(const struct doorbell_publisher *p
                                               enum doorbell_status *how);
 
 /**
- * Subscribes at the peer, which calls doorbell_publisher_admit() with the same `lane` of the board they share. The session
- * may be freed: the subscription keeps the connection.
+ * Subscribes at the peer, which calls doorbell_publisher_admit() with the same `lane` of the board they share; waits for
+ * that for up to 30 seconds. The session may be freed: the subscription keeps the connection.
  */
 enum doorbell_status doorbell_session_subscribe(const struct doorbell_session *session,
                                                 uint32_t lane,
@@ -717,7 +717,8 @@ enum doorbell_status doorbell_receiver_listen(const struct doorbell_receiver *re
 
 /**
  * Waits until at least `bytes` bytes of records are there (a message's length, rounded up to eight, and eight more), at
- * most a quarter of the ring. The sender makes no system call before. DOORBELL_TIMED_OUT if they are not there by
+ * most a quarter of the ring. What the sender passes by at the end of the ring counts: there may be fewer messages than
+ * that, or none. The sender makes no system call before. DOORBELL_TIMED_OUT if they are not there by
  * `deadline`, or the sender has gone: what is there is received as usual.
  */
 enum doorbell_status doorbell_receiver_wait_for_bytes(const struct doorbell_receiver *receiver,
@@ -742,7 +743,7 @@ const struct doorbell_error *doorbell_last_error(void);
 const char *doorbell_status_text(int32_t status);
 
 /**
- * Makes a gather without lanes. It takes lanes of sessions, or lanes of boards, but not both.
+ * Makes a gather without lanes. It takes lanes of sessions, or lanes of boards, but not both at a time.
  */
 enum doorbell_status doorbell_gather_new(struct doorbell_gather **gather);
 
@@ -781,8 +782,8 @@ void doorbell_gather_free(struct doorbell_gather *gather);
 /**
  * Receives the next message of any lane where it lies, as doorbell_receiver_receive() does; `lane` becomes the lane's
  * number. When a sender dies or lies, its end is told once, with the lane's number in `lane`, and the other lanes go on.
- * DOORBELL_CLOSED when no sender is left at any lane. `lane` is written with every result but DOORBELL_TIMED_OUT:
- * SIZE_MAX if it concerns no lane.
+ * DOORBELL_CLOSED when no sender is left at any lane. `lane` is written with every result: SIZE_MAX if it concerns no
+ * lane.
  */
 enum doorbell_status doorbell_gather_receive(const struct doorbell_gather *gather,
                                              uint64_t deadline,

@@ -241,8 +241,8 @@ pub unsafe extern "C" fn doorbell_publisher_ended(
     })
 }
 
-/// Subscribes at the peer, which calls doorbell_publisher_admit() with the same `lane` of the board they share. The session
-/// may be freed: the subscription keeps the connection.
+/// Subscribes at the peer, which calls doorbell_publisher_admit() with the same `lane` of the board they share; waits for
+/// that for up to 30 seconds. The session may be freed: the subscription keeps the connection.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_session_subscribe(
     session: *const doorbell_session,

@@ -544,7 +544,8 @@ pub unsafe extern "C" fn doorbell_receiver_listen(
 }
 
 /// Waits until at least `bytes` bytes of records are there (a message's length, rounded up to eight, and eight more), at
-/// most a quarter of the ring. The sender makes no system call before. DOORBELL_TIMED_OUT if they are not there by
+/// most a quarter of the ring. What the sender passes by at the end of the ring counts: there may be fewer messages than
+/// that, or none. The sender makes no system call before. DOORBELL_TIMED_OUT if they are not there by
 /// `deadline`, or the sender has gone: what is there is received as usual.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_receiver_wait_for_bytes(

@@ -36,6 +36,7 @@ trait Collect: Send + std::fmt::Debug {
     fn add_board(&mut self, board: &Board, lane: u32) -> Result<usize, Failure>;
     fn remove(&mut self, number: usize) -> Result<bool, Failure>;
     fn is_empty(&self) -> bool;
+    fn is_interruptible(&self) -> bool;
     fn receive(&mut self, deadline: Option<Deadline>) -> Result<Option<Place>, (usize, Failure)>;
     fn copy(&mut self, to: &mut [u8]) -> usize;
     fn release(&mut self);
@@ -65,9 +66,9 @@ const _: () = {
 };
 
 impl<T: Trust> Gathering<T> {
-    fn new() -> Self {
+    fn new(interruptible: bool) -> Self {
         let gather = NonNull::from(Box::leak(Box::default()));
-        Self { message: None, gather, lanes: 0, interruptible: false }
+        Self { message: None, gather, lanes: 0, interruptible }
     }
 
     /// The gather, as long as no message of it is held.
@@ -149,6 +150,10 @@ impl<T: Kind> Collect for Gathering<T> {
         self.lanes == 0
     }
 
+    fn is_interruptible(&self) -> bool {
+        self.interruptible
+    }
+
     fn receive(&mut self, deadline: Option<Deadline>) -> Result<Option<Place>, (usize, Failure)> {
         if self.message.is_none() {
             let gather = self.free().map_err(|failure| (NO_LANE, failure))?;
@@ -192,13 +197,13 @@ fn lock(gather: &doorbell_gather) -> Result<MutexGuard<'_, Box<dyn Collect>>, Fa
     }
 }
 
-/// Makes a gather without lanes. It takes lanes of sessions, or lanes of boards, but not both.
+/// Makes a gather without lanes. It takes lanes of sessions, or lanes of boards, but not both at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_gather_new(gather: *mut *mut doorbell_gather) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
         let out = unsafe { Out::new(gather, "gather") }?;
-        out.put_handle(doorbell_gather(Mutex::new(Box::new(Gathering::<Untrusted>::new()))));
+        out.put_handle(doorbell_gather(Mutex::new(Box::new(Gathering::<Untrusted>::new(false)))));
         Ok(())
     })
 }
@@ -218,8 +223,8 @@ pub unsafe extern "C" fn doorbell_gather_add(
         let (gather, session, out) =
             unsafe { (lent(gather, "gather")?, lent(session, "session")?, Out::new(number, "number")?) };
         out.put(match session.untrusted() {
-            Some(session) => lock(gather)?.add_session(session, lane)?,
-            None => add_board(gather, session.board(), lane)?,
+            Some(session) => add::<Untrusted>(gather, |lanes| lanes.add_session(session, lane))?,
+            None => add::<Trusted>(gather, |lanes| lanes.add_board(session.board(), lane))?,
         });
         Ok(())
     })
@@ -238,20 +243,24 @@ pub unsafe extern "C" fn doorbell_gather_add_board(
         // SAFETY: the header's contract.
         let (gather, board, out) =
             unsafe { (lent(gather, "gather")?, lent(board, "board")?, Out::new(number, "number")?) };
-        out.put(add_board(gather, board.board(), lane)?);
+        out.put(add::<Trusted>(gather, |lanes| lanes.add_board(board.board(), lane))?);
         Ok(())
     })
 }
 
-fn add_board(gather: &doorbell_gather, board: &Board, lane: u32) -> Result<usize, Failure> {
+/// Without lanes a gather has nobody to trust or not to trust: the first that is added decides.
+fn add<T: Kind>(
+    gather: &doorbell_gather,
+    lane: impl FnOnce(&mut dyn Collect) -> Result<usize, Failure>,
+) -> Result<usize, Failure> {
     let mut gather = lock(gather)?;
     if gather.is_empty() {
-        let mut trusting = Gathering::<Trusted>::new();
-        let number = trusting.add_board(board, lane)?;
-        *gather = Box::new(trusting);
+        let mut fresh = Gathering::<T>::new(gather.is_interruptible());
+        let number = lane(&mut fresh)?;
+        *gather = Box::new(fresh);
         return Ok(number);
     }
-    gather.add_board(board, lane)
+    lane(&mut **gather)
 }
 
 /// Leaves the lane that has this number here, which may be given to the next that is added. `removed` says whether there was
@@ -282,8 +291,8 @@ pub unsafe extern "C" fn doorbell_gather_free(gather: *mut doorbell_gather) {
 
 /// Receives the next message of any lane where it lies, as doorbell_receiver_receive() does; `lane` becomes the lane's
 /// number. When a sender dies or lies, its end is told once, with the lane's number in `lane`, and the other lanes go on.
-/// DOORBELL_CLOSED when no sender is left at any lane. `lane` is written with every result but DOORBELL_TIMED_OUT:
-/// SIZE_MAX if it concerns no lane.
+/// DOORBELL_CLOSED when no sender is left at any lane. `lane` is written with every result: SIZE_MAX if it concerns no
+/// lane.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_gather_receive(
     gather: *const doorbell_gather,
@@ -294,10 +303,10 @@ pub unsafe extern "C" fn doorbell_gather_receive(
 ) -> doorbell_status {
     guard(|| {
         // SAFETY: the header's contract.
-        let (gather, lane, place, length) = unsafe {
+        let (lane, gather, place, length) = unsafe {
             (
+                Out::new(lane, "lane")?.put_first(NO_LANE),
                 lent(gather, "gather")?,
-                Out::new(lane, "lane")?,
                 Out::new(message, "message")?,
                 Out::new(length, "length")?,
             )
@@ -329,8 +338,9 @@ pub unsafe extern "C" fn doorbell_gather_copy(
 ) -> doorbell_status {
     guard(|| {
         // SAFETY: the header's contract.
-        let (gather, lane, out) =
-            unsafe { (lent(gather, "gather")?, Out::new(lane, "lane")?, Out::new(length, "length")?) };
+        let (lane, gather, out) = unsafe {
+            (Out::new(lane, "lane")?.put_first(NO_LANE), lent(gather, "gather")?, Out::new(length, "length")?)
+        };
         if to.is_null() && size > 0 {
             return Err(Failure::null("to"));
         }

@@ -32,6 +32,15 @@ impl<T> Out<T> {
     }
 }
 
+impl<T: Copy> Out<T> {
+    /// Writes what holds until there is a result.
+    pub(crate) fn put_first(self, value: T) -> Self {
+        // SAFETY: as in `put`.
+        unsafe { self.0.write(value) };
+        self
+    }
+}
+
 impl<T> Out<*mut T> {
     pub(crate) fn put_handle(self, handle: T) {
         self.put(Box::into_raw(Box::new(handle)));
