@@ -242,7 +242,7 @@ mod tests {
         }
         inlet.give_back();
         // 64 bytes are left before the end of the ring.
-        drop(sender.reserve(72).unwrap());
+        let _ = sender.reserve(72).unwrap();
         assert_eq!(inlet.check_sender(), Ok(None));
         assert!(!inlet.index.can_release(), "the sender was not told");
     }
