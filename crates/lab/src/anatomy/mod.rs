@@ -8,6 +8,7 @@
 //!
 //! A stage is the time between two marks that a wake passed one after the other, so the stages of a wake always add up to the
 //! whole. A mark that was not seen is left out, and its time belongs to the stage that ends at the next one: nothing is guessed.
+//! What a kernel does not tell is named: kinds of event that it lacks, and CPUs that leave some out (`untold`).
 
 use std::collections::BTreeMap;
 
@@ -20,6 +21,7 @@ use crate::trace::Event;
 pub mod collect;
 pub mod cut;
 pub mod mark;
+pub mod untold;
 
 pub use mark::Mark;
 

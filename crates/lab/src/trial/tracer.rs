@@ -2,7 +2,7 @@
 //! The host's part in a traced trial: it sets the kernel's buffer up between the birth of the sides and their first wake, and
 //! joins events with stamps when nothing is measured.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering::Acquire;
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use super::cell::{Cell, Trace};
 use super::control::Control;
 use super::journal::Journal;
 use crate::anatomy::collect::Join;
+use crate::anatomy::untold::{self, untold};
 use crate::anatomy::{Anatomy, Counts, Hidden, Mark, Meanwhile, Rank, Wake};
 use crate::machine::cgroup;
 use crate::machine::clock::Clock;
@@ -46,6 +47,7 @@ pub struct Tracer {
     kept: Vec<Wake>,
     lost: u64,
     incomplete: u64,
+    untold: BTreeSet<u32>,
     reading: Reading,
 }
 
@@ -125,6 +127,7 @@ impl Tracer {
             kept: Vec::new(),
             lost: 0,
             incomplete: 0,
+            untold: BTreeSet::new(),
             reading: Reading::take(),
         })
     }
@@ -148,6 +151,7 @@ impl Tracer {
         self.instance.stop()?;
         let harvest = self.instance.harvest()?;
         self.lost += harvest.lost;
+        self.untold.extend(untold(&harvest, self.join.tasks));
         if stamps.sent < harvest.whole_from {
             self.incomplete += 1;
         } else {
@@ -168,14 +172,16 @@ impl Tracer {
     /// What was found, once the sides have gone.
     pub fn end(mut self) -> Result<Anatomy, TraceError> {
         self.instance.stop()?;
-        let hidden = hidden(&self.instance);
+        let mut hidden = hidden(&self.instance);
         let (wakes, merged) = self.journal.wakes();
         if self.trace == Trace::Stages {
             let harvest = self.instance.harvest()?;
+            hidden.extend(untold::hidden(&untold(&harvest, self.join.tasks)));
             let mut anatomy = self.join.collect(&wakes, &harvest, hidden);
             anatomy.counts.merged = merged;
             return Ok(anatomy);
         }
+        hidden.extend(untold::hidden(&self.untold));
         let counts = Counts {
             stamped: wakes.len() as u64,
             cut: self.kept.len() as u64,

@@ -83,6 +83,19 @@ fn another_task_on_the_waiters_cpu_is_named_with_its_priority() {
     assert_eq!(named(&elsewhere), None);
 }
 
+/// Seen on a kernel of a virtual machine: one of its CPUs told of no switch from idle to a task.
+#[test]
+fn another_task_is_named_from_its_first_event_on_where_its_coming_was_not_told() {
+    let done = |at_us| event(at_us, 1, HOG, What::InterruptDone { name: "timer".to_owned() });
+    let blind = |out| wake(900, [vec![switch(-50, 1, WAITER, 1, 0), done(10), done(700)], out].concat());
+    let found = verdict(&blind(vec![switch(890, 1, HOG, 1, WAITER)])).unwrap();
+    assert_eq!((found.name, found.covers_ps), ("its CPU ran something else", 880_000_000));
+    assert!(found.evidence.ends_with("CPU 1 ran 'hog' (300) for 880 µs"), "{}", found.evidence);
+    // The idle task was there when the waiter came: the other had gone at a time that nothing told.
+    let found = verdict(&blind(vec![])).unwrap();
+    assert_eq!((found.name, found.covers_ps), ("its CPU ran something else", 690_000_000));
+}
+
 #[test]
 fn a_side_that_loses_its_cpu_is_named_with_who_took_it() {
     let waiter = wake(5, vec![switch(10, 1, WAITER, 0x100, HOG), switch(800, 1, HOG, 1, WAITER)]);
