@@ -538,11 +538,13 @@ mod tests {
     }
 
     fn ruling(result: &ResultFile, row: u32) -> Ruling {
-        judge(result).into_iter().find(|judged| judged.claim.row == Some(row)).unwrap().ruling
+        let claim = SOURCE.claims.iter().find(|claim| claim.row == Some(row)).unwrap();
+        (claim.judge)(result).0
     }
 
     fn said(result: &ResultFile, words: &str) -> Ruling {
-        judge(result).into_iter().find(|judged| judged.claim.says.contains(words)).unwrap().ruling
+        let claim = SOURCE.claims.iter().find(|claim| claim.says.contains(words)).unwrap();
+        (claim.judge)(result).0
     }
 
     /// The machine of the study, as far as its text tells.
