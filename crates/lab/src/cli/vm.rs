@@ -75,6 +75,9 @@ struct BuildArgs {
     /// Who executes the guest's instructions
     #[arg(long, value_enum, default_value = "tcg", value_name = "HOW")]
     accel: Accel,
+    /// Fetch the kernel's headers too, which modules for the guest are built with; says where they are
+    #[arg(long)]
+    headers: bool,
     /// Say what would be fetched and built, and stop
     #[arg(long)]
     plan: bool,
@@ -177,7 +180,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
 
 fn build(args: &BuildArgs) -> anyhow::Result<Exit> {
     let mut out = std::io::stdout();
-    let errand = packages::errand(waiting)?;
+    let errand = packages::errand(args.headers, waiting)?;
     for wanted in &errand.missing {
         let megabytes = wanted.bytes as f64 / 1e6;
         writeln!(out, "fetch     {} {}, {megabytes:.1} MB", wanted.package, wanted.version)?;
@@ -198,6 +201,9 @@ fn build(args: &BuildArgs) -> anyhow::Result<Exit> {
     }
     let emulator = Emulator::find(args.accel.into(), None)?;
     writeln!(out, "kernel    {}", file_of(Part::Kernel)?.display())?;
+    if args.headers {
+        writeln!(out, "headers   {}", file_of(Part::Headers)?.display())?;
+    }
     writeln!(out, "emulator  {} ({})", emulator.path.display(), emulator.version)?;
     Ok(Exit::Done)
 }
