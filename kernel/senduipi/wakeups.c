@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * One thread wakes another, by SENDUIPI and by eventfd in turns, and every single
+ * wake-up is timed. Both threads are bound to a CPU of their own. Prints what it
+ * measured once it has measured all of it; `figures` makes medians and ratios.
+ *
+ * A wake-up lasts from just before the notifier's call to the waiter's first
+ * instruction after its wait; for SENDUIPI that is the first of its handler. In
+ * the two ping-pongs it is there and back. Notifications carry no number of their
+ * own: the next is sent when the one before was seen, so each is accounted for.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+#include <x86gprintrin.h>
+
+#include "senduipi.h"
+
+#define DEVICE "/dev/senduipi"
+
+/* No wake-up takes that long, whatever else the emulator's host does. */
+#define LOST_AFTER 60
+
+enum means { EVENTFD, SENDUIPI };
+
+enum waiting {
+	RUNS,       /* it never blocks: it looks at memory, or reads without blocking */
+	MAY_BLOCK,  /* it calls, and the notifier does not care how far it got */
+	BLOCKED,    /* it is seen asleep before it is notified */
+};
+
+static const struct arm {
+	const char *name;
+	enum means means;
+	enum waiting waiting;
+	bool back;  /* the waiter answers, and there and back is timed */
+} arms[] = {
+	{ "running-senduipi", SENDUIPI, RUNS, false },
+	{ "running-eventfd", EVENTFD, RUNS, false },
+	{ "call-senduipi", SENDUIPI, MAY_BLOCK, false },
+	{ "call-eventfd", EVENTFD, MAY_BLOCK, false },
+	{ "blocked-senduipi", SENDUIPI, BLOCKED, false },
+	{ "blocked-eventfd", EVENTFD, BLOCKED, false },
+	{ "ping-pong-senduipi", SENDUIPI, RUNS, true },
+	{ "ping-pong-eventfd", EVENTFD, MAY_BLOCK, true },
+};
+#define ARMS (sizeof(arms) / sizeof(*arms))
+
+/* One of the two threads. What the other one writes has a cache line of its own. */
+static struct side {
+	_Alignas(64) atomic_ulong ready;  /* waits for this notification, from 1 */
+	_Alignas(64) atomic_ulong seen;   /* notifications */
+	atomic_ulong awake;               /* ticks, at the last of them */
+	_Alignas(64) int stat;            /* /proc/.../stat of this thread */
+	int cpu;
+	int event;
+	int door;                         /* names it as receiver */
+	long index;                       /* of the other side, for SENDUIPI */
+	unsigned long calls;              /* that waited */
+	unsigned long slept;
+} sides[2];
+
+/* What a block came to. */
+struct block {
+	size_t arm;
+	unsigned int round;
+	unsigned long sent, seen, calls, slept;
+	uint64_t *ticks;
+};
+
+static struct {
+	unsigned int rounds, count;
+	uint64_t seed;
+	size_t arms[ARMS], n_arms;  /* all if none is named */
+} want = { .rounds = 20, .count = 500, .seed = 1 };
+
+static pthread_barrier_t barrier;
+static struct block *current;
+
+static uint64_t ticks(void)
+{
+	return __builtin_ia32_rdtsc();
+}
+
+static uint64_t nanoseconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+__attribute__((noreturn, format(printf, 1, 2)))
+static void fail(const char *format, ...)
+{
+	va_list arguments;
+
+	fprintf(stderr, "wakeups: ");
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fprintf(stderr, "\n");
+	exit(1);
+}
+
+static void see(struct side *own)
+{
+	atomic_store_explicit(&own->awake, ticks(), memory_order_relaxed);
+	/* Pairs with the acquire in await(). */
+	atomic_fetch_add_explicit(&own->seen, 1, memory_order_release);
+}
+
+/* The thread that a handler interrupts is known from which one it is. */
+#define HANDLER(name, side) \
+	__attribute__((interrupt, target("general-regs-only"))) \
+	static void name(struct __uintr_frame *frame, unsigned long long vector) \
+	{ \
+		(void)frame; \
+		(void)vector; \
+		atomic_store_explicit(&sides[side].awake, __builtin_ia32_rdtsc(), memory_order_relaxed); \
+		atomic_fetch_add_explicit(&sides[side].seen, 1, memory_order_release); \
+	}
+HANDLER(handle_0, 0)
+HANDLER(handle_1, 1)
+
+/* Spins until @counter has come to @number. */
+static void await(const atomic_ulong *counter, unsigned long number)
+{
+	uint64_t deadline = 0;
+	unsigned int spins = 0;
+
+	while (atomic_load_explicit(counter, memory_order_acquire) < number) {
+		__builtin_ia32_pause();
+		if (++spins % 65536)
+			continue;
+		if (!deadline)
+			deadline = nanoseconds() + LOST_AFTER * 1000000000ull;
+		else if (nanoseconds() > deadline)
+			fail("lost: round %u, %s, notification %lu was not seen within %d s",
+			     current->round, arms[current->arm].name, number, LOST_AFTER);
+	}
+}
+
+/* Until the kernel calls the thread asleep: the state is the field behind the name. */
+static void await_sleep(const struct side *other)
+{
+	char text[512], *state;
+	ssize_t length;
+
+	do {
+		length = pread(other->stat, text, sizeof(text) - 1, 0);
+		if (length <= 0)
+			fail("the waiter's state cannot be read: %s", strerror(errno));
+		text[length] = 0;
+		state = strrchr(text, ')');
+	} while (!state || state[2] != 'S');
+}
+
+static void notify(struct side *own, struct side *other, enum means means)
+{
+	if (means == SENDUIPI)
+		_senduipi(own->index);
+	else if (eventfd_write(other->event, 1))
+		fail("eventfd: %s", strerror(errno));
+}
+
+/* Waits for notification @number. */
+static void wait(struct side *own, const struct arm *arm, unsigned long number)
+{
+	eventfd_t value = 0;
+	long slept;
+
+	if (arm->means == SENDUIPI && arm->waiting == RUNS) {
+		atomic_store_explicit(&own->ready, number, memory_order_release);
+		await(&own->seen, number);
+	} else if (arm->means == SENDUIPI) {
+		/* Shut, look, wait, open: nothing comes between the look and the wait. */
+		_clui();
+		atomic_store_explicit(&own->ready, number, memory_order_release);
+		while (atomic_load_explicit(&own->seen, memory_order_relaxed) < number) {
+			slept = ioctl(own->door, SENDUIPI_WAIT);
+			if (slept < 0)
+				fail("WAIT: %s", strerror(errno));
+			own->calls++;
+			_stui();
+			_clui();
+		}
+		_stui();
+	} else {
+		atomic_store_explicit(&own->ready, number, memory_order_release);
+		do {
+			own->calls++;
+		} while (eventfd_read(own->event, &value) && errno == EAGAIN);
+		see(own);
+		if (value != 1)
+			fail("an eventfd that was written once read %lu", value);
+	}
+}
+
+static unsigned long switches(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_nvcsw;
+}
+
+static void notifier(const struct arm *arm)
+{
+	struct side *own = &sides[0], *other = &sides[1];
+	uint64_t start;
+
+	for (unsigned long number = 1; number <= want.count; number++) {
+		await(&other->ready, number);
+		if (arm->waiting == BLOCKED)
+			await_sleep(other);
+		start = ticks();
+		notify(own, other, arm->means);
+		current->sent++;
+		if (arm->back)
+			wait(own, arm, number);
+		else
+			await(&other->seen, number);
+		current->ticks[number - 1] = (arm->back ? own : other)->awake - start;
+	}
+}
+
+static void waiter(const struct arm *arm)
+{
+	struct side *own = &sides[1], *other = &sides[0];
+	unsigned long before = switches();
+
+	for (unsigned long number = 1; number <= want.count; number++) {
+		wait(own, arm, number);
+		if (arm->back)
+			notify(own, other, arm->means);
+	}
+	own->slept = switches() - before;
+}
+
+static void meet(void)
+{
+	pthread_barrier_wait(&barrier);
+}
+
+/* One block, on both sides. */
+static void run(int number, const struct arm *arm)
+{
+	struct side *own = &sides[number], *other = &sides[!number];
+	bool receives = number == 1 || arm->back, sends = number == 0 || arm->back;
+	eventfd_t left;
+
+	own->ready = own->seen = own->calls = own->slept = 0;
+	own->event = eventfd(0, arm->waiting == RUNS ? EFD_NONBLOCK : 0);
+	if (own->event < 0)
+		fail("eventfd: %s", strerror(errno));
+	if (arm->means == SENDUIPI) {
+		own->door = open(DEVICE, O_RDWR | O_CLOEXEC);
+		if (own->door < 0)
+			fail(DEVICE ": %s", strerror(errno));
+		if (receives && ioctl(own->door, SENDUIPI_RECEIVE, number ? handle_1 : handle_0))
+			fail("RECEIVE: %s", strerror(errno));
+		meet();
+		/* The vector is of no matter here; 63 catches shifts of 32 bits. */
+		if (sends && (own->index = ioctl(other->door, SENDUIPI_CONNECT, 63)) < 0)
+			fail("CONNECT: %s", strerror(errno));
+		if (receives)
+			_stui();
+	}
+	meet();
+	if (number)
+		waiter(arm);
+	else
+		notifier(arm);
+	meet();
+	if (receives && own->seen != want.count)
+		fail("round %u, %s: %lu seen of %u sent", current->round, arm->name, own->seen, want.count);
+	if (arm->means == SENDUIPI) {
+		if (receives)
+			_clui();
+		if (ioctl(own->door, SENDUIPI_LEAVE))
+			fail("LEAVE: %s", strerror(errno));
+		close(own->door);
+	} else if (fcntl(own->event, F_SETFL, O_NONBLOCK) == 0 && eventfd_read(own->event, &left) == 0) {
+		fail("round %u, %s: %lu more than was sent", current->round, arm->name, left);
+	}
+	close(own->event);
+	if (number) {
+		current->seen = own->seen;
+		current->calls = own->calls;
+		current->slept = own->slept;
+	}
+	meet();
+}
+
+static void bind_to(struct side *own)
+{
+	char path[64];
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(own->cpu, &cpus);
+	if (sched_setaffinity(0, sizeof(cpus), &cpus))
+		fail("cannot be bound to CPU %d: %s", own->cpu, strerror(errno));
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", gettid());
+	own->stat = open(path, O_RDONLY | O_CLOEXEC);
+	if (own->stat < 0)
+		fail("%s: %s", path, strerror(errno));
+}
+
+static void *second(void *nothing)
+{
+	bind_to(&sides[1]);
+	meet();
+	for (;;) {
+		meet();
+		if (!current)
+			return nothing;
+		run(1, &arms[current->arm]);
+	}
+}
+
+/* xorshift64, for the order of the arms */
+static uint64_t lot(void)
+{
+	want.seed ^= want.seed << 13;
+	want.seed ^= want.seed >> 7;
+	want.seed ^= want.seed << 17;
+	return want.seed;
+}
+
+static uint64_t number_of(const char *option, const char *text)
+{
+	char *end;
+	unsigned long long value;
+
+	if (!text)
+		fail("%s needs a number", option);
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (errno || *end || end == text || !value)
+		fail("%s %s: not a number above 0", option, text);
+	return value;
+}
+
+static size_t arm_of(const char *name)
+{
+	for (size_t i = 0; name && i < ARMS; i++)
+		if (!strcmp(name, arms[i].name))
+			return i;
+	fprintf(stderr, "wakeups: --arm takes one of:");
+	for (size_t i = 0; i < ARMS; i++)
+		fprintf(stderr, " %s", arms[i].name);
+	fprintf(stderr, "\n");
+	exit(1);
+}
+
+int main(int argc, char **argv)
+{
+	size_t blocks;
+	pthread_t thread;
+	uint64_t start_ticks, start;
+
+	for (int i = 1; i < argc; i += 2) {
+		if (!strcmp(argv[i], "--rounds"))
+			want.rounds = number_of(argv[i], argv[i + 1]);
+		else if (!strcmp(argv[i], "--count"))
+			want.count = number_of(argv[i], argv[i + 1]);
+		else if (!strcmp(argv[i], "--seed"))
+			want.seed = number_of(argv[i], argv[i + 1]);
+		else if (!strcmp(argv[i], "--arm") && want.n_arms < ARMS)
+			want.arms[want.n_arms++] = arm_of(argv[i + 1]);
+		else
+			fail("%s: usage: wakeups [--rounds N] [--count N] [--seed N] [--arm NAME]...", argv[i]);
+	}
+	if (!want.n_arms)
+		for (; want.n_arms < ARMS; want.n_arms++)
+			want.arms[want.n_arms] = want.n_arms;
+	blocks = want.rounds * want.n_arms;
+	struct block *all = calloc(blocks, sizeof(*all));
+	if (!all)
+		fail("no memory for %zu blocks", blocks);
+	sides[0].cpu = 0;
+	sides[1].cpu = 1;
+	pthread_barrier_init(&barrier, NULL, 2);
+	if (pthread_create(&thread, NULL, second, NULL))
+		fail("no second thread");
+	bind_to(&sides[0]);
+	meet();
+	start = nanoseconds();
+	start_ticks = ticks();
+	for (size_t b = 0; b < blocks; b++) {
+		/* Each round takes all arms in a new order. */
+		size_t place = b % want.n_arms, other = place + lot() % (want.n_arms - place);
+		size_t arm = want.arms[other];
+
+		want.arms[other] = want.arms[place];
+		want.arms[place] = arm;
+		all[b] = (struct block){ .arm = arm, .round = b / want.n_arms };
+		all[b].ticks = malloc(want.count * sizeof(uint64_t));
+		if (!all[b].ticks)
+			fail("no memory for %u times", want.count);
+		current = &all[b];
+		meet();
+		run(0, &arms[arm]);
+	}
+	current = NULL;
+	meet();
+	pthread_join(thread, NULL);
+	printf("clock %lu ticks %lu ns\n", ticks() - start_ticks, nanoseconds() - start);
+	for (size_t b = 0; b < blocks; b++) {
+		struct block *block = &all[b];
+
+		printf("block %u %s sent %lu seen %lu calls %lu slept %lu ticks", block->round,
+		       arms[block->arm].name, block->sent, block->seen, block->calls, block->slept);
+		for (unsigned int i = 0; i < want.count; i++)
+			printf(" %lu", block->ticks[i]);
+		printf("\n");
+	}
+	return 0;
+}
