@@ -34,6 +34,8 @@ pub struct Way {
     pub marks: Vec<Mark>,
     /// Whether the waiter came to run on another CPU than the one from which it was woken.
     pub across: bool,
+    /// Whether every coming of a side to a CPU was told; else a waiter without one may have left its CPU or not.
+    pub comings_told: bool,
     /// The time up to each mark but the first.
     pub stages: BTreeMap<Mark, Histogram>,
     /// From the first mark to the last.
@@ -61,7 +63,8 @@ impl Way {
         let has = |mark| self.marks.contains(&mark);
         match (has(Mark::Decided), has(Mark::SwitchedIn), self.across) {
             (false, ..) => "the waiter was awake",
-            (true, false, _) => "woken on its way to sleep",
+            (true, false, _) if self.comings_told => "woken on its way to sleep",
+            (true, false, _) => "woken, its coming to a CPU not told",
             (true, true, false) => "on one CPU",
             (true, true, true) if has(Mark::InterruptSent) && has(Mark::Taken) => "across CPUs, by interrupt",
             (true, true, true) if has(Mark::InterruptSent) => {
@@ -115,6 +118,7 @@ fn dissected<'result>(arm: &Arm<'result>) -> Dissected<'result> {
             let way = ways.entry((path.marks.clone(), path.across)).or_insert_with(|| Way {
                 marks: path.marks.clone(),
                 across: path.across,
+                comings_told: true,
                 stages: BTreeMap::new(),
                 whole: Histogram::new(),
             });
@@ -127,6 +131,10 @@ fn dissected<'result>(arm: &Arm<'result>) -> Dissected<'result> {
     }
     let mut paths: Vec<Way> = ways.into_values().collect();
     paths.sort_by_key(|way| std::cmp::Reverse(way.whole.count()));
+    let comings_told = !hidden.iter().any(|hidden| hidden.mark == Mark::SwitchedIn);
+    for way in &mut paths {
+        way.comings_told = comings_told;
+    }
     Dissected { cell: arm.cell, paths, counts, hidden, shown: shown(&kept), cost: None }
 }
 

@@ -285,6 +285,22 @@ mod tests {
         assert!(!text.contains("\ninterrupt sent"), "{text}");
     }
 
+    /// Wakes to a CPU that left out its switches from idle were said to have met the waiter before it slept.
+    #[test]
+    fn a_waiter_whose_coming_is_not_told_is_not_said_to_have_stayed() {
+        let mut result = result(&["sched_switch"]);
+        assert!(tables(&result, &Style::PLAIN).contains("woken on its way to sleep"));
+        for anatomy in result.records.iter_mut().filter_map(|record| record.anatomy.as_mut()) {
+            anatomy.hidden.extend(crate::anatomy::untold::hidden(&[1].into()));
+        }
+        let text = tables(&result, &Style::PLAIN);
+        assert!(
+            text.contains("CPU 1 ran sides without telling") && text.contains("coming to a CPU not told"),
+            "{text}"
+        );
+        assert!(!text.contains("on its way to sleep"), "{text}");
+    }
+
     #[test]
     fn the_cost_of_tracing_stands_with_its_interval() {
         let text = tables(&result(&[]), &Style::PLAIN);

@@ -217,7 +217,7 @@ fn the_same_result_twice_is_two_runs_with_names_of_their_own() {
 
 #[test]
 fn pairs_are_a_map_with_values_and_a_large_machine_a_map_without() {
-    for (cpus, values) in [(4_u32, true), (64, false)] {
+    for (cpus, values) in [(4_u32, true), (41, false)] {
         let mut records = Vec::new();
         for from in 0..cpus {
             for to in (0..cpus).filter(|to| *to != from) {
