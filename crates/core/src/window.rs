@@ -3,29 +3,38 @@
 //!
 //! # Summary
 //!
-//! A sleep costs a **price** whatever the wait: two system calls, two context switches, the notifier's wake.
-//! Spinning costs what it takes. For a known distribution of waits the best window is the one with the least
-//! expected cost
+//! A sleep costs a **price** whatever the wait: two system calls, two context switches, the notifier's wake. It also costs a
+//! **delay**: what was waited for is there, and the waiter is not running yet. Spinning costs what it takes. For a known
+//! distribution of waits the best window is the one with the least expected cost
 //!
 //! ```text
-//! cost(w) = sum over waits t:  t if t <= w,  w + price otherwise
+//! cost(w) = sum over waits t:  t if t <= w,  w + price + delay otherwise
 //! ```
 //!
-//! [`Window`] keeps a decaying histogram of recent waits and chooses that `w` among 0, price/8, price/4,
-//! price/2 and price. Beyond the price it never pays: a waiter that spins at most as long as a sleep costs has
-//! spent at most twice the best choice, made with the wait known beforehand (the ski-rental bound; Karlin et al.,
-//! "Competitive randomized algorithms for nonuniform problems", SODA 1990). KVM's halt polling
-//! (`Documentation/virt/kvm/halt-polling.rst`) grows and shrinks one number for the same purpose; the histogram
-//! also gets a mixture of short and long waits right.
+//! [`Window`] keeps a decaying histogram of recent waits and chooses that `w` among 0, price/8, price/4, price/2 and price.
+//! Beyond the price it never pays in processor time: a waiter that spins at most as long as a sleep costs has spent at most
+//! twice the best choice, made with the wait known beforehand (the ski-rental bound; Karlin et al., "Competitive randomized
+//! algorithms for nonuniform problems", SODA 1990). KVM's halt polling (`Documentation/virt/kvm/halt-polling.rst`) grows and
+//! shrinks one number for the same purpose; the histogram also gets a mixture of short and long waits right.
 //!
 //! # Details
 //!
-//! A wait that ended in a sleep lasted for the wait itself plus the time the waiter needed to get running again
-//! (the **latency**), which is taken off. Two waiters that wake each other and both sleep see each other's
-//! latency as a long wait and would never find out that spinning pays. So now and then a waiter **probes**: it
-//! spins regardless, and goes on doing so as long as it hits, for as many waits as the other side's histogram
-//! needs to turn around. A probe that changed nothing makes the next one rarer, from one in 16 waits to one in
+//! **The delay** is held to be worth three quarters of the price. Without it a wait of nearly the price would cost as much
+//! spun as slept, and the waiter would sleep although spinning answers at once for the same processor time. With it the
+//! window spends at most 7/4 of what the thriftiest window spends: its cost is not above that one's, whose sleeps, each of
+//! them paid with the price, are all that the delay can weigh against. And it spins the price wherever that ends four waits
+//! of seven, so that the usual wait is not slept.
+//!
+//! **Ties** go to the wider window: it costs nothing while every wait hits, and a wait somewhat longer than usual hits too.
+//!
+//! **A sleep's length** is the wait itself and the time the waiter needed to get running again (the **latency**), which is
+//! taken off; but a wait that was spun for in vain was longer than the window, whatever is left. Two waiters that wake each
+//! other and both sleep see each other's latency as a long wait and would never find out that spinning pays. So now and then
+//! a waiter **probes**: it spins regardless, and goes on doing so as long as it hits, for as many waits as the other side's
+//! histogram needs to turn around. A probe that changed nothing makes the next one rarer, from one in 16 waits to one in
 //! 1024.
+//!
+//! **Learning** waits until the next wait begins: when one has ended, its caller is in a hurry.
 
 /// What sleeping costs on this machine, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,14 +45,13 @@ pub struct SleepCost {
     pub price: u32,
 }
 
-/// Upper ends of the histogram's bins, as shifts of the price: price/64 … price. The last bin is open.
-const BINS: usize = 8;
-const FINEST_SHIFT: u32 = 6;
-/// Windows narrower than price/8 save nothing: the cost of a miss is the window.
-const NARROWEST_BIN: usize = 3;
+/// Bins end at price/8, price/4, price/2 and price, which are the windows there are: a narrower one saves nothing, for the
+/// cost of a miss is the window. The last bin is open.
+const BINS: usize = 5;
+const NARROWEST_SHIFT: u32 = 3;
 /// One wait's weight; with a decay of 1/8 a wait counts for half after five more.
 const WEIGHT: u32 = 1 << 12;
-const DECAY_SHIFT: u32 = 3;
+const DECAY: u32 = 8;
 /// Waits after which what was before them no longer counts: (7/8)³² = 1 %.
 const FORGOTTEN: u32 = 32;
 const FIRST_PROBE: u32 = 16;
@@ -51,18 +59,35 @@ const FIRST_PROBE: u32 = 16;
 const PROBE_LENGTH: u32 = 16;
 const RAREST_PROBE: u32 = 1024;
 
+/// The waits of one bin, older ones counting less.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Bin {
+    /// How many, in units of 1/[`WEIGHT`].
+    waits: u32,
+    /// The sum of their lengths, in the same units of a nanosecond.
+    length: u64,
+}
+
+/// How a wait ended that is not in the histogram yet.
+#[derive(Clone, Copy, Debug)]
+enum Ended {
+    Hit(u32),
+    Slept(u32),
+}
+
 /// The controller of one waiter. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Window {
     cost: SleepCost,
-    bins: [u32; BINS],
+    bins: [Bin; BINS],
     chosen: u32,
     probe_every: u32,
     until_probe: u32,
     /// Waits left in the probe under way; 0 between probes.
     probe_left: u32,
-    /// Waits that ended at once and are not in the histogram yet.
+    /// Waits that ended at once and are not in the histogram yet. They are older than `last`.
     at_once: u32,
+    last: Option<Ended>,
 }
 
 impl Window {
@@ -70,17 +95,28 @@ impl Window {
     pub fn new(cost: SleepCost) -> Self {
         Self {
             cost,
-            bins: [0; BINS],
+            bins: [Bin::default(); BINS],
             chosen: cost.price,
             probe_every: FIRST_PROBE,
             until_probe: FIRST_PROBE,
             probe_left: 0,
             at_once: 0,
+            last: None,
         }
     }
 
     /// How many nanoseconds to spin in the wait that begins now.
     pub fn plan(&mut self) -> u32 {
+        match self.last.take() {
+            None => {}
+            Some(Ended::Hit(nanoseconds)) => self.learn_hit(nanoseconds),
+            Some(Ended::Slept(nanoseconds)) => {
+                self.learn(nanoseconds);
+                if self.probe_left > 0 {
+                    self.end_probe(self.probe_every.saturating_mul(2));
+                }
+            }
+        }
         if self.probe_left == 0 {
             if self.chosen > 0 {
                 return self.chosen;
@@ -107,7 +143,19 @@ impl Window {
     }
 
     /// The wait ended after `nanoseconds`, while spinning.
+    #[inline]
     pub fn spun_and_hit(&mut self, nanoseconds: u32) {
+        self.last = Some(Ended::Hit(nanoseconds));
+    }
+
+    /// The wait ended after `nanoseconds` in all, in a sleep, before which `spun` nanoseconds were spun in vain.
+    #[inline]
+    pub fn slept(&mut self, nanoseconds: u32, spun: u32) {
+        let least = if spun > 0 { spun.saturating_add(1) } else { 0 };
+        self.last = Some(Ended::Slept(nanoseconds.saturating_sub(self.cost.latency).max(least)));
+    }
+
+    fn learn_hit(&mut self, nanoseconds: u32) {
         self.learn(nanoseconds);
         if self.probe_left > 0 {
             self.probe_left = self.probe_left.saturating_sub(1);
@@ -119,29 +167,16 @@ impl Window {
         }
     }
 
-    /// The wait ended after `nanoseconds` in all, in a sleep.
-    pub fn slept(&mut self, nanoseconds: u32) {
-        self.learn(nanoseconds.saturating_sub(self.cost.latency));
-        if self.probe_left > 0 {
-            self.end_probe(self.probe_every.saturating_mul(2));
-        }
-    }
-
     fn end_probe(&mut self, next: u32) {
         self.probe_left = 0;
         self.probe_every = next.min(RAREST_PROBE);
         self.until_probe = self.probe_every;
     }
 
-    /// The window that plain waits (no probes) get now, in nanoseconds.
-    pub fn chosen(&self) -> u32 {
-        self.chosen
-    }
-
     fn bound(&self, bin: usize) -> u32 {
-        // bin < BINS - 1 = FINEST_SHIFT + 1 wherever this is called.
-        let bin = u32::try_from(bin).unwrap_or(FINEST_SHIFT);
-        self.cost.price >> FINEST_SHIFT.saturating_sub(bin)
+        // bin < BINS - 1 = NARROWEST_SHIFT + 1 wherever this is called.
+        let bin = u32::try_from(bin).unwrap_or(NARROWEST_SHIFT);
+        self.cost.price >> NARROWEST_SHIFT.saturating_sub(bin)
     }
 
     fn learn(&mut self, wait: u32) {
@@ -149,37 +184,37 @@ impl Window {
             self.count(0);
         }
         self.at_once = 0;
-        let last = BINS.saturating_sub(1);
-        self.count((0..last).find(|&bin| wait <= self.bound(bin)).unwrap_or(last));
+        self.count(wait);
         self.chosen = self.cheapest();
     }
 
-    fn count(&mut self, bin: usize) {
-        for weight in &mut self.bins {
-            *weight = weight.saturating_sub(*weight >> DECAY_SHIFT);
+    fn count(&mut self, wait: u32) {
+        for bin in &mut self.bins {
+            // Rounded up, so that the last unit goes too.
+            bin.waits = bin.waits.saturating_sub(bin.waits.div_ceil(DECAY));
+            bin.length = bin.length.saturating_sub(bin.length.div_ceil(DECAY.into()));
         }
-        self.bins[bin] = self.bins[bin].saturating_add(WEIGHT);
+        let last = BINS.saturating_sub(1);
+        let bin = (0..last).find(|&bin| wait <= self.bound(bin)).unwrap_or(last);
+        let bin = &mut self.bins[bin];
+        bin.waits = bin.waits.saturating_add(WEIGHT);
+        bin.length = bin.length.saturating_add(u64::from(WEIGHT).saturating_mul(wait.into()));
     }
 
     fn cheapest(&self) -> u32 {
         let price = u64::from(self.cost.price);
-        let mut total: u64 = self.bins.iter().map(|&weight| u64::from(weight)).sum();
+        let sleep = price.saturating_add(price.saturating_mul(3) >> 2);
+        let mut missed: u64 = self.bins.iter().map(|bin| u64::from(bin.waits)).sum();
         // Window 0: every wait is a sleep.
-        let mut best = (total.saturating_mul(price), 0);
-        let mut spent_in_hits: u64 = 0;
-        for bin in 0..BINS.saturating_sub(1) {
-            let bound = u64::from(self.bound(bin));
-            let weight = u64::from(self.bins[bin]);
-            // A wait in a bin is taken to last as long as the bin's upper end.
-            spent_in_hits = spent_in_hits.saturating_add(weight.saturating_mul(bound));
-            total = total.saturating_sub(weight);
-            if bin < NARROWEST_BIN {
-                continue;
-            }
-            let missed = total.saturating_mul(bound.saturating_add(price));
-            let cost = spent_in_hits.saturating_add(missed);
-            if cost < best.0 {
-                best = (cost, self.bound(bin));
+        let mut best = (missed.saturating_mul(sleep), 0);
+        let mut hits: u64 = 0;
+        for (number, bin) in self.bins[..BINS.saturating_sub(1)].iter().enumerate() {
+            hits = hits.saturating_add(bin.length);
+            missed = missed.saturating_sub(bin.waits.into());
+            let miss = sleep.saturating_add(self.bound(number).into());
+            let cost = hits.saturating_add(missed.saturating_mul(miss));
+            if cost <= best.0 {
+                best = (cost, self.bound(number));
             }
         }
         best.1
@@ -190,6 +225,7 @@ impl Window {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::vec::Vec;
 
     const COST: SleepCost = SleepCost { latency: 9_000, price: 8_000 };
 
@@ -204,10 +240,124 @@ mod tests {
             } else {
                 spun += u64::from(planned);
                 sleeps += 1;
-                window.slept(wait + COST.latency);
+                window.slept(wait + COST.latency, planned);
             }
         }
         (spun, sleeps)
+    }
+
+    /// Waits about `length` long, up to a tenth more or less.
+    fn about(length: u32, count: u32) -> impl Iterator<Item = u32> {
+        let mut seed = 0x9e37_79b9_u32;
+        (0..count).map(move |_| {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            length / 10 * 9 + (seed >> 8) % (length / 5 + 1)
+        })
+    }
+
+    /// What one policy had of the waits after it has learned.
+    struct Had {
+        median_latency: u32,
+        busy: u64,
+    }
+
+    /// What a notification takes to reach a spinner.
+    const SEEN: u32 = 250;
+
+    impl Had {
+        fn of(mut latencies: Vec<u32>, busy: u64) -> Self {
+            latencies.sort_unstable();
+            Self { median_latency: latencies[latencies.len() / 2], busy }
+        }
+
+        /// Spins for `window`, always.
+        fn by_spinning(waits: &[u32], window: u32, wake: u32) -> Self {
+            let latencies = waits.iter().map(|&wait| if wait <= window { SEEN } else { wake }).collect();
+            let busy = waits.iter().map(|&wait| if wait <= window { wait } else { window + COST.price });
+            Self::of(latencies, busy.map(u64::from).sum())
+        }
+
+        /// As `window` says. A sleeper runs again `wake` after it was rung for.
+        fn by_learning(window: &mut Window, waits: &[u32], wake: u32) -> Self {
+            let (mut latencies, mut busy) = (Vec::new(), 0);
+            for &wait in waits {
+                let planned = window.plan();
+                if wait <= planned {
+                    latencies.push(SEEN);
+                    busy += u64::from(wait);
+                    window.spun_and_hit(wait);
+                } else {
+                    latencies.push(wake);
+                    busy += u64::from(planned + COST.price);
+                    window.slept(wait + wake, planned);
+                }
+            }
+            Self::of(latencies, busy)
+        }
+    }
+
+    /// A wait between half the price and the price cost as much spun as slept, and was slept. A tie in processor time, and
+    /// twenty times the latency.
+    #[test]
+    fn at_every_gap_it_answers_as_early_as_the_better_of_spinning_and_sleeping_for_at_most_twice_the_cpu() {
+        // In tenths of the price. Near the price itself the better policy is a matter of chance.
+        for gap in [1, 2, 4, 5, 6, 7, 8, 12, 15, 20, 30, 100, 1000] {
+            // A wake may take less or more than it did when it was measured.
+            for wake in [COST.latency / 10 * 7, COST.latency, COST.latency / 10 * 12, COST.latency * 4] {
+                for taught_to_sleep in [false, true] {
+                    let mut window = Window::new(COST);
+                    if taught_to_sleep {
+                        play(&mut window, [1_000_000; 100]);
+                    }
+                    let waits: Vec<u32> = about(COST.price / 10 * gap, 4000).collect();
+                    Had::by_learning(&mut window, &waits, wake);
+                    let adaptive = Had::by_learning(&mut window, &waits, wake);
+                    let sleep = Had::by_spinning(&waits, 0, wake);
+                    let spin = Had::by_spinning(&waits, COST.price, wake);
+                    let forever: u64 = waits.iter().map(|&wait| u64::from(wait)).sum();
+                    let best = sleep.median_latency.min(spin.median_latency);
+                    let case = std::format!("gap {gap}, wake {wake}, taught to sleep: {taught_to_sleep}");
+                    assert!(adaptive.median_latency * 10 <= best * 11, "{case}: {}", adaptive.median_latency);
+                    let least = sleep.busy.min(spin.busy).min(forever);
+                    assert!(adaptive.busy <= 2 * least, "{case}: {} ns against {least}", adaptive.busy);
+                }
+            }
+        }
+    }
+
+    /// Three waits of ten are long: in processor time alone sleeping is cheaper, and seven of ten are answered late.
+    #[test]
+    fn what_usually_comes_within_the_price_is_spun_for() {
+        let mut window = Window::new(COST);
+        let waits: Vec<u32> = about(COST.price / 10 * 9, 4000)
+            .enumerate()
+            .map(|(number, wait)| if number * 7 % 10 < 3 { 10 * wait } else { wait })
+            .collect();
+        Had::by_learning(&mut window, &waits, COST.latency);
+        let adaptive = Had::by_learning(&mut window, &waits, COST.latency);
+        assert_eq!(adaptive.median_latency, SEEN);
+        assert!(adaptive.busy <= 2 * Had::by_spinning(&waits, 0, COST.latency).busy);
+    }
+
+    #[test]
+    fn a_wait_that_was_spun_for_in_vain_was_longer_than_the_window_however_short_its_sleep_seems() {
+        let mut window = Window::new(COST);
+        for _ in 0..10 {
+            let planned = window.plan();
+            window.slept(COST.latency + 100, planned);
+            if planned == 0 {
+                return;
+            }
+        }
+        panic!("it spins on");
+    }
+
+    /// As long as every wait hits, a wide window costs nothing.
+    #[test]
+    fn a_wait_somewhat_longer_than_all_before_is_not_slept() {
+        let mut window = Window::new(COST);
+        let (_, sleeps) = play(&mut window, [900; 1000].into_iter().chain([COST.price / 4 * 3]));
+        assert_eq!(sleeps, 0);
     }
 
     #[test]
@@ -236,10 +386,11 @@ mod tests {
             }
             for window in [&mut counted, &mut deferred] {
                 window.plan();
-                window.slept(50_000);
+                window.slept(50_000, 0);
+                window.plan();
             }
             assert_eq!(counted.bins, deferred.bins);
-            assert_eq!(counted.chosen(), deferred.chosen());
+            assert_eq!(counted.chosen, deferred.chosen);
         }
     }
 
@@ -247,7 +398,7 @@ mod tests {
     fn spinning_resumes_when_waits_become_short_again() {
         let mut window = Window::new(COST);
         play(&mut window, [1_000_000; 500]);
-        assert_eq!(window.chosen(), 0);
+        assert_eq!(window.chosen, 0);
         let (_, sleeps) = play(&mut window, [100; 100]);
         assert!(sleeps < 16, "slept {sleeps} of 100 short waits");
     }
@@ -266,7 +417,7 @@ mod tests {
                 let planned = sides[me].plan();
                 slept[me] = peer_latency > planned;
                 if slept[me] {
-                    sides[me].slept(peer_latency + COST.latency);
+                    sides[me].slept(peer_latency + COST.latency, planned);
                 } else {
                     sides[me].spun_and_hit(peer_latency);
                 }
@@ -294,6 +445,21 @@ mod tests {
             // Plus what it costs to notice each change of the length.
             let learning = lengths.len() as u64 * 40 * price;
             prop_assert!(spent <= 2 * best + learning, "spent {} against {}", spent, best);
+        }
+
+        /// The same for short and long waits in any order.
+        #[test]
+        fn spending_on_a_mixture_stays_within_twice_the_best_fixed_window(
+            lengths in (0_u32..8_000, 8_001_u32..80_000), order in proptest::collection::vec(0_u32..100, 3000), short: u32
+        ) {
+            let price = u64::from(COST.price);
+            let waits = || order.iter().map(|&at| if at < short % 100 { lengths.0 } else { lengths.1 });
+            let (spun, sleeps) = play(&mut Window::new(COST), waits());
+            let best = [0, 1000, 2000, 4000, 8000].map(|window| {
+                waits().map(|wait| if wait <= window { wait.into() } else { u64::from(window) + price }).sum::<u64>()
+            });
+            let best = best.into_iter().min().unwrap_or(0);
+            prop_assert!(spun + sleeps * price <= 2 * best + 40 * price, "{} + {} against {}", spun, sleeps * price, best);
         }
     }
 }

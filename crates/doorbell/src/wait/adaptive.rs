@@ -21,13 +21,15 @@ use std::time::Instant;
 #[derive(Clone, Debug)]
 pub struct Adaptive {
     window: Window,
-    /// The CPU both sides were on when a notifier last woke this waiter, plus one; 0 if they were on different ones.
-    shared_cpu: u32,
+    /// Was the last wait a sleep? Then whoever ended it left the number of its CPU.
+    was_woken: bool,
+    /// Was the notifier that last woke this waiter on the waiter's CPU?
+    shares_cpu: bool,
 }
 
 impl Default for Adaptive {
     fn default() -> Self {
-        Self { window: Window::new(sleep_cost()), shared_cpu: 0 }
+        Self { window: Window::new(sleep_cost()), was_woken: false, shares_cpu: false }
     }
 }
 
@@ -49,7 +51,12 @@ impl Wait for Adaptive {
         if ready() {
             return Ok(true);
         }
-        let spinning_can_help = self.shared_cpu == 0 && !spots.iter().all(partner_sleeps);
+        if self.was_woken {
+            // Asked now, when nobody waits for the outcome of that wait any more.
+            self.was_woken = false;
+            self.shares_cpu = shares_cpu(spots);
+        }
+        let spinning_can_help = !self.shares_cpu && !spots.iter().all(partner_sleeps);
         let window = if spinning_can_help { self.window.plan() } else { 0 };
         let mut start = None;
         if window > 0 {
@@ -63,16 +70,17 @@ impl Wait for Adaptive {
             }
             let began = Instant::now();
             start = Some(began);
+            let mut spun = 0;
             loop {
-                let hit = look(&mut ready);
-                let spun = nanoseconds_since(began);
-                if hit {
+                if look(&mut ready) {
                     for spot in spots {
                         spot.listener.counters.spun_and_hit();
                     }
+                    // As of the last glance: another would keep the caller waiting.
                     self.window.spun_and_hit(spun);
                     return Ok(true);
                 }
+                spun = nanoseconds_since(began);
                 if spun >= window {
                     break;
                 }
@@ -88,9 +96,9 @@ impl Wait for Adaptive {
         let ready = futex::sleep(spots, ready, deadline)?;
         if ready {
             if spinning_can_help {
-                self.window.slept(nanoseconds_since(start));
+                self.window.slept(nanoseconds_since(start), window);
             }
-            self.shared_cpu = shared_cpu(spots);
+            self.was_woken = true;
         }
         Ok(ready)
     }
@@ -115,9 +123,8 @@ fn partner_sleeps(spot: &Spot<'_>) -> bool {
     spot.listener.partner.as_ref().is_some_and(|partner| partner.record().wake.has_sleepers())
 }
 
-/// This CPU plus one, if all who last woke somebody at `spots` did it on this CPU; else 0.
-fn shared_cpu(spots: &[Spot<'_>]) -> u32 {
+/// Did all who last woke somebody at `spots` do it on this CPU?
+fn shares_cpu(spots: &[Spot<'_>]) -> bool {
     let here = u32::try_from(rustix::thread::sched_getcpu()).unwrap_or(0).wrapping_add(1);
-    let all_here = spots.iter().all(|spot| spot.site.record().ringer_cpu.load(Ordering::Relaxed) == here);
-    if all_here { here } else { 0 }
+    spots.iter().all(|spot| spot.site.record().ringer_cpu.load(Ordering::Relaxed) == here)
 }
