@@ -62,7 +62,7 @@
 //! for nothing; it cannot do anything else with these two words, for no address is computed from them.
 
 use crate::fault;
-use crate::sync::{AtomicU32, Ordering, fence, fence_after_rmw};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence, fence_after_rmw};
 
 /// How many waiters of one bell can have a token of their own of one kind (an eventfd, a semaphore).
 pub const SEATS: u32 = 8;
@@ -160,12 +160,13 @@ impl WakeWords {
         self.announce_with::<Complete>()
     }
 
-    /// As [`announce`](Self::announce), right after a `SeqCst` read-modify-write made the thing true.
+    /// N1 and [`announce`](Self::announce) in one: counts one more in `count`.
     ///
-    /// Where the processor's read-modify-write is a full fence (x86) this saves the second one.
+    /// Where the processor's read-modify-write is a full fence (x86) it is the fence of the announcement too. That holds for
+    /// a read-modify-write alone and with nothing stored behind it, which is why the two cannot be had apart.
     #[inline(always)]
-    pub fn announce_after_rmw(&self) -> Woken {
-        self.announce_after_rmw_with::<Complete>()
+    pub fn count_and_announce(&self, count: &AtomicU32) -> Woken {
+        self.count_and_announce_with::<Complete>(count)
     }
 
     /// As [`announce`](Self::announce), for waiters that said in shared memory how much they wait for: wakes them
@@ -179,10 +180,16 @@ impl WakeWords {
         self.announce_if_with::<Complete>(enough)
     }
 
-    /// As [`announce_if`](Self::announce_if), right after a `SeqCst` read-modify-write made the thing true.
+    /// N1 and [`announce_if`](Self::announce_if) in one: writes `value` to `word`, as the last thing that was to be made
+    /// true. As in [`count_and_announce`](Self::count_and_announce), what writes is the fence.
     #[inline(always)]
-    pub fn announce_if_after_rmw(&self, enough: impl FnOnce() -> bool) -> Woken {
-        self.announce_if_after_rmw_with::<Complete>(enough)
+    pub fn write_and_announce_if(
+        &self,
+        word: &AtomicU64,
+        value: u64,
+        enough: impl FnOnce() -> bool,
+    ) -> Woken {
+        self.write_and_announce_if_with::<Complete>(word, value, enough)
     }
 
     #[inline(always)]
@@ -195,8 +202,18 @@ impl WakeWords {
     }
 
     #[inline(always)]
-    fn announce_if_after_rmw_with<S: Steps>(&self, enough: impl FnOnce() -> bool) -> Woken {
-        if S::FENCE_IN_ANNOUNCE {
+    pub(crate) fn write_and_announce_if_with<S: Steps>(
+        &self,
+        word: &AtomicU64,
+        value: u64,
+        enough: impl FnOnce() -> bool,
+    ) -> Woken {
+        if S::WRITE_BY_RMW {
+            word.swap(value, Ordering::SeqCst);
+        } else {
+            word.store(value, Ordering::Release);
+        }
+        if S::WRITE_BY_RMW && S::FENCE_IN_ANNOUNCE {
             // N2. Pairs with W4 in `listen_with`.
             fence_after_rmw();
         }
@@ -222,7 +239,8 @@ impl WakeWords {
     }
 
     #[inline(always)]
-    fn announce_after_rmw_with<S: Steps>(&self) -> Woken {
+    fn count_and_announce_with<S: Steps>(&self, count: &AtomicU32) -> Woken {
+        count.fetch_add(1, Ordering::SeqCst);
         if S::FENCE_IN_ANNOUNCE {
             // N2. Pairs with W4 in `listen_with`.
             fence_after_rmw();
@@ -458,6 +476,8 @@ fn consume_all<S: Sleep>(waiters: &[Waiter<'_>], sleeper: &mut S) -> Result<(), 
 /// and show that the model checker notices.
 pub(crate) trait Steps {
     const FENCE_IN_ANNOUNCE: bool = true;
+    /// A fence that only a read-modify-write stands for goes with it.
+    const WRITE_BY_RMW: bool = true;
     const TAKE_BEFORE_EPOCH: bool = true;
     const NEW_EPOCH: bool = true;
     const CONSUME_BEFORE_ARM: bool = true;
@@ -475,21 +495,18 @@ impl Steps for Complete {}
 pub(crate) mod broken {
     //! The protocol with the steps of `S`, for the model checker.
     use super::{Sleep, Steps, Waited, Waiter, WakeWords, Woken};
+    use crate::sync::AtomicU32;
 
     pub(crate) fn announce<S: Steps>(words: &WakeWords) -> Woken {
         words.announce_with::<S>()
     }
 
-    pub(crate) fn announce_after_rmw<S: Steps>(words: &WakeWords) -> Woken {
-        words.announce_after_rmw_with::<S>()
+    pub(crate) fn count_and_announce<S: Steps>(words: &WakeWords, count: &AtomicU32) -> Woken {
+        words.count_and_announce_with::<S>(count)
     }
 
     pub(crate) fn announce_if<S: Steps>(words: &WakeWords, enough: impl FnOnce() -> bool) -> Woken {
         words.announce_if_with::<S>(enough)
-    }
-
-    pub(crate) fn announce_if_after_rmw<S: Steps>(words: &WakeWords, enough: impl FnOnce() -> bool) -> Woken {
-        words.announce_if_after_rmw_with::<S>(enough)
     }
 
     pub(crate) fn wait_until<T: Steps, S: Sleep>(

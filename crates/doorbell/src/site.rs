@@ -67,42 +67,26 @@ impl Site {
     #[inline]
     pub fn ring(&self) {
         fault::point();
-        // SeqCst: `announce_after_rmw` takes it for its fence. It releases what happened before the ring.
-        self.record().rung.fetch_add(1, Ordering::SeqCst);
-        self.announce_after_rmw();
+        let record = self.record();
+        // It releases what happened before the ring.
+        self.wake_if_any(record.wake.count_and_announce(&record.rung));
     }
 
     /// Wakes whoever sleeps here, for something the caller made true before. One fence and one load if nobody does.
     #[inline]
     pub fn announce(&self) {
-        let woken = self.record().wake.announce();
-        if !woken.is_empty() {
-            self.wake(woken);
-        }
+        self.wake_if_any(self.record().wake.announce());
     }
 
     /// As [`announce`](Self::announce), but wakes only if `enough` says that there is what the sleepers wait for.
     #[inline]
     pub(crate) fn announce_if(&self, enough: impl FnOnce() -> bool) {
-        let woken = self.record().wake.announce_if(enough);
-        if !woken.is_empty() {
-            self.wake(woken);
-        }
+        self.wake_if_any(self.record().wake.announce_if(enough));
     }
 
-    /// As [`announce_if`](Self::announce_if), when a `SeqCst` read-modify-write was what made it true.
+    /// The duty that comes with `woken`, which is nothing almost always.
     #[inline(always)]
-    pub(crate) fn announce_if_after_rmw(&self, enough: impl FnOnce() -> bool) {
-        let woken = self.record().wake.announce_if_after_rmw(enough);
-        if !woken.is_empty() {
-            self.wake(woken);
-        }
-    }
-
-    /// As [`announce`](Self::announce), when a `SeqCst` read-modify-write was what made it true.
-    #[inline]
-    fn announce_after_rmw(&self) {
-        let woken = self.record().wake.announce_after_rmw();
+    pub(crate) fn wake_if_any(&self, woken: Woken) {
         if !woken.is_empty() {
             self.wake(woken);
         }

@@ -58,6 +58,7 @@ use crate::fault;
 use crate::index::Capacity;
 use crate::sync::{AtomicU64, Ordering};
 use crate::violation::PeerViolation;
+use crate::wake::{self, WakeWords, Woken};
 
 /// The words of a lane, where both sides see them.
 pub trait Shared {
@@ -188,21 +189,56 @@ impl Sender {
         self.publish_with::<Complete>(room, length, shared);
     }
 
-    /// As [`publish`](Self::publish), with a `SeqCst` read-modify-write as its last store: an announcement behind it needs no
-    /// fence of its own ([`announce_if_after_rmw`](crate::wake::WakeWords::announce_if_after_rmw)).
+    /// S3 to S5: as [`publish`](Self::publish), and finds out whether the receiver that waits at `words` must be woken, who
+    /// said in `wanted` how much it waits for.
     #[inline(always)]
-    pub fn publish_by_rmw(&mut self, room: &Room, length: u64, shared: &impl Shared) {
-        self.publish_with::<ByReadModifyWrite>(room, length, shared);
+    pub fn publish_and_announce(
+        &mut self,
+        room: &Room,
+        length: u64,
+        shared: &impl Shared,
+        words: &WakeWords,
+        wanted: &AtomicU64,
+    ) -> Woken {
+        self.publish_and_announce_with::<wake::Complete>(room, length, shared, words, wanted)
     }
 
     #[inline(always)]
     pub(crate) fn publish_with<S: Steps>(&mut self, room: &Room, length: u64, shared: &impl Shared) {
+        let length = self.advance(room, length);
+        self.store_last::<S>(self.tail, room.start, message_word(length), shared);
+    }
+
+    #[inline(always)]
+    pub(crate) fn publish_and_announce_with<N: wake::Steps>(
+        &mut self,
+        room: &Room,
+        length: u64,
+        shared: &impl Shared,
+        words: &WakeWords,
+        wanted: &AtomicU64,
+    ) -> Woken {
+        let length = self.advance(room, length);
+        fault::point();
+        // S3.
+        shared.word(self.tail & self.mask).store(0, Ordering::Relaxed);
+        fault::point();
+        // S4 and S5. The write releases: pairs with R1 in `Receiver::next`.
+        let reaches = || self.reaches(wanted.load(Ordering::Relaxed));
+        let (here, word) = (shared.word(room.start), message_word(length));
+        let woken = words.write_and_announce_if_with::<N>(here, word, reaches);
+        self.announced();
+        woken
+    }
+
+    /// The sender's own part of publishing a message of `length` bytes, of which it returns as many as were reserved.
+    #[inline(always)]
+    fn advance(&mut self, room: &Room, length: u64) -> u64 {
         let length = length.min(room.most);
-        let next = self.tail.wrapping_add(record_size(length));
-        self.store_last::<S>(next, room.start, message_word(length), shared);
-        self.tail = next;
+        self.tail = self.tail.wrapping_add(record_size(length));
         // Never below: what follows from it would be out of the ring.
         self.open = self.open.saturating_sub(record_size(length));
+        length
     }
 
     /// S3 and S4: the word at `here`, with a 0 at the index `next` behind its record.
@@ -215,12 +251,8 @@ impl Sender {
         }
         fault::point();
         // Release: pairs with R1 in `Receiver::next`.
-        if S::PUBLISH_BY_RMW {
-            shared.word(here).swap(word, Ordering::SeqCst);
-        } else {
-            let order = if S::RELEASE_IN_PUBLISH { Ordering::Release } else { Ordering::Relaxed };
-            shared.word(here).store(word, order);
-        }
+        let order = if S::RELEASE_IN_PUBLISH { Ordering::Release } else { Ordering::Relaxed };
+        shared.word(here).store(word, order);
         if !S::CLEAR_BEFORE_PUBLISH {
             behind.store(0, Ordering::Relaxed);
         }
@@ -455,7 +487,6 @@ impl Receiver {
 /// that the model checker notices.
 pub(crate) trait Steps {
     const RELEASE_IN_PUBLISH: bool = true;
-    const PUBLISH_BY_RMW: bool = false;
     const CLEAR_BEFORE_PUBLISH: bool = true;
     const ACQUIRE_IN_NEXT: bool = true;
     const RELEASE_IN_RELEASE: bool = true;
@@ -465,8 +496,89 @@ pub(crate) trait Steps {
 pub(crate) struct Complete;
 impl Steps for Complete {}
 
-/// Every step, and S4 as a read-modify-write.
-pub(crate) struct ByReadModifyWrite;
-impl Steps for ByReadModifyWrite {
-    const PUBLISH_BY_RMW: bool = true;
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// The smallest ring. Panics if it is touched outside.
+    struct Ring {
+        words: [AtomicU64; 8],
+        released: AtomicU64,
+    }
+
+    impl Shared for Ring {
+        fn word(&self, place: u64) -> &AtomicU64 {
+            assert_eq!(place % 8, 0);
+            &self.words[place as usize / 8]
+        }
+        fn released(&self) -> &AtomicU64 {
+            &self.released
+        }
+    }
+
+    /// Nothing, the shortest and the longest message, a skip, and what is no record anywhere.
+    const WORDS: [u64; 5] = [0, 1, 16 << 2 | 1, 2, u64::MAX];
+
+    /// Every ring made of these words. What is no record is at most once in it: there every walk ends.
+    fn rings() -> impl Iterator<Item = Ring> {
+        (0..WORDS.len().pow(8)).filter_map(|number| {
+            let word = |place: usize| WORDS[number / WORDS.len().pow(place as u32) % WORDS.len()];
+            let words: [u64; 8] = core::array::from_fn(word);
+            (words.iter().filter(|word| **word == u64::MAX).count() < 2)
+                .then(|| Ring { words: words.map(AtomicU64::new), released: AtomicU64::new(0) })
+        })
+    }
+
+    /// Where the receiver may have released: every place of the ring, and where the indices wrap.
+    fn heads() -> impl Iterator<Item = u64> {
+        (0..64).step_by(8).map(|place| (0_u64.wrapping_sub(64)).wrapping_add(place))
+    }
+
+    #[test]
+    fn whatever_records_a_sender_left_its_successor_stays_in_the_ring() {
+        for ring in rings() {
+            for head in heads() {
+                ring.released.store(head, Ordering::Relaxed);
+                let Ok(mut sender) = Sender::attach(Capacity::SMALLEST, &ring) else { continue };
+                assert_eq!(sender.tail % 8, 0);
+                assert!(sender.tail.wrapping_sub(head) < 64, "there is always a 0 behind the last record");
+                let before = ring.words.each_ref().map(|word| word.load(Ordering::Relaxed));
+                if let Some(room) = sender.room(16, &ring).unwrap() {
+                    assert!(room.payload() % 8 == 0 && room.payload() + room.most() <= 64);
+                }
+                // A skip may have been written.
+                (0..8).for_each(|place| ring.words[place].store(before[place], Ordering::Relaxed));
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_records_lie_there_a_receiver_is_given_messages_in_the_ring_alone() {
+        for ring in rings() {
+            for head in heads() {
+                ring.released.store(head, Ordering::Relaxed);
+                let mut receiver = Receiver::attach(Capacity::SMALLEST, &ring).unwrap();
+                receiver.has_bytes(u64::MAX, &ring);
+                for _ in 0..9 {
+                    let at_once = receiver.next_at_once(&ring);
+                    let Ok(Some(found)) = receiver.next(&ring) else { break };
+                    assert!(at_once.is_none_or(|at_once| at_once == found));
+                    assert!(found.payload() % 8 == 0 && found.length() <= 16);
+                    assert!(found.payload() + found.length() <= 64);
+                    receiver.consume(found);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nobody_attaches_where_no_record_can_begin() {
+        let ring = rings().next().unwrap();
+        for released in (1..8).chain([u64::MAX]) {
+            ring.released.store(released, Ordering::Relaxed);
+            let misaligned = PeerViolation::Misaligned { value: released, unit: 8 };
+            assert_eq!(Sender::attach(Capacity::SMALLEST, &ring).unwrap_err(), misaligned);
+            assert_eq!(Receiver::attach(Capacity::SMALLEST, &ring).unwrap_err(), misaligned);
+        }
+    }
 }

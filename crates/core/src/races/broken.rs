@@ -3,7 +3,7 @@
 
 use super::platform::{Bell, EVENTFD_0, EVENTFD_1, Eventfd, Futex, caught, explore_bounded};
 use crate::wake::broken::{
-    announce, announce_after_rmw, announce_with_load_and_store, clear_shared_bit, wait_until,
+    announce, announce_with_load_and_store, clear_shared_bit, count_and_announce, wait_until,
 };
 use crate::wake::{Complete, Seat, Steps, Waiter};
 use loom::sync::Arc;
@@ -124,8 +124,7 @@ fn notifier_without_fence_after_counting_is_caught() {
         let bell = Arc::new(Bell::new());
         let notifier = Arc::clone(&bell);
         let notifier = thread::spawn(move || {
-            notifier.published.fetch_add(1, Ordering::SeqCst);
-            notifier.wake(announce_after_rmw::<NoFenceInAnnounce>(&notifier.words));
+            notifier.wake(count_and_announce::<NoFenceInAnnounce>(&notifier.words, &notifier.published));
         });
         futex_wait::<Complete>(&bell, 1);
         notifier.join().unwrap();

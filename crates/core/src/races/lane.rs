@@ -6,7 +6,7 @@
 
 use super::platform::{Bell, Futex, explore_bounded};
 use crate::channel::arithmetic::passes;
-use crate::channel::lane::{ByReadModifyWrite, Complete, Receiver, Sender, Shared, Steps};
+use crate::channel::lane::{Complete, Receiver, Room, Sender, Shared, Steps};
 use crate::index::Capacity;
 use crate::wake::{self, Seat, Waiter, broken, wait_until};
 use loom::cell::UnsafeCell;
@@ -75,24 +75,29 @@ impl Lane {
     /// Publishes `value` in a message of `length` bytes, without telling anybody. False if there is no room.
     pub(super) fn push<S: Steps>(&self, sender: &mut Sender, value: u64, length: u64) -> bool {
         let Some(room) = sender.room_with::<S>(length, self).unwrap() else { return false };
-        if length > 0 {
+        self.write(&room, value);
+        sender.publish_with::<S>(&room, length, self);
+        true
+    }
+
+    fn write(&self, room: &Room, value: u64) {
+        if room.most() > 0 {
             // SAFETY: loom checks the access.
             self.cells[room.payload() as usize / 8].with_mut(|cell| unsafe { *cell = value });
         }
-        sender.publish_with::<S>(&room, length, self);
-        true
+    }
+
+    /// Publishes `value` in a message of 8 bytes, for which there is room, and tells the receiver by the same instruction.
+    pub(super) fn send_at_once<N: wake::Steps>(&self, sender: &mut Sender, value: u64) {
+        let room = sender.room(8, self).unwrap().expect("there is room");
+        self.write(&room, value);
+        let (words, wanted) = (&self.messages.words, &self.message_wanted);
+        self.messages.wake(sender.publish_and_announce_with::<N>(&room, 8, self, words, wanted));
     }
 
     pub(super) fn ring<N: wake::Steps>(&self, sender: &mut Sender) {
         let enough = || sender.reaches(self.message_wanted.load(Ordering::Relaxed));
         self.messages.wake(broken::announce_if::<N>(&self.messages.words, enough));
-        sender.announced();
-    }
-
-    /// As [`ring`](Self::ring), where the last message was published by a read-modify-write.
-    pub(super) fn ring_after_rmw<N: wake::Steps>(&self, sender: &mut Sender) {
-        let enough = || sender.reaches(self.message_wanted.load(Ordering::Relaxed));
-        self.messages.wake(broken::announce_if_after_rmw::<N>(&self.messages.words, enough));
         sender.announced();
     }
 
@@ -104,11 +109,7 @@ impl Lane {
             let room = &self.room;
             wait_until(&mut waiters, &mut Futex(&[room]), || sender.may_go_on(wanted, self)).unwrap();
         }
-        if S::PUBLISH_BY_RMW {
-            self.ring_after_rmw::<wake::Complete>(sender);
-        } else {
-            self.ring::<wake::Complete>(sender);
-        }
+        self.ring::<wake::Complete>(sender);
     }
 
     fn release<S: Steps>(&self, receiver: &mut Receiver) {
@@ -249,13 +250,13 @@ fn send_to_a_full_ring_and_receive_with_a_release_that_is_not_announced() {
 }
 
 #[test]
-fn send_twice_by_read_modify_write_and_receive_twice_in_a_used_ring() {
+fn send_twice_at_once_and_receive_twice_in_a_used_ring() {
     explore_bounded(|| {
         let (lane, mut ends) = Lane::new();
         lane.used(&mut ends, 4);
         let sender = sending(&lane, ends.sender, |lane, sender| {
-            lane.send::<ByReadModifyWrite>(sender, 11, 8);
-            lane.send::<ByReadModifyWrite>(sender, 12, 8);
+            lane.send_at_once::<wake::Complete>(sender, 11);
+            lane.send_at_once::<wake::Complete>(sender, 12);
         });
         assert_eq!(lane.receive::<Complete>(&mut ends.receiver), 11);
         assert_eq!(lane.receive::<Complete>(&mut ends.receiver), 12);

@@ -54,8 +54,7 @@ impl Bell {
 
     /// As `publish`, with the read-modify-write that stands for the fence on x86.
     pub(super) fn ring(&self) {
-        self.published.fetch_add(1, Ordering::SeqCst);
-        self.wake(self.words.announce_after_rmw());
+        self.wake(self.words.count_and_announce(&self.published));
     }
 
     pub(super) fn has(&self, wanted: u32) -> bool {

@@ -222,10 +222,8 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     #[inline(always)]
     pub(super) fn publish_and_ring(&mut self, room: &lane::Room, length: u64) {
         let Self { lane, index, .. } = self;
-        index.publish_by_rmw(room, length, lane);
-        let wanted = &lane.control().message_wanted;
-        lane.message_site.announce_if_after_rmw(|| index.reaches(wanted.load(Ordering::Relaxed)));
-        index.announced();
+        let (words, wanted) = (&lane.message_site.record().wake, &lane.control().message_wanted);
+        lane.message_site.wake_if_any(index.publish_and_announce(room, length, lane, words, wanted));
     }
 
     /// A batch: what is pushed into it is seen at once by a receiver that is awake, and the ring comes once, when the
