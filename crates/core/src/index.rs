@@ -6,15 +6,23 @@
 
 use crate::violation::PeerViolation;
 
-/// The capacity of a ring in bytes or slots: a power of two, from private memory.
+/// The capacity of a ring in bytes: a power of two, from private memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity(u64);
 
 impl Capacity {
-    /// `None` unless `value` is a power of two below 2⁶³. The bound keeps every distance of two honest indices
-    /// below the half of all indices, so that "behind" and "ahead" stay distinct.
+    /// The least there is. It takes messages of up to 16 bytes; three eighths of a ring of 16 bytes are less than a record's
+    /// word, and its longest message would have a length below zero.
+    pub const SMALLEST: Self = Self(64);
+
+    /// `None` unless `value` is a power of two, at least [`SMALLEST`](Self::SMALLEST) and below 2⁶³. The upper bound keeps
+    /// every distance of two honest indices below the half of all indices, so that "behind" and "ahead" stay distinct.
     pub const fn new(value: u64) -> Option<Self> {
-        if value.is_power_of_two() && value < 1 << 63 { Some(Self(value)) } else { None }
+        if value.is_power_of_two() && value >= Self::SMALLEST.0 && value < 1 << 63 {
+            Some(Self(value))
+        } else {
+            None
+        }
     }
 
     /// The number itself.
@@ -40,12 +48,28 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn only_powers_of_two_below_two_to_the_63_are_capacities() {
-        assert!(Capacity::new(0).is_none());
-        assert!(Capacity::new(3).is_none());
-        assert!(Capacity::new(1).is_some());
+    fn only_powers_of_two_from_64_to_below_two_to_the_63_are_capacities() {
+        for too_small in [0, 1, 8, 16, 32, 63] {
+            assert!(Capacity::new(too_small).is_none());
+        }
+        assert!(Capacity::new(65).is_none());
+        assert_eq!(Capacity::new(64), Some(Capacity::SMALLEST));
         assert!(Capacity::new(1 << 62).is_some());
         assert!(Capacity::new(1 << 63).is_none());
+    }
+
+    /// All offsets and lengths that a small memory can tell apart, and those at the end of the type.
+    #[test]
+    fn a_span_is_accepted_exactly_if_it_lies_inside() {
+        let edges = || (0..24_u64).chain(u64::MAX - 24..=u64::MAX);
+        for size in edges() {
+            for offset in edges() {
+                for length in edges() {
+                    let inside = u128::from(offset) + u128::from(length) <= u128::from(size);
+                    assert_eq!(span(offset, length, size).is_ok(), inside, "{length} at {offset} of {size}");
+                }
+            }
+        }
     }
 
     proptest! {

@@ -434,10 +434,13 @@ mod tests {
     #[test]
     fn a_wake_is_due_exactly_when_the_wanted_index_is_passed() {
         for old in 0..=u8::MAX {
-            for new in 0..=u8::MAX {
-                for wanted in 0..=u8::MAX {
-                    let passed = (0..new.wrapping_sub(old)).any(|step| old.wrapping_add(step) == wanted);
-                    assert_eq!(passes(wanted, old, new), passed);
+            for wanted in 0..=u8::MAX {
+                // `new` goes on from `old`, so that what was passed grows by one index with each step.
+                let mut passed = false;
+                for step in 0..=u8::MAX {
+                    let new = old.wrapping_add(step);
+                    assert_eq!(passes(wanted, old, new), passed, "{old} to {new}, {wanted} wanted");
+                    passed |= new == wanted;
                 }
             }
         }

@@ -292,3 +292,70 @@ pub(crate) trait Steps {
 /// Every step.
 pub(crate) struct Complete;
 impl Steps for Complete {}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// The smallest log. Panics if its ring is touched outside.
+    struct Small {
+        words: [AtomicU64; 8],
+        tail: AtomicU64,
+        floor: AtomicU64,
+    }
+
+    impl Log for Small {
+        fn word(&self, place: u64) -> &AtomicU64 {
+            assert_eq!(place % 8, 0);
+            &self.words[place as usize / 8]
+        }
+        fn tail(&self) -> &AtomicU64 {
+            &self.tail
+        }
+        fn floor(&self) -> &AtomicU64 {
+            &self.floor
+        }
+    }
+
+    /// Every index a publisher can have from a subscriber's on, those about half of all indices ahead, and some that are
+    /// none.
+    fn distances() -> impl Iterator<Item = u64> + Clone {
+        let half = 1_u64 << 63;
+        let around =
+            |middle: u64| (0..34).map(move |step: u64| middle.wrapping_add(step * 5).wrapping_sub(80));
+        around(0).chain((0..9).map(|unit| unit * 8)).chain(around(half)).chain([half - 8, half, half + 8])
+    }
+
+    #[test]
+    fn whatever_a_publisher_writes_a_subscriber_copies_from_the_ring_alone() {
+        let words = (0..(64 << 2 | 3)).chain([u64::MAX, u64::MAX << 2 | 1, 1 << 63 | 1]);
+        let numbers = [0, 1, 2, (1 << 63) - 1, 1 << 63, u64::MAX];
+        for cursor in (0..64).step_by(8).chain([0_u64.wrapping_sub(8)]) {
+            for word in words.clone() {
+                // Of all places the words are the same, and the numbers lie in them too.
+                for other in numbers {
+                    let log = Small {
+                        words: core::array::from_fn(|_| AtomicU64::new(other)),
+                        tail: AtomicU64::new(0),
+                        floor: AtomicU64::new(0),
+                    };
+                    log.word(place(cursor, 64)).store(word, Ordering::Relaxed);
+                    for tail in distances() {
+                        log.tail.store(cursor.wrapping_add(tail), Ordering::Relaxed);
+                        for floor in [0, 8, 24, 64, 3, (1 << 63) - 8, 1 << 63, u64::MAX - 7] {
+                            log.floor.store(cursor.wrapping_add(floor), Ordering::Relaxed);
+                            let mut subscriber = Subscriber::new(Capacity::SMALLEST, cursor, 1).unwrap();
+                            let next = subscriber.next(&log, |at, length| {
+                                assert!(at + length <= 64, "{length} bytes at {at}");
+                            });
+                            assert_eq!(subscriber.cursor % 8, 0);
+                            if let Ok(Next::Message { lost }) = next {
+                                assert!(lost <= 1 << 63);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

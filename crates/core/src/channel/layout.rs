@@ -33,7 +33,7 @@ pub const MAGIC: u64 = u64::from_ne_bytes(*b"DBLANES\0");
 /// Both sides must have the same.
 pub const VERSION: u32 = 2;
 /// The smallest ring, in bytes: it takes messages of up to 16.
-pub const SMALLEST_RING: u64 = 64;
+pub const SMALLEST_RING: u64 = Capacity::SMALLEST.get();
 /// The largest ring, in bytes.
 pub const LARGEST_RING: u64 = 1 << 40;
 

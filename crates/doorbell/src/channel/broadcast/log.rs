@@ -60,8 +60,7 @@ impl LogMemory {
         if size < LOG_RING {
             return Err(PeerViolation::TooSmall { size, needed: LOG_RING }.into());
         }
-        let smallest = Capacity::new(1).expect("a power of two");
-        let mut log = Self::map(file, size, smallest, ProtFlags::READ)?;
+        let mut log = Self::map(file, size, Capacity::SMALLEST, ProtFlags::READ)?;
         log.capacity = log.header().read(size)?;
         Ok(log)
     }
