@@ -46,6 +46,14 @@ impl Raw {
         unsafe { std::slice::from_raw_parts(self.words, self.bytes / 8) }
     }
 
+    /// Makes a lane of two look unused.
+    fn wipe(&self, lane: u32, capacity: u64) {
+        let (lane, stride) = (lane as usize, capacity.next_multiple_of(4096) as usize);
+        let control = (0..384).step_by(8).map(|at| CONTROL + lane * 384 + at);
+        let ring = (0..capacity as usize).step_by(8).map(|at| RING + lane * stride + at);
+        control.chain(ring).for_each(|at| self.payload(at).store(0, Ordering::Relaxed));
+    }
+
     /// The word at `offset` of the payload of a board with four bells.
     fn payload(&self, offset: usize) -> &AtomicU64 {
         &self.words()[(4096 + offset) / 8]
@@ -82,21 +90,38 @@ impl Dice {
     }
 }
 
+/// The rings of one round, and what is sent through them.
+#[derive(Clone, Copy)]
+struct Traffic {
+    capacity: u64,
+    message: &'static [u8],
+}
+
+const TRAFFIC: [Traffic; 2] = [
+    Traffic { capacity: 512, message: b"a message" },
+    // So long that it is copied by one instruction, to and from.
+    Traffic { capacity: 16384, message: &[0x5a; 2048] },
+];
+
 /// One write: half of them where it hurts, with values that nearly make sense.
-fn scribble(raw: &Raw, dice: &mut Dice) {
+fn scribble(raw: &Raw, dice: &mut Dice, Traffic { capacity, message }: Traffic) {
     let words = raw.words();
+    let record = message.len() as u64 / 8 + 1;
     let at = match dice.below(4) {
         // Bells, directory and controls.
         0 => dice.below(4096 / 8 + 1024 / 8),
-        // The first words of a ring.
-        1 => (8192 + dice.below(2) * 4096) / 8 + dice.below(32),
+        // Where records of a ring begin, nearly.
+        1 => {
+            let ring = (8192 + dice.below(2) * capacity.next_multiple_of(4096)) / 8;
+            ring + (dice.below(8) * record + dice.below(4)) % (capacity / 8)
+        }
         _ => dice.below(words.len() as u64),
     };
     let word = &words[at as usize];
     let now = word.load(Ordering::Relaxed);
     let value = match dice.below(8) {
         0 => 0,
-        1 => dice.below(400) << 2 | 1,
+        1 => dice.below(capacity * 3 / 4) << 2 | 1,
         2 => 2,
         3 => now.wrapping_add(8),
         4 => now.wrapping_sub(8),
@@ -115,23 +140,36 @@ struct Tally {
 }
 
 /// Sends and receives over memory that is being scribbled on. Every outcome but a panic or a hang is good.
-fn suffer<W: Wait + Default>(session: &Session, out: u32, back: u32, tally: &Tally, stop: &AtomicBool) {
+fn suffer<W: Wait + Default>(
+    session: &Session,
+    (out, back): (u32, u32),
+    raw: &Raw,
+    Traffic { capacity, message }: Traffic,
+    tally: &Tally,
+    stop: &AtomicBool,
+) {
     let soon = Duration::from_micros(30);
     let mut bytes = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         tally.progress.fetch_add(1, Ordering::Relaxed);
         let ends = (Sender::<_, W>::attach(session, out), Receiver::<_, W>::attach(session, back));
-        let (Ok(mut sender), Ok(mut receiver)) = ends else { return };
+        let (Ok(mut sender), Ok(mut receiver)) = ends else {
+            // One more of the peer's whims, so that the round goes on: all is as if nobody had been there.
+            [out, back].into_iter().for_each(|lane| raw.wipe(lane, capacity));
+            continue;
+        };
         let mut ended = 0;
         while ended < 2 && !stop.load(Ordering::Relaxed) {
             tally.progress.fetch_add(1, Ordering::Relaxed);
             ended = 0;
-            let mut outcome = sender.reserve_deadline(40, doorbell::Deadline::after(soon)).map(|mut slot| {
-                slot.write(3, b"in place");
-                slot.commit_first(20);
-            });
+            let most = message.len() + 31;
+            let mut outcome =
+                sender.reserve_deadline(most, doorbell::Deadline::after(soon)).map(|mut slot| {
+                    slot.write(3, message);
+                    slot.commit_first(message.len() + 11);
+                });
             if outcome.is_ok() {
-                outcome = sender.send_timeout(b"a message", soon);
+                outcome = sender.send_timeout(message, soon);
             }
             match outcome {
                 Ok(()) | Err(SendError::Full | SendError::Wait(_)) => {}
@@ -162,34 +200,33 @@ fn suffer<W: Wait + Default>(session: &Session, out: u32, back: u32, tally: &Tal
 fn whatever_is_written_into_the_mapping_nothing_panics_and_nothing_hangs() {
     let wanted = std::env::var("DOORBELL_MUTATIONS").ok().and_then(|count| count.parse().ok());
     let wanted: u64 = wanted.unwrap_or(300_000);
-    let tally = Tally::default();
+    let tallies = TRAFFIC.map(|_| Tally::default());
     let mut dice = Dice(0x2545_f491_4f6c_dd1d);
     let mut made = 0;
     let mut round = 0;
     while made < wanted {
         round += 1;
-        let board = board(2, 2, 512);
+        let kind = round % TRAFFIC.len();
+        let (traffic, tally) = (TRAFFIC[kind], &tallies[kind]);
+        let board = board(2, 2, traffic.capacity);
         let (ours, theirs) = meet(&board);
         let raw = Raw::of(&board);
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
-            let victims = [(&ours, 0, 1), (&theirs, 1, 0)].map(|(session, out, back)| {
-                let (tally, stop) = (&tally, &stop);
+            let victims = [(&ours, (0, 1)), (&theirs, (1, 0))].map(|(session, lanes)| {
+                let (raw, stop) = (&raw, &stop);
                 scope.spawn(move || match round % 3 {
-                    0 => suffer::<Adaptive>(session, out, back, tally, stop),
-                    1 => suffer::<Futex>(session, out, back, tally, stop),
-                    _ => suffer::<Eventfd>(session, out, back, tally, stop),
+                    0 => suffer::<Adaptive>(session, lanes, raw, traffic, tally, stop),
+                    1 => suffer::<Futex>(session, lanes, raw, traffic, tally, stop),
+                    _ => suffer::<Eventfd>(session, lanes, raw, traffic, tally, stop),
                 })
             });
             for _ in 0..20_000 {
-                scribble(&raw, &mut dice);
+                scribble(&raw, &mut dice, traffic);
                 made += 1;
                 // Now and then a lull, so that some messages get through.
-                if dice.below(16) == 0 {
+                if dice.below(256) == 0 {
                     (0..dice.below(2000)).for_each(|_| std::hint::spin_loop());
-                }
-                if victims.iter().all(|victim| victim.is_finished()) {
-                    break;
                 }
             }
             stop.store(true, Ordering::Relaxed);
@@ -205,15 +242,18 @@ fn whatever_is_written_into_the_mapping_nothing_panics_and_nothing_hangs() {
                 if now != last {
                     (since, last) = (Instant::now(), now);
                 }
-                scribble(&raw, &mut dice);
+                scribble(&raw, &mut dice, traffic);
                 thread::yield_now();
             }
         });
     }
-    let [delivered, violations] =
-        [&tally.delivered, &tally.violations].map(|count| count.load(Ordering::Relaxed));
-    assert!(delivered > 0 && violations > 0, "{delivered} delivered, {violations} violations: no real test");
-    println!("{made} mutations in {round} rounds: {delivered} messages, {violations} violations");
+    println!("{made} mutations in {round} rounds");
+    for (tally, traffic) in tallies.iter().zip(TRAFFIC) {
+        let [delivered, violations] =
+            [&tally.delivered, &tally.violations].map(|count| count.load(Ordering::Relaxed));
+        println!("{delivered} messages of {} bytes, {violations} violations", traffic.message.len());
+        assert!(delivered > 0 && violations > 0, "no real test");
+    }
 }
 
 /// The lie, and what the receiver must say to it.

@@ -7,6 +7,7 @@ use doorbell::channel::{Gather, GatherError, RecvError, Sender};
 use doorbell::meeting::{Session, socket};
 use doorbell::wait::Futex;
 use std::thread;
+use std::time::Duration;
 
 pub(super) fn send(session: &Session, number: u64) {
     let mut sender: Sender<_, Futex> = Sender::attach(session, 0).unwrap();
@@ -38,10 +39,10 @@ fn at_whichever_write_a_sender_dies_the_gather_gets_its_whole_messages_and_all_o
             });
             let (mut heard, mut told, mut received) = (0, false, sent);
             // Until it has ended, and then until one more message of the other has come: what it left lies before that.
-            let mut ended = false;
+            let mut ended = None;
             loop {
-                let last = ended;
-                ended = child.0.try_wait().unwrap().is_some();
+                let last = ended.is_some();
+                ended = child.0.try_wait().unwrap();
                 honest.try_send(&sent.to_ne_bytes()).unwrap();
                 sent += 1;
                 while received < sent {
@@ -68,10 +69,26 @@ fn at_whichever_write_a_sender_dies_the_gather_gets_its_whole_messages_and_all_o
                     break;
                 }
             }
-            while let Ok(Some((lane, message))) = gather.try_recv() {
-                assert_eq!((lane, parts(&message.to_vec())), (dying, (number, heard)));
-                heard += 1;
+            // One that died after its last message may have left its lane before, and that is all there is to tell. All
+            // others must be told of, however long that takes.
+            let died = ended.is_some_and(|status| !status.success());
+            loop {
+                let patience = if died && !told && heard < ROUNDS { FOREVER } else { Duration::ZERO };
+                match gather.recv_timeout(patience) {
+                    Ok(Some((lane, message))) => {
+                        assert_eq!((lane, parts(&message.to_vec())), (dying, (number, heard)));
+                        heard += 1;
+                    }
+                    Ok(None) => break,
+                    Err(GatherError { lane, error: RecvError::PeerGone(peer) }) => {
+                        assert_eq!((lane, told), (Some(dying), false));
+                        told = peer == session.peer().id();
+                    }
+                    Err(error) => panic!("write {number}: {error}"),
+                }
             }
+            assert!(told || !died || heard == ROUNDS, "nobody told that the sender died at write {number}");
+            assert!(died || !told, "a death was told of one that left");
             heard
         },
     );

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A conversation over two lanes: the child asks, we answer.
 
-use super::{ROUNDS, at_every_write, parts, words};
+use super::{LONG, ROUNDS, SHORT, at_every_write, at_every_write_on, padded, parts};
 use crate::other::{FOREVER, Other};
 use doorbell::Deadline;
 use doorbell::channel::{Receiver, RecvError, SendError, Sender};
@@ -32,15 +32,29 @@ pub(super) fn dropping(session: &Session, number: u64) {
     converse::<Futex>(session, number, |sender, bytes| while !sender.send_or_drop(bytes).unwrap() {});
 }
 
+/// With messages so long that a ring of 256 bytes is wrapped, with a skip at its end.
+pub(super) fn wrapping(session: &Session, number: u64) {
+    converse_in::<Futex>(session, number, LONG, |sender, bytes| sender.send(bytes).unwrap());
+}
+
 fn converse<W: Wait + Default>(
     session: &Session,
     number: u64,
     ask: impl Fn(&mut Sender<Untrusted, W>, &[u8]),
 ) {
+    converse_in(session, number, SHORT, ask);
+}
+
+fn converse_in<W: Wait + Default>(
+    session: &Session,
+    number: u64,
+    length: usize,
+    ask: impl Fn(&mut Sender<Untrusted, W>, &[u8]),
+) {
     let mut sender: Sender<_, W> = Sender::attach(session, 0).unwrap();
     let mut receiver: Receiver<_, W> = Receiver::attach(session, 1).unwrap();
     for round in 0..ROUNDS {
-        ask(&mut sender, &words(number, round));
+        ask(&mut sender, &padded(number, round, length));
         // Answers to an incarnation that died come first.
         while parts(&receiver.recv().unwrap().to_vec()) != (number, round) {}
     }
@@ -59,7 +73,14 @@ fn serve<W: Wait + Default>(ends: &mut Ends<W>, session: &Session, number: u64, 
         let bytes = match receiver.recv_timeout(FOREVER) {
             Ok(message) => message.expect("hung").to_vec(),
             // It ended before we looked and found nothing more.
-            Err(RecvError::PeerGone(_) | RecvError::Closed) if ended => return expected,
+            Err(RecvError::PeerGone(peer)) if ended => {
+                assert_eq!(peer, session.peer().id(), "told of the death of somebody else");
+                return expected;
+            }
+            Err(RecvError::Closed) if ended => {
+                assert_eq!(expected, ROUNDS, "told of a departure of one that had not done what it came for");
+                return expected;
+            }
             // It died or left in order, or an earlier one is still reported until its successor attaches.
             Err(RecvError::PeerGone(_) | RecvError::Closed) => {
                 ended = child.0.try_wait().unwrap().is_some();
@@ -90,6 +111,12 @@ fn whichever_write_of_a_message_made_in_place_is_the_last_the_whole_ones_are_rec
 #[test]
 fn whichever_write_of_a_copied_message_is_the_last_the_whole_ones_are_received_and_a_successor_goes_on() {
     at_every_write("die-copying", LEAST, |_| None, serve::<Eventfd>);
+}
+
+#[test]
+fn whichever_write_of_a_message_that_wraps_a_larger_ring_is_the_last_the_whole_ones_are_received() {
+    // Nine words of payload in each round.
+    at_every_write_on(256, "die-wrapping", 11 * ROUNDS, |_| None, serve::<Futex>);
 }
 
 #[test]

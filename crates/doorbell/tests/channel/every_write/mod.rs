@@ -14,6 +14,9 @@ use std::os::unix::process::ExitStatusExt;
 
 /// Messages or rings of one life: so many that a ring of 64 bytes is wrapped twice and found full.
 const ROUNDS: u64 = 4;
+/// The bytes of a message of which a ring of 64 bytes takes two, and of one of which a ring of 256 takes three.
+const SHORT: usize = 16;
+const LONG: usize = 72;
 /// The number of a successor, which no write has.
 const NEVER: u64 = u64::MAX;
 
@@ -25,6 +28,7 @@ pub(crate) fn play(session: &Session, verb: &str, number: u64) {
         "die-copying" => lane::copying(session, number),
         "die-batching" => lane::batching(session, number),
         "die-dropping" => lane::dropping(session, number),
+        "die-wrapping" => lane::wrapping(session, number),
         "die-gathered" => gather::send(session, number),
         "die-subscribed" => broadcast::subscribe(session),
         "die-publishing" => broadcast::publish(session, number),
@@ -41,13 +45,24 @@ fn at_every_write<K>(
     role: &str,
     least: u64,
     keep: impl Fn(&Board) -> K,
+    deal: impl FnMut(&mut K, &Session, u64, &mut Other) -> u64,
+) {
+    at_every_write_on(64, role, least, keep, deal);
+}
+
+/// As `at_every_write`, with rings of `capacity` bytes.
+fn at_every_write_on<K>(
+    capacity: u64,
+    role: &str,
+    least: u64,
+    keep: impl Fn(&Board) -> K,
     mut deal: impl FnMut(&mut K, &Session, u64, &mut Other) -> u64,
 ) {
     let mut number = 0;
     // How many writes a life has depends on how often it had to wait: one survivor is not the last number.
     let mut survivors_in_a_row = 0;
     while survivors_in_a_row < 5 {
-        let board = board(2, 2, 64);
+        let board = board(2, 2, capacity);
         let mut kept = keep(&board);
         let mut live = |number| {
             let (session, mut child) = start(&format!("{role} {number}"), &board);
@@ -73,15 +88,22 @@ fn at_every_write<K>(
 }
 
 /// A message that says whose it is and which.
-fn words(incarnation: u64, round: u64) -> [u8; 16] {
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&incarnation.to_ne_bytes());
-    bytes[8..].copy_from_slice(&round.to_ne_bytes());
+fn words(incarnation: u64, round: u64) -> Vec<u8> {
+    padded(incarnation, round, SHORT)
+}
+
+/// The same in `length` bytes, of which all say which it is.
+fn padded(incarnation: u64, round: u64, length: usize) -> Vec<u8> {
+    let mut bytes = incarnation.to_ne_bytes().to_vec();
+    bytes.extend(round.to_ne_bytes());
+    bytes.resize(length, round as u8);
     bytes
 }
 
 fn parts(bytes: &[u8]) -> (u64, u64) {
-    assert_eq!(bytes.len(), 16, "a message of another length came out");
+    assert!([SHORT, LONG].contains(&bytes.len()), "a message of another length came out");
     let word = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap());
-    (word(0), word(8))
+    let (incarnation, round) = (word(0), word(8));
+    assert_eq!(bytes, padded(incarnation, round, bytes.len()), "not all of it came out");
+    (incarnation, round)
 }
