@@ -172,7 +172,9 @@ impl<W> Bell<W> {
     /// [`WaitError::Interrupted`]. Without it, waits go on after signals.
     ///
     /// A signal that comes just before the sleep does not end it, as with any system call that takes no signal mask:
-    /// a program that must not miss one waits with a deadline too, or for the [file](Self::into_fd) with `ppoll`.
+    /// a program that must not miss one waits with a deadline too, or for the [file](Self::into_fd) with `ppoll`. Nor need a
+    /// handler end it that was installed with `SA_RESTART`, as `signal` does it: in a wait without a deadline the kernel
+    /// goes back to sleep behind it.
     pub fn set_interruptible(&mut self, interruptible: bool) {
         self.listener.set_interruptible(interruptible);
     }

@@ -366,18 +366,19 @@ mod signals {
 
     extern "C" fn ignore(_: libc::c_int) {}
 
-    fn let_a_handler_run_for(signal: libc::c_int) {
+    fn let_a_handler_run_for(signal: libc::c_int, flags: libc::c_int) {
         // SAFETY: a plain struct of which all bytes zero is a value; the handler does nothing.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = ignore as *const () as usize;
+            action.sa_flags = flags;
             assert_eq!(libc::sigaction(signal, &raw const action, std::ptr::null_mut()), 0);
         }
     }
 
     fn a_signal_ends_the_wait_of_one_who_asked_for_it_and_no_others<W: Wait + Default + 'static>() {
         const FOREVER: Duration = Duration::from_secs(60);
-        let_a_handler_run_for(libc::SIGUSR1);
+        let_a_handler_run_for(libc::SIGUSR1, 0);
         let mut bell: Bell<W> = Bell::new().unwrap();
         let ringer = bell.clone();
         let asked = &AtomicBool::new(true);
@@ -397,6 +398,35 @@ mod signals {
             while signals_after < 20 && !waiter.is_finished() {
                 // SAFETY: the thread is not joined yet.
                 unsafe { libc::pthread_kill(number, libc::SIGUSR1) };
+                signals_after += u32::from(!asked.load(Ordering::SeqCst));
+                thread::sleep(Duration::from_millis(1));
+            }
+            ringer.ring();
+        });
+    }
+
+    /// As that flag says. A wait with a deadline is one that the kernel does not restart.
+    #[test]
+    fn a_handler_with_sa_restart_ends_a_wait_with_a_deadline_and_no_other() {
+        let_a_handler_run_for(libc::SIGUSR2, libc::SA_RESTART);
+        let mut bell: Bell<Futex> = Bell::new().unwrap();
+        let ringer = bell.clone();
+        bell.set_interruptible(true);
+        let asked = &AtomicBool::new(true);
+        thread::scope(|scope| {
+            let (send, number) = std::sync::mpsc::channel();
+            let waiter = scope.spawn(move || {
+                // SAFETY: no arguments.
+                send.send(unsafe { libc::pthread_self() }).unwrap();
+                assert_eq!(bell.wait_timeout(Duration::from_secs(60)), Err(WaitError::Interrupted));
+                asked.store(false, Ordering::SeqCst);
+                assert_eq!(bell.wait().unwrap().get(), 1);
+            });
+            let number = number.recv().unwrap();
+            let mut signals_after = 0;
+            while signals_after < 20 && !waiter.is_finished() {
+                // SAFETY: the thread is not joined yet.
+                unsafe { libc::pthread_kill(number, libc::SIGUSR2) };
                 signals_after += u32::from(!asked.load(Ordering::SeqCst));
                 thread::sleep(Duration::from_millis(1));
             }

@@ -475,7 +475,8 @@ enum doorbell_status doorbell_bell_set_partner(const struct doorbell_bell *bell,
 /**
  * Says whether a signal handler that runs in the waiting thread ends a sleep with DOORBELL_INTERRUPTED. Without it,
  * waits go on. A signal just before the sleep does not end it: a program that must not miss one also has a deadline,
- * or polls the file with ppoll().
+ * or polls the file with ppoll(). Nor need a handler end it that was installed with SA_RESTART, as
+ * signal() does it: in a wait without a deadline the kernel goes back to sleep behind it. Use sigaction() without that.
  */
 enum doorbell_status doorbell_bell_set_interruptible(const struct doorbell_bell *bell,
                                                      bool interruptible);
@@ -574,6 +575,20 @@ enum doorbell_status doorbell_subscriber_copy(const struct doorbell_subscriber *
                                               size_t size,
                                               size_t *length,
                                               uint64_t *missed);
+
+/**
+ * A file for poll(), epoll and event loops. It is readable when there is something to receive, after
+ * doorbell_subscriber_listen() said that there was nothing. It belongs to the handle: never read, write or close it.
+ */
+enum doorbell_status doorbell_subscriber_fd(const struct doorbell_subscriber *subscriber,
+                                            int32_t *fd);
+
+/**
+ * Before going back to the event loop: is there something to receive after all? If not, the file is unreadable until
+ * there is.
+ */
+enum doorbell_status doorbell_subscriber_listen(const struct doorbell_subscriber *subscriber,
+                                                bool *something);
 
 /**
  * Takes the sending end of lane number `lane` of the board shared with the peer, who need not be trusted. The

@@ -539,6 +539,18 @@ public:
     /* Nothing if there is no message now, or the publisher has left. */
     std::optional<published> try_receive() { return receive_until(0); }
 
+    /* Readable when there is something to receive, after listen() returned false. */
+    int fd() {
+        std::int32_t fd = -1;
+        detail::check(doorbell_subscriber_fd(get(), &fd));
+        return fd;
+    }
+    bool listen() {
+        bool something = false;
+        detail::check(doorbell_subscriber_listen(get(), &something));
+        return something;
+    }
+
     const doorbell_subscriber *get() const noexcept { return handle_.get(); }
 
 private:

@@ -5,12 +5,13 @@ use crate::bell::at;
 use crate::error::{Failure, came, doorbell_status, guard, guard_all};
 use crate::meeting::doorbell_session;
 use crate::pointer::{Out, bytes, free, lent};
-use doorbell::Deadline;
 use doorbell::channel::broadcast::{Ended, JoinError, Publisher, Subscriber, WhenSlow};
 use doorbell::channel::{RecvError, SendError};
 use doorbell::peer::Trust;
+use doorbell::{Deadline, WaitError};
 use std::collections::VecDeque;
 use std::ffi::c_void;
+use std::os::fd::AsRawFd;
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 /// The publisher waits for this subscriber, until its deadline: for those it depends on and trusts to go on.
@@ -44,11 +45,21 @@ struct Publishing {
 /// What C does with a subscriber, whomever it trusts.
 trait Receive: Send + std::fmt::Debug {
     fn receive(&mut self, to: &mut Vec<u8>, deadline: Option<Deadline>) -> Result<Option<u64>, RecvError>;
+    fn fd(&mut self) -> Result<i32, WaitError>;
+    fn listen(&mut self) -> Result<bool, WaitError>;
 }
 
 impl<T: Trust> Receive for Subscriber<T> {
     fn receive(&mut self, to: &mut Vec<u8>, deadline: Option<Deadline>) -> Result<Option<u64>, RecvError> {
         self.recv_into_deadline(to, deadline)
+    }
+
+    fn fd(&mut self) -> Result<i32, WaitError> {
+        Ok(self.file()?.as_raw_fd())
+    }
+
+    fn listen(&mut self) -> Result<bool, WaitError> {
+        self.listen()
     }
 }
 
@@ -304,5 +315,38 @@ pub unsafe extern "C" fn doorbell_subscriber_copy(
         unsafe { to.cast::<u8>().copy_from(message.as_ptr(), message.len()) };
         *kept = None;
         Ok(came(Some(()), |()| {}))
+    })
+}
+
+/// A file for poll(), epoll and event loops. It is readable when there is something to receive, after
+/// doorbell_subscriber_listen() said that there was nothing. It belongs to the handle: never read, write or close it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_subscriber_fd(
+    subscriber: *const doorbell_subscriber,
+    fd: *mut i32,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (subscriber, out) = unsafe { (lent(subscriber, "subscriber")?, Out::new(fd, "fd")?) };
+        out.put(lock(&subscriber.0)?.subscriber.fd()?);
+        Ok(())
+    })
+}
+
+/// Before going back to the event loop: is there something to receive after all? If not, the file is unreadable until
+/// there is.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_subscriber_listen(
+    subscriber: *const doorbell_subscriber,
+    something: *mut bool,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (subscriber, out) =
+            unsafe { (lent(subscriber, "subscriber")?, Out::new(something, "something")?) };
+        let mut subscribing = lock(&subscriber.0)?;
+        let something = subscribing.subscriber.listen()?;
+        out.put(something || subscribing.kept.is_some());
+        Ok(())
     })
 }

@@ -3,7 +3,8 @@
 
 use crate::bell::lock;
 use crate::blocking::{self, Stretch};
-use crate::error::{Closed, of_join, of_map, of_receive, of_send};
+use crate::changes::Changes;
+use crate::error::{Closed, of_join, of_map, of_receive, of_send, of_wait};
 use crate::meeting::Session;
 use doorbell::channel::broadcast::{self, Ended, JoinError, WhenSlow};
 use doorbell::channel::{RecvError, SendError};
@@ -13,6 +14,7 @@ use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::os::fd::AsRawFd;
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -64,8 +66,8 @@ impl Publisher {
     }
 
     #[pyo3(signature = (session, lane, when_slow = "hold back"))]
-    fn admit(&self, session: &Session, lane: u32, when_slow: &str) -> PyResult<u64> {
-        session.admitted_by(self, lane, self::when_slow(when_slow)?)
+    fn admit(&self, py: Python<'_>, session: &Session, lane: u32, when_slow: &str) -> PyResult<u64> {
+        session.admitted_by(py, self, lane, self::when_slow(when_slow)?)
     }
 
     #[pyo3(signature = (when_slow = "hold back"))]
@@ -127,11 +129,31 @@ impl Publisher {
 /// What Python does with a subscriber, whomever it trusts.
 trait Hear: Send + std::fmt::Debug {
     fn receive(&mut self, to: &mut Vec<u8>, until: Option<Instant>) -> Result<Option<u64>, RecvError>;
+    fn try_receive(&mut self, to: &mut Vec<u8>) -> Result<Option<u64>, RecvError>;
+    fn fd(&mut self) -> Result<i32, WaitError>;
+    fn listen(&mut self) -> Result<bool, WaitError>;
+    fn watch(&mut self, changes: &Changes) -> PyResult<Vec<i32>>;
 }
 
 impl<T: Trust> Hear for broadcast::Subscriber<T> {
     fn receive(&mut self, to: &mut Vec<u8>, until: Option<Instant>) -> Result<Option<u64>, RecvError> {
         self.recv_into_deadline(to, until.map(Deadline::at))
+    }
+
+    fn try_receive(&mut self, to: &mut Vec<u8>) -> Result<Option<u64>, RecvError> {
+        self.try_recv_into(to)
+    }
+
+    fn fd(&mut self) -> Result<i32, WaitError> {
+        Ok(self.file()?.as_raw_fd())
+    }
+
+    fn listen(&mut self) -> Result<bool, WaitError> {
+        self.listen()
+    }
+
+    fn watch(&mut self, changes: &Changes) -> PyResult<Vec<i32>> {
+        changes.watch(&[self.file().map_err(of_wait)?])
     }
 }
 
@@ -141,6 +163,7 @@ impl<T: Trust> Hear for broadcast::Subscriber<T> {
 pub(crate) struct Subscriber {
     /// `None` once closed.
     subscriber: Mutex<Option<Hearing>>,
+    changes: Changes,
 }
 
 #[derive(Debug)]
@@ -159,7 +182,11 @@ impl Subscriber {
         let mut subscriber = subscriber.map_err(of_join)?;
         subscriber.set_interruptible(true);
         let hearing = Hearing { subscriber: Box::new(subscriber), message: Vec::new() };
-        Ok(Self { subscriber: Mutex::new(Some(hearing)) })
+        Ok(Self { subscriber: Mutex::new(Some(hearing)), changes: Changes::default() })
+    }
+
+    fn with<R>(&self, run: impl FnOnce(&mut Hearing) -> PyResult<R>) -> PyResult<R> {
+        run(lock(&self.subscriber)?.as_mut().ok_or_else(closed)?)
     }
 }
 
@@ -170,15 +197,44 @@ impl Subscriber {
     #[pyo3(signature = (timeout = None))]
     fn receive<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Option<Heard<'py>>> {
         let heard = blocking::wait(py, timeout, |until| {
-            let mut hearing = lock(&self.subscriber)?;
-            let Hearing { subscriber, message } = hearing.as_mut().ok_or_else(closed)?;
-            match subscriber.receive(message, until) {
+            self.with(|Hearing { subscriber, message }| match subscriber.receive(message, until) {
                 Ok(Some(missed)) => Ok(Stretch::Came((message.clone(), missed))),
                 Ok(None) | Err(RecvError::Wait(WaitError::Interrupted)) => Ok(Stretch::Nothing),
                 Err(error) => Err(of_receive(error)),
-            }
+            })
         })?;
         Ok(heard.map(|(message, missed)| (PyBytes::new(py, &message), missed)))
+    }
+
+    fn try_receive<'py>(&self, py: Python<'py>) -> PyResult<Option<Heard<'py>>> {
+        self.with(|Hearing { subscriber, message }| {
+            let missed = subscriber.try_receive(message).map_err(of_receive)?;
+            Ok(missed.map(|missed| (PyBytes::new(py, message), missed)))
+        })
+    }
+
+    fn fileno(&self) -> PyResult<i32> {
+        self.with(|hearing| hearing.subscriber.fd().map_err(of_wait))
+    }
+
+    fn listen(&self) -> PyResult<bool> {
+        self.with(|hearing| hearing.subscriber.listen().map_err(of_wait))
+    }
+
+    fn _begin_await(&self) -> PyResult<()> {
+        self.changes.begin()
+    }
+
+    fn _end_await(&self) {
+        self.changes.end();
+    }
+
+    fn _watch(&self) -> PyResult<Vec<i32>> {
+        self.with(|hearing| hearing.subscriber.watch(&self.changes))
+    }
+
+    fn __aiter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        py.import("doorbell.aio")?.getattr("AsyncSubscriber")?.call1((slf,))
     }
 
     fn __iter__(slf: Py<Self>) -> Py<Self> {
@@ -194,6 +250,7 @@ impl Subscriber {
 
     fn close(&self) -> PyResult<()> {
         lock(&self.subscriber)?.take();
+        self.changes.tell();
         Ok(())
     }
 

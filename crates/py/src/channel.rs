@@ -3,7 +3,8 @@
 
 use crate::bell::lock;
 use crate::blocking::{self, Stretch};
-use crate::error::{Closed, of_attach, of_receive, of_send};
+use crate::changes::Changes;
+use crate::error::{Closed, of_attach, of_receive, of_send, of_wait};
 use doorbell::channel::{self, RecvError, SendError};
 use doorbell::peer::{Trust, Trusted, Untrusted};
 use doorbell::{Deadline, WaitError, meeting};
@@ -173,6 +174,7 @@ trait Take: Send + std::fmt::Debug {
     fn is_held(&self) -> bool;
     fn fd(&mut self) -> Result<i32, RecvError>;
     fn listen(&mut self) -> Result<bool, RecvError>;
+    fn watch(&mut self, changes: &Changes) -> PyResult<Vec<i32>>;
 }
 
 /// A receiver, and the message of it that a view shows.
@@ -245,6 +247,10 @@ impl<T: Trust> Take for Receiving<T> {
     fn listen(&mut self) -> Result<bool, RecvError> {
         Ok(self.free().listen()?)
     }
+
+    fn watch(&mut self, changes: &Changes) -> PyResult<Vec<i32>> {
+        changes.watch(&[self.free().file().map_err(of_wait)?])
+    }
 }
 
 /// The receiving end of a lane.
@@ -253,6 +259,7 @@ impl<T: Trust> Take for Receiving<T> {
 pub(crate) struct Receiver {
     /// `None` once closed.
     receiver: Mutex<Option<Box<dyn Take>>>,
+    changes: Changes,
 }
 
 impl Receiver {
@@ -268,7 +275,8 @@ impl Receiver {
         let mut receiver = receiver.map_err(of_attach)?;
         receiver.set_interruptible(true);
         let receiver = NonNull::from(Box::leak(Box::new(receiver)));
-        Ok(Self { receiver: Mutex::new(Some(Box::new(Receiving { message: None, receiver }))) })
+        let receiver = Mutex::new(Some(Box::new(Receiving { message: None, receiver }) as _));
+        Ok(Self { receiver, changes: Changes::default() })
     }
 
     /// Runs `run` on the receiver, of which no message is held.
@@ -351,12 +359,25 @@ impl Receiver {
         self.with(|receiver| receiver.listen().map_err(of_receive))
     }
 
+    fn _begin_await(&self) -> PyResult<()> {
+        self.changes.begin()
+    }
+
+    fn _end_await(&self) {
+        self.changes.end();
+    }
+
+    fn _watch(&self) -> PyResult<Vec<i32>> {
+        self.with(|receiver| receiver.watch(&self.changes))
+    }
+
     fn close(&self) -> PyResult<()> {
         let mut receiver = lock(&self.receiver)?;
         if receiver.as_ref().is_some_and(|receiver| receiver.is_held()) {
             return Err(PyValueError::new_err("a received view is still held; release it first"));
         }
         receiver.take();
+        self.changes.tell();
         Ok(())
     }
 

@@ -12,8 +12,7 @@ use doorbell::{Deadline, WaitError, meeting};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use rustix::io::{Errno, fcntl_dupfd_cloexec};
-use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -23,7 +22,7 @@ trait Collect: Send + std::fmt::Debug {
     fn try_receive(&mut self) -> Result<Option<(usize, Vec<u8>)>, GatherError>;
     fn remove(&mut self, number: usize) -> bool;
     fn fds(&mut self) -> Result<Vec<i32>, WaitError>;
-    fn duplicates(&mut self) -> Result<Vec<OwnedFd>, WaitError>;
+    fn watch(&mut self, changes: &Changes) -> PyResult<Vec<i32>>;
     fn listen(&mut self) -> Result<bool, WaitError>;
 }
 
@@ -44,10 +43,8 @@ impl<T: Trust> Collect for channel::Gather<T> {
         Ok(self.files()?.iter().map(AsRawFd::as_raw_fd).collect())
     }
 
-    fn duplicates(&mut self) -> Result<Vec<OwnedFd>, WaitError> {
-        let duplicate =
-            |file| duplicate(file).map_err(|errno| WaitError::Os { call: "fcntl(F_DUPFD_CLOEXEC)", errno });
-        self.files()?.into_iter().map(duplicate).collect()
+    fn watch(&mut self, changes: &Changes) -> PyResult<Vec<i32>> {
+        changes.watch(&self.files().map_err(of_wait)?)
     }
 
     fn listen(&mut self) -> Result<bool, WaitError> {
@@ -55,17 +52,25 @@ impl<T: Trust> Collect for channel::Gather<T> {
     }
 }
 
-fn duplicate(file: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
-    fcntl_dupfd_cloexec(file, 0)
-}
-
-/// Whom the senders are trusted by is known when the first lane is added.
+/// Whom the senders are trusted by is known when the first lane is added, and again unknown when the last is removed.
 #[derive(Debug)]
 enum Lanes {
     None,
     OfBoards(channel::Gather<Trusted>),
     OfSessions(channel::Gather<Untrusted>),
     Left,
+}
+
+impl Lanes {
+    /// Without lanes it may take those of either kind. One that was closed takes none.
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::None => true,
+            Self::OfBoards(gather) => gather.is_empty(),
+            Self::OfSessions(gather) => gather.is_empty(),
+            Self::Left => false,
+        }
+    }
 }
 
 /// The receiving ends of many lanes.
@@ -89,7 +94,7 @@ impl Gather {
 
     pub(crate) fn add_session(&self, session: &meeting::Session<Untrusted>, lane: u32) -> PyResult<usize> {
         let mut lanes = lock(&self.lanes)?;
-        if let Lanes::None = *lanes {
+        if lanes.is_empty() {
             *lanes = Lanes::OfSessions(channel::Gather::default());
         }
         let Lanes::OfSessions(gather) = &mut *lanes else { return Err(mixed(&lanes)) };
@@ -99,7 +104,7 @@ impl Gather {
 
     pub(crate) fn add_board(&self, board: &meeting::Board, lane: u32) -> PyResult<usize> {
         let mut lanes = lock(&self.lanes)?;
-        if let Lanes::None = *lanes {
+        if lanes.is_empty() {
             *lanes = Lanes::OfBoards(channel::Gather::default());
         }
         let Lanes::OfBoards(gather) = &mut *lanes else { return Err(mixed(&lanes)) };
@@ -209,12 +214,7 @@ impl Gather {
     }
 
     fn _watch(&self) -> PyResult<Vec<i32>> {
-        self.with(|gather| {
-            let files = gather.duplicates().map_err(of_wait)?;
-            let changes = self.changes.listen().and_then(duplicate);
-            let changes = changes.map_err(|errno| of_wait(WaitError::Os { call: "eventfd", errno }))?;
-            Ok(files.into_iter().chain([changes]).map(IntoRawFd::into_raw_fd).collect())
-        })
+        self.with(|gather| gather.watch(&self.changes))
     }
 
     fn close(&self) -> PyResult<()> {

@@ -167,9 +167,22 @@ impl Session {
         }
     }
 
-    pub(crate) fn admitted_by(&self, publisher: &Publisher, lane: u32, slow: WhenSlow) -> PyResult<u64> {
+    pub(crate) fn admitted_by(
+        &self,
+        py: Python<'_>,
+        publisher: &Publisher,
+        lane: u32,
+        slow: WhenSlow,
+    ) -> PyResult<u64> {
+        let session = self.peers_session()?;
+        // The peer may not take the log from its socket for a while: nothing is locked meanwhile, as in `subscribe`.
+        py.detach(|| publisher.admit_to(&session, lane, slow))
+    }
+
+    /// The session, which a thread may use while another closes it.
+    fn peers_session(&self) -> PyResult<Arc<meeting::Session>> {
         match self.met().as_ref() {
-            Some(Met::Peer(session)) => publisher.admit_to(session, lane, slow),
+            Some(Met::Peer(session)) => Ok(Arc::clone(session)),
             Some(Met::Owner(_)) => Err(by_name()),
             None => Err(closed()),
         }
@@ -206,11 +219,7 @@ impl Session {
     }
 
     fn subscribe(&self, py: Python<'_>, lane: u32) -> PyResult<Subscriber> {
-        let session = match self.met().as_ref() {
-            Some(Met::Peer(session)) => Arc::clone(session),
-            Some(Met::Owner(_)) => return Err(by_name()),
-            None => return Err(closed()),
-        };
+        let session = self.peers_session()?;
         // It waits for the publisher to admit this process, with nothing locked that a thread with the interpreter's lock
         // waits for: that thread would stop all others.
         py.detach(|| {

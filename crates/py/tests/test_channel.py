@@ -7,11 +7,15 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Awaitable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 import doorbell
+
+T = TypeVar("T")
 
 FOREVER = 60.0
 REQUESTS, ANSWERS = 0, 1
@@ -79,6 +83,60 @@ def test_async_for_runs_over_the_messages_of_another_process_until_it_leaves(tmp
     finally:
         child.kill()
         child.join()
+
+
+async def awaiting(receiving: Awaitable[T]) -> "asyncio.Future[T]":
+    task = asyncio.ensure_future(receiving)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert not task.done()
+    return task
+
+
+def test_a_receiver_is_awaited_by_one_task_at_a_time_which_closing_it_ends() -> None:
+    """A second task took the file's news from the first, and one that awaited a closed receiver did so for ever."""
+    board = doorbell.Board(lanes=1, lane_capacity=256)
+    sender, receiver = board.sender(0), board.receiver(0)
+
+    async def run() -> None:
+        messages = receiver.__aiter__()
+        task = await awaiting(messages.receive())
+        with pytest.raises(doorbell.Error, match="another task awaits"):
+            await messages.receive()
+        with pytest.raises(doorbell.Error, match="another task awaits"):
+            await receiver.__aiter__().receive()
+        sender.send(b"to the first")
+        assert await asyncio.wait_for(task, FOREVER) == b"to the first"
+
+        # Nothing is lost by cancelling it.
+        task = await awaiting(messages.receive())
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        sender.send(b"to the next")
+        assert await asyncio.wait_for(messages.receive(), FOREVER) == b"to the next"
+
+        # Whoever gets the descriptor of the closed receiver keeps its own reader.
+        task = await awaiting(messages.receive())
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, receiver.close)
+        mine, theirs = os.pipe()
+        strangers = [mine, *(os.dup(mine) for _ in range(16))]
+        heard = asyncio.Event()
+        for file in strangers:
+            loop.add_reader(file, heard.set)
+        with pytest.raises(ValueError, match="closed"):
+            await asyncio.wait_for(task, FOREVER)
+        os.write(theirs, b"!")
+        await asyncio.wait_for(heard.wait(), FOREVER)
+        for file in strangers:
+            loop.remove_reader(file)
+        for file in [*strangers, theirs]:
+            os.close(file)
+        with pytest.raises(ValueError, match="closed"):
+            await messages.receive()
+
+    asyncio.run(run())
 
 
 def test_all_that_one_who_is_killed_had_sent_is_received() -> None:

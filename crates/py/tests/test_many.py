@@ -170,6 +170,70 @@ def test_a_session_is_of_use_while_one_thread_waits_to_be_admitted(tmp_path: Pat
     assert subscribed[0].receive(FOREVER) == (b"admitted", 0)
 
 
+def test_a_session_is_of_use_while_one_thread_admits_its_peer(tmp_path: Path) -> None:
+    """The admitting thread kept the session and the interpreter locked, until the peer took logs from its socket."""
+    lanes = 400
+    board = doorbell.Board(lanes=lanes, lane_capacity=64, eventfds=0)
+    joined: list[doorbell.Session] = []
+    admitted: list[int] = []
+    failed: list[Exception] = []
+    with doorbell.Host(tmp_path / "meet") as host:
+        joining = threading.Thread(target=lambda: joined.append(doorbell.join(tmp_path / "meet")))
+        joining.start()
+        session = host.accept(board, FOREVER)
+        joining.join()
+    assert session is not None
+    publisher = doorbell.Publisher(256)
+
+    def admit() -> None:
+        try:
+            for lane in range(lanes):
+                admitted.append(publisher.admit(session, lane, "gap"))
+        except Exception as error:
+            failed.append(error)
+
+    admitting = threading.Thread(target=admit)
+    admitting.start()
+    # Far more than a socket takes that nobody reads from: it comes to a halt.
+    before = -1
+    while len(admitted) != before:
+        before = len(admitted)
+        time.sleep(0.5)
+    assert admitting.is_alive() and 0 < len(admitted) < lanes
+    assert session.peer is not None
+    # Its end is the end of the admission too.
+    joined[0].close()
+    admitting.join(FOREVER)
+    assert not admitting.is_alive()
+    assert [type(error) for error in failed] == [doorbell.MeetError]
+
+
+def test_async_for_runs_over_what_is_published_until_the_publisher_leaves() -> None:
+    publisher = doorbell.Publisher(256)
+    subscriber = publisher.subscribe()
+    heard: list[tuple[bytes, int]] = []
+
+    def publish() -> None:
+        for number in range(MESSAGES):
+            publisher.publish(str(number).encode(), FOREVER)
+        publisher.close()
+
+    async def run() -> None:
+        async for message, missed in subscriber:
+            heard.append((message, missed))
+
+    publishing = threading.Thread(target=publish)
+    publishing.start()
+    asyncio.run(asyncio.wait_for(run(), FOREVER))
+    publishing.join()
+    assert heard == [(str(number).encode(), 0) for number in range(MESSAGES)]
+    with pytest.raises(doorbell.Closed):
+        subscriber.try_receive()
+    subscriber.close()
+    with pytest.raises(ValueError, match="closed"):
+        subscriber.fileno()
+
+
 def test_a_gather_takes_lanes_of_one_kind_alone(tmp_path: Path) -> None:
     ((process, session),) = start(1)
     board = doorbell.Board(lanes=1)
@@ -179,6 +243,18 @@ def test_a_gather_takes_lanes_of_one_kind_alone(tmp_path: Path) -> None:
         gather.add(board, 0)
     with pytest.raises(TypeError):
         gather.add(tmp_path, 0)  # type: ignore[arg-type]
+    # The kind of the lanes it had says nothing once it has none.
+    assert gather.remove(0)
+    assert gather.add(board, 0) == 0
+    with pytest.raises(ValueError, match="make one for each"):
+        gather.add(session, TO_PARENT)
+    board.sender(0).send(b"from a thread")
+    assert gather.receive(FOREVER) == (0, b"from a thread")
+    # Nor does the kind of one that could not be added.
+    fresh = doorbell.Gather()
+    with pytest.raises(doorbell.MeetError, match="taken"):
+        fresh.add(board, 0)
+    assert fresh.add(session, TO_PARENT) == 0
     process.kill()
     process.wait()
 

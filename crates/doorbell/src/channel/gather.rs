@@ -176,6 +176,11 @@ impl<T: Trust, W: Wait> Gather<T, W> {
         removed.is_some()
     }
 
+    /// Is there no lane?
+    pub fn is_empty(&self) -> bool {
+        self.inlets.iter().all(Option::is_none)
+    }
+
     /// Whether a signal that this thread handles ends a wait ([`WaitError::Interrupted`]). It does not if this is not
     /// called, nor at the bells of lanes added later.
     pub fn set_interruptible(&mut self, interruptible: bool) {

@@ -6,6 +6,7 @@ use doorbell::channel::broadcast::{Ended, Publisher, Subscriber, WhenSlow};
 use doorbell::channel::{RecvError, SendError};
 use doorbell::wait::Futex;
 use doorbell::{Deadline, PeerViolation};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::thread;
 use std::time::Duration;
@@ -50,6 +51,65 @@ fn every_message_is_received(capacity: u64) {
     for receiving in receiving {
         assert_eq!(receiving.join().unwrap(), RecvError::Closed);
     }
+}
+
+/// Waits in an event loop: `poll` says when there is something.
+fn poll_for(subscriber: &mut Subscriber<doorbell::peer::Trusted, Futex>) {
+    if !subscriber.listen().unwrap() {
+        let timeout = Timespec { tv_sec: 60, tv_nsec: 0 };
+        let file = subscriber.file().unwrap();
+        assert!(poll(&mut [PollFd::new(&file, PollFlags::IN)], Some(&timeout)).unwrap() > 0, "hung");
+    }
+}
+
+#[test]
+fn an_event_loop_hears_what_is_published_and_that_the_publisher_left() {
+    let mut publisher: Publisher<Futex> = Publisher::new(256).unwrap();
+    let mut subscriber = publisher.subscribe::<Futex>(WhenSlow::HoldBack).unwrap();
+    let publishing = thread::spawn(move || {
+        for number in 0..5000_u64 {
+            publisher.publish_deadline(&number.to_ne_bytes(), forever()).unwrap();
+            if number % 100 == 0 {
+                // So that the other falls asleep.
+                thread::sleep(Duration::from_micros(100));
+            }
+        }
+    });
+    let (mut bytes, mut expected) = (Vec::new(), 0_u64);
+    loop {
+        match subscriber.try_recv_into(&mut bytes) {
+            Ok(Some(lost)) => {
+                assert_eq!((lost, &bytes[..]), (0, &expected.to_ne_bytes()[..]));
+                expected += 1;
+            }
+            Ok(None) => poll_for(&mut subscriber),
+            Err(error) => {
+                assert_eq!((error, expected), (RecvError::Closed, 5000));
+                break;
+            }
+        }
+    }
+    assert!(subscriber.listen().unwrap(), "there is an end to tell, again and again");
+    publishing.join().unwrap();
+}
+
+#[test]
+fn an_event_loop_hears_that_its_subscription_was_dropped() {
+    let mut publisher: Publisher<Futex> = Publisher::new(256).unwrap();
+    let mut subscriber = publisher.subscribe::<Futex>(WhenSlow::Drop).unwrap();
+    assert!(!subscriber.listen().unwrap());
+    while publisher.subscribers() > 0 {
+        publisher.publish(b"faster than it reads").unwrap();
+    }
+    let mut bytes = Vec::new();
+    let told = loop {
+        poll_for(&mut subscriber);
+        if let Err(error) = subscriber.try_recv_into(&mut bytes) {
+            break error;
+        }
+    };
+    assert_eq!(told, RecvError::Dropped);
+    assert!(subscriber.listen().unwrap());
 }
 
 #[test]

@@ -42,13 +42,14 @@ from ._native import (
     join_named,
     wait_any,
 )
-from .aio import AsyncBell, AsyncGather, AsyncReceiver
+from .aio import AsyncBell, AsyncGather, AsyncReceiver, AsyncSubscriber
 from .child import start
 
 __all__ = [
     "AsyncBell",
     "AsyncGather",
     "AsyncReceiver",
+    "AsyncSubscriber",
     "Bell",
     "BellFile",
     "Board",

@@ -6,7 +6,7 @@ from typing import Literal, Self, TypedDict, final, type_check_only
 
 from typing_extensions import Buffer
 
-from .aio import AsyncGather, AsyncReceiver
+from .aio import AsyncGather, AsyncReceiver, AsyncSubscriber
 
 __all__ = [
     "Bell",
@@ -213,6 +213,11 @@ class Receiver:
     def listen(self) -> bool:
         """Before going back to an event loop: is there something to receive after all?"""
 
+    def _begin_await(self) -> None: ...
+    def _end_await(self) -> None: ...
+    def _watch(self) -> list[int]:
+        """Duplicates of `fileno`, and of a file that is readable once this is closed. The caller closes them."""
+
     def close(self) -> None: ...
     def __iter__(self) -> Self: ...
     def __next__(self) -> bytes: ...
@@ -249,7 +254,7 @@ class Gather:
     def __new__(cls) -> Self: ...
     def add(self, of: Session | Board, lane: int) -> int:
         """Adds a lane of the board shared with a session's peer, or of a board whose users are all trusted, but not of
-        both kinds. The lane's number here. The session may be closed: the connection is kept until the lane is removed."""
+        both kinds while it has any. The lane's number here. The session may be closed: the connection is kept until the lane is removed."""
 
     def remove(self, number: int) -> bool:
         """Leaves the lane with this number here, which the next that is added may get. Whether there was one."""
@@ -267,7 +272,8 @@ class Gather:
     def _begin_await(self) -> None: ...
     def _end_await(self) -> None: ...
     def _watch(self) -> list[int]:
-        """Duplicates of `filenos`, and of a file that is readable once the lanes change. The caller closes them."""
+        """Duplicates of `filenos`, and of a file that is readable once the lanes change or this is closed. The caller
+        closes them."""
 
     def listen(self) -> bool:
         """Before going back to an event loop: is there something to receive after all?"""
@@ -318,16 +324,31 @@ class Publisher:
 
 @final
 class Subscriber:
-    """One subscription to a broadcast. `for` runs over its messages, each with how many were missed directly before it, until
-    the publisher leaves. Dropped is raised when it was too slow.
+    """One subscription to a broadcast. `for` and `async for` run over its messages, each with how many were missed directly
+    before it, until the publisher leaves. Dropped is raised when it was too slow.
     """
 
     def receive(self, timeout: float | None = None) -> tuple[bytes, int] | None:
         """A copy of the next message, and how many were missed directly before it. None if `timeout` seconds went by."""
 
+    def try_receive(self) -> tuple[bytes, int] | None:
+        """As `receive`, if there is a message now."""
+
+    def fileno(self) -> int:
+        """A file that is readable when there is something to receive, after `listen` returned False."""
+
+    def listen(self) -> bool:
+        """Before going back to an event loop: is there something to receive after all?"""
+
+    def _begin_await(self) -> None: ...
+    def _end_await(self) -> None: ...
+    def _watch(self) -> list[int]:
+        """Duplicates of `fileno`, and of a file that is readable once this is closed. The caller closes them."""
+
     def close(self) -> None: ...
     def __iter__(self) -> Self: ...
     def __next__(self) -> tuple[bytes, int]: ...
+    def __aiter__(self) -> AsyncSubscriber: ...
     def __enter__(self) -> Self: ...
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /

@@ -4,9 +4,11 @@
 import asyncio
 import os
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from ._native import Bell, Closed, Gather, Receiver
+from ._native import Bell, Closed, Gather, Receiver, Subscriber
+
+T = TypeVar("T", covariant=True)
 
 
 class _HasFile(Protocol):
@@ -62,8 +64,41 @@ class AsyncBell:
             self._awaited = False
 
     def close(self) -> None:
-        """Gives the seat back."""
+        """Gives the seat back. Not while a task awaits the handle, whose file it would take away: cancel that first."""
+        if self._awaited:
+            raise RuntimeError("a task awaits this handle; cancel it first")
         self._file.close()
+
+
+class _End(Protocol[T]):
+    """A receiving end that one task at a time awaits."""
+
+    def try_receive(self) -> T | None: ...
+    def listen(self) -> bool: ...
+    def _begin_await(self) -> None: ...
+    def _end_await(self) -> None: ...
+    def _watch(self) -> list[int]: ...
+
+
+async def _receive(end: _End[T]) -> T:
+    """What `end` receives next. ValueError if it is closed meanwhile."""
+    end._begin_await()
+    try:
+        while True:
+            received = end.try_receive()
+            if received is not None:
+                return received
+            # Before `listen`: what changes in between makes the last of them readable. Duplicates: the end closes its own
+            # when it is closed or loses a lane, and their numbers may then be a stranger's.
+            files = end._watch()
+            try:
+                if not end.listen():
+                    await any_readable(files)
+            finally:
+                for file in files:
+                    os.close(file)
+    finally:
+        end._end_await()
 
 
 class AsyncReceiver:
@@ -82,13 +117,11 @@ class AsyncReceiver:
             raise StopAsyncIteration from None
 
     async def receive(self) -> bytes:
-        """The next message. Cancelling it loses nothing."""
-        while True:
-            message = self._receiver.try_receive()
-            if message is not None:
-                return message
-            if not self._receiver.listen():
-                await readable(self._receiver)
+        """The next message. Cancelling it loses nothing.
+
+        One task at a time. ValueError if the receiver is closed meanwhile.
+        """
+        return await _receive(self._receiver)
 
 
 class AsyncGather:
@@ -109,22 +142,29 @@ class AsyncGather:
     async def receive(self) -> tuple[int, bytes]:
         """The number of a lane and its next message. Cancelling it loses nothing.
 
-        Lanes may be added and removed meanwhile. One task at a time.
+        Lanes may be added and removed meanwhile. One task at a time. ValueError if the gather is closed meanwhile.
         """
-        self._gather._begin_await()
+        return await _receive(self._gather)
+
+
+class AsyncSubscriber:
+    """What `async for message, missed in subscriber` runs over. It ends when the publisher leaves."""
+
+    def __init__(self, subscriber: Subscriber) -> None:
+        self._subscriber = subscriber
+
+    def __aiter__(self) -> "AsyncSubscriber":
+        return self
+
+    async def __anext__(self) -> tuple[bytes, int]:
         try:
-            while True:
-                received = self._gather.try_receive()
-                if received is not None:
-                    return received
-                # Before `listen`: a lane added in between makes the last of them readable. Duplicates: a lane that is
-                # removed meanwhile closes its own, whose number may then be a stranger's.
-                files = self._gather._watch()
-                try:
-                    if not self._gather.listen():
-                        await any_readable(files)
-                finally:
-                    for file in files:
-                        os.close(file)
-        finally:
-            self._gather._end_await()
+            return await self.receive()
+        except Closed:
+            raise StopAsyncIteration from None
+
+    async def receive(self) -> tuple[bytes, int]:
+        """The next message, and how many were missed directly before it. Cancelling it loses nothing.
+
+        One task at a time. ValueError if the subscriber is closed meanwhile.
+        """
+        return await _receive(self._subscriber)

@@ -4,8 +4,11 @@
 use super::error::JoinError;
 use super::log::LogMemory;
 use crate::channel::lane::{Departure, End, Lane, Partner};
+use crate::channel::receiver::MOST_TURNS;
 use crate::channel::{AttachError, RecvError};
 use crate::deadline::Deadline;
+use crate::error::WaitError;
+use crate::fd::Token;
 use crate::meeting::{Footing, Session, most_memory};
 use crate::peer::{Trust, Untrusted};
 use crate::wait::{Adaptive, Listener, Spot, Wait};
@@ -13,11 +16,13 @@ use doorbell_core::channel::arithmetic::{may_hold_back, passes};
 use doorbell_core::channel::broadcast::{self, Next};
 use doorbell_core::fault;
 use doorbell_core::violation::PeerViolation;
+use doorbell_core::wake::{Waiter, listen};
+use rustix::fd::{AsFd, BorrowedFd};
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 
 /// One subscription to a [`Publisher`](super::Publisher). Messages are copied out of the log, which is mapped
-/// read-only.
+/// read-only. In an event loop, use [`file`](Self::file) and [`listen`](Self::listen).
 #[derive(Debug)]
 pub struct Subscriber<T: Trust = Untrusted, W: Wait = Adaptive> {
     log: LogMemory,
@@ -166,6 +171,74 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
                 return self.try_recv_into(to);
             }
         }
+    }
+
+    /// A file that becomes readable after [`listen`](Self::listen) returned false, when there is something to receive.
+    /// As [`Receiver::file`](crate::channel::Receiver::file).
+    ///
+    /// # Errors
+    /// [`WaitError::NoSeat`].
+    pub fn file(&mut self) -> Result<BorrowedFd<'_>, WaitError> {
+        self.listener.seats().take_eventfd()?;
+        let (_, index) = self.listener.eventfd_seat().expect("just taken");
+        Ok(self.lane.message_site.eventfds()[index].as_fd())
+    }
+
+    /// Before going back to the event loop: is there something to receive after all? Makes the file unreadable if not,
+    /// until there is. As [`Receiver::listen`](crate::channel::Receiver::listen).
+    ///
+    /// ```
+    /// use doorbell::channel::broadcast::{Publisher, Subscriber, WhenSlow};
+    /// use doorbell::peer::Trusted;
+    /// use rustix::event::{PollFd, PollFlags, poll};
+    ///
+    /// let mut publisher: Publisher = Publisher::new(4096)?;
+    /// let mut subscriber: Subscriber<Trusted> = publisher.subscribe(WhenSlow::Gap)?;
+    /// assert!(!subscriber.listen()?);
+    /// publisher.publish(b"wake up")?;
+    /// poll(&mut [PollFd::new(&subscriber.file()?, PollFlags::IN)], None)?;
+    /// assert_eq!(subscriber.try_recv_into(&mut Vec::new())?, Some(0), "none was missed");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`WaitError::NoSeat`], [`WaitError::Os`].
+    pub fn listen(&mut self) -> Result<bool, WaitError> {
+        self.listener.seats().take_eventfd()?;
+        let (seat, index) = self.listener.eventfd_seat().expect("just taken");
+        for _ in 0..MOST_TURNS {
+            let Self { log, index: subscription, lane, publisher, dropped, violation, .. } = &*self;
+            let (site, control) = (&*lane.message_site, lane.control());
+            fault::point();
+            // Before the waiter arms: the publisher reads it behind its fence.
+            control.message_wanted.store(subscription.cursor(), Ordering::Relaxed);
+            let ready = || {
+                *dropped
+                    || violation.is_some()
+                    || subscription.has_next(log)
+                    || publisher.may_have_gone(&control.sender)
+            };
+            let mut waiter = [Waiter::new(&site.record().wake, seat)];
+            if !listen(&mut waiter, &mut Token { site, index }, ready)? {
+                return Ok(false);
+            }
+            if self.settle() {
+                break;
+            }
+        }
+        // For one who goes back to the event loop all the same.
+        self.lane.message_site.put_token(index);
+        Ok(true)
+    }
+
+    /// Is there really something to receive, or an end to be told? That a publisher has come looks the same to a waiter
+    /// until this was called.
+    fn settle(&mut self) -> bool {
+        let word = &self.lane.control().sender;
+        self.dropped
+            || self.violation.is_some()
+            || self.index.has_next(&self.log)
+            || self.publisher.may_have_gone(word) && self.publisher.departed(word).is_some()
     }
 
     fn next(&mut self, to: &mut Vec<u8>) -> Result<Option<u64>, RecvError> {
