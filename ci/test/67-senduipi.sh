@@ -24,8 +24,10 @@ guest() {
         built=$built witness=$witness
         fail() { echo \"FAILED: \$*\"; dmesg | tail -20; exit 1; }
         held() { cat /sys/module/senduipi/parameters/\$1; }
-        $2" >"$scratch/said" 2>&1 || fail "$(cat "$scratch/said")"
-    ! grep -q "the guest's kernel complained" "$scratch/said" || fail "$(cat "$scratch/said")"
+        $2
+        # A CPU that stood still is the host's doing; these are the module's.
+        if dmesg | grep -E 'WARNING:|Oops|BUG: (kernel|unable|scheduling)'; then fail 'the kernel complained'; fi
+        " >"$scratch/said" 2>&1 || fail "$(cat "$scratch/said")"
 }
 
 step "eight arms, every notification accounted for"

@@ -65,12 +65,13 @@ static struct side {
 	_Alignas(64) atomic_ulong ready;  /* waits for this notification, from 1 */
 	_Alignas(64) atomic_ulong seen;   /* notifications */
 	atomic_ulong awake;               /* ticks, at the last of them */
-	_Alignas(64) int stat;            /* /proc/.../stat of this thread */
+	_Alignas(64) int status;          /* /proc/.../status of this thread */
 	int cpu;
 	int event;
 	int door;                         /* names it as receiver */
 	long index;                       /* of the other side, for SENDUIPI */
 	unsigned long calls;              /* that waited */
+	unsigned long switches;           /* voluntary ones, up to the last sleep that was seen */
 	unsigned long slept;
 } sides[2];
 
@@ -155,19 +156,29 @@ static void await(const atomic_ulong *counter, unsigned long number)
 	}
 }
 
-/* Until the kernel calls the thread asleep: the state is the field behind the name. */
-static void await_sleep(const struct side *other)
+/*
+ * Until the other thread is asleep: the kernel calls it so, and it has left its
+ * CPU of its own accord since the last time. The state alone is set before the
+ * thread looks for a reason not to sleep.
+ */
+static void await_sleep(struct side *other)
 {
-	char text[512], *state;
+	char text[4096], *state, *switched;
+	unsigned long switches = 0;
 	ssize_t length;
 
 	do {
-		length = pread(other->stat, text, sizeof(text) - 1, 0);
+		length = pread(other->status, text, sizeof(text) - 1, 0);
 		if (length <= 0)
 			fail("the waiter's state cannot be read: %s", strerror(errno));
 		text[length] = 0;
-		state = strrchr(text, ')');
-	} while (!state || state[2] != 'S');
+		state = strstr(text, "\nState:\t");
+		switched = strstr(text, "\nvoluntary_ctxt_switches:\t");
+		if (!state || !switched)
+			fail("the waiter's status has no state, or no count of switches");
+		switches = strtoul(strchr(switched, '\t'), NULL, 10);
+	} while (state[strlen("\nState:\t")] != 'S' || switches <= other->switches);
+	other->switches = switches;
 }
 
 static void notify(struct side *own, struct side *other, enum means means)
@@ -244,6 +255,8 @@ static void waiter(const struct arm *arm)
 	struct side *own = &sides[1], *other = &sides[0];
 	unsigned long before = switches();
 
+	/* Published with the first `ready`. */
+	own->switches = before;
 	for (unsigned long number = 1; number <= want.count; number++) {
 		wait(own, arm, number);
 		if (arm->back)
@@ -316,9 +329,9 @@ static void bind_to(struct side *own)
 	CPU_SET(own->cpu, &cpus);
 	if (sched_setaffinity(0, sizeof(cpus), &cpus))
 		fail("cannot be bound to CPU %d: %s", own->cpu, strerror(errno));
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", gettid());
-	own->stat = open(path, O_RDONLY | O_CLOEXEC);
-	if (own->stat < 0)
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", gettid());
+	own->status = open(path, O_RDONLY | O_CLOEXEC);
+	if (own->status < 0)
 		fail("%s: %s", path, strerror(errno));
 }
 
