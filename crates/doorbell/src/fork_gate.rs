@@ -11,6 +11,7 @@
 //! holder of ours waits for (an allocator loaded late) would never get to the fork. glibc's own locks are taken after
 //! all handlers.
 
+use crate::order::Order;
 use std::cell::{Cell, UnsafeCell};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -21,26 +22,38 @@ static GATE: RwLock<()> = RwLock::new(());
 
 /// A mutex that no forked child finds locked.
 #[derive(Debug, Default)]
-pub(crate) struct ForkMutex<T>(Mutex<T>);
+pub(crate) struct ForkMutex<T> {
+    value: Mutex<T>,
+    order: Order,
+}
 
 /// While it lives, the value is locked.
 #[derive(Debug)]
 pub(crate) struct ForkGuard<'a, T> {
     // In this order: the mutex is free before the gate opens.
     value: MutexGuard<'a, T>,
+    order: &'a Order,
     _gate: RwLockReadGuard<'static, ()>,
 }
 
 impl<T> ForkMutex<T> {
     pub(crate) const fn new(value: T) -> Self {
-        Self(Mutex::new(value))
+        Self { value: Mutex::new(value), order: Order::new() }
     }
 
     /// A panic of another holder is none of ours: what is kept here is sound at each instruction.
     pub(crate) fn lock(&self) -> ForkGuard<'_, T> {
         register();
         let gate = GATE.read().unwrap_or_else(PoisonError::into_inner);
-        ForkGuard { value: self.0.lock().unwrap_or_else(PoisonError::into_inner), _gate: gate }
+        let value = self.value.lock().unwrap_or_else(PoisonError::into_inner);
+        self.order.pass();
+        ForkGuard { value, order: &self.order, _gate: gate }
+    }
+}
+
+impl<T> Drop for ForkGuard<'_, T> {
+    fn drop(&mut self) {
+        self.order.pass();
     }
 }
 
@@ -81,6 +94,8 @@ struct Closed(UnsafeCell<Option<RwLockWriteGuard<'static, ()>>>);
 unsafe impl Sync for Closed {}
 
 static CLOSED: Closed = Closed(UnsafeCell::new(None));
+/// Of those who have the gate alone.
+static CLOSING: Order = Order::new();
 
 thread_local! {
     /// How many of the handlers of the fork under way in this thread have closed the gate and not opened it. More than
@@ -103,6 +118,7 @@ unsafe extern "C" fn close() {
         return;
     }
     let gate = GATE.write().unwrap_or_else(PoisonError::into_inner);
+    CLOSING.pass();
     // SAFETY: this thread has the gate alone.
     unsafe { *CLOSED.0.get() = Some(gate) };
 }
@@ -116,6 +132,7 @@ unsafe extern "C" fn open() {
     }
     // SAFETY: the thread that closed the gate still has it alone, or is the copy of it.
     let gate = unsafe { (*CLOSED.0.get()).take() };
+    CLOSING.pass();
     drop(gate);
 }
 

@@ -46,6 +46,7 @@ mod fork_gate;
 pub mod mapping;
 pub mod meeting;
 mod memory_options;
+mod order;
 pub mod peer;
 mod process;
 pub mod profile;

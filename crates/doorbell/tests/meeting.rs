@@ -348,7 +348,7 @@ fn a_hundred_random_kills_leave_no_hang_and_no_descriptor() {
         seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let after = Duration::from_micros(u64::from(seed >> 19));
         thread::scope(|scope| {
-            scope.spawn(|| {
+            let killer = scope.spawn(|| {
                 thread::sleep(after);
                 child.signal(Signal::KILL);
             });
@@ -359,6 +359,7 @@ fn a_hundred_random_kills_leave_no_hang_and_no_descriptor() {
                     Err(error) => break assert_eq!(error, WaitError::PeerGone(session.peer().id())),
                 }
             }
+            killer.join().unwrap();
         });
         drop((session, child, ring));
         if kill == 5 {

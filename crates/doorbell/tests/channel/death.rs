@@ -53,7 +53,7 @@ fn survive(life: Duration, full: bool) {
     let pid = Pid::from_child(&other.0);
     let (mut sent, mut answered) = (0, 0);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let killer = scope.spawn(|| {
             std::thread::sleep(life);
             kill_process(pid, Signal::KILL).unwrap();
         });
@@ -74,6 +74,7 @@ fn survive(life: Duration, full: bool) {
             }
         };
         assert_eq!(refused, SendError::PeerGone(gone));
+        killer.join().unwrap();
     });
     // All that was committed, in order, and then its end.
     let told = loop {
