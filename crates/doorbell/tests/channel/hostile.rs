@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A peer that writes anything anywhere while we send and receive.
 //!
-//! `DOORBELL_MUTATIONS` sets how many writes it makes.
+//! `DOORBELL_MUTATIONS` sets how many writes it makes, `DOORBELL_SEED` which.
 
 use crate::other::board;
 use doorbell::channel::{AttachError, Gather, GatherError, Receiver, RecvError, SendError, Sender};
@@ -132,6 +132,10 @@ fn scribble(raw: &Raw, dice: &mut Dice, Traffic { capacity, message }: Traffic) 
     word.store(value, Ordering::Relaxed);
 }
 
+/// So many writes are made at most while no victim does anything, or, where one hangs, so long is waited for it.
+const MOST_UNSEEN: u64 = 1000;
+const SOON: Duration = Duration::from_secs(1);
+
 #[derive(Default)]
 struct Tally {
     progress: AtomicU64,
@@ -198,10 +202,11 @@ fn suffer<W: Wait + Default>(
 
 #[test]
 fn whatever_is_written_into_the_mapping_nothing_panics_and_nothing_hangs() {
-    let wanted = std::env::var("DOORBELL_MUTATIONS").ok().and_then(|count| count.parse().ok());
-    let wanted: u64 = wanted.unwrap_or(300_000);
+    let set = |name| std::env::var(name).ok().and_then(|number: String| number.parse::<u64>().ok());
+    let wanted = set("DOORBELL_MUTATIONS").unwrap_or(300_000);
     let tallies = TRAFFIC.map(|_| Tally::default());
-    let mut dice = Dice(0x2545_f491_4f6c_dd1d);
+    // Any seed but zero.
+    let mut dice = Dice(set("DOORBELL_SEED").unwrap_or(0).wrapping_mul(2) ^ 0x2545_f491_4f6c_dd1d);
     let mut made = 0;
     let mut round = 0;
     while made < wanted {
@@ -221,12 +226,19 @@ fn whatever_is_written_into_the_mapping_nothing_panics_and_nothing_hangs() {
                     _ => suffer::<Eventfd>(session, lanes, raw, traffic, tally, stop),
                 })
             });
-            for _ in 0..20_000 {
+            for number in 1..=20_000 {
                 scribble(&raw, &mut dice, traffic);
                 made += 1;
                 // Now and then a lull, so that some messages get through.
                 if dice.below(256) == 0 {
                     (0..dice.below(2000)).for_each(|_| std::hint::spin_loop());
+                }
+                // What is written while the victims do not run is not suffered.
+                if number % MOST_UNSEEN == 0 {
+                    let (seen, begun) = (tally.progress.load(Ordering::Relaxed), Instant::now());
+                    while tally.progress.load(Ordering::Relaxed) == seen && begun.elapsed() < SOON {
+                        thread::yield_now();
+                    }
                 }
             }
             stop.store(true, Ordering::Relaxed);
@@ -245,6 +257,7 @@ fn whatever_is_written_into_the_mapping_nothing_panics_and_nothing_hangs() {
                 scribble(&raw, &mut dice, traffic);
                 thread::yield_now();
             }
+            victims.map(|victim| victim.join().unwrap());
         });
     }
     println!("{made} mutations in {round} rounds");
