@@ -5,8 +5,9 @@ use std::io::Write;
 use std::time::Duration;
 
 use super::common::{Exit, RunArgs, Terminal, machine_here};
-use super::ping::{Sides, mechanisms};
+use super::ping::mechanisms;
 use super::placements::PlacementArgs;
+use super::sides::Sides;
 use crate::experiment::anatomy::{BLOCKS, GAPS, MESSAGE, WINDOW, plan};
 use crate::experiment::ping::Ping;
 use crate::experiment::plan::Plan;

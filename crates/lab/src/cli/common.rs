@@ -69,6 +69,25 @@ impl From<Exit> for ExitCode {
 #[error("{0}")]
 pub struct Usage(pub String);
 
+/// The names asked for, each once; where the word `all` stands, `all`. An unknown one is a usage error, as `find` tells it.
+pub fn named<'name, T, E: std::fmt::Display>(
+    asked: &[String],
+    all: impl IntoIterator<Item = &'name str> + Clone,
+    find: impl Fn(&str) -> Result<T, E>,
+) -> Result<Vec<String>, Usage> {
+    let mut chosen = Vec::new();
+    for name in asked {
+        if name == "all" {
+            chosen.extend(all.clone().into_iter().map(str::to_owned));
+        } else {
+            find(name).map_err(|unknown| Usage(unknown.to_string()))?;
+            chosen.push(name.clone());
+        }
+    }
+    once(&mut chosen);
+    Ok(chosen)
+}
+
 /// Leaves the first of each name.
 pub fn once(names: &mut Vec<String>) {
     let mut seen = HashSet::new();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::common::{Exit, RunArgs, Terminal, Usage, machine_here};
+use super::common::{Exit, RunArgs, Terminal, Usage, machine_here, named, once};
 use super::load::Asked;
 use crate::experiment::fanout::{FanOut, takes};
 use crate::experiment::fanout_limits;
@@ -199,41 +199,15 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
     Ok(fanout.plan())
 }
 
-fn mechanisms(args: &Args) -> anyhow::Result<Vec<String>> {
-    let everything = || fan::all().iter().map(|entry| entry.name().to_owned());
+fn mechanisms(args: &Args) -> Result<Vec<String>, Usage> {
+    let all = || fan::all().iter().map(|entry| entry.name());
+    let mut chosen = match (&args.mechanisms[..], args.grid) {
+        ([], true) => all().map(str::to_owned).collect(),
+        ([], false) => vec!["sem-posix-named".to_owned()],
+        (asked, _) => named(asked, all(), fan::find)?,
+    };
     // The harness's own cost is a row of every result.
-    let mut chosen = vec!["null".to_owned()];
-    if args.mechanisms.is_empty() {
-        if args.grid {
-            chosen.extend(everything());
-        } else {
-            chosen.push("sem-posix-named".to_owned());
-        }
-    }
-    for name in &args.mechanisms {
-        if name == "all" {
-            chosen.extend(everything());
-        } else {
-            fan::find(name).map_err(|unknown| Usage(unknown.to_string()))?;
-            chosen.push(name.clone());
-        }
-    }
-    let mut seen = std::collections::HashSet::new();
-    chosen.retain(|name| seen.insert(name.clone()));
+    chosen.insert(0, "null".to_owned());
+    once(&mut chosen);
     Ok(chosen)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_help_names_every_mechanism() {
-        let command = crate::cli::command();
-        let help = command.find_subcommand("fanout").unwrap().clone().render_long_help().to_string();
-        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-        for entry in fan::all() {
-            assert!(help.contains(entry.name()), "{} is not in the help", entry.name());
-        }
-    }
 }

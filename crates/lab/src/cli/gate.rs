@@ -3,10 +3,9 @@
 
 use std::time::Duration;
 
-use clap::ValueEnum;
-
 use super::common::{Exit, RunArgs, Terminal, Usage};
 use super::placements::PlacementArgs;
+use super::sides::{Policy, Sides};
 use super::verdict::{Figures, Source};
 use crate::experiment::gate::{Gate, ring};
 use crate::experiment::plan::Plan;
@@ -14,7 +13,6 @@ use crate::machine::Machine;
 use crate::mechanism::{self, Contexts, Waits};
 use crate::quantity::{percentile, share, span};
 use crate::record::ResultFile;
-use crate::trial::cell::Scheduler;
 use crate::verdict::gate::{Question, Ruling, Which, gate};
 use crate::view;
 use crate::view::passage::Passage;
@@ -63,22 +61,6 @@ pub struct Args {
     run: RunArgs,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Sides {
-    /// Two processes
-    Processes,
-    /// Two threads of one process
-    Threads,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Policy {
-    /// SCHED_OTHER
-    Other,
-    /// SCHED_FIFO, priority 50
-    Fifo,
-}
-
 fn which(text: &str) -> Result<Which, String> {
     if text == "max" { Ok(Which::Longest) } else { percentile(text).map(Which::Quantile) }
 }
@@ -122,10 +104,7 @@ pub(super) fn judge(args: &Args, result: &ResultFile) -> anyhow::Result<(Vec<Pas
 
 fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     let entry = mechanism::find(&args.mechanism).map_err(|unknown| Usage(unknown.to_string()))?;
-    let contexts = match args.contexts {
-        Sides::Processes => Contexts::Processes,
-        Sides::Threads => Contexts::Threads,
-    };
+    let contexts = Contexts::from(args.contexts);
     if entry.waits() == Waits::Nothing {
         return Err(Usage(format!("{}: nobody waits in it", args.mechanism)).into());
     }
@@ -155,10 +134,7 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
         placements,
         gap: args.gap,
         time: args.time,
-        scheduler: match args.scheduler {
-            Policy::Other => Scheduler::Other,
-            Policy::Fifo => Scheduler::Fifo,
-        },
+        scheduler: args.scheduler.into(),
         blocks: args.run.blocks,
         seed: args.run.seed(),
     }

@@ -37,6 +37,7 @@ pub mod plan_file;
 pub mod report;
 pub mod retell;
 pub mod schema;
+pub mod sides;
 pub mod spin;
 pub mod study;
 pub mod survey;
@@ -268,4 +269,28 @@ fn complain(error: &anyhow::Error) -> ExitCode {
 /// The reader of our output left, as `head` does: not an error.
 fn broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mechanism::fan;
+    use crate::{operation, task, transfer};
+
+    #[test]
+    fn the_help_names_everything_that_can_be_asked_for() {
+        let known: [(&str, Vec<&str>); 4] = [
+            ("fanout", fan::all().iter().map(|entry| entry.name()).collect()),
+            ("switch", operation::all().iter().map(|operation| operation.name()).collect()),
+            ("io", transfer::all().iter().map(|way| way.name()).collect()),
+            ("tasks", task::all().iter().map(|kind| kind.name()).collect()),
+        ];
+        for (verb, names) in known {
+            let help = command().find_subcommand(verb).unwrap().clone().render_long_help().to_string();
+            let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+            for name in names {
+                assert!(help.contains(name), "{name} is not in the help of {verb}");
+            }
+        }
+    }
 }

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::common::{Exit, Terminal};
-use super::common::{RunArgs, Usage, machine_here};
+use super::common::{Exit, RunArgs, Terminal, Usage, machine_here, named};
 use super::placements::PlacementArgs;
+use super::sides::{Policy, Sides};
 use crate::experiment::ping::{GAPS, Ping};
 use crate::experiment::plan::Plan;
 use crate::machine::Machine;
 use crate::mechanism::{self, Contexts};
 use crate::quantity::{duration, percent, span, wait_policy};
-use crate::trial::cell::{Pattern, Scheduler, Timing, Until, WaitPolicy};
+use crate::trial::cell::{Pattern, Timing, Until, WaitPolicy};
 
 /// Arguments of `doorbell ping`.
 #[derive(Debug, clap::Args)]
@@ -94,22 +94,6 @@ enum Moments {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Sides {
-    /// Two processes
-    Processes,
-    /// Two threads of one process
-    Threads,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Policy {
-    /// SCHED_OTHER
-    Other,
-    /// SCHED_FIFO, priority 50
-    Fifo,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Yardstick {
     /// They do
     With,
@@ -141,10 +125,7 @@ pub fn plan(args: &Args, slowdown_ppm: Option<u32>, machine: &Machine) -> anyhow
         waits: args.wait.clone(),
         sizes: args.size.clone(),
         until: until(args),
-        scheduler: match args.scheduler {
-            Policy::Other => Scheduler::Other,
-            Policy::Fifo => Scheduler::Fifo,
-        },
+        scheduler: args.scheduler.into(),
         injected_slowdown_ppm: slowdown_ppm,
         without_yardstick: args.yardstick.iter().map(|which| *which == Yardstick::Without).collect(),
         blocks: args.run.blocks,
@@ -163,16 +144,8 @@ pub fn plan(args: &Args, slowdown_ppm: Option<u32>, machine: &Machine) -> anyhow
     Ok(plan)
 }
 
-pub(super) fn mechanisms(names: &[String]) -> anyhow::Result<Vec<String>> {
-    let mut chosen = Vec::new();
-    for name in names {
-        if name == "all" {
-            chosen.extend(mechanism::all().iter().map(|entry| entry.name().to_owned()));
-        } else {
-            mechanism::find(name).map_err(|unknown| Usage(unknown.to_string()))?;
-            chosen.push(name.clone());
-        }
-    }
+pub(super) fn mechanisms(names: &[String]) -> Result<Vec<String>, Usage> {
+    let mut chosen = named(names, mechanism::all().iter().map(|entry| entry.name()), mechanism::find)?;
     // The harness's own cost is a row of every result.
     if !chosen.iter().any(|name| name == "null") {
         chosen.push("null".to_owned());
@@ -202,15 +175,6 @@ fn patterns(args: &Args) -> Vec<Pattern> {
 fn until(args: &Args) -> Option<Until> {
     let time_ns = args.time.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     (args.count.is_some() || time_ns.is_some()).then_some(Until { count: args.count, time_ns })
-}
-
-impl From<Sides> for Contexts {
-    fn from(sides: Sides) -> Self {
-        match sides {
-            Sides::Processes => Self::Processes,
-            Sides::Threads => Self::Threads,
-        }
-    }
 }
 
 impl From<Moments> for Timing {

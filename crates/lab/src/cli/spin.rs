@@ -3,10 +3,9 @@
 
 use std::time::Duration;
 
-use clap::ValueEnum;
-
 use super::common::{Exit, RunArgs, Terminal, Usage};
 use super::placements::PlacementArgs;
+use super::sides::Sides;
 use super::verdict::{Figures, Source};
 use crate::experiment::plan::Plan;
 use crate::experiment::spin::Spin;
@@ -55,14 +54,6 @@ pub struct Args {
     run: RunArgs,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Sides {
-    /// Two processes
-    Processes,
-    /// Two threads of one process
-    Threads,
-}
-
 fn worth(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(worth) if (0.0..=1e6).contains(&worth) => Ok(worth),
@@ -83,7 +74,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
 pub(super) fn judge(args: &Args, result: &ResultFile) -> anyhow::Result<(Vec<Passage>, Exit)> {
     let spun = spin(result, args.worth).ok_or_else(|| {
         Usage(
-            "this result has no trials one way with a gap: `doorbell spin -o FILE` writes some, and so does `doorbell ping \
+            "this result has no trials one way with a gap and without a time-out: `doorbell spin -o FILE` writes some, and so does `doorbell ping \
              --gap 10us,1ms --wait block,spin,spin-then-block=12us`"
                 .to_owned(),
         )
@@ -94,10 +85,7 @@ pub(super) fn judge(args: &Args, result: &ResultFile) -> anyhow::Result<(Vec<Pas
 
 fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     let entry = mechanism::find(&args.mechanism).map_err(|unknown| Usage(unknown.to_string()))?;
-    let contexts = match args.contexts {
-        Sides::Processes => Contexts::Processes,
-        Sides::Threads => Contexts::Threads,
-    };
+    let contexts = Contexts::from(args.contexts);
     if entry.waits() != Waits::Blocks {
         let message =
             format!("{}: its waiter does not sleep, so there is nothing to spin before", args.mechanism);

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::common::{Exit, RunArgs, Terminal, Usage, machine_here, once};
+use super::common::{Exit, RunArgs, Terminal, Usage, machine_here, named};
+use super::sides::{Policy, Sides};
 use crate::experiment::switch::{Switch, WORKING_SETS};
 use crate::machine::topology::Topology;
-use crate::mechanism::Contexts;
 use crate::operation;
 use crate::quantity::span;
-use crate::trial::cell::{Placement, Scheduler, Until};
+use crate::trial::cell::{Placement, Until};
 
 /// Arguments of `doorbell switch`.
 #[derive(Debug, clap::Args)]
@@ -29,7 +29,7 @@ pub struct Args {
     operations: Vec<String>,
     /// What two sides are, comma separated
     #[arg(long, value_enum, value_delimiter = ',', default_value = "processes,threads")]
-    contexts: Vec<Kind>,
+    contexts: Vec<Sides>,
     /// Where two sides run, comma separated
     #[arg(long, value_enum, value_delimiter = ',', default_value = "same-core,two-cores")]
     placement: Vec<Where>,
@@ -56,14 +56,6 @@ pub struct Args {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Kind {
-    /// Two processes
-    Processes,
-    /// Two threads of one process
-    Threads,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Where {
     /// Both on one CPU: what is left is the switch
     SameCore,
@@ -71,14 +63,6 @@ pub(super) enum Where {
     TwoCores,
     /// Where the scheduler puts them
     Unpinned,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Policy {
-    /// SCHED_OTHER
-    Other,
-    /// SCHED_FIFO, priority 50
-    Fifo,
 }
 
 /// One working set, or all of a sweep.
@@ -114,23 +98,9 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let machine = machine_here();
     let switch = Switch {
         operations: operations(&args.operations)?,
-        contexts: args
-            .contexts
-            .iter()
-            .map(|kind| match kind {
-                Kind::Processes => Contexts::Processes,
-                Kind::Threads => Contexts::Threads,
-            })
-            .collect(),
+        contexts: args.contexts.into_iter().map(Into::into).collect(),
         placements: placements(&args.placement, &args.cpus, &machine.topology)?,
-        schedulers: args
-            .scheduler
-            .iter()
-            .map(|policy| match policy {
-                Policy::Other => Scheduler::Other,
-                Policy::Fifo => Scheduler::Fifo,
-            })
-            .collect(),
+        schedulers: args.scheduler.into_iter().map(Into::into).collect(),
         working_sets: working_sets(&args.working_set),
         batch: args.batch,
         until: args.count.map_or_else(|| Until::time(args.time), Until::count),
@@ -148,19 +118,9 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     args.run.run(plan, machine, terminal)
 }
 
-fn operations(names: &[String]) -> anyhow::Result<Vec<String>> {
-    let mut chosen: Vec<String> = Vec::new();
-    for name in names {
-        if name == "all" {
-            let usual = operation::all().iter().filter(|operation| operation.usual());
-            chosen.extend(usual.map(|operation| operation.name().to_owned()));
-        } else {
-            operation::find(name).map_err(|unknown| Usage(unknown.to_string()))?;
-            chosen.push(name.clone());
-        }
-    }
-    once(&mut chosen);
-    Ok(chosen)
+fn operations(names: &[String]) -> Result<Vec<String>, Usage> {
+    let usual = operation::all().iter().filter(|operation| operation.usual());
+    named(names, usual.map(|operation| operation.name()), operation::find)
 }
 
 pub(super) fn working_sets(asked: &[Set]) -> Vec<u32> {
@@ -218,16 +178,6 @@ pub(super) fn placements(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_help_names_every_operation() {
-        let command = crate::cli::command();
-        let help = command.find_subcommand("switch").unwrap().clone().render_long_help().to_string();
-        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-        for operation in operation::all() {
-            assert!(help.contains(operation.name()), "{} is not in the help", operation.name());
-        }
-    }
 
     #[test]
     fn sizes_are_read_with_their_units() {

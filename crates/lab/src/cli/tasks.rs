@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::common::{Exit, RunArgs, Terminal, Usage, machine_here, once};
+use super::common::{Exit, RunArgs, Terminal, Usage, machine_here, named, once};
 use super::switch::{Set, Where, placements, working_set, working_sets};
 use crate::experiment::plan::Plan;
 use crate::experiment::tasks::{BOARD, MAKING, SWITCHING, Tasks, of_the_study};
@@ -206,35 +206,13 @@ fn numbers(args: &Args) -> Vec<u32> {
     numbers
 }
 
-fn kinds(names: &[String]) -> anyhow::Result<Vec<String>> {
-    let usual = || task::all().iter().filter(|kind| kind.usual()).map(|kind| kind.name().to_owned());
-    let mut chosen = vec![CONTROL.to_owned()];
-    if names.is_empty() {
-        chosen.extend(usual());
-    }
-    for name in names {
-        if name == "all" {
-            chosen.extend(task::all().iter().map(|kind| kind.name().to_owned()));
-        } else {
-            task::find(name).map_err(|unknown| Usage(unknown.to_string()))?;
-            chosen.push(name.clone());
-        }
-    }
+fn kinds(names: &[String]) -> Result<Vec<String>, Usage> {
+    let mut chosen = if names.is_empty() {
+        task::all().iter().filter(|kind| kind.usual()).map(|kind| kind.name().to_owned()).collect()
+    } else {
+        named(names, task::all().iter().map(|kind| kind.name()), task::find)?
+    };
+    chosen.insert(0, CONTROL.to_owned());
     once(&mut chosen);
     Ok(chosen)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_help_names_every_kind() {
-        let command = crate::cli::command();
-        let help = command.find_subcommand("tasks").unwrap().clone().render_long_help().to_string();
-        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-        for kind in task::all() {
-            assert!(help.contains(kind.name()), "{} is not in the help", kind.name());
-        }
-    }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::anatomy::{events_at_hand, run_traced};
 use super::common::{Exit, RunArgs, Terminal, Usage, machine_here};
-use super::ping::Sides;
 use super::placements::{PlacementArgs, unpinned};
+use super::sides::Sides;
 use crate::experiment::ping::Ping;
 use crate::experiment::why::{GAP, KEPT, WINDOW, plan};
 use crate::mechanism::{self, Contexts};

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `--contexts` and `--scheduler`: what two sides are, and how they are scheduled.
+
+use clap::ValueEnum;
+
+use crate::mechanism::Contexts;
+use crate::trial::cell::Scheduler;
+
+/// What two sides are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Sides {
+    /// Two processes
+    Processes,
+    /// Two threads of one process
+    Threads,
+}
+
+impl From<Sides> for Contexts {
+    fn from(sides: Sides) -> Self {
+        match sides {
+            Sides::Processes => Self::Processes,
+            Sides::Threads => Self::Threads,
+        }
+    }
+}
+
+/// How they are scheduled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Policy {
+    /// SCHED_OTHER
+    Other,
+    /// SCHED_FIFO, priority 50
+    Fifo,
+}
+
+impl From<Policy> for Scheduler {
+    fn from(policy: Policy) -> Self {
+        match policy {
+            Policy::Other => Self::Other,
+            Policy::Fifo => Self::Fifo,
+        }
+    }
+}
