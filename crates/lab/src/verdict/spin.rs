@@ -97,7 +97,8 @@ struct Trial {
     percentiles_ns: [f64; 2],
 }
 
-/// What `result` says, if a microsecond of latency is worth `worth` of CPU time; none if it has no one-way trials.
+/// What `result` says, if a microsecond of latency is worth `worth` of CPU time; none if it has no one-way trials without
+/// a time-out.
 pub fn spin(result: &ResultFile, worth: f64) -> Option<Spun> {
     let arms = result.arms();
     let one_way =
@@ -105,17 +106,21 @@ pub fn spin(result: &ResultFile, worth: f64) -> Option<Spun> {
     let first = arms.iter().find(one_way)?.cell;
     let mut gaps = BTreeMap::<u64, Vec<&Arm>>::new();
     let mut left_out = BTreeMap::new();
-    let waits = |arm: &&Arm| one_way(arm) && !matches!(arm.cell.wait, WaitPolicy::Timeout { .. });
-    for arm in arms.iter().filter(waits) {
-        let common = other_conditions(&whatever_gap(arm.cell), &whatever_gap(first));
+    for arm in arms.iter().filter(one_way) {
+        // Neither a spin nor a sleep until the notification comes.
+        let timed = matches!(arm.cell.wait, WaitPolicy::Timeout { .. }).then(|| TIMED.to_owned());
+        let common = || other_conditions(&whatever_gap(arm.cell), &whatever_gap(first));
         let at_this_gap = || {
             let first = gaps.get(&arm.cell.pattern.gap_ns())?.first()?;
             other_conditions(&whatever_wait(arm.cell), &whatever_wait(first.cell))
         };
-        match common.or_else(at_this_gap) {
+        match timed.or_else(common).or_else(at_this_gap) {
             Some(conditions) => *left_out.entry(conditions).or_default() += 1,
             None => gaps.entry(arm.cell.pattern.gap_ns()).or_default().push(arm),
         }
+    }
+    if gaps.is_empty() {
+        return None;
     }
     let harness = arms.iter().find(|arm| arm.cell.subject == "null");
     let harness = harness.map(|arm| arm.medians_ns(Quantity::RoundTrip));
@@ -128,6 +133,9 @@ pub fn spin(result: &ResultFile, worth: f64) -> Option<Spun> {
         harness_ns: harness.and_then(|medians| super::statistics::median(&medians)),
     })
 }
+
+/// Why cells are left out that wait with a time-out.
+const TIMED: &str = "which wait with a time-out";
 
 /// A cell in which the way to wait is no matter: what is contested.
 fn whatever_wait(cell: &Cell) -> Cell {
@@ -323,6 +331,26 @@ mod tests {
             let left_out = [(format!("measured under other conditions: {axis}"), 5)];
             assert_eq!(spin(&both, 1.0).unwrap().left_out, left_out.into());
         }
+    }
+
+    #[test]
+    fn waits_with_a_time_out_are_left_out_and_that_is_said() {
+        let mut timed = result(&[10_000], 0.02);
+        let wait = WaitPolicy::Timeout { timeout_ns: 1_000_000 };
+        for record in timed.records.iter_mut().filter(|record| record.cell.wait == WaitPolicy::Spin) {
+            record.cell.wait = wait;
+        }
+        timed
+            .plan
+            .cells
+            .iter_mut()
+            .filter(|cell| cell.wait == WaitPolicy::Spin)
+            .for_each(|cell| cell.wait = wait);
+        let spun = spin(&timed, 1.0).unwrap();
+        assert_eq!((spun.gaps[0].ways.len(), &spun.left_out), (4, &BTreeMap::from([(TIMED.to_owned(), 1)])));
+        timed.plan.cells.retain(|cell| cell.wait == wait);
+        timed.records.retain(|record| record.cell.wait == wait);
+        assert_eq!(spin(&timed, 1.0), None);
     }
 
     #[test]
