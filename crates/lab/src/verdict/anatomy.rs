@@ -57,6 +57,13 @@ pub struct Cost {
     pub blocks: usize,
 }
 
+impl Cost {
+    /// Whether the trials show that it is not nought. One pair or two show nothing, whatever they differ by.
+    pub fn is_shown(&self) -> bool {
+        self.within_ns.is_some_and(|within| self.difference_ns.abs() > within)
+    }
+}
+
 impl Way {
     /// What happened, in words.
     pub fn name(&self) -> &'static str {

@@ -202,13 +202,16 @@ fn costs(arms: &[Dissected], style: &Style) -> String {
         number("wakes cut").keep(1),
     ]);
     for (arm, cost) in known {
-        let within = cost.within_ns.map_or_else(String::new, |ns| format!(" ± {}", scale.show(ns * 1e3)));
         table.row(vec![
             label(arm.cell, arms),
             scale.show(cost.without_ns * 1e3),
             scale.show(cost.with_ns * 1e3),
-            format!("{}{within}", scale.show(cost.difference_ns * 1e3)),
-            format!("{:+.0} %", 100.0 * cost.difference_ns / cost.without_ns.max(1.0)),
+            difference(&cost, |ns| scale.show(ns * 1e3)),
+            if cost.is_shown() {
+                format!("{:+.0} %", 100.0 * cost.difference_ns / cost.without_ns.max(1.0))
+            } else {
+                "none shown".to_owned()
+            },
             count(cost.blocks as u64),
             count(arm.counts.cut),
         ]);
@@ -218,6 +221,15 @@ fn costs(arms: &[Dissected], style: &Style) -> String {
                 the mean difference of a block with 95 %. All stages below contain their part of it.";
     out.push_str(&style.wrap(note, 2));
     out
+}
+
+/// What tracing added, with its interval: of fewer blocks than it takes for one nothing is said, for what they differ by is the
+/// machine's as much as the tracing's.
+pub(super) fn difference(cost: &Cost, show: impl Fn(f64) -> String) -> String {
+    match cost.within_ns {
+        Some(within) => format!("{} ± {}", show(cost.difference_ns), show(within)),
+        None => "cannot tell".to_owned(),
+    }
 }
 
 /// The rows of a table of stages for the page: names, then numbers as text.
@@ -306,6 +318,23 @@ mod tests {
         let text = tables(&result(&[]), &Style::PLAIN);
         let line = text.lines().skip_while(|line| !line.starts_with("What tracing costs")).nth(1).unwrap();
         assert!(line.contains("+-"), "{line}");
+    }
+
+    /// With one block the difference of the two trials stood there as the cost, at times a negative one.
+    #[test]
+    fn no_cost_of_tracing_is_told_from_one_block_or_within_the_noise() {
+        let cost =
+            Cost { without_ns: 9000.0, with_ns: 8000.0, difference_ns: -1000.0, within_ns: None, blocks: 1 };
+        let ns = |ns: f64| format!("{ns:.0}");
+        assert_eq!((difference(&cost, ns).as_str(), cost.is_shown()), ("cannot tell", false));
+        let noisy = Cost { within_ns: Some(1500.0), blocks: 5, ..cost };
+        assert_eq!((difference(&noisy, ns).as_str(), noisy.is_shown()), ("-1000 ± 1500", false));
+        assert!(Cost { difference_ns: 2000.0, ..noisy }.is_shown());
+        let mut result = result(&[]);
+        result.records.retain(|record| record.block == 0);
+        let text = tables(&result, &Style::PLAIN);
+        let line = text.lines().skip_while(|line| !line.starts_with("What tracing costs")).nth(1).unwrap();
+        assert!(line.contains("cannot tell") && line.contains("none shown"), "{line}");
     }
 
     #[test]

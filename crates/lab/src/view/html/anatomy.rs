@@ -6,9 +6,10 @@ use super::tables::{Line, Table, Told, told};
 use crate::record::ResultFile;
 use crate::verdict::anatomy::{Dissected, dissect};
 use crate::verdict::why::{Slow, why};
-use crate::view::anatomy::{label, notes, rows, title};
+use crate::view::anatomy::{difference, label, notes, rows, title};
 use crate::view::axis::{self, Axis};
 use crate::view::chart::waterfall;
+use crate::view::summary::counted;
 use crate::view::unit::{Scale, count};
 use crate::view::why::{causes, events, title as explained, verdict};
 
@@ -100,10 +101,17 @@ fn dissection(arm: &Dissected, arms: &[Dissected]) -> Dissection {
     });
     let mut notes = notes(arm);
     if let Some(cost) = arm.cost {
-        let within = cost.within_ns.map_or_else(String::new, |ns| format!(" ± {ns:.0} ns"));
+        let said = match cost.within_ns {
+            Some(_) if cost.is_shown() => "Tracing cost",
+            Some(_) => "No cost of tracing is shown:",
+            None => "The cost of tracing:",
+        };
         notes.push(format!(
-            "Tracing cost {:.0} ns{within} of the median: {:.0} ns with and {:.0} ns without, in {} blocks.",
-            cost.difference_ns, cost.with_ns, cost.without_ns, cost.blocks
+            "{said} {} of the median, {:.0} ns with and {:.0} ns without, in {}.",
+            difference(&cost, |ns| format!("{ns:.0} ns")),
+            cost.with_ns,
+            cost.without_ns,
+            counted(cost.blocks as u64, "block")
         ));
     }
     Dissection {
