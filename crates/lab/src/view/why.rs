@@ -12,7 +12,7 @@ use super::unit::{Scale, count, time};
 use crate::anatomy::Wake;
 use crate::record::ResultFile;
 use crate::trace::{Event, What};
-use crate::verdict::cause;
+use crate::verdict::cause::{self, Found};
 use crate::verdict::why::{Explained, Slow, why};
 
 /// Events that are printed of a wake; the result file has them all.
@@ -31,7 +31,7 @@ pub fn text(result: &ResultFile, style: &Style) -> String {
         out.push_str(&table(slow, style));
         for one in &slow.kept {
             out.push_str(&waterfall(one.wake, &title(one), style));
-            for found in &one.found {
+            for found in worth_telling(one) {
                 let line = format!("{}: {}", found.name, super::summary::sentence(&found.evidence));
                 out.push_str(&style.wrap(&line, 2));
             }
@@ -152,12 +152,18 @@ pub(super) fn causes(slow: &Slow, scale: Scale) -> Vec<[String; 5]> {
                 [number, took, "unknown".to_owned(), "-".to_owned(), evidence]
             }
         });
-        for found in one.found.iter().filter(|found| Some(found.name) != named) {
+        for found in worth_telling(one).filter(|found| Some(found.name) != named) {
             let also = format!("  also: {}", found.name);
             rows.push([String::new(), String::new(), also, share(found.covers_ps), found.evidence.clone()]);
         }
     }
     rows
+}
+
+/// What was found of a wake, less what covers under a hundredth of it: no line says "0 %".
+fn worth_telling<'one>(one: &'one Explained) -> impl Iterator<Item = &'one Found> {
+    let whole = one.wake.whole_ps();
+    one.found.iter().filter(move |found| found.covers_ps.saturating_mul(100) >= whole)
 }
 
 /// Why nothing is said of the events of a wake that are kept.
@@ -242,5 +248,29 @@ mod tests {
             ("unknown", "more events than are kept; 7 are missing")
         );
         assert!(verdict(&slow, 1).ends_with("cause: unknown: more events than are kept; 7 are missing."));
+    }
+
+    #[test]
+    fn what_covers_under_a_hundredth_of_a_wake_is_not_listed_beside_its_cause() {
+        let cell = sample::cell("futex");
+        let anatomy = anatomy(&[]);
+        let wake = &anatomy.kept[0];
+        let found = |name, covers_ps| Found { name, covers_ps, evidence: "seen".to_owned() };
+        let whole = wake.whole_ps();
+        let found =
+            vec![found("steal", whole), found("page fault", whole / 50), found("interrupts", whole / 200)];
+        let one = Explained { wake, verdict: Some(found[0].clone()), found, longest: None };
+        let slow = Slow {
+            cell: &cell,
+            above_ns: 0,
+            above: 0,
+            wakes: 20,
+            median_ps: 1e6,
+            incomplete: 0,
+            kept: vec![one],
+        };
+        let rows = causes(&slow, Scale::for_ps([1e6]));
+        let causes: Vec<&str> = rows.iter().map(|row| row[2].as_str()).collect();
+        assert_eq!(causes, ["steal", "  also: page fault"]);
     }
 }
