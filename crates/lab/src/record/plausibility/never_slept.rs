@@ -15,7 +15,7 @@ pub(super) const RULE: Rule = Rule {
         what: "Waits that are called blocked, or surely blocked, were no sleeps.",
         taken: "The kernel counts a voluntary switch for every sleep: fewer than one for a hundred waits that block, or \
                 than nine for ten that are surely blocked, breaks the rule, and so do fewer than nine proofs for ten \
-                notifications, and fewer than nine switches for ten hand-offs between tasks that sleep.",
+                notifications, and fewer than nine switches for ten hand-offs between tasks that sleep, all on one CPU.",
         misleads: "A fast notifier finds the waiter awake now and then: that is no breach.",
     },
     evidence,
@@ -46,8 +46,12 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
     evidence
 }
 
-/// Tasks that sleep while others have their turns were switched away from once for each hand-off.
+/// Tasks of one CPU that sleep while others have their turns were switched away from once for each hand-off: no two of them can
+/// run at a time. On two CPUs control may come back to a task before it has gone to sleep.
 fn handed_over_awake(record: &Record) -> Vec<String> {
+    if record.cell.placement.cpus.is_none_or(|[first, second]| first != second) {
+        return Vec::new();
+    }
     let sleeps = task::find(&record.cell.subject).is_ok_and(|kind| kind.sleeps());
     let counted = record.figures.iter().find(|figure| figure.name == SWITCHES_COUNTED);
     let due = record.tally.sent as f64 * 0.9;
@@ -60,7 +64,7 @@ fn handed_over_awake(record: &Record) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::super::sane::{broken, only, sane};
-    use crate::record::{Record, sample};
+    use crate::record::sample;
     use crate::task::SWITCHES_COUNTED;
     use crate::trial::cell::{Pattern, Timing, WaitPolicy};
 
@@ -77,18 +81,21 @@ mod tests {
 
     #[test]
     fn hand_offs_without_a_switch_of_tasks_that_sleep_never_slept() {
-        let mut record = sample::record(sample::cell("process-futex"), 0, 2_000.0);
-        record.cell.pattern = Pattern::Tasks { tasks: 10, yields: 100 };
-        let counted = |record: &mut Record, switches: f64| {
+        let tasks = |subject: &str, cpus: [u32; 2], switches: f64| {
+            let mut cell = sample::cell(subject);
+            cell.pattern = Pattern::Tasks { tasks: 10, yields: 100 };
+            cell.placement.cpus = Some(cpus);
+            let mut record = sample::record(cell, 0, 2_000.0);
             record.figures[0].name = SWITCHES_COUNTED.to_owned();
             record.figures[0].value = switches;
+            record
         };
-        counted(&mut record, 1_000.0);
-        assert_eq!(broken(&record, &[], 0.0), [""; 0]);
-        counted(&mut record, 800.0);
-        only("never-slept", &record, &[]);
-        record.cell.subject = "thread-yield".to_owned();
-        assert_eq!(broken(&record, &[], 0.0), [""; 0], "who is next is the kernel's to say");
+        assert_eq!(broken(&tasks("process-futex", [1, 1], 1_000.0), &[], 0.0), [""; 0]);
+        only("never-slept", &tasks("process-futex", [1, 1], 800.0), &[]);
+        // Two tasks that do not share a CPU may each find control back before they sleep.
+        assert_eq!(broken(&tasks("process-futex", [0, 1], 800.0), &[], 0.0), [""; 0]);
+        let by_the_kernel = tasks("thread-yield", [1, 1], 800.0);
+        assert_eq!(broken(&by_the_kernel, &[], 0.0), [""; 0], "who is next is the kernel's to say");
     }
 
     #[test]
