@@ -108,21 +108,38 @@ static void *map(size_t size)
 	return memory;
 }
 
+/* A whole number from least to most, or no return. */
+static unsigned number(const char *text, unsigned long least, unsigned long most)
+{
+	char *end;
+	unsigned long value;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (errno || end == text || *end || *text == '-' || value < least || value > most) {
+		fprintf(stderr, "hand-off: '%s' is no number from %lu to %lu\n", text, least, most);
+		exit(2);
+	}
+	return value;
+}
+
 int main(int count, char **arguments)
 {
 	int threads = count > 1 && strcmp(arguments[1], "thread") == 0;
 	pthread_t *ids;
 	double began, ended;
 
-	if (count < 4 || (tasks = atoi(arguments[2])) < 2 || (yields = atoi(arguments[3])) < 1) {
+	if (count < 4) {
 		fprintf(stderr, "usage: hand-off process|thread N Y [CPU]\n");
 		return 2;
 	}
+	tasks = number(arguments[2], 2, 100000);
+	yields = number(arguments[3], 1, 1000000000);
 	if (count > 4) {
 		cpu_set_t set;
 
 		CPU_ZERO(&set);
-		CPU_SET(atoi(arguments[4]), &set);
+		CPU_SET(number(arguments[4], 0, CPU_SETSIZE - 1), &set);
 		if (sched_setaffinity(0, sizeof(set), &set))
 			fail("sched_setaffinity");
 	}

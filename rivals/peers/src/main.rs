@@ -34,8 +34,8 @@ struct Args {
     /// Only comparisons whose name contains one of these
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// The two CPUs to use; the first for what runs on one
-    #[arg(long, value_delimiter = ',', default_value = "0,1")]
+    /// The two CPUs to use; the first for what runs on one [default: the first two that this process may use]
+    #[arg(long, value_delimiter = ',')]
     cpus: Vec<u32>,
     /// A file to which every single figure is added, as JSON lines, after each comparison
     #[arg(long)]
@@ -58,9 +58,23 @@ pub struct Setup {
     cpus: [u32; 2],
 }
 
+/// The first two CPUs that this process may use (proc_pid_status(5)); in a container they may be others than 0 and 1.
+fn allowed() -> anyhow::Result<Vec<u32>> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default();
+    let mut cpus = Vec::new();
+    for range in list.trim().split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        cpus.extend(first.parse::<u32>()?..=last.parse()?);
+    }
+    cpus.truncate(2);
+    Ok(cpus)
+}
+
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
-    let [first, second] = args.cpus[..] else { anyhow::bail!("--cpus takes two CPUs: --cpus 0,1") };
+    let cpus = if args.cpus.is_empty() { allowed()? } else { args.cpus.clone() };
+    let [first, second] = cpus[..] else { anyhow::bail!("it takes two CPUs, such as --cpus 0,1, and not {cpus:?}") };
     let setup = Setup { doorbell: args.doorbell, programs: args.programs, cpus: [first, second] };
     let wanted: Vec<Comparison> = peer::all(&setup)
         .into_iter()
