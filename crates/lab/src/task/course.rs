@@ -134,12 +134,6 @@ impl Course {
         self.figures.push(Figure { name: name.to_owned(), value, unit: unit.to_owned(), formula });
     }
 
-    /// As [`Course::figure`], in the place of an earlier one of the same name.
-    pub(super) fn set_figure(&mut self, name: &str, value: f64, unit: &str, formula: String) {
-        self.figures.retain(|figure| figure.name != name);
-        self.figure(name, value, unit, formula);
-    }
-
     /// Switches counted, and the figures of the record.
     pub(super) fn result(mut self, handoffs: u64) -> (Option<u64>, Vec<Figure>) {
         let counted = self.known.then_some(self.switches);

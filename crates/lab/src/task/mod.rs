@@ -112,8 +112,12 @@ pub trait Kind: Sync {
     fn usual(&self) -> bool {
         true
     }
-    /// Lets one generation of tasks live: makes them, lets them take all their turns, reaps them.
+    /// Lets one generation of tasks live: makes them, lets them take all their turns, reaps them. What it does is timed to its end.
     fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError>;
+    /// Adds to the record what it has to say of all generations beside their times; called once, after the last.
+    fn conclude(&self, scene: &Scene, course: &mut Course) {
+        let _ = (scene, course);
+    }
 }
 
 /// Every kind, in the order `doorbell list` shows. The one list to extend.

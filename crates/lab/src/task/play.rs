@@ -73,6 +73,9 @@ fn drive(kind: &dyn Kind, scene: &Scene, side: &mut Side) -> Result<(), SideErro
         }
     }
     side.close_window(opened);
+    if generations > 0 {
+        kind.conclude(scene, &mut course);
+    }
     let turns = scene.total() * generations;
     let (switches, figures) = course.result(if lives { 0 } else { turns });
     let counters = &mut side.counters;

@@ -53,7 +53,7 @@ impl Queue {
     }
 
     /// Lets `look` see the words of all tasks.
-    pub(super) fn map(&self, look: &dyn Fn(&[AtomicU32])) {
+    pub(super) fn map(&self, look: impl Fn(&[AtomicU32])) {
         look(self.next);
         look(std::slice::from_ref(&self.ends.head));
     }

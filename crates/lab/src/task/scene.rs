@@ -153,13 +153,14 @@ impl Scene {
     ) -> Result<Self, OpenError> {
         let (tasks, yields) = extent(cell);
         let stamps = u64::from(tasks) * u64::from(yields) / stretch(tasks, yields) + 3;
+        let queue = Queue::place(arena, tasks)?;
         // For good: a trial has one scene, and its process ends with it.
         Ok(Self(Box::leak(Box::new(Ground {
             clock,
             tasks,
             yields,
             cpus: cell.placement.cpus,
-            queue: Queue::place(arena, tasks)?,
+            queue,
             words: arena.slice(tasks as usize)?,
             slots: arena.slice(tasks as usize + 1)?,
             ends: arena.slice(2)?,
@@ -180,7 +181,7 @@ impl Scene {
     /// Makes ready for another generation of tasks.
     pub(super) fn reset(&self) {
         let ledger = self.ledger;
-        let due = stretch(self.tasks, self.yields);
+        let due = self.next_stamp(0);
         ledger.count.store(0, Relaxed);
         ledger.stamp_due.store(due, Relaxed);
         ledger.due.store(due.min(SIGN_EVERY), Relaxed);
@@ -249,17 +250,22 @@ impl Scene {
         if self.control.interrupted.load(Relaxed) != 0 {
             ledger.goal.store(0, Relaxed);
         }
-        let total = self.total();
         if count == ledger.stamp_due.load(Relaxed) {
             let index = ledger.stamped.load(Relaxed);
             if let Some(stamp) = self.stamps.get(index as usize) {
                 stamp.store(self.clock.now_awake(), Relaxed);
                 ledger.stamped.store(index + 1, Relaxed);
             }
-            let next = (count + stretch(self.tasks, self.yields)).min(total);
-            ledger.stamp_due.store(next, Relaxed);
+            ledger.stamp_due.store(self.next_stamp(count), Relaxed);
         }
         ledger.due.store(ledger.stamp_due.load(Relaxed).min(count + SIGN_EVERY), Relaxed);
+    }
+
+    /// The count at which the stamp after `count` turns is due: a stretch later, and at the very end if less than another would
+    /// be left, so that none is shorter than the others.
+    fn next_stamp(&self, count: u64) -> u64 {
+        let (each, total) = (stretch(self.tasks, self.yields), self.total());
+        if total.saturating_sub(count) < 2 * each { total } else { count + each }
     }
 
     fn set(&self, task: u32) -> &'static [AtomicU8] {
@@ -271,13 +277,12 @@ impl Scene {
     /// Stretches of turns and how long each took: picoseconds, turns.
     pub(super) fn stretches(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let stamped = (self.ledger.stamped.load(Acquire) as usize).min(self.stamps.len());
-        let each = stretch(self.tasks, self.yields);
-        let total = self.total();
-        self.stamps[..stamped].windows(2).enumerate().map(move |(index, pair)| {
-            let done = each * index as u64;
-            let turns = each.min(total - done.min(total)).max(1);
+        let mut done = 0;
+        self.stamps[..stamped].windows(2).map(move |pair| {
+            let turns = self.next_stamp(done) - done;
+            done += turns;
             let ticks = pair[1].load(Relaxed).saturating_sub(pair[0].load(Relaxed));
-            (self.clock.ps(ticks), turns)
+            (self.clock.ps(ticks), turns.max(1))
         })
     }
 
@@ -301,26 +306,19 @@ impl Scene {
     /// Reads a byte of every page that the task `own` will use, so that none is mapped in the middle of a turn: pages of
     /// shared memory that a process inherits are mapped again at its first look (Linux mm/memory.c, vma_needs_copy).
     pub(super) fn map(&self, own: u32) {
-        fn look<T>(slice: &[T]) {
-            let bytes = size_of_val(slice);
-            let base: *const u8 = slice.as_ptr().cast();
-            for offset in (0..bytes).step_by(4096).chain(bytes.checked_sub(1)) {
-                // SAFETY: inside the slice, which is initialised shared memory; a byte of an atomic that another task may
-                // write meanwhile is read without looking at its value.
-                // JUSTIFICATION: the slices have four element types, and only the page matters.
-                let byte = unsafe { base.add(offset).read_volatile() };
-                std::hint::black_box(byte);
-            }
-        }
-        look(self.words);
-        look(self.slots);
-        look(self.ends);
-        look(self.turns);
-        look(self.stamps);
-        look(self.set(own));
-        look(std::slice::from_ref(self.ledger));
-        look(std::slice::from_ref(self.control));
-        self.queue.map(&look::<AtomicU32>);
+        look(self.words, |word| word.load(Relaxed).into());
+        look(self.slots, |slot| slot.load(Relaxed).into());
+        look(self.ends, |end| end.load(Relaxed).into());
+        look(self.turns, |turns| turns.load(Relaxed));
+        look(self.stamps, |stamp| stamp.load(Relaxed));
+        look(self.set(own), |byte| byte.load(Relaxed).into());
+        // Within a page each, first word and last; of what both sides share a task uses what stands at its front.
+        let ledger = self.ledger;
+        look(std::slice::from_ref(&ledger.count), |count| count.load(Relaxed));
+        look(&ledger.complaint, |byte| byte.load(Relaxed).into());
+        look(std::slice::from_ref(&self.control.interrupted), |word| word.load(Relaxed).into());
+        look(&self.control.progress, |progress| progress.sequence.load(Relaxed));
+        self.queue.map(|words| look(words, |word| word.load(Relaxed).into()));
     }
 
     /// Says that a task stands ready.
@@ -400,16 +398,18 @@ impl Scene {
         await_word(&self.ledger.finished, 1, look)
     }
 
-    /// Leaves word why a task cannot go on, and gives control back.
+    /// Leaves word why a task cannot go on, and gives control back. Only the first complaint is kept, and who made it gives
+    /// control back: a later one would wake the driver before there is anything to read.
     pub(super) fn complain(&self, task: u32, fault: &Fault) {
-        if self.ledger.complained.compare_exchange(0, 1, AcqRel, Relaxed).is_ok() {
-            let text = format!("task {task}: {fault}");
-            for (byte, letter) in self.ledger.complaint.iter().zip(text.bytes()) {
-                byte.store(letter, Relaxed);
-            }
-            // Pairs with the Acquire load in `complaint`.
-            self.ledger.complained.store(2, Release);
+        if self.ledger.complained.compare_exchange(0, 1, AcqRel, Relaxed).is_err() {
+            return;
         }
+        let text = format!("task {task}: {fault}");
+        for (byte, letter) in self.ledger.complaint.iter().zip(text.bytes()) {
+            byte.store(letter, Relaxed);
+        }
+        // Pairs with the Acquire load in `complaint`.
+        self.ledger.complained.store(2, Release);
         self.ledger.ready.store(self.tasks, Release);
         wake(&self.ledger.ready);
         self.finish();
@@ -424,6 +424,17 @@ impl Scene {
         })
     }
 }
+
+/// Reads an element of every page of `slice`, the last one's too.
+fn look<T>(slice: &[T], read: impl Fn(&T) -> u64) {
+    const { assert!(size_of::<T>() <= PAGE, "an element on more than one page would not be looked at whole") };
+    for element in slice.iter().step_by(PAGE / size_of::<T>()).chain(slice.last()) {
+        std::hint::black_box(read(element));
+    }
+}
+
+/// Bytes of the smallest page.
+const PAGE: usize = 4096;
 
 /// Wakes everybody who sleeps on `word`. The only error would be a bad address.
 fn wake(word: &Word) {
@@ -445,11 +456,11 @@ fn await_word<E>(word: &Word, wanted: u32, mut look: impl FnMut() -> Result<(), 
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::record::sample;
 
-    fn scene(tasks: u32, yields: u32) -> Scene {
+    pub(in crate::task) fn scene(tasks: u32, yields: u32) -> Scene {
         let cell = Cell { pattern: Pattern::Tasks { tasks, yields }, size: 100, ..sample::cell("call") };
         let arena = Arena::map(size_of::<Control>() + bytes(&cell) + 8192).unwrap();
         let control = Control::place(arena).unwrap();
@@ -469,6 +480,9 @@ mod tests {
                 }
             }
             assert_eq!(scene.stretches().map(|(_, turns)| turns).sum::<u64>(), scene.total());
+            // Of 1000 turns in stretches of 260 the last once had 220 of its own.
+            let least = STRETCH.min(scene.total());
+            assert!(scene.stretches().all(|(_, turns)| turns >= least), "{tasks} x {yields}");
             assert_eq!(scene.counted(), (scene.total(), scene.total()));
             assert_eq!(scene.odd_one(), None);
         }
@@ -484,6 +498,21 @@ mod tests {
         scene.turn(3);
         assert_eq!(scene.odd_one(), Some((3, 3)));
         assert_eq!(scene.counted(), (11, 11));
+    }
+
+    /// The second complaint once woke the driver while the first was being written: it found none, and blamed /proc.
+    #[test]
+    fn only_the_first_complaint_wakes_the_driver_and_it_can_be_read_then() {
+        let scene = scene(3, 4);
+        let fault = |cause: &str| Fault::new("open", cause);
+        scene.ledger.complained.store(1, Relaxed);
+        scene.complain(2, &fault("too late"));
+        let finished = || scene.ledger.finished.load(Relaxed);
+        assert_eq!((finished(), scene.ledger.ready.load(Relaxed), scene.complaint()), (0, 0, None));
+        scene.ledger.complained.store(0, Relaxed);
+        scene.complain(1, &fault("no such file"));
+        assert_eq!((finished(), scene.ledger.ready.load(Relaxed)), (1, 3));
+        assert!(scene.complaint().unwrap().contains("no such file"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Stackless coroutines on the queue of tornado-os, whose delete is O(n).
 
+use std::cell::Cell;
 use std::task::Context;
 
 use super::course::{Course, Known};
@@ -13,6 +14,11 @@ use crate::trial::side::SideError;
 /// Futures on a ring that rotates wholly at each delete.
 #[derive(Debug)]
 pub(super) struct StacklessRotating;
+
+thread_local! {
+    /// Elements that the deletes of the last generation took out.
+    static MOVES: Cell<u64> = const { Cell::new(0) };
+}
 
 /// Figure: elements that deletes took out, by task.
 pub const MOVES_PER_TASK: &str = "queue moves per task";
@@ -45,12 +51,15 @@ impl Kind for StacklessRotating {
         false
     }
     fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
-        let moves = live(scene, course)?;
+        MOVES.set(live(scene, course)?);
+        Ok(())
+    }
+    fn conclude(&self, scene: &Scene, course: &mut Course) {
+        let moves = MOVES.get();
         let each = moves as f64 / f64::from(scene.tasks);
         let formula =
             format!("{moves} elements taken out by deletes of a generation / {} tasks", scene.tasks);
-        course.set_figure(MOVES_PER_TASK, each, "moves", formula);
-        Ok(())
+        course.figure(MOVES_PER_TASK, each, "moves", formula);
     }
 }
 
@@ -63,8 +72,8 @@ pub(super) fn live(scene: &Scene, course: &mut Course) -> Result<u64, SideError>
     course.made(scene, Known::None)?;
     let mut moves = 0;
     while let Some(own) = ring.peek() {
-        let task = &mut tasks[own as usize];
         // Its only turn ends it; the original marks what is not at its end as asleep, which no task here ever is.
+        let task = &mut tasks[own as usize];
         let _ = task.future.as_mut().poll(&mut Context::from_waker(&task.waker));
         moves += ring.delete(own);
     }

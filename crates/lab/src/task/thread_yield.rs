@@ -49,11 +49,12 @@ impl Kind for ThreadYield {
             scene.begin();
             held.store(0, Release);
         };
-        crew::all_at_once(scene, course, move |scene, own| walk(scene, own, &held.0, &last.0), begin)?;
+        crew::all_at_once(scene, course, move |scene, own| walk(scene, own, &held.0, &last.0), begin)
+    }
+    fn conclude(&self, scene: &Scene, course: &mut Course) {
         let formula =
             format!("turns that followed one of the same task, in the last generation of {}", scene.total());
-        course.set_figure(IN_A_ROW, scene.repeats() as f64, "turns", formula);
-        Ok(())
+        course.figure(IN_A_ROW, scene.repeats() as f64, "turns", formula);
     }
 }
 
