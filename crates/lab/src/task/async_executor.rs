@@ -37,7 +37,8 @@ impl Kind for AsyncExecutor {
         let executor = LocalExecutor::new();
         futures_lite::future::block_on(executor.run(async {
             course.starts(scene);
-            let tasks: Vec<_> = (0..scene.tasks).map(|own| executor.spawn(walk(*scene, own))).collect();
+            let tasks: Vec<_> =
+                (0..scene.tasks).map(|own| executor.spawn(walk::<Self>(*scene, own))).collect();
             course.made(scene, Known::None)?;
             for task in tasks {
                 task.await;

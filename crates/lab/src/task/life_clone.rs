@@ -4,12 +4,13 @@
 use std::ffi::c_void;
 use std::io;
 
+use corosensei::stack::{DefaultStack, Stack};
 use rustix::process::Pid;
 
 use super::course::Course;
 use super::crew::{Children, no_more};
-use super::{Kind, MadeOf, Measured, Needs, Scene};
-use crate::mechanism::Explanation;
+use super::{Kind, MadeOf, Measured, Needs, Scene, stack_pool};
+use crate::mechanism::{Explanation, Fault};
 use crate::trial::side::SideError;
 
 /// A task each, by clone.
@@ -44,10 +45,11 @@ impl Kind for LifeClone {
         MadeOf::Threads
     }
     fn needs(&self) -> Needs {
-        Needs { tasks: 1, descriptors: 0, mappings: 0, bytes: 32 << 10 }
+        // A touched page of stack and its page table, the kernel's stack of 16 KiB, its task and what hangs on it.
+        Needs { tasks: 1, descriptors: 0, mappings: 2, bytes: 36 << 10 }
     }
     fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
-        let clones = Clones::new(scene, scene.tasks as usize);
+        let clones = Clones::new(scene, scene.tasks as usize)?;
         course.starts(scene);
         let mut children = Children::none(scene.tasks);
         for own in 0..scene.tasks {
@@ -62,17 +64,17 @@ impl Kind for LifeClone {
     }
 }
 
-/// Bytes of a stack: what a function that adds to two counters needs, a signal frame with vector registers, and as much again.
-const STACK: usize = 16 << 10;
-
-/// Stacks for tasks that run in the memory of their maker.
+/// Stacks for tasks that run in the memory of their maker, each with a guard page below it.
 pub(super) struct Clones {
-    stacks: Vec<Stack>,
+    stacks: Vec<DefaultStack>,
     tasks: Vec<Task>,
 }
 
-#[repr(align(16))]
-struct Stack(std::cell::UnsafeCell<[u8; STACK]>);
+impl Drop for Clones {
+    fn drop(&mut self) {
+        stack_pool::give_back(self.stacks.drain(..));
+    }
+}
 
 /// What a task is told.
 struct Task {
@@ -82,12 +84,11 @@ struct Task {
 
 impl Clones {
     /// Room for `stacks` tasks of `scene` at a time.
-    pub(super) fn new(scene: &Scene, stacks: usize) -> Self {
-        let stack = || Stack(std::cell::UnsafeCell::new([0; STACK]));
-        Self {
-            stacks: std::iter::repeat_with(stack).take(stacks).collect(),
+    pub(super) fn new(scene: &Scene, stacks: usize) -> Result<Self, Fault> {
+        Ok(Self {
+            stacks: (0..stacks).map(|_| stack_pool::stack()).collect::<Result<_, _>>()?,
             tasks: (0..scene.tasks).map(|own| Task { scene: *scene, own }).collect(),
-        }
+        })
     }
 
     /// Starts the task `own`, which lives once and ends.
@@ -97,16 +98,13 @@ impl Clones {
     /// The task must have ended before this is dropped and before its stack, the one numbered `own` modulo the number of them,
     /// is used again: it runs in the memory of its maker.
     pub(super) unsafe fn start(&self, own: u32, flags: i32) -> io::Result<Pid> {
-        let stack = self.stacks[own as usize % self.stacks.len()].0.get();
+        let top = self.stacks[own as usize % self.stacks.len()].base().get() as *mut c_void;
         let task: *const Task = &raw const self.tasks[own as usize];
-        // SAFETY: the stack is this task's alone until it has ended, as the caller promises, and its top is aligned; `task` lives
+        // SAFETY: the stack is this task's alone until it has ended, as the caller promises, and ends at a page; `task` lives
         // as long. In shared memory the new task uses the thread-local storage of the caller: `live` touches none, and leaves through the
         // system call that ends a task.
         // JUSTIFICATION: the standard library has no clone, and to be measured is the call itself.
-        let pid = unsafe {
-            let top = stack.cast::<u8>().add(STACK).cast::<c_void>();
-            libc::clone(live, top, flags, task.cast_mut().cast::<c_void>())
-        };
+        let pid = unsafe { libc::clone(live, top, flags, task.cast_mut().cast::<c_void>()) };
         let failed = io::Error::last_os_error();
         if pid > 0 { Pid::from_raw(pid).ok_or(failed) } else { Err(failed) }
     }

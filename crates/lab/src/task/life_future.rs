@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The life of a future: boxed, polled once, dropped.
 
-use std::task::Context;
+use std::pin::Pin;
+use std::task::{Context, Waker};
 
 use super::course::Course;
-use super::stackless::make;
+use super::stackless::walk;
 use super::{Kind, MadeOf, Measured, Needs, Scene};
 use crate::mechanism::Explanation;
 use crate::trial::side::SideError;
@@ -20,10 +21,10 @@ impl Kind for LifeFuture {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "making, polling once and dropping a future",
-            how: "Boxes a future and a waker for each task, puts all into the ready queue, takes one after the other out, polls it, which \
+            how: "Boxes a future and makes a waker for each task, puts all into the ready queue, takes one after the other out, polls it, which \
                   ends it, and drops all.",
             kernel: "Nothing, once the allocator has the memory.",
-            limits: "Two allocations a task: the future, and the count of references of its waker.",
+            limits: "One allocation a task, the future: wakers point to the task's place in the queue and count nobody.",
             sources: &["Rust library documentation, std::future"],
         }
     }
@@ -38,12 +39,15 @@ impl Kind for LifeFuture {
     }
     fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
         course.starts(scene);
-        let mut tasks = make(scene);
+        let one = |own: u32| -> (Pin<Box<_>>, Waker) {
+            (Box::pin(walk::<Self>(*scene, own)), scene.nodes[own as usize].waker())
+        };
+        let mut tasks: Vec<_> = (0..scene.tasks).map(one).collect();
         scene.queue.fill();
         course.run(scene);
         while let Some(own) = scene.queue.pop() {
-            let task = &mut tasks[own as usize];
-            let _ = task.future.as_mut().poll(&mut Context::from_waker(&task.waker));
+            let (future, waker) = &mut tasks[own as usize];
+            let _ = future.as_mut().poll(&mut Context::from_waker(waker));
         }
         Ok(())
     }

@@ -2,9 +2,9 @@
 //! The life of a stackful coroutine: on a stack from the pool, resumed once, its stack given back.
 
 use super::course::Course;
-use super::stackful::{NEEDS, give_back, make};
+use super::stackful::{Crew, NEEDS, available};
 use super::{Kind, MadeOf, Measured, Needs, Scene};
-use crate::mechanism::Explanation;
+use crate::mechanism::{Explanation, Host, Unavailable};
 use crate::trial::side::SideError;
 
 /// A coroutine each, on a pooled stack.
@@ -17,12 +17,12 @@ impl Kind for LifeStackful {
     }
     fn explanation(&self) -> Explanation {
         Explanation {
-            summary: "making a stackful coroutine on a pooled stack, resuming it once, giving the stack back",
-            how: "Takes a stack from the pool and lays a coroutine on it for each task, resumes each once, which ends it, and puts the \
-                  stacks back.",
+            summary: "making a stackful coroutine on a pooled stack, running it once, giving the stack back",
+            how: "Takes a stack from the pool and lays a task out on it for each, switches to each once, which ends it, and puts the stacks \
+                  back.",
             kernel: "Nothing, once the pool is full.",
             limits: "The first generation, which is not recorded, maps the stacks.",
-            sources: &["corosensei 0.3"],
+            sources: &["System V Application Binary Interface, AMD64 supplement, 3.2"],
         }
     }
     fn measured(&self) -> Measured {
@@ -34,16 +34,15 @@ impl Kind for LifeStackful {
     fn needs(&self) -> Needs {
         NEEDS
     }
+    fn available(&self, _: &Host) -> Result<(), Unavailable> {
+        available()
+    }
     fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
         course.starts(scene);
-        let mut tasks = make(scene, |scene, own, _| {
-            scene.turn(own);
-        })?;
+        let crew = Crew::make(scene)?;
         course.run(scene);
-        for task in &mut tasks {
-            task.resume(());
-        }
-        give_back(tasks);
+        // The queue is empty: each comes back when it has ended.
+        (0..scene.tasks).for_each(|own| crew.run(own));
         Ok(())
     }
 }

@@ -37,7 +37,7 @@ impl Kind for LifeVfork {
     }
     fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
         // One at a time: the maker sleeps until the stack is free again.
-        let clones = Clones::new(scene, 1);
+        let clones = Clones::new(scene, 1)?;
         course.starts(scene);
         let mut children = Children::none(scene.tasks);
         for own in 0..scene.tasks {

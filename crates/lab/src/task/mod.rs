@@ -31,6 +31,8 @@ mod process_pipe;
 mod queue;
 mod rotating;
 pub mod scene;
+mod stack_pool;
+mod stack_switch;
 mod stackful;
 mod stackful_bare;
 mod stackless;

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use rustix::thread::futex;
 
 use super::queue::Queue;
+use super::stackless::Node;
 use crate::machine::clock::Clock;
 use crate::mechanism::{Fault, OpenError, Word};
 use crate::trial::arena::{Arena, Zeroed};
@@ -102,6 +103,8 @@ pub struct Ground {
     /// The CPUs over which threads and processes are dealt out in turn; none leaves it to the scheduler.
     pub(super) cpus: Option<[u32; 2]>,
     pub(super) queue: Queue,
+    /// What wakers point to.
+    pub(super) nodes: &'static [Node],
     /// A word for each task to sleep on.
     pub(super) words: &'static [Word],
     /// For a ring of tasks, which needs one slot more than it has tasks.
@@ -161,6 +164,7 @@ impl Scene {
             yields,
             cpus: cell.placement.cpus,
             queue,
+            nodes: Node::of(queue, tasks),
             words: arena.slice(tasks as usize)?,
             slots: arena.slice(tasks as usize + 1)?,
             ends: arena.slice(2)?,

@@ -2,7 +2,6 @@
 //! Stackless coroutines on the queue of tornado-os, whose delete is O(n).
 
 use std::cell::Cell;
-use std::task::Context;
 
 use super::course::{Course, Known};
 use super::rotating::Rotating;
@@ -67,14 +66,13 @@ impl Kind for StacklessRotating {
 pub(super) fn live(scene: &Scene, course: &mut Course) -> Result<u64, SideError> {
     let ring = Rotating::over(scene.slots, &scene.ends[0].0, &scene.ends[1].0);
     course.starts(scene);
-    let mut tasks = make(scene);
+    let mut tasks = make::<StacklessRotating>(scene);
     ring.fill();
     course.made(scene, Known::None)?;
     let mut moves = 0;
     while let Some(own) = ring.peek() {
         // Its only turn ends it; the original marks what is not at its end as asleep, which no task here ever is.
-        let task = &mut tasks[own as usize];
-        let _ = task.future.as_mut().poll(&mut Context::from_waker(&task.waker));
+        let _ = tasks.poll(own);
         moves += ring.delete(own);
     }
     course.done(scene, Known::None)?;

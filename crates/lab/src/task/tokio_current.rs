@@ -37,7 +37,7 @@ impl Kind for Tokio {
         let runtime = runtime.map_err(Fault::of("tokio::runtime::Builder::build"))?;
         runtime.block_on(async {
             course.starts(scene);
-            let tasks: Vec<_> = (0..scene.tasks).map(|own| tokio::spawn(walk(*scene, own))).collect();
+            let tasks: Vec<_> = (0..scene.tasks).map(|own| tokio::spawn(walk::<Self>(*scene, own))).collect();
             course.made(scene, Known::None)?;
             for task in tasks {
                 task.await.map_err(Fault::of("tokio::task::JoinHandle"))?;

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A switch of stacks in user mode, from one task straight to the next: no executor stands in between.
+//!
+//! On a stack that is left lie, from the top, the address to go on at and the two registers that an assembly block may not name as
+//! lost, `rbx` and `rbp`. All others the compiler keeps where it needs them, for the block says that they are lost (System V ABI,
+//! AMD64 supplement, 3.2). The modes of the floating-point units are no task's own.
+//!
+//! Whoever switches brings two words along, in registers. What all tasks share, and who is gone on with, need then not be fetched from
+//! the stack that was just switched to: each fetch would wait for the one before, and all for the switch.
+
+use std::cell::Cell;
+
+use corosensei::stack::Stack;
+
+/// Where a task left off: the top of its stack.
+pub(super) type Left = usize;
+
+/// What a task does on its own stack, from the words that the first to switch to it brings. It never returns: it switches away for
+/// good.
+pub(super) type Life = extern "C" fn(usize, usize) -> !;
+
+/// Whether there is a switch for this processor.
+pub(super) const AVAILABLE: bool = cfg!(target_arch = "x86_64");
+
+/// Bytes by which the tops of stacks lie apart in their pages, and of how many before it starts again. Without, all tops are in one
+/// set of the first cache, whose twelve ways thirty stacks exceed.
+const APART: usize = 128;
+const COLOURS: usize = 32;
+
+/// Lays out `stack`, the `number`-th, so that whoever switches to it begins `life`.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn lay_out(stack: &impl Stack, number: usize, life: Life) -> Left {
+    const WORD: usize = size_of::<usize>();
+    let top = stack.base().get() - number % COLOURS * APART;
+    let first = [begin as *const () as usize, life as *const () as usize];
+    // Once both words are taken the stack is at its top again, aligned as it must be before a call.
+    let left = top - first.len() * WORD;
+    for (index, word) in first.into_iter().enumerate() {
+        // SAFETY: between the stack's top, from which the colours take less than its 16 KiB, and where its task will be; nobody
+        // runs on it.
+        unsafe { (left as *mut usize).add(index).write(word) };
+    }
+    left
+}
+
+/// The first instructions on a stack: calls the task's life, which [`lay_out`] left there, with the words that were brought.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+unsafe extern "C" fn begin() -> ! {
+    core::arch::naked_asm!("pop rax", "mov rdi, rdx", "mov rsi, rcx", "call rax", "ud2")
+}
+
+/// Leaves this stack, noting in `leave` where, and goes on where `to` was left, bringing `words`. Returns those that are brought by
+/// whoever switches back here.
+///
+/// # Safety
+///
+/// `to` was left by this function or laid out by [`lay_out`], has not been gone on with since, and its stack and what its task
+/// uses are still there. All run on one thread.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(super) unsafe fn switch(leave: &Cell<Left>, to: Left, [mut first, mut second]: [usize; 2]) -> [usize; 2] {
+    // SAFETY: `to` points to the address to go on at, by the contract; there the stack is as this block left it, and all other
+    // registers are named as lost. Whoever comes back here finds `rsp` as it was.
+    // JUSTIFICATION: a library that switches through its executor does it twice a hand-off.
+    unsafe {
+        core::arch::asm!(
+            "push rbp",
+            "push rbx",
+            "lea rax, [rip + 2f]",
+            "push rax",
+            "mov [rdi], rsp",
+            "mov rsp, rsi",
+            "pop rax",
+            "jmp rax",
+            "2:",
+            "pop rbx",
+            "pop rbp",
+            inout("rdi") leave.as_ptr() => _,
+            inout("rsi") to => _,
+            inout("rdx") first,
+            inout("rcx") second,
+            out("rax") _,
+            out("r12") _,
+            out("r13") _,
+            out("r14") _,
+            out("r15") _,
+            clobber_abi("C"),
+        );
+    }
+    [first, second]
+}
+
+/// No processor of this kind has one here; [`AVAILABLE`] says so before anybody asks.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn lay_out(_: &impl Stack, _: usize, _: Life) -> Left {
+    0
+}
+
+/// As [`lay_out`].
+///
+/// # Safety
+///
+/// None is needed: it does nothing.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) unsafe fn switch(_: &Cell<Left>, _: Left, words: [usize; 2]) -> [usize; 2] {
+    words
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::super::stack_pool;
+    use super::*;
+
+    /// Two tasks and the test itself.
+    #[derive(Default)]
+    struct Three {
+        left: [Cell<Left>; 3],
+        seen: [Cell<u64>; 2],
+    }
+
+    fn other(three: &Three, own: usize) {
+        let words = [(&raw const *three).expose_provenance(), 1 - own];
+        // SAFETY: the tasks give way to each other, each before it is gone on with, and end with the test still there.
+        let [_, brought] = unsafe { switch(&three.left[own], three.left[1 - own].get(), words) };
+        assert_eq!(brought, own, "who is gone on with");
+    }
+
+    extern "C" fn life(three: usize, own: usize) -> ! {
+        // SAFETY: the test's own value, which outlives its tasks.
+        let three = unsafe { &*std::ptr::with_exposed_provenance::<Three>(three) };
+        // More values than there are registers, some in each kind, over many switches.
+        let whole: [u64; 12] =
+            std::array::from_fn(|index| std::hint::black_box(100 * own as u64 + index as u64));
+        let real: [f64; 12] =
+            std::array::from_fn(|index| std::hint::black_box(index as f64 + own as f64 / 2.0));
+        for _ in 0..1000 {
+            other(three, own);
+        }
+        let sum = whole.iter().sum::<u64>() as f64 + real.iter().sum::<f64>();
+        three.seen[own].set((sum * 2.0) as u64);
+        let next = if own == 0 { three.left[1].get() } else { three.left[2].get() };
+        // SAFETY: as above; the second task to end goes back to the test.
+        unsafe { switch(&three.left[own], next, [0, 1]) };
+        std::process::abort();
+    }
+
+    #[test]
+    fn every_register_survives_a_thousand_switches_there_and_back() {
+        let stacks = [(); 2].map(|()| stack_pool::stack().unwrap());
+        let three = Three::default();
+        for (own, stack) in stacks.iter().enumerate() {
+            three.left[own].set(lay_out(stack, own + 7, life));
+        }
+        let words = [(&raw const three).expose_provenance(), 0];
+        // SAFETY: the first task was laid out just now.
+        unsafe { switch(&three.left[2], three.left[0].get(), words) };
+        // 0 to 11 are 66; in halves.
+        assert_eq!(three.seen.each_ref().map(Cell::get), [2 * (66 + 66), 2 * (1200 + 66 + 66 + 6)]);
+        stack_pool::give_back(stacks);
+    }
+}
