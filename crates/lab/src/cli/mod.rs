@@ -12,6 +12,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use doorbell_vm::guest;
 
 use crate::trial::{floors, host, launch};
+use crate::view::style::Style;
 
 pub mod anatomy;
 pub mod check;
@@ -198,6 +199,13 @@ pub fn main() -> ExitCode {
         Ok(matches) => matches,
         Err(error) => match expanded.blame(&error) {
             Some(usage) => return complain(&usage.into()),
+            // What was typed, or stood in a plan file, stands in the message; there it would move the cursor or turn the text round.
+            None if error.use_stderr() && expanded.arguments.iter().any(|argument| obeyed(argument)) => {
+                let message = error.render().to_string();
+                return complain(
+                    &common::Usage(message.trim_start_matches("error: ").trim().to_owned()).into(),
+                );
+            }
             None => error.exit(),
         },
     };
@@ -260,9 +268,21 @@ fn save_plan(matches: &clap::ArgMatches) -> anyhow::Result<bool> {
     Ok(true)
 }
 
+/// `text` with nothing in it that a terminal would obey; its lines stay.
+fn inert(text: &str) -> String {
+    let style = Style { unicode: true, ..Style::PLAIN };
+    text.lines().map(|line| style.text(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether a terminal would obey something in `argument`.
+fn obeyed(argument: &std::ffi::OsStr) -> bool {
+    let text = argument.to_string_lossy();
+    inert(&text) != text
+}
+
 fn complain(error: &anyhow::Error) -> ExitCode {
     // Nothing can be done about a standard error that is closed.
-    let _ = writeln!(std::io::stderr(), "doorbell: {error:#}");
+    let _ = writeln!(std::io::stderr(), "doorbell: {}", inert(&format!("{error:#}")));
     if error.is::<common::Usage>() { Exit::Usage.into() } else { Exit::Failed.into() }
 }
 
