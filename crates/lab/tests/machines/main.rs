@@ -5,3 +5,4 @@ mod doctor;
 mod environment;
 mod placements;
 mod recorded;
+mod spreads;
