@@ -22,7 +22,7 @@ use crate::stage::Stage;
 
 /// One of these tests at a time: each run clears the buffers of dead ones, which another may be about to look at, and some load
 /// the machine with real-time programs.
-static ALONE: Mutex<()> = Mutex::new(());
+pub(crate) static ALONE: Mutex<()> = Mutex::new(());
 
 /// Runs `test` with the kernel's trace files in sight, on a thread whose mounts end with it; else says why not.
 fn with_events(test: impl FnOnce(&Tracefs) + Send + 'static) {

@@ -23,7 +23,7 @@ fn everything(output: &Output) -> String {
 }
 
 /// Whether this user may mount in a namespace of its own; says so where not, and why.
-fn may_mount() -> bool {
+pub(crate) fn may_mount() -> bool {
     let tried = Command::new("unshare").args(["--mount", "sh", "-c", "mount -t tmpfs none /mnt"]).output();
     let lack = match tried {
         Ok(output) if output.status.success() => return true,

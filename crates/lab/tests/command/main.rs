@@ -3,6 +3,7 @@
 
 mod anatomy;
 mod bad_input;
+mod every_verb;
 mod exercise;
 mod fanout;
 mod floors;
@@ -17,5 +18,6 @@ mod operations;
 mod results;
 mod stage;
 mod tasks;
+mod throttled;
 mod verdicts;
 mod world;

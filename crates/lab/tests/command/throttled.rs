@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Wakes in a control group that uses up its quota: the cause is planted, and must be named.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::PoisonError;
+
+use doorbell_lab::record::{Record, read};
+use doorbell_lab::trace::Tracefs;
+use doorbell_lab::verdict::why::why;
+
+use crate::stage::Stage;
+
+/// A control group of its own, removed with the value.
+struct Group(PathBuf);
+
+impl Group {
+    /// Makes one whose processes get a quarter of a CPU, or says what is lacking. No setting of any other group is touched.
+    fn of_a_quarter() -> Result<Self, String> {
+        let own = format!("doorbell-throttled-{}", std::process::id());
+        let [unified, cpu] = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu"].map(Path::new);
+        let delegated = fs::read_to_string(unified.join("cgroup.subtree_control")).unwrap_or_default();
+        let (parent, limits): (&Path, &[(&str, &str)]) =
+            if delegated.split_whitespace().any(|name| name == "cpu") {
+                (unified, &[("cpu.max", "5000 20000")])
+            } else if cpu.join("cpu.cfs_quota_us").exists() {
+                (cpu, &[("cpu.cfs_period_us", "20000"), ("cpu.cfs_quota_us", "5000")])
+            } else {
+                return Err(
+                    "no control group with a limit of CPU time can be made under /sys/fs/cgroup".to_owned()
+                );
+            };
+        let path = parent.join(own);
+        let failed = |what: &Path, error: std::io::Error| format!("{}: {error}", what.display());
+        fs::create_dir(&path).map_err(|error| failed(&path, error))?;
+        let group = Self(path);
+        for (file, limit) in limits {
+            let file = group.0.join(file);
+            fs::write(&file, limit).map_err(|error| failed(&file, error))?;
+        }
+        Ok(group)
+    }
+
+    /// `command`, begun in the group.
+    fn of(&self, command: &Command) -> Command {
+        let mut inside = Command::new("sh");
+        let procs = self.0.join("cgroup.procs");
+        inside.arg("-c").arg(format!("echo $$ >{} && exec \"$0\" \"$@\"", procs.display()));
+        inside.arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => inside.env(name, value),
+                None => inside.env_remove(name),
+            };
+        }
+        inside
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Its processes have ended; if one has not, the kernel keeps the group and the test has failed for that already.
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn wakes_of_a_control_group_that_has_used_up_its_quota_are_found_to_be_throttled() {
+    let _alone = crate::anatomy::ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    // On a thread whose mounts end with it.
+    std::thread::spawn(|| {
+        if let Err(error) = Tracefs::reach() {
+            eprintln!("not run: {error}");
+            return;
+        }
+        match Group::of_a_quarter() {
+            Ok(group) => look(&group),
+            Err(lack) => eprintln!("not run: {lack}"),
+        }
+    })
+    .join()
+    .unwrap();
+}
+
+fn look(group: &Group) {
+    let mut said = String::new();
+    for _ in 0..3 {
+        let stage = Stage::new();
+        let words = "why futex --gap 1ms --time 2s --above 5ms --worst 10 --quiet --output -";
+        let command = stage.doorbell(&words.split(' ').collect::<Vec<_>>());
+        let output = group.of(&command).output().unwrap();
+        stage.wait_until_empty();
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{complaint}");
+        let result = read::read_bytes(output.stdout, "the output").unwrap();
+        assert_eq!(result.machine.cgroup.cpu_quota, Some(0.25));
+        let cells = why(&result);
+        let verdicts: Vec<_> = cells[0].kept.iter().filter_map(|one| one.verdict.as_ref()).collect();
+        if verdicts.iter().any(|found| found.name == "throttling" && found.evidence.contains("nr_throttled"))
+        {
+            return;
+        }
+        // A CPU that runs somebody else's task is what the wake waits for, with any quota.
+        if result.records.iter().any(Record::was_disturbed) {
+            eprintln!("not seen: other programs kept the CPUs of both sides busy");
+            return;
+        }
+        said = format!("{:?}", cells[0].kept.iter().map(|one| &one.found).collect::<Vec<_>>());
+    }
+    panic!("{said}");
+}
