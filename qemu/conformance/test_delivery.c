@@ -315,6 +315,8 @@ static void stack_supervisor(void)
     map_page(PAGE_STACK + 1, stack_pages[1], PTE_P | PTE_W);
     check(run_user(set_uif, IF) == PF, "the frame is written with user rights");
     check(cpu->caught.error == 7, "error code %lx", cpu->caught.error);
+    /* A handler that was entered faults on the same page. */
+    check(rdmsr(MSR_UI_RR) == BIT(9) && testui(), "still pending");
 }
 
 static void stack_not_canonical(void)
