@@ -257,7 +257,7 @@ fn whatever_is_written_into_the_mapping_nothing_panics_and_nothing_hangs() {
                 scribble(&raw, &mut dice, traffic);
                 thread::yield_now();
             }
-            victims.map(|victim| victim.join().unwrap());
+            victims.into_iter().for_each(|victim| victim.join().unwrap());
         });
     }
     println!("{made} mutations in {round} rounds");
