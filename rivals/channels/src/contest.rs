@@ -38,7 +38,7 @@ pub struct Standing {
     pub placement: Placement,
     /// Median over rounds, in nanoseconds.
     pub middle: f64,
-    /// Over all round trips of all rounds. `None` of a stream.
+    /// Over all round trips of all rounds. `None` of what goes one way.
     pub tail: Option<u64>,
     pub cpu: f64,
     /// Against the first of ours that waits alike. `None` if that is the channel itself.
@@ -82,7 +82,9 @@ pub fn run<const S: usize>(
 ) -> std::io::Result<Results> {
     let mut absences = Vec::new();
     let mut open: Vec<(Rival, Box<dyn Link>)> = Vec::new();
-    for rival in wanted(rivals::<S>(plan.place), &plan.only) {
+    let serves = |rival: &Rival| plan.kinds.iter().any(|kind| rival.serves(*kind));
+    let all = rivals::<S>(plan.place).into_iter().filter(serves).collect();
+    for rival in wanted(all, &plan.only) {
         match watch(rival.name, PATIENCE, rival.open) {
             Ok(link) => open.push((rival, link)),
             Err(reason) => absences.push(Absence { channel: rival.name, waiting: rival.waiting, reason }),
@@ -99,7 +101,9 @@ pub fn run<const S: usize>(
     for &kind in &plan.kinds {
         for &placement in &plan.placements {
             let mut group = Vec::new();
-            for (index, (rival, link)) in open.iter_mut().enumerate() {
+            for (index, (rival, link)) in
+                open.iter_mut().enumerate().filter(|(_, (rival, _))| rival.serves(kind))
+            {
                 let round_trips = Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("valid bounds");
                 let mut cell =
                     Cell { rival: index, kind, placement, count: 0, blocks: Vec::new(), round_trips };
@@ -174,13 +178,14 @@ pub fn name_of(place: Place) -> &'static str {
 /// Those asked for, and for each the one it is set against.
 fn wanted(all: Vec<Rival>, only: &[String]) -> Vec<Rival> {
     let named = |rival: &Rival| only.is_empty() || only.iter().any(|part| rival.name.contains(part.as_str()));
-    let waitings: Vec<Waiting> = all.iter().filter(|rival| named(rival)).map(|rival| rival.waiting).collect();
-    let mut bases: Vec<Waiting> = Vec::new();
+    let alike = |rival: &Rival| (rival.waiting, rival.shape);
+    let asked: Vec<_> = all.iter().filter(|rival| named(rival)).map(alike).collect();
+    let mut bases = Vec::new();
     all.into_iter()
         .filter(|rival| {
-            let is_base = rival.ours && waitings.contains(&rival.waiting) && !bases.contains(&rival.waiting);
+            let is_base = rival.ours && asked.contains(&alike(rival)) && !bases.contains(&alike(rival));
             if is_base {
-                bases.push(rival.waiting);
+                bases.push(alike(rival));
             }
             is_base || named(rival)
         })

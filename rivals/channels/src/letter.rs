@@ -48,6 +48,12 @@ impl<const S: usize> Letter<S> {
     }
 }
 
+/// The number a message bears.
+#[inline(always)]
+pub fn number<const S: usize>(bytes: &[u8; S]) -> u64 {
+    u64::from_ne_bytes(bytes[..8].try_into().expect("eight bytes")) & ((1 << NUMBER_BITS) - 1)
+}
+
 /// What arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Tally {
@@ -58,6 +64,19 @@ pub struct Tally {
     pub repeated: u64,
     /// Messages whose bytes are not what was sent.
     pub corrupt: u64,
+}
+
+impl std::ops::Add for Tally {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            received: self.received + other.received,
+            missing: self.missing + other.missing,
+            repeated: self.repeated + other.repeated,
+            corrupt: self.corrupt + other.corrupt,
+        }
+    }
 }
 
 /// Checks what arrives.
@@ -72,16 +91,16 @@ impl<const S: usize> Reader<S> {
         Self { expected: 0, middle: sum(Letter::<S>::middle(&Letter::new().0)), tally: Tally::default() }
     }
 
-    /// Forgets what came so far: the next message has the number 0.
-    pub fn restart(&mut self) {
-        (self.expected, self.tally) = (0, Tally::default());
+    /// Forgets what came so far: the next message has the number `first`.
+    pub fn restart(&mut self, first: u64) {
+        (self.expected, self.tally) = (first, Tally::default());
     }
 
     #[inline(always)]
     pub fn read(&mut self, bytes: &[u8; S]) {
         self.tally.received += 1;
         let word = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-        let number = word(0) & ((1 << NUMBER_BITS) - 1);
+        let number = number(bytes);
         let whole = word(0) == first_word(number)
             && (S < 16 || word(S - 8) == last_word(number))
             && sum(Letter::middle(bytes)) == self.middle;

@@ -22,8 +22,37 @@ pub trait End<const S: usize> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
+    /// There and back.
     RoundTrip,
+    /// One way, as fast as both sides can.
     Stream,
+    /// One way to a receiver that is slower than any channel: the sender always finds it full.
+    Full,
+    /// Several senders to one receiver.
+    Gather,
+}
+
+impl Kind {
+    /// As it is ordered.
+    fn code(self) -> u64 {
+        self as u64
+    }
+
+    /// Does it go one way?
+    pub fn is_one_way(self) -> bool {
+        self != Self::RoundTrip
+    }
+}
+
+/// What a slow receiver does with each message: so many nanoseconds of work.
+const WORK: u64 = 2000;
+
+fn work() {
+    let ticks_of_work = (WORK as f64 / nanoseconds_per_tick()) as u64;
+    let begun = ticks();
+    while ticks().wrapping_sub(begun) < ticks_of_work {
+        std::hint::spin_loop();
+    }
 }
 
 /// One block.
@@ -39,11 +68,11 @@ pub struct Order {
 
 /// What came of it.
 pub struct Block {
-    /// Time of a round trip (median) or of a message of a stream (mean), in nanoseconds.
+    /// Time of a round trip (median) or of a message that goes one way (mean), in nanoseconds.
     pub nanoseconds: f64,
     /// All of it, in nanoseconds.
     pub elapsed: f64,
-    /// Each round trip in nanoseconds; nothing of a stream.
+    /// Each round trip in nanoseconds; nothing of what goes one way.
     pub round_trips: Vec<u64>,
     /// Processor time of both sides for one, in nanoseconds.
     pub cpu: f64,
@@ -90,10 +119,10 @@ where
 fn serve<const S: usize, E: End<S>>(place: Place, desk: &Desk, mut end: E) {
     let (mut letter, mut reader) = (Letter::<S>::new(), Reader::<S>::new());
     desk.report([0; 8]);
-    while let Some([stream, cpu, shared, warm, count, ..]) = desk.order() {
+    while let Some([kind, cpu, shared, warm, count, ..]) = desk.order() {
         idle::share_cpu(shared == 1);
         pin(cpu as usize);
-        reader.restart();
+        reader.restart(0);
         let late = end.late();
         let mut number = 0;
         let mut answer = |end: &mut E, reader: &mut Reader<S>| {
@@ -103,8 +132,13 @@ fn serve<const S: usize, E: End<S>>(place: Place, desk: &Desk, mut end: E) {
         };
         (0..warm).for_each(|_| answer(&mut end, &mut reader));
         let cpu = own_cpu(place);
-        if stream == 1 {
+        if kind == Kind::Stream.code() {
             (0..count).for_each(|_| end.receive(|bytes| reader.read(bytes)));
+        } else if kind == Kind::Full.code() {
+            (0..count).for_each(|_| {
+                end.receive(|bytes| reader.read(bytes));
+                work();
+            });
         } else {
             (0..count).for_each(|_| answer(&mut end, &mut reader));
         }
@@ -116,7 +150,7 @@ fn serve<const S: usize, E: End<S>>(place: Place, desk: &Desk, mut end: E) {
 }
 
 /// Threads share a process, whose time the other side reads.
-fn own_cpu(place: Place) -> u64 {
+pub fn own_cpu(place: Place) -> u64 {
     if place == Place::Processes { process_cpu() } else { 0 }
 }
 
@@ -124,12 +158,12 @@ impl<E: End<S>, const S: usize> Link for Linked<E, S> {
     fn block(&mut self, order: Order) -> Result<Block, String> {
         let Order { kind, cpus, warm, count } = order;
         let Self { partner, end, letter, reader } = self;
-        let (stream, shared) = (u64::from(kind == Kind::Stream), u64::from(cpus.0 == cpus.1));
+        let (one_way, shared) = (kind.is_one_way(), u64::from(cpus.0 == cpus.1));
         idle::share_cpu(shared == 1);
         pin(cpus.0);
-        reader.restart();
+        reader.restart(0);
         let late_before = end.late();
-        partner.order([stream, cpus.1 as u64, shared, warm, count, 0, 0, 0])?;
+        partner.order([kind.code(), cpus.1 as u64, shared, warm, count, 0, 0, 0])?;
         let mut number = 0;
         let mut call = |end: &mut E, reader: &mut Reader<S>| {
             end.send(letter.stamp(number));
@@ -137,10 +171,10 @@ impl<E: End<S>, const S: usize> Link for Linked<E, S> {
             number += 1;
         };
         (0..warm).for_each(|_| call(end, reader));
-        let mut took = Vec::with_capacity(if stream == 1 { 0 } else { count as usize });
+        let mut took = Vec::with_capacity(if one_way { 0 } else { count as usize });
         let cpu = process_cpu();
         let start = ticks();
-        if stream == 1 {
+        if one_way {
             for number in warm..warm + count {
                 end.send(letter.stamp(number));
             }
@@ -159,24 +193,18 @@ impl<E: End<S>, const S: usize> Link for Linked<E, S> {
         let scale = nanoseconds_per_tick();
         let elapsed = ended.wrapping_sub(start) as f64 * scale;
         let round_trips: Vec<u64> = took.iter().map(|ticks| (*ticks as f64 * scale).round() as u64).collect();
-        let nanoseconds = if stream == 1 {
+        let nanoseconds = if one_way {
             elapsed / count as f64
         } else {
             quantile(&mut took.iter().map(|ticks| *ticks as f64 * scale).collect::<Vec<_>>(), 0.5)
         };
-        let ours = reader.tally;
         Ok(Block {
             nanoseconds,
             elapsed,
             round_trips,
             cpu: cpu as f64 / count as f64,
-            sent: if stream == 1 { 2 * warm + count } else { 2 * (warm + count) },
-            tally: Tally {
-                received: ours.received + received,
-                missing: ours.missing + missing,
-                repeated: ours.repeated + repeated,
-                corrupt: ours.corrupt + corrupt,
-            },
+            sent: if one_way { 2 * warm + count } else { 2 * (warm + count) },
+            tally: reader.tally + Tally { received, missing, repeated, corrupt },
             late: end.late() - late_before + late,
         })
     }

@@ -6,6 +6,7 @@ mod contest;
 mod idle;
 mod letter;
 mod link;
+mod many;
 mod record;
 mod table;
 mod watchdog;
@@ -33,7 +34,7 @@ struct Arguments {
     /// Where the sides are.
     #[arg(long, value_delimiter = ',', default_values = ["threads", "processes"], value_parser = ["threads", "processes"])]
     place: Vec<String>,
-    /// What they do.
+    /// What they do: there and back, one way, one way to a receiver that is always behind, several senders to one receiver.
     #[arg(long, value_delimiter = ',', default_values = ["round-trip", "stream"])]
     kind: Vec<Kind>,
     /// On which cores.

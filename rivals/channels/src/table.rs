@@ -11,7 +11,7 @@ use std::fmt::Write;
 /// One heading and one table for each kind and placement.
 pub fn markdown(results: &Results, place: Place, size: usize, rounds: usize) -> String {
     let mut text = String::new();
-    for kind in [Kind::RoundTrip, Kind::Stream] {
+    for kind in [Kind::RoundTrip, Kind::Stream, Kind::Full, Kind::Gather] {
         for placement in [Placement::TwoCores, Placement::OneCore] {
             let of = |standing: &&Standing| standing.kind == kind && standing.placement == placement;
             let standings: Vec<_> = results.standings.iter().filter(of).collect();
@@ -34,7 +34,12 @@ fn table(
     size: usize,
     rounds: usize,
 ) {
-    let what = if kind == Kind::RoundTrip { "Round trip" } else { "Stream" };
+    let what = match kind {
+        Kind::RoundTrip => "Round trip",
+        Kind::Stream => "Stream",
+        Kind::Full => "Stream to a receiver that is behind,",
+        Kind::Gather => "Stream of three senders,",
+    };
     let place = name_of(place);
     let cores = if placement == Placement::OneCore { "one core" } else { "two cores" };
     let _ = writeln!(text, "### {what} of {} between {place} on {cores}, {rounds} rounds\n", bytes(size));
@@ -43,7 +48,7 @@ fn table(
         "| waits | channel | {} | CPU ns | times ours [95 %] | | received of sent | faults |",
         match kind {
             Kind::RoundTrip => "p50 ns | p99.9 ns",
-            Kind::Stream => "ns a message | MB/s",
+            _ => "ns a message | MB/s",
         }
     );
     let _ = writeln!(text, "|---|---|---:|---:|---:|---|---|---:|---|");

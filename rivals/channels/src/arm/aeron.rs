@@ -126,6 +126,9 @@ impl Drop for Side {
 impl Link for Sides {
     fn block(&mut self, order: Order) -> Result<Block, String> {
         let Order { kind, cpus, warm, count } = order;
+        if kind == Kind::Full {
+            return Err("its Java side has no slow receiver".to_owned());
+        }
         let stream = u8::from(kind == Kind::Stream);
         let line = format!("{stream} {} {warm} {count}\n", u8::from(cpus.0 == cpus.1));
         self.calls.pin(cpus.0)?;
@@ -144,10 +147,10 @@ impl Link for Sides {
         let end = if kind == Kind::Stream { their_end } else { our_end };
         let elapsed = end.wrapping_sub(*start) as f64;
         let nanoseconds = match kind {
-            Kind::Stream => elapsed / count as f64,
             Kind::RoundTrip => {
                 quantile(&mut round_trips.iter().map(|time| *time as f64).collect::<Vec<_>>(), 0.5)
             }
+            _ => elapsed / count as f64,
         };
         Ok(Block {
             nanoseconds,

@@ -5,6 +5,7 @@ use super::depth;
 use super::parcel::{MOST_INLINE, Parcel};
 use crate::idle::poll;
 use crate::link::{End, Link, Place, link};
+use crate::many::{SENDERS, gather};
 use flume::{Receiver, Sender, TrySendError, bounded};
 
 struct Blocking<P>(Sender<P>, Receiver<P>);
@@ -53,4 +54,30 @@ pub fn polled<const S: usize>() -> Result<Box<dyn Link>, String> {
 
 pub fn blocking<const S: usize>() -> Result<Box<dyn Link>, String> {
     if S <= MOST_INLINE { open::<S, [u8; S], _>(Blocking) } else { open::<S, Box<[u8; S]>, _>(Blocking) }
+}
+
+fn open_many<const S: usize, P: Parcel<S>, E: End<S> + Send + 'static>(
+    end: fn(Sender<P>, Receiver<P>) -> E,
+) -> Result<Box<dyn Link>, String> {
+    let (out, back) = bounded(depth(S) * SENDERS);
+    let both = || (out.clone(), back.clone());
+    let theirs = (0..SENDERS).map(|_| both()).map(|(out, back)| move || end(out, back)).collect();
+    let (out, back) = both();
+    gather::<S, _, _>(Place::Threads, move || end(out, back), theirs)
+}
+
+pub fn many_polled<const S: usize>() -> Result<Box<dyn Link>, String> {
+    if S <= MOST_INLINE {
+        open_many::<S, [u8; S], _>(Polled)
+    } else {
+        open_many::<S, Box<[u8; S]>, _>(Polled)
+    }
+}
+
+pub fn many_blocking<const S: usize>() -> Result<Box<dyn Link>, String> {
+    if S <= MOST_INLINE {
+        open_many::<S, [u8; S], _>(Blocking)
+    } else {
+        open_many::<S, Box<[u8; S]>, _>(Blocking)
+    }
 }

@@ -4,6 +4,7 @@
 use super::depth;
 use crate::idle::poll;
 use crate::link::{End, Link, Place, link};
+use crate::many::{SENDERS, gather};
 use iceoryx2::port::listener::Listener;
 use iceoryx2::port::notifier::Notifier;
 use iceoryx2::port::publisher::Publisher;
@@ -26,7 +27,7 @@ struct Ends<const S: usize> {
 /// So long a sleep lasts at most: a message found after that was there without a wake-up, and is counted as late.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-fn open<const S: usize>(process: u32, out: &str, back: &str, sleeps: bool) -> Ends<S> {
+fn open<const S: usize>(process: u32, out: &str, back: &str, sleeps: bool, senders: usize) -> Ends<S> {
     set_log_level(LogLevel::Error);
     let node = NodeBuilder::new().create::<Service>().expect("a node");
     let name = |direction: &str, what: &str| {
@@ -36,7 +37,7 @@ fn open<const S: usize>(process: u32, out: &str, back: &str, sleeps: bool) -> En
     let messages = |direction| {
         node.service_builder(&name(direction, "messages"))
             .publish_subscribe::<[u8; S]>()
-            .max_publishers(1)
+            .max_publishers(senders)
             .max_subscribers(1)
             .subscriber_max_buffer_size(depth(S))
             .enable_safe_overflow(false)
@@ -105,8 +106,8 @@ fn processes<const S: usize>(sleeps: bool) -> Result<Box<dyn Link>, String> {
     let process = std::process::id();
     link::<S, _, _>(
         Place::Processes,
-        move || open::<S>(process, "there", "back", sleeps),
-        move || open::<S>(process, "back", "there", sleeps),
+        move || open::<S>(process, "there", "back", sleeps, 1),
+        move || open::<S>(process, "back", "there", sleeps, 1),
     )
 }
 
@@ -116,4 +117,21 @@ pub fn polled<const S: usize>() -> Result<Box<dyn Link>, String> {
 
 pub fn event<const S: usize>() -> Result<Box<dyn Link>, String> {
     processes::<S>(true)
+}
+
+fn many<const S: usize>(sleeps: bool) -> Result<Box<dyn Link>, String> {
+    let process = std::process::id();
+    // Each has its other direction for itself, and does not use it.
+    let theirs = (0..SENDERS)
+        .map(|number| move || open::<S>(process, "many", &format!("unused-{number}"), sleeps, SENDERS))
+        .collect();
+    gather::<S, _, _>(Place::Processes, move || open::<S>(process, "unused", "many", sleeps, SENDERS), theirs)
+}
+
+pub fn many_polled<const S: usize>() -> Result<Box<dyn Link>, String> {
+    many::<S>(false)
+}
+
+pub fn many_event<const S: usize>() -> Result<Box<dyn Link>, String> {
+    many::<S>(true)
 }

@@ -7,6 +7,7 @@ mod boost;
 mod crossbeam;
 mod crossfire;
 mod doorbell;
+mod doorbell_many;
 mod flume;
 mod iceoryx2;
 mod ipc_channel;
@@ -17,7 +18,7 @@ mod pipe;
 mod rtrb;
 mod unix;
 
-use crate::link::{Link, Place};
+use crate::link::{Kind, Link, Place};
 
 /// How a side waits. Only what waits alike is compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
@@ -31,20 +32,36 @@ pub enum Waiting {
     Sleeps,
 }
 
+/// How many senders a link has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shape {
+    Pair,
+    Many,
+}
+
 /// A channel in one way of using it.
 pub struct Rival {
     pub name: &'static str,
+    pub shape: Shape,
     pub waiting: Waiting,
     /// The other sides of a comparison are set against the first of their kind that is ours.
     pub ours: bool,
     pub open: fn() -> Result<Box<dyn Link>, String>,
 }
 
+impl Rival {
+    /// Can its link do this?
+    pub fn serves(&self, kind: Kind) -> bool {
+        (self.shape == Shape::Many) == (kind == Kind::Gather)
+    }
+}
+
 /// All of them, for messages of `S` bytes. Ours come first among those that wait alike.
 pub fn rivals<const S: usize>(place: Place) -> Vec<Rival> {
     use Waiting::{Polls, Sleeps, SpinsThenSleeps};
-    let ours = |name, waiting, open| Rival { name, waiting, ours: true, open };
-    let theirs = |name, waiting, open| Rival { name, waiting, ours: false, open };
+    let ours = |name, waiting, open| Rival { name, shape: Shape::Pair, waiting, ours: true, open };
+    let theirs = |name, waiting, open| Rival { name, shape: Shape::Pair, waiting, ours: false, open };
+    let many = |rival| Rival { shape: Shape::Many, ..rival };
     match place {
         Place::Threads => vec![
             ours("doorbell", Polls, doorbell::threads_polled::<S>),
@@ -58,6 +75,16 @@ pub fn rivals<const S: usize>(place: Place) -> Vec<Rival> {
             theirs("crossfire", SpinsThenSleeps, crossfire::blocking::<S>),
             theirs("kanal", SpinsThenSleeps, kanal::blocking::<S>),
             theirs("flume", SpinsThenSleeps, flume::blocking::<S>),
+            many(ours("doorbell", Polls, doorbell_many::threads_polled::<S>)),
+            many(theirs("crossbeam-channel", Polls, crossbeam::many_polled::<S>)),
+            many(theirs("crossfire", Polls, crossfire::many_polled::<S>)),
+            many(theirs("kanal", Polls, kanal::many_polled::<S>)),
+            many(theirs("flume", Polls, flume::many_polled::<S>)),
+            many(ours("doorbell", SpinsThenSleeps, doorbell_many::threads_adaptive::<S>)),
+            many(theirs("crossbeam-channel", SpinsThenSleeps, crossbeam::many_blocking::<S>)),
+            many(theirs("crossfire", SpinsThenSleeps, crossfire::many_blocking::<S>)),
+            many(theirs("kanal", SpinsThenSleeps, kanal::many_blocking::<S>)),
+            many(theirs("flume", SpinsThenSleeps, flume::many_blocking::<S>)),
         ],
         Place::Processes => vec![
             ours("doorbell", Polls, doorbell::processes_polled::<S>),
@@ -76,6 +103,15 @@ pub fn rivals<const S: usize>(place: Place) -> Vec<Rival> {
             theirs("pipe", Sleeps, pipe::blocking::<S>),
             theirs("POSIX mq", Sleeps, mq::blocking::<S>),
             theirs("Boost message_queue", Sleeps, boost::blocking::<S>),
+            many(ours("doorbell", Polls, doorbell_many::processes_polled::<S>)),
+            many(ours("doorbell, untrusted", Polls, doorbell_many::untrusted_polled::<S>)),
+            many(theirs("iceoryx2", Polls, iceoryx2::many_polled::<S>)),
+            many(ours("doorbell, futex", Sleeps, doorbell_many::processes_futex::<S>)),
+            many(ours("doorbell, adaptive", Sleeps, doorbell_many::processes_adaptive::<S>)),
+            many(ours("doorbell, untrusted, adaptive", Sleeps, doorbell_many::untrusted_adaptive::<S>)),
+            many(theirs("iceoryx2 with event", Sleeps, iceoryx2::many_event::<S>)),
+            many(theirs("Unix datagram", Sleeps, unix::many_datagram::<S>)),
+            many(theirs("POSIX mq", Sleeps, mq::many_blocking::<S>)),
         ],
     }
 }

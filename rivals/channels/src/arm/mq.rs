@@ -2,6 +2,7 @@
 //! Two POSIX message queues of ten messages, the depth an ordinary user may have (`fs.mqueue.msg_max`).
 
 use crate::link::{End, Link, Place, link};
+use crate::many::{SENDERS, gather};
 use std::ffi::CString;
 use std::io::Error;
 
@@ -41,7 +42,9 @@ impl<const S: usize> Drop for Ends<S> {
         // SAFETY: open, and not used again by this process.
         unsafe {
             libc::mq_close(self.out);
-            libc::mq_close(self.back);
+            if self.back != self.out {
+                libc::mq_close(self.back);
+            }
         }
     }
 }
@@ -75,4 +78,10 @@ pub fn blocking<const S: usize>() -> Result<Box<dyn Link>, String> {
         move || Ends::<S>::new(there, back),
         move || Ends::<S>::new(back, there),
     )
+}
+
+pub fn many_blocking<const S: usize>() -> Result<Box<dyn Link>, String> {
+    let queue = queue::<S>("many")?;
+    let theirs = (0..SENDERS).map(|_| move || Ends::<S>::new(queue, queue)).collect();
+    gather::<S, _, _>(Place::Processes, move || Ends::<S>::new(queue, queue), theirs)
 }

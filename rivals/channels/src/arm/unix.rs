@@ -3,6 +3,7 @@
 
 use super::depth;
 use crate::link::{End, Link, Place, link};
+use crate::many::{SENDERS, gather};
 use rustix::fd::OwnedFd;
 use rustix::net::sockopt::{set_socket_send_buffer_size, socket_send_buffer_size};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
@@ -41,7 +42,7 @@ impl<const S: usize> End<S> for Ends<S> {
 /// What the kernel keeps of a send buffer for its own records, at most.
 const OVERHEAD: usize = 1024;
 
-fn open<const S: usize>(kind: SocketType) -> Result<Box<dyn Link>, String> {
+fn pair<const S: usize>(kind: SocketType) -> Result<(OwnedFd, OwnedFd), String> {
     let (ours, theirs) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)
         .map_err(|errno| format!("socketpair: {errno}"))?;
     for socket in [&ours, &theirs] {
@@ -54,6 +55,11 @@ fn open<const S: usize>(kind: SocketType) -> Result<Box<dyn Link>, String> {
             "one message must fit into the send buffer, which net.core.wmem_max keeps at {granted} bytes"
         ));
     }
+    Ok((ours, theirs))
+}
+
+fn open<const S: usize>(kind: SocketType) -> Result<Box<dyn Link>, String> {
+    let (ours, theirs) = pair::<S>(kind)?;
     link::<S, _, _>(Place::Processes, move || Ends::new(ours), move || Ends::new(theirs))
 }
 
@@ -67,4 +73,13 @@ pub fn datagram<const S: usize>() -> Result<Box<dyn Link>, String> {
 
 pub fn seqpacket<const S: usize>() -> Result<Box<dyn Link>, String> {
     open::<S>(SocketType::SEQPACKET)
+}
+
+/// All senders share a socket: a datagram is sent whole.
+pub fn many_datagram<const S: usize>() -> Result<Box<dyn Link>, String> {
+    let (ours, theirs) = pair::<S>(SocketType::DGRAM)?;
+    let copies = (0..SENDERS).map(|_| theirs.try_clone()).collect::<Result<Vec<_>, _>>();
+    let copies = copies.map_err(|error| format!("dup: {error}"))?;
+    let theirs = copies.into_iter().map(|socket| move || Ends::new(socket)).collect();
+    gather::<S, _, _>(Place::Processes, move || Ends::new(ours), theirs)
 }
