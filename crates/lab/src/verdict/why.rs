@@ -2,7 +2,7 @@
 //! The worst wakes of a run, each with its cause where the evidence supports one.
 
 use super::cause::{self, Found, longest};
-use crate::anatomy::{Mark, Wake};
+use crate::anatomy::{Hidden, Mark, Wake};
 use crate::record::series::Quantity;
 use crate::record::{Outcome, ResultFile};
 use crate::trial::cell::{Cell, Trace};
@@ -22,6 +22,8 @@ pub struct Slow<'result> {
     pub median_ps: f64,
     /// Slow wakes of which events were missing.
     pub incomplete: u64,
+    /// Marks that cannot be seen here.
+    pub hidden: Vec<&'result Hidden>,
     /// Those that were kept, the slowest first.
     pub kept: Vec<Explained<'result>>,
 }
@@ -58,6 +60,7 @@ pub fn why(result: &ResultFile) -> Vec<Slow<'_>> {
                 wakes: 0,
                 median_ps: arm.histogram(Quantity::Wake).map_or(0.0, |wakes| wakes.quantile(0.5) as f64),
                 incomplete: 0,
+                hidden: Vec::new(),
                 kept: Vec::new(),
             };
             for record in usable {
@@ -67,6 +70,11 @@ pub fn why(result: &ResultFile) -> Vec<Slow<'_>> {
                 let Some(anatomy) = &record.anatomy else { continue };
                 slow.above = slow.above.saturating_add(anatomy.counts.above.unwrap_or(0));
                 slow.incomplete = slow.incomplete.saturating_add(anatomy.counts.incomplete);
+                for one in &anatomy.hidden {
+                    if !slow.hidden.contains(&one) {
+                        slow.hidden.push(one);
+                    }
+                }
                 slow.kept.extend(anatomy.kept.iter().map(explained));
             }
             slow.kept.sort_by_key(|one| std::cmp::Reverse(one.wake.whole_ps()));

@@ -7,7 +7,7 @@ use super::style::{Role, Style};
 use super::summary::counted;
 use super::table::{Align, Column, Table};
 use super::unit::{Scale, count, time};
-use crate::anatomy::{Mark, Rank, Wake};
+use crate::anatomy::{Hidden, Mark, Rank, Wake};
 use crate::record::ResultFile;
 use crate::trial::cell::Cell;
 use crate::verdict::anatomy::{Cost, Dissected, Way, dissect};
@@ -82,19 +82,18 @@ fn stages(arm: &Dissected, arms: &[Dissected], style: &Style) -> String {
     out
 }
 
+/// What cannot be seen here, in a sentence.
+pub(super) fn hidden(hidden: &Hidden) -> String {
+    format!(
+        "Hidden here: {} ({}). Its time belongs to the stage that follows.",
+        hidden.mark.stage(),
+        hidden.why
+    )
+}
+
 /// What must be known of an arm besides its stages.
 pub(super) fn notes(arm: &Dissected) -> Vec<String> {
-    let mut notes: Vec<String> = arm
-        .hidden
-        .iter()
-        .map(|hidden| {
-            format!(
-                "Hidden here: {} ({}). Its time belongs to the stage that follows.",
-                hidden.mark.stage(),
-                hidden.why
-            )
-        })
-        .collect();
+    let mut notes: Vec<String> = arm.hidden.iter().map(|one| hidden(one)).collect();
     let counts = arm.counts;
     if counts.incomplete > 0 || counts.lost_events > 0 {
         notes.push(format!(

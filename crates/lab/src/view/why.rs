@@ -106,7 +106,8 @@ fn rest(slow: &Slow) -> String {
         0 => String::new(),
         number => format!(" Of {} the events were overwritten.", counted(number, "slow wake")),
     };
-    format!("{cure}{missed}")
+    let hidden: String = slow.hidden.iter().map(|one| format!(" {}", super::anatomy::hidden(one))).collect();
+    format!("{cure}{missed}{hidden}")
 }
 
 /// The name of a slow wake.
@@ -225,7 +226,9 @@ fn said(event: &Event, wake: &Wake) -> String {
 mod tests {
     use super::*;
     use crate::anatomy::recorded::anatomy;
+    use crate::anatomy::untold;
     use crate::record::sample;
+    use crate::trial::cell::{Cell, Trace};
 
     #[test]
     fn a_wake_with_more_events_than_are_kept_is_unknown_for_that_reason() {
@@ -240,6 +243,7 @@ mod tests {
             wakes: 20,
             median_ps: 1e6,
             incomplete: 0,
+            hidden: Vec::new(),
             kept: vec![one],
         };
         let row = &causes(&slow, Scale::for_ps([1e6]))[0];
@@ -248,6 +252,19 @@ mod tests {
             ("unknown", "more events than are kept; 7 are missing")
         );
         assert!(verdict(&slow, 1).ends_with("cause: unknown: more events than are kept; 7 are missing."));
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_said_once() {
+        let trace = Some(Trace::Worst { keep: 1, above_ns: 0 });
+        let mut result = sample::result(&[Cell { trace, ..sample::cell("futex") }], 3, |_, _| 0.0);
+        for record in &mut result.records {
+            let mut seen = anatomy(&[]);
+            seen.hidden = untold::hidden(&[1].into()).collect();
+            record.anatomy = Some(seen);
+        }
+        let text = text(&result, &Style::PLAIN);
+        assert_eq!(text.matches("Hidden here").count(), 1, "{text}");
     }
 
     #[test]
@@ -267,6 +284,7 @@ mod tests {
             wakes: 20,
             median_ps: 1e6,
             incomplete: 0,
+            hidden: Vec::new(),
             kept: vec![one],
         };
         let rows = causes(&slow, Scale::for_ps([1e6]));

@@ -40,6 +40,7 @@ fn a_round_on_one_core_is_two_switches_at_least_and_three_counts_agree() {
     let words = "switch-futex switch-pipe context1 timectxsw --count 500 --placement same-core";
     for record in &records(words) {
         let subject = &record["cell"]["subject"];
+        assert!(ran(record), "{subject}: {}", record["outcome"]);
         // The two sides can only alternate; a round is missing one at most, where the window opened or closed.
         let per_round = figure(record, "switches per round").unwrap();
         assert!(per_round > 1.95, "{subject}: {per_round} switches a round on one core");
