@@ -585,7 +585,7 @@ enum doorbell_status doorbell_subscriber_fd(const struct doorbell_subscriber *su
 
 /**
  * Before going back to the event loop: is there something to receive after all? If not, the file is unreadable until
- * there is.
+ * there is. A message that DOORBELL_TOO_LONG left behind is something, but makes no file readable: receive it first.
  */
 enum doorbell_status doorbell_subscriber_listen(const struct doorbell_subscriber *subscriber,
                                                 bool *something);

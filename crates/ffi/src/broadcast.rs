@@ -334,7 +334,7 @@ pub unsafe extern "C" fn doorbell_subscriber_fd(
 }
 
 /// Before going back to the event loop: is there something to receive after all? If not, the file is unreadable until
-/// there is.
+/// there is. A message that DOORBELL_TOO_LONG left behind is something, but makes no file readable: receive it first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_subscriber_listen(
     subscriber: *const doorbell_subscriber,

@@ -176,7 +176,8 @@ struct Cache {
 /// anything is. Another process that changes the cache is waited for, and `waits` told so.
 pub fn errand(headers: bool, waits: impl FnOnce()) -> Result<Errand, FetchError> {
     let wanted = || Part::GUEST.into_iter().chain(headers.then_some(Part::Headers));
-    let absent = || wanted().filter(|part| part.find().is_none()).collect::<Vec<_>>();
+    let there = |part: &Part| part.find().is_some() && (*part != Part::Headers || headers_fit());
+    let absent = || wanted().filter(|part| !there(part)).collect::<Vec<_>>();
     if absent().is_empty() {
         return Ok(Errand { missing: Vec::new(), cache: None });
     }
@@ -198,7 +199,7 @@ pub fn errand(headers: bool, waits: impl FnOnce()) -> Result<Errand, FetchError>
                 let coming = missing.iter().find(|it| it.part == Part::Kernel);
                 let coming = coming.map(|kernel| (kernel.package.clone(), kernel.version.clone()));
                 let (kernel, version) = coming
-                    .or_else(kernel_there)
+                    .or_else(|| chosen(Part::Kernel))
                     .ok_or_else(|| FetchError::NoSuchPackage("linux-headers".into()))?;
                 headers_of(&apt, &kernel, &version, &folder)?
             }
@@ -237,11 +238,17 @@ fn kernel(apt: &Apt) -> Result<Missing, FetchError> {
     Ok(Missing::of(Part::Kernel, apt.offer(name)?))
 }
 
-/// Package and version of the kernel in the cache.
-fn kernel_there() -> Option<(String, String)> {
-    let chosen = Part::Kernel.chosen()?;
+/// Package and version of a part in the cache.
+fn chosen(part: Part) -> Option<(String, String)> {
+    let chosen = part.chosen()?;
     let mut words = chosen.split('_');
     Some((words.next()?.to_owned(), words.next()?.to_owned()))
+}
+
+/// Whether the headers in the cache are those of the kernel there; where none is, another may come.
+fn headers_fit() -> bool {
+    let version = |part| chosen(part).map(|(_, version)| version);
+    Part::Kernel.find().is_some() && version(Part::Headers) == version(Part::Kernel)
 }
 
 /// The headers of exactly this kernel: a module built with others is refused by it, or worse, is not.

@@ -16,14 +16,22 @@ pub fn untold(harvest: &Harvest, tasks: [i32; 2]) -> BTreeSet<u32> {
     let mut cpus = BTreeSet::new();
     for task in tasks {
         let mut away = false;
+        let mut came_to = BTreeSet::new();
         for event in harvest.events.iter().filter(whole) {
-            if away && event.task == task {
+            // Where clocks of CPUs differ, a coming may stand before the leaving from another CPU: it was told all the same.
+            if away && event.task == task && !came_to.contains(&event.cpu) {
                 cpus.insert(event.cpu);
                 away = false;
             }
             match event.what {
-                What::Switch { to, .. } if to == task => away = false,
-                What::Switch { from, .. } if from == task => away = true,
+                What::Switch { to, .. } if to == task => {
+                    away = false;
+                    came_to.insert(event.cpu);
+                }
+                What::Switch { from, .. } if from == task => {
+                    away = true;
+                    came_to.remove(&event.cpu);
+                }
                 _ => {}
             }
         }
@@ -70,6 +78,8 @@ mod tests {
         assert_eq!(untold(&harvest(&moved, 0), [6, 7]), [3].into());
         // Before the moment from which nothing is missing, its coming may have been overwritten.
         assert!(untold(&harvest(&moved, 2), [6, 7]).is_empty());
+        let early = [switch(1, 3, 0, 7), switch(2, 0, 7, 0), switch(3, 3, 7, 0)];
+        assert!(untold(&harvest(&early, 0), [6, 7]).is_empty(), "two clocks that differ");
         let hidden: Vec<Hidden> = hidden(&[3].into()).collect();
         assert!(matches!(&hidden[..], [Hidden { mark: Mark::SwitchedIn, why }] if why.starts_with("CPU 3 ")));
     }

@@ -23,7 +23,7 @@ impl Kind for Call {
                   if it has turns left. The function does a turn: it writes the working set, counts, and returns.",
             kernel: "Nothing.",
             limits: "It is what every other kind pays too: queue, count, stamps. What a kind costs above it is the price \
-                     of its way of handing over.",
+                     of its way of handing over, less what the compiler saves where it may inline the turn, as in stackless.",
             sources: &["Agner Fog, Optimizing subroutines in assembly language, indirect calls"],
         }
     }

@@ -7,8 +7,9 @@ use corosensei::stack::DefaultStack;
 
 use crate::mechanism::Fault;
 
-/// Bytes of a stack, its guard page apart: what a turn needs, and a signal frame with all vector registers (11 KiB with AMX).
-pub(super) const STACK: usize = 16 << 10;
+/// Bytes of a stack, its guard page apart: what a turn needs, a signal frame with all vector registers (11 KiB with AMX), and the 4 KiB
+/// within which tops of stacks lie apart.
+pub(super) const STACK: usize = 20 << 10;
 
 thread_local! {
     /// Stacks whose tasks have ended.

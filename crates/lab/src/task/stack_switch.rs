@@ -36,7 +36,7 @@ pub(super) fn lay_out(stack: &impl Stack, number: usize, life: Life) -> Left {
     // Once both words are taken the stack is at its top again, aligned as it must be before a call.
     let left = top - first.len() * WORD;
     for (index, word) in first.into_iter().enumerate() {
-        // SAFETY: between the stack's top, from which the colours take less than its 16 KiB, and where its task will be; nobody
+        // SAFETY: between the stack's top, from which the colours take 4 KiB at most, and where its task will be; nobody
         // runs on it.
         unsafe { (left as *mut usize).add(index).write(word) };
     }

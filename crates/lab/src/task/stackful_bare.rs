@@ -25,7 +25,7 @@ impl Kind for StackfulBare {
                   Stacks come from the same pool as those of stackful.",
             kernel: "Nothing.",
             limits: "A hand-off is two switches of stacks, to the list and on. It is there for stackful to be held against, which has a \
-                     queue and one switch.",
+                     queue and one switch, and the tops of its stacks apart: the library's lie in one set of the first cache.",
             sources: &["corosensei 0.3, src/arch/x86_64.rs"],
         }
     }

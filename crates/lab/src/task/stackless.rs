@@ -119,8 +119,8 @@ impl Node {
 
     /// A waker that puts this task at the end of the queue.
     pub(super) fn waker(&'static self) -> Waker {
-        // SAFETY: the functions of the table take a node that lasts for ever and is only read, from any thread; what is woken from
-        // another would lose its place in the queue, and nothing else.
+        // SAFETY: the functions of the table take a node that lasts for ever and is only read, from any thread. Who wakes a
+        // task that stands in the queue breaks the queue's order, not memory; the futures here wake themselves once a turn.
         unsafe { Waker::new(std::ptr::from_ref(self).cast(), &WAKES) }
     }
 }

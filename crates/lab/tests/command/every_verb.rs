@@ -52,7 +52,7 @@ const VERBS: [Verb; 13] = [
         short: "anatomy futex --gap 100us --time 5ms --placement unpinned --blocks 1",
     },
     Verb {
-        long: "why futex --placement unpinned --time 60s",
+        long: "why futex --placement unpinned --time 20ms --blocks 10000",
         short: "why futex --placement unpinned --time 20ms",
     },
     Verb {
@@ -207,6 +207,7 @@ fn kill_at_random_moments() {
                 assert_eq!(place.files(), [""; 0].map(PathBuf::from), "{name}: {end:?}");
             }
         }
+        place.stage.age_run_folders();
         let output = place.run(verb.short);
         assert!(!output.stdout.is_empty() || lacks(verb.short, &output), "{name}: {}", complaint(&output));
         assert_eq!(place.stage.run_folders(), [""; 0], "{name}: left after the next run");

@@ -87,7 +87,7 @@ fn a_time_out_that_runs_out_between_rounds_loses_no_post() {
 /// A receiver whose wait ran out while the last round's end was told had left before its signal came, and the run had failed.
 #[test]
 fn receivers_that_leave_by_themselves_at_the_end_fail_nobody() {
-    for record in &fanout("signal-sigwaitinfo -n 200 --rounds 3 --interval 5ms --wait timeout=50us") {
+    for record in &fanout("signal-sigwaitinfo -n 40 --rounds 3 --interval 5ms --wait timeout=50us") {
         assert!(ran(record), "{}", record["outcome"]);
         assert_eq!(number(record, "/tally/seen"), 3 * number(record, "/cell/pattern/receivers"), "{record}");
     }

@@ -33,6 +33,8 @@ impl Group {
             };
         let path = parent.join(own);
         let failed = |what: &Path, error: std::io::Error| format!("{}: {error}", what.display());
+        // One that a killed test of this number left.
+        let _ = fs::remove_dir(&path);
         fs::create_dir(&path).map_err(|error| failed(&path, error))?;
         let group = Self(path);
         for (file, limit) in limits {
