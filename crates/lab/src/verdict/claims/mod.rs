@@ -7,6 +7,7 @@
 use crate::record::ResultFile;
 
 pub mod coroutines;
+pub mod idling;
 pub mod polling;
 pub mod semaphores;
 
@@ -68,6 +69,7 @@ pub fn source(experiment: &str) -> Option<&'static Source> {
         "fanout" => Some(&semaphores::SOURCE),
         "tasks" => Some(&coroutines::SOURCE),
         "io" => Some(&polling::SOURCE),
+        "idle" => Some(&idling::SOURCE),
         _ => None,
     }
 }
