@@ -18,7 +18,10 @@ fn every_way_to_wait_for_a_message_ends_with_every_event_seen_or_with_a_reason()
         match outcome["kind"].as_str().unwrap() {
             // The harness itself: nobody waits.
             "done" if way == "null" => {}
-            "done" => assert_eq!(record["tally"]["seen"], record["tally"]["sent"], "{way}"),
+            // A busy machine may make figures doubtful, which this does not judge.
+            "done" | "implausible" => {
+                assert_eq!(record["tally"]["seen"], record["tally"]["sent"], "{way}: {outcome}")
+            }
             "skipped" => assert_ne!(outcome["reason"], "", "{way}"),
             _ => panic!("{way}: {outcome}"),
         }
