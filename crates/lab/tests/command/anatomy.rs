@@ -226,13 +226,13 @@ fn a_task_of_higher_priority_on_the_waiters_cpu_is_named_as_what_was_in_the_way(
             return;
         };
         let stop = Arc::new(AtomicBool::new(false));
-        let Some(hog) = hog(second, Duration::from_millis(20), Duration::from_millis(180), Arc::clone(&stop))
+        let Some(hog) = hog(second, Duration::from_millis(60), Duration::from_millis(180), Arc::clone(&stop))
         else {
             eprintln!("not run: no real-time priority for this user");
             return;
         };
         let told = in_one_of_five(|| {
-            let result = run(&format!("why futex --cpus {first},{second} --time 2s --above 5ms --worst 10"));
+            let result = run(&format!("why futex --cpus {first},{second} --time 2s --above 5ms --worst 20"));
             let cells = why(&result);
             let kept = &cells[0].kept;
             for one in kept {
@@ -295,10 +295,11 @@ fn found_while(words: &str, plant: impl Fn(Pid)) -> BTreeSet<&'static str> {
 #[test]
 fn a_waiter_that_is_stopped_by_a_signal_is_found_to_have_been() {
     with_events(|_| {
+        // Longer than a busy machine lets a ready task wait, so that the longest wakes are those with a stop.
         let stop_and_go = |waiter| {
             // An error means that the trial is over.
             let _ = kill_process(waiter, Signal::STOP);
-            std::thread::sleep(Duration::from_millis(60));
+            std::thread::sleep(Duration::from_millis(250));
             let _ = kill_process(waiter, Signal::CONT);
             std::thread::sleep(Duration::from_millis(60));
         };
