@@ -3,13 +3,14 @@
 
 use crate::deadline::Deadline;
 use crate::error::WaitError;
-use crate::fd::BellFd;
+use crate::fd::{BellFd, Token};
 use crate::mapping::{MapError, Mapping};
 use crate::meeting::Origin;
 use crate::peer::Lives;
 use crate::site::{Site, initialise_semaphores, make_eventfds};
 use crate::wait::{Adaptive, Listener, Spot, Wait};
 use doorbell_core::layout::Plan;
+use doorbell_core::wake::{Waiter, listen};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -193,8 +194,12 @@ impl<W> Bell<W> {
         &mut self.listener
     }
 
-    pub(crate) fn listener_ref(&self) -> &Listener {
-        &self.listener
+    /// Makes its eventfd unreadable and arms, unless there is news after all. Says whether there is.
+    pub(crate) fn arm(&mut self) -> Result<bool, WaitError> {
+        let (seat, index) = self.listener.seats().take_eventfd()?;
+        let site = &*self.site;
+        let mut waiter = [Waiter::new(&site.record().wake, seat)];
+        listen(&mut waiter, &mut Token { site, index }, || self.has_news())
     }
 
     #[inline]

@@ -224,6 +224,15 @@ impl Counters {
         }
     }
 
+    /// A task goes to sleep: again, if it has slept before in the same wait.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn awaited(&self, again: bool) {
+        if let Some(entry) = self.entry() {
+            add(&entry.slept, u64::from(!again));
+            add(&entry.woken, 1);
+        }
+    }
+
     /// What they are now. All zero if the waiter found no place in the table.
     pub fn read(&self) -> Counts {
         self.entry().map(Entry::read).unwrap_or_default()

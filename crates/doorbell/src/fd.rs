@@ -5,7 +5,7 @@ use crate::bell::Bell;
 use crate::error::WaitError;
 use crate::site::Site;
 use crate::wait::{Adaptive, Wait, consume_token};
-use doorbell_core::wake::{Seat, Sleep, Slept, Waiter, listen};
+use doorbell_core::wake::{Sleep, Slept, Waiter};
 use rustix::fd::{AsFd, BorrowedFd};
 use std::num::NonZeroU32;
 use std::os::fd::{AsRawFd, RawFd};
@@ -32,19 +32,16 @@ use std::os::fd::{AsRawFd, RawFd};
 #[derive(Debug)]
 pub struct BellFd<W = Adaptive> {
     bell: Bell<W>,
-    seat: Seat,
     index: usize,
 }
 
 impl<W: Wait> BellFd<W> {
     pub(crate) fn new(mut bell: Bell<W>) -> Result<Self, WaitError> {
-        bell.listener().seats().take_eventfd()?;
-        let (seat, index) = bell.listener_ref().eventfd_seat().expect("just taken");
-        let mut file = Self { bell, seat, index };
-        if file.listen()? {
-            file.bell.site().put_token(index);
+        let (_, index) = bell.listener().seats().take_eventfd()?;
+        if bell.arm()? {
+            bell.site().put_token(index);
         }
-        Ok(file)
+        Ok(Self { bell, index })
     }
 
     /// Takes the rings since the last call and makes the file unreadable, until the next ring. Never waits.
@@ -54,21 +51,15 @@ impl<W: Wait> BellFd<W> {
     /// # Errors
     /// [`WaitError::PeerGone`] as for [`Bell::wait`]; then the file stays readable until all deaths are told.
     pub fn heard(&mut self) -> Result<Option<NonZeroU32>, WaitError> {
-        if !self.listen()? {
+        if !self.bell.arm()? {
             return Ok(None);
         }
         let news = self.bell.take_news();
         if self.bell.has_news() {
-            // Something came after `listen` looked, or is still to be told.
+            // Something came after `arm` looked, or is still to be told.
             self.bell.site().put_token(self.index);
         }
         news
-    }
-
-    fn listen(&mut self) -> Result<bool, WaitError> {
-        let site: &Site = self.bell.site();
-        let mut waiter = [Waiter::new(&site.record().wake, self.seat)];
-        listen(&mut waiter, &mut Token { site, index: self.index }, || self.bell.has_news())
     }
 
     /// The bell behind it, for ringing.

@@ -19,6 +19,7 @@
 //! |---|---|
 //! | what happens when it is rung before the wait, twice, by a dead peer, through epoll, … | [`Bell`] |
 //! | messages | [`channel`] |
+//! | bells and channels in tokio | `Async` (feature `tokio`) |
 //! | ways of waiting, and which to choose | [`wait`] |
 //! | bells between processes, and what is told of a peer's death | [`meeting`] |
 //! | why no wake-up is lost | [`doorbell_core::wake`] |
@@ -55,7 +56,7 @@ pub mod wait;
 mod watch;
 
 #[cfg(feature = "tokio")]
-pub use asynchronous::AsyncBell;
+pub use asynchronous::{Async, AsyncBell, Awaitable};
 pub use bell::{Bell, wait_any};
 pub use calibrate::{Calibration, CostSource, calibration, measure as measure_sleep_cost, sleep_cost};
 pub use deadline::Deadline;

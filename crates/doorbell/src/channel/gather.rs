@@ -194,7 +194,7 @@ impl<T: Trust, W: Wait> Gather<T, W> {
     #[inline]
     pub fn try_recv(&mut self) -> Result<Option<(usize, Message<'_, T>)>, GatherError> {
         let found = self.poll()?;
-        Ok(self.message(found))
+        Ok(found.map(|found| self.message(found)))
     }
 
     /// The next message of any lane, and the lane's number. Waits while there is none.
@@ -208,7 +208,7 @@ impl<T: Trust, W: Wait> Gather<T, W> {
                 break found;
             }
         };
-        Ok(self.message(Some(found)).expect("just found"))
+        Ok(self.message(found))
     }
 
     /// The next message of any lane, and the lane's number. Waits up to `timeout` while there is none.
@@ -232,7 +232,7 @@ impl<T: Trust, W: Wait> Gather<T, W> {
         deadline: Option<Deadline>,
     ) -> Result<Option<(usize, Message<'_, T>)>, GatherError> {
         let found = self.find(deadline)?;
-        Ok(self.message(found))
+        Ok(found.map(|found| self.message(found)))
     }
 
     /// Receives the next message of any lane into `to`, whose content it replaces. Returns the lane's number. Waits
@@ -246,14 +246,14 @@ impl<T: Trust, W: Wait> Gather<T, W> {
         Ok(lane)
     }
 
-    fn message(&mut self, found: Option<(usize, Found)>) -> Option<(usize, Message<'_, T>)> {
-        let (lane, found) = found?;
-        let inlet = self.inlets.get_mut(lane)?.as_mut()?;
-        Some((lane, Message::new(inlet, found)))
+    /// The message that `poll` found.
+    pub(crate) fn message(&mut self, (lane, found): (usize, Found)) -> (usize, Message<'_, T>) {
+        let inlet = self.inlets.get_mut(lane).and_then(Option::as_mut);
+        (lane, Message::new(inlet.expect("it was just found there"), found))
     }
 
     #[inline]
-    fn poll(&mut self) -> Result<Option<(usize, Found)>, GatherError> {
+    pub(crate) fn poll(&mut self) -> Result<Option<(usize, Found)>, GatherError> {
         let count = self.inlets.len();
         let (mut alive, mut last) = (false, None);
         for step in 0..count {
@@ -317,7 +317,7 @@ impl<T: Trust, W: Wait> Gather<T, W> {
     }
 
     fn take_seats(&mut self) -> Result<(), WaitError> {
-        self.bells.iter_mut().try_for_each(|(_, listener)| listener.seats().take_eventfd())
+        self.bells.iter_mut().try_for_each(|(_, listener)| listener.seats().take_eventfd().map(drop))
     }
 
     /// Before going back to the event loop: is there something to receive after all? See
@@ -326,6 +326,19 @@ impl<T: Trust, W: Wait> Gather<T, W> {
     /// # Errors
     /// [`WaitError::NoSeat`], [`WaitError::Os`].
     pub fn listen(&mut self) -> Result<bool, WaitError> {
+        let ready = self.arm()?;
+        if ready
+            && let Some((site, listener)) = self.bells.first()
+            && let Some((_, index)) = listener.eventfd_seat()
+        {
+            // For one who goes back to the event loop all the same.
+            site.put_token(index);
+        }
+        Ok(ready)
+    }
+
+    /// As `listen`, for one who comes back by itself after true.
+    pub(crate) fn arm(&mut self) -> Result<bool, WaitError> {
         if self.bells.is_empty() {
             // That there is no lane.
             return Ok(true);
@@ -339,13 +352,12 @@ impl<T: Trust, W: Wait> Gather<T, W> {
                 break;
             }
         }
-        // For one who goes back to the event loop all the same.
-        if let Some((site, listener)) = self.bells.first()
-            && let Some((_, index)) = listener.eventfd_seat()
-        {
-            site.put_token(index);
-        }
         Ok(true)
+    }
+
+    #[cfg(feature = "tokio")]
+    pub(crate) fn listeners(&mut self) -> impl Iterator<Item = &mut Listener> {
+        self.bells.iter_mut().map(|(_, listener)| listener)
     }
 
     fn listen_at_all(&mut self) -> Result<bool, WaitError> {

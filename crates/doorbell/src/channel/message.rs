@@ -48,7 +48,7 @@ impl<'a, T: Trust> Message<'a, T> {
     }
 
     /// As `copy_to_vec`, for a length that a peer chose.
-    pub(super) fn try_copy_to_vec(&self, to: &mut Vec<u8>) -> Result<(), RecvError> {
+    pub(crate) fn try_copy_to_vec(&self, to: &mut Vec<u8>) -> Result<(), RecvError> {
         let length = self.len();
         to.try_reserve(length.saturating_sub(to.len())).map_err(|_| RecvError::NoMemory { length })?;
         self.copy_to_vec(to);

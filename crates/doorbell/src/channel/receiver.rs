@@ -12,7 +12,7 @@ use crate::peer::{Trust, Trusted, Untrusted};
 use crate::wait::{Adaptive, Listener, Spot, Wait};
 use doorbell_core::channel::lane::Found;
 use doorbell_core::wake::{Waiter, listen};
-use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fd::BorrowedFd;
 use std::marker::PhantomData;
 use std::time::Duration;
 
@@ -90,6 +90,22 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     pub fn try_recv(&mut self) -> Result<Option<Message<'_, T>>, RecvError> {
         let found = self.inlet.poll()?;
         Ok(found.map(|found| Message::new(&mut self.inlet, found)))
+    }
+
+    /// As `try_recv`, for one who asks `message` for it when it has been found.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn poll(&mut self) -> Result<Option<Found>, RecvError> {
+        self.inlet.poll()
+    }
+
+    #[cfg(feature = "tokio")]
+    pub(crate) fn message(&mut self, found: Found) -> Message<'_, T> {
+        Message::new(&mut self.inlet, found)
+    }
+
+    #[cfg(feature = "tokio")]
+    pub(crate) fn listener(&mut self) -> &mut Listener {
+        &mut self.listener
     }
 
     /// The next message. Waits while there is none.
@@ -199,9 +215,7 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     /// # Errors
     /// [`WaitError::NoSeat`].
     pub fn file(&mut self) -> Result<BorrowedFd<'_>, WaitError> {
-        self.listener.seats().take_eventfd()?;
-        let (_, index) = self.listener.eventfd_seat().expect("just taken");
-        Ok(self.inlet.lane.message_site.eventfds()[index].as_fd())
+        self.listener.file()
     }
 
     /// Before going back to the event loop: is there something to receive after all? Makes the file unreadable if not,
@@ -225,8 +239,18 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     /// # Errors
     /// [`WaitError::NoSeat`], [`WaitError::Os`].
     pub fn listen(&mut self) -> Result<bool, WaitError> {
-        self.listener.seats().take_eventfd()?;
-        let (seat, index) = self.listener.eventfd_seat().expect("just taken");
+        let (_, index) = self.listener.seats().take_eventfd()?;
+        let ready = self.arm()?;
+        if ready {
+            // For one who goes back to the event loop all the same.
+            self.inlet.lane.message_site.put_token(index);
+        }
+        Ok(ready)
+    }
+
+    /// As `listen`, for one who comes back by itself after true.
+    pub(crate) fn arm(&mut self) -> Result<bool, WaitError> {
+        let (seat, index) = self.listener.seats().take_eventfd()?;
         for _ in 0..MOST_TURNS {
             self.inlet.want(1);
             let site = &*self.inlet.lane.message_site;
@@ -238,8 +262,6 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
                 break;
             }
         }
-        // For one who goes back to the event loop all the same.
-        self.inlet.lane.message_site.put_token(index);
         Ok(true)
     }
 

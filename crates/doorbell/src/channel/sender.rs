@@ -3,14 +3,19 @@
 
 use super::error::{AttachError, SendError};
 use super::lane::{Departure, End, Lane, Partner};
+use super::receiver::MOST_TURNS;
 use super::slot::Slot;
 use crate::deadline::Deadline;
+use crate::error::WaitError;
+use crate::fd::Token;
 use crate::meeting::{Board, Footing, Session};
 use crate::peer::{Trust, Trusted, Untrusted};
 use crate::wait::{Adaptive, Listener, Spot, Wait};
 use doorbell_core::channel::lane;
 use doorbell_core::fault;
 use doorbell_core::violation::PeerViolation;
+use doorbell_core::wake::{Waiter, listen};
+use rustix::fd::BorrowedFd;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -27,6 +32,7 @@ use std::time::Duration;
 /// |---|---|
 /// | wait | [`send`](Self::send), [`send_timeout`](Self::send_timeout), [`send_deadline`](Self::send_deadline) |
 /// | fail | [`try_send`](Self::try_send) |
+/// | wait in an event loop | [`file`](Self::file) and [`listen`](Self::listen) |
 /// | drop the message, and count | [`send_or_drop`](Self::send_or_drop) |
 ///
 /// A message may be empty. The longest takes three eighths of the ring ([`longest`](Self::longest)).
@@ -286,6 +292,79 @@ impl<T: Trust, W: Wait> Sender<T, W> {
         Ok(Slot::new(self, room))
     }
 
+    /// A file that becomes readable after [`listen`](Self::listen) returned false, when there is room. For epoll, poll, mio
+    /// or tokio, level- or edge-triggered.
+    ///
+    /// Takes a seat for eventfds at the bell at which the sender waits, for good. Never read from the file or write to it
+    /// yourself.
+    ///
+    /// # Errors
+    /// [`WaitError::NoSeat`].
+    pub fn file(&mut self) -> Result<BorrowedFd<'_>, WaitError> {
+        self.listener.file()
+    }
+
+    /// Before going back to the event loop: is there room for a message of `length` bytes after all, or something to be told
+    /// of the receiver? Makes the file unreadable if not, until there is. Rings for what was pushed.
+    ///
+    /// Call it when [`try_send`](Self::try_send) found the channel full, and go back to the event loop only after `false`.
+    ///
+    /// ```
+    /// use doorbell::channel::SendError;
+    /// use rustix::event::{PollFd, PollFlags, poll};
+    ///
+    /// let (mut sender, mut receiver) = doorbell::channel::pair(4096)?;
+    /// while sender.try_send(&[7; 500]) != Err(SendError::Full) {}
+    /// assert!(!sender.listen(500)?);
+    /// while receiver.try_recv()?.is_some() {}
+    /// poll(&mut [PollFd::new(&sender.file()?, PollFlags::IN)], None)?;
+    /// sender.try_send(&[7; 500])?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`WaitError::NoSeat`], [`WaitError::Os`].
+    pub fn listen(&mut self, length: usize) -> Result<bool, WaitError> {
+        let (_, index) = self.listener.seats().take_eventfd()?;
+        let ready = self.arm(length as u64)?;
+        if ready {
+            // For one who goes back to the event loop all the same.
+            self.lane.room_site.put_token(index);
+        }
+        Ok(ready)
+    }
+
+    /// As `listen`, for one who comes back by itself after true.
+    pub(crate) fn arm(&mut self, most: u64) -> Result<bool, WaitError> {
+        let (seat, index) = self.listener.seats().take_eventfd()?;
+        // The receiver may sleep over what was pushed and not rung.
+        self.ring();
+        for _ in 0..MOST_TURNS {
+            // A receiver that has come looks like room until this has looked.
+            if !matches!(self.try_room(most), Ok(None)) {
+                break;
+            }
+            let wanted = self.want_room(most);
+            let site = &*self.lane.room_site;
+            let mut waiter = [Waiter::new(&site.record().wake, seat)];
+            if !listen(&mut waiter, &mut Token { site, index }, || self.may_go_on(wanted))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The slot of what `try_room` found.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn slot(&mut self, room: lane::Room) -> Slot<'_, T, W> {
+        Slot::new(self, room)
+    }
+
+    #[cfg(feature = "tokio")]
+    pub(crate) fn listener(&mut self) -> &mut Listener {
+        &mut self.listener
+    }
+
     /// Whether a signal that this thread handles ends a wait for room
     /// ([`WaitError::Interrupted`](crate::WaitError::Interrupted)). It does not if this is not called.
     pub fn set_interruptible(&mut self, interruptible: bool) {
@@ -305,7 +384,7 @@ impl<T: Trust, W: Wait> Sender<T, W> {
 
     /// Room without waiting.
     #[inline(always)]
-    fn try_room(&mut self, most: u64) -> Result<Option<lane::Room>, SendError> {
+    pub(crate) fn try_room(&mut self, most: u64) -> Result<Option<lane::Room>, SendError> {
         if self.receiver.may_have_gone(&self.lane.control().receiver) {
             self.check_receiver()?;
         }
@@ -351,18 +430,28 @@ impl<T: Trust, W: Wait> Sender<T, W> {
         }
     }
 
+    /// Says where this sender wants to be woken that waits for room for `most` bytes. Before it arms: `Inlet::release`
+    /// reads it behind its fence.
+    fn want_room(&self, most: u64) -> u64 {
+        let wanted = self.index.wanted(most);
+        fault::point();
+        self.lane.control().room_wanted.store(wanted, Ordering::Relaxed);
+        wanted
+    }
+
+    /// For the `ready` of a wait: has the receiver released beyond `wanted`, or has something happened to it?
+    fn may_go_on(&self, wanted: u64) -> bool {
+        self.index.may_go_on(wanted, &self.lane) || self.receiver.may_have_gone(&self.lane.control().receiver)
+    }
+
     #[cold]
     fn wait_for_room(&mut self, most: u64, deadline: Option<Deadline>) -> Result<lane::Room, SendError> {
         // The receiver may sleep over what was pushed and not rung.
         self.ring();
         loop {
-            let wanted = self.index.wanted(most);
+            let wanted = self.want_room(most);
             let Self { lane, index, receiver, way, listener, .. } = self;
-            let control = lane.control();
-            fault::point();
-            // Before the waiter arms: `Inlet::release` reads it behind its fence.
-            control.room_wanted.store(wanted, Ordering::Relaxed);
-            let ready = || index.may_go_on(wanted, lane) || receiver.may_have_gone(&control.receiver);
+            let ready = || index.may_go_on(wanted, lane) || receiver.may_have_gone(&lane.control().receiver);
             let site = &lane.room_site;
             let woken = way.wait(&mut [Spot { site, listener }], ready, deadline)?;
             if let Some(room) = self.try_room(most)? {

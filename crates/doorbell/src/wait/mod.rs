@@ -41,6 +41,7 @@ use crate::deadline::Deadline;
 use crate::error::WaitError;
 use crate::site::Site;
 use doorbell_core::wake::{Seat, Slept, Waiter};
+use rustix::fd::{AsFd, BorrowedFd};
 use seat::Seats;
 use std::sync::Arc;
 
@@ -117,6 +118,19 @@ impl Listener {
 
     pub(crate) fn seats(&mut self) -> &mut Seats {
         &mut self.seats
+    }
+
+    /// The eventfd this waiter has a seat at, which it takes if it has none.
+    pub(crate) fn file(&mut self) -> Result<BorrowedFd<'_>, WaitError> {
+        let (_, index) = self.seats.take_eventfd()?;
+        Ok(self.seats.site().eventfds()[index].as_fd())
+    }
+
+    /// Which of its bell's eventfds that is.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn eventfd(&mut self) -> Result<(&Arc<Site>, usize), WaitError> {
+        let (_, index) = self.seats.take_eventfd()?;
+        Ok((self.seats.site(), index))
     }
 
     pub(crate) fn eventfd_seat(&self) -> Option<(Seat, usize)> {

@@ -35,15 +35,21 @@ impl Seats {
         }
     }
 
-    /// Takes an eventfd seat unless one is held already.
-    pub(crate) fn take_eventfd(&mut self) -> Result<(), WaitError> {
-        if self.eventfd.is_none() {
-            let seats = self.site.eventfds().len();
-            let line = self.site.origin().line()?;
-            let index = take(&self.site, 0, seats).ok_or(WaitError::NoSeat { kind: "eventfd", seats })?;
-            (self.eventfd, self.line) = (Some(index), line);
+    /// The eventfd seat held, and the eventfd's number. Takes one if none is held.
+    pub(crate) fn take_eventfd(&mut self) -> Result<(Seat, usize), WaitError> {
+        if let Some(held) = self.eventfd() {
+            return Ok(held);
         }
-        Ok(())
+        let seats = self.site.eventfds().len();
+        let none = WaitError::NoSeat { kind: "eventfd", seats };
+        let line = self.site.origin().line()?;
+        let index = take(&self.site, 0, seats).ok_or(none)?;
+        (self.eventfd, self.line) = (Some(index), line);
+        self.eventfd().ok_or(none)
+    }
+
+    pub(crate) fn site(&self) -> &Arc<Site> {
+        &self.site
     }
 
     /// Takes a semaphore seat unless one is held already.

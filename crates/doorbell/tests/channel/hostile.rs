@@ -21,7 +21,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The whole mapping, as a hostile process maps it.
-struct Raw {
+pub(crate) struct Raw {
     words: *const AtomicU64,
     bytes: usize,
 }
@@ -32,7 +32,7 @@ unsafe impl Send for Raw {}
 unsafe impl Sync for Raw {}
 
 impl Raw {
-    fn of(board: &Board) -> Self {
+    pub(crate) fn of(board: &Board) -> Self {
         let bytes = board.mapping().plan().size() as usize;
         let file = board.mapping().file().unwrap();
         let rights = ProtFlags::READ | ProtFlags::WRITE;
@@ -54,6 +54,11 @@ impl Raw {
         control.chain(ring).for_each(|at| self.payload(at).store(0, Ordering::Relaxed));
     }
 
+    /// The words that say who holds the ends of the first of two lanes: the sender's, and above it the receiver's.
+    pub(crate) fn attachments(&self) -> &AtomicU64 {
+        self.payload(CONTROL + 256)
+    }
+
     /// The word at `offset` of the payload of a board with four bells.
     fn payload(&self, offset: usize) -> &AtomicU64 {
         &self.words()[(4096 + offset) / 8]
@@ -68,7 +73,7 @@ impl Drop for Raw {
 }
 
 /// Two sessions of one board in this process: ours, and one for the partner.
-fn meet(board: &Arc<Board>) -> (Session, Session) {
+pub(crate) fn meet(board: &Arc<Board>) -> (Session, Session) {
     let (ours, theirs) = socket::pair().unwrap();
     let joining = thread::spawn(move || socket::join_over(theirs).unwrap());
     let session = socket::host_over(ours, board).unwrap();
@@ -433,8 +438,8 @@ fn a_peer_that_comes_again_and_again_does_not_hold_a_receiver_beyond_its_deadlin
     let board = board(2, 2, 512);
     let (ours, _theirs) = meet(&board);
     let raw: &'static Raw = Box::leak(Box::new(Raw::of(&board)));
-    // Behind the directory, the first lane's `sender` word, and above it the receiver's, which stays ours.
-    ATTACHMENTS.set(Some(raw.payload(128 + 256)));
+    // The receiver's stays ours.
+    ATTACHMENTS.set(Some(raw.attachments()));
     let mut receiver: Receiver<_, Crowd> = Receiver::attach(&ours, 0).unwrap();
     assert!(receiver.recv_timeout(Duration::from_millis(1)).unwrap().is_none());
 }

@@ -3,6 +3,8 @@
 //!
 //! The other process is this test program again, started with a role; see `other`.
 
+#[cfg(feature = "tokio")]
+mod asynchronous;
 mod broadcast;
 mod death;
 #[cfg(feature = "fault_injection")]

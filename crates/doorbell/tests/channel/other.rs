@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The other process: how it is started, and what it does.
 
+use doorbell::channel::broadcast::{Publisher, Subscriber, WhenSlow};
 use doorbell::channel::{Lanes, Receiver, Sender};
 use doorbell::meeting::{Board, Offer, Session, inherited};
 use std::process::{Child, Command, Stdio};
@@ -103,14 +104,24 @@ pub(crate) fn play() {
             }
         }
         "subscribe" => {
-            let mut subscriber: doorbell::channel::broadcast::Subscriber =
-                doorbell::channel::broadcast::Subscriber::join(&session, 0).unwrap();
+            let mut subscriber: Subscriber = Subscriber::join(&session, 0).unwrap();
             let mut bytes = Vec::new();
             for _ in 0..argument {
                 if subscriber.recv_into(&mut bytes).is_err() {
                     return;
                 }
             }
+            loop {
+                std::thread::park();
+            }
+        }
+        "publish" => {
+            let mut publisher: Publisher = Publisher::new(256).unwrap();
+            publisher.admit(&session, 0, WhenSlow::HoldBack).unwrap();
+            for number in 0..argument {
+                publisher.publish(&number.to_ne_bytes()).unwrap();
+            }
+            // The parent decides when this ends.
             loop {
                 std::thread::park();
             }

@@ -5,8 +5,11 @@ use super::error::JoinError;
 use super::log::LogMemory;
 use super::subscriber::Subscriber;
 use crate::channel::lane::{Departure, End, Lane, Partner, forget_departed};
+use crate::channel::receiver::MOST_TURNS;
 use crate::channel::{AttachError, SendError};
 use crate::deadline::Deadline;
+use crate::error::WaitError;
+use crate::fd::Token;
 use crate::mapping::MapError;
 use crate::meeting::{Board, Footing, Offer, Session};
 use crate::peer::{PeerId, Trust, Trusted};
@@ -16,6 +19,8 @@ use doorbell_core::channel::broadcast;
 use doorbell_core::channel::layout::Lanes;
 use doorbell_core::fault;
 use doorbell_core::violation::PeerViolation;
+use doorbell_core::wake::{Waiter, listen};
+use rustix::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 
 /// What happens when a message would overwrite one that a subscriber has not received. Chosen by the publisher for
@@ -218,25 +223,95 @@ impl<W: Wait> Publisher<W> {
     /// # Errors
     /// [`SendError::Full`] if a subscriber held it back till then; [`SendError::TooLong`], [`SendError::Wait`].
     pub fn publish_deadline(&mut self, message: &[u8], deadline: Option<Deadline>) -> Result<(), SendError> {
-        let length = message.len() as u64;
-        let longest = self.longest();
-        if length > longest {
-            return Err(SendError::TooLong { length, longest });
-        }
-        let floor = self.index.floor_for(length, &self.log)?;
+        let floor = self.floor_for(message.len() as u64)?;
         while let Some(blocker) = self.blocker(floor) {
             if !self.wait_for(blocker, floor, deadline)? {
                 return Err(SendError::Full);
             }
         }
+        self.put(message, floor);
+        Ok(())
+    }
+
+    /// As [`publish`](Self::publish), but does not wait.
+    ///
+    /// # Errors
+    /// [`SendError::Full`] if a subscriber holds it back; [`SendError::TooLong`].
+    pub fn try_publish(&mut self, message: &[u8]) -> Result<(), SendError> {
+        let floor = self.floor_for(message.len() as u64)?;
+        if self.blocker(floor).is_some() {
+            return Err(SendError::Full);
+        }
+        self.put(message, floor);
+        Ok(())
+    }
+
+    /// Before which index nothing may be needed any more when a message of `length` bytes is published.
+    fn floor_for(&self, length: u64) -> Result<u64, SendError> {
+        let longest = self.longest();
+        if length > longest {
+            return Err(SendError::TooLong { length, longest });
+        }
+        Ok(self.index.floor_for(length, &self.log)?)
+    }
+
+    /// Publishes `message` in the place of what lies before `floor`, which holds nobody back.
+    fn put(&mut self, message: &[u8], floor: u64) {
         let before = self.index.tail();
-        self.index.publish(floor, length, &self.log, |at| self.log.write(at, message));
+        self.index.publish(floor, message.len() as u64, &self.log, |at| self.log.write(at, message));
         let now = self.index.tail();
         for place in &self.places {
             let wanted = &place.lane.control().message_wanted;
             place.lane.message_site.announce_if(|| passes(wanted.load(Ordering::Relaxed), before, now));
         }
-        Ok(())
+    }
+
+    /// Before going back to the event loop: does anybody hold back a message of `length` bytes after all? If so, a file that
+    /// becomes readable when that subscriber has gone on, or gone; there may then be another who holds it back. For
+    /// epoll, poll, mio or tokio, level- or edge-triggered. `None` if nobody does, or if publishing has an error to tell.
+    ///
+    /// Call it when [`try_publish`](Self::try_publish) found the log full. Takes a seat for eventfds at the bell at which the
+    /// publisher waits for that subscriber, until the subscription ends. Never read from the file or write to it yourself.
+    ///
+    /// ```
+    /// use doorbell::channel::SendError;
+    /// use doorbell::channel::broadcast::{Publisher, Subscriber, WhenSlow};
+    /// use doorbell::peer::Trusted;
+    /// use rustix::event::{PollFd, PollFlags, poll};
+    ///
+    /// let mut publisher: Publisher = Publisher::new(4096)?;
+    /// let mut subscriber: Subscriber<Trusted> = publisher.subscribe(WhenSlow::HoldBack)?;
+    /// while publisher.try_publish(&[7; 500]) != Err(SendError::Full) {}
+    /// let file = rustix::io::dup(publisher.listen(500)?.expect("the subscriber holds it back"))?;
+    /// while subscriber.try_recv_into(&mut Vec::new())?.is_some() {}
+    /// poll(&mut [PollFd::new(&file, PollFlags::IN)], None)?;
+    /// publisher.try_publish(&[7; 500])?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`WaitError::NoSeat`], [`WaitError::Os`].
+    pub fn listen(&mut self, length: usize) -> Result<Option<BorrowedFd<'_>>, WaitError> {
+        self.arm(length as u64)?.map(Listener::file).transpose()
+    }
+
+    /// As `listen`: the waiter whose file it is.
+    pub(crate) fn arm(&mut self, length: u64) -> Result<Option<&mut Listener>, WaitError> {
+        for _ in 0..MOST_TURNS {
+            let Ok(floor) = self.floor_for(length) else { break };
+            let Some(at) = self.blocker(floor) else { break };
+            let (seat, index) = self.places[at].listener.seats().take_eventfd()?;
+            let place = &self.places[at];
+            place.want(floor);
+            let site = &*place.lane.room_site;
+            let mut waiter = [Waiter::new(&site.record().wake, seat)];
+            if !listen(&mut waiter, &mut Token { site, index }, || {
+                may_go_on(&place.lane, &place.subscriber, place.cursor, floor)
+            })? {
+                return Ok(self.places.get_mut(at).map(|place| &mut place.listener));
+            }
+        }
+        Ok(None)
     }
 
     /// Somebody who holds back the floor from `floor`. Ends the subscriptions of those who went, lied, or are too slow.
@@ -271,24 +346,32 @@ impl<W: Wait> Publisher<W> {
 
     fn wait_for(&mut self, at: usize, floor: u64, deadline: Option<Deadline>) -> Result<bool, SendError> {
         let Self { places, way, .. } = self;
-        let Some(Place { lane, subscriber, listener, cursor, .. }) = places.get_mut(at) else {
-            return Ok(true);
-        };
-        let control = lane.control();
-        fault::point();
-        control.room_wanted.store(floor.wrapping_sub(1), Ordering::Relaxed);
-        let (seen, site) = (*cursor, &lane.room_site);
-        let ready = || {
-            let now = control.released.load(Ordering::Acquire);
-            now.wrapping_sub(seen) >= floor.wrapping_sub(seen) || subscriber.may_have_gone(&control.receiver)
-        };
+        let Some(place) = places.get_mut(at) else { return Ok(true) };
+        place.want(floor);
+        let Place { lane, subscriber, listener, cursor, .. } = place;
+        let ready = || may_go_on(lane, subscriber, *cursor, floor);
+        let site = &lane.room_site;
         let woken = way.wait(&mut [Spot { site, listener }], ready, deadline)?;
         // A hostile subscriber can wake us for ever.
         Ok(woken && !deadline.is_some_and(|deadline| deadline.passed()))
     }
 }
 
+/// For the `ready` of a wait: has a subscriber that was at `seen` gone on to `floor`, or gone?
+fn may_go_on(lane: &Lane, subscriber: &Partner, seen: u64, floor: u64) -> bool {
+    let control = lane.control();
+    let now = control.released.load(Ordering::Acquire);
+    now.wrapping_sub(seen) >= floor.wrapping_sub(seen) || subscriber.may_have_gone(&control.receiver)
+}
+
 impl Place {
+    /// Says that the publisher wants to be woken when this subscriber has gone on to `floor`. Before it arms:
+    /// `Subscriber::release` reads it behind its fence.
+    fn want(&self, floor: u64) {
+        fault::point();
+        self.lane.control().room_wanted.store(floor.wrapping_sub(1), Ordering::Relaxed);
+    }
+
     /// Is it still there, and is its cursor one it can have?
     fn look(&mut self, tail: u64, capacity: u64) -> Result<(), Ended> {
         let control = self.lane.control();

@@ -17,7 +17,7 @@ use doorbell_core::channel::broadcast::{self, Next};
 use doorbell_core::fault;
 use doorbell_core::violation::PeerViolation;
 use doorbell_core::wake::{Waiter, listen};
-use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fd::BorrowedFd;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 
@@ -179,9 +179,7 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
     /// # Errors
     /// [`WaitError::NoSeat`].
     pub fn file(&mut self) -> Result<BorrowedFd<'_>, WaitError> {
-        self.listener.seats().take_eventfd()?;
-        let (_, index) = self.listener.eventfd_seat().expect("just taken");
-        Ok(self.lane.message_site.eventfds()[index].as_fd())
+        self.listener.file()
     }
 
     /// Before going back to the event loop: is there something to receive after all? Makes the file unreadable if not,
@@ -204,8 +202,18 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
     /// # Errors
     /// [`WaitError::NoSeat`], [`WaitError::Os`].
     pub fn listen(&mut self) -> Result<bool, WaitError> {
-        self.listener.seats().take_eventfd()?;
-        let (seat, index) = self.listener.eventfd_seat().expect("just taken");
+        let (_, index) = self.listener.seats().take_eventfd()?;
+        let ready = self.arm()?;
+        if ready {
+            // For one who goes back to the event loop all the same.
+            self.lane.message_site.put_token(index);
+        }
+        Ok(ready)
+    }
+
+    /// As `listen`, for one who comes back by itself after true.
+    pub(crate) fn arm(&mut self) -> Result<bool, WaitError> {
+        let (seat, index) = self.listener.seats().take_eventfd()?;
         for _ in 0..MOST_TURNS {
             let Self { log, index: subscription, lane, publisher, dropped, violation, .. } = &*self;
             let (site, control) = (&*lane.message_site, lane.control());
@@ -226,9 +234,12 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
                 break;
             }
         }
-        // For one who goes back to the event loop all the same.
-        self.lane.message_site.put_token(index);
         Ok(true)
+    }
+
+    #[cfg(feature = "tokio")]
+    pub(crate) fn listener(&mut self) -> &mut Listener {
+        &mut self.listener
     }
 
     /// Is there really something to receive, or an end to be told? That a publisher has come looks the same to a waiter

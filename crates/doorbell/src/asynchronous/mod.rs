@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Waiting in tokio (feature `tokio`).
+
+mod bell;
+mod files;
+mod gather;
+mod publisher;
+mod receiver;
+mod sender;
+#[cfg(feature = "stream")]
+mod stream;
+mod subscriber;
+#[cfg(feature = "zerocopy")]
+mod typed;
+
+pub use bell::AsyncBell;
+
+use crate::error::WaitError;
+use crate::wait::Listener;
+use files::Files;
+use std::future::poll_fn;
+use std::task::{Context, Poll, ready};
+use tokio::task::coop::poll_proceed;
+
+/// An end of a channel, or a [bell](AsyncBell), that a tokio task awaits. It never occupies a thread.
+///
+/// | around a | await |
+/// |---|---|
+/// | [`Receiver`](crate::channel::Receiver) | [`recv`](Self::recv), [`recv_into`](Self::recv_into) |
+/// | [`Gather`](crate::channel::Gather) | [`recv`](#method.recv-1), [`recv_into`](#method.recv_into-1) |
+/// | [`Subscriber`](crate::channel::broadcast::Subscriber) | [`recv_into`](#method.recv_into-2) |
+/// | [`Sender`](crate::channel::Sender) | [`send`](Self::send), [`reserve`](Self::reserve): back-pressure is awaited |
+/// | [`Publisher`](crate::channel::broadcast::Publisher) | [`publish`](Self::publish), while a subscriber holds it back |
+/// | [`Bell`](crate::Bell) | [`wait`](Self::wait) |
+///
+/// With feature `zerocopy`, typed ends too; with feature `stream`, a [`Receiver`](crate::channel::Receiver) and a
+/// [`Gather`](crate::channel::Gather) are a `futures_core::Stream` of copies.
+///
+/// ```
+/// use doorbell::Async;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (sender, receiver) = doorbell::channel::pair(4096)?;
+/// let (mut sender, mut receiver) = (Async::new(sender)?, Async::new(receiver)?);
+/// let sending = tokio::spawn(async move {
+///     for number in 0..1000_u64 {
+///         // Waits for the receiver whenever the ring is full.
+///         sender.send(&number.to_ne_bytes()).await.unwrap();
+///     }
+/// });
+/// for number in 0..1000_u64 {
+///     assert_eq!(receiver.recv().await?[..], number.to_ne_bytes());
+/// }
+/// sending.await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # What happens when …
+///
+/// **… the future is dropped before it is done?** Nothing is lost: no message, no wake-up, no room. A message is taken, or
+/// sent, in the last step, after which nothing is awaited. So all of these may stand in `select!` and under a time-out.
+/// (`recv_into` of a subscriber may by then have overwritten what was in the caller's buffer.)
+///
+/// **… the peer dies?** As with the blocking calls: what was committed is received, then the error names the peer.
+///
+/// **… the other side is always faster?** Each message received or sent costs the task a part of its turn
+/// ([`tokio::task::coop`]): others get theirs. So does a hostile peer's wake without a message.
+///
+/// **… I need a call that does not wait?** [`get_mut`](Self::get_mut) lends the end out; do not block in it.
+///
+/// **… the end spins, or sleeps otherwise?** Not while it is awaited: then it waits by one of its bell's eventfds, of which it
+/// takes a seat, and its [way of waiting](crate::wait) is not used.
+#[derive(Debug)]
+pub struct Async<E> {
+    /// First: they go before the seat does.
+    files: Files,
+    end: E,
+    /// Has the wait that is under way slept?
+    slept: bool,
+}
+
+// Nothing in it is pinned, whatever the end is.
+impl<E> Unpin for Async<E> {}
+
+/// What [`Async`] can await: a [`Bell`](crate::Bell), and the ends of channels. Nobody else can implement it.
+pub trait Awaitable: Listen {}
+impl<E: Listen> Awaitable for E {}
+
+/// What `Async` needs of an end.
+pub trait Listen {
+    /// Before the task sleeps: consumes tokens, arms, and looks whether there is something after all. If not, the waiters of
+    /// which one gets a token when there is. `length` is that of the message that is to be sent.
+    ///
+    /// # Errors
+    /// [`WaitError`].
+    fn before_sleep(&mut self, length: u64)
+    -> Result<Option<impl Iterator<Item = &mut Listener>>, WaitError>;
+}
+
+impl<E: Awaitable> Async<E> {
+    /// Registers `end` with the runtime of the calling task.
+    ///
+    /// # Errors
+    /// [`WaitError::NoSeat`]; [`WaitError::Os`] if the runtime cannot watch the file.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime with I/O enabled, as [`AsyncFd`](tokio::io::unix::AsyncFd) does.
+    pub fn new(mut end: E) -> Result<Self, WaitError> {
+        let mut files = Files::default();
+        if let Some(listeners) = end.before_sleep(0)? {
+            files.watch(listeners)?;
+        }
+        Ok(Self { files, end, slept: false })
+    }
+
+    /// The end, for whatever does not wait.
+    pub fn get_ref(&self) -> &E {
+        &self.end
+    }
+
+    /// The end, for whatever does not wait.
+    pub fn get_mut(&mut self) -> &mut E {
+        &mut self.end
+    }
+
+    /// The end, to be waited for otherwise.
+    pub fn into_inner(self) -> E {
+        self.end
+    }
+
+    /// Waits until `attempt` gives something.
+    async fn until<R, F: From<WaitError>>(
+        &mut self,
+        length: u64,
+        mut attempt: impl FnMut(&mut E) -> Result<Option<R>, F>,
+    ) -> Result<R, F> {
+        poll_fn(|cx| self.poll_until(cx, length, &mut attempt)).await
+    }
+
+    /// As `until`. The order that loses no wake-up is: forget what was readable, consume the tokens, arm, look; then
+    /// return. What is announced after the look leaves a token, and the runtime's epoll sees each token that is written.
+    fn poll_until<R, F: From<WaitError>>(
+        &mut self,
+        cx: &mut Context<'_>,
+        length: u64,
+        mut attempt: impl FnMut(&mut E) -> Result<Option<R>, F>,
+    ) -> Poll<Result<R, F>> {
+        loop {
+            let turn = ready!(poll_proceed(cx));
+            let attempted = attempt(&mut self.end).transpose();
+            if let Some(result) = attempted {
+                turn.made_progress();
+                self.slept = false;
+                return Poll::Ready(result);
+            }
+            self.files.forget(cx)?;
+            if let Some(listeners) = self.end.before_sleep(length)? {
+                let slept = std::mem::replace(&mut self.slept, true);
+                let listeners = listeners.inspect(|listener| listener.counters().awaited(slept));
+                if self.files.watch(listeners)? {
+                    return Poll::Pending;
+                }
+            }
+            // Around again, but not for ever: a hostile peer can always seem to have something.
+            turn.made_progress();
+        }
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Receiving ends as streams (feature `stream`).
+
+use super::Async;
+use crate::channel::{Gather, GatherError, Receiver, RecvError};
+use crate::peer::Trust;
+use crate::wait::Wait;
+use futures_core::Stream;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+/// Copies of the messages. Ends when the sender has left in order; then it may be polled on, and goes on with the next
+/// sender. After any other error it goes on as [`recv`](Async::recv) does.
+///
+/// ```
+/// use doorbell::Async;
+/// use futures_core::Stream;
+/// use std::{future::poll_fn, pin::Pin};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (mut sender, receiver) = doorbell::channel::pair(4096)?;
+/// let mut messages = Async::new(receiver)?;
+/// sender.send(b"one")?;
+/// drop(sender);
+/// let mut next = async || poll_fn(|cx| Pin::new(&mut messages).poll_next(cx)).await;
+/// assert_eq!(next().await, Some(Ok(b"one".to_vec())));
+/// assert_eq!(next().await, None);
+/// # Ok(())
+/// # }
+/// ```
+impl<T: Trust, W: Wait> Stream for Async<Receiver<T, W>> {
+    type Item = Result<Vec<u8>, RecvError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        match ready!(self.poll_until(cx, 0, Receiver::poll)) {
+            Ok(found) => {
+                let mut copy = Vec::new();
+                Poll::Ready(Some(self.end.message(found).try_copy_to_vec(&mut copy).map(|()| copy)))
+            }
+            Err(RecvError::Closed) => Poll::Ready(None),
+            Err(error) => Poll::Ready(Some(Err(error))),
+        }
+    }
+}
+
+/// Lane numbers and copies of the messages. Ends when no sender is left.
+impl<T: Trust, W: Wait> Stream for Async<Gather<T, W>> {
+    type Item = Result<(usize, Vec<u8>), GatherError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        match ready!(self.poll_until(cx, 0, Gather::poll)) {
+            Ok(found) => {
+                let (lane, message) = self.end.message(found);
+                let mut copy = Vec::new();
+                let copied = message.try_copy_to_vec(&mut copy);
+                let copied = copied.map_err(|error| GatherError { lane: Some(lane), error });
+                Poll::Ready(Some(copied.map(|()| (lane, copy))))
+            }
+            Err(GatherError { error: RecvError::Closed, .. }) => Poll::Ready(None),
+            Err(error) => Poll::Ready(Some(Err(error))),
+        }
+    }
+}

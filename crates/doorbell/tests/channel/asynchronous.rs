@@ -1,0 +1,615 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Ends that tokio tasks await: with real traffic from other processes, dropped in the middle of a wait, with dying peers,
+//! on a runtime with one thread and on one with several.
+
+use crate::hostile::{Raw, meet};
+use crate::other::{FOREVER, Other, board, message, number, start};
+use doorbell::channel::broadcast::{Ended, Publisher, Subscriber, WhenSlow};
+use doorbell::channel::{Gather, GatherError, Receiver, RecvError, SendError, Sender, many, pair};
+use doorbell::meeting::Session;
+use doorbell::peer::Trusted;
+use doorbell::wait::Adaptive;
+use doorbell::{Async, AsyncBell, Bell, WaitError};
+use std::future::{Future, poll_fn};
+use std::os::unix::process::ExitStatusExt;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::task::Poll;
+use std::thread;
+use std::time::Duration;
+use tokio::runtime::Builder;
+
+/// Runs `task` on a runtime of one thread and on one of two, each time as a task of the runtime. A task that is never woken,
+/// or never gives way to others, is a hang that is found.
+fn on_both_runtimes<F>(task: impl Fn() -> F + Send + Clone + 'static)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    for mut runtime in [Builder::new_current_thread(), Builder::new_multi_thread()] {
+        let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
+        let task = task.clone();
+        let (done, is_done) = mpsc::channel();
+        thread::spawn(move || {
+            let result = runtime.block_on(async { tokio::spawn(task()).await });
+            let _ = done.send(result);
+        });
+        let ended = is_done.recv_timeout(FOREVER).expect("hung");
+        if let Err(error) = ended {
+            std::panic::resume_unwind(error.into_panic());
+        }
+    }
+}
+
+/// Polls `future` once and drops it if it is not done.
+async fn try_once<F: Future>(future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    poll_fn(|cx| {
+        Poll::Ready(match future.as_mut().poll(cx) {
+            Poll::Ready(output) => Some(output),
+            Poll::Pending => None,
+        })
+    })
+    .await
+}
+
+/// Lets some time pass, so that the other process is found at another step in each round.
+fn dawdle(round: u64) {
+    (0..round % 64 * 40).for_each(|_| std::hint::spin_loop());
+}
+
+fn ends(session: &Session, out: u32, back: u32) -> (Async<Sender>, Async<Receiver>) {
+    let sender = Async::new(Sender::attach(session, out).unwrap()).unwrap();
+    (sender, Async::new(Receiver::attach(session, back).unwrap()).unwrap())
+}
+
+#[test]
+fn what_one_task_sends_to_another_process_comes_back_to_it_with_both_rings_full() {
+    const COUNT: u64 = 3000;
+    on_both_runtimes(|| async {
+        let board = board(2, 2, 256);
+        let (session, _other) = start("echo", &board);
+        let (mut requests, mut answers) = ends(&session, 0, 1);
+        let longest = requests.get_ref().longest();
+        // In one task: each of the two waits again and again while the other goes on.
+        let sending = async {
+            for number in 0..COUNT {
+                requests.send(&message(number, longest)).await.unwrap();
+            }
+        };
+        let receiving = async {
+            let mut bytes = Vec::new();
+            for expected in 0..COUNT {
+                answers.recv_into(&mut bytes).await.unwrap();
+                assert_eq!(number(&bytes, longest), expected);
+            }
+        };
+        tokio::join!(sending, receiving);
+    });
+}
+
+#[test]
+fn two_tasks_of_a_runtime_converse_and_the_one_that_stays_is_told_that_the_other_left() {
+    on_both_runtimes(|| async {
+        let (sender, receiver) = pair(256).unwrap();
+        let (mut sender, mut receiver) = (Async::new(sender).unwrap(), Async::new(receiver).unwrap());
+        let sending = tokio::spawn(async move {
+            for number in 0..20_000_u64 {
+                let mut slot = sender.reserve(8).await.unwrap();
+                slot.copy_from_slice(&number.to_ne_bytes());
+                slot.commit();
+            }
+        });
+        for expected in 0..20_000_u64 {
+            assert_eq!(receiver.recv().await.unwrap()[..], expected.to_ne_bytes());
+        }
+        assert_eq!(receiver.recv().await.unwrap_err(), RecvError::Closed);
+        sending.await.unwrap();
+    });
+}
+
+#[test]
+fn a_receive_that_is_dropped_in_the_middle_of_its_wait_loses_neither_message_nor_wake() {
+    const ROUNDS: u64 = 2500;
+    on_both_runtimes(|| async {
+        let board = board(2, 2, 4096);
+        let (session, _other) = start("echo", &board);
+        let (mut requests, mut answers) = ends(&session, 0, 1);
+        let longest = requests.get_ref().longest();
+        let (mut dropped, mut received) = (0_u64, 0_u64);
+        for round in 0..ROUNDS {
+            // Nothing is under way: this waits.
+            assert!(try_once(answers.recv()).await.is_none());
+            dropped += 1;
+            requests.send(&message(round, longest)).await.unwrap();
+            // The answer comes while waits begin and are dropped, at another step each time.
+            for step in 0..round % 5 {
+                dawdle(round + step * 7);
+                match try_once(answers.recv()).await {
+                    Some(answer) => {
+                        assert_eq!(number(&answer.unwrap().to_vec(), longest), received);
+                        received += 1;
+                        break;
+                    }
+                    None => dropped += 1,
+                }
+            }
+            // If none of those took it, it wakes this one, which would hang otherwise.
+            if received == round {
+                let answer = answers.recv().await.unwrap().to_vec();
+                assert_eq!(number(&answer, longest), received);
+                received += 1;
+            }
+        }
+        assert_eq!(received, ROUNDS, "nothing lost, nothing twice");
+        assert!(dropped >= ROUNDS);
+        // Another way of waiting takes over behind a wait that was dropped.
+        assert!(try_once(answers.recv()).await.is_none());
+        let mut answers = answers.into_inner();
+        requests.send(&message(ROUNDS, longest)).await.unwrap();
+        let answer = answers.recv_timeout(FOREVER).unwrap().expect("hung").to_vec();
+        assert_eq!(number(&answer, longest), ROUNDS);
+    });
+}
+
+#[test]
+fn select_over_three_receivers_in_a_loop_gets_each_message_of_each_once() {
+    const EACH: u64 = 3000;
+    on_both_runtimes(|| async {
+        let boards = [(); 3].map(|()| board(1, 1, 512));
+        let met: Vec<_> = boards.iter().map(|board| start(&format!("send-up-to {EACH}"), board)).collect();
+        let receiver =
+            |place: usize| Async::new(Receiver::<_, Adaptive>::attach(&met[place].0, 0).unwrap()).unwrap();
+        let (mut first, mut second, mut third) = (receiver(0), receiver(1), receiver(2));
+        let longest = boards[0].lanes().unwrap().longest();
+        let mut next = [0; 3];
+        let mut gone = [false; 3];
+        let mut bytes = Vec::new();
+        while gone != [true; 3] {
+            // The two that do not win are dropped each time, most of them in the middle of a wait.
+            let (place, received) = tokio::select! {
+                result = first.recv(), if !gone[0] => (0, result.map(|message| message.copy_to_vec(&mut bytes))),
+                result = second.recv(), if !gone[1] => (1, result.map(|message| message.copy_to_vec(&mut bytes))),
+                result = third.recv(), if !gone[2] => (2, result.map(|message| message.copy_to_vec(&mut bytes))),
+            };
+            match received {
+                Ok(()) => {
+                    assert_eq!(number(&bytes, longest), next[place]);
+                    next[place] += 1;
+                }
+                Err(error) => {
+                    assert_eq!(error, RecvError::PeerGone(met[place].0.peer().id()));
+                    gone[place] = true;
+                }
+            }
+        }
+        assert_eq!(next, [EACH; 3], "all that was committed, once");
+    });
+}
+
+#[test]
+fn a_send_that_is_dropped_while_it_waits_for_room_sent_nothing_and_loses_no_wake() {
+    const COUNT: u64 = 3000;
+    on_both_runtimes(|| async {
+        let board = board(1, 1, 256);
+        // It checks that it receives 0, 1, 2 … and nothing else, and then aborts.
+        let (session, mut other) = start(&format!("receive {COUNT}"), &board);
+        let mut sender: Async<Sender> = Async::new(Sender::attach(&session, 0).unwrap()).unwrap();
+        let longest = sender.get_ref().longest();
+        let (mut sent, mut dropped) = (0, 0_u64);
+        let told = loop {
+            let bytes = message(sent, longest);
+            let mut result = None;
+            for step in 0..sent % 4 {
+                result = try_once(sender.send(&bytes)).await;
+                if result.is_some() {
+                    break;
+                }
+                dropped += 1;
+                dawdle(sent + step * 5);
+            }
+            let result = match result {
+                Some(result) => result,
+                None => sender.send(&bytes).await,
+            };
+            match result {
+                Ok(()) => sent += 1,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(told, SendError::PeerGone(session.peer().id()));
+        assert!(sent >= COUNT && dropped > 0, "{sent} sent, {dropped} dropped");
+        assert_eq!(other.0.wait().unwrap().signal(), Some(libc::SIGABRT), "it received something else");
+    });
+}
+
+#[test]
+fn a_receiver_and_a_sender_that_are_awaited_are_told_that_their_peer_was_killed() {
+    on_both_runtimes(|| async {
+        for round in 0..10 {
+            let board = board(2, 2, 256);
+            // It sends nothing by itself, and stops listening when the way back is full.
+            let (session, mut other) = start("echo", &board);
+            let gone = session.peer().id();
+            let (mut requests, mut answers) = ends(&session, 0, 1);
+            let killing = thread::spawn(move || {
+                thread::sleep(Duration::from_micros(round * 100));
+                other.kill();
+            });
+            let receiving = async {
+                if round % 2 == 0 {
+                    // Waits for what never comes.
+                    assert_eq!(answers.recv().await.unwrap_err(), RecvError::PeerGone(gone));
+                }
+            };
+            let sending = async {
+                if round % 2 == 1 {
+                    // Waits for room that never comes: nobody takes the answers.
+                    let refused = loop {
+                        if let Err(error) = requests.send(&[0; 64]).await {
+                            break error;
+                        }
+                    };
+                    assert_eq!(refused, SendError::PeerGone(gone));
+                }
+            };
+            tokio::join!(receiving, sending);
+            killing.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_bell_that_is_awaited_tells_that_its_peer_was_killed() {
+    on_both_runtimes(|| async {
+        let board = board(1, 1, 256);
+        let (session, mut other) = start("send-on 0", &board);
+        let bell: Bell = session.bell(0).unwrap();
+        let mut bell = AsyncBell::new(bell).unwrap();
+        let killing = thread::spawn(move || other.kill());
+        let told = loop {
+            if let Err(error) = bell.wait().await {
+                break error;
+            }
+        };
+        assert_eq!(told, WaitError::PeerGone(session.peer().id()));
+        killing.join().unwrap();
+    });
+}
+
+#[test]
+fn a_bell_that_is_dropped_in_the_middle_of_its_waits_hears_every_ring_of_another_thread() {
+    const RINGS: u32 = 4000;
+    on_both_runtimes(|| async {
+        let bell: Bell = Bell::new().unwrap();
+        let mut waiter = AsyncBell::new(bell.clone()).unwrap();
+        let ringing = thread::spawn(move || {
+            for number in 0..RINGS {
+                bell.ring();
+                dawdle(u64::from(number));
+            }
+        });
+        let mut heard = 0;
+        while heard < RINGS {
+            if let Some(rings) = try_once(waiter.wait()).await {
+                heard += rings.unwrap().get();
+            }
+            if heard < RINGS {
+                heard += waiter.wait().await.unwrap().get();
+            }
+        }
+        assert_eq!(heard, RINGS);
+        ringing.join().unwrap();
+    });
+}
+
+#[test]
+fn a_gather_that_is_awaited_hears_each_of_its_bells_and_outlives_a_sender_that_is_killed() {
+    on_both_runtimes(|| async {
+        let boards = [(); 3].map(|()| board(1, 1, 1 << 12));
+        // The first sends until it is killed, the others once.
+        let mut met: Vec<(Session, Other)> = vec![start("send 0", &boards[0])];
+        met.extend(boards[1..].iter().map(|board| start("send-on 0", board)));
+        let mut gather: Gather = Gather::default();
+        for (session, _) in &met {
+            gather.add(session, 0).unwrap();
+        }
+        let mut gather = Async::new(gather).unwrap();
+        let longest = boards[0].lanes().unwrap().longest();
+        let (mut next, mut heard) = (0, [0_u32; 3]);
+        while next < 2000 || heard[1..] != [1, 1] {
+            if let Some(received) = try_once(gather.recv()).await {
+                let (lane, message) = received.unwrap();
+                take(lane, &message.to_vec(), longest, &mut next, &mut heard);
+                continue;
+            }
+            let (lane, message) = gather.recv().await.unwrap();
+            take(lane, &message.to_vec(), longest, &mut next, &mut heard);
+        }
+        met[0].1.kill();
+        let told = loop {
+            match gather.recv().await {
+                Ok((lane, message)) => take(lane, &message.to_vec(), longest, &mut next, &mut heard),
+                Err(error) => break error,
+            }
+        };
+        let gone = RecvError::PeerGone(met[0].0.peer().id());
+        assert_eq!(told, GatherError { lane: Some(0), error: gone });
+        assert!(try_once(gather.recv()).await.is_none(), "the other two are there");
+        met[1].1.kill();
+        let told = gather.recv().await.map(|(lane, _)| lane).unwrap_err();
+        assert_eq!(told.lane, Some(1));
+    });
+}
+
+/// A message of lane 0 is the next of a stream, of another lane a single one.
+fn take(lane: usize, bytes: &[u8], longest: u64, next: &mut u64, heard: &mut [u32; 3]) {
+    heard[lane] += 1;
+    if lane == 0 {
+        assert_eq!(number(bytes, longest), *next);
+        *next += 1;
+    } else {
+        assert_eq!(bytes, [0; 8]);
+    }
+}
+
+#[test]
+fn lanes_may_come_and_go_between_two_waits_of_a_gather() {
+    on_both_runtimes(|| async {
+        let boards = [(); 2].map(|()| board(1, 1, 256));
+        let mut gather: Async<Gather<Trusted>> = Async::new(Gather::default()).unwrap();
+        let nobody = GatherError { lane: None, error: RecvError::Closed };
+        assert_eq!(gather.recv().await.map(|(lane, _)| lane), Err(nobody), "there is no lane");
+        let mut senders = boards.each_ref().map(|board| Some(Sender::<Trusted>::at(board, 0).unwrap()));
+        for round in 0..50_u64 {
+            let lanes = [0, 1].map(|place: usize| gather.get_mut().add_at(&boards[place], 0).unwrap());
+            assert!(try_once(gather.recv()).await.is_none());
+            let which = (round % 2) as usize;
+            let mut sender = senders[which].take().unwrap();
+            let sending = thread::spawn(move || {
+                dawdle(round);
+                sender.send(&round.to_ne_bytes()).unwrap();
+                sender
+            });
+            let (from, received) =
+                gather.recv().await.map(|(lane, message)| (lane, message.to_vec())).unwrap();
+            assert_eq!((from, &received[..]), (lanes[which], &round.to_ne_bytes()[..]));
+            senders[which] = Some(sending.join().unwrap());
+            lanes.into_iter().for_each(|lane| assert!(gather.get_mut().remove(lane)));
+            // The only seat is another's by now, though the gather's task has not slept since.
+            let receiver: Receiver<Trusted> = Receiver::at(&boards[which], 0).unwrap();
+            assert!(try_once(Async::new(receiver).unwrap().recv()).await.is_none());
+        }
+    });
+}
+
+#[test]
+fn a_seat_is_had_by_one_at_a_time_and_is_free_when_the_end_is_dropped() {
+    on_both_runtimes(|| async {
+        let bell: Bell = Bell::new().unwrap();
+        for _ in 0..20 {
+            let mut first = AsyncBell::new(bell.clone()).unwrap();
+            assert!(try_once(first.wait()).await.is_none());
+            let refused = AsyncBell::new(bell.clone()).unwrap_err();
+            assert_eq!(refused, WaitError::NoSeat { kind: "eventfd", seats: 1 });
+        }
+    });
+}
+
+#[test]
+fn a_subscriber_that_is_awaited_misses_nothing_and_is_told_that_the_publisher_was_killed() {
+    const COUNT: u64 = 3000;
+    on_both_runtimes(|| async {
+        let board = board(1, 1, 0);
+        // It publishes so many, held back by us, and is then killed.
+        let (session, mut other) = start(&format!("publish {COUNT}"), &board);
+        let subscriber: Subscriber = Subscriber::join(&session, 0).unwrap();
+        let mut subscriber = Async::new(subscriber).unwrap();
+        let (mut expected, mut dropped, mut bytes) = (0_u64, 0_u64, Vec::new());
+        while expected < COUNT {
+            let received = match try_once(subscriber.recv_into(&mut bytes)).await {
+                Some(received) => received,
+                None => {
+                    dropped += 1;
+                    subscriber.recv_into(&mut bytes).await
+                }
+            };
+            assert_eq!((received, &bytes[..]), (Ok(0), &expected.to_ne_bytes()[..]));
+            expected += 1;
+        }
+        assert!(try_once(subscriber.recv_into(&mut bytes)).await.is_none(), "{dropped} dropped before");
+        let killing = thread::spawn(move || other.kill());
+        let told = subscriber.recv_into(&mut bytes).await.unwrap_err();
+        assert_eq!(told, RecvError::PeerGone(session.peer().id()));
+        killing.join().unwrap();
+    });
+}
+
+#[test]
+fn a_publisher_awaits_each_subscriber_that_holds_it_back_and_goes_on_when_one_is_killed() {
+    const COUNT: u64 = 2000;
+    on_both_runtimes(|| async {
+        let mut publisher: Publisher = Publisher::new(256).unwrap();
+        let board = board(1, 1, 0);
+        // It takes twenty messages, and then no more.
+        let (session, mut other) = start("subscribe 20", &board);
+        let number = publisher.admit(&session, 0, WhenSlow::HoldBack).unwrap();
+        let mut publisher = Async::new(publisher).unwrap();
+        let receiving: Vec<_> = (0..2)
+            .map(|_| {
+                let subscriber: Subscriber<Trusted> =
+                    publisher.get_mut().subscribe(WhenSlow::HoldBack).unwrap();
+                let mut subscriber = Async::new(subscriber).unwrap();
+                tokio::spawn(async move {
+                    let (mut expected, mut bytes) = (0_u64, Vec::new());
+                    loop {
+                        match subscriber.recv_into(&mut bytes).await {
+                            Ok(lost) => assert_eq!((lost, &bytes[..]), (0, &expected.to_ne_bytes()[..])),
+                            Err(error) => break (error, expected),
+                        }
+                        expected += 1;
+                    }
+                })
+            })
+            .collect();
+        // Whenever it happens, sooner or later the dead one has held everybody back.
+        let killing = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(20));
+            other.kill();
+        });
+        for number in 0..COUNT {
+            if try_once(publisher.publish(&number.to_ne_bytes())).await.is_none() {
+                publisher.publish(&number.to_ne_bytes()).await.unwrap();
+            }
+        }
+        killing.join().unwrap();
+        assert_eq!(publisher.get_mut().ended(), [(number, Ended::Gone(session.peer().id()))]);
+        drop(publisher);
+        for receiving in receiving {
+            assert_eq!(receiving.await.unwrap(), (RecvError::Closed, COUNT));
+        }
+    });
+}
+
+#[test]
+fn tasks_that_always_find_messages_and_room_leave_the_runtime_to_others_too() {
+    on_both_runtimes(|| async {
+        let (senders, gather) = many(1, 4096).unwrap();
+        let mut sender = Async::new(senders.into_iter().next().unwrap()).unwrap();
+        let mut gather = Async::new(gather).unwrap();
+        let for_ever = async {
+            loop {
+                sender.send(b"one more").await.unwrap();
+                gather.recv().await.unwrap();
+            }
+        };
+        let ended: Result<(), _> = tokio::time::timeout(Duration::from_millis(5), for_ever).await;
+        assert!(ended.is_err());
+    });
+}
+
+#[test]
+fn a_peer_that_wakes_again_and_again_does_not_keep_a_task_from_its_time_out() {
+    on_both_runtimes(|| async {
+        let board = board(2, 2, 512);
+        let (ours, theirs) = meet(&board);
+        let hostile = Hostile::new(move || theirs.board().site(0).unwrap().announce());
+        let mut receiver: Async<Receiver> = Async::new(Receiver::attach(&ours, 0).unwrap()).unwrap();
+        let ended = tokio::time::timeout(Duration::from_millis(20), receiver.recv()).await;
+        assert!(ended.is_err());
+        drop(hostile);
+    });
+}
+
+/// Each new word in the sender's place is a reason to look again.
+#[test]
+fn a_peer_that_comes_again_and_again_does_not_keep_a_task_from_its_time_out() {
+    on_both_runtimes(|| async {
+        let board = board(2, 2, 512);
+        let (ours, theirs) = meet(&board);
+        let raw = Raw::of(&board);
+        let hostile = Hostile::new(move || {
+            raw.attachments().fetch_add(1, Ordering::Relaxed);
+            theirs.board().site(0).unwrap().announce();
+        });
+        let mut receiver: Async<Receiver> = Async::new(Receiver::attach(&ours, 0).unwrap()).unwrap();
+        let ended = tokio::time::timeout(Duration::from_millis(20), receiver.recv()).await;
+        assert!(ended.is_err());
+        drop(hostile);
+    });
+}
+
+/// A thread that does the same again and again until this is dropped.
+struct Hostile {
+    stop: Arc<AtomicBool>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Hostile {
+    fn new(act: impl Fn() + Send + 'static) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                act();
+            }
+        });
+        Self { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Hostile {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+#[cfg(feature = "zerocopy")]
+#[test]
+fn values_of_one_type_are_sent_and_awaited() {
+    use doorbell::channel::{TypedReceiver, TypedSender};
+    on_both_runtimes(|| async {
+        let (sender, receiver) = pair(256).unwrap();
+        let mut sender = Async::new(TypedSender::<[u64; 2], _, _>::new(sender)).unwrap();
+        let mut receiver = Async::new(TypedReceiver::<[u64; 2], _, _>::new(receiver)).unwrap();
+        let sending = tokio::spawn(async move {
+            for number in 0..2000 {
+                sender.send(&[number, !number]).await.unwrap();
+            }
+        });
+        for number in 0..2000 {
+            assert_eq!(receiver.recv().await, Ok([number, !number]));
+        }
+        assert_eq!(receiver.recv().await, Err(RecvError::Closed));
+        sending.await.unwrap();
+    });
+}
+
+#[cfg(feature = "stream")]
+#[test]
+fn a_gather_is_a_stream_that_ends_when_all_senders_have_left() {
+    use futures_core::Stream;
+    use std::pin::Pin;
+    on_both_runtimes(|| async {
+        let (senders, gather) = many(3, 256).unwrap();
+        let mut gather = Async::new(gather).unwrap();
+        let sending: Vec<_> = senders
+            .into_iter()
+            .map(|sender| {
+                let mut sender = Async::new(sender).unwrap();
+                tokio::spawn(async move {
+                    for number in 0..1000_u64 {
+                        sender.send(&number.to_ne_bytes()).await.unwrap();
+                    }
+                })
+            })
+            .collect();
+        let mut next = [0_u64; 3];
+        while let Some(received) = poll_fn(|cx| Pin::new(&mut gather).poll_next(cx)).await {
+            let (lane, message) = received.unwrap();
+            assert_eq!(message, next[lane].to_ne_bytes());
+            next[lane] += 1;
+        }
+        assert_eq!(next, [1000; 3]);
+        for sending in sending {
+            sending.await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn what_a_task_slept_is_counted_for_those_who_look() {
+    on_both_runtimes(|| async {
+        let (mut sender, receiver) = pair(256).unwrap();
+        let mut receiver = Async::new(receiver).unwrap();
+        for _ in 0..3 {
+            assert!(try_once(receiver.recv()).await.is_none());
+        }
+        sender.send(b"at last").unwrap();
+        receiver.recv().await.unwrap();
+        let counts = receiver.get_ref().counts();
+        assert_eq!((counts.slept, counts.woken), (1, 3), "one wait, in three pieces");
+        assert_eq!(counts.spun_and_hit + counts.spun_in_vain, 0);
+    });
+}
