@@ -13,4 +13,5 @@ mod lane;
 mod lane_broken;
 mod platform;
 mod several;
+mod task;
 mod token;

@@ -73,6 +73,10 @@ impl Bell {
         }
     }
 
+    pub(super) fn has_token(&self, index: usize) -> bool {
+        *self.eventfds[index].0.lock().unwrap() != 0
+    }
+
     /// Blocks until the eventfd is readable, and leaves it so.
     pub(super) fn poll(&self, index: usize) {
         let (count, changed) = &self.eventfds[index];

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Races of notifiers with a task that awaits: a runtime polls the eventfd for it, edge-triggered, and remembers that it was
+//! readable until the task says that it has seen that. The task may be dropped in the middle of a wait.
+
+use super::platform::{Bell, EVENTFD_0, Eventfd, Futex, caught, explore_bounded};
+use crate::wake::broken::listen;
+use crate::wake::{Complete, Seat, Steps, Waiter, wait_until};
+use loom::sync::atomic::Ordering;
+use loom::sync::{Arc, Condvar, Mutex};
+use loom::thread;
+
+/// A bell whose first eventfd a runtime watches for the task.
+struct Watched {
+    bell: Bell,
+    /// The runtime's memory: has the file become readable since the task last forgot it?
+    ready: (Mutex<bool>, Condvar),
+}
+
+impl Watched {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { bell: Bell::new(), ready: (Mutex::new(false), Condvar::new()) })
+    }
+
+    /// A message, and what the kernel and the runtime make of its token: the edge is reported some time after the token was
+    /// written, and not if somebody has consumed that by then.
+    fn publish(&self) {
+        self.bell.published.fetch_add(1, Ordering::Relaxed);
+        let woken = self.bell.words.announce();
+        self.bell.wake(woken);
+        if woken.eventfds().next().is_some() && self.bell.has_token(0) {
+            *self.ready.0.lock().unwrap() = true;
+            self.ready.1.notify_all();
+        }
+    }
+
+    fn forget(&self) {
+        *self.ready.0.lock().unwrap() = false;
+    }
+
+    fn park(&self) {
+        let mut ready = self.ready.0.lock().unwrap();
+        while !*ready {
+            ready = self.ready.1.wait(ready).unwrap();
+        }
+    }
+}
+
+/// When the task forgets that the file was readable.
+#[derive(Clone, Copy)]
+enum Forget {
+    BeforeListening,
+    AfterListening,
+}
+
+/// What a task does that awaits message number `wanted`: `Async::poll_until` in the crate `doorbell`. Its future is dropped so
+/// many times before it would park, and awaited anew.
+fn receive<S: Steps>(watched: &Watched, wanted: u32, drops: u32, forget: Forget) {
+    let mut drops = drops;
+    let mut waiters = [Waiter::new(&watched.bell.words, EVENTFD_0)];
+    while !watched.bell.has(wanted) {
+        if let Forget::BeforeListening = forget {
+            watched.forget();
+        }
+        let listened =
+            listen::<S, _>(&mut waiters, &mut Eventfd(&watched.bell, 0), || watched.bell.has(wanted));
+        if listened.unwrap() {
+            continue;
+        }
+        if let Forget::AfterListening = forget {
+            watched.forget();
+        }
+        if drops > 0 {
+            drops -= 1;
+            continue;
+        }
+        watched.park();
+    }
+}
+
+/// Two messages, one task. Before the second it drops its future `drops` times.
+fn publish_twice_and_await_twice<S: Steps + 'static>(drops: u32, forget: Forget) {
+    let watched = Watched::new();
+    let notifier = Arc::clone(&watched);
+    let notifier = thread::spawn(move || {
+        notifier.publish();
+        notifier.publish();
+    });
+    receive::<S>(&watched, 1, 0, forget);
+    receive::<S>(&watched, 2, drops, forget);
+    notifier.join().unwrap();
+}
+
+#[test]
+fn publish_twice_and_await_each() {
+    explore_bounded(|| publish_twice_and_await_twice::<Complete>(0, Forget::BeforeListening));
+}
+
+#[test]
+fn publish_twice_and_drop_the_await_and_await_again() {
+    explore_bounded(|| publish_twice_and_await_twice::<Complete>(2, Forget::BeforeListening));
+}
+
+/// The eventfd's bit stays set behind the future that was dropped; the futex's is another.
+#[test]
+fn publish_and_drop_the_await_and_wait_on_the_futex() {
+    explore_bounded(|| {
+        let watched = Watched::new();
+        let notifier = Arc::clone(&watched);
+        let notifier = thread::spawn(move || notifier.publish());
+        let mut waiters = [Waiter::new(&watched.bell.words, EVENTFD_0)];
+        let bell = &watched.bell;
+        let listened = listen::<Complete, _>(&mut waiters, &mut Eventfd(bell, 0), || bell.has(1)).unwrap();
+        if !listened {
+            let mut waiters = [Waiter::new(&bell.words, Seat::FUTEX)];
+            wait_until(&mut waiters, &mut Futex(&[bell]), || bell.has(1)).unwrap();
+        }
+        notifier.join().unwrap();
+    });
+}
+
+#[test]
+fn forgetting_that_the_file_was_readable_after_listening_is_caught() {
+    caught("deadlock", || publish_twice_and_await_twice::<Complete>(0, Forget::AfterListening));
+}
+
+struct ArmBeforeConsume;
+impl Steps for ArmBeforeConsume {
+    const CONSUME_BEFORE_ARM: bool = false;
+}
+
+#[test]
+fn arming_before_consuming_the_token_is_caught_where_a_task_awaits() {
+    caught("deadlock", || {
+        publish_twice_and_await_twice::<ArmBeforeConsume>(0, Forget::BeforeListening);
+    });
+}
+
+struct NoCheckAfterArm;
+impl Steps for NoCheckAfterArm {
+    const CHECK_AFTER_ARM: bool = false;
+}
+
+#[test]
+fn returning_to_the_runtime_without_a_second_look_is_caught() {
+    caught("deadlock", || {
+        publish_twice_and_await_twice::<NoCheckAfterArm>(0, Forget::BeforeListening);
+    });
+}
+
+/// The bit that the dropped wait set may have been taken since, with a message that was received.
+#[test]
+fn trusting_the_arming_of_a_wait_that_was_dropped_is_caught() {
+    caught("deadlock", || {
+        let watched = Watched::new();
+        let notifier = Arc::clone(&watched);
+        let notifier = thread::spawn(move || {
+            notifier.publish();
+            notifier.publish();
+        });
+        let mut waiters = [Waiter::new(&watched.bell.words, EVENTFD_0)];
+        let bell = &watched.bell;
+        let _dropped = listen::<Complete, _>(&mut waiters, &mut Eventfd(bell, 0), || bell.has(1));
+        while !bell.has(2) {
+            watched.forget();
+            if !bell.has(2) {
+                watched.park();
+            }
+        }
+        notifier.join().unwrap();
+    });
+}
