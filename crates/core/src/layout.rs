@@ -5,19 +5,19 @@
 //! |---:|---:|---|---|
 //! | 0 | 128 | [`Header`] | the creator, before anybody else sees the mapping |
 //! | 128 | 512 × bells | [`BellRecord`]s | everybody |
-//! | [`Header::payload_offset`] | [`Header::payload_size`] | whatever the user of the mapping keeps there | by agreement |
+//! | [`Plan::payload_offset`] | [`Plan::payload_size`] | whatever the user of the mapping keeps there | by agreement |
 //!
 //! The payload starts at a multiple of 4096, so that it can be mapped with other rights than the rest.
 //! Integers are in the byte order of the machine: a mapping never leaves it.
 //!
 //! **Version.** [`MAJOR`] changes when an old reader would misread; both sides must have the same. [`MINOR`]
 //! grows when something was added where an old reader does not look. A **feature** is a bit in
-//! [`Header::features`]; a reader that does not know a set bit among [`REQUIRED_FEATURES`] must not go on.
+//! [`Plan::features`]; a reader that does not know a set bit among [`REQUIRED_FEATURES`] must not go on.
 
 use crate::fault;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::violation::PeerViolation;
-use crate::wake::WakeWords;
+use crate::wake::{SEATS, WakeWords};
 use core::mem::{align_of, offset_of, size_of};
 
 /// `DOORBELL` as bytes in memory.
@@ -83,9 +83,9 @@ pub struct BellRecord {
     reserved_wake_line: [AtomicU32; 13],
     /// Who holds the eventfd seats (first half) and the semaphore seats (second half): 0 for nobody, else a
     /// number its holder chose.
-    pub seat_holders: [AtomicU32; 16],
+    pub seat_holders: [AtomicU32; 2 * SEATS as usize],
     /// The semaphores of the semaphore seats.
-    pub semaphores: [SemaphoreSpace; 8],
+    pub semaphores: [SemaphoreSpace; SEATS as usize],
 }
 
 /// Room for a `sem_t` of the C library.
@@ -120,6 +120,8 @@ const _: () = {
     assert!(offset_of!(BellRecord, ringer_cpu) == 136);
     assert!(offset_of!(BellRecord, seat_holders) == 192);
     assert!(offset_of!(BellRecord, semaphores) == 256);
+    assert!(size_of::<SemaphoreSpace>() == 32 && align_of::<SemaphoreSpace>() == 32);
+    assert!(bell_offset(0) == 128 && bell_offset(2) == 128 + 2 * 512);
 };
 
 /// What the creator decided, or what a reader copied out of a header and found to be sound.
@@ -276,7 +278,49 @@ impl Header {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::design::{assert_design_says, assert_says};
     use proptest::prelude::*;
+    use std::format;
+
+    #[test]
+    fn design_md_prints_the_offsets_and_sizes_that_the_compiler_gives() {
+        assert_design_says(&format!(
+            "| 0 | header, {} bytes: magic at {}, major at {}, minor at {}, features at {}, size at {}, number of bells at {}, \
+             numbers given to joiners at {}, payload offset at {}, payload size at {} |",
+            size_of::<Header>(),
+            offset_of!(Header, magic),
+            offset_of!(Header, major),
+            offset_of!(Header, minor),
+            offset_of!(Header, features),
+            offset_of!(Header, size),
+            offset_of!(Header, bells),
+            offset_of!(Header, holders),
+            offset_of!(Header, payload_offset),
+            offset_of!(Header, payload_size),
+        ));
+        let wake = offset_of!(BellRecord, wake);
+        assert_design_says(&format!(
+            "| {} + {}·i | bell i: `rung` at {}; `waiters` at {}, `epoch` at {}, `ringer_cpu` at {}; seat holders at {}; \
+             {SEATS} semaphores at {} |",
+            bell_offset(0),
+            bell_offset(1) - bell_offset(0),
+            offset_of!(BellRecord, rung),
+            wake + offset_of!(WakeWords, waiters),
+            wake + offset_of!(WakeWords, epoch),
+            offset_of!(BellRecord, ringer_cpu),
+            offset_of!(BellRecord, seat_holders),
+            offset_of!(BellRecord, semaphores),
+        ));
+        assert_design_says(&format!("| next multiple of {PAGE} | payload |"));
+    }
+
+    #[test]
+    fn the_table_above_says_the_same() {
+        let says = |row: &str| assert_says("layout.rs", include_str!("layout.rs"), row);
+        says(&format!("//! | 0 | {} | [`Header`] |", size_of::<Header>()));
+        says(&format!("//! | {} | {} × bells | [`BellRecord`]s |", bell_offset(0), size_of::<BellRecord>()));
+        says(&format!("The payload starts at a multiple of {PAGE},"));
+    }
 
     fn header() -> Header {
         // SAFETY: every field is an atomic integer, for which all bytes zero is a value.

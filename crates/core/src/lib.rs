@@ -29,6 +29,8 @@
 extern crate std;
 
 pub mod channel;
+#[cfg(all(test, not(loom)))]
+mod design;
 pub mod fault;
 pub mod index;
 #[cfg(not(loom))]

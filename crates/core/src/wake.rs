@@ -76,9 +76,15 @@ const SEAT_MASK: u32 = (1 << SEATS) - 1;
 #[repr(C)]
 #[derive(Debug)]
 pub struct WakeWords {
-    waiters: AtomicU32,
-    epoch: AtomicU32,
+    pub(crate) waiters: AtomicU32,
+    pub(crate) epoch: AtomicU32,
 }
+
+#[cfg(not(loom))]
+const _: () = {
+    assert!(core::mem::offset_of!(WakeWords, waiters) == 0);
+    assert!(core::mem::offset_of!(WakeWords, epoch) == 4);
+};
 
 /// The place in which a waiter sleeps: the futex all share, or a token only it may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -72,12 +72,14 @@ pub struct Control {
 
 const _: () = {
     assert!(size_of::<Directory>() == 128);
+    assert!(offset_of!(Directory, magic) == 0);
     assert!(offset_of!(Directory, version) == 8);
     assert!(offset_of!(Directory, lanes) == 12);
     assert!(offset_of!(Directory, capacity) == 16);
     assert!(offset_of!(Directory, receivers) == 24);
 
     assert!(size_of::<LogHeader>() == 256);
+    assert!(offset_of!(LogHeader, magic) == 0);
     assert!(offset_of!(LogHeader, version) == 8);
     assert!(offset_of!(LogHeader, capacity) == 16);
     assert!(offset_of!(LogHeader, tail) == 128);
@@ -322,7 +324,41 @@ impl Directory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::design::{assert_design_says, assert_says};
     use proptest::prelude::*;
+    use std::format;
+
+    #[test]
+    fn design_md_prints_the_version_and_the_bits_of_an_ends_word() {
+        assert_design_says(&format!(
+            "An end's word is {} where nobody ever held it, else its holder's number, with bit {} once that has left and bit \
+             {} too where it died; this is version {VERSION} of the channels' layout.",
+            (0..).find(|word| Attachment::of(*word) == Attachment::Never).unwrap(),
+            Attachment::left(0).trailing_zeros(),
+            (Attachment::died(0) & !Attachment::left(0)).trailing_zeros(),
+        ));
+        let capacity = 1_u64 << 20;
+        assert_eq!(arithmetic::may_hold_back(capacity), capacity / 8);
+        assert_design_says("A receiver announces room by eighths of the ring");
+    }
+
+    #[test]
+    fn the_tables_above_say_what_the_compiler_gives() {
+        let says = |row: &str| assert_says("layout.rs", include_str!("layout.rs"), row);
+        let one = Lanes::new(1, 1, 0).unwrap();
+        says(&format!("//! | 0 | {} | [`Directory`] |", size_of::<Directory>()));
+        says(&format!(
+            "//! | {} | {} × lanes | [`Control`] of each lane |",
+            one.control_offset(0),
+            size_of::<Control>()
+        ));
+        says(&format!(
+            "//! | next multiple of {PAGE} | stride × lanes | rings; the stride is the capacity, rounded up to {PAGE} |"
+        ));
+        assert_eq!((one.ring_offset(0), one.stride()), (PAGE, PAGE));
+        says(&format!("//! | 0 | {} | [`LogHeader`] |", size_of::<LogHeader>()));
+        says(&format!("//! | {LOG_RING} | capacity | ring |"));
+    }
 
     fn directory() -> Directory {
         // SAFETY: every field is an atomic integer, for which all bytes zero is a value.
