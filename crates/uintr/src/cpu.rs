@@ -7,10 +7,10 @@
 //!
 //! | event | function | atomic steps inside |
 //! |---|---|---|
-//! | SENDUIPI (§5.1) | [`senduipi`] | [`senduipi::entry_address`], read entry, [`senduipi::target`], locked update [`senduipi::post`], IPI |
+//! | SENDUIPI (§5.1) | [`senduipi()`] | [`senduipi::entry_address`], read entry, [`senduipi::target`], locked update [`senduipi::post`], IPI |
 //! | acknowledging an interrupt (§6.4) | [`notification::process`] | [`notification::identifies`], clear ON, take PIR, [`notification::absorb`] |
 //! | delivery (§6.3) | [`delivery::deliver`] | one |
-//! | UIRET (§5.2) | [`uiret`] | one |
+//! | UIRET (§5.2) | [`uiret()`] | one |
 //! | CLUI, STUI, TESTUI (§5) | [`flag`] | one |
 //! | RDMSR, WRMSR (§3.1) | [`msr_access`] | one |
 //! | XSAVES, XRSTORS of component 14 (§3.2) | [`xsave`] | one |

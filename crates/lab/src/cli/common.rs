@@ -146,6 +146,7 @@ pub struct RunArgs {
     pub name: Option<String>,
     /// What keeps the machine busy meanwhile, comma separated, each for every cell: idle, full (square roots, five workers
     /// for every three CPUs), or KIND[:WORKERS][:pinned] of sqrt, cpu, cache, memory, churn [default: idle]
+    #[allow(rustdoc::broken_intra_doc_links, reason = "the brackets say in the help what may be left out")]
     #[arg(long, value_delimiter = ',', value_parser = load, value_name = "LOAD")]
     pub load: Vec<Asked>,
     /// Repetitions of every cell, in random order within each block

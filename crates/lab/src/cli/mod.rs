@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The verbs of `doorbell`, one file each: its arguments, and the few lines that call the rooms behind it.
 //!
-//! Adding a verb is adding a file, a variant of [`Verb`] and its line in [`Verb::run`].
+//! Adding a verb is adding a file, a variant of `Verb` and its line in `Verb::run`.
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -3,7 +3,7 @@
 //!
 //! A machine of N CPUs has N(N−1)/2 pairs: 8128 for 128 CPUs. Measuring them takes the time of a trial each, and no two
 //! at once, which would measure their disturbing each other. So the plan keeps to a budget: trials get shorter down to
-//! [`SHORTEST`], then blocks fewer down to one, and only then are pairs left out. Those kept are the rounds of a
+//! `SHORTEST`, then blocks fewer down to one, and only then are pairs left out. Those kept are the rounds of a
 //! tournament: in each round every CPU meets one partner it has not met, so after any number of rounds no CPU has been
 //! looked at more often than another; and one pair of each relation is always among them.
 

@@ -3,8 +3,8 @@
 //!
 //! An operation runs in a trial's sides like a mechanism does, but notifies nobody for its own sake: it is timed in
 //! batches ([`Pattern::Operation`](crate::trial::cell::Pattern::Operation)). There are two kinds. An operation of one
-//! side ([`alone`]) is a call or an instruction sequence repeated; an operation of two sides is a protocol that makes
-//! the kernel switch between them, either in lockstep ([`exchange`]) or each as fast as it is let ([`side_by_side`]).
+//! side (`alone`) is a call or an instruction sequence repeated; an operation of two sides is a protocol that makes
+//! the kernel switch between them, either in lockstep (`exchange`) or each as fast as it is let (`side_by_side`).
 //!
 //! How many switches a protocol makes is never assumed: [`figures`] divides by the count the kernel kept. Adding an
 //! operation is adding a file here and one line in [`all`].

@@ -3,7 +3,7 @@
 //!
 //! Each rule is a name and a pure function of the record and what is known of the machine. A rule that cannot be
 //! applied, because the floor or the counter is not there, is silent: a violation is a proof, not a suspicion. Adding a rule
-//! is adding a file here and one line in [`RULES`].
+//! is adding a file here and one line in `RULES`.
 
 use super::result::Floors;
 use super::{Record, SideCounters, Violation};

@@ -2,7 +2,7 @@
 //! What the tasks of a trial share: the ready queue, the count of turns, the stamps of laps, each task's working set.
 //!
 //! A *turn* is what a task does between being handed control and handing it on: it writes its working set, counts itself,
-//! and every so many turns of all tasks takes a stamp. Every kind of task does the same turn through [`Scene::turn`]; kinds
+//! and every so many turns of all tasks takes a stamp. Every kind of task does the same turn through `Scene::turn`; kinds
 //! differ only in how control gets from one task to the next. A hand-off is one turn with one passing on of control, so
 //! there are exactly as many hand-offs as turns.
 

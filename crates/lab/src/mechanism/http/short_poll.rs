@@ -10,7 +10,7 @@ use crate::mechanism::{
     Waiter, Woken,
 };
 
-/// The client asks once in [`INTERVAL`].
+/// The client asks once in `INTERVAL`.
 #[derive(Debug)]
 pub struct HttpShortPoll;
 
