@@ -428,8 +428,8 @@ fn no_answer(call: &'static str) -> impl Fn(Errno) -> MeetError {
 /// What the kernel says about the other end.
 fn peer_at(socket: &OwnedFd, child: Option<u32>) -> Result<Peer, MeetError> {
     static NEXT: AtomicU32 = AtomicU32::new(1);
-    let credentials = sockopt::socket_peercred(socket).map_err(os("SO_PEERCRED"))?;
-    let pid = child.unwrap_or_else(|| u32::try_from(credentials.pid.as_raw_nonzero().get()).unwrap_or(0));
+    let credentials = peer_credentials(socket).map_err(os("SO_PEERCRED"))?;
+    let pid = child.unwrap_or_else(|| u32::try_from(credentials.pid).unwrap_or(0));
     let id = PeerId { number: NEXT.fetch_add(1, Ordering::Relaxed), pid };
     let pidfd = match child {
         // The socket pair was made by this process, and that is what the socket would answer. The child is not
@@ -440,26 +440,40 @@ fn peer_at(socket: &OwnedFd, child: Option<u32>) -> Result<Peer, MeetError> {
             .and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()),
         None => peer_pidfd(socket),
     };
-    Ok(Peer { id, uid: credentials.uid.as_raw(), gid: credentials.gid.as_raw(), pidfd })
+    Ok(Peer { id, uid: credentials.uid, gid: credentials.gid, pidfd })
 }
 
 /// `SO_PEERPIDFD`, Linux 6.5, which rustix does not wrap.
 fn peer_pidfd(socket: &OwnedFd) -> Option<OwnedFd> {
     const SO_PEERPIDFD: libc::c_int = 77;
     let mut pidfd: libc::c_int = -1;
-    let mut length = libc::socklen_t::try_from(size_of::<libc::c_int>()).ok()?;
-    // SAFETY: both pointers are valid for the call, and `length` says how large `pidfd` is.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            SO_PEERPIDFD,
-            (&raw mut pidfd).cast(),
-            &raw mut length,
-        )
-    };
+    // SAFETY: what the option gives is an integer.
+    unsafe { get_option(socket, SO_PEERPIDFD, &mut pidfd) }.ok()?;
     // SAFETY: the kernel just made this descriptor for us.
-    (result == 0 && pidfd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(pidfd) })
+    (pidfd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(pidfd) })
+}
+
+/// `SO_PEERCRED`. Its process number is 0 where the other end has none in our PID namespace, which rustix's type excludes.
+fn peer_credentials(socket: &OwnedFd) -> Result<libc::ucred, Errno> {
+    let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    // SAFETY: what the option gives is a `ucred`.
+    unsafe { get_option(socket, libc::SO_PEERCRED, &mut credentials) }?;
+    Ok(credentials)
+}
+
+/// Reads a socket's option into `value`.
+///
+/// # Safety
+/// Whatever the kernel writes for this option, as far as it fits, is a `T`.
+unsafe fn get_option<T>(socket: &OwnedFd, option: libc::c_int, value: &mut T) -> Result<(), Errno> {
+    let mut length = libc::socklen_t::try_from(size_of::<T>()).map_err(|_| Errno::INVAL)?;
+    let (level, to) = (libc::SOL_SOCKET, std::ptr::from_mut(value).cast());
+    // SAFETY: both pointers are valid for the call, and `length` says how large `value` is.
+    let result = unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, to, &raw mut length) };
+    if result == 0 {
+        return Ok(());
+    }
+    Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
 }
 
 #[cfg(test)]
