@@ -9,6 +9,8 @@
 //! file open (its name is the file's with the file's inode number behind it); those who joined hold the reading end,
 //! and its hang-up is the owner's end.
 //!
+//! The file's room on its disk is taken when it is made; where there is too little, that is an error.
+//!
 //! What this way lacks: both files stay when the owner is killed; the memory has no seals, so whoever may write it can
 //! cut it off, and all who map it die of SIGBUS (hence [`Trusted`] only); there are no eventfds, so nobody can wait in
 //! an event loop; and the owner is not told when a joiner dies. Prefer [`socket`](super::socket).
@@ -21,8 +23,10 @@ use crate::process::Process;
 use crate::site::initialise_semaphores;
 use doorbell_core::layout::{MAKER, Plan};
 use rustix::fd::OwnedFd;
-use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, ftruncate, link, mknodat, open, stat, unlink};
-use rustix::io::Errno;
+use rustix::fs::{
+    CWD, FallocateFlags, FileType, Mode, OFlags, fallocate, fstat, link, mknodat, open, stat, unlink,
+};
+use rustix::io::{Errno, pwrite, retry_on_intr};
 use std::marker::PhantomData;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -97,7 +101,7 @@ impl Owner {
     fn fill(file: OwnedFd, offer: &Offer, path: &Path, making: &Path) -> Result<Self, MeetError> {
         let features = offer.features | super::c_library_feature();
         let plan = Plan::new(offer.bells, offer.payload, features).map_err(MapError::from)?;
-        ftruncate(&file, plan.size()).map_err(os("ftruncate"))?;
+        reserve(&file, plan.size())?;
         let lock = rustix::io::fcntl_dupfd_cloexec(&file, 0).map_err(os("F_DUPFD_CLOEXEC"))?;
         if !try_lock(&lock)? {
             return Err(MeetError::Owned);
@@ -160,6 +164,28 @@ impl Drop for Life {
 /// The name of the FIFO that belongs to `file`, which is or will be at `path`.
 fn life_path(path: &Path, file: &OwnedFd) -> Result<PathBuf, MeetError> {
     Ok(with_suffix(path, &fstat(file).map_err(os("fstat"))?.st_ino.to_string()))
+}
+
+/// Gives `file` its size and all the room that it needs: on a full disk the first touch of a page without would be a SIGBUS.
+fn reserve(file: &OwnedFd, size: u64) -> Result<(), MeetError> {
+    match retry_on_intr(|| fallocate(file, FallocateFlags::empty(), 0, size)) {
+        // A file system that knows no reservation, as ramfs: what was written has its room.
+        Err(Errno::OPNOTSUPP) => write_zeroes(file, size),
+        result => result.map_err(os("fallocate")),
+    }
+}
+
+fn write_zeroes(file: &OwnedFd, size: u64) -> Result<(), MeetError> {
+    let zeroes = [0; 1 << 16];
+    let mut at = 0;
+    while at < size {
+        let most = zeroes.len().min(usize::try_from(size - at).unwrap_or(usize::MAX));
+        match retry_on_intr(|| pwrite(file, &zeroes[..most], at)).map_err(os("pwrite"))? {
+            0 => return Err(os("pwrite")(Errno::NOSPC)),
+            written => at += written as u64,
+        }
+    }
+    Ok(())
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
