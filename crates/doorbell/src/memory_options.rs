@@ -20,8 +20,8 @@ pub struct MemoryOptions {
     pub locked: bool,
     /// On this NUMA node only (`mbind`).
     pub numa_node: Option<u32>,
-    /// Every page there before the first use (`MADV_POPULATE_WRITE`, Linux 5.14). Without it a full memory cgroup or a
-    /// full `/dev/shm` shows as a killed process or SIGBUS at the first touch instead of as an error here.
+    /// Every page there before the first use (`MADV_POPULATE_WRITE`, Linux 5.14). Where the memory cgroup is too small for
+    /// them the kernel kills the process all the same: here, and not at some touch in the middle of its work.
     pub populated: bool,
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for Refusal {
             "huge_pages" => "raise vm.nr_hugepages",
             "locked" => "raise RLIMIT_MEMLOCK",
             "numa_node" => "choose a node of this machine that this process may use",
-            _ => "free memory, or raise the limit of the memory cgroup",
+            _ => "free memory, or use Linux 5.14 or later",
         };
         write!(f, "{} could not be had: {}; {cure}", self.option, self.errno)
     }

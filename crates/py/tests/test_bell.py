@@ -120,6 +120,62 @@ def test_a_task_awaits_a_bell_and_another_runs_meanwhile() -> None:
     assert asyncio.run(run()) == 3
 
 
+def test_an_async_bell_that_is_awaited_is_not_closed_and_one_whose_wait_was_cancelled_is() -> None:
+    async def run() -> None:
+        # One seat: as long as it is held, nobody else gets one.
+        bell = doorbell.Bell()
+        waiter = doorbell.AsyncBell(bell)
+        task = asyncio.ensure_future(waiter.wait())
+        await asyncio.sleep(0)
+        with pytest.raises(RuntimeError, match="cancel it first"):
+            waiter.close()
+        # The refusal took nothing away from the wait.
+        threading.Timer(0.01, bell.ring).start()
+        assert await asyncio.wait_for(task, FOREVER) == 1
+
+        task = asyncio.ensure_future(waiter.wait())
+        await asyncio.sleep(0)
+        task.cancel()
+        # It has not heard of that yet, and would look for its file.
+        with pytest.raises(RuntimeError, match="cancel it first"):
+            waiter.close()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        with pytest.raises(doorbell.Error, match="eventfd seats"):
+            doorbell.AsyncBell(bell)
+        number = waiter._file.fileno()
+        waiter.close()
+        waiter.close()
+        with pytest.raises(ValueError, match="closed"):
+            await waiter.wait()
+        # The loop has forgotten the file, whose number may be a stranger's next.
+        assert not asyncio.get_running_loop().remove_reader(number)
+
+        successor = doorbell.AsyncBell(bell)
+        bell.ring()
+        assert await asyncio.wait_for(successor.wait(), FOREVER) == 1
+        successor.close()
+
+    asyncio.run(run())
+
+
+def test_an_async_bell_whose_wait_failed_can_be_closed() -> None:
+    async def run() -> None:
+        board = doorbell.Board()
+        program = [sys.executable, "-c", "import doorbell, sys; session = doorbell.inherit(); sys.stdin.read()"]
+        child, session = doorbell.start(program, board, stdin=subprocess.PIPE)
+        waiter = doorbell.AsyncBell(session.bell(0))
+        task = asyncio.ensure_future(waiter.wait())
+        await asyncio.sleep(0)
+        child.kill()
+        with pytest.raises(doorbell.PeerGone):
+            await asyncio.wait_for(task, FOREVER)
+        waiter.close()
+        child.communicate()
+
+    asyncio.run(run())
+
+
 def test_a_parent_and_a_forked_child_share_a_bell() -> None:
     bell = doorbell.Bell.for_children()
     answer = doorbell.Bell.for_children()
