@@ -38,6 +38,8 @@ pub enum Step {
     Operates = 8,
     /// Hands over the yardstick.
     Compares = 9,
+    /// Makes its report and waits for nobody any more.
+    Reports = 10,
 }
 
 impl Step {
@@ -54,6 +56,7 @@ impl Step {
             7 => "finished",
             8 => "operates",
             9 => "hands over the yardstick",
+            10 => "reports",
             _ => "unknown",
         }
     }

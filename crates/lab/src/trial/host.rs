@@ -22,6 +22,7 @@ use super::role::Role;
 use super::run_dir::RunDir;
 use super::side::{Side, SideReport, Times};
 use super::tracer::Tracer;
+use super::watchdog::Watchdog;
 use crate::anatomy::Anatomy;
 use crate::machine::clock::Clock;
 use crate::machine::root::Root;
@@ -288,8 +289,7 @@ impl Troupe {
         let mut texts = [Vec::new(), Vec::new()];
         let mut open = [true, true];
         let mut interrupted = false;
-        let mut seen = progress(control);
-        let mut moved = Instant::now();
+        let mut watchdog = Watchdog::new(patience, progress(control), Instant::now());
         let stdin = io::stdin();
         while open.contains(&true) {
             let mut watched = Vec::new();
@@ -320,7 +320,7 @@ impl Troupe {
                     self.end();
                     return Ok(Report::Failed { cause: error.to_string() });
                 }
-                moved = Instant::now();
+                watchdog.calm(Instant::now());
             }
             let mut readable = readable.into_iter();
             for index in 0..2 {
@@ -329,7 +329,7 @@ impl Troupe {
                     let length = self.pipes[index].read(&mut buffer)?;
                     texts[index].extend_from_slice(&buffer[..length]);
                     open[index] = length > 0;
-                    moved = Instant::now();
+                    watchdog.calm(Instant::now());
                     if open[index] {
                         continue;
                     }
@@ -351,10 +351,12 @@ impl Troupe {
                 if let Some(tracer) = &mut tracer {
                     tracer.look();
                 }
-                let now = progress(control);
-                if now != seen {
-                    (seen, moved) = (now, Instant::now());
-                } else if moved.elapsed() > patience {
+                let (places, now) = (progress(control), Instant::now());
+                let computing = |side: usize| open[side] && places[side].0 == Step::Reports as u32;
+                if computing(0) || computing(1) {
+                    watchdog.calm(now);
+                }
+                if watchdog.hangs(places, now) {
                     let last_seen = last_seen(control, roles);
                     self.end();
                     return Ok(Report::Hung { last_seen });
@@ -421,10 +423,8 @@ fn act(lines: &dyn Lines, mut side: Side, pipe: impl AsFd) {
         journal.await_traced();
     }
     let error = settled.and_then(|()| lines.play(role, &mut side)).err();
-    if error.is_some() {
-        // The other side may wait for this one for ever: say so, and let the host end it.
-        side.step(Step::Finished, 0);
-    }
+    // After a failure the other side may wait for this one for ever; the report tells the host, which ends it.
+    side.step(Step::Reports, 0);
     let report = serde_json::to_vec(&side.report(error.as_ref())).unwrap_or_default();
     let mut rest = report.as_slice();
     while !rest.is_empty() {

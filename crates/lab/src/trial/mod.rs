@@ -28,3 +28,4 @@ pub mod side;
 pub(crate) mod stand_in;
 pub mod surroundings;
 pub mod tracer;
+mod watchdog;

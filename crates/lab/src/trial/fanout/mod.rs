@@ -30,6 +30,7 @@ use super::host::{Order, Report, fork};
 use super::load::session::Session;
 use super::run_dir::RunDir;
 use super::side::{SideError, SideReport};
+use super::watchdog::Watchdog;
 use crate::machine::root::Root;
 use crate::machine::topology::Topology;
 use crate::mechanism::fan::{self, Hall, OpenFan};
@@ -169,6 +170,7 @@ fn receive(number: u32, cpu: Option<u32>, table: &Table, fan: &dyn OpenFan, comp
 fn notify(cpu: Option<u32>, table: &Table, fan: &dyn OpenFan, complaints: impl AsFd, home: impl AsFd) {
     match cpu.map_or(Ok(()), pin).and_then(|()| fan.notify(table)) {
         Ok(notified) => {
+            table.control.progress.step.store(Step::Reports as u32, Relaxed);
             let text = serde_json::to_vec(&gather::reports(&notified, table)).unwrap_or_default();
             let mut rest = text.as_slice();
             while !rest.is_empty() {
@@ -254,13 +256,15 @@ impl Troupe {
         let patience = PATIENCE + EACH * all + 4 * Duration::from_nanos(cell.pattern.gap_ns());
         let stdin = io::stdin();
         let (mut interrupted, mut memory) = (false, None);
-        let (mut seen, mut moved) = (progress(table), Instant::now());
+        let mut watchdog = Watchdog::new(patience, progress(table), Instant::now());
         let mut text = Vec::new();
         loop {
             // Pairs with the Release increments of the receivers.
             if memory.is_none() && table.control.ready.load(Acquire) == all {
                 let pids = self.processes.keys().copied().collect::<BTreeSet<i32>>();
                 memory = Some(memory::of(&Root::live(), &pids, kernel_before));
+                // Until they are told to go, which is now, all stand still.
+                watchdog.calm(Instant::now());
                 // Pairs with the Acquire load in `notify`.
                 table.control.go.store(1, Release);
             }
@@ -309,10 +313,11 @@ impl Troupe {
                 // No report, and nobody found dead yet: closing the pipe comes before dying.
                 std::thread::sleep(READY_EVERY);
             }
-            let now = progress(table);
-            if now != seen {
-                (seen, moved) = (now, Instant::now());
-            } else if moved.elapsed() > patience {
+            let (places, now) = (progress(table), Instant::now());
+            if places.0 == Step::Reports as u32 {
+                watchdog.calm(now);
+            }
+            if watchdog.hangs(places, now) {
                 return Ok(Report::Hung { last_seen: last_seen(table) });
             }
         }

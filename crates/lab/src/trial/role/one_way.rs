@@ -130,7 +130,7 @@ pub(super) fn emit<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(),
 /// Stays until the waiter is done: the thread that answers it ends with this side.
 fn await_finished(side: &Side) {
     let waiter = &side.control.progress[Role::Absorb.index()];
-    while waiter.step.load(Relaxed) != Step::Finished as u32 {
+    while ![Step::Finished, Step::Reports].map(|step| step as u32).contains(&waiter.step.load(Relaxed)) {
         std::thread::sleep(LOOK);
     }
 }

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! When a trial hangs: nobody goes on for longer than anybody may wait.
+//!
+//! Only waiting counts. What the host itself does meanwhile takes none of that time, nor does a side that makes its report:
+//! it computes and waits for nobody, and on a slow machine it may compute for longer than anybody may wait.
+
+use std::time::{Duration, Instant};
+
+/// Looks where everybody is, again and again.
+#[derive(Debug)]
+pub(super) struct Watchdog<Place> {
+    patience: Duration,
+    seen: Place,
+    moved: Instant,
+}
+
+impl<Place: PartialEq> Watchdog<Place> {
+    /// Begins to watch those who are at `seen`; they hang when they have not moved for longer than `patience`.
+    pub(super) fn new(patience: Duration, seen: Place, now: Instant) -> Self {
+        Self { patience, seen, moved: now }
+    }
+
+    /// Up to now nobody was to move, or somebody was heard.
+    pub(super) fn calm(&mut self, now: Instant) {
+        self.moved = now;
+    }
+
+    /// Whether those who are at `place` now have been there for too long.
+    pub(super) fn hangs(&mut self, place: Place, now: Instant) -> bool {
+        if place != self.seen {
+            (self.seen, self.moved) = (place, now);
+        }
+        now - self.moved > self.patience
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(5);
+    const LOOK: Duration = Duration::from_secs(1);
+
+    /// Looks once a second for `seconds`; whether it was a hang in the end, and not before.
+    fn hangs_after(seconds: u32, mut seen_at: impl FnMut(&mut Watchdog<u32>, u32, Instant) -> bool) -> bool {
+        let start = Instant::now();
+        let mut watchdog = Watchdog::new(PATIENCE, 0, start);
+        for second in 1..seconds {
+            assert!(!seen_at(&mut watchdog, second, start + LOOK * second), "after {second} s");
+        }
+        seen_at(&mut watchdog, seconds, start + LOOK * seconds)
+    }
+
+    #[test]
+    fn who_does_not_move_hangs_once_patience_has_run_out_and_who_moves_never_does() {
+        assert!(hangs_after(6, |watchdog, _, now| watchdog.hangs(0, now)));
+        assert!(!hangs_after(100, |watchdog, second, now| watchdog.hangs(second / 5, now)));
+    }
+
+    /// In an emulated machine both sides had finished, and were called hung while they compressed their histograms.
+    #[test]
+    fn time_in_which_nobody_was_to_move_does_not_count() {
+        let calm_until = |last: u32| {
+            move |watchdog: &mut Watchdog<u32>, second, now| {
+                if second <= last {
+                    watchdog.calm(now);
+                }
+                watchdog.hangs(0, now)
+            }
+        };
+        assert!(!hangs_after(100, calm_until(100)));
+        assert!(hangs_after(26, calm_until(20)));
+    }
+}
