@@ -52,8 +52,8 @@ fn wait_for_trials(stage: &Stage) {
 }
 
 /// Waits until a side has used CPU time for long enough to have recorded something.
-fn wait_for_samples(stage: &Stage) {
-    wait_until("a side at work", || stage.trial_ticks() >= 20);
+fn wait_for_samples(stage: &Stage, command: &Child) {
+    wait_until("a side at work", || stage.side_ticks(pid(command)) >= 20);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn one_long_trial_ends_early_on_ctrl_c_and_its_samples_are_kept() {
     let stage = Stage::new();
     let args = ["ping", "futex", "--gap", "0", "--time", "600s", "--blocks", "1", "--json", "--output", "-"];
     let child = stage.doorbell(&args).spawn().unwrap();
-    wait_for_samples(&stage);
+    wait_for_samples(&stage, &child);
     signal(pid(&child), Signal::INT);
     let output = child.wait_with_output().unwrap();
     let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -173,7 +173,7 @@ fn a_side_that_is_killed_becomes_a_record_that_says_so() {
     let stage = Stage::new();
     let args = ["ping", "futex", "--gap", "0", "--time", "30s", "--blocks", "1", "--json", "--output", "-"];
     let child = stage.doorbell(&args).spawn().unwrap();
-    wait_for_samples(&stage);
+    wait_for_samples(&stage, &child);
     let side = stage.sides(pid(&child))[0];
     signal(side, Signal::KILL);
     std::thread::sleep(Duration::from_millis(100));

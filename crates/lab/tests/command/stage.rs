@@ -75,8 +75,9 @@ impl Stage {
         self.trial_processes().into_iter().filter(|pid| parent(*pid) == Some(host)).collect()
     }
 
-    /// Clock ticks of CPU time that the busiest process of the trial has used (proc(5), fields 14 and 15 of stat).
-    pub(crate) fn trial_ticks(&self) -> u64 {
+    /// Clock ticks of CPU time that the busiest side of the trial that `command` runs now has used (proc(5), fields 14 and 15
+    /// of stat). The host is none: in an emulated machine it uses as much before there is a side.
+    pub(crate) fn side_ticks(&self, command: i32) -> u64 {
         let ticks = |pid: i32| {
             let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
             let after_name = stat.rsplit(')').next().unwrap_or_default().to_owned();
@@ -84,7 +85,7 @@ impl Stage {
                 after_name.split_whitespace().skip(11).map(|field| field.parse::<u64>().unwrap_or(0));
             fields.next().unwrap_or(0) + fields.next().unwrap_or(0)
         };
-        self.trial_processes().into_iter().map(ticks).max().unwrap_or(0)
+        self.sides(command).into_iter().map(ticks).max().unwrap_or(0)
     }
 
     /// Waits until no process of this stage is left; whoever is left after that long hangs.
