@@ -7,6 +7,7 @@ use crate::record::{Placement, Record};
 use crate::watchdog::watch;
 use hdrhistogram::Histogram;
 use rivals_rounds::lot::Lot;
+use rivals_rounds::pilot::fitting;
 use rivals_rounds::statistics::{Ratio, quantile};
 use std::time::Duration;
 
@@ -109,7 +110,9 @@ pub fn run<const S: usize>(
                     Cell { rival: index, kind, placement, count: 0, blocks: Vec::new(), round_trips };
                 let who = format!("{} ({S} bytes, {kind:?}, {placement:?})", rival.name);
                 match watch(&who, PATIENCE, || {
-                    calibrate(plan.block, |count| link.block(order(&cell, WARM, count)))
+                    fitting(plan.block, LEAST_BLOCK, MOST_BLOCK, |count| {
+                        link.block(order(&cell, WARM, count)).map(|block| block.elapsed)
+                    })
                 }) {
                     Ok(count) => {
                         cell.count = count;
@@ -190,21 +193,6 @@ fn wanted(all: Vec<Rival>, only: &[String]) -> Vec<Rival> {
             is_base || named(rival)
         })
         .collect()
-}
-
-/// How many fit into a block of `length`.
-fn calibrate(length: Duration, mut block: impl FnMut(u64) -> Result<Block, String>) -> Result<u64, String> {
-    let wanted = length.as_nanos() as f64;
-    let mut count = LEAST_BLOCK;
-    loop {
-        let elapsed = block(count)?.elapsed.max(1.0);
-        let fitting = (count as f64 * wanted / elapsed) as u64;
-        // Long enough to judge by.
-        if elapsed > wanted / 4.0 || count >= MOST_BLOCK {
-            return Ok(fitting.clamp(LEAST_BLOCK, MOST_BLOCK));
-        }
-        count = fitting.clamp(count * 2, count * 16).min(MOST_BLOCK);
-    }
 }
 
 fn standings(group: &[Cell], open: &[(Rival, Box<dyn Link>)]) -> Vec<Standing> {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the comparisons share: the clock, the lot that orders a round, the partner, and ratios paired by round.
+//! What the comparisons share: the clock, the lot that orders a round, the pilot that sizes a block, the partner, and ratios
+//! paired by round.
 //!
 //! The cores of shared machines become half as fast for milliseconds to a second at a time. Therefore the arms of a
 //! comparison run in many short blocks, in an order drawn anew for each round, and what is compared is not the median of
@@ -8,4 +9,5 @@
 pub mod clock;
 pub mod lot;
 pub mod partner;
+pub mod pilot;
 pub mod statistics;

@@ -39,15 +39,18 @@ impl<const S: usize> End<S> for Ends<S> {
     }
 }
 
-/// What the kernel keeps of a send buffer for its own records, at most.
+/// What the kernel takes of a send buffer for a message beyond its bytes, at most.
 const OVERHEAD: usize = 1024;
 
-fn pair<const S: usize>(kind: SocketType) -> Result<(OwnedFd, OwnedFd), String> {
+/// Each with a send buffer for `messages` messages. How many datagrams wait to be received is limited beside that, for all
+/// senders together: `net.unix.max_dgram_qlen`, ten unless it is set.
+fn pair<const S: usize>(kind: SocketType, messages: usize) -> Result<(OwnedFd, OwnedFd), String> {
     let (ours, theirs) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)
         .map_err(|errno| format!("socketpair: {errno}"))?;
     for socket in [&ours, &theirs] {
         // The kernel takes what it may give (`net.core.wmem_max`).
-        set_socket_send_buffer_size(socket, depth(S) * S).map_err(|errno| format!("SO_SNDBUF: {errno}"))?;
+        set_socket_send_buffer_size(socket, messages * (S + OVERHEAD))
+            .map_err(|errno| format!("SO_SNDBUF: {errno}"))?;
     }
     let granted = socket_send_buffer_size(&ours).map_err(|errno| format!("SO_SNDBUF: {errno}"))?;
     if kind != SocketType::STREAM && granted < S + OVERHEAD {
@@ -59,7 +62,7 @@ fn pair<const S: usize>(kind: SocketType) -> Result<(OwnedFd, OwnedFd), String> 
 }
 
 fn open<const S: usize>(kind: SocketType) -> Result<Box<dyn Link>, String> {
-    let (ours, theirs) = pair::<S>(kind)?;
+    let (ours, theirs) = pair::<S>(kind, depth(S))?;
     link::<S, _, _>(Place::Processes, move || Ends::new(ours), move || Ends::new(theirs))
 }
 
@@ -75,9 +78,9 @@ pub fn seqpacket<const S: usize>() -> Result<Box<dyn Link>, String> {
     open::<S>(SocketType::SEQPACKET)
 }
 
-/// All senders share a socket: a datagram is sent whole.
+/// All senders share a socket and its buffer: a datagram is sent whole.
 pub fn many_datagram<const S: usize>() -> Result<Box<dyn Link>, String> {
-    let (ours, theirs) = pair::<S>(SocketType::DGRAM)?;
+    let (ours, theirs) = pair::<S>(SocketType::DGRAM, depth(S) * SENDERS)?;
     let copies = (0..SENDERS).map(|_| theirs.try_clone()).collect::<Result<Vec<_>, _>>();
     let copies = copies.map_err(|error| format!("dup: {error}"))?;
     let theirs = copies.into_iter().map(|socket| move || Ends::new(socket)).collect();
