@@ -127,7 +127,7 @@ def test_an_async_bell_that_is_awaited_is_not_closed_and_one_whose_wait_was_canc
         waiter = doorbell.AsyncBell(bell)
         task = asyncio.ensure_future(waiter.wait())
         await asyncio.sleep(0)
-        with pytest.raises(RuntimeError, match="cancel it first"):
+        with pytest.raises(RuntimeError, match="await its end"):
             waiter.close()
         # The refusal took nothing away from the wait.
         threading.Timer(0.01, bell.ring).start()
@@ -137,7 +137,7 @@ def test_an_async_bell_that_is_awaited_is_not_closed_and_one_whose_wait_was_canc
         await asyncio.sleep(0)
         task.cancel()
         # It has not heard of that yet, and would look for its file.
-        with pytest.raises(RuntimeError, match="cancel it first"):
+        with pytest.raises(RuntimeError, match="await its end"):
             waiter.close()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -151,9 +151,10 @@ def test_an_async_bell_that_is_awaited_is_not_closed_and_one_whose_wait_was_canc
         # The loop has forgotten the file, whose number may be a stranger's next.
         assert not asyncio.get_running_loop().remove_reader(number)
 
+        # It has heard what `bell` has, which is nothing yet.
         successor = doorbell.AsyncBell(bell)
         bell.ring()
-        assert await asyncio.wait_for(successor.wait(), FOREVER) == 1
+        assert await asyncio.wait_for(successor.wait(), FOREVER) == 2
         successor.close()
 
     asyncio.run(run())

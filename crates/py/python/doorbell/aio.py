@@ -64,9 +64,11 @@ class AsyncBell:
             self._awaited = False
 
     def close(self) -> None:
-        """Gives the seat back. Not while a task awaits the handle, whose file it would take away: cancel that first."""
+        """Gives the seat back. Not while a task awaits the handle, whose file it would take away: cancel that first, and
+        await its end, for it hears of it only when it runs.
+        """
         if self._awaited:
-            raise RuntimeError("a task awaits this handle; cancel it first")
+            raise RuntimeError("a task awaits this handle; cancel it and await its end first")
         self._file.close()
 
 
