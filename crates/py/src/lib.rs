@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The Python package `doorbell`: what of it is Rust. Documented for users in `python/doorbell/_native.pyi`.
 //!
-//! Every call that may block lets go of the interpreter's lock and hears signals; see [`blocking`].
+//! Every call that may block lets go of the interpreter's lock and hears signals; see `blocking`.
 
 mod bell;
 mod blocking;

@@ -360,6 +360,34 @@ mod tests {
         says(&format!("//! | {LOG_RING} | capacity | ring |"));
     }
 
+    #[test]
+    fn the_book_prints_the_same_offsets() {
+        let says = |row: &str| assert_says("channels.md", include_str!("../../../../book/channels.md"), row);
+        says(&format!(
+            "| {} | directory: magic at {}, version at {}, lanes at {}, capacity at {}, receivers at {} |",
+            0,
+            offset_of!(Directory, magic),
+            offset_of!(Directory, version),
+            offset_of!(Directory, lanes),
+            offset_of!(Directory, capacity),
+            offset_of!(Directory, receivers),
+        ));
+        let lanes = Lanes::new(2, 1, 0).unwrap();
+        let (first, second) = (lanes.control_offset(0), lanes.control_offset(1));
+        says(&format!(
+            "| {first} + {}·i | lane i: `released` at {}, `message_wanted` at {}; `room_wanted` at {}, `dropped` at {}; \
+             who sends at {}, who receives at {} |",
+            second - first,
+            offset_of!(Control, released),
+            offset_of!(Control, message_wanted),
+            offset_of!(Control, room_wanted),
+            offset_of!(Control, dropped),
+            offset_of!(Control, sender),
+            offset_of!(Control, receiver),
+        ));
+        says(&format!("| next multiple of {PAGE} | the rings, each at a multiple of {PAGE} |"));
+    }
+
     fn directory() -> Directory {
         // SAFETY: every field is an atomic integer, for which all bytes zero is a value.
         // JUSTIFICATION: this is the state in which a fresh payload is found.

@@ -46,6 +46,7 @@
 //! | many senders, one receiver | [`Gather`] |
 //! | one sender, many receivers | [`broadcast`] |
 //! | values of one type | `Typed` (feature `zerocopy`) |
+//! | any of these ends in a tokio task | `Async` (feature `tokio`) |
 //! | what lies where in memory | [`doorbell_core::channel::layout`] |
 //! | how a message travels, and what a killed or hostile peer can do | [`doorbell_core::channel::lane`] |
 //!

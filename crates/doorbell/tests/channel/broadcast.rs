@@ -235,6 +235,24 @@ fn nobody_but_the_publisher_can_ever_write_the_log() {
 }
 
 #[test]
+fn a_subscriber_maps_the_log_without_the_right_to_write() {
+    // No other test has a log as large.
+    let (capacity, size) = (1 << 19, (1 << 19) + 4096);
+    let mut publisher: Publisher = Publisher::new(capacity).unwrap();
+    let _subscriber = publisher.subscribe::<Futex>(WhenSlow::Gap).unwrap();
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let logs = maps.lines().filter(|line| line.contains("/memfd:doorbell-log")).filter_map(|line| {
+        let (addresses, rest) = line.split_once(' ')?;
+        let (begin, end) = addresses.split_once('-')?;
+        let [begin, end] = [begin, end].map(|address| u64::from_str_radix(address, 16).unwrap());
+        (end - begin == size).then(|| rest.split(' ').next().unwrap())
+    });
+    let mut rights: Vec<_> = logs.collect();
+    rights.sort_unstable();
+    assert_eq!(rights, ["r--s", "rw-s"], "the subscriber's and the publisher's");
+}
+
+#[test]
 fn a_subscriber_that_lies_about_its_cursor_is_ended_and_costs_the_others_nothing() {
     let boards = [board(1, 1, 64)];
     let (ours, theirs) = doorbell::meeting::socket::pair().unwrap();
