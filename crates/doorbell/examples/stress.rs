@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Looks for a lost wake-up: `cargo run --release --all-features --example stress -- SECONDS [WAY]`
 //!
-//! One waiter, 1 to 8 notifiers, as threads and as processes, over every way of waiting and through epoll. Each
+//! One waiter, 1 to 8 notifiers, as threads and as processes, over every way of waiting, through epoll and in tokio. Each
 //! notifier rings in bursts with pseudo-random gaps and then pauses until the waiter has taken every message; so
 //! each burst ends with a waiter about to sleep and a last ring that must not be lost. The waiter takes few messages
 //! at a time. A wait of ten seconds although a message is there, or a count of rings that is not the number sent, ends
@@ -133,6 +133,47 @@ impl Waiting for ByEpoll {
     }
 }
 
+#[cfg(feature = "tokio")]
+struct ByTokio {
+    runtime: tokio::runtime::Runtime,
+    bell: doorbell::AsyncBell<Futex>,
+    /// Is each wait begun once and dropped in its middle, before it is waited to its end?
+    drops: bool,
+}
+
+#[cfg(feature = "tokio")]
+impl ByTokio {
+    fn new(bell: Bell<Futex>, drops: bool) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let bell = runtime.block_on(async { doorbell::AsyncBell::new(bell) }).unwrap();
+        Self { runtime, bell, drops }
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl Waiting for ByTokio {
+    fn wait(&mut self) -> Option<u64> {
+        let Self { runtime, bell, drops } = self;
+        let heard = runtime.block_on(async {
+            if *drops {
+                tokio::select! {
+                    biased;
+                    heard = bell.wait() => return Some(heard),
+                    () = std::future::ready(()) => {}
+                }
+            }
+            tokio::time::timeout(STUCK, bell.wait()).await.ok()
+        });
+        match heard? {
+            Err(WaitError::PeerGone(_)) => Some(0),
+            heard => Some(heard.unwrap().get().into()),
+        }
+    }
+    fn sleeps(&self) -> u64 {
+        self.bell.get_ref().counts().slept
+    }
+}
+
 /// Takes messages until `end`, then until there are no more. Returns the rings heard, or why it got stuck.
 fn take(
     waiting: &mut dyn Waiting,
@@ -221,12 +262,28 @@ fn waiting_by(way: &str, board: &Board) -> Option<Box<dyn Waiting>> {
         "io_uring" => by::<doorbell::wait::IoUring>(board),
         "epoll" => Some(Box::new(ByEpoll::new(board.bell(0)?, epoll::EventFlags::empty()))),
         "epoll-edge" => Some(Box::new(ByEpoll::new(board.bell(0)?, epoll::EventFlags::ET))),
+        #[cfg(feature = "tokio")]
+        "tokio" => Some(Box::new(ByTokio::new(board.bell(0)?, false))),
+        #[cfg(feature = "tokio")]
+        "tokio-drop" => Some(Box::new(ByTokio::new(board.bell(0)?, true))),
         _ => None,
     }
 }
 
-const WAYS: [&str; 9] =
-    ["adaptive", "futex", "eventfd", "semaphore", "spin", "yield", "io_uring", "epoll", "epoll-edge"];
+/// All ways, and whether this program was built with the feature that each needs.
+const WAYS: [(&str, bool); 11] = [
+    ("adaptive", true),
+    ("futex", true),
+    ("eventfd", true),
+    ("semaphore", true),
+    ("spin", true),
+    ("yield", true),
+    ("io_uring", cfg!(feature = "io_uring")),
+    ("epoll", true),
+    ("epoll-edge", true),
+    ("tokio", cfg!(feature = "tokio")),
+    ("tokio-drop", cfg!(feature = "tokio")),
+];
 
 fn start(number: u32, board: &Arc<Board>) -> (Child, Session<Trusted>) {
     let mut command = Command::new(std::env::current_exe().expect("this program has a file"));
@@ -247,9 +304,11 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let seconds: u64 = arguments.next().and_then(|seconds| seconds.parse().ok()).unwrap_or(60);
     let wanted = arguments.next();
-    let ways = WAYS.into_iter().filter(|way| {
-        wanted.as_ref().map_or(cfg!(feature = "io_uring") || *way != "io_uring", |wanted| wanted == way)
+    let chosen = WAYS.into_iter().filter(|(way, built)| match &wanted {
+        Some(wanted) => wanted == way,
+        None => *built,
     });
+    let ways = chosen.map(|(way, _)| way);
     let cells: Vec<Cell> = ways
         .flat_map(|way| {
             NOTIFIERS
