@@ -21,6 +21,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -494,7 +495,10 @@ impl MemoryGroup {
             println!("not tried: no memory cgroups are mounted");
             return None;
         };
-        let group = Path::new(mount).join(own).join(format!("doorbell-{}", std::process::id()));
+        // Several tests have one at the same time.
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("doorbell-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let group = Path::new(mount).join(own).join(name);
         let limited = fs::create_dir(&group).map(|()| Self(group)).and_then(|group| {
             fs::write(group.0.join(limit), most.to_string())?;
             // Without swap; not every kernel counts it.
