@@ -5,7 +5,7 @@
 # DOORBELL_KILLS and DOORBELL_MUTATIONS set how many.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-cargo test --locked --package doorbell --all-features --test bell --test channel
+cargo test --locked --package doorbell --all-features --lib --test bell --test channel
 cargo test --locked --package doorbell --all-features --doc
 # How soon a survivor is told is printed, not judged: that every one is told is.
 cargo run --locked --quiet --package doorbell --example death_notice -- 20

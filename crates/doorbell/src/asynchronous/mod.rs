@@ -168,3 +168,34 @@ impl<E: Awaitable> Async<E> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Async, Listen, Listener, WaitError};
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    /// Seems to have something whenever it is asked, and never has, as a hostile peer can look.
+    struct Teaser;
+
+    impl Listen for Teaser {
+        fn before_sleep(&mut self, _: u64) -> Result<Option<impl Iterator<Item = &mut Listener>>, WaitError> {
+            Ok(None::<std::iter::Empty<&mut Listener>>)
+        }
+    }
+
+    #[test]
+    fn an_end_that_always_seems_to_have_something_does_not_keep_a_task_from_its_time_out() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (told, tells) = channel();
+        std::thread::spawn(move || {
+            let ended = runtime.block_on(async {
+                let mut teaser = Async::new(Teaser).unwrap();
+                let never = teaser.until(0, |_| Ok::<Option<()>, WaitError>(None));
+                tokio::time::timeout(Duration::from_millis(5), never).await
+            });
+            told.send(ended.is_err()).unwrap();
+        });
+        assert_eq!(tells.recv_timeout(Duration::from_secs(60)), Ok(true), "hung");
+    }
+}
