@@ -224,6 +224,30 @@ fn a_send_that_is_dropped_while_it_waits_for_room_sent_nothing_and_loses_no_wake
 }
 
 #[test]
+fn what_was_pushed_is_rung_before_a_task_waits_for_room() {
+    on_both_runtimes(|| async {
+        let (sender, receiver) = pair(256).unwrap();
+        let (mut sender, mut receiver) = (Async::new(sender).unwrap(), Async::new(receiver).unwrap());
+        let receiving = tokio::spawn(async move {
+            let mut received = 0;
+            while receiver.recv().await.is_ok() {
+                received += 1;
+            }
+            received
+        });
+        // On a runtime of one thread it sleeps from here on.
+        tokio::task::yield_now().await;
+        let mut sent = 0;
+        while sender.get_mut().push(b"quietly").is_ok() {
+            sent += 1;
+        }
+        sender.send(b"aloud").await.unwrap();
+        drop(sender);
+        assert_eq!(receiving.await.unwrap(), sent + 1);
+    });
+}
+
+#[test]
 fn a_receiver_and_a_sender_that_are_awaited_are_told_that_their_peer_was_killed() {
     on_both_runtimes(|| async {
         for round in 0..10 {
