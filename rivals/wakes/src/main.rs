@@ -5,6 +5,7 @@ mod arm;
 mod burst;
 mod cell;
 mod chunk;
+mod ready;
 mod shared;
 mod table;
 mod vigil;

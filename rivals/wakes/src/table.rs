@@ -43,9 +43,9 @@ pub fn markdown(chunks: &[Chunk]) -> String {
             let _ = writeln!(
                 text,
                 "| means of waking | seconds | notifications | waits | ended without a wake though something was pending | \
-                 pending then | what ended it | calls that did not return |"
+                 pending then | what ended it | calls that did not return | woken late |"
             );
-            let _ = writeln!(text, "|---|---:|---:|---:|---:|---|---|---:|");
+            let _ = writeln!(text, "|---|---:|---:|---:|---:|---|---|---:|---:|");
             for row in rows.iter().filter(|row| row.place == place) {
                 let of_row: Vec<_> =
                     chunks.iter().filter(|chunk| chunk.arm == row.name && chunk.place == place).collect();
@@ -81,11 +81,12 @@ fn line(text: &mut String, row: &Row, chunks: &[&Chunk]) {
         };
     let _ = writeln!(
         text,
-        "| {name} | {:.0} | {sent} | {} | {often} | {pending} | {} | {} |",
+        "| {name} | {:.0} | {sent} | {} | {often} | {pending} | {} | {} | {} |",
         milliseconds as f64 / 1000.0,
         sum(|outcome| outcome.waits),
         endings(&unwoken),
-        sum(|outcome| outcome.stalled)
+        sum(|outcome| outcome.stalled),
+        sum(|outcome| outcome.starved)
     );
 }
 

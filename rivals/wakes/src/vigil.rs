@@ -6,6 +6,7 @@
 //! waits end, which take nothing in between? Does a further notification end one? Is what was pending found by hand?
 
 use crate::arm::{Heard, Waiter};
+use crate::ready::Ready;
 use crate::shared::{Mail, Shared};
 use rivals_rounds::clock::{nanoseconds_per_tick, ticks};
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,8 @@ pub struct Evidence {
     /// How long the wait was, and for how long before its end no call had returned.
     pub waited_ms: u64,
     pub quiet_ms: u64,
+    /// For how much of it the waiter was ready to run and did not get a processor. `None` if the kernel does not say.
+    pub ready_ms: Option<u64>,
     /// Whether each further wait ended by a wake.
     pub further_waits: Vec<bool>,
     /// Whether the wait after each further notification ended by a wake.
@@ -65,6 +68,9 @@ pub struct Outcome {
     pub waits: u64,
     /// Waits that ended by a wake with nothing behind it.
     pub for_nothing: u64,
+    /// Waits that were as long as one that is not woken, but for most of which the waiter was ready to run: it was woken, and
+    /// got no processor.
+    pub starved: u64,
     /// Notifications whose call did not return although there was room.
     pub stalled: u64,
     pub unwoken: Vec<Evidence>,
@@ -96,6 +102,7 @@ impl Silence {
 struct Vigil<'a> {
     shared: &'a Shared,
     mail: Mail<'a>,
+    ready: Ready,
     outcome: Outcome,
     began: Instant,
 }
@@ -109,8 +116,13 @@ pub fn vigil(
     lasting: Duration,
     most: usize,
 ) -> Outcome {
-    let mut vigil =
-        Vigil { shared, mail: Mail::new(shared), outcome: Outcome::default(), began: Instant::now() };
+    let mut vigil = Vigil {
+        shared,
+        mail: Mail::new(shared),
+        ready: Ready::new(),
+        outcome: Outcome::default(),
+        began: Instant::now(),
+    };
     let mut silence = Silence { published: 0, since: Instant::now() };
     loop {
         if vigil.began.elapsed() >= lasting || vigil.outcome.unwoken.len() >= most {
@@ -153,6 +165,7 @@ impl Vigil<'_> {
     /// False if it ended by its time-out.
     fn wait(&mut self, waiter: &mut dyn Waiter) -> bool {
         let before = Instant::now();
+        self.ready.note(before);
         let heard = waiter.wait(LIMIT, &self.mail);
         self.outcome.waits += 1;
         let waited = before.elapsed();
@@ -166,7 +179,10 @@ impl Vigil<'_> {
         }
         let quiet = ticks().saturating_sub(self.shared.last.load(Relaxed)) as f64 * nanoseconds_per_tick();
         let pending = self.pending();
-        if pending == 0 || quiet < QUIET.as_nanos() as f64 {
+        let ready = self.ready.since_noted();
+        let starved = ready.is_some_and(|ready| waited.saturating_sub(ready) < QUIET);
+        if pending == 0 || quiet < QUIET.as_nanos() as f64 || starved {
+            self.outcome.starved += u64::from(starved && pending > 0);
             if let Heard::Woken(count) = heard {
                 self.see(count);
             }
@@ -178,6 +194,7 @@ impl Vigil<'_> {
             pending,
             waited_ms: waited.as_millis() as u64,
             quiet_ms: (quiet / 1e6) as u64,
+            ready_ms: ready.map(|ready| ready.as_millis() as u64),
             further_waits: Vec::new(),
             further_notifications: Vec::new(),
             found_by_hand: 0,
