@@ -442,7 +442,7 @@ fn use_a_disk_without_reservations(path: &Path) {
     joined.board().bell::<Futex>(0).unwrap().ring();
     assert_eq!(bell.try_wait().map(u32::from), Some(1));
     let blocks = std::os::unix::fs::MetadataExt::blocks(&fs::metadata(path.join("name")).unwrap());
-    println!("{blocks} blocks");
+    assert!(512 * blocks >= 100_000, "all its pages are there");
 }
 
 /// Runs `role` with a directory of its own in a mount namespace of its own.
