@@ -5,4 +5,4 @@
 
 exec "$(dirname "$0")/debian" apt debian-archive-keyring \
     binutils dpkg-dev flex bison gcc git libc6-dev libfdt-dev libglib2.0-dev libpixman-1-dev \
-    ninja-build patch pkg-config python3 python3-venv util-linux xz-utils
+    make ninja-build patch pkg-config python3 python3-venv util-linux xz-utils

@@ -22,6 +22,58 @@ QTEST_QEMU_BINARY=$qemu "$bin/uintr-test" >"$scratch/qtest" 2>&1 || {
 }
 grep '^ok' "$scratch/qtest"
 
+echo "== QEMU's system tests"
+system_tests() {
+    local src
+    src=$(dirname "$bin")/src
+    make --silent -C "$scratch" -f "$src/tests/tcg/Makefile.target" SRC_PATH="$src" \
+        TARGET=x86_64-softmmu TARGET_NAME=x86_64 CC=gcc TIMEOUT=60 QEMU="$qemu -nic none $1" "${@:2}" \
+        >"$scratch/make" 2>&1
+}
+system_tests '' run || {
+    cat "$scratch/make" "$scratch"/*.out
+    exit 1
+}
+grep TEST "$scratch/make"
+
+echo "== each of them fails with a fault in what it tests"
+faulty=$scratch/faulty-system-x86_64
+while read -r test fault; do
+    option="-global x86_64-cpu.x-uintr-fault=$fault"
+    rm -f "$scratch"/*.out
+    if [[ $test == /* ]]; then
+        printf '#!/bin/sh\nexec %s %s "$@"\n' "$qemu" "$option" >"$faulty"
+        chmod +x "$faulty"
+        judge=(env "QTEST_QEMU_BINARY=$faulty" "$bin/uintr-test" -p "$test")
+    else
+        judge=(system_tests "$option" "run-$test")
+    fi
+    # An assertion aborts: the inner shell's remark on it goes with the rest.
+    if ("${judge[@]}" || exit 1) >"$scratch/judged.out" 2>&1 </dev/null; then
+        echo "$test passes with $fault"
+        exit 1
+    fi
+    # It has to be the test's own judgement.
+    grep -qE 'not so:|assertion failed' "$scratch"/*.out || {
+        cat "$scratch"/*.out "$scratch/make"
+        exit 1
+    }
+    echo "$test fails with $fault"
+done <<FAULTS
+cr4-reserved cr4-unchecked
+xsave-compacted xrstors-any-header
+uintr-msr writes-unchecked
+/x86_64/uintr/no-msrs-without-cpuid present-though-off
+/x86_64/uintr/migration moved-nothing
+uintr-xsaves xsaves-keeps-uinv
+uintr-deliver uif-kept
+uintr-notify no-eoi
+uintr-notify halt-wakes
+uintr-senduipi xapic-unshifted
+uintr-senduipi-smp shift-32
+/x86_64/uintr/counters on-ignored
+FAULTS
+
 echo "== conformance: two CPUs, xAPIC"
 "${run[@]}"
 echo "== conformance: four CPUs, x2APIC, UIRET always opens"
