@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(1);
 const QUIET: Duration = Duration::from_millis(500);
 const FURTHER: [Duration; 3] = [Duration::from_millis(300); 3];
 /// For so long the first notifier may take to give what it was asked for.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(30);
 /// A call that does not return for so long while nothing happens will not.
 const STALLED: Duration = Duration::from_secs(3);
 
