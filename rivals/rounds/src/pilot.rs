@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-/// So many pilots are run of each size. The first wakes a partner that never ran, moves it to its CPU and touches memory nobody
-/// touched before: it can take a thousand times as long as the others.
+/// So many pilots are run of each size. In the first a partner may still sleep on the CPU where another side spins: until the
+/// scheduler's tick lets it move to its own, milliseconds pass, a thousand times what the others take.
 const PILOTS: usize = 3;
 
 /// How many fit into `length`, no fewer than `least` and no more than `most`, judged by pilot blocks that grow until one is long
