@@ -51,9 +51,9 @@ fn wait_for_trials(stage: &Stage) {
     wait_until("a trial", || stage.trial_processes().len() >= 2);
 }
 
-/// Waits until a side has used CPU time for long enough to have recorded something.
-fn wait_for_samples(stage: &Stage, command: &Child) {
-    wait_until("a side at work", || stage.side_ticks(pid(command)) >= 20);
+/// Waits until a side has used CPU time for so many clock ticks.
+fn wait_for_work(stage: &Stage, command: &Child, ticks: u64) {
+    wait_until("a side at work", || stage.side_ticks(pid(command)) >= ticks);
 }
 
 #[test]
@@ -80,20 +80,26 @@ fn ctrl_c_and_sigterm_keep_what_was_measured_and_say_that_it_is_partial() {
     }
 }
 
-/// With a computing program on its CPU the floor of a switch once came out as milliseconds, and true round trips as impossible.
-#[test]
-fn one_long_trial_ends_early_on_ctrl_c_and_its_samples_are_kept() {
+/// Interrupts a long trial in which a side has used CPU time for so many clock ticks; how many samples it kept.
+fn samples_kept_after(ticks: u64) -> u64 {
     let stage = Stage::new();
     let args = ["ping", "futex", "--gap", "0", "--time", "600s", "--blocks", "1", "--json", "--output", "-"];
     let child = stage.doorbell(&args).spawn().unwrap();
-    wait_for_samples(&stage, &child);
+    wait_for_work(&stage, &child, ticks);
     signal(pid(&child), Signal::INT);
     let output = child.wait_with_output().unwrap();
     let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let record = &result["records"][0];
     assert_eq!(record["outcome"]["kind"], "partial", "{record}");
-    assert!(record["series"]["round-trip"]["count"].as_u64().unwrap() > 0);
     stage.wait_until_empty();
+    record["series"]["round-trip"]["count"].as_u64().unwrap_or(0)
+}
+
+/// With a computing program on its CPU the floor of a switch once came out as milliseconds, and true round trips as impossible.
+#[test]
+fn one_long_trial_ends_early_on_ctrl_c_and_its_samples_are_kept() {
+    // How much CPU time passes before the first sample is the machine's affair: an emulated one took the first of these.
+    assert!([20, 80, 320].into_iter().any(|ticks| samples_kept_after(ticks) > 0));
 }
 
 /// Mechanisms whose objects have names and outlive processes: they meet every way to end, the others one of them.
@@ -173,7 +179,7 @@ fn a_side_that_is_killed_becomes_a_record_that_says_so() {
     let stage = Stage::new();
     let args = ["ping", "futex", "--gap", "0", "--time", "30s", "--blocks", "1", "--json", "--output", "-"];
     let child = stage.doorbell(&args).spawn().unwrap();
-    wait_for_samples(&stage, &child);
+    wait_for_work(&stage, &child, 20);
     let side = stage.sides(pid(&child))[0];
     signal(side, Signal::KILL);
     std::thread::sleep(Duration::from_millis(100));
