@@ -4,7 +4,7 @@
 //! The slow paths of the standard library's locks lie in a library that is not compiled with the sanitizer. A lock that was
 //! contended orders nothing for it, and it reports what the lock protects. `ci/sanitize thread` sets `thread_sanitizer`;
 //! without that nothing here does anything, or takes any space.
-#![allow(unexpected_cfgs, reason = "it is of this file alone")]
+#![allow(unexpected_cfgs, reason = "`ci/sanitize` sets it")]
 
 #[cfg(thread_sanitizer)]
 use std::sync::atomic::{AtomicU32, Ordering};
