@@ -633,6 +633,42 @@ mod by_name {
         drop((named::Owner::new(&two, &nothing).unwrap(), named::Owner::new(&one, &nothing).unwrap()));
     }
 
+    /// Room was taken before the lock: one took the other's file for a dead owner's, and both owned the name.
+    #[test]
+    fn of_two_threads_that_want_to_own_a_name_one_does_however_long_taking_the_room_takes() {
+        let path = PathBuf::from(format!("/dev/shm/doorbell-test-{}-threads", std::process::id()));
+        for _ in 0..20 {
+            let large = Offer { eventfds: 0, payload: 16 << 20, ..Offer::default() };
+            let together = std::sync::Barrier::new(2);
+            let own = || {
+                together.wait();
+                named::Owner::new(&path, &large)
+            };
+            let owners = thread::scope(|scope| {
+                let other = scope.spawn(own);
+                [own(), other.join().unwrap()]
+            });
+            let refused: Vec<_> = owners.iter().filter_map(|owner| owner.as_ref().err()).collect();
+            assert_eq!(refused, [&MeetError::Owned]);
+            drop(named::join(&path).unwrap());
+            drop(owners);
+            assert!(!path.exists());
+        }
+    }
+
+    #[test]
+    fn an_owner_whose_file_was_removed_leaves_the_next_owners_alone() {
+        let path = scratch("removed");
+        let nothing = Offer { eventfds: 0, ..Offer::default() };
+        let first = named::Owner::new(&path, &nothing).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let second = named::Owner::new(&path, &nothing).unwrap();
+        drop(first);
+        drop(named::join(&path).unwrap());
+        drop(second);
+        assert!(!path.exists());
+    }
+
     #[test]
     fn eventfds_cannot_be_had_by_name() {
         let path = scratch("named");

@@ -40,7 +40,7 @@ pub struct Owner {
     /// A forked child has a copy, and its parent goes on.
     process: Process,
     /// Carries the lock.
-    _file: OwnedFd,
+    file: OwnedFd,
     /// Hangs up when closed.
     _life: Life,
 }
@@ -68,7 +68,7 @@ impl Owner {
     /// `offer.eventfds` must be 0: there is no way to hand them over.
     ///
     /// # Errors
-    /// [`MeetError::Owned`] if it has a living owner; [`MeetError::TooMany`]; [`MeetError::Map`]; [`MeetError::Os`].
+    /// [`MeetError::Owned`] if it has a living owner, or somebody is becoming that; [`MeetError::TooMany`]; [`MeetError::Map`]; [`MeetError::Os`].
     pub fn new(path: impl AsRef<Path>, offer: &Offer) -> Result<Self, MeetError> {
         let path = path.as_ref();
         if offer.eventfds != 0 {
@@ -86,27 +86,39 @@ impl Owner {
                 }
                 file => file.map_err(os("open"))?,
             };
-            let made = Self::fill(file, offer, path, &making);
-            // It has its second name, or is not wanted.
+            let lock = rustix::io::fcntl_dupfd_cloexec(&file, 0).map_err(os("F_DUPFD_CLOEXEC"))?;
+            // Before anything that takes time. One of our number, in another thread or PID namespace, may have taken it for
+            // what a dead one left, and removed it; from here on nobody does.
+            if !try_lock(&lock)? || !is_at(&lock, &making)? {
+                continue;
+            }
+            let made = Self::fill(file, &lock, offer, path, &making);
+            // It has its second name, or is not wanted. While it is locked: the next file of this name is another's.
             let _ = unlink(&making);
             match made {
-                // Another owner came first: it lives, or what it left is removed in the next turn. Or one of our number
-                // in another PID namespace took ours for dead before it was locked.
-                Err(MeetError::Os { call: "link", errno: Errno::EXIST | Errno::NOENT }) => {}
-                made => return made,
+                // Another owner came first: it lives, or what it left is removed in the next turn.
+                Err(MeetError::Os { call: "link", errno: Errno::EXIST }) => {}
+                made => {
+                    let (board, life) = made?;
+                    let (path, process) = (path.to_owned(), Process::current());
+                    return Ok(Self { board: Arc::new(board), path, process, file: lock, _life: life });
+                }
             }
         }
     }
 
-    fn fill(file: OwnedFd, offer: &Offer, path: &Path, making: &Path) -> Result<Self, MeetError> {
+    /// Makes the board in `file`, which is `making` and locked by `lock`, and names it `path`.
+    fn fill(
+        file: OwnedFd,
+        lock: &OwnedFd,
+        offer: &Offer,
+        path: &Path,
+        making: &Path,
+    ) -> Result<(Board, Life), MeetError> {
         let features = offer.features | super::c_library_feature();
         let plan = Plan::new(offer.bells, offer.payload, features).map_err(MapError::from)?;
         reserve(&file, plan.size())?;
-        let lock = rustix::io::fcntl_dupfd_cloexec(&file, 0).map_err(os("F_DUPFD_CLOEXEC"))?;
-        if !try_lock(&lock)? {
-            return Err(MeetError::Owned);
-        }
-        let life = Life::begin(life_path(path, &lock)?)?;
+        let life = Life::begin(life_path(path, lock)?)?;
         let mapping = Mapping::of_new_file(file, plan, plan.size())?;
         initialise_semaphores(&mapping);
         if let Some(lanes) = &offer.lanes {
@@ -117,8 +129,7 @@ impl Owner {
         board.refused = refused;
         // Unlike a rename, a link replaces nobody.
         link(making, path).map_err(os("link"))?;
-        let process = Process::current();
-        Ok(Self { board: Arc::new(board), path: path.to_owned(), process, _file: lock, _life: life })
+        Ok((board, life))
     }
 
     /// The board.
@@ -129,8 +140,8 @@ impl Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        if self.process.is_current() {
-            // Somebody may have removed it already.
+        // Somebody may have removed it, and another owner be there now. None comes in between: we still hold the lock.
+        if self.process.is_current() && is_at(&self.file, &self.path) == Ok(true) {
             let _ = unlink(&self.path);
         }
     }
@@ -168,11 +179,19 @@ fn life_path(path: &Path, file: &OwnedFd) -> Result<PathBuf, MeetError> {
 
 /// Gives `file` its size and all the room that it needs: on a full disk the first touch of a page without would be a SIGBUS.
 fn reserve(file: &OwnedFd, size: u64) -> Result<(), MeetError> {
-    match retry_on_intr(|| fallocate(file, FallocateFlags::empty(), 0, size)) {
-        // A file system that knows no reservation, as ramfs: what was written has its room.
-        Err(Errno::OPNOTSUPP) => write_zeroes(file, size),
-        result => result.map_err(os("fallocate")),
+    // tmpfs gives back all that one call took when a signal comes: a timer's signals would keep a long call from ever ending.
+    const AT_ONCE: u64 = 2 << 20;
+    let mut at = 0;
+    while at < size {
+        let length = AT_ONCE.min(size - at);
+        match retry_on_intr(|| fallocate(file, FallocateFlags::empty(), at, length)) {
+            // A file system that knows no reservation, as ramfs.
+            Err(Errno::OPNOTSUPP) => return write_zeroes(file, size),
+            result => result.map_err(os("fallocate"))?,
+        }
+        at += length;
     }
+    Ok(())
 }
 
 fn write_zeroes(file: &OwnedFd, size: u64) -> Result<(), MeetError> {
