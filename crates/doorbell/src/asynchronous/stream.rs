@@ -2,15 +2,15 @@
 //! Receiving ends as streams (feature `stream`).
 
 use super::Async;
-use crate::channel::{Gather, GatherError, Receiver, RecvError};
+use crate::channel::{Gather, GatherError, Polled, Receiver, RecvError};
 use crate::peer::Trust;
 use crate::wait::Wait;
 use futures_core::Stream;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-/// Copies of the messages. Ends when the sender has left in order; then it may be polled on, and goes on with the next
-/// sender. After any other error it goes on as [`recv`](Async::recv) does.
+/// Copies of the messages. Ends when the sender has left, or, behind the error that tells of it, has died or lied; then it
+/// may be polled on, and goes on with the next sender.
 ///
 /// ```
 /// use doorbell::Async;
@@ -33,32 +33,40 @@ impl<T: Trust, W: Wait> Stream for Async<Receiver<T, W>> {
     type Item = Result<Vec<u8>, RecvError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        match ready!(self.poll_until(cx, 0, Receiver::poll)) {
-            Ok(found) => {
+        Poll::Ready(match ready!(self.poll_until(cx, 0, Receiver::poll_to_the_end)) {
+            Ok(Some(found)) => {
                 let mut copy = Vec::new();
-                Poll::Ready(Some(self.end.message(found).try_copy_to_vec(&mut copy).map(|()| copy)))
+                Some(self.end.message(found).try_copy_to_vec(&mut copy).map(|()| copy))
             }
-            Err(RecvError::Closed) => Poll::Ready(None),
-            Err(error) => Poll::Ready(Some(Err(error))),
-        }
+            Ok(None) => None,
+            Err(error) => Some(Err(error)),
+        })
     }
 }
 
-/// Lane numbers and copies of the messages. Ends when no sender is left.
+/// Lane numbers and copies of the messages. Ends when no sender is left, behind the errors that tell of those who died or
+/// lied; then it may be polled on, and goes on with the next sender.
 impl<T: Trust, W: Wait> Stream for Async<Gather<T, W>> {
     type Item = Result<(usize, Vec<u8>), GatherError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        match ready!(self.poll_until(cx, 0, Gather::poll)) {
-            Ok(found) => {
+        let poll = |gather: &mut Gather<T, W>| {
+            gather.poll_lanes().map(|polled| match polled {
+                Polled::Found(found) => Some(Some(found)),
+                Polled::Nothing => None,
+                Polled::Over(_) => Some(None),
+            })
+        };
+        Poll::Ready(match ready!(self.poll_until(cx, 0, poll)) {
+            Ok(Some(found)) => {
                 let (lane, message) = self.end.message(found);
                 let mut copy = Vec::new();
                 let copied = message.try_copy_to_vec(&mut copy);
                 let copied = copied.map_err(|error| GatherError { lane: Some(lane), error });
-                Poll::Ready(Some(copied.map(|()| (lane, copy))))
+                Some(copied.map(|()| (lane, copy)))
             }
-            Err(GatherError { error: RecvError::Closed, .. }) => Poll::Ready(None),
-            Err(error) => Poll::Ready(Some(Err(error))),
-        }
+            Ok(None) => None,
+            Err(error) => Some(Err(error)),
+        })
     }
 }

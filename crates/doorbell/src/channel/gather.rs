@@ -55,6 +55,14 @@ pub struct Gather<T: Trust = Untrusted, W: Wait = Adaptive> {
     inlets: Vec<Option<Inlet>>,
 }
 
+/// What a look at all lanes found.
+pub(crate) enum Polled {
+    Found((usize, Found)),
+    Nothing,
+    /// No sender is left, and each that died or lied has been told of.
+    Over(GatherError),
+}
+
 /// What happened to one of the senders: it died, or lied. It is told once; the other lanes go on.
 ///
 /// That a sender left in order ([`RecvError::Closed`]) is told when no sender is left at any lane. Then the end of one
@@ -254,6 +262,15 @@ impl<T: Trust, W: Wait> Gather<T, W> {
 
     #[inline]
     pub(crate) fn poll(&mut self) -> Result<Option<(usize, Found)>, GatherError> {
+        match self.poll_lanes()? {
+            Polled::Found(found) => Ok(Some(found)),
+            Polled::Nothing => Ok(None),
+            Polled::Over(error) => Err(error),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn poll_lanes(&mut self) -> Result<Polled, GatherError> {
         let count = self.inlets.len();
         let (mut alive, mut last) = (false, None);
         for step in 0..count {
@@ -263,7 +280,7 @@ impl<T: Trust, W: Wait> Gather<T, W> {
                 Ok(Some(found)) => {
                     // The next one's turn, also if this message is only looked at.
                     self.turn = lane + 1;
-                    return Ok(Some((lane, found)));
+                    return Ok(Polled::Found((lane, found)));
                 }
                 Ok(None) => alive = true,
                 Err((error, true)) if error != RecvError::Closed => {
@@ -274,9 +291,9 @@ impl<T: Trust, W: Wait> Gather<T, W> {
         }
         match last {
             // Nobody can come, for there is no lane to come to.
-            None if !alive => Err(GatherError { lane: None, error: RecvError::Closed }),
-            Some(error) if !alive => Err(error),
-            _ => Ok(None),
+            None if !alive => Ok(Polled::Over(GatherError { lane: None, error: RecvError::Closed })),
+            Some(error) if !alive => Ok(Polled::Over(error)),
+            _ => Ok(Polled::Nothing),
         }
     }
 

@@ -92,6 +92,8 @@ mod typed;
 
 pub use doorbell_core::channel::layout::Lanes;
 pub use error::{AttachError, RecvError, SendError};
+#[cfg(feature = "stream")]
+pub(crate) use gather::Polled;
 pub use gather::{Gather, GatherError};
 pub use message::Message;
 pub use receiver::Receiver;

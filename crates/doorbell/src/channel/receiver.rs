@@ -98,6 +98,16 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
         self.inlet.poll()
     }
 
+    /// As `poll`, but `Some(None)` when the sender has left, or has gone and that was told.
+    #[cfg(feature = "stream")]
+    pub(crate) fn poll_to_the_end(&mut self) -> Result<Option<Option<Found>>, RecvError> {
+        match self.inlet.poll_once() {
+            Ok(found) => Ok(found.map(Some)),
+            Err((RecvError::Closed, _) | (_, false)) => Ok(Some(None)),
+            Err((error, true)) => Err(error),
+        }
+    }
+
     #[cfg(feature = "tokio")]
     pub(crate) fn message(&mut self, found: Found) -> Message<'_, T> {
         Message::new(&mut self.inlet, found)

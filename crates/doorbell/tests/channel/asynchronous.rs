@@ -627,6 +627,53 @@ fn a_gather_is_a_stream_that_ends_when_all_senders_have_left() {
     });
 }
 
+/// The end of the last one was told again and again: who wrote it down and went on never came to the end.
+#[cfg(feature = "stream")]
+#[test]
+fn a_stream_tells_once_that_a_sender_was_killed_then_ends_and_goes_on_with_the_next() {
+    use futures_core::Stream;
+    use std::pin::Pin;
+    async fn next<S: Stream + Unpin>(stream: &mut S) -> Option<S::Item> {
+        poll_fn(|cx| Pin::new(&mut *stream).poll_next(cx)).await
+    }
+    on_both_runtimes(|| async {
+        let boards = [(); 3].map(|()| board(1, 1, 256));
+        let mut met = boards.each_ref().map(|board| start("send-on 0", board));
+        let gone = met.each_ref().map(|(session, _)| RecvError::PeerGone(session.peer().id()));
+        let mut gather: Gather = Gather::default();
+        for (session, _) in &met[..2] {
+            gather.add(session, 0).unwrap();
+        }
+        let mut gather = Async::new(gather).unwrap();
+        let receiver: Receiver = Receiver::attach(&met[2].0, 0).unwrap();
+        let mut receiver = Async::new(receiver).unwrap();
+        let mut heard =
+            [next(&mut gather).await.unwrap().unwrap().0, next(&mut gather).await.unwrap().unwrap().0];
+        heard.sort_unstable();
+        assert_eq!(heard, [0, 1]);
+        assert_eq!(next(&mut receiver).await, Some(Ok(vec![0; 8])));
+        met.iter_mut().for_each(|(_, other)| other.kill());
+        let mut told =
+            [next(&mut gather).await.unwrap().unwrap_err(), next(&mut gather).await.unwrap().unwrap_err()];
+        told.sort_unstable_by_key(|error| error.lane);
+        assert_eq!(told, [0, 1].map(|lane| GatherError { lane: Some(lane), error: gone[lane] }));
+        assert_eq!(next(&mut receiver).await, Some(Err(gone[2])));
+        for _ in 0..3 {
+            assert_eq!(next(&mut gather).await, None);
+            assert_eq!(next(&mut receiver).await, None);
+        }
+        let _successors = [start("send-on 0", &boards[1]), start("send-on 0", &boards[2])];
+        let (from_lane, from_one) = (Some(Ok((1, vec![0; 8]))), Some(Ok(vec![0; 8])));
+        let (mut lane, mut one) = (None, None);
+        // They may not have attached yet.
+        while (&lane, &one) != (&from_lane, &from_one) {
+            lane = lane.or(next(&mut gather).await);
+            one = one.or(next(&mut receiver).await);
+            tokio::task::yield_now().await;
+        }
+    });
+}
+
 #[test]
 fn what_a_task_slept_is_counted_for_those_who_look() {
     on_both_runtimes(|| async {
