@@ -29,6 +29,10 @@ impl<W: Wait> Listen for Bell<W> {
         let ready = self.arm()?;
         Ok((!ready).then(|| once(self.listener())))
     }
+
+    fn listeners(&mut self) -> impl Iterator<Item = &mut Listener> {
+        once(self.listener())
+    }
 }
 
 impl<W: Wait> Async<Bell<W>> {

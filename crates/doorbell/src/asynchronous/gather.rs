@@ -10,7 +10,11 @@ use crate::wait::{Listener, Wait};
 impl<T: Trust, W: Wait> Listen for Gather<T, W> {
     fn before_sleep(&mut self, _: u64) -> Result<Option<impl Iterator<Item = &mut Listener>>, WaitError> {
         let ready = self.arm()?;
-        Ok((!ready).then(|| self.listeners()))
+        Ok((!ready).then(|| Gather::listeners(self)))
+    }
+
+    fn listeners(&mut self) -> impl Iterator<Item = &mut Listener> {
+        Gather::listeners(self)
     }
 }
 

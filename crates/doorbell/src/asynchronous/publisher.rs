@@ -14,6 +14,10 @@ impl<W: Wait> Listen for Publisher<W> {
     ) -> Result<Option<impl Iterator<Item = &mut Listener>>, WaitError> {
         Ok(self.arm(length)?.map(|listener| [listener].into_iter()))
     }
+
+    fn listeners(&mut self) -> impl Iterator<Item = &mut Listener> {
+        Publisher::listeners(self)
+    }
 }
 
 impl<W: Wait> Async<Publisher<W>> {

@@ -13,6 +13,10 @@ impl<T: Trust, W: Wait> Listen for Receiver<T, W> {
         let ready = self.arm()?;
         Ok((!ready).then(|| once(self.listener())))
     }
+
+    fn listeners(&mut self) -> impl Iterator<Item = &mut Listener> {
+        once(self.listener())
+    }
 }
 
 impl<T: Trust, W: Wait> Async<Receiver<T, W>> {

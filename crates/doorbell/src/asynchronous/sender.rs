@@ -16,6 +16,10 @@ impl<T: Trust, W: Wait> Listen for Sender<T, W> {
         let ready = self.arm(length)?;
         Ok((!ready).then(|| once(self.listener())))
     }
+
+    fn listeners(&mut self) -> impl Iterator<Item = &mut Listener> {
+        once(self.listener())
+    }
 }
 
 impl<T: Trust, W: Wait> Async<Sender<T, W>> {

@@ -14,6 +14,10 @@ impl<M: Typed, T: Trust, W: Wait> Listen for TypedSender<M, T, W> {
     ) -> Result<Option<impl Iterator<Item = &mut Listener>>, WaitError> {
         self.bytes().before_sleep(length)
     }
+
+    fn listeners(&mut self) -> impl Iterator<Item = &mut Listener> {
+        self.bytes().listeners()
+    }
 }
 
 impl<M: Typed, T: Trust, W: Wait> Listen for TypedReceiver<M, T, W> {
@@ -22,6 +26,10 @@ impl<M: Typed, T: Trust, W: Wait> Listen for TypedReceiver<M, T, W> {
         length: u64,
     ) -> Result<Option<impl Iterator<Item = &mut Listener>>, WaitError> {
         self.bytes().before_sleep(length)
+    }
+
+    fn listeners(&mut self) -> impl Iterator<Item = &mut Listener> {
+        self.bytes().listeners()
     }
 }
 

@@ -20,6 +20,7 @@ use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 use tokio::runtime::Builder;
+use tokio::task::coop::unconstrained;
 
 /// Runs `task` on a runtime of one thread and on one of two, each time as a task of the runtime. A task that is never woken,
 /// or never gives way to others, is a hang that is found.
@@ -46,9 +47,9 @@ where
     }
 }
 
-/// Polls `future` once and drops it if it is not done.
+/// Polls `future` once and drops it if it is not done: in the middle of its wait, not because the task's turn is over.
 async fn try_once<F: Future>(future: F) -> Option<F::Output> {
-    let mut future = pin!(future);
+    let mut future = pin!(unconstrained(future));
     poll_fn(|cx| {
         Poll::Ready(match future.as_mut().poll(cx) {
             Poll::Ready(output) => Some(output),
@@ -121,22 +122,18 @@ fn a_receive_that_is_dropped_in_the_middle_of_its_wait_loses_neither_message_nor
         let (session, _other) = start("echo", &board);
         let (mut requests, mut answers) = ends(&session, 0, 1);
         let longest = requests.get_ref().longest();
-        let (mut dropped, mut received) = (0_u64, 0_u64);
+        let mut received = 0_u64;
         for round in 0..ROUNDS {
             // Nothing is under way: this waits.
             assert!(try_once(answers.recv()).await.is_none());
-            dropped += 1;
             requests.send(&message(round, longest)).await.unwrap();
             // The answer comes while waits begin and are dropped, at another step each time.
             for step in 0..round % 5 {
                 dawdle(round + step * 7);
-                match try_once(answers.recv()).await {
-                    Some(answer) => {
-                        assert_eq!(number(&answer.unwrap().to_vec(), longest), received);
-                        received += 1;
-                        break;
-                    }
-                    None => dropped += 1,
+                if let Some(answer) = try_once(answers.recv()).await {
+                    assert_eq!(number(&answer.unwrap().to_vec(), longest), received);
+                    received += 1;
+                    break;
                 }
             }
             // If none of those took it, it wakes this one, which would hang otherwise.
@@ -147,7 +144,7 @@ fn a_receive_that_is_dropped_in_the_middle_of_its_wait_loses_neither_message_nor
             }
         }
         assert_eq!(received, ROUNDS, "nothing lost, nothing twice");
-        assert!(dropped >= ROUNDS);
+        assert!(answers.get_ref().counts().slept >= ROUNDS);
         // Another way of waiting takes over behind a wait that was dropped.
         assert!(try_once(answers.recv()).await.is_none());
         let mut answers = answers.into_inner();
@@ -675,6 +672,55 @@ fn a_stream_tells_once_that_a_sender_was_killed_then_ends_and_goes_on_with_the_n
 }
 
 #[test]
+fn an_end_is_registered_with_the_runtime_it_is_made_in_and_not_armed_whatever_there_is() {
+    on_both_runtimes(|| async {
+        let board = board(1, 1, 256);
+        let _receiver: Async<Receiver<Trusted>> = Async::new(Receiver::at(&board, 0).unwrap()).unwrap();
+        let _sender: Async<Sender<Trusted>> = Async::new(Sender::at(&board, 0).unwrap()).unwrap();
+        for bell in 0..2 {
+            assert!(!board.site(bell).unwrap().record().wake.has_sleepers(), "nobody waits at {bell}");
+        }
+    });
+    let (mut sender, receiver) = pair(256).unwrap();
+    sender.send(b"there already").unwrap();
+    is_refused_without_a_runtime(receiver);
+    is_refused_without_a_runtime(sender);
+    is_refused_without_a_runtime(Gather::<Trusted>::default());
+    is_refused_without_a_runtime(Publisher::<Adaptive>::new(256).unwrap());
+}
+
+fn is_refused_without_a_runtime(end: impl doorbell::Awaitable) {
+    let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| Async::new(end).is_ok()));
+    assert!(made.is_err(), "no runtime to register with");
+}
+
+/// Making it looked for the room of an empty message, and ended the subscriptions that were in its way.
+#[test]
+fn a_publisher_that_is_made_to_be_awaited_ends_no_subscription() {
+    on_both_runtimes(|| async {
+        let full = |most: u64| {
+            let mut publisher: Publisher = Publisher::new(256).unwrap();
+            let subscriber = publisher.subscribe::<Adaptive>(WhenSlow::Drop).unwrap();
+            let published = (0..most)
+                .take_while(|_| {
+                    publisher.publish(&[]).unwrap();
+                    publisher.subscribers() == 1
+                })
+                .count() as u64;
+            (publisher, subscriber, published)
+        };
+        let (.., most) = full(u64::MAX);
+        let (publisher, mut subscriber, published) = full(most);
+        assert_eq!(published, most);
+        let mut publisher = Async::new(publisher).unwrap();
+        assert_eq!(publisher.get_mut().ended(), []);
+        for _ in 0..most {
+            assert_eq!(subscriber.try_recv_into(&mut Vec::new()), Ok(Some(0)));
+        }
+    });
+}
+
+#[test]
 fn what_a_task_slept_is_counted_for_those_who_look() {
     on_both_runtimes(|| async {
         let (mut sender, receiver) = pair(256).unwrap();
@@ -687,5 +733,30 @@ fn what_a_task_slept_is_counted_for_those_who_look() {
         let counts = receiver.get_ref().counts();
         assert_eq!((counts.slept, counts.woken), (1, 3), "one wait, in three pieces");
         assert_eq!(counts.spun_and_hit + counts.spun_in_vain, 0);
+    });
+}
+
+/// A wait before which the file was not yet watched was counted twice, and one that ended with an error made one with the
+/// next.
+#[test]
+fn a_sleep_is_counted_once_and_an_error_ends_a_wait() {
+    on_both_runtimes(|| async {
+        let board = board(1, 1, 256);
+        let mut sender: Sender<Trusted> = Sender::at(&board, 0).unwrap();
+        sender.send(b"there already").unwrap();
+        let receiver: Receiver<Trusted> = Receiver::at(&board, 0).unwrap();
+        let mut receiver = Async::new(receiver).unwrap();
+        receiver.recv().await.unwrap();
+        let counts = |receiver: &Async<Receiver<Trusted>>| {
+            let counts = receiver.get_ref().counts();
+            (counts.slept, counts.woken)
+        };
+        assert!(try_once(receiver.recv()).await.is_none());
+        assert_eq!(counts(&receiver), (1, 1));
+        drop(sender);
+        assert_eq!(receiver.recv().await.map(drop), Err(RecvError::Closed));
+        let _next: Sender<Trusted> = Sender::at(&board, 0).unwrap();
+        assert!(try_once(receiver.recv()).await.is_none());
+        assert_eq!(counts(&receiver), (2, 2));
     });
 }

@@ -268,7 +268,8 @@ impl<W: Wait> Publisher<W> {
 
     /// Before going back to the event loop: does anybody hold back a message of `length` bytes after all? If so, a file that
     /// becomes readable when that subscriber has gone on, or gone; there may then be another who holds it back. For
-    /// epoll, poll, mio or tokio, level- or edge-triggered. `None` if nobody does, or if publishing has an error to tell.
+    /// epoll, poll, mio or tokio, level- or edge-triggered. `None` if nobody does, if publishing has an error to tell, or if
+    /// those who do went on a few times while this looked: try to publish again, and do not sleep.
     ///
     /// Call it when [`try_publish`](Self::try_publish) found the log full. Takes a seat for eventfds at the bell at which the
     /// publisher waits for that subscriber, until the subscription ends. Never read from the file or write to it yourself.
@@ -312,6 +313,13 @@ impl<W: Wait> Publisher<W> {
             }
         }
         Ok(None)
+    }
+
+    /// The waiters at those who can hold back a message.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn listeners(&mut self) -> impl Iterator<Item = &mut Listener> {
+        let can = |place: &&mut Place| place.slow == WhenSlow::HoldBack;
+        self.places.iter_mut().filter(can).map(|place| &mut place.listener)
     }
 
     /// Somebody who holds back the floor from `floor`. Ends the subscriptions of those who went, lied, or are too slow.
