@@ -660,14 +660,21 @@ fn a_stream_tells_once_that_a_sender_was_killed_then_ends_and_goes_on_with_the_n
             assert_eq!(next(&mut receiver).await, None);
         }
         let _successors = [start("send-on 0", &boards[1]), start("send-on 0", &boards[2])];
-        let (from_lane, from_one) = (Some(Ok((1, vec![0; 8]))), Some(Ok(vec![0; 8])));
-        let (mut lane, mut one) = (None, None);
         // They may not have attached yet.
-        while (&lane, &one) != (&from_lane, &from_one) {
-            lane = lane.or(next(&mut gather).await);
-            one = one.or(next(&mut receiver).await);
+        let from_lane = loop {
+            if let Some(received) = next(&mut gather).await {
+                break received;
+            }
             tokio::task::yield_now().await;
-        }
+        };
+        assert_eq!(from_lane, Ok((1, vec![0; 8])));
+        let from_one = loop {
+            if let Some(received) = next(&mut receiver).await {
+                break received;
+            }
+            tokio::task::yield_now().await;
+        };
+        assert_eq!(from_one, Ok(vec![0; 8]));
     });
 }
 
