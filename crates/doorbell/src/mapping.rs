@@ -293,7 +293,7 @@ pub(crate) fn check_from_peer(file: &OwnedFd, most: u64, trusted: bool) -> Resul
 
 /// Does it live in huge pages? Their reservation goes with a hole that is punched (`FALLOC_FL_PUNCH_HOLE`), which no seal
 /// forbids that lets others write; when the machine's pool is used up then, the next touch is a SIGBUS.
-fn is_huge(file: &OwnedFd) -> Result<bool, MapError> {
+pub(crate) fn is_huge(file: &OwnedFd) -> Result<bool, MapError> {
     // `HUGETLBFS_MAGIC` of linux/magic.h.
     const HUGETLBFS: u32 = 0x9584_58f6;
     // Its type differs from machine to machine; the number has 32 bits on all.

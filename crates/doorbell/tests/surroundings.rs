@@ -69,6 +69,7 @@ fn child() {
         "wait-in-time" => wait_in_time(),
         "wait-by-the-wall-clock" => wait_by_the_wall_clock(),
         "fill-the-disk" => fill_the_disk(Path::new(path)),
+        "refuse-huge-pages" => refuse_huge_pages(Path::new(path)),
         "use-a-disk-without-reservations" => use_a_disk_without_reservations(Path::new(path)),
         "make-a-large-board" => make_a_large_board(path == "true"),
         "send-until-killed" => send_until_killed(),
@@ -497,6 +498,13 @@ fn use_a_disk_without_reservations(path: &Path) {
     assert!(room >= file.len(), "{room} of {} bytes have their room", file.len());
 }
 
+fn refuse_huge_pages(path: &Path) {
+    mount(path, "hugetlbfs", "");
+    let refused = named::Owner::new(path.join("name"), &offer(0)).unwrap_err();
+    assert_eq!(refused, MeetError::Os { call: "fallocate(hugetlbfs)", errno: Errno::OPNOTSUPP });
+    assert_eq!(entries(path), 0, "nothing is left of it");
+}
+
 /// Runs `role` with a directory of its own in a mount namespace of its own.
 fn on_a_disk_of_its_own(role: &str) {
     let path = scratch(role);
@@ -514,6 +522,16 @@ fn on_a_disk_of_its_own(role: &str) {
 #[test]
 fn a_name_on_a_full_disk_is_refused_and_one_that_was_had_has_all_its_room() {
     on_a_disk_of_its_own("fill-the-disk");
+}
+
+/// Such a file took any size, and its mapping could not be unmapped.
+#[test]
+fn a_name_in_huge_pages_is_refused() {
+    if rustix::process::getuid().is_root() {
+        on_a_disk_of_its_own("refuse-huge-pages");
+    } else {
+        println!("not tried: only root mounts hugetlbfs");
+    }
 }
 
 #[test]

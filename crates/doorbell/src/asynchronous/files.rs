@@ -57,8 +57,7 @@ impl Files {
         Ok(true)
     }
 
-    /// Watches the files of `listeners` and no others. Were they watched already? If not, the task is not yet woken by all
-    /// of them.
+    /// Watches the files of `listeners` too. Were they watched already? If not, the task is not yet woken by all of them.
     pub(super) fn watch<'a>(
         &mut self,
         listeners: impl Iterator<Item = &'a mut Listener>,
@@ -66,10 +65,8 @@ impl Files {
         let (mut in_place, mut added) = (0, false);
         for listener in listeners {
             let (site, index) = listener.eventfd()?;
-            let is_this =
-                |watched: &Watched| watched.index == index && watched.site.as_ptr() == Arc::as_ptr(site);
-            match self.watched[in_place..].iter().position(is_this) {
-                Some(behind) => self.watched.swap(in_place, in_place + behind),
+            match self.find(in_place, site, index) {
+                Some(at) => self.watched.swap(in_place, at),
                 None => {
                     let file = self.register(fcntl_dupfd_cloexec(&site.eventfds()[index], 0))?;
                     self.watched.push(Watched { site: Arc::downgrade(site), index, file });
@@ -80,8 +77,31 @@ impl Files {
             }
             in_place += 1;
         }
-        self.watched.truncate(in_place);
         Ok(!added)
+    }
+
+    /// Ceases to watch the files for which none of `listeners` has a seat. The `used` ones of this sleep have; another may be
+    /// used in the next, and is kept.
+    pub(super) fn keep<'a>(&mut self, used: usize, listeners: impl Iterator<Item = &'a mut Listener>) {
+        if self.watched.len() == used {
+            return;
+        }
+        let mut kept = 0;
+        for listener in listeners {
+            let Some((_, index)) = listener.eventfd_seat() else { continue };
+            if let Some(at) = self.find(kept, listener.seats().site(), index) {
+                self.watched.swap(kept, at);
+                kept += 1;
+            }
+        }
+        self.watched.truncate(kept);
+    }
+
+    /// Where the file of eventfd `index` of `site` is, `from` there on.
+    fn find(&self, from: usize, site: &Arc<Site>, index: usize) -> Option<usize> {
+        let is_this =
+            |watched: &Watched| watched.index == index && watched.site.as_ptr() == Arc::as_ptr(site);
+        Some(from + self.watched.get(from..)?.iter().position(is_this)?)
     }
 
     fn register(&self, file: Result<OwnedFd, Errno>) -> Result<AsyncFd<OwnedFd>, WaitError> {
@@ -95,4 +115,30 @@ impl Files {
 
 fn failed(call: &'static str, error: &io::Error) -> WaitError {
     WaitError::Os { call, errno: Errno::from_io_error(error).unwrap_or(Errno::IO) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Files;
+    use crate::bell::Bell;
+    use std::iter::once;
+
+    /// Who is held back by two in turn registered a file with the runtime, and took another out, at each change.
+    #[test]
+    fn a_file_stays_watched_while_its_seat_is_held_and_no_longer() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut files = Files::new();
+            let mut bells: [Bell; 2] = std::array::from_fn(|_| Bell::new().unwrap());
+            let mut sleep_at = |bells: &mut [Bell], at: usize| {
+                let was_watched = files.watch(once(bells[at].listener())).unwrap();
+                files.keep(1, bells.iter_mut().map(Bell::listener));
+                was_watched
+            };
+            let watched = [0, 1, 0, 1].map(|at| sleep_at(&mut bells, at));
+            assert_eq!(watched, [false, false, true, true]);
+            assert!(sleep_at(&mut bells[..1], 0), "and the other has gone");
+            assert!(!sleep_at(&mut bells, 1));
+        });
+    }
 }

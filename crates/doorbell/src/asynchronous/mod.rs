@@ -187,6 +187,8 @@ impl<E: Awaitable> Async<E> {
         }
         let again = std::mem::replace(&mut self.slept, true);
         sleeping.iter().for_each(|listener| listener.counters().awaited(again));
+        let used = sleeping.len();
+        self.files.keep(used, self.end.listeners());
         Ok(true)
     }
 }

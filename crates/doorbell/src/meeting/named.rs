@@ -9,14 +9,15 @@
 //! file open (its name is the file's with the file's inode number behind it); those who joined hold the reading end,
 //! and its hang-up is the owner's end.
 //!
-//! The file's room on its disk is taken when it is made; where there is too little, that is an error.
+//! The file's room on its disk is taken when it is made; where there is too little, that is an error. (A disk that compresses,
+//! or that writes each change to a new place, gives no such promise. Nor is a name to be had on hugetlbfs.)
 //!
 //! What this way lacks: both files stay when the owner is killed; the memory has no seals, so whoever may write it can
 //! cut it off, and all who map it die of SIGBUS (hence [`Trusted`] only); there are no eventfds, so nobody can wait in
 //! an event loop; and the owner is not told when a joiner dies. Prefer [`socket`](super::socket).
 
 use super::{Board, Line, MeetError, Offer, Side, os};
-use crate::mapping::{MapError, Mapping};
+use crate::mapping::{MapError, Mapping, is_huge};
 use crate::memory_options::apply;
 use crate::peer::{PeerId, Trusted};
 use crate::process::Process;
@@ -179,6 +180,10 @@ fn life_path(path: &Path, file: &OwnedFd) -> Result<PathBuf, MeetError> {
 
 /// Gives `file` its size and all the room that it needs: on a full disk the first touch of a page without would be a SIGBUS.
 fn reserve(file: &OwnedFd, size: u64) -> Result<(), MeetError> {
+    // It takes any size, and then does not unmap what is not a whole number of its pages.
+    if is_huge(file)? {
+        return Err(os("fallocate(hugetlbfs)")(Errno::OPNOTSUPP));
+    }
     // tmpfs gives back all that one call took when a signal comes: a timer's signals would keep a long call from ever ending.
     const AT_ONCE: u64 = 2 << 20;
     let mut at = 0;
