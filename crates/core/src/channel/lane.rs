@@ -28,13 +28,6 @@
 //! here, and R1 acquires what S4 released. Where a record does not fit before the end of the ring, the sender writes 0
 //! into the ring's first word and then a skip into the word at its tail: a record without a payload, by S3 and S4.
 //!
-//! # Why long messages go back to the beginning
-//!
-//! Memory that was used a moment ago is still in the caches; the rest of a large ring is not. A sender of a long message
-//! therefore skips to the ring's first place also where the message would fit, if the receiver has released everything
-//! and the message ends before the skip: two who exchange long messages use the first bytes of their rings again and
-//! again. Short messages stay in turn, so that what a receiver counts when it waits for many bytes is messages.
-//!
 //! # Why a release may go unannounced
 //!
 //! A sender that sleeps for room was told of none that is enough for its message. Of the ring a receiver has told all
@@ -106,8 +99,8 @@ pub struct Sender {
     mask: u64,
     longest: u64,
     tail: u64,
-    /// At most so many bytes are open from `tail` on ([`open`]): as many as were at the last look, or as may be sent before
-    /// the next, less what was published since.
+    /// At most so many bytes are open from `tail` on ([`open`]): as many as were at the last look, less what was
+    /// published since.
     open: u64,
     /// The last `released` that was checked.
     head: u64,
@@ -175,25 +168,18 @@ impl Sender {
         }
         let size = record_size(most);
         let mut reserved = reserve(self.capacity, self.tail, self.head, size);
-        // Between the ring's first place and the tail there is room for it and the word behind it.
-        let fits_before = size >= S::LONG && size < place(self.tail, self.capacity);
-        if reserved.is_none() || fits_before {
+        if reserved.is_none() {
             // Acquire: pairs with the release in `Receiver::release`, after which the receiver reads no more there.
             let now = shared.released().load(Ordering::Acquire);
             self.head = advanced(self.head, now, self.tail, self.capacity).inspect_err(|_| self.open = 0)?;
             reserved = reserve(self.capacity, self.tail, self.head, size);
-            if fits_before && (self.head == self.tail || !S::EMPTY_BEFORE_REWIND) {
-                let skip = until_wrap(self.tail, self.capacity);
-                reserved = Some(Reserved { skip, start: self.tail.wrapping_add(skip) });
-            }
         }
         let Some(Reserved { skip, start }) = reserved else { return Ok(None) };
         if skip > 0 {
             self.store_last::<S>(start, place(self.tail, self.capacity), u64::SKIP, shared);
             self.tail = start;
         }
-        // After so much it looks again whether it can go back.
-        self.open = open(self.capacity, self.tail, self.head).min(size.max(S::WINDOW));
+        self.open = open(self.capacity, self.tail, self.head);
         Ok(self.room_at_once(most))
     }
 
@@ -504,12 +490,6 @@ pub(crate) trait Steps {
     const CLEAR_BEFORE_PUBLISH: bool = true;
     const ACQUIRE_IN_NEXT: bool = true;
     const RELEASE_IN_RELEASE: bool = true;
-    const EMPTY_BEFORE_REWIND: bool = true;
-    /// From which size on a record goes back to the beginning of an empty ring: copying that much costs far more than the
-    /// skip, and the look at the receiver's word.
-    const LONG: u64 = 4096;
-    /// How much is sent between two looks whether the ring is empty: little beside a core's own cache.
-    const WINDOW: u64 = 1 << 16;
 }
 
 /// Every step.
@@ -519,7 +499,6 @@ impl Steps for Complete {}
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use std::vec::Vec;
 
     /// The smallest ring. Panics if it is touched outside.
     struct Ring {
@@ -590,102 +569,6 @@ mod tests {
                 }
             }
         }
-    }
-
-    /// A ring of a megabyte, and its ends.
-    fn large() -> (Vec<AtomicU64>, AtomicU64, Sender, Receiver) {
-        let capacity = Capacity::new(1 << 20).unwrap();
-        let words: Vec<_> = (0..capacity.get() / 8).map(|_| AtomicU64::new(0)).collect();
-        let released = AtomicU64::new(0);
-        let ring = Large(&words, &released);
-        let (sender, receiver) =
-            (Sender::attach(capacity, &ring).unwrap(), Receiver::attach(capacity, &ring).unwrap());
-        (words, released, sender, receiver)
-    }
-
-    struct Large<'a>(&'a [AtomicU64], &'a AtomicU64);
-
-    impl Shared for Large<'_> {
-        fn word(&self, place: u64) -> &AtomicU64 {
-            &self.0[place as usize / 8]
-        }
-        fn released(&self) -> &AtomicU64 {
-            self.1
-        }
-    }
-
-    #[test]
-    fn long_messages_one_at_a_time_use_the_first_places_again_and_short_ones_go_round() {
-        for (length, most) in
-            [(500_000 / 8 * 8, 1 << 20), (100_000, 200_064), (8192, 2 << 16), (4096, 2 << 16)]
-        {
-            let (words, released, mut sender, mut receiver) = large();
-            let ring = Large(&words, &released);
-            let mut farthest = 0;
-            for _ in 0..1000 {
-                let Some(room) = sender.room(length.min(sender.longest()), &ring).unwrap() else { panic!() };
-                farthest = farthest.max(room.payload() + room.most());
-                sender.publish(&room, room.most(), &ring);
-                let found = receiver.next(&ring).unwrap().unwrap();
-                assert_eq!((found.payload(), found.length()), (room.payload(), room.most()));
-                receiver.consume(found);
-                receiver.release(&ring);
-            }
-            assert!(farthest <= most, "{length}: {farthest}");
-        }
-        let (words, released, mut sender, mut receiver) = large();
-        let ring = Large(&words, &released);
-        for number in 0..10_000 {
-            let room = sender.room(120, &ring).unwrap().unwrap();
-            assert_eq!(room.payload(), (128 * number) % (1 << 20) + 8);
-            sender.publish(&room, 120, &ring);
-            let found = receiver.next(&ring).unwrap().unwrap();
-            receiver.consume(found);
-            receiver.release(&ring);
-        }
-    }
-
-    /// Against a queue: lengths and numbers, each written into all words of its message.
-    #[test]
-    fn long_and_short_messages_in_any_order_arrive_as_they_were_sent() {
-        let (words, released, mut sender, mut receiver) = large();
-        let ring = Large(&words, &released);
-        let mut queue = std::collections::VecDeque::new();
-        let mut lot = 1_u64;
-        let mut below = |limit: u64| {
-            lot = lot.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (lot >> 33) % limit
-        };
-        let (mut number, mut went_back, mut last) = (0, 0, 0);
-        for _ in 0..20_000 {
-            if below(2) == 0 {
-                let length = [8, 64, 5000, 70_000, 300_000][below(5) as usize] / 8 * 8;
-                if let Some(room) = sender.room(length, &ring).unwrap() {
-                    number += 1;
-                    for at in (0..length).step_by(8) {
-                        ring.word(room.payload() + at).store(number, Ordering::Relaxed);
-                    }
-                    sender.publish(&room, length, &ring);
-                    queue.push_back((number, length));
-                    went_back += u32::from(room.payload() == 8 && last < (1 << 19));
-                    last = room.payload();
-                }
-            } else if let Some((number, length)) = queue.pop_front() {
-                let found = receiver.next(&ring).unwrap().unwrap();
-                assert_eq!(found.length(), length);
-                for at in (0..length).step_by(8) {
-                    assert_eq!(ring.word(found.payload() + at).load(Ordering::Relaxed), number);
-                }
-                receiver.consume(found);
-                if receiver.must_release() || below(3) == 0 {
-                    receiver.release(&ring);
-                }
-            } else {
-                assert_eq!(receiver.next(&ring), Ok(None));
-                receiver.release_unannounced(&ring);
-            }
-        }
-        assert!(number > 5000 && went_back > 100, "{number} {went_back}");
     }
 
     #[test]

@@ -264,49 +264,6 @@ fn send_twice_at_once_and_receive_twice_in_a_used_ring() {
     });
 }
 
-/// Goes back to the beginning of the ring whenever it finds that empty.
-pub(super) struct GoesBack;
-impl Steps for GoesBack {
-    const LONG: u64 = 0;
-    const WINDOW: u64 = 0;
-}
-
-/// Three messages are there when the sender looks whether it can go back, two of them where it would go.
-pub(super) fn go_back_and_receive<S: Steps + 'static>() {
-    let (lane, mut ends) = Lane::new();
-    lane.used(&mut ends, 3);
-    for value in 1..=3 {
-        assert!(lane.push::<Complete>(&mut ends.sender, value, 8));
-    }
-    let sender = sending(&lane, ends.sender, |lane, sender| lane.send::<S>(sender, 4, 8));
-    for value in 1..=4 {
-        assert_eq!(lane.receive::<S>(&mut ends.receiver), value);
-    }
-    sender.join().unwrap();
-}
-
-#[test]
-fn look_for_an_empty_ring_and_release() {
-    explore_bounded(go_back_and_receive::<GoesBack>);
-}
-
-#[test]
-fn go_back_to_the_beginning_twice_and_receive_three_times() {
-    explore_bounded(|| {
-        let (lane, mut ends) = Lane::new();
-        lane.used(&mut ends, 2);
-        let sender = sending(&lane, ends.sender, |lane, sender| {
-            for value in 1..=3 {
-                lane.send::<GoesBack>(sender, value, 8);
-            }
-        });
-        for value in 1..=3 {
-            assert_eq!(lane.receive::<GoesBack>(&mut ends.receiver), value);
-        }
-        sender.join().unwrap();
-    });
-}
-
 /// What a sender leaves that gives its room back: the receiver follows the skip and finds nothing behind it.
 #[test]
 fn skip_without_a_message_and_send_and_receive() {

@@ -165,9 +165,8 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
 
     /// Waits until at least `bytes` bytes of records are there (a message's length, rounded up to eight, and eight
     /// more), or until `deadline`. At most a quarter of the ring can be waited for; more is
-    /// taken for that. What the sender passes by at the end of the ring, where its next message does not fit, or before it
-    /// goes back to the beginning with one of four kilobytes and more, counts too: after true there may be fewer messages than
-    /// that, or none. False if they are not there, because it is too late or the sender has gone.
+    /// taken for that. What the sender passes by at the end of the ring, where its next message does not fit, counts too:
+    /// after true there may be fewer messages than that, or none. False if they are not there, because it is too late or the sender has gone.
     ///
     /// The sender makes no system call for messages before that many are there. What is there at the deadline is
     /// received as usual.
