@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What DESIGN.md and the tables at the head of a file say, for the tests that hold them to the code.
+//! What DESIGN.md, the book and the tables at the head of a file say, for the tests that hold them to the code.
 
 use std::path::Path;
 use std::string::String;
 use std::vec::Vec;
 
-/// Fails if `sentence` is not in DESIGN.md, wherever its lines break. The published crate comes without that file, and says
-/// so.
+/// Fails if `sentence` is not in DESIGN.md, wherever its lines break.
 pub(crate) fn assert_design_says(sentence: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../DESIGN.md");
+    assert_file_says("DESIGN.md", sentence);
+}
+
+/// Fails if `sentence` is not in `file` of the repository, wherever its lines break. The published crate comes without the
+/// repository, and says so.
+pub(crate) fn assert_file_says(file: &str, sentence: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
     match std::fs::read_to_string(&path) {
-        Ok(text) => assert_says("DESIGN.md", &text, sentence),
+        Ok(text) => assert_says(file, &text, sentence),
         Err(error) if is_published() => std::println!("not compared: {}: {error}", path.display()),
         Err(error) => panic!("{}: {error}", path.display()),
     }

@@ -324,7 +324,7 @@ impl Directory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::design::{assert_design_says, assert_says};
+    use crate::design::{assert_design_says, assert_file_says, assert_says};
     use proptest::prelude::*;
     use std::format;
 
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn the_book_prints_the_same_offsets() {
-        let says = |row: &str| assert_says("channels.md", include_str!("../../../../book/channels.md"), row);
+        let says = |row: &str| assert_file_says("book/channels.md", row);
         says(&format!(
             "| {} | directory: magic at {}, version at {}, lanes at {}, capacity at {}, receivers at {} |",
             0,
