@@ -44,11 +44,11 @@ pub fn run(
             }
             Ok(outcome)
         })();
-        if result.as_ref().is_ok_and(|outcome| !outcome.is_over()) {
-            // Nobody waits for notifiers that will not end.
-            crate::chunk::print_and_end(&result);
-        }
     });
+    if result.as_ref().is_ok_and(|outcome| !outcome.is_over()) {
+        // Nobody waits for notifiers that will not end.
+        std::mem::forget(partners);
+    }
     result
 }
 

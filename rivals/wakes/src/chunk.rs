@@ -47,6 +47,8 @@ impl Chunk {
             && self.arm == cell.arm
             && self.place == cell.place
             && self.notifiers == cell.notifiers
+            && self.lasting_ms == cell.lasting_ms
+            && self.seed == cell.seed
     }
 }
 
@@ -61,12 +63,9 @@ pub fn name_of(place: Place) -> &'static str {
 pub fn serve(arm: &Arm, cell: &Cell) -> ! {
     let place = if cell.place == name_of(Place::Threads) { Place::Threads } else { Place::Processes };
     let lasting = Duration::from_millis(cell.lasting_ms);
-    print_and_end(&cell::run(arm, place, cell.notifiers, lasting, MOST, cell.seed))
-}
-
-/// Ends this process at once: threads that hang in a call do not keep it.
-pub fn print_and_end(result: &Result<Outcome, String>) -> ! {
-    println!("{}", serde_json::to_string(result).expect("plain data"));
+    let result = cell::run(arm, place, cell.notifiers, lasting, MOST, cell.seed);
+    println!("{}", serde_json::to_string(&result).expect("plain data"));
+    // At once: threads that hang in a call do not keep it.
     std::process::exit(0)
 }
 

@@ -112,18 +112,19 @@ fn run(arguments: &Arguments, arms: &[Arm]) -> io::Result<Vec<Chunk>> {
 /// 1: what was planted was not found, or one of ours was not woken.
 fn judge(chunks: &[Chunk]) -> u8 {
     let unwoken = |chunk: &Chunk| {
-        chunk.result.as_ref().map_or(1, |outcome| outcome.unwoken.len() as u64 + outcome.stalled)
+        chunk.result.as_ref().map_or(0, |outcome| outcome.unwoken.len() as u64 + outcome.stalled)
     };
     let mut status = 0;
     for arm in table::arms_of(chunks) {
         let of_arm = || chunks.iter().filter(|chunk| chunk.arm == arm.name && chunk.place == arm.place);
         let count: u64 = of_arm().map(unwoken).sum();
+        let failed = of_arm().any(|chunk| chunk.result.is_err());
         let wrong = match arm.kind {
-            Kind::Planted => {
-                (count == 0).then_some("the mistake put in was not found: nothing follows from this run")
-            }
+            Kind::Planted => (count == 0 || failed).then_some(
+                "the mistake put in was not found, or a part came to nothing: nothing follows from this run",
+            ),
             Kind::Ours | Kind::ByHand => {
-                (count > 0).then_some("a wait was not woken, or a part came to nothing")
+                (count > 0 || failed).then_some("a wait was not woken, or a part came to nothing")
             }
             Kind::Rival => None,
         };

@@ -180,8 +180,11 @@ impl Vigil<'_> {
         let quiet = ticks().saturating_sub(self.shared.last.load(Relaxed)) as f64 * nanoseconds_per_tick();
         let pending = self.pending();
         let ready = self.ready.since_noted();
-        let starved = ready.is_some_and(|ready| waited.saturating_sub(ready) < QUIET);
-        if pending == 0 || quiet < QUIET.as_nanos() as f64 || starved {
+        // Notified late and then without a processor, it was no longer asleep for all of the quiet. What a hypervisor takes is
+        // in no account of the kernel's.
+        let quiet_for = QUIET.as_nanos() as f64;
+        let starved = ready.is_some_and(|ready| quiet - (ready.as_nanos() as f64) < quiet_for);
+        if pending == 0 || quiet < quiet_for || starved {
             self.outcome.starved += u64::from(starved && pending > 0);
             if let Heard::Woken(count) = heard {
                 self.see(count);
