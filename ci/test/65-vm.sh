@@ -119,6 +119,8 @@ says "before"
 says "did not end within 60 s"
 # Interrupted once the guest is up; how long the verb then needs for a first trial depends on the host.
 for pause in 2 10 50 250; do
+    # What the last guest said must be gone before this one is looked for: the redirection below is made by the new process.
+    : >"$scratch/said"
     # Not through a function: the signal is for the command itself, not for a subshell.
     "$doorbell" vm run --qemu "$qemu" --cpus 2 -- ping futex --gap 0 --count 100 --blocks 10000 --placement same-core \
         -o "$scratch/part.json" >"$scratch/said" 2>&1 &
