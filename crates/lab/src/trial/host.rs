@@ -9,7 +9,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, set_parent_process_death_signal, waitpid};
+use rustix::process::{
+    Pid, Signal, WaitOptions, WaitStatus, kill_process, set_parent_process_death_signal, waitpid,
+};
 use serde::{Deserialize, Serialize};
 
 use super::arena::Arena;
@@ -83,13 +85,15 @@ pub enum Report {
 /// period a busy machine makes a side wait for (CFS bandwidth periods are 100 ms by default).
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Time to make one side's report, on top of that: 0.03 to 0.2 s in a debug build on a busy machine, fifty times as long on
+/// an emulated CPU, and ten times that where others want it, too.
+pub(super) const REPORT: Duration = Duration::from_secs(100);
+
 /// How often the host looks for progress. Its own wake-ups, some 10 µs a second, are part of the disturbance measured
 /// by the null mechanism's maximum.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How often and at which distance the host looks whether a side that closed its pipe is dead: closing comes before
-/// dying, and a loaded machine may take its time between the two.
-const OBITUARY_LOOKS: u32 = 200;
+/// How often the host looks whether the process of a thread that closed its pipe is dead: closing comes before dying.
 const OBITUARY_LOOK: Duration = Duration::from_millis(5);
 
 /// Runs the trial ordered on standard input and reports on standard output; the whole life of a host process.
@@ -289,7 +293,7 @@ impl Troupe {
         let mut texts = [Vec::new(), Vec::new()];
         let mut open = [true, true];
         let mut interrupted = false;
-        let mut watchdog = Watchdog::new(patience, progress(control), Instant::now());
+        let mut watchdog = Watchdog::new(patience, REPORT, progress(control), Instant::now());
         let stdin = io::stdin();
         while open.contains(&true) {
             let mut watched = Vec::new();
@@ -352,11 +356,8 @@ impl Troupe {
                     tracer.look();
                 }
                 let (places, now) = (progress(control), Instant::now());
-                let computing = |side: usize| open[side] && places[side].0 == Step::Reports as u32;
-                if computing(0) || computing(1) {
-                    watchdog.calm(now);
-                }
-                if watchdog.hangs(places, now) {
+                let reports = (0..2).any(|side| open[side] && places[side].0 == Step::Reports as u32);
+                if watchdog.hangs(places, reports, now) {
                     let last_seen = last_seen(control, roles);
                     self.end();
                     return Ok(Report::Hung { last_seen });
@@ -377,15 +378,16 @@ impl Troupe {
 
     fn cause_of_death(&mut self, role: Role) -> String {
         let index = role.index().min(self.processes.len() - 1);
-        // A side that was a thread may leave its process, with the other side in it, alive: the wait must end.
-        let mut ended = Ok(None);
-        for _ in 0..OBITUARY_LOOKS {
-            ended = waitpid(Some(self.processes[index]), WaitOptions::NOHANG);
-            if !matches!(ended, Ok(None)) {
-                self.processes.remove(index);
-                break;
-            }
-            std::thread::sleep(OBITUARY_LOOK);
+        let process = self.processes[index];
+        let ended = if self.processes.len() > 1 {
+            // A side with a process of its own closes its pipe by dying, however long that takes.
+            waitpid(Some(process), WaitOptions::empty())
+        } else {
+            // One that was a thread may leave its process, with the other side in it, alive: the wait must end.
+            await_death(process, PATIENCE)
+        };
+        if !matches!(ended, Ok(None)) {
+            self.processes.remove(index);
         }
         match ended {
             Ok(Some((_, status))) if status.signaled() => format!(
@@ -408,6 +410,18 @@ impl Troupe {
             let _ = kill_process(process, Signal::KILL);
             let _ = waitpid(Some(process), WaitOptions::empty());
         }
+    }
+}
+
+/// Waits for the death of `process`, for `limit` at most.
+fn await_death(process: Pid, limit: Duration) -> rustix::io::Result<Option<(Pid, WaitStatus)>> {
+    let start = Instant::now();
+    loop {
+        let ended = waitpid(Some(process), WaitOptions::NOHANG)?;
+        if ended.is_some() || start.elapsed() > limit {
+            return Ok(ended);
+        }
+        std::thread::sleep(OBITUARY_LOOK);
     }
 }
 

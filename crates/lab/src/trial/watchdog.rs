@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! When a trial hangs: nobody goes on for longer than anybody may wait.
 //!
-//! Only waiting counts. What the host itself does meanwhile takes none of that time, nor does a side that makes its report:
-//! it computes and waits for nobody, and on a slow machine it may compute for longer than anybody may wait.
+//! Only waiting counts. What the host itself does meanwhile takes none of that time. A side that makes its report computes
+//! and waits for nobody: it has more time than others, but not for ever, as it may have been stopped.
 
 use std::time::{Duration, Instant};
 
@@ -10,14 +10,16 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(super) struct Watchdog<Place> {
     patience: Duration,
+    report: Duration,
     seen: Place,
     moved: Instant,
 }
 
 impl<Place: PartialEq> Watchdog<Place> {
-    /// Begins to watch those who are at `seen`; they hang when they have not moved for longer than `patience`.
-    pub(super) fn new(patience: Duration, seen: Place, now: Instant) -> Self {
-        Self { patience, seen, moved: now }
+    /// Begins to watch those who are at `seen`; they hang when they have not moved for longer than `patience`, and `report`
+    /// on top while one of them makes its report.
+    pub(super) fn new(patience: Duration, report: Duration, seen: Place, now: Instant) -> Self {
+        Self { patience, report, seen, moved: now }
     }
 
     /// Up to now nobody was to move, or somebody was heard.
@@ -25,12 +27,13 @@ impl<Place: PartialEq> Watchdog<Place> {
         self.moved = now;
     }
 
-    /// Whether those who are at `place` now have been there for too long.
-    pub(super) fn hangs(&mut self, place: Place, now: Instant) -> bool {
+    /// Whether those who are at `place` now, one of them making its report if `reports`, have been there for too long.
+    pub(super) fn hangs(&mut self, place: Place, reports: bool, now: Instant) -> bool {
         if place != self.seen {
             (self.seen, self.moved) = (place, now);
         }
-        now - self.moved > self.patience
+        let report = if reports { self.report } else { Duration::ZERO };
+        now - self.moved > self.patience + report
     }
 }
 
@@ -39,12 +42,13 @@ mod tests {
     use super::*;
 
     const PATIENCE: Duration = Duration::from_secs(5);
+    const REPORT: Duration = Duration::from_secs(20);
     const LOOK: Duration = Duration::from_secs(1);
 
     /// Looks once a second for `seconds`; whether it was a hang in the end, and not before.
     fn hangs_after(seconds: u32, mut seen_at: impl FnMut(&mut Watchdog<u32>, u32, Instant) -> bool) -> bool {
         let start = Instant::now();
-        let mut watchdog = Watchdog::new(PATIENCE, 0, start);
+        let mut watchdog = Watchdog::new(PATIENCE, REPORT, 0, start);
         for second in 1..seconds {
             assert!(!seen_at(&mut watchdog, second, start + LOOK * second), "after {second} s");
         }
@@ -53,11 +57,17 @@ mod tests {
 
     #[test]
     fn who_does_not_move_hangs_once_patience_has_run_out_and_who_moves_never_does() {
-        assert!(hangs_after(6, |watchdog, _, now| watchdog.hangs(0, now)));
-        assert!(!hangs_after(100, |watchdog, second, now| watchdog.hangs(second / 5, now)));
+        assert!(hangs_after(6, |watchdog, _, now| watchdog.hangs(0, false, now)));
+        assert!(!hangs_after(100, |watchdog, second, now| watchdog.hangs(second / 5, false, now)));
     }
 
-    /// In an emulated machine both sides had finished, and were called hung while they compressed their histograms.
+    /// In an emulated machine both sides had finished, and were called hung while they compressed their histograms. Once
+    /// that time did not count, a side that was stopped while it reported would have kept its trial for ever.
+    #[test]
+    fn who_reports_may_take_long_but_not_for_ever() {
+        assert!(hangs_after(26, |watchdog, _, now| watchdog.hangs(0, true, now)));
+    }
+
     #[test]
     fn time_in_which_nobody_was_to_move_does_not_count() {
         let calm_until = |last: u32| {
@@ -65,7 +75,7 @@ mod tests {
                 if second <= last {
                     watchdog.calm(now);
                 }
-                watchdog.hangs(0, now)
+                watchdog.hangs(0, false, now)
             }
         };
         assert!(!hangs_after(100, calm_until(100)));

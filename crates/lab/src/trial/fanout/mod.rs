@@ -18,15 +18,15 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
-    Pid, Resource, Rlimit, Signal, WaitOptions, getrlimit, kill_process, setrlimit, waitpid,
+    Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getrlimit, kill_process, setrlimit, waitpid,
 };
 
 use self::pinning::{Pinning, Spread};
 use self::table::{Part, Table};
 use super::arena::Arena;
-use super::cell::{Cell, Pattern};
+use super::cell::Pattern;
 use super::control::Step;
-use super::host::{Order, Report, fork};
+use super::host::{Order, REPORT, Report, fork};
 use super::load::session::Session;
 use super::run_dir::RunDir;
 use super::side::{SideError, SideReport};
@@ -51,6 +51,10 @@ const WARMUP: u64 = 2;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Time to start, to wake or to end one receiver on a machine that is busy with others: a hundred times what it takes.
 const EACH: Duration = Duration::from_millis(20);
+
+/// Time to report one wake, on top of that of a side: 4 to 10 µs in a debug build on a busy machine, fifty times as long on an
+/// emulated CPU.
+const REPORT_EACH: Duration = Duration::from_micros(500);
 
 /// How often the host looks for progress while the rounds go on.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -109,7 +113,7 @@ fn play(order: &Order, run_dir: &RunDir, load: Option<&mut Session>) -> Result<R
         .map_err(|error| said(&error))?;
     let before = memory::of_kernel(&Root::live());
     let mut troupe = Troupe::start(cell.contexts, &table, fan.as_ref(), spread.as_ref())?;
-    let outcome = troupe.watch(&table, cell, before, spread.as_ref(), load);
+    let outcome = troupe.watch(&table, before, spread.as_ref(), load);
     troupe.end();
     outcome
 }
@@ -247,16 +251,17 @@ impl Troupe {
     fn watch(
         &mut self,
         table: &Table,
-        cell: &Cell,
         kernel_before: u64,
         spread: Option<&Spread>,
         mut load: Option<&mut Session>,
     ) -> Result<Report, Failure> {
         let all = table.part.receivers;
-        let patience = PATIENCE + EACH * all + 4 * Duration::from_nanos(cell.pattern.gap_ns());
+        let patience = PATIENCE + EACH * all + 4 * Duration::from_nanos(table.part.interval_ns);
+        let rounds = u32::try_from(table.part.all_rounds()).unwrap_or(u32::MAX);
+        let report = REPORT + REPORT_EACH.saturating_mul(rounds.saturating_mul(all));
         let stdin = io::stdin();
         let (mut interrupted, mut memory) = (false, None);
-        let mut watchdog = Watchdog::new(patience, progress(table), Instant::now());
+        let mut watchdog = Watchdog::new(patience, report, progress(table), Instant::now());
         let mut text = Vec::new();
         loop {
             // Pairs with the Release increments of the receivers.
@@ -291,13 +296,20 @@ impl Troupe {
                 let mut buffer = [0; 1 << 16];
                 let length = self.home.read(&mut buffer).map_err(Failure::of("read"))?;
                 text.extend_from_slice(&buffer[..length]);
+                watchdog.calm(Instant::now());
                 if length > 0 {
                     continue;
                 }
-                if let Ok(mut sides) = serde_json::from_slice::<Vec<SideReport>>(&text) {
-                    complete(&mut sides, spread, memory);
-                    return Ok(Report::Done { sides, interrupted, load: None, anatomy: None });
-                }
+                return Ok(match serde_json::from_slice::<Vec<SideReport>>(&text) {
+                    Ok(mut sides) => {
+                        complete(&mut sides, spread, memory);
+                        Report::Done { sides, interrupted, load: None, anatomy: None }
+                    }
+                    Err(error) => {
+                        let cause = self.cause_of_end(table)?;
+                        Report::Failed { cause: cause.unwrap_or_else(|| no_report(text.len(), &error)) }
+                    }
+                });
             }
             if ready[1]
                 && let Some(cause) = self.complaint()?
@@ -309,15 +321,8 @@ impl Troupe {
             {
                 return Ok(Report::Failed { cause });
             }
-            if ready[0] {
-                // No report, and nobody found dead yet: closing the pipe comes before dying.
-                std::thread::sleep(READY_EVERY);
-            }
-            let (places, now) = (progress(table), Instant::now());
-            if places.0 == Step::Reports as u32 {
-                watchdog.calm(now);
-            }
-            if watchdog.hangs(places, now) {
+            let places = progress(table);
+            if watchdog.hangs(places, places.0 == Step::Reports as u32, Instant::now()) {
                 return Ok(Report::Hung { last_seen: last_seen(table) });
             }
         }
@@ -344,15 +349,8 @@ impl Troupe {
         }
         let mut cause = None;
         while let Ok(Some((pid, status))) = waitpid(None, WaitOptions::NOHANG) {
-            let who = self.processes.remove(&pid.as_raw_nonzero().get());
-            let who = who.unwrap_or_else(|| "a load worker".to_owned());
-            let asked_for = table.control.stop.load(Acquire) != 0 && status.exit_status() == Some(0);
-            if !asked_for && cause.is_none() {
-                cause = Some(match status.terminating_signal() {
-                    Some(signal) => format!("{who} was killed by signal {signal}"),
-                    None => format!("{who} left before the end, exit status {:?}", status.exit_status()),
-                });
-            }
+            let unexpected = self.bury(pid, status, table);
+            cause = cause.or(unexpected);
         }
         // Who could say why has said it before it left.
         if cause.is_some()
@@ -361,6 +359,30 @@ impl Troupe {
             cause = Some(said);
         }
         Ok(cause)
+    }
+
+    /// Why all have closed the pipe of the reports without one; none if all deaths were asked for.
+    ///
+    /// Everybody holds the pipe until it dies, so all are dying, however long that takes.
+    fn cause_of_end(&mut self, table: &Table) -> Result<Option<String>, Failure> {
+        let mut cause = None;
+        for pid in self.processes.keys().copied().collect::<Vec<i32>>() {
+            let dead = waitpid(Pid::from_raw(pid), WaitOptions::empty()).map_err(Failure::of("waitpid"))?;
+            let unexpected = dead.and_then(|(pid, status)| self.bury(pid, status, table));
+            cause = cause.or(unexpected);
+        }
+        Ok(self.last_words()?.or(cause))
+    }
+
+    /// Strikes a dead process off; the cause of its death if nobody asked for it.
+    fn bury(&mut self, pid: Pid, status: WaitStatus, table: &Table) -> Option<String> {
+        let who = self.processes.remove(&pid.as_raw_nonzero().get());
+        let who = who.unwrap_or_else(|| "a load worker".to_owned());
+        let asked_for = table.control.stop.load(Acquire) != 0 && status.exit_status() == Some(0);
+        (!asked_for).then(|| match status.terminating_signal() {
+            Some(signal) => format!("{who} was killed by signal {signal}"),
+            None => format!("{who} left before the end, exit status {:?}", status.exit_status()),
+        })
     }
 
     /// A complaint that is there already.
@@ -381,6 +403,11 @@ impl Troupe {
             let _ = waitpid(Some(pid), WaitOptions::empty());
         }
     }
+}
+
+/// What is wrong when all have ended as asked, and `length` bytes came home that are no report.
+fn no_report(length: usize, error: &serde_json::Error) -> String {
+    format!("the notifier ended without a whole report: {length} bytes came home, {error}")
 }
 
 /// What to do when the system gives no more processes.
@@ -466,4 +493,49 @@ fn last_seen(table: &Table) -> Vec<LastSeen> {
         sequence: row.seen(),
     }));
     told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::clock::Clock;
+    use crate::trial::cell::WaitPolicy;
+
+    /// Such a fan-out would have gone on for ever: the death was one that had been asked for, and no report could come.
+    #[test]
+    fn a_notifier_that_ends_as_asked_without_a_whole_report_fails_its_trial() {
+        for said in ["", "[{\"series\":"] {
+            let part = Part {
+                clock: Clock::MONOTONIC,
+                wait: WaitPolicy::Block,
+                receivers: 1,
+                warmup: WARMUP,
+                rounds: 1,
+                interval_ns: 0,
+                seed: 1,
+                shared: false,
+            };
+            let table = Table::place(Arena::map(Table::bytes(&part, 0)).unwrap(), part, 0).unwrap();
+            let [(home, homeward), (complaints, _none), (deaths, _no_signal)] =
+                [(); 3].map(|()| rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap());
+            // One short write is whole (pipe(7), PIPE_BUF), and the child does nothing else.
+            let notifier = fork(|| {
+                table.control.stop.store(1, Release);
+                table.control.progress.step.store(Step::Reports as u32, Relaxed);
+                let _ = rustix::io::write(&homeward, said.as_bytes());
+            });
+            drop(homeward);
+            let mut troupe = Troupe {
+                processes: BTreeMap::new(),
+                home: File::from(home),
+                complaints: File::from(complaints),
+                deaths,
+            };
+            troupe.add(notifier.unwrap(), "the notifier".to_owned());
+            let report = troupe.watch(&table, 0, None, None).unwrap();
+            let Report::Failed { cause } = report else { panic!("{report:?}") };
+            assert!(cause.contains(&format!("without a whole report: {} bytes", said.len())), "{cause}");
+            assert!(troupe.processes.is_empty());
+        }
+    }
 }
