@@ -80,7 +80,8 @@ fn ctrl_c_and_sigterm_keep_what_was_measured_and_say_that_it_is_partial() {
     }
 }
 
-/// Interrupts a long trial in which a side has used CPU time for so many clock ticks; how many samples it kept.
+/// Interrupts a long trial in which a side has used CPU time for so many clock ticks; how many samples it kept, which are as
+/// many as rounds had ended.
 fn samples_kept_after(ticks: u64) -> u64 {
     let stage = Stage::new();
     let args = ["ping", "futex", "--gap", "0", "--time", "600s", "--blocks", "1", "--json", "--output", "-"];
@@ -92,7 +93,9 @@ fn samples_kept_after(ticks: u64) -> u64 {
     let record = &result["records"][0];
     assert_eq!(record["outcome"]["kind"], "partial", "{record}");
     stage.wait_until_empty();
-    record["series"]["round-trip"]["count"].as_u64().unwrap_or(0)
+    let samples = record["series"]["round-trip"]["count"].as_u64().unwrap_or(0);
+    assert_eq!(record["tally"]["sent"].as_u64(), Some(samples), "{record}");
+    samples
 }
 
 /// With a computing program on its CPU the floor of a switch once came out as milliseconds, and true round trips as impossible.
@@ -190,5 +193,24 @@ fn a_side_that_is_killed_becomes_a_record_that_says_so() {
         result["records"].as_array().unwrap().iter().find(|record| record["outcome"]["kind"] == "failed");
     let cause = failed.expect("a failed record")["outcome"]["cause"].as_str().unwrap();
     assert!(cause.contains("killed by signal 9"), "{cause}");
+    stage.wait_until_empty();
+}
+
+#[test]
+fn a_side_that_is_stopped_becomes_a_record_that_says_hung() {
+    let stage = Stage::new();
+    let args = ["ping", "futex", "--gap", "0", "--time", "600s", "--blocks", "1", "--json", "--output", "-"];
+    let child = stage.doorbell(&args).spawn().unwrap();
+    wait_for_work(&stage, &child, 20);
+    let side = stage.sides(pid(&child))[0];
+    signal(side, Signal::STOP);
+    wait_until("the end of its trial", || !stage.trial_processes().contains(&side));
+    signal(pid(&child), Signal::INT);
+    let output = child.wait_with_output().unwrap();
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let records = result["records"].as_array().unwrap();
+    let hung = records.iter().find(|record| record["outcome"]["kind"] == "hung");
+    let hung = hung.unwrap_or_else(|| panic!("none is hung: {records:?}"));
+    assert_eq!(hung["outcome"]["last_seen"].as_array().map(Vec::len), Some(2), "{hung}");
     stage.wait_until_empty();
 }
