@@ -84,8 +84,9 @@ static void cpu_init(struct cpu *cpu)
 
 static void __attribute__((noreturn)) serve(struct cpu *cpu)
 {
-    __builtin_setjmp(cpu->on_unexpected);
-    __atomic_store_n(&cpu->work, NULL, __ATOMIC_RELEASE);
+    if (__builtin_setjmp(cpu->on_unexpected)) {
+        __atomic_store_n(&cpu->work, NULL, __ATOMIC_RELEASE);
+    }
     for (;;) {
         void (*work)(void *) = __atomic_load_n(&cpu->work, __ATOMIC_ACQUIRE);
 

@@ -152,6 +152,9 @@ static void reset(void)
 {
     unsigned i;
 
+    for (i = 0; i < 7; i++) {
+        reset_values[i] = ~0ULL;        /* A CPU that reads none of them is no proof. */
+    }
     run_on(1, read_reset_values, NULL);
     for (i = 0; i < 7; i++) {
         check(reset_values[i] == 0, "%u: %lx", i, reset_values[i]);
