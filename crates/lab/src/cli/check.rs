@@ -52,7 +52,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
             Figures::Of(result) => result,
             Figures::None(exit) => return Ok(exit),
         };
-    args.source.deliver(&args.run, terminal, &candidate, judge(args, &baseline, &candidate)?)
+    args.source.deliver(&args.run, terminal, &candidate, judge(args, &baseline, &candidate))
 }
 
 /// `candidate` held against `baseline` by the conditions that the arguments name.

@@ -107,7 +107,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         Figures::Of(result) => result,
         Figures::None(exit) => return Ok(exit),
     };
-    args.source.deliver(&args.run, terminal, &result, judge(args, &result)?)
+    args.source.deliver(&args.run, terminal, &result, judge(args, &result))
 }
 
 /// What the arguments ask of `result`, answered.

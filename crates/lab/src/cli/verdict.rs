@@ -65,22 +65,27 @@ impl Source {
     }
 
     /// Saves what was just measured and shows the verdict; of an old result only the latter. How the verdict ends the command
-    /// counts, unless the run itself failed or was interrupted.
+    /// counts, unless the run itself failed or was interrupted: such a run may hold nothing to judge.
     pub fn deliver(
         &self,
         run: &RunArgs,
         terminal: &Terminal,
         result: &ResultFile,
-        (verdict, exit): (Vec<Passage>, Exit),
+        judged: anyhow::Result<(Vec<Passage>, Exit)>,
     ) -> anyhow::Result<Exit> {
-        let text = || passage::verdict(&verdict, result, &Style::of_stdout());
+        let text = |verdict: &[Passage]| passage::verdict(verdict, result, &Style::of_stdout());
         if self.from.is_some() {
-            std::io::stdout().write_all(text().as_bytes())?;
+            let (verdict, exit) = judged?;
+            std::io::stdout().write_all(text(&verdict).as_bytes())?;
             return Ok(exit);
         }
-        Ok(match run.deliver_as(result, terminal, text)? {
+        let (verdict, exit) = match judged {
+            Ok((verdict, exit)) => (verdict, Ok(exit)),
+            Err(error) => (passage::nothing(), Err(error)),
+        };
+        match run.deliver_as(result, terminal, || text(&verdict))? {
             Exit::Done => exit,
-            ended => ended,
-        })
+            ended => Ok(ended),
+        }
     }
 }

@@ -178,6 +178,25 @@ fn kill_at_random_moments() {
 }
 
 #[test]
+fn a_verb_that_judges_keeps_what_there_is_when_it_is_interrupted_before_there_is_anything_to_judge() {
+    // `spin` and `gate` once ended with a usage error instead, and the result was lost.
+    for verb in [&["spin"][..], &["gate", "--max", "1ms"], &["pick"]] {
+        let stage = Stage::new();
+        let long = ["--anyway", "--blocks", "10000", "--json", "--output", "-"];
+        let child = stage.doorbell(&[verb, &long].concat()).spawn().unwrap();
+        // Its floors come first.
+        wait_until("a process of its own", || stage.processes().len() >= 2);
+        signal(pid(&child), Signal::INT);
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(130), "{verb:?}: {said}");
+        let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(result["partial"], true, "{verb:?}: {said}");
+        stage.wait_until_empty();
+    }
+}
+
+#[test]
 fn a_side_that_is_killed_becomes_a_record_that_says_so() {
     let stage = Stage::new();
     let args = ["ping", "futex", "--gap", "0", "--time", "30s", "--blocks", "1", "--json", "--output", "-"];
