@@ -32,7 +32,7 @@ PYTHON
 holds "$scratch/io.json" "len(by) == 16 and all(kind(t) in ('done', 'skipped', 'failed', 'implausible') for t in r['records'])"
 holds "$scratch/io.json" "by['io-null', 'read'][0]['tally']['seen'] == 300"
 # Where the folder lies on no device of its own (a container's layers), that is what is said, and nothing else.
-if holds "$scratch/io.json" "'not-from-the-device' not in rules(by['sync', 'read'][0])" 2>/dev/null; then
+if (holds "$scratch/io.json" "'not-from-the-device' not in rules(by['sync', 'read'][0])") 2>/dev/null; then
     holds "$scratch/io.json" "kind(by['sync', 'read'][0]) == kind(by['sync', 'write'][0]) == 'done'"
     holds "$scratch/io.json" "all(t['io']['device_operations'] >= 300 for d in ('read', 'write') for t in by['sync', d])"
     # What is called polled has figures only with queues to poll and an interrupt counter that stood still.
