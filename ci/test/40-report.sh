@@ -17,7 +17,7 @@ has() { grep -qF -- "$2" "$out/$1" || fail "$1 lacks $2"; }
 run() {
     local name=$1 status=0
     shift
-    timeout 120 "$doorbell" "$@" -q -o "$out/runs/$name.json" >"$out/runs/$name.txt" 2>&1 || status=$?
+    timeout 600 "$doorbell" "$@" -q -o "$out/runs/$name.json" >"$out/runs/$name.txt" 2>&1 || status=$?
     case $status in 0 | 3 | 4) ;; *) fail "$name ended with $status: $(tail -3 "$out/runs/$name.txt")" ;; esac
     [ -s "$out/runs/$name.json" ] || rm -f "$out/runs/$name.json"
 }

@@ -42,8 +42,9 @@ fi
 grep -q 'Claims of others' "$scratch/said" || fail "the claims were not judged: $(cat "$scratch/said")"
 
 echo "== fio beside it"
+cpu=$(python3 -c 'import os; print(min(os.sched_getaffinity(0)))')
 dd if=/dev/urandom of="$scratch/file" bs=1M count=16 status=none
-(cd "$scratch" && "$OLDPWD/rivals/io/compare" --doorbell "$doorbell" --file "$scratch/file" --rounds 1 --seconds 0.3 \
+(cd "$scratch" && "$OLDPWD/rivals/io/compare" --doorbell "$doorbell" --file "$scratch/file" --cpu "$cpu" --rounds 1 --seconds 0.3 \
     --within 0 --output "$scratch/both.json") || fail "rivals/io/compare"
 holds "$scratch/both.json" "kind(by['fio pvsync2', 'read'][0]) == kind(by['fio io_uring', 'read'][0]) == 'done'"
 "$doorbell" report "$scratch/io.json" "$scratch/both.json" -o "$scratch/page.html" 2>/dev/null

@@ -11,7 +11,7 @@ trap 'rm -rf "$folder"' EXIT
 fail() { echo "48-anatomy: $*" >&2; exit 1; }
 
 status=0
-timeout 120 "$doorbell" anatomy futex --placement unpinned --gap 200us --time 60ms --blocks 3 -q -o "$folder/a.json" \
+timeout 120 "$doorbell" anatomy futex --placement unpinned --gap 200us --time 60ms --blocks 6 -q -o "$folder/a.json" \
     >"$folder/a.txt" 2>"$folder/a.err" || status=$?
 if [ "$status" = 4 ]; then
     # Only a kernel that hides its events from this user is a reason.

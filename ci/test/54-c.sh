@@ -60,7 +60,9 @@ grep -qF "$out/prefix/lib/libdoorbell.so.0" <<<"$(ldd "$out/host-shared")" || fa
 
 # How long anything may take: far longer than it does anywhere.
 limit() { timeout --kill-after=5 120 "$@"; }
-wait_for() { for _ in $(seq 1200); do [ -e "$1" ] && return; sleep 0.05; done; fail "$1 never came"; }
+# A socket's file is there before anybody listens at it.
+listens() { awk -v path="$1" '$4 == "00010000" && $8 == path { found = 1 } END { exit !found }' /proc/net/unix; }
+wait_for() { for _ in $(seq 1200); do ! listens "$1" || return 0; sleep 0.05; done; fail "nobody listens at $1"; }
 
 # run KIND: all examples of a kind
 run() {

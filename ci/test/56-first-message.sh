@@ -29,7 +29,9 @@ ln -s "$PWD" "$scratch/empty/doorbell"
 # What a fresh clone builds into itself goes where the other tests have built it. The page's own project does not.
 cd "$scratch/empty"
 limit() { timeout --kill-after=5 "$@"; }
-wait_for() { for _ in $(seq 1200); do [ -S "$1" ] && return; sleep 0.05; done; fail "$1 never came"; }
+# A socket's file is there before anybody listens at it.
+listens() { awk -v path="$1" '$4 == "00010000" && $8 == path { found = 1 } END { exit !found }' /proc/net/unix; }
+wait_for() { for _ in $(seq 1200); do ! listens "$1" || return 0; sleep 0.05; done; fail "nobody listens at $1"; }
 # exchange RECEIVE SEND TEXT: the first script receives what the second sends.
 exchange() {
     limit 120 bash -eu "$1" >received & pids+=($!)

@@ -192,6 +192,8 @@ fn kill_at_random_moments() {
             ends.remove(number % 2);
         }
         for end in ends {
+            // A folder whose command died before it locked it is left alone while it is young.
+            place.stage.age_run_folders();
             let mut child = place.doorbell(name, "-").spawn().unwrap();
             if !matches!(end, End::KillAtOnce) && !await_trial(&place.stage, &mut child) {
                 let output = child.wait_with_output().unwrap();

@@ -33,6 +33,7 @@ impl Stage {
             .env("XDG_RUNTIME_DIR", self.path())
             .env("XDG_STATE_HOME", self.path())
             .env_remove("NO_COLOR")
+            .env_remove("COLUMNS")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
