@@ -115,7 +115,7 @@ ends 1 vm shell --cpus 2 -c 'echo c >/proc/sysrq-trigger'
 says "the guest's kernel panicked"
 says "sysrq triggered crash"
 # A busy host may need more than the first of these for the boot alone.
-for limit in 60 240 900; do
+for limit in 30 240 900; do
     ends 1 vm shell --cpus 2 --timeout "${limit}s" -c 'echo before; sleep 1000'
     ! grep -q '^before' "$scratch/said" || break
 done
