@@ -13,7 +13,7 @@ doorbell="$PWD/${CARGO_TARGET_DIR:-target}/debug/doorbell"
 
 fail() { echo "40-report: $*" >&2; exit 1; }
 has() { grep -qF -- "$2" "$out/$1" || fail "$1 lacks $2"; }
-# run NAME ARGUMENT... : a run whose verdict, whatever it is, goes on the page.
+# run NAME ARGUMENT... : a run whose verdict, whatever it is, goes on the page. Seconds, on a busy machine minutes.
 run() {
     local name=$1 status=0
     shift

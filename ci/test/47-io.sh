@@ -38,6 +38,10 @@ if (holds "$scratch/io.json" "'not-from-the-device' not in rules(by['sync', 'rea
     # What is called polled has figures only with queues to poll and an interrupt counter that stood still.
     holds "$scratch/io.json" "all(t['io']['device']['polls'] for (w, _), ts in by.items() if w == 'sync-hipri' or 'iopoll' in w or 'hybrid' in w for t in ts if kind(t) == 'done')"
     grep -q 'Poll or wait' "$scratch/said" || fail "no verdict: $(cat "$scratch/said")"
+else
+    [ ! -e "/sys/dev/block/$(stat -c %Hd:%Ld "$scratch")" ] || fail "transfers on a device are called none"
+    holds "$scratch/io.json" "'not-from-the-device' in rules(by['sync', 'read'][0])"
+    echo "47-io: this folder lies on no device: what is asked of one was not tried"
 fi
 grep -q 'Claims of others' "$scratch/said" || fail "the claims were not judged: $(cat "$scratch/said")"
 

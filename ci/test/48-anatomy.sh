@@ -11,6 +11,7 @@ trap 'rm -rf "$folder"' EXIT
 fail() { echo "48-anatomy: $*" >&2; exit 1; }
 
 status=0
+# Six blocks: on a busy machine not each of them has a plausible pair with tracing and without.
 timeout 120 "$doorbell" anatomy futex --placement unpinned --gap 200us --time 60ms --blocks 6 -q -o "$folder/a.json" \
     >"$folder/a.txt" 2>"$folder/a.err" || status=$?
 if [ "$status" = 4 ]; then

@@ -54,7 +54,6 @@ for source in crates/ffi/examples/*.c crates/ffi/examples/*.cpp; do
     compile "$name" static "${static[@]}"
     compile "$name" asan -fsanitize=address,undefined -fno-sanitize-recover=undefined "$rpath" "${shared[@]}"
 done
-# Not through a pipe: grep leaves at the first match, and what ldd still writes then would end it.
 ! grep -q libdoorbell <<<"$(ldd "$out/host-static" 2>&1)" || fail "the static example needs the shared library"
 grep -qF "$out/prefix/lib/libdoorbell.so.0" <<<"$(ldd "$out/host-shared")" || fail "the shared example does not use the library"
 
@@ -64,7 +63,7 @@ limit() { timeout --kill-after=5 120 "$@"; }
 listens() { awk -v path="$1" '$4 == "00010000" && $8 == path { found = 1 } END { exit !found }' /proc/net/unix; }
 wait_for() { for _ in $(seq 1200); do ! listens "$1" || return 0; sleep 0.05; done; fail "nobody listens at $1"; }
 
-# run KIND: all examples of a kind
+# run KIND: all examples of a kind. Not grep -q: it leaves at its match, and whoever writes on dies of SIGPIPE.
 run() {
     local kind=$1 path=$scratch/bell-$1
     limit "$out/fork-$kind" | grep -x '1000 rounds' >/dev/null || fail "fork ($kind)"

@@ -31,7 +31,7 @@ cd "$scratch/empty"
 limit() { timeout --kill-after=5 "$@"; }
 # A socket's file is there before anybody listens at it.
 listens() { awk -v path="$1" '$4 == "00010000" && $8 == path { found = 1 } END { exit !found }' /proc/net/unix; }
-wait_for() { for _ in $(seq 1200); do ! listens "$1" || return 0; sleep 0.05; done; fail "nobody listens at $1"; }
+wait_for() { for _ in $(seq 1200); do [ ! -S "$1" ] || ! listens "$1" || return 0; sleep 0.05; done; fail "nobody listens at $1"; }
 # exchange RECEIVE SEND TEXT: the first script receives what the second sends.
 exchange() {
     limit 120 bash -eu "$1" >received & pids+=($!)

@@ -65,7 +65,8 @@ impl Source {
     }
 
     /// Saves what was just measured and shows the verdict; of an old result only the latter. How the verdict ends the command
-    /// counts, unless the run itself failed or was interrupted: such a run may hold nothing to judge.
+    /// counts, unless the run itself failed or was interrupted. A run that cannot be judged, perhaps because it was interrupted
+    /// before its first trial, is saved and shown as any other.
     pub fn deliver(
         &self,
         run: &RunArgs,
@@ -79,12 +80,12 @@ impl Source {
             std::io::stdout().write_all(text(&verdict).as_bytes())?;
             return Ok(exit);
         }
-        let (verdict, exit) = match judged {
-            Ok((verdict, exit)) => (verdict, Ok(exit)),
-            Err(error) => (passage::nothing(), Err(error)),
+        let (ended, verdict) = match judged {
+            Ok((verdict, exit)) => (run.deliver_as(result, terminal, || text(&verdict))?, Ok(exit)),
+            Err(error) => (run.deliver(result, terminal)?, Err(error)),
         };
-        match run.deliver_as(result, terminal, || text(&verdict))? {
-            Exit::Done => exit,
+        match ended {
+            Exit::Done => verdict,
             ended => Ok(ended),
         }
     }

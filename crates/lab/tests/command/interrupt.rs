@@ -187,16 +187,20 @@ fn a_verb_that_judges_keeps_what_there_is_when_it_is_interrupted_before_there_is
         }
         let stage = Stage::new();
         let long = ["--anyway", "--blocks", "10000", "--json", "--output", "-"];
-        let child = stage.doorbell(&[verb, &long].concat()).spawn().unwrap();
-        // Its floors come first.
-        wait_until("a process of its own", || stage.processes().len() >= 2);
-        signal(pid(&child), Signal::INT);
-        let output = child.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(130), "{verb:?}: {said}");
-        let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(result["partial"], true, "{verb:?}: {said}");
-        stage.wait_until_empty();
+        // A busy machine may be beyond the floors, which come first, before they are seen.
+        let nothing_measured = || {
+            let child = stage.doorbell(&[verb, &long].concat()).spawn().unwrap();
+            wait_until("a process of its own", || stage.processes().len() >= 2);
+            signal(pid(&child), Signal::INT);
+            let output = child.wait_with_output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(130), "{verb:?}: {said}");
+            let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(result["partial"], true, "{verb:?}: {said}");
+            stage.wait_until_empty();
+            result["records"].as_array().unwrap().is_empty()
+        };
+        assert!((0..20).any(|_| nothing_measured()), "{verb:?}: never interrupted in the floors");
     }
 }
 
