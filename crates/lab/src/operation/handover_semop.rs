@@ -8,14 +8,17 @@ use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
 use crate::trial::cell::Cell;
 use crate::trial::side::SideError;
 
-/// A set of two semaphores.
+/// A set of three semaphores.
 #[derive(Debug)]
 pub(super) struct HandoverSemop;
 
-/// The semaphore that the receiver waits on, and the sender after it.
+/// The semaphore that the receiver waits on.
 const SENDERS: u16 = 0;
 /// The semaphore that tells the sender that the receiver has taken.
 const RECEIVERS: u16 = 1;
+/// The semaphore that lets the sender go on. The tool raises the first one again: a sender that is held up for longer than the
+/// receiver's pause then finds that the receiver has taken it itself, for a hand-over that never was.
+const TURNS: u16 = 2;
 
 impl Operation for HandoverSemop {
     fn name(&self) -> &'static str {
@@ -37,14 +40,15 @@ impl Operation for HandoverSemop {
         Explanation {
             summary: "the protocol of svsematest: a System V semaphore raised by one side, awaited by the other, one way",
             how: "The sender stamps and raises the first semaphore; the receiver, asleep in semop, stamps, raises the \
-                  second, sleeps 200 us and raises the first, for which the sender waits in turn.",
+                  second, sleeps 200 us and raises a third, for which the sender waits in turn.",
             kernel: "semop under the set's lock; the waiter's operation is completed by the waker.",
-            limits: "Run it with --scheduler fifo and on one core as the tool does; its -a pins both sides to one CPU.",
+            limits: "Run it with --scheduler fifo and on one core as the tool does; its -a pins both sides to one CPU. The tool raises \
+                     the first semaphore again, not a third, and on a busy machine counts hand-overs that never were.",
             sources: &["rt-tests, svsematest.c"],
         }
     }
     fn open(&self, site: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
-        Ok(Box::new(OneWay(Set(SemaphoreSet::make(site, 2)?))))
+        Ok(Box::new(OneWay(Set(SemaphoreSet::make(site, 3)?))))
     }
 }
 
@@ -70,7 +74,7 @@ impl Sender for Set {
     #[inline]
     fn turn(&mut self) -> Result<(), Fault> {
         self.0.change(RECEIVERS, -1, false)?;
-        self.0.change(SENDERS, -1, false)
+        self.0.change(TURNS, -1, false)
     }
 }
 
@@ -85,6 +89,6 @@ impl Receiver for Set {
     }
     #[inline]
     fn allow(&mut self) -> Result<(), Fault> {
-        self.0.change(SENDERS, 1, false)
+        self.0.change(TURNS, 1, false)
     }
 }
