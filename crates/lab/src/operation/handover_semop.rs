@@ -16,8 +16,8 @@ pub(super) struct HandoverSemop;
 const SENDERS: u16 = 0;
 /// The semaphore that tells the sender that the receiver has taken.
 const RECEIVERS: u16 = 1;
-/// The semaphore that lets the sender go on. The tool raises the first one again: a sender that is held up for longer than the
-/// receiver's pause then finds that the receiver has taken it itself, for a hand-over that never was.
+/// The semaphore that lets the sender go on. The tool raises the first one again; done so here, a receiver whose sender was held
+/// up for longer than its pause took that itself, for a hand-over that never was.
 const TURNS: u16 = 2;
 
 impl Operation for HandoverSemop {
@@ -43,7 +43,7 @@ impl Operation for HandoverSemop {
                   second, sleeps 200 us and raises a third, for which the sender waits in turn.",
             kernel: "semop under the set's lock; the waiter's operation is completed by the waker.",
             limits: "Run it with --scheduler fifo and on one core as the tool does; its -a pins both sides to one CPU. The tool raises \
-                     the first semaphore again, not a third, and on a busy machine counts hand-overs that never were.",
+                     the first semaphore again where this raises a third, with as many calls.",
             sources: &["rt-tests, svsematest.c"],
         }
     }
