@@ -17,7 +17,7 @@
 use crate::fault;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::violation::PeerViolation;
-use crate::wake::{SEATS, WakeWords};
+use crate::wake::{WAITER_SLOTS, WakeWords};
 use core::mem::{align_of, offset_of, size_of};
 
 /// `DOORBELL` as bytes in memory.
@@ -31,7 +31,7 @@ pub const PAGE: u64 = 4096;
 /// The most bells one mapping can have.
 pub const MAX_BELLS: u32 = 1024;
 
-/// The number by which the maker of a mapping takes seats and ends of lanes.
+/// The number by which the maker of a mapping takes waiter slots and ends of lanes.
 pub const MAKER: u32 = 1;
 /// The first number of those who join.
 pub const FIRST_HOLDER: u32 = MAKER + 1;
@@ -81,11 +81,11 @@ pub struct BellRecord {
     /// spinning can pay, never whether a wake-up comes.
     pub ringer_cpu: AtomicU32,
     reserved_wake_line: [AtomicU32; 13],
-    /// Who holds the eventfd seats (first half) and the semaphore seats (second half): 0 for nobody, else a
+    /// Who holds the eventfd waiter slots (first half) and the semaphore waiter slots (second half): 0 for nobody, else a
     /// number its holder chose.
-    pub seat_holders: [AtomicU32; 2 * SEATS as usize],
-    /// The semaphores of the semaphore seats.
-    pub semaphores: [SemaphoreSpace; SEATS as usize],
+    pub slot_holders: [AtomicU32; 2 * WAITER_SLOTS as usize],
+    /// The semaphores of the semaphore waiter slots.
+    pub semaphores: [SemaphoreSpace; WAITER_SLOTS as usize],
 }
 
 /// Room for a `sem_t` of the C library.
@@ -118,7 +118,7 @@ const _: () = {
     assert!(offset_of!(BellRecord, wake) == 128);
     assert!(size_of::<WakeWords>() == 8);
     assert!(offset_of!(BellRecord, ringer_cpu) == 136);
-    assert!(offset_of!(BellRecord, seat_holders) == 192);
+    assert!(offset_of!(BellRecord, slot_holders) == 192);
     assert!(offset_of!(BellRecord, semaphores) == 256);
     assert!(size_of::<SemaphoreSpace>() == 32 && align_of::<SemaphoreSpace>() == 32);
     assert!(bell_offset(0) == 128 && bell_offset(2) == 128 + 2 * 512);
@@ -233,7 +233,7 @@ impl Header {
     pub fn next_holder(&self) -> u32 {
         fault::point();
         let given = self.holders.fetch_add(1, Ordering::Relaxed);
-        // 2³⁰ meetings later the first number is free again. Neither can wrap: the remainder is below the divisor.
+        // 2³⁰ rendezvous later the first number is free again. Neither can wrap: the remainder is below the divisor.
         (given % (MOST_HOLDERS - FIRST_HOLDER)).wrapping_add(FIRST_HOLDER)
     }
 
@@ -300,15 +300,15 @@ mod tests {
         ));
         let wake = offset_of!(BellRecord, wake);
         assert_design_says(&format!(
-            "| {} + {}·i | bell i: `rung` at {}; `waiters` at {}, `epoch` at {}, `ringer_cpu` at {}; seat holders at {}; \
-             {SEATS} semaphores at {} |",
+            "| {} + {}·i | bell i: `rung` at {}; `waiters` at {}, `epoch` at {}, `ringer_cpu` at {}; slot holders at {}; \
+             {WAITER_SLOTS} semaphores at {} |",
             bell_offset(0),
             bell_offset(1) - bell_offset(0),
             offset_of!(BellRecord, rung),
             wake + offset_of!(WakeWords, waiters),
             wake + offset_of!(WakeWords, epoch),
             offset_of!(BellRecord, ringer_cpu),
-            offset_of!(BellRecord, seat_holders),
+            offset_of!(BellRecord, slot_holders),
             offset_of!(BellRecord, semaphores),
         ));
         assert_design_says(&format!("| next multiple of {PAGE} | payload |"));

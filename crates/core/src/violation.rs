@@ -3,7 +3,7 @@
 
 use core::fmt;
 
-/// The other side wrote something into shared memory, or sent something at the meeting, that the protocol
+/// The other side wrote something into shared memory, or sent something at the rendezvous, that the protocol
 /// forbids. It is broken or hostile.
 ///
 /// This is never an I/O failure: the memory was there and could be read, its content was wrong. Whoever gets

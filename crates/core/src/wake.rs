@@ -48,7 +48,7 @@
 //!
 //! Several sleepers share the futex bit. None may clear it on its way out, for another may still be asleep
 //! behind it; a bit left set costs the next notifier one wake too many. A token has exactly one owner (its
-//! **seat**), for a token taken by one waiter is not there for a second.
+//! **waiter slot**), for a token taken by one waiter is not there for a second.
 //!
 //! # What it costs
 //!
@@ -65,12 +65,12 @@ use crate::fault;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence, fence_after_rmw};
 
 /// How many waiters of one bell can have a token of their own of one kind (an eventfd, a semaphore).
-pub const SEATS: u32 = 8;
+pub const WAITER_SLOTS: u32 = 8;
 
 const EVENTFD_SHIFT: u32 = 0;
-const SEMAPHORE_SHIFT: u32 = SEATS;
+const SEMAPHORE_SHIFT: u32 = WAITER_SLOTS;
 const FUTEX_BIT: u32 = 1 << 16;
-const SEAT_MASK: u32 = (1 << SEATS) - 1;
+const SEAT_MASK: u32 = (1 << WAITER_SLOTS) - 1;
 
 /// The two shared words of the protocol. See the [module](self) for what they mean.
 #[repr(C)]
@@ -88,28 +88,28 @@ const _: () = {
 
 /// The place in which a waiter sleeps: the futex all share, or a token only it may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seat {
+pub struct WaiterSlot {
     bit: u32,
 }
 
-impl Seat {
+impl WaiterSlot {
     /// On the `epoch` word, together with any number of others.
     pub const FUTEX: Self = Self { bit: FUTEX_BIT };
 
-    /// On eventfd number `index` of the bell, alone. `None` if there is no such number ([`SEATS`]).
+    /// On eventfd number `index` of the bell, alone. `None` if there is no such number ([`WAITER_SLOTS`]).
     pub const fn eventfd(index: u32) -> Option<Self> {
-        if index < SEATS { Some(Self { bit: 1 << EVENTFD_SHIFT << index }) } else { None }
+        if index < WAITER_SLOTS { Some(Self { bit: 1 << EVENTFD_SHIFT << index }) } else { None }
     }
 
-    /// On semaphore number `index` of the bell, alone. `None` if there is no such number ([`SEATS`]).
+    /// On semaphore number `index` of the bell, alone. `None` if there is no such number ([`WAITER_SLOTS`]).
     pub const fn semaphore(index: u32) -> Option<Self> {
-        if index < SEATS { Some(Self { bit: 1 << SEMAPHORE_SHIFT << index }) } else { None }
+        if index < WAITER_SLOTS { Some(Self { bit: 1 << SEMAPHORE_SHIFT << index }) } else { None }
     }
 }
 
 /// Whom a notifier has to wake. Empty almost always.
 ///
-/// Bits that stand for no seat (only a hostile peer sets them) are never reported.
+/// Bits that stand for no waiter slot (only a hostile peer sets them) are never reported.
 #[must_use = "the sleepers named here stay asleep until somebody wakes them"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Woken {
@@ -134,21 +134,21 @@ impl Woken {
 
     /// The eventfds that must be written.
     pub fn eventfds(self) -> impl Iterator<Item = u32> {
-        seats(self.bits >> EVENTFD_SHIFT)
+        slots(self.bits >> EVENTFD_SHIFT)
     }
 
     /// The semaphores that must be posted.
     pub fn semaphores(self) -> impl Iterator<Item = u32> {
-        seats(self.bits >> SEMAPHORE_SHIFT)
+        slots(self.bits >> SEMAPHORE_SHIFT)
     }
 }
 
-fn seats(bits: u32) -> impl Iterator<Item = u32> {
+fn slots(bits: u32) -> impl Iterator<Item = u32> {
     let mut left = bits & SEAT_MASK;
     core::iter::from_fn(move || {
-        let seat = left.trailing_zeros();
+        let slot = left.trailing_zeros();
         left &= left.wrapping_sub(1);
-        (seat < SEATS).then_some(seat)
+        (slot < WAITER_SLOTS).then_some(slot)
     })
 }
 
@@ -287,8 +287,8 @@ impl WakeWords {
         self.waiters.swap(0, Ordering::AcqRel);
         fault::point();
         self.epoch.fetch_add(1, Ordering::Release);
-        let seats = (SEAT_MASK << EVENTFD_SHIFT) | (SEAT_MASK << SEMAPHORE_SHIFT);
-        Woken { bits: FUTEX_BIT | seats }
+        let slots = (SEAT_MASK << EVENTFD_SHIFT) | (SEAT_MASK << SEMAPHORE_SHIFT);
+        Woken { bits: FUTEX_BIT | slots }
     }
 
     /// The word a futex sleeper sleeps on.
@@ -314,14 +314,14 @@ impl Default for WakeWords {
 #[derive(Debug)]
 pub struct Waiter<'a> {
     words: &'a WakeWords,
-    seat: Seat,
+    slot: WaiterSlot,
     ticket: u32,
 }
 
 impl<'a> Waiter<'a> {
-    /// A waiter that will sleep on `seat`. If the seat is a token, it must belong to this waiter alone.
-    pub fn new(words: &'a WakeWords, seat: Seat) -> Self {
-        Self { words, seat, ticket: 0 }
+    /// A waiter that will sleep on `slot`. If the waiter slot is a token, it must belong to this waiter alone.
+    pub fn new(words: &'a WakeWords, slot: WaiterSlot) -> Self {
+        Self { words, slot, ticket: 0 }
     }
 
     /// The words it waits on.
@@ -344,7 +344,7 @@ impl<'a> Waiter<'a> {
         fault::point();
         // It acquires what the notifier released that cleared the bits before (N4). SeqCst so that
         // `fence_after_rmw` may follow it.
-        self.words.waiters.fetch_or(self.seat.bit, Ordering::SeqCst);
+        self.words.waiters.fetch_or(self.slot.bit, Ordering::SeqCst);
     }
 }
 

@@ -12,7 +12,7 @@
 //! of its own: the difference to the second reading can be negative.
 
 use doorbell::channel::{Lanes, Receiver, RecvError, Sender};
-use doorbell::meeting::{Board, Offer, Session, inherited};
+use doorbell::rendezvous::{Connection, Offer, Segment, inherited};
 use doorbell::wait::{Adaptive, Eventfd, Futex, Wait};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
@@ -42,8 +42,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn child() -> Result<(), Box<dyn Error>> {
-    let session: Session = inherited::join()?;
-    let mut sender: Sender = Sender::attach(&session, 0)?;
+    let connection: Connection = inherited::join()?;
+    let mut sender: Sender = Sender::attach(&connection, 0)?;
     sender.send(b"here")?;
     loop {
         thread::park();
@@ -65,14 +65,14 @@ fn row<W: Wait + Default + 'static>(deaths: usize) -> Result<(), Box<dyn Error>>
 /// One death. How many nanoseconds after the kill, and after the pidfd was seen readable, the survivor was told.
 fn die<W: Wait + Default + 'static>() -> Result<(i64, i64), Box<dyn Error>> {
     let lanes = Lanes::new(1, 1, 4096).ok_or("one lane fits")?;
-    let board = Arc::new(Board::new(&Offer::of_lanes(lanes))?);
+    let segment = Arc::new(Segment::new(&Offer::of_lanes(lanes))?);
     let mut command = Command::new(std::env::current_exe()?);
     command.arg(CHILD);
     let offer = inherited::offer(&mut command)?;
     let mut child = command.spawn()?;
-    let session: Session = offer.meet(&board, child.id())?;
-    let peer = session.peer().id();
-    let mut receiver: Receiver<_, W> = Receiver::attach(&session, 0)?;
+    let connection: Connection = offer.meet(&segment, child.id())?;
+    let peer = connection.peer().id();
+    let mut receiver: Receiver<_, W> = Receiver::attach(&connection, 0)?;
     receiver.recv()?;
     let pid = Pid::from_child(&child);
     let file = pidfd_open(pid, PidfdFlags::empty())?;
@@ -80,7 +80,7 @@ fn die<W: Wait + Default + 'static>() -> Result<(i64, i64), Box<dyn Error>> {
         let told = receiver.recv().map(drop);
         (Instant::now(), told)
     });
-    let wake = &board.site(lanes.message_bell(0)).ok_or("every lane has its bell")?.record().wake;
+    let wake = &segment.state(lanes.message_bell(0)).ok_or("every lane has its bell")?.record().wake;
     while !wake.has_sleepers() {
         thread::yield_now();
     }

@@ -9,8 +9,8 @@
 //!
 //! One line per cell: way, notifiers, threads or processes, rings, sleeps.
 
-use doorbell::meeting::{Board, Offer, Session, inherited};
 use doorbell::peer::Trusted;
+use doorbell::rendezvous::{Connection, Offer, Segment, inherited};
 use doorbell::wait::{Adaptive, Eventfd, Futex, Semaphore, Spin, Wait, Yield};
 use doorbell::{Bell, BellFd, WaitError};
 use doorbell_core::peer_memory::PeerMemory;
@@ -219,13 +219,13 @@ struct Cell {
 
 fn run(cell: &Cell, lasting: Duration) -> Result<(u64, u64), String> {
     let offer = Offer { bells: 1, eventfds: 1, payload: 4096, ..Offer::default() };
-    let board = Arc::new(Board::new(&offer).map_err(|error| error.to_string())?);
-    let mut waiting = waiting_by(cell.way, &board).ok_or(format!("there is no way {}", cell.way))?;
-    let messages = Messages::of(board.payload());
+    let segment = Arc::new(Segment::new(&offer).map_err(|error| error.to_string())?);
+    let mut waiting = waiting_by(cell.way, &segment).ok_or(format!("there is no way {}", cell.way))?;
+    let messages = Messages::of(segment.payload());
     let end = Instant::now() + lasting;
     let rings = if cell.processes {
-        let mut others: Vec<(Child, Session<Trusted>)> =
-            (0..cell.notifiers).map(|number| start(number, &board)).collect();
+        let mut others: Vec<(Child, Connection<Trusted>)> =
+            (0..cell.notifiers).map(|number| start(number, &segment)).collect();
         let mut running =
             || others.iter_mut().any(|(child, _)| child.try_wait().is_ok_and(|status| status.is_none()));
         let rings = take(&mut *waiting, messages, end, &mut running);
@@ -237,7 +237,7 @@ fn run(cell: &Cell, lasting: Duration) -> Result<(u64, u64), String> {
         thread::scope(|scope| {
             let threads: Vec<_> = (0..cell.notifiers)
                 .map(|number| {
-                    let bell = board.bell(0).expect("one bell");
+                    let bell = segment.bell(0).expect("one bell");
                     scope.spawn(move || notify(&bell, messages, number + 1))
                 })
                 .collect();
@@ -247,25 +247,25 @@ fn run(cell: &Cell, lasting: Duration) -> Result<(u64, u64), String> {
     Ok((rings, waiting.sleeps()))
 }
 
-fn waiting_by(way: &str, board: &Board) -> Option<Box<dyn Waiting>> {
-    fn by<W: Wait + Default + 'static>(board: &Board) -> Option<Box<dyn Waiting>> {
-        Some(Box::new(ByBell::<W>(board.bell(0)?)))
+fn waiting_by(way: &str, segment: &Segment) -> Option<Box<dyn Waiting>> {
+    fn by<W: Wait + Default + 'static>(segment: &Segment) -> Option<Box<dyn Waiting>> {
+        Some(Box::new(ByBell::<W>(segment.bell(0)?)))
     }
     match way {
-        "adaptive" => by::<Adaptive>(board),
-        "futex" => by::<Futex>(board),
-        "eventfd" => by::<Eventfd>(board),
-        "semaphore" => by::<Semaphore>(board),
-        "spin" => by::<Spin>(board),
-        "yield" => by::<Yield>(board),
+        "adaptive" => by::<Adaptive>(segment),
+        "futex" => by::<Futex>(segment),
+        "eventfd" => by::<Eventfd>(segment),
+        "semaphore" => by::<Semaphore>(segment),
+        "spin" => by::<Spin>(segment),
+        "yield" => by::<Yield>(segment),
         #[cfg(feature = "io_uring")]
-        "io_uring" => by::<doorbell::wait::IoUring>(board),
-        "epoll" => Some(Box::new(ByEpoll::new(board.bell(0)?, epoll::EventFlags::empty()))),
-        "epoll-edge" => Some(Box::new(ByEpoll::new(board.bell(0)?, epoll::EventFlags::ET))),
+        "io_uring" => by::<doorbell::wait::IoUring>(segment),
+        "epoll" => Some(Box::new(ByEpoll::new(segment.bell(0)?, epoll::EventFlags::empty()))),
+        "epoll-edge" => Some(Box::new(ByEpoll::new(segment.bell(0)?, epoll::EventFlags::ET))),
         #[cfg(feature = "tokio")]
-        "tokio" => Some(Box::new(ByTokio::new(board.bell(0)?, false))),
+        "tokio" => Some(Box::new(ByTokio::new(segment.bell(0)?, false))),
         #[cfg(feature = "tokio")]
-        "tokio-drop" => Some(Box::new(ByTokio::new(board.bell(0)?, true))),
+        "tokio-drop" => Some(Box::new(ByTokio::new(segment.bell(0)?, true))),
         _ => None,
     }
 }
@@ -285,20 +285,20 @@ const WAYS: [(&str, bool); 11] = [
     ("tokio-drop", cfg!(feature = "tokio")),
 ];
 
-fn start(number: u32, board: &Arc<Board>) -> (Child, Session<Trusted>) {
+fn start(number: u32, segment: &Arc<Segment>) -> (Child, Connection<Trusted>) {
     let mut command = Command::new(std::env::current_exe().expect("this program has a file"));
     command.env(ROLE, (number + 1).to_string());
     let offer = inherited::offer(&mut command).expect("a socket pair");
     let child = command.spawn().expect("this program starts");
-    let session = offer.meet(board, child.id()).expect("the child joins");
-    (child, session)
+    let connection = offer.meet(segment, child.id()).expect("the child joins");
+    (child, connection)
 }
 
 fn main() -> ExitCode {
     if let Ok(seed) = std::env::var(ROLE) {
-        let session: Session<Trusted> = inherited::join().expect("the parent offers");
-        let bell = session.bell(0).expect("one bell");
-        notify(&bell, Messages::of(session.board().payload()), seed.parse().expect("a number"));
+        let connection: Connection<Trusted> = inherited::join().expect("the parent offers");
+        let bell = connection.bell(0).expect("one bell");
+        notify(&bell, Messages::of(connection.segment().payload()), seed.parse().expect("a number"));
         return ExitCode::SUCCESS;
     }
     let mut arguments = std::env::args().skip(1);

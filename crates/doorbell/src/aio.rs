@@ -10,7 +10,7 @@
 //!
 //! What is read is nothing, from a memfd that only this process has.
 
-use crate::fork_gate::ForkMutex;
+use crate::atfork_lock::ForkMutex;
 use crate::process::Process;
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{MemfdFlags, memfd_create};

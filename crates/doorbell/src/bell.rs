@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The bell.
 
+use crate::bell_state::{BellState, initialise_semaphores, make_eventfds};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 use crate::fd::{BellFd, Token};
 use crate::mapping::{MapError, Mapping};
-use crate::meeting::Origin;
 use crate::peer::Lives;
-use crate::site::{Site, initialise_semaphores, make_eventfds};
-use crate::wait::{Adaptive, Listener, Spot, Wait};
+use crate::rendezvous::Origin;
+use crate::wait::{Adaptive, Listener, Wait, WaitEntry};
 use doorbell_core::layout::Plan;
 use doorbell_core::wake::{Waiter, listen};
 use std::num::NonZeroU32;
@@ -52,14 +52,14 @@ use std::time::{Duration, Instant};
 ///
 /// **… many wait?** All handles hear the ring; all who sleep are woken. To wake one of many, give each a bell.
 ///
-/// **… the ringer dies?** Rings it made are heard. If the bell came from a [meeting](crate::meeting), a wait then
+/// **… the ringer dies?** Rings it made are heard. If the bell came from a [rendezvous](crate::rendezvous), a wait then
 /// returns [`WaitError::PeerGone`], once for each peer that went, and again and again when nobody is left. This is
 /// so even if it was killed in the middle of ringing.
 ///
-/// **… I drop the session the bell came from?** A handle that waits by a seat ([`Eventfd`](crate::wait::Eventfd),
+/// **… I drop the connection the bell came from?** A handle that waits by a waiter slot ([`Eventfd`](crate::wait::Eventfd),
 /// [`Semaphore`](crate::wait::Semaphore), [`into_fd`](Self::into_fd)) keeps the connection to the bell's maker from its
-/// first wait on, and waits on; one that has no seat by then gets none ([`WaitError::HungUp`]). Handles that need no
-/// seat ring and wait on, but hear of no death.
+/// first wait on, and waits on; one that has no waiter slot by then gets none ([`WaitError::HungUp`]). Handles that need no
+/// waiter slot ring and wait on, but hear of no death.
 ///
 /// **… a waiter dies?** Nothing. At most one ring makes a system call for nothing.
 ///
@@ -67,9 +67,9 @@ use std::time::{Duration, Instant};
 /// readable from a ring on until [`BellFd::heard`] is called. Until then it stays readable, and rings add nothing.
 ///
 /// **… a process forks?** A bell of [`new`](Self::new) is memory of this process: the child has a copy, which is
-/// another bell. A bell of [`for_children`](Self::for_children), or of a meeting, is the same bell in both; a handle
+/// another bell. A bell of [`for_children`](Self::for_children), or of a rendezvous, is the same bell in both; a handle
 /// that both go on using is one waiter with two memories, so clone it before the fork and use one clone on each
-/// side, and wait by a way that takes no seat ([`Eventfd`](crate::wait::Eventfd) and
+/// side, and wait by a way that takes no waiter slot ([`Eventfd`](crate::wait::Eventfd) and
 /// [`Semaphore`](crate::wait::Semaphore) do).
 ///
 /// **… a process runs another program (exec)?** Its handles are gone, as if it had dropped them. All descriptors are
@@ -80,7 +80,7 @@ use std::time::{Duration, Instant};
 /// What happened before a ring happened before the return of a wait that heard it.
 #[derive(Debug)]
 pub struct Bell<W = Adaptive> {
-    site: Arc<Site>,
+    state: Arc<BellState>,
     listener: Listener,
     way: W,
     /// The count up to which this handle has heard.
@@ -90,7 +90,7 @@ pub struct Bell<W = Adaptive> {
 }
 
 impl<W: Wait + Default> Bell<W> {
-    /// A bell for the threads of this process, with one eventfd seat.
+    /// A bell for the threads of this process, with one eventfd waiter slot.
     ///
     /// # Errors
     /// [`MapError::Os`] if there is no memory or no descriptor left.
@@ -106,7 +106,7 @@ impl<W: Wait + Default> Bell<W> {
         Self::alone(Mapping::for_threads(Plan::new(1, 0, 0)?)?, count)
     }
 
-    /// A bell that this process shares with the children it forks from now on, with `eventfds` eventfd seats.
+    /// A bell that this process shares with the children it forks from now on, with `eventfds` eventfd waiter slots.
     ///
     /// # Errors
     /// [`MapError::Os`] if there is no memory or no descriptor left.
@@ -116,23 +116,23 @@ impl<W: Wait + Default> Bell<W> {
 
     fn alone(mapping: Mapping, eventfds: usize) -> Result<Self, MapError> {
         initialise_semaphores(&mapping);
-        let eventfds = make_eventfds(eventfds.min(doorbell_core::wake::SEATS as usize))?;
+        let eventfds = make_eventfds(eventfds.min(doorbell_core::wake::WAITER_SLOTS as usize))?;
         let holder = std::process::id();
         let (lives, origin) = (Arc::new(Lives::default()), Arc::new(Origin::default()));
-        let site = Site::new(Arc::new(mapping), 0, eventfds, lives, origin, holder);
-        Ok(Self::at(Arc::new(site.expect("a mapping planned with one bell has bell 0"))))
+        let state = BellState::new(Arc::new(mapping), 0, eventfds, lives, origin, holder);
+        Ok(Self::at(Arc::new(state.expect("a mapping planned with one bell has bell 0"))))
     }
 
-    /// A handle of the bell at `site`. It has heard all rings so far, and been told of all deaths.
-    pub fn at(site: Arc<Site>) -> Self {
-        let heard = site.record().rung.load(Ordering::Acquire);
-        let deaths = site.lives().deaths();
-        Self { listener: Listener::new(&site, W::NAME), site, way: W::default(), heard, deaths }
+    /// A handle of the bell at `state`. It has heard all rings so far, and been told of all deaths.
+    pub fn at(state: Arc<BellState>) -> Self {
+        let heard = state.record().rung.load(Ordering::Acquire);
+        let deaths = state.lives().deaths();
+        Self { listener: Listener::new(&state, W::NAME), state, way: W::default(), heard, deaths }
     }
 
     /// Another handle of the same bell that waits in another way and has heard what this one has heard.
     pub fn waiting_by<V: Wait + Default>(&self) -> Bell<V> {
-        let mut other = Bell::at(Arc::clone(&self.site));
+        let mut other = Bell::at(Arc::clone(&self.state));
         other.heard = self.heard;
         other.deaths = self.deaths;
         other
@@ -152,13 +152,13 @@ impl<W> Bell<W> {
     /// Costs one locked addition and one load when nobody sleeps; else a system call, once per burst.
     #[inline]
     pub fn ring(&self) {
-        self.site.ring();
+        self.state.ring();
     }
 
     /// Takes the rings that came since this handle last heard any. Never waits.
     #[inline]
     pub fn try_wait(&mut self) -> Option<NonZeroU32> {
-        let rung = self.site.record().rung.load(Ordering::Acquire);
+        let rung = self.state.record().rung.load(Ordering::Acquire);
         let new = NonZeroU32::new(rung.wrapping_sub(self.heard))?;
         self.heard = rung;
         Some(new)
@@ -166,7 +166,7 @@ impl<W> Bell<W> {
 
     /// Says that whoever rings this bell waits at `partner` otherwise. [`Adaptive`] does not spin while it sleeps there.
     pub fn set_partner<V>(&mut self, partner: &Bell<V>) {
-        self.listener.set_partner(Arc::clone(&partner.site));
+        self.listener.set_partner(Arc::clone(&partner.state));
     }
 
     /// Says whether a signal handler that runs in the waiting thread ends a sleep of this handle with
@@ -186,8 +186,8 @@ impl<W> Bell<W> {
     }
 
     /// The bell as this process sees it.
-    pub fn site(&self) -> &Arc<Site> {
-        &self.site
+    pub fn state(&self) -> &Arc<BellState> {
+        &self.state
     }
 
     pub(crate) fn listener(&mut self) -> &mut Listener {
@@ -196,15 +196,15 @@ impl<W> Bell<W> {
 
     /// Makes its eventfd unreadable and arms, unless there is news after all. Says whether there is.
     pub(crate) fn arm(&mut self) -> Result<bool, WaitError> {
-        let (seat, index) = self.listener.seats().take_eventfd()?;
-        let site = &*self.site;
-        let mut waiter = [Waiter::new(&site.record().wake, seat)];
-        listen(&mut waiter, &mut Token { site, index }, || self.has_news())
+        let (slot, index) = self.listener.slots().take_eventfd()?;
+        let state = &*self.state;
+        let mut waiter = [Waiter::new(&state.record().wake, slot)];
+        listen(&mut waiter, &mut Token { state, index }, || self.has_news())
     }
 
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
-        news(&self.site, self.heard, self.deaths)
+        news(&self.state, self.heard, self.deaths)
     }
 
     /// What a wait whose `ready` was true returns.
@@ -213,10 +213,10 @@ impl<W> Bell<W> {
         if let Some(rings) = self.try_wait() {
             return Ok(Some(rings));
         }
-        if !self.site.lives().unreported(self.deaths) {
+        if !self.state.lives().unreported(self.deaths) {
             return Ok(None);
         }
-        match self.site.lives().report(&mut self.deaths) {
+        match self.state.lives().report(&mut self.deaths) {
             Some(peer) => Err(WaitError::PeerGone(peer)),
             None => Ok(None),
         }
@@ -224,8 +224,8 @@ impl<W> Bell<W> {
 }
 
 #[inline]
-fn news(site: &Site, heard: u32, deaths: u32) -> bool {
-    site.record().rung.load(Ordering::Acquire) != heard || site.lives().unreported(deaths)
+fn news(state: &BellState, heard: u32, deaths: u32) -> bool {
+    state.record().rung.load(Ordering::Acquire) != heard || state.lives().unreported(deaths)
 }
 
 impl<W: Wait> Bell<W> {
@@ -269,16 +269,16 @@ impl<W: Wait> Bell<W> {
     /// [`WaitError`].
     #[inline]
     pub fn wait_until(&mut self, deadline: Option<Deadline>) -> Result<Option<NonZeroU32>, WaitError> {
-        let Self { site, listener, way, heard, deaths } = self;
-        let ready = || news(site, *heard, *deaths);
-        way.wait(&mut [Spot { site, listener }], ready, deadline)?;
+        let Self { state, listener, way, heard, deaths } = self;
+        let ready = || news(state, *heard, *deaths);
+        way.wait(&mut [WaitEntry { state, listener }], ready, deadline)?;
         self.take_news()
     }
 
     /// This handle as a file that is readable from a ring on, for epoll, poll, mio or tokio.
     ///
     /// # Errors
-    /// [`WaitError::NoSeat`] if all eventfds of the bell are in use.
+    /// [`WaitError::NoWaiterSlot`] if all eventfds of the bell are in use.
     pub fn into_fd(self) -> Result<BellFd<W>, WaitError> {
         BellFd::new(self)
     }
@@ -307,22 +307,22 @@ pub fn wait_any<W: Wait>(
     if bells.len() > W::MOST_BELLS {
         return Err(WaitError::TooManyBells { most: W::MOST_BELLS });
     }
-    let (mut spots, mut marks, mut ways) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut entries, mut marks, mut ways) = (Vec::new(), Vec::new(), Vec::new());
     for bell in bells.iter_mut() {
-        let Bell { site, listener, way, heard, deaths } = &mut **bell;
-        marks.push((&**site, *heard, *deaths));
-        spots.push(Spot { site, listener });
+        let Bell { state, listener, way, heard, deaths } = &mut **bell;
+        marks.push((&**state, *heard, *deaths));
+        entries.push(WaitEntry { state, listener });
         ways.push(way);
     }
     let Some(way) = ways.first_mut() else { return Ok(None) };
-    let any = || marks.iter().position(|(site, heard, deaths)| news(site, *heard, *deaths));
-    let ready = way.wait(&mut spots, || any().is_some(), deadline)?;
+    let any = || marks.iter().position(|(state, heard, deaths)| news(state, *heard, *deaths));
+    let ready = way.wait(&mut entries, || any().is_some(), deadline)?;
     let place = any();
-    drop(spots);
+    drop(entries);
     match place {
         Some(place) if ready => {
             let bell = &mut *bells[place];
-            if bell.site.record().rung.load(Ordering::Acquire) == bell.heard {
+            if bell.state.record().rung.load(Ordering::Acquire) == bell.heard {
                 bell.take_news()?;
             }
             Ok(Some(place))

@@ -30,8 +30,8 @@
 //! | 32 | 8 | times a sleeper was woken, or woke for no reason |
 //! | 64 | 64 | the waiter's name, ended by a zero byte |
 
+use crate::atfork_lock::ForkMutex;
 use crate::calibrate::{Calibration, known_calibration};
-use crate::fork_gate::ForkMutex;
 use crate::process::Process as ThisProcess;
 use crate::profile::Standing;
 use doorbell_core::wake::Waited;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Why a wait failed.
 
-use crate::meeting::HungUp;
 use crate::peer::PeerId;
+use crate::rendezvous::HungUp;
 use rustix::io::Errno;
 use std::fmt;
 
@@ -10,21 +10,21 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WaitError {
-    /// The kernel reported that a peer closed its end of the meeting or died. Whatever it had rung before was
+    /// The kernel reported that a peer closed its end of the rendezvous or died. Whatever it had rung before was
     /// delivered first.
     PeerGone(PeerId),
     /// A signal handler ran in the waiting thread, which had asked to be told
     /// ([`Bell::set_interruptible`](crate::Bell::set_interruptible)). Nothing was taken: wait again to go on.
     Interrupted,
-    /// Every seat of this kind at this bell is taken by another handle.
-    NoSeat {
+    /// Every waiter slot of this kind at this bell is taken by another handle.
+    NoWaiterSlot {
         /// `eventfd` or `semaphore`.
         kind: &'static str,
-        /// How many the bell has. [`Offer::eventfds`](crate::meeting::Offer::eventfds) and
+        /// How many the bell has. [`Offer::eventfds`](crate::rendezvous::Offer::eventfds) and
         /// [`Bell::with_eventfds`](crate::Bell::with_eventfds) set the number of eventfds.
-        seats: usize,
+        slots: usize,
     },
-    /// The wait needs a seat, which lasts as long as the connection to the maker of the bell's board; and this process has
+    /// The wait needs a waiter slot, which lasts as long as the connection to the maker of the bell's segment; and this process has
     /// hung up since it joined, or was forked from the one that joined.
     HungUp,
     /// More bells than this way of waiting can wait for at once.
@@ -53,12 +53,12 @@ impl fmt::Display for WaitError {
         match self {
             Self::PeerGone(peer) => write!(f, "{peer} closed its end or died; accept a successor or stop"),
             Self::Interrupted => f.write_str("a signal came; wait again to go on"),
-            Self::NoSeat { kind, seats } => write!(
+            Self::NoWaiterSlot { kind, slots } => write!(
                 f,
-                "all {seats} {kind} seats of this bell are taken; drop a handle that holds one, or offer more when the bell is made"
+                "all {slots} {kind} slots of this bell are taken; drop a handle that holds one, or offer more when the bell is made"
             ),
             Self::HungUp => f.write_str(
-                "the maker of this bell's board takes this process for gone; keep the session it was met in, or wait by a way that takes no seat",
+                "the maker of this bell's segment takes this process for gone; keep the connection it was met in, or wait by a way that takes no slot",
             ),
             Self::TooManyBells { most } => write!(
                 f,

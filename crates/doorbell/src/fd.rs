@@ -2,8 +2,8 @@
 //! A bell as a file.
 
 use crate::bell::Bell;
+use crate::bell_state::BellState;
 use crate::error::WaitError;
-use crate::site::Site;
 use crate::wait::{Adaptive, Wait, consume_token};
 use doorbell_core::wake::{Sleep, Slept, Waiter};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -37,9 +37,9 @@ pub struct BellFd<W = Adaptive> {
 
 impl<W: Wait> BellFd<W> {
     pub(crate) fn new(mut bell: Bell<W>) -> Result<Self, WaitError> {
-        let (_, index) = bell.listener().seats().take_eventfd()?;
+        let (_, index) = bell.listener().slots().take_eventfd()?;
         if bell.arm()? {
-            bell.site().put_token(index);
+            bell.state().put_token(index);
         }
         Ok(Self { bell, index })
     }
@@ -57,7 +57,7 @@ impl<W: Wait> BellFd<W> {
         let news = self.bell.take_news();
         if self.bell.has_news() {
             // Something came after `arm` looked, or is still to be told.
-            self.bell.site().put_token(self.index);
+            self.bell.state().put_token(self.index);
         }
         news
     }
@@ -70,7 +70,7 @@ impl<W: Wait> BellFd<W> {
 
 impl<W> AsFd for BellFd<W> {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.bell.site().eventfds()[self.index].as_fd()
+        self.bell.state().eventfds()[self.index].as_fd()
     }
 }
 
@@ -82,7 +82,7 @@ impl<W> AsRawFd for BellFd<W> {
 
 /// The sleeping is done elsewhere: only its token is taken here.
 pub(crate) struct Token<'a> {
-    pub(crate) site: &'a Site,
+    pub(crate) state: &'a BellState,
     pub(crate) index: usize,
 }
 
@@ -90,7 +90,7 @@ impl Sleep for Token<'_> {
     type Error = WaitError;
 
     fn consume(&mut self, _: usize) -> Result<(), WaitError> {
-        consume_token(self.site, self.index)
+        consume_token(self.state, self.index)
     }
 
     fn sleep(&mut self, _: &[Waiter<'_>]) -> Result<Slept, WaitError> {

@@ -21,7 +21,7 @@
 //! | messages | [`channel`] |
 //! | bells and channels in tokio | `Async` (feature `tokio`) |
 //! | ways of waiting, and which to choose | [`wait`] |
-//! | bells between processes, and what is told of a peer's death | [`meeting`] |
+//! | bells between processes, and what is told of a peer's death | [`rendezvous`] |
 //! | why no wake-up is lost | [`doorbell_core::wake`] |
 //! | memory layout | [`doorbell_core::layout`] |
 //! | counters of every process that uses the library | [`counters`] |
@@ -36,22 +36,22 @@ compile_error!(
 mod aio;
 #[cfg(feature = "tokio")]
 mod asynchronous;
+mod atfork_lock;
 mod bell;
+mod bell_state;
 mod calibrate;
 pub mod channel;
 pub mod counters;
 mod deadline;
 mod error;
 mod fd;
-mod fork_gate;
 pub mod mapping;
-pub mod meeting;
 mod memory_options;
 mod order;
 pub mod peer;
 mod process;
 pub mod profile;
-mod site;
+pub mod rendezvous;
 pub mod wait;
 mod watch;
 
@@ -65,4 +65,4 @@ pub use doorbell_core::window::SleepCost;
 pub use error::WaitError;
 pub use fd::BellFd;
 pub use memory_options::Refusal;
-pub use site::Site;
+pub use bell_state::BellState;

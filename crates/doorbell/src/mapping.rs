@@ -51,7 +51,7 @@ impl fmt::Display for MapError {
                 "the peer offers {bytes} bytes of memory, more than the {most} that are taken from one who is not trusted; say how much may be taken"
             ),
             Self::HugePages => f.write_str(
-                "memory in huge pages is shared with trusted peers only; make the board without them",
+                "memory in huge pages is shared with trusted peers only; make the segment without them",
             ),
             Self::Layout(error) => error.fmt(f),
         }

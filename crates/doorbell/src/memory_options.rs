@@ -9,11 +9,11 @@ use std::fmt;
 
 /// Wishes about memory. All default to no.
 ///
-/// A wish the machine refuses does not stop the meeting: it is listed in
-/// [`Board::refused`](crate::meeting::Board::refused), for the caller to ignore or to give up.
+/// A wish the machine refuses does not stop the rendezvous: it is listed in
+/// [`Segment::refused`](crate::rendezvous::Segment::refused), for the caller to ignore or to give up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryOptions {
-    /// 2 MiB pages from the machine's pool (`vm.nr_hugepages`). Such a board can be shared with trusted peers only:
+    /// 2 MiB pages from the machine's pool (`vm.nr_hugepages`). Such a segment can be shared with trusted peers only:
     /// [`MapError::HugePages`](crate::mapping::MapError::HugePages).
     pub huge_pages: bool,
     /// Never swapped out (`mlock`, bounded by `RLIMIT_MEMLOCK`).

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who is at the other end, whether it still lives, and how far it is trusted.
 
-use crate::fork_gate::ForkMutex;
+use crate::atfork_lock::ForkMutex;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Names a peer of this process: its number in the order of meeting, and what the kernel said about it.
+/// Names a peer of this process: its number in the order of rendezvous, and what the kernel said about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PeerId {
-    /// Counts meetings of this process from 1 on; never reused.
+    /// Counts rendezvous of this process from 1 on; never reused.
     pub number: u32,
     /// The process at the other end as this process's PID namespace names it (`SO_PEERCRED`); 0 if it has no
     /// name here. A process number may be reused after a death: it is for people to read.
@@ -18,7 +18,7 @@ pub struct PeerId {
 }
 
 impl PeerId {
-    /// One that this process has not met, and knows of by others: the owner of a name, or another joiner of its board.
+    /// One that this process has not met, and knows of by others: the owner of a name, or another joiner of its segment.
     pub const UNMET: Self = Self { number: 0, pid: 0 };
 }
 
@@ -107,14 +107,14 @@ pub(crate) struct Lives {
 }
 
 /// So many deaths are remembered. Who has not reported an older one by then reports it no more, and the name of one that
-/// died at an end long ago is forgotten: a host with one board and successors for a year would keep all of them.
+/// died at an end long ago is forgotten: a host with one segment and successors for a year would keep all of them.
 const REMEMBERED: usize = 1024;
 
 /// A peer that has gone.
 #[derive(Clone, Copy, Debug)]
 struct Late {
     peer: PeerId,
-    /// The number by which it took seats and ends.
+    /// The number by which it took waiter slots and ends.
     holder: u32,
 }
 
@@ -132,7 +132,7 @@ struct Gone {
 impl Lives {
     /// May a peer of trust `T` have the memory? Not if it is not trusted and memory is lent out already. To be asked
     /// before it is given anything: after a yes to one who is not trusted nothing is
-    /// lent out any more, even if the meeting fails then.
+    /// lent out any more, even if the rendezvous fails then.
     #[must_use]
     pub(crate) fn admit<T: Trust>(&self) -> bool {
         let lent = self.lent.lock();
@@ -218,7 +218,7 @@ impl Lives {
         gone.counted.back().map(|late| late.peer).filter(|_| all_gone)
     }
 
-    /// The peer that took seats as `holder`, if it has gone and what it held is settled.
+    /// The peer that took waiter slots as `holder`, if it has gone and what it held is settled.
     pub(crate) fn gone(&self, holder: u32) -> Option<PeerId> {
         let gone = self.gone.lock();
         gone.counted.iter().rev().find(|late| late.holder == holder).map(|late| late.peer)

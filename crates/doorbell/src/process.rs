@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which process this is.
 
-use crate::fork_gate;
+use crate::atfork_lock;
 
 /// Tells a process from those forked from it, which have copies of all its memory.
 ///
@@ -16,7 +16,7 @@ pub(crate) struct Process {
 impl Process {
     /// The calling process.
     pub(crate) fn current() -> Self {
-        Self { number: std::process::id(), generation: fork_gate::generation() }
+        Self { number: std::process::id(), generation: atfork_lock::generation() }
     }
 
     /// The same in one word, which is never 0: no process has the number 0.
@@ -26,7 +26,7 @@ impl Process {
 
     /// As [`is_current`](Self::is_current), without a system call: a child made by calling `clone` by hand is not told apart.
     pub(crate) fn is_current_generation(self) -> bool {
-        self.generation == fork_gate::generation()
+        self.generation == atfork_lock::generation()
     }
 
     /// Is this the calling process?

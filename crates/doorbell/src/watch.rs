@@ -2,10 +2,10 @@
 //! One thread per process that hears of the peers' deaths.
 //!
 //! A sleeper on a futex cannot also wait for a socket to hang up. This thread does it for all of them: it sleeps in
-//! epoll on the meeting sockets and, when one hangs up, runs what was left with it. It costs nothing while everybody
+//! epoll on the rendezvous sockets and, when one hangs up, runs what was left with it. It costs nothing while everybody
 //! lives, and takes no part in ringing.
 
-use crate::fork_gate::ForkMutex;
+use crate::atfork_lock::ForkMutex;
 use crate::process::Process;
 use rustix::event::epoll;
 use rustix::fd::{BorrowedFd, OwnedFd};
@@ -47,8 +47,8 @@ pub(crate) fn watch(socket: BorrowedFd<'_>, on_death: OnDeath) -> Result<Watch, 
         next.1.insert(number, on_death);
         number
     };
-    // HUP is reported unasked. Not IN: what a peer sends after the meeting is of no interest, and would wake the thread
-    // for ever. ONESHOT: so would a HUP that was told already, for as long as the session is kept.
+    // HUP is reported unasked. Not IN: what a peer sends after the rendezvous is of no interest, and would wake the thread
+    // for ever. ONESHOT: so would a HUP that was told already, for as long as the connection is kept.
     let events = epoll::EventFlags::RDHUP | epoll::EventFlags::ONESHOT;
     let added = epoll::add(&watcher.epoll, socket, epoll::EventData::new_u64(number), events);
     if let Err(errno) = added {
@@ -101,7 +101,7 @@ impl Watcher {
                 Err(_) => return,
             }
             for event in &buffer {
-                // None: its session is being dropped.
+                // None: its connection is being dropped.
                 let on_death = self.next.lock().1.remove(&event.data.u64());
                 if let Some(on_death) = on_death {
                     on_death();

@@ -190,18 +190,18 @@ fn waiters_of_different_kinds_at_one_bell_all_wake() {
 }
 
 #[test]
-fn a_seat_is_refused_while_taken_and_granted_when_given_back() {
+fn a_slot_is_refused_while_taken_and_granted_when_given_back() {
     let bell: Bell<Eventfd> = Bell::new().unwrap();
     let holder = bell.clone().into_fd().unwrap();
     let mut refused = bell.clone();
-    assert_eq!(refused.wait_timeout(SOON), Err(WaitError::NoSeat { kind: "eventfd", seats: 1 }));
+    assert_eq!(refused.wait_timeout(SOON), Err(WaitError::NoWaiterSlot { kind: "eventfd", slots: 1 }));
     drop(holder);
     assert_eq!(refused.wait_timeout(SOON), Ok(None));
 }
 
-/// The next holder of a seat must not be confused by what its predecessor left.
+/// The next holder of a waiter slot must not be confused by what its predecessor left.
 #[test]
-fn a_token_left_in_a_seat_disturbs_nobody() {
+fn a_token_left_in_a_slot_disturbs_nobody() {
     let bell: Bell = Bell::new().unwrap();
     let file = bell.clone().into_fd().unwrap();
     bell.ring();

@@ -6,8 +6,10 @@
 
 use doorbell::channel::broadcast::{Publisher, WhenSlow};
 use doorbell::channel::{Lanes, Receiver, RecvError, Sender, pair_waiting_by};
-use doorbell::meeting::{Board, MeetError, MemoryOptions, Offer, Session, inherited, named, socket};
 use doorbell::peer::Trusted;
+use doorbell::rendezvous::{
+    Connection, MemoryOptions, Offer, RendezvousError, Segment, inherited, named, socket,
+};
 use doorbell::wait::{Adaptive, Eventfd, Futex, Semaphore, Spin, Wait, Yield};
 use doorbell::{Bell, Deadline, WaitError, wait_any};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -71,15 +73,15 @@ fn child() {
         "fill-the-disk" => fill_the_disk(Path::new(path)),
         "refuse-huge-pages" => refuse_huge_pages(Path::new(path)),
         "use-a-disk-without-reservations" => use_a_disk_without_reservations(Path::new(path)),
-        "make-a-large-board" => make_a_large_board(path == "true"),
+        "make-a-large-segment" => make_a_large_segment(path == "true"),
         "send-until-killed" => send_until_killed(),
         verb => panic!("no role {verb}"),
     }
 }
 
-fn board(lanes: u32) -> Arc<Board> {
+fn segment(lanes: u32) -> Arc<Segment> {
     let lanes = Lanes::new(lanes, lanes, 4096).unwrap();
-    Arc::new(Board::new(&Offer::of_lanes(lanes)).unwrap())
+    Arc::new(Segment::new(&Offer::of_lanes(lanes)).unwrap())
 }
 
 /// Moves what `command` starts into namespaces of its own; `flags` are those of unshare(2). Where this process is not
@@ -141,11 +143,11 @@ fn end_of(child: &mut Child) -> ExitStatus {
 /// In a container, as it looks from inside: the first process of its PID namespace, and another user.
 fn visit(path: &Path) {
     assert_eq!(std::process::id(), 1, "it has a PID namespace of its own");
-    let session: Session = socket::join(path).unwrap();
-    assert_eq!(session.peer().id().pid, 0, "the host has no number in here");
-    let mut bell: Bell<Futex> = session.bell(0).unwrap();
-    let mut requests: Receiver<_, Eventfd> = Receiver::attach(&session, 0).unwrap();
-    let mut answers: Sender<_, Futex> = Sender::attach(&session, 1).unwrap();
+    let connection: Connection = socket::join(path).unwrap();
+    assert_eq!(connection.peer().id().pid, 0, "the host has no number in here");
+    let mut bell: Bell<Futex> = connection.bell(0).unwrap();
+    let mut requests: Receiver<_, Eventfd> = Receiver::attach(&connection, 0).unwrap();
+    let mut answers: Sender<_, Futex> = Sender::attach(&connection, 1).unwrap();
     answers.send(b"here").unwrap();
     bell.wait().unwrap();
     answers.send(b"heard").unwrap();
@@ -204,27 +206,27 @@ fn a_process_of_another_user_in_other_namespaces_is_met_rung_answers_and_is_told
 }
 
 fn converse_in_the_container(host: &socket::Host, mut outer: Other) {
-    let board = board(2);
+    let segment = segment(2);
     let begun = Instant::now();
-    let session: Session = loop {
+    let connection: Connection = loop {
         assert!(outer.0.try_wait().unwrap().is_none(), "it says above why");
         assert!(begun.elapsed() < FOREVER, "hung");
         let soon = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
         if poll(&mut [PollFd::new(host, PollFlags::IN)], Some(&soon)).unwrap() == 0 {
             continue;
         }
-        match host.accept(&board) {
+        match host.accept(&segment) {
             // It has not said anything yet, on a busy machine.
-            Err(MeetError::NoAnswer(_)) => {}
+            Err(RendezvousError::NoAnswer(_)) => {}
             result => break result.unwrap(),
         }
     };
-    let gone = session.peer().id();
+    let gone = connection.peer().id();
     assert!(gone.pid > 1, "it has another number out here");
-    let mut requests: Sender = Sender::attach(&session, 0).unwrap();
-    let mut answers: Receiver = Receiver::attach(&session, 1).unwrap();
+    let mut requests: Sender = Sender::attach(&connection, 0).unwrap();
+    let mut answers: Receiver = Receiver::attach(&connection, 1).unwrap();
     assert_eq!(answers.recv_timeout(FOREVER).unwrap().expect("hung").to_vec(), b"here");
-    session.bell::<Futex>(0).unwrap().ring();
+    connection.bell::<Futex>(0).unwrap().ring();
     assert_eq!(answers.recv_timeout(FOREVER).unwrap().expect("hung").to_vec(), b"heard");
     for number in 0..200_u64 {
         requests.send_timeout(&number.to_ne_bytes(), FOREVER).unwrap();
@@ -253,9 +255,9 @@ impl Drop for Helper {
 
 /// As a server that starts helpers: forks, closes everything in the child, and runs another program there.
 fn close_in_a_child() {
-    let session: Session = inherited::join().unwrap();
-    let mut requests: Receiver = Receiver::attach(&session, 0).unwrap();
-    let mut answers: Sender = Sender::attach(&session, 1).unwrap();
+    let connection: Connection = inherited::join().unwrap();
+    let mut requests: Receiver = Receiver::attach(&connection, 0).unwrap();
+    let mut answers: Sender = Sender::attach(&connection, 1).unwrap();
     let (closed, held) = rustix::pipe::pipe().unwrap();
     // SAFETY: the child makes system calls and runs another program.
     let helper = unsafe { libc::fork() };
@@ -280,10 +282,10 @@ fn close_in_a_child() {
 
 #[test]
 fn a_helper_whose_copies_close_range_closed_is_no_death_and_hides_none() {
-    let board = board(2);
-    let (session, mut other) = start::<doorbell::peer::Untrusted>("close-in-a-child", &board);
-    let mut requests: Sender = Sender::attach(&session, 0).unwrap();
-    let mut answers: Receiver = Receiver::attach(&session, 1).unwrap();
+    let segment = segment(2);
+    let (connection, mut other) = start::<doorbell::peer::Untrusted>("close-in-a-child", &segment);
+    let mut requests: Sender = Sender::attach(&connection, 0).unwrap();
+    let mut answers: Receiver = Receiver::attach(&connection, 1).unwrap();
     let helper = answers.recv_timeout(FOREVER).unwrap().expect("hung").to_vec();
     let helper = Helper(Pid::from_raw(i32::from_ne_bytes(helper.try_into().unwrap())).unwrap());
     for number in 0..200_u64 {
@@ -294,30 +296,30 @@ fn a_helper_whose_copies_close_range_closed_is_no_death_and_hides_none() {
     other.0.kill().unwrap();
     let told = answers.recv_timeout(FOREVER).map(|message| message.is_some());
     let helper_lives = test_kill_process(helper.0).is_ok();
-    assert_eq!(told, Err(RecvError::PeerGone(session.peer().id())));
+    assert_eq!(told, Err(RecvError::PeerGone(connection.peer().id())));
     assert!(helper_lives, "it was the server's death that was told");
 }
 
-fn start<T: doorbell::peer::Trust>(role: &str, board: &Arc<Board>) -> (Session<T>, Other) {
+fn start<T: doorbell::peer::Trust>(role: &str, segment: &Arc<Segment>) -> (Connection<T>, Other) {
     let mut command = me_as(role);
     command.stdin(Stdio::piped());
     let offer = inherited::offer(&mut command).unwrap();
     let child = Other(command.spawn().unwrap());
-    let session = offer.meet(board, child.0.id()).unwrap();
-    (session, child)
+    let connection = offer.meet(segment, child.0.id()).unwrap();
+    (connection, child)
 }
 
 /// As a program that makes a daemon of itself too late.
 fn close_everything() {
-    let session: Session<Trusted> = inherited::join().unwrap();
-    let mut futex: Bell<Futex> = session.bell(0).unwrap();
-    let mut eventfd: Bell<Eventfd> = session.bell(0).unwrap();
+    let connection: Connection<Trusted> = inherited::join().unwrap();
+    let mut futex: Bell<Futex> = connection.bell(0).unwrap();
+    let mut eventfd: Bell<Eventfd> = connection.bell(0).unwrap();
     assert_eq!(eventfd.wait_timeout(SOON), Ok(None));
     close_range(3);
     // What is left of it hangs nowhere and panics nowhere, until its parent has been told.
     let parent = thread::spawn(|| std::io::stdin().read_line(&mut String::new()).unwrap());
     while !parent.is_finished() {
-        session.bell::<Adaptive>(1).unwrap().ring();
+        connection.bell::<Adaptive>(1).unwrap().ring();
         assert_eq!(futex.wait_timeout(SOON), Ok(None));
         assert!(matches!(eventfd.wait_timeout(SOON), Ok(None) | Err(WaitError::Os { .. })));
     }
@@ -328,16 +330,16 @@ fn close_everything() {
 
 #[test]
 fn a_process_that_closes_everything_behind_the_librarys_back_has_gone_for_its_peer_and_does_not_hang() {
-    let board = Arc::new(Board::new(&Offer::default()).unwrap());
-    let mut bell: Bell<Futex> = board.bell(1).unwrap();
-    let (session, mut other) = start::<Trusted>("close-everything", &board);
+    let segment = Arc::new(Segment::new(&Offer::default()).unwrap());
+    let mut bell: Bell<Futex> = segment.bell(1).unwrap();
+    let (connection, mut other) = start::<Trusted>("close-everything", &segment);
     let told = loop {
         match bell.wait_timeout(FOREVER) {
             Ok(rings) => assert!(rings.is_some(), "hung"),
             Err(error) => break error,
         }
     };
-    assert_eq!(told, WaitError::PeerGone(session.peer().id()));
+    assert_eq!(told, WaitError::PeerGone(connection.peer().id()));
     assert!(other.0.try_wait().unwrap().is_none(), "it was told while the process lived");
     drop(other.0.stdin.take());
     assert!(other.0.wait().unwrap().success());
@@ -421,7 +423,7 @@ fn wait_in_time() {
     let mut publisher: Publisher<Futex> = Publisher::new(64).unwrap();
     let _subscriber = publisher.subscribe::<Futex>(WhenSlow::HoldBack).unwrap();
     while publisher.publish_deadline(&[0; 8], deadline()).is_ok() {}
-    // A meeting waits for its answer, too.
+    // A rendezvous waits for its answer, too.
     let (ours, theirs) = socket::pair().unwrap();
     let leaving = thread::spawn(move || {
         thread::sleep(SOON);
@@ -464,9 +466,9 @@ fn offer(payload: u64) -> Offer {
 
 fn fill_the_disk(path: &Path) {
     mount(path, "tmpfs", "size=64k");
-    let full = |result: Result<named::Owner, MeetError>| {
+    let full = |result: Result<named::Owner, RendezvousError>| {
         let told = result.map(drop).unwrap_err();
-        assert_eq!(told, MeetError::Os { call: "fallocate", errno: Errno::NOSPC });
+        assert_eq!(told, RendezvousError::Os { call: "fallocate", errno: Errno::NOSPC });
     };
     // More than fits, though the first page would.
     full(named::Owner::new(path.join("name"), &offer(1 << 20)));
@@ -481,17 +483,17 @@ fn fill_the_disk(path: &Path) {
     // Every page of it is there, though the rest of the disk is full again.
     let mut rest = fs::File::create(path.join("rest")).unwrap();
     while rest.write_all(&[1; 4096]).is_ok() {}
-    owner.board().payload().write(0, &[1; 32 << 10]).unwrap();
+    owner.segment().payload().write(0, &[1; 32 << 10]).unwrap();
     let joined = named::join(path.join("name")).unwrap();
-    joined.board().bell::<Futex>(0).unwrap().ring();
+    joined.segment().bell::<Futex>(0).unwrap().ring();
 }
 
 fn use_a_disk_without_reservations(path: &Path) {
     mount(path, "ramfs", "");
     let owner = named::Owner::new(path.join("name"), &offer(100_000)).unwrap();
     let joined = named::join(path.join("name")).unwrap();
-    let mut bell: Bell<Futex> = owner.board().bell(0).unwrap();
-    joined.board().bell::<Futex>(0).unwrap().ring();
+    let mut bell: Bell<Futex> = owner.segment().bell(0).unwrap();
+    joined.segment().bell::<Futex>(0).unwrap().ring();
     assert_eq!(bell.try_wait().map(u32::from), Some(1));
     let file = fs::metadata(path.join("name")).unwrap();
     let room = 512 * std::os::unix::fs::MetadataExt::blocks(&file);
@@ -501,7 +503,7 @@ fn use_a_disk_without_reservations(path: &Path) {
 fn refuse_huge_pages(path: &Path) {
     mount(path, "hugetlbfs", "");
     let refused = named::Owner::new(path.join("name"), &offer(0)).unwrap_err();
-    assert_eq!(refused, MeetError::Os { call: "fallocate(hugetlbfs)", errno: Errno::OPNOTSUPP });
+    assert_eq!(refused, RendezvousError::Os { call: "fallocate(hugetlbfs)", errno: Errno::OPNOTSUPP });
     assert_eq!(entries(path), 0, "nothing is left of it");
 }
 
@@ -618,12 +620,12 @@ impl Drop for MemoryGroup {
     }
 }
 
-/// What a memory cgroup may have in which a process of ours runs, but no large board.
+/// What a memory cgroup may have in which a process of ours runs, but no large segment.
 const LITTLE: u64 = 48 << 20;
 
 fn send_until_killed() {
-    let session: Session = inherited::join().unwrap();
-    let mut sender: Sender = Sender::attach(&session, 0).unwrap();
+    let connection: Connection = inherited::join().unwrap();
+    let mut sender: Sender = Sender::attach(&connection, 0).unwrap();
     let mut message = vec![0; 1 << 16];
     for number in 0_u64.. {
         message[..8].copy_from_slice(&number.to_ne_bytes());
@@ -637,14 +639,14 @@ fn send_until_killed() {
 fn a_sender_killed_by_its_full_memory_cgroup_is_told_of_behind_its_last_message() {
     let Some(group) = MemoryGroup::new(LITTLE) else { return };
     let lanes = Lanes::new(1, 1, 4 * LITTLE).unwrap();
-    let board = Arc::new(Board::new(&Offer::of_lanes(lanes)).unwrap());
+    let segment = Arc::new(Segment::new(&Offer::of_lanes(lanes)).unwrap());
     let mut command = me_as("send-until-killed");
     group.hold(&mut command);
     let offer = inherited::offer(&mut command).unwrap();
     let mut child = Other(command.spawn().unwrap());
-    let session: Session = offer.meet(&board, child.0.id()).unwrap();
+    let connection: Connection = offer.meet(&segment, child.0.id()).unwrap();
     assert_eq!(end_of(&mut child.0).signal(), Some(libc::SIGKILL), "the kernel killed it");
-    let mut receiver: Receiver = Receiver::attach(&session, 0).unwrap();
+    let mut receiver: Receiver = Receiver::attach(&connection, 0).unwrap();
     let (mut next, mut bytes) = (0_u64, Vec::new());
     let told = loop {
         match receiver.recv_timeout(FOREVER) {
@@ -655,46 +657,46 @@ fn a_sender_killed_by_its_full_memory_cgroup_is_told_of_behind_its_last_message(
         assert_eq!((bytes.len(), at(0), at((1 << 16) - 8)), (1 << 16, next, next));
         next += 1;
     };
-    assert_eq!(told, RecvError::PeerGone(session.peer().id()));
+    assert_eq!(told, RecvError::PeerGone(connection.peer().id()));
     assert!(next > 0 && next << 16 < LITTLE, "{next} messages");
 }
 
-/// Makes a board for which its memory cgroup is too small, says when it has it, and uses all of it.
-fn make_a_large_board(populated: bool) {
+/// Makes a segment for which its memory cgroup is too small, says when it has it, and uses all of it.
+fn make_a_large_segment(populated: bool) {
     let memory = MemoryOptions { populated, ..MemoryOptions::default() };
-    let board = Board::new(&Offer { payload: 4 * LITTLE, memory, ..Offer::default() }).unwrap();
-    println!("made, without {} wishes", board.refused().len());
-    (0..4 * LITTLE).step_by(4096).for_each(|page| board.payload().write(page, &[1]).unwrap());
+    let segment = Segment::new(&Offer { payload: 4 * LITTLE, memory, ..Offer::default() }).unwrap();
+    println!("made, without {} wishes", segment.refused().len());
+    (0..4 * LITTLE).step_by(4096).for_each(|page| segment.payload().write(page, &[1]).unwrap());
 }
 
-/// What the kernel says of the memory of `board`, in `file` of this process in /proc.
-fn kernels_word(file: &str, board: &Board) -> Vec<String> {
-    let header = std::ptr::from_ref(board.site(0).unwrap().record()) as usize - 128;
+/// What the kernel says of the memory of `segment`, in `file` of this process in /proc.
+fn kernels_word(file: &str, segment: &Segment) -> Vec<String> {
+    let header = std::ptr::from_ref(segment.state(0).unwrap().record()) as usize - 128;
     let text = fs::read_to_string(format!("/proc/self/{file}")).unwrap();
     let start = format!("{header:x}");
     let is_header =
         |line: &&str| line.starts_with(|first: char| first.is_ascii_hexdigit() && !first.is_uppercase());
     let mut lines = text.lines().skip_while(|line| !line.starts_with(&start));
-    let first = lines.next().expect("the board is mapped").to_owned();
+    let first = lines.next().expect("the segment is mapped").to_owned();
     std::iter::once(first).chain(lines.take_while(|line| !is_header(line)).map(str::to_owned)).collect()
 }
 
 /// A number of smaps, in bytes.
-fn bytes(board: &Board, name: &str) -> u64 {
-    let lines = kernels_word("smaps", board);
+fn bytes(segment: &Segment, name: &str) -> u64 {
+    let lines = kernels_word("smaps", segment);
     let line = lines.iter().find(|line| line.starts_with(name)).expect("smaps has it");
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
 }
 
-/// A board with this wish alone, if it was granted, and one without any.
-fn with_and_without(memory: MemoryOptions) -> Option<(Board, Board)> {
-    let make = |memory| Board::new(&Offer { payload: 4 << 20, memory, ..Offer::default() }).unwrap();
-    let board = make(memory);
-    if let Some(refusal) = board.refused().first() {
+/// A segment with this wish alone, if it was granted, and one without any.
+fn with_and_without(memory: MemoryOptions) -> Option<(Segment, Segment)> {
+    let make = |memory| Segment::new(&Offer { payload: 4 << 20, memory, ..Offer::default() }).unwrap();
+    let segment = make(memory);
+    if let Some(refusal) = segment.refused().first() {
         println!("not tried: {refusal}");
         return None;
     }
-    Some((board, make(MemoryOptions::default())))
+    Some((segment, make(MemoryOptions::default())))
 }
 
 #[test]
@@ -717,7 +719,7 @@ fn memory_that_is_wished_to_be_locked_is() {
 fn memory_that_is_wished_on_a_node_is_bound_to_it() {
     let bound = MemoryOptions { numa_node: Some(0), populated: true, ..MemoryOptions::default() };
     let Some((with, without)) = with_and_without(bound) else { return };
-    let policy = |board| kernels_word("numa_maps", board)[0].split(' ').nth(1).unwrap().to_owned();
+    let policy = |segment| kernels_word("numa_maps", segment)[0].split(' ').nth(1).unwrap().to_owned();
     assert_eq!(policy(&with), "bind:0");
     assert_eq!(policy(&without), "default");
 }
@@ -732,11 +734,11 @@ fn memory_that_is_wished_in_huge_pages_is() {
 
 /// The kernel kills for it, and gives no error: better before there is any traffic.
 #[test]
-fn a_memory_cgroup_too_small_for_a_board_ends_its_maker_at_once_if_it_wished_for_all_of_it_and_later_if_not()
-{
+fn a_memory_cgroup_too_small_for_a_segment_ends_its_maker_at_once_if_it_wished_for_all_of_it_and_later_if_not()
+ {
     for populated in [true, false] {
         let Some(group) = MemoryGroup::new(LITTLE) else { return };
-        let mut command = me_as(&format!("make-a-large-board {populated}"));
+        let mut command = me_as(&format!("make-a-large-segment {populated}"));
         group.hold(&mut command);
         let output = command.stdout(Stdio::piped()).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout);

@@ -7,9 +7,9 @@
 int main(int argc, char **argv)
 {
 	doorbell_offer offer;
-	doorbell_board *board;
+	doorbell_segment *segment;
 	doorbell_host *host;
-	doorbell_session *session;
+	doorbell_connection *connection;
 	doorbell_bell *theirs, *ours;
 	char text[64] = "";
 
@@ -19,18 +19,18 @@ int main(int argc, char **argv)
 	}
 	doorbell_offer_init(&offer);
 	offer.payload = sizeof text;
-	check(doorbell_board_new(&offer, &board));
+	check(doorbell_segment_new(&offer, &segment));
 	/* Before anybody can ring them. */
-	check(doorbell_board_bell(board, 0, DOORBELL_ADAPTIVE, &ours));
-	check(doorbell_board_bell(board, 1, DOORBELL_ADAPTIVE, &theirs));
+	check(doorbell_segment_bell(segment, 0, DOORBELL_ADAPTIVE, &ours));
+	check(doorbell_segment_bell(segment, 1, DOORBELL_ADAPTIVE, &theirs));
 	check(doorbell_host_bind(argv[1], &host));
-	check(doorbell_host_accept(host, board, &session));
+	check(doorbell_host_accept(host, segment, &connection));
 
 	check(doorbell_bell_wait(ours, NULL));
-	check(doorbell_board_read(board, 0, (uint8_t *)text, sizeof text - 1));
+	check(doorbell_segment_read(segment, 0, (uint8_t *)text, sizeof text - 1));
 	printf("heard: %s\n", text);
 	strcpy(text, "hello to you");
-	check(doorbell_board_write(board, 0, (uint8_t *)text, sizeof text));
+	check(doorbell_segment_write(segment, 0, (uint8_t *)text, sizeof text));
 	doorbell_bell_ring(theirs);
 
 	/* No more rings: what ends this wait is the other's end. */
@@ -39,10 +39,10 @@ int main(int argc, char **argv)
 		check(status == DOORBELL_OK ? DOORBELL_TIMED_OUT : status);
 	printf("%s\n", doorbell_last_error()->message);
 
-	doorbell_session_free(session);
+	doorbell_connection_free(connection);
 	doorbell_host_free(host);
 	doorbell_bell_free(theirs);
 	doorbell_bell_free(ours);
-	doorbell_board_free(board);
+	doorbell_segment_free(segment);
 	return 0;
 }

@@ -15,16 +15,16 @@ enum { MESSAGES = 1000, REQUESTS = 0, ANSWERS = 1 };
 /* Answers each number with its square, until there are no more. */
 static int child(void)
 {
-	doorbell_session *session;
+	doorbell_connection *connection;
 	doorbell_receiver *requests;
 	doorbell_sender *answers;
 	doorbell_status status;
 	const void *message;
 	size_t length;
 
-	check(doorbell_inherit(&session));
-	check(doorbell_session_receiver(session, REQUESTS, &requests));
-	check(doorbell_session_sender(session, ANSWERS, &answers));
+	check(doorbell_inherit(&connection));
+	check(doorbell_connection_receiver(connection, REQUESTS, &requests));
+	check(doorbell_connection_sender(connection, ANSWERS, &answers));
 	while ((status = doorbell_receiver_receive(requests, DOORBELL_FOREVER, &message, &length)) ==
 	       DOORBELL_OK) {
 		uint64_t number;
@@ -43,16 +43,16 @@ static int child(void)
 		check(status);
 	doorbell_sender_free(answers);
 	doorbell_receiver_free(requests);
-	doorbell_session_free(session);
+	doorbell_connection_free(connection);
 	return 0;
 }
 
 int main(int argc, char **argv)
 {
 	doorbell_offer offer;
-	doorbell_board *board;
+	doorbell_segment *segment;
 	doorbell_pending *pending;
-	doorbell_session *session;
+	doorbell_connection *connection;
 	doorbell_sender *requests;
 	doorbell_receiver *answers;
 	struct pollfd file = { .events = POLLIN };
@@ -66,7 +66,7 @@ int main(int argc, char **argv)
 	doorbell_offer_init(&offer);
 	offer.lanes = 2;
 	offer.lane_capacity = 4096;
-	check(doorbell_board_new(&offer, &board));
+	check(doorbell_segment_new(&offer, &segment));
 	check(doorbell_pending_new(&pending));
 	pid_t pid = fork();
 	if (pid < 0) {
@@ -79,15 +79,15 @@ int main(int argc, char **argv)
 		perror("execl");
 		_exit(1);
 	}
-	check(doorbell_pending_meet(pending, board, (uint32_t)pid, &session));
+	check(doorbell_pending_meet(pending, segment, (uint32_t)pid, &connection));
 	doorbell_pending_free(pending);
-	/* Ends of a board that is shared with somebody untrusted are taken at the session. */
-	if (doorbell_board_sender(board, REQUESTS, &requests) != DOORBELL_UNTRUSTED)
+	/* Ends of a segment that is shared with somebody untrusted are taken at the connection. */
+	if (doorbell_segment_sender(segment, REQUESTS, &requests) != DOORBELL_UNTRUSTED)
 		return 1;
-	check(doorbell_session_sender(session, REQUESTS, &requests));
-	check(doorbell_session_receiver(session, ANSWERS, &answers));
+	check(doorbell_connection_sender(connection, REQUESTS, &requests));
+	check(doorbell_connection_receiver(connection, ANSWERS, &answers));
 	/* They keep the connection. */
-	doorbell_session_free(session);
+	doorbell_connection_free(connection);
 
 	check(doorbell_receiver_fd(answers, &file.fd));
 	for (uint64_t number = 0; number < MESSAGES; number++) {
@@ -152,6 +152,6 @@ int main(int argc, char **argv)
 	printf("%d answers\n", MESSAGES);
 
 	doorbell_receiver_free(answers);
-	doorbell_board_free(board);
+	doorbell_segment_free(segment);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* A parent starts a program (this one, as a child) that inherits a board of bells. */
+/* A parent starts a program (this one, as a child) that inherits a segment of bells. */
 #include "check.h"
 
 #include <string.h>
@@ -8,31 +8,31 @@
 
 static int child(void)
 {
-	doorbell_session *session;
+	doorbell_connection *connection;
 	doorbell_bell *parents;
 
-	check(doorbell_inherit(&session));
-	check(doorbell_session_bell(session, 0, DOORBELL_ADAPTIVE, &parents));
+	check(doorbell_inherit(&connection));
+	check(doorbell_connection_bell(connection, 0, DOORBELL_ADAPTIVE, &parents));
 	for (int i = 0; i < 3; i++)
 		doorbell_bell_ring(parents);
 	doorbell_bell_free(parents);
-	doorbell_session_free(session);
+	doorbell_connection_free(connection);
 	return 0;
 }
 
 int main(int argc, char **argv)
 {
-	doorbell_board *board;
+	doorbell_segment *segment;
 	doorbell_pending *pending;
-	doorbell_session *session;
+	doorbell_connection *connection;
 	doorbell_bell *bell;
 	uint32_t rings, all = 0;
 	int status;
 
 	if (argc == 2 && strcmp(argv[1], "child") == 0)
 		return child();
-	check(doorbell_board_new(NULL, &board));
-	check(doorbell_board_bell(board, 0, DOORBELL_ADAPTIVE, &bell));
+	check(doorbell_segment_new(NULL, &segment));
+	check(doorbell_segment_bell(segment, 0, DOORBELL_ADAPTIVE, &bell));
 	check(doorbell_pending_new(&pending));
 
 	pid_t pid = fork();
@@ -46,7 +46,7 @@ int main(int argc, char **argv)
 		perror("execl");
 		_exit(1);
 	}
-	check(doorbell_pending_meet(pending, board, (uint32_t)pid, &session));
+	check(doorbell_pending_meet(pending, segment, (uint32_t)pid, &connection));
 	doorbell_pending_free(pending);
 
 	doorbell_status heard;
@@ -57,8 +57,8 @@ int main(int argc, char **argv)
 	printf("process %u rang %u times and left\n", doorbell_last_error()->peer_process, all);
 
 	waitpid(pid, &status, 0);
-	doorbell_session_free(session);
+	doorbell_connection_free(connection);
 	doorbell_bell_free(bell);
-	doorbell_board_free(board);
+	doorbell_segment_free(segment);
 	return all == 3 && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }

@@ -5,8 +5,8 @@
 int main(int argc, char **argv)
 {
 	static const char hello[] = "hello from C";
-	doorbell_session *session;
-	doorbell_board *board;
+	doorbell_connection *connection;
+	doorbell_segment *segment;
 	doorbell_bell *theirs, *ours;
 	doorbell_peer peer;
 	char text[64] = "";
@@ -15,21 +15,21 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: join PATH\n");
 		return 2;
 	}
-	check(doorbell_join(argv[1], &session));
-	check(doorbell_session_peer(session, &peer));
-	check(doorbell_session_board(session, &board));
-	check(doorbell_session_bell(session, 0, DOORBELL_ADAPTIVE, &theirs));
-	check(doorbell_session_bell(session, 1, DOORBELL_ADAPTIVE, &ours));
+	check(doorbell_join(argv[1], &connection));
+	check(doorbell_connection_peer(connection, &peer));
+	check(doorbell_connection_segment(connection, &segment));
+	check(doorbell_connection_bell(connection, 0, DOORBELL_ADAPTIVE, &theirs));
+	check(doorbell_connection_bell(connection, 1, DOORBELL_ADAPTIVE, &ours));
 
-	check(doorbell_board_write(board, 0, (const uint8_t *)hello, sizeof hello));
+	check(doorbell_segment_write(segment, 0, (const uint8_t *)hello, sizeof hello));
 	doorbell_bell_ring(theirs);
 	check(doorbell_bell_wait_deadline(ours, doorbell_after(60000000000), NULL));
-	check(doorbell_board_read(board, 0, (uint8_t *)text, sizeof text - 1));
+	check(doorbell_segment_read(segment, 0, (uint8_t *)text, sizeof text - 1));
 	printf("process %u says: %s\n", peer.process, text);
 
 	doorbell_bell_free(ours);
 	doorbell_bell_free(theirs);
-	doorbell_board_free(board);
-	doorbell_session_free(session);
+	doorbell_segment_free(segment);
+	doorbell_connection_free(connection);
 	return 0;
 }

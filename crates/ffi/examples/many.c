@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Several children send to one parent, which gathers their messages in an event loop; then the parent publishes to all
- * of them. Each child has a board of its own, so that none can disturb another.
+ * of them. Each child has a segment of its own, so that none can disturb another.
  */
 #include "check.h"
 
@@ -17,7 +17,7 @@ enum { CHILDREN = 3, MESSAGES = 500, TO_PARENT = 0, FROM_PARENT = 1 };
 /* Sends its numbers, and then hears what is published until the publisher leaves. */
 static int child(void)
 {
-	doorbell_session *session;
+	doorbell_connection *connection;
 	doorbell_sender *sender;
 	doorbell_subscriber *subscriber;
 	doorbell_status status;
@@ -26,12 +26,12 @@ static int child(void)
 	size_t length;
 	bool something;
 
-	check(doorbell_inherit(&session));
-	check(doorbell_session_sender(session, TO_PARENT, &sender));
+	check(doorbell_inherit(&connection));
+	check(doorbell_connection_sender(connection, TO_PARENT, &sender));
 	for (uint64_t number = 0; number < MESSAGES; number++)
 		check(doorbell_sender_send(sender, &number, sizeof number, DOORBELL_FOREVER));
-	check(doorbell_session_subscribe(session, FROM_PARENT, &subscriber));
-	doorbell_session_free(session);
+	check(doorbell_connection_subscribe(connection, FROM_PARENT, &subscriber));
+	doorbell_connection_free(connection);
 	/* A message that is too long for the place it is to be copied to is kept. */
 	if (doorbell_subscriber_copy(subscriber, DOORBELL_FOREVER, &text, 1, &length, &missed) !=
 	    DOORBELL_TOO_LONG)
@@ -64,10 +64,10 @@ static int child(void)
 	return heard == MESSAGES ? 0 : 1;
 }
 
-static doorbell_session *start(const char *program, const doorbell_board *board)
+static doorbell_connection *start(const char *program, const doorbell_segment *segment)
 {
 	doorbell_pending *pending;
-	doorbell_session *session;
+	doorbell_connection *connection;
 
 	check(doorbell_pending_new(&pending));
 	pid_t pid = fork();
@@ -81,9 +81,9 @@ static doorbell_session *start(const char *program, const doorbell_board *board)
 		perror("execl");
 		_exit(1);
 	}
-	check(doorbell_pending_meet(pending, board, (uint32_t)pid, &session));
+	check(doorbell_pending_meet(pending, segment, (uint32_t)pid, &connection));
 	doorbell_pending_free(pending);
-	return session;
+	return connection;
 }
 
 static void on_alarm(int number)
@@ -93,8 +93,8 @@ static void on_alarm(int number)
 
 int main(int argc, char **argv)
 {
-	doorbell_board *boards[CHILDREN], *threads;
-	doorbell_session *sessions[CHILDREN];
+	doorbell_segment *segments[CHILDREN], *threads;
+	doorbell_connection *connections[CHILDREN];
 	doorbell_gather *gather;
 	doorbell_publisher *publisher;
 	doorbell_subscriber *slow;
@@ -124,27 +124,27 @@ int main(int argc, char **argv)
 	doorbell_offer_init(&offer);
 	offer.lanes = 2;
 	offer.lane_capacity = 4096;
-	check(doorbell_board_new(&offer, &threads));
+	check(doorbell_segment_new(&offer, &threads));
 	/* What it took when it had lanes says nothing once it has none. */
-	check(doorbell_gather_add_board(gather, threads, 0, &lane));
+	check(doorbell_gather_add_segment(gather, threads, 0, &lane));
 	check(doorbell_gather_remove(gather, lane, &removed));
 	if (!removed)
 		return 1;
 	for (size_t i = 0; i < CHILDREN; i++) {
 		uint64_t subscription;
 
-		check(doorbell_board_new(&offer, &boards[i]));
-		sessions[i] = start(argv[0], boards[i]);
-		check(doorbell_gather_add(gather, sessions[i], TO_PARENT, &lane));
-		check(doorbell_publisher_admit(publisher, sessions[i], FROM_PARENT, DOORBELL_HOLD_BACK,
+		check(doorbell_segment_new(&offer, &segments[i]));
+		connections[i] = start(argv[0], segments[i]);
+		check(doorbell_gather_add(gather, connections[i], TO_PARENT, &lane));
+		check(doorbell_publisher_admit(publisher, connections[i], FROM_PARENT, DOORBELL_HOLD_BACK,
 					       &subscription));
 		if (lane != i || subscription != i)
 			return 1;
 		/* The lanes and the publisher keep the connections. */
-		doorbell_session_free(sessions[i]);
+		doorbell_connection_free(connections[i]);
 	}
 	/* Trusted lanes do not go with these. */
-	if (doorbell_gather_add_board(gather, threads, 0, &lane) != DOORBELL_INVALID_ARGUMENT)
+	if (doorbell_gather_add_segment(gather, threads, 0, &lane) != DOORBELL_INVALID_ARGUMENT)
 		return 1;
 
 	check(doorbell_gather_fds(gather, fds, CHILDREN, &count));
@@ -218,13 +218,13 @@ int main(int argc, char **argv)
 		check(doorbell_gather_remove(gather, i, &removed));
 		if (!removed)
 			return 1;
-		doorbell_board_free(boards[i]);
+		doorbell_segment_free(segments[i]);
 	}
-	/* Empty again, it takes lanes of trusted boards. */
+	/* Empty again, it takes lanes of trusted segments. */
 	doorbell_sender *sender;
 	const void *message;
-	check(doorbell_gather_add_board(gather, threads, 1, &lane));
-	check(doorbell_board_sender(threads, 1, &sender));
+	check(doorbell_gather_add_segment(gather, threads, 1, &lane));
+	check(doorbell_segment_sender(threads, 1, &sender));
 	/* It is interruptible still. Again and again: a signal before the sleep does not end it. */
 	const struct itimerval often = { { 0, 10000 }, { 0, 10000 } }, never = { 0 };
 	const struct sigaction handler = { .sa_handler = on_alarm };
@@ -243,7 +243,7 @@ int main(int argc, char **argv)
 	check(doorbell_gather_release(gather));
 	doorbell_sender_free(sender);
 	doorbell_gather_free(gather);
-	doorbell_board_free(threads);
+	doorbell_segment_free(threads);
 	printf("%d subscribers heard %d messages\n", CHILDREN, MESSAGES);
 	return 0;
 }

@@ -14,10 +14,10 @@ namespace {
 constexpr char hello[] = "hello from C++";
 
 int join(const std::string &path) {
-    auto session = doorbell::session::join(path);
-    auto board = session.board();
-    auto theirs = session.bell(0), ours = session.bell(1);
-    board.write(0, hello, sizeof hello);
+    auto connection = doorbell::connection::join(path);
+    auto segment = connection.segment();
+    auto theirs = connection.bell(0), ours = connection.bell(1);
+    segment.write(0, hello, sizeof hello);
     theirs.ring();
     try {
         ours.wait();
@@ -43,16 +43,16 @@ int main(int argc, char **argv) try {
         const int result = join(argv[1]);
         _exit(result);
     }
-    doorbell::board board(offer);
-    auto ours = board.bell(0);
+    doorbell::segment segment(offer);
+    auto ours = segment.bell(0);
     {
-        auto session = host->accept(board);
+        auto connection = host->accept(segment);
         using namespace std::chrono_literals;
         if (!ours.wait_for(60s))
             return 1;
         char text[sizeof hello];
-        board.read(0, text, sizeof text);
-        std::cout << "process " << session.peer().process << " says: " << text << '\n';
+        segment.read(0, text, sizeof text);
+        std::cout << "process " << connection.peer().process << " says: " << text << '\n';
         if (std::string(text) != hello || ours.try_wait() || ours.wait_until(std::chrono::steady_clock::now()))
             return 1;
     } // Hangs up.
@@ -61,7 +61,7 @@ int main(int argc, char **argv) try {
 
     // What an error looks like.
     try {
-        board.write(1000, hello, sizeof hello);
+        segment.write(1000, hello, sizeof hello);
         return 1;
     } catch (const doorbell::error &error) {
         if (error.status() != DOORBELL_INVALID_ARGUMENT)
@@ -71,7 +71,7 @@ int main(int argc, char **argv) try {
     // Messages, here between two ends in one process.
     doorbell::offer with_a_lane;
     with_a_lane.lanes = 1;
-    doorbell::board lanes(with_a_lane);
+    doorbell::segment lanes(with_a_lane);
     {
         auto receiver = lanes.receiver(0);
         if (receiver.try_receive() || receiver.listen() || receiver.fd() < 0)
@@ -92,15 +92,15 @@ int main(int argc, char **argv) try {
     {
         doorbell::offer with_lanes;
         with_lanes.lanes = 2;
-        doorbell::board board(with_lanes);
+        doorbell::segment segment(with_lanes);
         doorbell::gather gather;
         for (std::uint32_t lane : {0U, 1U})
-            if (gather.add(board, lane) != lane)
+            if (gather.add(segment, lane) != lane)
                 return 1;
         if (gather.try_receive() || gather.listen() || gather.fds().size() != 2)
             return 1;
         for (std::uint32_t lane : {1U, 0U}) {
-            board.sender(lane).send("from " + std::to_string(lane));
+            segment.sender(lane).send("from " + std::to_string(lane));
             auto received = gather.receive();
             if (!received || received->lane != lane || received->message != "from " + std::to_string(lane))
                 return 1;

@@ -5,9 +5,9 @@
 int main(int argc, char **argv)
 {
 	doorbell_offer offer;
-	doorbell_board *board;
+	doorbell_segment *segment;
 	doorbell_host *host;
-	doorbell_session *session;
+	doorbell_connection *connection;
 	doorbell_receiver *receiver;
 	doorbell_status status;
 	char message[4096];
@@ -19,10 +19,10 @@ int main(int argc, char **argv)
 	}
 	doorbell_offer_init(&offer);
 	offer.lanes = 1;
-	check(doorbell_board_new(&offer, &board));
+	check(doorbell_segment_new(&offer, &segment));
 	check(doorbell_host_bind(argv[1], &host));
-	check(doorbell_host_accept(host, board, &session));
-	check(doorbell_session_receiver(session, 0, &receiver));
+	check(doorbell_host_accept(host, segment, &connection));
+	check(doorbell_connection_receiver(connection, 0, &receiver));
 
 	while ((status = doorbell_receiver_copy(receiver, DOORBELL_FOREVER, message, sizeof message,
 						&length)) == DOORBELL_OK)
@@ -32,8 +32,8 @@ int main(int argc, char **argv)
 		check(status);
 
 	doorbell_receiver_free(receiver);
-	doorbell_session_free(session);
+	doorbell_connection_free(connection);
 	doorbell_host_free(host);
-	doorbell_board_free(board);
+	doorbell_segment_free(segment);
 	return 0;
 }

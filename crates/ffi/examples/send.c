@@ -6,19 +6,19 @@
 
 int main(int argc, char **argv)
 {
-	doorbell_session *session;
+	doorbell_connection *connection;
 	doorbell_sender *sender;
 
 	if (argc < 3) {
 		fprintf(stderr, "usage: send PATH MESSAGE...\n");
 		return 2;
 	}
-	check(doorbell_join(argv[1], &session));
-	check(doorbell_session_sender(session, 0, &sender));
+	check(doorbell_join(argv[1], &connection));
+	check(doorbell_connection_sender(connection, 0, &sender));
 	for (int i = 2; i < argc; i++)
 		check(doorbell_sender_send(sender, argv[i], strlen(argv[i]), DOORBELL_FOREVER));
 
 	doorbell_sender_free(sender);
-	doorbell_session_free(session);
+	doorbell_connection_free(connection);
 	return 0;
 }

@@ -8,7 +8,7 @@
  *  - A function that can fail returns a doorbell_status; doorbell_last_error() then says more. What a function hands
  *    out through a pointer is written only if it returns DOORBELL_OK.
  *  - Every handle is freed once, with the free function of its type; freeing NULL does nothing. Handles keep what they
- *    need: a bell may outlive the session or board it came from, and goes on hearing of deaths as long as the session
+ *    need: a bell may outlive the connection or segment it came from, and goes on hearing of deaths as long as the connection
  *    lives.
  *  - A NULL where a handle is needed is DOORBELL_INVALID_ARGUMENT. A pointer that is neither NULL nor valid is
  *    undefined, as everywhere in C.
@@ -102,9 +102,9 @@ typedef enum doorbell_status {
    */
   DOORBELL_PEER_GONE = 3,
   /**
-   * All eventfd or semaphore seats of the bell are taken.
+   * All eventfd or semaphore waiter slots of the bell are taken.
    */
-  DOORBELL_NO_SEAT = 4,
+  DOORBELL_NO_WAITER_SLOT = 4,
   /**
    * The kernel cannot do this; choose another way of waiting.
    */
@@ -114,15 +114,15 @@ typedef enum doorbell_status {
    */
   DOORBELL_SYSTEM = 6,
   /**
-   * The peer broke the protocol: it is faulty or hostile. Free the session.
+   * The peer broke the protocol: it is faulty or hostile. Free the connection.
    */
   DOORBELL_VIOLATION = 7,
   /**
-   * The other side of a meeting hung up or said nothing in time.
+   * The other side of a rendezvous hung up or said nothing in time.
    */
   DOORBELL_NO_ANSWER = 8,
   /**
-   * The other side of a meeting cannot use what was offered.
+   * The other side of a rendezvous cannot use what was offered.
    */
   DOORBELL_REFUSED = 9,
   /**
@@ -138,7 +138,7 @@ typedef enum doorbell_status {
    */
   DOORBELL_NO_OWNER = 12,
   /**
-   * The process was not started by one that offers a board to inherit.
+   * The process was not started by one that offers a segment to inherit.
    */
   DOORBELL_NOTHING_INHERITED = 13,
   /**
@@ -170,21 +170,21 @@ typedef enum doorbell_status {
    */
   DOORBELL_TAKEN = 20,
   /**
-   * The board has no such lane, or none at all, or one that shares its receiver with others and has no receiving end of its own.
+   * The segment has no such lane, or none at all, or one that shares its receiver with others and has no receiving end of its own.
    */
   DOORBELL_NO_LANE = 21,
   /**
-   * An end that lends memory out as it lies there, on a board that somebody shares who is not trusted: take the end at
-   * the session.
+   * An end that lends memory out as it lies there, on a segment that somebody shares who is not trusted: take the end at
+   * the connection.
    */
   DOORBELL_UNTRUSTED = 22,
   /**
-   * The peer is not trusted, and memory of the board is lent out by an end that was taken at the board: meet it on a
-   * board of its own.
+   * The peer is not trusted, and memory of the segment is lent out by an end that was taken at the segment: meet it on a
+   * segment of its own.
    */
   DOORBELL_LENT = 23,
   /**
-   * The board was joined, and this process has hung up on its maker since, or was forked from the one that joined.
+   * The segment was joined, and this process has hung up on its maker since, or was forked from the one that joined.
    */
   DOORBELL_HUNG_UP = 24,
   /**
@@ -213,10 +213,10 @@ typedef enum doorbell_status {
 typedef struct doorbell_bell doorbell_bell;
 
 /**
- * Bells of one mapping, with bytes beside them. All that is written there can be changed by all who share it, at any
- * moment.
+ * One peer met, and the segment shared with it. Freeing it hangs up, once the ends of lanes that were taken over it, and
+ * the bells that hold a waiter slot, are freed too.
  */
-typedef struct doorbell_board doorbell_board;
+typedef struct doorbell_connection doorbell_connection;
 
 /**
  * The receiving ends of many lanes. Lanes are asked in turn; messages of one sender come in order. One thread at a time:
@@ -230,12 +230,12 @@ typedef struct doorbell_gather doorbell_gather;
 typedef struct doorbell_host doorbell_host;
 
 /**
- * A board under a name, held by its owner.
+ * A segment under a name, held by its owner.
  */
 typedef struct doorbell_owner doorbell_owner;
 
 /**
- * The parent's end of a meeting with a child, until the child has been started.
+ * The parent's end of a rendezvous with a child, until the child has been started.
  */
 typedef struct doorbell_pending doorbell_pending;
 
@@ -250,15 +250,15 @@ typedef struct doorbell_publisher doorbell_publisher;
 typedef struct doorbell_receiver doorbell_receiver;
 
 /**
+ * Bells of one mapping, with bytes beside them. All that is written there can be changed by all who share it, at any
+ * moment.
+ */
+typedef struct doorbell_segment doorbell_segment;
+
+/**
  * The sending end of a lane. One thread at a time: a second is refused with DOORBELL_IN_USE.
  */
 typedef struct doorbell_sender doorbell_sender;
-
-/**
- * One peer met, and the board shared with it. Freeing it hangs up, once the ends of lanes that were taken over it, and
- * the bells that hold a seat, are freed too.
- */
-typedef struct doorbell_session doorbell_session;
 
 /**
  * One subscription to a broadcast. One thread at a time: a second is refused with DOORBELL_IN_USE.
@@ -300,7 +300,7 @@ typedef struct doorbell_error {
    */
   int32_t error_number;
   /**
-   * With DOORBELL_PEER_GONE: which peer, by its number in the order of meeting. Else 0.
+   * With DOORBELL_PEER_GONE: which peer, by its number in the order of rendezvous. Else 0.
    */
   uint32_t peer;
   /**
@@ -322,7 +322,7 @@ typedef struct doorbell_offer {
    */
   uint32_t bells;
   /**
-   * How many eventfd seats each bell has: 2. At most 8, and at most 252 for all bells together; 0 with a name. A lane
+   * How many eventfd waiter slots each bell has: 2. At most 8, and at most 252 for all bells together; 0 with a name. A lane
    * has two bells.
    */
   uint32_t eventfds;
@@ -340,7 +340,7 @@ typedef struct doorbell_offer {
    */
   uint64_t lane_capacity;
   /**
-   * Wish: 2 MiB pages from the machine's pool. Such a board cannot be shared over a session, whose peer is not trusted:
+   * Wish: 2 MiB pages from the machine's pool. Such a segment cannot be shared over a connection, whose peer is not trusted:
    * DOORBELL_HUGE_PAGES.
    */
   bool huge_pages;
@@ -367,7 +367,7 @@ typedef struct doorbell_offer {
  */
 typedef struct doorbell_peer {
   /**
-   * Its number in the order of this process's meetings.
+   * Its number in the order of this process's rendezvous.
    */
   uint32_t number;
   /**
@@ -383,7 +383,7 @@ typedef struct doorbell_peer {
    */
   uint32_t group;
   /**
-   * A descriptor of the process, which belongs to the session; -1 if the kernel has none to give (before Linux 6.5).
+   * A descriptor of the process, which belongs to the connection; -1 if the kernel has none to give (before Linux 6.5).
    */
   int32_t pidfd;
 } doorbell_peer;
@@ -393,7 +393,7 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Makes a bell for the threads of this process, with `eventfds` (at most 8) eventfd seats: as many handles can wait
+ * Makes a bell for the threads of this process, with `eventfds` (at most 8) eventfd waiter slots: as many handles can wait
  * with DOORBELL_EVENTFD or become files.
  */
 enum doorbell_status doorbell_bell_new(uint32_t way,
@@ -402,7 +402,7 @@ enum doorbell_status doorbell_bell_new(uint32_t way,
 
 /**
  * Makes a bell that this process shares with the children it forks from now on. Clone the handle before the fork and
- * use one clone on each side. Neither side is told of the other's death: that takes a meeting.
+ * use one clone on each side. Neither side is told of the other's death: that takes a rendezvous.
  */
 enum doorbell_status doorbell_bell_new_for_children(uint32_t way,
                                                     uint32_t eventfds,
@@ -461,7 +461,7 @@ enum doorbell_status doorbell_bell_wait_any(const struct doorbell_bell *const *b
 /**
  * Makes this handle a file for poll(), epoll and event loops: `fd` is readable from a ring on until
  * doorbell_bell_try_wait(). It belongs to the handle: never read, write or close it. Once for each handle; waiting
- * with the handle is an error from then on. Takes an eventfd seat: DOORBELL_NO_SEAT if all are taken.
+ * with the handle is an error from then on. Takes an eventfd waiter slot: DOORBELL_NO_WAITER_SLOT if all are taken.
  */
 enum doorbell_status doorbell_bell_fd(const struct doorbell_bell *bell,
                                       int32_t *fd);
@@ -504,12 +504,12 @@ enum doorbell_status doorbell_publisher_new(uint64_t capacity,
 void doorbell_publisher_free(struct doorbell_publisher *publisher);
 
 /**
- * Admits the peer, which calls doorbell_session_subscribe() with the same `lane` of the board they share. It receives what is
+ * Admits the peer, which calls doorbell_connection_subscribe() with the same `lane` of the segment they share. It receives what is
  * published from now on. `slow` is DOORBELL_HOLD_BACK, DOORBELL_DROP or DOORBELL_GAP; `number` becomes the
- * subscriber's number here. The session may be freed: the connection is kept until the subscription ends.
+ * subscriber's number here. The connection may be freed: the connection is kept until the subscription ends.
  */
 enum doorbell_status doorbell_publisher_admit(const struct doorbell_publisher *publisher,
-                                              const struct doorbell_session *session,
+                                              const struct doorbell_connection *connection,
                                               uint32_t lane,
                                               uint32_t slow,
                                               uint64_t *number);
@@ -551,12 +551,12 @@ enum doorbell_status doorbell_publisher_ended(const struct doorbell_publisher *p
                                               enum doorbell_status *how);
 
 /**
- * Subscribes at the peer, which calls doorbell_publisher_admit() with the same `lane` of the board they share; waits for
- * that for up to 30 seconds. The session may be freed: the subscription keeps the connection.
+ * Subscribes at the peer, which calls doorbell_publisher_admit() with the same `lane` of the segment they share; waits for
+ * that for up to 30 seconds. The connection may be freed: the subscription keeps the connection.
  */
-enum doorbell_status doorbell_session_subscribe(const struct doorbell_session *session,
-                                                uint32_t lane,
-                                                struct doorbell_subscriber **subscriber);
+enum doorbell_status doorbell_connection_subscribe(const struct doorbell_connection *connection,
+                                                   uint32_t lane,
+                                                   struct doorbell_subscriber **subscriber);
 
 /**
  * Ends the subscription.
@@ -591,20 +591,20 @@ enum doorbell_status doorbell_subscriber_listen(const struct doorbell_subscriber
                                                 bool *something);
 
 /**
- * Takes the sending end of lane number `lane` of the board shared with the peer, who need not be trusted. The
- * session may be freed: the end keeps the connection.
+ * Takes the sending end of lane number `lane` of the segment shared with the peer, who need not be trusted. The
+ * connection may be freed: the end keeps the connection.
  */
-enum doorbell_status doorbell_session_sender(const struct doorbell_session *session,
-                                             uint32_t lane,
-                                             struct doorbell_sender **sender);
+enum doorbell_status doorbell_connection_sender(const struct doorbell_connection *connection,
+                                                uint32_t lane,
+                                                struct doorbell_sender **sender);
 
 /**
- * Takes the sending end of lane number `lane` of a board whose other users are all trusted: threads of this process,
+ * Takes the sending end of lane number `lane` of a segment whose other users are all trusted: threads of this process,
  * forked children, those who joined by name.
  */
-enum doorbell_status doorbell_board_sender(const struct doorbell_board *board,
-                                           uint32_t lane,
-                                           struct doorbell_sender **sender);
+enum doorbell_status doorbell_segment_sender(const struct doorbell_segment *segment,
+                                             uint32_t lane,
+                                             struct doorbell_sender **sender);
 
 /**
  * Leaves the lane. The receiver gets all that was sent, and is then told.
@@ -666,20 +666,20 @@ enum doorbell_status doorbell_sender_set_interruptible(const struct doorbell_sen
                                                        bool interruptible);
 
 /**
- * Takes the receiving end of lane number `lane` of the board shared with the peer, who need not be trusted. The
- * session may be freed: the end keeps the connection.
+ * Takes the receiving end of lane number `lane` of the segment shared with the peer, who need not be trusted. The
+ * connection may be freed: the end keeps the connection.
  */
-enum doorbell_status doorbell_session_receiver(const struct doorbell_session *session,
-                                               uint32_t lane,
-                                               struct doorbell_receiver **receiver);
+enum doorbell_status doorbell_connection_receiver(const struct doorbell_connection *connection,
+                                                  uint32_t lane,
+                                                  struct doorbell_receiver **receiver);
 
 /**
- * Takes the receiving end of lane number `lane` of a board whose other users are all trusted: threads of this process,
+ * Takes the receiving end of lane number `lane` of a segment whose other users are all trusted: threads of this process,
  * forked children, those who joined by name.
  */
-enum doorbell_status doorbell_board_receiver(const struct doorbell_board *board,
-                                             uint32_t lane,
-                                             struct doorbell_receiver **receiver);
+enum doorbell_status doorbell_segment_receiver(const struct doorbell_segment *segment,
+                                               uint32_t lane,
+                                               struct doorbell_receiver **receiver);
 
 /**
  * Leaves the lane. What was not received stays for the next receiver.
@@ -758,28 +758,28 @@ const struct doorbell_error *doorbell_last_error(void);
 const char *doorbell_status_text(int32_t status);
 
 /**
- * Makes a gather without lanes. It takes lanes of sessions, or lanes of boards, but not both at a time.
+ * Makes a gather without lanes. It takes lanes of connections, or lanes of segments, but not both at a time.
  */
 enum doorbell_status doorbell_gather_new(struct doorbell_gather **gather);
 
 /**
- * Adds lane number `lane` of the board shared with the peer, who need not be trusted if the board is shared with nobody
- * else. `number` becomes the lane's number here. The session may be freed: the connection is kept until the lane is
+ * Adds lane number `lane` of the segment shared with the peer, who need not be trusted if the segment is shared with nobody
+ * else. `number` becomes the lane's number here. The connection may be freed: the connection is kept until the lane is
  * removed.
  */
 enum doorbell_status doorbell_gather_add(const struct doorbell_gather *gather,
-                                         const struct doorbell_session *session,
+                                         const struct doorbell_connection *connection,
                                          uint32_t lane,
                                          size_t *number);
 
 /**
- * As doorbell_gather_add(), of a board whose other users are all trusted: threads of this process, forked children, those
+ * As doorbell_gather_add(), of a segment whose other users are all trusted: threads of this process, forked children, those
  * who joined by name.
  */
-enum doorbell_status doorbell_gather_add_board(const struct doorbell_gather *gather,
-                                               const struct doorbell_board *board,
-                                               uint32_t lane,
-                                               size_t *number);
+enum doorbell_status doorbell_gather_add_segment(const struct doorbell_gather *gather,
+                                                 const struct doorbell_segment *segment,
+                                                 uint32_t lane,
+                                                 size_t *number);
 
 /**
  * Leaves the lane that has this number here, which may be given to the next that is added. `removed` says whether there was
@@ -846,60 +846,60 @@ enum doorbell_status doorbell_gather_set_interruptible(const struct doorbell_gat
                                                        bool interruptible);
 
 /**
- * Fills in an offer: two bells with two eventfd seats each, and nothing beside them. NULL is left alone.
+ * Fills in an offer: two bells with two eventfd waiter slots each, and nothing beside them. NULL is left alone.
  */
 void doorbell_offer_init(struct doorbell_offer *offer);
 
 /**
  * Makes the memory that `offer` asks for; NULL asks for what doorbell_offer_init() fills in.
  */
-enum doorbell_status doorbell_board_new(const struct doorbell_offer *offer,
-                                        struct doorbell_board **board);
+enum doorbell_status doorbell_segment_new(const struct doorbell_offer *offer,
+                                          struct doorbell_segment **segment);
 
 /**
- * Frees a handle of a board.
+ * Frees a handle of a segment.
  */
-void doorbell_board_free(struct doorbell_board *board);
+void doorbell_segment_free(struct doorbell_segment *segment);
 
 /**
  * Makes a handle of bell number `index`, which waits by `way`. It has heard all rings so far: make it before the other
  * side can ring.
  */
-enum doorbell_status doorbell_board_bell(const struct doorbell_board *board,
-                                         uint32_t index,
-                                         uint32_t way,
-                                         struct doorbell_bell **bell);
+enum doorbell_status doorbell_segment_bell(const struct doorbell_segment *segment,
+                                           uint32_t index,
+                                           uint32_t way,
+                                           struct doorbell_bell **bell);
 
 /**
  * Which wishes about memory could not be granted, and why: one line each, cut to `size` bytes with the zero byte.
  * `refused` becomes their number.
  */
-enum doorbell_status doorbell_board_refused(const struct doorbell_board *board,
-                                            char *text,
-                                            size_t size,
-                                            size_t *refused);
+enum doorbell_status doorbell_segment_refused(const struct doorbell_segment *segment,
+                                              char *text,
+                                              size_t size,
+                                              size_t *refused);
 
 /**
  * How many bytes lie beside the bells; 0 for NULL.
  */
-uint64_t doorbell_board_payload_size(const struct doorbell_board *board);
+uint64_t doorbell_segment_payload_size(const struct doorbell_segment *segment);
 
 /**
  * Copies `length` bytes into the memory beside the bells, `offset` bytes from its beginning. Ring afterwards to say
  * so. Who reads meanwhile may see a part: agree on who writes when.
  */
-enum doorbell_status doorbell_board_write(const struct doorbell_board *board,
-                                          uint64_t offset,
-                                          const uint8_t *from,
-                                          size_t length);
+enum doorbell_status doorbell_segment_write(const struct doorbell_segment *segment,
+                                            uint64_t offset,
+                                            const uint8_t *from,
+                                            size_t length);
 
 /**
  * Copies `length` bytes out of the memory beside the bells, once.
  */
-enum doorbell_status doorbell_board_read(const struct doorbell_board *board,
-                                         uint64_t offset,
-                                         uint8_t *to,
-                                         size_t length);
+enum doorbell_status doorbell_segment_read(const struct doorbell_segment *segment,
+                                           uint64_t offset,
+                                           uint8_t *to,
+                                           size_t length);
 
 /**
  * Listens at `path`, which becomes a Unix socket. One that a dead host left is replaced; DOORBELL_OWNED if a process
@@ -909,7 +909,7 @@ enum doorbell_status doorbell_host_bind(const char *path,
                                         struct doorbell_host **host);
 
 /**
- * Stops listening and removes the path. Sessions go on.
+ * Stops listening and removes the path. Connections go on.
  */
 void doorbell_host_free(struct doorbell_host *host);
 
@@ -919,43 +919,43 @@ void doorbell_host_free(struct doorbell_host *host);
 int32_t doorbell_host_fd(const struct doorbell_host *host);
 
 /**
- * Waits for the next process and offers it `board`. After any error, the host can go on accepting.
+ * Waits for the next process and offers it `segment`. After any error, the host can go on accepting.
  */
 enum doorbell_status doorbell_host_accept(const struct doorbell_host *host,
-                                          const struct doorbell_board *board,
-                                          struct doorbell_session **session);
+                                          const struct doorbell_segment *segment,
+                                          struct doorbell_connection **connection);
 
 /**
  * Meets the host that listens at `path`; DOORBELL_NO_OWNER if nobody does. DOORBELL_TOO_LARGE if it offers more than
  * 1 GiB of memory; doorbell_join_within() takes more.
  */
 enum doorbell_status doorbell_join(const char *path,
-                                   struct doorbell_session **session);
+                                   struct doorbell_connection **connection);
 
 /**
  * As doorbell_join(), with memory of up to `most` bytes.
  */
 enum doorbell_status doorbell_join_within(const char *path,
                                           uint64_t most,
-                                          struct doorbell_session **session);
+                                          struct doorbell_connection **connection);
 
 /**
- * The host's part over a connected SOCK_SEQPACKET socket, which belongs to the session from the call on, whatever it
+ * The host's part over a connected SOCK_SEQPACKET socket, which belongs to the connection from the call on, whatever it
  * returns.
  */
 enum doorbell_status doorbell_host_over(int32_t fd,
-                                        const struct doorbell_board *board,
-                                        struct doorbell_session **session);
+                                        const struct doorbell_segment *segment,
+                                        struct doorbell_connection **connection);
 
 /**
- * The joiner's part over a connected SOCK_SEQPACKET socket, which belongs to the session from the call on, whatever it
+ * The joiner's part over a connected SOCK_SEQPACKET socket, which belongs to the connection from the call on, whatever it
  * returns.
  */
 enum doorbell_status doorbell_join_over(int32_t fd,
-                                        struct doorbell_session **session);
+                                        struct doorbell_connection **connection);
 
 /**
- * Prepares a meeting with a child: fork, call doorbell_pending_in_child() in the child and execute its program, and
+ * Prepares a rendezvous with a child: fork, call doorbell_pending_in_child() in the child and execute its program, and
  * call doorbell_pending_meet() in the parent.
  */
 enum doorbell_status doorbell_pending_new(struct doorbell_pending **pending);
@@ -967,7 +967,7 @@ enum doorbell_status doorbell_pending_new(struct doorbell_pending **pending);
 enum doorbell_status doorbell_pending_in_child(const struct doorbell_pending *pending);
 
 /**
- * The child's end, which belongs to the handle and is close-on-exec; -1 for NULL or after the meeting.
+ * The child's end, which belongs to the handle and is close-on-exec; -1 for NULL or after the rendezvous.
  */
 int32_t doorbell_pending_fd(const struct doorbell_pending *pending);
 
@@ -984,12 +984,12 @@ enum doorbell_status doorbell_pending_variable(const struct doorbell_pending *pe
  * Meets the child, which is process number `child`. Once; DOORBELL_NO_ANSWER if it ended or did not join.
  */
 enum doorbell_status doorbell_pending_meet(const struct doorbell_pending *pending,
-                                           const struct doorbell_board *board,
+                                           const struct doorbell_segment *segment,
                                            uint32_t child,
-                                           struct doorbell_session **session);
+                                           struct doorbell_connection **connection);
 
 /**
- * Frees a handle of a meeting with a child. The session goes on.
+ * Frees a handle of a rendezvous with a child. The connection goes on.
  */
 void doorbell_pending_free(struct doorbell_pending *pending);
 
@@ -997,12 +997,13 @@ void doorbell_pending_free(struct doorbell_pending *pending);
  * The child's part. Once; DOORBELL_NOTHING_INHERITED if the parent offered nothing. DOORBELL_TOO_LARGE if it offers more
  * than 1 GiB of memory; doorbell_inherit_within() takes more.
  */
-enum doorbell_status doorbell_inherit(struct doorbell_session **session);
+enum doorbell_status doorbell_inherit(struct doorbell_connection **connection);
 
 /**
  * As doorbell_inherit(), with memory of up to `most` bytes.
  */
-enum doorbell_status doorbell_inherit_within(uint64_t most, struct doorbell_session **session);
+enum doorbell_status doorbell_inherit_within(uint64_t most,
+                                             struct doorbell_connection **connection);
 
 /**
  * Makes the file `path` (best in /dev/shm) and owns it while the handle and this process live: for processes that know
@@ -1018,43 +1019,43 @@ enum doorbell_status doorbell_owner_new(const char *path,
 void doorbell_owner_free(struct doorbell_owner *owner);
 
 /**
- * Makes a handle of the owner's board.
+ * Makes a handle of the owner's segment.
  */
-enum doorbell_status doorbell_owner_board(const struct doorbell_owner *owner,
-                                          struct doorbell_board **board);
+enum doorbell_status doorbell_owner_segment(const struct doorbell_owner *owner,
+                                            struct doorbell_segment **segment);
 
 /**
- * Joins the board named `path`; DOORBELL_NO_OWNER if there is none, or its owner is dead.
+ * Joins the segment named `path`; DOORBELL_NO_OWNER if there is none, or its owner is dead.
  */
-enum doorbell_status doorbell_join_named(const char *path, struct doorbell_session **session);
+enum doorbell_status doorbell_join_named(const char *path, struct doorbell_connection **connection);
 
 /**
- * Hangs up, unless ends of lanes that were taken over it are still held, or bells of a board that was joined over it
- * which hold a seat (eventfd, semaphore, a descriptor): then the last of them does. Other bells of the session still ring
- * and wait, but hear of no deaths, and get no seat any more (DOORBELL_HUNG_UP).
+ * Hangs up, unless ends of lanes that were taken over it are still held, or bells of a segment that was joined over it
+ * which hold a waiter slot (eventfd, semaphore, a descriptor): then the last of them does. Other bells of the connection still ring
+ * and wait, but hear of no deaths, and get no waiter slot any more (DOORBELL_HUNG_UP).
  */
-void doorbell_session_free(struct doorbell_session *session);
+void doorbell_connection_free(struct doorbell_connection *connection);
 
 /**
- * Makes a handle of the session's board.
+ * Makes a handle of the connection's segment.
  */
-enum doorbell_status doorbell_session_board(const struct doorbell_session *session,
-                                            struct doorbell_board **board);
+enum doorbell_status doorbell_connection_segment(const struct doorbell_connection *connection,
+                                                 struct doorbell_segment **segment);
 
 /**
- * As doorbell_board_bell(), on the session's board.
+ * As doorbell_segment_bell(), on the connection's segment.
  */
-enum doorbell_status doorbell_session_bell(const struct doorbell_session *session,
-                                           uint32_t index,
-                                           uint32_t way,
-                                           struct doorbell_bell **bell);
+enum doorbell_status doorbell_connection_bell(const struct doorbell_connection *connection,
+                                              uint32_t index,
+                                              uint32_t way,
+                                              struct doorbell_bell **bell);
 
 /**
- * Says who is at the other end. Of a board joined by name the kernel does not tell: all numbers are 0, and `pidfd` is
+ * Says who is at the other end. Of a segment joined by name the kernel does not tell: all numbers are 0, and `pidfd` is
  * -1.
  */
-enum doorbell_status doorbell_session_peer(const struct doorbell_session *session,
-                                           struct doorbell_peer *peer);
+enum doorbell_status doorbell_connection_peer(const struct doorbell_connection *connection,
+                                              struct doorbell_peer *peer);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -160,8 +160,8 @@ public:
     const doorbell_bell *get() const noexcept { return handle_.get(); }
 
 private:
-    friend class board;
-    friend class session;
+    friend class segment;
+    friend class connection;
     using handle = detail::owned<doorbell_bell, doorbell_bell_free>;
 
     explicit bell(handle made) : handle_(std::move(made)) {}
@@ -218,8 +218,8 @@ public:
     const doorbell_sender *get() const noexcept { return handle_.get(); }
 
 private:
-    friend class board;
-    friend class session;
+    friend class segment;
+    friend class connection;
     using handle = detail::owned<doorbell_sender, doorbell_sender_free>;
 
     explicit sender(handle made) : handle_(std::move(made)) {}
@@ -272,8 +272,8 @@ public:
     const doorbell_receiver *get() const noexcept { return handle_.get(); }
 
 private:
-    friend class board;
-    friend class session;
+    friend class segment;
+    friend class connection;
     using handle = detail::owned<doorbell_receiver, doorbell_receiver_free>;
 
     explicit receiver(handle made) : handle_(std::move(made)) {}
@@ -290,101 +290,101 @@ private:
     handle handle_;
 };
 
-/* What a board is made of: doorbell_offer, filled in. */
+/* What a segment is made of: doorbell_offer, filled in. */
 struct offer : doorbell_offer {
     offer() : doorbell_offer() { doorbell_offer_init(this); }
 };
 
 /* Bells of one mapping, with bytes beside them. */
-class board {
+class segment {
 public:
-    explicit board(const offer &offer = doorbell::offer()) : handle_(detail::made<handle>(doorbell_board_new, &offer)) {}
+    explicit segment(const offer &offer = doorbell::offer()) : handle_(detail::made<handle>(doorbell_segment_new, &offer)) {}
 
     class bell bell(std::uint32_t index, way by = way::adaptive) const {
         return doorbell::bell(
-            detail::made<doorbell::bell::handle>(doorbell_board_bell, get(), index, doorbell::bell::code(by)));
+            detail::made<doorbell::bell::handle>(doorbell_segment_bell, get(), index, doorbell::bell::code(by)));
     }
 
-    /* The ends of a lane, where all who share the board are trusted. */
+    /* The ends of a lane, where all who share the segment are trusted. */
     class sender sender(std::uint32_t lane) const {
-        return doorbell::sender(detail::made<doorbell::sender::handle>(doorbell_board_sender, get(), lane));
+        return doorbell::sender(detail::made<doorbell::sender::handle>(doorbell_segment_sender, get(), lane));
     }
     class receiver receiver(std::uint32_t lane) const {
-        return doorbell::receiver(detail::made<doorbell::receiver::handle>(doorbell_board_receiver, get(), lane));
+        return doorbell::receiver(detail::made<doorbell::receiver::handle>(doorbell_segment_receiver, get(), lane));
     }
 
-    std::uint64_t payload_size() const noexcept { return doorbell_board_payload_size(get()); }
+    std::uint64_t payload_size() const noexcept { return doorbell_segment_payload_size(get()); }
 
     void write(std::uint64_t offset, const void *from, std::size_t length) {
-        detail::check(doorbell_board_write(get(), offset, static_cast<const std::uint8_t *>(from), length));
+        detail::check(doorbell_segment_write(get(), offset, static_cast<const std::uint8_t *>(from), length));
     }
 
     void read(std::uint64_t offset, void *to, std::size_t length) const {
-        detail::check(doorbell_board_read(get(), offset, static_cast<std::uint8_t *>(to), length));
+        detail::check(doorbell_segment_read(get(), offset, static_cast<std::uint8_t *>(to), length));
     }
 
-    const doorbell_board *get() const noexcept { return handle_.get(); }
+    const doorbell_segment *get() const noexcept { return handle_.get(); }
 
 private:
     friend class owner;
-    friend class session;
-    using handle = detail::owned<doorbell_board, doorbell_board_free>;
+    friend class connection;
+    using handle = detail::owned<doorbell_segment, doorbell_segment_free>;
 
-    explicit board(handle made) : handle_(std::move(made)) {}
+    explicit segment(handle made) : handle_(std::move(made)) {}
 
     handle handle_;
 };
 
 /* One peer met. Destroying it hangs up. */
-class session {
+class connection {
 public:
     /* Meets the host that listens at `path`. */
-    static session join(const std::string &path) { return session(detail::made<handle>(doorbell_join, path.c_str())); }
+    static connection join(const std::string &path) { return connection(detail::made<handle>(doorbell_join, path.c_str())); }
 
-    /* Joins the board that its owner gave the name `path`. */
-    static session join_named(const std::string &path) {
-        return session(detail::made<handle>(doorbell_join_named, path.c_str()));
+    /* Joins the segment that its owner gave the name `path`. */
+    static connection join_named(const std::string &path) {
+        return connection(detail::made<handle>(doorbell_join_named, path.c_str()));
     }
 
-    /* The child's part of a meeting with its parent. */
-    static session inherit() { return session(detail::made<handle>(doorbell_inherit)); }
+    /* The child's part of a rendezvous with its parent. */
+    static connection inherit() { return connection(detail::made<handle>(doorbell_inherit)); }
 
-    /* Either part over a connected SOCK_SEQPACKET socket, which belongs to the session from then on. */
-    static session host_over(int fd, const class board &board) {
-        return session(detail::made<handle>(doorbell_host_over, fd, board.get()));
+    /* Either part over a connected SOCK_SEQPACKET socket, which belongs to the connection from then on. */
+    static connection host_over(int fd, const class segment &segment) {
+        return connection(detail::made<handle>(doorbell_host_over, fd, segment.get()));
     }
-    static session join_over(int fd) { return session(detail::made<handle>(doorbell_join_over, fd)); }
+    static connection join_over(int fd) { return connection(detail::made<handle>(doorbell_join_over, fd)); }
 
     class bell bell(std::uint32_t index, way by = way::adaptive) const {
         return doorbell::bell(
-            detail::made<doorbell::bell::handle>(doorbell_session_bell, get(), index, doorbell::bell::code(by)));
+            detail::made<doorbell::bell::handle>(doorbell_connection_bell, get(), index, doorbell::bell::code(by)));
     }
 
     class sender sender(std::uint32_t lane) const {
-        return doorbell::sender(detail::made<doorbell::sender::handle>(doorbell_session_sender, get(), lane));
+        return doorbell::sender(detail::made<doorbell::sender::handle>(doorbell_connection_sender, get(), lane));
     }
     class receiver receiver(std::uint32_t lane) const {
-        return doorbell::receiver(detail::made<doorbell::receiver::handle>(doorbell_session_receiver, get(), lane));
+        return doorbell::receiver(detail::made<doorbell::receiver::handle>(doorbell_connection_receiver, get(), lane));
     }
 
-    class board board() const {
-        return doorbell::board(detail::made<doorbell::board::handle>(doorbell_session_board, get()));
+    class segment segment() const {
+        return doorbell::segment(detail::made<doorbell::segment::handle>(doorbell_connection_segment, get()));
     }
 
     doorbell_peer peer() const {
         doorbell_peer peer;
-        detail::check(doorbell_session_peer(get(), &peer));
+        detail::check(doorbell_connection_peer(get(), &peer));
         return peer;
     }
 
-    const doorbell_session *get() const noexcept { return handle_.get(); }
+    const doorbell_connection *get() const noexcept { return handle_.get(); }
 
 private:
     friend class host;
     friend class pending;
-    using handle = detail::owned<doorbell_session, doorbell_session_free>;
+    using handle = detail::owned<doorbell_connection, doorbell_connection_free>;
 
-    explicit session(handle made) : handle_(std::move(made)) {}
+    explicit connection(handle made) : handle_(std::move(made)) {}
 
     handle handle_;
 };
@@ -394,8 +394,8 @@ class host {
 public:
     explicit host(const std::string &path) : handle_(detail::made<handle>(doorbell_host_bind, path.c_str())) {}
 
-    session accept(const board &board) {
-        return session(detail::made<session::handle>(doorbell_host_accept, get(), board.get()));
+    connection accept(const segment &segment) {
+        return connection(detail::made<connection::handle>(doorbell_host_accept, get(), segment.get()));
     }
 
     /* Readable when a process wants to meet. */
@@ -408,7 +408,7 @@ private:
     handle handle_;
 };
 
-/* A meeting with a child that is about to be started. */
+/* A rendezvous with a child that is about to be started. */
 class pending {
 public:
     pending() : handle_(detail::made<handle>(doorbell_pending_new)) {}
@@ -416,8 +416,8 @@ public:
     /* In the forked child, before exec. */
     void in_child() const { detail::check(doorbell_pending_in_child(get())); }
 
-    session meet(const board &board, std::uint32_t child) {
-        return session(detail::made<session::handle>(doorbell_pending_meet, get(), board.get(), child));
+    connection meet(const segment &segment, std::uint32_t child) {
+        return connection(detail::made<connection::handle>(doorbell_pending_meet, get(), segment.get(), child));
     }
 
     int fd() const noexcept { return doorbell_pending_fd(get()); }
@@ -429,14 +429,14 @@ private:
     handle handle_;
 };
 
-/* A board under a name, while this lives. `offer.eventfds` must be 0. */
+/* A segment under a name, while this lives. `offer.eventfds` must be 0. */
 class owner {
 public:
     owner(const std::string &path, const offer &offer)
         : handle_(detail::made<handle>(doorbell_owner_new, path.c_str(), static_cast<const doorbell_offer *>(&offer))) {}
 
-    class board board() const {
-        return doorbell::board(detail::made<doorbell::board::handle>(doorbell_owner_board, get()));
+    class segment segment() const {
+        return doorbell::segment(detail::made<doorbell::segment::handle>(doorbell_owner_segment, get()));
     }
 
     const doorbell_owner *get() const noexcept { return handle_.get(); }
@@ -452,20 +452,20 @@ struct gathered {
     std::string message;
 };
 
-/* The receiving ends of many lanes, of sessions or of boards whose users are all trusted, but not of both. */
+/* The receiving ends of many lanes, of connections or of segments whose users are all trusted, but not of both. */
 class gather {
 public:
     gather() : handle_(detail::made<handle>(doorbell_gather_new)) {}
 
     /* The lane's number here. */
-    std::size_t add(const session &session, std::uint32_t lane) {
+    std::size_t add(const connection &connection, std::uint32_t lane) {
         std::size_t number = 0;
-        detail::check(doorbell_gather_add(get(), session.get(), lane, &number));
+        detail::check(doorbell_gather_add(get(), connection.get(), lane, &number));
         return number;
     }
-    std::size_t add(const board &board, std::uint32_t lane) {
+    std::size_t add(const segment &segment, std::uint32_t lane) {
         std::size_t number = 0;
-        detail::check(doorbell_gather_add_board(get(), board.get(), lane, &number));
+        detail::check(doorbell_gather_add_segment(get(), segment.get(), lane, &number));
         return number;
     }
     /* Was there one? */
@@ -531,8 +531,8 @@ struct published {
 class subscriber {
 public:
     /* The publisher admits the same lane. */
-    subscriber(const session &session, std::uint32_t lane)
-        : handle_(detail::made<handle>(doorbell_session_subscribe, session.get(), lane)) {}
+    subscriber(const connection &connection, std::uint32_t lane)
+        : handle_(detail::made<handle>(doorbell_connection_subscribe, connection.get(), lane)) {}
 
     /* Nothing once the publisher has left; throws DOORBELL_PEER_GONE if it hung up or died. */
     std::optional<published> receive() { return receive_until(DOORBELL_FOREVER); }
@@ -596,9 +596,9 @@ public:
     explicit publisher(std::uint64_t capacity) : handle_(detail::made<handle>(doorbell_publisher_new, capacity)) {}
 
     /* Admits the peer, which subscribes to the same lane. Its number here. */
-    std::uint64_t admit(const session &session, std::uint32_t lane, when_slow slow) {
+    std::uint64_t admit(const connection &connection, std::uint32_t lane, when_slow slow) {
         std::uint64_t number = 0;
-        detail::check(doorbell_publisher_admit(get(), session.get(), lane, static_cast<std::uint32_t>(slow), &number));
+        detail::check(doorbell_publisher_admit(get(), connection.get(), lane, static_cast<std::uint32_t>(slow), &number));
         return number;
     }
 

@@ -4,7 +4,7 @@
 use crate::error::{Failure, came, doorbell_status, guard, guard_all};
 use crate::pointer::{Out, free, lent, put_if_wanted};
 use doorbell::wait::{Adaptive, Eventfd, Futex, Null, Semaphore, Spin, Yield};
-use doorbell::{Bell, BellFd, Deadline, Site, WaitError};
+use doorbell::{Bell, BellFd, BellState, Deadline, WaitError};
 use rustix::time::{ClockId, clock_gettime};
 use std::num::NonZeroU32;
 use std::os::fd::AsRawFd;
@@ -37,7 +37,7 @@ pub const DOORBELL_FOREVER: u64 = 0xffff_ffff_ffff_ffff;
 #[derive(Debug)]
 pub struct doorbell_bell {
     /// For ringing, which needs no lock.
-    site: Arc<Site>,
+    state: Arc<BellState>,
     /// Held while a thread waits.
     waiter: Mutex<Waiter>,
 }
@@ -58,9 +58,9 @@ macro_rules! ways {
         }
 
         impl Waiter {
-            fn at(site: &Arc<Site>, way: u32) -> Result<Self, Failure> {
+            fn at(state: &Arc<BellState>, way: u32) -> Result<Self, Failure> {
                 Ok(match way {
-                    $($code => Self::$way(Bell::at(Arc::clone(site))),)*
+                    $($code => Self::$way(Bell::at(Arc::clone(state))),)*
                     _ => return Err(unknown_way(way)),
                 })
             }
@@ -155,21 +155,21 @@ fn is_a_file() -> Failure {
 
 impl doorbell_bell {
     /// A handle that has heard all rings so far.
-    pub(crate) fn at(site: &Arc<Site>, way: u32) -> Result<Self, Failure> {
-        Ok(Self { site: Arc::clone(site), waiter: Mutex::new(Waiter::at(site, way)?) })
+    pub(crate) fn at(state: &Arc<BellState>, way: u32) -> Result<Self, Failure> {
+        Ok(Self { state: Arc::clone(state), waiter: Mutex::new(Waiter::at(state, way)?) })
     }
 
     fn waiter(&self) -> Result<MutexGuard<'_, Waiter>, Failure> {
         match self.waiter.try_lock() {
             Ok(waiter) => Ok(waiter),
-            // After a panic in a wait, which was reported: counters and seats are as good as before.
+            // After a panic in a wait, which was reported: counters and waiter slots are as good as before.
             Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => Err(Failure::in_use()),
         }
     }
 }
 
-/// Makes a bell for the threads of this process, with `eventfds` (at most 8) eventfd seats: as many handles can wait
+/// Makes a bell for the threads of this process, with `eventfds` (at most 8) eventfd waiter slots: as many handles can wait
 /// with DOORBELL_EVENTFD or become files.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_bell_new(
@@ -181,13 +181,13 @@ pub unsafe extern "C" fn doorbell_bell_new(
         // SAFETY: the header's contract.
         let out = unsafe { Out::new(bell, "bell") }?;
         let made: Bell<Futex> = Bell::with_eventfds(eventfds as usize)?;
-        out.put_handle(doorbell_bell::at(made.site(), way)?);
+        out.put_handle(doorbell_bell::at(made.state(), way)?);
         Ok(())
     })
 }
 
 /// Makes a bell that this process shares with the children it forks from now on. Clone the handle before the fork and
-/// use one clone on each side. Neither side is told of the other's death: that takes a meeting.
+/// use one clone on each side. Neither side is told of the other's death: that takes a rendezvous.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_bell_new_for_children(
     way: u32,
@@ -198,7 +198,7 @@ pub unsafe extern "C" fn doorbell_bell_new_for_children(
         // SAFETY: the header's contract.
         let out = unsafe { Out::new(bell, "bell") }?;
         let made: Bell<Futex> = Bell::for_children(eventfds as usize)?;
-        out.put_handle(doorbell_bell::at(made.site(), way)?);
+        out.put_handle(doorbell_bell::at(made.state(), way)?);
         Ok(())
     })
 }
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn doorbell_bell_clone(
         // SAFETY: the header's contract.
         let (bell, out) = unsafe { (lent(bell, "bell")?, Out::new(clone, "clone")?) };
         let waiter = bell.waiter()?.like(way)?;
-        out.put_handle(doorbell_bell { site: Arc::clone(&bell.site), waiter: Mutex::new(waiter) });
+        out.put_handle(doorbell_bell { state: Arc::clone(&bell.state), waiter: Mutex::new(waiter) });
         Ok(())
     })
 }
@@ -237,7 +237,7 @@ pub unsafe extern "C" fn doorbell_bell_free(bell: *mut doorbell_bell) {
 pub unsafe extern "C" fn doorbell_bell_ring(bell: *const doorbell_bell) {
     // SAFETY: the header's contract.
     if let Some(bell) = unsafe { bell.as_ref() } {
-        bell.site.ring();
+        bell.state.ring();
     }
 }
 
@@ -312,7 +312,7 @@ pub unsafe extern "C" fn doorbell_bell_wait_any(
 
 /// Makes this handle a file for poll(), epoll and event loops: `fd` is readable from a ring on until
 /// doorbell_bell_try_wait(). It belongs to the handle: never read, write or close it. Once for each handle; waiting
-/// with the handle is an error from then on. Takes an eventfd seat: DOORBELL_NO_SEAT if all are taken.
+/// with the handle is an error from then on. Takes an eventfd waiter slot: DOORBELL_NO_WAITER_SLOT if all are taken.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_bell_fd(bell: *const doorbell_bell, fd: *mut i32) -> doorbell_status {
     guard_all(|| {
@@ -321,7 +321,7 @@ pub unsafe extern "C" fn doorbell_bell_fd(bell: *const doorbell_bell, fd: *mut i
         let mut waiter = bell.waiter()?;
         let file = match &*waiter {
             Waiter::File(file) => file.as_raw_fd(),
-            // The handle stays what it is if there is no seat.
+            // The handle stays what it is if there is no waiter slot.
             other => match other.like(DOORBELL_EVENTFD)? {
                 Waiter::Eventfd(bell) => {
                     let file = bell.into_fd()?;
@@ -329,7 +329,7 @@ pub unsafe extern "C" fn doorbell_bell_fd(bell: *const doorbell_bell, fd: *mut i
                     *waiter = Waiter::File(file);
                     fd
                 }
-                _ => return Err(WaitError::NoSeat { kind: "eventfd", seats: 0 }.into()),
+                _ => return Err(WaitError::NoWaiterSlot { kind: "eventfd", slots: 0 }.into()),
             },
         };
         out.put(file);
@@ -346,7 +346,7 @@ pub unsafe extern "C" fn doorbell_bell_set_partner(
     guard_all(|| {
         // SAFETY: the header's contract.
         let (bell, partner) = unsafe { (lent(bell, "bell")?, lent(partner, "partner")?) };
-        bell.waiter()?.set_partner(&Bell::at(Arc::clone(&partner.site)));
+        bell.waiter()?.set_partner(&Bell::at(Arc::clone(&partner.state)));
         Ok(())
     })
 }

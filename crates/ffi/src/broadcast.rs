@@ -3,8 +3,8 @@
 
 use crate::bell::at;
 use crate::error::{Failure, came, doorbell_status, guard, guard_all};
-use crate::meeting::doorbell_session;
 use crate::pointer::{Out, bytes, free, lent};
+use crate::rendezvous::doorbell_connection;
 use doorbell::channel::broadcast::{Ended, JoinError, Publisher, Subscriber, WhenSlow};
 use doorbell::channel::{RecvError, SendError};
 use doorbell::peer::Trust;
@@ -132,24 +132,24 @@ pub unsafe extern "C" fn doorbell_publisher_free(publisher: *mut doorbell_publis
     });
 }
 
-/// Admits the peer, which calls doorbell_session_subscribe() with the same `lane` of the board they share. It receives what is
+/// Admits the peer, which calls doorbell_connection_subscribe() with the same `lane` of the segment they share. It receives what is
 /// published from now on. `slow` is DOORBELL_HOLD_BACK, DOORBELL_DROP or DOORBELL_GAP; `number` becomes the
-/// subscriber's number here. The session may be freed: the connection is kept until the subscription ends.
+/// subscriber's number here. The connection may be freed: the connection is kept until the subscription ends.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_publisher_admit(
     publisher: *const doorbell_publisher,
-    session: *const doorbell_session,
+    connection: *const doorbell_connection,
     lane: u32,
     slow: u32,
     number: *mut u64,
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let (publisher, session, out) = unsafe {
-            (lent(publisher, "publisher")?, lent(session, "session")?, Out::new(number, "number")?)
+        let (publisher, connection, out) = unsafe {
+            (lent(publisher, "publisher")?, lent(connection, "connection")?, Out::new(number, "number")?)
         };
-        let session = session.untrusted().ok_or_else(by_name)?;
-        out.put(lock(&publisher.0)?.publisher.admit(session, lane, when_slow(slow)?)?);
+        let connection = connection.untrusted().ok_or_else(by_name)?;
+        out.put(lock(&publisher.0)?.publisher.admit(connection, lane, when_slow(slow)?)?);
         Ok(())
     })
 }
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn doorbell_publisher_admit(
 /// A log travels over the connection, which there is none of by name.
 fn by_name() -> Failure {
     Failure::invalid(
-        "a board joined by name has no connection over which a log could be handed; meet at a path",
+        "a segment joined by name has no connection over which a log could be handed; meet at a path",
     )
 }
 
@@ -252,19 +252,20 @@ pub unsafe extern "C" fn doorbell_publisher_ended(
     })
 }
 
-/// Subscribes at the peer, which calls doorbell_publisher_admit() with the same `lane` of the board they share; waits for
-/// that for up to 30 seconds. The session may be freed: the subscription keeps the connection.
+/// Subscribes at the peer, which calls doorbell_publisher_admit() with the same `lane` of the segment they share; waits for
+/// that for up to 30 seconds. The connection may be freed: the subscription keeps the connection.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_session_subscribe(
-    session: *const doorbell_session,
+pub unsafe extern "C" fn doorbell_connection_subscribe(
+    connection: *const doorbell_connection,
     lane: u32,
     subscriber: *mut *mut doorbell_subscriber,
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let (session, out) = unsafe { (lent(session, "session")?, Out::new(subscriber, "subscriber")?) };
-        let session = session.untrusted().ok_or_else(by_name)?;
-        out.put_handle(doorbell_subscriber::of(Subscriber::join(session, lane)?));
+        let (connection, out) =
+            unsafe { (lent(connection, "connection")?, Out::new(subscriber, "subscriber")?) };
+        let connection = connection.untrusted().ok_or_else(by_name)?;
+        out.put_handle(doorbell_subscriber::of(Subscriber::join(connection, lane)?));
         Ok(())
     })
 }

@@ -3,8 +3,8 @@
 
 use crate::bell::at;
 use crate::error::{Failure, came, doorbell_status, guard, guard_all};
-use crate::meeting::{doorbell_board, doorbell_session};
 use crate::pointer::{Out, bytes, free, lent};
+use crate::rendezvous::{doorbell_connection, doorbell_segment};
 use doorbell::Deadline;
 use doorbell::channel::{Message, Receiver, SendError, Sender, Slot};
 use doorbell::peer::Trust;
@@ -239,38 +239,38 @@ fn lock<T: ?Sized>(mutex: &Mutex<Box<T>>) -> Result<MutexGuard<'_, Box<T>>, Fail
     }
 }
 
-/// Takes the sending end of lane number `lane` of the board shared with the peer, who need not be trusted. The
-/// session may be freed: the end keeps the connection.
+/// Takes the sending end of lane number `lane` of the segment shared with the peer, who need not be trusted. The
+/// connection may be freed: the end keeps the connection.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_session_sender(
-    session: *const doorbell_session,
+pub unsafe extern "C" fn doorbell_connection_sender(
+    connection: *const doorbell_connection,
     lane: u32,
     sender: *mut *mut doorbell_sender,
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let (session, out) = unsafe { (lent(session, "session")?, Out::new(sender, "sender")?) };
-        let sending = match session.untrusted() {
-            Some(session) => Sending::of(Sender::attach(session, lane)?),
-            None => Sending::of(Sender::at(session.board(), lane)?),
+        let (connection, out) = unsafe { (lent(connection, "connection")?, Out::new(sender, "sender")?) };
+        let sending = match connection.untrusted() {
+            Some(connection) => Sending::of(Sender::attach(connection, lane)?),
+            None => Sending::of(Sender::at(connection.segment(), lane)?),
         };
         out.put_handle(doorbell_sender(Mutex::new(sending)));
         Ok(())
     })
 }
 
-/// Takes the sending end of lane number `lane` of a board whose other users are all trusted: threads of this process,
+/// Takes the sending end of lane number `lane` of a segment whose other users are all trusted: threads of this process,
 /// forked children, those who joined by name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_board_sender(
-    board: *const doorbell_board,
+pub unsafe extern "C" fn doorbell_segment_sender(
+    segment: *const doorbell_segment,
     lane: u32,
     sender: *mut *mut doorbell_sender,
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let (board, out) = unsafe { (lent(board, "board")?, Out::new(sender, "sender")?) };
-        out.put_handle(doorbell_sender(Mutex::new(Sending::of(Sender::at(board.board(), lane)?))));
+        let (segment, out) = unsafe { (lent(segment, "segment")?, Out::new(sender, "sender")?) };
+        out.put_handle(doorbell_sender(Mutex::new(Sending::of(Sender::at(segment.segment(), lane)?))));
         Ok(())
     })
 }
@@ -392,38 +392,38 @@ pub unsafe extern "C" fn doorbell_sender_set_interruptible(
     })
 }
 
-/// Takes the receiving end of lane number `lane` of the board shared with the peer, who need not be trusted. The
-/// session may be freed: the end keeps the connection.
+/// Takes the receiving end of lane number `lane` of the segment shared with the peer, who need not be trusted. The
+/// connection may be freed: the end keeps the connection.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_session_receiver(
-    session: *const doorbell_session,
+pub unsafe extern "C" fn doorbell_connection_receiver(
+    connection: *const doorbell_connection,
     lane: u32,
     receiver: *mut *mut doorbell_receiver,
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let (session, out) = unsafe { (lent(session, "session")?, Out::new(receiver, "receiver")?) };
-        let receiving = match session.untrusted() {
-            Some(session) => Receiving::of(Receiver::attach(session, lane)?),
-            None => Receiving::of(Receiver::at(session.board(), lane)?),
+        let (connection, out) = unsafe { (lent(connection, "connection")?, Out::new(receiver, "receiver")?) };
+        let receiving = match connection.untrusted() {
+            Some(connection) => Receiving::of(Receiver::attach(connection, lane)?),
+            None => Receiving::of(Receiver::at(connection.segment(), lane)?),
         };
         out.put_handle(doorbell_receiver(Mutex::new(receiving)));
         Ok(())
     })
 }
 
-/// Takes the receiving end of lane number `lane` of a board whose other users are all trusted: threads of this process,
+/// Takes the receiving end of lane number `lane` of a segment whose other users are all trusted: threads of this process,
 /// forked children, those who joined by name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_board_receiver(
-    board: *const doorbell_board,
+pub unsafe extern "C" fn doorbell_segment_receiver(
+    segment: *const doorbell_segment,
     lane: u32,
     receiver: *mut *mut doorbell_receiver,
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let (board, out) = unsafe { (lent(board, "board")?, Out::new(receiver, "receiver")?) };
-        out.put_handle(doorbell_receiver(Mutex::new(Receiving::of(Receiver::at(board.board(), lane)?))));
+        let (segment, out) = unsafe { (lent(segment, "segment")?, Out::new(receiver, "receiver")?) };
+        out.put_handle(doorbell_receiver(Mutex::new(Receiving::of(Receiver::at(segment.segment(), lane)?))));
         Ok(())
     })
 }

@@ -3,8 +3,8 @@
 
 use doorbell::channel::{AttachError, RecvError, SendError};
 use doorbell::mapping::MapError;
-use doorbell::meeting::MeetError;
 use doorbell::peer::PeerId;
+use doorbell::rendezvous::RendezvousError;
 use doorbell::{PeerViolation, WaitError};
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
@@ -23,17 +23,17 @@ pub enum doorbell_status {
     DOORBELL_INTERRUPTED = 2,
     /// The kernel reported that a peer closed its end or died. What it had rung before was delivered first.
     DOORBELL_PEER_GONE = 3,
-    /// All eventfd or semaphore seats of the bell are taken.
-    DOORBELL_NO_SEAT = 4,
+    /// All eventfd or semaphore waiter slots of the bell are taken.
+    DOORBELL_NO_WAITER_SLOT = 4,
     /// The kernel cannot do this; choose another way of waiting.
     DOORBELL_UNSUPPORTED = 5,
     /// A system call failed; `error_number` is its errno.
     DOORBELL_SYSTEM = 6,
-    /// The peer broke the protocol: it is faulty or hostile. Free the session.
+    /// The peer broke the protocol: it is faulty or hostile. Free the connection.
     DOORBELL_VIOLATION = 7,
-    /// The other side of a meeting hung up or said nothing in time.
+    /// The other side of a rendezvous hung up or said nothing in time.
     DOORBELL_NO_ANSWER = 8,
-    /// The other side of a meeting cannot use what was offered.
+    /// The other side of a rendezvous cannot use what was offered.
     DOORBELL_REFUSED = 9,
     /// More bells or eventfds than can be handed over, or bells than can be waited for at once.
     DOORBELL_TOO_MANY = 10,
@@ -41,7 +41,7 @@ pub enum doorbell_status {
     DOORBELL_OWNED = 11,
     /// Nobody listens at the path, or nobody owns the name.
     DOORBELL_NO_OWNER = 12,
-    /// The process was not started by one that offers a board to inherit.
+    /// The process was not started by one that offers a segment to inherit.
     DOORBELL_NOTHING_INHERITED = 13,
     /// The memory is of another layout version, or larger than can be laid out.
     DOORBELL_LAYOUT = 14,
@@ -57,15 +57,15 @@ pub enum doorbell_status {
     DOORBELL_TOO_LONG = 19,
     /// Somebody is at this end of the lane.
     DOORBELL_TAKEN = 20,
-    /// The board has no such lane, or none at all, or one that shares its receiver with others and has no receiving end of its own.
+    /// The segment has no such lane, or none at all, or one that shares its receiver with others and has no receiving end of its own.
     DOORBELL_NO_LANE = 21,
-    /// An end that lends memory out as it lies there, on a board that somebody shares who is not trusted: take the end at
-    /// the session.
+    /// An end that lends memory out as it lies there, on a segment that somebody shares who is not trusted: take the end at
+    /// the connection.
     DOORBELL_UNTRUSTED = 22,
-    /// The peer is not trusted, and memory of the board is lent out by an end that was taken at the board: meet it on a
-    /// board of its own.
+    /// The peer is not trusted, and memory of the segment is lent out by an end that was taken at the segment: meet it on a
+    /// segment of its own.
     DOORBELL_LENT = 23,
-    /// The board was joined, and this process has hung up on its maker since, or was forked from the one that joined.
+    /// The segment was joined, and this process has hung up on its maker since, or was forked from the one that joined.
     DOORBELL_HUNG_UP = 24,
     /// The peer offers more memory than is taken from one who is not trusted; or there is no memory for a message.
     DOORBELL_TOO_LARGE = 25,
@@ -78,7 +78,7 @@ pub enum doorbell_status {
 use doorbell_status::{
     DOORBELL_CLOSED, DOORBELL_DROPPED, DOORBELL_HUGE_PAGES, DOORBELL_HUNG_UP, DOORBELL_IN_USE,
     DOORBELL_INTERRUPTED, DOORBELL_INVALID_ARGUMENT, DOORBELL_LAYOUT, DOORBELL_LENT, DOORBELL_NO_ANSWER,
-    DOORBELL_NO_LANE, DOORBELL_NO_OWNER, DOORBELL_NO_SEAT, DOORBELL_NOTHING_INHERITED, DOORBELL_OK,
+    DOORBELL_NO_LANE, DOORBELL_NO_OWNER, DOORBELL_NO_WAITER_SLOT, DOORBELL_NOTHING_INHERITED, DOORBELL_OK,
     DOORBELL_OWNED, DOORBELL_PANICKED, DOORBELL_PEER_GONE, DOORBELL_REFUSED, DOORBELL_SYSTEM, DOORBELL_TAKEN,
     DOORBELL_TIMED_OUT, DOORBELL_TOO_LARGE, DOORBELL_TOO_LONG, DOORBELL_TOO_MANY, DOORBELL_UNSUPPORTED,
     DOORBELL_UNTRUSTED, DOORBELL_VIOLATION,
@@ -92,7 +92,7 @@ pub struct doorbell_error {
     pub status: doorbell_status,
     /// The errno behind it; 0 if there is none.
     pub error_number: i32,
-    /// With DOORBELL_PEER_GONE: which peer, by its number in the order of meeting. Else 0.
+    /// With DOORBELL_PEER_GONE: which peer, by its number in the order of rendezvous. Else 0.
     pub peer: u32,
     /// With DOORBELL_PEER_GONE: its process number, 0 if it has none here. Else 0.
     pub peer_process: u32,
@@ -191,7 +191,7 @@ impl From<WaitError> for Failure {
         let (status, errno) = match error {
             WaitError::PeerGone(_) => (DOORBELL_PEER_GONE, 0),
             WaitError::Interrupted => (DOORBELL_INTERRUPTED, 0),
-            WaitError::NoSeat { .. } => (DOORBELL_NO_SEAT, 0),
+            WaitError::NoWaiterSlot { .. } => (DOORBELL_NO_WAITER_SLOT, 0),
             WaitError::HungUp => (DOORBELL_HUNG_UP, 0),
             WaitError::TooManyBells { .. } => (DOORBELL_TOO_MANY, 0),
             WaitError::Unsupported { errno, .. } => (DOORBELL_UNSUPPORTED, errno.raw_os_error()),
@@ -209,7 +209,7 @@ impl From<WaitError> for Failure {
 
 impl From<MapError> for Failure {
     fn from(error: MapError) -> Self {
-        MeetError::from(error).into()
+        RendezvousError::from(error).into()
     }
 }
 
@@ -219,26 +219,26 @@ impl From<PeerViolation> for Failure {
     }
 }
 
-impl From<MeetError> for Failure {
-    fn from(error: MeetError) -> Self {
+impl From<RendezvousError> for Failure {
+    fn from(error: RendezvousError) -> Self {
         let (status, errno) = match &error {
-            MeetError::Os { errno, .. } | MeetError::Map(MapError::Os { errno, .. }) => {
+            RendezvousError::Os { errno, .. } | RendezvousError::Map(MapError::Os { errno, .. }) => {
                 (DOORBELL_SYSTEM, errno.raw_os_error())
             }
-            MeetError::Map(MapError::TooMuch { .. }) => (DOORBELL_TOO_LARGE, 0),
-            MeetError::Map(MapError::HugePages) => (DOORBELL_HUGE_PAGES, 0),
-            MeetError::Map(_) | MeetError::CannotLayOut { .. } | MeetError::NoRoomForLanes { .. } => {
-                (DOORBELL_LAYOUT, 0)
-            }
-            MeetError::Lent => (DOORBELL_LENT, 0),
-            MeetError::HungUp => (DOORBELL_HUNG_UP, 0),
-            MeetError::Violation(_) => (DOORBELL_VIOLATION, 0),
-            MeetError::NoAnswer(errno) => (DOORBELL_NO_ANSWER, errno.raw_os_error()),
-            MeetError::Refused => (DOORBELL_REFUSED, 0),
-            MeetError::TooMany { .. } => (DOORBELL_TOO_MANY, 0),
-            MeetError::Owned => (DOORBELL_OWNED, 0),
-            MeetError::NoOwner => (DOORBELL_NO_OWNER, 0),
-            MeetError::NothingInherited => (DOORBELL_NOTHING_INHERITED, 0),
+            RendezvousError::Map(MapError::TooMuch { .. }) => (DOORBELL_TOO_LARGE, 0),
+            RendezvousError::Map(MapError::HugePages) => (DOORBELL_HUGE_PAGES, 0),
+            RendezvousError::Map(_)
+            | RendezvousError::CannotLayOut { .. }
+            | RendezvousError::NoRoomForLanes { .. } => (DOORBELL_LAYOUT, 0),
+            RendezvousError::Lent => (DOORBELL_LENT, 0),
+            RendezvousError::HungUp => (DOORBELL_HUNG_UP, 0),
+            RendezvousError::Violation(_) => (DOORBELL_VIOLATION, 0),
+            RendezvousError::NoAnswer(errno) => (DOORBELL_NO_ANSWER, errno.raw_os_error()),
+            RendezvousError::Refused => (DOORBELL_REFUSED, 0),
+            RendezvousError::TooMany { .. } => (DOORBELL_TOO_MANY, 0),
+            RendezvousError::Owned => (DOORBELL_OWNED, 0),
+            RendezvousError::NoOwner => (DOORBELL_NO_OWNER, 0),
+            RendezvousError::NothingInherited => (DOORBELL_NOTHING_INHERITED, 0),
             // The enum may grow; its message says what it is.
             _ => (DOORBELL_SYSTEM, 0),
         };
@@ -331,11 +331,11 @@ pub extern "C" fn doorbell_status_text(status: i32) -> *const c_char {
         1 => c"the deadline came first",
         2 => c"a signal came",
         3 => c"the peer closed its end or died",
-        4 => c"all seats of the bell are taken",
+        4 => c"all slots of the bell are taken",
         5 => c"the kernel cannot do this",
         6 => c"a system call failed",
         7 => c"the peer broke the protocol",
-        8 => c"the other side did not complete the meeting",
+        8 => c"the other side did not complete the rendezvous",
         9 => c"the other side cannot use what was offered",
         10 => c"more bells or eventfds than can be handed over",
         11 => c"there is a living owner",
@@ -349,9 +349,9 @@ pub extern "C" fn doorbell_status_text(status: i32) -> *const c_char {
         19 => c"the message is too long",
         20 => c"this end of the lane is taken",
         21 => c"there is no such lane",
-        22 => c"somebody untrusted shares the board",
-        23 => c"memory of the board is lent to trusted ends",
-        24 => c"this process has hung up on the maker of the board",
+        22 => c"somebody untrusted shares the segment",
+        23 => c"memory of the segment is lent to trusted ends",
+        24 => c"this process has hung up on the maker of the segment",
         25 => c"more memory than is taken, or than there is",
         26 => c"huge pages are not shared with the untrusted",
         27 => c"this subscriber was too slow",

@@ -3,12 +3,12 @@
 
 use crate::bell::at;
 use crate::error::{Failure, came, doorbell_status, guard, guard_all};
-use crate::meeting::{doorbell_board, doorbell_session};
 use crate::pointer::{Out, free, lent};
+use crate::rendezvous::{doorbell_connection, doorbell_segment};
 use doorbell::Deadline;
 use doorbell::channel::{AttachError, Gather, GatherError, Message};
-use doorbell::meeting::{Board, Session};
 use doorbell::peer::{Trust, Trusted, Untrusted};
+use doorbell::rendezvous::{Connection, Segment};
 use std::ffi::c_void;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
@@ -32,8 +32,8 @@ type Place = (usize, *const u8, usize);
 
 /// What C does with a gather, whomever it trusts.
 trait Collect: Send + std::fmt::Debug {
-    fn add_session(&mut self, session: &Session, lane: u32) -> Result<usize, Failure>;
-    fn add_board(&mut self, board: &Board, lane: u32) -> Result<usize, Failure>;
+    fn add_connection(&mut self, connection: &Connection, lane: u32) -> Result<usize, Failure>;
+    fn add_segment(&mut self, segment: &Segment, lane: u32) -> Result<usize, Failure>;
     fn remove(&mut self, number: usize) -> Result<bool, Failure>;
     fn is_empty(&self) -> bool;
     fn is_interruptible(&self) -> bool;
@@ -101,43 +101,51 @@ impl<T: Trust> Drop for Gathering<T> {
 
 /// Which lanes a gather takes.
 trait Kind: Trust + Sized {
-    fn add_session(gathering: &mut Gathering<Self>, session: &Session, lane: u32) -> Result<usize, Failure>;
-    fn add_board(gathering: &mut Gathering<Self>, board: &Board, lane: u32) -> Result<usize, Failure>;
+    fn add_connection(
+        gathering: &mut Gathering<Self>,
+        connection: &Connection,
+        lane: u32,
+    ) -> Result<usize, Failure>;
+    fn add_segment(gathering: &mut Gathering<Self>, segment: &Segment, lane: u32) -> Result<usize, Failure>;
 }
 
 fn mixed() -> Failure {
     Failure::invalid(
-        "a gather takes lanes of boards whose users are all trusted, or of sessions, not both; make one for each",
+        "a gather takes lanes of segments whose users are all trusted, or of connections, not both; make one for each",
     )
 }
 
 impl Kind for Untrusted {
-    fn add_session(gathering: &mut Gathering<Self>, session: &Session, lane: u32) -> Result<usize, Failure> {
-        let number = gathering.free()?.add(session, lane);
+    fn add_connection(
+        gathering: &mut Gathering<Self>,
+        connection: &Connection,
+        lane: u32,
+    ) -> Result<usize, Failure> {
+        let number = gathering.free()?.add(connection, lane);
         gathering.added(number)
     }
-    fn add_board(_: &mut Gathering<Self>, _: &Board, _: u32) -> Result<usize, Failure> {
+    fn add_segment(_: &mut Gathering<Self>, _: &Segment, _: u32) -> Result<usize, Failure> {
         Err(mixed())
     }
 }
 
 impl Kind for Trusted {
-    fn add_session(_: &mut Gathering<Self>, _: &Session, _: u32) -> Result<usize, Failure> {
+    fn add_connection(_: &mut Gathering<Self>, _: &Connection, _: u32) -> Result<usize, Failure> {
         Err(mixed())
     }
-    fn add_board(gathering: &mut Gathering<Self>, board: &Board, lane: u32) -> Result<usize, Failure> {
-        let number = gathering.free()?.add_at(board, lane);
+    fn add_segment(gathering: &mut Gathering<Self>, segment: &Segment, lane: u32) -> Result<usize, Failure> {
+        let number = gathering.free()?.add_at(segment, lane);
         gathering.added(number)
     }
 }
 
 impl<T: Kind> Collect for Gathering<T> {
-    fn add_session(&mut self, session: &Session, lane: u32) -> Result<usize, Failure> {
-        T::add_session(self, session, lane)
+    fn add_connection(&mut self, connection: &Connection, lane: u32) -> Result<usize, Failure> {
+        T::add_connection(self, connection, lane)
     }
 
-    fn add_board(&mut self, board: &Board, lane: u32) -> Result<usize, Failure> {
-        T::add_board(self, board, lane)
+    fn add_segment(&mut self, segment: &Segment, lane: u32) -> Result<usize, Failure> {
+        T::add_segment(self, segment, lane)
     }
 
     fn remove(&mut self, number: usize) -> Result<bool, Failure> {
@@ -197,7 +205,7 @@ fn lock(gather: &doorbell_gather) -> Result<MutexGuard<'_, Box<dyn Collect>>, Fa
     }
 }
 
-/// Makes a gather without lanes. It takes lanes of sessions, or lanes of boards, but not both at a time.
+/// Makes a gather without lanes. It takes lanes of connections, or lanes of segments, but not both at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_gather_new(gather: *mut *mut doorbell_gather) -> doorbell_status {
     guard_all(|| {
@@ -208,42 +216,43 @@ pub unsafe extern "C" fn doorbell_gather_new(gather: *mut *mut doorbell_gather) 
     })
 }
 
-/// Adds lane number `lane` of the board shared with the peer, who need not be trusted if the board is shared with nobody
-/// else. `number` becomes the lane's number here. The session may be freed: the connection is kept until the lane is
+/// Adds lane number `lane` of the segment shared with the peer, who need not be trusted if the segment is shared with nobody
+/// else. `number` becomes the lane's number here. The connection may be freed: the connection is kept until the lane is
 /// removed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_gather_add(
     gather: *const doorbell_gather,
-    session: *const doorbell_session,
+    connection: *const doorbell_connection,
     lane: u32,
     number: *mut usize,
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let (gather, session, out) =
-            unsafe { (lent(gather, "gather")?, lent(session, "session")?, Out::new(number, "number")?) };
-        out.put(match session.untrusted() {
-            Some(session) => add::<Untrusted>(gather, |lanes| lanes.add_session(session, lane))?,
-            None => add::<Trusted>(gather, |lanes| lanes.add_board(session.board(), lane))?,
+        let (gather, connection, out) = unsafe {
+            (lent(gather, "gather")?, lent(connection, "connection")?, Out::new(number, "number")?)
+        };
+        out.put(match connection.untrusted() {
+            Some(connection) => add::<Untrusted>(gather, |lanes| lanes.add_connection(connection, lane))?,
+            None => add::<Trusted>(gather, |lanes| lanes.add_segment(connection.segment(), lane))?,
         });
         Ok(())
     })
 }
 
-/// As doorbell_gather_add(), of a board whose other users are all trusted: threads of this process, forked children, those
+/// As doorbell_gather_add(), of a segment whose other users are all trusted: threads of this process, forked children, those
 /// who joined by name.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_gather_add_board(
+pub unsafe extern "C" fn doorbell_gather_add_segment(
     gather: *const doorbell_gather,
-    board: *const doorbell_board,
+    segment: *const doorbell_segment,
     lane: u32,
     number: *mut usize,
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let (gather, board, out) =
-            unsafe { (lent(gather, "gather")?, lent(board, "board")?, Out::new(number, "number")?) };
-        out.put(add::<Trusted>(gather, |lanes| lanes.add_board(board.board(), lane))?);
+        let (gather, segment, out) =
+            unsafe { (lent(gather, "gather")?, lent(segment, "segment")?, Out::new(number, "number")?) };
+        out.put(add::<Trusted>(gather, |lanes| lanes.add_segment(segment.segment(), lane))?);
         Ok(())
     })
 }

@@ -15,5 +15,5 @@ pub mod broadcast;
 pub mod channel;
 pub mod error;
 pub mod gather;
-pub mod meeting;
 mod pointer;
+pub mod rendezvous;

@@ -4,7 +4,7 @@
 use crate::blocking::{self, Stretch};
 use crate::error::{Error, of_map, of_wait};
 use doorbell::wait::{Adaptive, Eventfd};
-use doorbell::{BellFd, Deadline, Site, WaitError};
+use doorbell::{BellFd, BellState, Deadline, WaitError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::num::NonZeroU32;
@@ -15,19 +15,19 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 #[pyclass(frozen, module = "doorbell")]
 #[derive(Debug)]
 pub(crate) struct Bell {
-    site: Arc<Site>,
+    state: Arc<BellState>,
     /// Held while a thread waits.
     waiter: Mutex<doorbell::Bell<Adaptive>>,
 }
 
 impl Bell {
-    pub(crate) fn at(site: &Arc<Site>) -> Self {
-        Self::of(doorbell::Bell::at(Arc::clone(site)))
+    pub(crate) fn at(state: &Arc<BellState>) -> Self {
+        Self::of(doorbell::Bell::at(Arc::clone(state)))
     }
 
     fn of(mut bell: doorbell::Bell<Adaptive>) -> Self {
         bell.set_interruptible(true);
-        Self { site: Arc::clone(bell.site()), waiter: Mutex::new(bell) }
+        Self { state: Arc::clone(bell.state()), waiter: Mutex::new(bell) }
     }
 
     fn waiter(&self) -> PyResult<MutexGuard<'_, doorbell::Bell<Adaptive>>> {
@@ -73,7 +73,7 @@ impl Bell {
     }
 
     fn ring(&self) {
-        self.site.ring();
+        self.state.ring();
     }
 
     #[pyo3(signature = (timeout = None))]
@@ -101,7 +101,7 @@ impl Bell {
     }
 
     fn set_partner(&self, partner: &Self) -> PyResult<()> {
-        let partner: doorbell::Bell<doorbell::wait::Null> = doorbell::Bell::at(Arc::clone(&partner.site));
+        let partner: doorbell::Bell<doorbell::wait::Null> = doorbell::Bell::at(Arc::clone(&partner.state));
         self.waiter()?.set_partner(&partner);
         Ok(())
     }

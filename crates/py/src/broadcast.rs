@@ -5,11 +5,11 @@ use crate::bell::lock;
 use crate::blocking::{self, Stretch};
 use crate::changes::Changes;
 use crate::error::{Closed, of_join, of_map, of_receive, of_send, of_wait};
-use crate::meeting::Session;
+use crate::rendezvous::Connection;
 use doorbell::channel::broadcast::{self, Ended, JoinError, WhenSlow};
 use doorbell::channel::{RecvError, SendError};
 use doorbell::peer::{Trust, Untrusted};
-use doorbell::{Deadline, WaitError, meeting};
+use doorbell::{Deadline, WaitError, rendezvous};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -48,11 +48,11 @@ impl Publisher {
 
     pub(crate) fn admit_to(
         &self,
-        session: &meeting::Session<Untrusted>,
+        connection: &rendezvous::Connection<Untrusted>,
         lane: u32,
         slow: WhenSlow,
     ) -> PyResult<u64> {
-        self.with(|publisher| publisher.admit(session, lane, slow).map_err(of_join))
+        self.with(|publisher| publisher.admit(connection, lane, slow).map_err(of_join))
     }
 }
 
@@ -65,9 +65,9 @@ impl Publisher {
         Ok(Self { publisher: Mutex::new(Some(publisher)) })
     }
 
-    #[pyo3(signature = (session, lane, when_slow = "hold back"))]
-    fn admit(&self, py: Python<'_>, session: &Session, lane: u32, when_slow: &str) -> PyResult<u64> {
-        session.admitted_by(py, self, lane, self::when_slow(when_slow)?)
+    #[pyo3(signature = (connection, lane, when_slow = "hold back"))]
+    fn admit(&self, py: Python<'_>, connection: &Connection, lane: u32, when_slow: &str) -> PyResult<u64> {
+        connection.admitted_by(py, self, lane, self::when_slow(when_slow)?)
     }
 
     #[pyo3(signature = (when_slow = "hold back"))]
@@ -174,8 +174,8 @@ struct Hearing {
 }
 
 impl Subscriber {
-    pub(crate) fn join(session: &meeting::Session<Untrusted>, lane: u32) -> PyResult<Self> {
-        Self::of(broadcast::Subscriber::join(session, lane))
+    pub(crate) fn join(connection: &rendezvous::Connection<Untrusted>, lane: u32) -> PyResult<Self> {
+        Self::of(broadcast::Subscriber::join(connection, lane))
     }
 
     fn of<T: Trust>(subscriber: Result<broadcast::Subscriber<T>, JoinError>) -> PyResult<Self> {

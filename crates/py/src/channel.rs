@@ -7,7 +7,7 @@ use crate::changes::Changes;
 use crate::error::{Closed, of_attach, of_receive, of_send, of_wait};
 use doorbell::channel::{self, RecvError, SendError};
 use doorbell::peer::{Trust, Trusted, Untrusted};
-use doorbell::{Deadline, WaitError, meeting};
+use doorbell::{Deadline, WaitError, rendezvous};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::ffi;
@@ -67,12 +67,12 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    pub(crate) fn attach(session: &meeting::Session<Untrusted>, lane: u32) -> PyResult<Self> {
-        Self::of(channel::Sender::attach(session, lane))
+    pub(crate) fn attach(connection: &rendezvous::Connection<Untrusted>, lane: u32) -> PyResult<Self> {
+        Self::of(channel::Sender::attach(connection, lane))
     }
 
-    pub(crate) fn at(board: &meeting::Board, lane: u32) -> PyResult<Self> {
-        Self::of(channel::Sender::<Trusted>::at(board, lane))
+    pub(crate) fn at(segment: &rendezvous::Segment, lane: u32) -> PyResult<Self> {
+        Self::of(channel::Sender::<Trusted>::at(segment, lane))
     }
 
     fn of<T: Trust>(sender: Result<channel::Sender<T>, channel::AttachError>) -> PyResult<Self> {
@@ -263,12 +263,12 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub(crate) fn attach(session: &meeting::Session<Untrusted>, lane: u32) -> PyResult<Self> {
-        Self::of(channel::Receiver::attach(session, lane))
+    pub(crate) fn attach(connection: &rendezvous::Connection<Untrusted>, lane: u32) -> PyResult<Self> {
+        Self::of(channel::Receiver::attach(connection, lane))
     }
 
-    pub(crate) fn at(board: &meeting::Board, lane: u32) -> PyResult<Self> {
-        Self::of(channel::Receiver::<Trusted>::at(board, lane))
+    pub(crate) fn at(segment: &rendezvous::Segment, lane: u32) -> PyResult<Self> {
+        Self::of(channel::Receiver::<Trusted>::at(segment, lane))
     }
 
     fn of<T: Trust>(receiver: Result<channel::Receiver<T>, channel::AttachError>) -> PyResult<Self> {

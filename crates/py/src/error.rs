@@ -4,7 +4,7 @@
 use doorbell::channel::broadcast::JoinError;
 use doorbell::channel::{AttachError, GatherError, RecvError, SendError};
 use doorbell::mapping::MapError;
-use doorbell::{PeerViolation as Violation, WaitError, meeting};
+use doorbell::{PeerViolation as Violation, WaitError, rendezvous};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -17,24 +17,29 @@ create_exception!(
     "A peer closed its end or died; what it had rung before was delivered first."
 );
 create_exception!(doorbell, PeerViolation, Error, "The peer broke the protocol: it is faulty or hostile.");
-create_exception!(doorbell, MeetError, Error, "A meeting failed, or an end of a lane could not be had.");
+create_exception!(
+    doorbell,
+    RendezvousError,
+    Error,
+    "A rendezvous failed, or an end of a lane could not be had."
+);
 create_exception!(
     doorbell,
     Untrusted,
-    MeetError,
-    "A trusted end, which lends out memory as it lies there, on a board that somebody untrusted shares."
+    RendezvousError,
+    "A trusted end, which lends out memory as it lies there, on a segment that somebody untrusted shares."
 );
 create_exception!(
     doorbell,
     Lent,
-    MeetError,
-    "The peer is not trusted, and memory of the board is lent out by a channel of trusted ends."
+    RendezvousError,
+    "The peer is not trusted, and memory of the segment is lent out by a channel of trusted ends."
 );
 create_exception!(
     doorbell,
     HungUp,
-    MeetError,
-    "The board was joined, and this process has hung up on its maker since, or was forked from the one that joined."
+    RendezvousError,
+    "The segment was joined, and this process has hung up on its maker since, or was forked from the one that joined."
 );
 
 create_exception!(
@@ -57,7 +62,7 @@ pub(crate) fn of_attach(error: AttachError) -> PyErr {
         AttachError::Violation(_) => PeerViolation::new_err(message),
         AttachError::Untrusted => Untrusted::new_err(message),
         AttachError::HungUp => HungUp::new_err(message),
-        _ => MeetError::new_err(message),
+        _ => RendezvousError::new_err(message),
     }
 }
 
@@ -99,9 +104,9 @@ pub(crate) fn of_join(error: JoinError) -> PyErr {
     let message = error.to_string();
     match error {
         JoinError::Attach(error) => of_attach(error),
-        JoinError::Meet(error) => of_meeting(error),
+        JoinError::Meet(error) => of_rendezvous(error),
         JoinError::Violation(_) => PeerViolation::new_err(message),
-        _ => MeetError::new_err(message),
+        _ => RendezvousError::new_err(message),
     }
 }
 
@@ -121,22 +126,21 @@ pub(crate) fn of_wait(error: WaitError) -> PyErr {
 }
 
 pub(crate) fn of_map(error: MapError) -> PyErr {
-    of_meeting(error.into())
+    of_rendezvous(error.into())
 }
 
 pub(crate) fn of_violation(violation: Violation) -> PyErr {
     PeerViolation::new_err(violation.to_string())
 }
 
-pub(crate) fn of_meeting(error: meeting::MeetError) -> PyErr {
+pub(crate) fn of_rendezvous(error: rendezvous::RendezvousError) -> PyErr {
     let message = error.to_string();
     match error {
-        meeting::MeetError::Os { errno, .. } | meeting::MeetError::Map(MapError::Os { errno, .. }) => {
-            os(errno, message)
-        }
-        meeting::MeetError::Violation(_) => PeerViolation::new_err(message),
-        meeting::MeetError::Lent => Lent::new_err(message),
-        meeting::MeetError::HungUp => HungUp::new_err(message),
-        _ => MeetError::new_err(message),
+        rendezvous::RendezvousError::Os { errno, .. }
+        | rendezvous::RendezvousError::Map(MapError::Os { errno, .. }) => os(errno, message),
+        rendezvous::RendezvousError::Violation(_) => PeerViolation::new_err(message),
+        rendezvous::RendezvousError::Lent => Lent::new_err(message),
+        rendezvous::RendezvousError::HungUp => HungUp::new_err(message),
+        _ => RendezvousError::new_err(message),
     }
 }

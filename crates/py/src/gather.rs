@@ -5,10 +5,10 @@ use crate::bell::lock;
 use crate::blocking::{self, Stretch};
 use crate::changes::Changes;
 use crate::error::{Closed, of_attach, of_gather, of_wait};
-use crate::meeting::{Board, Session};
+use crate::rendezvous::{Connection, Segment};
 use doorbell::channel::{self, AttachError, GatherError, RecvError};
 use doorbell::peer::{Trust, Trusted, Untrusted};
-use doorbell::{Deadline, WaitError, meeting};
+use doorbell::{Deadline, WaitError, rendezvous};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -92,23 +92,27 @@ impl Gather {
         }
     }
 
-    pub(crate) fn add_session(&self, session: &meeting::Session<Untrusted>, lane: u32) -> PyResult<usize> {
+    pub(crate) fn add_connection(
+        &self,
+        connection: &rendezvous::Connection<Untrusted>,
+        lane: u32,
+    ) -> PyResult<usize> {
         let mut lanes = lock(&self.lanes)?;
         if lanes.is_empty() {
             *lanes = Lanes::OfSessions(channel::Gather::default());
         }
         let Lanes::OfSessions(gather) = &mut *lanes else { return Err(mixed(&lanes)) };
-        let number = gather.add(session, lane);
+        let number = gather.add(connection, lane);
         self.added(number, |interruptible| gather.set_interruptible(interruptible))
     }
 
-    pub(crate) fn add_board(&self, board: &meeting::Board, lane: u32) -> PyResult<usize> {
+    pub(crate) fn add_segment(&self, segment: &rendezvous::Segment, lane: u32) -> PyResult<usize> {
         let mut lanes = lock(&self.lanes)?;
         if lanes.is_empty() {
             *lanes = Lanes::OfBoards(channel::Gather::default());
         }
         let Lanes::OfBoards(gather) = &mut *lanes else { return Err(mixed(&lanes)) };
-        let number = gather.add_at(board, lane);
+        let number = gather.add_at(segment, lane);
         self.added(number, |interruptible| gather.set_interruptible(interruptible))
     }
 
@@ -129,7 +133,7 @@ fn mixed(lanes: &Lanes) -> PyErr {
     PyValueError::new_err(match lanes {
         Lanes::Left => "this gather was closed",
         _ => {
-            "a gather takes lanes of boards whose users are all trusted, or of sessions, not both; make one for each"
+            "a gather takes lanes of segments whose users are all trusted, or of connections, not both; make one for each"
         }
     })
 }
@@ -144,10 +148,10 @@ impl Gather {
     }
 
     fn add(&self, of: &Bound<'_, PyAny>, lane: u32) -> PyResult<usize> {
-        if let Ok(session) = of.cast::<Session>() {
-            session.get().gathered_by(self, lane)
+        if let Ok(connection) = of.cast::<Connection>() {
+            connection.get().gathered_by(self, lane)
         } else {
-            of.cast::<Board>()?.get().gathered_by(self, lane)
+            of.cast::<Segment>()?.get().gathered_by(self, lane)
         }
     }
 

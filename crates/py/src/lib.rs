@@ -10,7 +10,7 @@ mod changes;
 mod channel;
 mod error;
 mod gather;
-mod meeting;
+mod rendezvous;
 
 use pyo3::prelude::*;
 
@@ -24,11 +24,13 @@ mod _native {
     #[pymodule_export]
     use super::channel::{Receiver, Sender, View};
     #[pymodule_export]
-    use super::error::{Closed, Dropped, Error, HungUp, Lent, MeetError, PeerGone, PeerViolation, Untrusted};
+    use super::error::{
+        Closed, Dropped, Error, HungUp, Lent, PeerGone, PeerViolation, RendezvousError, Untrusted,
+    };
     #[pymodule_export]
     use super::gather::Gather;
     #[pymodule_export]
-    use super::meeting::{Board, Host, Owner, Peer, Pending, Session, inherit, join, join_named};
+    use super::rendezvous::{Connection, Host, Owner, Peer, Pending, Segment, inherit, join, join_named};
     use pyo3::prelude::*;
 
     /// What an error concerns of a gather's lanes: none, if it does not say otherwise.

@@ -109,7 +109,7 @@ def test_a_file_is_readable_from_the_ring_until_it_was_heard() -> None:
     assert select.select([file], [], [], FOREVER)[0] == [file]
     assert file.heard() == 2
     assert select.select([file], [], [], 0) == ([], [], [])
-    with pytest.raises(doorbell.Error, match="eventfd seats"):
+    with pytest.raises(doorbell.Error, match="eventfd slots"):
         bell.file()
     file.close()
     with pytest.raises(ValueError, match="closed"):
@@ -140,7 +140,7 @@ def test_a_task_awaits_a_bell_and_another_runs_meanwhile() -> None:
 
 def test_an_async_bell_that_is_awaited_is_not_closed_and_one_whose_wait_was_cancelled_is() -> None:
     async def run() -> None:
-        # One seat: as long as it is held, nobody else gets one.
+        # One waiter slot: as long as it is held, nobody else gets one.
         bell = doorbell.Bell()
         waiter = doorbell.AsyncBell(bell)
         task = asyncio.ensure_future(waiter.wait())
@@ -159,7 +159,7 @@ def test_an_async_bell_that_is_awaited_is_not_closed_and_one_whose_wait_was_canc
             waiter.close()
         with pytest.raises(asyncio.CancelledError):
             await task
-        with pytest.raises(doorbell.Error, match="eventfd seats"):
+        with pytest.raises(doorbell.Error, match="eventfd slots"):
             doorbell.AsyncBell(bell)
         number = waiter._file.fileno()
         waiter.close()
@@ -180,10 +180,10 @@ def test_an_async_bell_that_is_awaited_is_not_closed_and_one_whose_wait_was_canc
 
 def test_an_async_bell_whose_wait_failed_can_be_closed() -> None:
     async def run() -> None:
-        board = doorbell.Board()
-        program = [sys.executable, "-c", "import doorbell, sys; session = doorbell.inherit(); sys.stdin.read()"]
-        child, session = doorbell.start(program, board, stdin=subprocess.PIPE)
-        waiter = doorbell.AsyncBell(session.bell(0))
+        segment = doorbell.Segment()
+        program = [sys.executable, "-c", "import doorbell, sys; connection = doorbell.inherit(); sys.stdin.read()"]
+        child, connection = doorbell.start(program, segment, stdin=subprocess.PIPE)
+        waiter = doorbell.AsyncBell(connection.bell(0))
         task = asyncio.ensure_future(waiter.wait())
         await asyncio.sleep(0)
         child.kill()
@@ -209,12 +209,12 @@ def test_a_parent_and_a_forked_child_share_a_bell() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
 
 
-@pytest.mark.parametrize("what", ["bell.wait()", "doorbell.wait_any([bell, doorbell.Bell()])", "host.accept(board)"])
+@pytest.mark.parametrize("what", ["bell.wait()", "doorbell.wait_any([bell, doorbell.Bell()])", "host.accept(segment)"])
 def test_control_c_ends_a_wait(what: str, tmp_path: Path) -> None:
     program = f"""
 import doorbell
 bell = doorbell.Bell()
-board = doorbell.Board()
+segment = doorbell.Segment()
 host = doorbell.Host({str(tmp_path / "host")!r})
 try:
     print("waiting", flush=True)

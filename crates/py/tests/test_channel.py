@@ -23,31 +23,31 @@ REQUESTS, ANSWERS = 0, 1
 
 def answer(path: str) -> None:
     """The other process: sends each message back, reversed."""
-    with doorbell.join(path) as session, session.sender(ANSWERS) as answers, session.receiver(REQUESTS) as requests:
+    with doorbell.join(path) as connection, connection.sender(ANSWERS) as answers, connection.receiver(REQUESTS) as requests:
         for message in requests:
             answers.send(bytes(reversed(message)))
 
 
-def start_answering(path: Path) -> tuple[multiprocessing.process.BaseProcess, doorbell.Session]:
-    board = doorbell.Board(lanes=2)
+def start_answering(path: Path) -> tuple[multiprocessing.process.BaseProcess, doorbell.Connection]:
+    segment = doorbell.Segment(lanes=2)
     with doorbell.Host(path) as host:
         child = multiprocessing.get_context("spawn").Process(target=answer, args=(str(path),))
         child.start()
-        session = host.accept(board, FOREVER)
-        assert session is not None
-        return child, session
+        connection = host.accept(segment, FOREVER)
+        assert connection is not None
+        return child, connection
 
 
 def test_two_processes_have_a_conversation(tmp_path: Path) -> None:
-    child, session = start_answering(tmp_path / "lanes")
-    requests, answers = session.sender(REQUESTS), session.receiver(ANSWERS)
+    child, connection = start_answering(tmp_path / "lanes")
+    requests, answers = connection.sender(REQUESTS), connection.receiver(ANSWERS)
     for message in (b"first", b"", bytes(range(256)) * 60):
         assert requests.send(message)
         assert answers.receive(FOREVER) == message[::-1]
-    with pytest.raises(doorbell.MeetError, match="taken"):
-        session.sender(REQUESTS)
-    with pytest.raises(doorbell.MeetError, match="no lane 2"):
-        session.sender(2)
+    with pytest.raises(doorbell.RendezvousError, match="taken"):
+        connection.sender(REQUESTS)
+    with pytest.raises(doorbell.RendezvousError, match="no lane 2"):
+        connection.sender(2)
     with pytest.raises(ValueError, match="does not fit"):
         requests.send(bytes(requests.longest + 1))
     requests.close()
@@ -60,8 +60,8 @@ def test_two_processes_have_a_conversation(tmp_path: Path) -> None:
 
 
 def test_async_for_runs_over_the_messages_of_another_process_until_it_leaves(tmp_path: Path) -> None:
-    child, session = start_answering(tmp_path / "lanes")
-    requests, answers = session.sender(REQUESTS), session.receiver(ANSWERS)
+    child, connection = start_answering(tmp_path / "lanes")
+    requests, answers = connection.sender(REQUESTS), connection.receiver(ANSWERS)
 
     async def run() -> list[bytes]:
         heard = []
@@ -95,8 +95,8 @@ async def awaiting(receiving: Awaitable[T]) -> "asyncio.Future[T]":
 
 def test_a_receiver_is_awaited_by_one_task_at_a_time_which_closing_it_ends() -> None:
     """A second task took the file's news from the first, and one that awaited a closed receiver did so for ever."""
-    board = doorbell.Board(lanes=1, lane_capacity=256)
-    sender, receiver = board.sender(0), board.receiver(0)
+    segment = doorbell.Segment(lanes=1, lane_capacity=256)
+    sender, receiver = segment.sender(0), segment.receiver(0)
 
     async def run() -> None:
         messages = receiver.__aiter__()
@@ -140,9 +140,9 @@ def test_a_receiver_is_awaited_by_one_task_at_a_time_which_closing_it_ends() -> 
 
 
 def test_all_that_one_who_is_killed_had_sent_is_received() -> None:
-    board = doorbell.Board(lanes=1)
-    process, session = doorbell.start([sys.executable, __file__], board)
-    receiver = session.receiver(0)
+    segment = doorbell.Segment(lanes=1)
+    process, connection = doorbell.start([sys.executable, __file__], segment)
+    receiver = connection.receiver(0)
     for number in range(100):
         assert receiver.receive(FOREVER) == str(number).encode()
     threading.Timer(0.05, process.kill).start()
@@ -152,8 +152,8 @@ def test_all_that_one_who_is_killed_had_sent_is_received() -> None:
 
 
 def test_a_send_without_room_waits_for_it_or_for_its_timeout() -> None:
-    board = doorbell.Board(lanes=1, lane_capacity=4096)
-    sender, receiver = board.sender(0), board.receiver(0)
+    segment = doorbell.Segment(lanes=1, lane_capacity=4096)
+    sender, receiver = segment.sender(0), segment.receiver(0)
     sent = 0
     while sender.send(b"x" * 1000, 0):
         sent += 1
@@ -169,8 +169,8 @@ def test_a_send_without_room_waits_for_it_or_for_its_timeout() -> None:
 
 
 def test_a_view_is_the_message_itself_until_it_is_released() -> None:
-    board = doorbell.Board(lanes=1, lane_capacity=4096)
-    sender, receiver = board.sender(0), board.receiver(0)
+    segment = doorbell.Segment(lanes=1, lane_capacity=4096)
+    sender, receiver = segment.sender(0), segment.receiver(0)
     sender.send(b"in place")
     view = receiver.receive_view(FOREVER)
     assert view is not None and len(view) == 8
@@ -209,7 +209,7 @@ def test_a_view_is_the_message_itself_until_it_is_released() -> None:
 
 def test_a_name_carries_messages_too(tmp_path: Path) -> None:
     with doorbell.Owner(tmp_path / "name", lanes=1) as owner:
-        receiver = owner.board.receiver(0)
+        receiver = owner.segment.receiver(0)
         child = os.fork()
         if child == 0:
             try:
@@ -223,8 +223,8 @@ def test_a_name_carries_messages_too(tmp_path: Path) -> None:
 def test_control_c_ends_a_receive() -> None:
     program = """
 import doorbell
-board = doorbell.Board(lanes=1)
-sender, receiver = board.sender(0), board.receiver(0)
+segment = doorbell.Segment(lanes=1)
+sender, receiver = segment.sender(0), segment.receiver(0)
 try:
     print("waiting", flush=True)
     receiver.receive()
@@ -242,25 +242,25 @@ except KeyboardInterrupt:
         child.wait()
 
 
-def meet_in_this_process(path: Path, board: doorbell.Board) -> tuple[doorbell.Session, doorbell.Session]:
+def meet_in_this_process(path: Path, segment: doorbell.Segment) -> tuple[doorbell.Connection, doorbell.Connection]:
     with doorbell.Host(path) as host:
-        joined: list[doorbell.Session] = []
+        joined: list[doorbell.Connection] = []
         joining = threading.Thread(target=lambda: joined.append(doorbell.join(path)))
         joining.start()
-        session = host.accept(board, FOREVER)
+        connection = host.accept(segment, FOREVER)
         joining.join()
-        assert session is not None
-        return session, joined[0]
+        assert connection is not None
+        return connection, joined[0]
 
 
-def test_who_trusts_and_who_does_not_share_no_board(tmp_path: Path) -> None:
-    board = doorbell.Board(lanes=1)
-    _session, joined = meet_in_this_process(tmp_path / "distrust", board)
+def test_who_trusts_and_who_does_not_share_no_segment(tmp_path: Path) -> None:
+    segment = doorbell.Segment(lanes=1)
+    _connection, joined = meet_in_this_process(tmp_path / "distrust", segment)
     with pytest.raises(doorbell.Untrusted):
-        board.sender(0)
+        segment.sender(0)
     with pytest.raises(doorbell.Untrusted):
-        joined.board.receiver(0)
-    lent = doorbell.Board(lanes=1)
+        joined.segment.receiver(0)
+    lent = doorbell.Segment(lanes=1)
     sender = lent.sender(0)
     with doorbell.Host(tmp_path / "lent") as host:
         refused: list[BaseException] = []
@@ -268,7 +268,7 @@ def test_who_trusts_and_who_does_not_share_no_board(tmp_path: Path) -> None:
         def join() -> None:
             try:
                 doorbell.join(tmp_path / "lent")
-            except doorbell.MeetError as error:
+            except doorbell.RendezvousError as error:
                 refused.append(error)
 
         joining = threading.Thread(target=join)
@@ -280,10 +280,10 @@ def test_who_trusts_and_who_does_not_share_no_board(tmp_path: Path) -> None:
     sender.close()
 
 
-def test_an_end_keeps_the_connection_of_a_session_that_was_closed(tmp_path: Path) -> None:
-    session, joined = meet_in_this_process(tmp_path / "keep", doorbell.Board(lanes=1))
-    sender, receiver = joined.sender(0), session.receiver(0)
-    board = joined.board
+def test_an_end_keeps_the_connection_of_a_connection_that_was_closed(tmp_path: Path) -> None:
+    connection, joined = meet_in_this_process(tmp_path / "keep", doorbell.Segment(lanes=1))
+    sender, receiver = joined.sender(0), connection.receiver(0)
+    segment = joined.segment
     joined.close()
     sender.send(b"still here")
     assert receiver.receive(FOREVER) == b"still here"
@@ -291,12 +291,12 @@ def test_an_end_keeps_the_connection_of_a_session_that_was_closed(tmp_path: Path
     with pytest.raises(doorbell.Closed):
         receiver.receive(FOREVER)
     with pytest.raises(doorbell.HungUp):
-        board.receiver(0)
+        segment.receiver(0)
 
 
 def test_a_batch_arrives_whole_and_says_how_much_of_it_there_was_room_for() -> None:
-    board = doorbell.Board(lanes=1, lane_capacity=4096)
-    sender, receiver = board.sender(0), board.receiver(0)
+    segment = doorbell.Segment(lanes=1, lane_capacity=4096)
+    sender, receiver = segment.sender(0), segment.receiver(0)
     assert sender.send_batch([b"one", bytearray(b"two"), memoryview(b"")], FOREVER) == 3
     assert [receiver.receive(FOREVER) for _ in range(3)] == [b"one", b"two", b""]
     sent = sender.send_batch([b"x" * 1000] * 10, 0.01)
@@ -316,8 +316,8 @@ def test_a_batch_arrives_whole_and_says_how_much_of_it_there_was_room_for() -> N
 
 
 if __name__ == "__main__":
-    session = doorbell.inherit()
-    sender = session.sender(0)
+    connection = doorbell.inherit()
+    sender = connection.sender(0)
     for number in range(100):
         sender.send(str(number).encode())
     doorbell.Bell().wait()

@@ -18,10 +18,10 @@ MESSAGES = 200
 TO_PARENT, FROM_PARENT = 0, 1
 
 
-def start(count: int) -> list[tuple[subprocess.Popen[bytes], doorbell.Session]]:
-    """Children of this file's last lines, each with a board of its own."""
-    boards = [doorbell.Board(lanes=2, lane_capacity=4096) for _ in range(count)]
-    return [doorbell.start([sys.executable, __file__], board) for board in boards]
+def start(count: int) -> list[tuple[subprocess.Popen[bytes], doorbell.Connection]]:
+    """Children of this file's last lines, each with a segment of its own."""
+    segments = [doorbell.Segment(lanes=2, lane_capacity=4096) for _ in range(count)]
+    return [doorbell.start([sys.executable, __file__], segment) for segment in segments]
 
 
 def test_messages_of_several_processes_come_in_the_order_of_each_and_a_death_is_told_by_lane() -> None:
@@ -29,8 +29,8 @@ def test_messages_of_several_processes_come_in_the_order_of_each_and_a_death_is_
     gather = doorbell.Gather()
     with pytest.raises(doorbell.Closed):
         gather.receive(FOREVER)
-    for number, (_, session) in enumerate(children):
-        assert gather.add(session, TO_PARENT) == number
+    for number, (_, connection) in enumerate(children):
+        assert gather.add(connection, TO_PARENT) == number
     heard = [0] * 3
     for _ in range(3 * MESSAGES):
         received = gather.receive(FOREVER)
@@ -55,13 +55,13 @@ def test_messages_of_several_processes_come_in_the_order_of_each_and_a_death_is_
 
 
 def test_async_for_runs_over_all_lanes_until_no_sender_is_left() -> None:
-    board = doorbell.Board(lanes=3, lane_capacity=256)
+    segment = doorbell.Segment(lanes=3, lane_capacity=256)
     gather = doorbell.Gather()
     for lane in range(3):
-        gather.add(board, lane)
+        gather.add(segment, lane)
 
     def send(lane: int) -> None:
-        sender = board.sender(lane)
+        sender = segment.sender(lane)
         for number in range(MESSAGES):
             sender.send(str(number).encode())
         sender.close()
@@ -83,10 +83,10 @@ def test_async_for_runs_over_all_lanes_until_no_sender_is_left() -> None:
 
 
 def test_a_lane_added_while_a_task_awaits_is_heard_and_one_removed_disturbs_nobody() -> None:
-    boards = [doorbell.Board(lanes=1, lane_capacity=256) for _ in range(3)]
-    senders = [board.sender(0) for board in boards]
+    segments = [doorbell.Segment(lanes=1, lane_capacity=256) for _ in range(3)]
+    senders = [segment.sender(0) for segment in segments]
     gather = doorbell.Gather()
-    gather.add(boards[0], 0)
+    gather.add(segments[0], 0)
     messages = gather.__aiter__()
 
     async def awaiting() -> "asyncio.Task[tuple[int, bytes]]":
@@ -102,7 +102,7 @@ def test_a_lane_added_while_a_task_awaits_is_heard_and_one_removed_disturbs_nobo
             await messages.receive()
         with pytest.raises(doorbell.Error, match="another task awaits"):
             await gather.__aiter__().receive()
-        number = gather.add(boards[1], 0)
+        number = gather.add(segments[1], 0)
         await asyncio.sleep(0.01)
         assert not task.done()
         senders[1].send(b"from the new lane")
@@ -110,7 +110,7 @@ def test_a_lane_added_while_a_task_awaits_is_heard_and_one_removed_disturbs_nobo
 
         # From another thread, as lanes come.
         task = await awaiting()
-        number = await asyncio.get_running_loop().run_in_executor(None, gather.add, boards[2], 0)
+        number = await asyncio.get_running_loop().run_in_executor(None, gather.add, segments[2], 0)
         senders[2].send(b"newer")
         assert await asyncio.wait_for(task, FOREVER) == (number, b"newer")
 
@@ -118,7 +118,7 @@ def test_a_lane_added_while_a_task_awaits_is_heard_and_one_removed_disturbs_nobo
         task = await awaiting()
         before = gather.filenos()
         assert gather.remove(2)
-        del boards[2], senders[2]
+        del segments[2], senders[2]
         closed = [file for file in before if file not in gather.filenos()]
         mine, theirs = os.pipe()
         strangers = [mine, *(os.dup(mine) for _ in range(16))]
@@ -148,47 +148,47 @@ def test_a_lane_added_while_a_task_awaits_is_heard_and_one_removed_disturbs_nobo
     asyncio.run(run())
 
 
-def test_a_session_is_of_use_while_one_thread_waits_to_be_admitted(tmp_path: Path) -> None:
-    """The waiting thread kept the session locked, and the next one waited for it with the interpreter's lock."""
-    board = doorbell.Board(lanes=1, lane_capacity=256)
-    joined: list[doorbell.Session] = []
+def test_a_connection_is_of_use_while_one_thread_waits_to_be_admitted(tmp_path: Path) -> None:
+    """The waiting thread kept the connection locked, and the next one waited for it with the interpreter's lock."""
+    segment = doorbell.Segment(lanes=1, lane_capacity=256)
+    joined: list[doorbell.Connection] = []
     subscribed: list[doorbell.Subscriber] = []
     with doorbell.Host(tmp_path / "meet") as host:
         joining = threading.Thread(target=lambda: joined.append(doorbell.join(tmp_path / "meet")))
         joining.start()
-        session = host.accept(board, FOREVER)
+        connection = host.accept(segment, FOREVER)
         joining.join()
-    assert session is not None
+    assert connection is not None
     subscribing = threading.Thread(target=lambda: subscribed.append(joined[0].subscribe(0)))
     subscribing.start()
     time.sleep(0.1)
     assert joined[0].peer is not None
     publisher = doorbell.Publisher(4096)
-    publisher.admit(session, 0)
+    publisher.admit(connection, 0)
     subscribing.join()
     publisher.publish(b"admitted")
     assert subscribed[0].receive(FOREVER) == (b"admitted", 0)
 
 
-def test_a_session_is_of_use_while_one_thread_admits_its_peer(tmp_path: Path) -> None:
-    """The admitting thread kept the session and the interpreter locked, until the peer took logs from its socket."""
+def test_a_connection_is_of_use_while_one_thread_admits_its_peer(tmp_path: Path) -> None:
+    """The admitting thread kept the connection and the interpreter locked, until the peer took logs from its socket."""
     lanes = max(400, int(Path("/proc/sys/net/core/wmem_default").read_text()) // 500)
-    board = doorbell.Board(lanes=lanes, lane_capacity=64, eventfds=0)
-    joined: list[doorbell.Session] = []
+    segment = doorbell.Segment(lanes=lanes, lane_capacity=64, eventfds=0)
+    joined: list[doorbell.Connection] = []
     admitted: list[int] = []
     failed: list[Exception] = []
     with doorbell.Host(tmp_path / "meet") as host:
         joining = threading.Thread(target=lambda: joined.append(doorbell.join(tmp_path / "meet")))
         joining.start()
-        session = host.accept(board, FOREVER)
+        connection = host.accept(segment, FOREVER)
         joining.join()
-    assert session is not None
+    assert connection is not None
     publisher = doorbell.Publisher(256)
 
     def admit() -> None:
         try:
             for lane in range(lanes):
-                admitted.append(publisher.admit(session, lane, "gap"))
+                admitted.append(publisher.admit(connection, lane, "gap"))
         except Exception as error:
             failed.append(error)
 
@@ -202,12 +202,12 @@ def test_a_session_is_of_use_while_one_thread_admits_its_peer(tmp_path: Path) ->
         before = len(admitted)
         time.sleep(0.5)
     assert admitting.is_alive() and 0 < len(admitted) < lanes
-    assert session.peer is not None
+    assert connection.peer is not None
     # Its end is the end of the admission too.
     joined[0].close()
     admitting.join(FOREVER)
     assert not admitting.is_alive()
-    assert [type(error) for error in failed] == [doorbell.MeetError]
+    assert [type(error) for error in failed] == [doorbell.RendezvousError]
 
 
 def test_async_for_runs_over_what_is_published_until_the_publisher_leaves() -> None:
@@ -237,26 +237,26 @@ def test_async_for_runs_over_what_is_published_until_the_publisher_leaves() -> N
 
 
 def test_a_gather_takes_lanes_of_one_kind_alone(tmp_path: Path) -> None:
-    ((process, session),) = start(1)
-    board = doorbell.Board(lanes=1)
+    ((process, connection),) = start(1)
+    segment = doorbell.Segment(lanes=1)
     gather = doorbell.Gather()
-    gather.add(session, TO_PARENT)
+    gather.add(connection, TO_PARENT)
     with pytest.raises(ValueError, match="make one for each"):
-        gather.add(board, 0)
+        gather.add(segment, 0)
     with pytest.raises(TypeError):
         gather.add(tmp_path, 0)  # type: ignore[arg-type]
     # The kind of the lanes it had says nothing once it has none.
     assert gather.remove(0)
-    assert gather.add(board, 0) == 0
+    assert gather.add(segment, 0) == 0
     with pytest.raises(ValueError, match="make one for each"):
-        gather.add(session, TO_PARENT)
-    board.sender(0).send(b"from a thread")
+        gather.add(connection, TO_PARENT)
+    segment.sender(0).send(b"from a thread")
     assert gather.receive(FOREVER) == (0, b"from a thread")
     # Nor does the kind of one that could not be added.
     fresh = doorbell.Gather()
-    with pytest.raises(doorbell.MeetError, match="taken"):
-        fresh.add(board, 0)
-    assert fresh.add(session, TO_PARENT) == 0
+    with pytest.raises(doorbell.RendezvousError, match="taken"):
+        fresh.add(segment, 0)
+    assert fresh.add(connection, TO_PARENT) == 0
     process.kill()
     process.wait()
 
@@ -264,9 +264,9 @@ def test_a_gather_takes_lanes_of_one_kind_alone(tmp_path: Path) -> None:
 def test_what_is_published_is_heard_by_every_process_in_order() -> None:
     publisher = doorbell.Publisher(4096)
     children = start(2)
-    for number, (_, session) in enumerate(children):
-        assert publisher.admit(session, FROM_PARENT) == number
-        session.close()
+    for number, (_, connection) in enumerate(children):
+        assert publisher.admit(connection, FROM_PARENT) == number
+        connection.close()
     local = publisher.subscribe("gap")
     assert publisher.subscribers == 3
     for number in range(MESSAGES):
@@ -318,12 +318,12 @@ def test_a_slow_subscriber_is_waited_for_or_dropped_or_misses_messages_as_chosen
 
 def main() -> None:
     """A child: sends its messages, and then hears what is published, if it is admitted at all."""
-    session = doorbell.inherit()
-    sender = session.sender(TO_PARENT)
+    connection = doorbell.inherit()
+    sender = connection.sender(TO_PARENT)
     for number in range(MESSAGES):
         # What the parent does not take has room in the ring.
         sender.send(str(number).encode())
-    subscriber = session.subscribe(FROM_PARENT)
+    subscriber = connection.subscribe(FROM_PARENT)
     heard = 0
     try:
         for message, missed in subscriber:

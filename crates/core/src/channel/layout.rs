@@ -154,7 +154,7 @@ impl LogHeader {
 pub enum Attachment {
     /// Nobody has been there yet.
     Never,
-    /// The process that takes seats by this number.
+    /// The process that takes waiter slots by this number.
     Holder(u32),
     /// The process with this number was there and has left in order.
     Left(u32),

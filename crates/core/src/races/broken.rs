@@ -5,7 +5,7 @@ use super::platform::{Bell, EVENTFD_0, EVENTFD_1, Eventfd, Futex, caught, explor
 use crate::wake::broken::{
     announce, announce_with_load_and_store, clear_shared_bit, count_and_announce, wait_until,
 };
-use crate::wake::{Complete, Seat, Steps, Waiter};
+use crate::wake::{Complete, Steps, Waiter, WaiterSlot};
 use loom::sync::Arc;
 use loom::sync::atomic::Ordering;
 use loom::thread;
@@ -21,7 +21,7 @@ fn publish<S: Steps>(bell: &Bell) {
 }
 
 fn futex_wait<S: Steps>(bell: &Bell, wanted: u32) {
-    let mut waiters = [Waiter::new(&bell.words, Seat::FUTEX)];
+    let mut waiters = [Waiter::new(&bell.words, WaiterSlot::FUTEX)];
     wait_until::<S, _>(&mut waiters, &mut Futex(&[bell]), || bell.has(wanted)).unwrap();
 }
 
@@ -220,7 +220,7 @@ fn waking_one_of_two_sleepers_is_caught() {
                         Ok(crate::wake::Slept::Woken)
                     }
                 }
-                let mut waiters = [Waiter::new(&bell.words, Seat::FUTEX)];
+                let mut waiters = [Waiter::new(&bell.words, WaiterSlot::FUTEX)];
                 let mut sleeper = OneAtATime(&bell, &queue);
                 wait_until::<Complete, _>(&mut waiters, &mut sleeper, || bell.has(1)).unwrap();
             })

@@ -2,12 +2,12 @@
 //! Races of notifiers with waiters that sleep on the futex.
 
 use super::platform::{Bell, Futex, Impatient, explore, explore_bounded};
-use crate::wake::{Seat, Waiter, wait_until};
+use crate::wake::{Waiter, WaiterSlot, wait_until};
 use loom::sync::Arc;
 use loom::thread;
 
 fn wait(bell: &Bell, wanted: u32) {
-    let mut waiters = [Waiter::new(&bell.words, Seat::FUTEX)];
+    let mut waiters = [Waiter::new(&bell.words, WaiterSlot::FUTEX)];
     let waited = wait_until(&mut waiters, &mut Futex(&[bell]), || bell.has(wanted)).unwrap();
     assert!(waited.ready);
 }
@@ -94,7 +94,7 @@ fn timeout_and_publish_and_wait_again() {
         let bell = Arc::new(Bell::new());
         let notifier = Arc::clone(&bell);
         let notifier = thread::spawn(move || notifier.publish());
-        let mut waiters = [Waiter::new(&bell.words, Seat::FUTEX)];
+        let mut waiters = [Waiter::new(&bell.words, WaiterSlot::FUTEX)];
         let mut sleeper = Impatient(Futex(&[&bell]), true);
         let first = wait_until(&mut waiters, &mut sleeper, || bell.has(1)).unwrap();
         if !first.ready {

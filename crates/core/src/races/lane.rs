@@ -8,7 +8,7 @@ use super::platform::{Bell, Futex, explore_bounded};
 use crate::channel::arithmetic::passes;
 use crate::channel::lane::{Complete, Receiver, Room, Sender, Shared, Steps};
 use crate::index::Capacity;
-use crate::wake::{self, Seat, Waiter, broken, wait_until};
+use crate::wake::{self, Waiter, WaiterSlot, broken, wait_until};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -105,7 +105,7 @@ impl Lane {
         while !self.push::<S>(sender, value, length) {
             let wanted = sender.wanted(length);
             self.room_wanted.store(wanted, Ordering::Relaxed);
-            let mut waiters = [Waiter::new(&self.room.words, Seat::FUTEX)];
+            let mut waiters = [Waiter::new(&self.room.words, WaiterSlot::FUTEX)];
             let room = &self.room;
             wait_until(&mut waiters, &mut Futex(&[room]), || sender.may_go_on(wanted, self)).unwrap();
         }
@@ -144,7 +144,7 @@ impl Lane {
 
     pub(super) fn wait(&self, receiver: &Receiver, bytes: u64) {
         self.message_wanted.store(receiver.wanted(bytes), Ordering::Relaxed);
-        let mut waiters = [Waiter::new(&self.messages.words, Seat::FUTEX)];
+        let mut waiters = [Waiter::new(&self.messages.words, WaiterSlot::FUTEX)];
         let ready = || receiver.has_bytes(bytes, self) || self.left.load(Ordering::Acquire) != 0;
         wait_until(&mut waiters, &mut Futex(&[&self.messages]), ready).unwrap();
     }

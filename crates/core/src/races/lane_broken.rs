@@ -4,7 +4,7 @@
 use super::lane::{Lane, sending};
 use super::platform::{Futex, caught, explore_bounded};
 use crate::channel::lane::{Complete, Steps};
-use crate::wake::{self, Seat, Waiter, wait_until};
+use crate::wake::{self, Waiter, WaiterSlot, wait_until};
 use loom::sync::atomic::Ordering;
 
 const DATA_RACE: &str = "Causality violation";
@@ -168,7 +168,7 @@ fn saying_what_is_wanted_after_arming_is_caught() {
     caught(
         LOST_WAKE_UP,
         send_twice_and_wait_for_both::<wake::Complete>(|lane, receiver| {
-            let mut waiters = [Waiter::new(&lane.messages.words, Seat::FUTEX)];
+            let mut waiters = [Waiter::new(&lane.messages.words, WaiterSlot::FUTEX)];
             let ready = || {
                 let ready = receiver.has_bytes(32, lane);
                 lane.message_wanted.store(receiver.wanted(32), Ordering::Relaxed);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the kernel does, in loom's terms: a futex, an eventfd, and the duty to wake.
 
-use crate::wake::{Seat, Sleep, Slept, Waiter, WakeWords, Woken};
+use crate::wake::{Sleep, Slept, Waiter, WaiterSlot, WakeWords, Woken};
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::sync::{Condvar, Mutex};
 use std::process::Command;
@@ -132,8 +132,8 @@ impl<S: Sleep> Sleep for Impatient<S> {
     }
 }
 
-pub(super) const EVENTFD_0: Seat = Seat::eventfd(0).unwrap();
-pub(super) const EVENTFD_1: Seat = Seat::eventfd(1).unwrap();
+pub(super) const EVENTFD_0: WaiterSlot = WaiterSlot::eventfd(0).unwrap();
+pub(super) const EVENTFD_1: WaiterSlot = WaiterSlot::eventfd(1).unwrap();
 
 /// Explores every interleaving of a small race.
 pub(super) fn explore(race: impl Fn() + Sync + Send + 'static) {

@@ -2,7 +2,7 @@
 //! Races of three parties: waiters of different kinds at one bell, one waiter at several bells.
 
 use super::platform::{Bell, EVENTFD_0, EVENTFD_1, Eventfd, Futex, explore_bounded};
-use crate::wake::{Seat, Sleep, Slept, Waiter, wait_until};
+use crate::wake::{Sleep, Slept, Waiter, WaiterSlot, wait_until};
 use loom::sync::Arc;
 use loom::thread;
 
@@ -12,7 +12,7 @@ fn publish_and_futex_wait_and_token_wait() {
         let bell = Arc::new(Bell::new());
         let (first, second) = (Arc::clone(&bell), Arc::clone(&bell));
         let first = thread::spawn(move || {
-            let mut waiters = [Waiter::new(&first.words, Seat::FUTEX)];
+            let mut waiters = [Waiter::new(&first.words, WaiterSlot::FUTEX)];
             wait_until(&mut waiters, &mut Futex(&[&first]), || first.has(1)).unwrap();
         });
         let second = thread::spawn(move || {
@@ -29,10 +29,10 @@ fn publish_and_futex_wait_and_token_wait() {
 fn publish_and_token_wait_and_token_wait() {
     explore_bounded(|| {
         let bell = Arc::new(Bell::new());
-        let waiters = [(0, EVENTFD_0), (1, EVENTFD_1)].map(|(index, seat)| {
+        let waiters = [(0, EVENTFD_0), (1, EVENTFD_1)].map(|(index, slot)| {
             let bell = Arc::clone(&bell);
             thread::spawn(move || {
-                let mut waiters = [Waiter::new(&bell.words, seat)];
+                let mut waiters = [Waiter::new(&bell.words, slot)];
                 wait_until(&mut waiters, &mut Eventfd(&bell, index), || bell.has(1)).unwrap();
             })
         });
@@ -90,7 +90,7 @@ fn publish_and_publish_elsewhere_and_wait_for_any_then_both() {
             let target = Arc::clone(&bells[index]);
             thread::spawn(move || target.publish())
         });
-        let mut waiters = [0, 1].map(|index: usize| Waiter::new(&bells[index].bell.words, Seat::FUTEX));
+        let mut waiters = [0, 1].map(|index: usize| Waiter::new(&bells[index].bell.words, WaiterSlot::FUTEX));
         let mut sleeper = Waitv { bells: [&bells[0], &bells[1]] };
         for wanted in 1..=2 {
             let heard = || bells.iter().filter(|target| target.bell.has(1)).count() >= wanted;

@@ -4,7 +4,7 @@
 
 use super::platform::{Bell, EVENTFD_0, Eventfd, Futex, caught, explore_bounded};
 use crate::wake::broken::listen;
-use crate::wake::{Complete, Seat, Steps, Waiter, wait_until};
+use crate::wake::{Complete, Steps, Waiter, WaiterSlot, wait_until};
 use loom::sync::atomic::Ordering;
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
@@ -111,7 +111,7 @@ fn publish_and_drop_the_await_and_wait_on_the_futex() {
         let bell = &watched.bell;
         let listened = listen::<Complete, _>(&mut waiters, &mut Eventfd(bell, 0), || bell.has(1)).unwrap();
         if !listened {
-            let mut waiters = [Waiter::new(&bell.words, Seat::FUTEX)];
+            let mut waiters = [Waiter::new(&bell.words, WaiterSlot::FUTEX)];
             wait_until(&mut waiters, &mut Futex(&[bell]), || bell.has(1)).unwrap();
         }
         notifier.join().unwrap();

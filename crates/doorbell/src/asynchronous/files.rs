@@ -2,8 +2,8 @@
 //! The files a task waits for, as its runtime knows them.
 
 use super::MOST_TURNS;
+use crate::bell_state::BellState;
 use crate::error::WaitError;
-use crate::site::Site;
 use crate::wait::Listener;
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
@@ -25,9 +25,9 @@ pub(super) struct Files {
 #[derive(Debug)]
 struct Watched {
     /// Whose eventfd it is: the bell's, if that is still there, and which of them.
-    site: Weak<Site>,
+    state: Weak<BellState>,
     index: usize,
-    /// A duplicate. The seat may be given up while the runtime still knows the file (a lane that is removed, a subscription
+    /// A duplicate. The waiter slot may be given up while the runtime still knows the file (a lane that is removed, a subscription
     /// that ends), and whoever takes it next registers the number of the original.
     file: AsyncFd<OwnedFd>,
 }
@@ -64,12 +64,12 @@ impl Files {
     ) -> Result<bool, WaitError> {
         let (mut in_place, mut added) = (0, false);
         for listener in listeners {
-            let (site, index) = listener.eventfd()?;
-            match self.find(in_place, site, index) {
+            let (state, index) = listener.eventfd()?;
+            match self.find(in_place, state, index) {
                 Some(at) => self.watched.swap(in_place, at),
                 None => {
-                    let file = self.register(fcntl_dupfd_cloexec(&site.eventfds()[index], 0))?;
-                    self.watched.push(Watched { site: Arc::downgrade(site), index, file });
+                    let file = self.register(fcntl_dupfd_cloexec(&state.eventfds()[index], 0))?;
+                    self.watched.push(Watched { state: Arc::downgrade(state), index, file });
                     let last = self.watched.len() - 1;
                     self.watched.swap(in_place, last);
                     added = true;
@@ -80,7 +80,7 @@ impl Files {
         Ok(!added)
     }
 
-    /// Ceases to watch the files for which none of `listeners` has a seat. The `used` ones of this sleep have; another may be
+    /// Ceases to watch the files for which none of `listeners` has a waiter slot. The `used` ones of this sleep have; another may be
     /// used in the next, and is kept.
     pub(super) fn keep<'a>(&mut self, used: usize, listeners: impl Iterator<Item = &'a mut Listener>) {
         if self.watched.len() == used {
@@ -88,8 +88,8 @@ impl Files {
         }
         let mut kept = 0;
         for listener in listeners {
-            let Some((_, index)) = listener.eventfd_seat() else { continue };
-            if let Some(at) = self.find(kept, listener.seats().site(), index) {
+            let Some((_, index)) = listener.eventfd_slot() else { continue };
+            if let Some(at) = self.find(kept, listener.slots().state(), index) {
                 self.watched.swap(kept, at);
                 kept += 1;
             }
@@ -97,10 +97,10 @@ impl Files {
         self.watched.truncate(kept);
     }
 
-    /// Where the file of eventfd `index` of `site` is, `from` there on.
-    fn find(&self, from: usize, site: &Arc<Site>, index: usize) -> Option<usize> {
+    /// Where the file of eventfd `index` of `state` is, `from` there on.
+    fn find(&self, from: usize, state: &Arc<BellState>, index: usize) -> Option<usize> {
         let is_this =
-            |watched: &Watched| watched.index == index && watched.site.as_ptr() == Arc::as_ptr(site);
+            |watched: &Watched| watched.index == index && watched.state.as_ptr() == Arc::as_ptr(state);
         Some(from + self.watched.get(from..)?.iter().position(is_this)?)
     }
 
@@ -125,7 +125,7 @@ mod tests {
 
     /// Who is held back by two in turn registered a file with the runtime, and took another out, at each change.
     #[test]
-    fn a_file_stays_watched_while_its_seat_is_held_and_no_longer() {
+    fn a_file_stays_watched_while_its_slot_is_held_and_no_longer() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let mut files = Files::new();

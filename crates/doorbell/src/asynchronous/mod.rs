@@ -71,10 +71,10 @@ use tokio::task::coop::poll_proceed;
 /// **… I need a call that does not wait?** [`get_mut`](Self::get_mut) lends the end out; do not block in it.
 ///
 /// **… the end spins, or sleeps otherwise?** Not while it is awaited: then it waits by one of its bell's eventfds, of which it
-/// takes a seat, and its [way of waiting](crate::wait) is not used.
+/// takes a waiter slot, and its [way of waiting](crate::wait) is not used.
 #[derive(Debug)]
 pub struct Async<E> {
-    /// First: they go before the seat does.
+    /// First: they go before the waiter slot does.
     files: Files,
     end: E,
     /// Has the wait that is under way slept?
@@ -109,7 +109,7 @@ impl<E: Awaitable> Async<E> {
     /// Registers `end` with the runtime of the calling task, in which it stays whoever awaits it.
     ///
     /// # Errors
-    /// [`WaitError::NoSeat`]; [`WaitError::Os`] if the runtime cannot watch the file.
+    /// [`WaitError::NoWaiterSlot`]; [`WaitError::Os`] if the runtime cannot watch the file.
     ///
     /// # Panics
     /// Outside a tokio runtime with I/O enabled, as [`AsyncFd`](tokio::io::unix::AsyncFd) does. (Where I/O is not enabled, an

@@ -2,8 +2,8 @@
 //! Why a channel did not do what it was asked.
 
 use crate::error::WaitError;
-use crate::meeting::HungUp;
 use crate::peer::PeerId;
+use crate::rendezvous::HungUp;
 use doorbell_core::violation::PeerViolation;
 use std::fmt;
 
@@ -11,7 +11,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AttachError {
-    /// The board was not made for channels.
+    /// The segment was not made for channels.
     NoChannels,
     /// There is no lane of this number.
     NoLane {
@@ -27,7 +27,7 @@ pub enum AttachError {
     },
     /// The lane belongs to a receiver that takes from several lanes.
     Shared {
-        /// How many lanes the board has.
+        /// How many lanes the segment has.
         lanes: u32,
         /// How many receivers.
         receivers: u32,
@@ -37,9 +37,9 @@ pub enum AttachError {
         /// For how many it can.
         most: usize,
     },
-    /// The board was joined, and this process has hung up on its maker since, or was forked from the one that joined.
+    /// The segment was joined, and this process has hung up on its maker since, or was forked from the one that joined.
     HungUp,
-    /// A trusted end, which lends out memory as it lies there, on a board that somebody untrusted shares.
+    /// A trusted end, which lends out memory as it lies there, on a segment that somebody untrusted shares.
     Untrusted,
     /// What lies in the memory is not a lane.
     Violation(PeerViolation),
@@ -48,9 +48,9 @@ pub enum AttachError {
 impl fmt::Display for AttachError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoChannels => f.write_str("this board has no channels; make it from `Offer::of_lanes`"),
+            Self::NoChannels => f.write_str("this segment has no channels; make it from `Offer::of_lanes`"),
             Self::NoLane { lane, lanes } => {
-                write!(f, "there is no lane {lane}: the board has {lanes}, from 0 on")
+                write!(f, "there is no lane {lane}: the segment has {lanes}, from 0 on")
             }
             Self::Taken { lane } => {
                 write!(f, "this end of lane {lane} is taken; choose another lane, or wait until it is left")
@@ -64,10 +64,10 @@ impl fmt::Display for AttachError {
                 "this way of waiting waits for at most {most} bells at once; use `Eventfd`, or lanes that share a bell"
             ),
             Self::HungUp => f.write_str(
-                "the maker of this board takes this process for gone; join again, in the process that is to attach",
+                "the maker of this segment takes this process for gone; join again, in the process that is to attach",
             ),
             Self::Untrusted => f.write_str(
-                "an untrusted peer shares this board; attach an untrusted end, or use a board of trusted peers",
+                "an untrusted peer shares this segment; attach an untrusted end, or use a segment of trusted peers",
             ),
             Self::Violation(violation) => violation.fmt(f),
         }

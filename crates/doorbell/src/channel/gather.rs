@@ -2,16 +2,16 @@
 //! Many senders, one receiver.
 
 use super::error::{AttachError, RecvError};
-use super::inlet::Inlet;
 use super::message::Message;
 use super::receiver::MOST_TURNS;
+use super::ring_reader::RingReader;
+use crate::bell_state::BellState;
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 use crate::fd::Token;
-use crate::meeting::{Board, Footing, Session};
 use crate::peer::{Trust, Trusted, Untrusted};
-use crate::site::Site;
-use crate::wait::{Adaptive, Listener, Spot, Wait};
+use crate::rendezvous::{AttachContext, Connection, Segment};
+use crate::wait::{Adaptive, Listener, Wait, WaitEntry};
 use doorbell_core::channel::lane::Found;
 use doorbell_core::wake::{Waiter, listen};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -27,9 +27,9 @@ use std::time::Duration;
 /// its chance, however busy another is. Messages of one sender arrive in order; nothing is said about the order of two
 /// senders.
 ///
-/// Lanes of one board share one bell and one mapping, which all its senders can write: for threads, and for processes
+/// Lanes of one segment share one bell and one mapping, which all its senders can write: for threads, and for processes
 /// that trust each other ([`Lanes::new(senders, 1, capacity)`](super::Lanes::new)). Give each untrusted sender
-/// a board of its own, and [`add`](Self::add) its lane: nothing it writes can reach another's messages or bell. The
+/// a segment of its own, and [`add`](Self::add) its lane: nothing it writes can reach another's messages or bell. The
 /// futex, and with it [`Adaptive`], waits for at most 128 bells at once; [`Eventfd`](crate::wait::Eventfd) for as many as
 /// there are descriptors.
 ///
@@ -46,13 +46,13 @@ use std::time::Duration;
 /// ```
 #[derive(Debug)]
 pub struct Gather<T: Trust = Untrusted, W: Wait = Adaptive> {
-    bells: Vec<(Arc<Site>, Listener)>,
+    bells: Vec<(Arc<BellState>, Listener)>,
     /// The lane to ask first.
     turn: usize,
     way: W,
     trust: PhantomData<T>,
-    /// Last: with each goes the line by which the other side knows that we live.
-    inlets: Vec<Option<Inlet>>,
+    /// Last: with each goes the hold by which the other side knows that we live.
+    readers: Vec<Option<RingReader>>,
 }
 
 /// What a look at all lanes found.
@@ -95,27 +95,27 @@ impl From<WaitError> for GatherError {
 
 impl<T: Trust, W: Wait + Default> Default for Gather<T, W> {
     fn default() -> Self {
-        Self { inlets: Vec::new(), bells: Vec::new(), turn: 0, way: W::default(), trust: PhantomData }
+        Self { readers: Vec::new(), bells: Vec::new(), turn: 0, way: W::default(), trust: PhantomData }
     }
 }
 
 impl<T: Trust, W: Wait + Default> Gather<T, W> {
-    /// Takes the receiving ends of all lanes of receiver number `receiver` of the board shared with the peer of
-    /// `session`, which may be dropped.
+    /// Takes the receiving ends of all lanes of receiver number `receiver` of the segment shared with the peer of
+    /// `connection`, which may be dropped.
     ///
     /// # Errors
     /// [`AttachError`].
-    pub fn attach(session: &Session<T>, receiver: u32) -> Result<Self, AttachError> {
-        Self::on(session.footing()?, receiver)
+    pub fn attach(connection: &Connection<T>, receiver: u32) -> Result<Self, AttachError> {
+        Self::on(connection.attach_context()?, receiver)
     }
 
-    pub(super) fn on(footing: Footing<'_>, receiver: u32) -> Result<Self, AttachError> {
-        let lanes = *footing.board.lanes().ok_or(AttachError::NoChannels)?;
+    pub(super) fn on(attach_context: AttachContext<'_>, receiver: u32) -> Result<Self, AttachError> {
+        let lanes = *attach_context.segment.lanes().ok_or(AttachError::NoChannels)?;
         let mut gather = Self::default();
         for lane in (0..lanes.lanes()).filter(|lane| lanes.message_bell(*lane) == receiver) {
-            gather.add_on(footing.clone(), lane)?;
+            gather.add_on(attach_context.clone(), lane)?;
         }
-        if gather.inlets.is_empty() {
+        if gather.readers.is_empty() {
             return Err(AttachError::NoLane { lane: receiver, lanes: lanes.receivers() });
         }
         Ok(gather)
@@ -123,70 +123,70 @@ impl<T: Trust, W: Wait + Default> Gather<T, W> {
 }
 
 impl<W: Wait + Default> Gather<Trusted, W> {
-    /// As [`attach`](Self::attach), on a board whose other users are all trusted: threads of this process, forked
+    /// As [`attach`](Self::attach), on a segment whose other users are all trusted: threads of this process, forked
     /// children, those who joined by name.
     ///
     /// # Errors
     /// [`AttachError`].
-    pub fn at(board: &Board, receiver: u32) -> Result<Self, AttachError> {
-        Self::on(board.footing()?, receiver)
+    pub fn at(segment: &Segment, receiver: u32) -> Result<Self, AttachError> {
+        Self::on(segment.attach_context()?, receiver)
     }
 }
 
 impl<W: Wait> Gather<Trusted, W> {
-    /// As [`add`](Self::add), of a board whose other users are all trusted.
+    /// As [`add`](Self::add), of a segment whose other users are all trusted.
     ///
     /// # Errors
     /// [`AttachError`].
-    pub fn add_at(&mut self, board: &Board, lane: u32) -> Result<usize, AttachError> {
-        self.add_on(board.footing()?, lane)
+    pub fn add_at(&mut self, segment: &Segment, lane: u32) -> Result<usize, AttachError> {
+        self.add_on(segment.attach_context()?, lane)
     }
 }
 
 impl<T: Trust, W: Wait> Gather<T, W> {
-    /// Adds lane `lane` of the board shared with the peer of `session`, which may be dropped: the connection is kept until
+    /// Adds lane `lane` of the segment shared with the peer of `connection`, which may be dropped: the connection is kept until
     /// the lane is removed. Returns the lane's number here.
     ///
     /// # Errors
     /// [`AttachError`].
-    pub fn add(&mut self, session: &Session<T>, lane: u32) -> Result<usize, AttachError> {
-        self.add_on(session.footing()?, lane)
+    pub fn add(&mut self, connection: &Connection<T>, lane: u32) -> Result<usize, AttachError> {
+        self.add_on(connection.attach_context()?, lane)
     }
 
-    fn add_on(&mut self, footing: Footing<'_>, lane: u32) -> Result<usize, AttachError> {
-        if !footing.board.trusts::<T>() {
+    fn add_on(&mut self, attach_context: AttachContext<'_>, lane: u32) -> Result<usize, AttachError> {
+        if !attach_context.segment.trusts::<T>() {
             return Err(AttachError::Untrusted);
         }
-        let inlet = Inlet::on(footing, lane)?;
-        let site = &inlet.lane.message_site;
+        let reader = RingReader::on(attach_context, lane)?;
+        let state = &reader.lane.message_state;
         let most = W::MOST_BELLS;
-        if !self.bells.iter().any(|(bell, _)| Arc::ptr_eq(bell, site)) {
+        if !self.bells.iter().any(|(bell, _)| Arc::ptr_eq(bell, state)) {
             if self.bells.len() >= most {
                 return Err(AttachError::TooManyBells { most });
             }
-            self.bells.push((Arc::clone(site), Listener::new(site, W::NAME)));
+            self.bells.push((Arc::clone(state), Listener::new(state, W::NAME)));
         }
-        let free = self.inlets.iter().position(Option::is_none).unwrap_or(self.inlets.len());
-        if free == self.inlets.len() {
-            self.inlets.push(None);
+        let free = self.readers.iter().position(Option::is_none).unwrap_or(self.readers.len());
+        if free == self.readers.len() {
+            self.readers.push(None);
         }
-        self.inlets[free] = Some(inlet);
+        self.readers[free] = Some(reader);
         Ok(free)
     }
 
     /// Leaves lane number `lane`. Its number may be given to the next that is added. Returns whether there was one.
     pub fn remove(&mut self, lane: usize) -> bool {
-        let removed = self.inlets.get_mut(lane).and_then(Option::take);
-        let inlets = &self.inlets;
+        let removed = self.readers.get_mut(lane).and_then(Option::take);
+        let readers = &self.readers;
         self.bells.retain(|(bell, _)| {
-            inlets.iter().flatten().any(|inlet| Arc::ptr_eq(bell, &inlet.lane.message_site))
+            readers.iter().flatten().any(|reader| Arc::ptr_eq(bell, &reader.lane.message_state))
         });
         removed.is_some()
     }
 
     /// Is there no lane?
     pub fn is_empty(&self) -> bool {
-        self.inlets.iter().all(Option::is_none)
+        self.readers.iter().all(Option::is_none)
     }
 
     /// Whether a signal that this thread handles ends a wait ([`WaitError::Interrupted`]). It does not if this is not
@@ -256,8 +256,8 @@ impl<T: Trust, W: Wait> Gather<T, W> {
 
     /// The message that `poll` found.
     pub(crate) fn message(&mut self, (lane, found): (usize, Found)) -> (usize, Message<'_, T>) {
-        let inlet = self.inlets.get_mut(lane).and_then(Option::as_mut);
-        (lane, Message::new(inlet.expect("it was just found there"), found))
+        let reader = self.readers.get_mut(lane).and_then(Option::as_mut);
+        (lane, Message::new(reader.expect("it was just found there"), found))
     }
 
     #[inline]
@@ -271,12 +271,12 @@ impl<T: Trust, W: Wait> Gather<T, W> {
 
     #[inline]
     pub(crate) fn poll_lanes(&mut self) -> Result<Polled, GatherError> {
-        let count = self.inlets.len();
+        let count = self.readers.len();
         let (mut alive, mut last) = (false, None);
         for step in 0..count {
             let lane = (self.turn + step) % count;
-            let Some(inlet) = &mut self.inlets[lane] else { continue };
-            match inlet.poll_once() {
+            let Some(reader) = &mut self.readers[lane] else { continue };
+            match reader.poll_once() {
                 Ok(Some(found)) => {
                     // The next one's turn, also if this message is only looked at.
                     self.turn = lane + 1;
@@ -302,15 +302,15 @@ impl<T: Trust, W: Wait> Gather<T, W> {
             if let Some(found) = self.poll()? {
                 return Ok(Some(found));
             }
-            let Self { inlets, bells, way, .. } = self;
-            inlets.iter().flatten().for_each(|inlet| inlet.want(1));
-            let ready = || inlets.iter().flatten().any(Inlet::has_news);
-            let woken = if let [(site, listener)] = &mut bells[..] {
-                way.wait(&mut [Spot { site, listener }], ready, deadline)?
+            let Self { readers, bells, way, .. } = self;
+            readers.iter().flatten().for_each(|reader| reader.want(1));
+            let ready = || readers.iter().flatten().any(RingReader::has_news);
+            let woken = if let [(state, listener)] = &mut bells[..] {
+                way.wait(&mut [WaitEntry { state, listener }], ready, deadline)?
             } else {
-                let mut spots: Vec<_> =
-                    bells.iter_mut().map(|(site, listener)| Spot { site, listener }).collect();
-                way.wait(&mut spots, ready, deadline)?
+                let mut entries: Vec<_> =
+                    bells.iter_mut().map(|(state, listener)| WaitEntry { state, listener }).collect();
+                way.wait(&mut entries, ready, deadline)?
             };
             // A hostile sender can wake us for ever.
             if !woken || deadline.is_some_and(|deadline| deadline.passed()) {
@@ -323,33 +323,33 @@ impl<T: Trust, W: Wait> Gather<T, W> {
     /// receive: one for each bell. See [`Receiver::file`](super::Receiver::file).
     ///
     /// # Errors
-    /// [`WaitError::NoSeat`].
+    /// [`WaitError::NoWaiterSlot`].
     pub fn files(&mut self) -> Result<Vec<BorrowedFd<'_>>, WaitError> {
-        self.take_seats()?;
+        self.take_slots()?;
         Ok(self
             .bells
             .iter()
-            .filter_map(|(site, listener)| Some(site.eventfds().get(listener.eventfd_seat()?.1)?.as_fd()))
+            .filter_map(|(state, listener)| Some(state.eventfds().get(listener.eventfd_slot()?.1)?.as_fd()))
             .collect())
     }
 
-    fn take_seats(&mut self) -> Result<(), WaitError> {
-        self.bells.iter_mut().try_for_each(|(_, listener)| listener.seats().take_eventfd().map(drop))
+    fn take_slots(&mut self) -> Result<(), WaitError> {
+        self.bells.iter_mut().try_for_each(|(_, listener)| listener.slots().take_eventfd().map(drop))
     }
 
     /// Before going back to the event loop: is there something to receive after all? See
     /// [`Receiver::listen`](super::Receiver::listen).
     ///
     /// # Errors
-    /// [`WaitError::NoSeat`], [`WaitError::Os`].
+    /// [`WaitError::NoWaiterSlot`], [`WaitError::Os`].
     pub fn listen(&mut self) -> Result<bool, WaitError> {
         let ready = self.arm()?;
         if ready
-            && let Some((site, listener)) = self.bells.first()
-            && let Some((_, index)) = listener.eventfd_seat()
+            && let Some((state, listener)) = self.bells.first()
+            && let Some((_, index)) = listener.eventfd_slot()
         {
             // For one who goes back to the event loop all the same.
-            site.put_token(index);
+            state.put_token(index);
         }
         Ok(ready)
     }
@@ -360,12 +360,12 @@ impl<T: Trust, W: Wait> Gather<T, W> {
             // That there is no lane.
             return Ok(true);
         }
-        self.take_seats()?;
+        self.take_slots()?;
         for _ in 0..MOST_TURNS {
             if !self.listen_at_all()? {
                 return Ok(false);
             }
-            if self.inlets.iter_mut().flatten().any(Inlet::settle_once) {
+            if self.readers.iter_mut().flatten().any(RingReader::settle_once) {
                 break;
             }
         }
@@ -378,13 +378,13 @@ impl<T: Trust, W: Wait> Gather<T, W> {
     }
 
     fn listen_at_all(&mut self) -> Result<bool, WaitError> {
-        let Self { inlets, bells, .. } = self;
-        inlets.iter().flatten().for_each(|inlet| inlet.want(1));
-        for (site, listener) in bells {
-            let Some((seat, index)) = listener.eventfd_seat() else { continue };
-            let mut waiter = [Waiter::new(&site.record().wake, seat)];
-            let ready = || inlets.iter().flatten().any(Inlet::has_news);
-            if listen(&mut waiter, &mut Token { site, index }, ready)? {
+        let Self { readers, bells, .. } = self;
+        readers.iter().flatten().for_each(|reader| reader.want(1));
+        for (state, listener) in bells {
+            let Some((slot, index)) = listener.eventfd_slot() else { continue };
+            let mut waiter = [Waiter::new(&state.record().wake, slot)];
+            let ready = || readers.iter().flatten().any(RingReader::has_news);
+            if listen(&mut waiter, &mut Token { state, index }, ready)? {
                 return Ok(true);
             }
         }

@@ -3,11 +3,11 @@
 
 use super::bulk;
 use super::error::AttachError;
+use crate::bell_state::BellState;
 use crate::mapping::Mapping;
-use crate::meeting::{Board, Footing, Line, MeetError};
 use crate::peer::{Lives, PeerId, Trust};
 use crate::process::Process;
-use crate::site::Site;
+use crate::rendezvous::{AttachContext, ConnectionHold, RendezvousError, Segment};
 use doorbell_core::channel::lane::{Found, Room, Shared};
 use doorbell_core::channel::layout::{Attachment, Control, Directory, Lanes};
 use doorbell_core::fault;
@@ -32,13 +32,13 @@ pub(super) struct Lane {
     mask: usize,
     word_mask: usize,
     /// Where the receiver waits for messages.
-    pub(super) message_site: Arc<Site>,
+    pub(super) message_state: Arc<BellState>,
     /// Where the sender waits for room.
-    pub(super) room_site: Arc<Site>,
+    pub(super) room_state: Arc<BellState>,
     /// Keeps `control` and `ring`.
     _mapping: Arc<Mapping>,
     /// As long as it is held, nobody is given the end that is held here.
-    _line: Option<Arc<Line>>,
+    _hold: Option<Arc<ConnectionHold>>,
 }
 
 // SAFETY: shared words are only reached through atomics. The payload is written by the one `Sender` and read by the
@@ -48,15 +48,15 @@ unsafe impl Send for Lane {}
 unsafe impl Sync for Lane {}
 
 impl Lane {
-    pub(super) fn new(footing: Footing<'_>, number: u32) -> Result<Self, AttachError> {
-        let Footing { board, line } = footing;
-        let lanes = board.lanes().ok_or(AttachError::NoChannels)?;
+    pub(super) fn new(attach_context: AttachContext<'_>, number: u32) -> Result<Self, AttachError> {
+        let AttachContext { segment, hold } = attach_context;
+        let lanes = segment.lanes().ok_or(AttachError::NoChannels)?;
         let missing = AttachError::NoLane { lane: number, lanes: lanes.lanes() };
         if number >= lanes.lanes() {
             return Err(missing);
         }
-        let site = |index| board.site(index).cloned().ok_or(missing);
-        let payload = board.mapping().whole_payload();
+        let state = |index| segment.state(index).cloned().ok_or(missing);
+        let payload = segment.mapping().whole_payload();
         let control = payload.part(lanes.control_offset(number), size_of::<Control>() as u64)?;
         let ring = payload.part(lanes.ring_offset(number), lanes.capacity().get())?;
         Ok(Self {
@@ -66,10 +66,10 @@ impl Lane {
             // The ring is mapped.
             mask: (lanes.capacity().get() - 1) as usize,
             word_mask: (lanes.capacity().get() - 1) as usize & !7,
-            message_site: site(lanes.message_bell(number))?,
-            room_site: site(lanes.room_bell(number))?,
-            _mapping: Arc::clone(board.mapping()),
-            _line: line,
+            message_state: state(lanes.message_bell(number))?,
+            room_state: state(lanes.room_bell(number))?,
+            _mapping: Arc::clone(segment.mapping()),
+            _hold: hold,
         })
     }
 
@@ -250,7 +250,7 @@ impl End {
         if self.is_ours() {
             fault::point();
             // Release: whoever sees that it was left sees all that was done there. Fails only if a peer wrote what it
-            // must not: while an end is held, so is the line, and nobody gives it away.
+            // must not: while an end is held, so is the hold, and nobody gives it away.
             let (ours, left) = (Attachment::word(self.holder), Attachment::left(self.holder));
             let _ = word.compare_exchange(ours, left, Ordering::Release, Ordering::Relaxed);
         }
@@ -275,9 +275,9 @@ fn settled(word: u32, lives: &Lives) -> u32 {
 }
 
 /// Makes the end look as if nobody had ever been there, if whoever was has left or died.
-pub(super) fn forget_departed(word: &AtomicU32, site: &Site) {
+pub(super) fn forget_departed(word: &AtomicU32, state: &BellState) {
     let now = word.load(Ordering::Acquire);
-    if let Attachment::Left(_) | Attachment::Died(_) = Attachment::of(settled(now, site.lives())) {
+    if let Attachment::Left(_) | Attachment::Died(_) = Attachment::of(settled(now, state.lives())) {
         fault::point();
         // Not if somebody has come since.
         let _ = word.compare_exchange(now, 0, Ordering::AcqRel, Ordering::Relaxed);
@@ -291,9 +291,9 @@ pub(super) enum Departure {
 }
 
 impl Partner {
-    pub(super) fn new(site: &Site) -> Self {
+    pub(super) fn new(state: &BellState) -> Self {
         // Deaths before this handle are none of its business.
-        let lives = Arc::clone(site.lives());
+        let lives = Arc::clone(state.lives());
         Self { deaths: lives.deaths(), lives, word: 0, word_at_departure: 0 }
     }
 
@@ -344,10 +344,10 @@ fn directory(mapping: &Mapping) -> Result<&Directory, PeerViolation> {
 }
 
 /// Describes `lanes` in a fresh mapping.
-pub(crate) fn write_directory(mapping: &Mapping, lanes: &Lanes) -> Result<(), MeetError> {
+pub(crate) fn write_directory(mapping: &Mapping, lanes: &Lanes) -> Result<(), RendezvousError> {
     let (bells, payload) = (lanes.bells(), lanes.payload_size());
     if mapping.plan().bells < bells || mapping.plan().payload_size < payload {
-        return Err(MeetError::NoRoomForLanes { bells, payload });
+        return Err(RendezvousError::NoRoomForLanes { bells, payload });
     }
     directory(mapping)?.write(lanes);
     Ok(())
@@ -363,9 +363,9 @@ pub(crate) fn read_directory(mapping: &Mapping) -> Result<Option<Lanes>, LayoutE
 }
 
 /// Frees the places of a dead process for successors.
-pub(crate) fn vacate(board: &Board, holder: u32) {
-    for number in 0..board.lanes().map_or(0, Lanes::lanes) {
-        let Ok(lane) = Lane::new(Footing { board, line: None }, number) else { return };
+pub(crate) fn vacate(segment: &Segment, holder: u32) {
+    for number in 0..segment.lanes().map_or(0, Lanes::lanes) {
+        let Ok(lane) = Lane::new(AttachContext { segment, hold: None }, number) else { return };
         for word in [&lane.control().sender, &lane.control().receiver] {
             fault::point();
             // Acquire and release: a successor that sees it sees all that the dead one did.

@@ -2,7 +2,7 @@
 //! A message that was received and still lies in the ring.
 
 use super::error::RecvError;
-use super::inlet::Inlet;
+use super::ring_reader::RingReader;
 use crate::peer::{Trust, Trusted};
 use doorbell_core::channel::lane::Found;
 use std::fmt;
@@ -15,15 +15,15 @@ use std::ops::Deref;
 /// may change as long as they lie where the sender can write; [`as_ptr`](Self::as_ptr) is for those who know how to read
 /// such memory.
 pub struct Message<'a, T: Trust> {
-    inlet: &'a mut Inlet,
+    reader: &'a mut RingReader,
     found: Found,
     trust: PhantomData<T>,
 }
 
 impl<'a, T: Trust> Message<'a, T> {
     #[inline]
-    pub(super) fn new(inlet: &'a mut Inlet, found: Found) -> Self {
-        Self { inlet, found, trust: PhantomData }
+    pub(super) fn new(reader: &'a mut RingReader, found: Found) -> Self {
+        Self { reader, found, trust: PhantomData }
     }
 
     /// Its length in bytes. Copied once: the peer cannot change it.
@@ -37,14 +37,14 @@ impl<'a, T: Trust> Message<'a, T> {
     /// A copy. As always, a lack of memory ends the process; [`recv_into`](super::Receiver::recv_into) reports it.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut copy = vec![0; self.len()];
-        self.inlet.lane.read::<T>(&self.found, &mut copy);
+        self.reader.lane.read::<T>(&self.found, &mut copy);
         copy
     }
 
     /// Replaces the content of `to` by a copy. Allocates only if `to` has less room than ever needed.
     pub fn copy_to_vec(&self, to: &mut Vec<u8>) {
         to.resize(self.len(), 0);
-        self.inlet.lane.read::<T>(&self.found, to);
+        self.reader.lane.read::<T>(&self.found, to);
     }
 
     /// As `copy_to_vec`, for a length that a peer chose.
@@ -58,7 +58,7 @@ impl<'a, T: Trust> Message<'a, T> {
     /// Copies the first bytes, as many as there are and fit. Returns how many.
     #[inline]
     pub fn copy_to(&self, to: &mut [u8]) -> usize {
-        self.inlet.lane.read::<T>(&self.found, to)
+        self.reader.lane.read::<T>(&self.found, to)
     }
 
     /// Where the message lies, for [`len`](Self::len) bytes, as long as `self` lives.
@@ -66,7 +66,7 @@ impl<'a, T: Trust> Message<'a, T> {
     /// An untrusted sender may be writing there at this moment. Read with volatile or atomic accesses, and only once
     /// what you check.
     pub fn as_ptr(&self) -> *const u8 {
-        self.inlet.lane.at(self.found.payload())
+        self.reader.lane.at(self.found.payload())
     }
 }
 
@@ -84,7 +84,7 @@ impl Deref for Message<'_, Trusted> {
 impl<T: Trust> Drop for Message<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        self.inlet.consume(self.found);
+        self.reader.consume(self.found);
     }
 }
 

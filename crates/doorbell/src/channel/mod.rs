@@ -11,28 +11,28 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Between processes, over a [meeting](crate::meeting). The maker of the memory says how many lanes it has, of which
+//! Between processes, over a [rendezvous](crate::rendezvous). The maker of the memory says how many lanes it has, of which
 //! size; then each side attaches to its end of a lane. Two lanes make a conversation.
 //!
 //! ```
 //! use doorbell::channel::{Lanes, Receiver, Sender};
-//! use doorbell::meeting::{Board, Offer, Session, socket};
+//! use doorbell::rendezvous::{Segment, Offer, Connection, socket};
 //! use std::sync::Arc;
 //!
 //! let (ours, theirs) = socket::pair()?;
 //! // The other process. It trusts nobody, hence copies.
 //! let other = std::thread::spawn(move || {
-//!     let session: Session = socket::join_over(theirs).unwrap();
-//!     let mut requests: Receiver = Receiver::attach(&session, 0).unwrap();
-//!     let mut answers: Sender = Sender::attach(&session, 1).unwrap();
+//!     let connection: Connection = socket::join_over(theirs).unwrap();
+//!     let mut requests: Receiver = Receiver::attach(&connection, 0).unwrap();
+//!     let mut answers: Sender = Sender::attach(&connection, 1).unwrap();
 //!     let request = requests.recv().unwrap().to_vec();
 //!     answers.send(&request).unwrap();
 //! });
 //! let lanes = Lanes::new(2, 2, 1 << 16).expect("two lanes of 64 KiB fit");
-//! let board = Arc::new(Board::new(&Offer::of_lanes(lanes))?);
-//! let session: Session = socket::host_over(ours, &board)?;
-//! let mut requests: Sender = Sender::attach(&session, 0)?;
-//! let mut answers: Receiver = Receiver::attach(&session, 1)?;
+//! let segment = Arc::new(Segment::new(&Offer::of_lanes(lanes))?);
+//! let connection: Connection = socket::host_over(ours, &segment)?;
+//! let mut requests: Sender = Sender::attach(&connection, 0)?;
+//! let mut answers: Receiver = Receiver::attach(&connection, 1)?;
 //! requests.send(b"ping")?;
 //! assert_eq!(answers.recv()?.to_vec(), b"ping");
 //! other.join().unwrap();
@@ -52,13 +52,13 @@
 //!
 //! # Trust
 //!
-//! [`Untrusted`](crate::peer::Untrusted) is a type, and the default of a [`Session`](crate::meeting::Session). The
-//! peer of an untrusted session may write anything anywhere at any moment: what it writes is copied once and checked, a
+//! [`Untrusted`](crate::peer::Untrusted) is a type, and the default of a [`Connection`](crate::rendezvous::Connection). The
+//! peer of an untrusted connection may write anything anywhere at any moment: what it writes is copied once and checked, a
 //! lie is a [`PeerViolation`](crate::PeerViolation), and no message is lent out as a reference, because its bytes may
 //! still change. With a [`Trusted`] peer a [`Message`] is a `&[u8]` and a [`Slot`] a
 //! `&mut [u8]` in the shared memory itself.
 //!
-//! Give each untrusted peer a board of its own: whoever shares a board can write all over it.
+//! Give each untrusted peer a segment of its own: whoever shares a segment can write all over it.
 //!
 //! # Death
 //!
@@ -69,9 +69,9 @@
 //! | the two ends are in | an end left in order | an end whose process died |
 //! |---|---|---|
 //! | host and joiner | `Closed` | `PeerGone`; the end is free |
-//! | two joiners of one board | `Closed` | `PeerGone` of [`UNMET`](crate::peer::PeerId::UNMET), told by the host; the end is free |
+//! | two joiners of one segment | `Closed` | `PeerGone` of [`UNMET`](crate::peer::PeerId::UNMET), told by the host; the end is free |
 //! | the same, and the host has died | `PeerGone` of the host whenever there is no message | the same; nobody is left who could free an end |
-//! | parent and forked child ([`for_children`](crate::meeting::Board::for_children)) | `Closed` | nothing: use deadlines |
+//! | parent and forked child ([`for_children`](crate::rendezvous::Segment::for_children)) | `Closed` | nothing: use deadlines |
 //! | owner and joiner of a name | `Closed` | of the owner's: `PeerGone`; of the joiner's: nothing, use deadlines |
 //!
 //! A process that forked lives on for the others while its child keeps a copy of the connection. Hanging up in order is
@@ -81,10 +81,10 @@ pub mod broadcast;
 mod bulk;
 mod error;
 mod gather;
-mod inlet;
 mod lane;
 mod message;
 mod receiver;
+mod ring_reader;
 mod sender;
 mod slot;
 #[cfg(feature = "zerocopy")]
@@ -104,8 +104,8 @@ pub use typed::{Typed, TypedReceiver, TypedSender};
 
 pub(crate) use lane::{read_directory, vacate, write_directory};
 
-use crate::meeting::{Board, MeetError, Offer};
 use crate::peer::Trusted;
+use crate::rendezvous::{Offer, RendezvousError, Segment};
 use std::sync::Arc;
 
 /// A channel between two threads of this process, with a ring of at least `capacity` bytes.
@@ -113,9 +113,9 @@ use std::sync::Arc;
 /// The longest message takes three eighths of the ring.
 ///
 /// # Errors
-/// [`MeetError::CannotLayOut`] if no ring can be that large; [`MeetError::Map`] if there is no memory or no descriptor
+/// [`RendezvousError::CannotLayOut`] if no ring can be that large; [`RendezvousError::Map`] if there is no memory or no descriptor
 /// left.
-pub fn pair(capacity: u64) -> Result<(Sender<Trusted>, Receiver<Trusted>), MeetError> {
+pub fn pair(capacity: u64) -> Result<(Sender<Trusted>, Receiver<Trusted>), RendezvousError> {
     pair_waiting_by(capacity)
 }
 
@@ -126,15 +126,15 @@ pub type Pair<S, R> = (Sender<Trusted, S>, Receiver<Trusted, R>);
 ///
 /// # Errors
 /// As [`pair`].
-pub fn pair_waiting_by<S, R>(capacity: u64) -> Result<Pair<S, R>, MeetError>
+pub fn pair_waiting_by<S, R>(capacity: u64) -> Result<Pair<S, R>, RendezvousError>
 where
     S: crate::wait::Wait + Default,
     R: crate::wait::Wait + Default,
 {
-    let lanes = Lanes::new(1, 1, capacity).ok_or(MeetError::CannotLayOut { lanes: 1, capacity })?;
-    let board = Arc::new(Board::for_threads(&Offer::of_lanes(lanes))?);
-    let sender = Sender::at(&board, 0).expect("nobody else has the board");
-    let receiver = Receiver::at(&board, 0).expect("nobody else has the board");
+    let lanes = Lanes::new(1, 1, capacity).ok_or(RendezvousError::CannotLayOut { lanes: 1, capacity })?;
+    let segment = Arc::new(Segment::for_threads(&Offer::of_lanes(lanes))?);
+    let sender = Sender::at(&segment, 0).expect("nobody else has the segment");
+    let receiver = Receiver::at(&segment, 0).expect("nobody else has the segment");
     Ok((sender, receiver))
 }
 
@@ -142,12 +142,12 @@ where
 ///
 /// # Errors
 /// As [`pair`].
-pub fn many(senders: u32, capacity: u64) -> Result<(Vec<Sender<Trusted>>, Gather<Trusted>), MeetError> {
+pub fn many(senders: u32, capacity: u64) -> Result<(Vec<Sender<Trusted>>, Gather<Trusted>), RendezvousError> {
     let lanes = Lanes::new(senders, 1, capacity);
-    let lanes = lanes.ok_or(MeetError::CannotLayOut { lanes: senders, capacity })?;
-    let board = Arc::new(Board::for_threads(&Offer::of_lanes(lanes))?);
-    let gather = Gather::at(&board, 0).expect("nobody else has the board");
+    let lanes = lanes.ok_or(RendezvousError::CannotLayOut { lanes: senders, capacity })?;
+    let segment = Arc::new(Segment::for_threads(&Offer::of_lanes(lanes))?);
+    let gather = Gather::at(&segment, 0).expect("nobody else has the segment");
     let senders =
-        (0..senders).map(|lane| Sender::at(&board, lane).expect("nobody else has the board")).collect();
+        (0..senders).map(|lane| Sender::at(&segment, lane).expect("nobody else has the segment")).collect();
     Ok((senders, gather))
 }

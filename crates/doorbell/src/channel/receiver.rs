@@ -2,14 +2,14 @@
 //! The receiving end.
 
 use super::error::{AttachError, RecvError};
-use super::inlet::Inlet;
 use super::message::Message;
+use super::ring_reader::RingReader;
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 use crate::fd::Token;
-use crate::meeting::{Board, Footing, Session};
 use crate::peer::{Trust, Trusted, Untrusted};
-use crate::wait::{Adaptive, Listener, Spot, Wait};
+use crate::rendezvous::{AttachContext, Connection, Segment};
+use crate::wait::{Adaptive, Listener, Wait, WaitEntry};
 use doorbell_core::channel::lane::Found;
 use doorbell_core::wake::{Waiter, listen};
 use rustix::fd::BorrowedFd;
@@ -40,44 +40,44 @@ pub struct Receiver<T: Trust = Untrusted, W: Wait = Adaptive> {
     way: W,
     listener: Listener,
     trust: PhantomData<T>,
-    /// Last: with it goes the line, by which the other side knows that we live.
-    inlet: Inlet,
+    /// Last: with it goes the hold, by which the other side knows that we live.
+    reader: RingReader,
 }
 
 impl<T: Trust, W: Wait + Default> Receiver<T, W> {
-    /// Takes the receiving end of lane `lane` of the board shared with the peer of `session`.
+    /// Takes the receiving end of lane `lane` of the segment shared with the peer of `connection`.
     ///
-    /// The session may be dropped: the end keeps the connection.
+    /// The connection may be dropped: the end keeps the connection.
     ///
     /// # Errors
     /// [`AttachError`].
-    pub fn attach(session: &Session<T>, lane: u32) -> Result<Self, AttachError> {
-        Self::on(session.footing()?, lane)
+    pub fn attach(connection: &Connection<T>, lane: u32) -> Result<Self, AttachError> {
+        Self::on(connection.attach_context()?, lane)
     }
 
-    fn on(footing: Footing<'_>, lane: u32) -> Result<Self, AttachError> {
-        if !footing.board.trusts::<T>() {
+    fn on(attach_context: AttachContext<'_>, lane: u32) -> Result<Self, AttachError> {
+        if !attach_context.segment.trusts::<T>() {
             return Err(AttachError::Untrusted);
         }
-        let lanes = footing.board.lanes().ok_or(AttachError::NoChannels)?;
+        let lanes = attach_context.segment.lanes().ok_or(AttachError::NoChannels)?;
         let (lanes, receivers) = (lanes.lanes(), lanes.receivers());
         if lane < lanes && lanes != receivers {
             return Err(AttachError::Shared { lanes, receivers });
         }
-        let inlet = Inlet::on(footing, lane)?;
-        let listener = Listener::new(&inlet.lane.message_site, W::NAME);
-        Ok(Self { inlet, way: W::default(), listener, trust: PhantomData })
+        let reader = RingReader::on(attach_context, lane)?;
+        let listener = Listener::new(&reader.lane.message_state, W::NAME);
+        Ok(Self { reader, way: W::default(), listener, trust: PhantomData })
     }
 }
 
 impl<W: Wait + Default> Receiver<Trusted, W> {
-    /// As [`attach`](Self::attach), on a board whose other users are all trusted: threads of this process, forked
+    /// As [`attach`](Self::attach), on a segment whose other users are all trusted: threads of this process, forked
     /// children, those who joined by name.
     ///
     /// # Errors
     /// [`AttachError`].
-    pub fn at(board: &Board, lane: u32) -> Result<Self, AttachError> {
-        Self::on(board.footing()?, lane)
+    pub fn at(segment: &Segment, lane: u32) -> Result<Self, AttachError> {
+        Self::on(segment.attach_context()?, lane)
     }
 }
 
@@ -88,20 +88,20 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     /// [`RecvError`].
     #[inline]
     pub fn try_recv(&mut self) -> Result<Option<Message<'_, T>>, RecvError> {
-        let found = self.inlet.poll()?;
-        Ok(found.map(|found| Message::new(&mut self.inlet, found)))
+        let found = self.reader.poll()?;
+        Ok(found.map(|found| Message::new(&mut self.reader, found)))
     }
 
     /// As `try_recv`, for one who asks `message` for it when it has been found.
     #[cfg(feature = "tokio")]
     pub(crate) fn poll(&mut self) -> Result<Option<Found>, RecvError> {
-        self.inlet.poll()
+        self.reader.poll()
     }
 
     /// As `poll`, but `Some(None)` when the sender has left, or has gone and that was told.
     #[cfg(feature = "stream")]
     pub(crate) fn poll_to_the_end(&mut self) -> Result<Option<Option<Found>>, RecvError> {
-        match self.inlet.poll_once() {
+        match self.reader.poll_once() {
             Ok(found) => Ok(found.map(Some)),
             Err((RecvError::Closed, _) | (_, false)) => Ok(Some(None)),
             Err((error, true)) => Err(error),
@@ -110,7 +110,7 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
 
     #[cfg(feature = "tokio")]
     pub(crate) fn message(&mut self, found: Found) -> Message<'_, T> {
-        Message::new(&mut self.inlet, found)
+        Message::new(&mut self.reader, found)
     }
 
     #[cfg(feature = "tokio")]
@@ -127,7 +127,7 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
         loop {
             // Only `Null` gives up without a deadline.
             if let Some(found) = self.find(None)? {
-                return Ok(Message::new(&mut self.inlet, found));
+                return Ok(Message::new(&mut self.reader, found));
             }
         }
     }
@@ -137,11 +137,11 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     /// # Errors
     /// [`RecvError`].
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Option<Message<'_, T>>, RecvError> {
-        let found = match self.inlet.poll()? {
+        let found = match self.reader.poll()? {
             Some(found) => Some(found),
             None => self.find(Some(Deadline::after(timeout)))?,
         };
-        Ok(found.map(|found| Message::new(&mut self.inlet, found)))
+        Ok(found.map(|found| Message::new(&mut self.reader, found)))
     }
 
     /// The next message. Waits until `deadline` while there is none; for ever if there is none. `None` if no message
@@ -151,7 +151,7 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     /// [`RecvError`].
     pub fn recv_deadline(&mut self, deadline: Option<Deadline>) -> Result<Option<Message<'_, T>>, RecvError> {
         let found = self.find(deadline)?;
-        Ok(found.map(|found| Message::new(&mut self.inlet, found)))
+        Ok(found.map(|found| Message::new(&mut self.reader, found)))
     }
 
     /// Receives the next message into `to`, whose content it replaces. Waits while there is none.
@@ -174,15 +174,15 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     /// # Errors
     /// [`RecvError::Wait`]. What happened to the sender is told by the next receive.
     pub fn wait_for_bytes(&mut self, bytes: u64, deadline: Deadline) -> Result<bool, RecvError> {
-        let bytes = bytes.min(self.inlet.most_bytes());
+        let bytes = bytes.min(self.reader.most_bytes());
         loop {
-            match self.inlet.has_bytes(bytes) {
+            match self.reader.has_bytes(bytes) {
                 Some(true) => return Ok(true),
                 None => return Ok(false),
                 Some(false) => {}
             }
             // What is held back may be the room that the sender waits for, while we wait for the sender.
-            self.inlet.give_back();
+            self.reader.give_back();
             if deadline.passed() {
                 return Ok(false);
             }
@@ -193,15 +193,15 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     #[inline]
     fn find(&mut self, deadline: Option<Deadline>) -> Result<Option<Found>, RecvError> {
         loop {
-            if let Some(found) = self.inlet.poll()? {
+            if let Some(found) = self.reader.poll()? {
                 return Ok(Some(found));
             }
             if !self.wait(1, deadline)? {
-                return self.inlet.poll();
+                return self.reader.poll();
             }
             // A hostile sender can wake us for ever, and be ready for ever without a message.
             if let Some(deadline) = deadline {
-                let found = self.inlet.poll()?;
+                let found = self.reader.poll()?;
                 if found.is_some() || deadline.passed() {
                     return Ok(found);
                 }
@@ -211,19 +211,19 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
 
     #[inline]
     fn wait(&mut self, bytes: u64, deadline: Option<Deadline>) -> Result<bool, WaitError> {
-        let Self { inlet, way, listener, .. } = self;
-        inlet.want(bytes);
-        let site = &inlet.lane.message_site;
-        way.wait(&mut [Spot { site, listener }], || inlet.is_ready(bytes), deadline)
+        let Self { reader, way, listener, .. } = self;
+        reader.want(bytes);
+        let state = &reader.lane.message_state;
+        way.wait(&mut [WaitEntry { state, listener }], || reader.is_ready(bytes), deadline)
     }
 
     /// A file that becomes readable after [`listen`](Self::listen) returned false, when there is something to receive.
     /// For epoll, poll, mio, tokio or asyncio, level- or edge-triggered.
     ///
-    /// Takes a seat for eventfds at the channel's bell, for good. Never read from the file or write to it yourself.
+    /// Takes a waiter slot for eventfds at the channel's bell, for good. Never read from the file or write to it yourself.
     ///
     /// # Errors
-    /// [`WaitError::NoSeat`].
+    /// [`WaitError::NoWaiterSlot`].
     pub fn file(&mut self) -> Result<BorrowedFd<'_>, WaitError> {
         self.listener.file()
     }
@@ -247,28 +247,28 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     /// ```
     ///
     /// # Errors
-    /// [`WaitError::NoSeat`], [`WaitError::Os`].
+    /// [`WaitError::NoWaiterSlot`], [`WaitError::Os`].
     pub fn listen(&mut self) -> Result<bool, WaitError> {
-        let (_, index) = self.listener.seats().take_eventfd()?;
+        let (_, index) = self.listener.slots().take_eventfd()?;
         let ready = self.arm()?;
         if ready {
             // For one who goes back to the event loop all the same.
-            self.inlet.lane.message_site.put_token(index);
+            self.reader.lane.message_state.put_token(index);
         }
         Ok(ready)
     }
 
     /// As `listen`, for one who comes back by itself after true.
     pub(crate) fn arm(&mut self) -> Result<bool, WaitError> {
-        let (seat, index) = self.listener.seats().take_eventfd()?;
+        let (slot, index) = self.listener.slots().take_eventfd()?;
         for _ in 0..MOST_TURNS {
-            self.inlet.want(1);
-            let site = &*self.inlet.lane.message_site;
-            let mut waiter = [Waiter::new(&site.record().wake, seat)];
-            if !listen(&mut waiter, &mut Token { site, index }, || self.inlet.is_ready(1))? {
+            self.reader.want(1);
+            let state = &*self.reader.lane.message_state;
+            let mut waiter = [Waiter::new(&state.record().wake, slot)];
+            if !listen(&mut waiter, &mut Token { state, index }, || self.reader.is_ready(1))? {
                 return Ok(false);
             }
-            if self.inlet.settle() {
+            if self.reader.settle() {
                 break;
             }
         }
@@ -277,7 +277,7 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
 
     /// How many messages the sender has dropped because there was no room, as it says.
     pub fn dropped(&self) -> u64 {
-        self.inlet.dropped()
+        self.reader.dropped()
     }
 
     /// Whether a signal that this thread handles ends a wait ([`WaitError::Interrupted`]). It does not if this is not

@@ -8,9 +8,9 @@ use super::slot::Slot;
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 use crate::fd::Token;
-use crate::meeting::{Board, Footing, Session};
 use crate::peer::{Trust, Trusted, Untrusted};
-use crate::wait::{Adaptive, Listener, Spot, Wait};
+use crate::rendezvous::{AttachContext, Connection, Segment};
+use crate::wait::{Adaptive, Listener, Wait, WaitEntry};
 use doorbell_core::channel::lane;
 use doorbell_core::fault;
 use doorbell_core::violation::PeerViolation;
@@ -57,34 +57,34 @@ pub struct Sender<T: Trust = Untrusted, W: Wait = Adaptive> {
     listener: Listener,
     violation: Option<PeerViolation>,
     trust: PhantomData<T>,
-    /// Last: with it goes the line, by which the other side knows that we live.
+    /// Last: with it goes the hold, by which the other side knows that we live.
     pub(super) lane: Lane,
 }
 
 impl<T: Trust, W: Wait + Default> Sender<T, W> {
-    /// Takes the sending end of lane `lane` of the board shared with the peer of `session`.
+    /// Takes the sending end of lane `lane` of the segment shared with the peer of `connection`.
     ///
-    /// The session may be dropped: the end keeps the connection.
+    /// The connection may be dropped: the end keeps the connection.
     ///
     /// # Errors
     /// [`AttachError`].
-    pub fn attach(session: &Session<T>, lane: u32) -> Result<Self, AttachError> {
-        Self::on(session.footing()?, lane)
+    pub fn attach(connection: &Connection<T>, lane: u32) -> Result<Self, AttachError> {
+        Self::on(connection.attach_context()?, lane)
     }
 
     /// Takes the sending end of the first lane that nobody sends on.
     ///
     /// # Errors
     /// [`AttachError::Taken`] if there is none; else as [`attach`](Self::attach).
-    pub fn attach_any(session: &Session<T>) -> Result<Self, AttachError> {
-        Self::on_any(session.footing()?)
+    pub fn attach_any(connection: &Connection<T>) -> Result<Self, AttachError> {
+        Self::on_any(connection.attach_context()?)
     }
 
-    pub(super) fn on_any(footing: Footing<'_>) -> Result<Self, AttachError> {
-        let lanes = footing.board.lanes().ok_or(AttachError::NoChannels)?.lanes();
+    pub(super) fn on_any(attach_context: AttachContext<'_>) -> Result<Self, AttachError> {
+        let lanes = attach_context.segment.lanes().ok_or(AttachError::NoChannels)?.lanes();
         let mut result = Err(AttachError::NoChannels);
         for lane in 0..lanes {
-            result = Self::on(footing.clone(), lane);
+            result = Self::on(attach_context.clone(), lane);
             if !matches!(result, Err(AttachError::Taken { .. })) {
                 break;
             }
@@ -92,12 +92,12 @@ impl<T: Trust, W: Wait + Default> Sender<T, W> {
         result
     }
 
-    pub(super) fn on(footing: Footing<'_>, number: u32) -> Result<Self, AttachError> {
-        if !footing.board.trusts::<T>() {
+    pub(super) fn on(attach_context: AttachContext<'_>, number: u32) -> Result<Self, AttachError> {
+        if !attach_context.segment.trusts::<T>() {
             return Err(AttachError::Untrusted);
         }
-        let lane = Lane::new(footing, number)?;
-        let end = End::take(&lane.control().sender, lane.room_site.holder(), number)?;
+        let lane = Lane::new(attach_context, number)?;
+        let end = End::take(&lane.control().sender, lane.room_state.holder(), number)?;
         let index = match lane::Sender::attach(lane.capacity(), &lane) {
             Ok(index) => index,
             Err(violation) => {
@@ -105,21 +105,21 @@ impl<T: Trust, W: Wait + Default> Sender<T, W> {
                 return Err(violation.into());
             }
         };
-        let receiver = Partner::new(&lane.room_site);
-        let listener = Listener::new(&lane.room_site, W::NAME);
+        let receiver = Partner::new(&lane.room_state);
+        let listener = Listener::new(&lane.room_state, W::NAME);
         let way = W::default();
         Ok(Self { lane, index, end, receiver, way, listener, violation: None, trust: PhantomData })
     }
 }
 
 impl<W: Wait + Default> Sender<Trusted, W> {
-    /// As [`attach`](Self::attach), on a board whose other users are all trusted: threads of this process, forked
+    /// As [`attach`](Self::attach), on a segment whose other users are all trusted: threads of this process, forked
     /// children, those who joined by name.
     ///
     /// # Errors
     /// [`AttachError`].
-    pub fn at(board: &Board, lane: u32) -> Result<Self, AttachError> {
-        Self::on(board.footing()?, lane)
+    pub fn at(segment: &Segment, lane: u32) -> Result<Self, AttachError> {
+        Self::on(segment.attach_context()?, lane)
     }
 }
 
@@ -219,7 +219,7 @@ impl<T: Trust, W: Wait> Sender<T, W> {
         if self.index.unannounced() {
             let Self { lane, index, .. } = self;
             let wanted = &lane.control().message_wanted;
-            lane.message_site.announce_if(|| index.reaches(wanted.load(Ordering::Relaxed)));
+            lane.message_state.announce_if(|| index.reaches(wanted.load(Ordering::Relaxed)));
             index.announced();
         }
     }
@@ -228,8 +228,8 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     #[inline(always)]
     pub(super) fn publish_and_ring(&mut self, room: &lane::Room, length: u64) {
         let Self { lane, index, .. } = self;
-        let (words, wanted) = (&lane.message_site.record().wake, &lane.control().message_wanted);
-        lane.message_site.wake_if_any(index.publish_and_announce(room, length, lane, words, wanted));
+        let (words, wanted) = (&lane.message_state.record().wake, &lane.control().message_wanted);
+        lane.message_state.wake_if_any(index.publish_and_announce(room, length, lane, words, wanted));
     }
 
     /// A batch: what is pushed into it is seen at once by a receiver that is awake, and the ring comes once, when the
@@ -295,11 +295,11 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     /// A file that becomes readable after [`listen`](Self::listen) returned false, when there is room. For epoll, poll, mio
     /// or tokio, level- or edge-triggered.
     ///
-    /// Takes a seat for eventfds at the bell at which the sender waits, for good. Never read from the file or write to it
+    /// Takes a waiter slot for eventfds at the bell at which the sender waits, for good. Never read from the file or write to it
     /// yourself.
     ///
     /// # Errors
-    /// [`WaitError::NoSeat`].
+    /// [`WaitError::NoWaiterSlot`].
     pub fn file(&mut self) -> Result<BorrowedFd<'_>, WaitError> {
         self.listener.file()
     }
@@ -323,20 +323,20 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     /// ```
     ///
     /// # Errors
-    /// [`WaitError::NoSeat`], [`WaitError::Os`].
+    /// [`WaitError::NoWaiterSlot`], [`WaitError::Os`].
     pub fn listen(&mut self, length: usize) -> Result<bool, WaitError> {
-        let (_, index) = self.listener.seats().take_eventfd()?;
+        let (_, index) = self.listener.slots().take_eventfd()?;
         let ready = self.arm(length as u64)?;
         if ready {
             // For one who goes back to the event loop all the same.
-            self.lane.room_site.put_token(index);
+            self.lane.room_state.put_token(index);
         }
         Ok(ready)
     }
 
     /// As `listen`, for one who comes back by itself after true.
     pub(crate) fn arm(&mut self, most: u64) -> Result<bool, WaitError> {
-        let (seat, index) = self.listener.seats().take_eventfd()?;
+        let (slot, index) = self.listener.slots().take_eventfd()?;
         // The receiver may sleep over what was pushed and not rung.
         self.ring();
         for _ in 0..MOST_TURNS {
@@ -345,9 +345,9 @@ impl<T: Trust, W: Wait> Sender<T, W> {
                 break;
             }
             let wanted = self.want_room(most);
-            let site = &*self.lane.room_site;
-            let mut waiter = [Waiter::new(&site.record().wake, seat)];
-            if !listen(&mut waiter, &mut Token { site, index }, || self.may_go_on(wanted))? {
+            let state = &*self.lane.room_state;
+            let mut waiter = [Waiter::new(&state.record().wake, slot)];
+            if !listen(&mut waiter, &mut Token { state, index }, || self.may_go_on(wanted))? {
                 return Ok(false);
             }
         }
@@ -430,7 +430,7 @@ impl<T: Trust, W: Wait> Sender<T, W> {
         }
     }
 
-    /// Says where this sender wants to be woken that waits for room for `most` bytes. Before it arms: `Inlet::release`
+    /// Says where this sender wants to be woken that waits for room for `most` bytes. Before it arms: `RingReader::release`
     /// reads it behind its fence.
     fn want_room(&self, most: u64) -> u64 {
         let wanted = self.index.wanted(most);
@@ -452,8 +452,8 @@ impl<T: Trust, W: Wait> Sender<T, W> {
             let wanted = self.want_room(most);
             let Self { lane, index, receiver, way, listener, .. } = self;
             let ready = || index.may_go_on(wanted, lane) || receiver.may_have_gone(&lane.control().receiver);
-            let site = &lane.room_site;
-            let woken = way.wait(&mut [Spot { site, listener }], ready, deadline)?;
+            let state = &lane.room_state;
+            let woken = way.wait(&mut [WaitEntry { state, listener }], ready, deadline)?;
             if let Some(room) = self.try_room(most)? {
                 return Ok(room);
             }
@@ -468,7 +468,7 @@ impl<T: Trust, W: Wait> Sender<T, W> {
 impl<T: Trust, W: Wait> Drop for Sender<T, W> {
     fn drop(&mut self) {
         self.end.leave(&self.lane.control().sender);
-        self.lane.message_site.announce();
+        self.lane.message_state.announce();
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Spinning as long as it pays, then sleeping on the futex.
 
-use super::{Spot, Wait, futex};
+use super::{Wait, WaitEntry, futex};
 use crate::calibrate::sleep_cost;
 use crate::deadline::Deadline;
 use crate::error::WaitError;
@@ -44,7 +44,7 @@ impl Wait for Adaptive {
     #[inline]
     fn wait(
         &mut self,
-        spots: &mut [Spot<'_>],
+        entries: &mut [WaitEntry<'_>],
         mut ready: impl FnMut() -> bool,
         deadline: Option<Deadline>,
     ) -> Result<bool, WaitError> {
@@ -54,16 +54,16 @@ impl Wait for Adaptive {
         if self.was_woken {
             // Asked now, when nobody waits for the outcome of that wait any more.
             self.was_woken = false;
-            self.shares_cpu = shares_cpu(spots);
+            self.shares_cpu = shares_cpu(entries);
         }
-        let spinning_can_help = !self.shares_cpu && !spots.iter().all(partner_sleeps);
+        let spinning_can_help = !self.shares_cpu && !entries.iter().all(partner_sleeps);
         let window = if spinning_can_help { self.window.plan() } else { 0 };
         let mut start = None;
         if window > 0 {
             // Pays for most hits: no clock is read.
             if look(&mut ready) {
-                for spot in spots {
-                    spot.listener.counters.spun_and_hit();
+                for entry in entries {
+                    entry.listener.counters.spun_and_hit();
                 }
                 self.window.hit_at_once();
                 return Ok(true);
@@ -73,8 +73,8 @@ impl Wait for Adaptive {
             let mut spun = 0;
             loop {
                 if look(&mut ready) {
-                    for spot in spots {
-                        spot.listener.counters.spun_and_hit();
+                    for entry in entries {
+                        entry.listener.counters.spun_and_hit();
                     }
                     // As of the last glance: another would keep the caller waiting.
                     self.window.spun_and_hit(spun);
@@ -88,12 +88,12 @@ impl Wait for Adaptive {
                     return Ok(ready());
                 }
             }
-            for spot in spots.iter() {
-                spot.listener.counters.spun_in_vain();
+            for entry in entries.iter() {
+                entry.listener.counters.spun_in_vain();
             }
         }
         let start = start.unwrap_or_else(Instant::now);
-        let ready = futex::sleep(spots, ready, deadline)?;
+        let ready = futex::sleep(entries, ready, deadline)?;
         if ready {
             if spinning_can_help {
                 self.window.slept(nanoseconds_since(start), window);
@@ -119,12 +119,12 @@ fn nanoseconds_since(start: Instant) -> u32 {
     u32::try_from(start.elapsed().as_nanos()).unwrap_or(u32::MAX)
 }
 
-fn partner_sleeps(spot: &Spot<'_>) -> bool {
-    spot.listener.partner.as_ref().is_some_and(|partner| partner.record().wake.has_sleepers())
+fn partner_sleeps(entry: &WaitEntry<'_>) -> bool {
+    entry.listener.partner.as_ref().is_some_and(|partner| partner.record().wake.has_sleepers())
 }
 
-/// Did all who last woke somebody at `spots` do it on this CPU?
-fn shares_cpu(spots: &[Spot<'_>]) -> bool {
+/// Did all who last woke somebody at `entries` do it on this CPU?
+fn shares_cpu(entries: &[WaitEntry<'_>]) -> bool {
     let here = u32::try_from(rustix::thread::sched_getcpu()).unwrap_or(0).wrapping_add(1);
-    spots.iter().all(|spot| spot.site.record().ringer_cpu.load(Ordering::Relaxed) == here)
+    entries.iter().all(|entry| entry.state.record().ringer_cpu.load(Ordering::Relaxed) == here)
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sleeping on an eventfd that only this waiter takes tokens from.
 
-use super::{Spot, Wait, after_signal, interruptible, with_waiters, woken};
+use super::{Wait, WaitEntry, after_signal, interruptible, with_waiters, woken};
+use crate::bell_state::BellState;
 use crate::deadline::Deadline;
 use crate::error::WaitError;
-use crate::site::Site;
-use doorbell_core::wake::{Seat, Sleep, Slept, Waiter, wait_until};
+use doorbell_core::wake::{Sleep, Slept, Waiter, WaiterSlot, wait_until};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use std::io::IoSliceMut;
 
-/// Sleeps in `poll` on one of the bell's eventfds, of which it holds a seat from its first wait on.
+/// Sleeps in `poll` on one of the bell's eventfds, of which it holds a waiter slot from its first wait on.
 ///
 /// To wait in an event loop instead, see [`Bell::into_fd`](crate::Bell::into_fd).
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,36 +22,36 @@ impl Wait for Eventfd {
     #[inline]
     fn wait(
         &mut self,
-        spots: &mut [Spot<'_>],
+        entries: &mut [WaitEntry<'_>],
         mut ready: impl FnMut() -> bool,
         deadline: Option<Deadline>,
     ) -> Result<bool, WaitError> {
         if ready() {
             return Ok(true);
         }
-        for spot in spots.iter_mut() {
-            spot.listener.seats.take_eventfd()?;
+        for entry in entries.iter_mut() {
+            entry.listener.slots.take_eventfd()?;
         }
-        let waited = with_waiters(spots, seat, |waiters| {
-            wait_until(waiters, &mut Sleeper { spots, deadline }, ready)
+        let waited = with_waiters(entries, slot, |waiters| {
+            wait_until(waiters, &mut Sleeper { entries, deadline }, ready)
         })?;
-        for spot in spots {
-            spot.listener.counters.slept(waited);
+        for entry in entries {
+            entry.listener.counters.slept(waited);
         }
         Ok(waited.ready)
     }
 }
 
-fn seat(spot: &Spot<'_>) -> Seat {
-    held(spot).0
+fn slot(entry: &WaitEntry<'_>) -> WaiterSlot {
+    held(entry).0
 }
 
-fn held(spot: &Spot<'_>) -> (Seat, usize) {
-    spot.listener.seats.eventfd().expect("taken before the wait began")
+fn held(entry: &WaitEntry<'_>) -> (WaiterSlot, usize) {
+    entry.listener.slots.eventfd().expect("taken before the wait began")
 }
 
 struct Sleeper<'a, 'b> {
-    spots: &'a [Spot<'b>],
+    entries: &'a [WaitEntry<'b>],
     deadline: Option<Deadline>,
 }
 
@@ -59,35 +59,35 @@ impl Sleep for Sleeper<'_, '_> {
     type Error = WaitError;
 
     fn consume(&mut self, index: usize) -> Result<(), WaitError> {
-        let spot = &self.spots[index];
-        consume_token(spot.site, held(spot).1)
+        let entry = &self.entries[index];
+        consume_token(entry.state, held(entry).1)
     }
 
     fn sleep(&mut self, _: &[Waiter<'_>]) -> Result<Slept, WaitError> {
         let timeout = self.deadline.as_ref().map(Deadline::remaining);
-        let polled = if let [spot] = self.spots {
-            poll(&mut [until_readable(spot)], timeout.as_ref())
+        let polled = if let [entry] = self.entries {
+            poll(&mut [until_readable(entry)], timeout.as_ref())
         } else {
-            poll(&mut self.spots.iter().map(until_readable).collect::<Vec<_>>(), timeout.as_ref())
+            poll(&mut self.entries.iter().map(until_readable).collect::<Vec<_>>(), timeout.as_ref())
         };
         match polled {
             Ok(0) => Ok(Slept::TimedOut),
             Ok(_) => Ok(woken(self.deadline)),
-            Err(Errno::INTR) => after_signal(interruptible(self.spots)),
+            Err(Errno::INTR) => after_signal(interruptible(self.entries)),
             Err(errno) => Err(WaitError::Os { call: "poll", errno }),
         }
     }
 }
 
-fn until_readable<'a>(spot: &'a Spot<'_>) -> PollFd<'a> {
-    PollFd::new(&spot.site.eventfds()[held(spot).1], PollFlags::IN)
+fn until_readable<'a>(entry: &'a WaitEntry<'_>) -> PollFd<'a> {
+    PollFd::new(&entry.state.eventfds()[held(entry).1], PollFlags::IN)
 }
 
 /// Takes whatever tokens eventfd `index` of the bell holds. Never blocks.
-pub(crate) fn consume_token(site: &Site, index: usize) -> Result<(), WaitError> {
-    let eventfd = &site.eventfds()[index];
+pub(crate) fn consume_token(state: &BellState, index: usize) -> Result<(), WaitError> {
+    let eventfd = &state.eventfds()[index];
     let mut count = [0; 8];
-    let consumed = if site.mapping().file().is_none() {
+    let consumed = if state.mapping().file().is_none() {
         // Never left this process and its children.
         rustix::io::read(eventfd, &mut count)
     } else {

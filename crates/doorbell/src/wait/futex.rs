@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sleeping on the futex word, at once.
 
-use super::{Spot, Wait, after_signal, interruptible, with_waiters, woken};
+use super::{Wait, WaitEntry, after_signal, interruptible, with_waiters, woken};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
-use doorbell_core::wake::{Seat, Sleep, Slept, Waiter, wait_until};
+use doorbell_core::wake::{Sleep, Slept, Waiter, WaiterSlot, wait_until};
 use rustix::io::Errno;
 use rustix::thread::futex;
 use rustix::time::ClockId;
@@ -21,36 +21,36 @@ impl Wait for Futex {
     #[inline]
     fn wait(
         &mut self,
-        spots: &mut [Spot<'_>],
+        entries: &mut [WaitEntry<'_>],
         mut ready: impl FnMut() -> bool,
         deadline: Option<Deadline>,
     ) -> Result<bool, WaitError> {
         if ready() {
             return Ok(true);
         }
-        sleep(spots, ready, deadline)
+        sleep(entries, ready, deadline)
     }
 }
 
 /// Sleeps until `ready`, by the protocol. What [`Adaptive`](super::Adaptive) does when spinning did not help.
 pub(super) fn sleep(
-    spots: &mut [Spot<'_>],
+    entries: &mut [WaitEntry<'_>],
     ready: impl FnMut() -> bool,
     deadline: Option<Deadline>,
 ) -> Result<bool, WaitError> {
     let waited = with_waiters(
-        spots,
-        |_| Seat::FUTEX,
-        |waiters| wait_until(waiters, &mut Sleeper { spots, deadline }, ready),
+        entries,
+        |_| WaiterSlot::FUTEX,
+        |waiters| wait_until(waiters, &mut Sleeper { entries, deadline }, ready),
     )?;
-    for spot in spots {
-        spot.listener.counters.slept(waited);
+    for entry in entries {
+        entry.listener.counters.slept(waited);
     }
     Ok(waited.ready)
 }
 
 struct Sleeper<'a, 'b> {
-    spots: &'a [Spot<'b>],
+    entries: &'a [WaitEntry<'b>],
     deadline: Option<Deadline>,
 }
 
@@ -64,20 +64,20 @@ impl Sleep for Sleeper<'_, '_> {
 
     fn sleep(&mut self, waiters: &[Waiter<'_>]) -> Result<Slept, WaitError> {
         let until = self.deadline.as_ref().map(Deadline::timespec);
-        let (call, result) = match (waiters, self.spots) {
-            ([waiter], [spot]) => {
-                let (word, flags) = (waiter.words().epoch(), spot.site.futex_flags());
+        let (call, result) = match (waiters, self.entries) {
+            ([waiter], [entry]) => {
+                let (word, flags) = (waiter.words().epoch(), entry.state.futex_flags());
                 ("futex", futex::wait_bitset(word, flags, waiter.ticket(), until, NonZeroU32::MAX))
             }
             _ => {
-                let words: Vec<_> = waiters.iter().zip(self.spots).map(waitv_word).collect();
+                let words: Vec<_> = waiters.iter().zip(self.entries).map(waitv_word).collect();
                 let waited = futex::waitv(&words, futex::WaitvFlags::empty(), until, ClockId::Monotonic);
                 ("futex_waitv", waited.map(drop))
             }
         };
         match result {
             Ok(()) | Err(Errno::AGAIN) => Ok(woken(self.deadline)),
-            Err(Errno::INTR) => after_signal(interruptible(self.spots)),
+            Err(Errno::INTR) => after_signal(interruptible(self.entries)),
             Err(Errno::TIMEDOUT) => Ok(Slept::TimedOut),
             Err(errno @ (Errno::NOSYS | Errno::PERM)) => Err(WaitError::Unsupported { what: call, errno }),
             Err(errno) => Err(WaitError::Os { call, errno }),
@@ -85,12 +85,12 @@ impl Sleep for Sleeper<'_, '_> {
     }
 }
 
-fn waitv_word((waiter, spot): (&Waiter<'_>, &Spot<'_>)) -> futex::Wait {
+fn waitv_word((waiter, entry): (&Waiter<'_>, &WaitEntry<'_>)) -> futex::Wait {
     let mut word = futex::Wait::new();
     word.val = u64::from(waiter.ticket());
     word.uaddr = futex::WaitPtr::new(waiter.words().epoch().as_ptr().cast());
     word.flags = futex::WaitFlags::SIZE_U32;
-    if spot.site.futex_flags().contains(futex::Flags::PRIVATE) {
+    if entry.state.futex_flags().contains(futex::Flags::PRIVATE) {
         word.flags |= futex::WaitFlags::PRIVATE;
     }
     word

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sleeping on the futex word through io_uring (Linux 6.7).
 
-use super::{Spot, Wait, after_signal, interruptible, with_waiters, woken};
+use super::{Wait, WaitEntry, after_signal, interruptible, with_waiters, woken};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
-use doorbell_core::wake::{Seat, Sleep, Slept, Waiter, wait_until};
+use doorbell_core::wake::{Sleep, Slept, Waiter, WaiterSlot, wait_until};
 use io_uring::{opcode, types};
 use rustix::io::Errno;
 use rustix::thread::futex::{Flags, WaitFlags};
@@ -28,7 +28,7 @@ impl Wait for IoUring {
 
     fn wait(
         &mut self,
-        spots: &mut [Spot<'_>],
+        entries: &mut [WaitEntry<'_>],
         mut ready: impl FnMut() -> bool,
         deadline: Option<Deadline>,
     ) -> Result<bool, WaitError> {
@@ -43,12 +43,12 @@ impl Wait for IoUring {
             })?),
         };
         let waited = with_waiters(
-            spots,
-            |_| Seat::FUTEX,
-            |waiters| wait_until(waiters, &mut Sleeper { ring, spots, deadline }, ready),
+            entries,
+            |_| WaiterSlot::FUTEX,
+            |waiters| wait_until(waiters, &mut Sleeper { ring, entries, deadline }, ready),
         )?;
-        for spot in spots {
-            spot.listener.counters.slept(waited);
+        for entry in entries {
+            entry.listener.counters.slept(waited);
         }
         Ok(waited.ready)
     }
@@ -61,14 +61,14 @@ const ANY_BIT: u64 = u32::MAX as u64;
 
 struct Sleeper<'a, 'b> {
     ring: &'a mut io_uring::IoUring,
-    spots: &'a [Spot<'b>],
+    entries: &'a [WaitEntry<'b>],
     deadline: Option<Deadline>,
 }
 
 impl Sleeper<'_, '_> {
-    fn flags(spot: &Spot<'_>) -> u32 {
+    fn flags(entry: &WaitEntry<'_>) -> u32 {
         let mut flags = WaitFlags::SIZE_U32;
-        if spot.site.futex_flags().contains(Flags::PRIVATE) {
+        if entry.state.futex_flags().contains(Flags::PRIVATE) {
             flags |= WaitFlags::PRIVATE;
         }
         flags.bits()
@@ -144,25 +144,25 @@ impl Sleep for Sleeper<'_, '_> {
 
     fn sleep(&mut self, waiters: &[Waiter<'_>]) -> Result<Slept, WaitError> {
         let words: Vec<_>;
-        let request = if let ([waiter], [spot]) = (waiters, self.spots) {
+        let request = if let ([waiter], [entry]) = (waiters, self.entries) {
             let word = waiter.words().epoch().as_ptr();
-            opcode::FutexWait::new(word, u64::from(waiter.ticket()), ANY_BIT, Self::flags(spot)).build()
+            opcode::FutexWait::new(word, u64::from(waiter.ticket()), ANY_BIT, Self::flags(entry)).build()
         } else {
             words = waiters
                 .iter()
-                .zip(self.spots)
-                .map(|(waiter, spot)| {
+                .zip(self.entries)
+                .map(|(waiter, entry)| {
                     types::FutexWaitV::new()
                         .val(u64::from(waiter.ticket()))
                         .uaddr(waiter.words().epoch().as_ptr() as u64)
-                        .flags(Self::flags(spot))
+                        .flags(Self::flags(entry))
                 })
                 .collect();
             let count = u32::try_from(words.len()).unwrap_or(u32::MAX);
             opcode::FutexWaitV::new(words.as_ptr(), count).build()
         };
         self.push(&request.user_data(FUTEX_REQUEST))?;
-        let result = match self.completion(self.deadline, interruptible(self.spots)) {
+        let result = match self.completion(self.deadline, interruptible(self.entries)) {
             Ok(Some((_, result))) => result,
             Ok(None) => {
                 self.cancel()?;

@@ -20,9 +20,9 @@ mod futex;
 #[cfg(feature = "io_uring")]
 mod io_uring;
 mod null;
-mod seat;
 mod semaphore;
 mod spin;
+mod waiter_slot;
 mod r#yield;
 
 pub use adaptive::Adaptive;
@@ -36,14 +36,14 @@ pub use semaphore::Semaphore;
 pub use spin::Spin;
 pub use r#yield::Yield;
 
+use crate::bell_state::BellState;
 use crate::counters::Counters;
 use crate::deadline::Deadline;
 use crate::error::WaitError;
-use crate::site::Site;
-use doorbell_core::wake::{Seat, Slept, Waiter};
+use doorbell_core::wake::{Slept, Waiter, WaiterSlot};
 use rustix::fd::{AsFd, BorrowedFd};
-use seat::Seats;
 use std::sync::Arc;
+use waiter_slot::WaiterSlots;
 
 /// A way of waiting.
 ///
@@ -54,15 +54,15 @@ pub trait Wait: Send + Sync {
     /// For how many bells at once it can wait.
     const MOST_BELLS: usize = usize::MAX;
 
-    /// Waits until `ready` says true at any of `spots`, or until `deadline`. Returns what `ready` last said.
+    /// Waits until `ready` says true at any of `entries`, or until `deadline`. Returns what `ready` last said.
     ///
-    /// `ready` looks at what a notifier makes true before it calls [`Site::announce`], with an acquiring load.
+    /// `ready` looks at what a notifier makes true before it calls [`BellState::announce`], with an acquiring load.
     ///
     /// # Errors
     /// [`WaitError`], never [`WaitError::PeerGone`]: that is for `ready` to notice.
     fn wait(
         &mut self,
-        spots: &mut [Spot<'_>],
+        entries: &mut [WaitEntry<'_>],
         ready: impl FnMut() -> bool,
         deadline: Option<Deadline>,
     ) -> Result<bool, WaitError>;
@@ -73,27 +73,27 @@ const MOST_FUTEXES: usize = 128;
 
 /// A bell and this waiter's place at it.
 #[derive(Debug)]
-pub struct Spot<'a> {
+pub struct WaitEntry<'a> {
     /// The bell.
-    pub site: &'a Site,
+    pub state: &'a BellState,
     /// The waiter's own part.
     pub listener: &'a mut Listener,
 }
 
-/// What one waiter keeps for one bell: the seats it holds, its counters.
+/// What one waiter keeps for one bell: the waiter slots it holds, its counters.
 #[derive(Debug)]
 pub struct Listener {
-    seats: Seats,
+    slots: WaiterSlots,
     counters: Counters,
-    partner: Option<Arc<Site>>,
+    partner: Option<Arc<BellState>>,
     interruptible: bool,
 }
 
 impl Listener {
-    /// For a waiter at `site` whose counters appear under `name`.
-    pub fn new(site: &Arc<Site>, name: &str) -> Self {
+    /// For a waiter at `state` whose counters appear under `name`.
+    pub fn new(state: &Arc<BellState>, name: &str) -> Self {
         Self {
-            seats: Seats::new(site),
+            slots: WaiterSlots::new(state),
             counters: Counters::register(name),
             partner: None,
             interruptible: false,
@@ -102,7 +102,7 @@ impl Listener {
 
     /// Says that whoever rings this waiter's bell waits at `partner` otherwise: while it sleeps there, it will not
     /// ring, and spinning is in vain.
-    pub fn set_partner(&mut self, partner: Arc<Site>) {
+    pub fn set_partner(&mut self, partner: Arc<BellState>) {
         self.partner = Some(partner);
     }
 
@@ -116,31 +116,31 @@ impl Listener {
         &self.counters
     }
 
-    pub(crate) fn seats(&mut self) -> &mut Seats {
-        &mut self.seats
+    pub(crate) fn slots(&mut self) -> &mut WaiterSlots {
+        &mut self.slots
     }
 
-    /// The eventfd this waiter has a seat at, which it takes if it has none.
+    /// The eventfd this waiter has a waiter slot at, which it takes if it has none.
     pub(crate) fn file(&mut self) -> Result<BorrowedFd<'_>, WaitError> {
-        let (_, index) = self.seats.take_eventfd()?;
-        Ok(self.seats.site().eventfds()[index].as_fd())
+        let (_, index) = self.slots.take_eventfd()?;
+        Ok(self.slots.state().eventfds()[index].as_fd())
     }
 
     /// Which of its bell's eventfds that is.
     #[cfg(feature = "tokio")]
-    pub(crate) fn eventfd(&mut self) -> Result<(&Arc<Site>, usize), WaitError> {
-        let (_, index) = self.seats.take_eventfd()?;
-        Ok((self.seats.site(), index))
+    pub(crate) fn eventfd(&mut self) -> Result<(&Arc<BellState>, usize), WaitError> {
+        let (_, index) = self.slots.take_eventfd()?;
+        Ok((self.slots.state(), index))
     }
 
-    pub(crate) fn eventfd_seat(&self) -> Option<(Seat, usize)> {
-        self.seats.eventfd()
+    pub(crate) fn eventfd_slot(&self) -> Option<(WaiterSlot, usize)> {
+        self.slots.eventfd()
     }
 }
 
-/// Does a signal end a wait at `spots`?
-fn interruptible(spots: &[Spot<'_>]) -> bool {
-    spots.iter().any(|spot| spot.listener.interruptible)
+/// Does a signal end a wait at `entries`?
+fn interruptible(entries: &[WaitEntry<'_>]) -> bool {
+    entries.iter().any(|entry| entry.listener.interruptible)
 }
 
 /// A signal handler ran instead of the sleep: the end of the wait for those who asked for that, else a wake without a
@@ -155,17 +155,17 @@ fn woken(deadline: Option<Deadline>) -> Slept {
     if deadline.is_some_and(|deadline| deadline.passed()) { Slept::TimedOut } else { Slept::Woken }
 }
 
-/// Runs `run` with one protocol waiter for each spot, all on seats that `seat` names.
+/// Runs `run` with one protocol waiter for each wait entry, all on waiter slots that `slot` names.
 fn with_waiters<R>(
-    spots: &[Spot<'_>],
-    seat: impl Fn(&Spot<'_>) -> Seat,
+    entries: &[WaitEntry<'_>],
+    slot: impl Fn(&WaitEntry<'_>) -> WaiterSlot,
     run: impl FnOnce(&mut [Waiter<'_>]) -> R,
 ) -> R {
     // One bell is the case whose cost counts: no allocation.
-    if let [spot] = spots {
-        return run(&mut [Waiter::new(&spot.site.record().wake, seat(spot))]);
+    if let [entry] = entries {
+        return run(&mut [Waiter::new(&entry.state.record().wake, slot(entry))]);
     }
     let mut waiters: Vec<_> =
-        spots.iter().map(|spot| Waiter::new(&spot.site.record().wake, seat(spot))).collect();
+        entries.iter().map(|entry| Waiter::new(&entry.state.record().wake, slot(entry))).collect();
     run(&mut waiters)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Not waiting at all.
 
-use super::{Spot, Wait};
+use super::{Wait, WaitEntry};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 
@@ -15,7 +15,7 @@ impl Wait for Null {
     #[inline]
     fn wait(
         &mut self,
-        _: &mut [Spot<'_>],
+        _: &mut [WaitEntry<'_>],
         mut ready: impl FnMut() -> bool,
         _: Option<Deadline>,
     ) -> Result<bool, WaitError> {

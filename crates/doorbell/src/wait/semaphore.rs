@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sleeping on a POSIX semaphore that only this waiter takes tokens from.
 
-use super::{Spot, Wait, after_signal, interruptible, woken};
+use super::{Wait, WaitEntry, after_signal, interruptible, woken};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 use doorbell_core::wake::{Sleep, Slept, Waiter, wait_until};
 use rustix::io::Errno;
 
-/// Sleeps on one of the semaphores in the bell's record, of which it holds a seat from its first wait on.
+/// Sleeps on one of the semaphores in the bell's record, of which it holds a waiter slot from its first wait on.
 ///
 /// Only where every peer is [`Trusted`](crate::peer::Trusted): the C library aborts the process over a semaphore that was
 /// overwritten. Elsewhere waiting is [`WaitError::Unsupported`].
@@ -24,29 +24,29 @@ impl Wait for Semaphore {
     #[inline]
     fn wait(
         &mut self,
-        spots: &mut [Spot<'_>],
+        entries: &mut [WaitEntry<'_>],
         mut ready: impl FnMut() -> bool,
         deadline: Option<Deadline>,
     ) -> Result<bool, WaitError> {
         if ready() {
             return Ok(true);
         }
-        let interruptible = interruptible(spots);
-        let [spot] = spots else {
+        let interruptible = interruptible(entries);
+        let [entry] = entries else {
             return Err(WaitError::TooManyBells { most: Self::MOST_BELLS });
         };
-        spot.listener.seats.take_semaphore()?;
-        let (seat, index) = spot.listener.seats.semaphore().expect("just taken");
-        let semaphore = spot.site.record().semaphores[index].as_ptr().cast();
-        let mut waiter = [Waiter::new(&spot.site.record().wake, seat)];
+        entry.listener.slots.take_semaphore()?;
+        let (slot, index) = entry.listener.slots.semaphore().expect("just taken");
+        let semaphore = entry.state.record().semaphores[index].as_ptr().cast();
+        let mut waiter = [Waiter::new(&entry.state.record().wake, slot)];
         let waited = wait_until(&mut waiter, &mut Sleeper { semaphore, deadline, interruptible }, ready)?;
-        spot.listener.counters.slept(waited);
+        entry.listener.counters.slept(waited);
         Ok(waited.ready)
     }
 }
 
 struct Sleeper {
-    /// Initialised when the mapping was made; lives as long as the site.
+    /// Initialised when the mapping was made; lives as long as the bell state.
     semaphore: *mut libc::sem_t,
     deadline: Option<Deadline>,
     interruptible: bool,

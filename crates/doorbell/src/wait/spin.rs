@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Spinning: the processor waits.
 
-use super::{Spot, Wait};
+use super::{Wait, WaitEntry};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 
@@ -20,7 +20,7 @@ impl Wait for Spin {
     #[inline]
     fn wait(
         &mut self,
-        spots: &mut [Spot<'_>],
+        entries: &mut [WaitEntry<'_>],
         mut ready: impl FnMut() -> bool,
         deadline: Option<Deadline>,
     ) -> Result<bool, WaitError> {
@@ -31,8 +31,8 @@ impl Wait for Spin {
             for _ in 0..LOOKS_PER_GLANCE {
                 std::hint::spin_loop();
                 if ready() {
-                    for spot in spots {
-                        spot.listener.counters.spun_and_hit();
+                    for entry in entries {
+                        entry.listener.counters.spun_and_hit();
                     }
                     return Ok(true);
                 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Yielding: the processor waits, but lets others go first.
 
-use super::{Spot, Wait};
+use super::{Wait, WaitEntry};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 
@@ -15,7 +15,7 @@ impl Wait for Yield {
     #[inline]
     fn wait(
         &mut self,
-        spots: &mut [Spot<'_>],
+        entries: &mut [WaitEntry<'_>],
         mut ready: impl FnMut() -> bool,
         deadline: Option<Deadline>,
     ) -> Result<bool, WaitError> {
@@ -25,8 +25,8 @@ impl Wait for Yield {
         loop {
             rustix::thread::sched_yield();
             if ready() {
-                for spot in spots {
-                    spot.listener.counters.spun_and_hit();
+                for entry in entries {
+                    entry.listener.counters.spun_and_hit();
                 }
                 return Ok(true);
             }

@@ -4,11 +4,11 @@
 #![allow(unexpected_cfgs, reason = "`ci/sanitize` sets it")]
 
 use crate::hostile::{Raw, meet};
-use crate::other::{FOREVER, Other, board, message, number, start};
+use crate::other::{FOREVER, Other, message, number, segment, start};
 use doorbell::channel::broadcast::{Ended, Publisher, Subscriber, WhenSlow};
 use doorbell::channel::{Gather, GatherError, Receiver, RecvError, SendError, Sender, many, pair};
-use doorbell::meeting::Session;
 use doorbell::peer::Trusted;
+use doorbell::rendezvous::Connection;
 use doorbell::wait::Adaptive;
 use doorbell::{Async, AsyncBell, Bell, WaitError};
 use std::future::{Future, poll_fn};
@@ -64,18 +64,18 @@ fn dawdle(round: u64) {
     (0..round % 64 * 40).for_each(|_| std::hint::spin_loop());
 }
 
-fn ends(session: &Session, out: u32, back: u32) -> (Async<Sender>, Async<Receiver>) {
-    let sender = Async::new(Sender::attach(session, out).unwrap()).unwrap();
-    (sender, Async::new(Receiver::attach(session, back).unwrap()).unwrap())
+fn ends(connection: &Connection, out: u32, back: u32) -> (Async<Sender>, Async<Receiver>) {
+    let sender = Async::new(Sender::attach(connection, out).unwrap()).unwrap();
+    (sender, Async::new(Receiver::attach(connection, back).unwrap()).unwrap())
 }
 
 #[test]
 fn what_one_task_sends_to_another_process_comes_back_to_it_with_both_rings_full() {
     const COUNT: u64 = 3000;
     on_both_runtimes(|| async {
-        let board = board(2, 2, 256);
-        let (session, _other) = start("echo", &board);
-        let (mut requests, mut answers) = ends(&session, 0, 1);
+        let segment = segment(2, 2, 256);
+        let (connection, _other) = start("echo", &segment);
+        let (mut requests, mut answers) = ends(&connection, 0, 1);
         let longest = requests.get_ref().longest();
         // In one task: each of the two waits again and again while the other goes on.
         let sending = async {
@@ -118,9 +118,9 @@ fn two_tasks_of_a_runtime_converse_and_the_one_that_stays_is_told_that_the_other
 fn a_receive_that_is_dropped_in_the_middle_of_its_wait_loses_neither_message_nor_wake() {
     const ROUNDS: u64 = 2500;
     on_both_runtimes(|| async {
-        let board = board(2, 2, 4096);
-        let (session, _other) = start("echo", &board);
-        let (mut requests, mut answers) = ends(&session, 0, 1);
+        let segment = segment(2, 2, 4096);
+        let (connection, _other) = start("echo", &segment);
+        let (mut requests, mut answers) = ends(&connection, 0, 1);
         let longest = requests.get_ref().longest();
         let mut received = 0_u64;
         for round in 0..ROUNDS {
@@ -158,12 +158,13 @@ fn a_receive_that_is_dropped_in_the_middle_of_its_wait_loses_neither_message_nor
 fn select_over_three_receivers_in_a_loop_gets_each_message_of_each_once() {
     const EACH: u64 = 3000;
     on_both_runtimes(|| async {
-        let boards = [(); 3].map(|()| board(1, 1, 512));
-        let met: Vec<_> = boards.iter().map(|board| start(&format!("send-up-to {EACH}"), board)).collect();
+        let segments = [(); 3].map(|()| segment(1, 1, 512));
+        let met: Vec<_> =
+            segments.iter().map(|segment| start(&format!("send-up-to {EACH}"), segment)).collect();
         let receiver =
             |place: usize| Async::new(Receiver::<_, Adaptive>::attach(&met[place].0, 0).unwrap()).unwrap();
         let (mut first, mut second, mut third) = (receiver(0), receiver(1), receiver(2));
-        let longest = boards[0].lanes().unwrap().longest();
+        let longest = segments[0].lanes().unwrap().longest();
         let mut next = [0; 3];
         let mut gone = [false; 3];
         let mut bytes = Vec::new();
@@ -193,10 +194,10 @@ fn select_over_three_receivers_in_a_loop_gets_each_message_of_each_once() {
 fn a_send_that_is_dropped_while_it_waits_for_room_sent_nothing_and_loses_no_wake() {
     const COUNT: u64 = 3000;
     on_both_runtimes(|| async {
-        let board = board(1, 1, 256);
+        let segment = segment(1, 1, 256);
         // It checks that it receives 0, 1, 2 … and nothing else, and then aborts.
-        let (session, mut other) = start(&format!("receive {COUNT}"), &board);
-        let mut sender: Async<Sender> = Async::new(Sender::attach(&session, 0).unwrap()).unwrap();
+        let (connection, mut other) = start(&format!("receive {COUNT}"), &segment);
+        let mut sender: Async<Sender> = Async::new(Sender::attach(&connection, 0).unwrap()).unwrap();
         let longest = sender.get_ref().longest();
         let (mut sent, mut dropped) = (0, 0_u64);
         let told = loop {
@@ -219,7 +220,7 @@ fn a_send_that_is_dropped_while_it_waits_for_room_sent_nothing_and_loses_no_wake
                 Err(error) => break error,
             }
         };
-        assert_eq!(told, SendError::PeerGone(session.peer().id()));
+        assert_eq!(told, SendError::PeerGone(connection.peer().id()));
         assert!(sent >= COUNT && dropped > 0, "{sent} sent, {dropped} dropped");
         assert_eq!(other.0.wait().unwrap().signal(), Some(libc::SIGABRT), "it received something else");
     });
@@ -253,11 +254,11 @@ fn what_was_pushed_is_rung_before_a_task_waits_for_room() {
 fn a_receiver_and_a_sender_that_are_awaited_are_told_that_their_peer_was_killed() {
     on_both_runtimes(|| async {
         for round in 0..10 {
-            let board = board(2, 2, 256);
+            let segment = segment(2, 2, 256);
             // It sends nothing by itself, and stops listening when the way back is full.
-            let (session, mut other) = start("echo", &board);
-            let gone = session.peer().id();
-            let (mut requests, mut answers) = ends(&session, 0, 1);
+            let (connection, mut other) = start("echo", &segment);
+            let gone = connection.peer().id();
+            let (mut requests, mut answers) = ends(&connection, 0, 1);
             let killing = thread::spawn(move || {
                 thread::sleep(Duration::from_micros(round * 100));
                 other.kill();
@@ -288,9 +289,9 @@ fn a_receiver_and_a_sender_that_are_awaited_are_told_that_their_peer_was_killed(
 #[test]
 fn a_bell_that_is_awaited_tells_that_its_peer_was_killed() {
     on_both_runtimes(|| async {
-        let board = board(1, 1, 256);
-        let (session, mut other) = start("send-on 0", &board);
-        let bell: Bell = session.bell(0).unwrap();
+        let segment = segment(1, 1, 256);
+        let (connection, mut other) = start("send-on 0", &segment);
+        let bell: Bell = connection.bell(0).unwrap();
         let mut bell = AsyncBell::new(bell).unwrap();
         let killing = thread::spawn(move || other.kill());
         let told = loop {
@@ -298,7 +299,7 @@ fn a_bell_that_is_awaited_tells_that_its_peer_was_killed() {
                 break error;
             }
         };
-        assert_eq!(told, WaitError::PeerGone(session.peer().id()));
+        assert_eq!(told, WaitError::PeerGone(connection.peer().id()));
         killing.join().unwrap();
     });
 }
@@ -332,16 +333,16 @@ fn a_bell_that_is_dropped_in_the_middle_of_its_waits_hears_every_ring_of_another
 #[test]
 fn a_gather_that_is_awaited_hears_each_of_its_bells_and_outlives_a_sender_that_is_killed() {
     on_both_runtimes(|| async {
-        let boards = [(); 3].map(|()| board(1, 1, 1 << 12));
+        let segments = [(); 3].map(|()| segment(1, 1, 1 << 12));
         // The first sends until it is killed, the others once.
-        let mut met: Vec<(Session, Other)> = vec![start("send 0", &boards[0])];
-        met.extend(boards[1..].iter().map(|board| start("send-on 0", board)));
+        let mut met: Vec<(Connection, Other)> = vec![start("send 0", &segments[0])];
+        met.extend(segments[1..].iter().map(|segment| start("send-on 0", segment)));
         let mut gather: Gather = Gather::default();
-        for (session, _) in &met {
-            gather.add(session, 0).unwrap();
+        for (connection, _) in &met {
+            gather.add(connection, 0).unwrap();
         }
         let mut gather = Async::new(gather).unwrap();
-        let longest = boards[0].lanes().unwrap().longest();
+        let longest = segments[0].lanes().unwrap().longest();
         let (mut next, mut heard) = (0, [0_u32; 3]);
         while next < 2000 || heard[1..] != [1, 1] {
             if let Some(received) = try_once(gather.recv()).await {
@@ -382,13 +383,13 @@ fn take(lane: usize, bytes: &[u8], longest: u64, next: &mut u64, heard: &mut [u3
 #[test]
 fn lanes_may_come_and_go_between_two_waits_of_a_gather() {
     on_both_runtimes(|| async {
-        let boards = [(); 2].map(|()| board(1, 1, 256));
+        let segments = [(); 2].map(|()| segment(1, 1, 256));
         let mut gather: Async<Gather<Trusted>> = Async::new(Gather::default()).unwrap();
         let nobody = GatherError { lane: None, error: RecvError::Closed };
         assert_eq!(gather.recv().await.map(|(lane, _)| lane), Err(nobody), "there is no lane");
-        let mut senders = boards.each_ref().map(|board| Some(Sender::<Trusted>::at(board, 0).unwrap()));
+        let mut senders = segments.each_ref().map(|segment| Some(Sender::<Trusted>::at(segment, 0).unwrap()));
         for round in 0..50_u64 {
-            let lanes = [0, 1].map(|place: usize| gather.get_mut().add_at(&boards[place], 0).unwrap());
+            let lanes = [0, 1].map(|place: usize| gather.get_mut().add_at(&segments[place], 0).unwrap());
             assert!(try_once(gather.recv()).await.is_none());
             let which = (round % 2) as usize;
             let mut sender = senders[which].take().unwrap();
@@ -402,22 +403,22 @@ fn lanes_may_come_and_go_between_two_waits_of_a_gather() {
             assert_eq!((from, &received[..]), (lanes[which], &round.to_ne_bytes()[..]));
             senders[which] = Some(sending.join().unwrap());
             lanes.into_iter().for_each(|lane| assert!(gather.get_mut().remove(lane)));
-            // The only seat is another's by now, though the gather's task has not slept since.
-            let receiver: Receiver<Trusted> = Receiver::at(&boards[which], 0).unwrap();
+            // The only waiter slot is another's by now, though the gather's task has not slept since.
+            let receiver: Receiver<Trusted> = Receiver::at(&segments[which], 0).unwrap();
             assert!(try_once(Async::new(receiver).unwrap().recv()).await.is_none());
         }
     });
 }
 
 #[test]
-fn a_seat_is_had_by_one_at_a_time_and_is_free_when_the_end_is_dropped() {
+fn a_slot_is_had_by_one_at_a_time_and_is_free_when_the_end_is_dropped() {
     on_both_runtimes(|| async {
         let bell: Bell = Bell::new().unwrap();
         for _ in 0..20 {
             let mut first = AsyncBell::new(bell.clone()).unwrap();
             assert!(try_once(first.wait()).await.is_none());
             let refused = AsyncBell::new(bell.clone()).unwrap_err();
-            assert_eq!(refused, WaitError::NoSeat { kind: "eventfd", seats: 1 });
+            assert_eq!(refused, WaitError::NoWaiterSlot { kind: "eventfd", slots: 1 });
         }
     });
 }
@@ -426,10 +427,10 @@ fn a_seat_is_had_by_one_at_a_time_and_is_free_when_the_end_is_dropped() {
 fn a_subscriber_that_is_awaited_misses_nothing_and_is_told_that_the_publisher_was_killed() {
     const COUNT: u64 = 3000;
     on_both_runtimes(|| async {
-        let board = board(1, 1, 0);
+        let segment = segment(1, 1, 0);
         // It publishes so many, held back by us, and is then killed.
-        let (session, mut other) = start(&format!("publish {COUNT}"), &board);
-        let subscriber: Subscriber = Subscriber::join(&session, 0).unwrap();
+        let (connection, mut other) = start(&format!("publish {COUNT}"), &segment);
+        let subscriber: Subscriber = Subscriber::join(&connection, 0).unwrap();
         let mut subscriber = Async::new(subscriber).unwrap();
         let (mut expected, mut dropped, mut bytes) = (0_u64, 0_u64, Vec::new());
         while expected < COUNT {
@@ -446,7 +447,7 @@ fn a_subscriber_that_is_awaited_misses_nothing_and_is_told_that_the_publisher_wa
         assert!(try_once(subscriber.recv_into(&mut bytes)).await.is_none(), "{dropped} dropped before");
         let killing = thread::spawn(move || other.kill());
         let told = subscriber.recv_into(&mut bytes).await.unwrap_err();
-        assert_eq!(told, RecvError::PeerGone(session.peer().id()));
+        assert_eq!(told, RecvError::PeerGone(connection.peer().id()));
         killing.join().unwrap();
     });
 }
@@ -456,10 +457,10 @@ fn a_publisher_awaits_each_subscriber_that_holds_it_back_and_goes_on_when_one_is
     const COUNT: u64 = 2000;
     on_both_runtimes(|| async {
         let mut publisher: Publisher = Publisher::new(256).unwrap();
-        let board = board(1, 1, 0);
+        let segment = segment(1, 1, 0);
         // It takes twenty messages, and then no more.
-        let (session, mut other) = start("subscribe 20", &board);
-        let number = publisher.admit(&session, 0, WhenSlow::HoldBack).unwrap();
+        let (connection, mut other) = start("subscribe 20", &segment);
+        let number = publisher.admit(&connection, 0, WhenSlow::HoldBack).unwrap();
         let mut publisher = Async::new(publisher).unwrap();
         let receiving: Vec<_> = (0..2)
             .map(|_| {
@@ -489,7 +490,7 @@ fn a_publisher_awaits_each_subscriber_that_holds_it_back_and_goes_on_when_one_is
             }
         }
         killing.join().unwrap();
-        assert_eq!(publisher.get_mut().ended(), [(number, Ended::Gone(session.peer().id()))]);
+        assert_eq!(publisher.get_mut().ended(), [(number, Ended::Gone(connection.peer().id()))]);
         drop(publisher);
         for receiving in receiving {
             assert_eq!(receiving.await.unwrap(), (RecvError::Closed, COUNT));
@@ -517,9 +518,9 @@ fn tasks_that_always_find_messages_and_room_leave_the_runtime_to_others_too() {
 #[test]
 fn a_peer_that_wakes_again_and_again_does_not_keep_a_task_from_its_time_out() {
     on_both_runtimes(|| async {
-        let board = board(2, 2, 512);
-        let (ours, theirs) = meet(&board);
-        let hostile = Hostile::new(move || theirs.board().site(0).unwrap().announce());
+        let segment = segment(2, 2, 512);
+        let (ours, theirs) = meet(&segment);
+        let hostile = Hostile::new(move || theirs.segment().state(0).unwrap().announce());
         let mut receiver: Async<Receiver> = Async::new(Receiver::attach(&ours, 0).unwrap()).unwrap();
         let ended = tokio::time::timeout(Duration::from_millis(20), receiver.recv()).await;
         assert!(ended.is_err());
@@ -531,12 +532,12 @@ fn a_peer_that_wakes_again_and_again_does_not_keep_a_task_from_its_time_out() {
 #[test]
 fn a_peer_that_comes_again_and_again_does_not_keep_a_task_from_its_time_out() {
     on_both_runtimes(|| async {
-        let board = board(2, 2, 512);
-        let (ours, theirs) = meet(&board);
-        let raw = Raw::of(&board);
+        let segment = segment(2, 2, 512);
+        let (ours, theirs) = meet(&segment);
+        let raw = Raw::of(&segment);
         let hostile = Hostile::new(move || {
             raw.attachments().fetch_add(1, Ordering::Relaxed);
-            theirs.board().site(0).unwrap().announce();
+            theirs.segment().state(0).unwrap().announce();
         });
         let mut receiver: Async<Receiver> = Async::new(Receiver::attach(&ours, 0).unwrap()).unwrap();
         let ended = tokio::time::timeout(Duration::from_millis(20), receiver.recv()).await;
@@ -634,12 +635,12 @@ fn a_stream_tells_once_that_a_sender_was_killed_then_ends_and_goes_on_with_the_n
         poll_fn(|cx| Pin::new(&mut *stream).poll_next(cx)).await
     }
     on_both_runtimes(|| async {
-        let boards = [(); 3].map(|()| board(1, 1, 256));
-        let mut met = boards.each_ref().map(|board| start("send-on 0", board));
-        let gone = met.each_ref().map(|(session, _)| RecvError::PeerGone(session.peer().id()));
+        let segments = [(); 3].map(|()| segment(1, 1, 256));
+        let mut met = segments.each_ref().map(|segment| start("send-on 0", segment));
+        let gone = met.each_ref().map(|(connection, _)| RecvError::PeerGone(connection.peer().id()));
         let mut gather: Gather = Gather::default();
-        for (session, _) in &met[..2] {
-            gather.add(session, 0).unwrap();
+        for (connection, _) in &met[..2] {
+            gather.add(connection, 0).unwrap();
         }
         let mut gather = Async::new(gather).unwrap();
         let receiver: Receiver = Receiver::attach(&met[2].0, 0).unwrap();
@@ -659,7 +660,7 @@ fn a_stream_tells_once_that_a_sender_was_killed_then_ends_and_goes_on_with_the_n
             assert_eq!(next(&mut gather).await, None);
             assert_eq!(next(&mut receiver).await, None);
         }
-        let _successors = [start("send-on 0", &boards[1]), start("send-on 0", &boards[2])];
+        let _successors = [start("send-on 0", &segments[1]), start("send-on 0", &segments[2])];
         // They may not have attached yet.
         let from_lane = loop {
             if let Some(received) = next(&mut gather).await {
@@ -681,11 +682,11 @@ fn a_stream_tells_once_that_a_sender_was_killed_then_ends_and_goes_on_with_the_n
 #[test]
 fn an_end_is_registered_with_the_runtime_it_is_made_in_and_not_armed_whatever_there_is() {
     on_both_runtimes(|| async {
-        let board = board(1, 1, 256);
-        let _receiver: Async<Receiver<Trusted>> = Async::new(Receiver::at(&board, 0).unwrap()).unwrap();
-        let _sender: Async<Sender<Trusted>> = Async::new(Sender::at(&board, 0).unwrap()).unwrap();
+        let segment = segment(1, 1, 256);
+        let _receiver: Async<Receiver<Trusted>> = Async::new(Receiver::at(&segment, 0).unwrap()).unwrap();
+        let _sender: Async<Sender<Trusted>> = Async::new(Sender::at(&segment, 0).unwrap()).unwrap();
         for bell in 0..2 {
-            assert!(!board.site(bell).unwrap().record().wake.has_sleepers(), "nobody waits at {bell}");
+            assert!(!segment.state(bell).unwrap().record().wake.has_sleepers(), "nobody waits at {bell}");
         }
     });
     let (mut sender, receiver) = pair(256).unwrap();
@@ -748,10 +749,10 @@ fn what_a_task_slept_is_counted_for_those_who_look() {
 #[test]
 fn a_sleep_is_counted_once_and_an_error_ends_a_wait() {
     on_both_runtimes(|| async {
-        let board = board(1, 1, 256);
-        let mut sender: Sender<Trusted> = Sender::at(&board, 0).unwrap();
+        let segment = segment(1, 1, 256);
+        let mut sender: Sender<Trusted> = Sender::at(&segment, 0).unwrap();
         sender.send(b"there already").unwrap();
-        let receiver: Receiver<Trusted> = Receiver::at(&board, 0).unwrap();
+        let receiver: Receiver<Trusted> = Receiver::at(&segment, 0).unwrap();
         let mut receiver = Async::new(receiver).unwrap();
         receiver.recv().await.unwrap();
         let counts = |receiver: &Async<Receiver<Trusted>>| {
@@ -762,7 +763,7 @@ fn a_sleep_is_counted_once_and_an_error_ends_a_wait() {
         assert_eq!(counts(&receiver), (1, 1));
         drop(sender);
         assert_eq!(receiver.recv().await.map(drop), Err(RecvError::Closed));
-        let _next: Sender<Trusted> = Sender::at(&board, 0).unwrap();
+        let _next: Sender<Trusted> = Sender::at(&segment, 0).unwrap();
         assert!(try_once(receiver.recv()).await.is_none());
         assert_eq!(counts(&receiver), (2, 2));
     });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One sender, many receivers.
 
-use crate::other::{FOREVER, board, message, number, start};
+use crate::other::{FOREVER, message, number, segment, start};
 use doorbell::channel::broadcast::{Ended, Publisher, Subscriber, WhenSlow};
 use doorbell::channel::{RecvError, SendError};
 use doorbell::wait::Futex;
@@ -185,11 +185,11 @@ fn a_subscriber_that_holds_back_is_waited_for_until_the_deadline() {
 
 #[test]
 fn a_killed_subscriber_holds_nobody_back_and_is_named() {
-    let boards = [board(1, 1, 64), board(1, 1, 64)];
+    let segments = [segment(1, 1, 64), segment(1, 1, 64)];
     let mut publisher: Publisher = Publisher::new(512).unwrap();
     let longest = publisher.longest();
-    let (dying, mut other) = start("subscribe 3", &boards[0]);
-    let (living, _living) = start("subscribe 1000000", &boards[1]);
+    let (dying, mut other) = start("subscribe 3", &segments[0]);
+    let (living, _living) = start("subscribe 1000000", &segments[1]);
     assert_eq!(publisher.admit(&dying, 0, WhenSlow::HoldBack).unwrap(), 0);
     assert_eq!(publisher.admit(&living, 0, WhenSlow::HoldBack).unwrap(), 1);
     let mut local = publisher.subscribe::<Futex>(WhenSlow::Gap).unwrap();
@@ -254,21 +254,22 @@ fn a_subscriber_maps_the_log_without_the_right_to_write() {
 
 #[test]
 fn a_subscriber_that_lies_about_its_cursor_is_ended_and_costs_the_others_nothing() {
-    let boards = [board(1, 1, 64)];
-    let (ours, theirs) = doorbell::meeting::socket::pair().unwrap();
-    let joining = thread::spawn(move || doorbell::meeting::socket::join_over(theirs).unwrap());
-    let session: doorbell::meeting::Session = doorbell::meeting::socket::host_over(ours, &boards[0]).unwrap();
-    let hostile: doorbell::meeting::Session = joining.join().unwrap();
+    let segments = [segment(1, 1, 64)];
+    let (ours, theirs) = doorbell::rendezvous::socket::pair().unwrap();
+    let joining = thread::spawn(move || doorbell::rendezvous::socket::join_over(theirs).unwrap());
+    let connection: doorbell::rendezvous::Connection =
+        doorbell::rendezvous::socket::host_over(ours, &segments[0]).unwrap();
+    let hostile: doorbell::rendezvous::Connection = joining.join().unwrap();
     let mut publisher: Publisher = Publisher::new(256).unwrap();
-    publisher.admit(&session, 0, WhenSlow::HoldBack).unwrap();
+    publisher.admit(&connection, 0, WhenSlow::HoldBack).unwrap();
     let _liar: Subscriber<_, Futex> = Subscriber::join(&hostile, 0).unwrap();
     let mut honest = publisher.subscribe::<Futex>(WhenSlow::HoldBack).unwrap();
-    let size = boards[0].mapping().plan().size() as usize;
+    let size = segments[0].mapping().plan().size() as usize;
     let rights = ProtFlags::READ | ProtFlags::WRITE;
-    let file = boards[0].mapping().file().unwrap();
+    let file = segments[0].mapping().file().unwrap();
     // SAFETY: no address is asked for.
     let base = unsafe { mmap(std::ptr::null_mut(), size, rights, MapFlags::SHARED, file, 0) }.unwrap();
-    // The control of the first lane begins 128 bytes into the payload of a board with two bells.
+    // The control of the first lane begins 128 bytes into the payload of a segment with two bells.
     // SAFETY: within the mapping, which stays; an aligned word.
     let cursor = unsafe { &*base.cast::<u8>().add(4096 + 128).cast::<std::sync::atomic::AtomicU64>() };
     cursor.store(1 << 40, std::sync::atomic::Ordering::Relaxed);
@@ -282,26 +283,26 @@ fn a_subscriber_that_lies_about_its_cursor_is_ended_and_costs_the_others_nothing
     assert_eq!(bytes, b"to the honest");
 }
 
-/// A board of ours, and the sessions of both sides.
-fn meet() -> [doorbell::meeting::Session; 2] {
-    let (ours, theirs) = doorbell::meeting::socket::pair().unwrap();
-    let joining = thread::spawn(move || doorbell::meeting::socket::join_over(theirs).unwrap());
-    let session = doorbell::meeting::socket::host_over(ours, &board(1, 1, 64)).unwrap();
-    [session, joining.join().unwrap()]
+/// A segment of ours, and the connections of both sides.
+fn meet() -> [doorbell::rendezvous::Connection; 2] {
+    let (ours, theirs) = doorbell::rendezvous::socket::pair().unwrap();
+    let joining = thread::spawn(move || doorbell::rendezvous::socket::join_over(theirs).unwrap());
+    let connection = doorbell::rendezvous::socket::host_over(ours, &segment(1, 1, 64)).unwrap();
+    [connection, joining.join().unwrap()]
 }
 
 /// What the subscriber before it left in the lane was taken for its own end.
 #[test]
 fn whoever_has_left_or_was_dropped_can_subscribe_again() {
-    let [session, theirs] = meet();
+    let [connection, theirs] = meet();
     let mut publisher: Publisher = Publisher::new(256).unwrap();
     let mut bytes = Vec::new();
-    publisher.admit(&session, 0, WhenSlow::HoldBack).unwrap();
+    publisher.admit(&connection, 0, WhenSlow::HoldBack).unwrap();
     drop(Subscriber::<_, Futex>::join(&theirs, 0).unwrap());
     publisher.publish(b"nobody").unwrap();
     assert_eq!(publisher.ended(), [(0, Ended::Left)]);
 
-    publisher.admit(&session, 0, WhenSlow::Drop).unwrap();
+    publisher.admit(&connection, 0, WhenSlow::Drop).unwrap();
     publisher.publish(b"early").unwrap();
     assert_eq!(publisher.ended(), [], "the second has not even come");
     let mut second: Subscriber<_, Futex> = Subscriber::join(&theirs, 0).unwrap();
@@ -313,7 +314,7 @@ fn whoever_has_left_or_was_dropped_can_subscribe_again() {
     assert_eq!(publisher.ended(), [(1, Ended::Dropped)]);
     drop(second);
 
-    publisher.admit(&session, 0, WhenSlow::Drop).unwrap();
+    publisher.admit(&connection, 0, WhenSlow::Drop).unwrap();
     let mut third: Subscriber<_, Futex> = Subscriber::join(&theirs, 0).unwrap();
     publisher.publish(b"last").unwrap();
     drop(publisher);
@@ -325,10 +326,10 @@ fn whoever_has_left_or_was_dropped_can_subscribe_again() {
 /// It stayed, held everybody back, and its number was known to nobody.
 #[test]
 fn a_subscriber_that_hung_up_before_it_got_the_log_has_no_place() {
-    let [session, theirs] = meet();
+    let [connection, theirs] = meet();
     drop(theirs);
     let mut publisher: Publisher = Publisher::new(256).unwrap();
-    publisher.admit(&session, 0, WhenSlow::HoldBack).unwrap_err();
+    publisher.admit(&connection, 0, WhenSlow::HoldBack).unwrap_err();
     assert_eq!(publisher.subscribers(), 0);
 }
 

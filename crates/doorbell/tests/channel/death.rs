@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A process that dies at each of its writes to shared memory, and at random moments.
 
-use crate::other::{FOREVER, board, fork, message, number, start};
+use crate::other::{FOREVER, fork, message, number, segment, start};
 use doorbell::channel::{AttachError, Receiver, RecvError, SendError, Sender};
 use doorbell::peer::Trusted;
 use doorbell::wait::Adaptive;
@@ -26,7 +26,7 @@ fn whenever_the_other_process_is_killed_the_survivor_is_told_and_nothing_is_left
     let mut seed = 0x2545_f491_4f6c_dd1d_u64;
     let mut before = usize::MAX;
     for round in 0..kills {
-        // What is opened once is open by then. The thread that told of the last death may still hold that round's board:
+        // What is opened once is open by then. The thread that told of the last death may still hold that round's segment:
         // the least of several counts.
         if (5..12).contains(&round) {
             before = before.min(open());
@@ -45,11 +45,11 @@ fn whenever_the_other_process_is_killed_the_survivor_is_told_and_nothing_is_left
 
 /// Talks to a process that is killed after `life`. If `full`, without listening, until it waits for room as we do.
 fn survive(life: Duration, full: bool) {
-    let board = board(2, 2, 256);
-    let (session, other) = start("echo", &board);
-    let mut requests: Sender = Sender::attach(&session, 0).unwrap();
-    let mut answers: Receiver = Receiver::attach(&session, 1).unwrap();
-    let (longest, gone) = (requests.longest(), session.peer().id());
+    let segment = segment(2, 2, 256);
+    let (connection, other) = start("echo", &segment);
+    let mut requests: Sender = Sender::attach(&connection, 0).unwrap();
+    let mut answers: Receiver = Receiver::attach(&connection, 1).unwrap();
+    let (longest, gone) = (requests.longest(), connection.peer().id());
     let pid = Pid::from_child(&other.0);
     let (mut sent, mut answered) = (0, 0);
     std::thread::scope(|scope| {
@@ -97,14 +97,14 @@ fn watcher_state() -> Option<char> {
     stats.filter_map(|stat| stat.split_once("(doorbell-watch) ")?.1.chars().next()).next()
 }
 
-/// It was told again and again of the socket that had hung up, for as long as the session was kept.
+/// It was told again and again of the socket that had hung up, for as long as the connection was kept.
 #[test]
-fn the_thread_that_has_told_of_a_death_sleeps_though_the_session_is_kept() {
-    let board = board(2, 2, 256);
-    let (session, mut other) = start("echo", &board);
-    let mut answers: Receiver = Receiver::attach(&session, 1).unwrap();
+fn the_thread_that_has_told_of_a_death_sleeps_though_the_connection_is_kept() {
+    let segment = segment(2, 2, 256);
+    let (connection, mut other) = start("echo", &segment);
+    let mut answers: Receiver = Receiver::attach(&connection, 1).unwrap();
     other.kill();
-    assert_eq!(answers.recv_timeout(FOREVER).unwrap_err(), RecvError::PeerGone(session.peer().id()));
+    assert_eq!(answers.recv_timeout(FOREVER).unwrap_err(), RecvError::PeerGone(connection.peer().id()));
     // It may have other deaths to tell of, from other tests; and to be found at work once says nothing.
     let begun = Instant::now();
     let mut asleep = 0;
@@ -118,14 +118,14 @@ fn the_thread_that_has_told_of_a_death_sleeps_though_the_session_is_kept() {
 /// A forked process has the same epoll: what the child took out of it, the parent never heard of again.
 #[test]
 fn a_death_is_told_though_a_forked_child_has_dropped_its_copies() {
-    let board = board(2, 2, 256);
-    let (session, mut other) = start("echo", &board);
-    let mut answers: Receiver = Receiver::attach(&session, 1).unwrap();
+    let segment = segment(2, 2, 256);
+    let (connection, mut other) = start("echo", &segment);
+    let mut answers: Receiver = Receiver::attach(&connection, 1).unwrap();
     // SAFETY: the child only drops, which takes no lock in a child, and exits.
     let child = unsafe { fork() };
     if child == 0 {
         drop(answers);
-        drop(session);
+        drop(connection);
         // SAFETY: no precondition.
         unsafe { libc::_exit(0) };
     }
@@ -133,18 +133,18 @@ fn a_death_is_told_though_a_forked_child_has_dropped_its_copies() {
     // SAFETY: a child of ours, and a valid place for its status.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     assert_eq!(status, 0);
-    assert_eq!(Receiver::<_, Adaptive>::attach(&session, 1).unwrap_err(), AttachError::Taken { lane: 1 });
+    assert_eq!(Receiver::<_, Adaptive>::attach(&connection, 1).unwrap_err(), AttachError::Taken { lane: 1 });
     other.kill();
     let told = answers.recv_timeout(FOREVER).map(|message| message.is_some());
-    assert_eq!(told, Err(RecvError::PeerGone(session.peer().id())));
+    assert_eq!(told, Err(RecvError::PeerGone(connection.peer().id())));
 }
 
 /// It wrote where it had been at the fork into shared memory: the sender called that a lie, or found no room.
 #[test]
 fn a_forked_child_that_drops_its_copies_says_nothing_of_what_was_received() {
-    let board = board(1, 1, 256);
-    let mut sender: Sender<Trusted> = Sender::at(&board, 0).unwrap();
-    let mut receiver: Receiver<Trusted> = Receiver::at(&board, 0).unwrap();
+    let segment = segment(1, 1, 256);
+    let mut sender: Sender<Trusted> = Sender::at(&segment, 0).unwrap();
+    let mut receiver: Receiver<Trusted> = Receiver::at(&segment, 0).unwrap();
     for _ in 0..3 {
         sender.send(&[0; 8]).unwrap();
     }

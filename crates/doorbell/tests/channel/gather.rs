@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Many senders, one receiver.
 
-use crate::other::{FOREVER, board, start};
+use crate::other::{FOREVER, segment, start};
 use doorbell::channel::{AttachError, Gather, GatherError, Lanes, RecvError, Sender, many};
-use doorbell::meeting::{Board, Offer, Session, socket};
 use doorbell::peer::Trusted;
+use doorbell::rendezvous::{Connection, Offer, Segment, socket};
 use doorbell::wait::Semaphore;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::thread;
@@ -53,26 +53,26 @@ fn a_busy_lane_does_not_starve_a_quiet_one() {
 }
 
 #[test]
-fn untrusted_senders_with_boards_of_their_own_come_and_are_killed_one_by_one() {
-    let boards: [_; 3] = std::array::from_fn(|_| board(1, 1, 4096));
+fn untrusted_senders_with_segments_of_their_own_come_and_are_killed_one_by_one() {
+    let segments: [_; 3] = std::array::from_fn(|_| segment(1, 1, 4096));
     let mut gather: Gather = Gather::default();
-    let mut sessions = Vec::new();
-    for (number, board) in boards.iter().enumerate() {
-        let (session, other) = start("send-on 0", board);
-        assert_eq!(gather.add(&session, 0).unwrap(), number);
-        sessions.push((session, other));
+    let mut connections = Vec::new();
+    for (number, segment) in segments.iter().enumerate() {
+        let (connection, other) = start("send-on 0", segment);
+        assert_eq!(gather.add(&connection, 0).unwrap(), number);
+        connections.push((connection, other));
     }
     let mut heard: Vec<_> = (0..3).map(|_| gather.recv_timeout(FOREVER).unwrap().expect("hung").0).collect();
     heard.sort_unstable();
     assert_eq!(heard, [0, 1, 2]);
-    for (number, (session, other)) in sessions.iter_mut().enumerate() {
+    for (number, (connection, other)) in connections.iter_mut().enumerate() {
         other.kill();
         let told = gather.recv_timeout(FOREVER).unwrap_err();
-        let gone = RecvError::PeerGone(session.peer().id());
+        let gone = RecvError::PeerGone(connection.peer().id());
         assert_eq!(told, GatherError { lane: Some(number), error: gone });
     }
-    // A successor on the board of the first.
-    let (session, _other) = start("send-on 0", &boards[0]);
+    // A successor on the segment of the first.
+    let (connection, _other) = start("send-on 0", &segments[0]);
     let heard = loop {
         match gather.recv_timeout(FOREVER) {
             Ok(received) => break received.expect("hung").0,
@@ -81,7 +81,7 @@ fn untrusted_senders_with_boards_of_their_own_come_and_are_killed_one_by_one() {
         }
     };
     assert_eq!(heard, 0);
-    drop(session);
+    drop(connection);
 }
 
 #[test]
@@ -116,11 +116,11 @@ fn an_event_loop_hears_every_lane() {
 #[test]
 fn a_sender_that_came_sent_and_left_while_nobody_looked_is_heard() {
     let lanes = Lanes::new(2, 1, 256).unwrap();
-    let board = Board::for_threads(&Offer::of_lanes(lanes)).unwrap();
-    let mut gather: Gather<Trusted> = Gather::at(&board, 0).unwrap();
-    let _alive: Sender<Trusted> = Sender::at(&board, 1).unwrap();
+    let segment = Segment::for_threads(&Offer::of_lanes(lanes)).unwrap();
+    let mut gather: Gather<Trusted> = Gather::at(&segment, 0).unwrap();
+    let _alive: Sender<Trusted> = Sender::at(&segment, 1).unwrap();
     for message in [b"first", b"again"] {
-        let mut passing: Sender<Trusted> = Sender::at(&board, 0).unwrap();
+        let mut passing: Sender<Trusted> = Sender::at(&segment, 0).unwrap();
         passing.send(message).unwrap();
         drop(passing);
         assert!(gather.listen().unwrap(), "{message:?} lies there");
@@ -140,19 +140,19 @@ fn a_gather_without_lanes_or_with_too_many_bells_says_so() {
     assert!(none.listen().unwrap(), "there is something to tell");
 
     // A semaphore cannot be waited for together with another: the smallest of such bounds.
-    let boards: [_; 2] = std::array::from_fn(|_| board(1, 1, 64));
-    let sessions = boards.each_ref().map(|board| {
+    let segments: [_; 2] = std::array::from_fn(|_| segment(1, 1, 64));
+    let connections = segments.each_ref().map(|segment| {
         let (ours, theirs) = socket::pair().unwrap();
         let joining = thread::spawn(move || socket::join_over(theirs).unwrap());
-        let host: Session = socket::host_over(ours, board).unwrap();
-        let joined: Session = joining.join().unwrap();
+        let host: Connection = socket::host_over(ours, segment).unwrap();
+        let joined: Connection = joining.join().unwrap();
         (host, joined)
     });
     let mut gather: Gather<_, Semaphore> = Gather::default();
-    gather.add(&sessions[0].0, 0).unwrap();
-    assert_eq!(gather.add(&sessions[1].0, 0).unwrap_err(), AttachError::TooManyBells { most: 1 });
+    gather.add(&connections[0].0, 0).unwrap();
+    assert_eq!(gather.add(&connections[1].0, 0).unwrap_err(), AttachError::TooManyBells { most: 1 });
     assert!(gather.remove(0));
-    gather.add(&sessions[1].0, 0).expect("the refused one was left again");
+    gather.add(&connections[1].0, 0).expect("the refused one was left again");
 }
 
 /// What never leaves the process need not fit one message.

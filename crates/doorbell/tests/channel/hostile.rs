@@ -3,11 +3,11 @@
 //!
 //! `DOORBELL_MUTATIONS` sets how many writes it makes, `DOORBELL_SEED` which.
 
-use crate::other::board;
+use crate::other::segment;
 use doorbell::channel::{AttachError, Gather, GatherError, Receiver, RecvError, SendError, Sender};
-use doorbell::meeting::{Board, MeetError, Session, socket};
 use doorbell::peer::{Trusted, Untrusted};
-use doorbell::wait::{Adaptive, Eventfd, Futex, Spot, Wait};
+use doorbell::rendezvous::{Connection, RendezvousError, Segment, socket};
+use doorbell::wait::{Adaptive, Eventfd, Futex, Wait, WaitEntry};
 use doorbell::{Deadline, PeerViolation, WaitError};
 use rustix::fd::OwnedFd;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -32,9 +32,9 @@ unsafe impl Send for Raw {}
 unsafe impl Sync for Raw {}
 
 impl Raw {
-    pub(crate) fn of(board: &Board) -> Self {
-        let bytes = board.mapping().plan().size() as usize;
-        let file = board.mapping().file().unwrap();
+    pub(crate) fn of(segment: &Segment) -> Self {
+        let bytes = segment.mapping().plan().size() as usize;
+        let file = segment.mapping().file().unwrap();
         let rights = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: no address is asked for.
         let base = unsafe { mmap(std::ptr::null_mut(), bytes, rights, MapFlags::SHARED, file, 0) };
@@ -59,7 +59,7 @@ impl Raw {
         self.payload(CONTROL + 256)
     }
 
-    /// The word at `offset` of the payload of a board with four bells.
+    /// The word at `offset` of the payload of a segment with four bells.
     fn payload(&self, offset: usize) -> &AtomicU64 {
         &self.words()[(4096 + offset) / 8]
     }
@@ -72,12 +72,12 @@ impl Drop for Raw {
     }
 }
 
-/// Two sessions of one board in this process: ours, and one for the partner.
-pub(crate) fn meet(board: &Arc<Board>) -> (Session, Session) {
+/// Two connections of one segment in this process: ours, and one for the partner.
+pub(crate) fn meet(segment: &Arc<Segment>) -> (Connection, Connection) {
     let (ours, theirs) = socket::pair().unwrap();
     let joining = thread::spawn(move || socket::join_over(theirs).unwrap());
-    let session = socket::host_over(ours, board).unwrap();
-    (session, joining.join().unwrap())
+    let connection = socket::host_over(ours, segment).unwrap();
+    (connection, joining.join().unwrap())
 }
 
 struct Dice(u64);
@@ -150,7 +150,7 @@ struct Tally {
 
 /// Sends and receives over memory that is being scribbled on. Every outcome but a panic or a hang is good.
 fn suffer<W: Wait + Default>(
-    session: &Session,
+    connection: &Connection,
     (out, back): (u32, u32),
     raw: &Raw,
     Traffic { capacity, message }: Traffic,
@@ -161,7 +161,7 @@ fn suffer<W: Wait + Default>(
     let mut bytes = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         tally.progress.fetch_add(1, Ordering::Relaxed);
-        let ends = (Sender::<_, W>::attach(session, out), Receiver::<_, W>::attach(session, back));
+        let ends = (Sender::<_, W>::attach(connection, out), Receiver::<_, W>::attach(connection, back));
         let (Ok(mut sender), Ok(mut receiver)) = ends else {
             // One more of the peer's whims, so that the round goes on: all is as if nobody had been there.
             [out, back].into_iter().for_each(|lane| raw.wipe(lane, capacity));
@@ -218,17 +218,17 @@ fn whatever_is_written_into_the_mapping_nothing_panics_and_nothing_hangs() {
         round += 1;
         let kind = round % TRAFFIC.len();
         let (traffic, tally) = (TRAFFIC[kind], &tallies[kind]);
-        let board = board(2, 2, traffic.capacity);
-        let (ours, theirs) = meet(&board);
-        let raw = Raw::of(&board);
+        let segment = segment(2, 2, traffic.capacity);
+        let (ours, theirs) = meet(&segment);
+        let raw = Raw::of(&segment);
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
-            let victims = [(&ours, (0, 1)), (&theirs, (1, 0))].map(|(session, lanes)| {
+            let victims = [(&ours, (0, 1)), (&theirs, (1, 0))].map(|(connection, lanes)| {
                 let (raw, stop) = (&raw, &stop);
                 scope.spawn(move || match round % 3 {
-                    0 => suffer::<Adaptive>(session, lanes, raw, traffic, tally, stop),
-                    1 => suffer::<Futex>(session, lanes, raw, traffic, tally, stop),
-                    _ => suffer::<Eventfd>(session, lanes, raw, traffic, tally, stop),
+                    0 => suffer::<Adaptive>(connection, lanes, raw, traffic, tally, stop),
+                    1 => suffer::<Futex>(connection, lanes, raw, traffic, tally, stop),
+                    _ => suffer::<Eventfd>(connection, lanes, raw, traffic, tally, stop),
                 })
             });
             for number in 1..=20_000 {
@@ -276,9 +276,9 @@ fn whatever_is_written_into_the_mapping_nothing_panics_and_nothing_hangs() {
 
 /// The lie, and what the receiver must say to it.
 fn lie_to_receiver(lie: impl Fn(&Raw, &mut Sender)) -> RecvError {
-    let board = board(2, 2, 512);
-    let (ours, theirs) = meet(&board);
-    let raw = Raw::of(&board);
+    let segment = segment(2, 2, 512);
+    let (ours, theirs) = meet(&segment);
+    let raw = Raw::of(&segment);
     let mut sender: Sender = Sender::attach(&theirs, 0).unwrap();
     let mut receiver: Receiver = Receiver::attach(&ours, 0).unwrap();
     lie(&raw, &mut sender);
@@ -287,7 +287,7 @@ fn lie_to_receiver(lie: impl Fn(&Raw, &mut Sender)) -> RecvError {
     first
 }
 
-/// Where the first ring begins, in the payload of a board with four bells.
+/// Where the first ring begins, in the payload of a segment with four bells.
 const RING: usize = 4096;
 /// Where the first lane's control lies.
 const CONTROL: usize = 128;
@@ -320,9 +320,9 @@ fn a_skip_at_the_rings_first_place_is_a_violation_and_not_an_endless_loop() {
 #[test]
 fn a_released_index_that_was_never_sent_is_a_violation() {
     for lie in [8, 4, 1 << 40, u64::MAX - 7] {
-        let board = board(2, 2, 64);
-        let (ours, theirs) = meet(&board);
-        let raw = Raw::of(&board);
+        let segment = segment(2, 2, 64);
+        let (ours, theirs) = meet(&segment);
+        let raw = Raw::of(&segment);
         let mut sender: Sender = Sender::attach(&ours, 0).unwrap();
         let _receiver: Receiver = Receiver::attach(&theirs, 0).unwrap();
         sender.send(&[0; 16]).unwrap();
@@ -340,9 +340,9 @@ fn a_released_index_that_was_never_sent_is_a_violation() {
 
 #[test]
 fn a_lane_full_of_lies_is_not_attached_to() {
-    let board = board(2, 2, 64);
-    let (ours, _theirs) = meet(&board);
-    let raw = Raw::of(&board);
+    let segment = segment(2, 2, 64);
+    let (ours, _theirs) = meet(&segment);
+    let raw = Raw::of(&segment);
     for place in 0..8 {
         raw.payload(RING + place * 8).store(1, Ordering::Release);
     }
@@ -355,14 +355,14 @@ fn a_lane_full_of_lies_is_not_attached_to() {
 
 #[test]
 fn one_liar_among_many_senders_costs_the_others_nothing() {
-    let boards = [board(2, 2, 512), board(2, 2, 512)];
-    let sessions = [meet(&boards[0]), meet(&boards[1])];
+    let segments = [segment(2, 2, 512), segment(2, 2, 512)];
+    let connections = [meet(&segments[0]), meet(&segments[1])];
     let mut gather: Gather = Gather::default();
-    for (ours, _) in &sessions {
+    for (ours, _) in &connections {
         gather.add(ours, 0).unwrap();
     }
-    let mut honest: Sender = Sender::attach(&sessions[1].1, 0).unwrap();
-    let raw = Raw::of(&boards[0]);
+    let mut honest: Sender = Sender::attach(&connections[1].1, 0).unwrap();
+    let raw = Raw::of(&segments[0]);
     raw.payload(RING).store(3, Ordering::Release);
     honest.send(b"still here").unwrap();
     let mut told = None;
@@ -381,17 +381,17 @@ fn one_liar_among_many_senders_costs_the_others_nothing() {
 /// Wakes without a reason, faster than the deadline comes.
 #[test]
 fn a_peer_that_wakes_again_and_again_does_not_hold_a_waiter_beyond_its_deadline() {
-    let board = board(2, 2, 512);
-    let (ours, theirs) = meet(&board);
+    let segment = segment(2, 2, 512);
+    let (ours, theirs) = meet(&segment);
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let (theirs, stop) = (&theirs, &stop);
         scope.spawn(move || {
-            let site = theirs.board().site(0).unwrap();
+            let state = theirs.segment().state(0).unwrap();
             while !stop.load(Ordering::Relaxed) {
                 // Changes the epoch and wakes, as a death does.
-                site.announce();
-                site.record().wake.epoch().fetch_add(1, Ordering::Relaxed);
+                state.announce();
+                state.record().wake.epoch().fetch_add(1, Ordering::Relaxed);
             }
         });
         let mut futex: Receiver<_, Futex> = Receiver::attach(&ours, 0).unwrap();
@@ -419,7 +419,7 @@ impl Wait for Crowd {
 
     fn wait(
         &mut self,
-        _: &mut [Spot<'_>],
+        _: &mut [WaitEntry<'_>],
         mut ready: impl FnMut() -> bool,
         deadline: Option<Deadline>,
     ) -> Result<bool, WaitError> {
@@ -435,9 +435,9 @@ impl Wait for Crowd {
 /// Each new word in the sender's place was reason enough to go on.
 #[test]
 fn a_peer_that_comes_again_and_again_does_not_hold_a_receiver_beyond_its_deadline() {
-    let board = board(2, 2, 512);
-    let (ours, _theirs) = meet(&board);
-    let raw: &'static Raw = Box::leak(Box::new(Raw::of(&board)));
+    let segment = segment(2, 2, 512);
+    let (ours, _theirs) = meet(&segment);
+    let raw: &'static Raw = Box::leak(Box::new(Raw::of(&segment)));
     // The receiver's stays ours.
     ATTACHMENTS.set(Some(raw.attachments()));
     let mut receiver: Receiver<_, Crowd> = Receiver::attach(&ours, 0).unwrap();
@@ -464,22 +464,22 @@ fn descriptors_offered(joiner: &OwnedFd) -> usize {
 
 /// What a trusted receiver lends out would change under its reader.
 #[test]
-fn trusted_ends_and_untrusted_peers_do_not_share_a_board() {
-    let shared = board(2, 2, 512);
+fn trusted_ends_and_untrusted_peers_do_not_share_a_segment() {
+    let shared = segment(2, 2, 512);
     let (ours, theirs) = meet(&shared);
-    for session in [&ours, &theirs] {
-        let board = session.board();
-        assert_eq!(Sender::<_, Futex>::at(board, 0).unwrap_err(), AttachError::Untrusted);
-        assert_eq!(Receiver::<_, Futex>::at(board, 1).unwrap_err(), AttachError::Untrusted);
-        assert_eq!(Gather::<_, Futex>::at(board, 1).unwrap_err(), AttachError::Untrusted);
+    for connection in [&ours, &theirs] {
+        let segment = connection.segment();
+        assert_eq!(Sender::<_, Futex>::at(segment, 0).unwrap_err(), AttachError::Untrusted);
+        assert_eq!(Receiver::<_, Futex>::at(segment, 1).unwrap_err(), AttachError::Untrusted);
+        assert_eq!(Gather::<_, Futex>::at(segment, 1).unwrap_err(), AttachError::Untrusted);
     }
 
-    let lent = board(2, 2, 512);
+    let lent = segment(2, 2, 512);
     let _sender: Sender<Trusted> = Sender::at(&lent, 0).unwrap();
     let (host, joiner) = socket::pair().unwrap();
     let joining = thread::spawn(move || socket::join_over::<Untrusted>(joiner));
-    assert_eq!(socket::host_over::<Untrusted>(host, &lent).unwrap_err(), MeetError::Lent);
-    assert_eq!(joining.join().unwrap().unwrap_err(), MeetError::Refused);
+    assert_eq!(socket::host_over::<Untrusted>(host, &lent).unwrap_err(), RendezvousError::Lent);
+    assert_eq!(joining.join().unwrap().unwrap_err(), RendezvousError::Refused);
     // The host was found to have sent the memory before it refused: what a joiner has, it keeps.
     let (host, joiner) = socket::pair().unwrap();
     let refusing = thread::scope(|scope| {
@@ -487,9 +487,9 @@ fn trusted_ends_and_untrusted_peers_do_not_share_a_board() {
         assert_eq!(descriptors_offered(&joiner), 0);
         hosting.join().unwrap()
     });
-    assert_eq!(refusing, Err(MeetError::Lent));
+    assert_eq!(refusing, Err(RendezvousError::Lent));
     // And whoever got it counts as met, though it never said that it takes it.
-    let given = board(2, 2, 512);
+    let given = segment(2, 2, 512);
     let (host, joiner) = socket::pair().unwrap();
     let unfinished = thread::scope(|scope| {
         let hosting = scope.spawn(|| socket::host_over::<Untrusted>(host, &given).map(drop));
@@ -497,11 +497,11 @@ fn trusted_ends_and_untrusted_peers_do_not_share_a_board() {
         drop(joiner);
         hosting.join().unwrap()
     });
-    assert!(matches!(unfinished, Err(MeetError::NoAnswer(_))), "{unfinished:?}");
+    assert!(matches!(unfinished, Err(RendezvousError::NoAnswer(_))), "{unfinished:?}");
     assert_eq!(Sender::<_, Futex>::at(&given, 0).map(drop), Err::<(), _>(AttachError::Untrusted));
     let (host, joiner) = socket::pair().unwrap();
     let joining = thread::spawn(move || socket::join_over::<Trusted>(joiner).unwrap());
-    let session = socket::host_over::<Trusted>(host, &lent).unwrap();
-    Sender::<_, Futex>::attach(&session, 1).expect("whoever is trusted may come");
+    let connection = socket::host_over::<Trusted>(host, &lent).unwrap();
+    Sender::<_, Futex>::attach(&connection, 1).expect("whoever is trusted may come");
     drop(joining.join().unwrap());
 }

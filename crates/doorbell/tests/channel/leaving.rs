@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Leaving in order: sessions and ends dropped in whichever order, and what the others are told.
+//! Leaving in order: connections and ends dropped in whichever order, and what the others are told.
 
-use crate::other::{FOREVER, board, fork, start};
+use crate::other::{FOREVER, fork, segment, start};
 use doorbell::channel::broadcast::{Ended, JoinError, Publisher, Subscriber, WhenSlow};
 use doorbell::channel::{AttachError, Gather, Lanes, Receiver, RecvError, SendError, Sender};
-use doorbell::meeting::{Board, MeetError, Offer, Session, named, socket};
 use doorbell::peer::{PeerId, Trusted, Untrusted};
+use doorbell::rendezvous::{Connection, Offer, RendezvousError, Segment, named, socket};
 use doorbell::wait::{Adaptive, Eventfd, Futex, Semaphore, Wait};
 use doorbell::{Bell, WaitError};
-use doorbell_core::wake::SEATS;
+use doorbell_core::wake::WAITER_SLOTS;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-/// A session of the host of `board`, and the one that joined, in this process too.
-fn meet(board: &Arc<Board>) -> (Session, Session) {
+/// A connection of the host of `segment`, and the one that joined, in this process too.
+fn meet(segment: &Arc<Segment>) -> (Connection, Connection) {
     let (ours, theirs) = socket::pair().unwrap();
     let joining = thread::spawn(move || socket::join_over(theirs).unwrap());
-    (socket::host_over(ours, board).unwrap(), joining.join().unwrap())
+    (socket::host_over(ours, segment).unwrap(), joining.join().unwrap())
 }
 
-/// Returns when all that hung up before this was called has been told to the host of `board`: its watcher hears them in
+/// Returns when all that hung up before this was called has been told to the host of `segment`: its watcher hears them in
 /// turn.
-fn wait_for_earlier_hang_ups(board: &Arc<Board>) {
-    let mut bell = board.bell::<Futex>(0).unwrap();
-    let (host, joined) = meet(board);
+fn wait_for_earlier_hang_ups(segment: &Arc<Segment>) {
+    let mut bell = segment.bell::<Futex>(0).unwrap();
+    let (host, joined) = meet(segment);
     drop(joined);
     loop {
         match bell.wait_timeout(FOREVER) {
@@ -44,16 +44,16 @@ fn taken<T>(result: Result<T, AttachError>) -> bool {
     }
 }
 
-/// The session went first and hung up, the host gave the end away, and two held it.
+/// The connection went first and hung up, the host gave the end away, and two held it.
 #[test]
-fn an_end_that_outlives_its_session_is_given_to_nobody_until_it_is_dropped() {
-    let board = board(2, 2, 256);
-    let ((_first, one), (_second, two)) = (meet(&board), meet(&board));
+fn an_end_that_outlives_its_connection_is_given_to_nobody_until_it_is_dropped() {
+    let segment = segment(2, 2, 256);
+    let ((_first, one), (_second, two)) = (meet(&segment), meet(&segment));
     let mut sender: Sender = Sender::attach(&one, 0).unwrap();
     let mut receiver: Receiver = Receiver::attach(&one, 1).unwrap();
     receiver.file().unwrap();
     drop(one);
-    wait_for_earlier_hang_ups(&board);
+    wait_for_earlier_hang_ups(&segment);
     assert!(taken(Sender::<_, Adaptive>::attach(&two, 0)));
     assert!(taken(Receiver::<_, Adaptive>::attach(&two, 1)));
     let mut host: Receiver<Untrusted, Adaptive> = Receiver::attach(&_first, 0).unwrap();
@@ -62,27 +62,27 @@ fn an_end_that_outlives_its_session_is_given_to_nobody_until_it_is_dropped() {
     drop(sender);
     assert_eq!(host.recv().unwrap_err(), RecvError::Closed);
     assert!(!taken(Sender::<_, Adaptive>::attach(&two, 0)), "the word says that it was left");
-    let seats = &board.site(1).unwrap().record().seat_holders;
-    assert_ne!(seats[0].load(std::sync::atomic::Ordering::Relaxed), 0, "the seat is the receiver's");
+    let slots = &segment.state(1).unwrap().record().slot_holders;
+    assert_ne!(slots[0].load(std::sync::atomic::Ordering::Relaxed), 0, "the slot is the receiver's");
     drop(receiver);
-    assert_eq!(seats[0].load(std::sync::atomic::Ordering::Relaxed), 0);
+    assert_eq!(slots[0].load(std::sync::atomic::Ordering::Relaxed), 0);
 }
 
-/// As above, for ends that were taken by way of the board.
+/// As above, for ends that were taken by way of the segment.
 #[test]
-fn an_end_taken_at_the_board_of_a_session_keeps_the_session_too() {
-    let board = board(1, 1, 256);
+fn an_end_taken_at_the_segment_of_a_connection_keeps_the_connection_too() {
+    let segment = segment(1, 1, 256);
     let trusted = || {
         let (ours, theirs) = socket::pair().unwrap();
         let joining = thread::spawn(move || socket::join_over::<Trusted>(theirs).unwrap());
-        (socket::host_over::<Trusted>(ours, &board).unwrap(), joining.join().unwrap())
+        (socket::host_over::<Trusted>(ours, &segment).unwrap(), joining.join().unwrap())
     };
     let ((_first, one), (_second, two)) = (trusted(), trusted());
-    let joined = Arc::clone(one.board());
+    let joined = Arc::clone(one.segment());
     let late: Gather<Trusted> = Gather::at(&joined, 0).unwrap();
     drop(one);
-    // A meeting in between: its end is heard after that of the first would have been.
-    let mut bell = board.bell::<Futex>(0).unwrap();
+    // A rendezvous in between: its end is heard after that of the first would have been.
+    let mut bell = segment.bell::<Futex>(0).unwrap();
     let (third, three) = trusted();
     drop(three);
     assert_eq!(bell.wait_timeout(FOREVER), Err(WaitError::PeerGone(third.peer().id())), "and nobody else");
@@ -94,36 +94,36 @@ fn an_end_taken_at_the_board_of_a_session_keeps_the_session_too() {
     assert_eq!(refused, AttachError::HungUp);
     let (ours, theirs) = socket::pair().unwrap();
     let joining = thread::spawn(move || socket::join_over::<Trusted>(theirs).map(drop));
-    assert_eq!(socket::host_over::<Trusted>(ours, &joined).unwrap_err(), MeetError::HungUp);
-    assert_eq!(joining.join().unwrap(), Err(MeetError::Refused));
+    assert_eq!(socket::host_over::<Trusted>(ours, &joined).unwrap_err(), RendezvousError::HungUp);
+    assert_eq!(joining.join().unwrap(), Err(RendezvousError::Refused));
 }
 
-/// Its seat was given away while it waited there: two waited for one token, and one of them slept on.
-fn a_bell_that_outlives_its_session_keeps_its_seat<W: Wait + Default + 'static>(first_seat: usize) {
-    let board = Arc::new(Board::new(&Offer::default()).unwrap());
+/// Its waiter slot was given away while it waited there: two waited for one token, and one of them slept on.
+fn a_bell_that_outlives_its_connection_keeps_its_slot<W: Wait + Default + 'static>(first_slot: usize) {
+    let segment = Arc::new(Segment::new(&Offer::default()).unwrap());
     let trusted = || {
         let (ours, theirs) = socket::pair().unwrap();
         let joining = thread::spawn(move || socket::join_over::<Trusted>(theirs).unwrap());
-        (socket::host_over::<Trusted>(ours, &board).unwrap(), joining.join().unwrap())
+        (socket::host_over::<Trusted>(ours, &segment).unwrap(), joining.join().unwrap())
     };
     let (first, one) = trusted();
     let mut seated: Bell<W> = one.bell(0).unwrap();
     let (mut late, mut seatless): (Bell<W>, Bell<Futex>) = (one.bell(0).unwrap(), one.bell(0).unwrap());
-    assert_eq!(seated.wait_timeout(Duration::from_millis(1)), Ok(None), "takes the seat");
+    assert_eq!(seated.wait_timeout(Duration::from_millis(1)), Ok(None), "takes the slot");
     drop(one);
-    // A meeting in between: its end is heard after that of the first would have been.
-    let mut deaths = board.bell::<Futex>(1).unwrap();
+    // A rendezvous in between: its end is heard after that of the first would have been.
+    let mut deaths = segment.bell::<Futex>(1).unwrap();
     let (third, three) = trusted();
     drop(three);
     assert_eq!(deaths.wait_timeout(FOREVER), Err(WaitError::PeerGone(third.peer().id())), "and nobody else");
-    let mut host: Bell<W> = board.bell(0).unwrap();
+    let mut host: Bell<W> = segment.bell(0).unwrap();
     assert_eq!(host.wait_timeout(Duration::from_millis(1)), Ok(None));
-    let seats = &board.site(0).unwrap().record().seat_holders;
-    let holders = || [0, 1].map(|seat| seats[first_seat + seat].load(Ordering::Relaxed));
+    let slots = &segment.state(0).unwrap().record().slot_holders;
+    let holders = || [0, 1].map(|slot| slots[first_slot + slot].load(Ordering::Relaxed));
     let [one, other] = holders();
-    assert!(one != 0 && other != 0 && one != other, "a seat each");
+    assert!(one != 0 && other != 0 && one != other, "a slot each");
     let waiting = thread::spawn(move || (seated.wait_timeout(FOREVER), seated));
-    let ringer = board.bell::<Futex>(0).unwrap();
+    let ringer = segment.bell::<Futex>(0).unwrap();
     ringer.ring();
     assert_eq!(host.wait_timeout(FOREVER).unwrap().map(u32::from), Some(1));
     let (heard, seated) = waiting.join().unwrap();
@@ -131,7 +131,7 @@ fn a_bell_that_outlives_its_session_keeps_its_seat<W: Wait + Default + 'static>(
     drop(seated);
     assert_eq!(deaths.wait_timeout(FOREVER), Err(WaitError::PeerGone(first.peer().id())));
     assert_eq!(holders(), [0, other]);
-    // Nothing is left that kept the connection: there is no seat any more, and what needs none goes on.
+    // Nothing is left that kept the connection: there is no waiter slot any more, and what needs none goes on.
     assert_eq!(seatless.wait_timeout(FOREVER).unwrap().map(u32::from), Some(1));
     assert_eq!(late.try_wait().map(u32::from), Some(1));
     assert_eq!(late.wait_timeout(Duration::from_millis(1)), Err(WaitError::HungUp));
@@ -140,20 +140,20 @@ fn a_bell_that_outlives_its_session_keeps_its_seat<W: Wait + Default + 'static>(
 }
 
 #[test]
-fn a_bell_with_an_eventfd_seat_that_outlives_its_session_keeps_the_seat() {
-    a_bell_that_outlives_its_session_keeps_its_seat::<Eventfd>(0);
+fn a_bell_with_an_eventfd_slot_that_outlives_its_connection_keeps_the_slot() {
+    a_bell_that_outlives_its_connection_keeps_its_slot::<Eventfd>(0);
 }
 
 #[test]
-fn a_bell_with_a_semaphore_seat_that_outlives_its_session_keeps_the_seat() {
-    a_bell_that_outlives_its_session_keeps_its_seat::<Semaphore>(SEATS as usize);
+fn a_bell_with_a_semaphore_slot_that_outlives_its_connection_keeps_the_slot() {
+    a_bell_that_outlives_its_connection_keeps_its_slot::<Semaphore>(WAITER_SLOTS as usize);
 }
 
 /// It is the parent's number under which the child would take an end, and with the parent it would be given away.
 #[test]
-fn a_forked_child_takes_no_end_on_a_board_that_its_parent_joined() {
-    let board = board(1, 1, 256);
-    let (_host, joined) = meet(&board);
+fn a_forked_child_takes_no_end_on_a_segment_that_its_parent_joined() {
+    let segment = segment(1, 1, 256);
+    let (_host, joined) = meet(&segment);
     // SAFETY: the child tries to attach, which is refused before any lock is taken, and exits.
     let child = unsafe { fork() };
     if child == 0 {
@@ -170,9 +170,9 @@ fn a_forked_child_takes_no_end_on_a_board_that_its_parent_joined() {
 /// Whichever the watcher heard first was told: half of the time an orderly end looked like a death.
 #[test]
 fn one_that_leaves_in_order_and_hangs_up_at_once_has_left() {
-    let board = board(2, 2, 256);
+    let segment = segment(2, 2, 256);
     for _ in 0..50 {
-        let (host, joined) = meet(&board);
+        let (host, joined) = meet(&segment);
         let gone = Sender::<_, Adaptive>::attach(&joined, 0).unwrap();
         let deaf: Receiver = Receiver::attach(&joined, 1).unwrap();
         let mut receiver: Receiver = Receiver::attach(&host, 0).unwrap();
@@ -181,7 +181,7 @@ fn one_that_leaves_in_order_and_hangs_up_at_once_has_left() {
         drop((gone, deaf));
         assert_eq!(receiver.recv_timeout(FOREVER).unwrap_err(), RecvError::Closed);
         assert_eq!(sender.try_send(b"").unwrap_err(), SendError::Closed);
-        wait_for_earlier_hang_ups(&board);
+        wait_for_earlier_hang_ups(&segment);
         assert_eq!(receiver.try_recv().unwrap_err(), RecvError::Closed, "and it stays so");
         assert_eq!(sender.try_send(b"").unwrap_err(), SendError::Closed);
     }
@@ -189,32 +189,32 @@ fn one_that_leaves_in_order_and_hangs_up_at_once_has_left() {
 
 #[test]
 fn a_subscriber_that_leaves_in_order_and_hangs_up_at_once_has_left() {
-    let board = board(1, 1, 64);
+    let segment = segment(1, 1, 64);
     let mut publisher: Publisher = Publisher::new(4096).unwrap();
-    let (host, joined) = meet(&board);
+    let (host, joined) = meet(&segment);
     let number = publisher.admit(&host, 0, WhenSlow::HoldBack).unwrap();
     let subscriber: Subscriber = Subscriber::join(&joined, 0).unwrap();
     drop((host, joined));
-    wait_for_earlier_hang_ups(&board);
+    wait_for_earlier_hang_ups(&segment);
     publisher.publish(b"it still listens").unwrap();
     assert_eq!(publisher.ended(), []);
     drop(subscriber);
-    wait_for_earlier_hang_ups(&board);
+    wait_for_earlier_hang_ups(&segment);
     publisher.publish(b"to nobody").unwrap();
     assert_eq!(publisher.ended(), [(number, Ended::Left)]);
 }
 
-/// Two that joined the same board know nothing of each other but what the words say.
+/// Two that joined the same segment know nothing of each other but what the words say.
 #[test]
 fn of_two_joiners_the_one_that_is_left_is_told_whether_the_other_died_or_left() {
-    let board = board(1, 1, 4096);
-    let (_host, mine) = meet(&board);
+    let segment = segment(1, 1, 4096);
+    let (_host, mine) = meet(&segment);
     let mut receiver: Receiver = Receiver::attach(&mine, 0).unwrap();
-    let (_session, mut other) = start("send-on 0", &board);
+    let (_connection, mut other) = start("send-on 0", &segment);
     assert_eq!(receiver.recv_timeout(FOREVER).unwrap().expect("hung").to_vec(), 0_u64.to_ne_bytes());
     other.kill();
     assert_eq!(receiver.recv_timeout(FOREVER).unwrap_err(), RecvError::PeerGone(PeerId::UNMET));
-    let (_host, third) = meet(&board);
+    let (_host, third) = meet(&segment);
     drop(Sender::<_, Adaptive>::attach(&third, 0).unwrap());
     assert_eq!(receiver.recv_timeout(FOREVER).unwrap_err(), RecvError::Closed);
 }
@@ -222,9 +222,9 @@ fn of_two_joiners_the_one_that_is_left_is_told_whether_the_other_died_or_left() 
 /// It was counted for ever: with it gone, a wait that nobody could end was not ended.
 #[test]
 fn a_peer_that_was_hung_up_on_does_not_count_among_the_living() {
-    let board = board(1, 1, 64);
-    let ((first, one), (second, two)) = (meet(&board), meet(&board));
-    let mut bell = board.bell::<Futex>(0).unwrap();
+    let segment = segment(1, 1, 64);
+    let ((first, one), (second, two)) = (meet(&segment), meet(&segment));
+    let mut bell = segment.bell::<Futex>(0).unwrap();
     let gone = first.peer().id();
     drop(one);
     assert_eq!(bell.wait_timeout(FOREVER), Err(WaitError::PeerGone(gone)));
@@ -233,31 +233,33 @@ fn a_peer_that_was_hung_up_on_does_not_count_among_the_living() {
     drop(two);
 }
 
-/// Two processes that share one board and host on it handed out the same numbers; with one of two joiners of the same
+/// Two processes that share one segment and host on it handed out the same numbers; with one of two joiners of the same
 /// number went the ends of both.
 #[test]
 fn joiners_met_by_a_process_and_by_its_forked_child_have_numbers_of_their_own() {
-    let board = board(2, 2, 64);
+    let segment = segment(2, 2, 64);
     let (ours, theirs) = socket::pair().unwrap();
     let joining = thread::spawn(move || socket::join_over::<Untrusted>(theirs).unwrap());
     // SAFETY: the child meets, which takes locks that a fork waits for, and exits.
     let child = unsafe { fork() };
     if child == 0 {
-        let session: Result<Session, _> = socket::host_over(ours, &board);
-        let mut bell = board.bell::<Futex>(0).unwrap();
+        let connection: Result<Connection, _> = socket::host_over(ours, &segment);
+        let mut bell = segment.bell::<Futex>(0).unwrap();
         // Until the parent's joiner has hung up.
         let told = bell.wait_timeout(FOREVER);
         // SAFETY: no precondition.
-        unsafe { libc::_exit(i32::from(session.is_err() || !matches!(told, Err(WaitError::PeerGone(_))))) };
+        unsafe {
+            libc::_exit(i32::from(connection.is_err() || !matches!(told, Err(WaitError::PeerGone(_)))))
+        };
     }
     drop(ours);
     let of_child = joining.join().unwrap();
-    let (_host, of_parent) = meet(&board);
+    let (_host, of_parent) = meet(&segment);
     let _one = Sender::<_, Futex>::attach(&of_child, 0).unwrap();
     let two = Sender::<_, Futex>::attach(&of_parent, 1).unwrap();
     drop((two, of_parent));
-    wait_for_earlier_hang_ups(&board);
-    let (_host, third) = meet(&board);
+    wait_for_earlier_hang_ups(&segment);
+    let (_host, third) = meet(&segment);
     assert!(taken(Sender::<_, Adaptive>::attach(&third, 0)), "the one that lives keeps its end");
     drop((_one, of_child));
     let mut status = 0;
@@ -267,12 +269,12 @@ fn joiners_met_by_a_process_and_by_its_forked_child_have_numbers_of_their_own() 
 }
 
 #[test]
-fn an_end_on_a_board_joined_by_name_hears_of_the_owners_end_though_the_joining_was_dropped() {
+fn an_end_on_a_segment_joined_by_name_hears_of_the_owners_end_though_the_joining_was_dropped() {
     let path = std::env::temp_dir().join(format!("doorbell-leaving-{}", std::process::id()));
     let offer = Offer { eventfds: 0, ..Offer::of_lanes(Lanes::new(1, 1, 64).unwrap()) };
     let owner = named::Owner::new(&path, &offer).unwrap();
     let joined = named::join(&path).unwrap();
-    let mut receiver: Receiver<Trusted, Futex> = Receiver::at(joined.board(), 0).unwrap();
+    let mut receiver: Receiver<Trusted, Futex> = Receiver::at(joined.segment(), 0).unwrap();
     drop(joined);
     drop(owner);
     assert_eq!(receiver.recv_timeout(FOREVER).unwrap_err(), RecvError::PeerGone(PeerId::UNMET));
@@ -281,25 +283,25 @@ fn an_end_on_a_board_joined_by_name_hears_of_the_owners_end_though_the_joining_w
 #[test]
 fn lanes_that_cannot_be_and_offers_without_room_for_them_are_named() {
     let none = doorbell::channel::many(0, 64).unwrap_err();
-    assert_eq!(none, MeetError::CannotLayOut { lanes: 0, capacity: 64 });
+    assert_eq!(none, RendezvousError::CannotLayOut { lanes: 0, capacity: 64 });
     let lanes = Lanes::new(1, 1, 64).unwrap();
     let (bells, payload) = (lanes.bells(), lanes.payload_size());
     let small = Offer { payload: payload - 1, ..Offer::of_lanes(lanes) };
-    assert_eq!(Board::new(&small).unwrap_err(), MeetError::NoRoomForLanes { bells, payload });
+    assert_eq!(Segment::new(&small).unwrap_err(), RendezvousError::NoRoomForLanes { bells, payload });
 }
 
 /// What the watcher had not come to yet was never done: the lane stayed taken for ever.
 #[test]
-fn the_end_of_a_peer_that_died_just_before_its_session_was_dropped_is_free() {
+fn the_end_of_a_peer_that_died_just_before_its_connection_was_dropped_is_free() {
     for _ in 0..10 {
-        let board = board(1, 1, 64);
-        let (session, mut other) = start("send-on 0", &board);
-        let mut receiver: Receiver = Receiver::attach(&session, 0).unwrap();
+        let segment = segment(1, 1, 64);
+        let (connection, mut other) = start("send-on 0", &segment);
+        let mut receiver: Receiver = Receiver::attach(&connection, 0).unwrap();
         assert!(receiver.recv_timeout(FOREVER).unwrap().is_some(), "hung");
         drop(receiver);
         other.kill();
-        drop(session);
-        let (_host, next) = meet(&board);
+        drop(connection);
+        let (_host, next) = meet(&segment);
         assert!(!taken(Sender::<_, Adaptive>::attach(&next, 0)));
     }
 }
@@ -307,9 +309,9 @@ fn the_end_of_a_peer_that_died_just_before_its_session_was_dropped_is_free() {
 /// The cursors were swapped, and an honest publisher accused.
 #[test]
 fn a_subscriber_that_joins_another_lane_than_was_admitted_is_told_so() {
-    let board = board(2, 2, 64);
+    let segment = segment(2, 2, 64);
     let mut publisher: Publisher = Publisher::new(4096).unwrap();
-    let (host, joined) = meet(&board);
+    let (host, joined) = meet(&segment);
     publisher.admit(&host, 1, WhenSlow::Gap).unwrap();
     let refused = Subscriber::<_, Futex>::join(&joined, 0).unwrap_err();
     assert_eq!(refused, JoinError::OtherLane { asked: 0, admitted: 1 });
@@ -318,8 +320,8 @@ fn a_subscriber_that_joins_another_lane_than_was_admitted_is_told_so() {
 /// A forked child has a copy of the socket, and as long as it was open nobody was told.
 #[test]
 fn hanging_up_is_told_though_a_forked_child_has_a_copy_of_the_connection() {
-    let board = board(1, 1, 64);
-    let (host, joined) = meet(&board);
+    let segment = segment(1, 1, 64);
+    let (host, joined) = meet(&segment);
     // SAFETY: the child only waits to be killed.
     let child = unsafe { fork() };
     if child == 0 {
@@ -329,7 +331,7 @@ fn hanging_up_is_told_though_a_forked_child_has_a_copy_of_the_connection() {
         }
     }
     drop(joined);
-    let told = board.bell::<Futex>(0).unwrap().wait_timeout(FOREVER);
+    let told = segment.bell::<Futex>(0).unwrap().wait_timeout(FOREVER);
     // SAFETY: a child of ours, which is not reaped yet.
     unsafe { libc::kill(child, libc::SIGKILL) };
     // SAFETY: a child of ours; its status is not asked for.

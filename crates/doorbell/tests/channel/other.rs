@@ -3,7 +3,7 @@
 
 use doorbell::channel::broadcast::{Publisher, Subscriber, WhenSlow};
 use doorbell::channel::{Lanes, Receiver, Sender};
-use doorbell::meeting::{Board, Offer, Session, inherited};
+use doorbell::rendezvous::{Connection, Offer, Segment, inherited};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -34,7 +34,7 @@ impl Drop for Other {
     }
 }
 
-/// Held by who forks this process or starts another, until that one has its end of the meeting alone: any other that got a
+/// Held by who forks this process or starts another, until that one has its end of the rendezvous alone: any other that got a
 /// copy would hide its death.
 static MEETING: Mutex<()> = Mutex::new(());
 
@@ -49,7 +49,7 @@ pub(crate) unsafe fn fork() -> libc::pid_t {
 }
 
 /// Starts the other process, which plays `role`, and meets it.
-pub(crate) fn start(role: &str, board: &Arc<Board>) -> (Session, Other) {
+pub(crate) fn start(role: &str, segment: &Arc<Segment>) -> (Connection, Other) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     // A death by fault is a panic, whose trace takes longer than all the rest.
     command.args(["--exact", "child", "--nocapture"]).env(ROLE, role).env("RUST_BACKTRACE", "0");
@@ -57,13 +57,13 @@ pub(crate) fn start(role: &str, board: &Arc<Board>) -> (Session, Other) {
     let _alone = MEETING.lock().unwrap_or_else(PoisonError::into_inner);
     let offer = inherited::offer(&mut command).unwrap();
     let child = Other(command.spawn().unwrap());
-    let session = offer.meet(board, child.0.id()).unwrap();
-    (session, child)
+    let connection = offer.meet(segment, child.0.id()).unwrap();
+    (connection, child)
 }
 
-pub(crate) fn board(lanes: u32, receivers: u32, capacity: u64) -> Arc<Board> {
+pub(crate) fn segment(lanes: u32, receivers: u32, capacity: u64) -> Arc<Segment> {
     let lanes = Lanes::new(lanes, receivers, capacity).unwrap();
-    Arc::new(Board::new(&Offer::of_lanes(lanes)).unwrap())
+    Arc::new(Segment::new(&Offer::of_lanes(lanes)).unwrap())
 }
 
 /// A message whose content says its number and whose length depends on it.
@@ -86,17 +86,17 @@ pub(crate) fn play() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let (verb, argument) = role.split_once(' ').unwrap_or((&role, "0"));
     let argument: u64 = argument.parse().unwrap();
-    let session: Session = inherited::join().unwrap();
+    let connection: Connection = inherited::join().unwrap();
     match verb {
-        "echo" => echo(&session),
-        "send" => send(&session, argument..u64::MAX, false),
+        "echo" => echo(&connection),
+        "send" => send(&connection, argument..u64::MAX, false),
         "send-up-to" => {
             // The receiver before ours has left, and the next may come only when the ring is full.
-            send(&session, 0..argument, true);
+            send(&connection, 0..argument, true);
             std::process::abort();
         }
         "send-on" => {
-            let mut sender: Sender = Sender::attach(&session, argument as u32).unwrap();
+            let mut sender: Sender = Sender::attach(&connection, argument as u32).unwrap();
             sender.send(&argument.to_ne_bytes()).unwrap();
             // The parent decides when this ends.
             loop {
@@ -104,7 +104,7 @@ pub(crate) fn play() {
             }
         }
         "subscribe" => {
-            let mut subscriber: Subscriber = Subscriber::join(&session, 0).unwrap();
+            let mut subscriber: Subscriber = Subscriber::join(&connection, 0).unwrap();
             let mut bytes = Vec::new();
             for _ in 0..argument {
                 if subscriber.recv_into(&mut bytes).is_err() {
@@ -117,7 +117,7 @@ pub(crate) fn play() {
         }
         "publish" => {
             let mut publisher: Publisher = Publisher::new(256).unwrap();
-            publisher.admit(&session, 0, WhenSlow::HoldBack).unwrap();
+            publisher.admit(&connection, 0, WhenSlow::HoldBack).unwrap();
             for number in 0..argument {
                 publisher.publish(&number.to_ne_bytes()).unwrap();
             }
@@ -127,25 +127,28 @@ pub(crate) fn play() {
             }
         }
         "receive" => {
-            let mut receiver: Receiver = Receiver::attach(&session, 0).unwrap();
+            let mut receiver: Receiver = Receiver::attach(&connection, 0).unwrap();
             for expected in 0..argument {
-                assert_eq!(number(&receiver.recv().unwrap().to_vec(), receiver_longest(&session)), expected);
+                assert_eq!(
+                    number(&receiver.recv().unwrap().to_vec(), receiver_longest(&connection)),
+                    expected
+                );
             }
             std::process::abort();
         }
         #[cfg(feature = "fault_injection")]
-        verb if verb.starts_with("die-") => crate::every_write::play(&session, verb, argument),
+        verb if verb.starts_with("die-") => crate::every_write::play(&connection, verb, argument),
         verb => panic!("no role {verb}"),
     }
 }
 
-fn receiver_longest(session: &Session) -> u64 {
-    session.board().lanes().unwrap().longest()
+fn receiver_longest(connection: &Connection) -> u64 {
+    connection.segment().lanes().unwrap().longest()
 }
 
-fn echo(session: &Session) {
-    let mut requests: Receiver = Receiver::attach(session, 0).unwrap();
-    let mut answers: Sender = Sender::attach(session, 1).unwrap();
+fn echo(connection: &Connection) {
+    let mut requests: Receiver = Receiver::attach(connection, 0).unwrap();
+    let mut answers: Sender = Sender::attach(connection, 1).unwrap();
     let mut bytes = Vec::new();
     while requests.recv_into(&mut bytes).is_ok() {
         answers.send(&bytes).unwrap();
@@ -153,8 +156,8 @@ fn echo(session: &Session) {
 }
 
 /// Sends until the receiver is gone, or, if `patient`, until all is sent.
-fn send(session: &Session, numbers: std::ops::Range<u64>, patient: bool) {
-    let mut sender: Sender = Sender::attach(session, 0).unwrap();
+fn send(connection: &Connection, numbers: std::ops::Range<u64>, patient: bool) {
+    let mut sender: Sender = Sender::attach(connection, 0).unwrap();
     let longest = sender.longest();
     for number in numbers {
         while sender.send(&message(number, longest)).is_err() {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Channels between processes.
 
-use crate::other::{FOREVER, board, message, number, start};
+use crate::other::{FOREVER, message, number, segment, start};
 use doorbell::channel::{AttachError, Receiver, RecvError, SendError, Sender};
-use doorbell::meeting::{Board, Offer, Session};
+use doorbell::rendezvous::{Connection, Offer, Segment};
 use std::sync::Arc;
 
 #[test]
 fn what_is_sent_to_another_process_comes_back() {
-    let board = board(2, 2, 4096);
-    let (session, _other) = start("echo", &board);
-    let mut requests: Sender = Sender::attach(&session, 0).unwrap();
-    let mut answers: Receiver = Receiver::attach(&session, 1).unwrap();
+    let segment = segment(2, 2, 4096);
+    let (connection, _other) = start("echo", &segment);
+    let mut requests: Sender = Sender::attach(&connection, 0).unwrap();
+    let mut answers: Receiver = Receiver::attach(&connection, 1).unwrap();
     let longest = requests.longest();
     for expected in 0..3000 {
         requests.send_timeout(&message(expected, longest), FOREVER).unwrap();
@@ -22,10 +22,10 @@ fn what_is_sent_to_another_process_comes_back() {
 
 #[test]
 fn a_stream_from_another_process_arrives_whole() {
-    let board = board(1, 1, 1 << 14);
-    let (session, _other) = start("send 0", &board);
-    let mut receiver: Receiver = Receiver::attach(&session, 0).unwrap();
-    let longest = board.lanes().unwrap().longest();
+    let segment = segment(1, 1, 1 << 14);
+    let (connection, _other) = start("send 0", &segment);
+    let mut receiver: Receiver = Receiver::attach(&connection, 0).unwrap();
+    let longest = segment.lanes().unwrap().longest();
     let mut bytes = Vec::new();
     for expected in 0..10_000 {
         receiver.recv_timeout(FOREVER).unwrap().expect("hung").copy_to_vec(&mut bytes);
@@ -35,12 +35,12 @@ fn a_stream_from_another_process_arrives_whole() {
 
 #[test]
 fn a_killed_sender_is_named_after_its_last_message_and_its_successor_goes_on() {
-    let board = board(1, 1, 1 << 14);
+    let segment = segment(1, 1, 1 << 14);
     let mut expected = 0;
     for _ in 0..3 {
-        let (session, other) = start(&format!("send-up-to {}", expected + 100), &board);
-        let mut receiver: Receiver = Receiver::attach(&session, 0).unwrap();
-        let longest = board.lanes().unwrap().longest();
+        let (connection, other) = start(&format!("send-up-to {}", expected + 100), &segment);
+        let mut receiver: Receiver = Receiver::attach(&connection, 0).unwrap();
+        let longest = segment.lanes().unwrap().longest();
         let mut of_this_one = 0;
         loop {
             match receiver.recv_timeout(FOREVER) {
@@ -48,7 +48,7 @@ fn a_killed_sender_is_named_after_its_last_message_and_its_successor_goes_on() {
                     assert_eq!(number(&message.expect("hung").to_vec(), longest), of_this_one);
                     of_this_one += 1;
                 }
-                Err(RecvError::PeerGone(gone)) if gone == session.peer().id() => break,
+                Err(RecvError::PeerGone(gone)) if gone == connection.peer().id() => break,
                 // The one before, until its successor attaches.
                 Err(RecvError::PeerGone(_)) => std::thread::yield_now(),
                 Err(error) => panic!("{error}"),
@@ -62,9 +62,9 @@ fn a_killed_sender_is_named_after_its_last_message_and_its_successor_goes_on() {
 
 #[test]
 fn a_killed_receiver_is_named_and_its_successor_misses_nothing() {
-    let board = board(1, 1, 256);
-    let (session, other) = start("receive 50", &board);
-    let mut sender: Sender = Sender::attach(&session, 0).unwrap();
+    let segment = segment(1, 1, 256);
+    let (connection, other) = start("receive 50", &segment);
+    let mut sender: Sender = Sender::attach(&connection, 0).unwrap();
     let longest = sender.longest();
     let mut sent = 0;
     let error = loop {
@@ -73,13 +73,13 @@ fn a_killed_receiver_is_named_and_its_successor_misses_nothing() {
             Err(error) => break error,
         }
     };
-    assert_eq!(error, SendError::PeerGone(session.peer().id()));
+    assert_eq!(error, SendError::PeerGone(connection.peer().id()));
     assert!(sent >= 50);
     drop(other);
-    let (ours, theirs) = doorbell::meeting::socket::pair().unwrap();
-    let joining = std::thread::spawn(move || doorbell::meeting::socket::join_over(theirs).unwrap());
-    let _host: Session = doorbell::meeting::socket::host_over(ours, &board).unwrap();
-    let successor: Session = joining.join().unwrap();
+    let (ours, theirs) = doorbell::rendezvous::socket::pair().unwrap();
+    let joining = std::thread::spawn(move || doorbell::rendezvous::socket::join_over(theirs).unwrap());
+    let _host: Connection = doorbell::rendezvous::socket::host_over(ours, &segment).unwrap();
+    let successor: Connection = joining.join().unwrap();
     let mut receiver: Receiver = Receiver::attach(&successor, 0).unwrap();
     let mut next = None;
     while let Some(message) = receiver.try_recv().unwrap() {
@@ -94,19 +94,19 @@ fn a_killed_receiver_is_named_and_its_successor_misses_nothing() {
 }
 
 #[test]
-fn a_board_without_channels_says_so() {
-    let board = Arc::new(Board::new(&Offer::default()).unwrap());
-    let (ours, theirs) = doorbell::meeting::socket::pair().unwrap();
-    let joining = std::thread::spawn(move || doorbell::meeting::socket::join_over(theirs).unwrap());
-    let _host: Session = doorbell::meeting::socket::host_over(ours, &board).unwrap();
-    let session: Session = joining.join().unwrap();
-    let refused = Receiver::<_, doorbell::wait::Adaptive>::attach(&session, 0).unwrap_err();
+fn a_segment_without_channels_says_so() {
+    let segment = Arc::new(Segment::new(&Offer::default()).unwrap());
+    let (ours, theirs) = doorbell::rendezvous::socket::pair().unwrap();
+    let joining = std::thread::spawn(move || doorbell::rendezvous::socket::join_over(theirs).unwrap());
+    let _host: Connection = doorbell::rendezvous::socket::host_over(ours, &segment).unwrap();
+    let connection: Connection = joining.join().unwrap();
+    let refused = Receiver::<_, doorbell::wait::Adaptive>::attach(&connection, 0).unwrap_err();
     assert_eq!(refused, AttachError::NoChannels);
 }
 
 #[test]
 fn a_payload_that_holds_channels_is_lent_to_nobody() {
-    let board = board(1, 1, 4096);
-    assert!(board.payload().is_empty());
-    assert!(board.mapping().payload().is_empty());
+    let segment = segment(1, 1, 4096);
+    assert!(segment.payload().is_empty());
+    assert!(segment.mapping().payload().is_empty());
 }

@@ -146,18 +146,18 @@ fn a_receiver_that_waits_for_bytes_is_woken_when_they_are_there_and_at_its_deadl
 #[test]
 fn a_sender_that_leaves_is_told_after_its_last_message_and_its_successor_is_heard() {
     let lanes = doorbell::channel::Lanes::new(1, 1, 4096).unwrap();
-    let offer = doorbell::meeting::Offer::of_lanes(lanes);
-    let board = doorbell::meeting::Board::for_threads(&offer).unwrap();
-    let mut first = doorbell::channel::Sender::<_, Adaptive>::at(&board, 0).unwrap();
-    let mut receiver = doorbell::channel::Receiver::<_, Adaptive>::at(&board, 0).unwrap();
-    let taken = doorbell::channel::Sender::<_, Adaptive>::at(&board, 0).unwrap_err();
+    let offer = doorbell::rendezvous::Offer::of_lanes(lanes);
+    let segment = doorbell::rendezvous::Segment::for_threads(&offer).unwrap();
+    let mut first = doorbell::channel::Sender::<_, Adaptive>::at(&segment, 0).unwrap();
+    let mut receiver = doorbell::channel::Receiver::<_, Adaptive>::at(&segment, 0).unwrap();
+    let taken = doorbell::channel::Sender::<_, Adaptive>::at(&segment, 0).unwrap_err();
     assert_eq!(taken, doorbell::channel::AttachError::Taken { lane: 0 });
     first.send(b"last words").unwrap();
     drop(first);
     assert_eq!(receiver.recv().unwrap().to_vec(), b"last words");
     assert_eq!(receiver.recv().unwrap_err(), RecvError::Closed);
     assert_eq!(receiver.try_recv().unwrap_err(), RecvError::Closed);
-    let mut second = doorbell::channel::Sender::<_, Adaptive>::at(&board, 0).unwrap();
+    let mut second = doorbell::channel::Sender::<_, Adaptive>::at(&segment, 0).unwrap();
     assert!(receiver.try_recv().unwrap().is_none());
     second.send(b"I go on").unwrap();
     assert_eq!(receiver.recv().unwrap().to_vec(), b"I go on");
@@ -166,10 +166,10 @@ fn a_sender_that_leaves_is_told_after_its_last_message_and_its_successor_is_hear
 #[test]
 fn a_receiver_that_leaves_is_told_and_its_successor_gets_what_it_left() {
     let lanes = doorbell::channel::Lanes::new(1, 1, 64).unwrap();
-    let offer = doorbell::meeting::Offer::of_lanes(lanes);
-    let board = doorbell::meeting::Board::for_threads(&offer).unwrap();
-    let mut sender = doorbell::channel::Sender::<_, Futex>::at(&board, 0).unwrap();
-    let mut first = doorbell::channel::Receiver::<_, Futex>::at(&board, 0).unwrap();
+    let offer = doorbell::rendezvous::Offer::of_lanes(lanes);
+    let segment = doorbell::rendezvous::Segment::for_threads(&offer).unwrap();
+    let mut sender = doorbell::channel::Sender::<_, Futex>::at(&segment, 0).unwrap();
+    let mut first = doorbell::channel::Receiver::<_, Futex>::at(&segment, 0).unwrap();
     sender.send(&[1; 16]).unwrap();
     sender.send(&[2; 16]).unwrap();
     assert_eq!(first.recv().unwrap()[0], 1);
@@ -181,7 +181,7 @@ fn a_receiver_that_leaves_is_told_and_its_successor_gets_what_it_left() {
     drop(first);
     let (refused, mut sender) = blocked.join().unwrap();
     assert_eq!(refused, Err(SendError::Closed));
-    let mut second = doorbell::channel::Receiver::<_, Futex>::at(&board, 0).unwrap();
+    let mut second = doorbell::channel::Receiver::<_, Futex>::at(&segment, 0).unwrap();
     assert_eq!(second.recv().unwrap()[0], 2);
     while let Some(message) = second.try_recv().unwrap() {
         assert_eq!(message[0], 3);
@@ -271,10 +271,10 @@ fn a_receiver_that_waits_for_bytes_gives_back_what_it_has_received() {
 #[test]
 fn a_receiver_that_waits_for_bytes_is_woken_once_when_they_are_there() {
     use doorbell::channel::{Lanes, Receiver, Sender};
-    use doorbell::meeting::{Board, Offer};
-    let board = Board::for_threads(&Offer::of_lanes(Lanes::new(1, 1, 4096).unwrap())).unwrap();
-    let mut sender: Sender<_, Futex> = Sender::at(&board, 0).unwrap();
-    let mut receiver: Receiver<_, Futex> = Receiver::at(&board, 0).unwrap();
+    use doorbell::rendezvous::{Offer, Segment};
+    let segment = Segment::for_threads(&Offer::of_lanes(Lanes::new(1, 1, 4096).unwrap())).unwrap();
+    let mut sender: Sender<_, Futex> = Sender::at(&segment, 0).unwrap();
+    let mut receiver: Receiver<_, Futex> = Receiver::at(&segment, 0).unwrap();
     let (say, said) = std::sync::mpsc::channel();
     let waiting = thread::spawn(move || {
         say.send(rustix::thread::gettid()).unwrap();
@@ -290,7 +290,7 @@ fn a_receiver_that_waits_for_bytes_is_woken_once_when_they_are_there() {
     // 32 bytes each, with the word before it.
     for _ in 0..32 {
         // One that was woken too early goes to sleep again, and is woken again.
-        while !(board.site(0).unwrap().record().wake.has_sleepers() && asleep()) {
+        while !(segment.state(0).unwrap().record().wake.has_sleepers() && asleep()) {
             thread::yield_now();
         }
         sender.send(&[0; 24]).unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorbell::channel::{Lanes, Receiver, Sender};
-use doorbell::meeting::{Board, Offer};
+use doorbell::rendezvous::{Offer, Segment};
 use doorbell::peer::Trusted;
 use doorbell::wait::Wait;
 use doorbell::{Bell, Deadline};
@@ -14,18 +14,18 @@ use doorbell::{Bell, Deadline};
 use super::{Contexts, Fault, Line, Notifier, OpenError, Site, Waiter, Woken};
 
 /// Memory for `offer`, which the sides inherit.
-fn board(site: &Site, offer: &Offer) -> Result<Arc<Board>, OpenError> {
-    let board = match site.contexts() {
-        Contexts::Threads => Board::for_threads(offer),
-        Contexts::Processes => Board::for_children(offer),
+fn segment(site: &Site, offer: &Offer) -> Result<Arc<Segment>, OpenError> {
+    let segment = match site.contexts() {
+        Contexts::Threads => Segment::for_threads(offer),
+        Contexts::Processes => Segment::for_children(offer),
     };
-    board.map(Arc::new).map_err(OpenError::of("doorbell::Board"))
+    segment.map(Arc::new).map_err(OpenError::of("doorbell::Segment"))
 }
 
 /// A bell whose waiter waits by `W`.
 #[derive(Debug)]
 pub struct BellLine<W> {
-    board: Arc<Board>,
+    segment: Arc<Segment>,
     way: std::marker::PhantomData<fn() -> W>,
 }
 
@@ -43,15 +43,15 @@ impl<W: Wait + Default + 'static> Line for BellLine<W> {
 
     fn open(site: &Site) -> Result<Self, OpenError> {
         let offer = Offer { bells: 1, eventfds: 1, ..Offer::default() };
-        Ok(Self { board: board(site, &offer)?, way: std::marker::PhantomData })
+        Ok(Self { segment: segment(site, &offer)?, way: std::marker::PhantomData })
     }
 
     fn waiter(&self) -> Result<BellWaiter<W>, OpenError> {
-        Ok(BellWaiter(self.board.bell(0).expect("offered")))
+        Ok(BellWaiter(self.segment.bell(0).expect("offered")))
     }
 
     fn notifier(&self) -> Result<BellNotifier, OpenError> {
-        Ok(BellNotifier(self.board.bell(0).expect("offered")))
+        Ok(BellNotifier(self.segment.bell(0).expect("offered")))
     }
 }
 
@@ -84,7 +84,7 @@ impl<W: Wait> Waiter for BellWaiter<W> {
 /// A channel whose receiver waits by `W`.
 #[derive(Debug)]
 pub struct ChannelLine<W> {
-    board: Arc<Board>,
+    segment: Arc<Segment>,
     way: std::marker::PhantomData<fn() -> W>,
 }
 
@@ -105,17 +105,17 @@ impl<W: Wait + Default + 'static> Line for ChannelLine<W> {
 
     fn open(site: &Site) -> Result<Self, OpenError> {
         let lanes = Lanes::new(1, 1, RING).expect("one small lane fits");
-        Ok(Self { board: board(site, &Offer::of_lanes(lanes))?, way: std::marker::PhantomData })
+        Ok(Self { segment: segment(site, &Offer::of_lanes(lanes))?, way: std::marker::PhantomData })
     }
 
     fn waiter(&self) -> Result<ChannelWaiter<W>, OpenError> {
-        Receiver::at(&self.board, 0)
+        Receiver::at(&self.segment, 0)
             .map(ChannelWaiter)
             .map_err(OpenError::of("doorbell::channel::Receiver::at"))
     }
 
     fn notifier(&self) -> Result<ChannelNotifier<W>, OpenError> {
-        let sender = Sender::at(&self.board, 0).map_err(OpenError::of("doorbell::channel::Sender::at"))?;
+        let sender = Sender::at(&self.segment, 0).map_err(OpenError::of("doorbell::channel::Sender::at"))?;
         Ok(ChannelNotifier(ManuallyDrop::new(sender)))
     }
 }

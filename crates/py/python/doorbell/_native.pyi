@@ -11,7 +11,7 @@ from .aio import AsyncGather, AsyncReceiver, AsyncSubscriber
 __all__ = [
     "Bell",
     "BellFile",
-    "Board",
+    "Segment",
     "Closed",
     "Dropped",
     "Error",
@@ -19,7 +19,7 @@ __all__ = [
     "Host",
     "HungUp",
     "Lent",
-    "MeetError",
+    "RendezvousError",
     "Owner",
     "Peer",
     "PeerGone",
@@ -28,7 +28,7 @@ __all__ = [
     "Publisher",
     "Receiver",
     "Sender",
-    "Session",
+    "Connection",
     "Subscriber",
     "Untrusted",
     "View",
@@ -56,17 +56,17 @@ class Dropped(Error):
 class PeerViolation(Error):
     """The peer broke the protocol: it is faulty or hostile."""
 
-class MeetError(Error):
-    """A meeting failed, or an end of a lane could not be had."""
+class RendezvousError(Error):
+    """A rendezvous failed, or an end of a lane could not be had."""
 
-class Untrusted(MeetError):
-    """A trusted end, which lends out memory as it lies there, on a board that somebody untrusted shares."""
+class Untrusted(RendezvousError):
+    """A trusted end, which lends out memory as it lies there, on a segment that somebody untrusted shares."""
 
-class Lent(MeetError):
-    """The peer is not trusted, and memory of the board is lent out by a channel of trusted ends."""
+class Lent(RendezvousError):
+    """The peer is not trusted, and memory of the segment is lent out by a channel of trusted ends."""
 
-class HungUp(MeetError):
-    """The board was joined, and this process has hung up on its maker since, or was forked from the one that joined."""
+class HungUp(RendezvousError):
+    """The segment was joined, and this process has hung up on its maker since, or was forked from the one that joined."""
 
 @type_check_only
 class Counts(TypedDict):
@@ -127,7 +127,7 @@ def wait_any(bells: Sequence[Bell], timeout: float | None = None) -> int | None:
     """Waits for a ring at any of `bells`. The place of one that was rung, whose `try_wait` says how often."""
 
 @final
-class Board:
+class Segment:
     """Bells of one mapping, with bytes beside them. All who share it can change all of it at any moment."""
 
     def __new__(
@@ -143,16 +143,16 @@ class Board:
         populated: bool = False,
         numa_node: int | None = None,
     ) -> Self:
-        """With `lanes`, the board has those and their bells, and `bells` and `payload` say nothing."""
+        """With `lanes`, the segment has those and their bells, and `bells` and `payload` say nothing."""
 
     def bell(self, index: int) -> Bell:
         """A handle of bell `index`. It has heard all rings so far."""
 
     def sender(self, lane: int) -> Sender:
-        """The sending end of a lane, where all who share the board are trusted: forked children, those who joined."""
+        """The sending end of a lane, where all who share the segment are trusted: forked children, those who joined."""
 
     def receiver(self, lane: int) -> Receiver:
-        """The receiving end of a lane, where all who share the board are trusted."""
+        """The receiving end of a lane, where all who share the segment are trusted."""
 
     @property
     def payload_size(self) -> int: ...
@@ -252,9 +252,9 @@ class Gather:
     """
 
     def __new__(cls) -> Self: ...
-    def add(self, of: Session | Board, lane: int) -> int:
-        """Adds a lane of the board shared with a session's peer, or of a board whose users are all trusted, but not of
-        both kinds while it has any. The lane's number here. The session may be closed: the connection is kept until the lane is removed."""
+    def add(self, of: Connection | Segment, lane: int) -> int:
+        """Adds a lane of the segment shared with a connection's peer, or of a segment whose users are all trusted, but not of
+        both kinds while it has any. The lane's number here. The connection may be closed: the connection is kept until the lane is removed."""
 
     def remove(self, number: int) -> bool:
         """Leaves the lane with this number here, which the next that is added may get. Whether there was one."""
@@ -299,9 +299,9 @@ class Publisher:
         """The longest message takes about three eighths of `capacity` bytes."""
 
     def admit(
-        self, session: Session, lane: int, when_slow: Literal["hold back", "drop", "gap"] = "hold back"
+        self, connection: Connection, lane: int, when_slow: Literal["hold back", "drop", "gap"] = "hold back"
     ) -> int:
-        """Admits the peer, which calls `Session.subscribe` with the same lane. Its number here."""
+        """Admits the peer, which calls `Connection.subscribe` with the same lane. Its number here."""
 
     def subscribe(self, when_slow: Literal["hold back", "drop", "gap"] = "hold back") -> Subscriber:
         """A subscriber in this process, which may be given to another thread."""
@@ -368,25 +368,25 @@ class Peer:
     def gid(self) -> int: ...
 
 @final
-class Session:
-    """One peer met, and the board shared with it. Closing it hangs up, once the ends of its lanes are gone too."""
+class Connection:
+    """One peer met, and the segment shared with it. Closing it hangs up, once the ends of its lanes are gone too."""
 
     def bell(self, index: int) -> Bell: ...
     def sender(self, lane: int) -> Sender:
-        """Takes the sending end of a lane. The session may be closed: the end keeps the connection."""
+        """Takes the sending end of a lane. The connection may be closed: the end keeps the connection."""
 
     def receiver(self, lane: int) -> Receiver:
-        """Takes the receiving end of a lane. The session may be closed: the end keeps the connection."""
+        """Takes the receiving end of a lane. The connection may be closed: the end keeps the connection."""
 
     def subscribe(self, lane: int) -> Subscriber:
         """Subscribes at the peer, which calls `Publisher.admit` with the same lane; waits for that for up to 30 seconds. The
-        session may be closed."""
+        connection may be closed."""
 
     @property
-    def board(self) -> Board: ...
+    def segment(self) -> Segment: ...
     @property
     def peer(self) -> Peer | None:
-        """None for a board joined by name, or once closed."""
+        """None for a segment joined by name, or once closed."""
 
     def close(self) -> None: ...
     def __enter__(self) -> Self: ...
@@ -399,8 +399,8 @@ class Host:
     """A path at which processes can meet this one: a Unix socket."""
 
     def __new__(cls, path: str | os.PathLike[str]) -> Self: ...
-    def accept(self, board: Board, timeout: float | None = None) -> Session | None:
-        """Waits for the next process and offers it `board`. None if `timeout` seconds went by first."""
+    def accept(self, segment: Segment, timeout: float | None = None) -> Connection | None:
+        """Waits for the next process and offers it `segment`. None if `timeout` seconds went by first."""
 
     def fileno(self) -> int:
         """Readable when a process wants to meet."""
@@ -413,7 +413,7 @@ class Host:
 
 @final
 class Owner:
-    """A board under a name, while this lives: for processes that know a name and nothing else, and trust each other."""
+    """A segment under a name, while this lives: for processes that know a name and nothing else, and trust each other."""
 
     def __new__(
         cls,
@@ -425,7 +425,7 @@ class Owner:
         lane_capacity: int = 65536,
     ) -> Self: ...
     @property
-    def board(self) -> Board: ...
+    def segment(self) -> Segment: ...
     def close(self) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -434,7 +434,7 @@ class Owner:
 
 @final
 class Pending:
-    """A meeting with a child that is about to be started; `doorbell.start` does all of it."""
+    """A rendezvous with a child that is about to be started; `doorbell.start` does all of it."""
 
     def __new__(cls) -> Self: ...
     def fileno(self) -> int:
@@ -443,13 +443,13 @@ class Pending:
     def variable(self, number: int) -> str:
         """What DOORBELL_FD must be in a child in which what it inherits is descriptor `number`."""
 
-    def meet(self, board: Board, child: int) -> Session: ...
+    def meet(self, segment: Segment, child: int) -> Connection: ...
 
-def join(path: str | os.PathLike[str], *, most_memory: int = 1 << 30) -> Session:
+def join(path: str | os.PathLike[str], *, most_memory: int = 1 << 30) -> Connection:
     """Meets the host at `path`, and takes up to `most_memory` bytes of memory from it."""
 
-def join_named(path: str | os.PathLike[str]) -> Session:
-    """Joins the board that its owner gave the name `path`."""
+def join_named(path: str | os.PathLike[str]) -> Connection:
+    """Joins the segment that its owner gave the name `path`."""
 
-def inherit(*, most_memory: int = 1 << 30) -> Session:
-    """The child's part of a meeting with its parent, of up to `most_memory` bytes of memory. Works once."""
+def inherit(*, most_memory: int = 1 << 30) -> Connection:
+    """The child's part of a rendezvous with its parent, of up to `most_memory` bytes of memory. Works once."""

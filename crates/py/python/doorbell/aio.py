@@ -40,7 +40,7 @@ async def any_readable(files: Sequence[int]) -> None:
 
 
 class AsyncBell:
-    """A handle of a bell that one task awaits. It takes one of the bell's eventfd seats until it is closed."""
+    """A handle of a bell that one task awaits. It takes one of the bell's eventfd slots until it is closed."""
 
     def __init__(self, bell: Bell) -> None:
         self._file = bell.file()
@@ -64,7 +64,7 @@ class AsyncBell:
             self._awaited = False
 
     def close(self) -> None:
-        """Gives the seat back. Not while a task awaits the handle, whose file it would take away: cancel that first, and
+        """Gives the slot back. Not while a task awaits the handle, whose file it would take away: cancel that first, and
         await its end, for it hears of it only when it runs.
         """
         if self._awaited:

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Starting a program that inherits a board."""
+"""Starting a program that inherits a segment."""
 
 import os
 import subprocess
 from collections.abc import Sequence
 from typing import Any
 
-from ._native import Board, Pending, Session
+from ._native import Segment, Pending, Connection
 
 
 def start(
-    program: Sequence[str | os.PathLike[str]], board: Board, **options: Any
-) -> tuple[subprocess.Popen[Any], Session]:
-    """Starts `program` as `subprocess.Popen(program, **options)` does, and shares `board` with it.
+    program: Sequence[str | os.PathLike[str]], segment: Segment, **options: Any
+) -> tuple[subprocess.Popen[Any], Connection]:
+    """Starts `program` as `subprocess.Popen(program, **options)` does, and shares `segment` with it.
 
     The program calls `doorbell.inherit()`, or the like in another language. Nothing is left in any directory.
     """
@@ -22,7 +22,7 @@ def start(
     files = (*options.pop("pass_fds", ()), pending.fileno())
     child = subprocess.Popen(program, env=environment, pass_fds=files, **options)
     try:
-        return child, pending.meet(board, child.pid)
+        return child, pending.meet(segment, child.pid)
     except BaseException:
         child.kill()
         child.wait()

@@ -6,7 +6,7 @@ use super::depth;
 use crate::idle::poll;
 use crate::link::{End, Link, Place, link};
 use doorbell::channel::{Lanes, Message, Receiver, SendError, Sender};
-use doorbell::meeting::{Board, Offer, Session, socket};
+use doorbell::rendezvous::{Segment, Offer, Connection, socket};
 use doorbell::peer::{Trust, Trusted, Untrusted};
 use doorbell::wait::{Adaptive, Futex, Wait};
 use std::sync::Arc;
@@ -113,60 +113,60 @@ impl<E: End<S>, K, const S: usize> End<S> for Keeping<E, K> {
 }
 
 fn threads<const S: usize, E: End<S> + Send + 'static>(
-    end: fn(&Board, u32, u32) -> E,
+    end: fn(&Segment, u32, u32) -> E,
 ) -> Result<Box<dyn Link>, String> {
-    let board = Board::for_threads(&Offer::of_lanes(lanes::<S>()?)).map_err(|error| error.to_string())?;
-    let ours = Arc::new(board);
+    let segment = Segment::for_threads(&Offer::of_lanes(lanes::<S>()?)).map_err(|error| error.to_string())?;
+    let ours = Arc::new(segment);
     let theirs = Arc::clone(&ours);
     link::<S, _, _>(Place::Threads, move || end(&ours, 0, 1), move || end(&theirs, 1, 0))
 }
 
 fn processes<const S: usize, T: Trust, E: End<S> + 'static>(
-    end: fn(&Session<T>, u32, u32) -> E,
+    end: fn(&Connection<T>, u32, u32) -> E,
 ) -> Result<Box<dyn Link>, String> {
     let (ours, theirs) = socket::pair().map_err(|error| error.to_string())?;
     let lanes = lanes::<S>()?;
     let host = move || {
-        let board = Arc::new(Board::new(&Offer::of_lanes(lanes)).expect("memory"));
-        let session = socket::host_over::<T>(ours, &board).expect("the partner joins");
-        Keeping { end: end(&session, 0, 1), _kept: session }
+        let segment = Arc::new(Segment::new(&Offer::of_lanes(lanes)).expect("memory"));
+        let connection = socket::host_over::<T>(ours, &segment).expect("the partner joins");
+        Keeping { end: end(&connection, 0, 1), _kept: connection }
     };
     let join = move || {
-        let session = socket::join_over::<T>(theirs).expect("the host offers");
-        Keeping { end: end(&session, 1, 0), _kept: session }
+        let connection = socket::join_over::<T>(theirs).expect("the host offers");
+        Keeping { end: end(&connection, 1, 0), _kept: connection }
     };
     link::<S, _, _>(Place::Processes, host, join)
 }
 
 fn polled<T: Trust, R: Reading<T, S>, const S: usize>(
-    session: &Session<T>,
+    connection: &Connection<T>,
     out: u32,
     back: u32,
 ) -> Polled<T, R> {
-    let sender = Sender::attach(session, out).expect("free");
-    Polled { sender, receiver: Receiver::attach(session, back).expect("free"), reading: R::default() }
+    let sender = Sender::attach(connection, out).expect("free");
+    Polled { sender, receiver: Receiver::attach(connection, back).expect("free"), reading: R::default() }
 }
 
 fn waiting<T: Trust, W: Wait + Default, R: Reading<T, S>, const S: usize>(
-    session: &Session<T>,
+    connection: &Connection<T>,
     out: u32,
     back: u32,
 ) -> Waiting<T, W, R> {
-    let sender = Sender::attach(session, out).expect("free");
-    Waiting { sender, receiver: Receiver::attach(session, back).expect("free"), reading: R::default() }
+    let sender = Sender::attach(connection, out).expect("free");
+    Waiting { sender, receiver: Receiver::attach(connection, back).expect("free"), reading: R::default() }
 }
 
 pub fn threads_polled<const S: usize>() -> Result<Box<dyn Link>, String> {
-    threads::<S, Polled<Trusted, InPlace>>(|board, out, back| {
-        let sender = Sender::at(board, out).expect("free");
-        Polled { sender, receiver: Receiver::at(board, back).expect("free"), reading: InPlace }
+    threads::<S, Polled<Trusted, InPlace>>(|segment, out, back| {
+        let sender = Sender::at(segment, out).expect("free");
+        Polled { sender, receiver: Receiver::at(segment, back).expect("free"), reading: InPlace }
     })
 }
 
 pub fn threads_adaptive<const S: usize>() -> Result<Box<dyn Link>, String> {
-    threads::<S, Waiting<Trusted, Adaptive, InPlace>>(|board, out, back| {
-        let sender = Sender::at(board, out).expect("free");
-        Waiting { sender, receiver: Receiver::at(board, back).expect("free"), reading: InPlace }
+    threads::<S, Waiting<Trusted, Adaptive, InPlace>>(|segment, out, back| {
+        let sender = Sender::at(segment, out).expect("free");
+        Waiting { sender, receiver: Receiver::at(segment, back).expect("free"), reading: InPlace }
     })
 }
 

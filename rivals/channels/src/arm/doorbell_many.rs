@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! This project's `Gather`: a lane for each sender. Senders who trust each other share a board; the others have one each.
+//! This project's `Gather`: a lane for each sender. Senders who trust each other share a segment; the others have one each.
 
 use super::depth;
 use crate::idle::poll;
 use crate::link::{End, Link, Place};
 use crate::many::{SENDERS, gather};
 use doorbell::channel::{Gather, Lanes, Message, SendError, Sender};
-use doorbell::meeting::{Board, Offer, Session, socket};
+use doorbell::rendezvous::{Segment, Offer, Connection, socket};
 use doorbell::peer::{Trust, Trusted, Untrusted};
 use doorbell::wait::{Adaptive, Futex, Wait};
 use std::sync::Arc;
@@ -67,8 +67,8 @@ struct Receives<T: Trust, W: Wait, const S: usize> {
     gather: Gather<T, W>,
     polls: bool,
     buffer: Box<[u8; S]>,
-    /// Sessions, where there are any.
-    _kept: Vec<Session<T>>,
+    /// Connections, where there are any.
+    _kept: Vec<Connection<T>>,
 }
 
 impl<T: Reading<S>, W: Wait, const S: usize> End<S> for Receives<T, W, S> {
@@ -94,53 +94,53 @@ impl<T: Reading<S>, W: Wait, const S: usize> End<S> for Receives<T, W, S> {
 fn receives<T: Trust, W: Wait, const S: usize>(
     gather: Gather<T, W>,
     polls: bool,
-    kept: Vec<Session<T>>,
+    kept: Vec<Connection<T>>,
 ) -> Receives<T, W, S> {
     Receives { gather, polls, buffer: vec![0; S].try_into().expect("S bytes"), _kept: kept }
 }
 
 fn threads<const S: usize, W: Wait + Default + 'static>(polls: bool) -> Result<Box<dyn Link>, String> {
-    let board =
-        Board::for_threads(&Offer::of_lanes(lanes::<S>(SENDERS)?)).map_err(|error| error.to_string())?;
-    let board = Arc::new(board);
+    let segment =
+        Segment::for_threads(&Offer::of_lanes(lanes::<S>(SENDERS)?)).map_err(|error| error.to_string())?;
+    let segment = Arc::new(segment);
     let theirs = (0..SENDERS as u32)
         .map(|lane| {
-            let board = Arc::clone(&board);
-            move || Sends { sender: Sender::<Trusted, W>::at(&board, lane).expect("free"), polls }
+            let segment = Arc::clone(&segment);
+            move || Sends { sender: Sender::<Trusted, W>::at(&segment, lane).expect("free"), polls }
         })
         .collect();
-    let ours = move || receives(Gather::<Trusted, W>::at(&board, 0).expect("free"), polls, Vec::new());
+    let ours = move || receives(Gather::<Trusted, W>::at(&segment, 0).expect("free"), polls, Vec::new());
     gather::<S, Receives<Trusted, W, S>, _>(Place::Threads, ours, theirs)
 }
 
-/// On `boards` boards: one for all, or one for each.
+/// On `segments` segments: one for all, or one for each.
 fn processes<const S: usize, T: Reading<S>, W: Wait + Default + 'static>(
-    boards: usize,
+    segments: usize,
     polls: bool,
 ) -> Result<Box<dyn Link>, String> {
-    let lanes = lanes::<S>(SENDERS / boards)?;
+    let lanes = lanes::<S>(SENDERS / segments)?;
     let pairs = (0..SENDERS).map(|_| socket::pair()).collect::<Result<Vec<_>, _>>();
     let (ours, theirs): (Vec<_>, Vec<_>) = pairs.map_err(|error| error.to_string())?.into_iter().unzip();
     let theirs = theirs
         .into_iter()
         .map(|socket| {
             move || {
-                let session = socket::join_over::<T>(socket).expect("the host offers");
-                Sends { sender: Sender::<T, W>::attach_any(&session).expect("free"), polls }
+                let connection = socket::join_over::<T>(socket).expect("the host offers");
+                Sends { sender: Sender::<T, W>::attach_any(&connection).expect("free"), polls }
             }
         })
         .collect();
     let ours = move || {
-        let boards: Vec<_> =
-            (0..boards).map(|_| Arc::new(Board::new(&Offer::of_lanes(lanes)).expect("memory"))).collect();
-        let meet = |(number, socket)| socket::host_over::<T>(socket, &boards[number % boards.len()]);
-        let sessions: Vec<_> =
+        let segments: Vec<_> =
+            (0..segments).map(|_| Arc::new(Segment::new(&Offer::of_lanes(lanes)).expect("memory"))).collect();
+        let meet = |(number, socket)| socket::host_over::<T>(socket, &segments[number % segments.len()]);
+        let connections: Vec<_> =
             ours.into_iter().enumerate().map(meet).collect::<Result<_, _>>().expect("the partners join");
         let mut gather: Gather<T, W> = Gather::default();
-        for (number, session) in sessions.iter().enumerate() {
-            gather.add(session, (number / boards.len()) as u32).expect("free");
+        for (number, connection) in connections.iter().enumerate() {
+            gather.add(connection, (number / segments.len()) as u32).expect("free");
         }
-        receives(gather, polls, sessions)
+        receives(gather, polls, connections)
     };
     gather::<S, Receives<T, W, S>, _>(Place::Processes, ours, theirs)
 }

@@ -3,7 +3,7 @@
 
 use super::{Epoll, Heard, MakeNotifier, Opened, Waiter, opened};
 use crate::shared::Mail;
-use doorbell::meeting::{Board, Offer, socket};
+use doorbell::rendezvous::{Segment, Offer, socket};
 use doorbell::peer::Trusted;
 use doorbell::wait::{Adaptive, Eventfd, Futex, IoUring, Semaphore, Spin, Wait, Yield};
 use doorbell::{Bell, BellFd, WaitError};
@@ -60,48 +60,48 @@ impl Waiter for ByEpoll {
 fn open<W: Waiter + 'static>(
     place: Place,
     notifiers: usize,
-    waiter: impl FnOnce(&Board) -> W + 'static,
+    waiter: impl FnOnce(&Segment) -> W + 'static,
 ) -> Result<Opened, String> {
     let offer = Offer { bells: 1, eventfds: 1, payload: 0, ..Offer::default() };
     if place == Place::Threads {
-        let board = Arc::new(Board::for_threads(&offer).map_err(|error| error.to_string())?);
-        let same = Arc::clone(&board);
+        let segment = Arc::new(Segment::for_threads(&offer).map_err(|error| error.to_string())?);
+        let same = Arc::clone(&segment);
         let make = move |_| {
             let bell: Bell<Futex> = same.bell(0).expect("one bell");
             let notifier: MakeNotifier = Box::new(move || Box::new(move || bell.ring()));
             notifier
         };
-        return Ok(opened(notifiers, make, move || waiter(&board)));
+        return Ok(opened(notifiers, make, move || waiter(&segment)));
     }
     let pairs = (0..notifiers).map(|_| socket::pair()).collect::<Result<Vec<_>, _>>();
     let (ours, theirs): (Vec<_>, Vec<_>) = pairs.map_err(|error| error.to_string())?.into_iter().unzip();
     let join = |socket| {
         let notifier: MakeNotifier = Box::new(move || {
-            let session = socket::join_over::<Trusted>(socket).expect("the host offers");
-            let bell: Bell<Futex> = session.bell(0).expect("one bell");
+            let connection = socket::join_over::<Trusted>(socket).expect("the host offers");
+            let bell: Bell<Futex> = connection.bell(0).expect("one bell");
             Box::new(move || {
-                let _ = &session;
+                let _ = &connection;
                 bell.ring();
             })
         });
         notifier
     };
     let watch: super::Watch = Box::new(move |then| {
-        let board = Arc::new(Board::new(&offer).expect("memory"));
-        let meet = |socket| socket::host_over::<Trusted>(socket, &board);
-        let _sessions: Vec<_> = ours.into_iter().map(meet).collect::<Result<_, _>>().expect("they join");
-        then(&mut waiter(&board));
+        let segment = Arc::new(Segment::new(&offer).expect("memory"));
+        let meet = |socket| socket::host_over::<Trusted>(socket, &segment);
+        let _connections: Vec<_> = ours.into_iter().map(meet).collect::<Result<_, _>>().expect("they join");
+        then(&mut waiter(&segment));
     });
     Ok(Opened { notifiers: theirs.into_iter().map(join).collect(), watch })
 }
 
 fn by<W: Wait + Default + 'static>(place: Place, notifiers: usize) -> Result<Opened, String> {
-    open(place, notifiers, |board| ByBell::<W>(board.bell(0).expect("one bell")))
+    open(place, notifiers, |segment| ByBell::<W>(segment.bell(0).expect("one bell")))
 }
 
 fn by_epoll(place: Place, notifiers: usize, edge: bool) -> Result<Opened, String> {
-    open(place, notifiers, move |board| {
-        let file = board.bell(0).expect("one bell").into_fd().expect("a seat");
+    open(place, notifiers, move |segment| {
+        let file = segment.bell(0).expect("one bell").into_fd().expect("a slot");
         let more = if edge { epoll::EventFlags::ET } else { epoll::EventFlags::empty() };
         ByEpoll { epoll: Epoll::new(&file, more), file, edge }
     })

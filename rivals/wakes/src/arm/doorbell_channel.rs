@@ -4,7 +4,7 @@
 use super::{Heard, MakeNotifier, Opened, Waiter, Watch};
 use crate::shared::Mail;
 use doorbell::channel::{Gather, Lanes, Sender};
-use doorbell::meeting::{Board, Offer, Session, socket};
+use doorbell::rendezvous::{Segment, Offer, Connection, socket};
 use doorbell::peer::{Trust, Trusted, Untrusted};
 use doorbell::wait::{Adaptive, Futex, Wait};
 use rivals_rounds::partner::Place;
@@ -33,7 +33,7 @@ impl<T: Trust, W: Wait> Receives<T, W> {
     }
 
     fn sleep(&mut self, limit: Duration) -> bool {
-        let files = self.gather.files().expect("seats");
+        let files = self.gather.files().expect("slots");
         let mut files: Vec<_> = files.iter().map(|file| PollFd::new(file, PollFlags::IN)).collect();
         let limit =
             Timespec { tv_sec: limit.as_secs().cast_signed(), tv_nsec: i64::from(limit.subsec_nanos()) };
@@ -51,7 +51,7 @@ impl<T: Trust, W: Wait> Waiter for Receives<T, W> {
             };
         }
         match self.few(3) {
-            0 if self.gather.listen().expect("seats") => Heard::Woken(self.few(3)),
+            0 if self.gather.listen().expect("slots") => Heard::Woken(self.few(3)),
             0 if !self.sleep(limit) => Heard::TimedOut,
             0 => Heard::Woken(self.few(3)),
             some => Heard::Woken(some),
@@ -74,55 +74,55 @@ fn lanes(count: usize) -> Result<Lanes, String> {
 
 fn sends<T: Trust, W: Wait + 'static>(
     mut sender: Sender<T, W>,
-    session: Option<Session<T>>,
+    connection: Option<Connection<T>>,
 ) -> super::Notify {
     Box::new(move || {
-        let _ = &session;
+        let _ = &connection;
         sender.send(&MESSAGE).expect("the receiver lives");
     })
 }
 
 fn threads<W: Wait + Default + 'static>(notifiers: usize, polls_files: bool) -> Result<Opened, String> {
     let offer = Offer::of_lanes(lanes(notifiers)?);
-    let board = Arc::new(Board::for_threads(&offer).map_err(|error| error.to_string())?);
-    let same = Arc::clone(&board);
+    let segment = Arc::new(Segment::for_threads(&offer).map_err(|error| error.to_string())?);
+    let same = Arc::clone(&segment);
     let make = move |lane| {
-        let board = Arc::clone(&same);
+        let segment = Arc::clone(&same);
         let notifier: MakeNotifier =
-            Box::new(move || sends(Sender::<Trusted, W>::at(&board, lane as u32).expect("free"), None));
+            Box::new(move || sends(Sender::<Trusted, W>::at(&segment, lane as u32).expect("free"), None));
         notifier
     };
     Ok(super::opened(notifiers, make, move || Receives::<Trusted, W> {
-        gather: Gather::at(&board, 0).expect("free"),
+        gather: Gather::at(&segment, 0).expect("free"),
         polls_files,
     }))
 }
 
-/// Those who trust each other share a board; the others have one each.
+/// Those who trust each other share a segment; the others have one each.
 fn processes<T: Trust, W: Wait + Default + 'static>(
     notifiers: usize,
     polls_files: bool,
 ) -> Result<Opened, String> {
-    let boards = if T::TRUSTED { 1 } else { notifiers };
-    let lanes = lanes(notifiers / boards)?;
+    let segments = if T::TRUSTED { 1 } else { notifiers };
+    let lanes = lanes(notifiers / segments)?;
     let pairs = (0..notifiers).map(|_| socket::pair()).collect::<Result<Vec<_>, _>>();
     let (ours, theirs): (Vec<_>, Vec<_>) = pairs.map_err(|error| error.to_string())?.into_iter().unzip();
     let join = |socket| {
         let notifier: MakeNotifier = Box::new(move || {
-            let session = socket::join_over::<T>(socket).expect("the host offers");
-            sends(Sender::<T, W>::attach_any(&session).expect("free"), Some(session))
+            let connection = socket::join_over::<T>(socket).expect("the host offers");
+            sends(Sender::<T, W>::attach_any(&connection).expect("free"), Some(connection))
         });
         notifier
     };
     let watch: Watch = Box::new(move |then| {
-        let boards: Vec<_> =
-            (0..boards).map(|_| Arc::new(Board::new(&Offer::of_lanes(lanes)).expect("memory"))).collect();
-        let meet = |(number, socket)| socket::host_over::<T>(socket, &boards[number % boards.len()]);
-        let sessions: Vec<_> =
+        let segments: Vec<_> =
+            (0..segments).map(|_| Arc::new(Segment::new(&Offer::of_lanes(lanes)).expect("memory"))).collect();
+        let meet = |(number, socket)| socket::host_over::<T>(socket, &segments[number % segments.len()]);
+        let connections: Vec<_> =
             ours.into_iter().enumerate().map(meet).collect::<Result<_, _>>().expect("they join");
         let mut gather: Gather<T, W> = Gather::default();
-        for (number, session) in sessions.iter().enumerate() {
-            gather.add(session, (number / boards.len()) as u32).expect("free");
+        for (number, connection) in connections.iter().enumerate() {
+            gather.add(connection, (number / segments.len()) as u32).expect("free");
         }
         then(&mut Receives { gather, polls_files });
     });

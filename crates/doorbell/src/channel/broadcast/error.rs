@@ -3,7 +3,7 @@
 
 use crate::channel::AttachError;
 use crate::mapping::MapError;
-use crate::meeting::MeetError;
+use crate::rendezvous::RendezvousError;
 use doorbell_core::violation::PeerViolation;
 use std::fmt;
 
@@ -14,8 +14,8 @@ pub enum JoinError {
     /// The lane could not be had.
     Attach(AttachError),
     /// The log could not be handed over, or made, or mapped.
-    Meet(MeetError),
-    /// The publisher's next admission over this session is for another lane: join in the order of admission.
+    Meet(RendezvousError),
+    /// The publisher's next admission over this connection is for another lane: join in the order of admission.
     OtherLane {
         /// The lane asked for.
         asked: u32,
@@ -33,7 +33,7 @@ impl fmt::Display for JoinError {
             Self::Meet(error) => error.fmt(f),
             Self::OtherLane { asked, admitted } => write!(
                 f,
-                "the publisher admitted lane {admitted} first, not lane {asked}; join in the order of admission, over a new session"
+                "the publisher admitted lane {admitted} first, not lane {asked}; join in the order of admission, over a new connection"
             ),
             Self::Violation(violation) => violation.fmt(f),
         }
@@ -48,8 +48,8 @@ impl From<AttachError> for JoinError {
     }
 }
 
-impl From<MeetError> for JoinError {
-    fn from(error: MeetError) -> Self {
+impl From<RendezvousError> for JoinError {
+    fn from(error: RendezvousError) -> Self {
         Self::Meet(error)
     }
 }

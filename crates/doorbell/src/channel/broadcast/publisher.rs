@@ -11,9 +11,9 @@ use crate::deadline::Deadline;
 use crate::error::WaitError;
 use crate::fd::Token;
 use crate::mapping::MapError;
-use crate::meeting::{Board, Footing, Offer, Session};
 use crate::peer::{PeerId, Trust, Trusted};
-use crate::wait::{Adaptive, Listener, Spot, Wait};
+use crate::rendezvous::{AttachContext, Connection, Offer, Segment};
+use crate::wait::{Adaptive, Listener, Wait, WaitEntry};
 use doorbell_core::channel::arithmetic::{advanced, passes};
 use doorbell_core::channel::broadcast;
 use doorbell_core::channel::layout::Lanes;
@@ -54,7 +54,7 @@ pub enum Ended {
 /// One message to many subscribers. Each has its own cursor and sees every message from its admission on.
 ///
 /// The log is written by the publisher alone: it is sealed so that no other process can ever map it writable. What a
-/// subscriber writes lies in the board it shares with the publisher alone, so that none can disturb another.
+/// subscriber writes lies in the segment it shares with the publisher alone, so that none can disturb another.
 ///
 /// ```
 /// use doorbell::peer::Trusted;
@@ -91,7 +91,7 @@ struct Place {
     slow: WhenSlow,
     /// The last cursor that was checked.
     cursor: u64,
-    /// Last: with it goes the line, by which the subscriber knows that we live.
+    /// Last: with it goes the hold, by which the subscriber knows that we live.
     lane: Lane,
 }
 
@@ -125,35 +125,35 @@ impl<W: Wait> Publisher<W> {
         slow: WhenSlow,
     ) -> Result<Subscriber<Trusted, V>, JoinError> {
         let lanes = Lanes::new(1, 1, 0).expect("one small lane fits");
-        let board = Board::for_threads(&Offer::of_lanes(lanes))?;
+        let segment = Segment::for_threads(&Offer::of_lanes(lanes))?;
         let file = rustix::io::fcntl_dupfd_cloexec(self.log.file(), 0)
             .map_err(crate::mapping::os("F_DUPFD_CLOEXEC"))?;
-        let footing = board.footing().map_err(AttachError::from)?;
+        let attach_context = segment.attach_context().map_err(AttachError::from)?;
         let subscriber = Subscriber::on(
-            footing.clone(),
+            attach_context.clone(),
             0,
             LogMemory::from_peer(file, u64::MAX, true)?,
             self.index.tail(),
             self.index.published(),
         )?;
-        self.seat(footing, 0, slow)?;
+        self.slot(attach_context, 0, slow)?;
         Ok(subscriber)
     }
 
-    /// Admits the peer of `session`, which calls [`Subscriber::join`] with the same `lane` of the board they share. It
-    /// receives what is published from now on. Returns its number here. The session may be dropped: the connection is kept
+    /// Admits the peer of `connection`, which calls [`Subscriber::join`] with the same `lane` of the segment they share. It
+    /// receives what is published from now on. Returns its number here. The connection may be dropped: the connection is kept
     /// until the subscription ends.
     ///
     /// # Errors
     /// [`JoinError`].
     pub fn admit<T: Trust>(
         &mut self,
-        session: &Session<T>,
+        connection: &Connection<T>,
         lane: u32,
         slow: WhenSlow,
     ) -> Result<u64, JoinError> {
-        let number = self.seat(session.footing().map_err(AttachError::from)?, lane, slow)?;
-        let sent = session.send_log(lane, self.index.tail(), self.index.published(), self.log.file());
+        let number = self.slot(connection.attach_context().map_err(AttachError::from)?, lane, slow)?;
+        let sent = connection.send_log(lane, self.index.tail(), self.index.published(), self.log.file());
         if let Err(error) = sent {
             // The caller has no number to end it by, and it would hold back everybody.
             self.places.pop();
@@ -162,9 +162,14 @@ impl<W: Wait> Publisher<W> {
         Ok(number)
     }
 
-    fn seat(&mut self, footing: Footing<'_>, lane_number: u32, slow: WhenSlow) -> Result<u64, JoinError> {
-        let lane = Lane::new(footing, lane_number)?;
-        let end = End::take(&lane.control().sender, lane.room_site.holder(), lane_number)?;
+    fn slot(
+        &mut self,
+        attach_context: AttachContext<'_>,
+        lane_number: u32,
+        slow: WhenSlow,
+    ) -> Result<u64, JoinError> {
+        let lane = Lane::new(attach_context, lane_number)?;
+        let end = End::take(&lane.control().sender, lane.room_state.holder(), lane_number)?;
         let cursor = self.index.tail();
         let control = lane.control();
         fault::point();
@@ -172,9 +177,9 @@ impl<W: Wait> Publisher<W> {
         fault::point();
         // What is left of an earlier subscription is none of this one's business.
         control.dropped.store(0, Ordering::Relaxed);
-        forget_departed(&control.receiver, &lane.room_site);
-        let subscriber = Partner::new(&lane.room_site);
-        let mut listener = Listener::new(&lane.room_site, W::NAME);
+        forget_departed(&control.receiver, &lane.room_state);
+        let subscriber = Partner::new(&lane.room_state);
+        let mut listener = Listener::new(&lane.room_state, W::NAME);
         listener.set_interruptible(self.interruptible);
         let number = self.next_number;
         self.next_number += 1;
@@ -262,7 +267,7 @@ impl<W: Wait> Publisher<W> {
         let now = self.index.tail();
         for place in &self.places {
             let wanted = &place.lane.control().message_wanted;
-            place.lane.message_site.announce_if(|| passes(wanted.load(Ordering::Relaxed), before, now));
+            place.lane.message_state.announce_if(|| passes(wanted.load(Ordering::Relaxed), before, now));
         }
     }
 
@@ -271,7 +276,7 @@ impl<W: Wait> Publisher<W> {
     /// epoll, poll, mio or tokio, level- or edge-triggered. `None` if nobody does, if publishing has an error to tell, or if
     /// those who do went on a few times while this looked: try to publish again, and do not sleep.
     ///
-    /// Call it when [`try_publish`](Self::try_publish) found the log full. Takes a seat for eventfds at the bell at which the
+    /// Call it when [`try_publish`](Self::try_publish) found the log full. Takes a waiter slot for eventfds at the bell at which the
     /// publisher waits for that subscriber, until the subscription ends. Never read from the file or write to it yourself.
     ///
     /// ```
@@ -291,7 +296,7 @@ impl<W: Wait> Publisher<W> {
     /// ```
     ///
     /// # Errors
-    /// [`WaitError::NoSeat`], [`WaitError::Os`].
+    /// [`WaitError::NoWaiterSlot`], [`WaitError::Os`].
     pub fn listen(&mut self, length: usize) -> Result<Option<BorrowedFd<'_>>, WaitError> {
         self.arm(length as u64)?.map(Listener::file).transpose()
     }
@@ -301,12 +306,12 @@ impl<W: Wait> Publisher<W> {
         for _ in 0..MOST_TURNS {
             let Ok(floor) = self.floor_for(length) else { break };
             let Some(at) = self.blocker(floor) else { break };
-            let (seat, index) = self.places[at].listener.seats().take_eventfd()?;
+            let (slot, index) = self.places[at].listener.slots().take_eventfd()?;
             let place = &self.places[at];
             place.want(floor);
-            let site = &*place.lane.room_site;
-            let mut waiter = [Waiter::new(&site.record().wake, seat)];
-            if !listen(&mut waiter, &mut Token { site, index }, || {
+            let state = &*place.lane.room_state;
+            let mut waiter = [Waiter::new(&state.record().wake, slot)];
+            if !listen(&mut waiter, &mut Token { state, index }, || {
                 may_go_on(&place.lane, &place.subscriber, place.cursor, floor)
             })? {
                 return Ok(self.places.get_mut(at).map(|place| &mut place.listener));
@@ -358,8 +363,8 @@ impl<W: Wait> Publisher<W> {
         place.want(floor);
         let Place { lane, subscriber, listener, cursor, .. } = place;
         let ready = || may_go_on(lane, subscriber, *cursor, floor);
-        let site = &lane.room_site;
-        let woken = way.wait(&mut [Spot { site, listener }], ready, deadline)?;
+        let state = &lane.room_state;
+        let woken = way.wait(&mut [WaitEntry { state, listener }], ready, deadline)?;
         // A hostile subscriber can wake us for ever.
         Ok(woken && !deadline.is_some_and(|deadline| deadline.passed()))
     }
@@ -404,6 +409,6 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.end.leave(&self.lane.control().sender);
-        self.lane.message_site.announce();
+        self.lane.message_state.announce();
     }
 }

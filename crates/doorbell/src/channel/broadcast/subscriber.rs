@@ -9,9 +9,9 @@ use crate::channel::{AttachError, RecvError};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 use crate::fd::Token;
-use crate::meeting::{Footing, Session, most_memory};
 use crate::peer::{Trust, Untrusted};
-use crate::wait::{Adaptive, Listener, Spot, Wait};
+use crate::rendezvous::{AttachContext, Connection, most_memory};
+use crate::wait::{Adaptive, Listener, Wait, WaitEntry};
 use doorbell_core::channel::arithmetic::{may_hold_back, passes};
 use doorbell_core::channel::broadcast::{self, Next};
 use doorbell_core::fault;
@@ -37,36 +37,36 @@ pub struct Subscriber<T: Trust = Untrusted, W: Wait = Adaptive> {
     /// Were we told that we are too slow, and have missed what came then?
     dropped: bool,
     trust: PhantomData<T>,
-    /// Last: with it goes the line, by which the publisher knows that we live.
+    /// Last: with it goes the hold, by which the publisher knows that we live.
     lane: Lane,
 }
 
 impl<T: Trust, W: Wait + Default> Subscriber<T, W> {
-    /// Subscribes at the peer of `session`, which calls [`Publisher::admit`](super::Publisher::admit) with the same
-    /// `lane` of the board they share. The session may be dropped.
+    /// Subscribes at the peer of `connection`, which calls [`Publisher::admit`](super::Publisher::admit) with the same
+    /// `lane` of the segment they share. The connection may be dropped.
     ///
     /// # Errors
     /// [`JoinError`].
-    pub fn join(session: &Session<T>, lane: u32) -> Result<Self, JoinError> {
-        Self::join_within(session, lane, most_memory::<T>())
+    pub fn join(connection: &Connection<T>, lane: u32) -> Result<Self, JoinError> {
+        Self::join_within(connection, lane, most_memory::<T>())
     }
 
     /// As [`join`](Self::join), with a log of up to `most` bytes instead of the
-    /// [`MOST_MEMORY`](crate::meeting::MOST_MEMORY) that are taken from a publisher who is not trusted.
+    /// [`MOST_MEMORY`](crate::rendezvous::MOST_MEMORY) that are taken from a publisher who is not trusted.
     ///
     /// # Errors
     /// [`JoinError`].
-    pub fn join_within(session: &Session<T>, lane: u32, most: u64) -> Result<Self, JoinError> {
-        let (admitted, cursor, published, file) = session.receive_log()?;
+    pub fn join_within(connection: &Connection<T>, lane: u32, most: u64) -> Result<Self, JoinError> {
+        let (admitted, cursor, published, file) = connection.receive_log()?;
         if admitted != u64::from(lane) {
             return Err(JoinError::OtherLane { asked: lane, admitted });
         }
-        let footing = session.footing().map_err(AttachError::from)?;
-        Self::on(footing, lane, LogMemory::from_peer(file, most, T::TRUSTED)?, cursor, published)
+        let attach_context = connection.attach_context().map_err(AttachError::from)?;
+        Self::on(attach_context, lane, LogMemory::from_peer(file, most, T::TRUSTED)?, cursor, published)
     }
 
     pub(super) fn on(
-        footing: Footing<'_>,
+        attach_context: AttachContext<'_>,
         number: u32,
         log: LogMemory,
         cursor: u64,
@@ -74,10 +74,10 @@ impl<T: Trust, W: Wait + Default> Subscriber<T, W> {
     ) -> Result<Self, JoinError> {
         let index =
             broadcast::Subscriber::new(log.capacity(), cursor, published).map_err(JoinError::Violation)?;
-        let lane = Lane::new(footing, number)?;
-        let end = End::take(&lane.control().receiver, lane.message_site.holder(), number)?;
-        let listener = Listener::new(&lane.message_site, W::NAME);
-        let publisher = Partner::new(&lane.message_site);
+        let lane = Lane::new(attach_context, number)?;
+        let end = End::take(&lane.control().receiver, lane.message_state.holder(), number)?;
+        let listener = Listener::new(&lane.message_state, W::NAME);
+        let publisher = Partner::new(&lane.message_state);
         Ok(Self {
             log,
             index,
@@ -163,9 +163,9 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
             fault::point();
             // Before the waiter arms: the publisher reads it behind its fence.
             control.message_wanted.store(index.cursor(), Ordering::Relaxed);
-            let site = &lane.message_site;
+            let state = &lane.message_state;
             let ready = || index.has_next(log) || publisher.may_have_gone(&control.sender);
-            let woken = way.wait(&mut [Spot { site, listener }], ready, deadline)?;
+            let woken = way.wait(&mut [WaitEntry { state, listener }], ready, deadline)?;
             // A hostile publisher can wake us for ever.
             if !woken || deadline.is_some_and(|deadline| deadline.passed()) {
                 return self.try_recv_into(to);
@@ -177,7 +177,7 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
     /// As [`Receiver::file`](crate::channel::Receiver::file).
     ///
     /// # Errors
-    /// [`WaitError::NoSeat`].
+    /// [`WaitError::NoWaiterSlot`].
     pub fn file(&mut self) -> Result<BorrowedFd<'_>, WaitError> {
         self.listener.file()
     }
@@ -200,23 +200,23 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
     /// ```
     ///
     /// # Errors
-    /// [`WaitError::NoSeat`], [`WaitError::Os`].
+    /// [`WaitError::NoWaiterSlot`], [`WaitError::Os`].
     pub fn listen(&mut self) -> Result<bool, WaitError> {
-        let (_, index) = self.listener.seats().take_eventfd()?;
+        let (_, index) = self.listener.slots().take_eventfd()?;
         let ready = self.arm()?;
         if ready {
             // For one who goes back to the event loop all the same.
-            self.lane.message_site.put_token(index);
+            self.lane.message_state.put_token(index);
         }
         Ok(ready)
     }
 
     /// As `listen`, for one who comes back by itself after true.
     pub(crate) fn arm(&mut self) -> Result<bool, WaitError> {
-        let (seat, index) = self.listener.seats().take_eventfd()?;
+        let (slot, index) = self.listener.slots().take_eventfd()?;
         for _ in 0..MOST_TURNS {
             let Self { log, index: subscription, lane, publisher, dropped, violation, .. } = &*self;
-            let (site, control) = (&*lane.message_site, lane.control());
+            let (state, control) = (&*lane.message_state, lane.control());
             fault::point();
             // Before the waiter arms: the publisher reads it behind its fence.
             control.message_wanted.store(subscription.cursor(), Ordering::Relaxed);
@@ -226,8 +226,8 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
                     || subscription.has_next(log)
                     || publisher.may_have_gone(&control.sender)
             };
-            let mut waiter = [Waiter::new(&site.record().wake, seat)];
-            if !listen(&mut waiter, &mut Token { site, index }, ready)? {
+            let mut waiter = [Waiter::new(&state.record().wake, slot)];
+            if !listen(&mut waiter, &mut Token { state, index }, ready)? {
                 return Ok(false);
             }
             if self.settle() {
@@ -288,7 +288,7 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
         // Release: our reads come before what the publisher writes over them.
         control.released.store(now, Ordering::Release);
         self.released = now;
-        self.lane.room_site.announce_if(|| passes(control.room_wanted.load(Ordering::Relaxed), before, now));
+        self.lane.room_state.announce_if(|| passes(control.room_wanted.load(Ordering::Relaxed), before, now));
     }
 
     #[cold]
@@ -316,6 +316,6 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
 impl<T: Trust, W: Wait> Drop for Subscriber<T, W> {
     fn drop(&mut self) {
         self.end.leave(&self.lane.control().receiver);
-        self.lane.room_site.announce();
+        self.lane.room_state.announce();
     }
 }

@@ -3,16 +3,16 @@
 
 use super::{ROUNDS, at_every_write};
 use crate::other::{FOREVER, Other};
-use doorbell::meeting::{Board, Session};
+use doorbell::rendezvous::{Connection, Segment};
 use doorbell::wait::{Eventfd, Futex, Wait};
 use doorbell::{Bell, WaitError};
 
 const TO_CHILD: u32 = 0;
 const TO_PARENT: u32 = 1;
 
-pub(super) fn answer<W: Wait + Default>(session: &Session) {
-    let mut bell: Bell<W> = session.bell(TO_CHILD).unwrap();
-    let back: Bell<W> = session.bell(TO_PARENT).unwrap();
+pub(super) fn answer<W: Wait + Default>(connection: &Connection) {
+    let mut bell: Bell<W> = connection.bell(TO_CHILD).unwrap();
+    let back: Bell<W> = connection.bell(TO_PARENT).unwrap();
     // The first says that it hears.
     back.ring();
     for _ in 1..ROUNDS {
@@ -22,13 +22,13 @@ pub(super) fn answer<W: Wait + Default>(session: &Session) {
 }
 
 /// The bell the child rings, heard from before it comes.
-fn ours<W: Wait + Default>(board: &Board) -> Bell<W> {
-    board.bell(TO_PARENT).unwrap()
+fn ours<W: Wait + Default>(segment: &Segment) -> Bell<W> {
+    segment.bell(TO_PARENT).unwrap()
 }
 
 /// Rings back until the child goes. Returns how many rings came from it.
-fn ring<W: Wait + Default>(bell: &mut Bell<W>, session: &Session, _: u64, _: &mut Other) -> u64 {
-    let there: Bell<W> = session.bell(TO_CHILD).unwrap();
+fn ring<W: Wait + Default>(bell: &mut Bell<W>, connection: &Connection, _: u64, _: &mut Other) -> u64 {
+    let there: Bell<W> = connection.bell(TO_CHILD).unwrap();
     let mut heard = 0;
     loop {
         match bell.wait_timeout(FOREVER) {
@@ -37,7 +37,7 @@ fn ring<W: Wait + Default>(bell: &mut Bell<W>, session: &Session, _: u64, _: &mu
                 there.ring();
             }
             Err(WaitError::PeerGone(peer)) => {
-                assert_eq!(peer, session.peer().id());
+                assert_eq!(peer, connection.peer().id());
                 return heard;
             }
             Err(error) => panic!("{error}"),

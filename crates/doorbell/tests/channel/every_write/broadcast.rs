@@ -6,7 +6,7 @@ use crate::other::FOREVER;
 use doorbell::Deadline;
 use doorbell::channel::RecvError;
 use doorbell::channel::broadcast::{Ended, Publisher, Subscriber, WhenSlow};
-use doorbell::meeting::Session;
+use doorbell::rendezvous::Connection;
 use doorbell::wait::Futex;
 
 /// So small that the publisher has to wait for its subscriber.
@@ -16,8 +16,8 @@ fn forever() -> Option<Deadline> {
     Some(Deadline::after(FOREVER))
 }
 
-pub(super) fn subscribe(session: &Session) {
-    let mut subscriber: Subscriber<_, Futex> = Subscriber::join(session, 0).unwrap();
+pub(super) fn subscribe(connection: &Connection) {
+    let mut subscriber: Subscriber<_, Futex> = Subscriber::join(connection, 0).unwrap();
     let mut bytes = Vec::new();
     for round in 0..ROUNDS {
         assert_eq!(subscriber.recv_into(&mut bytes), Ok(0), "one that holds back misses nothing");
@@ -25,9 +25,9 @@ pub(super) fn subscribe(session: &Session) {
     }
 }
 
-pub(super) fn publish(session: &Session, number: u64) {
+pub(super) fn publish(connection: &Connection, number: u64) {
     let mut publisher: Publisher<Futex> = Publisher::new(LOG).unwrap();
-    publisher.admit(session, 0, WhenSlow::HoldBack).unwrap();
+    publisher.admit(connection, 0, WhenSlow::HoldBack).unwrap();
     for round in 0..ROUNDS {
         publisher.publish(&words(number, round)).unwrap();
     }
@@ -40,10 +40,10 @@ fn at_whichever_write_a_subscriber_dies_the_publisher_goes_on_and_a_successor_su
         "die-subscribed",
         ROUNDS,
         |_| (),
-        |(), session, number, child| {
+        |(), connection, number, child| {
             let mut publisher: Publisher<Futex> = Publisher::new(LOG).unwrap();
             let mut local = publisher.subscribe::<Futex>(WhenSlow::Gap).unwrap();
-            publisher.admit(session, 0, WhenSlow::HoldBack).unwrap();
+            publisher.admit(connection, 0, WhenSlow::HoldBack).unwrap();
             let mut bytes = Vec::new();
             // More than the log holds, and than the child takes: it has left by then, or died.
             for round in 0..5 * ROUNDS {
@@ -69,9 +69,9 @@ fn at_whichever_write_a_publisher_dies_what_it_had_published_is_received_and_its
         "die-publishing",
         5 * ROUNDS,
         |_| (),
-        |(), session, number, _| {
+        |(), connection, number, _| {
             // It may die before it has sent the log.
-            let Ok(mut subscriber) = Subscriber::<_, Futex>::join(session, 0) else { return 0 };
+            let Ok(mut subscriber) = Subscriber::<_, Futex>::join(connection, 0) else { return 0 };
             let mut bytes = Vec::new();
             let mut expected = 0;
             loop {
@@ -82,7 +82,7 @@ fn at_whichever_write_a_publisher_dies_what_it_had_published_is_received_and_its
                         expected += 1;
                     }
                     Err(RecvError::PeerGone(peer)) => {
-                        assert_eq!(peer, session.peer().id());
+                        assert_eq!(peer, connection.peer().id());
                         return expected;
                     }
                     Err(RecvError::Closed) => return expected,

@@ -2,15 +2,15 @@
 //! One of two senders to a gather dies; the other costs it nothing.
 
 use super::{ROUNDS, at_every_write, parts, words};
-use crate::other::{FOREVER, board};
+use crate::other::{FOREVER, segment};
 use doorbell::channel::{Gather, GatherError, RecvError, Sender};
-use doorbell::meeting::{Session, socket};
+use doorbell::rendezvous::{Connection, socket};
 use doorbell::wait::Futex;
 use std::thread;
 use std::time::Duration;
 
-pub(super) fn send(session: &Session, number: u64) {
-    let mut sender: Sender<_, Futex> = Sender::attach(session, 0).unwrap();
+pub(super) fn send(connection: &Connection, number: u64) {
+    let mut sender: Sender<_, Futex> = Sender::attach(connection, 0).unwrap();
     for round in 0..ROUNDS {
         sender.send(&words(number, round)).unwrap();
     }
@@ -18,11 +18,11 @@ pub(super) fn send(session: &Session, number: u64) {
 
 #[test]
 fn at_whichever_write_a_sender_dies_the_gather_gets_its_whole_messages_and_all_of_the_other_sender() {
-    let other_board = board(1, 1, 64);
+    let other_segment = segment(1, 1, 64);
     let (ours, theirs) = socket::pair().unwrap();
     let joining = thread::spawn(move || socket::join_over(theirs).unwrap());
-    let other: Session = socket::host_over(ours, &other_board).unwrap();
-    let joined: Session = joining.join().unwrap();
+    let other: Connection = socket::host_over(ours, &other_segment).unwrap();
+    let joined: Connection = joining.join().unwrap();
     let mut honest: Sender<_, Futex> = Sender::attach(&joined, 0).unwrap();
     let mut sent = 0_u64;
     // What a message of the child takes at the least: two words, one behind, one before.
@@ -30,11 +30,11 @@ fn at_whichever_write_a_sender_dies_the_gather_gets_its_whole_messages_and_all_o
         "die-gathered",
         4 * ROUNDS,
         |_| None,
-        |kept: &mut Option<Gather<_, Futex>>, session, number, child| {
+        |kept: &mut Option<Gather<_, Futex>>, connection, number, child| {
             let (dying, living) = (0, 1);
             let gather = kept.get_or_insert_with(|| {
                 let mut gather = Gather::default();
-                assert_eq!((gather.add(session, 0), gather.add(&other, 0)), (Ok(dying), Ok(living)));
+                assert_eq!((gather.add(connection, 0), gather.add(&other, 0)), (Ok(dying), Ok(living)));
                 gather
             });
             let (mut heard, mut told, mut received) = (0, false, sent);
@@ -60,7 +60,7 @@ fn at_whichever_write_a_sender_dies_the_gather_gets_its_whole_messages_and_all_o
                         Err(GatherError { lane, error: RecvError::PeerGone(peer) }) => {
                             // Its predecessor's until it comes, then its own: once.
                             assert_eq!((lane, told), (Some(dying), false));
-                            told = peer == session.peer().id();
+                            told = peer == connection.peer().id();
                         }
                         Err(error) => panic!("write {number}: {error}"),
                     }
@@ -82,7 +82,7 @@ fn at_whichever_write_a_sender_dies_the_gather_gets_its_whole_messages_and_all_o
                     Ok(None) => break,
                     Err(GatherError { lane, error: RecvError::PeerGone(peer) }) => {
                         assert_eq!((lane, told), (Some(dying), false));
-                        told = peer == session.peer().id();
+                        told = peer == connection.peer().id();
                     }
                     Err(error) => panic!("write {number}: {error}"),
                 }

@@ -5,54 +5,54 @@ use super::{LONG, ROUNDS, SHORT, at_every_write, at_every_write_on, padded, part
 use crate::other::{FOREVER, Other};
 use doorbell::Deadline;
 use doorbell::channel::{Receiver, RecvError, SendError, Sender};
-use doorbell::meeting::Session;
 use doorbell::peer::Untrusted;
+use doorbell::rendezvous::Connection;
 use doorbell::wait::{Eventfd, Futex, Wait};
 
-pub(super) fn in_place(session: &Session, number: u64) {
-    converse::<Futex>(session, number, |sender, bytes| {
+pub(super) fn in_place(connection: &Connection, number: u64) {
+    converse::<Futex>(connection, number, |sender, bytes| {
         let mut slot = sender.reserve(bytes.len()).unwrap();
         slot.write(0, bytes);
         slot.commit();
     });
 }
 
-pub(super) fn copying(session: &Session, number: u64) {
-    converse::<Eventfd>(session, number, |sender, bytes| sender.send(bytes).unwrap());
+pub(super) fn copying(connection: &Connection, number: u64) {
+    converse::<Eventfd>(connection, number, |sender, bytes| sender.send(bytes).unwrap());
 }
 
-pub(super) fn batching(session: &Session, number: u64) {
-    converse::<Futex>(session, number, |sender, bytes| {
+pub(super) fn batching(connection: &Connection, number: u64) {
+    converse::<Futex>(connection, number, |sender, bytes| {
         let mut batch = sender.batch();
         batch.push_deadline(bytes, Some(Deadline::after(FOREVER))).unwrap();
     });
 }
 
-pub(super) fn dropping(session: &Session, number: u64) {
-    converse::<Futex>(session, number, |sender, bytes| while !sender.send_or_drop(bytes).unwrap() {});
+pub(super) fn dropping(connection: &Connection, number: u64) {
+    converse::<Futex>(connection, number, |sender, bytes| while !sender.send_or_drop(bytes).unwrap() {});
 }
 
 /// With messages so long that a ring of 256 bytes is wrapped, with a skip at its end.
-pub(super) fn wrapping(session: &Session, number: u64) {
-    converse_in::<Futex>(session, number, LONG, |sender, bytes| sender.send(bytes).unwrap());
+pub(super) fn wrapping(connection: &Connection, number: u64) {
+    converse_in::<Futex>(connection, number, LONG, |sender, bytes| sender.send(bytes).unwrap());
 }
 
 fn converse<W: Wait + Default>(
-    session: &Session,
+    connection: &Connection,
     number: u64,
     ask: impl Fn(&mut Sender<Untrusted, W>, &[u8]),
 ) {
-    converse_in(session, number, SHORT, ask);
+    converse_in(connection, number, SHORT, ask);
 }
 
 fn converse_in<W: Wait + Default>(
-    session: &Session,
+    connection: &Connection,
     number: u64,
     length: usize,
     ask: impl Fn(&mut Sender<Untrusted, W>, &[u8]),
 ) {
-    let mut sender: Sender<_, W> = Sender::attach(session, 0).unwrap();
-    let mut receiver: Receiver<_, W> = Receiver::attach(session, 1).unwrap();
+    let mut sender: Sender<_, W> = Sender::attach(connection, 0).unwrap();
+    let mut receiver: Receiver<_, W> = Receiver::attach(connection, 1).unwrap();
     for round in 0..ROUNDS {
         ask(&mut sender, &padded(number, round, length));
         // Answers to an incarnation that died come first.
@@ -64,8 +64,13 @@ fn converse_in<W: Wait + Default>(
 type Ends<W> = Option<(Receiver<Untrusted, W>, Sender<Untrusted, W>)>;
 
 /// Answers every message until the child goes. Returns how many came from it.
-fn serve<W: Wait + Default>(ends: &mut Ends<W>, session: &Session, number: u64, child: &mut Other) -> u64 {
-    let attach = || (Receiver::attach(session, 0).unwrap(), Sender::attach(session, 1).unwrap());
+fn serve<W: Wait + Default>(
+    ends: &mut Ends<W>,
+    connection: &Connection,
+    number: u64,
+    child: &mut Other,
+) -> u64 {
+    let attach = || (Receiver::attach(connection, 0).unwrap(), Sender::attach(connection, 1).unwrap());
     let (receiver, sender) = ends.get_or_insert_with(attach);
     let mut expected = 0;
     let mut ended = false;
@@ -74,7 +79,7 @@ fn serve<W: Wait + Default>(ends: &mut Ends<W>, session: &Session, number: u64, 
             Ok(message) => message.expect("hung").to_vec(),
             // It ended before we looked and found nothing more.
             Err(RecvError::PeerGone(peer)) if ended => {
-                assert_eq!(peer, session.peer().id(), "told of the death of somebody else");
+                assert_eq!(peer, connection.peer().id(), "told of the death of somebody else");
                 return expected;
             }
             Err(RecvError::Closed) if ended => {

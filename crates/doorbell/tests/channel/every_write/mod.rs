@@ -7,8 +7,8 @@ mod broadcast;
 mod gather;
 mod lane;
 
-use crate::other::{Other, board, start};
-use doorbell::meeting::{Board, Session};
+use crate::other::{Other, segment, start};
+use doorbell::rendezvous::{Connection, Segment};
 use doorbell_core::fault;
 use std::os::unix::process::ExitStatusExt;
 
@@ -21,31 +21,31 @@ const LONG: usize = 72;
 const NEVER: u64 = u64::MAX;
 
 /// What the child does whose role is `verb`: aborts at its write number `number`, if it comes so far.
-pub(crate) fn play(session: &Session, verb: &str, number: u64) {
+pub(crate) fn play(connection: &Connection, verb: &str, number: u64) {
     fault::die_at(number);
     match verb {
-        "die-in-place" => lane::in_place(session, number),
-        "die-copying" => lane::copying(session, number),
-        "die-batching" => lane::batching(session, number),
-        "die-dropping" => lane::dropping(session, number),
-        "die-wrapping" => lane::wrapping(session, number),
-        "die-gathered" => gather::send(session, number),
-        "die-subscribed" => broadcast::subscribe(session),
-        "die-publishing" => broadcast::publish(session, number),
-        "die-ringing-by-futex" => bell::answer::<doorbell::wait::Futex>(session),
-        "die-ringing-by-eventfd" => bell::answer::<doorbell::wait::Eventfd>(session),
+        "die-in-place" => lane::in_place(connection, number),
+        "die-copying" => lane::copying(connection, number),
+        "die-batching" => lane::batching(connection, number),
+        "die-dropping" => lane::dropping(connection, number),
+        "die-wrapping" => lane::wrapping(connection, number),
+        "die-gathered" => gather::send(connection, number),
+        "die-subscribed" => broadcast::subscribe(connection),
+        "die-publishing" => broadcast::publish(connection, number),
+        "die-ringing-by-futex" => bell::answer::<doorbell::wait::Futex>(connection),
+        "die-ringing-by-eventfd" => bell::answer::<doorbell::wait::Eventfd>(connection),
         verb => panic!("no role {verb}"),
     }
 }
 
-/// Deals with a child that dies at write 0, with one that dies at write 1, and so on, each on a board of its own, of
-/// which `keep` takes what outlives the child, and then with its successor on the same board. `deal` meets one child, whose
+/// Deals with a child that dies at write 0, with one that dies at write 1, and so on, each on a segment of its own, of
+/// which `keep` takes what outlives the child, and then with its successor on the same segment. `deal` meets one child, whose
 /// number it is told, and returns how many rounds came of it; it must be all of a child that survives.
 fn at_every_write<K>(
     role: &str,
     least: u64,
-    keep: impl Fn(&Board) -> K,
-    deal: impl FnMut(&mut K, &Session, u64, &mut Other) -> u64,
+    keep: impl Fn(&Segment) -> K,
+    deal: impl FnMut(&mut K, &Connection, u64, &mut Other) -> u64,
 ) {
     at_every_write_on(64, role, least, keep, deal);
 }
@@ -55,19 +55,19 @@ fn at_every_write_on<K>(
     capacity: u64,
     role: &str,
     least: u64,
-    keep: impl Fn(&Board) -> K,
-    mut deal: impl FnMut(&mut K, &Session, u64, &mut Other) -> u64,
+    keep: impl Fn(&Segment) -> K,
+    mut deal: impl FnMut(&mut K, &Connection, u64, &mut Other) -> u64,
 ) {
     let mut number = 0;
     // How many writes a life has depends on how often it had to wait: one survivor is not the last number.
     let mut survivors_in_a_row = 0;
     while survivors_in_a_row < 5 {
-        let board = board(2, 2, capacity);
-        let mut kept = keep(&board);
+        let segment = segment(2, 2, capacity);
+        let mut kept = keep(&segment);
         let mut live = |number| {
-            let (session, mut child) = start(&format!("{role} {number}"), &board);
-            let rounds = deal(&mut kept, &session, number, &mut child);
-            drop(session);
+            let (connection, mut child) = start(&format!("{role} {number}"), &segment);
+            let rounds = deal(&mut kept, &connection, number, &mut child);
+            drop(connection);
             let status = child.wait();
             assert!(
                 status.success() || status.signal() == Some(libc::SIGABRT),

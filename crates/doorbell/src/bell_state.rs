@@ -3,8 +3,8 @@
 
 use crate::aio::Signaller;
 use crate::mapping::{MapError, Mapping, Scope, os};
-use crate::meeting::Origin;
 use crate::peer::Lives;
+use crate::rendezvous::Origin;
 use doorbell_core::fault;
 use doorbell_core::layout::BellRecord;
 use doorbell_core::wake::Woken;
@@ -18,9 +18,9 @@ use std::sync::atomic::Ordering;
 /// One bell as this process sees it. Shared by all its handles in this process.
 ///
 /// Channels build on it: they publish in their own memory, then call [`announce`](Self::announce); and they wait
-/// with a [`Wait`](crate::wait::Wait) on a [`Spot`](crate::wait::Spot) made of it.
+/// with a [`Wait`](crate::wait::Wait) on a [`WaitEntry`](crate::wait::WaitEntry) made of it.
 #[derive(Debug)]
-pub struct Site {
+pub struct BellState {
     /// Points into `mapping`, which lives as long.
     record: NonNull<BellRecord>,
     mapping: Arc<Mapping>,
@@ -28,16 +28,16 @@ pub struct Site {
     lives: Arc<Lives>,
     /// Whom this process has the bell from.
     origin: Arc<Origin>,
-    /// What this process writes where it takes a seat.
+    /// What this process writes where it takes a waiter slot.
     holder: u32,
 }
 
 // SAFETY: the record is only reached through atomics, and lives in `mapping`.
-unsafe impl Send for Site {}
+unsafe impl Send for BellState {}
 // SAFETY: as above.
-unsafe impl Sync for Site {}
+unsafe impl Sync for BellState {}
 
-impl Site {
+impl BellState {
     /// Bell number `index` of `mapping`; `None` if there is none.
     pub(crate) fn new(
         mapping: Arc<Mapping>,
@@ -118,7 +118,7 @@ impl Site {
         }
         if !self.lives.all_trusted() {
             // glibc aborts the process over a semaphore whose inside makes no sense. Nobody honest sleeps there:
-            // `Seats::take_semaphore` refuses.
+            // `WaiterSlots::take_semaphore` refuses.
             return;
         }
         for index in woken.semaphores() {

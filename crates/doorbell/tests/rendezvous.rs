@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Two processes: meeting, ringing, dying, stopping, forking, lying.
+//! Two processes: rendezvous, ringing, dying, stopping, forking, lying.
 //!
 //! The other process is this test program again, started with a role; see `child`.
 
-use doorbell::meeting::{Board, MeetError, Offer, Session, inherited, named, socket};
 use doorbell::peer::{Trusted, Untrusted};
+use doorbell::rendezvous::{Connection, Offer, RendezvousError, Segment, inherited, named, socket};
 use doorbell::wait::{Adaptive, Eventfd, Futex, Semaphore, Wait, Yield};
 use doorbell::{Bell, PeerViolation, WaitError, counters};
 use rustix::fd::{AsFd, OwnedFd};
@@ -45,16 +45,16 @@ impl Drop for Other {
     }
 }
 
-fn start(role: &str, board: &Arc<Board>) -> (Session<Trusted>, Other) {
+fn start(role: &str, segment: &Arc<Segment>) -> (Connection<Trusted>, Other) {
     let mut command = me_as(role);
     let offer = inherited::offer(&mut command).unwrap();
     let child = Other(command.spawn().unwrap());
-    let session = offer.meet(board, child.0.id()).unwrap();
-    (session, child)
+    let connection = offer.meet(segment, child.0.id()).unwrap();
+    (connection, child)
 }
 
-fn board() -> Arc<Board> {
-    Arc::new(Board::new(&Offer::default()).unwrap())
+fn segment() -> Arc<Segment> {
+    Arc::new(Segment::new(&Offer::default()).unwrap())
 }
 
 /// Not a test: what the other process does.
@@ -63,8 +63,8 @@ fn child() {
     let Ok(role) = std::env::var(ROLE) else { return };
     if let Some(path) = role.strip_prefix("own ") {
         let owner = named::Owner::new(path, &Offer { eventfds: 0, ..Offer::default() }).unwrap();
-        let mut bell: Bell = owner.board().bell(TO_CHILD).unwrap();
-        let answer: Bell = owner.board().bell(TO_PARENT).unwrap();
+        let mut bell: Bell = owner.segment().bell(TO_CHILD).unwrap();
+        let answer: Bell = owner.segment().bell(TO_PARENT).unwrap();
         loop {
             bell.wait().unwrap();
             answer.ring();
@@ -80,19 +80,19 @@ fn child() {
         assert_eq!((entries("task"), entries("fd")), before);
         return;
     }
-    let session: Session<Trusted> = inherited::join().unwrap();
+    let connection: Connection<Trusted> = inherited::join().unwrap();
     match role.as_str() {
-        "serve adaptive" => serve::<Adaptive>(&session),
-        "serve eventfd" => serve::<Eventfd>(&session),
-        "serve futex" => serve::<Futex>(&session),
-        "serve semaphore" => serve::<Semaphore>(&session),
-        "serve yield" => serve::<Yield>(&session),
+        "serve adaptive" => serve::<Adaptive>(&connection),
+        "serve eventfd" => serve::<Eventfd>(&connection),
+        "serve futex" => serve::<Futex>(&connection),
+        "serve semaphore" => serve::<Semaphore>(&connection),
+        "serve yield" => serve::<Yield>(&connection),
         "take the bits and die" => {
-            let site = session.board().site(TO_PARENT).unwrap();
-            while !site.record().wake.has_sleepers() {
+            let state = connection.segment().state(TO_PARENT).unwrap();
+            while !state.record().wake.has_sleepers() {
                 thread::yield_now();
             }
-            let duty = site.record().wake.announce();
+            let duty = state.record().wake.announce();
             assert!(!duty.is_empty());
             std::process::abort();
         }
@@ -105,9 +105,9 @@ fn child() {
 }
 
 /// Answers every ring until the parent goes.
-fn serve<W: Wait + Default>(session: &Session<Trusted>) {
-    let mut bell: Bell<W> = session.bell(TO_CHILD).unwrap();
-    let answer: Bell = session.bell(TO_PARENT).unwrap();
+fn serve<W: Wait + Default>(connection: &Connection<Trusted>) {
+    let mut bell: Bell<W> = connection.bell(TO_CHILD).unwrap();
+    let answer: Bell = connection.bell(TO_PARENT).unwrap();
     // The parent may have rung before this handle was made: one answer for it. A spare one does no harm.
     answer.ring();
     while let Ok(rings) = bell.wait() {
@@ -122,11 +122,11 @@ fn wait<W: Wait>(bell: &mut Bell<W>) -> Result<u32, WaitError> {
 }
 
 fn ping_pong<W: Wait + Default>(role: &str) {
-    let board = board();
-    let mut bell: Bell<W> = board.bell(TO_PARENT).unwrap();
-    let (session, _child) = start(role, &board);
+    let segment = segment();
+    let mut bell: Bell<W> = segment.bell(TO_PARENT).unwrap();
+    let (connection, _child) = start(role, &segment);
     assert_eq!(wait(&mut bell), Ok(1), "the child is ready");
-    let ring: Bell = session.bell(TO_CHILD).unwrap();
+    let ring: Bell = connection.bell(TO_CHILD).unwrap();
     for _ in 0..2000 {
         ring.ring();
         assert_eq!(wait(&mut bell), Ok(1));
@@ -159,18 +159,22 @@ fn a_yielding_and_an_eventfd_process_answer_each_other() {
 }
 
 fn a_killed_peer_is_told<W: Wait + Default>() {
-    let board = board();
-    let mut bell: Bell<W> = board.bell(TO_PARENT).unwrap();
-    let (session, child) = start("serve futex", &board);
+    let segment = segment();
+    let mut bell: Bell<W> = segment.bell(TO_PARENT).unwrap();
+    let (connection, child) = start("serve futex", &segment);
     assert_eq!(wait(&mut bell), Ok(1));
     thread::scope(|scope| {
         let sleeper = scope.spawn(|| wait(&mut bell));
         thread::sleep(SOON);
         child.signal(Signal::KILL);
-        assert_eq!(sleeper.join().unwrap(), Err(WaitError::PeerGone(session.peer().id())));
+        assert_eq!(sleeper.join().unwrap(), Err(WaitError::PeerGone(connection.peer().id())));
     });
-    assert_eq!(session.peer().id().pid, child.0.id());
-    assert_eq!(wait(&mut bell), Err(WaitError::PeerGone(session.peer().id())), "nobody is left: told again");
+    assert_eq!(connection.peer().id().pid, child.0.id());
+    assert_eq!(
+        wait(&mut bell),
+        Err(WaitError::PeerGone(connection.peer().id())),
+        "nobody is left: told again"
+    );
 }
 
 #[test]
@@ -196,16 +200,16 @@ fn a_semaphore_waiter_is_told_of_a_killed_peer() {
 /// An eventfd's flags are shared with everybody who has it, and a write to a full one blocks.
 #[test]
 fn a_peer_that_makes_the_eventfd_block_and_fills_it_does_not_hold_up_a_ring() {
-    let board = board();
+    let segment = segment();
     let (ours, theirs) = socket::pair().unwrap();
     let joining = thread::spawn(move || socket::join_over(theirs).unwrap());
-    let session: Session<Untrusted> = socket::host_over(ours, &board).unwrap();
-    let hostile: Session<Untrusted> = joining.join().unwrap();
-    // Takes a seat and arms, as an event loop does.
+    let connection: Connection<Untrusted> = socket::host_over(ours, &segment).unwrap();
+    let hostile: Connection<Untrusted> = joining.join().unwrap();
+    // Takes a waiter slot and arms, as an event loop does.
     let mut file = hostile.bell::<Futex>(TO_CHILD).unwrap().into_fd().unwrap();
     rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::empty()).unwrap();
     rustix::io::write(&file, &(u64::MAX - 1).to_ne_bytes()).unwrap();
-    let ring: Bell = session.bell(TO_CHILD).unwrap();
+    let ring: Bell = connection.bell(TO_CHILD).unwrap();
     let (done, finished) = std::sync::mpsc::channel();
     // More rings than completions fit the kernel's ring.
     thread::spawn(move || {
@@ -222,71 +226,71 @@ fn a_peer_that_makes_the_eventfd_block_and_fills_it_does_not_hold_up_a_ring() {
 /// glibc aborts the process over a semaphore whose inside makes no sense: found by scribbling over the mapping.
 #[test]
 fn a_semaphore_that_an_untrusted_peer_can_overwrite_is_refused() {
-    let board = board();
+    let segment = segment();
     let (ours, theirs) = socket::pair().unwrap();
     let joining = thread::spawn(move || socket::join_over(theirs).unwrap());
-    let session: Session<Untrusted> = socket::host_over(ours, &board).unwrap();
-    let _other: Session<Untrusted> = joining.join().unwrap();
-    let mut bell: Bell<Semaphore> = session.bell(TO_PARENT).unwrap();
+    let connection: Connection<Untrusted> = socket::host_over(ours, &segment).unwrap();
+    let _other: Connection<Untrusted> = joining.join().unwrap();
+    let mut bell: Bell<Semaphore> = connection.bell(TO_PARENT).unwrap();
     assert!(matches!(bell.wait_timeout(SOON), Err(WaitError::Unsupported { .. })));
 }
 
 #[test]
 fn an_event_loop_is_told_of_a_killed_peer() {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let board = board();
-    let (session, child) = start("serve futex", &board);
-    let mut file = session.bell::<Futex>(TO_PARENT).unwrap().into_fd().unwrap();
+    let segment = segment();
+    let (connection, child) = start("serve futex", &segment);
+    let mut file = connection.bell::<Futex>(TO_PARENT).unwrap().into_fd().unwrap();
     child.signal(Signal::KILL);
     let forever = Timespec { tv_sec: 60, tv_nsec: 0 };
     loop {
         assert_eq!(poll(&mut [PollFd::new(&file, PollFlags::IN)], Some(&forever)).unwrap(), 1, "hung");
         match file.heard() {
             Ok(_) => {}
-            Err(error) => break assert_eq!(error, WaitError::PeerGone(session.peer().id())),
+            Err(error) => break assert_eq!(error, WaitError::PeerGone(connection.peer().id())),
         }
     }
 }
 
 #[test]
 fn rings_made_before_a_death_are_heard_before_it_is_told() {
-    let board = board();
-    let mut bell: Bell = board.bell(TO_PARENT).unwrap();
-    let (session, mut child) = start("serve futex", &board);
+    let segment = segment();
+    let mut bell: Bell = segment.bell(TO_PARENT).unwrap();
+    let (connection, mut child) = start("serve futex", &segment);
     child.0.kill().unwrap();
     child.0.wait().unwrap();
     let first = wait(&mut bell);
     if first == Ok(1) {
-        assert_eq!(wait(&mut bell), Err(WaitError::PeerGone(session.peer().id())));
+        assert_eq!(wait(&mut bell), Err(WaitError::PeerGone(connection.peer().id())));
     } else {
-        assert_eq!(first, Err(WaitError::PeerGone(session.peer().id())));
+        assert_eq!(first, Err(WaitError::PeerGone(connection.peer().id())));
     }
 }
 
 /// The one instant at which a death could leave a sleeper behind for good: the peer took the duty to wake it.
 #[test]
 fn a_peer_that_dies_between_taking_the_bits_and_waking_leaves_nobody_asleep() {
-    let board = board();
-    let mut bell: Bell<Futex> = board.bell(TO_PARENT).unwrap();
-    let (session, _child) = start("take the bits and die", &board);
-    assert_eq!(wait(&mut bell), Err(WaitError::PeerGone(session.peer().id())));
+    let segment = segment();
+    let mut bell: Bell<Futex> = segment.bell(TO_PARENT).unwrap();
+    let (connection, _child) = start("take the bits and die", &segment);
+    assert_eq!(wait(&mut bell), Err(WaitError::PeerGone(connection.peer().id())));
 }
 
 #[test]
-fn a_successor_gets_the_seats_of_the_dead_and_rings_on() {
-    let board = board();
-    let mut bell: Bell<Eventfd> = board.bell(TO_PARENT).unwrap();
+fn a_successor_gets_the_slots_of_the_dead_and_rings_on() {
+    let segment = segment();
+    let mut bell: Bell<Eventfd> = segment.bell(TO_PARENT).unwrap();
     for generation in 0..5 {
-        // Two eventfd seats at the child's bell: without the repair the third generation would find none.
-        let (session, child) = start("serve eventfd", &board);
+        // Two eventfd waiter slots at the child's bell: without the repair the third generation would find none.
+        let (connection, child) = start("serve eventfd", &segment);
         assert_eq!(wait(&mut bell), Ok(1), "generation {generation}");
-        session.bell::<Futex>(TO_CHILD).unwrap().ring();
+        connection.bell::<Futex>(TO_CHILD).unwrap().ring();
         assert_eq!(wait(&mut bell), Ok(1), "generation {generation}");
         child.signal(Signal::KILL);
-        assert_eq!(wait(&mut bell), Err(WaitError::PeerGone(session.peer().id())));
+        assert_eq!(wait(&mut bell), Err(WaitError::PeerGone(connection.peer().id())));
     }
-    let (_session, _child) = start("serve futex", &board);
-    let mut newcomer: Bell = board.bell(TO_PARENT).unwrap();
+    let (_connection, _child) = start("serve futex", &segment);
+    let mut newcomer: Bell = segment.bell(TO_PARENT).unwrap();
     assert!(
         newcomer.wait_timeout(SOON).is_ok(),
         "a handle made after the deaths is not told of them while somebody lives"
@@ -294,34 +298,34 @@ fn a_successor_gets_the_seats_of_the_dead_and_rings_on() {
 }
 
 #[test]
-fn a_session_dropped_in_this_process_is_a_death_to_the_other() {
-    let board = board();
-    let mut bell: Bell = board.bell(TO_PARENT).unwrap();
-    let (session, mut child) = start("serve adaptive", &board);
+fn a_connection_dropped_in_this_process_is_a_death_to_the_other() {
+    let segment = segment();
+    let mut bell: Bell = segment.bell(TO_PARENT).unwrap();
+    let (connection, mut child) = start("serve adaptive", &segment);
     assert_eq!(wait(&mut bell), Ok(1));
-    drop(session);
+    drop(connection);
     assert!(child.0.wait().unwrap().success(), "it left its loop by PeerGone");
 }
 
 /// Descriptors are close-on-exec: a peer that becomes another program has gone.
 #[test]
 fn a_peer_that_executes_another_program_has_gone() {
-    let board = board();
-    let mut bell: Bell = board.bell(TO_PARENT).unwrap();
-    let (session, _child) = start("exec", &board);
-    assert_eq!(wait(&mut bell), Err(WaitError::PeerGone(session.peer().id())));
+    let segment = segment();
+    let mut bell: Bell = segment.bell(TO_PARENT).unwrap();
+    let (connection, _child) = start("exec", &segment);
+    assert_eq!(wait(&mut bell), Err(WaitError::PeerGone(connection.peer().id())));
 }
 
 /// A stopped peer is alive: no death is told, and it hears afterwards what was rung meanwhile.
 #[test]
 fn a_stopped_peer_is_not_dead_and_hears_when_it_goes_on() {
-    let board = board();
-    let mut bell: Bell = board.bell(TO_PARENT).unwrap();
-    let (session, child) = start("serve futex", &board);
+    let segment = segment();
+    let mut bell: Bell = segment.bell(TO_PARENT).unwrap();
+    let (connection, child) = start("serve futex", &segment);
     assert_eq!(wait(&mut bell), Ok(1));
     child.signal(Signal::STOP);
     thread::sleep(SOON);
-    let ring: Bell = session.bell(TO_CHILD).unwrap();
+    let ring: Bell = connection.bell(TO_CHILD).unwrap();
     for _ in 0..100 {
         ring.ring();
     }
@@ -337,14 +341,14 @@ fn a_stopped_peer_is_not_dead_and_hears_when_it_goes_on() {
 #[test]
 fn a_hundred_random_kills_leave_no_hang_and_no_descriptor() {
     let kills: u32 = std::env::var("DOORBELL_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(100);
-    let board = board();
-    let mut bell: Bell = board.bell(TO_PARENT).unwrap();
+    let segment = segment();
+    let mut bell: Bell = segment.bell(TO_PARENT).unwrap();
     let roles = ["serve adaptive", "serve eventfd", "serve futex", "serve semaphore"];
     let mut descriptors = 0;
     let mut seed = 0x9e37_79b9_u32;
     for kill in 0..kills {
-        let (session, child) = start(roles[kill as usize % roles.len()], &board);
-        let ring: Bell = session.bell(TO_CHILD).unwrap();
+        let (connection, child) = start(roles[kill as usize % roles.len()], &segment);
+        let ring: Bell = connection.bell(TO_CHILD).unwrap();
         seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let after = Duration::from_micros(u64::from(seed >> 19));
         thread::scope(|scope| {
@@ -356,12 +360,12 @@ fn a_hundred_random_kills_leave_no_hang_and_no_descriptor() {
                 ring.ring();
                 match wait(&mut bell) {
                     Ok(_) => {}
-                    Err(error) => break assert_eq!(error, WaitError::PeerGone(session.peer().id())),
+                    Err(error) => break assert_eq!(error, WaitError::PeerGone(connection.peer().id())),
                 }
             }
             killer.join().unwrap();
         });
-        drop((session, child, ring));
+        drop((connection, child, ring));
         if kill == 5 {
             descriptors = open_descriptors();
         }
@@ -414,11 +418,11 @@ mod counting {
     /// `doorbell top` finds processes so.
     #[test]
     fn the_counters_of_another_process_are_found_while_it_lives() {
-        let board = board();
-        let mut bell: Bell = board.bell(TO_PARENT).unwrap();
-        let (session, mut child) = start("serve futex", &board);
+        let segment = segment();
+        let mut bell: Bell = segment.bell(TO_PARENT).unwrap();
+        let (connection, mut child) = start("serve futex", &segment);
         assert_eq!(wait(&mut bell), Ok(1));
-        let ring: Bell = session.bell(TO_CHILD).unwrap();
+        let ring: Bell = connection.bell(TO_CHILD).unwrap();
         for _ in 0..50 {
             thread::sleep(Duration::from_millis(1));
             ring.ring();
@@ -447,28 +451,28 @@ mod by_path {
     fn processes_meet_at_a_path_and_the_path_goes_with_the_host() {
         let path = scratch("path");
         let host = socket::Host::bind(&path).unwrap();
-        assert_eq!(socket::Host::bind(&path).unwrap_err(), MeetError::Owned);
+        assert_eq!(socket::Host::bind(&path).unwrap_err(), RendezvousError::Owned);
         thread::scope(|scope| {
             scope.spawn(|| {
-                let session: Session = socket::join(&path).unwrap();
-                assert_eq!(session.peer().id().pid, std::process::id());
-                session.bell::<Futex>(0).unwrap().ring();
+                let connection: Connection = socket::join(&path).unwrap();
+                assert_eq!(connection.peer().id().pid, std::process::id());
+                connection.bell::<Futex>(0).unwrap().ring();
             });
-            let board = board();
-            let mut bell: Bell = board.bell(0).unwrap();
-            let session: Session = loop {
-                match host.accept(&board) {
+            let segment = segment();
+            let mut bell: Bell = segment.bell(0).unwrap();
+            let connection: Connection = loop {
+                match host.accept(&segment) {
                     // The other host's look whether we live.
-                    Err(MeetError::NoAnswer(_)) => {}
+                    Err(RendezvousError::NoAnswer(_)) => {}
                     result => break result.unwrap(),
                 }
             };
             assert_eq!(wait(&mut bell), Ok(1));
-            assert!(session.peer().pidfd().is_some() || session.peer().id().pid != 0);
+            assert!(connection.peer().pidfd().is_some() || connection.peer().id().pid != 0);
         });
         drop(host);
         assert!(!path.exists());
-        assert_eq!(socket::join::<Untrusted>(&path).unwrap_err(), MeetError::NoOwner);
+        assert_eq!(socket::join::<Untrusted>(&path).unwrap_err(), RendezvousError::NoOwner);
     }
 
     #[test]
@@ -496,7 +500,7 @@ mod by_path {
                 let binding: Vec<_> = (0..4).map(|_| scope.spawn(|| socket::Host::bind(&path))).collect();
                 binding.into_iter().map(|host| host.join().unwrap()).collect()
             });
-            let refused = hosts.iter().filter(|host| matches!(host, Err(MeetError::Owned))).count();
+            let refused = hosts.iter().filter(|host| matches!(host, Err(RendezvousError::Owned))).count();
             assert_eq!((refused, hosts.iter().flatten().count()), (3, 1));
             let visitor = new_socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
             connect(&visitor, &address).unwrap();
@@ -519,9 +523,9 @@ mod by_path {
     }
 }
 
-/// Sockets with a time-out return EINTR after any handled signal; the stress met that as a failed meeting.
+/// Sockets with a time-out return EINTR after any handled signal; the stress met that as a failed rendezvous.
 #[test]
-fn a_signal_during_the_meeting_does_not_end_it() {
+fn a_signal_during_the_rendezvous_does_not_end_it() {
     use std::os::unix::thread::JoinHandleExt;
     extern "C" fn nothing(_: libc::c_int) {}
     let handler: extern "C" fn(libc::c_int) = nothing;
@@ -534,8 +538,8 @@ fn a_signal_during_the_meeting_does_not_end_it() {
         // SAFETY: the thread is not joined yet.
         unsafe { libc::pthread_kill(joiner.as_pthread_t(), libc::SIGUSR1) };
     }
-    let board = board();
-    let _session: Session = socket::host_over(ours, &board).unwrap();
+    let segment = segment();
+    let _connection: Connection = socket::host_over(ours, &segment).unwrap();
     joiner.join().unwrap().unwrap();
 }
 
@@ -556,12 +560,12 @@ mod by_name {
         for _ in 0..2 {
             let child = own(&path);
             let nothing = Offer { eventfds: 0, ..Offer::default() };
-            assert_eq!(named::Owner::new(&path, &nothing).unwrap_err(), MeetError::Owned);
+            assert_eq!(named::Owner::new(&path, &nothing).unwrap_err(), RendezvousError::Owned);
             let joined = named::join(&path).unwrap();
-            let mut bell: Bell<Futex> = joined.board().bell(TO_PARENT).unwrap();
+            let mut bell: Bell<Futex> = joined.segment().bell(TO_PARENT).unwrap();
             // It may not have made its handle yet.
             while bell.wait_timeout(SOON).unwrap().is_none() {
-                joined.board().bell::<Futex>(TO_CHILD).unwrap().ring();
+                joined.segment().bell::<Futex>(TO_CHILD).unwrap().ring();
             }
             child.signal(Signal::KILL);
             loop {
@@ -571,7 +575,7 @@ mod by_name {
                 }
             }
             drop(child);
-            assert!(matches!(named::join(&path), Err(MeetError::NoOwner)));
+            assert!(matches!(named::join(&path), Err(RendezvousError::NoOwner)));
         }
         let owner = named::Owner::new(&path, &Offer { eventfds: 0, ..Offer::default() }).unwrap();
         drop(owner);
@@ -587,7 +591,7 @@ mod by_name {
         let child = me_as(&format!("join and leave {}", path.display())).status().unwrap();
         assert!(child.success());
         drop(owner);
-        assert!(matches!(named::join(&path), Err(MeetError::NoOwner)));
+        assert!(matches!(named::join(&path), Err(RendezvousError::NoOwner)));
     }
 
     #[test]
@@ -603,9 +607,9 @@ mod by_name {
         }
         // The one that is left answers, and its end is heard.
         let joined = named::join(&path).unwrap();
-        let mut bell: Bell<Futex> = joined.board().bell(TO_PARENT).unwrap();
+        let mut bell: Bell<Futex> = joined.segment().bell(TO_PARENT).unwrap();
         while bell.wait_timeout(SOON).unwrap().is_none() {
-            joined.board().bell::<Futex>(TO_CHILD).unwrap().ring();
+            joined.segment().bell::<Futex>(TO_CHILD).unwrap().ring();
         }
         children.clear();
         while wait(&mut bell).is_ok() {}
@@ -649,7 +653,7 @@ mod by_name {
                 [own(), other.join().unwrap()]
             });
             let refused: Vec<_> = owners.iter().filter_map(|owner| owner.as_ref().err()).collect();
-            assert_eq!(refused, [&MeetError::Owned]);
+            assert_eq!(refused, [&RendezvousError::Owned]);
             drop(named::join(&path).unwrap());
             drop(owners);
             assert!(!path.exists());
@@ -672,7 +676,7 @@ mod by_name {
     #[test]
     fn eventfds_cannot_be_had_by_name() {
         let path = scratch("named");
-        assert!(matches!(named::Owner::new(&path, &Offer::default()), Err(MeetError::TooMany { .. })));
+        assert!(matches!(named::Owner::new(&path, &Offer::default()), Err(RendezvousError::TooMany { .. })));
         assert!(!path.exists());
     }
 }
@@ -688,7 +692,7 @@ mod lying {
     const OFFER: u64 = u64::from_ne_bytes(*b"DBOFFER1");
     const VERSION: u64 = 1 << 32;
 
-    fn offered(words: &[u64], files: &[rustix::fd::BorrowedFd<'_>]) -> MeetError {
+    fn offered(words: &[u64], files: &[rustix::fd::BorrowedFd<'_>]) -> RendezvousError {
         let (ours, theirs) = socket::pair().unwrap();
         thread::scope(|scope| {
             let joiner = scope.spawn(|| socket::join_over::<Untrusted>(theirs).unwrap_err());
@@ -717,7 +721,7 @@ mod lying {
         let memory = memory(8192, SealFlags::GROW);
         assert!(matches!(
             offered(&[OFFER, VERSION, 0, 0, 2], &[memory.as_fd()]),
-            MeetError::Violation(PeerViolation::NotSealed { .. })
+            RendezvousError::Violation(PeerViolation::NotSealed { .. })
         ));
     }
 
@@ -726,33 +730,33 @@ mod lying {
         let short = memory(100, doorbell::mapping::SEALS);
         assert!(matches!(
             offered(&[OFFER, VERSION, 0, 0, 2], &[short.as_fd()]),
-            MeetError::Violation(PeerViolation::TooSmall { size: 100, .. })
+            RendezvousError::Violation(PeerViolation::TooSmall { size: 100, .. })
         ));
         let zeroes = memory(8192, doorbell::mapping::SEALS);
         assert!(matches!(
             offered(&[OFFER, VERSION, 0, 0, 2], &[zeroes.as_fd()]),
-            MeetError::Violation(PeerViolation::BadValue { field: "magic", value: 0 })
+            RendezvousError::Violation(PeerViolation::BadValue { field: "magic", value: 0 })
         ));
     }
 
     /// A sealed file without content costs its maker nothing, and who reads it pays for every page.
     #[test]
     fn more_memory_than_the_joiner_takes_is_refused() {
-        let board = Arc::new(Board::new(&Offer { payload: 8 << 20, ..Offer::default() }).unwrap());
-        let bytes = board.mapping().plan().size();
+        let segment = Arc::new(Segment::new(&Offer { payload: 8 << 20, ..Offer::default() }).unwrap());
+        let bytes = segment.mapping().plan().size();
         let meet = |most| {
             let (ours, theirs) = socket::pair().unwrap();
             let joining = thread::spawn(move || socket::join_over_within::<Untrusted>(theirs, most));
-            let hosting = socket::host_over::<Untrusted>(ours, &board);
+            let hosting = socket::host_over::<Untrusted>(ours, &segment);
             (hosting.map(drop), joining.join().unwrap().map(drop))
         };
         let too_much = doorbell::mapping::MapError::TooMuch { bytes, most: bytes - 1 };
-        assert_eq!(meet(bytes - 1), (Err(MeetError::Refused), Err(MeetError::Map(too_much))));
+        assert_eq!(meet(bytes - 1), (Err(RendezvousError::Refused), Err(RendezvousError::Map(too_much))));
         assert_eq!(meet(bytes), (Ok(()), Ok(())));
-        let sparse = memory(doorbell::meeting::MOST_MEMORY + 4096, doorbell::mapping::SEALS);
+        let sparse = memory(doorbell::rendezvous::MOST_MEMORY + 4096, doorbell::mapping::SEALS);
         assert!(matches!(
             offered(&[OFFER, VERSION, 0, 0, 2], &[sparse.as_fd()]),
-            MeetError::Map(doorbell::mapping::MapError::TooMuch { .. })
+            RendezvousError::Map(doorbell::mapping::MapError::TooMuch { .. })
         ));
     }
 
@@ -766,14 +770,14 @@ mod lying {
                 ftruncate(&memory, 2 << 20).unwrap();
                 fcntl_add_seals(&memory, doorbell::mapping::SEALS).unwrap();
                 let refused = offered(&[OFFER, VERSION, 0, 0, 2], &[memory.as_fd()]);
-                assert_eq!(refused, MeetError::Map(doorbell::mapping::MapError::HugePages));
+                assert_eq!(refused, RendezvousError::Map(doorbell::mapping::MapError::HugePages));
             }
             Err(errno) => println!("not tried: this kernel has no huge pages of 2 MiB: {errno}"),
         }
-        let memory = doorbell::meeting::MemoryOptions { huge_pages: true, ..Default::default() };
-        let board = Arc::new(Board::new(&Offer { memory, ..Offer::default() }).unwrap());
-        if !board.refused().is_empty() {
-            println!("not tried: {}", board.refused()[0]);
+        let memory = doorbell::rendezvous::MemoryOptions { huge_pages: true, ..Default::default() };
+        let segment = Arc::new(Segment::new(&Offer { memory, ..Offer::default() }).unwrap());
+        if !segment.refused().is_empty() {
+            println!("not tried: {}", segment.refused()[0]);
             return;
         }
         let meet = || {
@@ -782,11 +786,11 @@ mod lying {
             (ours, joining)
         };
         let (ours, joining) = meet();
-        let refused = socket::host_over::<Untrusted>(ours, &board).unwrap_err();
-        assert_eq!(refused, MeetError::Map(doorbell::mapping::MapError::HugePages));
-        assert_eq!(joining.join().unwrap(), Err(MeetError::Refused));
+        let refused = socket::host_over::<Untrusted>(ours, &segment).unwrap_err();
+        assert_eq!(refused, RendezvousError::Map(doorbell::mapping::MapError::HugePages));
+        assert_eq!(joining.join().unwrap(), Err(RendezvousError::Refused));
         let (ours, joining) = meet();
-        socket::host_over::<Trusted>(ours, &board).unwrap();
+        socket::host_over::<Trusted>(ours, &segment).unwrap();
         assert_eq!(joining.join().unwrap(), Ok(()));
     }
 
@@ -795,43 +799,43 @@ mod lying {
         let (pipe, _end) = rustix::pipe::pipe().unwrap();
         assert!(matches!(
             offered(&[OFFER, VERSION, 0, 0, 2], &[pipe.as_fd()]),
-            MeetError::Map(doorbell::mapping::MapError::Os { call: "F_GET_SEALS", .. })
+            RendezvousError::Map(doorbell::mapping::MapError::Os { call: "F_GET_SEALS", .. })
         ));
     }
 
     #[test]
     fn a_pipe_in_place_of_an_eventfd_is_a_violation() {
-        let board = Board::new(&Offer { bells: 1, eventfds: 1, ..Offer::default() }).unwrap();
+        let segment = Segment::new(&Offer { bells: 1, eventfds: 1, ..Offer::default() }).unwrap();
         let (_end, pipe) = rustix::pipe::pipe().unwrap();
         assert!(matches!(
-            offered(&[OFFER, VERSION, 1, 1, 2], &[board.mapping().file().unwrap(), pipe.as_fd()]),
-            MeetError::Violation(PeerViolation::BadValue { field: "eventfd", .. })
+            offered(&[OFFER, VERSION, 1, 1, 2], &[segment.mapping().file().unwrap(), pipe.as_fd()]),
+            RendezvousError::Violation(PeerViolation::BadValue { field: "eventfd", .. })
         ));
     }
 
     #[test]
     fn fewer_descriptors_than_announced_are_a_violation() {
-        let board = Board::new(&Offer { bells: 1, eventfds: 1, ..Offer::default() }).unwrap();
+        let segment = Segment::new(&Offer { bells: 1, eventfds: 1, ..Offer::default() }).unwrap();
         assert_eq!(
-            offered(&[OFFER, VERSION, 1, 1, 2], &[board.mapping().file().unwrap()]),
-            MeetError::Violation(PeerViolation::Descriptors { got: 1, announced: 2 })
+            offered(&[OFFER, VERSION, 1, 1, 2], &[segment.mapping().file().unwrap()]),
+            RendezvousError::Violation(PeerViolation::Descriptors { got: 1, announced: 2 })
         );
         assert_eq!(
-            offered(&[OFFER, VERSION, u64::MAX, 8, 2], &[board.mapping().file().unwrap()]),
-            MeetError::Violation(PeerViolation::Descriptors { got: 1, announced: u64::MAX })
+            offered(&[OFFER, VERSION, u64::MAX, 8, 2], &[segment.mapping().file().unwrap()]),
+            RendezvousError::Violation(PeerViolation::Descriptors { got: 1, announced: u64::MAX })
         );
     }
 
     #[test]
     fn another_version_and_another_protocol_are_told_apart() {
-        assert!(matches!(offered(&[OFFER, 9 << 32, 1, 1, 2], &[]), MeetError::Map(_)));
+        assert!(matches!(offered(&[OFFER, 9 << 32, 1, 1, 2], &[]), RendezvousError::Map(_)));
         assert!(matches!(
             offered(&[7, VERSION, 1, 1, 2], &[]),
-            MeetError::Violation(PeerViolation::BadValue { field: "offer", value: 7 })
+            RendezvousError::Violation(PeerViolation::BadValue { field: "offer", value: 7 })
         ));
         assert!(matches!(
             offered(&[OFFER], &[]),
-            MeetError::Violation(PeerViolation::LengthOutOfRange { .. })
+            RendezvousError::Violation(PeerViolation::LengthOutOfRange { .. })
         ));
     }
 
@@ -839,22 +843,25 @@ mod lying {
     fn a_host_or_a_joiner_that_hangs_up_is_no_violation() {
         let (ours, theirs) = socket::pair().unwrap();
         drop(ours);
-        assert!(matches!(socket::join_over::<Untrusted>(theirs), Err(MeetError::NoAnswer(_))));
+        assert!(matches!(socket::join_over::<Untrusted>(theirs), Err(RendezvousError::NoAnswer(_))));
         let (ours, theirs) = socket::pair().unwrap();
         drop(theirs);
-        assert!(matches!(socket::host_over::<Untrusted>(ours, &board()), Err(MeetError::NoAnswer(_))));
+        assert!(matches!(
+            socket::host_over::<Untrusted>(ours, &segment()),
+            Err(RendezvousError::NoAnswer(_))
+        ));
     }
 
     /// Garbage in every word of the bells, while this side rings and waits with deadlines.
     #[test]
     fn a_peer_that_scribbles_over_the_bells_causes_no_panic_and_no_hang() {
         use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-        let board = board();
+        let segment = segment();
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
                 let mut seed = 1_u32;
-                let record = board.site(0).unwrap().record();
+                let record = segment.state(0).unwrap().record();
                 let words = std::ptr::from_ref(record).cast::<AtomicU32>();
                 while !stop.load(Ordering::Relaxed) {
                     seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -864,14 +871,14 @@ mod lying {
                     unsafe { &*words.add(word) }.store(seed, Ordering::Relaxed);
                 }
             });
-            let mut futex: Bell<Futex> = board.bell(0).unwrap();
-            let mut adaptive: Bell<Adaptive> = board.bell(0).unwrap();
-            let mut eventfd: Bell<Eventfd> = board.bell(0).unwrap();
+            let mut futex: Bell<Futex> = segment.bell(0).unwrap();
+            let mut adaptive: Bell<Adaptive> = segment.bell(0).unwrap();
+            let mut eventfd: Bell<Eventfd> = segment.bell(0).unwrap();
             for _ in 0..2000 {
                 futex.ring();
                 futex.wait_timeout(Duration::from_micros(50)).unwrap();
                 adaptive.wait_timeout(Duration::from_micros(50)).unwrap();
-                // The seats are overwritten too: none may be free.
+                // The waiter slots are overwritten too: none may be free.
                 let _ = eventfd.wait_timeout(Duration::from_micros(50));
             }
             stop.store(true, Ordering::Relaxed);
@@ -881,17 +888,17 @@ mod lying {
 
 #[test]
 fn wishes_about_memory_that_cannot_be_granted_are_named() {
-    let memory = doorbell::meeting::MemoryOptions {
+    let memory = doorbell::rendezvous::MemoryOptions {
         huge_pages: true,
         locked: true,
         numa_node: Some(1000),
         populated: true,
     };
-    let board = Board::new(&Offer { memory, ..Offer::default() }).unwrap();
-    let refused: Vec<_> = board.refused().iter().map(|refusal| refusal.option).collect();
+    let segment = Segment::new(&Offer { memory, ..Offer::default() }).unwrap();
+    let refused: Vec<_> = segment.refused().iter().map(|refusal| refusal.option).collect();
     assert!(refused.contains(&"numa_node"), "no machine has node 1000: {refused:?}");
     assert!(!refused.contains(&"populated"), "{refused:?}");
-    for refusal in board.refused() {
+    for refusal in segment.refused() {
         assert!(refusal.to_string().contains(refusal.option));
     }
 }
@@ -899,7 +906,7 @@ fn wishes_about_memory_that_cannot_be_granted_are_named() {
 #[test]
 fn more_eventfds_than_one_message_carries_are_refused() {
     let offer = Offer { bells: 64, eventfds: 4, ..Offer::default() };
-    assert_eq!(Board::new(&offer).unwrap_err(), MeetError::TooMany { bells: 64, eventfds: 4 });
+    assert_eq!(Segment::new(&offer).unwrap_err(), RendezvousError::TooMany { bells: 64, eventfds: 4 });
 }
 
 /// A child that returned from its function instead of exiting removed the paths at which its parent lives on.

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Boards of bells, and how processes come to share them.
+//! Segments of bells, and how processes come to share them.
 
 use crate::bell::Bell;
 use crate::blocking::{self, Stretch};
 use crate::broadcast::{Publisher, Subscriber};
 use crate::channel::{Receiver, Sender};
-use crate::error::{of_meeting, of_violation};
+use crate::error::{of_rendezvous, of_violation};
 use crate::gather::Gather;
 use doorbell::channel::Lanes;
 use doorbell::channel::broadcast::WhenSlow;
-use doorbell::meeting::{self, MemoryOptions, Offer, inherited, named, socket};
+use doorbell::rendezvous::{self, MemoryOptions, Offer, inherited, named, socket};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
@@ -24,14 +24,14 @@ use std::time::Instant;
 /// Bells of one mapping, with bytes beside them.
 #[pyclass(frozen, module = "doorbell")]
 #[derive(Debug)]
-pub(crate) struct Board(Arc<meeting::Board>);
+pub(crate) struct Segment(Arc<rendezvous::Segment>);
 
-fn bell_of(board: &meeting::Board, index: u32) -> PyResult<Bell> {
-    let bells = board.mapping().plan().bells;
-    let site = board.site(index);
+fn bell_of(segment: &rendezvous::Segment, index: u32) -> PyResult<Bell> {
+    let bells = segment.mapping().plan().bells;
+    let state = segment.state(index);
     let missing =
-        || PyIndexError::new_err(format!("there is no bell {index}: the board has {bells}, from 0 on"));
-    Ok(Bell::at(site.ok_or_else(missing)?))
+        || PyIndexError::new_err(format!("there is no bell {index}: the segment has {bells}, from 0 on"));
+    Ok(Bell::at(state.ok_or_else(missing)?))
 }
 
 /// Lanes have bells and a payload of their own.
@@ -48,14 +48,14 @@ fn offer(bells: u32, payload: u64, lanes: u32, capacity: u64) -> PyResult<Offer>
     Ok(Offer::of_lanes(laid_out.ok_or_else(too_large)?))
 }
 
-impl Board {
+impl Segment {
     pub(crate) fn gathered_by(&self, gather: &Gather, lane: u32) -> PyResult<usize> {
-        gather.add_board(&self.0, lane)
+        gather.add_segment(&self.0, lane)
     }
 }
 
 #[pymethods]
-impl Board {
+impl Segment {
     #[expect(clippy::too_many_arguments, reason = "they are the keywords of a Python call")]
     #[new]
     #[pyo3(signature = (bells = 2, eventfds = 2, payload = 0, *, lanes = 0, lane_capacity = 65536, huge_pages = false, locked = false, populated = false, numa_node = None))]
@@ -73,7 +73,7 @@ impl Board {
         let memory = MemoryOptions { huge_pages, locked, numa_node, populated };
         let offer = offer(bells, payload, lanes, lane_capacity)?;
         let offer = Offer { eventfds, memory, ..offer };
-        Ok(Self(Arc::new(meeting::Board::new(&offer).map_err(of_meeting)?)))
+        Ok(Self(Arc::new(rendezvous::Segment::new(&offer).map_err(of_rendezvous)?)))
     }
 
     fn bell(&self, index: u32) -> PyResult<Bell> {
@@ -112,8 +112,8 @@ impl Board {
     }
 }
 
-fn beyond(board: &meeting::Board, offset: u64, length: u64) -> PyErr {
-    let size = board.payload().len();
+fn beyond(segment: &rendezvous::Segment, offset: u64, length: u64) -> PyErr {
+    let size = segment.payload().len();
     PyValueError::new_err(format!(
         "{length} bytes at {offset} reach beyond the {size} bytes beside the bells"
     ))
@@ -131,28 +131,28 @@ pub(crate) struct Peer {
 
 #[derive(Debug)]
 enum Met {
-    Peer(Arc<meeting::Session>),
+    Peer(Arc<rendezvous::Connection>),
     Owner(#[expect(dead_code, reason = "hangs up when dropped")] named::Joined),
 }
 
-/// One peer met, and the board shared with it.
+/// One peer met, and the segment shared with it.
 #[pyclass(frozen, module = "doorbell")]
 #[derive(Debug)]
-pub(crate) struct Session {
-    board: Arc<meeting::Board>,
+pub(crate) struct Connection {
+    segment: Arc<rendezvous::Segment>,
     /// `None` once closed.
     met: Mutex<Option<Met>>,
     /// Held while a thread takes a log from the connection.
     subscribing: Mutex<()>,
 }
 
-impl Session {
-    fn of(session: meeting::Session) -> Self {
-        Self::new(Arc::clone(session.board()), Met::Peer(Arc::new(session)))
+impl Connection {
+    fn of(connection: rendezvous::Connection) -> Self {
+        Self::new(Arc::clone(connection.segment()), Met::Peer(Arc::new(connection)))
     }
 
-    fn new(board: Arc<meeting::Board>, met: Met) -> Self {
-        Self { board, met: Mutex::new(Some(met)), subscribing: Mutex::new(()) }
+    fn new(segment: Arc<rendezvous::Segment>, met: Met) -> Self {
+        Self { segment, met: Mutex::new(Some(met)), subscribing: Mutex::new(()) }
     }
 
     fn met(&self) -> MutexGuard<'_, Option<Met>> {
@@ -161,8 +161,8 @@ impl Session {
 
     pub(crate) fn gathered_by(&self, gather: &Gather, lane: u32) -> PyResult<usize> {
         match self.met().as_ref() {
-            Some(Met::Peer(session)) => gather.add_session(session, lane),
-            Some(Met::Owner(_)) => gather.add_board(&self.board, lane),
+            Some(Met::Peer(connection)) => gather.add_connection(connection, lane),
+            Some(Met::Owner(_)) => gather.add_segment(&self.segment, lane),
             None => Err(closed()),
         }
     }
@@ -174,15 +174,15 @@ impl Session {
         lane: u32,
         slow: WhenSlow,
     ) -> PyResult<u64> {
-        let session = self.peers_session()?;
+        let connection = self.peers_connection()?;
         // The peer may not take the log from its socket for a while: nothing is locked meanwhile, as in `subscribe`.
-        py.detach(|| publisher.admit_to(&session, lane, slow))
+        py.detach(|| publisher.admit_to(&connection, lane, slow))
     }
 
-    /// The session, which a thread may use while another closes it.
-    fn peers_session(&self) -> PyResult<Arc<meeting::Session>> {
+    /// The connection, which a thread may use while another closes it.
+    fn peers_connection(&self) -> PyResult<Arc<rendezvous::Connection>> {
         match self.met().as_ref() {
-            Some(Met::Peer(session)) => Ok(Arc::clone(session)),
+            Some(Met::Peer(connection)) => Ok(Arc::clone(connection)),
             Some(Met::Owner(_)) => Err(by_name()),
             None => Err(closed()),
         }
@@ -190,58 +190,58 @@ impl Session {
 }
 
 fn closed() -> PyErr {
-    PyValueError::new_err("the session is closed")
+    PyValueError::new_err("the connection is closed")
 }
 
 /// A log travels over the connection, which there is none of by name.
 fn by_name() -> PyErr {
     PyValueError::new_err(
-        "a board joined by name has no connection over which a log could be handed; meet at a path",
+        "a segment joined by name has no connection over which a log could be handed; meet at a path",
     )
 }
 
 #[pymethods]
-impl Session {
+impl Connection {
     fn sender(&self, lane: u32) -> PyResult<Sender> {
         match self.met().as_ref() {
-            Some(Met::Peer(session)) => Sender::attach(session, lane),
-            Some(Met::Owner(_)) => Sender::at(&self.board, lane),
+            Some(Met::Peer(connection)) => Sender::attach(connection, lane),
+            Some(Met::Owner(_)) => Sender::at(&self.segment, lane),
             None => Err(closed()),
         }
     }
 
     fn receiver(&self, lane: u32) -> PyResult<Receiver> {
         match self.met().as_ref() {
-            Some(Met::Peer(session)) => Receiver::attach(session, lane),
-            Some(Met::Owner(_)) => Receiver::at(&self.board, lane),
+            Some(Met::Peer(connection)) => Receiver::attach(connection, lane),
+            Some(Met::Owner(_)) => Receiver::at(&self.segment, lane),
             None => Err(closed()),
         }
     }
 
     fn subscribe(&self, py: Python<'_>, lane: u32) -> PyResult<Subscriber> {
-        let session = self.peers_session()?;
+        let connection = self.peers_connection()?;
         // It waits for the publisher to admit this process, with nothing locked that a thread with the interpreter's lock
         // waits for: that thread would stop all others.
         py.detach(|| {
             let _turn = self.subscribing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            Subscriber::join(&session, lane)
+            Subscriber::join(&connection, lane)
         })
     }
 
     fn bell(&self, index: u32) -> PyResult<Bell> {
-        bell_of(&self.board, index)
+        bell_of(&self.segment, index)
     }
 
     #[getter]
-    fn board(&self) -> Board {
-        Board(Arc::clone(&self.board))
+    fn segment(&self) -> Segment {
+        Segment(Arc::clone(&self.segment))
     }
 
     #[getter]
     fn peer(&self) -> Option<Peer> {
         match &*self.met() {
-            Some(Met::Peer(session)) => {
-                let peer = session.peer();
+            Some(Met::Peer(connection)) => {
+                let peer = connection.peer();
                 let id = peer.id();
                 Some(Peer { number: id.number, pid: id.pid, uid: peer.uid(), gid: peer.gid() })
             }
@@ -282,20 +282,25 @@ impl Host {
 impl Host {
     #[new]
     fn new(path: PathBuf) -> PyResult<Self> {
-        let host = socket::Host::bind(path).map_err(of_meeting)?;
+        let host = socket::Host::bind(path).map_err(of_rendezvous)?;
         Ok(Self { host: Mutex::new(Some(Arc::new(host))) })
     }
 
-    #[pyo3(signature = (board, timeout = None))]
-    fn accept(&self, py: Python<'_>, board: &Board, timeout: Option<f64>) -> PyResult<Option<Session>> {
+    #[pyo3(signature = (segment, timeout = None))]
+    fn accept(
+        &self,
+        py: Python<'_>,
+        segment: &Segment,
+        timeout: Option<f64>,
+    ) -> PyResult<Option<Connection>> {
         let host = self.host()?;
-        let session = blocking::wait(py, timeout, |until| {
+        let connection = blocking::wait(py, timeout, |until| {
             if !readable((*host).as_fd(), until)? {
                 return Ok(Stretch::Nothing);
             }
-            Ok(Stretch::Came(host.accept(&board.0).map_err(of_meeting)?))
+            Ok(Stretch::Came(host.accept(&segment.0).map_err(of_rendezvous)?))
         })?;
-        Ok(session.map(Session::of))
+        Ok(connection.map(Connection::of))
     }
 
     fn fileno(&self) -> PyResult<i32> {
@@ -323,32 +328,32 @@ fn readable(file: BorrowedFd<'_>, until: Option<Instant>) -> PyResult<bool> {
     match poll(&mut [PollFd::from_borrowed_fd(file, PollFlags::IN)], left.as_ref()) {
         Ok(ready) => Ok(ready > 0),
         Err(Errno::INTR) => Ok(false),
-        Err(errno) => Err(of_meeting(meeting::MeetError::Os { call: "poll", errno })),
+        Err(errno) => Err(of_rendezvous(rendezvous::RendezvousError::Os { call: "poll", errno })),
     }
 }
 
 /// Meets the host at a path.
 #[pyfunction]
-#[pyo3(signature = (path, *, most_memory = meeting::MOST_MEMORY))]
-pub(crate) fn join(py: Python<'_>, path: PathBuf, most_memory: u64) -> PyResult<Session> {
-    py.detach(|| socket::join_within(path, most_memory)).map(Session::of).map_err(of_meeting)
+#[pyo3(signature = (path, *, most_memory = rendezvous::MOST_MEMORY))]
+pub(crate) fn join(py: Python<'_>, path: PathBuf, most_memory: u64) -> PyResult<Connection> {
+    py.detach(|| socket::join_within(path, most_memory)).map(Connection::of).map_err(of_rendezvous)
 }
 
-/// The child's part of a meeting with its parent.
+/// The child's part of a rendezvous with its parent.
 #[pyfunction]
-#[pyo3(signature = (*, most_memory = meeting::MOST_MEMORY))]
-pub(crate) fn inherit(py: Python<'_>, most_memory: u64) -> PyResult<Session> {
-    py.detach(|| inherited::join_within(most_memory)).map(Session::of).map_err(of_meeting)
+#[pyo3(signature = (*, most_memory = rendezvous::MOST_MEMORY))]
+pub(crate) fn inherit(py: Python<'_>, most_memory: u64) -> PyResult<Connection> {
+    py.detach(|| inherited::join_within(most_memory)).map(Connection::of).map_err(of_rendezvous)
 }
 
-/// Joins the board that its owner gave a name.
+/// Joins the segment that its owner gave a name.
 #[pyfunction]
-pub(crate) fn join_named(py: Python<'_>, path: PathBuf) -> PyResult<Session> {
-    let joined = py.detach(|| named::join(path)).map_err(of_meeting)?;
-    Ok(Session::new(Arc::clone(joined.board()), Met::Owner(joined)))
+pub(crate) fn join_named(py: Python<'_>, path: PathBuf) -> PyResult<Connection> {
+    let joined = py.detach(|| named::join(path)).map_err(of_rendezvous)?;
+    Ok(Connection::new(Arc::clone(joined.segment()), Met::Owner(joined)))
 }
 
-/// The parent's end of a meeting with a child, until the child has been started.
+/// The parent's end of a rendezvous with a child, until the child has been started.
 #[pyclass(frozen, module = "doorbell")]
 #[derive(Debug)]
 pub(crate) struct Pending(Mutex<Option<inherited::Pending>>);
@@ -360,14 +365,14 @@ impl Pending {
 }
 
 fn met_already() -> PyErr {
-    PyValueError::new_err("the child was met already; prepare another meeting for another child")
+    PyValueError::new_err("the child was met already; prepare another rendezvous for another child")
 }
 
 #[pymethods]
 impl Pending {
     #[new]
     fn new() -> PyResult<Self> {
-        Ok(Self(Mutex::new(Some(inherited::prepare().map_err(of_meeting)?))))
+        Ok(Self(Mutex::new(Some(inherited::prepare().map_err(of_rendezvous)?))))
     }
 
     fn fileno(&self) -> PyResult<i32> {
@@ -376,20 +381,20 @@ impl Pending {
 
     fn variable(&self, number: i32) -> PyResult<String> {
         let pending = self.lock();
-        pending.as_ref().ok_or_else(met_already)?.variable(number).map_err(of_meeting)
+        pending.as_ref().ok_or_else(met_already)?.variable(number).map_err(of_rendezvous)
     }
 
-    fn meet(&self, py: Python<'_>, board: &Board, child: u32) -> PyResult<Session> {
+    fn meet(&self, py: Python<'_>, segment: &Segment, child: u32) -> PyResult<Connection> {
         let pending = self.lock().take().ok_or_else(met_already)?;
-        py.detach(|| pending.meet(&board.0, child)).map(Session::of).map_err(of_meeting)
+        py.detach(|| pending.meet(&segment.0, child)).map(Connection::of).map_err(of_rendezvous)
     }
 }
 
-/// A board under a name, held by its owner.
+/// A segment under a name, held by its owner.
 #[pyclass(frozen, module = "doorbell")]
 #[derive(Debug)]
 pub(crate) struct Owner {
-    board: Arc<meeting::Board>,
+    segment: Arc<rendezvous::Segment>,
     /// `None` once closed.
     owner: Mutex<Option<named::Owner>>,
 }
@@ -400,13 +405,13 @@ impl Owner {
     #[pyo3(signature = (path, bells = 2, payload = 0, *, lanes = 0, lane_capacity = 65536))]
     fn new(path: PathBuf, bells: u32, payload: u64, lanes: u32, lane_capacity: u64) -> PyResult<Self> {
         let offer = Offer { eventfds: 0, ..offer(bells, payload, lanes, lane_capacity)? };
-        let owner = named::Owner::new(path, &offer).map_err(of_meeting)?;
-        Ok(Self { board: Arc::clone(owner.board()), owner: Mutex::new(Some(owner)) })
+        let owner = named::Owner::new(path, &offer).map_err(of_rendezvous)?;
+        Ok(Self { segment: Arc::clone(owner.segment()), owner: Mutex::new(Some(owner)) })
     }
 
     #[getter]
-    fn board(&self) -> Board {
-        Board(Arc::clone(&self.board))
+    fn segment(&self) -> Segment {
+        Segment(Arc::clone(&self.segment))
     }
 
     fn close(&self) {

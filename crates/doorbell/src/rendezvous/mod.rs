@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How processes come to share a board of bells, and how each learns that another has gone.
+//! How processes come to share a segment of bells, and how each learns that another has gone.
 //!
 //! | way | for | what it leaves behind | death is told by |
 //! |---|---|---|---|
@@ -10,27 +10,27 @@
 //! The first two hand over a sealed memfd and eventfds; they work across users, containers and PID namespaces, and the
 //! kernel removes everything with the last process.
 //!
-//! Each process runs one more thread from its first meeting on, which sleeps until a peer goes.
+//! Each process runs one more thread from its first rendezvous on, which sleeps until a peer goes.
 
+mod hold;
 pub mod inherited;
-mod line;
 pub mod named;
 mod path_lock;
 pub mod socket;
 
 use crate::aio::Signaller;
 use crate::bell::Bell;
+use crate::bell_state::{BellState, initialise_semaphores, make_eventfds};
 use crate::mapping::{MapError, Mapping};
 use crate::memory_options::{Refusal, apply};
 use crate::peer::{Lives, Peer, PeerId, Trust, Untrusted};
-use crate::site::{Site, initialise_semaphores, make_eventfds};
 use crate::wait::Wait;
 use doorbell_core::channel::layout::Lanes;
 use doorbell_core::fault;
 use doorbell_core::layout::{FEATURE_CHANNELS, FEATURE_GLIBC_SEMAPHORE, LayoutError, MAKER, Plan};
 use doorbell_core::peer_memory::PeerMemory;
 use doorbell_core::violation::PeerViolation;
-use doorbell_core::wake::SEATS;
+use doorbell_core::wake::WAITER_SLOTS;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::fmt;
@@ -38,14 +38,14 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 pub use crate::memory_options::MemoryOptions;
-pub(crate) use line::{Footing, HungUp, Line, Origin};
+pub(crate) use hold::{AttachContext, ConnectionHold, HungUp, Origin};
 
 /// What the side that makes the memory puts into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
     /// How many bells.
     pub bells: u32,
-    /// How many eventfd seats each bell has, at most 8. All bells' eventfds together travel in one message, so that at most
+    /// How many eventfd waiter slots each bell has, at most 8. All bells' eventfds together travel in one message, so that at most
     /// [`MOST_EVENTFDS`] can be offered to other processes.
     pub eventfds: u32,
     /// How many bytes beside the bells.
@@ -59,7 +59,7 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// Lanes for [channels](crate::channel), with the bells and the memory they need, and one eventfd seat for each
+    /// Lanes for [channels](crate::channel), with the bells and the memory they need, and one eventfd waiter slot for each
     /// bell.
     pub fn of_lanes(lanes: Lanes) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Offer {
 }
 
 impl Default for Offer {
-    /// Two bells, one for each direction, with two eventfd seats each.
+    /// Two bells, one for each direction, with two eventfd waiter slots each.
     fn default() -> Self {
         Self { bells: 2, eventfds: 2, payload: 0, features: 0, lanes: None, memory: MemoryOptions::default() }
     }
@@ -92,10 +92,10 @@ pub(crate) fn most_memory<T: Trust>() -> u64 {
     if T::TRUSTED { u64::MAX } else { MOST_MEMORY }
 }
 
-/// Why a meeting failed.
+/// Why a rendezvous failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum MeetError {
+pub enum RendezvousError {
     /// A system call failed.
     Os {
         /// The call.
@@ -105,13 +105,13 @@ pub enum MeetError {
     },
     /// The memory could not be made or mapped, or its layout is not ours.
     Map(MapError),
-    /// The other side broke the protocol of the meeting.
+    /// The other side broke the protocol of the rendezvous.
     Violation(PeerViolation),
     /// The other side hung up, or said nothing in time.
     NoAnswer(Errno),
     /// The other side cannot use the memory offered: other version, unknown feature, or a lack of resources there.
     Refused,
-    /// More bells or eventfds than one meeting can hand over.
+    /// More bells or eventfds than one rendezvous can hand over.
     TooMany {
         /// Bells asked for.
         bells: u32,
@@ -136,25 +136,25 @@ pub enum MeetError {
     Owned,
     /// There is no such name, or its owner is gone.
     NoOwner,
-    /// The board was joined, and this process has hung up on its maker since, or was forked from the one that joined.
+    /// The segment was joined, and this process has hung up on its maker since, or was forked from the one that joined.
     HungUp,
-    /// The peer is not trusted, and memory of the board is lent out by a channel of trusted ends.
+    /// The peer is not trusted, and memory of the segment is lent out by a channel of trusted ends.
     Lent,
-    /// This process was not started with a bell board to inherit.
+    /// This process was not started with a bell segment to inherit.
     NothingInherited,
 }
 
-impl fmt::Display for MeetError {
+impl fmt::Display for RendezvousError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Os { call, errno } => write!(f, "{call} failed: {errno}"),
             Self::Map(error) => error.fmt(f),
             Self::Violation(violation) => violation.fmt(f),
-            Self::NoAnswer(errno) => write!(f, "the other side did not complete the meeting: {errno}"),
+            Self::NoAnswer(errno) => write!(f, "the other side did not complete the rendezvous: {errno}"),
             Self::Refused => f.write_str("the other side cannot use what was offered; its own error says why"),
             Self::TooMany { bells, eventfds } => write!(
                 f,
-                "{bells} bells with {eventfds} eventfds each: at most {SEATS} each and {MOST_EVENTFDS} together can be handed over"
+                "{bells} bells with {eventfds} eventfds each: at most {WAITER_SLOTS} each and {MOST_EVENTFDS} together can be handed over"
             ),
             Self::CannotLayOut { lanes, capacity } => write!(
                 f,
@@ -167,10 +167,10 @@ impl fmt::Display for MeetError {
             Self::Owned => f.write_str("the name has a living owner; join it, or choose another name"),
             Self::NoOwner => f.write_str("nobody owns the name; start the owner first"),
             Self::HungUp => f.write_str(
-                "the maker of this board takes this process for gone; keep the session it was met in, in the process that met it",
+                "the maker of this segment takes this process for gone; keep the connection it was met in, in the process that met it",
             ),
             Self::Lent => f.write_str(
-                "a channel of trusted ends is on this board; meet a peer that is not trusted on a board of its own",
+                "a channel of trusted ends is on this segment; meet a peer that is not trusted on a segment of its own",
             ),
             Self::NothingInherited => f.write_str(
                 "DOORBELL_FD is not set to a descriptor; the parent starts this program with `inherited::offer`",
@@ -179,15 +179,15 @@ impl fmt::Display for MeetError {
     }
 }
 
-impl std::error::Error for MeetError {}
+impl std::error::Error for RendezvousError {}
 
-impl From<PeerViolation> for MeetError {
+impl From<PeerViolation> for RendezvousError {
     fn from(violation: PeerViolation) -> Self {
         Self::Violation(violation)
     }
 }
 
-impl From<MapError> for MeetError {
+impl From<MapError> for RendezvousError {
     fn from(error: MapError) -> Self {
         match error {
             MapError::Layout(LayoutError::Violation(violation)) => Self::Violation(violation),
@@ -196,15 +196,15 @@ impl From<MapError> for MeetError {
     }
 }
 
-fn os(call: &'static str) -> impl Fn(Errno) -> MeetError {
-    move |errno| MeetError::Os { call, errno }
+fn os(call: &'static str) -> impl Fn(Errno) -> RendezvousError {
+    move |errno| RendezvousError::Os { call, errno }
 }
 
 /// The bells of one mapping as this process sees them.
 #[derive(Debug)]
-pub struct Board {
+pub struct Segment {
     mapping: Arc<Mapping>,
-    sites: Vec<Arc<Site>>,
+    states: Vec<Arc<BellState>>,
     eventfds_per_bell: u32,
     lives: Arc<Lives>,
     refused: Vec<Refusal>,
@@ -213,12 +213,12 @@ pub struct Board {
     origin: Arc<Origin>,
 }
 
-impl Board {
+impl Segment {
     /// Makes the memory and the eventfds that `offer` asks for.
     ///
     /// # Errors
-    /// [`MeetError::TooMany`], [`MeetError::Map`].
-    pub fn new(offer: &Offer) -> Result<Self, MeetError> {
+    /// [`RendezvousError::TooMany`], [`RendezvousError::Map`].
+    pub fn new(offer: &Offer) -> Result<Self, RendezvousError> {
         let mut refused = Vec::new();
         let plan = Plan::new(offer.bells, offer.payload, offer.features | c_library_feature())
             .map_err(MapError::from)?;
@@ -230,37 +230,37 @@ impl Board {
             result => result?,
         };
         refused.extend(apply(&mapping, &offer.memory));
-        let mut board = Self::furnish(mapping, offer)?;
-        board.refused = refused;
-        Ok(board)
+        let mut segment = Self::furnish(mapping, offer)?;
+        segment.refused = refused;
+        Ok(segment)
     }
 
-    /// A board for the threads of this process. `offer.memory` says nothing here.
+    /// A segment for the threads of this process. `offer.memory` says nothing here.
     ///
     /// # Errors
-    /// [`MeetError::TooMany`], [`MeetError::Map`].
-    pub fn for_threads(offer: &Offer) -> Result<Self, MeetError> {
+    /// [`RendezvousError::TooMany`], [`RendezvousError::Map`].
+    pub fn for_threads(offer: &Offer) -> Result<Self, RendezvousError> {
         let plan = Plan::new(offer.bells, offer.payload, offer.features).map_err(MapError::from)?;
         Self::furnish(Mapping::for_threads(plan)?, offer)
     }
 
-    /// A board that this process shares with the children it forks from now on. `offer.memory` says nothing here.
+    /// A segment that this process shares with the children it forks from now on. `offer.memory` says nothing here.
     ///
     /// # Errors
-    /// [`MeetError::TooMany`], [`MeetError::Map`].
-    pub fn for_children(offer: &Offer) -> Result<Self, MeetError> {
+    /// [`RendezvousError::TooMany`], [`RendezvousError::Map`].
+    pub fn for_children(offer: &Offer) -> Result<Self, RendezvousError> {
         let plan = Plan::new(offer.bells, offer.payload, offer.features).map_err(MapError::from)?;
         Self::furnish(Mapping::for_children(plan)?, offer)
     }
 
     /// Puts into fresh memory what `offer` asks for.
-    fn furnish(mapping: Mapping, offer: &Offer) -> Result<Self, MeetError> {
+    fn furnish(mapping: Mapping, offer: &Offer) -> Result<Self, RendezvousError> {
         let Offer { bells, eventfds, .. } = *offer;
         // What stays in this process, or is inherited, does not travel.
         let travels = mapping.file().is_some();
         let all = u64::from(bells) * u64::from(eventfds);
-        if eventfds > SEATS || (travels && all > u64::from(MOST_EVENTFDS)) {
-            return Err(MeetError::TooMany { bells, eventfds });
+        if eventfds > WAITER_SLOTS || (travels && all > u64::from(MOST_EVENTFDS)) {
+            return Err(RendezvousError::TooMany { bells, eventfds });
         }
         initialise_semaphores(&mapping);
         if let Some(lanes) = &offer.lanes {
@@ -268,9 +268,9 @@ impl Board {
         }
         let eventfds_of_all =
             (0..bells).map(|_| make_eventfds(eventfds as usize)).collect::<Result<Vec<_>, _>>()?;
-        let mut board = Self::assemble(mapping, eventfds_of_all, MAKER)?;
-        board.eventfds_per_bell = eventfds;
-        Ok(board)
+        let mut segment = Self::assemble(mapping, eventfds_of_all, MAKER)?;
+        segment.eventfds_per_bell = eventfds;
+        Ok(segment)
     }
 
     /// Puts together what another process made.
@@ -279,24 +279,24 @@ impl Board {
         let mapping = Arc::new(mapping);
         let lives = Arc::new(Lives::default());
         let origin = Arc::new(Origin::default());
-        let sites = (0..mapping.plan().bells)
+        let states = (0..mapping.plan().bells)
             .zip(eventfds)
             .filter_map(|(index, eventfds)| {
                 let (lives, origin) = (Arc::clone(&lives), Arc::clone(&origin));
-                Site::new(Arc::clone(&mapping), index, eventfds, lives, origin, holder).map(Arc::new)
+                BellState::new(Arc::clone(&mapping), index, eventfds, lives, origin, holder).map(Arc::new)
             })
             .collect();
-        Ok(Self { mapping, sites, eventfds_per_bell: 0, lives, refused: Vec::new(), lanes, origin })
+        Ok(Self { mapping, states, eventfds_per_bell: 0, lives, refused: Vec::new(), lanes, origin })
     }
 
     /// A handle of bell number `index`. It has heard all rings so far. `None` if there is no such bell.
     pub fn bell<W: Wait + Default>(&self, index: u32) -> Option<Bell<W>> {
-        Some(Bell::at(Arc::clone(self.site(index)?)))
+        Some(Bell::at(Arc::clone(self.state(index)?)))
     }
 
     /// Bell number `index` for those who build on it. `None` if there is no such bell.
-    pub fn site(&self, index: u32) -> Option<&Arc<Site>> {
-        self.sites.get(index as usize)
+    pub fn state(&self, index: u32) -> Option<&Arc<BellState>> {
+        self.states.get(index as usize)
     }
 
     /// The memory.
@@ -324,19 +324,19 @@ impl Board {
         &self.refused
     }
 
-    /// Says whether a peer of trust `T` may have this board. To be asked before it is given anything: what it has it keeps,
-    /// whatever becomes of the meeting. Returns the line to keep for as long as it is shared.
-    fn admit<T: Trust>(&self) -> Result<Option<Arc<Line>>, MeetError> {
-        if !T::TRUSTED && self.sites.iter().any(|site| !site.eventfds().is_empty()) {
+    /// Says whether a peer of trust `T` may have this segment. To be asked before it is given anything: what it has it keeps,
+    /// whatever becomes of the rendezvous. Returns the hold to keep for as long as it is shared.
+    fn admit<T: Trust>(&self) -> Result<Option<Arc<ConnectionHold>>, RendezvousError> {
+        if !T::TRUSTED && self.states.iter().any(|state| !state.eventfds().is_empty()) {
             // Rings will need it: better told now than found out then.
             Signaller::ours().map_err(os("io_setup"))?;
         }
         if !T::TRUSTED && self.mapping.can_be_punched() {
             return Err(MapError::HugePages.into());
         }
-        let under = self.origin.line().map_err(|HungUp| MeetError::HungUp)?;
+        let under = self.origin.hold().map_err(|HungUp| RendezvousError::HungUp)?;
         // Last, for it lasts.
-        if self.lives.admit::<T>() { Ok(under) } else { Err(MeetError::Lent) }
+        if self.lives.admit::<T>() { Ok(under) } else { Err(RendezvousError::Lent) }
     }
 
     /// Listens for the hang-up of a peer that was counted among the living. If that cannot be done, it is counted no more.
@@ -344,31 +344,31 @@ impl Board {
         self: &Arc<Self>,
         peer: PeerId,
         file: OwnedFd,
-        under: Option<Arc<Line>>,
+        under: Option<Arc<ConnectionHold>>,
         holder: u32,
         side: Side,
-    ) -> Result<Arc<Line>, MeetError> {
+    ) -> Result<Arc<ConnectionHold>, RendezvousError> {
         let dying = Arc::clone(self);
-        Line::new(Arc::clone(self), file, under, move || dying.peer_died(peer, holder, side))
+        ConnectionHold::new(Arc::clone(self), file, under, move || dying.peer_died(peer, holder, side))
             .inspect_err(|_| self.let_go())
     }
 
-    /// A peer hung up or died that takes seats as `holder`: tells the waiters. If it had the board from us, gives its
-    /// seats and its places at lanes to others; if we have it from the peer, that may only have hung up on us and go on
+    /// A peer hung up or died that takes waiter slots as `holder`: tells the waiters. If it had the segment from us, gives its
+    /// waiter slots and its places at lanes to others; if we have it from the peer, that may only have hung up on us and go on
     /// with others.
     fn peer_died(&self, peer: PeerId, holder: u32, side: Side) {
         use std::sync::atomic::Ordering;
         self.lives.died(peer, holder, || {
             if side == Side::Host {
                 crate::channel::vacate(self, holder);
-                for seat in self.sites.iter().flat_map(|site| &site.record().seat_holders) {
+                for slot in self.states.iter().flat_map(|state| &state.record().slot_holders) {
                     fault::point();
-                    let _ = seat.compare_exchange(holder, 0, Ordering::Release, Ordering::Relaxed);
+                    let _ = slot.compare_exchange(holder, 0, Ordering::Release, Ordering::Relaxed);
                 }
             }
         });
         // It may have been about to wake somebody.
-        self.sites.iter().for_each(|site| site.wake_everybody());
+        self.states.iter().for_each(|state| state.wake_everybody());
     }
 
     /// This process hangs up on a peer that was alive.
@@ -376,17 +376,17 @@ impl Board {
         self.lives.let_go();
         if self.lives.all_gone().is_some() {
             // Nobody is left who could wake them.
-            self.sites.iter().for_each(|site| site.wake_everybody());
+            self.states.iter().for_each(|state| state.wake_everybody());
         }
     }
 }
 
-/// Which part this process has in a meeting.
+/// Which part this process has in a rendezvous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
-    /// It shares its board.
+    /// It shares its segment.
     Host,
-    /// It gets the board.
+    /// It gets the segment.
     Joiner,
 }
 
@@ -395,46 +395,46 @@ fn c_library_feature() -> u64 {
     if cfg!(target_env = "gnu") { FEATURE_GLIBC_SEMAPHORE } else { 0 }
 }
 
-/// One peer met, and the board shared with it.
+/// One peer met, and the segment shared with it.
 ///
-/// Dropping it hangs up, unless ends of channels are held that were taken over it, or bells of a board that was joined
-/// over it which hold a seat (from their first wait on by [`Eventfd`](crate::wait::Eventfd) or
+/// Dropping it hangs up, unless ends of channels are held that were taken over it, or bells of a segment that was joined
+/// over it which hold a waiter slot (from their first wait on by [`Eventfd`](crate::wait::Eventfd) or
 /// [`Semaphore`](crate::wait::Semaphore), or as a [file](Bell::into_fd)): then the last of them does. Other bells go on
-/// ringing and waiting without it, but hear of no death, and get no seat any more.
+/// ringing and waiting without it, but hear of no death, and get no waiter slot any more.
 #[derive(Debug)]
-pub struct Session<T: Trust = Untrusted> {
-    line: Arc<Line>,
+pub struct Connection<T: Trust = Untrusted> {
+    hold: Arc<ConnectionHold>,
     peer: Peer,
     trust: PhantomData<T>,
 }
 
-impl<T: Trust> Session<T> {
-    /// `holder` is the number the peer takes seats by, `under` what its admission said to keep.
+impl<T: Trust> Connection<T> {
+    /// `holder` is the number the peer takes waiter slots by, `under` what its admission said to keep.
     fn new(
-        board: &Arc<Board>,
-        under: Option<Arc<Line>>,
+        segment: &Arc<Segment>,
+        under: Option<Arc<ConnectionHold>>,
         peer: Peer,
         socket: OwnedFd,
         holder: u32,
         side: Side,
-    ) -> Result<Self, MeetError> {
-        board.lives.met();
-        let line = board.watch_over(peer.id, socket, under, holder, side)?;
+    ) -> Result<Self, RendezvousError> {
+        segment.lives.met();
+        let hold = segment.watch_over(peer.id, socket, under, holder, side)?;
         if side == Side::Joiner {
-            board.origin.set(&line);
+            segment.origin.set(&hold);
         }
-        Ok(Self { line, peer, trust: PhantomData })
+        Ok(Self { hold, peer, trust: PhantomData })
     }
 
-    /// As [`Board::footing`], and keeps this session's line too.
-    pub(crate) fn footing(&self) -> Result<Footing<'_>, HungUp> {
-        let Footing { board, .. } = self.board().footing()?;
-        Ok(Footing { board, line: Some(Arc::clone(&self.line)) })
+    /// As [`Segment::attach_context`], and keeps this connection's hold too.
+    pub(crate) fn attach_context(&self) -> Result<AttachContext<'_>, HungUp> {
+        let AttachContext { segment, .. } = self.segment().attach_context()?;
+        Ok(AttachContext { segment, hold: Some(Arc::clone(&self.hold)) })
     }
 
-    /// The board shared with the peer.
-    pub fn board(&self) -> &Arc<Board> {
-        self.line.board()
+    /// The segment shared with the peer.
+    pub fn segment(&self) -> &Arc<Segment> {
+        self.hold.segment()
     }
 
     /// The peer.
@@ -444,13 +444,13 @@ impl<T: Trust> Session<T> {
 
     /// A handle of bell number `index`. It has heard all rings so far. `None` if there is no such bell.
     pub fn bell<W: Wait + Default>(&self, index: u32) -> Option<Bell<W>> {
-        self.board().bell(index)
+        self.segment().bell(index)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Board, MeetError, Offer, Side};
+    use super::{Offer, RendezvousError, Segment, Side};
     use crate::error::WaitError;
     use crate::peer::PeerId;
     use crate::wait::Futex;
@@ -462,15 +462,15 @@ mod tests {
 
     /// It was counted no more, and nobody told the sleepers that with it the last of the living had gone.
     #[test]
-    fn a_meeting_that_fails_at_last_leaves_nobody_asleep() {
-        let board = Arc::new(Board::new(&Offer::default()).unwrap());
-        let mut bell = board.bell::<Futex>(0).unwrap();
+    fn a_rendezvous_that_fails_at_last_leaves_nobody_asleep() {
+        let segment = Arc::new(Segment::new(&Offer::default()).unwrap());
+        let mut bell = segment.bell::<Futex>(0).unwrap();
         let dead = PeerId { number: 7, pid: 7 };
-        board.lives.met();
-        board.peer_died(dead, 7, Side::Host);
+        segment.lives.met();
+        segment.peer_died(dead, 7, Side::Host);
         assert_eq!(bell.wait(), Err(WaitError::PeerGone(dead)));
         // The next: as long as it may be there, a wait goes on.
-        board.lives.met();
+        segment.lives.met();
         assert_eq!(bell.wait_timeout(Duration::from_millis(1)), Ok(None));
         let ((say, said), (tell, told)) = (channel(), channel());
         std::thread::spawn(move || {
@@ -481,13 +481,13 @@ mod tests {
         let stat = format!("/proc/self/task/{}/stat", said.recv().unwrap());
         // Who has armed may be about to look again, and needs no wake to see what there is.
         let asleep = || std::fs::read_to_string(&stat).unwrap().rsplit_once(") ").unwrap().1.starts_with('S');
-        while !(board.site(0).unwrap().record().wake.has_sleepers() && asleep()) {
+        while !(segment.state(0).unwrap().record().wake.has_sleepers() && asleep()) {
             std::thread::yield_now();
         }
         // epoll takes no file that is always ready.
         let no_socket = memfd_create("no socket", MemfdFlags::CLOEXEC).unwrap();
-        let failed = board.watch_over(PeerId { number: 8, pid: 8 }, no_socket, None, 8, Side::Host);
-        assert_eq!(failed.unwrap_err(), MeetError::Os { call: "epoll_ctl", errno: Errno::PERM });
+        let failed = segment.watch_over(PeerId { number: 8, pid: 8 }, no_socket, None, 8, Side::Host);
+        assert_eq!(failed.unwrap_err(), RendezvousError::Os { call: "epoll_ctl", errno: Errno::PERM });
         assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(Err(WaitError::PeerGone(dead))), "hung");
     }
 }

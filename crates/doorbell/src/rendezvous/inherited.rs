@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Meeting of a parent with the child it starts.
+//! Rendezvous of a parent with the child it starts.
 //!
 //! The parent makes a socket pair and leaves one end open for the child, whose environment says which descriptor it
 //! is and which socket (`DOORBELL_FD`): a program that inherits the variable and not the socket, as a grandchild does,
 //! inherits nothing. Then both meet over it as over any [`socket`].
 //!
 //! ```no_run
-//! use doorbell::meeting::{Board, MeetError, Offer, Session, inherited};
+//! use doorbell::rendezvous::{Segment, RendezvousError, Offer, Connection, inherited};
 //! use std::process::Command;
 //! use std::sync::Arc;
 //!
 //! // The parent:
-//! let board = Arc::new(Board::new(&Offer::default())?);
+//! let segment = Arc::new(Segment::new(&Offer::default())?);
 //! let mut command = Command::new("./child");
 //! let offer = inherited::offer(&mut command)?;
 //! let child = command.spawn().expect("./child is there");
-//! let session: Session = offer.meet(&board, child.id())?;
+//! let connection: Connection = offer.meet(&segment, child.id())?;
 //!
 //! // The child:
-//! let session: Session = inherited::join()?;
-//! # Ok::<(), MeetError>(())
+//! let connection: Connection = inherited::join()?;
+//! # Ok::<(), RendezvousError>(())
 //! ```
 
-use super::{Board, MeetError, Session, most_memory, os, socket};
+use super::{Connection, RendezvousError, Segment, most_memory, os, socket};
 use crate::peer::Trust;
 use rustix::fd::{FromRawFd, OwnedFd};
 use rustix::fs::{FileType, fstat};
@@ -50,8 +50,8 @@ pub struct Pending {
 /// after that starting it fails with EBADF.
 ///
 /// # Errors
-/// [`MeetError::Os`] if there is no descriptor left.
-pub fn offer(command: &mut Command) -> Result<Pending, MeetError> {
+/// [`RendezvousError::Os`] if there is no descriptor left.
+pub fn offer(command: &mut Command) -> Result<Pending, RendezvousError> {
     let pending = prepare()?;
     let number = pending.theirs.as_raw_fd();
     let meant = fstat(&pending.theirs).map_err(os("fstat"))?;
@@ -79,8 +79,8 @@ pub fn offer(command: &mut Command) -> Result<Pending, MeetError> {
 /// [`variable`](Pending::variable) says.
 ///
 /// # Errors
-/// [`MeetError::Os`] if there is no descriptor left.
-pub fn prepare() -> Result<Pending, MeetError> {
+/// [`RendezvousError::Os`] if there is no descriptor left.
+pub fn prepare() -> Result<Pending, RendezvousError> {
     let (ours, theirs) = socket::pair()?;
     Ok(Pending { ours, theirs })
 }
@@ -94,8 +94,8 @@ impl Pending {
     /// What [`VARIABLE`] must be in a child where the end is descriptor `number`.
     ///
     /// # Errors
-    /// [`MeetError::Os`] if the end was closed behind our back.
-    pub fn variable(&self, number: RawFd) -> Result<String, MeetError> {
+    /// [`RendezvousError::Os`] if the end was closed behind our back.
+    pub fn variable(&self, number: RawFd) -> Result<String, RendezvousError> {
         let file = fstat(&self.theirs).map_err(os("fstat"))?;
         Ok(format!("{number}:{}:{}", file.st_dev, file.st_ino))
     }
@@ -103,19 +103,23 @@ impl Pending {
     /// Meets the child that was started. `child` is its process number.
     ///
     /// # Errors
-    /// [`MeetError::NoAnswer`] if the child ended, or did not [`join`] within [`socket::PATIENCE`].
-    pub fn meet<T: Trust>(self, board: &Arc<Board>, child: u32) -> Result<Session<T>, MeetError> {
+    /// [`RendezvousError::NoAnswer`] if the child ended, or did not [`join`] within [`socket::PATIENCE`].
+    pub fn meet<T: Trust>(
+        self,
+        segment: &Arc<Segment>,
+        child: u32,
+    ) -> Result<Connection<T>, RendezvousError> {
         // Ours must be the only other end left, else the child's death would not show.
         drop(self.theirs);
-        socket::host_whom(self.ours, board, Some(child))
+        socket::host_whom(self.ours, segment, Some(child))
     }
 }
 
 /// The child's part. Works once.
 ///
 /// # Errors
-/// [`MeetError::NothingInherited`] if this process was not started by [`offer`]; else [`MeetError`].
-pub fn join<T: Trust>() -> Result<Session<T>, MeetError> {
+/// [`RendezvousError::NothingInherited`] if this process was not started by [`offer`]; else [`RendezvousError`].
+pub fn join<T: Trust>() -> Result<Connection<T>, RendezvousError> {
     join_within(most_memory::<T>())
 }
 
@@ -123,9 +127,9 @@ pub fn join<T: Trust>() -> Result<Session<T>, MeetError> {
 ///
 /// # Errors
 /// As [`join`].
-pub fn join_within<T: Trust>(most: u64) -> Result<Session<T>, MeetError> {
-    let value = std::env::var(VARIABLE).map_err(|_| MeetError::NothingInherited)?;
-    socket::join_over_within(take(&value).ok_or(MeetError::NothingInherited)?, most)
+pub fn join_within<T: Trust>(most: u64) -> Result<Connection<T>, RendezvousError> {
+    let value = std::env::var(VARIABLE).map_err(|_| RendezvousError::NothingInherited)?;
+    socket::join_over_within(take(&value).ok_or(RendezvousError::NothingInherited)?, most)
 }
 
 /// The descriptor that `value` names, if it is the socket meant and was not taken before.

@@ -3,7 +3,7 @@
 
 use super::error::{AttachError, RecvError};
 use super::lane::{Departure, End, Lane, Partner};
-use crate::meeting::Footing;
+use crate::rendezvous::AttachContext;
 use doorbell_core::channel::lane::{self, Found};
 use doorbell_core::fault;
 use doorbell_core::violation::PeerViolation;
@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 
 /// The receiving end of one lane.
 #[derive(Debug)]
-pub(super) struct Inlet {
+pub(super) struct RingReader {
     pub(super) lane: Lane,
     index: lane::Receiver,
     end: End,
@@ -21,10 +21,10 @@ pub(super) struct Inlet {
     told: Option<u32>,
 }
 
-impl Inlet {
-    pub(super) fn on(footing: Footing<'_>, number: u32) -> Result<Self, AttachError> {
-        let lane = Lane::new(footing, number)?;
-        let end = End::take(&lane.control().receiver, lane.message_site.holder(), number)?;
+impl RingReader {
+    pub(super) fn on(attach_context: AttachContext<'_>, number: u32) -> Result<Self, AttachError> {
+        let lane = Lane::new(attach_context, number)?;
+        let end = End::take(&lane.control().receiver, lane.message_state.holder(), number)?;
         let index = match lane::Receiver::attach(lane.capacity(), &lane) {
             Ok(index) => index,
             Err(violation) => {
@@ -32,7 +32,7 @@ impl Inlet {
                 return Err(violation.into());
             }
         };
-        let sender = Partner::new(&lane.message_site);
+        let sender = Partner::new(&lane.message_state);
         Ok(Self { lane, index, end, sender, violation: None, told: None })
     }
 
@@ -201,7 +201,7 @@ impl Inlet {
         }
         let (before, now) = self.index.release(&self.lane);
         let wanted = &self.lane.control().room_wanted;
-        self.lane.room_site.announce_if(|| {
+        self.lane.room_state.announce_if(|| {
             doorbell_core::channel::arithmetic::passes(wanted.load(Ordering::Relaxed), before, now)
         });
     }
@@ -211,39 +211,39 @@ impl Inlet {
     }
 }
 
-impl Drop for Inlet {
+impl Drop for RingReader {
     fn drop(&mut self) {
         if self.end.is_ours() {
             // A successor begins here.
             self.index.release_unannounced(&self.lane);
         }
         self.end.leave(&self.lane.control().receiver);
-        self.lane.room_site.announce();
+        self.lane.room_state.announce();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Inlet;
+    use super::RingReader;
     use crate::channel::{Lanes, Sender};
-    use crate::meeting::{Board, Offer};
     use crate::peer::Trusted;
+    use crate::rendezvous::{Offer, Segment};
 
     /// The release after the first look has no second: the sender that was told of no room sleeps, and so do we.
     #[test]
     fn a_skip_that_is_found_only_at_the_second_look_is_told_to_the_sender() {
-        let board = Board::new(&Offer::of_lanes(Lanes::new(1, 1, 256).unwrap())).unwrap();
-        let mut sender: Sender<Trusted> = Sender::at(&board, 0).unwrap();
-        let mut inlet = Inlet::on(board.footing().unwrap(), 0).unwrap();
+        let segment = Segment::new(&Offer::of_lanes(Lanes::new(1, 1, 256).unwrap())).unwrap();
+        let mut sender: Sender<Trusted> = Sender::at(&segment, 0).unwrap();
+        let mut reader = RingReader::on(segment.attach_context().unwrap(), 0).unwrap();
         for _ in 0..12 {
             sender.send(&[0; 8]).unwrap();
-            let found = inlet.poll().unwrap().unwrap();
-            inlet.consume(found);
+            let found = reader.poll().unwrap().unwrap();
+            reader.consume(found);
         }
-        inlet.give_back();
+        reader.give_back();
         // 64 bytes are left before the end of the ring.
         let _ = sender.reserve(72).unwrap();
-        assert_eq!(inlet.check_sender(), Ok(None));
-        assert!(!inlet.index.can_release(), "the sender was not told");
+        assert_eq!(reader.check_sender(), Ok(None));
+        assert!(!reader.index.can_release(), "the sender was not told");
     }
 }

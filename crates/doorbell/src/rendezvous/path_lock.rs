@@ -2,7 +2,7 @@
 //! One at a time at a path.
 
 use super::named::{is_at, try_lock};
-use super::{MeetError, os};
+use super::{RendezvousError, os};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, open, unlink};
 use std::path::{Path, PathBuf};
@@ -21,8 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 impl PathLock {
     /// # Errors
-    /// [`MeetError::Owned`] if somebody holds it for too long.
-    pub(super) fn take(path: &Path) -> Result<Self, MeetError> {
+    /// [`RendezvousError::Owned`] if somebody holds it for too long.
+    pub(super) fn take(path: &Path) -> Result<Self, RendezvousError> {
         let mut name = path.as_os_str().to_owned();
         name.push(".lock");
         let path = PathBuf::from(name);
@@ -36,7 +36,7 @@ impl PathLock {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        Err(MeetError::Owned)
+        Err(RendezvousError::Owned)
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Meeting over a Unix socket that stays open.
+//! Rendezvous over a Unix socket that stays open.
 //!
 //! ```text
 //! joiner                                  host
@@ -16,31 +16,31 @@
 //! [publisher](crate::channel::broadcast::Publisher::admit) sends one more: the descriptor of its log.
 //!
 //! ```
-//! use doorbell::meeting::{Board, Offer, Session, socket};
+//! use doorbell::rendezvous::{Segment, Offer, Connection, socket};
 //! use std::sync::Arc;
 //!
 //! let (ours, theirs) = socket::pair()?;
-//! let joiner = std::thread::spawn(move || -> Result<(), doorbell::meeting::MeetError> {
-//!     let session: Session = socket::join_over(theirs)?;
-//!     session.bell::<doorbell::wait::Adaptive>(0).unwrap().ring();
+//! let joiner = std::thread::spawn(move || -> Result<(), doorbell::rendezvous::RendezvousError> {
+//!     let connection: Connection = socket::join_over(theirs)?;
+//!     connection.bell::<doorbell::wait::Adaptive>(0).unwrap().ring();
 //!     Ok(())
 //! });
-//! let board = Arc::new(Board::new(&Offer::default())?);
-//! let mut bell: doorbell::Bell = board.bell(0).unwrap();
-//! let session: Session = socket::host_over(ours, &board)?;
+//! let segment = Arc::new(Segment::new(&Offer::default())?);
+//! let mut bell: doorbell::Bell = segment.bell(0).unwrap();
+//! let connection: Connection = socket::host_over(ours, &segment)?;
 //! bell.wait().unwrap();
 //! joiner.join().unwrap()?;
-//! # Ok::<(), doorbell::meeting::MeetError>(())
+//! # Ok::<(), doorbell::rendezvous::RendezvousError>(())
 //! ```
 
 use super::path_lock::PathLock;
-use super::{Board, MOST_EVENTFDS, MeetError, Session, Side, most_memory, os};
+use super::{Connection, MOST_EVENTFDS, RendezvousError, Segment, Side, most_memory, os};
 use crate::mapping::Mapping;
 use crate::peer::{Peer, PeerId, Trust};
 use crate::process::Process;
 use doorbell_core::layout::{KNOWN_FEATURES, MAJOR, MAKER, MINOR, MOST_HOLDERS, REQUIRED_FEATURES};
 use doorbell_core::violation::PeerViolation;
-use doorbell_core::wake::SEATS;
+use doorbell_core::wake::WAITER_SLOTS;
 use rustix::cmsg_space;
 use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::fs::stat;
@@ -85,8 +85,8 @@ impl Host {
     /// A socket file that a dead host left is replaced; one with a living host is not.
     ///
     /// # Errors
-    /// [`MeetError::Owned`] if another process listens there; [`MeetError::Os`].
-    pub fn bind(path: impl AsRef<Path>) -> Result<Self, MeetError> {
+    /// [`RendezvousError::Owned`] if another process listens there; [`RendezvousError::Os`].
+    pub fn bind(path: impl AsRef<Path>) -> Result<Self, RendezvousError> {
         let path = path.as_ref().to_owned();
         let address = SocketAddrUnix::new(&path).map_err(os("bind"))?;
         let listener = new_socket(SocketFlags::empty())?;
@@ -97,7 +97,7 @@ impl Host {
                 // Whoever has more callers than fit its queue lives: not waited for, with the lock held.
                 match rustix::net::connect(&new_socket(SocketFlags::NONBLOCK)?, &address) {
                     Err(Errno::CONNREFUSED) => {}
-                    _ => return Err(MeetError::Owned),
+                    _ => return Err(RendezvousError::Owned),
                 }
                 rustix::fs::unlink(&path).map_err(os("unlink"))?;
                 rustix::net::bind(&listener, &address).map_err(os("bind"))?;
@@ -109,15 +109,15 @@ impl Host {
         Ok(Self { listener, path, file: (ours.st_dev, ours.st_ino), process: Process::current() })
     }
 
-    /// Waits for the next process and offers it `board`: a new one, to share with nobody else, or one that others
+    /// Waits for the next process and offers it `segment`: a new one, to share with nobody else, or one that others
     /// have joined before.
     ///
     /// # Errors
-    /// [`MeetError`]. The host can go on accepting after any.
-    pub fn accept<T: Trust>(&self, board: &Arc<Board>) -> Result<Session<T>, MeetError> {
+    /// [`RendezvousError`]. The host can go on accepting after any.
+    pub fn accept<T: Trust>(&self, segment: &Arc<Segment>) -> Result<Connection<T>, RendezvousError> {
         let accept = || rustix::net::accept_with(&self.listener, SocketFlags::CLOEXEC);
         let socket = retry_on_intr(accept).map_err(os("accept4"))?;
-        host_over(socket, board)
+        host_over(socket, segment)
     }
 }
 
@@ -139,7 +139,7 @@ impl Drop for Host {
     }
 }
 
-fn new_socket(flags: SocketFlags) -> Result<OwnedFd, MeetError> {
+fn new_socket(flags: SocketFlags) -> Result<OwnedFd, RendezvousError> {
     rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC | flags, None)
         .map_err(os("socket"))
 }
@@ -147,8 +147,8 @@ fn new_socket(flags: SocketFlags) -> Result<OwnedFd, MeetError> {
 /// Two connected sockets, to meet over.
 ///
 /// # Errors
-/// [`MeetError::Os`].
-pub fn pair() -> Result<(OwnedFd, OwnedFd), MeetError> {
+/// [`RendezvousError::Os`].
+pub fn pair() -> Result<(OwnedFd, OwnedFd), RendezvousError> {
     rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
         .map_err(os("socketpair"))
 }
@@ -156,9 +156,9 @@ pub fn pair() -> Result<(OwnedFd, OwnedFd), MeetError> {
 /// Meets the host at `path`.
 ///
 /// # Errors
-/// [`MeetError::NoOwner`] if nobody listens there; [`MeetError::NoAnswer`] if the host does not come to us within
-/// [`PATIENCE`]; else [`MeetError`].
-pub fn join<T: Trust>(path: impl AsRef<Path>) -> Result<Session<T>, MeetError> {
+/// [`RendezvousError::NoOwner`] if nobody listens there; [`RendezvousError::NoAnswer`] if the host does not come to us within
+/// [`PATIENCE`]; else [`RendezvousError`].
+pub fn join<T: Trust>(path: impl AsRef<Path>) -> Result<Connection<T>, RendezvousError> {
     join_within(path, most_memory::<T>())
 }
 
@@ -167,20 +167,20 @@ pub fn join<T: Trust>(path: impl AsRef<Path>) -> Result<Session<T>, MeetError> {
 ///
 /// # Errors
 /// As [`join`].
-pub fn join_within<T: Trust>(path: impl AsRef<Path>, most: u64) -> Result<Session<T>, MeetError> {
+pub fn join_within<T: Trust>(path: impl AsRef<Path>, most: u64) -> Result<Connection<T>, RendezvousError> {
     join_over_within(connect(path.as_ref(), PATIENCE)?, most)
 }
 
 /// Waits up to `patience` for room in the host's queue of callers.
-fn connect(path: &Path, patience: Duration) -> Result<OwnedFd, MeetError> {
+fn connect(path: &Path, patience: Duration) -> Result<OwnedFd, RendezvousError> {
     let address = SocketAddrUnix::new(path).map_err(os("connect"))?;
     let socket = new_socket(SocketFlags::empty())?;
     // The time-out of sending is that of connecting too (unix_stream_connect).
     set_patience(&socket, patience)?;
     retry_on_intr(|| rustix::net::connect(&socket, &address)).map_err(|errno| match errno {
-        Errno::NOENT | Errno::CONNREFUSED => MeetError::NoOwner,
-        Errno::AGAIN => MeetError::NoAnswer(errno),
-        errno => MeetError::Os { call: "connect", errno },
+        Errno::NOENT | Errno::CONNREFUSED => RendezvousError::NoOwner,
+        Errno::AGAIN => RendezvousError::NoAnswer(errno),
+        errno => RendezvousError::Os { call: "connect", errno },
     })?;
     Ok(socket)
 }
@@ -188,31 +188,34 @@ fn connect(path: &Path, patience: Duration) -> Result<OwnedFd, MeetError> {
 /// The host's part over a connected `SOCK_SEQPACKET` socket.
 ///
 /// # Errors
-/// [`MeetError`].
-pub fn host_over<T: Trust>(socket: OwnedFd, board: &Arc<Board>) -> Result<Session<T>, MeetError> {
-    host_whom(socket, board, None)
+/// [`RendezvousError`].
+pub fn host_over<T: Trust>(
+    socket: OwnedFd,
+    segment: &Arc<Segment>,
+) -> Result<Connection<T>, RendezvousError> {
+    host_whom(socket, segment, None)
 }
 
 /// As [`host_over`], with a child whose number the parent knows and the socket does not.
 pub(super) fn host_whom<T: Trust>(
     socket: OwnedFd,
-    board: &Arc<Board>,
+    segment: &Arc<Segment>,
     child: Option<u32>,
-) -> Result<Session<T>, MeetError> {
+) -> Result<Connection<T>, RendezvousError> {
     set_patience(&socket, PATIENCE)?;
     let [hello, version, features] = receive(&socket, &mut Vec::new())?;
     expect("hello", hello, HELLO)?;
-    let plan = board.mapping().plan();
+    let plan = segment.mapping().plan();
     let acceptable = version >> 32 == u64::from(MAJOR) && plan.features & REQUIRED_FEATURES & !features == 0;
-    let holder = board.mapping().next_holder();
-    let offer = [OFFER, our_version(), plan.bells.into(), board.eventfds_per_bell.into(), holder.into()];
+    let holder = segment.mapping().next_holder();
+    let offer = [OFFER, our_version(), plan.bells.into(), segment.eventfds_per_bell.into(), holder.into()];
     if !acceptable {
         // A joiner of another version finds that out from the offer and needs no descriptors to do so.
         send(&socket, &offer, &[])?;
         receive_verdict(&socket)?;
-        return Err(MeetError::Refused);
+        return Err(RendezvousError::Refused);
     }
-    let (peer, under) = match peer_at(&socket, child).and_then(|peer| Ok((peer, board.admit::<T>()?))) {
+    let (peer, under) = match peer_at(&socket, child).and_then(|peer| Ok((peer, segment.admit::<T>()?))) {
         Ok(admitted) => admitted,
         Err(error) => {
             // It is told so by an offer of nothing; the reason that is told here is the one that came first.
@@ -221,47 +224,47 @@ pub(super) fn host_whom<T: Trust>(
         }
     };
     let mut descriptors = Vec::new();
-    descriptors.extend(board.mapping().file());
-    descriptors.extend(board.sites.iter().flat_map(|site| site.eventfds()).map(AsFd::as_fd));
+    descriptors.extend(segment.mapping().file());
+    descriptors.extend(segment.states.iter().flat_map(|state| state.eventfds()).map(AsFd::as_fd));
     send(&socket, &offer, &descriptors)?;
     if receive_verdict(&socket)? == REFUSED {
-        return Err(MeetError::Refused);
+        return Err(RendezvousError::Refused);
     }
-    Session::new(board, under, peer, socket, holder, Side::Host)
+    Connection::new(segment, under, peer, socket, holder, Side::Host)
 }
 
 /// [`ACCEPTED`] or [`REFUSED`].
-fn receive_verdict(socket: &OwnedFd) -> Result<u64, MeetError> {
+fn receive_verdict(socket: &OwnedFd) -> Result<u64, RendezvousError> {
     let [magic, verdict] = receive(socket, &mut Vec::new())?;
     expect("verdict", magic, VERDICT)?;
     match verdict {
         ACCEPTED | REFUSED => Ok(verdict),
-        value => Err(MeetError::Violation(PeerViolation::BadValue { field: "verdict", value })),
+        value => Err(RendezvousError::Violation(PeerViolation::BadValue { field: "verdict", value })),
     }
 }
 
 /// The joiner's part over a connected `SOCK_SEQPACKET` socket.
 ///
 /// # Errors
-/// [`MeetError`].
-pub fn join_over<T: Trust>(socket: OwnedFd) -> Result<Session<T>, MeetError> {
+/// [`RendezvousError`].
+pub fn join_over<T: Trust>(socket: OwnedFd) -> Result<Connection<T>, RendezvousError> {
     join_over_within(socket, most_memory::<T>())
 }
 
 /// As [`join_over`], with memory of up to `most` bytes; see [`join_within`].
 ///
 /// # Errors
-/// [`MeetError`].
-pub fn join_over_within<T: Trust>(socket: OwnedFd, most: u64) -> Result<Session<T>, MeetError> {
+/// [`RendezvousError`].
+pub fn join_over_within<T: Trust>(socket: OwnedFd, most: u64) -> Result<Connection<T>, RendezvousError> {
     set_patience(&socket, PATIENCE)?;
     send(&socket, &[HELLO, our_version(), KNOWN_FEATURES & our_c_library()], &[])?;
     let mut descriptors = Vec::new();
     let offer = receive(&socket, &mut descriptors)?;
     let taken = take_offer(offer, descriptors, most, T::TRUSTED);
-    match taken.and_then(|board| Ok((peer_at(&socket, None)?, board.admit::<T>()?, board))) {
-        Ok((peer, under, board)) => {
+    match taken.and_then(|segment| Ok((peer_at(&socket, None)?, segment.admit::<T>()?, segment))) {
+        Ok((peer, under, segment)) => {
             send(&socket, &[VERDICT, ACCEPTED], &[])?;
-            Session::new(&Arc::new(board), under, peer, socket, MAKER, Side::Joiner)
+            Connection::new(&Arc::new(segment), under, peer, socket, MAKER, Side::Joiner)
         }
         Err(error) => {
             // The reason that is told is the one that came first.
@@ -285,35 +288,39 @@ fn take_offer(
     descriptors: Vec<OwnedFd>,
     most: u64,
     trusted: bool,
-) -> Result<Board, MeetError> {
+) -> Result<Segment, RendezvousError> {
     let [magic, version, bells, eventfds, holder] = offer;
     expect("offer", magic, OFFER)?;
     if version >> 32 != u64::from(MAJOR) {
         let theirs = u32::try_from(version >> 32).unwrap_or(u32::MAX);
         let error = doorbell_core::layout::LayoutError::Version { theirs, ours: MAJOR };
-        return Err(MeetError::Map(error.into()));
+        return Err(RendezvousError::Map(error.into()));
     }
-    if eventfds > u64::from(SEATS) {
-        return Err(MeetError::Violation(PeerViolation::BadValue { field: "eventfds", value: eventfds }));
+    if eventfds > u64::from(WAITER_SLOTS) {
+        return Err(RendezvousError::Violation(PeerViolation::BadValue {
+            field: "eventfds",
+            value: eventfds,
+        }));
     }
     let got = descriptors.len() as u64;
     let announced = bells.saturating_mul(eventfds).saturating_add(1);
     if got != announced {
         // A host that has something we do not know sends none.
         let violation = PeerViolation::Descriptors { got, announced };
-        return Err(if got == 0 { MeetError::Refused } else { MeetError::Violation(violation) });
+        return Err(if got == 0 { RendezvousError::Refused } else { RendezvousError::Violation(violation) });
     }
-    let bad_holder = || MeetError::Violation(PeerViolation::BadValue { field: "holder", value: holder });
+    let bad_holder =
+        || RendezvousError::Violation(PeerViolation::BadValue { field: "holder", value: holder });
     let holder = u32::try_from(holder)
         .ok()
         .filter(|holder| (1..MOST_HOLDERS).contains(holder))
         .ok_or_else(bad_holder)?;
     let mut descriptors = descriptors.into_iter();
-    let memory = descriptors.next().ok_or(MeetError::Refused)?;
+    let memory = descriptors.next().ok_or(RendezvousError::Refused)?;
     let mapping = Mapping::from_peer(memory, most, trusted)?;
     let planned = u64::from(mapping.plan().bells);
     if planned != bells {
-        return Err(MeetError::Violation(PeerViolation::BadValue { field: "bells", value: bells }));
+        return Err(RendezvousError::Violation(PeerViolation::BadValue { field: "bells", value: bells }));
     }
     let mut of_bells = Vec::new();
     for _ in 0..bells {
@@ -324,13 +331,13 @@ fn take_offer(
         }
         of_bells.push(of_bell);
     }
-    Ok(Board::assemble(mapping, of_bells, holder)?)
+    Ok(Segment::assemble(mapping, of_bells, holder)?)
 }
 
 /// A pipe or a terminal in place of an eventfd could block a ring for ever, or print it.
-fn check_eventfd(file: BorrowedFd<'_>) -> Result<(), MeetError> {
+fn check_eventfd(file: BorrowedFd<'_>) -> Result<(), RendezvousError> {
     let link = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
-    let link = link.map_err(|error| MeetError::Os {
+    let link = link.map_err(|error| RendezvousError::Os {
         call: "readlink(/proc/self/fd)",
         errno: Errno::from_io_error(&error).unwrap_or(Errno::IO),
     })?;
@@ -338,10 +345,10 @@ fn check_eventfd(file: BorrowedFd<'_>) -> Result<(), MeetError> {
         return Ok(());
     }
     let value = file.as_raw_fd().unsigned_abs().into();
-    Err(MeetError::Violation(PeerViolation::BadValue { field: "eventfd", value }))
+    Err(RendezvousError::Violation(PeerViolation::BadValue { field: "eventfd", value }))
 }
 
-impl<T: Trust> Session<T> {
+impl<T: Trust> Connection<T> {
     /// Sends the peer the log of a broadcast, for whom, and where in it to begin.
     pub(crate) fn send_log(
         &self,
@@ -349,37 +356,37 @@ impl<T: Trust> Session<T> {
         cursor: u64,
         published: u64,
         log: BorrowedFd<'_>,
-    ) -> Result<(), MeetError> {
-        send(self.line.file(), &[LOG, lane.into(), cursor, published], &[log])
+    ) -> Result<(), RendezvousError> {
+        send(self.hold.file(), &[LOG, lane.into(), cursor, published], &[log])
     }
 
-    /// Receives what `send_log` sent: lane, cursor, number, log. Waits for it as long as for the packets of a meeting.
-    pub(crate) fn receive_log(&self) -> Result<(u64, u64, u64, OwnedFd), MeetError> {
+    /// Receives what `send_log` sent: lane, cursor, number, log. Waits for it as long as for the packets of a rendezvous.
+    pub(crate) fn receive_log(&self) -> Result<(u64, u64, u64, OwnedFd), RendezvousError> {
         let mut descriptors = Vec::new();
-        let [magic, lane, cursor, published] = receive(self.line.file(), &mut descriptors)?;
+        let [magic, lane, cursor, published] = receive(self.hold.file(), &mut descriptors)?;
         expect("log", magic, LOG)?;
         let got = descriptors.len() as u64;
-        let violation = MeetError::Violation(PeerViolation::Descriptors { got, announced: 1 });
+        let violation = RendezvousError::Violation(PeerViolation::Descriptors { got, announced: 1 });
         let log = descriptors.pop().filter(|_| got == 1).ok_or(violation)?;
         Ok((lane, cursor, published, log))
     }
 }
 
-fn expect(field: &'static str, value: u64, wanted: u64) -> Result<(), MeetError> {
+fn expect(field: &'static str, value: u64, wanted: u64) -> Result<(), RendezvousError> {
     if value == wanted {
         return Ok(());
     }
-    Err(MeetError::Violation(PeerViolation::BadValue { field, value }))
+    Err(RendezvousError::Violation(PeerViolation::BadValue { field, value }))
 }
 
-fn set_patience(socket: &OwnedFd, patience: Duration) -> Result<(), MeetError> {
+fn set_patience(socket: &OwnedFd, patience: Duration) -> Result<(), RendezvousError> {
     for direction in [sockopt::Timeout::Recv, sockopt::Timeout::Send] {
         sockopt::set_socket_timeout(socket, direction, Some(patience)).map_err(os("SO_RCVTIMEO"))?;
     }
     Ok(())
 }
 
-fn send(socket: impl AsFd, words: &[u64], descriptors: &[BorrowedFd<'_>]) -> Result<(), MeetError> {
+fn send(socket: impl AsFd, words: &[u64], descriptors: &[BorrowedFd<'_>]) -> Result<(), RendezvousError> {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_EVENTFDS as usize + 1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -392,7 +399,10 @@ fn send(socket: impl AsFd, words: &[u64], descriptors: &[BorrowedFd<'_>]) -> Res
 }
 
 /// Receives one packet of exactly `N` words, and whatever descriptors come with it.
-fn receive<const N: usize>(socket: impl AsFd, descriptors: &mut Vec<OwnedFd>) -> Result<[u64; N], MeetError> {
+fn receive<const N: usize>(
+    socket: impl AsFd,
+    descriptors: &mut Vec<OwnedFd>,
+) -> Result<[u64; N], RendezvousError> {
     let mut bytes = [0; 64];
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_EVENTFDS as usize + 1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -407,26 +417,26 @@ fn receive<const N: usize>(socket: impl AsFd, descriptors: &mut Vec<OwnedFd>) ->
         }
     }
     if message.bytes == 0 {
-        return Err(MeetError::NoAnswer(Errno::CONNRESET));
+        return Err(RendezvousError::NoAnswer(Errno::CONNRESET));
     }
     if message.bytes != N * 8 {
         let violation =
             PeerViolation::LengthOutOfRange { length: message.bytes as u64, available: N as u64 * 8 };
-        return Err(MeetError::Violation(violation));
+        return Err(RendezvousError::Violation(violation));
     }
     let (words, _) = bytes.as_chunks::<8>();
     Ok(std::array::from_fn(|index| words.get(index).map_or(0, |word| u64::from_ne_bytes(*word))))
 }
 
-fn no_answer(call: &'static str) -> impl Fn(Errno) -> MeetError {
+fn no_answer(call: &'static str) -> impl Fn(Errno) -> RendezvousError {
     move |errno| match errno {
-        Errno::AGAIN | Errno::CONNRESET | Errno::PIPE => MeetError::NoAnswer(errno),
-        errno => MeetError::Os { call, errno },
+        Errno::AGAIN | Errno::CONNRESET | Errno::PIPE => RendezvousError::NoAnswer(errno),
+        errno => RendezvousError::Os { call, errno },
     }
 }
 
 /// What the kernel says about the other end.
-fn peer_at(socket: &OwnedFd, child: Option<u32>) -> Result<Peer, MeetError> {
+fn peer_at(socket: &OwnedFd, child: Option<u32>) -> Result<Peer, RendezvousError> {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let credentials = peer_credentials(socket).map_err(os("SO_PEERCRED"))?;
     let pid = child.unwrap_or_else(|| u32::try_from(credentials.pid).unwrap_or(0));
@@ -478,7 +488,7 @@ unsafe fn get_option<T>(socket: &OwnedFd, option: libc::c_int, value: &mut T) ->
 
 #[cfg(test)]
 mod tests {
-    use super::{Host, MeetError, connect, new_socket};
+    use super::{Host, RendezvousError, connect, new_socket};
     use rustix::io::Errno;
     use rustix::net::{SocketAddrUnix, SocketFlags};
     use std::time::Duration;
@@ -505,6 +515,6 @@ mod tests {
             told.send((joined, Host::bind(&there).map(drop))).unwrap();
         });
         let answers = tells.recv_timeout(Duration::from_secs(60)).expect("hung");
-        assert_eq!(answers, (Err(MeetError::NoAnswer(Errno::AGAIN)), Err(MeetError::Owned)));
+        assert_eq!(answers, (Err(RendezvousError::NoAnswer(Errno::AGAIN)), Err(RendezvousError::Owned)));
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Meeting by a file name, for processes that cannot pass descriptors.
+//! Rendezvous by a file name, for processes that cannot pass descriptors.
 //!
 //! The **owner** makes the file (best in `/dev/shm`) and holds a lock on it while it lives; others join it. The lock is
 //! the kernel's: it goes with the owner, however it ends, and so there is never a doubt whether a file is stale. The
@@ -16,12 +16,12 @@
 //! cut it off, and all who map it die of SIGBUS (hence [`Trusted`] only); there are no eventfds, so nobody can wait in
 //! an event loop; and the owner is not told when a joiner dies. Prefer [`socket`](super::socket).
 
-use super::{Board, Line, MeetError, Offer, Side, os};
+use super::{ConnectionHold, Offer, RendezvousError, Segment, Side, os};
+use crate::bell_state::initialise_semaphores;
 use crate::mapping::{MapError, Mapping, is_huge};
 use crate::memory_options::apply;
 use crate::peer::{PeerId, Trusted};
 use crate::process::Process;
-use crate::site::initialise_semaphores;
 use doorbell_core::layout::{MAKER, Plan};
 use rustix::fd::OwnedFd;
 use rustix::fs::{
@@ -33,10 +33,10 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The board under a name, held by its owner. Dropping it removes the file.
+/// The segment under a name, held by its owner. Dropping it removes the file.
 #[derive(Debug)]
 pub struct Owner {
-    board: Arc<Board>,
+    segment: Arc<Segment>,
     path: PathBuf,
     /// A forked child has a copy, and its parent goes on.
     process: Process,
@@ -55,11 +55,11 @@ struct Life {
     _fifo: OwnedFd,
 }
 
-/// The board under a name, as one who joined sees it. Ends of channels that were taken there, and bells with a seat, go
+/// The segment under a name, as one who joined sees it. Ends of channels that were taken there, and bells with a waiter slot, go
 /// on without it, and hear of the owner's end.
 #[derive(Debug)]
 pub struct Joined {
-    line: Arc<Line>,
+    hold: Arc<ConnectionHold>,
     trust: PhantomData<Trusted>,
 }
 
@@ -69,11 +69,11 @@ impl Owner {
     /// `offer.eventfds` must be 0: there is no way to hand them over.
     ///
     /// # Errors
-    /// [`MeetError::Owned`] if it has a living owner, or somebody is becoming that; [`MeetError::TooMany`]; [`MeetError::Map`]; [`MeetError::Os`].
-    pub fn new(path: impl AsRef<Path>, offer: &Offer) -> Result<Self, MeetError> {
+    /// [`RendezvousError::Owned`] if it has a living owner, or somebody is becoming that; [`RendezvousError::TooMany`]; [`RendezvousError::Map`]; [`RendezvousError::Os`].
+    pub fn new(path: impl AsRef<Path>, offer: &Offer) -> Result<Self, RendezvousError> {
         let path = path.as_ref();
         if offer.eventfds != 0 {
-            return Err(MeetError::TooMany { bells: offer.bells, eventfds: offer.eventfds });
+            return Err(RendezvousError::TooMany { bells: offer.bells, eventfds: offer.eventfds });
         }
         loop {
             remove_what_a_dead_owner_left_at(path, path)?;
@@ -98,24 +98,24 @@ impl Owner {
             let _ = unlink(&making);
             match made {
                 // Another owner came first: it lives, or what it left is removed in the next turn.
-                Err(MeetError::Os { call: "link", errno: Errno::EXIST }) => {}
+                Err(RendezvousError::Os { call: "link", errno: Errno::EXIST }) => {}
                 made => {
-                    let (board, life) = made?;
+                    let (segment, life) = made?;
                     let (path, process) = (path.to_owned(), Process::current());
-                    return Ok(Self { board: Arc::new(board), path, process, file: lock, _life: life });
+                    return Ok(Self { segment: Arc::new(segment), path, process, file: lock, _life: life });
                 }
             }
         }
     }
 
-    /// Makes the board in `file`, which is `making` and locked by `lock`, and names it `path`.
+    /// Makes the segment in `file`, which is `making` and locked by `lock`, and names it `path`.
     fn fill(
         file: OwnedFd,
         lock: &OwnedFd,
         offer: &Offer,
         path: &Path,
         making: &Path,
-    ) -> Result<(Board, Life), MeetError> {
+    ) -> Result<(Segment, Life), RendezvousError> {
         let features = offer.features | super::c_library_feature();
         let plan = Plan::new(offer.bells, offer.payload, features).map_err(MapError::from)?;
         reserve(&file, plan.size())?;
@@ -126,16 +126,16 @@ impl Owner {
             crate::channel::write_directory(&mapping, lanes)?;
         }
         let refused = apply(&mapping, &offer.memory);
-        let mut board = Board::assemble(mapping, no_eventfds(plan.bells), MAKER)?;
-        board.refused = refused;
+        let mut segment = Segment::assemble(mapping, no_eventfds(plan.bells), MAKER)?;
+        segment.refused = refused;
         // Unlike a rename, a link replaces nobody.
         link(making, path).map_err(os("link"))?;
-        Ok((board, life))
+        Ok((segment, life))
     }
 
-    /// The board.
-    pub fn board(&self) -> &Arc<Board> {
-        &self.board
+    /// The segment.
+    pub fn segment(&self) -> &Arc<Segment> {
+        &self.segment
     }
 }
 
@@ -149,7 +149,7 @@ impl Drop for Owner {
 }
 
 impl Life {
-    fn begin(path: PathBuf) -> Result<Self, MeetError> {
+    fn begin(path: PathBuf) -> Result<Self, RendezvousError> {
         // The inode number in the name is ours alone: what is there was left by a dead owner of a file now gone.
         let _ = unlink(&path);
         mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).map_err(os("mkfifo"))?;
@@ -159,7 +159,7 @@ impl Life {
             Ok(fifo) => Ok(Self { path, process: Process::current(), _fifo: fifo }),
             Err(errno) => {
                 let _ = unlink(&path);
-                Err(MeetError::Os { call: "open(fifo)", errno })
+                Err(RendezvousError::Os { call: "open(fifo)", errno })
             }
         }
     }
@@ -174,12 +174,12 @@ impl Drop for Life {
 }
 
 /// The name of the FIFO that belongs to `file`, which is or will be at `path`.
-fn life_path(path: &Path, file: &OwnedFd) -> Result<PathBuf, MeetError> {
+fn life_path(path: &Path, file: &OwnedFd) -> Result<PathBuf, RendezvousError> {
     Ok(with_suffix(path, &fstat(file).map_err(os("fstat"))?.st_ino.to_string()))
 }
 
 /// Gives `file` its size and all the room that it needs: on a full disk the first touch of a page without would be a SIGBUS.
-fn reserve(file: &OwnedFd, size: u64) -> Result<(), MeetError> {
+fn reserve(file: &OwnedFd, size: u64) -> Result<(), RendezvousError> {
     // It takes any size, and then does not unmap what is not a whole number of its pages.
     if is_huge(file)? {
         return Err(os("fallocate(hugetlbfs)")(Errno::OPNOTSUPP));
@@ -199,7 +199,7 @@ fn reserve(file: &OwnedFd, size: u64) -> Result<(), MeetError> {
     Ok(())
 }
 
-fn write_zeroes(file: &OwnedFd, size: u64) -> Result<(), MeetError> {
+fn write_zeroes(file: &OwnedFd, size: u64) -> Result<(), RendezvousError> {
     let zeroes = [0; 1 << 16];
     let mut at = 0;
     while at < size {
@@ -220,13 +220,13 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 
 /// Removes the file at `there`, which a dead owner of `path` left, and its FIFO. Whoever removes a file holds its lock: an
 /// owner that lives loses nothing.
-fn remove_what_a_dead_owner_left_at(there: &Path, path: &Path) -> Result<(), MeetError> {
+fn remove_what_a_dead_owner_left_at(there: &Path, path: &Path) -> Result<(), RendezvousError> {
     let file = match open(there, OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty()) {
         Err(Errno::NOENT) => return Ok(()),
         result => result.map_err(os("open"))?,
     };
     if !try_lock(&file)? {
-        return Err(MeetError::Owned);
+        return Err(RendezvousError::Owned);
     }
     if is_at(&file, there)? {
         let _ = unlink(life_path(path, &file)?);
@@ -235,16 +235,16 @@ fn remove_what_a_dead_owner_left_at(there: &Path, path: &Path) -> Result<(), Mee
     Ok(())
 }
 
-/// Joins the board named `path`.
+/// Joins the segment named `path`.
 ///
 /// # Errors
-/// [`MeetError::NoOwner`] if there is none, or it is dead; [`MeetError::Map`]; [`MeetError::Os`].
-pub fn join(path: impl AsRef<Path>) -> Result<Joined, MeetError> {
+/// [`RendezvousError::NoOwner`] if there is none, or it is dead; [`RendezvousError::Map`]; [`RendezvousError::Os`].
+pub fn join(path: impl AsRef<Path>) -> Result<Joined, RendezvousError> {
     let path = path.as_ref();
     let no_owner = |call| {
         move |errno| match errno {
-            Errno::NOENT => MeetError::NoOwner,
-            errno => MeetError::Os { call, errno },
+            Errno::NOENT => RendezvousError::NoOwner,
+            errno => RendezvousError::Os { call, errno },
         }
     };
     let flags = OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -255,23 +255,23 @@ pub fn join(path: impl AsRef<Path>) -> Result<Joined, MeetError> {
     // Only with a writer does a FIFO promise that there will be more to read. From here on its end is a hang-up.
     match rustix::io::read(&life, &mut [0; 1]) {
         Err(Errno::AGAIN) => {}
-        _ => return Err(MeetError::NoOwner),
+        _ => return Err(RendezvousError::NoOwner),
     }
     let mapping = Mapping::of_existing_file(file)?;
     let bells = mapping.plan().bells;
     let holder = mapping.next_holder();
-    let board = Arc::new(Board::assemble(mapping, no_eventfds(bells), holder)?);
-    let under = board.admit::<Trusted>()?;
-    board.lives.met();
-    let line = board.watch_over(PeerId::UNMET, life, under, MAKER, Side::Joiner)?;
-    board.origin.set(&line);
-    Ok(Joined { line, trust: PhantomData })
+    let segment = Arc::new(Segment::assemble(mapping, no_eventfds(bells), holder)?);
+    let under = segment.admit::<Trusted>()?;
+    segment.lives.met();
+    let hold = segment.watch_over(PeerId::UNMET, life, under, MAKER, Side::Joiner)?;
+    segment.origin.set(&hold);
+    Ok(Joined { hold, trust: PhantomData })
 }
 
 impl Joined {
-    /// The board.
-    pub fn board(&self) -> &Arc<Board> {
-        self.line.board()
+    /// The segment.
+    pub fn segment(&self) -> &Arc<Segment> {
+        self.hold.segment()
     }
 }
 
@@ -280,19 +280,19 @@ fn no_eventfds(bells: u32) -> Vec<Box<[OwnedFd]>> {
 }
 
 /// Is `file` what `path` names now?
-pub(super) fn is_at(file: &OwnedFd, path: &Path) -> Result<bool, MeetError> {
+pub(super) fn is_at(file: &OwnedFd, path: &Path) -> Result<bool, RendezvousError> {
     let held = fstat(file).map_err(os("fstat"))?;
     match stat(path) {
         Ok(named) => Ok((named.st_dev, named.st_ino) == (held.st_dev, held.st_ino)),
         Err(Errno::NOENT) => Ok(false),
-        Err(errno) => Err(MeetError::Os { call: "stat", errno }),
+        Err(errno) => Err(RendezvousError::Os { call: "stat", errno }),
     }
 }
 
 /// Takes the owner's lock. `false` if somebody holds it.
 ///
 /// An open-file-description lock: unlike a POSIX lock it does not go when another descriptor of the file is closed.
-pub(super) fn try_lock(file: &OwnedFd) -> Result<bool, MeetError> {
+pub(super) fn try_lock(file: &OwnedFd) -> Result<bool, RendezvousError> {
     // SAFETY: all bytes zero is a value of this plain struct.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = libc::F_WRLCK as libc::c_short;
@@ -304,6 +304,6 @@ pub(super) fn try_lock(file: &OwnedFd) -> Result<bool, MeetError> {
     }
     match Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO) {
         Errno::AGAIN | Errno::ACCESS => Ok(false),
-        errno => Err(MeetError::Os { call: "F_OFD_SETLK", errno }),
+        errno => Err(RendezvousError::Os { call: "F_OFD_SETLK", errno }),
     }
 }

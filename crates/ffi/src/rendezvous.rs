@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Boards of bells, and how processes come to share them.
+//! Segments of bells, and how processes come to share them.
 
 use crate::bell::doorbell_bell;
 use crate::error::{Failure, doorbell_status, guard_all};
 use crate::pointer::{Out, bytes, free, lent, path};
 use doorbell::channel::Lanes;
-use doorbell::meeting::{Board, MemoryOptions, Offer, Session, inherited, named, socket};
+use doorbell::rendezvous::{Connection, MemoryOptions, Offer, Segment, inherited, named, socket};
 use std::ffi::c_char;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 pub struct doorbell_offer {
     /// How many bells: 2, one for each direction. With lanes it says nothing: they have their own.
     pub bells: u32,
-    /// How many eventfd seats each bell has: 2. At most 8, and at most 252 for all bells together; 0 with a name. A lane
+    /// How many eventfd waiter slots each bell has: 2. At most 8, and at most 252 for all bells together; 0 with a name. A lane
     /// has two bells.
     pub eventfds: u32,
     /// How many bytes beside the bells: 0. With lanes it says nothing.
@@ -26,7 +26,7 @@ pub struct doorbell_offer {
     /// How many bytes the ring of each lane has: 65536. Rounded up to a power of two; the longest message takes three
     /// eighths of it.
     pub lane_capacity: u64,
-    /// Wish: 2 MiB pages from the machine's pool. Such a board cannot be shared over a session, whose peer is not trusted:
+    /// Wish: 2 MiB pages from the machine's pool. Such a segment cannot be shared over a connection, whose peer is not trusted:
     /// DOORBELL_HUGE_PAGES.
     pub huge_pages: bool,
     /// Wish: never swapped out.
@@ -42,68 +42,68 @@ pub struct doorbell_offer {
 /// Bells of one mapping, with bytes beside them. All that is written there can be changed by all who share it, at any
 /// moment.
 #[derive(Debug)]
-pub struct doorbell_board(Arc<Board>);
+pub struct doorbell_segment(Arc<Segment>);
 
 /// A path at which processes can meet this one.
 #[derive(Debug)]
 pub struct doorbell_host(socket::Host);
 
-/// The parent's end of a meeting with a child, until the child has been started.
+/// The parent's end of a rendezvous with a child, until the child has been started.
 #[derive(Debug)]
 pub struct doorbell_pending(Mutex<Option<inherited::Pending>>);
 
-/// A board under a name, held by its owner.
+/// A segment under a name, held by its owner.
 #[derive(Debug)]
 pub struct doorbell_owner(named::Owner);
 
-/// One peer met, and the board shared with it. Freeing it hangs up, once the ends of lanes that were taken over it, and
-/// the bells that hold a seat, are freed too.
+/// One peer met, and the segment shared with it. Freeing it hangs up, once the ends of lanes that were taken over it, and
+/// the bells that hold a waiter slot, are freed too.
 #[derive(Debug)]
-pub struct doorbell_session(Met);
+pub struct doorbell_connection(Met);
 
 #[derive(Debug)]
 enum Met {
-    Peer(Session),
+    Peer(Connection),
     Owner(named::Joined),
 }
 
-impl doorbell_board {
-    pub(crate) fn board(&self) -> &Board {
+impl doorbell_segment {
+    pub(crate) fn segment(&self) -> &Segment {
         &self.0
     }
 }
 
-impl doorbell_session {
-    /// The session with a peer that may be hostile. `None` for one by name, where all are trusted.
-    pub(crate) fn untrusted(&self) -> Option<&Session> {
+impl doorbell_connection {
+    /// The connection with a peer that may be hostile. `None` for one by name, where all are trusted.
+    pub(crate) fn untrusted(&self) -> Option<&Connection> {
         match &self.0 {
-            Met::Peer(session) => Some(session),
+            Met::Peer(connection) => Some(connection),
             Met::Owner(_) => None,
         }
     }
 
-    pub(crate) fn board(&self) -> &Arc<Board> {
+    pub(crate) fn segment(&self) -> &Arc<Segment> {
         match &self.0 {
-            Met::Peer(session) => session.board(),
-            Met::Owner(joined) => joined.board(),
+            Met::Peer(connection) => connection.segment(),
+            Met::Owner(joined) => joined.segment(),
         }
     }
 }
 
 const _: () = {
     const fn shared_by_threads<T: Send + Sync>() {}
-    shared_by_threads::<doorbell_board>();
+    shared_by_threads::<doorbell_segment>();
     shared_by_threads::<doorbell_host>();
     shared_by_threads::<doorbell_pending>();
     shared_by_threads::<doorbell_owner>();
-    shared_by_threads::<doorbell_session>();
+    shared_by_threads::<doorbell_connection>();
 };
 
 /// Who is at the other end, as the kernel says.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct doorbell_peer {
-    /// Its number in the order of this process's meetings.
+    /// Its number in the order of this process's rendezvous.
     pub number: u32,
     /// Its process number; 0 if it has none in this PID namespace.
     pub process: u32,
@@ -111,7 +111,7 @@ pub struct doorbell_peer {
     pub user: u32,
     /// The group it ran as when it connected.
     pub group: u32,
-    /// A descriptor of the process, which belongs to the session; -1 if the kernel has none to give (before Linux 6.5).
+    /// A descriptor of the process, which belongs to the connection; -1 if the kernel has none to give (before Linux 6.5).
     pub pidfd: i32,
 }
 
@@ -153,7 +153,7 @@ impl doorbell_offer {
     }
 }
 
-/// Fills in an offer: two bells with two eventfd seats each, and nothing beside them. NULL is left alone.
+/// Fills in an offer: two bells with two eventfd waiter slots each, and nothing beside them. NULL is left alone.
 // Cannot panic: copies a constant.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_offer_init(offer: *mut doorbell_offer) {
@@ -163,25 +163,25 @@ pub unsafe extern "C" fn doorbell_offer_init(offer: *mut doorbell_offer) {
 
 /// Makes the memory that `offer` asks for; NULL asks for what doorbell_offer_init() fills in.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_board_new(
+pub unsafe extern "C" fn doorbell_segment_new(
     offer: *const doorbell_offer,
-    board: *mut *mut doorbell_board,
+    segment: *mut *mut doorbell_segment,
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let (offer, out) = unsafe { (offer.as_ref(), Out::new(board, "board")?) };
+        let (offer, out) = unsafe { (offer.as_ref(), Out::new(segment, "segment")?) };
         let offer = offer.unwrap_or(&doorbell_offer::DEFAULT).read()?;
-        out.put_handle(doorbell_board(Arc::new(Board::new(&offer)?)));
+        out.put_handle(doorbell_segment(Arc::new(Segment::new(&offer)?)));
         Ok(())
     })
 }
 
-/// Frees a handle of a board.
+/// Frees a handle of a segment.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_board_free(board: *mut doorbell_board) {
+pub unsafe extern "C" fn doorbell_segment_free(segment: *mut doorbell_segment) {
     guard_all(|| {
         // SAFETY: the header's contract.
-        unsafe { free(board) };
+        unsafe { free(segment) };
         Ok(())
     });
 }
@@ -189,41 +189,41 @@ pub unsafe extern "C" fn doorbell_board_free(board: *mut doorbell_board) {
 /// Makes a handle of bell number `index`, which waits by `way`. It has heard all rings so far: make it before the other
 /// side can ring.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_board_bell(
-    board: *const doorbell_board,
+pub unsafe extern "C" fn doorbell_segment_bell(
+    segment: *const doorbell_segment,
     index: u32,
     way: u32,
     bell: *mut *mut doorbell_bell,
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let (board, out) = unsafe { (lent(board, "board")?, Out::new(bell, "bell")?) };
-        put_bell(&board.0, index, way, out)
+        let (segment, out) = unsafe { (lent(segment, "segment")?, Out::new(bell, "bell")?) };
+        put_bell(&segment.0, index, way, out)
     })
 }
 
-fn put_bell(board: &Board, index: u32, way: u32, out: Out<*mut doorbell_bell>) -> Result<(), Failure> {
-    let bells = board.mapping().plan().bells;
-    let site = board.site(index).ok_or_else(|| {
-        Failure::invalid(format!("there is no bell {index}: the board has {bells}, from 0 on"))
+fn put_bell(segment: &Segment, index: u32, way: u32, out: Out<*mut doorbell_bell>) -> Result<(), Failure> {
+    let bells = segment.mapping().plan().bells;
+    let state = segment.state(index).ok_or_else(|| {
+        Failure::invalid(format!("there is no bell {index}: the segment has {bells}, from 0 on"))
     })?;
-    out.put_handle(doorbell_bell::at(site, way)?);
+    out.put_handle(doorbell_bell::at(state, way)?);
     Ok(())
 }
 
 /// Which wishes about memory could not be granted, and why: one line each, cut to `size` bytes with the zero byte.
 /// `refused` becomes their number.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_board_refused(
-    board: *const doorbell_board,
+pub unsafe extern "C" fn doorbell_segment_refused(
+    segment: *const doorbell_segment,
     text: *mut c_char,
     size: usize,
     refused: *mut usize,
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let (board, out) = unsafe { (lent(board, "board")?, Out::new(refused, "refused")?) };
-        let lines: Vec<_> = board.0.refused().iter().map(ToString::to_string).collect();
+        let (segment, out) = unsafe { (lent(segment, "segment")?, Out::new(refused, "refused")?) };
+        let lines: Vec<_> = segment.0.refused().iter().map(ToString::to_string).collect();
         if !text.is_null() && size > 0 {
             let all = lines.join("\n");
             let length = all.len().min(size - 1);
@@ -241,44 +241,44 @@ pub unsafe extern "C" fn doorbell_board_refused(
 /// How many bytes lie beside the bells; 0 for NULL.
 // Cannot panic: reads a number.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_board_payload_size(board: *const doorbell_board) -> u64 {
+pub unsafe extern "C" fn doorbell_segment_payload_size(segment: *const doorbell_segment) -> u64 {
     // SAFETY: the header's contract.
-    unsafe { board.as_ref() }.map_or(0, |board| board.0.payload().len())
+    unsafe { segment.as_ref() }.map_or(0, |segment| segment.0.payload().len())
 }
 
 /// Copies `length` bytes into the memory beside the bells, `offset` bytes from its beginning. Ring afterwards to say
 /// so. Who reads meanwhile may see a part: agree on who writes when.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_board_write(
-    board: *const doorbell_board,
+pub unsafe extern "C" fn doorbell_segment_write(
+    segment: *const doorbell_segment,
     offset: u64,
     from: *const u8,
     length: usize,
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let (board, from) = unsafe { (lent(board, "board")?, bytes(from, length)?) };
-        board.0.payload().write(offset, from).map_err(|_| beyond(&board.0, offset, length))
+        let (segment, from) = unsafe { (lent(segment, "segment")?, bytes(from, length)?) };
+        segment.0.payload().write(offset, from).map_err(|_| beyond(&segment.0, offset, length))
     })
 }
 
 /// Copies `length` bytes out of the memory beside the bells, once.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_board_read(
-    board: *const doorbell_board,
+pub unsafe extern "C" fn doorbell_segment_read(
+    segment: *const doorbell_segment,
     offset: u64,
     to: *mut u8,
     length: usize,
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let board = unsafe { lent(board, "board") }?;
+        let segment = unsafe { lent(segment, "segment") }?;
         if to.is_null() && length > 0 {
             return Err(Failure::null("to"));
         }
-        let all = board.0.payload();
+        let all = segment.0.payload();
         // Before there is memory for a copy: the length may be anything.
-        let part = all.part(offset, length as u64).map_err(|_| beyond(&board.0, offset, length))?;
+        let part = all.part(offset, length as u64).map_err(|_| beyond(&segment.0, offset, length))?;
         let mut copy = vec![0; length];
         part.read(0, &mut copy)?;
         // SAFETY: `length` bytes are valid for writes (contract); NULL only if none are written.
@@ -288,8 +288,8 @@ pub unsafe extern "C" fn doorbell_board_read(
     })
 }
 
-fn beyond(board: &Board, offset: u64, length: usize) -> Failure {
-    let size = board.payload().len();
+fn beyond(segment: &Segment, offset: u64, length: usize) -> Failure {
+    let size = segment.payload().len();
     Failure::invalid(format!("{length} bytes at {offset} reach beyond the {size} bytes beside the bells"))
 }
 
@@ -308,7 +308,7 @@ pub unsafe extern "C" fn doorbell_host_bind(
     })
 }
 
-/// Stops listening and removes the path. Sessions go on.
+/// Stops listening and removes the path. Connections go on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_host_free(host: *mut doorbell_host) {
     guard_all(|| {
@@ -327,18 +327,18 @@ pub unsafe extern "C" fn doorbell_host_fd(host: *const doorbell_host) -> i32 {
     unsafe { host.as_ref() }.map_or(-1, |host| host.0.as_fd().as_raw_fd())
 }
 
-/// Waits for the next process and offers it `board`. After any error, the host can go on accepting.
+/// Waits for the next process and offers it `segment`. After any error, the host can go on accepting.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_host_accept(
     host: *const doorbell_host,
-    board: *const doorbell_board,
-    session: *mut *mut doorbell_session,
+    segment: *const doorbell_segment,
+    connection: *mut *mut doorbell_connection,
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let (host, board, out) =
-            unsafe { (lent(host, "host")?, lent(board, "board")?, Out::new(session, "session")?) };
-        out.put_handle(doorbell_session(Met::Peer(host.0.accept(&board.0)?)));
+        let (host, segment, out) =
+            unsafe { (lent(host, "host")?, lent(segment, "segment")?, Out::new(connection, "connection")?) };
+        out.put_handle(doorbell_connection(Met::Peer(host.0.accept(&segment.0)?)));
         Ok(())
     })
 }
@@ -348,12 +348,12 @@ pub unsafe extern "C" fn doorbell_host_accept(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_join(
     path: *const c_char,
-    session: *mut *mut doorbell_session,
+    connection: *mut *mut doorbell_connection,
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let (path, out) = unsafe { (self::path(path)?, Out::new(session, "session")?) };
-        out.put_handle(doorbell_session(Met::Peer(socket::join(path)?)));
+        let (path, out) = unsafe { (self::path(path)?, Out::new(connection, "connection")?) };
+        out.put_handle(doorbell_connection(Met::Peer(socket::join(path)?)));
         Ok(())
     })
 }
@@ -363,42 +363,45 @@ pub unsafe extern "C" fn doorbell_join(
 pub unsafe extern "C" fn doorbell_join_within(
     path: *const c_char,
     most: u64,
-    session: *mut *mut doorbell_session,
+    connection: *mut *mut doorbell_connection,
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let (path, out) = unsafe { (self::path(path)?, Out::new(session, "session")?) };
-        out.put_handle(doorbell_session(Met::Peer(socket::join_within(path, most)?)));
+        let (path, out) = unsafe { (self::path(path)?, Out::new(connection, "connection")?) };
+        out.put_handle(doorbell_connection(Met::Peer(socket::join_within(path, most)?)));
         Ok(())
     })
 }
 
-/// The host's part over a connected SOCK_SEQPACKET socket, which belongs to the session from the call on, whatever it
+/// The host's part over a connected SOCK_SEQPACKET socket, which belongs to the connection from the call on, whatever it
 /// returns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_host_over(
     fd: i32,
-    board: *const doorbell_board,
-    session: *mut *mut doorbell_session,
+    segment: *const doorbell_segment,
+    connection: *mut *mut doorbell_connection,
 ) -> doorbell_status {
     guard_all(|| {
         let socket = owned(fd)?;
         // SAFETY: the header's contract.
-        let (board, out) = unsafe { (lent(board, "board")?, Out::new(session, "session")?) };
-        out.put_handle(doorbell_session(Met::Peer(socket::host_over(socket, &board.0)?)));
+        let (segment, out) = unsafe { (lent(segment, "segment")?, Out::new(connection, "connection")?) };
+        out.put_handle(doorbell_connection(Met::Peer(socket::host_over(socket, &segment.0)?)));
         Ok(())
     })
 }
 
-/// The joiner's part over a connected SOCK_SEQPACKET socket, which belongs to the session from the call on, whatever it
+/// The joiner's part over a connected SOCK_SEQPACKET socket, which belongs to the connection from the call on, whatever it
 /// returns.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_join_over(fd: i32, session: *mut *mut doorbell_session) -> doorbell_status {
+pub unsafe extern "C" fn doorbell_join_over(
+    fd: i32,
+    connection: *mut *mut doorbell_connection,
+) -> doorbell_status {
     guard_all(|| {
         let socket = owned(fd)?;
         // SAFETY: the header's contract.
-        let out = unsafe { Out::new(session, "session") }?;
-        out.put_handle(doorbell_session(Met::Peer(socket::join_over(socket)?)));
+        let out = unsafe { Out::new(connection, "connection") }?;
+        out.put_handle(doorbell_connection(Met::Peer(socket::join_over(socket)?)));
         Ok(())
     })
 }
@@ -407,12 +410,12 @@ fn owned(fd: i32) -> Result<OwnedFd, Failure> {
     if fd < 0 {
         return Err(Failure::invalid(format!("{fd} is no descriptor")));
     }
-    // SAFETY: the header says that it belongs to the session from now on; a number that is not open fails in the
+    // SAFETY: the header says that it belongs to the connection from now on; a number that is not open fails in the
     // first system call.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Prepares a meeting with a child: fork, call doorbell_pending_in_child() in the child and execute its program, and
+/// Prepares a rendezvous with a child: fork, call doorbell_pending_in_child() in the child and execute its program, and
 /// call doorbell_pending_meet() in the parent.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_pending_new(pending: *mut *mut doorbell_pending) -> doorbell_status {
@@ -434,7 +437,7 @@ pub unsafe extern "C" fn doorbell_pending_in_child(pending: *const doorbell_pend
         pending.with(|pending| {
             let end = pending.childs_end();
             rustix::io::fcntl_setfd(end, rustix::io::FdFlags::empty())
-                .map_err(|errno| doorbell::meeting::MeetError::Os { call: "F_SETFD", errno })?;
+                .map_err(|errno| doorbell::rendezvous::RendezvousError::Os { call: "F_SETFD", errno })?;
             // SAFETY: the child of a fork has one thread.
             unsafe { std::env::set_var(inherited::VARIABLE, pending.variable(end.as_raw_fd())?) };
             Ok(())
@@ -442,7 +445,7 @@ pub unsafe extern "C" fn doorbell_pending_in_child(pending: *const doorbell_pend
     })
 }
 
-/// The child's end, which belongs to the handle and is close-on-exec; -1 for NULL or after the meeting.
+/// The child's end, which belongs to the handle and is close-on-exec; -1 for NULL or after the rendezvous.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_pending_fd(pending: *const doorbell_pending) -> i32 {
     let mut fd = -1;
@@ -491,21 +494,22 @@ pub unsafe extern "C" fn doorbell_pending_variable(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_pending_meet(
     pending: *const doorbell_pending,
-    board: *const doorbell_board,
+    segment: *const doorbell_segment,
     child: u32,
-    session: *mut *mut doorbell_session,
+    connection: *mut *mut doorbell_connection,
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let (pending, board, out) =
-            unsafe { (lent(pending, "pending")?, lent(board, "board")?, Out::new(session, "session")?) };
+        let (pending, segment, out) = unsafe {
+            (lent(pending, "pending")?, lent(segment, "segment")?, Out::new(connection, "connection")?)
+        };
         let pending = pending.lock().take().ok_or_else(met_already)?;
-        out.put_handle(doorbell_session(Met::Peer(pending.meet(&board.0, child)?)));
+        out.put_handle(doorbell_connection(Met::Peer(pending.meet(&segment.0, child)?)));
         Ok(())
     })
 }
 
-/// Frees a handle of a meeting with a child. The session goes on.
+/// Frees a handle of a rendezvous with a child. The connection goes on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_pending_free(pending: *mut doorbell_pending) {
     guard_all(|| {
@@ -526,17 +530,17 @@ impl doorbell_pending {
 }
 
 fn met_already() -> Failure {
-    Failure::invalid("the child was met already; prepare another meeting for another child")
+    Failure::invalid("the child was met already; prepare another rendezvous for another child")
 }
 
 /// The child's part. Once; DOORBELL_NOTHING_INHERITED if the parent offered nothing. DOORBELL_TOO_LARGE if it offers more
 /// than 1 GiB of memory; doorbell_inherit_within() takes more.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_inherit(session: *mut *mut doorbell_session) -> doorbell_status {
+pub unsafe extern "C" fn doorbell_inherit(connection: *mut *mut doorbell_connection) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let out = unsafe { Out::new(session, "session") }?;
-        out.put_handle(doorbell_session(Met::Peer(inherited::join()?)));
+        let out = unsafe { Out::new(connection, "connection") }?;
+        out.put_handle(doorbell_connection(Met::Peer(inherited::join()?)));
         Ok(())
     })
 }
@@ -545,12 +549,12 @@ pub unsafe extern "C" fn doorbell_inherit(session: *mut *mut doorbell_session) -
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_inherit_within(
     most: u64,
-    session: *mut *mut doorbell_session,
+    connection: *mut *mut doorbell_connection,
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let out = unsafe { Out::new(session, "session") }?;
-        out.put_handle(doorbell_session(Met::Peer(inherited::join_within(most)?)));
+        let out = unsafe { Out::new(connection, "connection") }?;
+        out.put_handle(doorbell_connection(Met::Peer(inherited::join_within(most)?)));
         Ok(())
     })
 }
@@ -582,88 +586,88 @@ pub unsafe extern "C" fn doorbell_owner_free(owner: *mut doorbell_owner) {
     });
 }
 
-/// Makes a handle of the owner's board.
+/// Makes a handle of the owner's segment.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_owner_board(
+pub unsafe extern "C" fn doorbell_owner_segment(
     owner: *const doorbell_owner,
-    board: *mut *mut doorbell_board,
+    segment: *mut *mut doorbell_segment,
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let (owner, out) = unsafe { (lent(owner, "owner")?, Out::new(board, "board")?) };
-        out.put_handle(doorbell_board(Arc::clone(owner.0.board())));
+        let (owner, out) = unsafe { (lent(owner, "owner")?, Out::new(segment, "segment")?) };
+        out.put_handle(doorbell_segment(Arc::clone(owner.0.segment())));
         Ok(())
     })
 }
 
-/// Joins the board named `path`; DOORBELL_NO_OWNER if there is none, or its owner is dead.
+/// Joins the segment named `path`; DOORBELL_NO_OWNER if there is none, or its owner is dead.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_join_named(
     path: *const c_char,
-    session: *mut *mut doorbell_session,
+    connection: *mut *mut doorbell_connection,
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let (path, out) = unsafe { (self::path(path)?, Out::new(session, "session")?) };
-        out.put_handle(doorbell_session(Met::Owner(named::join(path)?)));
+        let (path, out) = unsafe { (self::path(path)?, Out::new(connection, "connection")?) };
+        out.put_handle(doorbell_connection(Met::Owner(named::join(path)?)));
         Ok(())
     })
 }
 
-/// Hangs up, unless ends of lanes that were taken over it are still held, or bells of a board that was joined over it
-/// which hold a seat (eventfd, semaphore, a descriptor): then the last of them does. Other bells of the session still ring
-/// and wait, but hear of no deaths, and get no seat any more (DOORBELL_HUNG_UP).
+/// Hangs up, unless ends of lanes that were taken over it are still held, or bells of a segment that was joined over it
+/// which hold a waiter slot (eventfd, semaphore, a descriptor): then the last of them does. Other bells of the connection still ring
+/// and wait, but hear of no deaths, and get no waiter slot any more (DOORBELL_HUNG_UP).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_session_free(session: *mut doorbell_session) {
+pub unsafe extern "C" fn doorbell_connection_free(connection: *mut doorbell_connection) {
     guard_all(|| {
         // SAFETY: the header's contract.
-        unsafe { free(session) };
+        unsafe { free(connection) };
         Ok(())
     });
 }
 
-/// Makes a handle of the session's board.
+/// Makes a handle of the connection's segment.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_session_board(
-    session: *const doorbell_session,
-    board: *mut *mut doorbell_board,
+pub unsafe extern "C" fn doorbell_connection_segment(
+    connection: *const doorbell_connection,
+    segment: *mut *mut doorbell_segment,
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let (session, out) = unsafe { (lent(session, "session")?, Out::new(board, "board")?) };
-        out.put_handle(doorbell_board(Arc::clone(session.board())));
+        let (connection, out) = unsafe { (lent(connection, "connection")?, Out::new(segment, "segment")?) };
+        out.put_handle(doorbell_segment(Arc::clone(connection.segment())));
         Ok(())
     })
 }
 
-/// As doorbell_board_bell(), on the session's board.
+/// As doorbell_segment_bell(), on the connection's segment.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_session_bell(
-    session: *const doorbell_session,
+pub unsafe extern "C" fn doorbell_connection_bell(
+    connection: *const doorbell_connection,
     index: u32,
     way: u32,
     bell: *mut *mut doorbell_bell,
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let (session, out) = unsafe { (lent(session, "session")?, Out::new(bell, "bell")?) };
-        put_bell(session.board(), index, way, out)
+        let (connection, out) = unsafe { (lent(connection, "connection")?, Out::new(bell, "bell")?) };
+        put_bell(connection.segment(), index, way, out)
     })
 }
 
-/// Says who is at the other end. Of a board joined by name the kernel does not tell: all numbers are 0, and `pidfd` is
+/// Says who is at the other end. Of a segment joined by name the kernel does not tell: all numbers are 0, and `pidfd` is
 /// -1.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_session_peer(
-    session: *const doorbell_session,
+pub unsafe extern "C" fn doorbell_connection_peer(
+    connection: *const doorbell_connection,
     peer: *mut doorbell_peer,
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let (session, out) = unsafe { (lent(session, "session")?, Out::new(peer, "peer")?) };
-        out.put(match &session.0 {
-            Met::Peer(session) => {
-                let peer = session.peer();
+        let (connection, out) = unsafe { (lent(connection, "connection")?, Out::new(peer, "peer")?) };
+        out.put(match &connection.0 {
+            Met::Peer(connection) => {
+                let peer = connection.peer();
                 doorbell_peer {
                     number: peer.id().number,
                     process: peer.id().pid,

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! WaiterSlots: tokens that belong to one waiter while it holds them.
+
+use crate::bell_state::BellState;
+use crate::error::WaitError;
+use crate::process::Process;
+use crate::rendezvous::ConnectionHold;
+use doorbell_core::fault;
+use doorbell_core::wake::{WAITER_SLOTS, WaiterSlot};
+use rustix::io::Errno;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The waiter slots one waiter holds at one bell. Given back when dropped.
+#[derive(Debug)]
+pub(crate) struct WaiterSlots {
+    state: Arc<BellState>,
+    eventfd: Option<u32>,
+    semaphore: Option<u32>,
+    /// A forked child has a copy, which holds no waiter slot.
+    process: Process,
+    /// While a waiter slot is held: when this process hangs up on who made the segment, that one gives its waiter slots to others. Given
+    /// up last.
+    hold: Option<Arc<ConnectionHold>>,
+}
+
+impl WaiterSlots {
+    pub(crate) fn new(state: &Arc<BellState>) -> Self {
+        Self {
+            state: Arc::clone(state),
+            eventfd: None,
+            semaphore: None,
+            process: Process::current(),
+            hold: None,
+        }
+    }
+
+    /// The eventfd waiter slot held, and the eventfd's number. Takes one if none is held.
+    pub(crate) fn take_eventfd(&mut self) -> Result<(WaiterSlot, usize), WaitError> {
+        if let Some(held) = self.eventfd() {
+            return Ok(held);
+        }
+        let slots = self.state.eventfds().len();
+        let none = WaitError::NoWaiterSlot { kind: "eventfd", slots };
+        let hold = self.state.origin().hold()?;
+        let index = take(&self.state, 0, slots).ok_or(none)?;
+        (self.eventfd, self.hold) = (Some(index), hold);
+        self.eventfd().ok_or(none)
+    }
+
+    pub(crate) fn state(&self) -> &Arc<BellState> {
+        &self.state
+    }
+
+    /// Takes a semaphore waiter slot unless one is held already.
+    pub(crate) fn take_semaphore(&mut self) -> Result<(), WaitError> {
+        if !self.state.lives().all_trusted() {
+            let what = "a semaphore that an untrusted peer can overwrite";
+            return Err(WaitError::Unsupported { what, errno: Errno::PERM });
+        }
+        if self.semaphore.is_none() {
+            let slots = WAITER_SLOTS as usize;
+            let hold = self.state.origin().hold()?;
+            let index = take(&self.state, slots, slots)
+                .ok_or(WaitError::NoWaiterSlot { kind: "semaphore", slots })?;
+            (self.semaphore, self.hold) = (Some(index), hold);
+        }
+        Ok(())
+    }
+
+    /// The eventfd waiter slot held, and the eventfd's number.
+    pub(crate) fn eventfd(&self) -> Option<(WaiterSlot, usize)> {
+        let index = self.eventfd?;
+        Some((WaiterSlot::eventfd(index)?, index as usize))
+    }
+
+    /// The semaphore waiter slot held, and the semaphore's number.
+    pub(crate) fn semaphore(&self) -> Option<(WaiterSlot, usize)> {
+        let index = self.semaphore?;
+        Some((WaiterSlot::semaphore(index)?, index as usize))
+    }
+}
+
+fn take(state: &BellState, first: usize, count: usize) -> Option<u32> {
+    let holders = state.record().slot_holders.get(first..first + count)?;
+    let free = holders.iter().position(|holder| {
+        fault::point();
+        holder.compare_exchange(0, state.holder(), Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    })?;
+    u32::try_from(free).ok()
+}
+
+impl Drop for WaiterSlots {
+    fn drop(&mut self) {
+        if !self.process.is_current() {
+            return;
+        }
+        let holders = &self.state.record().slot_holders;
+        // A token may still come for an armed bit: the next holder consumes it before it arms. It may be another's
+        // already: a peer that is gone for us may have given our waiter slots away.
+        let free = |index: usize| {
+            let ours = self.state.holder();
+            fault::point();
+            let _ = holders[index].compare_exchange(ours, 0, Ordering::Release, Ordering::Relaxed);
+        };
+        if let Some(index) = self.eventfd {
+            free(index as usize);
+        }
+        if let Some(index) = self.semaphore {
+            free(WAITER_SLOTS as usize + index as usize);
+        }
+    }
+}
