@@ -1,22 +1,40 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The comparisons' own tests, one round of the bell's, and some seconds of the stress for lost wake-ups. That both sides of every bar
-# get through is the test, and that the stress finds what is planted and nothing else. What they measure on a busy machine is
-# printed, not judged.
+# The contests' own tests, one round of the bell's, some seconds of the stress for lost wake-ups, and the programs in C that other
+# tools' figures are held to. That both sides of every bar get through is the test, and that the stress finds what is planted and
+# nothing else. What they measure on a busy machine is printed, not judged.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-export CARGO_TARGET_DIR=$PWD/target/rivals
-cargo test --locked --quiet --manifest-path rivals/bell/Cargo.toml --package rivals-rounds
-cargo build --locked --quiet --release --manifest-path rivals/bell/Cargo.toml
+export CARGO_TARGET_DIR=$PWD/${CARGO_TARGET_DIR:-target}
+# Without iceoryx2, which takes minutes to build.
+cargo test --locked --quiet --no-default-features --manifest-path rivals/Cargo.toml
+cargo build --locked --quiet --no-default-features --manifest-path rivals/Cargo.toml
+rivals=$CARGO_TARGET_DIR/debug/rivals
 status=0
-timeout 120 target/rivals/release/rivals-bell bars --rounds 1 || status=$?
+timeout 120 "$rivals" bars --rounds 1 || status=$?
 # 1: a bar was missed.
 [ "$status" -le 1 ]
-
-# Without iceoryx2, which takes minutes to build.
-wakes=(--locked --quiet --release --no-default-features --manifest-path rivals/wakes/Cargo.toml)
-cargo test "${wakes[@]}"
-cargo build "${wakes[@]}"
-timeout 300 target/rivals/release/rivals-wakes --time 12 --rounds 1 --notifiers 3 --only doorbell,eventfd
+timeout 300 "$rivals" wakes --time 12 --rounds 1 --notifiers 3 --only doorbell,eventfd
 # It ends as soon as that is found; the other planted mistakes are in the tests.
-timeout 300 target/rivals/release/rivals-wakes --time 120 --rounds 1 --notifiers 1 --only 'does not return'
+timeout 300 "$rivals" wakes --time 120 --rounds 1 --notifiers 1 --only 'does not return'
+# Every channel of every kind, for one short round of the smallest message.
+timeout 300 "$rivals" channels --rounds 1 --block 1 --size 8 --kind round-trip,stream,full,gather
+status=0
+timeout 120 "$rivals" deaths --rounds 5 || status=$?
+[ "$status" -le 1 ]
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+for program in bare-ping-pong hand-off; do
+    cc -O2 -Wall -Wextra -Werror -pthread -o "$folder/$program" "rivals/peers/$program.c"
+done
+for kind in process thread; do
+    timeout 60 "$folder/hand-off" "$kind" 20 50 | grep '^1000 turns, '
+done
+read -r -a cpus < <(python3 -c 'import os; print(*sorted(os.sched_getaffinity(0))[:2])')
+if [ "${#cpus[@]}" -eq 2 ]; then
+    timeout 60 "$folder/bare-ping-pong" "${cpus[@]}" 20 | grep ' ns a round trip, '
+else
+    ci/skipped "bare-ping-pong needs two CPUs, and this process may use one"
+fi
+! "$folder/bare-ping-pong" "${cpus[0]}" 4095 20 || exit 1

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! This project's channels. Between those who trust each other a message is read where it lies; an untrusted one is
+//! copied out first.
+
+use super::depth;
+use crate::channels::idle::poll;
+use crate::channels::link::{End, Link, Place, link};
+use doorbell::channel::{Lanes, Message, Receiver, SendError, Sender};
+use doorbell::peer::{Trust, Trusted, Untrusted};
+use doorbell::rendezvous::{Connection, Offer, Segment, socket};
+use doorbell::wait::{Adaptive, Futex, Wait};
+use std::sync::Arc;
+
+/// One lane for each direction.
+fn lanes<const S: usize>() -> Result<Lanes, String> {
+    // Three eighths of a ring must take the message, and all of it `depth` of them.
+    let bytes = ((S + 16) * depth(S)).max((S + 64) * 3);
+    Lanes::new(2, 2, bytes as u64).ok_or_else(|| format!("no lanes of {bytes} bytes"))
+}
+
+/// How the bytes of a message are read.
+trait Reading<T: Trust, const S: usize>: Default {
+    fn read(&mut self, message: &Message<'_, T>, read: impl FnOnce(&[u8; S]));
+}
+
+#[derive(Default)]
+struct InPlace;
+
+impl<const S: usize> Reading<Trusted, S> for InPlace {
+    #[inline(always)]
+    fn read(&mut self, message: &Message<'_, Trusted>, read: impl FnOnce(&[u8; S])) {
+        read((&**message).try_into().expect("the size sent"));
+    }
+}
+
+struct Copied<const S: usize>(Box<[u8; S]>);
+
+impl<const S: usize> Default for Copied<S> {
+    fn default() -> Self {
+        Self(vec![0; S].try_into().expect("S bytes"))
+    }
+}
+
+impl<const S: usize> Reading<Untrusted, S> for Copied<S> {
+    #[inline(always)]
+    fn read(&mut self, message: &Message<'_, Untrusted>, read: impl FnOnce(&[u8; S])) {
+        assert_eq!(message.copy_to(self.0.as_mut_slice()), S, "the size sent");
+        read(&self.0);
+    }
+}
+
+/// Looks again and again, and never rings.
+struct Polled<T: Trust, R> {
+    sender: Sender<T>,
+    receiver: Receiver<T>,
+    reading: R,
+}
+
+impl<T: Trust, R: Reading<T, S>, const S: usize> End<S> for Polled<T, R> {
+    #[inline]
+    fn send(&mut self, message: &[u8; S]) {
+        poll(|| match self.sender.push(message) {
+            Ok(()) => Some(()),
+            Err(SendError::Full) => None,
+            Err(error) => panic!("{error}"),
+        });
+    }
+    #[inline]
+    fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
+        let mut read = Some(read);
+        poll(|| {
+            let message = self.receiver.try_recv().expect("the partner lives")?;
+            self.reading.read(&message, read.take()?);
+            Some(())
+        });
+    }
+}
+
+/// Rings for every message, and waits by `W`.
+struct Waiting<T: Trust, W: Wait, R> {
+    sender: Sender<T, W>,
+    receiver: Receiver<T, W>,
+    reading: R,
+}
+
+impl<T: Trust, W: Wait, R: Reading<T, S>, const S: usize> End<S> for Waiting<T, W, R> {
+    #[inline]
+    fn send(&mut self, message: &[u8; S]) {
+        self.sender.send(message).expect("the partner lives");
+    }
+    #[inline]
+    fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
+        let message = self.receiver.recv().expect("the partner lives");
+        self.reading.read(&message, read);
+    }
+}
+
+/// An end and whatever must live as long.
+struct Keeping<E, K> {
+    end: E,
+    _kept: K,
+}
+
+impl<E: End<S>, K, const S: usize> End<S> for Keeping<E, K> {
+    #[inline]
+    fn send(&mut self, message: &[u8; S]) {
+        self.end.send(message);
+    }
+    #[inline]
+    fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
+        self.end.receive(read);
+    }
+}
+
+fn threads<const S: usize, E: End<S> + Send + 'static>(
+    end: fn(&Segment, u32, u32) -> E,
+) -> Result<Box<dyn Link>, String> {
+    let segment = Segment::for_threads(&Offer::of_lanes(lanes::<S>()?)).map_err(|error| error.to_string())?;
+    let ours = Arc::new(segment);
+    let theirs = Arc::clone(&ours);
+    link::<S, _, _>(Place::Threads, move || end(&ours, 0, 1), move || end(&theirs, 1, 0))
+}
+
+fn processes<const S: usize, T: Trust, E: End<S> + 'static>(
+    end: fn(&Connection<T>, u32, u32) -> E,
+) -> Result<Box<dyn Link>, String> {
+    let (ours, theirs) = socket::pair().map_err(|error| error.to_string())?;
+    let lanes = lanes::<S>()?;
+    let host = move || {
+        let segment = Arc::new(Segment::new(&Offer::of_lanes(lanes)).expect("memory"));
+        let connection = socket::host_over::<T>(ours, &segment).expect("the partner joins");
+        Keeping { end: end(&connection, 0, 1), _kept: connection }
+    };
+    let join = move || {
+        let connection = socket::join_over::<T>(theirs).expect("the host offers");
+        Keeping { end: end(&connection, 1, 0), _kept: connection }
+    };
+    link::<S, _, _>(Place::Processes, host, join)
+}
+
+fn polled<T: Trust, R: Reading<T, S>, const S: usize>(
+    connection: &Connection<T>,
+    out: u32,
+    back: u32,
+) -> Polled<T, R> {
+    let sender = Sender::attach(connection, out).expect("free");
+    Polled { sender, receiver: Receiver::attach(connection, back).expect("free"), reading: R::default() }
+}
+
+fn waiting<T: Trust, W: Wait + Default, R: Reading<T, S>, const S: usize>(
+    connection: &Connection<T>,
+    out: u32,
+    back: u32,
+) -> Waiting<T, W, R> {
+    let sender = Sender::attach(connection, out).expect("free");
+    Waiting { sender, receiver: Receiver::attach(connection, back).expect("free"), reading: R::default() }
+}
+
+pub fn threads_polled<const S: usize>() -> Result<Box<dyn Link>, String> {
+    threads::<S, Polled<Trusted, InPlace>>(|segment, out, back| {
+        let sender = Sender::at(segment, out).expect("free");
+        Polled { sender, receiver: Receiver::at(segment, back).expect("free"), reading: InPlace }
+    })
+}
+
+pub fn threads_adaptive<const S: usize>() -> Result<Box<dyn Link>, String> {
+    threads::<S, Waiting<Trusted, Adaptive, InPlace>>(|segment, out, back| {
+        let sender = Sender::at(segment, out).expect("free");
+        Waiting { sender, receiver: Receiver::at(segment, back).expect("free"), reading: InPlace }
+    })
+}
+
+pub fn processes_polled<const S: usize>() -> Result<Box<dyn Link>, String> {
+    processes::<S, Trusted, _>(polled::<Trusted, InPlace, S>)
+}
+
+pub fn processes_futex<const S: usize>() -> Result<Box<dyn Link>, String> {
+    processes::<S, Trusted, _>(waiting::<Trusted, Futex, InPlace, S>)
+}
+
+pub fn processes_adaptive<const S: usize>() -> Result<Box<dyn Link>, String> {
+    processes::<S, Trusted, _>(waiting::<Trusted, Adaptive, InPlace, S>)
+}
+
+pub fn untrusted_polled<const S: usize>() -> Result<Box<dyn Link>, String> {
+    processes::<S, Untrusted, _>(polled::<Untrusted, Copied<S>, S>)
+}
+
+pub fn untrusted_adaptive<const S: usize>() -> Result<Box<dyn Link>, String> {
+    processes::<S, Untrusted, _>(waiting::<Untrusted, Adaptive, Copied<S>, S>)
+}

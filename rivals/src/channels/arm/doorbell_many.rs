@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! This project's `Gather`: a lane for each sender. Senders who trust each other share a segment; the others have one each.
+
+use super::depth;
+use crate::channels::idle::poll;
+use crate::channels::link::{End, Link, Place};
+use crate::channels::many::{SENDERS, gather};
+use doorbell::channel::{Gather, Lanes, Message, SendError, Sender};
+use doorbell::peer::{Trust, Trusted, Untrusted};
+use doorbell::rendezvous::{Connection, Offer, Segment, socket};
+use doorbell::wait::{Adaptive, Futex, Wait};
+use std::sync::Arc;
+
+/// `lanes` lanes to one receiver.
+fn lanes<const S: usize>(lanes: usize) -> Result<Lanes, String> {
+    // Three eighths of a ring must take the message, and all of it `depth` of them.
+    let bytes = ((S + 16) * depth(S)).max((S + 64) * 3);
+    Lanes::new(lanes as u32, 1, bytes as u64).ok_or_else(|| format!("no {lanes} lanes of {bytes} bytes"))
+}
+
+/// How the bytes of a message are read.
+trait Reading<const S: usize>: Trust + Sized {
+    fn read(message: &Message<'_, Self>, buffer: &mut [u8; S], read: impl FnOnce(&[u8; S]));
+}
+
+impl<const S: usize> Reading<S> for Trusted {
+    #[inline(always)]
+    fn read(message: &Message<'_, Self>, _: &mut [u8; S], read: impl FnOnce(&[u8; S])) {
+        read((&**message).try_into().expect("the size sent"));
+    }
+}
+
+impl<const S: usize> Reading<S> for Untrusted {
+    #[inline(always)]
+    fn read(message: &Message<'_, Self>, buffer: &mut [u8; S], read: impl FnOnce(&[u8; S])) {
+        assert_eq!(message.copy_to(buffer), S, "the size sent");
+        read(buffer);
+    }
+}
+
+/// One of the senders.
+struct Sends<T: Trust, W: Wait> {
+    sender: Sender<T, W>,
+    /// Looks for room again and again, and never rings.
+    polls: bool,
+}
+
+impl<T: Trust, W: Wait, const S: usize> End<S> for Sends<T, W> {
+    #[inline]
+    fn send(&mut self, message: &[u8; S]) {
+        if !self.polls {
+            return self.sender.send(message).expect("the partner lives");
+        }
+        poll(|| match self.sender.push(message) {
+            Ok(()) => Some(()),
+            Err(SendError::Full) => None,
+            Err(error) => panic!("{error}"),
+        });
+    }
+    fn receive(&mut self, _: impl FnOnce(&[u8; S])) {
+        panic!("it sends");
+    }
+}
+
+/// Their receiver.
+struct Receives<T: Trust, W: Wait, const S: usize> {
+    gather: Gather<T, W>,
+    polls: bool,
+    buffer: Box<[u8; S]>,
+    /// Connections, where there are any.
+    _kept: Vec<Connection<T>>,
+}
+
+impl<T: Reading<S>, W: Wait, const S: usize> End<S> for Receives<T, W, S> {
+    fn send(&mut self, _: &[u8; S]) {
+        panic!("it receives");
+    }
+    #[inline]
+    fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
+        let Self { gather, buffer, .. } = self;
+        if !self.polls {
+            let (_, message) = gather.recv().expect("the partners live");
+            return T::read(&message, buffer, read);
+        }
+        let mut read = Some(read);
+        poll(|| {
+            let (_, message) = gather.try_recv().expect("the partners live")?;
+            T::read(&message, buffer, read.take()?);
+            Some(())
+        });
+    }
+}
+
+fn receives<T: Trust, W: Wait, const S: usize>(
+    gather: Gather<T, W>,
+    polls: bool,
+    kept: Vec<Connection<T>>,
+) -> Receives<T, W, S> {
+    Receives { gather, polls, buffer: vec![0; S].try_into().expect("S bytes"), _kept: kept }
+}
+
+fn threads<const S: usize, W: Wait + Default + 'static>(polls: bool) -> Result<Box<dyn Link>, String> {
+    let segment =
+        Segment::for_threads(&Offer::of_lanes(lanes::<S>(SENDERS)?)).map_err(|error| error.to_string())?;
+    let segment = Arc::new(segment);
+    let theirs = (0..SENDERS as u32)
+        .map(|lane| {
+            let segment = Arc::clone(&segment);
+            move || Sends { sender: Sender::<Trusted, W>::at(&segment, lane).expect("free"), polls }
+        })
+        .collect();
+    let ours = move || receives(Gather::<Trusted, W>::at(&segment, 0).expect("free"), polls, Vec::new());
+    gather::<S, Receives<Trusted, W, S>, _>(Place::Threads, ours, theirs)
+}
+
+/// On `segments` segments: one for all, or one for each.
+fn processes<const S: usize, T: Reading<S>, W: Wait + Default + 'static>(
+    segments: usize,
+    polls: bool,
+) -> Result<Box<dyn Link>, String> {
+    let lanes = lanes::<S>(SENDERS / segments)?;
+    let pairs = (0..SENDERS).map(|_| socket::pair()).collect::<Result<Vec<_>, _>>();
+    let (ours, theirs): (Vec<_>, Vec<_>) = pairs.map_err(|error| error.to_string())?.into_iter().unzip();
+    let theirs = theirs
+        .into_iter()
+        .map(|socket| {
+            move || {
+                let connection = socket::join_over::<T>(socket).expect("the host offers");
+                Sends { sender: Sender::<T, W>::attach_any(&connection).expect("free"), polls }
+            }
+        })
+        .collect();
+    let ours = move || {
+        let segments: Vec<_> =
+            (0..segments).map(|_| Arc::new(Segment::new(&Offer::of_lanes(lanes)).expect("memory"))).collect();
+        let meet = |(number, socket)| socket::host_over::<T>(socket, &segments[number % segments.len()]);
+        let connections: Vec<_> =
+            ours.into_iter().enumerate().map(meet).collect::<Result<_, _>>().expect("the partners join");
+        let mut gather: Gather<T, W> = Gather::default();
+        for (number, connection) in connections.iter().enumerate() {
+            gather.add(connection, (number / segments.len()) as u32).expect("free");
+        }
+        receives(gather, polls, connections)
+    };
+    gather::<S, Receives<T, W, S>, _>(Place::Processes, ours, theirs)
+}
+
+pub fn threads_polled<const S: usize>() -> Result<Box<dyn Link>, String> {
+    threads::<S, Adaptive>(true)
+}
+
+pub fn threads_adaptive<const S: usize>() -> Result<Box<dyn Link>, String> {
+    threads::<S, Adaptive>(false)
+}
+
+pub fn processes_polled<const S: usize>() -> Result<Box<dyn Link>, String> {
+    processes::<S, Trusted, Adaptive>(1, true)
+}
+
+pub fn processes_futex<const S: usize>() -> Result<Box<dyn Link>, String> {
+    processes::<S, Trusted, Futex>(1, false)
+}
+
+pub fn processes_adaptive<const S: usize>() -> Result<Box<dyn Link>, String> {
+    processes::<S, Trusted, Adaptive>(1, false)
+}
+
+pub fn untrusted_polled<const S: usize>() -> Result<Box<dyn Link>, String> {
+    processes::<S, Untrusted, Adaptive>(SENDERS, true)
+}
+
+pub fn untrusted_adaptive<const S: usize>() -> Result<Box<dyn Link>, String> {
+    processes::<S, Untrusted, Adaptive>(SENDERS, false)
+}

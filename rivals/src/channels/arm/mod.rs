@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The rivals, one file each. Each opens a link of both directions with room for at least [`depth`] messages, where one
+//! can choose.
+
+mod aeron;
+mod boost;
+mod doorbell;
+mod doorbell_many;
+#[cfg(feature = "iceoryx2")]
+mod iceoryx2;
+mod ipc_channel;
+mod mq;
+mod parcel;
+mod pipe;
+mod rtrb;
+mod unix;
+mod values;
+
+use crate::channels::link::{Kind, Link, Place};
+use crate::library::{Crossbeam, CrossfireMany, CrossfirePair, Flume, Kanal};
+
+/// How a side waits. Only what waits alike is compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Waiting {
+    /// Looks again and again; yields between if both sides share a CPU.
+    Polls,
+    /// Spins or yields for a while, then sleeps.
+    SpinsThenSleeps,
+    /// Sleeps in the kernel at once.
+    Sleeps,
+}
+
+/// How many senders a link has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shape {
+    Pair,
+    Many,
+}
+
+/// A channel in one way of using it.
+pub struct Rival {
+    pub name: &'static str,
+    pub shape: Shape,
+    pub waiting: Waiting,
+    /// The other sides of a comparison are set against the first of their kind that is ours.
+    pub ours: bool,
+    pub open: fn() -> Result<Box<dyn Link>, String>,
+}
+
+impl Rival {
+    /// Can its link do this?
+    pub fn serves(&self, kind: Kind) -> bool {
+        (self.shape == Shape::Many) == (kind == Kind::Gather)
+    }
+}
+
+/// All of them, for messages of `S` bytes. Ours come first among those that wait alike.
+pub fn rivals<const S: usize>(place: Place) -> Vec<Rival> {
+    use Waiting::{Polls, Sleeps, SpinsThenSleeps};
+    let ours = |name, waiting, open| Rival { name, shape: Shape::Pair, waiting, ours: true, open };
+    let theirs = |name, waiting, open| Rival { name, shape: Shape::Pair, waiting, ours: false, open };
+    let many = |rival| Rival { shape: Shape::Many, ..rival };
+    match place {
+        Place::Threads => vec![
+            ours("doorbell", Polls, doorbell::threads_polled::<S>),
+            theirs("rtrb", Polls, rtrb::polled::<S>),
+            theirs("crossbeam-channel", Polls, values::polled::<S, Crossbeam>),
+            theirs("crossfire", Polls, values::polled::<S, CrossfirePair>),
+            theirs("kanal", Polls, values::polled::<S, Kanal>),
+            theirs("flume", Polls, values::polled::<S, Flume>),
+            ours("doorbell", SpinsThenSleeps, doorbell::threads_adaptive::<S>),
+            theirs("crossbeam-channel", SpinsThenSleeps, values::blocking::<S, Crossbeam>),
+            theirs("crossfire", SpinsThenSleeps, values::blocking::<S, CrossfirePair>),
+            theirs("kanal", SpinsThenSleeps, values::blocking::<S, Kanal>),
+            theirs("flume", SpinsThenSleeps, values::blocking::<S, Flume>),
+            many(ours("doorbell", Polls, doorbell_many::threads_polled::<S>)),
+            many(theirs("crossbeam-channel", Polls, values::many_polled::<S, Crossbeam>)),
+            many(theirs("crossfire", Polls, values::many_polled::<S, CrossfireMany>)),
+            many(theirs("kanal", Polls, values::many_polled::<S, Kanal>)),
+            many(theirs("flume", Polls, values::many_polled::<S, Flume>)),
+            many(ours("doorbell", SpinsThenSleeps, doorbell_many::threads_adaptive::<S>)),
+            many(theirs("crossbeam-channel", SpinsThenSleeps, values::many_blocking::<S, Crossbeam>)),
+            many(theirs("crossfire", SpinsThenSleeps, values::many_blocking::<S, CrossfireMany>)),
+            many(theirs("kanal", SpinsThenSleeps, values::many_blocking::<S, Kanal>)),
+            many(theirs("flume", SpinsThenSleeps, values::many_blocking::<S, Flume>)),
+        ],
+        Place::Processes => vec![
+            ours("doorbell", Polls, doorbell::processes_polled::<S>),
+            ours("doorbell, untrusted", Polls, doorbell::untrusted_polled::<S>),
+            #[cfg(feature = "iceoryx2")]
+            theirs("iceoryx2", Polls, iceoryx2::polled::<S>),
+            theirs("Aeron IPC", Polls, aeron::polled::<S>),
+            theirs("Boost message_queue", Polls, boost::polled::<S>),
+            ours("doorbell, futex", Sleeps, doorbell::processes_futex::<S>),
+            ours("doorbell, adaptive", Sleeps, doorbell::processes_adaptive::<S>),
+            ours("doorbell, untrusted, adaptive", Sleeps, doorbell::untrusted_adaptive::<S>),
+            #[cfg(feature = "iceoryx2")]
+            theirs("iceoryx2 with event", Sleeps, iceoryx2::event::<S>),
+            theirs("ipc-channel", Sleeps, ipc_channel::blocking::<S>),
+            theirs("Unix stream", Sleeps, unix::stream::<S>),
+            theirs("Unix datagram", Sleeps, unix::datagram::<S>),
+            theirs("Unix seqpacket", Sleeps, unix::seqpacket::<S>),
+            theirs("pipe", Sleeps, pipe::blocking::<S>),
+            theirs("POSIX mq", Sleeps, mq::blocking::<S>),
+            theirs("Boost message_queue", Sleeps, boost::blocking::<S>),
+            many(ours("doorbell", Polls, doorbell_many::processes_polled::<S>)),
+            many(ours("doorbell, untrusted", Polls, doorbell_many::untrusted_polled::<S>)),
+            #[cfg(feature = "iceoryx2")]
+            many(theirs("iceoryx2", Polls, iceoryx2::many_polled::<S>)),
+            many(ours("doorbell, futex", Sleeps, doorbell_many::processes_futex::<S>)),
+            many(ours("doorbell, adaptive", Sleeps, doorbell_many::processes_adaptive::<S>)),
+            many(ours("doorbell, untrusted, adaptive", Sleeps, doorbell_many::untrusted_adaptive::<S>)),
+            #[cfg(feature = "iceoryx2")]
+            many(theirs("iceoryx2 with event", Sleeps, iceoryx2::many_event::<S>)),
+            many(theirs("Unix datagram", Sleeps, unix::many_datagram::<S>)),
+            many(theirs("POSIX mq", Sleeps, mq::many_blocking::<S>)),
+        ],
+    }
+}
+
+/// How many messages of `size` bytes may be under way in one direction: 256, but no more than 4 MiB, and at least four.
+pub const fn depth(size: usize) -> usize {
+    let fitting = (4 << 20) / size;
+    if fitting > 256 {
+        256
+    } else if fitting < 4 {
+        4
+    } else {
+        fitting
+    }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bounded channels of values, one library a file: as little of each as both contests need.
+
+mod crossbeam;
+mod crossfire;
+mod flume;
+mod kanal;
+mod std_mpsc;
+mod thingbuf;
+
+pub use crossbeam::Crossbeam;
+pub use crossfire::{CrossfireMany, CrossfirePair};
+pub use flume::Flume;
+pub use kanal::Kanal;
+pub use std_mpsc::StdMpsc;
+pub use thingbuf::Thingbuf;
+
+use std::time::Duration;
+
+/// A library's channel of `T`.
+pub trait Library<T> {
+    type Sender: Sends<T>;
+    type Receiver: Receives<T>;
+    fn bounded(room: usize) -> (Self::Sender, Self::Receiver);
+}
+
+pub trait Sends<T>: Send + 'static {
+    /// Waits as the library does until there is room.
+    fn send(&mut self, value: T);
+    /// False, and the value is still there, if there is no room.
+    fn try_send(&mut self, value: &mut Option<T>) -> bool;
+}
+
+pub trait Receives<T>: Send + 'static {
+    /// Waits as the library does until there is something.
+    fn receive(&mut self) -> T;
+    fn try_receive(&mut self) -> Option<T>;
+    /// `None` if nothing came in time.
+    fn receive_within(&mut self, limit: Duration) -> Option<T>;
+}
+
+/// The half that one side of a gathering has not.
+impl<T> Sends<T> for () {
+    fn send(&mut self, _: T) {
+        unreachable!("it only receives")
+    }
+    fn try_send(&mut self, _: &mut Option<T>) -> bool {
+        unreachable!("it only receives")
+    }
+}
+
+impl<T> Receives<T> for () {
+    fn receive(&mut self) -> T {
+        unreachable!("it only sends")
+    }
+    fn try_receive(&mut self) -> Option<T> {
+        unreachable!("it only sends")
+    }
+    fn receive_within(&mut self, _: Duration) -> Option<T> {
+        unreachable!("it only sends")
+    }
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Quantiles, and the ratio of two arms with an interval.
+
+use std::fmt::{Display, Formatter};
+
+/// The value below which the share `q` of `values` lies. Sorts them. NaN if there are none.
+pub fn quantile(values: &mut [f64], q: f64) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let last = values.len().saturating_sub(1);
+    values.get((last as f64 * q).round() as usize).copied().unwrap_or(f64::NAN)
+}
+
+/// The middle value, or the mean of the two middle ones. NaN if there are none.
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    let low = quantile(&mut sorted, 0.5);
+    match sorted.len() {
+        even if even > 0 && even % 2 == 0 => f64::midpoint(sorted[even / 2 - 1], sorted[even / 2]),
+        _ => low,
+    }
+}
+
+/// The ratio of two arms, shown as `1.03 [0.99, 1.08]`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ratio {
+    /// Lower end of the 95 % interval.
+    pub low: f64,
+    /// The middle of the ratios of the rounds.
+    pub middle: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// The two-sided 95 % point of the normal distribution.
+const NORMAL_95: f64 = 1.96;
+
+impl Ratio {
+    /// The middle of `upper` / `lower`, both of the same round: the Hodges-Lehmann estimate on their logarithms, which is the
+    /// median of the means of all pairs of rounds, and the interval that belongs to it, the one of Wilcoxon's signed ranks
+    /// (Hollander & Wolfe, *Nonparametric Statistical Methods*, section 3.2 and 3.3, with the normal approximation of the
+    /// ranks).
+    ///
+    /// A ratio is taken within a round, so what both sides of a round had in common is out of it. The order within a round is
+    /// drawn by lot, so what is left is as likely to be to one side's favour as to the other's, as the ranks need it.
+    pub fn paired(upper: &[f64], lower: &[f64]) -> Self {
+        let logarithms: Vec<f64> =
+            upper.iter().zip(lower).map(|(upper, lower)| (upper / lower).ln()).collect();
+        let mut means: Vec<f64> = Vec::new();
+        for (index, one) in logarithms.iter().enumerate() {
+            means.extend(logarithms[..=index].iter().map(|other| f64::midpoint(*one, *other)));
+        }
+        means.sort_unstable_by(f64::total_cmp);
+        let rounds = logarithms.len() as f64;
+        let spread = NORMAL_95 * (rounds * (rounds + 1.0) * (2.0 * rounds + 1.0) / 24.0).sqrt();
+        // Below the first mean there is nothing: fewer than six rounds cannot exclude anything at this confidence.
+        let outer = (means.len() as f64 / 2.0 - spread).floor();
+        let (low, high) = if outer < 1.0 {
+            (0.0, f64::INFINITY)
+        } else {
+            let outer = outer as usize;
+            (means[outer - 1].exp(), means[means.len() - outer].exp())
+        };
+        Self { low, middle: median(&means).exp(), high }
+    }
+
+    /// Where the whole interval lies: the ratio alone is one draw of it.
+    pub fn stands(self, least: f64, most: f64) -> Stands {
+        if self.high < least {
+            Stands::Below
+        } else if self.low > most {
+            Stands::Above
+        } else if self.low >= least && self.high <= most {
+            Stands::Within
+        } else {
+            Stands::Undecided
+        }
+    }
+}
+
+/// How an interval stands to two bounds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stands {
+    Below,
+    Within,
+    Above,
+    Undecided,
+}
+
+impl Display for Ratio {
+    fn fmt(&self, out: &mut Formatter<'_>) -> std::fmt::Result {
+        let Self { low, middle, high } = self;
+        let digits = out.precision().unwrap_or(2);
+        write!(out, "{middle:.digits$} [{low:.digits$}, {high:.digits$}]")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lot::Lot;
+
+    #[test]
+    fn a_disturbance_that_slows_a_whole_round_leaves_the_ratio_alone() {
+        let lower: Vec<f64> = (0..40).map(|round| if round % 3 == 0 { 300.0 } else { 100.0 }).collect();
+        let upper: Vec<f64> = lower.iter().map(|value| value * 1.25).collect();
+        let Ratio { low, middle, high } = Ratio::paired(&upper, &lower);
+        assert!([low, middle, high].iter().all(|ratio| (ratio - 1.25).abs() < 1e-9));
+    }
+
+    #[test]
+    fn three_rounds_exclude_nothing() {
+        let ratio = Ratio::paired(&[2.0, 2.0, 2.0], &[1.0, 1.0, 1.0]);
+        assert_eq!((ratio.low, ratio.high), (0.0, f64::INFINITY));
+        assert!((ratio.middle - 2.0).abs() < 1e-9);
+    }
+
+    /// Of six rounds the ranks give the least and the greatest mean of pairs: 2 / 64 is what lies outside.
+    #[test]
+    fn the_bounds_of_six_rounds_are_the_outermost() {
+        let ratio = Ratio::paired(&[1.0, 1.1, 1.2, 1.3, 1.4, 1.5], &[1.0; 6]);
+        assert!((ratio.low - 1.0).abs() < 1e-9 && (ratio.high - 1.5).abs() < 1e-9, "{ratio:?}");
+    }
+
+    /// A machine that is half as fast again for half of the runs, and a true ratio of 1.02.
+    #[test]
+    fn the_interval_holds_the_ratio_in_95_of_100_tries() {
+        let mut lot = Lot::new(7);
+        let mut run = |truth: f64| {
+            truth * [1.0, 1.5][lot.below(2)] * (1.0 + 0.02 * lot.below(1 << 20) as f64 / f64::from(1 << 20))
+        };
+        let held = (0..1000)
+            .filter(|_| {
+                let theirs: Vec<f64> = (0..60).map(|_| run(1.0)).collect();
+                let ours: Vec<f64> = (0..60).map(|_| run(1.02)).collect();
+                let ratio = Ratio::paired(&ours, &theirs);
+                ratio.low <= 1.02 && 1.02 <= ratio.high
+            })
+            .count();
+        assert!((930..=985).contains(&held), "{held} of 1000");
+    }
+
+    /// A ratio of 1.00 whose interval went from 0.91 to 1.14 once read "yes".
+    #[test]
+    fn the_whole_interval_decides() {
+        for (low, high, expected) in [
+            (0.96, 1.04, Stands::Within),
+            (0.95, 1.05, Stands::Within),
+            (0.91, 1.14, Stands::Undecided),
+            (0.94, 1.00, Stands::Undecided),
+            (1.04, 1.20, Stands::Undecided),
+            (0.80, 0.94, Stands::Below),
+            (1.06, 1.07, Stands::Above),
+            (f64::NAN, f64::NAN, Stands::Undecided),
+        ] {
+            let ratio = Ratio { low, middle: f64::midpoint(low, high), high };
+            assert_eq!(ratio.stands(0.95, 1.05), expected, "[{low}, {high}]");
+        }
+    }
+
+    #[test]
+    fn a_quantile_of_nothing_is_no_number() {
+        assert!(quantile(&mut [], 0.5).is_nan() && median(&[]).is_nan());
+        assert_eq!((quantile(&mut [3.0, 1.0, 2.0], 0.5), median(&[1.0, 2.0, 5.0, 4.0])), (2.0, 3.0));
+    }
+}

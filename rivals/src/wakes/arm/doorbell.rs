@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! This project's bell, with each way of waiting.
+
+use super::{Epoll, Heard, MakeNotifier, Opened, Waiter, opened};
+use crate::partner::Place;
+use crate::wakes::shared::Mail;
+use doorbell::peer::Trusted;
+use doorbell::rendezvous::{Offer, Segment, socket};
+use doorbell::wait::{Adaptive, Eventfd, Futex, IoUring, Semaphore, Spin, Wait, Yield};
+use doorbell::{Bell, BellFd, WaitError};
+use rustix::event::epoll;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn heard(rings: Result<Option<NonZeroU32>, WaitError>) -> Option<u64> {
+    match rings {
+        // A notifier that has ended.
+        Err(WaitError::PeerGone(_)) => Some(0),
+        rings => rings.expect("waited").map(|rings| rings.get().into()),
+    }
+}
+
+struct ByBell<W>(Bell<W>);
+
+impl<W: Wait> Waiter for ByBell<W> {
+    fn wait(&mut self, limit: Duration, _: &Mail) -> Heard {
+        heard(self.0.wait_timeout(limit)).map_or(Heard::TimedOut, Heard::Woken)
+    }
+    fn sweep(&mut self, _: &Mail) -> u64 {
+        self.0.try_wait().map_or(0, |rings| rings.get().into())
+    }
+}
+
+struct ByEpoll {
+    file: BellFd<Futex>,
+    epoll: Epoll,
+    edge: bool,
+}
+
+impl Waiter for ByEpoll {
+    fn wait(&mut self, limit: Duration, mail: &Mail) -> Heard {
+        if self.edge {
+            // An edge that came before is not waited for.
+            match self.sweep(mail) {
+                0 => {}
+                some => return Heard::Woken(some),
+            }
+        }
+        if self.epoll.wait(limit) { Heard::Woken(self.sweep(mail)) } else { Heard::TimedOut }
+    }
+    fn again(&mut self, limit: Duration, mail: &Mail) -> Heard {
+        if self.epoll.wait(limit) { Heard::Woken(self.sweep(mail)) } else { Heard::TimedOut }
+    }
+    fn sweep(&mut self, _: &Mail) -> u64 {
+        heard(self.file.heard()).unwrap_or(0)
+    }
+}
+
+fn open<W: Waiter + 'static>(
+    place: Place,
+    notifiers: usize,
+    waiter: impl FnOnce(&Segment) -> W + 'static,
+) -> Result<Opened, String> {
+    let offer = Offer { bells: 1, eventfds: 1, payload: 0, ..Offer::default() };
+    if place == Place::Threads {
+        let segment = Arc::new(Segment::for_threads(&offer).map_err(|error| error.to_string())?);
+        let same = Arc::clone(&segment);
+        let make = move |_| {
+            let bell: Bell<Futex> = same.bell(0).expect("one bell");
+            let notifier: MakeNotifier = Box::new(move || Box::new(move || bell.ring()));
+            notifier
+        };
+        return Ok(opened(notifiers, make, move || waiter(&segment)));
+    }
+    let pairs = (0..notifiers).map(|_| socket::pair()).collect::<Result<Vec<_>, _>>();
+    let (ours, theirs): (Vec<_>, Vec<_>) = pairs.map_err(|error| error.to_string())?.into_iter().unzip();
+    let join = |socket| {
+        let notifier: MakeNotifier = Box::new(move || {
+            let connection = socket::join_over::<Trusted>(socket).expect("the host offers");
+            let bell: Bell<Futex> = connection.bell(0).expect("one bell");
+            Box::new(move || {
+                let _ = &connection;
+                bell.ring();
+            })
+        });
+        notifier
+    };
+    let watch: super::Watch = Box::new(move |then| {
+        let segment = Arc::new(Segment::new(&offer).expect("memory"));
+        let meet = |socket| socket::host_over::<Trusted>(socket, &segment);
+        let _connections: Vec<_> = ours.into_iter().map(meet).collect::<Result<_, _>>().expect("they join");
+        then(&mut waiter(&segment));
+    });
+    Ok(Opened { notifiers: theirs.into_iter().map(join).collect(), watch })
+}
+
+fn by<W: Wait + Default + 'static>(place: Place, notifiers: usize) -> Result<Opened, String> {
+    open(place, notifiers, |segment| ByBell::<W>(segment.bell(0).expect("one bell")))
+}
+
+fn by_epoll(place: Place, notifiers: usize, edge: bool) -> Result<Opened, String> {
+    open(place, notifiers, move |segment| {
+        let file = segment.bell(0).expect("one bell").into_fd().expect("a slot");
+        let more = if edge { epoll::EventFlags::ET } else { epoll::EventFlags::empty() };
+        ByEpoll { epoll: Epoll::new(&file, more), file, edge }
+    })
+}
+
+pub fn adaptive(place: Place, notifiers: usize) -> Result<Opened, String> {
+    by::<Adaptive>(place, notifiers)
+}
+
+pub fn futex(place: Place, notifiers: usize) -> Result<Opened, String> {
+    by::<Futex>(place, notifiers)
+}
+
+pub fn eventfd(place: Place, notifiers: usize) -> Result<Opened, String> {
+    by::<Eventfd>(place, notifiers)
+}
+
+pub fn semaphore(place: Place, notifiers: usize) -> Result<Opened, String> {
+    by::<Semaphore>(place, notifiers)
+}
+
+pub fn io_uring(place: Place, notifiers: usize) -> Result<Opened, String> {
+    by::<IoUring>(place, notifiers)
+}
+
+pub fn yielding(place: Place, notifiers: usize) -> Result<Opened, String> {
+    by::<Yield>(place, notifiers)
+}
+
+pub fn spin(place: Place, notifiers: usize) -> Result<Opened, String> {
+    by::<Spin>(place, notifiers)
+}
+
+pub fn epoll_level(place: Place, notifiers: usize) -> Result<Opened, String> {
+    by_epoll(place, notifiers, false)
+}
+
+pub fn epoll_edge(place: Place, notifiers: usize) -> Result<Opened, String> {
+    by_epoll(place, notifiers, true)
+}
