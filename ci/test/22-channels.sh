@@ -1,11 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Channels and bells with every feature: a death at each write to shared memory, random kills, a peer that scribbles, tasks
-# that await; and how soon a survivor is told.
+# that await. How soon a survivor is told is `rivals/run deaths`, a benchmark with a verdict.
 # DOORBELL_KILLS and DOORBELL_MUTATIONS set how many.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 cargo test --locked --package doorbell --all-features --lib --test bell --test channel
 cargo test --locked --package doorbell --all-features --doc
-# How soon a survivor is told is printed, not judged: that every one is told is.
-cargo run --locked --quiet --package doorbell --example death_notice -- 20

@@ -19,7 +19,11 @@ run() {
     shift
     timeout 600 "$doorbell" "$@" -q -o "$out/runs/$name.json" >"$out/runs/$name.txt" 2>&1 || status=$?
     case $status in 0 | 3 | 4) ;; *) fail "$name ended with $status: $(tail -3 "$out/runs/$name.txt")" ;; esac
-    [ -s "$out/runs/$name.json" ] || rm -f "$out/runs/$name.json"
+    [ -s "$out/runs/$name.json" ] && return
+    rm -f "$out/runs/$name.json"
+    # Only where the machine cannot be measured so, which is status 4, is there nothing to show.
+    [ "$status" = 4 ] || fail "$name ended with $status and has no result: $(tail -3 "$out/runs/$name.txt")"
+    ci/skipped "40-report: no page of $name: $(tail -1 "$out/runs/$name.txt")"
 }
 
 "$doorbell" report -q "$results/survey.json" -o "$out/survey.html"

@@ -12,7 +12,7 @@ export XDG_RUNTIME_DIR=$folder XDG_STATE_HOME=$folder
 
 mechanisms=null
 if [ "$(nproc)" -gt 1 ]; then mechanisms='null spin'; else
-    echo "41-memory: spin is left out, two spinning sides on one CPU wait for each other's time slices"
+    ci/skipped "41-memory: spin takes two CPUs: on one, two spinning sides wait for each other's time slices"
 fi
 for mechanism in $mechanisms; do
     "$doorbell" ping "$mechanism" --gap 0 --count 10000000 --blocks 1 --placement unpinned --quiet -o "$folder/result.json" \

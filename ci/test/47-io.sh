@@ -41,7 +41,7 @@ if (holds "$scratch/io.json" "'not-from-the-device' not in rules(by['sync', 'rea
 else
     [ ! -e "/sys/dev/block/$(stat -c %Hd:%Ld "$scratch")" ] || fail "transfers on a device are called none"
     holds "$scratch/io.json" "'not-from-the-device' in rules(by['sync', 'read'][0])"
-    echo "47-io: this folder lies on no device: what is asked of one was not tried"
+    ci/skipped "47-io: $PWD lies on no device: what is asked of one was not tried"
 fi
 grep -q 'Claims of others' "$scratch/said" || fail "the claims were not judged: $(cat "$scratch/said")"
 

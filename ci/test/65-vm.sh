@@ -176,6 +176,9 @@ status=0
 vm run --accel kvm --cpus 2 -- doctor --brief >"$scratch/said" 2>&1 || status=$?
 grep -qE 'the guest is up|KVM is not available here, because|/dev/kvm cannot be opened' "$scratch/said" ||
     fail "neither a guest nor a reason (status $status): $(cat "$scratch/said")"
-! grep -q 'the guest is up' "$scratch/said" || [ "$status" -eq 0 ] || fail "status $status: $(cat "$scratch/said")"
-grep -E 'the guest is up|KVM is not available|/dev/kvm' "$scratch/said"
+if grep -q 'the guest is up' "$scratch/said"; then
+    [ "$status" -eq 0 ] || fail "status $status: $(cat "$scratch/said")"
+else
+    ci/skipped "65-vm: $(grep -m1 -E 'KVM is not available|/dev/kvm' "$scratch/said")"
+fi
 echo "65-vm: all guests did what was asked of them"

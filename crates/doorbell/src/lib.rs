@@ -58,6 +58,7 @@ mod watch;
 #[cfg(feature = "tokio")]
 pub use asynchronous::{Async, AsyncBell, Awaitable};
 pub use bell::{Bell, wait_any};
+pub use bell_state::BellState;
 pub use calibrate::{Calibration, CostSource, calibration, measure as measure_sleep_cost, sleep_cost};
 pub use deadline::Deadline;
 pub use doorbell_core::violation::PeerViolation;
@@ -65,4 +66,3 @@ pub use doorbell_core::window::SleepCost;
 pub use error::WaitError;
 pub use fd::BellFd;
 pub use memory_options::Refusal;
-pub use bell_state::BellState;

@@ -121,7 +121,7 @@ fn start_if_allowed(command: &mut Command) -> Option<Other> {
     match command.spawn() {
         Ok(child) => Some(Other(child)),
         Err(error) if is_not_allowed(&error) => {
-            println!("not tried: this process may not have namespaces of its own: {error}");
+            doorbell_skipped::skip(format_args!("this process may not have namespaces of its own: {error}"));
             None
         }
         Err(error) => panic!("not started: {error}"),
@@ -175,7 +175,7 @@ fn a_process_of_another_user_in_other_namespaces_is_met_rung_answers_and_is_told
     unshare(&mut command, libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWNET | libc::CLONE_NEWUTS);
     let as_root = rustix::process::getuid().is_root();
     if !as_root {
-        println!("another user was not tried: this process is not root");
+        doorbell_skipped::skip("only root can be another user");
     }
     // SAFETY: system calls only, which are async-signal-safe; the one that waits touches no memory of the parent's.
     unsafe {
@@ -532,7 +532,7 @@ fn a_name_in_huge_pages_is_refused() {
     if rustix::process::getuid().is_root() {
         on_a_disk_of_its_own("refuse-huge-pages");
     } else {
-        println!("not tried: only root mounts hugetlbfs");
+        doorbell_skipped::skip("only root mounts hugetlbfs");
     }
 }
 
@@ -564,7 +564,7 @@ impl MemoryGroup {
         };
         let own = line.rsplit(':').next().unwrap().trim_start_matches('/');
         let Some(mount) = mount else {
-            println!("not tried: no memory cgroups are mounted");
+            doorbell_skipped::skip("no memory cgroups are mounted");
             return None;
         };
         // Several tests have one at the same time.
@@ -582,13 +582,15 @@ impl MemoryGroup {
         let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
         match limited {
             Ok(_) if !swap_is_limited && swaps.lines().count() > 1 => {
-                println!("not tried: this kernel does not count what of a memory cgroup is in swap");
+                doorbell_skipped::skip("this kernel does not count what of a memory cgroup is in swap");
                 None
             }
             Ok(group) => Some(group),
             // Version 2 allows no limit in a group below one that has processes of its own, but at the root.
             Err(error) if is_not_allowed(&error) => {
-                println!("not tried: this process may not have a memory cgroup below its own: {error}");
+                doorbell_skipped::skip(format_args!(
+                    "this process may not have a memory cgroup below its own: {error}"
+                ));
                 None
             }
             Err(error) => panic!("no memory cgroup: {error}"),
@@ -693,7 +695,7 @@ fn with_and_without(memory: MemoryOptions) -> Option<(Segment, Segment)> {
     let make = |memory| Segment::new(&Offer { payload: 4 << 20, memory, ..Offer::default() }).unwrap();
     let segment = make(memory);
     if let Some(refusal) = segment.refused().first() {
-        println!("not tried: {refusal}");
+        doorbell_skipped::skip(refusal);
         return None;
     }
     Some((segment, make(MemoryOptions::default())))

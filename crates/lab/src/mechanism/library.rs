@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorbell::channel::{Lanes, Receiver, Sender};
-use doorbell::rendezvous::{Offer, Segment};
 use doorbell::peer::Trusted;
+use doorbell::rendezvous::{Offer, Segment};
 use doorbell::wait::Wait;
 use doorbell::{Bell, Deadline};
 

@@ -30,7 +30,7 @@ fn with_events(test: impl FnOnce(&Tracefs) + Send + 'static) {
     std::thread::spawn(move || match Tracefs::reach() {
         Ok(tracefs) => test(&tracefs),
         Err(error) => {
-            eprintln!("not run: {error}");
+            doorbell_skipped::skip(error);
             let output =
                 Stage::new().doorbell(&["anatomy", "--time", "10ms", "--blocks", "1"]).output().unwrap();
             let complaint = String::from_utf8_lossy(&output.stderr);
@@ -142,7 +142,7 @@ fn a_report_of_traced_wakes_has_a_waterfall_for_each() {
             result.records.iter().filter(ran).any(|record| record.outcome == Outcome::Done)
         };
         if !(0..6).any(|block| usable(block, true) && usable(block, false)) {
-            eprintln!("not run: this machine is too busy for one plausible pair of trials in six");
+            doorbell_skipped::skip("this machine is too busy for one plausible pair of trials in six");
             return;
         }
         assert!(text.contains("A median wake") && text.contains("What tracing costs"), "{text}");
@@ -222,13 +222,13 @@ fn found(cells: &[Slow]) -> BTreeSet<&'static str> {
 fn a_task_of_higher_priority_on_the_waiters_cpu_is_named_as_what_was_in_the_way() {
     with_events(|_| {
         let Some([first, second]) = two_cpus() else {
-            eprintln!("not run: it takes two CPUs");
+            doorbell_skipped::skip("it takes two CPUs");
             return;
         };
         let stop = Arc::new(AtomicBool::new(false));
         let Some(hog) = hog(second, Duration::from_millis(60), Duration::from_millis(180), Arc::clone(&stop))
         else {
-            eprintln!("not run: no real-time priority for this user");
+            doorbell_skipped::skip("no real-time priority for this user");
             return;
         };
         let told = in_one_of_five(|| {
@@ -316,13 +316,13 @@ fn a_waiter_that_is_stopped_by_a_signal_is_found_to_have_been() {
 fn a_waiter_that_is_moved_while_it_is_ready_is_found_to_have_migrated() {
     with_events(|_| {
         let Some([first, second]) = two_cpus() else {
-            eprintln!("not run: it takes two CPUs");
+            doorbell_skipped::skip("it takes two CPUs");
             return;
         };
         let stop = Arc::new(AtomicBool::new(false));
         let Some(hog) = hog(second, Duration::from_millis(60), Duration::from_millis(60), Arc::clone(&stop))
         else {
-            eprintln!("not run: no real-time priority for this user");
+            doorbell_skipped::skip("no real-time priority for this user");
             return;
         };
         let move_about = |waiter| {

@@ -143,7 +143,7 @@ fn lacks(words: &str, output: &Output) -> bool {
     ];
     let lacks = lacks && known.iter().any(|reason| text.contains(reason));
     if lacks {
-        eprintln!("not run: {words}: {}", text.trim());
+        doorbell_skipped::skip(format_args!("{words}: {}", text.trim()));
     }
     lacks
 }

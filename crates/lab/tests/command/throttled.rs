@@ -73,12 +73,12 @@ fn wakes_of_a_control_group_that_has_used_up_its_quota_are_found_to_be_throttled
     // On a thread whose mounts end with it.
     std::thread::spawn(|| {
         if let Err(error) = Tracefs::reach() {
-            eprintln!("not run: {error}");
+            doorbell_skipped::skip(error);
             return;
         }
         match Group::of_a_quarter() {
             Ok(group) => look(&group),
-            Err(lack) => eprintln!("not run: {lack}"),
+            Err(lack) => doorbell_skipped::skip(lack),
         }
     })
     .join()

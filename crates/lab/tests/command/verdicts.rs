@@ -31,7 +31,7 @@ fn data(name: &str) -> String {
 fn two_cpus() -> bool {
     let two = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
     if !two {
-        eprintln!("not tested: it takes two CPUs");
+        doorbell_skipped::skip("it takes two CPUs");
     }
     two
 }
