@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the driver's parts share. */
+#ifndef UINTR_DRIVER_H
+#define UINTR_DRIVER_H
+
+#include <linux/bitmap.h>
+#include <linux/irq_work.h>
+#include <linux/kref.h>
+#include <linux/llist.h>
+#include <linux/mutex.h>
+#include <linux/preempt.h>
+#include <linux/rhashtable.h>
+#include <linux/sched.h>
+#include <linux/sched/task.h>
+#include <linux/spinlock.h>
+#include <linux/task_work.h>
+#include <linux/types.h>
+#include <linux/wait.h>
+#include <asm/irq_vectors.h>
+#include <asm/msr.h>
+
+#include <linux/uintr.h>
+
+/* Since 6.16 the old name is gone. */
+#ifndef rdmsrq
+#define rdmsrq(msr, value)	rdmsrl(msr, value)
+#define wrmsrq(msr, value)	wrmsrl(msr, value)
+#endif
+
+/* Intel SDM volume 3, chapter "User Interrupts"; none of it is in the kernel's headers. */
+#define MSR_UINTR_RR		0x985
+#define MSR_UINTR_HANDLER	0x986
+#define MSR_UINTR_STACKADJUST	0x987
+#define MSR_UINTR_MISC		0x988
+#define MSR_UINTR_PD		0x989
+#define MSR_UINTR_TT		0x98a
+
+#define MISC_UINV(vector)	((u64)(vector) << 32)
+#define TT_ENABLE		BIT_ULL(0)
+
+#define UPID_ON			BIT_ULL(0)
+#define UPID_SN_BIT		1
+#define UPID_NV(vector)		((u64)(vector) << 16)
+#define UPID_NDST(id)		((u64)(id) << 32)
+
+#define UITT_VALID		BIT_ULL(0)
+#define UITT_UV(vector)		((u64)(vector) << 8)
+
+/*
+ * The vector that finds a running receiver: where it finds another thread, the
+ * kernel's handler ends it and counts it, PIN in /proc/interrupts. KVM's nested
+ * guests use it in the same way: whoever gets one too many only looks once more.
+ */
+#define NOTIFY			POSTED_INTR_NESTED_VECTOR
+/*
+ * The vector that reaches a sleeping receiver through the kernel: its handler ends
+ * it, counts it, PLT in /proc/interrupts, and passes a trace point, which is ours.
+ */
+#define WAKE			X86_PLATFORM_IPI_VECTOR
+
+struct uintr_upid {
+	u64 low;	/* ON, SN, NV, NDST */
+	u64 pir;
+} __aligned(64);
+
+struct uitt_entry {
+	u64 low;	/* valid, user vector */
+	u64 upid;
+} __aligned(16);
+
+/*
+ * A thread's UPID and what goes with it. Held by its descriptor, its thread, its
+ * vectors: and by them by each entry that names it (H13).
+ */
+struct receiver {
+	struct uintr_upid upid;
+
+	struct kref refs;
+	u64 handler;
+	u64 stack_adjust;
+	u32 flags;
+
+	struct mutex lock;		/* of what follows */
+	struct thread *thread;		/* NULL: it has ended */
+	struct vector *vectors[UINTR_VECTORS];
+
+	struct llist_node dead;
+};
+
+/*
+ * What a descriptor of a vector names; held by the descriptor and by each
+ * connection.
+ */
+struct vector {
+	struct kref refs;
+	struct receiver *receiver;	/* held */
+	unsigned int number;
+	bool revoked;			/* under receiver->lock, with connections */
+	struct list_head connections;
+	wait_queue_head_t hangup;
+};
+
+/* A connection: an entry of a process's table that names a vector. */
+struct connection {
+	struct vector *vector;		/* held; NULL: the entry is free */
+	u64 *entry;			/* the half of it that makes it valid */
+	struct list_head others;	/* of the vector; under its receiver's lock */
+};
+
+/*
+ * A process's UITT and what it names; held by each thread that has it in its MSRs
+ * or may, and by the process.
+ */
+struct table {
+	struct kref refs;
+	struct rhash_head node;
+	struct signal_struct *process;	/* who; only compared */
+	struct uitt_entry *uitt;	/* a page */
+	struct mutex lock;		/* of the connections' places */
+	struct connection connections[UINTR_CONNECTIONS];
+	struct llist_node dead;
+};
+
+/*
+ * A thread's part: from its first call until exec or exit. Everything
+ * of it is the thread's own, with interrupts off, unless it says otherwise.
+ */
+struct thread {
+	struct kref refs;
+	struct task_struct *task;	/* held */
+	struct preempt_notifier notifier;
+	struct receiver *receiver;	/* held; NULL: it only sends */
+	struct table *table;		/* held; NULL: it only receives */
+
+	bool armed;			/* its state is in the MSRs of its CPU */
+	u64 uirr;			/* while it is not armed */
+	bool uif;			/* likewise */
+	bool waiting;			/* in UINTR_WAIT */
+
+	/* Whose list it is on; changes under that list's lock. NULL: none. */
+	struct sleepers *asleep_on;
+	struct list_head sleeping;
+
+	struct irq_work late;		/* it went to sleep on a request */
+	unsigned long works;		/* which of the following are under way */
+	struct callback_head interrupted;
+	struct callback_head framed;
+	struct callback_head returned;
+	struct callback_head ended;
+
+	/* H12: what the signal that is being delivered found, and where its frame will be. */
+	bool signal_uif;
+	int signal;
+	unsigned long signal_handler;
+	unsigned long frame;
+
+	bool left;
+	struct llist_node dead;
+};
+
+enum { WORK_INTERRUPTED, WORK_FRAMED, WORK_RETURNED, WORK_ENDED };
+
+/* Receivers that sleep and are reached through this CPU. */
+struct sleepers {
+	raw_spinlock_t lock;	/* taken in hard interrupts, and with a run queue locked */
+	int cpu;
+	bool open;		/* the CPU is on-line */
+	struct list_head list;
+};
+
+/* cpu.c */
+int cpus_start(void);
+void cpus_stop(void);
+u64 upid_address(u8 vector, int cpu);
+void msrs_clear(void);
+
+static inline bool testui(void)
+{
+	bool uif;
+
+	asm volatile("testui" : "=@ccc" (uif) : : "memory");
+	return uif;
+}
+
+static inline void clui(void)
+{
+	asm volatile("clui" : : : "memory");
+}
+
+static inline void stui(void)
+{
+	asm volatile("stui" : : : "memory");
+}
+
+/* switch.c */
+void sleepers_open(int cpu);
+void sleepers_move(int cpu);
+struct thread *own_thread(void);
+struct thread *thread_join(gfp_t gfp);
+void thread_leave(struct thread *thread);
+void thread_put(struct thread *thread);
+void thread_free(struct thread *thread);
+void arm(struct thread *thread);
+void disarm(struct thread *thread);
+bool pending(struct thread *thread);
+bool thread_work(struct thread *thread, int work, struct callback_head *head,
+		 enum task_work_notify_mode mode);
+void switch_hook(void *data, int vector);
+int threads_start(void);
+void threads_stop(void);
+
+/* receiver.c */
+long receiver_new(const struct uintr_receive *args);
+void receiver_put(struct receiver *receiver);
+void receiver_end(struct receiver *receiver);
+void receiver_free(struct receiver *receiver);
+void receiver_ended(struct callback_head *head);
+int receivers_start(void);
+void receivers_stop(void);
+
+/* vector.c */
+long vector_new(struct receiver *receiver, unsigned long number);
+void vector_put(struct vector *vector);
+void vector_revoke(struct vector *vector);
+int vectors_start(void);
+void vectors_stop(void);
+
+/* table.c */
+long table_connect(struct vector *vector);
+long table_disconnect(unsigned long index);
+void table_put(struct table *table);
+void table_free(struct table *table);
+void table_process_ends(void);
+bool table_adopt(void);
+int tables_start(void);
+void tables_stop(void);
+
+/* signals.c */
+void signal_hook(void *data, int signal, struct kernel_siginfo *info, struct k_sigaction *action);
+void interrupted(struct callback_head *head);
+void framed(struct callback_head *head);
+void returned(struct callback_head *head);
+int signals_start(void);
+void signals_stop(void);
+
+/* reaper.c */
+void reap_receiver(struct receiver *receiver);
+void reap_table(struct table *table);
+void reap_thread(struct thread *thread);
+int reaper_start(void);
+void reaper_stop(void);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
+/*
+ * User interrupts: what /dev/uintr and its descriptors understand.
+ *
+ * Whoever holds a descriptor has the right that goes with it. A receiver's
+ * descriptor makes and revokes vectors, and its last close ends the receiver. A
+ * vector's descriptor lets a process send that vector to that receiver, and can
+ * be passed over a socket; its last close revokes what was connected by it. All
+ * are made close-on-exec.
+ *
+ * A receiver is a thread. What a process may send to, its threads share, later
+ * ones too. A child of fork has nothing but the descriptors; exec and exit end
+ * everything.
+ *
+ * UIF, the CPU's flag that lets user interrupts through, is shut when a receiver
+ * is made: STUI opens it. Errors are the usual negative errno values.
+ */
+#ifndef _UAPI_LINUX_UINTR_H
+#define _UAPI_LINUX_UINTR_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#define UINTR_DEVICE		"/dev/uintr"
+
+/* User vectors of a receiver; the highest is delivered first. */
+#define UINTR_VECTORS		64
+/* What a process may be connected to at a time. */
+#define UINTR_CONNECTIONS	256
+
+/*
+ * A system call in which the receiver slept when a user interrupt came fails
+ * with EINTR after the handler ran, as after a signal without SA_RESTART. Else it
+ * goes on where it can, as after one with SA_RESTART.
+ */
+#define UINTR_INTERRUPTS	(1u << 0)
+/*
+ * Signal handlers run with the UIF of what they interrupt. Else it is shut for
+ * them, and what it was comes back when they return.
+ */
+#define UINTR_IN_SIGNALS	(1u << 1)
+
+struct uintr_receive {
+	/* Where delivery jumps to; a function that ends with UIRET. */
+	__u64 handler;
+	/*
+	 * Lowest address and size of the stack for the handler, which has to keep
+	 * UIF shut. Size 0: the interrupted stack, below the ABI's red zone.
+	 */
+	__u64 stack;
+	__u64 stack_size;
+	__u32 flags;
+	__u32 reserved;		/* 0 */
+};
+
+/*
+ * On /dev/uintr: let the calling thread receive. Returns the receiver's
+ * descriptor.
+ * EBUSY: the thread receives already. EFAULT: no address of user space. EINVAL: a
+ * flag that is not known, or a stack below UINTR_STACK_LEAST bytes.
+ * EOPNOTSUPP: a 32-bit program.
+ */
+#define UINTR_RECEIVE		_IOW(0xf7, 1, struct uintr_receive)
+#define UINTR_STACK_LEAST	2048
+
+/*
+ * On /dev/uintr: forget the connection with this index; the argument is the
+ * index. EINVAL: the process has no such connection.
+ */
+#define UINTR_DISCONNECT	_IO(0xf7, 2)
+
+/*
+ * On a receiver's descriptor: a descriptor for one vector; the argument is its
+ * number. EINVAL: not below UINTR_VECTORS. EBUSY: the vector has one already.
+ * ESHUTDOWN: the receiver has ended.
+ */
+#define UINTR_VECTOR		_IO(0xf7, 3)
+
+/*
+ * On a receiver's descriptor: nobody may send this vector any more, whoever holds
+ * its descriptor; the argument is its number. EINVAL: it has no descriptor.
+ */
+#define UINTR_REVOKE		_IO(0xf7, 4)
+
+struct uintr_wait {
+	/* CLOCK_MONOTONIC, nanoseconds; negative: none. In the past: do not sleep. */
+	__s64 deadline;
+	__u32 flags;		/* 0 */
+	__u32 reserved;		/* 0 */
+};
+
+/*
+ * On a receiver's descriptor, by its thread: sleep until a user interrupt is
+ * pending; return 0 at once if one is. Call it with UIF shut and open UIF
+ * afterwards: the handler then runs, and not between the caller's look at its own
+ * condition and the sleep.
+ * ETIMEDOUT: the deadline passed. EINTR: a signal's handler ran. EPERM: another
+ * thread's receiver. ESHUTDOWN: the receiver has ended.
+ */
+#define UINTR_WAIT		_IOW(0xf7, 5, struct uintr_wait)
+
+/*
+ * On a receiver's descriptor, by its thread: another stack for the handler, as in
+ * UINTR_RECEIVE; only @stack and @stack_size are looked at.
+ */
+#define UINTR_STACK		_IOW(0xf7, 6, struct uintr_receive)
+
+/*
+ * On a vector's descriptor: let the calling process send. Returns the index that
+ * SENDUIPI takes.
+ * ENOSPC: UINTR_CONNECTIONS are there already. ESHUTDOWN: the receiver has ended,
+ * or the vector was revoked. EOPNOTSUPP: a 32-bit program.
+ *
+ * SENDUIPI to a receiver that has ended does nothing; poll(2) tells POLLHUP on
+ * the vector's descriptor. SENDUIPI of a revoked vector is SIGSEGV.
+ */
+#define UINTR_CONNECT		_IO(0xf7, 7)
+
+/*
+ * In uc_flags of a signal's frame: UIF was open when the signal came, and
+ * rt_sigreturn(2) opens it; rt_sigreturn(2) sets UIF.
+ */
+#define UC_UIF_OPEN		(1ull << 62)
+#define UC_UIF			(1ull << 63)
+
+#endif

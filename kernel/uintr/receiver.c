@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Receivers: their descriptors, and UINTR_WAIT. */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/anon_inodes.h>
+#include <linux/fs.h>
+#include <linux/file.h>
+#include <linux/hrtimer.h>
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/poll.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "driver.h"
+
+/* The System V ABI lets a function use this much below its stack pointer. */
+#define RED_ZONE	128
+
+static struct kmem_cache *receivers;
+static const struct file_operations receiver_fops;
+
+/* What UISTACKADJUST takes for @args, or a negative error (H22). */
+static s64 stack_adjust(const struct uintr_receive *args)
+{
+	u64 top;
+
+	if (!args->stack_size)
+		return args->stack ? -EINVAL : RED_ZONE;
+	if (args->stack_size < UINTR_STACK_LEAST)
+		return -EINVAL;
+	if (check_add_overflow(args->stack, args->stack_size, &top) || top > TASK_SIZE_MAX)
+		return -EFAULT;
+	/* Delivery aligns the stack; bit 0 says that this is an address. */
+	return (top & ~15ull) | 1;
+}
+
+static void receiver_release(struct kref *refs)
+{
+	reap_receiver(container_of(refs, struct receiver, refs));
+}
+
+/* In any context. */
+void receiver_put(struct receiver *receiver)
+{
+	kref_put(&receiver->refs, receiver_release);
+}
+
+/* By the reaper, when no CPU uses the UPID any more. */
+void receiver_free(struct receiver *receiver)
+{
+	mutex_destroy(&receiver->lock);
+	kmem_cache_free(receivers, receiver);
+}
+
+/* Nobody is interrupted any more; who sends is told by POLLHUP. */
+void receiver_end(struct receiver *receiver)
+{
+	int i;
+
+	mutex_lock(&receiver->lock);
+	receiver->thread = NULL;
+	for (i = 0; i < UINTR_VECTORS; i++) {
+		if (receiver->vectors[i])
+			wake_up_poll(&receiver->vectors[i]->hangup, EPOLLHUP);
+	}
+	mutex_unlock(&receiver->lock);
+}
+
+/* In the receiver's thread, after the last close of its descriptor. */
+void receiver_ended(struct callback_head *head)
+{
+	struct thread *thread = container_of(head, struct thread, ended);
+	struct receiver *receiver = thread->receiver;
+
+	clear_bit(WORK_ENDED, &thread->works);
+	/* Exit and exec see to it themselves. */
+	if (!thread->left && receiver) {
+		local_irq_disable();
+		disarm(thread);
+		thread->receiver = NULL;
+		thread->uirr = 0;
+		thread->uif = false;
+		arm(thread);
+		local_irq_enable();
+		receiver_end(receiver);
+		receiver_put(receiver);
+	}
+	thread_put(thread);
+}
+
+long receiver_new(const struct uintr_receive *args)
+{
+	s64 adjust = stack_adjust(args);
+	struct receiver *receiver;
+	struct thread *thread;
+	struct file *file;
+	int fd;
+
+	if (adjust < 0)
+		return adjust;
+	if (!args->handler || args->handler >= TASK_SIZE_MAX)
+		return -EFAULT;
+	if (args->reserved || (args->flags & ~(UINTR_INTERRUPTS | UINTR_IN_SIGNALS)))
+		return -EINVAL;
+	thread = thread_join(GFP_KERNEL_ACCOUNT);
+	if (IS_ERR(thread))
+		return PTR_ERR(thread);
+	if (thread->receiver)
+		return -EBUSY;
+	receiver = kmem_cache_zalloc(receivers, GFP_KERNEL_ACCOUNT);
+	if (!receiver)
+		return -ENOMEM;
+	receiver->upid.low = BIT_ULL(UPID_SN_BIT);
+	receiver->handler = args->handler;
+	receiver->stack_adjust = adjust;
+	receiver->flags = args->flags;
+	kref_init(&receiver->refs);
+	mutex_init(&receiver->lock);
+
+	fd = get_unused_fd_flags(O_CLOEXEC);
+	if (fd < 0) {
+		receiver_put(receiver);
+		return fd;
+	}
+	file = anon_inode_getfile("[uintr-receiver]", &receiver_fops, receiver, O_RDWR);
+	if (IS_ERR(file)) {
+		put_unused_fd(fd);
+		receiver_put(receiver);
+		return PTR_ERR(file);
+	}
+	/* The thread's reference beside the descriptor's. */
+	kref_get(&receiver->refs);
+	receiver->thread = thread;
+	local_irq_disable();
+	disarm(thread);
+	thread->receiver = receiver;
+	arm(thread);
+	local_irq_enable();
+	fd_install(fd, file);
+	return fd;
+}
+
+static long receiver_wait(struct receiver *receiver, const struct uintr_wait *args)
+{
+	struct thread *thread = own_thread();
+	ktime_t deadline = args->deadline;
+	bool timed_out = false;
+	long result;
+
+	if (args->flags || args->reserved)
+		return -EINVAL;
+	if (!thread || thread->receiver != receiver)
+		return READ_ONCE(receiver->thread) ? -EPERM : -ESHUTDOWN;
+	WRITE_ONCE(thread->waiting, true);
+	for (;;) {
+		/*
+		 * A full barrier; pairs with wake(). A request that comes after the
+		 * look is found by go_to_sleep().
+		 */
+		set_current_state(TASK_INTERRUPTIBLE);
+		result = 0;
+		if (pending(thread))
+			break;
+		result = -ERESTARTNOHAND;
+		if (signal_pending(current))
+			break;
+		result = -ETIMEDOUT;
+		if (timed_out)
+			break;
+		if (args->deadline < 0)
+			schedule();
+		else
+			timed_out = !schedule_hrtimeout(&deadline, HRTIMER_MODE_ABS);
+	}
+	__set_current_state(TASK_RUNNING);
+	WRITE_ONCE(thread->waiting, false);
+	return result;
+}
+
+static long receiver_stack(struct receiver *receiver, const struct uintr_receive *args)
+{
+	struct thread *thread = own_thread();
+	s64 adjust = stack_adjust(args);
+
+	if (adjust < 0)
+		return adjust;
+	if (!thread || thread->receiver != receiver)
+		return READ_ONCE(receiver->thread) ? -EPERM : -ESHUTDOWN;
+	local_irq_disable();
+	receiver->stack_adjust = adjust;
+	wrmsrq(MSR_UINTR_STACKADJUST, adjust);
+	local_irq_enable();
+	return 0;
+}
+
+static long receiver_revoke(struct receiver *receiver, unsigned long number)
+{
+	long result = -EINVAL;
+
+	mutex_lock(&receiver->lock);
+	if (number < UINTR_VECTORS && receiver->vectors[number]) {
+		vector_revoke(receiver->vectors[number]);
+		result = 0;
+	}
+	mutex_unlock(&receiver->lock);
+	return result;
+}
+
+static long receiver_ioctl(struct file *file, unsigned int command, unsigned long argument)
+{
+	struct receiver *receiver = file->private_data;
+	struct uintr_receive stack;
+	struct uintr_wait wait;
+
+	switch (command) {
+	case UINTR_VECTOR:
+		return vector_new(receiver, argument);
+	case UINTR_REVOKE:
+		return receiver_revoke(receiver, argument);
+	case UINTR_WAIT:
+		if (copy_from_user(&wait, (void __user *)argument, sizeof(wait)))
+			return -EFAULT;
+		return receiver_wait(receiver, &wait);
+	case UINTR_STACK:
+		if (copy_from_user(&stack, (void __user *)argument, sizeof(stack)))
+			return -EFAULT;
+		return receiver_stack(receiver, &stack);
+	}
+	return -ENOTTY;
+}
+
+static int receiver_close(struct inode *inode, struct file *file)
+{
+	struct receiver *receiver = file->private_data;
+
+	mutex_lock(&receiver->lock);
+	if (receiver->thread)
+		thread_work(receiver->thread, WORK_ENDED, &receiver->thread->ended, TWA_RESUME);
+	mutex_unlock(&receiver->lock);
+	receiver_put(receiver);
+	return 0;
+}
+
+static const struct file_operations receiver_fops = {
+	.owner = THIS_MODULE,
+	.release = receiver_close,
+	.unlocked_ioctl = receiver_ioctl,
+	.llseek = noop_llseek,
+};
+
+int receivers_start(void)
+{
+	receivers = KMEM_CACHE(receiver, SLAB_ACCOUNT | SLAB_HWCACHE_ALIGN);
+	return receivers ? 0 : -ENOMEM;
+}
+
+void receivers_stop(void)
+{
+	kmem_cache_destroy(receivers);
+}
