@@ -1,0 +1,1024 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * What the driver promises, case by case. Each case is a process of its own, after
+ * which the driver must hold nothing. Prints TAP; anybody may run it where the
+ * driver is loaded.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <x86gprintrin.h>
+
+#include <linux/uintr.h>
+
+static volatile int handled, last_vector;
+static volatile uint64_t handler_sp;
+
+__attribute__((interrupt, target("general-regs-only")))
+static void handler(struct __uintr_frame *frame, unsigned long long vector)
+{
+	(void)frame;
+	handler_sp = (uint64_t)__builtin_frame_address(0);
+	last_vector = vector;
+	handled++;
+}
+
+#define CHECK(statement) \
+	do { \
+		if (!(statement)) { \
+			printf("# lives.c:%d: %s (errno %d, handled %d)\n", __LINE__, #statement, errno, handled); \
+			fflush(stdout); \
+			_exit(1); \
+		} \
+	} while (0)
+
+/* What the call gives, or the errno that it fails with, negative. */
+static long call(int file, unsigned long command, unsigned long argument)
+{
+	long result = ioctl(file, command, argument);
+
+	return result < 0 ? -errno : result;
+}
+
+static int device;
+
+static long receive(uint32_t flags)
+{
+	struct uintr_receive args = { .handler = (uintptr_t)handler, .flags = flags };
+
+	return call(device, UINTR_RECEIVE, (uintptr_t)&args);
+}
+
+static long wait_until(int receiver, int64_t deadline)
+{
+	struct uintr_wait args = { .deadline = deadline };
+
+	return call(receiver, UINTR_WAIT, (uintptr_t)&args);
+}
+
+static int64_t now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1000000000ll + time.tv_nsec;
+}
+
+static int receiver, vector;
+
+/* The calling thread receives, and may send vector 5 to itself with index 0. */
+static void receives_with(uint32_t flags)
+{
+	receiver = receive(flags);
+	CHECK(receiver >= 0);
+	vector = call(receiver, UINTR_VECTOR, 5);
+	CHECK(vector >= 0);
+	CHECK(call(vector, UINTR_CONNECT, 0) == 0);
+	CHECK(!_testui());
+	_stui();
+}
+
+static void receives(void)
+{
+	receives_with(0);
+}
+
+/* Until the handler has run @times; the test's own time-out ends a wait in vain. */
+static void await(int times)
+{
+	while (handled < times)
+		__builtin_ia32_pause();
+}
+
+static void send_to_itself(void)
+{
+	int before = handled;
+
+	_senduipi(0);
+	await(before + 1);
+	CHECK(last_vector == 5);
+}
+
+static void on_thread(void *(*run)(void *), void *argument)
+{
+	pthread_t thread;
+
+	CHECK(!pthread_create(&thread, NULL, run, argument));
+	CHECK(!pthread_detach(thread));
+}
+
+/* Until the thread @tid sleeps. */
+static void await_sleep(pid_t tid)
+{
+	char path[64], text[512], *state = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
+	do {
+		int file = open(path, O_RDONLY);
+		ssize_t length = read(file, text, sizeof(text) - 1);
+
+		CHECK(length > 0);
+		text[length] = 0;
+		state = strrchr(text, ')');
+		close(file);
+	} while (!state || state[2] != 'S');
+}
+
+static pid_t receiving_thread;
+
+/* Sends once the receiving thread sleeps, from another thread of the process. */
+static void *sends_to_sleeper(void *nothing)
+{
+	await_sleep(receiving_thread);
+	_senduipi(0);
+	return nothing;
+}
+
+static void goes_off_asleep(void)
+{
+	receiving_thread = gettid();
+	on_thread(sends_to_sleeper, NULL);
+}
+
+/* ---- ends ---- */
+
+static void exits(void)
+{
+	receives();
+	send_to_itself();
+}
+
+static void exits_with_a_request(void)
+{
+	receives();
+	_clui();
+	_senduipi(0);
+}
+
+static void is_killed(void)
+{
+	receives();
+	send_to_itself();
+	raise(SIGKILL);
+}
+
+static void closes_and_comes_back(void)
+{
+	int old;
+
+	receives();
+	send_to_itself();
+	old = receiver;
+	CHECK(receive(0) == -EBUSY);
+	close(old);
+	/* Its vector names a receiver that has ended. */
+	CHECK(poll(&(struct pollfd){ vector, 0, 0 }, 1, -1) == 1);
+	CHECK(call(vector, UINTR_CONNECT, 0) == -ESHUTDOWN);
+	CHECK(!_testui());
+	/* Nobody hears it, and nothing happens. */
+	_stui();
+	_senduipi(0);
+	_clui();
+	receiver = receive(0);
+	CHECK(receiver >= 0);
+	vector = call(receiver, UINTR_VECTOR, 5);
+	CHECK(call(vector, UINTR_CONNECT, 0) == 1);
+	_stui();
+	_senduipi(1);
+	await(2);
+}
+
+static void *closes(void *nothing)
+{
+	close(receiver);
+	return nothing;
+}
+
+/* By another thread than the receiver, which runs and is not in a system call. */
+static void is_closed_by_another_thread(void)
+{
+	receives();
+	on_thread(closes, NULL);
+	while (_testui())
+		__builtin_ia32_pause();
+	CHECK(poll(&(struct pollfd){ vector, 0, 0 }, 1, -1) == 1);
+	CHECK(receive(0) >= 0);
+}
+
+static void executes_with_descriptors(void)
+{
+	char files[2][16];
+
+	snprintf(files[0], sizeof(files[0]), "%d", receiver);
+	snprintf(files[1], sizeof(files[1]), "%d", vector);
+	execl("/proc/self/exe", "lives", "--after-exec", files[0], files[1], NULL);
+	CHECK(!"exec");
+}
+
+static void executes(void)
+{
+	receives();
+	executes_with_descriptors();
+}
+
+static void *executes_in_a_thread(void *nothing)
+{
+	_senduipi(0);
+	executes_with_descriptors();
+	return nothing;
+}
+
+/* Which becomes the process's only one; the receiver is killed. */
+static void executes_in_another_thread(void)
+{
+	receives();
+	on_thread(executes_in_a_thread, NULL);
+	for (;;)
+		pause();
+}
+
+static void after_exec(char **files)
+{
+	CHECK(fcntl(atoi(files[0]), F_GETFD) == -1 && errno == EBADF);
+	CHECK(fcntl(atoi(files[1]), F_GETFD) == -1 && errno == EBADF);
+	CHECK(!_testui());
+	_senduipi(0);
+}
+
+static void *receives_and_ends(void *nothing)
+{
+	int file = receive(0);
+
+	vector = call(file, UINTR_VECTOR, 9);
+	CHECK(vector >= 0);
+	return nothing;
+}
+
+static void sends_to_the_dead(void)
+{
+	pthread_t thread;
+
+	CHECK(!pthread_create(&thread, NULL, receives_and_ends, NULL));
+	while (!vector)
+		__builtin_ia32_pause();
+	/* It may have ended already. */
+	long index = call(vector, UINTR_CONNECT, 0);
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(poll(&(struct pollfd){ vector, 0, 0 }, 1, -1) == 1);
+	for (int i = 0; index == 0 && i < 1000; i++)
+		_senduipi(index);
+	CHECK(call(vector, UINTR_CONNECT, 0) == -ESHUTDOWN);
+}
+
+/* ---- children and threads ---- */
+
+static int status_of(pid_t child)
+{
+	int status;
+
+	CHECK(child > 0);
+	CHECK(waitpid(child, &status, 0) == child);
+	return status;
+}
+
+static bool killed_by(int status, int signal)
+{
+	return WIFSIGNALED(status) && WTERMSIG(status) == signal;
+}
+
+static void forks(void)
+{
+	pid_t child;
+
+	receives();
+	child = fork();
+	if (!child) {
+		CHECK(!_testui());
+		CHECK(wait_until(receiver, 0) == -EPERM);
+		CHECK(call(device, UINTR_DISCONNECT, 0) == -EINVAL);
+		_senduipi(0);
+		_exit(0);
+	}
+	CHECK(killed_by(status_of(child), SIGILL));
+	/* The descriptors are the child's too. */
+	child = fork();
+	if (!child) {
+		CHECK(call(vector, UINTR_CONNECT, 0) == 0);
+		_senduipi(0);
+		_exit(0);
+	}
+	CHECK(status_of(child) == 0);
+	await(1);
+	send_to_itself();
+}
+
+static void vforks(void)
+{
+	pid_t child;
+
+	receives();
+	child = vfork();
+	if (!child) {
+		/* The parent's memory, and none of its connections. */
+		_senduipi(0);
+		_exit(0);
+	}
+	CHECK(killed_by(status_of(child), SIGILL));
+	send_to_itself();
+	child = vfork();
+	if (!child) {
+		execl("/proc/self/exe", "lives", "--nothing", NULL);
+		_exit(1);
+	}
+	CHECK(status_of(child) == 0);
+	send_to_itself();
+}
+
+static void *sends(void *times)
+{
+	for (long i = 0; i < (long)times; i++) {
+		int before = handled;
+
+		_senduipi(0);
+		await(before + 1);
+	}
+	return NULL;
+}
+
+static void has_threads(void)
+{
+	pthread_t threads[2];
+
+	receives();
+	for (int i = 0; i < 2; i++) {
+		/* Made after the connection, they made no call themselves. */
+		CHECK(!pthread_create(&threads[i], NULL, sends, (void *)1l));
+		CHECK(!pthread_join(threads[i], NULL));
+	}
+	CHECK(handled == 2);
+	CHECK(wait_until(receiver, 0) == -ETIMEDOUT);
+}
+
+static void *connects(void *nothing)
+{
+	CHECK(call(vector, UINTR_CONNECT, 0) == 1);
+	return nothing;
+}
+
+/* Who connected is gone, and the others go on. */
+static void loses_the_thread_that_connected(void)
+{
+	pthread_t thread;
+
+	receives();
+	CHECK(!pthread_create(&thread, NULL, connects, NULL));
+	CHECK(!pthread_join(thread, NULL));
+	_senduipi(1);
+	await(1);
+}
+
+/* ---- vectors and connections ---- */
+
+static void sends_without_a_connection(void)
+{
+	_senduipi(0);
+}
+
+static void sends_beyond_its_table(void)
+{
+	receives();
+	_senduipi(UINTR_CONNECTIONS);
+}
+
+static void sends_an_index_that_is_not_connected(void)
+{
+	receives();
+	_senduipi(1);
+}
+
+static void is_revoked(void)
+{
+	receives();
+	CHECK(call(receiver, UINTR_REVOKE, 5) == 0);
+	CHECK(call(receiver, UINTR_REVOKE, 5) == -EINVAL);
+	CHECK(poll(&(struct pollfd){ vector, 0, 0 }, 1, -1) == 1);
+	CHECK(call(vector, UINTR_CONNECT, 0) == -ESHUTDOWN);
+	/* The number is free for another. */
+	CHECK(call(receiver, UINTR_VECTOR, 5) >= 0);
+	_senduipi(0);
+}
+
+static void is_revoked_by_close(void)
+{
+	receives();
+	close(dup(vector));
+	send_to_itself();
+	close(vector);
+	_senduipi(0);
+}
+
+static void connects_as_often_as_it_can(void)
+{
+	struct uintr_receive other = { .handler = (uintptr_t)handler };
+	int vectors[UINTR_VECTORS];
+
+	(void)other;
+	receives();
+	for (int i = 0; i < UINTR_VECTORS; i++) {
+		vectors[i] = i == 5 ? vector : call(receiver, UINTR_VECTOR, i);
+		CHECK(vectors[i] >= 0);
+	}
+	for (int i = 1; i < UINTR_CONNECTIONS; i++)
+		CHECK(call(vectors[i % UINTR_VECTORS], UINTR_CONNECT, 0) == i);
+	CHECK(call(vector, UINTR_CONNECT, 0) == -ENOSPC);
+	for (int i = 0; i < UINTR_CONNECTIONS; i++) {
+		_senduipi(i);
+		await(i + 1);
+		CHECK(last_vector == (i ? i % UINTR_VECTORS : 5));
+	}
+	CHECK(call(device, UINTR_DISCONNECT, 77) == 0);
+	CHECK(call(device, UINTR_DISCONNECT, 77) == -EINVAL);
+	CHECK(call(vector, UINTR_CONNECT, 0) == 77);
+	_senduipi(77);
+	await(UINTR_CONNECTIONS + 1);
+	CHECK(last_vector == 5);
+}
+
+static void sends_all_vectors_at_once(void)
+{
+	int order = UINTR_VECTORS;
+
+	receives();
+	for (int i = 0; i < UINTR_VECTORS; i++)
+		if (i != 5)
+			CHECK(call(call(receiver, UINTR_VECTOR, i), UINTR_CONNECT, 0) > 0);
+	_clui();
+	for (int i = 0; i < UINTR_VECTORS; i++)
+		_senduipi(i);
+	/* The highest first; each once. */
+	while (handled < UINTR_VECTORS) {
+		int before = handled;
+
+		CHECK(wait_until(receiver, -1) == 0);
+		_stui();
+		_clui();
+		CHECK(handled > before);
+		CHECK(last_vector < order);
+		order = last_vector;
+	}
+	CHECK(wait_until(receiver, 0) == -ETIMEDOUT);
+}
+
+static void is_wrong(void)
+{
+	struct uintr_receive args = { .handler = (uintptr_t)handler };
+	struct uintr_wait wait = { .deadline = 0, .flags = 1 };
+	char stack[UINTR_STACK_LEAST];
+
+	CHECK(call(device, _IO(0xf7, 99), 0) == -ENOTTY);
+	CHECK(call(device, UINTR_RECEIVE, 0) == -EFAULT);
+	args.handler = 0;
+	CHECK(call(device, UINTR_RECEIVE, (uintptr_t)&args) == -EFAULT);
+	args.handler = -1ull;
+	CHECK(call(device, UINTR_RECEIVE, (uintptr_t)&args) == -EFAULT);
+	args.handler = 1ull << 56;
+	CHECK(call(device, UINTR_RECEIVE, (uintptr_t)&args) == -EFAULT);
+	args.handler = (uintptr_t)handler;
+	args.flags = 1u << 31;
+	CHECK(call(device, UINTR_RECEIVE, (uintptr_t)&args) == -EINVAL);
+	args.flags = 0;
+	args.reserved = 1;
+	CHECK(call(device, UINTR_RECEIVE, (uintptr_t)&args) == -EINVAL);
+	args.reserved = 0;
+	args.stack = (uintptr_t)stack;
+	CHECK(call(device, UINTR_RECEIVE, (uintptr_t)&args) == -EINVAL);
+	args.stack_size = sizeof(stack) - 1;
+	CHECK(call(device, UINTR_RECEIVE, (uintptr_t)&args) == -EINVAL);
+	args.stack_size = -1ull;
+	CHECK(call(device, UINTR_RECEIVE, (uintptr_t)&args) == -EFAULT);
+	args.stack = 0xffff888000000000;
+	args.stack_size = sizeof(stack);
+	CHECK(call(device, UINTR_RECEIVE, (uintptr_t)&args) == -EFAULT);
+	CHECK(call(device, UINTR_DISCONNECT, 0) == -EINVAL);
+	receives();
+	CHECK(receive(0) == -EBUSY);
+	CHECK(call(receiver, UINTR_VECTOR, 64) == -EINVAL);
+	CHECK(call(receiver, UINTR_VECTOR, -1ul) == -EINVAL);
+	CHECK(call(receiver, UINTR_VECTOR, 5) == -EBUSY);
+	CHECK(call(receiver, UINTR_REVOKE, 64) == -EINVAL);
+	CHECK(call(receiver, UINTR_REVOKE, 6) == -EINVAL);
+	CHECK(call(receiver, UINTR_WAIT, 0) == -EFAULT);
+	CHECK(call(receiver, UINTR_WAIT, (uintptr_t)&wait) == -EINVAL);
+	CHECK(call(receiver, UINTR_CONNECT, 0) == -ENOTTY);
+	CHECK(call(vector, UINTR_CONNECT, 1) == -EINVAL);
+	CHECK(call(vector, UINTR_VECTOR, 0) == -ENOTTY);
+	CHECK(call(device, UINTR_DISCONNECT, 1) == -EINVAL);
+	CHECK(call(device, UINTR_DISCONNECT, UINTR_CONNECTIONS) == -EINVAL);
+	send_to_itself();
+}
+
+static void passes_a_vector(void)
+{
+	char byte = 0, space[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec data = { &byte, 1 };
+	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof(space) };
+	int ends[2];
+	pid_t child;
+
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
+	child = fork();
+	if (!child) {
+		int theirs;
+
+		CHECK(recvmsg(ends[1], &message, 0) == 1);
+		memcpy(&theirs, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
+		CHECK(call(theirs, UINTR_CONNECT, 0) == 0);
+		_senduipi(0);
+		_exit(0);
+	}
+	receives();
+	*CMSG_FIRSTHDR(&message) = (struct cmsghdr){ CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS };
+	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), &vector, sizeof(int));
+	CHECK(sendmsg(ends[0], &message, 0) == 1);
+	await(1);
+	CHECK(status_of(child) == 0);
+}
+
+/* ---- waiting ---- */
+
+static void on_signal(int signal)
+{
+	(void)signal;
+}
+
+static void waits(void)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+	/* Again and again: the first may come before the wait. */
+	struct itimerval soon = { { 0, 100000 }, { 0, 100000 } };
+	int64_t start;
+
+	receives();
+	_clui();
+	/* What is pending is not slept on, though nobody will send again (H4). */
+	_senduipi(0);
+	CHECK(wait_until(receiver, -1) == 0 && !handled);
+	_stui();
+	_clui();
+	CHECK(handled == 1);
+	CHECK(wait_until(receiver, 0) == -ETIMEDOUT);
+	start = now();
+	CHECK(wait_until(receiver, start + 20000000) == -ETIMEDOUT);
+	CHECK(now() >= start + 20000000);
+	goes_off_asleep();
+	CHECK(wait_until(receiver, -1) == 0 && handled == 1);
+	_stui();
+	_clui();
+	CHECK(handled == 2);
+	sigaction(SIGALRM, &action, NULL);
+	CHECK(!setitimer(ITIMER_REAL, &soon, NULL));
+	CHECK(wait_until(receiver, -1) == -EINTR);
+	CHECK(handled == 2);
+}
+
+/* A blocking call goes on where it was; the handler ran in the middle of it. */
+static void sleeps_in_read(void)
+{
+	int ends[2];
+	char byte;
+	pid_t child;
+
+	receives();
+	CHECK(!pipe(ends));
+	goes_off_asleep();
+	child = fork();
+	if (!child) {
+		sleep(1);
+		_exit(write(ends[1], "x", 1) != 1);
+	}
+	CHECK(read(ends[0], &byte, 1) == 1);
+	CHECK(handled == 1);
+	CHECK(status_of(child) == 0);
+}
+
+static void sleeps_in_read_and_is_interrupted(void)
+{
+	int ends[2];
+	char byte;
+
+	receives_with(UINTR_INTERRUPTS);
+	CHECK(!pipe(ends));
+	goes_off_asleep();
+	CHECK(read(ends[0], &byte, 1) == -1 && errno == EINTR);
+	CHECK(handled == 1);
+	goes_off_asleep();
+	CHECK(poll(NULL, 0, -1) == -1 && errno == EINTR);
+	CHECK(handled == 2);
+	goes_off_asleep();
+	CHECK(pause() == -1 && errno == EINTR);
+	CHECK(handled == 3);
+}
+
+static void sleeps_on_a_request(void)
+{
+	struct timespec long_time = { 1000, 0 };
+
+	/* Posted before the sleep, and not delivered before it: UIF opens inside. */
+	receives_with(UINTR_INTERRUPTS);
+	for (int i = 0; i < 1000; i++) {
+		int before = handled;
+
+		_senduipi(0);
+		while (handled == before)
+			nanosleep(&long_time, NULL);
+	}
+}
+
+/* Who shut UIF is not disturbed. */
+static void sleeps_with_uif_shut(void)
+{
+	struct timespec while_it_lasts = { 0, 300000000 };
+
+	receives_with(UINTR_INTERRUPTS);
+	_clui();
+	goes_off_asleep();
+	CHECK(nanosleep(&while_it_lasts, NULL) == 0);
+	CHECK(handled == 0);
+	_stui();
+	await(1);
+}
+
+/* ---- signals (H12) ---- */
+
+static volatile int uif_in_signal = -1, handled_in_signal = -1;
+
+static void looks_at_uif(int signal)
+{
+	(void)signal;
+	uif_in_signal = _testui();
+	_senduipi(0);
+	/* Long enough to be delivered if it were let through. */
+	usleep(20000);
+	handled_in_signal = handled;
+}
+
+static void takes_signals_with(uint32_t flags, int sa_flags)
+{
+	struct sigaction action = { .sa_handler = looks_at_uif, .sa_flags = sa_flags };
+
+	if (sa_flags & SA_ONSTACK) {
+		stack_t stack = { .ss_sp = malloc(1 << 16), .ss_size = 1 << 16 };
+
+		CHECK(!sigaltstack(&stack, NULL));
+	}
+	receives_with(flags);
+	sigaction(SIGUSR1, &action, NULL);
+}
+
+static void takes_a_signal(void)
+{
+	for (int stack = 0; stack < 2; stack++) {
+		handled = 0;
+		if (stack)
+			close(receiver);
+		takes_signals_with(0, stack ? SA_ONSTACK : 0);
+		raise(SIGUSR1);
+		CHECK(uif_in_signal == 0 && handled_in_signal == 0);
+		await(1);
+		CHECK(_testui());
+		/* Shut before is shut after. */
+		_clui();
+		raise(SIGUSR1);
+		CHECK(uif_in_signal == 0 && !_testui() && handled == 1);
+		_stui();
+		await(2);
+		if (stack)
+			break;
+		/* Index 0 is the first receiver's. */
+		CHECK(call(device, UINTR_DISCONNECT, 0) == 0);
+	}
+}
+
+static void takes_a_signal_open(void)
+{
+	takes_signals_with(UINTR_IN_SIGNALS, 0);
+	raise(SIGUSR1);
+	CHECK(uif_in_signal == 1 && handled_in_signal == 1);
+	CHECK(_testui());
+}
+
+static volatile int depth, deepest;
+
+static void nests(int signal)
+{
+	CHECK(!_testui());
+	depth++;
+	if (depth > deepest)
+		deepest = depth;
+	if (signal < SIGRTMIN + 8)
+		raise(signal + 1);
+	else
+		_senduipi(0);
+	CHECK(!_testui() && !handled);
+	depth--;
+}
+
+static void nests_signals(void)
+{
+	receives();
+	for (int signal = SIGRTMIN; signal <= SIGRTMIN + 8; signal++)
+		sigaction(signal, &(struct sigaction){ .sa_handler = nests }, NULL);
+	raise(SIGRTMIN);
+	CHECK(deepest == 9);
+	await(1);
+	CHECK(_testui());
+}
+
+static sigjmp_buf out;
+
+static void jumps(int signal)
+{
+	(void)signal;
+	siglongjmp(out, 1);
+}
+
+static void jumps_out_of_a_signal(void)
+{
+	receives();
+	sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = jumps }, NULL);
+	for (int i = 0; i < 100; i++) {
+		if (!sigsetjmp(out, 1))
+			raise(SIGUSR1);
+		/* It left by its own way, and opens UIF itself. */
+		CHECK(!_testui());
+		_stui();
+		send_to_itself();
+	}
+}
+
+static void registers(int signal)
+{
+	(void)signal;
+	receives();
+	CHECK(_testui());
+}
+
+/* A frame from before the receiver says nothing of UIF. */
+static void receives_in_a_signal(void)
+{
+	sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = registers }, NULL);
+	raise(SIGUSR1);
+	CHECK(_testui());
+	send_to_itself();
+}
+
+static volatile int signalled;
+
+static void counts(int signal)
+{
+	(void)signal;
+	signalled++;
+}
+
+__attribute__((interrupt, target("general-regs-only")))
+static void slow_handler(struct __uintr_frame *frame, unsigned long long number)
+{
+	(void)frame;
+	(void)number;
+	/* Signals come meanwhile. */
+	for (volatile int i = 0; i < 2000000; i++)
+		;
+	if (_testui())
+		last_vector = -1;
+	handled++;
+}
+
+static void takes_signals_in_a_handler(void)
+{
+	struct uintr_receive args = { .handler = (uintptr_t)slow_handler };
+	struct itimerval often = { { 0, 1000 }, { 0, 1000 } };
+
+	sigaction(SIGALRM, &(struct sigaction){ .sa_handler = counts }, NULL);
+	receiver = call(device, UINTR_RECEIVE, (uintptr_t)&args);
+	vector = call(receiver, UINTR_VECTOR, 5);
+	CHECK(call(vector, UINTR_CONNECT, 0) == 0);
+	_stui();
+	CHECK(!setitimer(ITIMER_REAL, &often, NULL));
+	for (int i = 0; i < 20; i++) {
+		_senduipi(0);
+		await(i + 1);
+	}
+	CHECK(last_vector == 0 && signalled > 0);
+	CHECK(_testui());
+}
+
+static void is_stopped(void)
+{
+	pid_t child;
+
+	receives();
+	child = fork();
+	if (!child) {
+		pid_t parent = getppid();
+
+		CHECK(call(vector, UINTR_CONNECT, 0) == 0);
+		for (int i = 0; i < 50; i++) {
+			kill(parent, SIGSTOP);
+			_senduipi(0);
+			usleep(1000);
+			kill(parent, SIGCONT);
+			usleep(1000);
+		}
+		_exit(0);
+	}
+	CHECK(status_of(child) == 0);
+	CHECK(handled > 0);
+	send_to_itself();
+}
+
+static void is_traced(void)
+{
+	pid_t tracee;
+	int status;
+
+	tracee = fork();
+	if (!tracee) {
+		CHECK(!ptrace(PTRACE_TRACEME, 0, 0, 0));
+		raise(SIGSTOP);
+		receives();
+		for (int i = 0; i < 200; i++)
+			send_to_itself();
+		_exit(handled == 200 ? 0 : 1);
+	}
+	CHECK(waitpid(tracee, &status, 0) == tracee && WIFSTOPPED(status));
+	/* System call by system call, then some thousand instructions one by one, then free. */
+	for (int i = 0; i < 20; i++) {
+		CHECK(!ptrace(PTRACE_SYSCALL, tracee, 0, 0));
+		CHECK(waitpid(tracee, &status, 0) == tracee);
+		if (!WIFSTOPPED(status))
+			break;
+	}
+	for (int i = 0; WIFSTOPPED(status) && i < 3000; i++) {
+		CHECK(!ptrace(PTRACE_SINGLESTEP, tracee, 0, 0));
+		CHECK(waitpid(tracee, &status, 0) == tracee);
+	}
+	if (WIFSTOPPED(status)) {
+		CHECK(!ptrace(PTRACE_DETACH, tracee, 0, 0));
+		CHECK(waitpid(tracee, &status, 0) == tracee);
+	}
+	CHECK(status == 0);
+}
+
+/* ---- the stack ---- */
+
+static void has_a_stack(void)
+{
+	const size_t size = 1 << 14;
+	char *stack = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct uintr_receive args = {
+		.handler = (uintptr_t)handler, .stack = (uintptr_t)stack, .stack_size = size,
+	};
+
+	CHECK(stack != MAP_FAILED);
+	receiver = call(device, UINTR_RECEIVE, (uintptr_t)&args);
+	CHECK(receiver >= 0);
+	vector = call(receiver, UINTR_VECTOR, 5);
+	CHECK(call(vector, UINTR_CONNECT, 0) == 0);
+	_stui();
+	send_to_itself();
+	CHECK(handler_sp > (uintptr_t)stack + size - 256 && handler_sp < (uintptr_t)stack + size);
+	args.stack = args.stack_size = 0;
+	CHECK(call(receiver, UINTR_STACK, (uintptr_t)&args) == 0);
+	send_to_itself();
+	CHECK(handler_sp < (uintptr_t)stack || handler_sp >= (uintptr_t)stack + size);
+	args.stack = (uintptr_t)stack;
+	args.stack_size = size;
+	CHECK(call(receiver, UINTR_STACK, (uintptr_t)&args) == 0);
+	usleep(1000);
+	send_to_itself();
+	CHECK(handler_sp > (uintptr_t)stack + size - 256 && handler_sp < (uintptr_t)stack + size);
+}
+
+/* ---- */
+
+static const struct life {
+	const char *name;
+	void (*run)(void);
+	int signal;  /* that ends it, 0 for none */
+} lives[] = {
+	{ "a receiver exits", exits, 0 },
+	{ "a receiver exits with a request pending", exits_with_a_request, 0 },
+	{ "a receiver is killed", is_killed, SIGKILL },
+	{ "a receiver is closed, and its thread receives again", closes_and_comes_back, 0 },
+	{ "a receiver is closed by another thread", is_closed_by_another_thread, 0 },
+	{ "exec ends all, and closes the descriptors", executes, SIGILL },
+	{ "exec in another thread", executes_in_another_thread, SIGILL },
+	{ "a send to a receiver that has ended does nothing, and poll tells", sends_to_the_dead, 0 },
+	{ "a child of fork has the descriptors and nothing else", forks, 0 },
+	{ "a child of vfork has nothing", vforks, 0 },
+	{ "threads made later send without a call", has_threads, 0 },
+	{ "a connection outlives the thread that made it", loses_the_thread_that_connected, 0 },
+	{ "SENDUIPI without a connection is an invalid instruction", sends_without_a_connection, SIGILL },
+	{ "SENDUIPI behind the table", sends_beyond_its_table, SIGSEGV },
+	{ "SENDUIPI of an index that is not connected", sends_an_index_that_is_not_connected, SIGSEGV },
+	{ "SENDUIPI of a vector that was revoked", is_revoked, SIGSEGV },
+	{ "SENDUIPI of a vector whose last descriptor was closed", is_revoked_by_close, SIGSEGV },
+	{ "256 connections and no more", connects_as_often_as_it_can, 0 },
+	{ "64 vectors at once, the highest first", sends_all_vectors_at_once, 0 },
+	{ "wrong calls", is_wrong, 0 },
+	{ "a vector passes over a socket", passes_a_vector, 0 },
+	{ "waiting", waits, 0 },
+	{ "read(2) goes on after the handler", sleeps_in_read, 0 },
+	{ "read(2), poll(2) and pause(2) end with EINTR if asked for", sleeps_in_read_and_is_interrupted, 0 },
+	{ "a request before the sleep is not slept on", sleeps_on_a_request, 0 },
+	{ "who shut UIF sleeps on", sleeps_with_uif_shut, 0 },
+	{ "a signal's handler runs with UIF shut, and UIF comes back", takes_a_signal, 0 },
+	{ "a signal's handler runs with UIF open if asked for", takes_a_signal_open, 0 },
+	{ "nested signals", nests_signals, 0 },
+	{ "a jump out of a signal's handler", jumps_out_of_a_signal, 0 },
+	{ "a receiver is made in a signal's handler", receives_in_a_signal, 0 },
+	{ "signals in a user interrupt's handler", takes_signals_in_a_handler, 0 },
+	{ "SIGSTOP and SIGCONT", is_stopped, 0 },
+	{ "ptrace, by system calls and single steps", is_traced, 0 },
+	{ "a stack for the handler", has_a_stack, 0 },
+};
+
+/* The driver's count of who uses it. */
+static int users(void)
+{
+	char text[32] = "";
+	int file = open("/sys/module/uintr/refcnt", O_RDONLY);
+
+	CHECK(file >= 0 && read(file, text, sizeof(text) - 1) > 0);
+	close(file);
+	return atoi(text);
+}
+
+/* No case takes that long, whatever else the emulator's host does. */
+#define LOST_AFTER 120
+
+int main(int argc, char **argv)
+{
+	int wrong = 0, n = sizeof(lives) / sizeof(*lives);
+
+	setlinebuf(stdout);
+	if (argc > 1 && !strcmp(argv[1], "--nothing"))
+		return 0;
+	if (argc == 4 && !strcmp(argv[1], "--after-exec")) {
+		after_exec(argv + 2);
+		return 0;
+	}
+	if (argc == 3 && !strcmp(argv[1], "--as")) {
+		uid_t user = atoi(argv[2]);
+
+		CHECK(!setresgid(user, user, user) && !setresuid(user, user, user));
+	} else if (argc > 1) {
+		fprintf(stderr, "usage: lives [--as USER-ID]\n");
+		return 2;
+	}
+	printf("1..%d\n", n);
+	for (int i = 0; i < n; i++) {
+		bool good;
+		int status, left;
+		pid_t child = fork();
+
+		if (!child) {
+			alarm(lives[i].run == waits || lives[i].run == takes_signals_in_a_handler ? 0 : LOST_AFTER);
+			device = open(UINTR_DEVICE, O_RDWR | O_CLOEXEC);
+			CHECK(device >= 0);
+			lives[i].run();
+			exit(0);
+		}
+		status = status_of(child);
+		good = lives[i].signal ? killed_by(status, lives[i].signal) : status == 0;
+		/* The last reference may be given back some time after its parent knows of a thread's end. */
+		for (int tries = 0; (left = users()) && tries < 3000; tries++)
+			usleep(1000);
+		if (!good)
+			printf("# it ended with status %#x\n", status);
+		if (left)
+			printf("# %d references are left\n", left);
+		wrong += !good || left;
+		printf("%s %d - %s\n", good && !left ? "ok" : "not ok", i + 1, lives[i].name);
+	}
+	return wrong != 0;
+}
