@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A hart: what the kernel keeps for each processor. Its address is in `tp` in the kernel and in `sscratch` outside.
+
+use core::arch::asm;
+use core::ptr;
+
+use crate::space::Space;
+
+/// Harts that the kernel can run on.
+pub(crate) const HARTS: usize = 8;
+
+/// Bytes of a hart's stack. Kernel code never waits on it: a space that waits is a space in a list.
+pub(crate) const STACK: usize = 32 << 10;
+
+/// One processor.
+#[repr(C)]
+pub(crate) struct Hart {
+    /// Where its stack begins.
+    pub(crate) stack: usize,
+    /// The space that it runs; null while it is idle.
+    pub(crate) space: *mut Space,
+    /// A register's place while the trap's entry needs one.
+    pub(crate) spill: usize,
+    /// What to do about translations when another space is entered.
+    pub(crate) flush: Flush,
+    /// Changes of address space.
+    pub(crate) space_changes: u64,
+    /// Entries into the kernel.
+    pub(crate) traps: u64,
+    pub(crate) flushes: u64,
+    pub(crate) id: usize,
+    /// When its slice ends, in timebase ticks.
+    pub(crate) slice_end: u64,
+    /// When its timer will interrupt.
+    pub(crate) armed: u64,
+    pub(crate) idle: bool,
+}
+
+/// What to do about translations when another space is entered.
+#[repr(usize)]
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flush {
+    /// Nothing: each space has a number of its own.
+    Never = 0,
+    /// Forget all, every time.
+    Always = 1,
+    /// Forget all the next time, since a number is used again.
+    Once = 2,
+}
+
+#[repr(align(16))]
+pub(crate) struct Stack(#[allow(dead_code)] [u8; STACK]);
+
+pub(crate) static mut STACKS: [Stack; HARTS] = [const { Stack([0; STACK]) }; HARTS];
+
+/// All harts; each is its own to write, but for what is said of a field.
+pub(crate) static mut ALL: [Hart; HARTS] = [const {
+    Hart {
+        stack: 0,
+        space: ptr::null_mut(),
+        spill: 0,
+        flush: Flush::Never,
+        space_changes: 0,
+        traps: 0,
+        flushes: 0,
+        id: 0,
+        slice_end: u64::MAX,
+        armed: 0,
+        idle: false,
+    }
+}; HARTS];
+
+impl Hart {
+    /// Makes this processor known as hart `id`.
+    pub(crate) fn begin(id: usize) -> &'static mut Self {
+        // SAFETY: each hart takes its own, once.
+        let hart = unsafe { &mut *(&raw mut ALL[id]) };
+        hart.id = id;
+        hart.stack = Self::stack_of(id);
+        // SAFETY: nothing in Rust uses `tp`.
+        unsafe { asm!("mv tp, {0}", "csrw sscratch, {0}", in(reg) &raw mut *hart) };
+        hart
+    }
+
+    /// Where the stack of hart `id` begins.
+    pub(crate) fn stack_of(id: usize) -> usize {
+        (&raw const STACKS).addr() + (id + 1) * STACK
+    }
+}

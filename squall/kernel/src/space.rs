@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An address space: a process of the classic kind, and what an executor of coroutines runs in. The kernel schedules spaces.
+
+use core::ptr;
+
+use squall_scheduler::image::MAIL;
+use squall_scheduler::pool::{Part, Task};
+
+use crate::frames::FRAME;
+use crate::kernel::Kernel;
+use crate::page_table::{NoMemory, PRIVATE, PageTable, READ, WRITE, frame_of, mapped};
+
+/// Numbers of spaces: what an ASID has bits for. 0 is the kernel's.
+pub(crate) const SPACES: usize = 1 << 16;
+
+/// Everything of one space that is the kernel's. It fills less than a frame and lies in one of its own.
+#[repr(C)]
+pub(crate) struct Space {
+    /// The program counter, then `x1` to `x31`, of a space that was interrupted or made a call.
+    pub(crate) registers: [usize; 32],
+    /// Its page table, for the register of that name.
+    pub(crate) satp: usize,
+    /// Where it goes on if it gave way from the shared scheduler, which leaves nothing in registers; else 0.
+    pub(crate) resume: usize,
+    /// Its executor's way to go on.
+    pub(crate) resume_point: usize,
+    /// Its place in a ring of the kernel.
+    pub(crate) place: Task,
+    pub(crate) number: usize,
+    pub(crate) level: usize,
+    pub(crate) state: State,
+    pub(crate) table: PageTable,
+    /// The part of the pool, in the kernel's map; null for a process without an executor.
+    pub(crate) part: *mut Part,
+    /// The end of what [`squall_scheduler::call::Call::Grow`] gave.
+    pub(crate) heap_end: usize,
+    /// When its alarm goes off; `u64::MAX` if none is set.
+    pub(crate) alarm: u64,
+    /// Whose alarm goes off next.
+    pub(crate) later: *mut Space,
+    pub(crate) parent: *mut Space,
+    /// Children that live, then those that ended and were not waited for, as lists through `sibling`.
+    pub(crate) children: *mut Space,
+    pub(crate) zombies: *mut Space,
+    pub(crate) sibling: *mut Space,
+    pub(crate) elder: *mut Space,
+    pub(crate) exit_code: usize,
+    /// It is to end as soon as its hart is in the kernel.
+    pub(crate) doomed: bool,
+}
+
+/// What a space does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum State {
+    /// On a hart, or in the ready queue.
+    Runnable,
+    /// In `Call::Park`, until its part has the token.
+    Parked,
+    /// In `Call::Wait`, with the place for the exit code.
+    Waiting(usize),
+    /// Ended; its number and code are kept for the parent.
+    Ended,
+}
+
+const _: () = assert!(size_of::<Space>() <= FRAME);
+
+/// Registers by number.
+pub(crate) const SP: usize = 2;
+pub(crate) const A0: usize = 10;
+pub(crate) const A7: usize = 17;
+
+impl Space {
+    /// The space that a ready queue's place belongs to.
+    ///
+    /// # Safety
+    /// `place` is a space's.
+    pub(crate) unsafe fn of(place: *mut Task) -> *mut Space {
+        // SAFETY: by the caller's promise.
+        unsafe { place.byte_sub(core::mem::offset_of!(Space, place)).cast() }
+    }
+
+    /// Whether it stands in the ready queue.
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.place.next.is_null()
+    }
+
+    /// Whether it has an address that it can write `bytes` to, or read them from, is told by doing it: copies between the
+    /// kernel and the space, page by page. False if some of it is not the space's.
+    pub(crate) fn copy(
+        &mut self,
+        kernel: &mut Kernel,
+        address: usize,
+        bytes: &mut [u8],
+        write: bool,
+    ) -> bool {
+        let (mut address, mut rest) = (address, bytes);
+        while !rest.is_empty() {
+            let Some((place, room)) = self.table.reach(address, write, &mut kernel.frames) else {
+                return false;
+            };
+            let (now, later) = rest.split_at_mut(room.min(rest.len()));
+            // SAFETY: `reach` found these bytes to be the space's; no reference is made to them.
+            unsafe {
+                match write {
+                    true => place.copy_from_nonoverlapping(now.as_ptr(), now.len()),
+                    false => place.copy_to_nonoverlapping(now.as_mut_ptr(), now.len()),
+                }
+            }
+            address = address.wrapping_add(now.len());
+            rest = later;
+        }
+        true
+    }
+
+    /// The page of mail shared with `other`, made if there is none; its address in this space.
+    pub(crate) fn connect(&mut self, other: &mut Space, kernel: &mut Kernel) -> Result<usize, NoMemory> {
+        let (here, there) = (MAIL + other.number * FRAME, MAIL + self.number * FRAME);
+        let flags = READ | WRITE | PRIVATE;
+        let frame = match self.table.find(here) {
+            Some(entry) => frame_of(*entry),
+            None => {
+                let frame = kernel.frames.take().ok_or(NoMemory)?;
+                self.table
+                    .map(here, frame, flags, &mut kernel.frames)
+                    .inspect_err(|NoMemory| kernel.frames.give_back(frame))?;
+                frame
+            }
+        };
+        if other.table.find(there).is_none() {
+            other.table.map(there, frame, flags, &mut kernel.frames)?;
+            kernel.frames.share(frame);
+        }
+        Ok(here)
+    }
+}
+
+impl Kernel {
+    /// A new space with an empty lower half.
+    pub(crate) fn new_space(
+        &mut self,
+        parent: *mut Space,
+        level: usize,
+    ) -> Result<&'static mut Space, NoMemory> {
+        let number = self.free_number().ok_or(NoMemory)?;
+        let frame = self.frames.take().ok_or(NoMemory)?;
+        let table = PageTable::new(&mut self.frames).inspect_err(|NoMemory| self.frames.give_back(frame))?;
+        let space = mapped::<Space>(frame);
+        // SAFETY: the frame is new and large enough; `parent` lives or is null.
+        let space = unsafe {
+            space.write(Space {
+                registers: [0; 32],
+                satp: table.satp(if self.keep_translations { number } else { 0 }),
+                resume: 0,
+                resume_point: 0,
+                place: Task { queue: self.queue(level), ..Task::IDLE },
+                number,
+                level,
+                state: State::Runnable,
+                table,
+                part: ptr::null_mut(),
+                heap_end: squall_scheduler::image::HEAP,
+                alarm: u64::MAX,
+                later: ptr::null_mut(),
+                parent,
+                children: ptr::null_mut(),
+                zombies: ptr::null_mut(),
+                sibling: ptr::null_mut(),
+                elder: ptr::null_mut(),
+                exit_code: 0,
+                doomed: false,
+            });
+            &mut *space
+        };
+        self.spaces[number] = space;
+        self.counters.spaces += 1;
+        if let Some(parent) = space_at(parent) {
+            link(&mut parent.children, space);
+        }
+        Ok(space)
+    }
+
+    /// A number that no space has, the one that was free longest: its translations are the likeliest to be gone.
+    fn free_number(&mut self) -> Option<usize> {
+        for _ in 1..SPACES {
+            self.last_number = self.last_number % (SPACES - 1) + 1;
+            if self.last_number == 1 && self.counters.spaces > 0 {
+                self.numbers_used_up = true;
+            }
+            if self.spaces[self.last_number].is_null() {
+                if self.numbers_used_up {
+                    self.flush_everywhere();
+                }
+                return Some(self.last_number);
+            }
+        }
+        None
+    }
+
+    /// Ends a space that no hart runs: its memory goes, its code waits for the parent, its children become the first space's.
+    pub(crate) fn end(&mut self, space: *mut Space, code: usize) {
+        // SAFETY: spaces live until they are reaped, and change under the kernel's lock only.
+        let space = unsafe { &mut *space };
+        self.make_unready(space);
+        self.cancel_alarm(space);
+        self.counters.spaces -= 1;
+        let table = core::mem::replace(&mut space.table, PageTable::none());
+        table.free(&mut self.frames);
+        space.part = ptr::null_mut();
+        (space.state, space.exit_code) = (State::Ended, code);
+        let first = self.spaces[1];
+        while let Some(child) = space_at(space.children) {
+            unlink(&mut space.children, child);
+            child.parent = first;
+            if let Some(first) = space_at(first) {
+                link(&mut first.children, child);
+            }
+        }
+        while let Some(zombie) = space_at(space.zombies) {
+            unlink(&mut space.zombies, zombie);
+            self.reap(zombie);
+        }
+        let Some(parent) = space_at(space.parent) else { return };
+        unlink(&mut parent.children, space);
+        link(&mut parent.zombies, space);
+        if let State::Waiting(place) = parent.state {
+            self.hand_over_zombie(parent, place);
+            self.make_ready(parent);
+        }
+    }
+
+    /// Gives the parent, which waits or is about to, a child that ended.
+    pub(crate) fn hand_over_zombie(&mut self, parent: &mut Space, place: usize) {
+        let Some(zombie) = space_at(parent.zombies) else { return };
+        let mut code = zombie.exit_code.to_le_bytes();
+        parent.registers[A0] = zombie.number;
+        if place != 0 && !parent.copy(self, place, &mut code, true) {
+            parent.registers[A0] = squall_scheduler::call::Refusal::BadAddress as usize;
+        }
+        unlink(&mut parent.zombies, zombie);
+        self.reap(zombie);
+    }
+
+    fn reap(&mut self, zombie: &mut Space) {
+        self.spaces[zombie.number] = ptr::null_mut();
+        self.frames.give_back(crate::page_table::physical(zombie));
+    }
+}
+
+/// A space by its pointer in a list.
+pub(crate) fn space_at(space: *mut Space) -> Option<&'static mut Space> {
+    // SAFETY: spaces live until they are reaped, and are in lists only while they live. The kernel's lock is held, and no two
+    // references to one space are used at a time.
+    unsafe { space.as_mut() }
+}
+
+fn link(list: &mut *mut Space, space: &mut Space) {
+    (space.sibling, space.elder) = (*list, ptr::null_mut());
+    if let Some(first) = space_at(*list) {
+        first.elder = space;
+    }
+    *list = space;
+}
+
+fn unlink(list: &mut *mut Space, space: &mut Space) {
+    match space_at(space.elder) {
+        Some(elder) => elder.sibling = space.sibling,
+        None => *list = space.sibling,
+    }
+    if let Some(sibling) = space_at(space.sibling) {
+        sibling.elder = space.elder;
+    }
+    (space.sibling, space.elder) = (ptr::null_mut(), ptr::null_mut());
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The system calls. Whatever a process passes is checked here, and its memory is reached through its page table only.
+
+use squall_scheduler::call::{Call, Counters, Executor, Refusal, TURN_BY_TURN};
+use squall_scheduler::image::PART;
+use squall_scheduler::pool::{ATTENTION, GIVE_WAY, LEVELS, Part, Task};
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use crate::console::{Console, say};
+use crate::frames::FRAME;
+use crate::hart::{ALL, Flush, HARTS, Hart};
+use crate::kernel::{Kernel, leave_space};
+use crate::page_table::{NoMemory, PRIVATE, READ, WRITE, frame_of, mapped};
+use crate::space::{A0, A7, SPACES, Space, State, space_at};
+use crate::timer::Tick;
+use crate::trap::flush_here;
+use crate::{program, scheduler_image};
+
+/// The most that one call gives or prints.
+const MOST_BYTES: usize = 1 << 34;
+
+type Answer = Result<usize, Refusal>;
+
+impl From<NoMemory> for Refusal {
+    fn from(NoMemory: NoMemory) -> Self {
+        Self::Exhausted
+    }
+}
+
+impl Kernel {
+    /// Does what `space` asks for; says whether it goes behind the others of its level.
+    pub(crate) fn call(&mut self, hart: &mut Hart, space: &mut Space) -> bool {
+        let [number, a, b, c, d] = [A7, A0, A0 + 1, A0 + 2, A0 + 3].map(|register| space.registers[register]);
+        if number == Call::Yield as usize {
+            space.registers[A0] = 0;
+            return true;
+        }
+        let answer = match number {
+            n if n == Call::Print as usize => self.print(space, a, b),
+            n if n == Call::Exit as usize => {
+                leave_space(hart);
+                self.end(space, a);
+                return false;
+            }
+            n if n == Call::Spawn as usize => self.spawn(space, a, [b, c], d),
+            n if n == Call::Fork as usize => self.fork(space, a != 0),
+            n if n == Call::Wait as usize => match self.wait(space, a) {
+                None => return false,
+                Some(answer) => answer,
+            },
+            n if n == Call::Kill as usize => self.kill(space, a),
+            n if n == Call::Grow as usize => self.grow(space, a),
+            n if n == Call::Pool as usize => self.pool(space, a, b),
+            n if n == Call::Park as usize => self.park(space),
+            n if n == Call::Kick as usize => self.relative(space, a).map(|other| {
+                self.kick(other);
+                0
+            }),
+            n if n == Call::Connect as usize => self.relative(space, a).and_then(|other| {
+                let address = space.connect(other, self)?;
+                flush_here();
+                Ok(address)
+            }),
+            n if n == Call::Alarm as usize => {
+                self.set_alarm(space, a as u64);
+                Ok(0)
+            }
+            n if n == Call::Count as usize => self.count(space, a),
+            n if n == Call::Myself as usize => Ok(space.number),
+            n if n == Call::CommandLine as usize => {
+                let mut line = [0; 512];
+                let length = self.command_line.len().min(line.len());
+                line[..length].copy_from_slice(&self.command_line[..length]);
+                let length = length.min(b);
+                if space.copy(self, a, &mut line[..length], true) {
+                    Ok(length)
+                } else {
+                    Err(Refusal::BadAddress)
+                }
+            }
+            // What follows concerns the whole machine.
+            _ if space.number != 1 => {
+                Err(if number > Call::Stop as usize { Refusal::NoSuchCall } else { Refusal::NotYours })
+            }
+            n if n == Call::Tick as usize => self.set_tick(hart, a, b),
+            n if n == Call::KeepTranslations as usize => self.set_keep_translations(a),
+            n if n == Call::KernelTasks as usize => crate::kernel_tasks::run(self, a, b),
+            n if n == Call::Stop as usize => crate::stop(a),
+            _ => Err(Refusal::NoSuchCall),
+        };
+        space.registers[A0] = answer.unwrap_or_else(|refusal| refusal as usize);
+        false
+    }
+
+    fn print(&mut self, space: &mut Space, address: usize, length: usize) -> Answer {
+        let mut piece = [0; 256];
+        for at in (0..length.min(MOST_BYTES)).step_by(piece.len()) {
+            let piece = &mut piece[..(length - at).min(256)];
+            if !space.copy(self, address.wrapping_add(at), piece, false) {
+                return Err(Refusal::BadAddress);
+            }
+            Console.bytes(piece);
+        }
+        Ok(length)
+    }
+
+    /// A new space that runs `program` from the beginning.
+    pub(crate) fn spawn(
+        &mut self,
+        parent: &mut Space,
+        program: usize,
+        words: [usize; 2],
+        level: usize,
+    ) -> Answer {
+        if level >= LEVELS {
+            return Err(Refusal::BadArgument);
+        }
+        // Nobody passes on more than it has.
+        let level = level.min(parent.level);
+        let child = self.new_space(parent, level)?;
+        if let Err(NoMemory) = program::load(child, &mut self.frames) {
+            self.abandon(child);
+            return Err(Refusal::Exhausted);
+        }
+        child.registers[A0..A0 + 3].copy_from_slice(&[program, words[0], words[1]]);
+        let number = child.number;
+        self.make_ready(child);
+        Ok(number)
+    }
+
+    fn fork(&mut self, parent: &mut Space, on_write: bool) -> Answer {
+        let child = self.new_space(parent, parent.level)?;
+        let copied = child.table.fork(&parent.table, on_write, &mut self.frames);
+        if on_write {
+            self.translations_changed();
+        }
+        if let Err(NoMemory) = copied {
+            self.abandon(child);
+            return Err(Refusal::Exhausted);
+        }
+        child.registers = parent.registers;
+        child.registers[A0] = 0;
+        child.heap_end = parent.heap_end;
+        let number = child.number;
+        self.make_ready(child);
+        Ok(number)
+    }
+
+    /// A child that never ran: ends, and nobody waits for it.
+    fn abandon(&mut self, child: &mut Space) {
+        child.parent = core::ptr::null_mut();
+        self.end(child, 0);
+    }
+
+    fn wait(&mut self, space: &mut Space, place: usize) -> Option<Answer> {
+        if !space.zombies.is_null() {
+            self.hand_over_zombie(space, place);
+            return None;
+        }
+        if space.children.is_null() {
+            return Some(Err(Refusal::NotYours));
+        }
+        space.state = State::Waiting(place);
+        None
+    }
+
+    fn kill(&mut self, space: &mut Space, number: usize) -> Answer {
+        let child = self.relative(space, number)?;
+        if child.parent != core::ptr::from_mut(space) {
+            return Err(Refusal::NotYours);
+        }
+        if child.state == State::Runnable && !child.is_ready() {
+            child.doomed = true;
+            crate::kernel::interrupt_whoever_runs(child);
+        } else {
+            self.end(child, usize::MAX);
+        }
+        Ok(0)
+    }
+
+    fn grow(&mut self, space: &mut Space, bytes: usize) -> Answer {
+        let bytes = bytes
+            .checked_next_multiple_of(FRAME)
+            .filter(|bytes| *bytes <= MOST_BYTES)
+            .ok_or(Refusal::BadArgument)?;
+        let at = space.heap_end;
+        // Checked before: what is half done stays half mapped.
+        if bytes / FRAME + bytes / FRAME / 512 + 4 > self.frames.all() - self.frames.used() {
+            return Err(Refusal::Exhausted);
+        }
+        space.table.map_new(at, bytes, READ | WRITE, &mut self.frames)?;
+        space.heap_end += bytes;
+        flush_here();
+        Ok(at)
+    }
+
+    fn pool(&mut self, space: &mut Space, tasks: usize, how: usize) -> Answer {
+        let bytes = tasks
+            .checked_mul(size_of::<Task>())
+            .filter(|bytes| *bytes <= 1 << 28)
+            .ok_or(Refusal::BadArgument)?;
+        if !space.part.is_null() || how > TURN_BY_TURN + Executor::Future as usize {
+            return Err(Refusal::BadArgument);
+        }
+        let bytes = size_of::<Part>() + bytes;
+        if bytes / FRAME + 8 > self.frames.all() - self.frames.used() {
+            return Err(Refusal::Exhausted);
+        }
+        space.table.map_new(PART, bytes, READ | WRITE | PRIVATE, &mut self.frames)?;
+        let entry = space.table.find(PART).ok_or(Refusal::Exhausted)?;
+        space.part = mapped(frame_of(*entry));
+        if how & TURN_BY_TURN != 0 {
+            // SAFETY: the part's first frame holds all of `Part`, which is zero: the space initialises the rest itself.
+            unsafe { (*space.part).ready.fetch_or(GIVE_WAY, Relaxed) };
+        }
+        let entries = scheduler_image::entries();
+        space.resume_point = if how & 1 == Executor::Future as usize {
+            entries.resume_future
+        } else {
+            entries.resume_stackful
+        } as *const () as usize;
+        flush_here();
+        Ok(PART)
+    }
+
+    fn park(&mut self, space: &mut Space) -> Answer {
+        if space.part.is_null() {
+            return Err(Refusal::BadArgument);
+        }
+        // SAFETY: as in `kick`. Acquire pairs with the Release there.
+        let token = unsafe { (*space.part).ready.load(Acquire) & ATTENTION != 0 };
+        if !token {
+            space.state = State::Parked;
+        }
+        Ok(0)
+    }
+
+    /// A space that `space` may touch: its child, its parent, or another child of its parent.
+    fn relative(&mut self, space: &mut Space, number: usize) -> Result<&'static mut Space, Refusal> {
+        let other = space_at(*self.spaces.get(number).filter(|_| number < SPACES).ok_or(Refusal::NotYours)?)
+            .ok_or(Refusal::NotYours)?;
+        let me = core::ptr::from_mut(space);
+        let related =
+            other.parent == me || space.parent == core::ptr::from_mut(other) || other.parent == space.parent;
+        let alive = other.state != State::Ended && core::ptr::from_mut(other) != me;
+        if related && alive { Ok(other) } else { Err(Refusal::NotYours) }
+    }
+
+    fn count(&mut self, space: &mut Space, address: usize) -> Answer {
+        let mut counters = self.counters;
+        for id in 0..HARTS {
+            // SAFETY: read while another hart may write; a count that is one behind is as good.
+            let hart = unsafe { (&raw const ALL[id]).read_volatile() };
+            counters.space_changes += hart.space_changes;
+            counters.traps += hart.traps;
+            counters.flushes += hart.flushes;
+        }
+        counters.frames = self.frames.all() as u64;
+        counters.frames_used = self.frames.used() as u64;
+        counters.harts = self.harts as u64;
+        let mut bytes = [0; size_of::<Counters>()];
+        // SAFETY: counters are words without gaps between them.
+        unsafe { bytes.as_mut_ptr().cast::<Counters>().write_unaligned(counters) };
+        if space.copy(self, address, &mut bytes, true) { Ok(0) } else { Err(Refusal::BadAddress) }
+    }
+
+    fn set_tick(&mut self, hart: &mut Hart, interval: usize, always: usize) -> Answer {
+        self.tick = Tick { interval: (interval != 0).then_some(interval as u64), always: always != 0 };
+        hart.slice_end = self.tick.interval.map_or(u64::MAX, |interval| crate::timer::now() + interval);
+        Ok(0)
+    }
+
+    fn set_keep_translations(&mut self, keep: usize) -> Answer {
+        self.keep_translations = keep != 0;
+        for id in 0..HARTS {
+            // SAFETY: under the kernel's lock, as everywhere this field is written by others than its hart.
+            unsafe { (*(&raw mut ALL[id])).flush = if keep != 0 { Flush::Once } else { Flush::Always } };
+        }
+        Ok(0)
+    }
+
+    /// The first space.
+    pub(crate) fn spawn_first(&mut self) -> Result<(), NoMemory> {
+        self.initialise_queues();
+        let first = self.new_space(core::ptr::null_mut(), LEVELS - 1)?;
+        program::load(first, &mut self.frames)?;
+        say!("{} frames of memory, {} harts", self.frames.all(), self.harts);
+        self.make_ready(first);
+        Ok(())
+    }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The system calls: number in `a7`, arguments from `a0`, answer in `a0`.
+
+/// What a process may ask for.
+#[repr(usize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    /// From the shared scheduler only: let another space run. Registers are not kept; see `image::Entries`.
+    GiveWay = 0,
+    /// Classic: go behind the other processes.
+    Yield,
+    /// (address, length): to the console.
+    Print,
+    /// (code): the space ends.
+    Exit,
+    /// (program, first word, second word, level): a new space from the same program; its number.
+    Spawn,
+    /// (1 for copy-on-write, 0 for a copy): a copy of this process; its number, and 0 in the copy.
+    Fork,
+    /// (where to write the exit code, or 0): waits for a child to end; its number, or an error if there is none.
+    Wait,
+    /// (number): ends a child.
+    Kill,
+    /// (bytes): more memory; its address.
+    Grow,
+    /// (number of tasks, [`Executor`]): gives this space its part of the pool, with room for so many tasks.
+    Pool,
+    /// Sleeps until mail comes ([`crate::pool::ATTENTION`] is the token).
+    Park,
+    /// (number): tells a connected space that there is mail.
+    Kick,
+    /// (number): shares a page of mail with a child, a sibling or the parent; its address.
+    Connect,
+    /// (timebase ticks from now): the kernel's mail has [`crate::mailbox::ALARM`] then.
+    Alarm,
+    /// (address of [`Counters`]): copies the kernel's counters.
+    Count,
+    /// (timebase ticks, 0 for none): the interval of the timer's interrupt on this hart, and 1 to arm it as the document does.
+    Tick,
+    /// (address, length): copies the kernel's command line; its length.
+    CommandLine,
+    /// (number of tasks, turns, address of [`Counters`] pair): hands over between tasks of the kernel itself.
+    KernelTasks,
+    /// (0 or 1): whether address spaces keep their translations while others run.
+    KeepTranslations,
+    /// This space's number.
+    Myself,
+    /// (exit status): stops the machine. The first space only.
+    Stop,
+}
+
+/// How a space's executor is continued after it gave way.
+#[repr(usize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Executor {
+    /// Tasks have stacks.
+    Stackful = 0,
+    /// Tasks are polled.
+    Future = 1,
+}
+
+/// In the arguments of [`Call::Pool`]: give way after every turn.
+pub const TURN_BY_TURN: usize = 2;
+
+/// What a call was refused for; the answer is the negative number.
+#[repr(isize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// No such call.
+    NoSuchCall = -1,
+    /// An address that is not the caller's to read or write.
+    BadAddress = -2,
+    /// No memory, or no number for one more space.
+    Exhausted = -3,
+    /// No such space, or none that the caller may do this to.
+    NotYours = -4,
+    /// An argument out of its range.
+    BadArgument = -5,
+}
+
+/// What the kernel counts, since the machine started, over all harts.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Counters {
+    /// Changes of address space: loads of another page table.
+    pub space_changes: u64,
+    /// Flushes of translations.
+    pub flushes: u64,
+    /// Entries into the kernel, of any kind.
+    pub traps: u64,
+    /// Interrupts of the timer.
+    pub timer_interrupts: u64,
+    /// Frames of memory in use.
+    pub frames_used: u64,
+    /// Frames of memory there are.
+    pub frames: u64,
+    /// Address spaces alive.
+    pub spaces: u64,
+    /// Harts that run.
+    pub harts: u64,
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where the image of the scheduler is mapped, and how it is entered.
+//!
+//! The image is linked at [`IMAGE`] and lies there in every process, readable and executable. The kernel runs the same bytes
+//! where its map of all memory has them: the code refers to itself by distance only. At its head is the table [`Entries`].
+
+use crate::pool::{Part, Task};
+use crate::rotating::Rotating;
+
+/// Where the image lies in every process.
+pub const IMAGE: usize = 0x3000_0000;
+
+/// Where a process has its own part of the pool.
+pub const PART: usize = 0x4000_0000;
+
+/// Where the mailbox shared with space number i lies: `MAIL + i * 4096`.
+pub const MAIL: usize = 0x5000_0000;
+
+/// The end of a process's first stack.
+pub const STACK_TOP: usize = 0x7000_0000;
+
+/// Where [`crate::call::Call::Grow`] begins to give memory.
+pub const HEAP: usize = 0x1_0000_0000;
+
+/// The image's head: the address of each function, as linked.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Entries {
+    /// Where the kernel lets a process go on that gave way from a stackful task.
+    pub resume_stackful: unsafe extern "C" fn(),
+    /// Where the kernel lets a process go on that gave way from an executor of futures.
+    pub resume_future: unsafe extern "C" fn(),
+    /// The running task goes behind the others of its level; returns when it is its turn again.
+    pub yield_now: unsafe extern "C" fn(*mut Part),
+    /// The running task leaves its ring; returns when it was woken and it is its turn.
+    pub block: unsafe extern "C" fn(*mut Part),
+    /// As `yield_now`, but without registers: says who is next. For tasks that are polled.
+    pub step: unsafe extern "C" fn(*mut Part) -> *mut Task,
+    /// The running task, which is polled, leaves its ring: says who is next.
+    pub leave: unsafe extern "C" fn(*mut Part) -> *mut Task,
+    /// Puts a task behind the others of a level.
+    pub insert: unsafe extern "C" fn(*mut Part, *mut Task, usize),
+    /// The document's queue: adds a task of a space; says whether there was room.
+    pub rotating_add: unsafe extern "C" fn(*mut Rotating, u32, u32) -> bool,
+    /// The document's queue: the space and the task at the head, which stays there.
+    pub rotating_peek: unsafe extern "C" fn(*mut Rotating, *mut u32, *mut u32) -> bool,
+    /// The document's queue: takes out a task of a space; says how many entries were moved.
+    pub rotating_delete: unsafe extern "C" fn(*mut Rotating, u32) -> usize,
+    /// The same queue without its fault of deleting: takes the head out.
+    pub rotating_take_head: unsafe extern "C" fn(*mut Rotating) -> bool,
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From one stack to another.
+//!
+//! A function call already gives up every register but `sp`, `ra` and `s0` to `s11`, so a task that hands over saves these
+//! fourteen and nothing else. Counted: nine instructions of queue, twenty-eight of registers, two for the stack pointers'
+//! frames, one return.
+
+use core::arch::naked_asm;
+use core::mem::offset_of;
+
+use squall_scheduler::call::Call;
+use squall_scheduler::image::PART;
+use squall_scheduler::pool::{Part, Queue, Task};
+
+/// Saves the registers of the running task (`t0`) on its stack.
+macro_rules! save {
+    () => {
+        "addi sp, sp, -112
+         sd ra, 0(sp)
+         sd s0, 8(sp)
+         sd s1, 16(sp)
+         sd s2, 24(sp)
+         sd s3, 32(sp)
+         sd s4, 40(sp)
+         sd s5, 48(sp)
+         sd s6, 56(sp)
+         sd s7, 64(sp)
+         sd s8, 72(sp)
+         sd s9, 80(sp)
+         sd s10, 88(sp)
+         sd s11, 96(sp)
+         sd sp, {stack_pointer}(t0)"
+    };
+}
+
+/// Goes on as the task in `t3`.
+macro_rules! restore {
+    () => {
+        "ld sp, {stack_pointer}(t3)
+         ld ra, 0(sp)
+         ld s0, 8(sp)
+         ld s1, 16(sp)
+         ld s2, 24(sp)
+         ld s3, 32(sp)
+         ld s4, 40(sp)
+         ld s5, 48(sp)
+         ld s6, 56(sp)
+         ld s7, 64(sp)
+         ld s8, 72(sp)
+         ld s9, 80(sp)
+         ld s10, 88(sp)
+         ld s11, 96(sp)
+         addi sp, sp, 112
+         ret"
+    };
+}
+
+/// The running task goes behind the others of its level.
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn yield_now(part: *mut Part) {
+    naked_asm!(
+        "ld t0, {running}(a0)",
+        "ld t1, {queue}(t0)",
+        "ld t3, {next}(t0)",
+        "ld t2, {above}(t1)",
+        "ld t4, {ready}(a0)",
+        "sd t3, {current}(t1)",
+        "and t2, t2, t4",
+        "bnez t2, 1f",
+        "sd t3, {running}(a0)",
+        save!(),
+        restore!(),
+        // Something is more urgent than the neighbour. To be alone with giving way is the common case.
+        "1:",
+        save!(),
+        "slli t1, t2, 1",
+        "beqz t1, 2f",
+        "mv s0, a0",
+        "mv s1, t2",
+        "call {choose}",
+        "mv t3, a0",
+        "mv a0, s0",
+        "bltz s1, 2f",
+        "sd t3, {running}(a0)",
+        restore!(),
+        // The kernel goes on at `resume_stackful`, in this space or another.
+        "2:",
+        "sd t3, {running}(a0)",
+        "li a7, {give_way}",
+        "ecall",
+        "unimp",
+        running = const offset_of!(Part, running),
+        ready = const offset_of!(Part, ready),
+        queue = const offset_of!(Task, queue),
+        next = const offset_of!(Task, next),
+        stack_pointer = const offset_of!(Task, stack_pointer),
+        above = const offset_of!(Queue, above),
+        current = const offset_of!(Queue, current),
+        give_way = const Call::GiveWay as usize,
+        choose = sym choose,
+    )
+}
+
+/// The running task leaves its ring.
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn block(part: *mut Part) {
+    naked_asm!(
+        "ld t0, {running}(a0)",
+        save!(),
+        "mv s0, a0",
+        "call {vacate}",
+        "mv t3, a0",
+        "sd t3, {running}(s0)",
+        "ld t2, {ready}(s0)",
+        "bltz t2, 1f",
+        restore!(),
+        "1:",
+        "li a7, {give_way}",
+        "ecall",
+        "unimp",
+        running = const offset_of!(Part, running),
+        ready = const offset_of!(Part, ready),
+        stack_pointer = const offset_of!(Task, stack_pointer),
+        give_way = const Call::GiveWay as usize,
+        vacate = sym vacate,
+    )
+}
+
+/// Where the kernel lets a process go on whose stackful task gave way. Its other registers are another space's leavings
+/// until they are loaded here, before any code of the process runs.
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn resume_stackful() {
+    naked_asm!(
+        "li a0, {part}",
+        "ld t3, {running}(a0)",
+        restore!(),
+        part = const PART,
+        running = const offset_of!(Part, running),
+        stack_pointer = const offset_of!(Task, stack_pointer),
+    )
+}
+
+/// Gives way with nothing on the stack but the executor of futures: the only frame there is, so that most registers are
+/// the compiler's to save, once, outside the executor's loop.
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn give_way_from_future(part: *mut Part) {
+    naked_asm!(
+        "addi sp, sp, -112",
+        "sd ra, 0(sp)",
+        "sd s0, 8(sp)",
+        "sd s1, 16(sp)",
+        "sd s2, 24(sp)",
+        "sd s3, 32(sp)",
+        "sd s4, 40(sp)",
+        "sd s5, 48(sp)",
+        "sd s6, 56(sp)",
+        "sd s7, 64(sp)",
+        "sd s8, 72(sp)",
+        "sd s9, 80(sp)",
+        "sd s10, 88(sp)",
+        "sd s11, 96(sp)",
+        "sd sp, {executor}(a0)",
+        "li a7, {give_way}",
+        "ecall",
+        "unimp",
+        executor = const offset_of!(Part, executor) + offset_of!(Task, stack_pointer),
+        give_way = const Call::GiveWay as usize,
+    )
+}
+
+/// As [`resume_stackful`], for an executor of futures.
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn resume_future() {
+    naked_asm!(
+        "li t3, {executor}",
+        restore!(),
+        executor = const PART + offset_of!(Part, executor),
+        stack_pointer = const offset_of!(Task, stack_pointer),
+    )
+}
+
+unsafe extern "C" fn choose(part: *mut Part) -> *mut Task {
+    // SAFETY: the part is the caller's own.
+    unsafe { (*part).choose() }
+}
+
+/// Takes the running task out; says who is next.
+pub(crate) unsafe extern "C" fn vacate(part: *mut Part) -> *mut Task {
+    // SAFETY: the part is the caller's own, and its running task is in a ring.
+    unsafe {
+        let running = (*part).running;
+        (*part).remove(running);
+        (*part).choose()
+    }
+}

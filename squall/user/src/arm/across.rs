@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tasks of two address spaces that take turns: every hand-off goes to the other space.
+//!
+//! Both spaces give way after every turn, stand in one ring of the kernel, and hold half of the tasks each. The first task of
+//! the first space takes the readings. The second space's tasks have two turns more, for it begins and ends a turn later.
+
+use core::sync::atomic::AtomicUsize;
+use core::sync::atomic::Ordering::Relaxed;
+
+use squall_scheduler::call::{Executor, TURN_BY_TURN};
+
+use super::{LEVEL, turn};
+use crate::future;
+use crate::kernel::{counters, exit, spawn, wait};
+use crate::program;
+use crate::record::{Reading, Record, bytes_each};
+use crate::scheduler::{Mail, connect, from, knock, take_part, yield_now};
+use crate::stackful::{start, start_on};
+
+static TASKS: AtomicUsize = AtomicUsize::new(0);
+static TURNS: AtomicUsize = AtomicUsize::new(0);
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+
+const ROOMY: usize = 8 << 10;
+
+/// Where the parent knocks when both sides stand ready, and where a side knocks when it does.
+const GO: u32 = 0;
+
+/// What a side is told beside the number of turns.
+const SECOND: usize = 1 << 62;
+const POLLED: usize = 1 << 61;
+
+/// Makes both sides, lets them begin together, and waits for their end.
+pub(crate) fn run(tasks: usize, turns: usize, polled: bool, me: usize) -> bool {
+    let kind = if polled { POLLED } else { 0 };
+    let sides =
+        [0, SECOND].map(|side| spawn(program::SIDE, [tasks / 2, turns | side | kind], program::LEVEL));
+    let mail = Mail { me, others: sides, count: 2 };
+    for side in sides {
+        connect(side);
+    }
+    for side in sides {
+        while !from(side, me).has_knocks() {
+            mail.sleep();
+        }
+        from(side, me).collect();
+    }
+    for side in sides {
+        knock(side, me, GO);
+    }
+    (0..2).all(|_| wait().is_some_and(|(_, code)| code == 0))
+}
+
+/// One of the two spaces.
+pub(crate) fn side(tasks: usize, what: usize, me: usize, parent: usize) -> ! {
+    let (second, polled) = (what & SECOND != 0, what & POLLED != 0);
+    let turns = what & !(SECOND | POLLED);
+    TASKS.store(2 * tasks, Relaxed);
+    TURNS.store(turns + if second { 2 } else { 0 }, Relaxed);
+    let before = counters();
+    let executor = if polled { Executor::Future } else { Executor::Stackful };
+    if !take_part(tasks, executor as usize | TURN_BY_TURN) {
+        exit(2);
+    }
+    connect(parent);
+    let measures = !second;
+    let futures = if polled {
+        let Some(first) = future::room(tasks) else { exit(2) };
+        for index in 0..tasks {
+            future::start(first.wrapping_add(index), LEVEL, body(measures && index == 0));
+        }
+        Some(first)
+    } else {
+        let Some(stack) = crate::kernel::grow(ROOMY) else { exit(2) };
+        start_on(0, stack.wrapping_add(ROOMY), LEVEL, if measures { measure } else { turns_only });
+        if !start(1..tasks, LEVEL, turns_only) {
+            exit(2);
+        }
+        None
+    };
+    BYTES.store(bytes_each(&before, tasks), Relaxed);
+    knock(parent, me, GO);
+    let mail = Mail { me, others: [parent, 0], count: 1 };
+    while !from(parent, me).has_knocks() {
+        mail.sleep();
+    }
+    from(parent, me).collect();
+    match futures {
+        Some(first) => {
+            future::run(first);
+        }
+        None => yield_now(),
+    }
+    exit(0)
+}
+
+extern "C" fn turns_only(_: usize) {
+    yield_now();
+    for _ in 0..TURNS.load(Relaxed) {
+        turn::take();
+        yield_now();
+    }
+}
+
+extern "C" fn measure(_: usize) {
+    yield_now();
+    let begin = Reading::begin();
+    for _ in 0..TURNS.load(Relaxed) {
+        turn::take();
+        yield_now();
+    }
+    report("stackful-across", &begin, &Reading::end());
+}
+
+async fn body(measures: bool) {
+    future::yield_now().await;
+    let begin = measures.then(Reading::begin);
+    for _ in 0..TURNS.load(Relaxed) {
+        turn::take();
+        future::yield_now().await;
+    }
+    if let Some(begin) = begin {
+        report("future-across", &begin, &Reading::end());
+    }
+}
+
+/// Every hand-off of this side was to the other and came back from there: what the kernel counted must be twice its turns.
+fn report(subject: &'static str, begin: &Reading, end: &Reading) {
+    let (tasks, turns) = (TASKS.load(Relaxed), TURNS.load(Relaxed));
+    let record = Record {
+        subject,
+        tasks,
+        turns,
+        done: 2 * turn::taken(),
+        space_changes: Some(tasks * turns),
+        bytes: BYTES.load(Relaxed),
+        moves: 0,
+    };
+    record.print(begin, end);
+}

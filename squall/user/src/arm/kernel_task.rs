@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Stackful tasks of the kernel itself, by the same image at the kernel's address.
+
+use squall_scheduler::call::Call;
+
+use crate::kernel::call;
+use crate::record::{Reading, Record};
+
+/// Called by the first space, which alone may ask for it.
+pub(crate) fn run(tasks: usize, turns: usize) -> bool {
+    let begin = Reading::begin();
+    let done = call(Call::KernelTasks, [tasks, turns, 0, 0]);
+    let end = Reading::end();
+    if done < 0 {
+        return false;
+    }
+    let record = Record {
+        subject: "kernel-task",
+        tasks,
+        turns,
+        done: tasks * turns,
+        space_changes: Some(0),
+        bytes: 4096,
+        moves: 0,
+    };
+    record.print(&begin, &end.with_instructions(&begin, done as u64));
+    true
+}

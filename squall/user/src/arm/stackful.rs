@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tasks with stacks, in one address space.
+//!
+//! The first task takes the readings: once all tasks have begun, and when it has control again after its last turn. In between
+//! each task handed over exactly as often as it has turns.
+
+use core::sync::atomic::AtomicUsize;
+use core::sync::atomic::Ordering::Relaxed;
+
+use squall_scheduler::call::Executor;
+
+use super::{LEVEL, turn};
+use crate::kernel::counters;
+use crate::record::{Reading, Record, bytes_each};
+use crate::scheduler::{take_part, yield_now};
+use crate::stackful::{start, start_on};
+
+static TASKS: AtomicUsize = AtomicUsize::new(0);
+static TURNS: AtomicUsize = AtomicUsize::new(0);
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// The first task's stack: it has readings on it, and prints them.
+const ROOMY: usize = 8 << 10;
+
+/// Runs in a space of its own.
+pub(crate) fn run(tasks: usize, turns: usize) -> bool {
+    TASKS.store(tasks, Relaxed);
+    TURNS.store(turns, Relaxed);
+    let before = counters();
+    if !take_part(tasks, Executor::Stackful as usize) {
+        return false;
+    }
+    let Some(stack) = crate::kernel::grow(ROOMY) else { return false };
+    start_on(0, stack.wrapping_add(ROOMY), LEVEL, measure);
+    if !start(1..tasks, LEVEL, turns_only) {
+        return false;
+    }
+    BYTES.store(bytes_each(&before, tasks), Relaxed);
+    yield_now();
+    true
+}
+
+extern "C" fn turns_only(_: usize) {
+    yield_now();
+    for _ in 0..TURNS.load(Relaxed) {
+        turn::take();
+        yield_now();
+    }
+}
+
+extern "C" fn measure(_: usize) {
+    let (tasks, turns) = (TASKS.load(Relaxed), TURNS.load(Relaxed));
+    yield_now();
+    let begin = Reading::begin();
+    for _ in 0..turns {
+        turn::take();
+        yield_now();
+    }
+    let end = Reading::end();
+    let bytes = BYTES.load(Relaxed);
+    let record = Record {
+        subject: "stackful",
+        tasks,
+        turns,
+        done: turn::taken(),
+        space_changes: Some(0),
+        bytes,
+        moves: 0,
+    };
+    record.print(&begin, &end);
+}

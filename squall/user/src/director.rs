@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The first program: reads the command line, a word for each thing to do, and does one after the other.
+//!
+//! `SUBJECT:TASKS:TURNS` runs an arm; `keep` and `flush` say what happens to translations when the address space changes; `tick:N`
+//! lets the timer interrupt every N timebase ticks, as the document did, and `tick:0` not at all.
+
+use squall_scheduler::call::{Call, Executor};
+
+use crate::arm::document::Queue;
+use crate::arm::{across, call as control, document, fork, future, kernel_task, process, stackful};
+use crate::kernel::{call, exit, must, say, spawn, wait};
+use crate::program;
+use crate::scheduler::take_part;
+
+/// The arms: the name on the command line, and what runs it.
+const ARMS: &[(&str, Arm)] = &[
+    ("call", Arm::Space(control::run)),
+    ("future", Arm::Space(future::run)),
+    ("stackful", Arm::Space(stackful::run)),
+    ("process", Arm::Space(process::run)),
+    ("fork-copy", Arm::Space(|tasks, _| fork::run(tasks, false))),
+    ("fork-copy-on-write", Arm::Space(|tasks, _| fork::run(tasks, true))),
+    ("life-future", Arm::Space(|tasks, _| future::lives(tasks))),
+    ("document-coroutine", Arm::Space(|tasks, _| document::coroutines(tasks, Queue::Rotating, false))),
+    ("document-coroutine-head", Arm::Space(|tasks, _| document::coroutines(tasks, Queue::Head, false))),
+    ("document-life", Arm::Space(|tasks, _| document::coroutines(tasks, Queue::Rotating, true))),
+    ("document-life-head", Arm::Space(|tasks, _| document::coroutines(tasks, Queue::Head, true))),
+    ("kernel-task", Arm::Here(|tasks, turns, _| kernel_task::run(tasks, turns))),
+    ("stackful-across", Arm::Here(|tasks, turns, me| across::run(tasks, turns, false, me))),
+    ("future-across", Arm::Here(|tasks, turns, me| across::run(tasks, turns, true, me))),
+    ("document-process", Arm::Here(|tasks, _, me| document::processes(tasks, Queue::Rotating, me))),
+    ("document-process-head", Arm::Here(|tasks, _, me| document::processes(tasks, Queue::Head, me))),
+];
+
+#[derive(Clone, Copy)]
+enum Arm {
+    /// In a space of its own, which is new.
+    Space(fn(usize, usize) -> bool),
+    /// By the first space, which makes others for it.
+    Here(fn(usize, usize, usize) -> bool),
+}
+
+/// Does what the command line says, and stops the machine: with 0 if all went well, with 2 if a word is not understood.
+pub(crate) fn run(me: usize) -> ! {
+    let mut line = [0_u8; 512];
+    let length = must(Call::CommandLine, [(&raw mut line).expose_provenance(), line.len(), 0, 0]);
+    let text = core::str::from_utf8(&line[..length]).unwrap_or("").trim_end_matches('\0');
+    must(Call::Tick, [0; 4]);
+    assert!(take_part(0, Executor::Stackful as usize), "no memory for the first space's part");
+    let status = match text.split_ascii_whitespace().try_for_each(|word| carry_out(word, me)) {
+        Ok(()) => 0,
+        Err(status) => status,
+    };
+    say!("{{\"end\":{status}}}");
+    call(Call::Stop, [status, 0, 0, 0]);
+    exit(status)
+}
+
+fn carry_out(word: &str, me: usize) -> Result<(), usize> {
+    let mut parts = word.split(':');
+    let name = parts.next().unwrap_or("");
+    let mut number = || parts.next().map_or(Some(0), |digits| digits.parse::<usize>().ok());
+    let (Some(tasks), Some(turns)) = (number(), number()) else { return Err(not_understood(word)) };
+    match name {
+        "keep" => {
+            must(Call::KeepTranslations, [1, 0, 0, 0]);
+        }
+        "flush" => {
+            must(Call::KeepTranslations, [0, 0, 0, 0]);
+        }
+        "tick" => {
+            must(Call::Tick, [tasks, 1, 0, 0]);
+        }
+        _ => {
+            let found = ARMS.iter().position(|(arm, _)| *arm == name).filter(|_| tasks > 0);
+            let Some(index) = found else { return Err(not_understood(word)) };
+            let went_well = match ARMS[index].1 {
+                Arm::Here(run) => run(tasks, turns, me),
+                Arm::Space(_) => {
+                    spawn(program::ARM, [index, tasks << 32 | turns], program::LEVEL);
+                    wait().is_some_and(|(_, code)| code == 0)
+                }
+            };
+            if !went_well {
+                say!("{{\"failed\":\"{word}\"}}");
+                return Err(1);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn not_understood(word: &str) -> usize {
+    say!("{{\"not_understood\":\"{word}\"}}");
+    2
+}
+
+/// The program [`program::ARM`].
+pub(crate) fn arm(index: usize, size: usize) -> ! {
+    let (tasks, turns) = (size >> 32, size & u32::MAX as usize);
+    match ARMS.get(index) {
+        Some((_, Arm::Space(run))) => exit(usize::from(!run(tasks, turns))),
+        _ => exit(2),
+    }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What an arm has measured, as one line of JSON on the console.
+
+use core::fmt::Write;
+
+use squall_scheduler::call::Counters;
+
+use crate::kernel::{Line, counters, cycles, exit, instructions, say, time};
+
+/// All clocks and counts at one moment.
+#[derive(Clone, Copy)]
+pub(crate) struct Reading {
+    counters: Counters,
+    time: u64,
+    cycles: u64,
+    instructions: u64,
+}
+
+impl Reading {
+    /// Before what is measured: the instructions are read last.
+    #[inline(always)]
+    pub(crate) fn begin() -> Self {
+        let counters = counters();
+        let (time, cycles) = (time(), cycles());
+        Self { counters, time, cycles, instructions: instructions() }
+    }
+
+    /// After it: the instructions are read first.
+    #[inline(always)]
+    pub(crate) fn end() -> Self {
+        let instructions = instructions();
+        let (time, cycles) = (time(), cycles());
+        Self { counters: counters(), time, cycles, instructions }
+    }
+
+    /// As this, but with so many instructions since `begin`, as the kernel counted them between two points of its own.
+    pub(crate) fn with_instructions(self, begin: &Self, instructions: u64) -> Self {
+        Self { instructions: begin.instructions + instructions, ..self }
+    }
+}
+
+/// What an arm did, and what it must have done.
+pub(crate) struct Record {
+    pub(crate) subject: &'static str,
+    pub(crate) tasks: usize,
+    /// Hand-offs of each task; 0 where a task is made, runs once and is reaped.
+    pub(crate) turns: usize,
+    /// Hand-offs, or lives.
+    pub(crate) done: usize,
+    /// Changes of address space that there must have been; none where that is not the arm's to say.
+    pub(crate) space_changes: Option<usize>,
+    /// Bytes that a task takes.
+    pub(crate) bytes: usize,
+    /// Entries of the document's queue that were moved.
+    pub(crate) moves: usize,
+}
+
+impl Record {
+    /// Prints it; ends the program if what was done is not what was to be done.
+    pub(crate) fn print(&self, begin: &Reading, end: &Reading) {
+        let changes = end.counters.space_changes - begin.counters.space_changes;
+        let wanted = self.tasks * self.turns.max(1);
+        if self.done != wanted || self.space_changes.is_some_and(|wanted| wanted as u64 != changes) {
+            say!(
+                "{} failed: {} of {wanted} done, {changes} changes of address space where there should be {:?}",
+                self.subject,
+                self.done,
+                self.space_changes
+            );
+            exit(1);
+        }
+        let mut line = Line::new();
+        let flushes = end.counters.flushes - begin.counters.flushes;
+        // Whoever changes address spaces is another arm where each change forgets the translations.
+        let suffix = if flushes > 0 && flushes >= changes { "-flush" } else { "" };
+        let _ = write!(line, "{{\"subject\":\"{}{suffix}\",\"tasks\":{}", self.subject, self.tasks);
+        let _ = write!(line, ",\"turns\":{},\"done\":{}", self.turns, self.done);
+        for (name, value) in [
+            ("instructions", end.instructions - begin.instructions),
+            ("time", end.time - begin.time),
+            ("cycles", end.cycles - begin.cycles),
+            ("timer_interrupts", end.counters.timer_interrupts - begin.counters.timer_interrupts),
+            ("space_changes", changes),
+            ("flushes", flushes),
+            ("bytes", self.bytes as u64),
+            ("moves", self.moves as u64),
+            ("frames_free", end.counters.frames - end.counters.frames_used),
+        ] {
+            let _ = write!(line, ",\"{name}\":{value}");
+        }
+        let _ = writeln!(line, "}}");
+        line.print();
+    }
+}
+
+/// Bytes of memory that `tasks` tasks took, each, since `before`.
+pub(crate) fn bytes_each(before: &Counters, tasks: usize) -> usize {
+    let frames = counters().frames_used - before.frames_used;
+    frames as usize * 4096 / tasks
+}
