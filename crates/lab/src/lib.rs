@@ -9,19 +9,16 @@
 //!
 //! Code that measures (`mechanism`, `trial`) prints nothing; code that prints (`view`, `cli`) measures nothing.
 
-pub mod about;
-pub mod anatomy;
 pub mod cli;
 pub mod experiment;
-pub mod machine;
 pub mod mechanism;
-mod nearest;
 pub mod operation;
-pub mod quantity;
-pub mod record;
 pub mod task;
 pub mod trace;
 pub mod transfer;
 pub mod trial;
 pub mod verdict;
 pub mod view;
+
+pub use doorbell_machine as machine;
+pub use doorbell_results::{about, anatomy, nearest, quantity, record};

@@ -15,7 +15,6 @@ use super::load::{Asked, load};
 use crate::experiment::plan::Plan;
 use crate::experiment::run::{self, Conditions};
 use crate::machine::Machine;
-use crate::machine::clock::Clock;
 use crate::record::write::{to_json, write};
 use crate::record::{Outcome, Record, ResultFile};
 use crate::trial::cell::Cell;
@@ -28,7 +27,7 @@ const CALIBRATION: Duration = Duration::from_millis(50);
 
 /// The machine, with a clock calibrated on the spot.
 pub fn machine_here() -> Machine {
-    Machine::here(Clock::calibrate(CALIBRATION))
+    crate::machine::here(crate::machine::clock::calibrate(CALIBRATION))
 }
 
 /// How a verb ended; the numbers are part of the interface.

@@ -12,11 +12,12 @@ use crate::mechanism::{self, Explanation, fan, need};
 use crate::nearest::{did_you_mean, nearest};
 use crate::operation;
 use crate::record::series::Quantity;
-use crate::record::{plausibility, warning};
+use crate::record::warning;
 use crate::task;
 use crate::transfer;
 use crate::trial::floors::FLOORS;
 use crate::trial::load;
+use crate::verdict::plausibility;
 use crate::view::notifications::KINDS;
 use crate::view::style::{Role, Style};
 

@@ -16,11 +16,11 @@ use crate::experiment::plan::{FEWEST_BLOCKS, Plan};
 use crate::machine::Machine;
 use crate::nearest::{did_you_mean, nearest};
 use crate::quantity::span;
-use crate::record::plausibility::{Known, violations};
 use crate::record::{Outcome, Record, ResultFile, fio};
 use crate::transfer::scratch::SECTOR;
 use crate::transfer::{self, CONTROL, target};
 use crate::trial::cell::{Direction, Placement, Target, Until};
+use crate::verdict::plausibility::{Known, violations};
 
 /// How long a trial of transfers lasts unless told otherwise: some thousand of them.
 const WINDOW: Duration = Duration::from_millis(500);

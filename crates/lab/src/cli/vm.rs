@@ -23,9 +23,8 @@ use doorbell_vm::terminal::Raw;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::common::{Exit, Terminal, Usage, state_folder};
-use crate::machine::processor::Processor;
 use crate::machine::root::Root;
-use crate::machine::virtualisation::{self, Virtualisation, Vm};
+use crate::machine::virtualisation::{self, Vm};
 use crate::quantity::duration;
 use crate::record::{Warning, read, warning, write};
 use crate::view::summary::counted;
@@ -471,7 +470,7 @@ fn prepared<T>(
     let kernel = file_of(Part::Kernel)?;
     let busybox = file_of(Part::Shell)?;
     let busybox = std::fs::read(&busybox).with_context(|| format!("cannot read {}", busybox.display()))?;
-    let host = Virtualisation::read(&Root::live(), virtualisation::signature(), false);
+    let host = crate::machine::virtualisation::read(&Root::live(), virtualisation::signature(), false);
     let vm = Vm {
         accelerator: args.accel.name().to_owned(),
         emulator: emulator.version.clone(),
@@ -506,7 +505,9 @@ fn prepared<T>(
 /// What the emulator runs on: the times of two are comparable only on one.
 fn host_name() -> String {
     let root = Root::live();
-    let model = Processor::read(&root, None).model_name.unwrap_or_else(|| std::env::consts::ARCH.to_owned());
+    let model = crate::machine::processor::read(&root, None)
+        .model_name
+        .unwrap_or_else(|| std::env::consts::ARCH.to_owned());
     let cpus = std::thread::available_parallelism().map_or(0, usize::from);
     format!("{model}, {}", counted(cpus as u64, "CPU"))
 }

@@ -108,7 +108,7 @@ mod tests {
     /// A machine of which no limit is known.
     fn unknown() -> Machine {
         let empty = tempfile::tempdir().unwrap();
-        Machine::read(&Root::at(empty.path()), Clock::MONOTONIC, Asked::default())
+        crate::machine::read(&Root::at(empty.path()), Clock::MONOTONIC, Asked::default())
     }
 
     fn short(subject: &str, receivers: u32, machine: &Machine) -> Vec<&'static str> {

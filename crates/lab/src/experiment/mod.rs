@@ -11,7 +11,6 @@ pub mod net;
 pub mod pairs;
 pub mod pick;
 pub mod ping;
-pub mod plan;
 pub mod run;
 pub mod shortfall;
 pub mod spin;
@@ -21,3 +20,5 @@ pub mod tasks;
 pub mod tasks_limits;
 pub mod tune;
 pub mod why;
+
+pub use doorbell_results::plan;

@@ -16,8 +16,6 @@ use crate::machine::Machine;
 use crate::machine::topology::Relation;
 use crate::mechanism::{self, Host, Waits, fan};
 use crate::operation;
-use crate::record::plausibility::{Known, below_floor, violations};
-use crate::record::populations;
 use crate::record::result::Floors;
 use crate::record::result::SCHEMA_VERSION;
 use crate::record::{Outcome, Record, ResultFile, Surroundings, Tally, Warning, warning};
@@ -29,6 +27,8 @@ use crate::trial::launch::launch;
 use crate::trial::run_dir::RunDir;
 use crate::trial::side::SideReport;
 use crate::trial::surroundings::{Watch, disturbances};
+use crate::verdict::plausibility::{Known, below_floor, violations};
+use crate::verdict::populations;
 
 /// What a run is told besides its plan.
 #[derive(Debug, Clone)]

@@ -30,8 +30,9 @@ mod socket;
 mod uring;
 mod watched_word;
 
+pub use doorbell_results::cell::Contexts;
 pub use entry::{Entry, Lines};
-pub use site::{Contexts, Host, OpenError, Site, Word};
+pub use site::{Host, OpenError, Site, Word};
 
 /// Why a mechanism cannot be had on this machine; shown by `doorbell list` and stored with the skipped trial.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -5,20 +5,10 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU32;
 
+use doorbell_results::cell::Contexts;
+
 use crate::trial::arena::Arena;
 use crate::trial::run_dir::{Note, RunDir};
-
-/// What the two sides are.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum Contexts {
-    /// Two processes that share memory and descriptors.
-    Processes,
-    /// Two threads of one process.
-    Threads,
-}
 
 /// What a mechanism may ask about the machine when it says whether it is available.
 #[derive(Debug, Clone, Copy, Default)]

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::machine::clock::Now;
 use crate::mechanism::{Fault, Lines};
 use crate::trial::cell::Pattern;
 use crate::trial::control::Step;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::alone::batch;
 use super::{Operation, Sides};
+use crate::machine::clock::Now;
 use crate::mechanism::{Explanation, Lines, OpenError, Site, Word};
 use crate::trial::cell::Cell;
 use crate::trial::control::Step;

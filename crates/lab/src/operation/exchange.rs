@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::alone::batch;
 use super::count::{CHECK_ROUNDS, SwitchCount};
+use crate::machine::clock::Now;
 use crate::mechanism::{Fault, Lines};
 use crate::trial::control::Step;
 use crate::trial::role::Role;

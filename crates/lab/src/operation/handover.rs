@@ -10,6 +10,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
+use crate::machine::clock::Now;
 use crate::machine::clock::monotonic_ns;
 use crate::mechanism::{Fault, Lines};
 use crate::trial::control::Step;

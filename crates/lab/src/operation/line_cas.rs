@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::alone::batch;
 use super::figures::figure;
 use super::{Operation, Sides};
+use crate::machine::clock::Now;
 use crate::mechanism::{Explanation, Lines, OpenError, Site};
 use crate::record::series::Quantity;
 use crate::record::{Figure, Record};

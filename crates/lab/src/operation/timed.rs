@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::alone::batch;
+use crate::machine::clock::Now;
 use crate::mechanism::Fault;
 use crate::trial::control::Step;
 use crate::trial::side::Side;

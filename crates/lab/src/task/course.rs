@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::scene::Scene;
+use crate::machine::clock::Now;
 use crate::machine::clock::Ticks;
 use crate::machine::root::{Root, field};
 use crate::record::Figure;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::course::Course;
 use super::{Kind, Measured, Scene};
+use crate::machine::clock::Now;
 use crate::mechanism::{Fault, Lines};
 use crate::trial::control::Step;
 use crate::trial::role::Role;

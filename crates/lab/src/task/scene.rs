@@ -15,6 +15,7 @@ use rustix::thread::futex;
 use super::queue::Queue;
 use super::stackless::Node;
 use crate::machine::clock::Clock;
+use crate::machine::clock::Now;
 use crate::mechanism::{Fault, OpenError, Word};
 use crate::trial::arena::{Arena, Zeroed};
 use crate::trial::cell::{Cell, Pattern};

@@ -10,7 +10,8 @@ use rustix::time::{ClockId, clock_gettime};
 use super::scratch::{stamp, stamp_all};
 use super::target::Opened;
 use super::{Buffer, Place, Way};
-use crate::machine::block::{self, BlockDevice};
+use crate::machine::block;
+use crate::machine::clock::Now;
 use crate::machine::root::Root;
 use crate::mechanism::{Fault, Lines};
 use crate::record::io::Io;
@@ -62,7 +63,7 @@ impl Drive {
             interrupts: lines.and_then(|lines| block::interrupts_taken(&root, lines)),
             completed: device
                 .filter(|device| device.counts != Some(false))
-                .and_then(|_| BlockDevice::completed(&root, major, minor)),
+                .and_then(|_| crate::machine::block::completed(&root, major, minor)),
         }
     }
 

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
+use doorbell_results::record::io::{Pass, Prepared};
 use rustix::rand::{GetRandomFlags, getrandom};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Buffer;
@@ -23,28 +23,6 @@ pub const SECTOR: u64 = 512;
 const CHUNK: usize = 1 << 20;
 /// The bytes of one write in later passes, which go over the file in random order.
 const RANDOM: usize = 4096;
-
-/// How a target was prepared, and what a look at it afterwards found.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Prepared {
-    /// Bytes of it.
-    pub bytes: u64,
-    /// Each pass in order: the first from front to end in blocks of 1 MiB, later ones over every block of 4 KiB in random order.
-    pub passes: Vec<Pass>,
-    /// Sectors of 512 bytes that were read back from the device and held what had been written; all of them, or the run ends.
-    pub checked_sectors: u64,
-}
-
-/// One pass over a target.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Pass {
-    /// `sequential` or `random`.
-    pub order: String,
-    /// How long it took, fsync included, nanoseconds.
-    pub took_ns: u64,
-    /// Bytes a second.
-    pub rate: f64,
-}
 
 /// Why there is no file to transfer to.
 #[derive(Debug, thiserror::Error)]

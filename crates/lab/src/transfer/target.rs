@@ -7,10 +7,11 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::scratch::{self, Noted, Prepared};
+use super::scratch::{self, Noted};
 use crate::machine::block::{self, BlockDevice, InUse};
 use crate::machine::root::Root;
 use crate::trial::cell::{Direction, Target};
+use doorbell_results::record::io::Prepared;
 
 /// An open target.
 #[derive(Debug)]
@@ -155,7 +156,7 @@ pub fn open(
         _ => device_of(&root, data.dev()),
     };
     let number = [rustix::fs::major(number), rustix::fs::minor(number)];
-    let device = BlockDevice::read(&root, number[0], number[1]);
+    let device = crate::machine::block::read(&root, number[0], number[1]);
     let mut flags = if direct { libc::O_DIRECT } else { 0 };
     if direction == Direction::Write {
         match target {
@@ -195,7 +196,7 @@ pub fn may_write(
     device: Option<&BlockDevice>,
     consent: Option<&str>,
 ) -> Result<(), TargetError> {
-    if let Some(reason) = BlockDevice::in_use(root, number[0], number[1]) {
+    if let Some(reason) = crate::machine::block::in_use(root, number[0], number[1]) {
         return Err(TargetError::InUse(reason));
     }
     let name = device.map(|device| device.name.clone()).unwrap_or_default();
@@ -220,10 +221,10 @@ fn length(file: &File, data: &Metadata, device: Option<&BlockDevice>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::block::tests::Recorded;
+    use crate::machine::recorded::Recorded;
 
     fn refused(recorded: &Recorded, number: [u32; 2], consent: Option<&str>) -> String {
-        let device = BlockDevice::read(&recorded.root(), number[0], number[1]);
+        let device = crate::machine::block::read(&recorded.root(), number[0], number[1]);
         match may_write(&recorded.root(), number, device.as_ref(), consent) {
             Ok(()) => "may be written".to_owned(),
             Err(error) => error.to_string(),

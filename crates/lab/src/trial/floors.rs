@@ -185,11 +185,8 @@ mod tests {
     #[test]
     fn every_floor_of_one_cpu_is_measured_and_those_of_two_where_there_are_two() {
         let usable: Vec<u32> =
-            crate::machine::topology::Topology::read(&crate::machine::root::Root::live(), None)
-                .usable
-                .iter()
-                .collect();
-        let clock = Clock::calibrate(Duration::from_millis(5));
+            crate::machine::topology::read(&crate::machine::root::Root::live(), None).usable.iter().collect();
+        let clock = crate::machine::clock::calibrate(Duration::from_millis(5));
         let cpus = [usable[0], usable[usable.len() - 1]];
         let floors = all(Order { clock, cpus }).unwrap();
         let names: Vec<&str> = floors.iter().map(|floor| floor.name.as_str()).collect();

@@ -28,7 +28,6 @@ use super::watchdog::Watchdog;
 use crate::anatomy::Anatomy;
 use crate::machine::clock::Clock;
 use crate::machine::root::Root;
-use crate::machine::topology::Topology;
 
 use crate::mechanism::futex::FutexLine;
 use crate::mechanism::{self, Contexts, Line, Lines, Site};
@@ -128,7 +127,7 @@ fn under_load(order: &Order) -> Result<Report, String> {
     // Held until the trial is over: it ends with the value.
     let _held = order.cell.latency_limit_us.map(hold).transpose()?;
     let Some(load) = &order.cell.load else { return run(order, None) };
-    let topology = Topology::read(&Root::live(), None);
+    let topology = crate::machine::topology::read(&Root::live(), None);
     let mut session = Session::start(load, &topology).map_err(|error| format!("the load: {error}"))?;
     session.begin();
     let mut report = run(order, Some(&mut session))?;

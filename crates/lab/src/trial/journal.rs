@@ -10,9 +10,9 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::arena::{Arena, Zeroed};
-use crate::anatomy::cut::Stamps;
 use crate::machine::clock::Clock;
 use crate::mechanism::OpenError;
+use crate::trial::anatomy::cut::Stamps;
 
 /// Wakes that are remembered, the last ones; a power of two. 16384 × 48 bytes are less than the buffers of the events.
 const WAKES: u64 = 1 << 14;

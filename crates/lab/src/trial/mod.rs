@@ -9,8 +9,8 @@
 //! The host is a fresh process with one thread: it opens the lines, forks the sides, which inherit everything, and
 //! sleeps until they are done or the time is up; once a second it gets up for some 10 µs to see that they still move.
 
+pub mod anatomy;
 pub mod arena;
-pub mod cell;
 pub mod control;
 pub mod counters;
 pub mod fanout;
@@ -29,3 +29,5 @@ pub(crate) mod stand_in;
 pub mod surroundings;
 pub mod tracer;
 mod watchdog;
+
+pub use doorbell_results::cell;

@@ -12,6 +12,7 @@ use super::control::{Control, Step};
 use super::counters::{Counters, Usage};
 use super::journal::Journal;
 use super::role::Role;
+use crate::machine::clock::Now;
 use crate::machine::clock::{Clock, Ticks};
 use crate::mechanism::futex::FutexLine;
 use crate::mechanism::{Fault, OpenError};

@@ -10,6 +10,7 @@ use super::control::{Control, STAMPS};
 use super::role::Role;
 use super::side::{Side, Times};
 use crate::machine::clock::Clock;
+use crate::machine::clock::Now;
 use crate::mechanism::null::NullEnd;
 use crate::mechanism::{
     Explanation, Fault, Host, Line, Mechanism, Memory, OpenError, Site, Unavailable, Waiter, Woken,

@@ -218,7 +218,8 @@ mod tests {
 
     #[test]
     fn the_live_machine_is_watched() {
-        let surroundings = Watch::of(Root::live(), Topology::read(&Root::live(), None).usable).end();
+        let surroundings =
+            Watch::of(Root::live(), crate::machine::topology::read(&Root::live(), None).usable).end();
         assert!(surroundings.started_at_unix_ns > 0);
         assert!(surroundings.wall_ns > 0);
     }

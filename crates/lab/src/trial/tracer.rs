@@ -10,8 +10,6 @@ use std::time::{Duration, Instant};
 use super::cell::{Cell, Trace};
 use super::control::Control;
 use super::journal::Journal;
-use crate::anatomy::collect::Join;
-use crate::anatomy::untold::{self, untold};
 use crate::anatomy::{Anatomy, Counts, Hidden, Mark, Meanwhile, Rank, Wake};
 use crate::machine::cgroup;
 use crate::machine::clock::Clock;
@@ -21,6 +19,8 @@ use crate::machine::root::Root;
 use crate::trace::event::Kind;
 use crate::trace::instance::Wanted;
 use crate::trace::{Instance, TraceError, Tracefs};
+use crate::trial::anatomy::collect::Join;
+use crate::trial::anatomy::untold::{self, untold};
 
 /// Buffer of each CPU for the stages of every wake, KiB: 16384 wakes with some ten events of 48 bytes on each CPU.
 const STAGES_KIB: u32 = 8192;

@@ -11,6 +11,8 @@ pub mod conditions;
 pub mod contest;
 pub mod gate;
 pub mod pick;
+pub mod plausibility;
+pub mod populations;
 pub mod quantile;
 pub mod spin;
 pub mod statistics;

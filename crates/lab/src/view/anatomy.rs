@@ -250,8 +250,8 @@ pub(super) fn rows(way: &Way, scale: Scale) -> Vec<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::anatomy::recorded;
     use crate::record::sample;
+    use crate::trial::anatomy::recorded;
     use crate::trial::cell::{Pattern, Trace};
 
     /// Two cells, one of them traced, whose anatomy is a recorded one.
@@ -302,7 +302,7 @@ mod tests {
         let mut result = result(&["sched_switch"]);
         assert!(tables(&result, &Style::PLAIN).contains("woken on its way to sleep"));
         for anatomy in result.records.iter_mut().filter_map(|record| record.anatomy.as_mut()) {
-            anatomy.hidden.extend(crate::anatomy::untold::hidden(&[1].into()));
+            anatomy.hidden.extend(crate::trial::anatomy::untold::hidden(&[1].into()));
         }
         let text = tables(&result, &Style::PLAIN);
         assert!(

@@ -225,9 +225,9 @@ fn said(event: &Event, wake: &Wake) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::anatomy::recorded::anatomy;
-    use crate::anatomy::untold;
     use crate::record::sample;
+    use crate::trial::anatomy::recorded::anatomy;
+    use crate::trial::anatomy::untold;
     use crate::trial::cell::{Cell, Trace};
 
     #[test]

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Everything that is done with a result file after it was read; for the fuzzer and for the test that mutates files.
 
-use doorbell_lab::record::plausibility::{Known, violations};
-use doorbell_lab::record::{populations, read, write};
+use doorbell_lab::record::{read, write};
 use doorbell_lab::verdict::compare::{RELEVANT, compare};
+use doorbell_lab::verdict::plausibility::{Known, violations};
+use doorbell_lab::verdict::populations;
 use doorbell_lab::view::style::Style;
 use doorbell_lab::view::{comparison, export, summary};
 

@@ -47,7 +47,7 @@ fn the_tightest_limit_on_the_way_up_holds() {
 #[test]
 fn without_any_file_everything_is_missing_and_nothing_is_made_up() {
     let empty = tempfile::tempdir().unwrap();
-    let machine = Machine::read(&Root::at(empty.path()), Clock::MONOTONIC, Asked::default());
+    let machine = doorbell_machine::read(&Root::at(empty.path()), Clock::MONOTONIC, Asked::default());
     assert!(
         machine.topology.online.is_empty() && machine.topology.pairs().iter().all(|pair| pair.cpus.is_none())
     );
@@ -62,7 +62,7 @@ fn without_any_file_everything_is_missing_and_nothing_is_made_up() {
 fn the_mask_the_kernel_tells_stands_in_for_hidden_files() {
     let empty = tempfile::tempdir().unwrap();
     let asked = Asked { affinity: Some("2-3".parse().unwrap()), ..Asked::default() };
-    let topology = Machine::read(&Root::at(empty.path()), Clock::MONOTONIC, asked).topology;
+    let topology = doorbell_machine::read(&Root::at(empty.path()), Clock::MONOTONIC, asked).topology;
     assert_eq!(
         (topology.online.to_string(), topology.usable.to_string()),
         ("2,3".to_owned(), "2,3".to_owned())
@@ -72,7 +72,7 @@ fn the_mask_the_kernel_tells_stands_in_for_hidden_files() {
 
 #[test]
 fn the_live_machine_has_a_release_a_usable_cpu_and_every_finding() {
-    let machine = Machine::here(Clock::MONOTONIC);
+    let machine = crate::machine::here(Clock::MONOTONIC);
     assert!(machine.kernel.release.is_some());
     assert!(!machine.topology.usable.is_empty());
     assert!(machine.findings.len() > 10);
@@ -125,7 +125,7 @@ proptest! {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, content).unwrap();
         }
-        let machine = Machine::read(&Root::at(tree.path()), Clock::MONOTONIC, Asked::default());
+        let machine = doorbell_machine::read(&Root::at(tree.path()), Clock::MONOTONIC, Asked::default());
         let findings = doctor::examine(&machine);
         prop_assert!(findings.iter().all(|finding| !finding.seen.is_empty()));
         serde_json::to_string(&machine).unwrap();

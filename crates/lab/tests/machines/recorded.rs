@@ -20,7 +20,7 @@ pub(crate) fn machine(name: &str) -> Machine {
     let tree = tempfile::tempdir().unwrap();
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/machines").join(name);
     expand(&fs::read_to_string(fixture).unwrap(), tree.path());
-    Machine::read(&Root::at(tree.path()), Clock::MONOTONIC, Asked::default())
+    doorbell_machine::read(&Root::at(tree.path()), Clock::MONOTONIC, Asked::default())
 }
 
 fn expand(text: &str, tree: &Path) {

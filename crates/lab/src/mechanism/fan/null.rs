@@ -12,6 +12,7 @@ use std::time::Duration;
 use rustix::thread::futex;
 
 use super::{Fan, FanEntry, Hall, Needs, OpenFan};
+use crate::machine::clock::Now;
 use crate::machine::clock::{Clock, Ticks};
 use crate::mechanism::{Contexts, Fault, Host, Notifier, OpenError, Site, Unavailable, Waiter, Woken, Word};
 

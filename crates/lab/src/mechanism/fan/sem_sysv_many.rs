@@ -2,7 +2,6 @@
 //! System V semaphores, as many in a set as the kernel takes.
 
 use super::{Fan, FanEntry, Hall, Needs, OpenFan};
-use crate::machine::limits::Limits;
 use crate::machine::root::Root;
 use crate::mechanism::c_call::result;
 use crate::mechanism::sem_sysv::{SemSysv, SemSysvEnd};
@@ -24,7 +23,7 @@ const OLD_DEFAULT: u64 = 250;
 /// Semaphores in each set for so many receivers: all of them where the kernel allows. A semaphore's number in its set has
 /// 16 bits (`sembuf`, semop(2)).
 fn per_set(receivers: u64) -> u64 {
-    let allowed = Limits::read(&Root::live(), None).semaphores_per_set.unwrap_or(OLD_DEFAULT);
+    let allowed = crate::machine::limits::read(&Root::live(), None).semaphores_per_set.unwrap_or(OLD_DEFAULT);
     receivers.min(allowed).clamp(1, 1 << 16)
 }
 

@@ -31,8 +31,8 @@ use super::load::session::Session;
 use super::run_dir::RunDir;
 use super::side::{SideError, SideReport};
 use super::watchdog::Watchdog;
+use crate::machine::clock::Now;
 use crate::machine::root::Root;
-use crate::machine::topology::Topology;
 use crate::mechanism::fan::{self, Hall, OpenFan};
 use crate::mechanism::{Contexts, Site};
 use crate::record::LastSeen;
@@ -96,7 +96,7 @@ fn play(order: &Order, run_dir: &RunDir, load: Option<&mut Session>) -> Result<R
     let cell = &order.cell;
     let said = |text: &dyn ToString| Failure::Said(text.to_string());
     let (entry, part) = part(order).map_err(|text| said(&text))?;
-    let topology = Topology::read(&Root::live(), None);
+    let topology = crate::machine::topology::read(&Root::live(), None);
     let pinning = Pinning::named(&cell.placement.relation)
         .ok_or_else(|| said(&format!("no way of pinning is called '{}'", cell.placement.relation)))?;
     let spread = pinning.spread(part.receivers, &topology).map_err(|lack| said(&lack))?;

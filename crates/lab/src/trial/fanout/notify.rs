@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use super::table::Table;
+use crate::machine::clock::Now;
 use crate::machine::clock::Ticks;
 use crate::mechanism::fan::Fan;
 use crate::mechanism::{Notifier, OpenError};

@@ -4,6 +4,7 @@
 use std::sync::atomic::Ordering::{Acquire, Release};
 
 use super::table::{Row, Table};
+use crate::machine::clock::Now;
 use crate::machine::clock::Ticks;
 use crate::mechanism::{Waiter, Woken};
 use crate::trial::counters::Counters;

@@ -5,6 +5,7 @@ use std::io;
 
 use super::samples::Samples;
 use crate::machine::clock::Clock;
+use crate::machine::clock::Now;
 use crate::machine::line_hop::exchange;
 use crate::record::result::Floor;
 

@@ -5,6 +5,7 @@ use rustix::thread::futex::{self, Flags};
 
 use super::samples::Samples;
 use crate::machine::clock::Clock;
+use crate::machine::clock::Now;
 use crate::mechanism::Word;
 use crate::record::result::Floor;
 

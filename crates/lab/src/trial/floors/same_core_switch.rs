@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::samples::Samples;
+use crate::machine::clock::Now;
 use crate::machine::clock::{Clock, Ticks};
 use crate::machine::pinned::both;
 use crate::record::result::Floor;

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::machine::clock::Now;
 use crate::machine::clock::{Clock, Ticks};
 use crate::record::result::Floor;
 
@@ -91,7 +92,7 @@ mod tests {
     /// Such a floor once was measured for ever.
     #[test]
     fn a_floor_of_which_nothing_is_ever_counted_ends_without_a_sample() {
-        let mut samples = Samples::new(Clock::calibrate(Duration::from_millis(5)), 50);
+        let mut samples = Samples::new(crate::machine::clock::calibrate(Duration::from_millis(5)), 50);
         while samples.wanting() {
             samples.add(1000, 0);
         }

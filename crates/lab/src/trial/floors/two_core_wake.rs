@@ -9,6 +9,7 @@ use rustix::thread::futex::{self, Flags};
 
 use super::samples::Samples;
 use crate::machine::clock::Clock;
+use crate::machine::clock::Now;
 use crate::machine::pinned::both;
 use crate::mechanism::Word;
 use crate::record::result::Floor;

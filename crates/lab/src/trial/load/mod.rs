@@ -3,8 +3,7 @@
 //!
 //! A kind of load is one file and one line in [`all`].
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+pub use doorbell_results::cell::Load;
 
 use crate::nearest::nearest;
 
@@ -14,17 +13,6 @@ mod cpu;
 mod memory;
 pub mod session;
 mod sqrt;
-
-/// What is to be loaded, and how.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-pub struct Load {
-    /// The kind, by name: `sqrt`, `cpu`, `cache`, `memory`, `churn`.
-    pub kind: String,
-    /// Worker processes.
-    pub workers: u32,
-    /// Whether worker k is pinned to the k-th usable CPU, counting round; else the scheduler spreads them.
-    pub pinned: bool,
-}
 
 /// A kind of load.
 pub trait Kind: Sync {

@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_load_of_every_kind_is_proven_to_have_covered_its_window_and_leaves_no_process() {
-        let topology = Topology::read(&Root::live(), None);
+        let topology = crate::machine::topology::read(&Root::live(), None);
         for kind in super::super::all() {
             let load = Load { kind: kind.name().to_owned(), workers: 2, pinned: kind.name() == "cpu" };
             let mut session = Session::start(&load, &topology).unwrap();
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_worker_that_died_is_told_and_not_waited_for() {
-        let topology = Topology::read(&Root::live(), None);
+        let topology = crate::machine::topology::read(&Root::live(), None);
         let load = Load { kind: "sqrt".to_owned(), workers: 2, pinned: false };
         let mut session = Session::start(&load, &topology).unwrap();
         session.begin();

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::cell::{Cell, WaitPolicy};
 use super::side::{Side, SideError};
+use crate::machine::clock::Now;
 use crate::machine::clock::{Clock, Ticks};
 use crate::mechanism::{Fault, Mechanism, Waiter, Woken};
 

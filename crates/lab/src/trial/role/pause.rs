@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::machine::clock::Now;
 use crate::machine::clock::{Clock, Ticks};
 
 /// How early a sleeping notifier gets up to spin the rest of a gap: longer than a timer wake-up is late on most

@@ -8,6 +8,7 @@ use super::pause::pause_until;
 use super::slowdown::Slowdown;
 use super::wait_by_policy;
 use super::yardstick::{self, Ends, Yardstick};
+use crate::machine::clock::Now;
 use crate::machine::clock::Ticks;
 use crate::mechanism::{Fault, Line, Mechanism, Notifier, Waiter, Waits, Woken};
 use crate::record::Tally;

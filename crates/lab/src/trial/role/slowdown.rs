@@ -6,6 +6,7 @@
 
 use std::cmp::Ordering::{Equal, Greater, Less};
 
+use crate::machine::clock::Now;
 use crate::machine::clock::{Clock, Ticks};
 
 /// One side's half.

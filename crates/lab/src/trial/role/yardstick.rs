@@ -15,6 +15,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
+use crate::machine::clock::Now;
 use crate::machine::clock::{Clock, Ticks};
 use crate::mechanism::futex::{FutexLine, FutexNotifier, FutexWaiter};
 use crate::mechanism::{Line, Mechanism, Notifier, Waiter, Waits};

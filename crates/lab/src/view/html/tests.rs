@@ -260,7 +260,7 @@ fn placements_of_a_mechanism_stand_in_one_row() {
 fn traced_arms_have_waterfalls_and_their_stages_in_a_table() {
     let traced = Cell { trace: Some(Trace::Stages), ..cell("futex") };
     let mut records = vec![record(&cell("futex"), 0, &[8_000_000]), record(&traced, 0, &[9_000_000])];
-    records[1].anatomy = Some(crate::anatomy::recorded::anatomy(&[]));
+    records[1].anatomy = Some(crate::trial::anatomy::recorded::anatomy(&[]));
     let page = page(result("anatomy", records));
     check(&page);
     let drawn = pictures(&page).into_iter().filter(|picture| picture.contains("8 stages, ")).count();

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Time the hypervisor gave to somebody else.
+
+use super::Verdict;
+use crate::Machine;
+
+pub(super) const SOURCE: &str =
+    "proc_stat(5), steal; kernel Documentation/virt/kvm/x86/msr.rst, MSR_KVM_STEAL_TIME";
+
+/// A hundredth of the time, for it touches the 99th percentile.
+const SHARE: f64 = 0.01;
+
+pub(super) fn examine(machine: &Machine) -> Verdict {
+    let now = machine
+        .load
+        .as_ref()
+        .and_then(|load| Some((load.steal_share?, load.share_resolution.unwrap_or(0.0))));
+    let Some(since_boot) = machine.stolen_share_since_boot else {
+        return Verdict::note(
+            "unknown (/proc/stat is hidden)",
+            "time that the hypervisor takes cannot be told from a slow wake",
+            "show /proc/stat to the container",
+        );
+    };
+    let recently =
+        now.map(|(share, _)| format!(", {:.1} % of one CPU just now", share * 100.0)).unwrap_or_default();
+    let seen = format!("{:.2} % of all CPU time since boot{recently}", since_boot * 100.0);
+    let surely_now = now.is_some_and(|(share, resolution)| share - resolution > SHARE);
+    if surely_now || since_boot > SHARE {
+        return Verdict::warn(
+            seen,
+            "a wake that falls into stolen time is longer by up to the host's time slice: the tail is the \
+             host's",
+            "measure when the host is less busy, or on a machine type with dedicated CPUs",
+        );
+    }
+    if machine.virtualisation.guest && since_boot == 0.0 {
+        return Verdict::note(
+            format!("{seen} (in a virtual machine)"),
+            "none was reported: either none was taken, or the hypervisor does not tell",
+            "where the host can be asked, compare with its own accounting",
+        );
+    }
+    Verdict::ok(seen)
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The clock of the run as it was measured: grid, cost, skew between CPUs, drift.
+
+use super::Verdict;
+use crate::Machine;
+use crate::clock::Source;
+use crate::clock_quality::ClockQuality;
+
+pub(super) const SOURCE: &str = "Intel SDM vol. 3B, Time-Stamp Counter, Invariant TSC; clock_getres(2)";
+
+/// A grid of a microsecond hides most of a wake-up on one core (some microseconds): nothing below it can be told.
+const COARSEST_GRID_PS: u64 = 1_000_000;
+/// A tenth of that: visible in the figures of a spinning waiter, which are 50 to 250 ns.
+const COARSE_GRID_PS: u64 = 100_000;
+/// Two readings belong to every stamped time; dearer ones than this are a tenth of the shortest sleep's wake.
+const DEAR_READING_PS: u64 = 200_000;
+/// Times from one CPU to another are wrong by this much at most; half a microsecond is a tenth of a wake across cores.
+const GREAT_SKEW_NS: f64 = 500.0;
+/// A clock that runs wrong by this is wrong by a tenth of a per cent, as much as a histogram's bucket.
+const GREAT_DRIFT_PPM: f64 = 1000.0;
+
+pub(super) fn examine(machine: &Machine) -> Verdict {
+    let name = match machine.clock.source {
+        Source::Tsc => "time-stamp counter",
+        Source::Monotonic => "CLOCK_MONOTONIC",
+    };
+    let flags: Vec<&str> =
+        ["constant_tsc", "nonstop_tsc"].into_iter().filter(|flag| machine.processor.has(flag)).collect();
+    let invariant = if flags.is_empty() { String::new() } else { format!(" ({})", flags.join(", ")) };
+    let Some(quality) = &machine.clock_quality else {
+        return Verdict::ok(format!("{name}{invariant}, not measured"));
+    };
+    let seen = format!("{name}{invariant}: {}", describe(quality));
+    if quality.grid_ps >= COARSEST_GRID_PS {
+        return Verdict::unfit(
+            seen,
+            "times shorter than the grid come out as zero or as one step of it",
+            "make the kernel use a finer clock source (see clock-source), or measure on another machine",
+        );
+    }
+    if quality.worst_skew_ns().is_some_and(|worst| worst >= GREAT_SKEW_NS) {
+        return Verdict::warn(
+            seen,
+            "one-way times between these CPUs may be wrong by that much, in either direction; round trips \
+             are not",
+            "believe round trips; have the kernel check the counters (clocksource watchdog), or measure when \
+             the CPUs are not shared with other virtual machines",
+        );
+    }
+    if quality
+        .drift_ppm
+        .is_some_and(|ppm| ppm.abs() - quality.drift_resolution_ppm.unwrap_or(0.0) >= GREAT_DRIFT_PPM)
+    {
+        return Verdict::warn(
+            seen,
+            "every time is wrong by that share",
+            "measure again; if it stays, the hypervisor scales the counter: have it expose an invariant one",
+        );
+    }
+    if quality.grid_ps >= COARSE_GRID_PS || quality.cost_ps >= DEAR_READING_PS {
+        return Verdict::warn(
+            seen,
+            "the grid and the reading are a visible part of short times: spinning, notify cost",
+            "make the kernel use the time-stamp counter (see clock-source)",
+        );
+    }
+    Verdict::ok(seen)
+}
+
+fn describe(quality: &ClockQuality) -> String {
+    let ns = |ps: u64| ps as f64 / 1000.0;
+    let mut text = format!("grid {} ns, reading {:.1} ns", short(ns(quality.grid_ps)), ns(quality.cost_ps));
+    if let Some(worst) = quality.worst_skew_ns() {
+        text += &format!(", skew within ±{worst:.0} ns");
+    }
+    if let (Some(ppm), Some(resolution)) = (quality.drift_ppm, quality.drift_resolution_ppm) {
+        text += &format!(", drift {ppm:.1} ± {resolution:.1} ppm");
+    }
+    text
+}
+
+/// At most one decimal, none where it says nothing.
+fn short(ns: f64) -> String {
+    if ns.fract().abs() < 0.05 { format!("{ns:.0}") } else { format!("{ns:.1}") }
+}

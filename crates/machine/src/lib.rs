@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What machine this is: read once, stored in every result.
+//!
+//! Everything that stands in a file is read below a [`Root`], so that recorded trees of other machines can be examined
+//! as well as the live one; what the CPU or the kernel has to be asked for comes as [`Asked`]. What is hidden or not
+//! there is missing, never made up.
+
+pub use doorbell_results::machine::{Machine, cpu_list, placement};
+use std::time::{Duration, Instant};
+
+pub mod binary;
+pub mod block;
+pub mod cgroup;
+pub mod clock;
+pub mod clock_quality;
+pub mod cpu_time;
+pub mod doctor;
+pub mod idle_time;
+pub mod interrupts;
+pub mod irq_spread;
+pub mod kernel;
+pub mod limits;
+pub mod line_hop;
+pub mod load;
+pub mod memory;
+pub mod permissions;
+pub mod pinned;
+pub mod power;
+pub mod pressure;
+pub mod processor;
+#[cfg(any(test, feature = "sample"))]
+pub mod recorded;
+pub mod root;
+pub mod run_time;
+pub mod task_time;
+pub mod topology;
+pub mod virtualisation;
+pub mod waiters;
+
+use clock_quality::DriftStart;
+use cpu_list::CpuList;
+use load::Load;
+use root::Root;
+
+/// How long the load of the machine is looked at before a run: 20 ticks of the kernel's accounting, so that a pair of
+/// CPUs is known to 7 % of one.
+const LOAD_WINDOW: Duration = Duration::from_millis(200);
+
+/// What no file tells: answers of the CPU and the kernel, and measurements.
+#[derive(Debug, Clone, Default)]
+pub struct Asked {
+    /// The affinity mask.
+    pub affinity: Option<CpuList>,
+    /// The hypervisor's CPUID signature.
+    pub hypervisor: Option<String>,
+    /// Whether CPUID shows user interrupts.
+    pub user_interrupts: Option<bool>,
+    /// Size of `/dev/shm`, bytes.
+    pub shm_bytes: Option<u64>,
+    /// Whether `/dev/cpu_dma_latency` may be written.
+    pub dma_latency: Option<bool>,
+    /// SHA-256 of this program.
+    pub binary_sha256: Option<String>,
+}
+
+impl Asked {
+    /// Asks here and now.
+    pub fn here() -> Self {
+        Self {
+            affinity: affinity(),
+            hypervisor: virtualisation::signature(),
+            user_interrupts: processor::user_interrupts(),
+            shm_bytes: limits::shm_bytes(),
+            dma_latency: permissions::dma_latency(),
+            binary_sha256: binary::sha256(),
+        }
+    }
+}
+
+/// The machine this process runs on, with its doctor's findings; takes a quarter of a second, most of it to see
+/// what else is running.
+pub fn here(clock: clock::Clock) -> Machine {
+    let root = Root::live();
+    let (started, drift, before) = (Instant::now(), DriftStart::now(clock), load::Reading::take(&root));
+    let mut machine = read(&root, clock, Asked::here());
+    let mut quality = clock_quality::measure(clock, &machine.topology);
+    machine.line_hops = line_hop::measure(clock, &machine.topology);
+    std::thread::sleep(LOAD_WINDOW.saturating_sub(started.elapsed()));
+    let load = before.until(&load::Reading::take(&root), machine.topology.usable.clone());
+    clock_quality::drifted(&mut quality, drift);
+    machine.load = Some(Load { load_average: pressure::load_average(&root), ..load });
+    machine.clock_quality = Some(quality);
+    machine.findings = doctor::examine(&machine);
+    machine
+}
+
+/// The machine whose files lie under `root`; without clock quality, hops, load and findings, which are measured.
+pub fn read(root: &Root, clock: clock::Clock, asked: Asked) -> Machine {
+    let topology = topology::read(root, asked.affinity);
+    let processor = processor::read(root, asked.user_interrupts);
+    let flagged = processor.has("hypervisor");
+    Machine {
+        clock,
+        clock_quality: None,
+        line_hops: Vec::new(),
+        kernel: kernel::read(root),
+        power: power::read(root, &topology.online),
+        interrupts: irq_spread::read(root),
+        virtualisation: virtualisation::read(root, asked.hypervisor, flagged),
+        cgroup: cgroup::read(root),
+        memory: memory::read(root),
+        limits: limits::read(root, asked.shm_bytes),
+        permissions: permissions::read(root, asked.dma_latency),
+        load: None,
+        stolen_share_since_boot: cpu_time::CpuTimes::read(root).map(|times| times.stolen_share_since_boot()),
+        binary_sha256: asked.binary_sha256,
+        findings: Vec::new(),
+        topology,
+        processor,
+    }
+}
+
+/// The affinity mask of the calling thread, as the kernel says when asked.
+fn affinity() -> Option<CpuList> {
+    let set = rustix::thread::sched_getaffinity(None).ok()?;
+    let last = rustix::thread::CpuSet::MAX_CPU;
+    Some((0..last).filter(|cpu| set.is_set(*cpu)).map(|cpu| cpu as u32).collect())
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Results of the lab: what was asked, on what machine, what was measured, and the file that holds it.
+//!
+//! Everything here is data and what follows from data alone. Nothing measures, nothing asks the machine, nothing prints:
+//! whoever wants to read, check, convert or judge result files needs this crate and no other of the lab's.
+//!
+//! ```text
+//! machine + plan (cells) → records → result file
+//! ```
+
+pub mod about;
+pub mod anatomy;
+pub mod cell;
+pub mod event;
+pub mod machine;
+pub mod nearest;
+pub mod plan;
+pub mod quantity;
+pub mod record;

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the control group of this process allows it, in either version of the interface.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Limits of the process's control group. Of each, the tightest on the way from the group to the top.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Cgroup {
+    /// The version whose CPU controller is in use, 1 or 2.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub version: Option<u32>,
+    /// CPU time allowed, in CPUs; missing where there is no limit.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cpu_quota: Option<f64>,
+    /// Memory allowed, bytes; missing where there is no limit.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub memory_bytes: Option<u64>,
+    /// Tasks allowed; missing where there is no limit.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pids: Option<u64>,
+    /// Tasks there are.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pids_current: Option<u64>,
+    /// Periods in which the group used up its quota and was stopped, since it was made.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub throttled_periods: Option<u64>,
+    /// Time the group was stopped for, nanoseconds, since it was made.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub throttled_ns: Option<u64>,
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where device interrupts have gone since boot, and where they may go.
+
+use super::cpu_list::CpuList;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Device interrupts of the machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IrqSpread {
+    /// Device interrupts since boot on all CPUs; missing where `/proc/interrupts` is hidden.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub count: Option<u64>,
+    /// CPUs that took at least one in a hundred of them.
+    pub cpus: CpuList,
+    /// CPUs to which at least one device's interrupts are directed now (`/proc/irq/*/effective_affinity_list`).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub directed_to: Option<CpuList>,
+}

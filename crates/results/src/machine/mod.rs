@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What machine this is: read once, stored in every result.
+//!
+//! Everything that stands in a file is read below a [`Root`], so that recorded trees of other machines can be examined
+//! as well as the live one; what the CPU or the kernel has to be asked for comes as [`Asked`]. What is hidden or not
+//! there is missing, never made up.
+
+pub mod block;
+pub mod cgroup;
+pub mod clock;
+pub mod clock_quality;
+pub mod cpu_list;
+pub mod doctor;
+pub mod irq_spread;
+pub mod kernel;
+pub mod limits;
+pub mod line_hop;
+pub mod load;
+pub mod memory;
+pub mod permissions;
+pub mod placement;
+pub mod power;
+pub mod processor;
+pub mod topology;
+pub mod virtualisation;
+
+use clock_quality::ClockQuality;
+use line_hop::LineHop;
+use load::Load;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a run ran on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Machine {
+    /// The clock of the run.
+    pub clock: clock::Clock,
+    /// How good that clock is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub clock_quality: Option<ClockQuality>,
+    /// Its CPUs and what they share.
+    #[serde(default)]
+    pub topology: topology::Topology,
+    /// How fast a cache line moves between CPUs, a pair of each relation the machine has.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub line_hops: Vec<LineHop>,
+    /// Its processor.
+    #[serde(default)]
+    pub processor: processor::Processor,
+    /// Its kernel.
+    #[serde(default)]
+    pub kernel: kernel::Kernel,
+    /// Its frequency and idle settings.
+    #[serde(default)]
+    pub power: power::Power,
+    /// Where its device interrupts go.
+    #[serde(default)]
+    pub interrupts: irq_spread::IrqSpread,
+    /// What stands between this process and the hardware.
+    #[serde(default)]
+    pub virtualisation: virtualisation::Virtualisation,
+    /// What this process's control group allows.
+    #[serde(default)]
+    pub cgroup: cgroup::Cgroup,
+    /// Its memory.
+    #[serde(default)]
+    pub memory: memory::Memory,
+    /// Limits that mechanisms meet.
+    #[serde(default)]
+    pub limits: limits::Limits,
+    /// What this process may do.
+    #[serde(default)]
+    pub permissions: permissions::Permissions,
+    /// Load by other programs just before the run.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub load: Option<Load>,
+    /// Stolen time since boot as a share of all CPUs' time.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stolen_share_since_boot: Option<f64>,
+    /// SHA-256 of the program that measured, in hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub binary_sha256: Option<String>,
+    /// What the doctor found, in the order of its list.
+    #[serde(default)]
+    pub findings: Vec<doctor::Finding>,
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How the machine saves power: frequency and idle states, the two things a sleeping waiter's CPU has to come back from.
+
+use super::cpu_list::CpuList;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Frequency and idle settings.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Power {
+    /// Who sets the frequency: `intel_pstate`, `acpi-cpufreq`, …; missing where the kernel does not.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub frequency_driver: Option<String>,
+    /// CPUs by the governor that decides their frequency.
+    pub governors: BTreeMap<String, CpuList>,
+    /// CPUs by their energy preference, where the CPU itself decides within it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub energy_preferences: BTreeMap<String, CpuList>,
+    /// Lowest frequency that any online CPU may take, kHz.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub lowest_khz: Option<u64>,
+    /// Highest frequency that any online CPU may take, kHz.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub highest_khz: Option<u64>,
+    /// Whether turbo or boost frequencies are allowed; missing where the kernel does not tell.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub turbo: Option<bool>,
+    /// Who sends CPUs to sleep: `intel_idle`, `acpi_idle`, `haltpoll`; `none` where idle is a bare halt.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub idle_driver: Option<String>,
+    /// Who chooses the idle state: `menu`, `teo`, `haltpoll`, `ladder`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub idle_governor: Option<String>,
+    /// Idle states, shallow first.
+    pub idle_states: Vec<IdleState>,
+    /// Longest a guest polls before it halts, nanoseconds, where the haltpoll governor chooses the idle state.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub guest_halt_poll_ns: Option<u64>,
+    /// Longest this kernel, as a host, polls for a halted guest, nanoseconds, where it runs KVM.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub kvm_halt_poll_ns: Option<u64>,
+}
+
+/// One idle state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IdleState {
+    /// Its name: `POLL`, `C1`, `C6`, …
+    pub name: String,
+    /// Time it takes to leave it, microseconds, as the driver's table says.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub exit_latency_us: Option<u64>,
+    /// Shortest stay that pays, microseconds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub target_residency_us: Option<u64>,
+    /// Online CPUs on which it is allowed.
+    pub enabled: CpuList,
+}
+
+impl Power {
+    /// The longest exit latency of the idle states that `cpus` may enter, with the state's name.
+    pub fn deepest(&self, cpus: &CpuList) -> Option<(&str, u64)> {
+        let allowed = self.idle_states.iter().filter(|state| !state.enabled.and(cpus).is_empty());
+        allowed
+            .filter_map(|state| Some((state.name.as_str(), state.exit_latency_us?)))
+            .max_by_key(|state| state.1)
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The result file: one run, one JSON document, the truth from which everything else follows.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Record, Warning};
+use crate::machine::Machine;
+use crate::machine::virtualisation::TRANSLATOR;
+use crate::plan::Plan;
+
+/// The version of the layout; a reader refuses a greater one and says so.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ResultFile {
+    /// See [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// Version of the program that wrote it.
+    pub tool_version: String,
+    /// The command line, as it can be typed again.
+    pub command_line: Vec<String>,
+    /// A name given with `--name`, for comparisons.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Start, nanoseconds since 1970.
+    pub started_at_unix_ns: u64,
+    /// End, nanoseconds since 1970.
+    pub finished_at_unix_ns: u64,
+    /// Whether the user interrupted: not every trial of the plan is there.
+    pub partial: bool,
+    /// What it ran on.
+    pub machine: Machine,
+    /// What was to be run.
+    pub plan: Plan,
+    /// The machine's floors, before each block of trials and after the last.
+    pub floors: Vec<Floors>,
+    /// What came of it, in the order of execution.
+    pub records: Vec<Record>,
+    /// What the reader must know about the whole run.
+    pub warnings: Vec<Warning>,
+}
+
+impl ResultFile {
+    /// Whether it was measured where instructions are translated by software: its times are then no machine's.
+    pub fn emulated(&self) -> bool {
+        let virtualisation = &self.machine.virtualisation;
+        // Results of before that field was there say it by the name.
+        virtualisation.emulated || virtualisation.hypervisor.as_deref() == Some(TRANSLATOR)
+    }
+}
+
+/// The machine's floors at one moment: the costs of which every wake-up is a small multiple.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Floors {
+    /// Measured just before this block; the number of blocks for the reading after the last.
+    pub block: u32,
+    /// Wall-clock time of the reading, nanoseconds since 1970.
+    pub at_unix_ns: u64,
+    /// Each floor that this machine has.
+    pub floors: Vec<Floor>,
+}
+
+/// One floor.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Floor {
+    /// `clock`, `system-call`, `cache-line-hop`, `same-core-switch`, `wake-nobody`, `two-core-wake`.
+    pub name: String,
+    /// Median, nanoseconds.
+    pub p50_ns: f64,
+    /// Shortest, nanoseconds.
+    pub min_ns: f64,
+    /// Samples.
+    pub count: u64,
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Made-up results for tests: what a sane run on two CPUs would have left.
+
+use std::collections::BTreeMap;
+
+use super::result::{Floor, Floors, SCHEMA_VERSION};
+use super::series::Quantity;
+use super::{
+    Figure, Histogram, Outcome, Record, ResultFile, Series, SideCounters, Surroundings, Tally, Warning,
+};
+use crate::cell::{Cell, Contexts, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+use crate::machine::Machine;
+use crate::machine::clock::Clock;
+use crate::plan::Plan;
+
+/// Back-to-back round trips between CPUs 0 and 1.
+pub fn cell(subject: &str) -> Cell {
+    Cell {
+        subject: subject.to_owned(),
+        contexts: Contexts::Processes,
+        pattern: Pattern::PingPong { gap_ns: 0 },
+        timing: Timing::Stamp,
+        wait: WaitPolicy::Block,
+        placement: Placement { relation: "same-l3".to_owned(), cpus: Some([0, 1]) },
+        size: 0,
+        until: Until::count(1000),
+        scheduler: Scheduler::Other,
+        injected_slowdown_ppm: None,
+        without_yardstick: false,
+        load: None,
+        trace: None,
+        target: None,
+        latency_limit_us: None,
+    }
+}
+
+/// Samples between `low_ns` and three times that, most of them low, always the same ones.
+pub fn histogram(low_ns: f64, count: u64) -> Histogram {
+    let mut histogram = Histogram::new();
+    for sample in 0..count {
+        let place = (sample as f64 + 0.5) / count as f64;
+        histogram.record((low_ns * 1000.0 * (1.0 + 2.0 * place.powi(4))) as u64);
+    }
+    histogram
+}
+
+/// A trial of `cell` in `block` whose round trips begin at `low_ns`.
+pub fn record(cell: Cell, block: u32, low_ns: f64) -> Record {
+    let count = 1000;
+    let series = BTreeMap::from([
+        (Quantity::RoundTrip, Series::from(&histogram(low_ns, count))),
+        (Quantity::Wake, Series::from(&histogram(low_ns / 2.0, count))),
+        (Quantity::Notify, Series::from(&histogram(low_ns / 8.0, count))),
+    ]);
+    let window_ns = (low_ns * 2.0 * count as f64) as u64;
+    let side = |name: &str, cpu| SideCounters {
+        side: name.to_owned(),
+        cpus: vec![cpu, cpu],
+        migrations: Some(0),
+        voluntary_switches: count,
+        user_ns: window_ns / 10,
+        system_ns: window_ns / 3,
+        window_ns,
+        ..SideCounters::default()
+    };
+    let cpus = cell.placement.cpus.unwrap_or([0, 1]);
+    Record {
+        cell,
+        block,
+        attempts: 1,
+        outcome: Outcome::Done,
+        series,
+        figures: vec![Figure {
+            name: "per wake".to_owned(),
+            value: low_ns / 2.0,
+            unit: "ns".to_owned(),
+            formula: "round trip / 2".to_owned(),
+        }],
+        yardstick: None,
+        fanout: None,
+        io: None,
+        tally: Tally { sent: count, seen: count, warmup: 100, ..Tally::default() },
+        sides: vec![side("initiator", cpus[0]), side("responder", cpus[1])],
+        load: None,
+        anatomy: None,
+        surroundings: Surroundings {
+            started_at_unix_ns: 1_700_000_000_000_000_000 + u64::from(block) * 1_000_000_000,
+            wall_ns: window_ns + 10_000_000,
+            foreign_share: Some(0.01),
+            steal_share: Some(0.0),
+            interrupts: BTreeMap::from([("RES".to_owned(), 2 * count), ("LOC".to_owned(), 40)]),
+            ..Surroundings::default()
+        },
+        warnings: Vec::new(),
+    }
+}
+
+/// A reading of the floors before `block`.
+pub fn floors(block: u32, scale: f64) -> Floors {
+    let floor = |name: &str, p50_ns: f64| Floor {
+        name: name.to_owned(),
+        p50_ns: p50_ns * scale,
+        min_ns: p50_ns * scale * 0.8,
+        count: 1000,
+    };
+    Floors {
+        block,
+        at_unix_ns: 1_700_000_000_000_000_000 + u64::from(block) * 1_000_000_000,
+        floors: vec![
+            floor("clock", 17.0),
+            floor("system-call", 240.0),
+            floor("cache-line-hop", 70.0),
+            floor("same-core-switch", 2770.0),
+            floor("wake-nobody", 530.0),
+            floor("two-core-wake", 8000.0),
+        ],
+    }
+}
+
+/// A run of `cells` in `blocks` blocks; the round trips of each cell begin at what `low_ns` says.
+pub fn result(cells: &[Cell], blocks: u32, low_ns: impl Fn(&Cell, u32) -> f64) -> ResultFile {
+    let records = (0..blocks)
+        .flat_map(|block| cells.iter().map(move |cell| (cell.clone(), block)).collect::<Vec<_>>())
+        .map(|(cell, block)| {
+            let low = low_ns(&cell, block);
+            record(cell, block, low)
+        })
+        .collect();
+    ResultFile {
+        schema_version: SCHEMA_VERSION,
+        tool_version: "0.1.0".to_owned(),
+        command_line: vec!["doorbell".to_owned(), "ping".to_owned()],
+        name: Some("made up".to_owned()),
+        started_at_unix_ns: 1_700_000_000_000_000_000,
+        finished_at_unix_ns: 1_700_000_000_000_000_000 + u64::from(blocks) * 1_000_000_000,
+        partial: false,
+        machine: machine(),
+        plan: Plan { experiment: "ping".to_owned(), cells: cells.to_vec(), blocks, seed: 1 },
+        floors: (0..=blocks).map(|block| floors(block, 1.0)).collect(),
+        records,
+        warnings: vec![Warning {
+            name: "made-up".to_owned(),
+            cause: "this result was not measured".to_owned(),
+            effect: "none".to_owned(),
+            cure: "measure".to_owned(),
+        }],
+    }
+}
+
+/// A machine of which nothing is known but that its clock is the monotonic one.
+pub fn machine() -> Machine {
+    Machine {
+        clock: Clock::MONOTONIC,
+        clock_quality: None,
+        topology: Default::default(),
+        line_hops: Vec::new(),
+        processor: Default::default(),
+        kernel: Default::default(),
+        power: Default::default(),
+        interrupts: Default::default(),
+        virtualisation: Default::default(),
+        cgroup: Default::default(),
+        memory: Default::default(),
+        limits: Default::default(),
+        permissions: Default::default(),
+        load: None,
+        stolen_share_since_boot: None,
+        binary_sha256: None,
+        findings: Vec::new(),
+    }
+}
