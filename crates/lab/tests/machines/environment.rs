@@ -72,7 +72,7 @@ fn the_mask_the_kernel_tells_stands_in_for_hidden_files() {
 
 #[test]
 fn the_live_machine_has_a_release_a_usable_cpu_and_every_finding() {
-    let machine = crate::machine::here(Clock::MONOTONIC);
+    let machine = doorbell_machine::here(Clock::MONOTONIC);
     assert!(machine.kernel.release.is_some());
     assert!(!machine.topology.usable.is_empty());
     assert!(machine.findings.len() > 10);
