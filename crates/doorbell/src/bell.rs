@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 /// use std::sync::atomic::{AtomicU32, Ordering};
 /// use std::thread;
 ///
-/// let mut waiter: Bell = Bell::new().unwrap();
+/// let mut waiter = Bell::new().unwrap();
 /// let ringer = waiter.clone();
 /// let answer = AtomicU32::new(0);
 /// thread::scope(|scope| {
@@ -89,8 +89,15 @@ pub struct Bell<W = Adaptive> {
     deaths: u32,
 }
 
-impl<W: Wait + Default> Bell<W> {
+impl Bell {
     /// A bell for the threads of this process, with one eventfd waiter slot.
+    ///
+    /// ```
+    /// let mut bell = doorbell::Bell::new()?;
+    /// bell.ring();
+    /// assert_eq!(bell.wait()?.get(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`MapError::Os`] if there is no memory or no descriptor left.
@@ -122,14 +129,18 @@ impl<W: Wait + Default> Bell<W> {
         let state = BellState::new(Arc::new(mapping), 0, eventfds, lives, origin, holder);
         Ok(Self::at(Arc::new(state.expect("a mapping planned with one bell has bell 0"))))
     }
+}
 
+impl<W: Wait + Default> Bell<W> {
     /// A handle of the bell at `state`. It has heard all rings so far, and been told of all deaths.
     pub fn at(state: Arc<BellState>) -> Self {
         let heard = state.record().rung.load(Ordering::Acquire);
         let deaths = state.lives().deaths();
         Self { listener: Listener::new(&state, W::NAME), state, way: W::default(), heard, deaths }
     }
+}
 
+impl<W> Bell<W> {
     /// Another handle of the same bell that waits in another way and has heard what this one has heard.
     pub fn waiting_by<V: Wait + Default>(&self) -> Bell<V> {
         let mut other = Bell::at(Arc::clone(&self.state));

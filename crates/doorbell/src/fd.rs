@@ -19,7 +19,7 @@ use std::os::fd::{AsRawFd, RawFd};
 /// use doorbell::Bell;
 /// use rustix::event::{PollFd, PollFlags, Timespec, poll};
 ///
-/// let waiter: Bell = Bell::new().unwrap();
+/// let waiter = Bell::new().unwrap();
 /// let ringer = waiter.clone();
 /// let mut file = waiter.into_fd().unwrap();
 /// ringer.ring();

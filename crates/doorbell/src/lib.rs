@@ -8,7 +8,7 @@
 //! ```
 //! use doorbell::Bell;
 //!
-//! let mut waiter: Bell = Bell::new()?;
+//! let mut waiter = Bell::new()?;
 //! let ringer = waiter.clone();
 //! std::thread::spawn(move || ringer.ring());
 //! waiter.wait()?;

@@ -225,8 +225,9 @@ impl Mapping {
         self.scope
     }
 
-    /// The file behind it. `None` for anonymous memory.
-    pub fn file(&self) -> Option<BorrowedFd<'_>> {
+    /// The file behind it. `None` for anonymous memory. For nobody outside: by the file safe code could write what is lent
+    /// out as a `&[u8]`.
+    pub(crate) fn file(&self) -> Option<BorrowedFd<'_>> {
         self.file.as_ref().map(AsFd::as_fd)
     }
 

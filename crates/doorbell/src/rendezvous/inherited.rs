@@ -6,7 +6,7 @@
 //! inherits nothing. Then both meet over it as over any [`socket`].
 //!
 //! ```no_run
-//! use doorbell::rendezvous::{Segment, RendezvousError, Offer, Connection, inherited};
+//! use doorbell::rendezvous::{Offer, RendezvousError, Segment, inherited};
 //! use std::process::Command;
 //! use std::sync::Arc;
 //!
@@ -15,15 +15,16 @@
 //! let mut command = Command::new("./child");
 //! let offer = inherited::offer(&mut command)?;
 //! let child = command.spawn().expect("./child is there");
-//! let connection: Connection = offer.meet(&segment, child.id())?;
+//! let connection = offer.meet(&segment, child.id())?;
 //!
 //! // The child:
-//! let connection: Connection = inherited::join()?;
+//! let connection = inherited::join()?;
 //! # Ok::<(), RendezvousError>(())
 //! ```
 
-use super::{Connection, RendezvousError, Segment, most_memory, os, socket};
-use crate::peer::Trust;
+use super::host::host_whom;
+use super::{Connection, RendezvousError, Segment, os, socket};
+use crate::peer::Trusted;
 use rustix::fd::{FromRawFd, OwnedFd};
 use rustix::fs::{FileType, fstat};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
@@ -100,36 +101,48 @@ impl Pending {
         Ok(format!("{number}:{}:{}", file.st_dev, file.st_ino))
     }
 
-    /// Meets the child that was started. `child` is its process number.
+    /// Meets the child that was started, which need not be trusted. `child` is its process number.
     ///
     /// # Errors
-    /// [`RendezvousError::NoAnswer`] if the child ended, or did not [`join`] within [`socket::PATIENCE`].
-    pub fn meet<T: Trust>(
+    /// [`RendezvousError::NoAnswer`] if the child ended, or did not [`join`] within [`socket::JOIN_PATIENCE`].
+    pub fn meet(self, segment: &Arc<Segment>, child: u32) -> Result<Connection, RendezvousError> {
+        host_whom(self.into_ours(), segment, Some(child))
+    }
+
+    /// As [`meet`](Self::meet), with a child that is trusted.
+    ///
+    /// # Safety
+    /// As [`Host::trusting`](socket::Host::trusting).
+    ///
+    /// # Errors
+    /// As [`meet`](Self::meet).
+    pub unsafe fn meet_trusting(
         self,
         segment: &Arc<Segment>,
         child: u32,
-    ) -> Result<Connection<T>, RendezvousError> {
+    ) -> Result<Connection<Trusted>, RendezvousError> {
+        host_whom(self.into_ours(), segment, Some(child))
+    }
+
+    fn into_ours(self) -> OwnedFd {
         // Ours must be the only other end left, else the child's death would not show.
         drop(self.theirs);
-        socket::host_whom(self.ours, segment, Some(child))
+        self.ours
     }
 }
 
-/// The child's part. Works once.
+/// The child's part, with a parent who need not be trusted: [`Join::inherited`](super::Join::inherited) with nothing said. Works
+/// once.
 ///
 /// # Errors
-/// [`RendezvousError::NothingInherited`] if this process was not started by [`offer`]; else [`RendezvousError`].
-pub fn join<T: Trust>() -> Result<Connection<T>, RendezvousError> {
-    join_within(most_memory::<T>())
+/// As [`Join::inherited`](super::Join::inherited).
+pub fn join() -> Result<Connection, RendezvousError> {
+    super::Join::default().inherited()
 }
 
-/// As [`join`], with memory of up to `most` bytes; see [`socket::join_within`].
-///
-/// # Errors
-/// As [`join`].
-pub fn join_within<T: Trust>(most: u64) -> Result<Connection<T>, RendezvousError> {
+pub(super) fn take_socket() -> Result<OwnedFd, RendezvousError> {
     let value = std::env::var(VARIABLE).map_err(|_| RendezvousError::NothingInherited)?;
-    socket::join_over_within(take(&value).ok_or(RendezvousError::NothingInherited)?, most)
+    take(&value).ok_or(RendezvousError::NothingInherited)
 }
 
 /// The descriptor that `value` names, if it is the socket meant and was not taken before.

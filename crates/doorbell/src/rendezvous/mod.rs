@@ -13,10 +13,14 @@
 //! Each process runs one more thread from its first rendezvous on, which sleeps until a peer goes.
 
 mod hold;
+mod host;
 pub mod inherited;
+mod join;
 pub mod named;
+mod packet;
 mod path_lock;
 pub mod socket;
+mod users;
 
 use crate::aio::Signaller;
 use crate::bell::Bell;
@@ -39,6 +43,9 @@ use std::sync::Arc;
 
 pub use crate::memory_options::MemoryOptions;
 pub(crate) use hold::{AttachContext, ConnectionHold, HungUp, Origin};
+pub use join::Join;
+use socket::{JOIN_PATIENCE, new_socket};
+pub use users::Users;
 
 /// What the side that makes the memory puts into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +91,7 @@ impl Default for Offer {
 pub const MOST_EVENTFDS: u32 = 252;
 
 /// How many bytes of memory a joiner takes from a host that is not trusted, if it does not say otherwise
-/// ([`socket::join_within`]): what the host offers costs the host nothing, and whoever reads it pays for it.
+/// ([`Join::most_memory`]): what the host offers costs the host nothing, and whoever reads it pays for it.
 pub const MOST_MEMORY: u64 = 1 << 30;
 
 /// What is taken without a word about it.
@@ -132,6 +139,16 @@ pub enum RendezvousError {
         /// Payload bytes they need.
         payload: u64,
     },
+    /// The other side is a process of a user with whom this side does not share memory ([`Users`]). Nothing was sent to it.
+    OtherUser {
+        /// Which.
+        uid: u32,
+    },
+    /// The file of a name may be written, and so be cut off, by others than its owner.
+    Writable {
+        /// Its rights.
+        mode: u32,
+    },
     /// The name has a living owner.
     Owned,
     /// There is no such name, or its owner is gone.
@@ -150,7 +167,19 @@ impl fmt::Display for RendezvousError {
             Self::Os { call, errno } => write!(f, "{call} failed: {errno}"),
             Self::Map(error) => error.fmt(f),
             Self::Violation(violation) => violation.fmt(f),
+            Self::NoAnswer(Errno::CONNRESET | Errno::PIPE) => f.write_str(
+                "the other side hung up in the middle of the rendezvous: it ended, or does not admit this process's user",
+            ),
             Self::NoAnswer(errno) => write!(f, "the other side did not complete the rendezvous: {errno}"),
+            Self::OtherUser { uid } => write!(
+                f,
+                "the other side is a process of user {uid}, with whom no memory is shared; say so by `Users` if it is to be"
+            ),
+            Self::Writable { mode } => write!(
+                f,
+                "others than its owner may write the file (rights {:o}), and could cut it off under us; take their right, or join with `Users::Anyone`",
+                mode & 0o777
+            ),
             Self::Refused => f.write_str("the other side cannot use what was offered; its own error says why"),
             Self::TooMany { bells, eventfds } => write!(
                 f,
@@ -290,7 +319,12 @@ impl Segment {
     }
 
     /// A handle of bell number `index`. It has heard all rings so far. `None` if there is no such bell.
-    pub fn bell<W: Wait + Default>(&self, index: u32) -> Option<Bell<W>> {
+    pub fn bell(&self, index: u32) -> Option<Bell> {
+        self.bell_waiting_by(index)
+    }
+
+    /// As [`bell`](Self::bell), with a chosen [way of waiting](crate::wait).
+    pub fn bell_waiting_by<W: Wait + Default>(&self, index: u32) -> Option<Bell<W>> {
         Some(Bell::at(Arc::clone(self.state(index)?)))
     }
 
@@ -443,8 +477,13 @@ impl<T: Trust> Connection<T> {
     }
 
     /// A handle of bell number `index`. It has heard all rings so far. `None` if there is no such bell.
-    pub fn bell<W: Wait + Default>(&self, index: u32) -> Option<Bell<W>> {
+    pub fn bell(&self, index: u32) -> Option<Bell> {
         self.segment().bell(index)
+    }
+
+    /// As [`bell`](Self::bell), with a chosen [way of waiting](crate::wait).
+    pub fn bell_waiting_by<W: Wait + Default>(&self, index: u32) -> Option<Bell<W>> {
+        self.segment().bell_waiting_by(index)
     }
 }
 
@@ -464,7 +503,7 @@ mod tests {
     #[test]
     fn a_rendezvous_that_fails_at_last_leaves_nobody_asleep() {
         let segment = Arc::new(Segment::new(&Offer::default()).unwrap());
-        let mut bell = segment.bell::<Futex>(0).unwrap();
+        let mut bell = segment.bell_waiting_by::<Futex>(0).unwrap();
         let dead = PeerId { number: 7, pid: 7 };
         segment.lives.met();
         segment.peer_died(dead, 7, Side::Host);

@@ -13,10 +13,13 @@
 //! or that writes each change to a new place, gives no such promise. Nor is a name to be had on hugetlbfs.)
 //!
 //! What this way lacks: both files stay when the owner is killed; the memory has no seals, so whoever may write it can
-//! cut it off, and all who map it die of SIGBUS (hence [`Trusted`] only); there are no eventfds, so nobody can wait in
-//! an event loop; and the owner is not told when a joiner dies. Prefer [`socket`](super::socket).
+//! cut it off, and all who map it die of SIGBUS (hence [`Trusted`] only, by an `unsafe` promise); there are no eventfds, so
+//! nobody can wait in an event loop; and the owner is not told when a joiner dies. Prefer [`socket`](super::socket).
+//!
+//! Nobody joins a file that others than its owner may write, nor one of another user than those asked for: by default this
+//! process's own and root.
 
-use super::{ConnectionHold, Offer, RendezvousError, Segment, Side, os};
+use super::{ConnectionHold, Offer, RendezvousError, Segment, Side, Users, os};
 use crate::bell_state::initialise_semaphores;
 use crate::mapping::{MapError, Mapping, is_huge};
 use crate::memory_options::apply;
@@ -68,9 +71,13 @@ impl Owner {
     ///
     /// `offer.eventfds` must be 0: there is no way to hand them over.
     ///
+    /// # Safety
+    /// Whoever opens the file until the last who maps it is gone follows the protocol, and nobody makes the file shorter. The
+    /// file's rights admit this user's processes, and root's.
+    ///
     /// # Errors
     /// [`RendezvousError::Owned`] if it has a living owner, or somebody is becoming that; [`RendezvousError::TooMany`]; [`RendezvousError::Map`]; [`RendezvousError::Os`].
-    pub fn new(path: impl AsRef<Path>, offer: &Offer) -> Result<Self, RendezvousError> {
+    pub unsafe fn new(path: impl AsRef<Path>, offer: &Offer) -> Result<Self, RendezvousError> {
         let path = path.as_ref();
         if offer.eventfds != 0 {
             return Err(RendezvousError::TooMany { bells: offer.bells, eventfds: offer.eventfds });
@@ -235,11 +242,28 @@ fn remove_what_a_dead_owner_left_at(there: &Path, path: &Path) -> Result<(), Ren
     Ok(())
 }
 
-/// Joins the segment named `path`.
+/// Joins the segment named `path`, whose owner must be a process of this one's user or root's.
+///
+/// # Safety
+/// As [`Owner::new`].
 ///
 /// # Errors
-/// [`RendezvousError::NoOwner`] if there is none, or it is dead; [`RendezvousError::Map`]; [`RendezvousError::Os`].
-pub fn join(path: impl AsRef<Path>) -> Result<Joined, RendezvousError> {
+/// As [`join_of`].
+pub unsafe fn join(path: impl AsRef<Path>) -> Result<Joined, RendezvousError> {
+    // SAFETY: the caller's promise.
+    unsafe { join_of(path, &Users::Same) }
+}
+
+/// Joins the segment named `path`, whose owner must be one of `owners`. ([`Users::Chosen`] admits nobody here: of a file the
+/// kernel names no process.)
+///
+/// # Safety
+/// As [`Owner::new`].
+///
+/// # Errors
+/// [`RendezvousError::NoOwner`] if there is none, or it is dead; [`RendezvousError::OtherUser`] if the file is another user's;
+/// [`RendezvousError::Writable`] if more than its owner may write it; [`RendezvousError::Map`]; [`RendezvousError::Os`].
+pub unsafe fn join_of(path: impl AsRef<Path>, owners: &Users) -> Result<Joined, RendezvousError> {
     let path = path.as_ref();
     let no_owner = |call| {
         move |errno| match errno {
@@ -249,6 +273,8 @@ pub fn join(path: impl AsRef<Path>) -> Result<Joined, RendezvousError> {
     };
     let flags = OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let file = open(path, OFlags::RDWR | flags, Mode::empty()).map_err(no_owner("open"))?;
+    // Before it is mapped: who may cut it off can kill us.
+    check_owner(&file, owners)?;
     let life = life_path(path, &file)?;
     let life = open(life, OFlags::RDONLY | OFlags::NONBLOCK | flags, Mode::empty());
     let life = life.map_err(no_owner("open(fifo)"))?;
@@ -273,6 +299,19 @@ impl Joined {
     pub fn segment(&self) -> &Arc<Segment> {
         self.hold.segment()
     }
+}
+
+/// Nobody but its owner may write `file`, who must be one of `owners`.
+fn check_owner(file: &OwnedFd, owners: &Users) -> Result<(), RendezvousError> {
+    let there = fstat(file).map_err(os("fstat"))?;
+    if !owners.has(there.st_uid) {
+        return Err(RendezvousError::OtherUser { uid: there.st_uid });
+    }
+    let mode = Mode::from_raw_mode(there.st_mode);
+    if mode.intersects(Mode::WGRP | Mode::WOTH) && !matches!(owners, Users::Anyone) {
+        return Err(RendezvousError::Writable { mode: mode.as_raw_mode() });
+    }
+    Ok(())
 }
 
 fn no_eventfds(bells: u32) -> Vec<Box<[OwnedFd]>> {

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The packets of a rendezvous, and what the kernel says of who sent them.
+
+use super::{Connection, MOST_EVENTFDS, RendezvousError, os};
+use crate::peer::{Peer, PeerId, Trust};
+use doorbell_core::layout::{MAJOR, MINOR};
+use doorbell_core::violation::PeerViolation;
+use rustix::cmsg_space;
+use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg, sockopt,
+};
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+pub(super) const HELLO: u64 = u64::from_ne_bytes(*b"DBHELLO1");
+pub(super) const OFFER: u64 = u64::from_ne_bytes(*b"DBOFFER1");
+pub(super) const VERDICT: u64 = u64::from_ne_bytes(*b"DBVERDT1");
+const LOG: u64 = u64::from_ne_bytes(*b"DBLOG002");
+pub(super) const ACCEPTED: u64 = 0;
+pub(super) const REFUSED: u64 = 1;
+
+pub(super) fn our_version() -> u64 {
+    u64::from(MAJOR) << 32 | u64::from(MINOR)
+}
+
+impl<T: Trust> Connection<T> {
+    /// Sends the peer the log of a broadcast, for whom, and where in it to begin.
+    pub(crate) fn send_log(
+        &self,
+        lane: u32,
+        cursor: u64,
+        published: u64,
+        log: BorrowedFd<'_>,
+    ) -> Result<(), RendezvousError> {
+        send(self.hold.file(), &[LOG, lane.into(), cursor, published], &[log])
+    }
+
+    /// Receives what `send_log` sent: lane, cursor, number, log. Waits for it as long as for the packets of a rendezvous.
+    pub(crate) fn receive_log(&self) -> Result<(u64, u64, u64, OwnedFd), RendezvousError> {
+        let mut descriptors = Vec::new();
+        let [magic, lane, cursor, published] = receive(self.hold.file(), &mut descriptors)?;
+        expect("log", magic, LOG)?;
+        let got = descriptors.len() as u64;
+        let violation = RendezvousError::Violation(PeerViolation::Descriptors { got, announced: 1 });
+        let log = descriptors.pop().filter(|_| got == 1).ok_or(violation)?;
+        Ok((lane, cursor, published, log))
+    }
+}
+
+pub(super) fn expect(field: &'static str, value: u64, wanted: u64) -> Result<(), RendezvousError> {
+    if value == wanted {
+        return Ok(());
+    }
+    Err(RendezvousError::Violation(PeerViolation::BadValue { field, value }))
+}
+
+pub(super) fn set_patience(socket: &OwnedFd, patience: Duration) -> Result<(), RendezvousError> {
+    for direction in [sockopt::Timeout::Recv, sockopt::Timeout::Send] {
+        sockopt::set_socket_timeout(socket, direction, Some(patience)).map_err(os("SO_RCVTIMEO"))?;
+    }
+    Ok(())
+}
+
+pub(super) fn send(
+    socket: impl AsFd,
+    words: &[u64],
+    descriptors: &[BorrowedFd<'_>],
+) -> Result<(), RendezvousError> {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_EVENTFDS as usize + 1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() {
+        control.push(SendAncillaryMessage::ScmRights(descriptors));
+    }
+    sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL)
+        .map_err(no_answer("sendmsg"))?;
+    Ok(())
+}
+
+/// Receives one packet of exactly `N` words, and whatever descriptors come with it.
+pub(super) fn receive<const N: usize>(
+    socket: impl AsFd,
+    descriptors: &mut Vec<OwnedFd>,
+) -> Result<[u64; N], RendezvousError> {
+    let mut bytes = [0; 64];
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_EVENTFDS as usize + 1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    // A socket with a time-out is not restarted after a signal (signal(7)), whatever the handler asked for.
+    let message = retry_on_intr(|| {
+        recvmsg(socket.as_fd(), &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC)
+    })
+    .map_err(no_answer("recvmsg"))?;
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(files) = message {
+            descriptors.extend(files);
+        }
+    }
+    if message.bytes == 0 {
+        return Err(RendezvousError::NoAnswer(Errno::CONNRESET));
+    }
+    if message.bytes != N * 8 {
+        let violation =
+            PeerViolation::LengthOutOfRange { length: message.bytes as u64, available: N as u64 * 8 };
+        return Err(RendezvousError::Violation(violation));
+    }
+    let (words, _) = bytes.as_chunks::<8>();
+    Ok(std::array::from_fn(|index| words.get(index).map_or(0, |word| u64::from_ne_bytes(*word))))
+}
+
+fn no_answer(call: &'static str) -> impl Fn(Errno) -> RendezvousError {
+    move |errno| match errno {
+        Errno::AGAIN | Errno::CONNRESET | Errno::PIPE => RendezvousError::NoAnswer(errno),
+        errno => RendezvousError::Os { call, errno },
+    }
+}
+
+/// What the kernel says about the other end.
+pub(super) fn peer_at(socket: &OwnedFd, child: Option<u32>) -> Result<Peer, RendezvousError> {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    let credentials = peer_credentials(socket).map_err(os("SO_PEERCRED"))?;
+    let pid = child.unwrap_or_else(|| u32::try_from(credentials.pid).unwrap_or(0));
+    let id = PeerId { number: NEXT.fetch_add(1, Ordering::Relaxed), pid };
+    let pidfd = match child {
+        // The socket pair was made by this process, and that is what the socket would answer. The child is not
+        // reaped yet: the caller holds it.
+        Some(pid) => i32::try_from(pid)
+            .ok()
+            .and_then(rustix::process::Pid::from_raw)
+            .and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()),
+        None => peer_pidfd(socket),
+    };
+    Ok(Peer { id, uid: credentials.uid, gid: credentials.gid, pidfd })
+}
+
+/// `SO_PEERPIDFD`, Linux 6.5, which rustix does not wrap.
+fn peer_pidfd(socket: &OwnedFd) -> Option<OwnedFd> {
+    const SO_PEERPIDFD: libc::c_int = 77;
+    let mut pidfd: libc::c_int = -1;
+    // SAFETY: what the option gives is an integer.
+    unsafe { get_option(socket, SO_PEERPIDFD, &mut pidfd) }.ok()?;
+    // SAFETY: the kernel just made this descriptor for us.
+    (pidfd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(pidfd) })
+}
+
+/// `SO_PEERCRED`. Its process number is 0 where the other end has none in our PID namespace, which rustix's type excludes.
+fn peer_credentials(socket: &OwnedFd) -> Result<libc::ucred, Errno> {
+    let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    // SAFETY: what the option gives is a `ucred`.
+    unsafe { get_option(socket, libc::SO_PEERCRED, &mut credentials) }?;
+    Ok(credentials)
+}
+
+/// Reads a socket's option into `value`.
+///
+/// # Safety
+/// Whatever the kernel writes for this option, as far as it fits, is a `T`.
+unsafe fn get_option<T>(socket: &OwnedFd, option: libc::c_int, value: &mut T) -> Result<(), Errno> {
+    let mut length = libc::socklen_t::try_from(size_of::<T>()).map_err(|_| Errno::INVAL)?;
+    let (level, to) = (libc::SOL_SOCKET, std::ptr::from_mut(value).cast());
+    // SAFETY: both pointers are valid for the call, and `length` says how large `value` is.
+    let result = unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, to, &raw mut length) };
+    if result == 0 {
+        return Ok(());
+    }
+    Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
+}
