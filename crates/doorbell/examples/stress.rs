@@ -237,7 +237,7 @@ fn run(cell: &Cell, lasting: Duration) -> Result<(u64, u64), String> {
         thread::scope(|scope| {
             let threads: Vec<_> = (0..cell.notifiers)
                 .map(|number| {
-                    let bell = segment.bell(0).expect("one bell");
+                    let bell = segment.bell_waiting_by(0).expect("one bell");
                     scope.spawn(move || notify(&bell, messages, number + 1))
                 })
                 .collect();
@@ -249,7 +249,7 @@ fn run(cell: &Cell, lasting: Duration) -> Result<(u64, u64), String> {
 
 fn waiting_by(way: &str, segment: &Segment) -> Option<Box<dyn Waiting>> {
     fn by<W: Wait + Default + 'static>(segment: &Segment) -> Option<Box<dyn Waiting>> {
-        Some(Box::new(ByBell::<W>(segment.bell(0)?)))
+        Some(Box::new(ByBell::<W>(segment.bell_waiting_by(0)?)))
     }
     match way {
         "adaptive" => by::<Adaptive>(segment),
@@ -260,12 +260,12 @@ fn waiting_by(way: &str, segment: &Segment) -> Option<Box<dyn Waiting>> {
         "yield" => by::<Yield>(segment),
         #[cfg(feature = "io_uring")]
         "io_uring" => by::<doorbell::wait::IoUring>(segment),
-        "epoll" => Some(Box::new(ByEpoll::new(segment.bell(0)?, epoll::EventFlags::empty()))),
-        "epoll-edge" => Some(Box::new(ByEpoll::new(segment.bell(0)?, epoll::EventFlags::ET))),
+        "epoll" => Some(Box::new(ByEpoll::new(segment.bell_waiting_by(0)?, epoll::EventFlags::empty()))),
+        "epoll-edge" => Some(Box::new(ByEpoll::new(segment.bell_waiting_by(0)?, epoll::EventFlags::ET))),
         #[cfg(feature = "tokio")]
-        "tokio" => Some(Box::new(ByTokio::new(segment.bell(0)?, false))),
+        "tokio" => Some(Box::new(ByTokio::new(segment.bell_waiting_by(0)?, false))),
         #[cfg(feature = "tokio")]
-        "tokio-drop" => Some(Box::new(ByTokio::new(segment.bell(0)?, true))),
+        "tokio-drop" => Some(Box::new(ByTokio::new(segment.bell_waiting_by(0)?, true))),
         _ => None,
     }
 }
@@ -290,14 +290,16 @@ fn start(number: u32, segment: &Arc<Segment>) -> (Child, Connection<Trusted>) {
     command.env(ROLE, (number + 1).to_string());
     let offer = inherited::offer(&mut command).expect("a socket pair");
     let child = command.spawn().expect("this program starts");
-    let connection = offer.meet(segment, child.id()).expect("the child joins");
+    // SAFETY: this program, in another role.
+    let connection = unsafe { offer.meet_as(segment, child.id()) }.expect("the child joins");
     (child, connection)
 }
 
 fn main() -> ExitCode {
     if let Ok(seed) = std::env::var(ROLE) {
-        let connection: Connection<Trusted> = inherited::join().expect("the parent offers");
-        let bell = connection.bell(0).expect("one bell");
+        let connection: Connection<Trusted> =
+            unsafe { doorbell::rendezvous::Join::of() }.inherited().expect("the parent offers");
+        let bell = connection.bell_waiting_by(0).expect("one bell");
         notify(&bell, Messages::of(connection.segment().payload()), seed.parse().expect("a number"));
         return ExitCode::SUCCESS;
     }

@@ -225,9 +225,15 @@ impl Mapping {
         self.scope
     }
 
-    /// The file behind it. `None` for anonymous memory. For nobody outside: by the file safe code could write what is lent
-    /// out as a `&[u8]`.
-    pub(crate) fn file(&self) -> Option<BorrowedFd<'_>> {
+    /// The file behind it. `None` for anonymous memory.
+    ///
+    /// # Safety
+    /// By the file one can write what is lent out as a `&[u8]`: nobody does who has it from the caller.
+    pub unsafe fn file(&self) -> Option<BorrowedFd<'_>> {
+        self.descriptor()
+    }
+
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.file.as_ref().map(AsFd::as_fd)
     }
 

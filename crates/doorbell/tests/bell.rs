@@ -49,14 +49,14 @@ fn count(rings: Option<NonZeroU32>) -> u32 {
 const SOON: Duration = Duration::from_millis(20);
 
 fn a_ring_before_the_wait_is_heard<W: Wait + Default>() {
-    let mut bell: Bell<W> = Bell::new().unwrap();
+    let mut bell: Bell<W> = Bell::new().unwrap().waiting_by();
     bell.ring();
     assert_eq!(bell.wait().unwrap().get(), 1);
     assert_eq!(bell.try_wait(), None);
 }
 
 fn two_rings_before_the_wait_are_heard_as_two_by_one_wait<W: Wait + Default>() {
-    let mut bell: Bell<W> = Bell::new().unwrap();
+    let mut bell: Bell<W> = Bell::new().unwrap().waiting_by();
     bell.ring();
     bell.ring();
     assert_eq!(bell.wait().unwrap().get(), 2);
@@ -64,7 +64,7 @@ fn two_rings_before_the_wait_are_heard_as_two_by_one_wait<W: Wait + Default>() {
 }
 
 fn a_ring_wakes_a_sleeper<W: Wait + Default>() {
-    let mut bell: Bell<W> = Bell::new().unwrap();
+    let mut bell: Bell<W> = Bell::new().unwrap().waiting_by();
     let ringer = bell.clone();
     thread::scope(|scope| {
         scope.spawn(move || {
@@ -76,7 +76,7 @@ fn a_ring_wakes_a_sleeper<W: Wait + Default>() {
 }
 
 fn a_wait_without_a_ring_ends_at_its_deadline<W: Wait + Default>() {
-    let mut bell: Bell<W> = Bell::new().unwrap();
+    let mut bell: Bell<W> = Bell::new().unwrap().waiting_by();
     let deadline = Instant::now() + SOON;
     assert_eq!(bell.wait_deadline(deadline).unwrap(), None);
     assert!(Instant::now() >= deadline);
@@ -84,7 +84,7 @@ fn a_wait_without_a_ring_ends_at_its_deadline<W: Wait + Default>() {
 }
 
 fn a_ring_after_a_timeout_is_heard<W: Wait + Default>() {
-    let mut bell: Bell<W> = Bell::new().unwrap();
+    let mut bell: Bell<W> = Bell::new().unwrap().waiting_by();
     let ringer = bell.clone();
     for _ in 0..20 {
         assert_eq!(bell.wait_timeout(Duration::from_micros(300)).unwrap(), None);
@@ -94,7 +94,7 @@ fn a_ring_after_a_timeout_is_heard<W: Wait + Default>() {
 }
 
 fn every_handle_hears_every_ring<W: Wait + Default>() {
-    let bell: Bell<W> = Bell::with_eventfds(4).unwrap();
+    let bell: Bell<W> = Bell::with_eventfds(4).unwrap().waiting_by();
     let handles: [Bell<W>; 4] = std::array::from_fn(|_| bell.clone());
     thread::scope(|scope| {
         for mut handle in handles {
@@ -113,8 +113,8 @@ fn every_handle_hears_every_ring<W: Wait + Default>() {
 }
 
 fn ping_pong_loses_nothing<W: Wait + Default>() {
-    let mut there: Bell<W> = Bell::new().unwrap();
-    let mut back: Bell<W> = Bell::new().unwrap();
+    let mut there: Bell<W> = Bell::new().unwrap().waiting_by();
+    let mut back: Bell<W> = Bell::new().unwrap().waiting_by();
     let (serve, answer) = (there.clone(), back.clone());
     // Pure spinners on one core need a whole time slice for each turn.
     let rounds = if W::NAME == "spin" { 50 } else { 2000 };
@@ -134,7 +134,7 @@ fn ping_pong_loses_nothing<W: Wait + Default>() {
 
 fn what_was_written_before_the_ring_is_seen_after_the_wait<W: Wait + Default>() {
     use std::sync::atomic::{AtomicU32, Ordering};
-    let mut bell: Bell<W> = Bell::new().unwrap();
+    let mut bell: Bell<W> = Bell::new().unwrap().waiting_by();
     let ringer = bell.clone();
     let written = AtomicU32::new(0);
     thread::scope(|scope| {
@@ -154,7 +154,7 @@ fn what_was_written_before_the_ring_is_seen_after_the_wait<W: Wait + Default>() 
 
 #[test]
 fn ringing_for_nobody_is_remembered_by_every_handle_there_is() {
-    let mut first: Bell = Bell::new().unwrap();
+    let mut first = Bell::new().unwrap();
     let mut second = first.clone();
     first.ring();
     let mut third = first.clone();
@@ -165,7 +165,7 @@ fn ringing_for_nobody_is_remembered_by_every_handle_there_is() {
 
 #[test]
 fn the_null_way_looks_once() {
-    let mut bell: Bell<Null> = Bell::new().unwrap();
+    let mut bell: Bell<Null> = Bell::new().unwrap().waiting_by();
     assert_eq!(bell.wait_timeout(Duration::from_secs(3600)).unwrap(), None);
     bell.ring();
     assert_eq!(count(bell.wait_timeout(Duration::from_secs(3600)).unwrap()), 1);
@@ -173,7 +173,7 @@ fn the_null_way_looks_once() {
 
 #[test]
 fn waiters_of_different_kinds_at_one_bell_all_wake() {
-    let bell: Bell = Bell::new().unwrap();
+    let bell = Bell::new().unwrap();
     fn wait_for_one<W: Wait>(mut bell: Bell<W>) {
         assert_eq!(bell.wait().unwrap().get(), 1);
     }
@@ -191,7 +191,7 @@ fn waiters_of_different_kinds_at_one_bell_all_wake() {
 
 #[test]
 fn a_slot_is_refused_while_taken_and_granted_when_given_back() {
-    let bell: Bell<Eventfd> = Bell::new().unwrap();
+    let bell: Bell<Eventfd> = Bell::new().unwrap().waiting_by();
     let holder = bell.clone().into_fd().unwrap();
     let mut refused = bell.clone();
     assert_eq!(refused.wait_timeout(SOON), Err(WaitError::NoWaiterSlot { kind: "eventfd", slots: 1 }));
@@ -202,7 +202,7 @@ fn a_slot_is_refused_while_taken_and_granted_when_given_back() {
 /// The next holder of a waiter slot must not be confused by what its predecessor left.
 #[test]
 fn a_token_left_in_a_slot_disturbs_nobody() {
-    let bell: Bell = Bell::new().unwrap();
+    let bell = Bell::new().unwrap();
     let file = bell.clone().into_fd().unwrap();
     bell.ring();
     assert!(is_readable(&file));
@@ -221,7 +221,7 @@ fn is_readable(file: &impl AsFd) -> bool {
 
 #[test]
 fn the_file_is_readable_from_the_ring_until_it_was_heard() {
-    let bell: Bell = Bell::new().unwrap();
+    let bell = Bell::new().unwrap();
     let mut file = bell.clone().into_fd().unwrap();
     assert!(!is_readable(&file));
     bell.ring();
@@ -237,7 +237,7 @@ fn the_file_is_readable_from_the_ring_until_it_was_heard() {
 
 #[test]
 fn a_ring_before_the_file_was_made_makes_it_readable_at_once() {
-    let bell: Bell = Bell::new().unwrap();
+    let bell = Bell::new().unwrap();
     let waiter = bell.clone();
     bell.ring();
     assert!(is_readable(&waiter.into_fd().unwrap()));
@@ -246,7 +246,7 @@ fn a_ring_before_the_file_was_made_makes_it_readable_at_once() {
 /// One event per readiness, edge-triggered: the pattern that loses wake-ups where the token is taken after arming.
 #[test]
 fn an_edge_triggered_loop_hears_every_ring() {
-    let bell: Bell = Bell::new().unwrap();
+    let bell = Bell::new().unwrap();
     let mut file = bell.clone().into_fd().unwrap();
     let events = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
     epoll::add(&events, &file, epoll::EventData::new_u64(0), epoll::EventFlags::IN | epoll::EventFlags::ET)
@@ -269,7 +269,7 @@ mod any {
     use super::*;
 
     fn any_bell_wakes<W: Wait + Default>() {
-        let mut bells: [Bell<W>; 5] = std::array::from_fn(|_| Bell::new().unwrap());
+        let mut bells: [Bell<W>; 5] = std::array::from_fn(|_| Bell::new().unwrap().waiting_by());
         let ringers: [Bell<W>; 5] = std::array::from_fn(|index| bells[index].clone());
         thread::scope(|scope| {
             scope.spawn(move || {
@@ -318,7 +318,7 @@ mod any {
 
     #[test]
     fn several_semaphores_are_refused_by_name() {
-        let mut bells: [Bell<Semaphore>; 2] = std::array::from_fn(|_| Bell::new().unwrap());
+        let mut bells: [Bell<Semaphore>; 2] = std::array::from_fn(|_| Bell::new().unwrap().waiting_by());
         let refused = wait_any(&mut bells.each_mut(), None);
         assert_eq!(refused, Err(WaitError::TooManyBells { most: 1 }));
     }
@@ -336,7 +336,7 @@ mod tokio_tasks {
 
     #[tokio::test(flavor = "current_thread")]
     async fn a_task_hears_every_ring() {
-        let bell: Bell = Bell::new().unwrap();
+        let bell = Bell::new().unwrap();
         let mut waiter = AsyncBell::new(bell.clone()).unwrap();
         let ringer = thread::spawn(move || (0..10_000).for_each(|_| bell.ring()));
         let mut heard = 0;
@@ -352,7 +352,7 @@ mod tokio_tasks {
 
     #[tokio::test(flavor = "current_thread")]
     async fn a_cancelled_wait_takes_no_ring() {
-        let bell: Bell = Bell::new().unwrap();
+        let bell = Bell::new().unwrap();
         let mut waiter = AsyncBell::new(bell.clone()).unwrap();
         assert!(tokio::time::timeout(Duration::from_millis(5), waiter.wait()).await.is_err());
         bell.ring();
@@ -379,7 +379,7 @@ mod signals {
     fn a_signal_ends_the_wait_of_one_who_asked_for_it_and_no_others<W: Wait + Default + 'static>() {
         const FOREVER: Duration = Duration::from_secs(60);
         let_a_handler_run_for(libc::SIGUSR1, 0);
-        let mut bell: Bell<W> = Bell::new().unwrap();
+        let mut bell: Bell<W> = Bell::new().unwrap().waiting_by();
         let ringer = bell.clone();
         let asked = &AtomicBool::new(true);
         thread::scope(|scope| {
@@ -409,7 +409,7 @@ mod signals {
     #[test]
     fn a_handler_with_sa_restart_ends_a_wait_with_a_deadline_and_no_other() {
         let_a_handler_run_for(libc::SIGUSR2, libc::SA_RESTART);
-        let mut bell: Bell<Futex> = Bell::new().unwrap();
+        let mut bell: Bell<Futex> = Bell::new().unwrap().waiting_by();
         let ringer = bell.clone();
         bell.set_interruptible(true);
         let asked = &AtomicBool::new(true);
@@ -464,7 +464,7 @@ mod signals {
 /// The kernel takes 128 futexes at once and says EINVAL to more.
 #[test]
 fn more_bells_than_the_kernel_waits_for_at_once_are_refused_by_name() {
-    let mut bells: Vec<Bell<Futex>> = (0..129).map(|_| Bell::new().unwrap()).collect();
+    let mut bells: Vec<Bell<Futex>> = (0..129).map(|_| Bell::new().unwrap().waiting_by()).collect();
     let mut all: Vec<_> = bells.iter_mut().collect();
     assert_eq!(wait_any(&mut all, None), Err(WaitError::TooManyBells { most: 128 }));
     all[127].ring();

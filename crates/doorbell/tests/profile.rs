@@ -15,7 +15,7 @@ const ROLE: &str = "DOORBELL_TEST_EXPECTED";
 fn child() {
     let Ok(expected) = std::env::var(ROLE) else { return };
     // The table is made before the profile is asked for.
-    let bell: Bell<doorbell::wait::Futex> = Bell::new().unwrap();
+    let bell = Bell::new().unwrap().waiting_by::<doorbell::wait::Futex>();
     let seen = || counters::process(std::process::id()).unwrap().unwrap();
     assert_eq!((seen().profile, seen().cost.price), (Some(Standing::NotAsked), 0));
     let known = calibration();
@@ -30,7 +30,7 @@ fn child() {
     }
     // And with the next table, for the first goes with its last waiter.
     drop(bell);
-    let _bell: Bell = Bell::new().unwrap();
+    let _bell = Bell::new().unwrap();
     assert_eq!((seen().profile, seen().cost), (Some(known.source.standing()), known.cost));
 }
 
@@ -167,7 +167,7 @@ fn forking_child() {
     if child == 0 {
         // SAFETY: no precondition.
         unsafe { libc::alarm(60) };
-        let bell = Bell::<doorbell::wait::Futex>::new().unwrap();
+        let bell = Bell::new().unwrap().waiting_by::<doorbell::wait::Futex>();
         drop(bell);
         // SAFETY: no precondition.
         unsafe { libc::_exit(0) };

@@ -49,7 +49,8 @@ fn start(role: &str, segment: &Arc<Segment>) -> (Connection<Trusted>, Other) {
     let mut command = me_as(role);
     let offer = inherited::offer(&mut command).unwrap();
     let child = Other(command.spawn().unwrap());
-    let connection = offer.meet(segment, child.0.id()).unwrap();
+    // SAFETY: this program, in another role.
+    let connection = unsafe { offer.meet_as(segment, child.0.id()) }.unwrap();
     (connection, child)
 }
 
@@ -62,9 +63,9 @@ fn segment() -> Arc<Segment> {
 fn child() {
     let Ok(role) = std::env::var(ROLE) else { return };
     if let Some(path) = role.strip_prefix("own ") {
-        let owner = named::Owner::new(path, &Offer { eventfds: 0, ..Offer::default() }).unwrap();
-        let mut bell: Bell = owner.segment().bell(TO_CHILD).unwrap();
-        let answer: Bell = owner.segment().bell(TO_PARENT).unwrap();
+        let owner = unsafe { named::Owner::new(path, &Offer { eventfds: 0, ..Offer::default() }) }.unwrap();
+        let mut bell: Bell = owner.segment().bell_waiting_by(TO_CHILD).unwrap();
+        let answer: Bell = owner.segment().bell_waiting_by(TO_PARENT).unwrap();
         loop {
             bell.wait().unwrap();
             answer.ring();
@@ -72,15 +73,15 @@ fn child() {
     }
     if let Some(path) = role.strip_prefix("join and leave ") {
         let entries = |what: &str| std::fs::read_dir(format!("/proc/self/{what}")).unwrap().count();
-        drop(named::join(path).unwrap());
+        drop(unsafe { named::join(path) }.unwrap());
         let before = (entries("task"), entries("fd"));
         for _ in 0..50 {
-            drop(named::join(path).unwrap());
+            drop(unsafe { named::join(path) }.unwrap());
         }
         assert_eq!((entries("task"), entries("fd")), before);
         return;
     }
-    let connection: Connection<Trusted> = inherited::join().unwrap();
+    let connection: Connection<Trusted> = unsafe { doorbell::rendezvous::Join::of() }.inherited().unwrap();
     match role.as_str() {
         "serve adaptive" => serve::<Adaptive>(&connection),
         "serve eventfd" => serve::<Eventfd>(&connection),
@@ -106,8 +107,8 @@ fn child() {
 
 /// Answers every ring until the parent goes.
 fn serve<W: Wait + Default>(connection: &Connection<Trusted>) {
-    let mut bell: Bell<W> = connection.bell(TO_CHILD).unwrap();
-    let answer: Bell = connection.bell(TO_PARENT).unwrap();
+    let mut bell: Bell<W> = connection.bell_waiting_by(TO_CHILD).unwrap();
+    let answer: Bell = connection.bell_waiting_by(TO_PARENT).unwrap();
     // The parent may have rung before this handle was made: one answer for it. A spare one does no harm.
     answer.ring();
     while let Ok(rings) = bell.wait() {
@@ -123,10 +124,10 @@ fn wait<W: Wait>(bell: &mut Bell<W>) -> Result<u32, WaitError> {
 
 fn ping_pong<W: Wait + Default>(role: &str) {
     let segment = segment();
-    let mut bell: Bell<W> = segment.bell(TO_PARENT).unwrap();
+    let mut bell: Bell<W> = segment.bell_waiting_by(TO_PARENT).unwrap();
     let (connection, _child) = start(role, &segment);
     assert_eq!(wait(&mut bell), Ok(1), "the child is ready");
-    let ring: Bell = connection.bell(TO_CHILD).unwrap();
+    let ring: Bell = connection.bell_waiting_by(TO_CHILD).unwrap();
     for _ in 0..2000 {
         ring.ring();
         assert_eq!(wait(&mut bell), Ok(1));
@@ -160,7 +161,7 @@ fn a_yielding_and_an_eventfd_process_answer_each_other() {
 
 fn a_killed_peer_is_told<W: Wait + Default>() {
     let segment = segment();
-    let mut bell: Bell<W> = segment.bell(TO_PARENT).unwrap();
+    let mut bell: Bell<W> = segment.bell_waiting_by(TO_PARENT).unwrap();
     let (connection, child) = start("serve futex", &segment);
     assert_eq!(wait(&mut bell), Ok(1));
     thread::scope(|scope| {
@@ -206,10 +207,10 @@ fn a_peer_that_makes_the_eventfd_block_and_fills_it_does_not_hold_up_a_ring() {
     let connection: Connection<Untrusted> = socket::host_over(ours, &segment).unwrap();
     let hostile: Connection<Untrusted> = joining.join().unwrap();
     // Takes a waiter slot and arms, as an event loop does.
-    let mut file = hostile.bell::<Futex>(TO_CHILD).unwrap().into_fd().unwrap();
+    let mut file = hostile.bell_waiting_by::<Futex>(TO_CHILD).unwrap().into_fd().unwrap();
     rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::empty()).unwrap();
     rustix::io::write(&file, &(u64::MAX - 1).to_ne_bytes()).unwrap();
-    let ring: Bell = connection.bell(TO_CHILD).unwrap();
+    let ring: Bell = connection.bell_waiting_by(TO_CHILD).unwrap();
     let (done, finished) = std::sync::mpsc::channel();
     // More rings than completions fit the kernel's ring.
     thread::spawn(move || {
@@ -231,7 +232,7 @@ fn a_semaphore_that_an_untrusted_peer_can_overwrite_is_refused() {
     let joining = thread::spawn(move || socket::join_over(theirs).unwrap());
     let connection: Connection<Untrusted> = socket::host_over(ours, &segment).unwrap();
     let _other: Connection<Untrusted> = joining.join().unwrap();
-    let mut bell: Bell<Semaphore> = connection.bell(TO_PARENT).unwrap();
+    let mut bell: Bell<Semaphore> = connection.bell_waiting_by(TO_PARENT).unwrap();
     assert!(matches!(bell.wait_timeout(SOON), Err(WaitError::Unsupported { .. })));
 }
 
@@ -240,7 +241,7 @@ fn an_event_loop_is_told_of_a_killed_peer() {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let segment = segment();
     let (connection, child) = start("serve futex", &segment);
-    let mut file = connection.bell::<Futex>(TO_PARENT).unwrap().into_fd().unwrap();
+    let mut file = connection.bell_waiting_by::<Futex>(TO_PARENT).unwrap().into_fd().unwrap();
     child.signal(Signal::KILL);
     let forever = Timespec { tv_sec: 60, tv_nsec: 0 };
     loop {
@@ -255,7 +256,7 @@ fn an_event_loop_is_told_of_a_killed_peer() {
 #[test]
 fn rings_made_before_a_death_are_heard_before_it_is_told() {
     let segment = segment();
-    let mut bell: Bell = segment.bell(TO_PARENT).unwrap();
+    let mut bell: Bell = segment.bell_waiting_by(TO_PARENT).unwrap();
     let (connection, mut child) = start("serve futex", &segment);
     child.0.kill().unwrap();
     child.0.wait().unwrap();
@@ -271,7 +272,7 @@ fn rings_made_before_a_death_are_heard_before_it_is_told() {
 #[test]
 fn a_peer_that_dies_between_taking_the_bits_and_waking_leaves_nobody_asleep() {
     let segment = segment();
-    let mut bell: Bell<Futex> = segment.bell(TO_PARENT).unwrap();
+    let mut bell: Bell<Futex> = segment.bell_waiting_by(TO_PARENT).unwrap();
     let (connection, _child) = start("take the bits and die", &segment);
     assert_eq!(wait(&mut bell), Err(WaitError::PeerGone(connection.peer().id())));
 }
@@ -279,18 +280,18 @@ fn a_peer_that_dies_between_taking_the_bits_and_waking_leaves_nobody_asleep() {
 #[test]
 fn a_successor_gets_the_slots_of_the_dead_and_rings_on() {
     let segment = segment();
-    let mut bell: Bell<Eventfd> = segment.bell(TO_PARENT).unwrap();
+    let mut bell: Bell<Eventfd> = segment.bell_waiting_by(TO_PARENT).unwrap();
     for generation in 0..5 {
         // Two eventfd waiter slots at the child's bell: without the repair the third generation would find none.
         let (connection, child) = start("serve eventfd", &segment);
         assert_eq!(wait(&mut bell), Ok(1), "generation {generation}");
-        connection.bell::<Futex>(TO_CHILD).unwrap().ring();
+        connection.bell_waiting_by::<Futex>(TO_CHILD).unwrap().ring();
         assert_eq!(wait(&mut bell), Ok(1), "generation {generation}");
         child.signal(Signal::KILL);
         assert_eq!(wait(&mut bell), Err(WaitError::PeerGone(connection.peer().id())));
     }
     let (_connection, _child) = start("serve futex", &segment);
-    let mut newcomer: Bell = segment.bell(TO_PARENT).unwrap();
+    let mut newcomer: Bell = segment.bell_waiting_by(TO_PARENT).unwrap();
     assert!(
         newcomer.wait_timeout(SOON).is_ok(),
         "a handle made after the deaths is not told of them while somebody lives"
@@ -300,7 +301,7 @@ fn a_successor_gets_the_slots_of_the_dead_and_rings_on() {
 #[test]
 fn a_connection_dropped_in_this_process_is_a_death_to_the_other() {
     let segment = segment();
-    let mut bell: Bell = segment.bell(TO_PARENT).unwrap();
+    let mut bell: Bell = segment.bell_waiting_by(TO_PARENT).unwrap();
     let (connection, mut child) = start("serve adaptive", &segment);
     assert_eq!(wait(&mut bell), Ok(1));
     drop(connection);
@@ -311,7 +312,7 @@ fn a_connection_dropped_in_this_process_is_a_death_to_the_other() {
 #[test]
 fn a_peer_that_executes_another_program_has_gone() {
     let segment = segment();
-    let mut bell: Bell = segment.bell(TO_PARENT).unwrap();
+    let mut bell: Bell = segment.bell_waiting_by(TO_PARENT).unwrap();
     let (connection, _child) = start("exec", &segment);
     assert_eq!(wait(&mut bell), Err(WaitError::PeerGone(connection.peer().id())));
 }
@@ -320,12 +321,12 @@ fn a_peer_that_executes_another_program_has_gone() {
 #[test]
 fn a_stopped_peer_is_not_dead_and_hears_when_it_goes_on() {
     let segment = segment();
-    let mut bell: Bell = segment.bell(TO_PARENT).unwrap();
+    let mut bell: Bell = segment.bell_waiting_by(TO_PARENT).unwrap();
     let (connection, child) = start("serve futex", &segment);
     assert_eq!(wait(&mut bell), Ok(1));
     child.signal(Signal::STOP);
     thread::sleep(SOON);
-    let ring: Bell = connection.bell(TO_CHILD).unwrap();
+    let ring: Bell = connection.bell_waiting_by(TO_CHILD).unwrap();
     for _ in 0..100 {
         ring.ring();
     }
@@ -342,13 +343,13 @@ fn a_stopped_peer_is_not_dead_and_hears_when_it_goes_on() {
 fn a_hundred_random_kills_leave_no_hang_and_no_descriptor() {
     let kills: u32 = std::env::var("DOORBELL_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(100);
     let segment = segment();
-    let mut bell: Bell = segment.bell(TO_PARENT).unwrap();
+    let mut bell: Bell = segment.bell_waiting_by(TO_PARENT).unwrap();
     let roles = ["serve adaptive", "serve eventfd", "serve futex", "serve semaphore"];
     let mut descriptors = 0;
     let mut seed = 0x9e37_79b9_u32;
     for kill in 0..kills {
         let (connection, child) = start(roles[kill as usize % roles.len()], &segment);
-        let ring: Bell = connection.bell(TO_CHILD).unwrap();
+        let ring: Bell = connection.bell_waiting_by(TO_CHILD).unwrap();
         seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let after = Duration::from_micros(u64::from(seed >> 19));
         thread::scope(|scope| {
@@ -381,7 +382,7 @@ fn open_descriptors() -> usize {
 /// A bell made for children is one bell in parent and child.
 #[test]
 fn a_bell_for_children_is_shared_across_a_fork() {
-    let mut bell: Bell<Futex> = Bell::for_children(0).unwrap();
+    let mut bell: Bell<Futex> = Bell::for_children(0).unwrap().waiting_by();
     let ringer = bell.clone();
     // SAFETY: the child only makes system calls and touches atomics before it ends.
     let child = unsafe { libc::fork() };
@@ -398,7 +399,7 @@ fn a_bell_for_children_is_shared_across_a_fork() {
 /// A bell made for threads is another bell in the child.
 #[test]
 fn a_bell_for_threads_is_copied_by_a_fork() {
-    let mut bell: Bell<Futex> = Bell::new().unwrap();
+    let mut bell: Bell<Futex> = Bell::new().unwrap().waiting_by();
     let ringer = bell.clone();
     // SAFETY: as above.
     let child = unsafe { libc::fork() };
@@ -419,10 +420,10 @@ mod counting {
     #[test]
     fn the_counters_of_another_process_are_found_while_it_lives() {
         let segment = segment();
-        let mut bell: Bell = segment.bell(TO_PARENT).unwrap();
+        let mut bell: Bell = segment.bell_waiting_by(TO_PARENT).unwrap();
         let (connection, mut child) = start("serve futex", &segment);
         assert_eq!(wait(&mut bell), Ok(1));
-        let ring: Bell = connection.bell(TO_CHILD).unwrap();
+        let ring: Bell = connection.bell_waiting_by(TO_CHILD).unwrap();
         for _ in 0..50 {
             thread::sleep(Duration::from_millis(1));
             ring.ring();
@@ -456,10 +457,10 @@ mod by_path {
             scope.spawn(|| {
                 let connection: Connection = socket::join(&path).unwrap();
                 assert_eq!(connection.peer().id().pid, std::process::id());
-                connection.bell::<Futex>(0).unwrap().ring();
+                connection.bell_waiting_by::<Futex>(0).unwrap().ring();
             });
             let segment = segment();
-            let mut bell: Bell = segment.bell(0).unwrap();
+            let mut bell: Bell = segment.bell_waiting_by(0).unwrap();
             let connection: Connection = loop {
                 match host.accept(&segment) {
                     // The other host's look whether we live.
@@ -472,7 +473,7 @@ mod by_path {
         });
         drop(host);
         assert!(!path.exists());
-        assert_eq!(socket::join::<Untrusted>(&path).unwrap_err(), RendezvousError::NoOwner);
+        assert_eq!(socket::join(&path).unwrap_err(), RendezvousError::NoOwner);
     }
 
     #[test]
@@ -532,7 +533,7 @@ fn a_signal_during_the_rendezvous_does_not_end_it() {
     // SAFETY: the handler does nothing.
     unsafe { libc::signal(libc::SIGUSR1, handler as libc::sighandler_t) };
     let (ours, theirs) = socket::pair().unwrap();
-    let joiner = thread::spawn(move || socket::join_over::<Untrusted>(theirs));
+    let joiner = thread::spawn(move || socket::join_over(theirs));
     for _ in 0..10 {
         thread::sleep(Duration::from_millis(2));
         // SAFETY: the thread is not joined yet.
@@ -548,7 +549,7 @@ mod by_name {
 
     fn own(path: &std::path::Path) -> Other {
         let child = Other(me_as(&format!("own {}", path.display())).spawn().unwrap());
-        while named::join(path).is_err() {
+        while unsafe { named::join(path) }.is_err() {
             thread::sleep(Duration::from_millis(1));
         }
         child
@@ -560,12 +561,12 @@ mod by_name {
         for _ in 0..2 {
             let child = own(&path);
             let nothing = Offer { eventfds: 0, ..Offer::default() };
-            assert_eq!(named::Owner::new(&path, &nothing).unwrap_err(), RendezvousError::Owned);
-            let joined = named::join(&path).unwrap();
-            let mut bell: Bell<Futex> = joined.segment().bell(TO_PARENT).unwrap();
+            assert_eq!(unsafe { named::Owner::new(&path, &nothing) }.unwrap_err(), RendezvousError::Owned);
+            let joined = unsafe { named::join(&path) }.unwrap();
+            let mut bell: Bell<Futex> = joined.segment().bell_waiting_by(TO_PARENT).unwrap();
             // It may not have made its handle yet.
             while bell.wait_timeout(SOON).unwrap().is_none() {
-                joined.segment().bell::<Futex>(TO_CHILD).unwrap().ring();
+                joined.segment().bell_waiting_by::<Futex>(TO_CHILD).unwrap().ring();
             }
             child.signal(Signal::KILL);
             loop {
@@ -575,9 +576,9 @@ mod by_name {
                 }
             }
             drop(child);
-            assert!(matches!(named::join(&path), Err(RendezvousError::NoOwner)));
+            assert!(matches!(unsafe { named::join(&path) }, Err(RendezvousError::NoOwner)));
         }
-        let owner = named::Owner::new(&path, &Offer { eventfds: 0, ..Offer::default() }).unwrap();
+        let owner = unsafe { named::Owner::new(&path, &Offer { eventfds: 0, ..Offer::default() }) }.unwrap();
         drop(owner);
         assert!(!path.exists());
     }
@@ -586,12 +587,12 @@ mod by_name {
     #[test]
     fn joining_and_leaving_again_and_again_leaves_no_thread_and_no_descriptor() {
         let path = scratch("leaving");
-        let owner = named::Owner::new(&path, &Offer { eventfds: 0, ..Offer::default() }).unwrap();
-        drop(named::join(&path).unwrap());
+        let owner = unsafe { named::Owner::new(&path, &Offer { eventfds: 0, ..Offer::default() }) }.unwrap();
+        drop(unsafe { named::join(&path) }.unwrap());
         let child = me_as(&format!("join and leave {}", path.display())).status().unwrap();
         assert!(child.success());
         drop(owner);
-        assert!(matches!(named::join(&path), Err(RendezvousError::NoOwner)));
+        assert!(matches!(unsafe { named::join(&path) }, Err(RendezvousError::NoOwner)));
     }
 
     #[test]
@@ -606,14 +607,14 @@ mod by_name {
             children.retain_mut(|child| child.0.try_wait().unwrap().is_none());
         }
         // The one that is left answers, and its end is heard.
-        let joined = named::join(&path).unwrap();
-        let mut bell: Bell<Futex> = joined.segment().bell(TO_PARENT).unwrap();
+        let joined = unsafe { named::join(&path) }.unwrap();
+        let mut bell: Bell<Futex> = joined.segment().bell_waiting_by(TO_PARENT).unwrap();
         while bell.wait_timeout(SOON).unwrap().is_none() {
-            joined.segment().bell::<Futex>(TO_CHILD).unwrap().ring();
+            joined.segment().bell_waiting_by::<Futex>(TO_CHILD).unwrap().ring();
         }
         children.clear();
         while wait(&mut bell).is_ok() {}
-        drop(named::Owner::new(&path, &Offer { eventfds: 0, ..Offer::default() }).unwrap());
+        drop(unsafe { named::Owner::new(&path, &Offer { eventfds: 0, ..Offer::default() }) }.unwrap());
         assert!(!path.exists());
     }
 
@@ -626,7 +627,7 @@ mod by_name {
         let inode = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&left).unwrap());
         let fifo = PathBuf::from(format!("{}.{inode}", path.display()));
         std::fs::write(&fifo, b"").unwrap();
-        let owner = named::Owner::new(&path, &Offer { eventfds: 0, ..Offer::default() }).unwrap();
+        let owner = unsafe { named::Owner::new(&path, &Offer { eventfds: 0, ..Offer::default() }) }.unwrap();
         assert!(!left.exists() && path.exists());
         drop(owner);
         assert!(!fifo.exists(), "its FIFO went with it");
@@ -634,7 +635,10 @@ mod by_name {
         let [one, two] = ["again.one", "again.two"].map(scratch);
         std::fs::write(format!("{}.{}.new", one.display(), std::process::id()), b"").unwrap();
         let nothing = Offer { eventfds: 0, ..Offer::default() };
-        drop((named::Owner::new(&two, &nothing).unwrap(), named::Owner::new(&one, &nothing).unwrap()));
+        drop((
+            unsafe { named::Owner::new(&two, &nothing) }.unwrap(),
+            unsafe { named::Owner::new(&one, &nothing) }.unwrap(),
+        ));
     }
 
     /// Room was taken before the lock: one took the other's file for a dead owner's, and both owned the name.
@@ -646,7 +650,7 @@ mod by_name {
             let together = std::sync::Barrier::new(2);
             let own = || {
                 together.wait();
-                named::Owner::new(&path, &large)
+                unsafe { named::Owner::new(&path, &large) }
             };
             let owners = thread::scope(|scope| {
                 let other = scope.spawn(own);
@@ -654,7 +658,7 @@ mod by_name {
             });
             let refused: Vec<_> = owners.iter().filter_map(|owner| owner.as_ref().err()).collect();
             assert_eq!(refused, [&RendezvousError::Owned]);
-            drop(named::join(&path).unwrap());
+            drop(unsafe { named::join(&path) }.unwrap());
             drop(owners);
             assert!(!path.exists());
         }
@@ -664,11 +668,11 @@ mod by_name {
     fn an_owner_whose_file_was_removed_leaves_the_next_owners_alone() {
         let path = scratch("removed");
         let nothing = Offer { eventfds: 0, ..Offer::default() };
-        let first = named::Owner::new(&path, &nothing).unwrap();
+        let first = unsafe { named::Owner::new(&path, &nothing) }.unwrap();
         std::fs::remove_file(&path).unwrap();
-        let second = named::Owner::new(&path, &nothing).unwrap();
+        let second = unsafe { named::Owner::new(&path, &nothing) }.unwrap();
         drop(first);
-        drop(named::join(&path).unwrap());
+        drop(unsafe { named::join(&path) }.unwrap());
         drop(second);
         assert!(!path.exists());
     }
@@ -676,7 +680,10 @@ mod by_name {
     #[test]
     fn eventfds_cannot_be_had_by_name() {
         let path = scratch("named");
-        assert!(matches!(named::Owner::new(&path, &Offer::default()), Err(RendezvousError::TooMany { .. })));
+        assert!(matches!(
+            unsafe { named::Owner::new(&path, &Offer::default()) },
+            Err(RendezvousError::TooMany { .. })
+        ));
         assert!(!path.exists());
     }
 }
@@ -695,7 +702,7 @@ mod lying {
     fn offered(words: &[u64], files: &[rustix::fd::BorrowedFd<'_>]) -> RendezvousError {
         let (ours, theirs) = socket::pair().unwrap();
         thread::scope(|scope| {
-            let joiner = scope.spawn(|| socket::join_over::<Untrusted>(theirs).unwrap_err());
+            let joiner = scope.spawn(|| socket::join_over(theirs).unwrap_err());
             let mut hello = [0; 64];
             recv(&ours, &mut hello, RecvFlags::empty()).unwrap();
             let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
@@ -746,8 +753,9 @@ mod lying {
         let bytes = segment.mapping().plan().size();
         let meet = |most| {
             let (ours, theirs) = socket::pair().unwrap();
-            let joining = thread::spawn(move || socket::join_over_within::<Untrusted>(theirs, most));
-            let hosting = socket::host_over::<Untrusted>(ours, &segment);
+            let joining =
+                thread::spawn(move || doorbell::rendezvous::Join::default().most_memory(most).over(theirs));
+            let hosting = socket::host_over(ours, &segment);
             (hosting.map(drop), joining.join().unwrap().map(drop))
         };
         let too_much = doorbell::mapping::MapError::TooMuch { bytes, most: bytes - 1 };
@@ -784,15 +792,17 @@ mod lying {
         }
         let meet = || {
             let (ours, theirs) = socket::pair().unwrap();
-            let joining = thread::spawn(move || socket::join_over::<Trusted>(theirs).map(drop));
+            let joining = thread::spawn(move || {
+                unsafe { doorbell::rendezvous::Join::<Trusted>::of() }.over(theirs).map(drop)
+            });
             (ours, joining)
         };
         let (ours, joining) = meet();
-        let refused = socket::host_over::<Untrusted>(ours, &segment).unwrap_err();
+        let refused = socket::host_over(ours, &segment).unwrap_err();
         assert_eq!(refused, RendezvousError::Map(doorbell::mapping::MapError::HugePages));
         assert_eq!(joining.join().unwrap(), Err(RendezvousError::Refused));
         let (ours, joining) = meet();
-        socket::host_over::<Trusted>(ours, &segment).unwrap();
+        unsafe { socket::host_over_as::<Trusted>(ours, &segment) }.unwrap();
         assert_eq!(joining.join().unwrap(), Ok(()));
     }
 
@@ -810,7 +820,10 @@ mod lying {
         let segment = Segment::new(&Offer { bells: 1, eventfds: 1, ..Offer::default() }).unwrap();
         let (_end, pipe) = rustix::pipe::pipe().unwrap();
         assert!(matches!(
-            offered(&[OFFER, VERSION, 1, 1, 2], &[segment.mapping().file().unwrap(), pipe.as_fd()]),
+            offered(
+                &[OFFER, VERSION, 1, 1, 2],
+                &[unsafe { segment.mapping().file() }.unwrap(), pipe.as_fd()]
+            ),
             RendezvousError::Violation(PeerViolation::BadValue { field: "eventfd", .. })
         ));
     }
@@ -819,11 +832,11 @@ mod lying {
     fn fewer_descriptors_than_announced_are_a_violation() {
         let segment = Segment::new(&Offer { bells: 1, eventfds: 1, ..Offer::default() }).unwrap();
         assert_eq!(
-            offered(&[OFFER, VERSION, 1, 1, 2], &[segment.mapping().file().unwrap()]),
+            offered(&[OFFER, VERSION, 1, 1, 2], &[unsafe { segment.mapping().file() }.unwrap()]),
             RendezvousError::Violation(PeerViolation::Descriptors { got: 1, announced: 2 })
         );
         assert_eq!(
-            offered(&[OFFER, VERSION, u64::MAX, 8, 2], &[segment.mapping().file().unwrap()]),
+            offered(&[OFFER, VERSION, u64::MAX, 8, 2], &[unsafe { segment.mapping().file() }.unwrap()]),
             RendezvousError::Violation(PeerViolation::Descriptors { got: 1, announced: u64::MAX })
         );
     }
@@ -845,13 +858,10 @@ mod lying {
     fn a_host_or_a_joiner_that_hangs_up_is_no_violation() {
         let (ours, theirs) = socket::pair().unwrap();
         drop(ours);
-        assert!(matches!(socket::join_over::<Untrusted>(theirs), Err(RendezvousError::NoAnswer(_))));
+        assert!(matches!(socket::join_over(theirs), Err(RendezvousError::NoAnswer(_))));
         let (ours, theirs) = socket::pair().unwrap();
         drop(theirs);
-        assert!(matches!(
-            socket::host_over::<Untrusted>(ours, &segment()),
-            Err(RendezvousError::NoAnswer(_))
-        ));
+        assert!(matches!(socket::host_over(ours, &segment()), Err(RendezvousError::NoAnswer(_))));
     }
 
     /// Garbage in every word of the bells, while this side rings and waits with deadlines.
@@ -873,9 +883,9 @@ mod lying {
                     unsafe { &*words.add(word) }.store(seed, Ordering::Relaxed);
                 }
             });
-            let mut futex: Bell<Futex> = segment.bell(0).unwrap();
-            let mut adaptive: Bell<Adaptive> = segment.bell(0).unwrap();
-            let mut eventfd: Bell<Eventfd> = segment.bell(0).unwrap();
+            let mut futex: Bell<Futex> = segment.bell_waiting_by(0).unwrap();
+            let mut adaptive: Bell<Adaptive> = segment.bell_waiting_by(0).unwrap();
+            let mut eventfd: Bell<Eventfd> = segment.bell_waiting_by(0).unwrap();
             for _ in 0..2000 {
                 futex.ring();
                 futex.wait_timeout(Duration::from_micros(50)).unwrap();
@@ -918,7 +928,8 @@ fn a_forked_child_that_drops_its_copies_leaves_its_parents_paths_alone() {
     std::fs::create_dir(&directory).unwrap();
     let host = socket::Host::bind(directory.join("host")).unwrap();
     let owner =
-        named::Owner::new(directory.join("owner"), &Offer { eventfds: 0, ..Offer::default() }).unwrap();
+        unsafe { named::Owner::new(directory.join("owner"), &Offer { eventfds: 0, ..Offer::default() }) }
+            .unwrap();
     let names = || {
         let mut names: Vec<_> =
             std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();

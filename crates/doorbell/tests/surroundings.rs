@@ -8,7 +8,7 @@ use doorbell::channel::broadcast::{Publisher, WhenSlow};
 use doorbell::channel::{Lanes, Receiver, RecvError, Sender, pair_waiting_by};
 use doorbell::peer::Trusted;
 use doorbell::rendezvous::{
-    Connection, MemoryOptions, Offer, RendezvousError, Segment, inherited, named, socket,
+    Connection, MemoryOptions, Offer, RendezvousError, Segment, Users, inherited, named, socket,
 };
 use doorbell::wait::{Adaptive, Eventfd, Futex, Semaphore, Spin, Wait, Yield};
 use doorbell::{Bell, Deadline, WaitError, wait_any};
@@ -143,9 +143,9 @@ fn end_of(child: &mut Child) -> ExitStatus {
 /// In a container, as it looks from inside: the first process of its PID namespace, and another user.
 fn visit(path: &Path) {
     assert_eq!(std::process::id(), 1, "it has a PID namespace of its own");
-    let connection: Connection = socket::join(path).unwrap();
+    let connection = doorbell::rendezvous::Join::default().host(Users::Anyone).at(path).unwrap();
     assert_eq!(connection.peer().id().pid, 0, "the host has no number in here");
-    let mut bell: Bell<Futex> = connection.bell(0).unwrap();
+    let mut bell: Bell<Futex> = connection.bell_waiting_by(0).unwrap();
     let mut requests: Receiver<_, Eventfd> = Receiver::attach(&connection, 0).unwrap();
     let mut answers: Sender<_, Futex> = Sender::attach(&connection, 1).unwrap();
     answers.send(b"here").unwrap();
@@ -163,9 +163,8 @@ fn a_process_of_another_user_in_other_namespaces_is_met_rung_answers_and_is_told
     fs::create_dir(&directory).unwrap();
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o711)).unwrap();
     let path = directory.join("socket");
-    let host = socket::Host::bind(&path).unwrap();
     // Whoever may write the socket may join.
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+    let host = socket::Host::bind_for(&path, Users::Anyone, 0o777).unwrap();
     // Another user need not be allowed to walk to where this machine has its temporary files, nor this program.
     let way = rustix::fs::open(&directory, OFlags::PATH, Mode::empty()).unwrap();
     let program = rustix::fs::open("/proc/self/exe", OFlags::PATH, Mode::empty()).unwrap();
@@ -226,7 +225,7 @@ fn converse_in_the_container(host: &socket::Host, mut outer: Other) {
     let mut requests: Sender = Sender::attach(&connection, 0).unwrap();
     let mut answers: Receiver = Receiver::attach(&connection, 1).unwrap();
     assert_eq!(answers.recv_timeout(FOREVER).unwrap().expect("hung").to_vec(), b"here");
-    connection.bell::<Futex>(0).unwrap().ring();
+    connection.bell_waiting_by::<Futex>(0).unwrap().ring();
     assert_eq!(answers.recv_timeout(FOREVER).unwrap().expect("hung").to_vec(), b"heard");
     for number in 0..200_u64 {
         requests.send_timeout(&number.to_ne_bytes(), FOREVER).unwrap();
@@ -305,21 +304,22 @@ fn start<T: doorbell::peer::Trust>(role: &str, segment: &Arc<Segment>) -> (Conne
     command.stdin(Stdio::piped());
     let offer = inherited::offer(&mut command).unwrap();
     let child = Other(command.spawn().unwrap());
-    let connection = offer.meet(segment, child.0.id()).unwrap();
+    // SAFETY: this program, in another role.
+    let connection = unsafe { offer.meet_as(segment, child.0.id()) }.unwrap();
     (connection, child)
 }
 
 /// As a program that makes a daemon of itself too late.
 fn close_everything() {
-    let connection: Connection<Trusted> = inherited::join().unwrap();
-    let mut futex: Bell<Futex> = connection.bell(0).unwrap();
-    let mut eventfd: Bell<Eventfd> = connection.bell(0).unwrap();
+    let connection: Connection<Trusted> = unsafe { doorbell::rendezvous::Join::of() }.inherited().unwrap();
+    let mut futex: Bell<Futex> = connection.bell_waiting_by(0).unwrap();
+    let mut eventfd: Bell<Eventfd> = connection.bell_waiting_by(0).unwrap();
     assert_eq!(eventfd.wait_timeout(SOON), Ok(None));
     close_range(3);
     // What is left of it hangs nowhere and panics nowhere, until its parent has been told.
     let parent = thread::spawn(|| std::io::stdin().read_line(&mut String::new()).unwrap());
     while !parent.is_finished() {
-        connection.bell::<Adaptive>(1).unwrap().ring();
+        connection.bell_waiting_by::<Adaptive>(1).unwrap().ring();
         assert_eq!(futex.wait_timeout(SOON), Ok(None));
         assert!(matches!(eventfd.wait_timeout(SOON), Ok(None) | Err(WaitError::Os { .. })));
     }
@@ -331,7 +331,7 @@ fn close_everything() {
 #[test]
 fn a_process_that_closes_everything_behind_the_librarys_back_has_gone_for_its_peer_and_does_not_hang() {
     let segment = Arc::new(Segment::new(&Offer::default()).unwrap());
-    let mut bell: Bell<Futex> = segment.bell(1).unwrap();
+    let mut bell: Bell<Futex> = segment.bell_waiting_by(1).unwrap();
     let (connection, mut other) = start::<Trusted>("close-everything", &segment);
     let told = loop {
         match bell.wait_timeout(FOREVER) {
@@ -402,7 +402,7 @@ fn wait_by_the_wall_clock() {
 fn wait_in_time() {
     forbid_sleeps_by_the_wall_clock();
     fn bell<W: Wait + Default>() {
-        let mut bell: Bell<W> = Bell::new().unwrap();
+        let mut bell: Bell<W> = Bell::new().unwrap().waiting_by();
         assert_eq!(bell.wait_timeout(SOON), Ok(None));
         let (mut sender, mut receiver) = pair_waiting_by::<W, W>(64).unwrap();
         assert!(receiver.recv_timeout(SOON).unwrap().is_none());
@@ -416,9 +416,9 @@ fn wait_in_time() {
     bell::<Spin>();
     bell::<Yield>();
     let deadline = || Some(Deadline::after(SOON));
-    let mut bells: [Bell<Futex>; 2] = std::array::from_fn(|_| Bell::new().unwrap());
+    let mut bells: [Bell<Futex>; 2] = std::array::from_fn(|_| Bell::new().unwrap().waiting_by());
     assert_eq!(wait_any(&mut bells.each_mut(), deadline()), Ok(None));
-    let mut bells: [Bell<Eventfd>; 2] = std::array::from_fn(|_| Bell::new().unwrap());
+    let mut bells: [Bell<Eventfd>; 2] = std::array::from_fn(|_| Bell::new().unwrap().waiting_by());
     assert_eq!(wait_any(&mut bells.each_mut(), deadline()), Ok(None));
     let mut publisher: Publisher<Futex> = Publisher::new(64).unwrap();
     let _subscriber = publisher.subscribe::<Futex>(WhenSlow::HoldBack).unwrap();
@@ -429,7 +429,7 @@ fn wait_in_time() {
         thread::sleep(SOON);
         drop(theirs);
     });
-    assert!(socket::join_over::<Trusted>(ours).is_err());
+    assert!(unsafe { doorbell::rendezvous::Join::<Trusted>::of() }.over(ours).is_err());
     leaving.join().unwrap();
 }
 
@@ -471,29 +471,29 @@ fn fill_the_disk(path: &Path) {
         assert_eq!(told, RendezvousError::Os { call: "fallocate", errno: Errno::NOSPC });
     };
     // More than fits, though the first page would.
-    full(named::Owner::new(path.join("name"), &offer(1 << 20)));
+    full(unsafe { named::Owner::new(path.join("name"), &offer(1 << 20)) });
     assert_eq!(entries(path), 0, "nothing is left of it");
     let mut rest = fs::File::create(path.join("rest")).unwrap();
     while rest.write_all(&[1; 4096]).is_ok() {}
-    full(named::Owner::new(path.join("name"), &offer(0)));
+    full(unsafe { named::Owner::new(path.join("name"), &offer(0)) });
     assert_eq!(entries(path), 1, "nothing is left of it");
     drop(rest);
     fs::remove_file(path.join("rest")).unwrap();
-    let owner = named::Owner::new(path.join("name"), &offer(32 << 10)).unwrap();
+    let owner = unsafe { named::Owner::new(path.join("name"), &offer(32 << 10)) }.unwrap();
     // Every page of it is there, though the rest of the disk is full again.
     let mut rest = fs::File::create(path.join("rest")).unwrap();
     while rest.write_all(&[1; 4096]).is_ok() {}
     owner.segment().payload().write(0, &[1; 32 << 10]).unwrap();
-    let joined = named::join(path.join("name")).unwrap();
-    joined.segment().bell::<Futex>(0).unwrap().ring();
+    let joined = unsafe { named::join(path.join("name")) }.unwrap();
+    joined.segment().bell_waiting_by::<Futex>(0).unwrap().ring();
 }
 
 fn use_a_disk_without_reservations(path: &Path) {
     mount(path, "ramfs", "");
-    let owner = named::Owner::new(path.join("name"), &offer(100_000)).unwrap();
-    let joined = named::join(path.join("name")).unwrap();
-    let mut bell: Bell<Futex> = owner.segment().bell(0).unwrap();
-    joined.segment().bell::<Futex>(0).unwrap().ring();
+    let owner = unsafe { named::Owner::new(path.join("name"), &offer(100_000)) }.unwrap();
+    let joined = unsafe { named::join(path.join("name")) }.unwrap();
+    let mut bell: Bell<Futex> = owner.segment().bell_waiting_by(0).unwrap();
+    joined.segment().bell_waiting_by::<Futex>(0).unwrap().ring();
     assert_eq!(bell.try_wait().map(u32::from), Some(1));
     let file = fs::metadata(path.join("name")).unwrap();
     let room = 512 * std::os::unix::fs::MetadataExt::blocks(&file);
@@ -502,7 +502,7 @@ fn use_a_disk_without_reservations(path: &Path) {
 
 fn refuse_huge_pages(path: &Path) {
     mount(path, "hugetlbfs", "");
-    let refused = named::Owner::new(path.join("name"), &offer(0)).unwrap_err();
+    let refused = unsafe { named::Owner::new(path.join("name"), &offer(0)) }.unwrap_err();
     assert_eq!(refused, RendezvousError::Os { call: "fallocate(hugetlbfs)", errno: Errno::OPNOTSUPP });
     assert_eq!(entries(path), 0, "nothing is left of it");
 }

@@ -199,6 +199,14 @@ typedef enum doorbell_status {
    * This subscriber of a broadcast was too slow, and the publisher does not wait for it.
    */
   DOORBELL_DROPPED = 27,
+  /**
+   * The other side is a process of a user with whom this side does not share memory.
+   */
+  DOORBELL_OTHER_USER = 28,
+  /**
+   * The end belongs to the process that this one was forked from: take a child's ends in the child.
+   */
+  DOORBELL_FORKED = 29,
 } doorbell_status;
 
 /**
@@ -902,7 +910,7 @@ enum doorbell_status doorbell_segment_read(const struct doorbell_segment *segmen
                                            size_t length);
 
 /**
- * Listens at `path`, which becomes a Unix socket. One that a dead host left is replaced; DOORBELL_OWNED if a process
+ * Listens at `path`, which becomes a Unix socket for processes of this one's user and root's. One that a dead host left is replaced; DOORBELL_OWNED if a process
  * listens there.
  */
 enum doorbell_status doorbell_host_bind(const char *path,
@@ -924,6 +932,15 @@ int32_t doorbell_host_fd(const struct doorbell_host *host);
 enum doorbell_status doorbell_host_accept(const struct doorbell_host *host,
                                           const struct doorbell_segment *segment,
                                           struct doorbell_connection **connection);
+
+/**
+ * As doorbell_host_accept(), but waits no longer than until `deadline`: DOORBELL_TIMED_OUT if nobody was met. A caller that
+ * says nothing keeps no other waiting.
+ */
+enum doorbell_status doorbell_host_accept_until(const struct doorbell_host *host,
+                                                const struct doorbell_segment *segment,
+                                                uint64_t deadline,
+                                                struct doorbell_connection **connection);
 
 /**
  * Meets the host that listens at `path`; DOORBELL_NO_OWNER if nobody does. DOORBELL_TOO_LARGE if it offers more than

@@ -180,7 +180,7 @@ pub unsafe extern "C" fn doorbell_bell_new(
     guard_all(|| {
         // SAFETY: the header's contract.
         let out = unsafe { Out::new(bell, "bell") }?;
-        let made: Bell<Futex> = Bell::with_eventfds(eventfds as usize)?;
+        let made = Bell::with_eventfds(eventfds as usize)?;
         out.put_handle(doorbell_bell::at(made.state(), way)?);
         Ok(())
     })
@@ -197,7 +197,7 @@ pub unsafe extern "C" fn doorbell_bell_new_for_children(
     guard_all(|| {
         // SAFETY: the header's contract.
         let out = unsafe { Out::new(bell, "bell") }?;
-        let made: Bell<Futex> = Bell::for_children(eventfds as usize)?;
+        let made = Bell::for_children(eventfds as usize)?;
         out.put_handle(doorbell_bell::at(made.state(), way)?);
         Ok(())
     })

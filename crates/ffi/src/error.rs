@@ -73,15 +73,19 @@ pub enum doorbell_status {
     DOORBELL_HUGE_PAGES = 26,
     /// This subscriber of a broadcast was too slow, and the publisher does not wait for it.
     DOORBELL_DROPPED = 27,
+    /// The other side is a process of a user with whom this side does not share memory.
+    DOORBELL_OTHER_USER = 28,
+    /// The end belongs to the process that this one was forked from: take a child's ends in the child.
+    DOORBELL_FORKED = 29,
 }
 
 use doorbell_status::{
     DOORBELL_CLOSED, DOORBELL_DROPPED, DOORBELL_HUGE_PAGES, DOORBELL_HUNG_UP, DOORBELL_IN_USE,
     DOORBELL_INTERRUPTED, DOORBELL_INVALID_ARGUMENT, DOORBELL_LAYOUT, DOORBELL_LENT, DOORBELL_NO_ANSWER,
     DOORBELL_NO_LANE, DOORBELL_NO_OWNER, DOORBELL_NO_WAITER_SLOT, DOORBELL_NOTHING_INHERITED, DOORBELL_OK,
-    DOORBELL_OWNED, DOORBELL_PANICKED, DOORBELL_PEER_GONE, DOORBELL_REFUSED, DOORBELL_SYSTEM, DOORBELL_TAKEN,
-    DOORBELL_TIMED_OUT, DOORBELL_TOO_LARGE, DOORBELL_TOO_LONG, DOORBELL_TOO_MANY, DOORBELL_UNSUPPORTED,
-    DOORBELL_UNTRUSTED, DOORBELL_VIOLATION,
+    DOORBELL_OTHER_USER, DOORBELL_OWNED, DOORBELL_PANICKED, DOORBELL_PEER_GONE, DOORBELL_REFUSED,
+    DOORBELL_SYSTEM, DOORBELL_TAKEN, DOORBELL_TIMED_OUT, DOORBELL_TOO_LARGE, DOORBELL_TOO_LONG,
+    DOORBELL_TOO_MANY, DOORBELL_UNSUPPORTED, DOORBELL_UNTRUSTED, DOORBELL_VIOLATION,
 };
 
 /// What the last call of this thread that failed reports.
@@ -235,6 +239,7 @@ impl From<RendezvousError> for Failure {
             RendezvousError::Violation(_) => (DOORBELL_VIOLATION, 0),
             RendezvousError::NoAnswer(errno) => (DOORBELL_NO_ANSWER, errno.raw_os_error()),
             RendezvousError::Refused => (DOORBELL_REFUSED, 0),
+            RendezvousError::OtherUser { .. } | RendezvousError::Writable { .. } => (DOORBELL_OTHER_USER, 0),
             RendezvousError::TooMany { .. } => (DOORBELL_TOO_MANY, 0),
             RendezvousError::Owned => (DOORBELL_OWNED, 0),
             RendezvousError::NoOwner => (DOORBELL_NO_OWNER, 0),
@@ -355,6 +360,8 @@ pub extern "C" fn doorbell_status_text(status: i32) -> *const c_char {
         25 => c"more memory than is taken, or than there is",
         26 => c"huge pages are not shared with the untrusted",
         27 => c"this subscriber was too slow",
+        28 => c"the other side is another user's",
+        29 => c"the end is another process's",
         _ => c"an unknown status",
     };
     text.as_ptr()

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Segments of bells, and how processes come to share them.
 
-use crate::bell::doorbell_bell;
-use crate::error::{Failure, doorbell_status, guard_all};
+use crate::bell::{at, doorbell_bell};
+use crate::error::{Failure, came, doorbell_status, guard, guard_all};
 use crate::pointer::{Out, bytes, free, lent, path};
 use doorbell::channel::Lanes;
-use doorbell::rendezvous::{Connection, MemoryOptions, Offer, Segment, inherited, named, socket};
+use doorbell::rendezvous::{Connection, Join, MemoryOptions, Offer, Segment, inherited, named, socket};
 use std::ffi::c_char;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::{Arc, Mutex};
@@ -293,7 +293,7 @@ fn beyond(segment: &Segment, offset: u64, length: usize) -> Failure {
     Failure::invalid(format!("{length} bytes at {offset} reach beyond the {size} bytes beside the bells"))
 }
 
-/// Listens at `path`, which becomes a Unix socket. One that a dead host left is replaced; DOORBELL_OWNED if a process
+/// Listens at `path`, which becomes a Unix socket for processes of this one's user and root's. One that a dead host left is replaced; DOORBELL_OWNED if a process
 /// listens there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_host_bind(
@@ -343,6 +343,24 @@ pub unsafe extern "C" fn doorbell_host_accept(
     })
 }
 
+/// As doorbell_host_accept(), but waits no longer than until `deadline`: DOORBELL_TIMED_OUT if nobody was met. A caller that
+/// says nothing keeps no other waiting.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_host_accept_until(
+    host: *const doorbell_host,
+    segment: *const doorbell_segment,
+    deadline: u64,
+    connection: *mut *mut doorbell_connection,
+) -> doorbell_status {
+    guard(|| {
+        // SAFETY: the header's contract.
+        let (host, segment, out) =
+            unsafe { (lent(host, "host")?, lent(segment, "segment")?, Out::new(connection, "connection")?) };
+        let met = host.0.accept_until(&segment.0, at(deadline))?;
+        Ok(came(met, |met| out.put_handle(doorbell_connection(Met::Peer(met)))))
+    })
+}
+
 /// Meets the host that listens at `path`; DOORBELL_NO_OWNER if nobody does. DOORBELL_TOO_LARGE if it offers more than
 /// 1 GiB of memory; doorbell_join_within() takes more.
 #[unsafe(no_mangle)]
@@ -368,7 +386,7 @@ pub unsafe extern "C" fn doorbell_join_within(
     guard_all(|| {
         // SAFETY: the header's contract.
         let (path, out) = unsafe { (self::path(path)?, Out::new(connection, "connection")?) };
-        out.put_handle(doorbell_connection(Met::Peer(socket::join_within(path, most)?)));
+        out.put_handle(doorbell_connection(Met::Peer(Join::default().most_memory(most).at(path)?)));
         Ok(())
     })
 }
@@ -554,7 +572,7 @@ pub unsafe extern "C" fn doorbell_inherit_within(
     guard_all(|| {
         // SAFETY: the header's contract.
         let out = unsafe { Out::new(connection, "connection") }?;
-        out.put_handle(doorbell_connection(Met::Peer(inherited::join_within(most)?)));
+        out.put_handle(doorbell_connection(Met::Peer(Join::default().most_memory(most).inherited()?)));
         Ok(())
     })
 }
@@ -571,7 +589,10 @@ pub unsafe extern "C" fn doorbell_owner_new(
         // SAFETY: the header's contract.
         let (path, offer, out) =
             unsafe { (self::path(path)?, lent(offer, "offer")?, Out::new(owner, "owner")?) };
-        out.put_handle(doorbell_owner(named::Owner::new(path, &offer.read()?)?));
+        out.put_handle(doorbell_owner(
+            // SAFETY: the header demands it of the caller.
+            unsafe { named::Owner::new(path, &offer.read()?) }?,
+        ));
         Ok(())
     })
 }
@@ -609,7 +630,10 @@ pub unsafe extern "C" fn doorbell_join_named(
     guard_all(|| {
         // SAFETY: the header's contract.
         let (path, out) = unsafe { (self::path(path)?, Out::new(connection, "connection")?) };
-        out.put_handle(doorbell_connection(Met::Owner(named::join(path)?)));
+        out.put_handle(doorbell_connection(Met::Owner(
+            // SAFETY: the header demands it of the caller.
+            unsafe { named::join(path) }?,
+        )));
         Ok(())
     })
 }

@@ -9,7 +9,7 @@ use crate::error::{of_rendezvous, of_violation};
 use crate::gather::Gather;
 use doorbell::channel::Lanes;
 use doorbell::channel::broadcast::WhenSlow;
-use doorbell::rendezvous::{self, MemoryOptions, Offer, inherited, named, socket};
+use doorbell::rendezvous::{self, Join, MemoryOptions, Offer, inherited, named, socket};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
@@ -298,7 +298,8 @@ impl Host {
             if !readable((*host).as_fd(), until)? {
                 return Ok(Stretch::Nothing);
             }
-            Ok(Stretch::Came(host.accept(&segment.0).map_err(of_rendezvous)?))
+            let met = host.try_accept(&segment.0).map_err(of_rendezvous)?;
+            Ok(met.map_or(Stretch::Nothing, Stretch::Came))
         })?;
         Ok(connection.map(Connection::of))
     }
@@ -336,20 +337,23 @@ fn readable(file: BorrowedFd<'_>, until: Option<Instant>) -> PyResult<bool> {
 #[pyfunction]
 #[pyo3(signature = (path, *, most_memory = rendezvous::MOST_MEMORY))]
 pub(crate) fn join(py: Python<'_>, path: PathBuf, most_memory: u64) -> PyResult<Connection> {
-    py.detach(|| socket::join_within(path, most_memory)).map(Connection::of).map_err(of_rendezvous)
+    py.detach(|| Join::default().most_memory(most_memory).at(path)).map(Connection::of).map_err(of_rendezvous)
 }
 
 /// The child's part of a rendezvous with its parent.
 #[pyfunction]
 #[pyo3(signature = (*, most_memory = rendezvous::MOST_MEMORY))]
 pub(crate) fn inherit(py: Python<'_>, most_memory: u64) -> PyResult<Connection> {
-    py.detach(|| inherited::join_within(most_memory)).map(Connection::of).map_err(of_rendezvous)
+    py.detach(|| Join::default().most_memory(most_memory).inherited())
+        .map(Connection::of)
+        .map_err(of_rendezvous)
 }
 
 /// Joins the segment that its owner gave a name.
 #[pyfunction]
 pub(crate) fn join_named(py: Python<'_>, path: PathBuf) -> PyResult<Connection> {
-    let joined = py.detach(|| named::join(path)).map_err(of_rendezvous)?;
+    // SAFETY: the documentation demands it of the caller.
+    let joined = py.detach(|| unsafe { named::join(path) }).map_err(of_rendezvous)?;
     Ok(Connection::new(Arc::clone(joined.segment()), Met::Owner(joined)))
 }
 
@@ -405,7 +409,8 @@ impl Owner {
     #[pyo3(signature = (path, bells = 2, payload = 0, *, lanes = 0, lane_capacity = 65536))]
     fn new(path: PathBuf, bells: u32, payload: u64, lanes: u32, lane_capacity: u64) -> PyResult<Self> {
         let offer = Offer { eventfds: 0, ..offer(bells, payload, lanes, lane_capacity)? };
-        let owner = named::Owner::new(path, &offer).map_err(of_rendezvous)?;
+        // SAFETY: the documentation demands it of the caller.
+        let owner = unsafe { named::Owner::new(path, &offer) }.map_err(of_rendezvous)?;
         Ok(Self { segment: Arc::clone(owner.segment()), owner: Mutex::new(Some(owner)) })
     }
 

@@ -294,32 +294,43 @@ impl Door {
         }
         for _ in callers.here.len()..MOST_CALLERS {
             match accept(&self.listener) {
-                Ok(socket) => {
-                    let peer = peer_at(&socket, None)?;
-                    self.users.check(&peer)?;
-                    self.watch(&socket)?;
-                    let until = Instant::now() + HOST_PATIENCE;
-                    callers.here.push(Caller { socket, peer, until, stage: Stage::Silent });
-                }
+                Ok(socket) => self.admit(&mut callers, socket)?,
                 Err(Errno::AGAIN) => return Ok(false),
                 // Somebody who has gone again.
                 Err(Errno::CONNABORTED) => {}
                 Err(errno @ (Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)) => {
-                    if self.turn_one_away(&mut callers) {
-                        continue;
-                    }
-                    // The caller stays in the queue and the listener readable: who came back at once would spin.
+                    // Also if nobody waits. Who does stays in the queue and the listener readable: whoever came back at once
+                    // would spin. So the caller is taken in place of the spare descriptor, and of a silent one if there is any.
                     drop(callers.spare.take());
-                    if accept(&self.listener).is_err() {
-                        std::thread::sleep(Duration::from_millis(10));
+                    let socket = match accept(&self.listener) {
+                        Ok(socket) => socket,
+                        Err(Errno::AGAIN) => return Ok(false),
+                        Err(_) => {
+                            std::thread::sleep(Duration::from_millis(10));
+                            return Err(RendezvousError::Os { call: "accept4", errno });
+                        }
+                    };
+                    if !self.turn_one_away(&mut callers) {
+                        drop(socket);
+                        callers.spare = spare().ok();
+                        return Err(RendezvousError::Os { call: "accept4", errno });
                     }
                     callers.spare = spare().ok();
-                    return Err(RendezvousError::Os { call: "accept4", errno });
+                    self.admit(&mut callers, socket)?;
                 }
                 Err(errno) => return Err(RendezvousError::Os { call: "accept4", errno }),
             }
         }
         Ok(true)
+    }
+
+    fn admit(&self, callers: &mut Callers, socket: OwnedFd) -> Result<(), RendezvousError> {
+        let peer = peer_at(&socket, None)?;
+        self.users.check(&peer)?;
+        self.watch(&socket)?;
+        let until = Instant::now() + HOST_PATIENCE;
+        callers.here.push(Caller { socket, peer, until, stage: Stage::Silent });
+        Ok(())
     }
 
     /// Hangs up on who has said nothing for the longest, else on who waits for its turn, or for whom we wait, for the longest.
@@ -461,7 +472,7 @@ fn offer<T: Trust>(
         }
     };
     let mut descriptors = Vec::new();
-    descriptors.extend(segment.mapping().file());
+    descriptors.extend(segment.mapping().descriptor());
     descriptors.extend(segment.states.iter().flat_map(|state| state.eventfds()).map(AsFd::as_fd));
     send(socket, &words, &descriptors)?;
     Ok(Offered { segment, under, holder })
@@ -504,17 +515,17 @@ pub fn host_over(socket: OwnedFd, segment: &Arc<Segment>) -> Result<Connection, 
     host_whom(socket, segment, None)
 }
 
-/// As [`host_over`], with a peer that is trusted.
+/// As [`host_over`], with a peer that is trusted if `T` says so.
 ///
 /// # Safety
-/// As [`Host::trusting`].
+/// If `T` is [`Trusted`]: as [`Host::trusting`].
 ///
 /// # Errors
 /// [`RendezvousError`].
-pub unsafe fn host_over_trusting(
+pub unsafe fn host_over_as<T: Trust>(
     socket: OwnedFd,
     segment: &Arc<Segment>,
-) -> Result<Connection<Trusted>, RendezvousError> {
+) -> Result<Connection<T>, RendezvousError> {
     host_whom(socket, segment, None)
 }
 

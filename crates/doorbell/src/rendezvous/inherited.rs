@@ -24,7 +24,7 @@
 
 use super::host::host_whom;
 use super::{Connection, RendezvousError, Segment, os, socket};
-use crate::peer::Trusted;
+use crate::peer::Trust;
 use rustix::fd::{FromRawFd, OwnedFd};
 use rustix::fs::{FileType, fstat};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
@@ -109,18 +109,18 @@ impl Pending {
         host_whom(self.into_ours(), segment, Some(child))
     }
 
-    /// As [`meet`](Self::meet), with a child that is trusted.
+    /// As [`meet`](Self::meet), with a child that is trusted if `T` says so.
     ///
     /// # Safety
-    /// As [`Host::trusting`](socket::Host::trusting).
+    /// If `T` is [`Trusted`](crate::peer::Trusted): as [`Host::trusting`](socket::Host::trusting).
     ///
     /// # Errors
     /// As [`meet`](Self::meet).
-    pub unsafe fn meet_trusting(
+    pub unsafe fn meet_as<T: Trust>(
         self,
         segment: &Arc<Segment>,
         child: u32,
-    ) -> Result<Connection<Trusted>, RendezvousError> {
+    ) -> Result<Connection<T>, RendezvousError> {
         host_whom(self.into_ours(), segment, Some(child))
     }
 

@@ -5,11 +5,11 @@ use super::packet::{
     ACCEPTED, HELLO, OFFER, REFUSED, VERDICT, expect, our_version, peer_at, receive, send, set_patience,
 };
 use super::{
-    Connection, MOST_MEMORY, RendezvousError, Segment, Side, Users, c_library_feature, inherited, new_socket,
+    Connection, RendezvousError, Segment, Side, Users, c_library_feature, inherited, most_memory, new_socket,
     os,
 };
 use crate::mapping::Mapping;
-use crate::peer::{Trust, Trusted, Untrusted};
+use crate::peer::{Trust, Untrusted};
 use doorbell_core::layout::{
     FEATURE_GLIBC_SEMAPHORE, KNOWN_FEATURES, LayoutError, MAJOR, MAKER, MOST_HOLDERS,
 };
@@ -46,25 +46,28 @@ pub struct Join<T: Trust = Untrusted> {
 pub const JOIN_PATIENCE: Duration = Duration::from_secs(30);
 
 impl Default for Join {
-    /// Takes up to [`MOST_MEMORY`] from a host of this process's user or root's, for whom it waits [`JOIN_PATIENCE`].
+    /// Takes up to [`MOST_MEMORY`](super::MOST_MEMORY) from a host of this process's user or root's, for whom it waits [`JOIN_PATIENCE`].
     fn default() -> Self {
-        Self { most_memory: MOST_MEMORY, patience: JOIN_PATIENCE, host: Users::Same, trust: PhantomData }
-    }
-}
-
-impl Join {
-    /// Joins a host that is trusted: takes any amount of memory, and lends it out as it lies there.
-    ///
-    /// # Safety
-    /// The host, and whoever else it shares the memory with, follows the protocol for as long as the connection or anything
-    /// taken over it lives. One that does not makes a `&[u8]` of this process change.
-    pub unsafe fn trusting() -> Join<Trusted> {
-        let Self { patience, host, .. } = Self::default();
-        Join { most_memory: u64::MAX, patience, host, trust: PhantomData }
+        // SAFETY: nobody is trusted.
+        unsafe { Self::of() }
     }
 }
 
 impl<T: Trust> Join<T> {
+    /// Joins a host that is trusted if `T` says so: takes any amount of memory, and lends it out as it lies there.
+    ///
+    /// # Safety
+    /// If `T` is [`Trusted`](crate::peer::Trusted): the host, and whoever else it shares the memory with, follows the protocol
+    /// for as long as the connection or anything taken over it lives. One that does not makes a `&[u8]` of this process change.
+    pub unsafe fn of() -> Self {
+        Self {
+            most_memory: most_memory::<T>(),
+            patience: JOIN_PATIENCE,
+            host: Users::Same,
+            trust: PhantomData,
+        }
+    }
+
     /// Takes up to `most` bytes of memory: what the host offers costs the host nothing, and whoever reads it pays for it.
     #[must_use]
     pub fn most_memory(self, most: u64) -> Self {

@@ -286,7 +286,7 @@ impl Segment {
     fn furnish(mapping: Mapping, offer: &Offer) -> Result<Self, RendezvousError> {
         let Offer { bells, eventfds, .. } = *offer;
         // What stays in this process, or is inherited, does not travel.
-        let travels = mapping.file().is_some();
+        let travels = mapping.descriptor().is_some();
         let all = u64::from(bells) * u64::from(eventfds);
         if eventfds > WAITER_SLOTS || (travels && all > u64::from(MOST_EVENTFDS)) {
             return Err(RendezvousError::TooMany { bells, eventfds });

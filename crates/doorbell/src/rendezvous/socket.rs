@@ -38,7 +38,7 @@ use super::{RendezvousError, os};
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-pub use super::host::{HOST_PATIENCE, Host, MOST_CALLERS, host_over, host_over_trusting};
+pub use super::host::{HOST_PATIENCE, Host, MOST_CALLERS, host_over, host_over_as};
 pub use super::join::{JOIN_PATIENCE, Join, join, join_over};
 
 /// Two connected sockets, to meet over.

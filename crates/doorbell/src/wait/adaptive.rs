@@ -11,26 +11,21 @@ use std::time::Instant;
 
 /// The default. Learns from its own waits how long to spin before it sleeps.
 ///
-/// - The most it spins is the price of a sleep on this machine, measured once per process or read from the
-///   [profile](crate::profile).
+/// - The most it spins is the price of a sleep on this machine, read from the [profile](crate::profile), or, where there is
+///   none, measured once per process: at its first wait that finds nothing, which takes some 5 ms and a thread for as long.
 /// - It does not spin at all while the last notifier that had to wake it did so on the CPU the waiter itself runs
 ///   on: spinning there only keeps the notifier from running.
 /// - It does not spin while its [partner](super::Listener::set_partner) sleeps: nobody is awake to ring.
 ///
 /// How it learns is told in [`doorbell_core::window`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Adaptive {
-    window: Window,
+    /// Made at the first wait that finds nothing: who never waits never asks what a sleep costs.
+    window: Option<Window>,
     /// Was the last wait a sleep? Then whoever ended it left the number of its CPU.
     was_woken: bool,
     /// Was the notifier that last woke this waiter on the waiter's CPU?
     shares_cpu: bool,
-}
-
-impl Default for Adaptive {
-    fn default() -> Self {
-        Self { window: Window::new(sleep_cost()), was_woken: false, shares_cpu: false }
-    }
 }
 
 /// Looks before the first glance at the clock, which costs as much as several looks: an answer that is under way
@@ -57,7 +52,8 @@ impl Wait for Adaptive {
             self.shares_cpu = shares_cpu(entries);
         }
         let spinning_can_help = !self.shares_cpu && !entries.iter().all(partner_sleeps);
-        let window = if spinning_can_help { self.window.plan() } else { 0 };
+        let learned = self.window.get_or_insert_with(|| Window::new(sleep_cost()));
+        let window = if spinning_can_help { learned.plan() } else { 0 };
         let mut start = None;
         if window > 0 {
             // Pays for most hits: no clock is read.
@@ -65,7 +61,7 @@ impl Wait for Adaptive {
                 for entry in entries {
                     entry.listener.counters.spun_and_hit();
                 }
-                self.window.hit_at_once();
+                learned.hit_at_once();
                 return Ok(true);
             }
             let began = Instant::now();
@@ -77,7 +73,7 @@ impl Wait for Adaptive {
                         entry.listener.counters.spun_and_hit();
                     }
                     // As of the last glance: another would keep the caller waiting.
-                    self.window.spun_and_hit(spun);
+                    learned.spun_and_hit(spun);
                     return Ok(true);
                 }
                 spun = nanoseconds_since(began);
@@ -96,7 +92,7 @@ impl Wait for Adaptive {
         let ready = futex::sleep(entries, ready, deadline)?;
         if ready {
             if spinning_can_help {
-                self.window.slept(nanoseconds_since(start), window);
+                learned.slept(nanoseconds_since(start), window);
             }
             self.was_woken = true;
         }

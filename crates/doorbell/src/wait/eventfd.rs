@@ -87,7 +87,7 @@ fn until_readable<'a>(entry: &'a WaitEntry<'_>) -> PollFd<'a> {
 pub(crate) fn consume_token(state: &BellState, index: usize) -> Result<(), WaitError> {
     let eventfd = &state.eventfds()[index];
     let mut count = [0; 8];
-    let consumed = if state.mapping().file().is_none() {
+    let consumed = if state.mapping().descriptor().is_none() {
         // Never left this process and its children.
         rustix::io::read(eventfd, &mut count)
     } else {

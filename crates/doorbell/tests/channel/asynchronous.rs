@@ -291,7 +291,7 @@ fn a_bell_that_is_awaited_tells_that_its_peer_was_killed() {
     on_both_runtimes(|| async {
         let segment = segment(1, 1, 256);
         let (connection, mut other) = start("send-on 0", &segment);
-        let bell: Bell = connection.bell(0).unwrap();
+        let bell: Bell = connection.bell_waiting_by(0).unwrap();
         let mut bell = AsyncBell::new(bell).unwrap();
         let killing = thread::spawn(move || other.kill());
         let told = loop {
@@ -308,7 +308,7 @@ fn a_bell_that_is_awaited_tells_that_its_peer_was_killed() {
 fn a_bell_that_is_dropped_in_the_middle_of_its_waits_hears_every_ring_of_another_thread() {
     const RINGS: u32 = 4000;
     on_both_runtimes(|| async {
-        let bell: Bell = Bell::new().unwrap();
+        let bell = Bell::new().unwrap();
         let mut waiter = AsyncBell::new(bell.clone()).unwrap();
         let ringing = thread::spawn(move || {
             for number in 0..RINGS {
@@ -413,7 +413,7 @@ fn lanes_may_come_and_go_between_two_waits_of_a_gather() {
 #[test]
 fn a_slot_is_had_by_one_at_a_time_and_is_free_when_the_end_is_dropped() {
     on_both_runtimes(|| async {
-        let bell: Bell = Bell::new().unwrap();
+        let bell = Bell::new().unwrap();
         for _ in 0..20 {
             let mut first = AsyncBell::new(bell.clone()).unwrap();
             assert!(try_once(first.wait()).await.is_none());

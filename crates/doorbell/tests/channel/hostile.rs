@@ -5,7 +5,7 @@
 
 use crate::other::segment;
 use doorbell::channel::{AttachError, Gather, GatherError, Receiver, RecvError, SendError, Sender};
-use doorbell::peer::{Trusted, Untrusted};
+use doorbell::peer::Trusted;
 use doorbell::rendezvous::{Connection, RendezvousError, Segment, socket};
 use doorbell::wait::{Adaptive, Eventfd, Futex, Wait, WaitEntry};
 use doorbell::{Deadline, PeerViolation, WaitError};
@@ -34,7 +34,7 @@ unsafe impl Sync for Raw {}
 impl Raw {
     pub(crate) fn of(segment: &Segment) -> Self {
         let bytes = segment.mapping().plan().size() as usize;
-        let file = segment.mapping().file().unwrap();
+        let file = unsafe { segment.mapping().file() }.unwrap();
         let rights = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: no address is asked for.
         let base = unsafe { mmap(std::ptr::null_mut(), bytes, rights, MapFlags::SHARED, file, 0) };
@@ -477,13 +477,13 @@ fn trusted_ends_and_untrusted_peers_do_not_share_a_segment() {
     let lent = segment(2, 2, 512);
     let _sender: Sender<Trusted> = Sender::at(&lent, 0).unwrap();
     let (host, joiner) = socket::pair().unwrap();
-    let joining = thread::spawn(move || socket::join_over::<Untrusted>(joiner));
-    assert_eq!(socket::host_over::<Untrusted>(host, &lent).unwrap_err(), RendezvousError::Lent);
+    let joining = thread::spawn(move || socket::join_over(joiner));
+    assert_eq!(socket::host_over(host, &lent).unwrap_err(), RendezvousError::Lent);
     assert_eq!(joining.join().unwrap().unwrap_err(), RendezvousError::Refused);
     // The host was found to have sent the memory before it refused: what a joiner has, it keeps.
     let (host, joiner) = socket::pair().unwrap();
     let refusing = thread::scope(|scope| {
-        let hosting = scope.spawn(|| socket::host_over::<Untrusted>(host, &lent).map(drop));
+        let hosting = scope.spawn(|| socket::host_over(host, &lent).map(drop));
         assert_eq!(descriptors_offered(&joiner), 0);
         hosting.join().unwrap()
     });
@@ -492,7 +492,7 @@ fn trusted_ends_and_untrusted_peers_do_not_share_a_segment() {
     let given = segment(2, 2, 512);
     let (host, joiner) = socket::pair().unwrap();
     let unfinished = thread::scope(|scope| {
-        let hosting = scope.spawn(|| socket::host_over::<Untrusted>(host, &given).map(drop));
+        let hosting = scope.spawn(|| socket::host_over(host, &given).map(drop));
         assert_eq!(descriptors_offered(&joiner), 5, "the memory, and an eventfd for each bell");
         drop(joiner);
         hosting.join().unwrap()
@@ -500,8 +500,9 @@ fn trusted_ends_and_untrusted_peers_do_not_share_a_segment() {
     assert!(matches!(unfinished, Err(RendezvousError::NoAnswer(_))), "{unfinished:?}");
     assert_eq!(Sender::<_, Futex>::at(&given, 0).map(drop), Err::<(), _>(AttachError::Untrusted));
     let (host, joiner) = socket::pair().unwrap();
-    let joining = thread::spawn(move || socket::join_over::<Trusted>(joiner).unwrap());
-    let connection = socket::host_over::<Trusted>(host, &lent).unwrap();
+    let joining =
+        thread::spawn(move || unsafe { doorbell::rendezvous::Join::<Trusted>::of() }.over(joiner).unwrap());
+    let connection = unsafe { socket::host_over_as::<Trusted>(host, &lent) }.unwrap();
     Sender::<_, Futex>::attach(&connection, 1).expect("whoever is trusted may come");
     drop(joining.join().unwrap());
 }

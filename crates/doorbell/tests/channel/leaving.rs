@@ -24,7 +24,7 @@ fn meet(segment: &Arc<Segment>) -> (Connection, Connection) {
 /// Returns when all that hung up before this was called has been told to the host of `segment`: its watcher hears them in
 /// turn.
 fn wait_for_earlier_hang_ups(segment: &Arc<Segment>) {
-    let mut bell = segment.bell::<Futex>(0).unwrap();
+    let mut bell = segment.bell_waiting_by::<Futex>(0).unwrap();
     let (host, joined) = meet(segment);
     drop(joined);
     loop {
@@ -74,15 +74,17 @@ fn an_end_taken_at_the_segment_of_a_connection_keeps_the_connection_too() {
     let segment = segment(1, 1, 256);
     let trusted = || {
         let (ours, theirs) = socket::pair().unwrap();
-        let joining = thread::spawn(move || socket::join_over::<Trusted>(theirs).unwrap());
-        (socket::host_over::<Trusted>(ours, &segment).unwrap(), joining.join().unwrap())
+        let joining = thread::spawn(move || {
+            unsafe { doorbell::rendezvous::Join::<Trusted>::of() }.over(theirs).unwrap()
+        });
+        (unsafe { socket::host_over_as::<Trusted>(ours, &segment) }.unwrap(), joining.join().unwrap())
     };
     let ((_first, one), (_second, two)) = (trusted(), trusted());
     let joined = Arc::clone(one.segment());
     let late: Gather<Trusted> = Gather::at(&joined, 0).unwrap();
     drop(one);
     // A rendezvous in between: its end is heard after that of the first would have been.
-    let mut bell = segment.bell::<Futex>(0).unwrap();
+    let mut bell = segment.bell_waiting_by::<Futex>(0).unwrap();
     let (third, three) = trusted();
     drop(three);
     assert_eq!(bell.wait_timeout(FOREVER), Err(WaitError::PeerGone(third.peer().id())), "and nobody else");
@@ -93,8 +95,12 @@ fn an_end_taken_at_the_segment_of_a_connection_keeps_the_connection_too() {
     let refused = Receiver::<Trusted>::at(&joined, 0).unwrap_err();
     assert_eq!(refused, AttachError::HungUp);
     let (ours, theirs) = socket::pair().unwrap();
-    let joining = thread::spawn(move || socket::join_over::<Trusted>(theirs).map(drop));
-    assert_eq!(socket::host_over::<Trusted>(ours, &joined).unwrap_err(), RendezvousError::HungUp);
+    let joining =
+        thread::spawn(move || unsafe { doorbell::rendezvous::Join::<Trusted>::of() }.over(theirs).map(drop));
+    assert_eq!(
+        unsafe { socket::host_over_as::<Trusted>(ours, &joined) }.unwrap_err(),
+        RendezvousError::HungUp
+    );
     assert_eq!(joining.join().unwrap(), Err(RendezvousError::Refused));
 }
 
@@ -103,27 +109,30 @@ fn a_bell_that_outlives_its_connection_keeps_its_slot<W: Wait + Default + 'stati
     let segment = Arc::new(Segment::new(&Offer::default()).unwrap());
     let trusted = || {
         let (ours, theirs) = socket::pair().unwrap();
-        let joining = thread::spawn(move || socket::join_over::<Trusted>(theirs).unwrap());
-        (socket::host_over::<Trusted>(ours, &segment).unwrap(), joining.join().unwrap())
+        let joining = thread::spawn(move || {
+            unsafe { doorbell::rendezvous::Join::<Trusted>::of() }.over(theirs).unwrap()
+        });
+        (unsafe { socket::host_over_as::<Trusted>(ours, &segment) }.unwrap(), joining.join().unwrap())
     };
     let (first, one) = trusted();
-    let mut seated: Bell<W> = one.bell(0).unwrap();
-    let (mut late, mut seatless): (Bell<W>, Bell<Futex>) = (one.bell(0).unwrap(), one.bell(0).unwrap());
+    let mut seated: Bell<W> = one.bell_waiting_by(0).unwrap();
+    let (mut late, mut seatless): (Bell<W>, Bell<Futex>) =
+        (one.bell_waiting_by(0).unwrap(), one.bell_waiting_by(0).unwrap());
     assert_eq!(seated.wait_timeout(Duration::from_millis(1)), Ok(None), "takes the slot");
     drop(one);
     // A rendezvous in between: its end is heard after that of the first would have been.
-    let mut deaths = segment.bell::<Futex>(1).unwrap();
+    let mut deaths = segment.bell_waiting_by::<Futex>(1).unwrap();
     let (third, three) = trusted();
     drop(three);
     assert_eq!(deaths.wait_timeout(FOREVER), Err(WaitError::PeerGone(third.peer().id())), "and nobody else");
-    let mut host: Bell<W> = segment.bell(0).unwrap();
+    let mut host: Bell<W> = segment.bell_waiting_by(0).unwrap();
     assert_eq!(host.wait_timeout(Duration::from_millis(1)), Ok(None));
     let slots = &segment.state(0).unwrap().record().slot_holders;
     let holders = || [0, 1].map(|slot| slots[first_slot + slot].load(Ordering::Relaxed));
     let [one, other] = holders();
     assert!(one != 0 && other != 0 && one != other, "a slot each");
     let waiting = thread::spawn(move || (seated.wait_timeout(FOREVER), seated));
-    let ringer = segment.bell::<Futex>(0).unwrap();
+    let ringer = segment.bell_waiting_by::<Futex>(0).unwrap();
     ringer.ring();
     assert_eq!(host.wait_timeout(FOREVER).unwrap().map(u32::from), Some(1));
     let (heard, seated) = waiting.join().unwrap();
@@ -224,7 +233,7 @@ fn of_two_joiners_the_one_that_is_left_is_told_whether_the_other_died_or_left() 
 fn a_peer_that_was_hung_up_on_does_not_count_among_the_living() {
     let segment = segment(1, 1, 64);
     let ((first, one), (second, two)) = (meet(&segment), meet(&segment));
-    let mut bell = segment.bell::<Futex>(0).unwrap();
+    let mut bell = segment.bell_waiting_by::<Futex>(0).unwrap();
     let gone = first.peer().id();
     drop(one);
     assert_eq!(bell.wait_timeout(FOREVER), Err(WaitError::PeerGone(gone)));
@@ -239,12 +248,12 @@ fn a_peer_that_was_hung_up_on_does_not_count_among_the_living() {
 fn joiners_met_by_a_process_and_by_its_forked_child_have_numbers_of_their_own() {
     let segment = segment(2, 2, 64);
     let (ours, theirs) = socket::pair().unwrap();
-    let joining = thread::spawn(move || socket::join_over::<Untrusted>(theirs).unwrap());
+    let joining = thread::spawn(move || socket::join_over(theirs).unwrap());
     // SAFETY: the child meets, which takes locks that a fork waits for, and exits.
     let child = unsafe { fork() };
     if child == 0 {
         let connection: Result<Connection, _> = socket::host_over(ours, &segment);
-        let mut bell = segment.bell::<Futex>(0).unwrap();
+        let mut bell = segment.bell_waiting_by::<Futex>(0).unwrap();
         // Until the parent's joiner has hung up.
         let told = bell.wait_timeout(FOREVER);
         // SAFETY: no precondition.
@@ -272,8 +281,8 @@ fn joiners_met_by_a_process_and_by_its_forked_child_have_numbers_of_their_own() 
 fn an_end_on_a_segment_joined_by_name_hears_of_the_owners_end_though_the_joining_was_dropped() {
     let path = std::env::temp_dir().join(format!("doorbell-leaving-{}", std::process::id()));
     let offer = Offer { eventfds: 0, ..Offer::of_lanes(Lanes::new(1, 1, 64).unwrap()) };
-    let owner = named::Owner::new(&path, &offer).unwrap();
-    let joined = named::join(&path).unwrap();
+    let owner = unsafe { named::Owner::new(&path, &offer) }.unwrap();
+    let joined = unsafe { named::join(&path) }.unwrap();
     let mut receiver: Receiver<Trusted, Futex> = Receiver::at(joined.segment(), 0).unwrap();
     drop(joined);
     drop(owner);
@@ -331,7 +340,7 @@ fn hanging_up_is_told_though_a_forked_child_has_a_copy_of_the_connection() {
         }
     }
     drop(joined);
-    let told = segment.bell::<Futex>(0).unwrap().wait_timeout(FOREVER);
+    let told = segment.bell_waiting_by::<Futex>(0).unwrap().wait_timeout(FOREVER);
     // SAFETY: a child of ours, which is not reaped yet.
     unsafe { libc::kill(child, libc::SIGKILL) };
     // SAFETY: a child of ours; its status is not asked for.

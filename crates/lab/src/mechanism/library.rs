@@ -47,11 +47,11 @@ impl<W: Wait + Default + 'static> Line for BellLine<W> {
     }
 
     fn waiter(&self) -> Result<BellWaiter<W>, OpenError> {
-        Ok(BellWaiter(self.segment.bell(0).expect("offered")))
+        Ok(BellWaiter(self.segment.bell_waiting_by(0).expect("offered")))
     }
 
     fn notifier(&self) -> Result<BellNotifier, OpenError> {
-        Ok(BellNotifier(self.segment.bell(0).expect("offered")))
+        Ok(BellNotifier(self.segment.bell_waiting_by(0).expect("offered")))
     }
 }
 

@@ -128,11 +128,11 @@ fn processes<const S: usize, T: Trust, E: End<S> + 'static>(
     let lanes = lanes::<S>()?;
     let host = move || {
         let segment = Arc::new(Segment::new(&Offer::of_lanes(lanes)).expect("memory"));
-        let connection = socket::host_over::<T>(ours, &segment).expect("the partner joins");
+        let connection = unsafe { socket::host_over_as::<T>(ours, &segment) }.expect("the partner joins");
         Keeping { end: end(&connection, 0, 1), _kept: connection }
     };
     let join = move || {
-        let connection = socket::join_over::<T>(theirs).expect("the host offers");
+        let connection = unsafe { Join::<T>::of() }.over(theirs).expect("the host offers");
         Keeping { end: end(&connection, 1, 0), _kept: connection }
     };
     link::<S, _, _>(Place::Processes, host, join)

@@ -77,7 +77,7 @@ fn open<W: Waiter + 'static>(
     let (ours, theirs): (Vec<_>, Vec<_>) = pairs.map_err(|error| error.to_string())?.into_iter().unzip();
     let join = |socket| {
         let notifier: MakeNotifier = Box::new(move || {
-            let connection = socket::join_over::<Trusted>(socket).expect("the host offers");
+            let connection = unsafe { Join::<Trusted>::of() }.over(socket).expect("the host offers");
             let bell: Bell<Futex> = connection.bell(0).expect("one bell");
             Box::new(move || {
                 let _ = &connection;
@@ -88,7 +88,7 @@ fn open<W: Waiter + 'static>(
     };
     let watch: super::Watch = Box::new(move |then| {
         let segment = Arc::new(Segment::new(&offer).expect("memory"));
-        let meet = |socket| socket::host_over::<Trusted>(socket, &segment);
+        let meet = |socket| unsafe { socket::host_over_as::<Trusted>(socket, &segment) };
         let _connections: Vec<_> = ours.into_iter().map(meet).collect::<Result<_, _>>().expect("they join");
         then(&mut waiter(&segment));
     });

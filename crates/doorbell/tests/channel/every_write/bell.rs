@@ -11,8 +11,8 @@ const TO_CHILD: u32 = 0;
 const TO_PARENT: u32 = 1;
 
 pub(super) fn answer<W: Wait + Default>(connection: &Connection) {
-    let mut bell: Bell<W> = connection.bell(TO_CHILD).unwrap();
-    let back: Bell<W> = connection.bell(TO_PARENT).unwrap();
+    let mut bell: Bell<W> = connection.bell_waiting_by(TO_CHILD).unwrap();
+    let back: Bell<W> = connection.bell_waiting_by(TO_PARENT).unwrap();
     // The first says that it hears.
     back.ring();
     for _ in 1..ROUNDS {
@@ -23,12 +23,12 @@ pub(super) fn answer<W: Wait + Default>(connection: &Connection) {
 
 /// The bell the child rings, heard from before it comes.
 fn ours<W: Wait + Default>(segment: &Segment) -> Bell<W> {
-    segment.bell(TO_PARENT).unwrap()
+    segment.bell_waiting_by(TO_PARENT).unwrap()
 }
 
 /// Rings back until the child goes. Returns how many rings came from it.
 fn ring<W: Wait + Default>(bell: &mut Bell<W>, connection: &Connection, _: u64, _: &mut Other) -> u64 {
-    let there: Bell<W> = connection.bell(TO_CHILD).unwrap();
+    let there: Bell<W> = connection.bell_waiting_by(TO_CHILD).unwrap();
     let mut heard = 0;
     loop {
         match bell.wait_timeout(FOREVER) {

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Callers who are another user's, who say nothing, or who come in floods.
+
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+use doorbell::Deadline;
+use doorbell::rendezvous::{Join, Offer, RendezvousError, Segment, Users, named, socket};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
+
+/// Longer than any of these tests takes on the slowest machine: running into it is a hang.
+const FOREVER: Duration = Duration::from_secs(60);
+const ROLE: &str = "DOORBELL_TEST_STRANGER";
+const NOBODY: u32 = 65534;
+
+fn scratch(name: &str) -> PathBuf {
+    env::temp_dir().join(format!("doorbell-strangers-{name}-{}", std::process::id()))
+}
+
+fn segment() -> Arc<Segment> {
+    Arc::new(Segment::new(&Offer::default()).unwrap())
+}
+
+/// Somebody who connects and says nothing.
+fn silent(path: &Path) -> OwnedFd {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+    while rustix::net::connect(&socket, &SocketAddrUnix::new(path).unwrap()).is_err() {
+        thread::yield_now();
+    }
+    socket
+}
+
+/// Not a test: what another user's process does.
+#[test]
+fn child() {
+    let Ok(path) = env::var(ROLE) else { return };
+    let refused = Join::default().host(Users::Anyone).at(path).unwrap_err();
+    assert!(matches!(refused, RendezvousError::NoAnswer(_)), "{refused:?}");
+}
+
+/// Serves `host` until `met` of its callers were met. Errors are about callers who are gone then.
+fn serve(host: &socket::Host, met: usize) -> Vec<doorbell::rendezvous::Connection> {
+    let until = Deadline::after(FOREVER);
+    let mut connections = Vec::new();
+    while connections.len() < met {
+        match host.accept_with(Some(until), |_| Ok(segment())) {
+            Ok(Some(connection)) => connections.push(connection),
+            Ok(None) => panic!("locked out: {} of {met} were met", connections.len()),
+            Err(_) => {}
+        }
+    }
+    connections
+}
+
+/// One that connected and said nothing locked everyone out, for as long as others wait: they gave up first.
+#[test]
+fn a_caller_that_says_nothing_keeps_nobody_out() {
+    let path = scratch("silent");
+    let host = socket::Host::bind(&path).unwrap();
+    let _silent = silent(&path);
+    let joining = thread::spawn({
+        let path = path.clone();
+        move || Join::default().patience(FOREVER).at(path).map(drop)
+    });
+    // With one segment for whoever comes, as well.
+    let shared = segment();
+    assert!(host.accept_until(&shared, Some(Deadline::after(FOREVER))).unwrap().is_some(), "locked out");
+    joining.join().unwrap().unwrap();
+}
+
+/// More of them than there are places, and than the kernel's queue holds, and each comes again when it is turned away.
+#[test]
+fn a_flood_of_callers_that_say_nothing_keeps_nobody_out() {
+    let path = scratch("flood");
+    let host = socket::Host::bind(&path).unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (path, done) = (&path, &done);
+        scope.spawn(move || {
+            let mut callers = std::collections::VecDeque::new();
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+                let socket =
+                    rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+                        .unwrap();
+                if rustix::net::connect(&socket, &SocketAddrUnix::new(path).unwrap()).is_ok() {
+                    callers.push_back(socket);
+                }
+                if callers.len() > 300 {
+                    callers.pop_front();
+                }
+            }
+        });
+        let joining: Vec<_> =
+            (0..4).map(|_| scope.spawn(move || Join::default().patience(FOREVER).at(path))).collect();
+        let met = serve(&host, 4);
+        for joined in joining {
+            let joined = joined.join().unwrap().unwrap();
+            assert!(met.iter().any(|connection| !Arc::ptr_eq(connection.segment(), joined.segment())));
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}
+
+/// Whoever takes its offer and says nothing more was waited for alone.
+#[test]
+fn callers_that_never_say_whether_they_take_what_they_are_offered_keep_nobody_out() {
+    let path = scratch("undecided");
+    let host = socket::Host::bind(&path).unwrap();
+    const HELLO: u64 = u64::from_ne_bytes(*b"DBHELLO1");
+    let undecided: Vec<_> = (0..socket::MOST_CALLERS + 10)
+        .map(|_| {
+            let version = u64::from(doorbell_core::layout::MAJOR) << 32;
+            let hello = [HELLO, version, u64::MAX].map(u64::to_ne_bytes).concat();
+            thread::spawn({
+                let path = path.clone();
+                move || {
+                    let socket = silent(&path);
+                    rustix::net::send(&socket, &hello, rustix::net::SendFlags::NOSIGNAL).unwrap();
+                    socket
+                }
+            })
+        })
+        .collect();
+    let joining = thread::spawn({
+        let path = path.clone();
+        move || Join::default().patience(FOREVER).at(path).map(drop)
+    });
+    serve(&host, 1);
+    joining.join().unwrap().unwrap();
+    undecided.into_iter().for_each(|caller| drop(caller.join().unwrap()));
+}
+
+#[test]
+fn accepting_ends_at_its_deadline_and_the_file_tells_when_somebody_comes() {
+    let path = scratch("deadline");
+    let host = socket::Host::bind(&path).unwrap();
+    let soon = Deadline::after(Duration::from_millis(1));
+    assert!(host.accept_until(&segment(), Some(soon)).unwrap().is_none());
+    assert!(host.try_accept(&segment()).unwrap().is_none());
+    let joining = thread::spawn({
+        let path = path.clone();
+        move || Join::default().patience(FOREVER).at(path).map(drop)
+    });
+    let (shared, begun) = (segment(), Instant::now());
+    while host.try_accept(&shared).unwrap().is_none() {
+        assert!(begun.elapsed() < FOREVER, "hung");
+        poll(&mut [PollFd::new(&host, PollFlags::IN)], None).unwrap();
+    }
+    joining.join().unwrap().unwrap();
+}
+
+/// The listener stayed readable, and each `accept` came back at once.
+#[test]
+fn a_host_without_descriptors_turns_callers_away_and_goes_on_when_it_has_some() {
+    if env::var(ROLE).is_err() {
+        // In a process of its own: others would run out too.
+        let me = env::current_exe().unwrap();
+        let name = "a_host_without_descriptors_turns_callers_away_and_goes_on_when_it_has_some";
+        let status = Command::new(me).args(["--exact", name]).env(ROLE, "-").status().unwrap();
+        assert!(status.success());
+        return;
+    }
+    let path = scratch("descriptors");
+    let host = socket::Host::bind(&path).unwrap();
+    // The caller's end, which is open already.
+    let caller = silent(&path);
+    let mut all = Vec::new();
+    while let Ok(file) = fs::File::open("/dev/null") {
+        all.push(file);
+    }
+    let refused = host.accept_until(&segment_given(&mut all), None).unwrap_err();
+    assert!(matches!(refused, RendezvousError::Os { call: "accept4", .. }), "{refused:?}");
+    // It was hung up on, and the listener is not readable any more.
+    poll(&mut [PollFd::new(&caller, PollFlags::RDHUP)], None).unwrap();
+    let shared = segment_given(&mut all);
+    while let Ok(file) = fs::File::open("/dev/null") {
+        all.push(file);
+    }
+    let soon = Deadline::after(Duration::from_millis(1));
+    assert!(host.accept_until(&shared, Some(soon)).unwrap().is_none());
+    all.clear();
+    let joining = thread::spawn(move || Join::default().patience(FOREVER).at(path).map(drop));
+    assert!(host.accept_until(&shared, Some(Deadline::after(FOREVER))).unwrap().is_some());
+    joining.join().unwrap().unwrap();
+}
+
+/// A segment, made of descriptors that are given up for it and taken again.
+fn segment_given(all: &mut Vec<fs::File>) -> Arc<Segment> {
+    all.truncate(all.len() - 20);
+    let segment = segment();
+    while let Ok(file) = fs::File::open("/dev/null") {
+        all.push(file);
+    }
+    segment
+}
+
+/// Hosts and joiners of any user were met, and handed memory before anyone could look.
+#[test]
+fn a_process_of_a_user_who_is_not_asked_for_is_sent_nothing_and_joined_by_nobody() {
+    let others = || Users::Listed([rustix::process::geteuid().as_raw() + 1].into());
+    let ours = rustix::process::geteuid().as_raw();
+    let path = scratch("listed");
+    let host = socket::Host::bind_for(&path, others(), 0o600).unwrap();
+    let joining = thread::spawn({
+        let path = path.clone();
+        move || Join::default().at(path).map(drop)
+    });
+    let refused = host.accept(&segment()).unwrap_err();
+    assert_eq!(refused, RendezvousError::OtherUser { uid: ours });
+    let refused = joining.join().unwrap().unwrap_err();
+    assert!(matches!(refused, RendezvousError::NoAnswer(_)), "{refused:?}");
+    // The other way round: the host is one whom the joiner does not want.
+    let refused = Join::default().host(others()).at(&path).map(drop).unwrap_err();
+    assert_eq!(refused, RendezvousError::OtherUser { uid: ours });
+    // And by a function.
+    drop(host);
+    let chosen = Users::Chosen(Arc::new(|peer| peer.id().pid == std::process::id()));
+    let host = socket::Host::bind_for(&path, chosen, 0o600).unwrap();
+    let joining = thread::spawn(move || Join::default().at(path).map(drop));
+    host.accept(&segment()).unwrap();
+    joining.join().unwrap().unwrap();
+}
+
+#[test]
+fn another_users_process_is_hung_up_on_though_the_path_lets_it_through() {
+    if !rustix::process::geteuid().is_root() {
+        println!("not tried: to start another user's process takes root");
+        return;
+    }
+    let path = PathBuf::from(format!("/tmp/doorbell-strangers-nobody-{}", std::process::id()));
+    let host = socket::Host::bind_for(&path, Users::Same, 0o666).unwrap();
+    let program =
+        rustix::fs::open("/proc/self/exe", rustix::fs::OFlags::PATH, rustix::fs::Mode::empty()).unwrap();
+    let program = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&program));
+    let mut command = Command::new(program);
+    command.args(["--exact", "child"]).env(ROLE, &path).stdout(Stdio::null()).uid(NOBODY).gid(NOBODY);
+    let mut stranger = command.spawn().unwrap();
+    let refused = host.accept(&segment()).unwrap_err();
+    assert_eq!(refused, RendezvousError::OtherUser { uid: NOBODY });
+    assert!(stranger.wait().unwrap().success());
+}
+
+/// Root joined a name that another user owned, and died when that user cut the file off.
+#[test]
+fn a_name_of_another_user_or_that_others_may_write_is_not_joined() {
+    use std::os::unix::fs::PermissionsExt;
+    let path = PathBuf::from(format!("/dev/shm/doorbell-strangers-{}", std::process::id()));
+    let offer = Offer { eventfds: 0, ..Offer::default() };
+    // SAFETY: nobody else knows the path.
+    let _owner = unsafe { named::Owner::new(&path, &offer) }.unwrap();
+    let ours = rustix::process::geteuid().as_raw();
+    // SAFETY: as above, three times.
+    let join = |users| unsafe { named::join_of(&path, &users) }.map(drop);
+    assert_eq!(join(Users::Listed([ours + 1].into())), Err(RendezvousError::OtherUser { uid: ours }));
+    assert_eq!(join(Users::Same), Ok(()));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o622)).unwrap();
+    assert!(matches!(join(Users::Same), Err(RendezvousError::Writable { .. })));
+    assert_eq!(join(Users::Anyone), Ok(()));
+}
+
+#[test]
+fn the_socket_file_is_its_users_alone_unless_it_is_said_otherwise() {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let path = scratch("mode");
+    let host = socket::Host::bind(&path).unwrap();
+    assert_eq!(mode(&path), 0o600);
+    drop(host);
+    let _host = socket::Host::bind_for(&path, Users::Anyone, 0o666).unwrap();
+    assert_eq!(mode(&path), 0o666);
+}
