@@ -68,7 +68,7 @@ struct Policy {
 }
 
 fn policy<W: Wait + Default + 'static>(name: &'static str) -> Result<Policy, String> {
-    let mut bell: Bell<W> = Bell::new().map_err(|error| error.to_string())?;
+    let mut bell: Bell<W> = Bell::new().map_err(|error| error.to_string())?.waiting_by();
     Ok(Policy { name, block: Box::new(move |gap, cpus| block(&mut bell, gap, cpus)) })
 }
 

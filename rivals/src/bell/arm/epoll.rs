@@ -22,7 +22,7 @@ fn epoll_of(file: impl AsFd) -> Result<OwnedFd, String> {
 }
 
 pub fn bell(cpus: (usize, usize)) -> Result<Box<dyn Arm>, String> {
-    let make = || Bell::<Futex>::new().map_err(|error| error.to_string());
+    let make = || Bell::new().map(|bell| bell.waiting_by::<Futex>()).map_err(|error| error.to_string());
     let (call_bell, answer_bell) = (make()?, make()?);
     let file = |bell: &Bell<Futex>| bell.clone().into_fd().map_err(|error| error.to_string());
     let (mut there, mut back): (BellFd<Futex>, BellFd<Futex>) = (file(&call_bell)?, file(&answer_bell)?);

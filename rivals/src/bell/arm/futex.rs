@@ -14,10 +14,10 @@ unsafe extern "C" {
 
 pub fn bell(place: Place, cpus: (usize, usize)) -> Result<Box<dyn Arm>, String> {
     let make = || match place {
-        Place::Threads => Bell::<Futex>::new(),
-        Place::Processes => Bell::<Futex>::for_children(0),
+        Place::Threads => Bell::new(),
+        Place::Processes => Bell::for_children(0),
     };
-    let make = || make().map_err(|error| error.to_string());
+    let make = || make().map(|bell| bell.waiting_by::<Futex>()).map_err(|error| error.to_string());
     let (mut there, mut back) = (make()?, make()?);
     let (ring_there, ring_back) = (there.clone(), back.clone());
     let call = move |times: u32| {

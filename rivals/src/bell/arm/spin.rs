@@ -16,7 +16,7 @@ unsafe extern "C" {
 const GROUP: u32 = 100;
 
 pub fn bell(cpus: (usize, usize)) -> Result<Box<dyn Arm>, String> {
-    let make = || Bell::<Spin>::new().map_err(|error| error.to_string());
+    let make = || Bell::new().map(|bell| bell.waiting_by::<Spin>()).map_err(|error| error.to_string());
     let (mut there, mut back) = (make()?, make()?);
     let (ring_there, ring_back) = (there.clone(), back.clone());
     let call = move |times: u32| {

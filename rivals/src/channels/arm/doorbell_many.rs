@@ -125,7 +125,7 @@ fn processes<const S: usize, T: Reading<S>, W: Wait + Default + 'static>(
         .into_iter()
         .map(|socket| {
             move || {
-                let connection = unsafe { Join::<T>::of() }.over(socket).expect("the host offers");
+                let connection = unsafe { doorbell::rendezvous::Join::<T>::of() }.over(socket).expect("the host offers");
                 Sends { sender: Sender::<T, W>::attach_any(&connection).expect("free"), polls }
             }
         })

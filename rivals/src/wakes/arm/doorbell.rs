@@ -67,7 +67,7 @@ fn open<W: Waiter + 'static>(
         let segment = Arc::new(Segment::for_threads(&offer).map_err(|error| error.to_string())?);
         let same = Arc::clone(&segment);
         let make = move |_| {
-            let bell: Bell<Futex> = same.bell(0).expect("one bell");
+            let bell: Bell<Futex> = same.bell_waiting_by(0).expect("one bell");
             let notifier: MakeNotifier = Box::new(move || Box::new(move || bell.ring()));
             notifier
         };
@@ -77,8 +77,8 @@ fn open<W: Waiter + 'static>(
     let (ours, theirs): (Vec<_>, Vec<_>) = pairs.map_err(|error| error.to_string())?.into_iter().unzip();
     let join = |socket| {
         let notifier: MakeNotifier = Box::new(move || {
-            let connection = unsafe { Join::<Trusted>::of() }.over(socket).expect("the host offers");
-            let bell: Bell<Futex> = connection.bell(0).expect("one bell");
+            let connection = unsafe { doorbell::rendezvous::Join::<Trusted>::of() }.over(socket).expect("the host offers");
+            let bell: Bell<Futex> = connection.bell_waiting_by(0).expect("one bell");
             Box::new(move || {
                 let _ = &connection;
                 bell.ring();
@@ -96,12 +96,12 @@ fn open<W: Waiter + 'static>(
 }
 
 fn by<W: Wait + Default + 'static>(place: Place, notifiers: usize) -> Result<Opened, String> {
-    open(place, notifiers, |segment| ByBell::<W>(segment.bell(0).expect("one bell")))
+    open(place, notifiers, |segment| ByBell::<W>(segment.bell_waiting_by(0).expect("one bell")))
 }
 
 fn by_epoll(place: Place, notifiers: usize, edge: bool) -> Result<Opened, String> {
     open(place, notifiers, move |segment| {
-        let file = segment.bell(0).expect("one bell").into_fd().expect("a slot");
+        let file = segment.bell_waiting_by(0).expect("one bell").into_fd().expect("a slot");
         let more = if edge { epoll::EventFlags::ET } else { epoll::EventFlags::empty() };
         ByEpoll { epoll: Epoll::new(&file, more), file, edge }
     })

@@ -109,7 +109,7 @@ fn processes<T: Trust, W: Wait + Default + 'static>(
     let (ours, theirs): (Vec<_>, Vec<_>) = pairs.map_err(|error| error.to_string())?.into_iter().unzip();
     let join = |socket| {
         let notifier: MakeNotifier = Box::new(move || {
-            let connection = unsafe { Join::<T>::of() }.over(socket).expect("the host offers");
+            let connection = unsafe { doorbell::rendezvous::Join::<T>::of() }.over(socket).expect("the host offers");
             sends(Sender::<T, W>::attach_any(&connection).expect("free"), Some(connection))
         });
         notifier
