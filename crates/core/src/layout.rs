@@ -80,7 +80,7 @@ pub struct BellRecord {
     /// The CPU on which a ringer last had to wake somebody, plus one; 0 if never. A hint: it decides whether
     /// spinning can pay, never whether a wake-up comes.
     pub ringer_cpu: AtomicU32,
-    reserved_wake_line: [AtomicU32; 13],
+    reserved_wake_line: [AtomicU32; 12],
     /// Who holds the eventfd waiter slots (first half) and the semaphore waiter slots (second half): 0 for nobody, else a
     /// number its holder chose.
     pub slot_holders: [AtomicU32; 2 * WAITER_SLOTS as usize],
@@ -116,8 +116,8 @@ const _: () = {
     assert!(align_of::<BellRecord>() == LINES);
     assert!(offset_of!(BellRecord, rung) == 0);
     assert!(offset_of!(BellRecord, wake) == 128);
-    assert!(size_of::<WakeWords>() == 8);
-    assert!(offset_of!(BellRecord, ringer_cpu) == 136);
+    assert!(size_of::<WakeWords>() == 12);
+    assert!(offset_of!(BellRecord, ringer_cpu) == 140);
     assert!(offset_of!(BellRecord, slot_holders) == 192);
     assert!(offset_of!(BellRecord, semaphores) == 256);
     assert!(size_of::<SemaphoreSpace>() == 32 && align_of::<SemaphoreSpace>() == 32);
@@ -300,13 +300,14 @@ mod tests {
         ));
         let wake = offset_of!(BellRecord, wake);
         assert_design_says(&format!(
-            "| {} + {}·i | bell i: `rung` at {}; `waiters` at {}, `epoch` at {}, `ringer_cpu` at {}; slot holders at {}; \
+            "| {} + {}·i | bell i: `rung` at {}; `waiters` at {}, `epoch` at {}, `unfenced` at {}, `ringer_cpu` at {}; waiter slot holders at {}; \
              {WAITER_SLOTS} semaphores at {} |",
             bell_offset(0),
             bell_offset(1) - bell_offset(0),
             offset_of!(BellRecord, rung),
             wake + offset_of!(WakeWords, waiters),
             wake + offset_of!(WakeWords, epoch),
+            offset_of!(BellRecord, wake) + 8,
             offset_of!(BellRecord, ringer_cpu),
             offset_of!(BellRecord, slot_holders),
             offset_of!(BellRecord, semaphores),

@@ -5,12 +5,13 @@
 //! and then calls [`WakeWords::announce`]. A **waiter** calls [`wait_until`] (or [`listen`], when a foreign
 //! event loop does the sleeping) with a closure that says whether the thing is true.
 //!
-//! # The two words
+//! # The words
 //!
 //! | word | written by | meaning |
 //! |---|---|---|
 //! | `waiters` | waiters set bits, notifiers clear all | one bit per place in which somebody may be asleep |
 //! | `epoch` | notifiers that found a bit | the value a futex sleeper compares before it sleeps |
+//! | `unfenced` | notifiers that leave out N2, while they do | how many they are |
 //!
 //! # The steps
 //!
@@ -50,6 +51,19 @@
 //! behind it; a bit left set costs the next notifier one wake too many. A token has exactly one owner (its
 //! **waiter slot**), for a token taken by one waiter is not there for a second.
 //!
+//! # A notifier without a fence
+//!
+//! One that notifies far more often than anybody sleeps may leave N2 to the waiter, who then has the kernel run a full
+//! fence on every processor on which such a notifier may be (`membarrier(2)`): between two instructions of each notifier there
+//! is then a point at which it had a fence. If that point lies behind N1, W5 sees the thing; if it lies before N3, N3 sees
+//! the bit, which was set before the call. One of both it does.
+//!
+//! The notifier says so in `unfenced` before it begins ([`WakeWords::begin_unfenced`]), by a fence that pairs with W4: if that
+//! fence comes first, the waiter, which reads `unfenced` behind W4, makes the call; if W4 comes first, every look N3 behind it
+//! sees the bit. It takes its word back ([`WakeWords::end_unfenced`]) by a release behind its last N1 without a fence: a waiter
+//! that finds nobody unfenced any more sees what was made true so. A notifier that dies leaves its count behind, which costs
+//! later waiters a call for nothing.
+//!
 //! # What it costs
 //!
 //! Announcing to nobody: one fence and one load, no system call, no store. A burst of announcements to one
@@ -62,7 +76,7 @@
 //! for nothing; it cannot do anything else with these two words, for no address is computed from them.
 
 use crate::fault;
-use crate::sync::{AtomicU32, AtomicU64, Ordering, fence, fence_after_rmw};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence, fence_after_rmw};
 
 /// How many waiters of one bell can have a token of their own of one kind (an eventfd, a semaphore).
 pub const WAITER_SLOTS: u32 = 8;
@@ -78,12 +92,14 @@ const SEAT_MASK: u32 = (1 << WAITER_SLOTS) - 1;
 pub struct WakeWords {
     pub(crate) waiters: AtomicU32,
     pub(crate) epoch: AtomicU32,
+    pub(crate) unfenced: AtomicU32,
 }
 
 #[cfg(not(loom))]
 const _: () = {
     assert!(core::mem::offset_of!(WakeWords, waiters) == 0);
     assert!(core::mem::offset_of!(WakeWords, epoch) == 4);
+    assert!(core::mem::offset_of!(WakeWords, unfenced) == 8);
 };
 
 /// The place in which a waiter sleeps: the futex all share, or a token only it may take.
@@ -155,7 +171,7 @@ fn slots(bits: u32) -> impl Iterator<Item = u32> {
 impl WakeWords {
     /// Words that nobody waits on. In shared memory the same state is: all bytes zero.
     pub fn new() -> Self {
-        Self { waiters: AtomicU32::new(0), epoch: AtomicU32::new(0) }
+        Self { waiters: AtomicU32::new(0), epoch: AtomicU32::new(0), unfenced: AtomicU32::new(0) }
     }
 
     /// Notifier: finds out whom to wake for what was made true before this call.
@@ -196,6 +212,37 @@ impl WakeWords {
         enough: impl FnOnce() -> bool,
     ) -> Woken {
         self.write_and_announce_if_with::<Complete>(word, value, enough)
+    }
+
+    /// As [`announce_if`](Self::announce_if) between [`begin_unfenced`](Self::begin_unfenced) and
+    /// [`end_unfenced`](Self::end_unfenced).
+    #[inline(always)]
+    pub fn announce_unfenced_if(&self, enough: impl FnOnce() -> bool) -> Woken {
+        // Pairs with `Sleep::barrier`, which makes a full fence of it when it matters.
+        compiler_fence(Ordering::SeqCst);
+        self.take_waiters_if::<Complete>(enough)
+    }
+
+    /// Notifier: from now on announces without a fence. The kernel must be able to run one on the processor on which this
+    /// thread is, whenever a waiter asks it to, and every waiter here must be able to ask.
+    pub fn begin_unfenced(&self) {
+        self.begin_unfenced_with::<Complete>();
+    }
+
+    pub(crate) fn begin_unfenced_with<S: Steps>(&self) {
+        fault::point();
+        self.unfenced.fetch_add(1, Ordering::SeqCst);
+        if S::FENCE_IN_BEGIN {
+            // Pairs with W4.
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    /// Notifier: from now on announces with a fence again.
+    pub fn end_unfenced(&self) {
+        fault::point();
+        // Release: pairs with the look in `listen_with`, behind which W5 sees what was announced without a fence.
+        self.unfenced.fetch_sub(1, Ordering::Release);
     }
 
     #[inline(always)]
@@ -369,6 +416,13 @@ pub trait Sleep {
     /// What the system call reported.
     fn consume(&mut self, index: usize) -> Result<(), Self::Error>;
 
+    /// Makes a full fence of what any notifier of waiter number `index` does that leaves out its own: on every processor, a
+    /// point between two of its instructions behind all that happened before this call.
+    ///
+    /// # Errors
+    /// What the system call reported.
+    fn barrier(&mut self, index: usize) -> Result<(), Self::Error>;
+
     /// Sleeps until a notifier wakes one of `waiters`. May return earlier for no reason.
     ///
     /// A futex sleeper must let the kernel compare [`Waiter::ticket`] with [`WakeWords::epoch`]; a token sleeper
@@ -467,6 +521,12 @@ fn listen_with<T: Steps, S: Sleep>(
         // the other.
         fence_after_rmw();
     }
+    for (index, waiter) in waiters.iter().enumerate() {
+        // Acquire: pairs with `end_unfenced`.
+        if T::BARRIER && waiter.words.unfenced.load(Ordering::Acquire) != 0 {
+            sleeper.barrier(index)?;
+        }
+    }
     if !T::CONSUME_BEFORE_ARM {
         consume_all(waiters, sleeper)?;
     }
@@ -491,6 +551,8 @@ pub(crate) trait Steps {
     const FENCE_IN_LISTEN: bool = true;
     const TICKET_BEFORE_ARM: bool = true;
     const CHECK_AFTER_ARM: bool = true;
+    const BARRIER: bool = true;
+    const FENCE_IN_BEGIN: bool = true;
 }
 
 /// Every step.
@@ -529,6 +591,10 @@ pub(crate) mod broken {
         ready: impl FnMut() -> bool,
     ) -> Result<bool, S::Error> {
         super::listen_with::<T, S>(waiters, sleeper, ready)
+    }
+
+    pub(crate) fn begin_unfenced<S: Steps>(words: &WakeWords) {
+        words.begin_unfenced_with::<S>();
     }
 
     /// Clears the shared futex bit on the way out.

@@ -113,6 +113,22 @@ pub(crate) fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
+/// Counts what may have changed for every end of a channel in this process: the death of a peer, and that this is a forked
+/// child by now. An end compares it with what it last looked at, once a call: one load of a word that hardly ever changes.
+static NEWS: AtomicU32 = AtomicU32::new(0);
+
+/// How much has happened so far that every end must look at.
+#[inline(always)]
+pub(crate) fn news() -> u32 {
+    // Acquire: pairs with `tell_news`; what the news is of was written before.
+    NEWS.load(Ordering::Acquire)
+}
+
+/// Makes every end in this process look whether its peer died, or whether it is still its own.
+pub(crate) fn tell_news() {
+    NEWS.fetch_add(1, Ordering::Release);
+}
+
 unsafe extern "C" fn close() {
     if DEPTH.replace(DEPTH.get() + 1) > 0 {
         return;
@@ -139,6 +155,7 @@ unsafe extern "C" fn open() {
 unsafe extern "C" fn open_in_child() {
     // Once or more for each fork: what counts is that it is another.
     GENERATION.fetch_add(1, Ordering::Relaxed);
+    tell_news();
     // SAFETY: as the handler of the parent.
     unsafe { open() };
 }

@@ -2,7 +2,9 @@
 //! One bell as this process sees it: its record in shared memory, its eventfds, and how to wake its sleepers.
 
 use crate::aio::Signaller;
+use crate::error::WaitError;
 use crate::mapping::{MapError, Mapping, Scope, os};
+use crate::membarrier;
 use crate::peer::Lives;
 use crate::rendezvous::Origin;
 use doorbell_core::fault;
@@ -143,6 +145,11 @@ impl BellState {
         // write that may block than a wake-up lost.)
         // EAGAIN: the count is at its end, so there is a token. Nothing else can happen to an eventfd.
         let _ = rustix::io::write(eventfd, &1_u64.to_ne_bytes());
+    }
+
+    /// For [`doorbell_core::wake::Sleep::barrier`].
+    pub(crate) fn barrier(&self) -> Result<(), WaitError> {
+        membarrier::run(self.mapping.scope())
     }
 
     pub(crate) fn futex_flags(&self) -> futex::Flags {

@@ -93,6 +93,10 @@ impl Sleep for Token<'_> {
         consume_token(self.state, self.index)
     }
 
+    fn barrier(&mut self, _: usize) -> Result<(), WaitError> {
+        self.state.barrier()
+    }
+
     fn sleep(&mut self, _: &[Waiter<'_>]) -> Result<Slept, WaitError> {
         Ok(Slept::Woken)
     }

@@ -46,6 +46,7 @@ mod deadline;
 mod error;
 mod fd;
 pub mod mapping;
+mod membarrier;
 mod memory_options;
 mod order;
 pub mod peer;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who is at the other end, whether it still lives, and how far it is trusted.
 
-use crate::atfork_lock::ForkMutex;
+use crate::atfork_lock::{ForkMutex, tell_news};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::collections::VecDeque;
 use std::fmt;
@@ -176,6 +176,7 @@ impl Lives {
         gone.counted.push_back(Late { peer, holder });
         // Release: pairs with `deaths` and `unreported`, which read `gone` and what was settled afterwards.
         self.deaths.fetch_add(1, Ordering::Release);
+        tell_news();
     }
 
     /// A peer that was met and did not die is no longer counted.

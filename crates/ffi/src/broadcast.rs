@@ -217,7 +217,7 @@ pub unsafe extern "C" fn doorbell_publisher_publish(
         let (publisher, message) = unsafe { (lent(publisher, "publisher")?, bytes(message.cast(), length)?) };
         match lock(&publisher.0)?.publisher.publish_deadline(message, at(deadline)) {
             Ok(()) => Ok(came(Some(()), |()| {})),
-            Err(SendError::Full) => Ok(came(None::<()>, |()| {})),
+            Err(SendError::Full | SendError::TimedOut) => Ok(came(None::<()>, |()| {})),
             Err(error) => Err(error.into()),
         }
     })

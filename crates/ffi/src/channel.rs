@@ -113,7 +113,7 @@ impl<T: Trust> Drop for Sending<T> {
 fn unless_full<T>(result: Result<T, SendError>) -> Result<Option<T>, Failure> {
     match result {
         Ok(it) => Ok(Some(it)),
-        Err(SendError::Full) => Ok(None),
+        Err(SendError::Full | SendError::TimedOut) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
@@ -190,7 +190,9 @@ impl<T: Trust> Receiving<T> {
 
 impl<T: Trust> Drop for Receiving<T> {
     fn drop(&mut self) {
-        self.message = None;
+        if let Some(message) = self.message.take() {
+            message.release();
+        }
         // SAFETY: it came from a box, and with the message gone nobody else touches it (invariant).
         drop(unsafe { Box::from_raw(self.receiver.as_ptr()) });
     }
@@ -213,7 +215,9 @@ impl<T: Trust> Receive for Receiving<T> {
     }
 
     fn release(&mut self) {
-        self.message = None;
+        if let Some(message) = self.message.take() {
+            message.release();
+        }
     }
 
     fn fd(&mut self) -> Result<i32, Failure> {

@@ -162,7 +162,7 @@ impl From<SendError> for Failure {
     fn from(error: SendError) -> Self {
         let message = error.to_string();
         match error {
-            SendError::Full => Self::new(DOORBELL_TIMED_OUT, 0, message),
+            SendError::Full | SendError::TimedOut => Self::new(DOORBELL_TIMED_OUT, 0, message),
             SendError::TooLong { .. } => Self::new(DOORBELL_TOO_LONG, 0, message),
             SendError::Closed => Self::new(DOORBELL_CLOSED, 0, message),
             SendError::PeerGone(peer) => Self::gone(peer, message),

@@ -93,7 +93,9 @@ impl<T: Trust> Gathering<T> {
 
 impl<T: Trust> Drop for Gathering<T> {
     fn drop(&mut self) {
-        self.message = None;
+        if let Some((_, message)) = self.message.take() {
+            message.release();
+        }
         // SAFETY: it came from a box, and with the message gone nobody else touches it (invariant).
         drop(unsafe { Box::from_raw(self.gather.as_ptr()) });
     }
@@ -178,7 +180,9 @@ impl<T: Kind> Collect for Gathering<T> {
     }
 
     fn release(&mut self) {
-        self.message = None;
+        if let Some((_, message)) = self.message.take() {
+            message.release();
+        }
     }
 
     fn fds(&mut self) -> Result<Vec<i32>, Failure> {

@@ -82,7 +82,9 @@ impl Publisher {
         let published = blocking::wait(py, timeout, |until| {
             self.with(|publisher| match publisher.publish_deadline(&message, until.map(Deadline::at)) {
                 Ok(()) => Ok(Stretch::Came(())),
-                Err(SendError::Full | SendError::Wait(WaitError::Interrupted)) => Ok(Stretch::Nothing),
+                Err(SendError::Full | SendError::TimedOut | SendError::Wait(WaitError::Interrupted)) => {
+                    Ok(Stretch::Nothing)
+                }
                 Err(error) => Err(of_send(error)),
             })
         })?;

@@ -53,7 +53,7 @@ impl<T: Trust> Deliver for channel::Sender<T> {
 fn sent(result: Result<(), SendError>) -> Result<bool, SendError> {
     match result {
         Ok(()) => Ok(true),
-        Err(SendError::Full) => Ok(false),
+        Err(SendError::Full | SendError::TimedOut) => Ok(false),
         Err(error) => Err(error),
     }
 }
@@ -209,7 +209,9 @@ impl<T: Trust> Receiving<T> {
 
 impl<T: Trust> Drop for Receiving<T> {
     fn drop(&mut self) {
-        self.message = None;
+        if let Some(message) = self.message.take() {
+            message.release();
+        }
         // SAFETY: it came from a box, and with the message gone nobody else touches it (invariant).
         drop(unsafe { Box::from_raw(self.receiver.as_ptr()) });
     }
@@ -217,11 +219,11 @@ impl<T: Trust> Drop for Receiving<T> {
 
 impl<T: Trust> Take for Receiving<T> {
     fn receive(&mut self, until: Option<Instant>) -> Result<Option<Vec<u8>>, RecvError> {
-        Ok(self.free().recv_deadline(until.map(Deadline::at))?.map(|message| message.to_vec()))
+        Ok(self.free().recv_deadline(until.map(Deadline::at))?.map(|message| message.into_vec()))
     }
 
     fn try_receive(&mut self) -> Result<Option<Vec<u8>>, RecvError> {
-        Ok(self.free().try_recv()?.map(|message| message.to_vec()))
+        Ok(self.free().try_recv()?.map(|message| message.into_vec()))
     }
 
     fn hold(&mut self, until: Option<Instant>) -> Result<Option<(NonNull<u8>, usize)>, RecvError> {
@@ -233,7 +235,9 @@ impl<T: Trust> Take for Receiving<T> {
     }
 
     fn release(&mut self) {
-        self.message = None;
+        if let Some(message) = self.message.take() {
+            message.release();
+        }
     }
 
     fn is_held(&self) -> bool {

@@ -28,11 +28,11 @@ trait Collect: Send + std::fmt::Debug {
 
 impl<T: Trust> Collect for channel::Gather<T> {
     fn receive(&mut self, until: Option<Instant>) -> Result<Option<(usize, Vec<u8>)>, GatherError> {
-        Ok(self.recv_deadline(until.map(Deadline::at))?.map(|(lane, message)| (lane, message.to_vec())))
+        Ok(self.recv_deadline(until.map(Deadline::at))?.map(|(lane, message)| (lane, message.into_vec())))
     }
 
     fn try_receive(&mut self) -> Result<Option<(usize, Vec<u8>)>, GatherError> {
-        Ok(self.try_recv()?.map(|(lane, message)| (lane, message.to_vec())))
+        Ok(self.try_recv()?.map(|(lane, message)| (lane, message.into_vec())))
     }
 
     fn remove(&mut self, number: usize) -> bool {

@@ -231,6 +231,23 @@ impl Sender {
         woken
     }
 
+    /// As [`publish_and_announce`](Self::publish_and_announce), by a sender that has said that it leaves out its fence
+    /// ([`WakeWords::begin_unfenced`]).
+    #[inline(always)]
+    pub fn publish_and_announce_unfenced(
+        &mut self,
+        room: &Room,
+        length: u64,
+        shared: &impl Shared,
+        words: &WakeWords,
+        wanted: &AtomicU64,
+    ) -> Woken {
+        self.publish(room, length, shared);
+        let woken = words.announce_unfenced_if(|| self.reaches(wanted.load(Ordering::Relaxed)));
+        self.announced();
+        woken
+    }
+
     /// The sender's own part of publishing a message of `length` bytes, of which it returns as many as were reserved.
     #[inline(always)]
     fn advance(&mut self, room: &Room, length: u64) -> u64 {
@@ -309,6 +326,12 @@ impl Found {
     pub fn length(&self) -> u64 {
         self.length
     }
+
+    /// The bytes of its record.
+    #[inline(always)]
+    pub fn record_size(&self) -> u64 {
+        record_size(self.length)
+    }
 }
 
 /// The receiver's private part.
@@ -343,6 +366,12 @@ impl Receiver {
         // Whoever was here before may not have told of what it released last; to tell again does no harm.
         let announced = head.wrapping_sub(hold);
         Ok(Self { capacity, mask, hold, limit, head, released: head, announced })
+    }
+
+    /// The index up to which it has received.
+    #[inline(always)]
+    pub fn head(&self) -> u64 {
+        self.head
     }
 
     /// R1 and R2 for nearly every message: the next one, if its word is there and says nothing else.
@@ -431,10 +460,10 @@ impl Receiver {
         self.head.wrapping_add(bytes.max(1)).wrapping_sub(1)
     }
 
-    /// R4: done with the message that `next` found.
+    /// R4: goes on behind the message that `next` found. It stays the receiver's as long as nothing is released.
     #[inline(always)]
     pub fn consume(&mut self, found: Found) {
-        self.head = self.head.wrapping_add(record_size(found.length));
+        self.head = self.head.wrapping_add(found.record_size());
     }
 
     /// Is so much consumed that the sender should be told now?

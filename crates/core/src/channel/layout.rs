@@ -57,12 +57,16 @@ pub struct Control {
     pub released: AtomicU64,
     /// The index at which the receiver wants to be woken.
     pub message_wanted: AtomicU64,
-    reserved_receiver: [AtomicU64; 14],
+    /// Can the receiver run a fence on the sender's processor (see [`wake`](crate::wake))? 0 if it cannot.
+    pub can_run_barrier: AtomicU64,
+    reserved_receiver: [AtomicU64; 13],
     /// The index at which the sender wants to be woken.
     pub room_wanted: AtomicU64,
     /// How many messages the sender dropped because there was no room.
     pub dropped: AtomicU64,
-    reserved_sender: [AtomicU64; 14],
+    /// Does the sender leave out its fence? Not 0 if it does. What is counted for a dead one is taken back so.
+    pub unfenced: AtomicU64,
+    reserved_sender: [AtomicU64; 13],
     /// Who sends; see [`Attachment`].
     pub sender: AtomicU32,
     /// Who receives.
@@ -88,8 +92,10 @@ const _: () = {
     assert!(size_of::<Control>() == 384);
     assert!(offset_of!(Control, released) == 0);
     assert!(offset_of!(Control, message_wanted) == 8);
+    assert!(offset_of!(Control, can_run_barrier) == 16);
     assert!(offset_of!(Control, room_wanted) == 128);
     assert!(offset_of!(Control, dropped) == 136);
+    assert!(offset_of!(Control, unfenced) == 144);
     assert!(offset_of!(Control, sender) == 256);
     assert!(offset_of!(Control, receiver) == 260);
 };

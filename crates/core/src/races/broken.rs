@@ -209,6 +209,9 @@ fn waking_one_of_two_sleepers_is_caught() {
                     fn consume(&mut self, _: usize) -> Result<(), ()> {
                         Ok(())
                     }
+                    fn barrier(&mut self, _: usize) -> Result<(), ()> {
+                        unreachable!("every notifier here has its fence")
+                    }
                     fn sleep(&mut self, waiters: &[Waiter<'_>]) -> Result<crate::wake::Slept, ()> {
                         let mut wakes = self.1.0.lock().unwrap();
                         while *wakes == 0

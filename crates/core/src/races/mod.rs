@@ -15,3 +15,4 @@ mod platform;
 mod several;
 mod task;
 mod token;
+mod unfenced;

@@ -17,6 +17,10 @@ pub(super) struct Bell {
     futex: (Mutex<u32>, Condvar),
     /// Two eventfds: the count, and whoever polls it.
     eventfds: [(Mutex<u32>, Condvar); 2],
+    /// Held by a notifier from N1 to N3 where it has no fence between them, and by a barrier: which of both comes first is
+    /// what the kernel's interruption of the notifier decides. (One between N1 and N3 lets both sides see each other, which is
+    /// no worse than either.)
+    unfenced: Mutex<()>,
 }
 
 impl Bell {
@@ -26,6 +30,7 @@ impl Bell {
             published: AtomicU32::new(0),
             futex: (Mutex::new(0), Condvar::new()),
             eventfds: [(Mutex::new(0), Condvar::new()), (Mutex::new(0), Condvar::new())],
+            unfenced: Mutex::new(()),
         }
     }
 
@@ -55,6 +60,21 @@ impl Bell {
     /// As `publish`, with the read-modify-write that stands for the fence on x86.
     pub(super) fn ring(&self) {
         self.wake(self.words.count_and_announce(&self.published));
+    }
+
+    /// `publish` by one who has said that it leaves out its fence.
+    pub(super) fn publish_unfenced(&self) {
+        let woken = {
+            let _between = self.unfenced.lock().unwrap();
+            self.published.fetch_add(1, Ordering::Relaxed);
+            self.words.announce_unfenced_if(|| true)
+        };
+        self.wake(woken);
+    }
+
+    /// What `membarrier` does.
+    pub(super) fn barrier(&self) {
+        drop(self.unfenced.lock().unwrap());
     }
 
     pub(super) fn has(&self, wanted: u32) -> bool {
@@ -94,6 +114,10 @@ impl Sleep for Futex<'_> {
     fn consume(&mut self, _: usize) -> Result<(), ()> {
         Ok(())
     }
+    fn barrier(&mut self, index: usize) -> Result<(), ()> {
+        self.0[index].barrier();
+        Ok(())
+    }
     fn sleep(&mut self, waiters: &[Waiter<'_>]) -> Result<Slept, ()> {
         assert_eq!(waiters.len(), 1, "loom has no way to wait on two queues at once");
         self.0[0].futex_wait(waiters[0].ticket());
@@ -110,6 +134,10 @@ impl Sleep for Eventfd<'_> {
         *self.0.eventfds[self.1].0.lock().unwrap() = 0;
         Ok(())
     }
+    fn barrier(&mut self, _: usize) -> Result<(), ()> {
+        self.0.barrier();
+        Ok(())
+    }
     fn sleep(&mut self, _: &[Waiter<'_>]) -> Result<Slept, ()> {
         self.0.poll(self.1);
         Ok(Slept::Woken)
@@ -123,6 +151,9 @@ impl<S: Sleep> Sleep for Impatient<S> {
     type Error = S::Error;
     fn consume(&mut self, index: usize) -> Result<(), S::Error> {
         self.0.consume(index)
+    }
+    fn barrier(&mut self, index: usize) -> Result<(), S::Error> {
+        self.0.barrier(index)
     }
     fn sleep(&mut self, waiters: &[Waiter<'_>]) -> Result<Slept, S::Error> {
         if std::mem::take(&mut self.1) {

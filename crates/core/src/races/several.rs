@@ -67,6 +67,9 @@ impl Sleep for Waitv<'_> {
     fn consume(&mut self, _: usize) -> Result<(), ()> {
         Ok(())
     }
+    fn barrier(&mut self, _: usize) -> Result<(), ()> {
+        unreachable!("every notifier here has its fence")
+    }
     fn sleep(&mut self, waiters: &[Waiter<'_>]) -> Result<Slept, ()> {
         let (lock, changed) = &*self.bells[0].queue;
         let mut wakes = lock.lock().unwrap();

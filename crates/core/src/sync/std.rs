@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The processor's atomics.
 
-pub use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+pub use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
 
 /// A full fence at a place where a `SeqCst` read-modify-write was the last thing done.
 ///

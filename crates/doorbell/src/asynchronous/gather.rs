@@ -40,7 +40,7 @@ impl<T: Trust, W: Wait> Async<Gather<T, W>> {
     /// As [`Gather::recv_into`].
     pub async fn recv_into(&mut self, to: &mut Vec<u8>) -> Result<usize, GatherError> {
         let (lane, message) = self.recv().await?;
-        message.try_copy_to_vec(to).map_err(|error| GatherError { lane: Some(lane), error })?;
+        message.try_take_into(to).map_err(|error| GatherError { lane: Some(lane), error })?;
         Ok(lane)
     }
 }

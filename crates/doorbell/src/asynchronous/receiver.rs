@@ -22,8 +22,8 @@ impl<T: Trust, W: Wait> Listen for Receiver<T, W> {
 impl<T: Trust, W: Wait> Async<Receiver<T, W>> {
     /// The next message. Waits while there is none.
     ///
-    /// Cancel safe: if the future is dropped, no message was taken. The message is received when the returned one is
-    /// dropped.
+    /// Cancel safe: if the future is dropped, no message was taken. The message is received when this end is used the
+    /// next time, or by [`Message::release`].
     ///
     /// # Errors
     /// As [`Receiver::recv`].
@@ -39,6 +39,6 @@ impl<T: Trust, W: Wait> Async<Receiver<T, W>> {
     /// # Errors
     /// As [`Receiver::recv_into`].
     pub async fn recv_into(&mut self, to: &mut Vec<u8>) -> Result<(), RecvError> {
-        self.recv().await?.try_copy_to_vec(to)
+        self.recv().await?.try_take_into(to)
     }
 }

@@ -36,7 +36,7 @@ impl<T: Trust, W: Wait> Stream for Async<Receiver<T, W>> {
         Poll::Ready(match ready!(self.poll_until(cx, 0, Receiver::poll_to_the_end)) {
             Ok(Some(found)) => {
                 let mut copy = Vec::new();
-                Some(self.end.message(found).try_copy_to_vec(&mut copy).map(|()| copy))
+                Some(self.end.message(found).try_take_into(&mut copy).map(|()| copy))
             }
             Ok(None) => None,
             Err(error) => Some(Err(error)),
@@ -61,7 +61,7 @@ impl<T: Trust, W: Wait> Stream for Async<Gather<T, W>> {
             Ok(Some(found)) => {
                 let (lane, message) = self.end.message(found);
                 let mut copy = Vec::new();
-                let copied = message.try_copy_to_vec(&mut copy);
+                let copied = message.try_take_into(&mut copy);
                 let copied = copied.map_err(|error| GatherError { lane: Some(lane), error });
                 Some(copied.map(|()| (lane, copy)))
             }

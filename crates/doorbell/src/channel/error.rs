@@ -88,12 +88,17 @@ impl From<PeerViolation> for AttachError {
     }
 }
 
+const FORKED: &str =
+    "this end belongs to the process that forked this one; take a child's ends in the child, after the fork";
+
 /// Why a message was not sent. Nothing of it can be seen by the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendError {
-    /// There is no room now, or there was none before the deadline.
+    /// There is no room now.
     Full,
+    /// There was no room before the deadline.
+    TimedOut,
     /// The message can never be sent over this channel.
     TooLong {
         /// Its length.
@@ -107,6 +112,8 @@ pub enum SendError {
     PeerGone(PeerId),
     /// The receiver broke the protocol. Nothing more can be sent.
     Violation(PeerViolation),
+    /// This is a copy, which a forked child has of its parent's end. Nothing was written.
+    Forked,
     /// Waiting for room failed.
     Wait(WaitError),
 }
@@ -115,6 +122,7 @@ impl fmt::Display for SendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Full => f.write_str("the channel is full; the receiver is behind"),
+            Self::TimedOut => f.write_str("there was no room before the deadline; the receiver is behind"),
             Self::TooLong { length, longest } => write!(
                 f,
                 "a message of {length} bytes does not fit: this channel takes up to {longest}; make its ring larger"
@@ -122,6 +130,7 @@ impl fmt::Display for SendError {
             Self::Closed => f.write_str("the receiver has left the channel"),
             Self::PeerGone(peer) => write!(f, "{peer}, the receiver, closed its end or died"),
             Self::Violation(violation) => violation.fmt(f),
+            Self::Forked => f.write_str(FORKED),
             Self::Wait(error) => error.fmt(f),
         }
     }
@@ -151,6 +160,8 @@ pub enum RecvError {
     PeerGone(PeerId),
     /// The sender broke the protocol. Nothing more can be received from it.
     Violation(PeerViolation),
+    /// This is a copy, which a forked child has of its parent's end.
+    Forked,
     /// There is no memory for a copy of a message, which is gone.
     NoMemory {
         /// How long it was.
@@ -174,6 +185,7 @@ impl fmt::Display for RecvError {
             ),
             Self::PeerGone(peer) => write!(f, "{peer}, the sender, closed its end or died"),
             Self::Violation(violation) => violation.fmt(f),
+            Self::Forked => f.write_str(FORKED),
             Self::Wait(error) => error.fmt(f),
         }
     }

@@ -250,7 +250,7 @@ impl<T: Trust, W: Wait> Gather<T, W> {
     /// [`GatherError`].
     pub fn recv_into(&mut self, to: &mut Vec<u8>) -> Result<usize, GatherError> {
         let (lane, message) = self.recv()?;
-        message.try_copy_to_vec(to).map_err(|error| GatherError { lane: Some(lane), error })?;
+        message.try_take_into(to).map_err(|error| GatherError { lane: Some(lane), error })?;
         Ok(lane)
     }
 
@@ -379,6 +379,7 @@ impl<T: Trust, W: Wait> Gather<T, W> {
 
     fn listen_at_all(&mut self) -> Result<bool, WaitError> {
         let Self { readers, bells, .. } = self;
+        readers.iter_mut().flatten().for_each(RingReader::put_back);
         readers.iter().flatten().for_each(|reader| reader.want(1));
         for (state, listener) in bells {
             let Some((slot, index)) = listener.eventfd_slot() else { continue };

@@ -9,7 +9,21 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-/// A message in the ring. Dropping it is receiving it: the sender may then write there again.
+/// A message in the ring. It is received, and its room the sender's again, when the receiver is used the next time, or by
+/// [`release`](Self::release). Dropping it does nothing, so that the receiver can be used where there was none:
+///
+/// ```
+/// # let (mut sender, mut receiver) = doorbell::channel::pair(4096)?;
+/// # sender.send(b"message")?;
+/// loop {
+///     match receiver.try_recv()? {
+///         Some(message) => println!("{}", message.len()),
+///         None if receiver.listen()? => {}
+///         None => break, // to the event loop
+///     }
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// From a [`Trusted`] sender it is a `&[u8]`, without a copy. From an untrusted one it is copied out, because its bytes
 /// may change as long as they lie where the sender can write; [`as_ptr`](Self::as_ptr) is for those who know how to read
@@ -23,7 +37,15 @@ pub struct Message<'a, T: Trust> {
 impl<'a, T: Trust> Message<'a, T> {
     #[inline]
     pub(super) fn new(reader: &'a mut RingReader, found: Found) -> Self {
+        reader.lend(found);
         Self { reader, found, trust: PhantomData }
+    }
+
+    /// Done with it: the sender may write there again. For one who will not use the receiver for a while, and whose sender may
+    /// be waiting for room.
+    #[inline]
+    pub fn release(self) {
+        self.reader.put_back();
     }
 
     /// Its length in bytes. Copied once: the peer cannot change it.
@@ -47,11 +69,19 @@ impl<'a, T: Trust> Message<'a, T> {
         self.reader.lane.read::<T>(&self.found, to);
     }
 
-    /// As `copy_to_vec`, for a length that a peer chose.
-    pub(crate) fn try_copy_to_vec(&self, to: &mut Vec<u8>) -> Result<(), RecvError> {
+    /// A copy, and [`release`](Self::release).
+    pub fn into_vec(self) -> Vec<u8> {
+        let copy = self.to_vec();
+        self.release();
+        copy
+    }
+
+    /// As `copy_to_vec`, for a length that a peer chose; then `release`.
+    pub(crate) fn try_take_into(self, to: &mut Vec<u8>) -> Result<(), RecvError> {
         let length = self.len();
         to.try_reserve(length.saturating_sub(to.len())).map_err(|_| RecvError::NoMemory { length })?;
         self.copy_to_vec(to);
+        self.release();
         Ok(())
     }
 
@@ -75,16 +105,9 @@ impl Deref for Message<'_, Trusted> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the record lies in the ring (`Found`). A trusted sender does not write there until it is consumed,
-        // which the drop of `self` does.
+        // SAFETY: the record lies in the ring (`Found`). A trusted sender does not write there until it is consumed, for
+        // which the reader must be used, which `self` has borrowed.
         unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len()) }
-    }
-}
-
-impl<T: Trust> Drop for Message<'_, T> {
-    #[inline]
-    fn drop(&mut self) {
-        self.reader.consume(self.found);
     }
 }
 

@@ -79,7 +79,9 @@
 
 pub mod broadcast;
 mod bulk;
+mod distance;
 mod error;
+mod fence;
 mod gather;
 mod lane;
 mod message;

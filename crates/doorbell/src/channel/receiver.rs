@@ -86,7 +86,7 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     ///
     /// # Errors
     /// [`RecvError`].
-    #[inline]
+    #[inline(always)]
     pub fn try_recv(&mut self) -> Result<Option<Message<'_, T>>, RecvError> {
         let found = self.reader.poll()?;
         Ok(found.map(|found| Message::new(&mut self.reader, found)))
@@ -122,12 +122,22 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     ///
     /// # Errors
     /// [`RecvError`].
-    #[inline]
+    #[inline(always)]
     pub fn recv(&mut self) -> Result<Message<'_, T>, RecvError> {
+        let found = match self.reader.poll_now() {
+            Some(found) => found,
+            None => self.find_at_leisure()?,
+        };
+        Ok(Message::new(&mut self.reader, found))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_at_leisure(&mut self) -> Result<Found, RecvError> {
         loop {
             // Only `Null` gives up without a deadline.
             if let Some(found) = self.find(None)? {
-                return Ok(Message::new(&mut self.reader, found));
+                return Ok(found);
             }
         }
     }
@@ -160,7 +170,7 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     /// [`RecvError`].
     #[inline]
     pub fn recv_into(&mut self, to: &mut Vec<u8>) -> Result<(), RecvError> {
-        self.recv()?.try_copy_to_vec(to)
+        self.recv()?.try_take_into(to)
     }
 
     /// Waits until at least `bytes` bytes of records are there (a message's length, rounded up to eight, and eight
@@ -175,6 +185,7 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     /// [`RecvError::Wait`]. What happened to the sender is told by the next receive.
     pub fn wait_for_bytes(&mut self, bytes: u64, deadline: Deadline) -> Result<bool, RecvError> {
         let bytes = bytes.min(self.reader.most_bytes());
+        self.reader.put_back();
         loop {
             match self.reader.has_bytes(bytes) {
                 Some(true) => return Ok(true),
@@ -261,6 +272,7 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     /// As `listen`, for one who comes back by itself after true.
     pub(crate) fn arm(&mut self) -> Result<bool, WaitError> {
         let (slot, index) = self.listener.slots().take_eventfd()?;
+        self.reader.put_back();
         for _ in 0..MOST_TURNS {
             self.reader.want(1);
             let state = &*self.reader.lane.message_state;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The receiving end of one lane, without the waiting.
 
+use super::distance::Distance;
 use super::error::{AttachError, RecvError};
 use super::lane::{Departure, End, Lane, Partner};
+use crate::membarrier;
 use crate::rendezvous::AttachContext;
 use doorbell_core::channel::lane::{self, Found};
 use doorbell_core::fault;
@@ -16,6 +18,7 @@ pub(super) struct RingReader {
     index: lane::Receiver,
     end: End,
     sender: Partner,
+    distance: Distance,
     violation: Option<PeerViolation>,
     /// The sender's word when its end was told, until it has a successor.
     told: Option<u32>,
@@ -33,22 +36,50 @@ impl RingReader {
             }
         };
         let sender = Partner::new(&lane.message_state);
-        Ok(Self { lane, index, end, sender, violation: None, told: None })
+        let can = membarrier::can_run(lane.message_state.mapping().scope());
+        fault::point();
+        // Release: pairs with `Fence::leave_out`.
+        lane.control().can_run_barrier.store(can.into(), Ordering::Release);
+        let distance = Distance::new(index.head());
+        Ok(Self { lane, index, end, sender, distance, violation: None, told: None })
     }
 
-    /// The next message, if there is one. If there is none, releases what was consumed, and says whether the sender has
-    /// gone.
+    /// The next message, if there is one, and done with the one before. If there is none, releases what was consumed, and
+    /// says whether the sender has gone.
     #[inline(always)]
     pub(super) fn poll(&mut self) -> Result<Option<Found>, RecvError> {
-        match self.index.next_at_once(&self.lane) {
+        match self.poll_now() {
             Some(found) => Ok(Some(found)),
             None => self.poll_at_leisure(),
         }
     }
 
+    /// `poll` for nearly every message.
+    #[inline(always)]
+    pub(super) fn poll_now(&mut self) -> Option<Found> {
+        // A forked child must not take its parent's messages.
+        if self.sender.is_news() || self.index.must_release() {
+            return None;
+        }
+        self.index.next_at_once(&self.lane)
+    }
+
+    #[cold]
     #[inline(never)]
-    fn poll_at_leisure(&mut self) -> Result<Option<Found>, RecvError> {
+    pub(super) fn poll_at_leisure(&mut self) -> Result<Option<Found>, RecvError> {
+        if self.sender.is_news() && !self.end.is_ours() {
+            return Err(RecvError::Forked);
+        }
+        if self.index.must_release() {
+            self.release();
+        }
         if let Some(found) = self.next_or_release()? {
+            return Ok(Some(found));
+        }
+        if self.distance.keep(self.index.head())
+            && let Some(found) = self.next()?
+        {
+            self.distance.found(found.record_size());
             return Ok(Some(found));
         }
         if self.sender.may_have_gone(&self.lane.control().sender) {
@@ -82,13 +113,14 @@ impl RingReader {
 
     #[cold]
     fn check_sender(&mut self) -> Result<Option<Found>, RecvError> {
-        let departure = self.sender.departed(&self.lane.control().sender);
+        let departure = self.sender.departed(&self.lane.control().sender, &self.end);
         // It may have sent something between our look and its end.
         if let Some(found) = self.next_or_release()? {
             return Ok(Some(found));
         }
         match departure {
             None => Ok(None),
+            Some(Departure::Forked) => Err(RecvError::Forked),
             Some(Departure::Left) => Err(RecvError::Closed),
             Some(Departure::Gone(peer)) => Err(RecvError::PeerGone(peer)),
         }
@@ -121,7 +153,7 @@ impl RingReader {
 
     fn sender_has_gone(&mut self) -> bool {
         let word = &self.lane.control().sender;
-        self.sender.may_have_gone(word) && self.sender.departed(word).is_some()
+        self.sender.may_have_gone(word) && self.sender.departed(word, &self.end).is_some()
     }
 
     /// Are there at least `bytes` bytes of records? `None` if not, and their sender has gone.
@@ -176,10 +208,15 @@ impl RingReader {
         }
     }
 
-    /// Done with a message.
+    /// Lends out the message that was found, until the next look or `put_back`: nothing is released before.
     #[inline(always)]
-    pub(super) fn consume(&mut self, found: Found) {
+    pub(super) fn lend(&mut self, found: Found) {
         self.index.consume(found);
+    }
+
+    /// Done with the message that was lent out, if one was.
+    #[inline(always)]
+    pub(super) fn put_back(&mut self) {
         if self.index.must_release() {
             self.release();
         }
@@ -238,7 +275,7 @@ mod tests {
         for _ in 0..12 {
             sender.send(&[0; 8]).unwrap();
             let found = reader.poll().unwrap().unwrap();
-            reader.consume(found);
+            reader.lend(found);
         }
         reader.give_back();
         // 64 bytes are left before the end of the ring.

@@ -2,6 +2,7 @@
 //! The sending end.
 
 use super::error::{AttachError, SendError};
+use super::fence::Fence;
 use super::lane::{Departure, End, Lane, Partner};
 use super::receiver::MOST_TURNS;
 use super::slot::Slot;
@@ -14,7 +15,7 @@ use crate::wait::{Adaptive, Listener, Wait, WaitEntry};
 use doorbell_core::channel::lane;
 use doorbell_core::fault;
 use doorbell_core::violation::PeerViolation;
-use doorbell_core::wake::{Waiter, listen};
+use doorbell_core::wake::{Waiter, Woken, listen};
 use rustix::fd::BorrowedFd;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
@@ -51,6 +52,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Sender<T: Trust = Untrusted, W: Wait = Adaptive> {
     pub(super) index: lane::Sender,
+    fence: Fence,
     end: End,
     receiver: Partner,
     way: W,
@@ -108,7 +110,8 @@ impl<T: Trust, W: Wait + Default> Sender<T, W> {
         let receiver = Partner::new(&lane.room_state);
         let listener = Listener::new(&lane.room_state, W::NAME);
         let way = W::default();
-        Ok(Self { lane, index, end, receiver, way, listener, violation: None, trust: PhantomData })
+        let fence = Fence::default();
+        Ok(Self { lane, index, fence, end, receiver, way, listener, violation: None, trust: PhantomData })
     }
 }
 
@@ -132,13 +135,24 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     /// Sends `message`. Waits while there is no room.
     ///
     /// # Errors
-    /// [`SendError`], never [`SendError::Full`].
-    #[inline]
+    /// [`SendError`], never [`SendError::Full`] or [`SendError::TimedOut`].
+    #[inline(always)]
     pub fn send(&mut self, message: &[u8]) -> Result<(), SendError> {
+        if let Some(room) = self.room_now(message.len()) {
+            self.lane.write_all::<T>(&room, message);
+            self.publish_and_ring(&room, message.len() as u64);
+            return Ok(());
+        }
+        self.send_at_leisure(message)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn send_at_leisure(&mut self, message: &[u8]) -> Result<(), SendError> {
         loop {
             // Only `Null` gives up without a deadline.
             match self.send_deadline(message, None) {
-                Err(SendError::Full) => {}
+                Err(SendError::TimedOut) => {}
                 result => return result,
             }
         }
@@ -159,7 +173,6 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     ///
     /// # Errors
     /// [`SendError`].
-    #[inline]
     pub fn send_deadline(&mut self, message: &[u8], deadline: Option<Deadline>) -> Result<(), SendError> {
         let room = self.room(message.len() as u64, deadline)?;
         self.lane.write::<T>(&room, message);
@@ -171,8 +184,19 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     ///
     /// # Errors
     /// [`SendError`].
-    #[inline]
+    #[inline(always)]
     pub fn try_send(&mut self, message: &[u8]) -> Result<(), SendError> {
+        if let Some(room) = self.room_now(message.len()) {
+            self.lane.write_all::<T>(&room, message);
+            self.publish_and_ring(&room, message.len() as u64);
+            return Ok(());
+        }
+        self.try_send_at_leisure(message)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn try_send_at_leisure(&mut self, message: &[u8]) -> Result<(), SendError> {
         let room = self.try_room(message.len() as u64)?.ok_or(SendError::Full)?;
         self.lane.write::<T>(&room, message);
         self.publish_and_ring(&room, message.len() as u64);
@@ -183,7 +207,7 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     /// ([`Receiver::dropped`](super::Receiver::dropped)). Returns whether it was sent.
     ///
     /// # Errors
-    /// [`SendError`], never [`SendError::Full`].
+    /// [`SendError`], never [`SendError::Full`] or [`SendError::TimedOut`].
     #[inline]
     pub fn send_or_drop(&mut self, message: &[u8]) -> Result<bool, SendError> {
         match self.try_send(message) {
@@ -205,31 +229,63 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     ///
     /// # Errors
     /// [`SendError`].
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, message: &[u8]) -> Result<(), SendError> {
+        if let Some(room) = self.room_now(message.len()) {
+            self.put(&room, message);
+            return Ok(());
+        }
+        self.push_at_leisure(message)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push_at_leisure(&mut self, message: &[u8]) -> Result<(), SendError> {
         let room = self.try_room(message.len() as u64)?.ok_or(SendError::Full)?;
         self.put(&room, message);
         Ok(())
     }
 
-    /// Wakes the receiver if it sleeps and waits for no more than what was pushed since the last ring. One fence and
+    /// Wakes the receiver if it sleeps and waits for no more than what was pushed since the last ring. At most one fence and
     /// one load if it does not; nothing if nothing was pushed.
     #[inline]
     pub fn ring(&mut self) {
         if self.index.unannounced() {
-            let Self { lane, index, .. } = self;
-            let wanted = &lane.control().message_wanted;
-            lane.message_state.announce_if(|| index.reaches(wanted.load(Ordering::Relaxed)));
+            let Self { lane, index, fence, .. } = self;
+            let (words, wanted) = (&lane.message_state.record().wake, &lane.control().message_wanted);
+            let enough = || index.reaches(wanted.load(Ordering::Relaxed));
+            let woken = if fence.is_left_out() {
+                words.announce_unfenced_if(enough)
+            } else {
+                words.announce_if(enough)
+            };
             index.announced();
+            self.after_announcing(woken);
         }
     }
 
-    /// As `publish` and `ring`, with one instruction that both stores the message's word and is the fence.
+    /// As `publish` and `ring`, with one instruction that both stores the message's word and is the fence, if there is one.
     #[inline(always)]
     pub(super) fn publish_and_ring(&mut self, room: &lane::Room, length: u64) {
-        let Self { lane, index, .. } = self;
+        let Self { lane, index, fence, .. } = self;
         let (words, wanted) = (&lane.message_state.record().wake, &lane.control().message_wanted);
-        lane.message_state.wake_if_any(index.publish_and_announce(room, length, lane, words, wanted));
+        let woken = if fence.is_left_out() {
+            index.publish_and_announce_unfenced(room, length, lane, words, wanted)
+        } else {
+            index.publish_and_announce(room, length, lane, words, wanted)
+        };
+        self.after_announcing(woken);
+    }
+
+    /// The duty that comes with `woken`, which is nothing almost always.
+    #[inline(always)]
+    fn after_announcing(&mut self, woken: Woken) {
+        if !woken.is_empty() {
+            self.lane.message_state.wake_if_any(woken);
+            self.fence.woke(&self.lane);
+        } else if self.fence.is_calm() {
+            self.fence.leave_out(&self.lane);
+        }
     }
 
     /// A batch: what is pushed into it is seen at once by a receiver that is awake, and the ring comes once, when the
@@ -261,12 +317,12 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     /// ```
     ///
     /// # Errors
-    /// [`SendError`], never [`SendError::Full`].
+    /// [`SendError`], never [`SendError::Full`] or [`SendError::TimedOut`].
     #[inline]
     pub fn reserve(&mut self, most: usize) -> Result<Slot<'_, T, W>, SendError> {
         let room = loop {
             match self.room(most as u64, None) {
-                Err(SendError::Full) => {}
+                Err(SendError::TimedOut) => {}
                 result => break result?,
             }
         };
@@ -378,8 +434,17 @@ impl<T: Trust, W: Wait> Sender<T, W> {
 
     #[inline(always)]
     fn put(&mut self, room: &lane::Room, message: &[u8]) {
-        self.lane.write::<T>(room, message);
+        self.lane.write_all::<T>(room, message);
         self.index.publish(room, message.len() as u64, &self.lane);
+    }
+
+    /// Room for nearly every message: nothing has happened to the receiver or this process, and so much is open in one piece.
+    #[inline(always)]
+    fn room_now(&self, most: usize) -> Option<lane::Room> {
+        if self.receiver.may_have_gone(&self.lane.control().receiver) || most as u64 > self.index.longest() {
+            return None;
+        }
+        self.index.room_at_once(most as u64)
     }
 
     /// Room without waiting.
@@ -415,8 +480,13 @@ impl<T: Trust, W: Wait> Sender<T, W> {
 
     #[cold]
     fn check_receiver(&mut self) -> Result<(), SendError> {
-        match self.receiver.departed(&self.lane.control().receiver) {
+        if self.end.is_ours() {
+            // Another may have come, who cannot do without. In a forked child it is the parent's to say.
+            self.fence.take_back(&self.lane);
+        }
+        match self.receiver.departed(&self.lane.control().receiver, &self.end) {
             None => Ok(()),
+            Some(Departure::Forked) => Err(SendError::Forked),
             Some(Departure::Left) => Err(SendError::Closed),
             Some(Departure::Gone(peer)) => Err(SendError::PeerGone(peer)),
         }
@@ -459,7 +529,7 @@ impl<T: Trust, W: Wait> Sender<T, W> {
             }
             // A hostile receiver can wake us for ever.
             if !woken || deadline.is_some_and(|deadline| deadline.passed()) {
-                return Err(SendError::Full);
+                return Err(SendError::TimedOut);
             }
         }
     }
@@ -467,6 +537,9 @@ impl<T: Trust, W: Wait> Sender<T, W> {
 
 impl<T: Trust, W: Wait> Drop for Sender<T, W> {
     fn drop(&mut self) {
+        if self.end.is_ours() {
+            self.fence.take_back(&self.lane);
+        }
         self.end.leave(&self.lane.control().sender);
         self.lane.message_state.announce();
     }
@@ -483,7 +556,7 @@ impl<T: Trust, W: Wait> Batch<'_, T, W> {
     ///
     /// # Errors
     /// [`SendError`].
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, message: &[u8]) -> Result<(), SendError> {
         self.sender.push(message)
     }

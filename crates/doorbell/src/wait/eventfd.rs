@@ -63,6 +63,10 @@ impl Sleep for Sleeper<'_, '_> {
         consume_token(entry.state, held(entry).1)
     }
 
+    fn barrier(&mut self, index: usize) -> Result<(), WaitError> {
+        self.entries[index].state.barrier()
+    }
+
     fn sleep(&mut self, _: &[Waiter<'_>]) -> Result<Slept, WaitError> {
         let timeout = self.deadline.as_ref().map(Deadline::remaining);
         let polled = if let [entry] = self.entries {

@@ -62,6 +62,10 @@ impl Sleep for Sleeper<'_, '_> {
         Ok(())
     }
 
+    fn barrier(&mut self, index: usize) -> Result<(), WaitError> {
+        self.entries[index].state.barrier()
+    }
+
     fn sleep(&mut self, waiters: &[Waiter<'_>]) -> Result<Slept, WaitError> {
         let until = self.deadline.as_ref().map(Deadline::timespec);
         let (call, result) = match (waiters, self.entries) {

@@ -142,6 +142,10 @@ impl Sleep for Sleeper<'_, '_> {
         Ok(())
     }
 
+    fn barrier(&mut self, index: usize) -> Result<(), WaitError> {
+        self.entries[index].state.barrier()
+    }
+
     fn sleep(&mut self, waiters: &[Waiter<'_>]) -> Result<Slept, WaitError> {
         let words: Vec<_>;
         let request = if let ([waiter], [entry]) = (waiters, self.entries) {

@@ -4,6 +4,8 @@
 use super::{Wait, WaitEntry, after_signal, interruptible, woken};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
+use crate::mapping::Scope;
+use crate::membarrier;
 use doorbell_core::wake::{Sleep, Slept, Waiter, wait_until};
 use rustix::io::Errno;
 
@@ -39,7 +41,11 @@ impl Wait for Semaphore {
         let (slot, index) = entry.listener.slots.semaphore().expect("just taken");
         let semaphore = entry.state.record().semaphores[index].as_ptr().cast();
         let mut waiter = [Waiter::new(&entry.state.record().wake, slot)];
-        let waited = wait_until(&mut waiter, &mut Sleeper { semaphore, deadline, interruptible }, ready)?;
+        let waited = wait_until(
+            &mut waiter,
+            &mut Sleeper { semaphore, deadline, interruptible, scope: entry.state.mapping().scope() },
+            ready,
+        )?;
         entry.listener.counters.slept(waited);
         Ok(waited.ready)
     }
@@ -50,6 +56,7 @@ struct Sleeper {
     semaphore: *mut libc::sem_t,
     deadline: Option<Deadline>,
     interruptible: bool,
+    scope: Scope,
 }
 
 impl Sleep for Sleeper {
@@ -64,6 +71,10 @@ impl Sleep for Sleeper {
             }
         }
         Ok(())
+    }
+
+    fn barrier(&mut self, _: usize) -> Result<(), WaitError> {
+        membarrier::run(self.scope)
     }
 
     fn sleep(&mut self, _: &[Waiter<'_>]) -> Result<Slept, WaitError> {

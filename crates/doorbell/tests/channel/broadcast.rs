@@ -168,7 +168,7 @@ fn a_subscriber_that_holds_back_is_waited_for_until_the_deadline() {
             break error;
         }
     };
-    assert_eq!(full, SendError::Full);
+    assert_eq!(full, SendError::TimedOut);
     let waiting = thread::spawn(move || {
         publisher.publish_deadline(&[8; 40], forever()).unwrap();
         publisher

@@ -217,7 +217,7 @@ impl<W: Wait> Publisher<W> {
         loop {
             // Only `Null` gives up without a deadline.
             match self.publish_deadline(message, None) {
-                Err(SendError::Full) => {}
+                Err(SendError::TimedOut) => {}
                 result => return result,
             }
         }
@@ -226,12 +226,12 @@ impl<W: Wait> Publisher<W> {
     /// As [`publish`](Self::publish), but waits no longer than until `deadline`; for ever if there is none.
     ///
     /// # Errors
-    /// [`SendError::Full`] if a subscriber held it back till then; [`SendError::TooLong`], [`SendError::Wait`].
+    /// [`SendError::TimedOut`] if a subscriber held it back till then; [`SendError::TooLong`], [`SendError::Wait`].
     pub fn publish_deadline(&mut self, message: &[u8], deadline: Option<Deadline>) -> Result<(), SendError> {
         let floor = self.floor_for(message.len() as u64)?;
         while let Some(blocker) = self.blocker(floor) {
             if !self.wait_for(blocker, floor, deadline)? {
-                return Err(SendError::Full);
+                return Err(SendError::TimedOut);
             }
         }
         self.put(message, floor);
@@ -389,8 +389,8 @@ impl Place {
     fn look(&mut self, tail: u64, capacity: u64) -> Result<(), Ended> {
         let control = self.lane.control();
         if self.subscriber.may_have_gone(&control.receiver) {
-            match self.subscriber.departed(&control.receiver) {
-                None => {}
+            match self.subscriber.departed(&control.receiver, &self.end) {
+                None | Some(Departure::Forked) => {}
                 Some(Departure::Left) => return Err(Ended::Left),
                 Some(Departure::Gone(peer)) => return Err(Ended::Gone(peer)),
             }

@@ -249,7 +249,7 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
         self.dropped
             || self.violation.is_some()
             || self.index.has_next(&self.log)
-            || self.publisher.may_have_gone(word) && self.publisher.departed(word).is_some()
+            || self.publisher.may_have_gone(word) && self.publisher.departed(word, &self.end).is_some()
     }
 
     fn next(&mut self, to: &mut Vec<u8>) -> Result<Option<u64>, RecvError> {
@@ -294,7 +294,7 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
     #[cold]
     fn check_publisher(&mut self, to: &mut Vec<u8>) -> Result<Option<u64>, RecvError> {
         let control = self.lane.control();
-        let departure = self.publisher.departed(&control.sender);
+        let departure = self.publisher.departed(&control.sender, &self.end);
         let dropped = control.dropped.load(Ordering::Relaxed) != 0;
         if let Some(Departure::Left) = departure
             && dropped
@@ -307,6 +307,7 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
         }
         match departure {
             None => Ok(None),
+            Some(Departure::Forked) => Err(RecvError::Forked),
             Some(Departure::Left) => Err(RecvError::Closed),
             Some(Departure::Gone(peer)) => Err(RecvError::PeerGone(peer)),
         }
