@@ -14,8 +14,6 @@ use crate::cache::{folder_made, put};
 use crate::packages::FetchError;
 use crate::process::{OutputError, output};
 
-/// The release whose kernel the guests run.
-const SUITE: &str = "bookworm";
 /// Where Debian is, unless [`MIRROR`] names another place; its security archive lies beside it.
 const DEBIAN: &str = "http://deb.debian.org/debian";
 /// The variable that names another place.
@@ -25,7 +23,7 @@ const LIMIT: Duration = Duration::from_secs(30 * 60);
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// A client with its own lists.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Apt {
     configuration: PathBuf,
 }
@@ -46,8 +44,8 @@ impl Apt {
         Self { configuration: folder.join("apt.conf") }
     }
 
-    /// Writes the configuration below `folder` and fetches the lists, some 10 MB.
-    pub(crate) fn update(folder: &Path) -> Result<Self, FetchError> {
+    /// Writes the configuration below `folder` and fetches the lists of `suites`, some 10 MB.
+    pub(crate) fn update(folder: &Path, suites: &[&str]) -> Result<Self, FetchError> {
         if !Path::new(KEYRING).exists() {
             return Err(FetchError::Lacking("the package debian-archive-keyring"));
         }
@@ -55,9 +53,10 @@ impl Apt {
             folder_made(&folder.join(name))?;
         }
         let mirror = std::env::var(MIRROR).unwrap_or_else(|_| DEBIAN.to_owned());
-        let line = |mirror: &str, suite: &str| format!("deb [signed-by={KEYRING}] {mirror} {suite} main\n");
-        let sources =
-            line(&mirror, SUITE) + &line(&format!("{mirror}-security"), &format!("{SUITE}-security"));
+        let archive = |suite: &str| if suite.ends_with("-security") { "-security" } else { "" };
+        let line =
+            |suite: &&str| format!("deb [signed-by={KEYRING}] {mirror}{} {suite} main\n", archive(suite));
+        let sources: String = suites.iter().map(line).collect();
         put(&folder.join("sources.list"), &sources)?;
         put(&folder.join("status"), "")?;
         put(&folder.join("apt.conf"), &configuration(folder, &transport()?))?;
@@ -66,11 +65,24 @@ impl Apt {
         Ok(apt)
     }
 
-    /// The newest version of a package.
+    /// The newest version of a package, or the one that is asked for by `NAME=VERSION`.
     pub(crate) fn offer(&self, package: &str) -> Result<Offer, FetchError> {
-        let folder = std::env::temp_dir();
-        let text = self.run("apt-cache", ["show", "--no-all-versions", package], &folder)?;
-        Offer::parse(&text).ok_or_else(|| FetchError::NoSuchPackage(package.to_owned()))
+        self.offer_of(package, "")
+    }
+
+    /// The newest version that begins with `series`.
+    pub(crate) fn offer_of(&self, package: &str, series: &str) -> Result<Offer, FetchError> {
+        let text = self.run("apt-cache", ["show", package], &std::env::temp_dir())?;
+        // The client shows the newest first.
+        let offers: Vec<Offer> = text.split("\n\n").filter_map(Offer::parse).collect();
+        let versions = offers.iter().map(|offer| offer.version.as_str()).collect::<Vec<_>>().join(", ");
+        offers.into_iter().find(|offer| offer.version.starts_with(series)).ok_or_else(|| {
+            FetchError::NoSuchPackage {
+                package: package.to_owned(),
+                series: series.to_owned(),
+                offered: versions,
+            }
+        })
     }
 
     /// Puts the package's file into `folder`.
@@ -137,9 +149,8 @@ pub(crate) fn run(
 }
 
 impl Offer {
-    /// The first stanza of `apt-cache show`.
-    fn parse(text: &str) -> Option<Self> {
-        let stanza = text.split("\n\n").next()?;
+    /// A stanza of `apt-cache show`.
+    fn parse(stanza: &str) -> Option<Self> {
         let field = |name: &str| {
             let line = stanza.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
             line.map(|value| value.trim().to_owned())
@@ -158,9 +169,9 @@ impl Offer {
 mod tests {
     use super::*;
 
-    const SHOWN: &str = "Package: linux-image-cloud-amd64\nSource: linux-signed-amd64 (6.1.192+2)\nVersion: 6.1.192-2\n\
+    const STANZA: &str = "Package: linux-image-cloud-amd64\nSource: linux-signed-amd64 (6.1.192+2)\nVersion: 6.1.192-2\n\
         Depends: linux-image-6.1.0-56-cloud-amd64 (= 6.1.192-2)\nDescription-en: Linux\n lines of text: with colons\n\
-        Size: 1480\nSHA256: 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n\nPackage: other\n";
+        Size: 1480\nSHA256: 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n";
 
     #[test]
     fn the_clients_configuration_lets_nothing_of_the_hosts_in_and_calls_no_network_an_error() {
@@ -177,8 +188,8 @@ mod tests {
     }
 
     #[test]
-    fn a_package_is_read_from_the_first_stanza() {
-        let offer = Offer::parse(SHOWN).unwrap();
+    fn a_package_is_read_from_its_stanza() {
+        let offer = Offer::parse(STANZA).unwrap();
         assert_eq!(
             (offer.package.as_str(), offer.version.as_str()),
             ("linux-image-cloud-amd64", "6.1.192-2")
@@ -189,7 +200,7 @@ mod tests {
 
     #[test]
     fn nothing_is_made_of_a_stanza_without_a_sum() {
-        assert_eq!(Offer::parse(&SHOWN.replace("SHA256: 0", "SHA256: ")), None);
+        assert_eq!(Offer::parse(&STANZA.replace("SHA256: 0", "SHA256: ")), None);
         assert_eq!(Offer::parse(""), None);
     }
 }

@@ -17,7 +17,7 @@ const COMPLAINTS: usize = 20;
 const PANIC: &str = "Kernel panic - not syncing";
 
 /// What a kernel complains of while it goes on: stalls, hung tasks, lock-ups, faults of its own.
-const COMPLAINT: [&str; 9] = [
+const COMPLAINT: [&str; 8] = [
     "rcu_sched detected",
     "rcu_sched self-detected",
     "rcu_preempt detected",
@@ -26,8 +26,11 @@ const COMPLAINT: [&str; 9] = [
     "soft lockup",
     "BUG:",
     "Oops:",
-    "WARNING: CPU:",
 ];
+
+/// What a line holds that warns of a broken assumption: `WARNING: CPU: 1 PID: …`, and since Linux 6.18
+/// `WARNING: FILE:LINE at FUNCTION, CPU#1: …`. Others begin in the same way and are remarks.
+const WARNING: (&str, [&str; 2]) = ("WARNING: ", [" CPU: ", " CPU#"]);
 
 /// The console, line by line.
 #[derive(Debug, Default)]
@@ -79,7 +82,7 @@ impl Console {
         }
         if self.panic.is_none() && line.contains(PANIC) {
             self.panic = Some(line.clone());
-        } else if self.complaints.len() < COMPLAINTS && COMPLAINT.iter().any(|sign| line.contains(sign)) {
+        } else if self.complaints.len() < COMPLAINTS && complains(&line) {
             self.complaints.push(line.clone());
         }
         if self.lines.len() == KEPT {
@@ -87,6 +90,12 @@ impl Console {
         }
         self.lines.push_back(line);
     }
+}
+
+fn complains(line: &str) -> bool {
+    let (warning, cpus) = WARNING;
+    COMPLAINT.iter().any(|sign| line.contains(sign))
+        || (line.contains(warning) && cpus.iter().any(|cpu| line.contains(cpu)))
 }
 
 /// The last lines of a console, as the end of a message.
@@ -149,14 +158,19 @@ mod tests {
             "[    0.1] rcu: Hierarchical RCU implementation.\n\
              [   30.0] rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:\n\
              [  130.0] INFO: task doorbell:101 blocked for more than 120 seconds.\n\
-             [  131.0] clocksource: Switched to clocksource tsc\n",
+             [  131.0] clocksource: Switched to clocksource tsc\n\
+             [  131.1] WARNING: CPU: 1 PID: 7 at kernel/x.c:3 f+0x1/0x2\n\
+             [  131.2] WARNING: kernel/x.c:3 at f+0x1/0x2, CPU#1: swapper/1/0\n\
+             [  131.3] WARNING: this is a remark\n",
         );
         let seen: Vec<&str> = console.complaints().iter().map(String::as_str).collect();
         assert_eq!(
             seen,
             [
                 "[   30.0] rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:",
-                "[  130.0] INFO: task doorbell:101 blocked for more than 120 seconds."
+                "[  130.0] INFO: task doorbell:101 blocked for more than 120 seconds.",
+                "[  131.1] WARNING: CPU: 1 PID: 7 at kernel/x.c:3 f+0x1/0x2",
+                "[  131.2] WARNING: kernel/x.c:3 at f+0x1/0x2, CPU#1: swapper/1/0",
             ]
         );
         assert_eq!(console.panic(), None);

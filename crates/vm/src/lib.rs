@@ -23,6 +23,7 @@ pub mod emulator;
 pub mod guest;
 pub mod hardware;
 pub mod initramfs;
+pub mod kernel;
 pub mod order;
 pub mod packages;
 mod process;

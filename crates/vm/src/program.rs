@@ -106,6 +106,11 @@ fn parse(text: &str) -> Vec<PathBuf> {
 
 struct NotOurs;
 
+/// Whether this is a program for the guest's CPU that a dynamic loader starts.
+pub(crate) fn needs_a_loader(content: &[u8]) -> bool {
+    matches!(loader(content), Ok(Some(_)))
+}
+
 /// The dynamic loader an ELF file asks for (gABI, program header of type PT_INTERP); `None` for a static program.
 fn loader(elf: &[u8]) -> Result<Option<PathBuf>, NotOurs> {
     const IDENTITY: [u8; 6] = [0x7f, b'E', b'L', b'F', 2, 1];

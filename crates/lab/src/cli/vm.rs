@@ -9,12 +9,14 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgMatches, Subcommand, ValueEnum};
 use doorbell_vm::accelerator::Accelerator;
 use doorbell_vm::carry::{Carried, carried};
 use doorbell_vm::emulator::{self, Emulator};
 use doorbell_vm::hardware::{Hardware, Nvme};
 use doorbell_vm::initramfs::Contents;
+use doorbell_vm::kernel::{self, Kernel};
 use doorbell_vm::order::{Order, PROGRAM, TerminalSize};
 use doorbell_vm::packages::{self, Part};
 use doorbell_vm::program::Program;
@@ -74,7 +76,11 @@ struct BuildArgs {
     /// Who executes the guest's instructions
     #[arg(long, value_enum, default_value = "tcg", value_name = "HOW")]
     accel: Accel,
-    /// Fetch the kernel's headers too, which modules for the guest are built with; says where they are
+    /// The kernel that guests run
+    #[arg(long, value_parser = a_kernel(), default_value = kernel::ALL[0].name, value_name = "VERSION")]
+    kernel: &'static Kernel,
+    /// Fetch the kernel's headers too, which modules for the guest are built with, and the compiler they need if Debian 12
+    /// has none that new; says where `make -C` finds them
     #[arg(long)]
     headers: bool,
     /// Say what would be fetched and built, and stop
@@ -87,6 +93,7 @@ struct BuildArgs {
     doorbell vm run -- doctor                                what the guest is\n  \
     doorbell vm run --accel uintr -- doctor                  a CPU with user interrupts\n  \
     doorbell vm run --cpus 4 --numa 2 -- pairs               pairs of CPUs on two nodes\n  \
+    doorbell vm run --kernel 7.3-rt -- ping futex            Debian's newest kernel, preemptible\n  \
     doorbell vm run --accel kvm -- ping futex -o guest.json  then: doorbell compare host.json guest.json\n\n\
     The guest is a stock Debian kernel whose only program is this one. The exit status is that of the command; 1 if the \
     guest did not get that far. Ctrl-C, or the end of its time, stops the verb as Ctrl-C does without a guest: what was \
@@ -127,6 +134,9 @@ struct HardwareArgs {
     /// Who executes the guest's instructions
     #[arg(long, value_enum, default_value = "tcg", value_name = "HOW")]
     accel: Accel,
+    /// The kernel
+    #[arg(long, value_parser = a_kernel(), default_value = kernel::ALL[0].name, value_name = "VERSION")]
+    kernel: &'static Kernel,
     /// CPUs
     #[arg(long, default_value_t = 4, value_name = "N")]
     cpus: u32,
@@ -179,7 +189,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
 
 fn build(args: &BuildArgs) -> anyhow::Result<Exit> {
     let mut out = std::io::stdout();
-    let errand = packages::errand(args.headers, waiting)?;
+    let errand = packages::errand(args.kernel, args.headers, waiting)?;
     for wanted in &errand.missing {
         let megabytes = wanted.bytes as f64 / 1e6;
         writeln!(out, "fetch     {} {}, {megabytes:.1} MB", wanted.package, wanted.version)?;
@@ -199,9 +209,9 @@ fn build(args: &BuildArgs) -> anyhow::Result<Exit> {
         emulator::build()?;
     }
     let emulator = Emulator::find(args.accel.into(), None)?;
-    writeln!(out, "kernel    {}", file_of(Part::Kernel)?.display())?;
+    writeln!(out, "kernel    {}", file_of(Part::Kernel(args.kernel), args.kernel)?.display())?;
     if args.headers {
-        writeln!(out, "headers   {}", file_of(Part::Headers)?.display())?;
+        writeln!(out, "headers   {}", file_of(Part::Headers(args.kernel), args.kernel)?.display())?;
     }
     writeln!(out, "emulator  {} ({})", emulator.path.display(), emulator.version)?;
     Ok(Exit::Done)
@@ -211,14 +221,23 @@ fn waiting() {
     let _ = writeln!(std::io::stderr(), "doorbell vm: another build is at work; waiting for it to end");
 }
 
-fn file_of(part: Part) -> Result<PathBuf, NotBuilt> {
-    part.find().ok_or(NotBuilt)
+fn file_of(part: Part, kernel: &'static Kernel) -> Result<PathBuf, NotBuilt> {
+    part.find().ok_or(NotBuilt(kernel))
 }
 
-/// The cache is empty.
+/// The names of the kernels.
+fn a_kernel() -> impl TypedValueParser<Value = &'static Kernel> {
+    let names = kernel::ALL.iter().map(|kernel| kernel.name);
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<&'static Kernel>())
+}
+
+/// The cache does not have a kernel.
 #[derive(Debug, thiserror::Error)]
-#[error("guests are not built yet: run `doorbell vm build` once; it says what it fetches (some 30 MB) first")]
-struct NotBuilt;
+#[error(
+    "guests with kernel {0} are not built yet: run `doorbell vm build --kernel {0}` once; it says what it fetches (some 30 MB) \
+     first"
+)]
+struct NotBuilt(&'static Kernel);
 
 fn run_verb(args: &RunArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
     let words = std::iter::once("doorbell").chain(args.command.iter().map(String::as_str));
@@ -467,8 +486,15 @@ fn prepared<T>(
     let hardware = args.hardware();
     hardware.check().map_err(|error| Usage(error.to_string()))?;
     let emulator = Emulator::find(hardware.accelerator, args.qemu.as_deref())?;
-    let kernel = file_of(Part::Kernel)?;
-    let busybox = file_of(Part::Shell)?;
+    if args.nvme.is_some() && !args.kernel.has_nvme {
+        let kernel = args.kernel;
+        let message = format!(
+            "--nvme: kernel {kernel} has its driver as a module, which guests do not load; take another"
+        );
+        return Err(Usage(message).into());
+    }
+    let kernel = file_of(Part::Kernel(args.kernel), args.kernel)?;
+    let busybox = file_of(Part::Shell, args.kernel)?;
     let busybox = std::fs::read(&busybox).with_context(|| format!("cannot read {}", busybox.display()))?;
     let host = crate::machine::virtualisation::read(&Root::live(), virtualisation::signature(), false);
     let vm = Vm {

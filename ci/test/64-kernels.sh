@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Every kernel that guests can have boots, runs this program, and loads a module built with the headers fetched for it.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+fail() { echo "64-kernels: $*" >&2; exit 1; }
+
+cargo build --quiet --package doorbell-lab
+doorbell="${CARGO_TARGET_DIR:-target}/debug/doorbell"
+qemu=$(qemu/build)
+cat >"$scratch/module.c" <<'C'
+#include <linux/module.h>
+static int __init begin(void) { pr_info("%s was loaded\n", THIS_MODULE->name); return 0; }
+static void __exit end(void) { }
+module_init(begin);
+module_exit(end);
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Says that it was loaded");
+C
+for kernel in 6.1 6.12 7.3 7.3-rt; do
+    "$doorbell" vm build --kernel "$kernel" --accel uintr --headers >"$scratch/built" || fail "$kernel is not built"
+    built=$scratch/$kernel
+    mkdir "$built"
+    cp "$scratch/module.c" "$built"
+    echo 'obj-m := module.o' >"$built/Kbuild"
+    make -C "$(sed -n 's/^headers *//p' "$scratch/built")" "M=$built" modules >"$built/log" 2>&1 || fail "$(cat "$built/log")"
+    "$doorbell" vm shell --kernel "$kernel" --qemu "$qemu" --accel uintr --cpus 2 --carry "$built/module.ko" -c "
+        insmod $built/module.ko && uname -rv && dmesg | grep 'module was loaded' && doorbell ping futex --count 100 --blocks 1 \
+            --placement cross-core -o - >/dev/null" >"$built/said" 2>&1 || fail "$(cat "$built/said")"
+    series=${kernel%-rt}
+    grep -q "^${series//./\\.}\." "$built/said" || fail "that is not $kernel: $(cat "$built/said")"
+    [ "$kernel" = "$series" ] || grep -q PREEMPT_RT "$built/said" || fail "no PREEMPT_RT: $(cat "$built/said")"
+    ! grep -q "kernel complained" "$built/said" || fail "$(cat "$built/said")"
+    echo "64-kernels: $(grep "^$series" "$built/said")"
+done
+
+status=0
+"$doorbell" vm shell --kernel 7.3-rt --qemu "$qemu" --nvme poll -c true 2>"$scratch/said" || status=$?
+[ "$status" = 2 ] && grep -q "as a module" "$scratch/said" || fail "an NVMe device without a driver: $(cat "$scratch/said")"
