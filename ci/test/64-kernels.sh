@@ -11,7 +11,7 @@ fail() { echo "64-kernels: $*" >&2; exit 1; }
 cargo build --quiet --package doorbell-lab
 doorbell="${CARGO_TARGET_DIR:-target}/debug/doorbell"
 qemu=$(qemu/build)
-cat >"$scratch/module.c" <<'C'
+cat >"$scratch/loaded.c" <<'C'
 #include <linux/module.h>
 static int __init begin(void) { pr_info("%s was loaded\n", THIS_MODULE->name); return 0; }
 static void __exit end(void) { }
@@ -24,12 +24,11 @@ for kernel in 6.1 6.12 7.3 7.3-rt; do
     "$doorbell" vm build --kernel "$kernel" --accel uintr --headers >"$scratch/built" || fail "$kernel is not built"
     built=$scratch/$kernel
     mkdir "$built"
-    cp "$scratch/module.c" "$built"
-    echo 'obj-m := module.o' >"$built/Kbuild"
+    cp "$scratch/loaded.c" "$built"
+    echo 'obj-m := loaded.o' >"$built/Kbuild"
     make -C "$(sed -n 's/^headers *//p' "$scratch/built")" "M=$built" modules >"$built/log" 2>&1 || fail "$(cat "$built/log")"
-    "$doorbell" vm shell --kernel "$kernel" --qemu "$qemu" --accel uintr --cpus 2 --carry "$built/module.ko" -c "
-        insmod $built/module.ko && uname -rv && dmesg | grep 'module was loaded' && doorbell ping futex --count 100 --blocks 1 \
-            --placement cross-core -o - >/dev/null" >"$built/said" 2>&1 || fail "$(cat "$built/said")"
+    "$doorbell" vm shell --kernel "$kernel" --qemu "$qemu" --accel uintr --cpus 2 --carry "$built/loaded.ko" -c "
+        insmod $built/loaded.ko && uname -rv && dmesg | grep 'loaded was loaded' && doorbell ping futex --count 100 --blocks 1 -o - >/dev/null" >"$built/said" 2>&1 || fail "$(cat "$built/said")"
     series=${kernel%-rt}
     grep -q "^${series//./\\.}\." "$built/said" || fail "that is not $kernel: $(cat "$built/said")"
     [ "$kernel" = "$series" ] || grep -q PREEMPT_RT "$built/said" || fail "no PREEMPT_RT: $(cat "$built/said")"
