@@ -70,8 +70,10 @@ uintr-msr-48 writes-unchecked
 /x86_64/uintr/migration moved-nothing
 uintr-xsaves xsaves-keeps-uinv
 uintr-deliver uif-kept
+uintr-deliver testui-cc-op
 uintr-notify no-eoi
 uintr-notify halt-wakes
+uintr-notify watch-loses
 uintr-senduipi xapic-unshifted
 uintr-senduipi-smp shift-32
 /x86_64/uintr/counters on-ignored
@@ -86,6 +88,17 @@ echo "== conformance: 48 bits of address, no XSAVES, one thread for all CPUs"
 echo "== saved in one process, gone on with in another"
 "${run[@]}" --move
 "${run[@]}" --move --x2apic --thread single
+echo "== each instruction translated by itself"
+"${run[@]}" --one-insn-per-tb
+echo "== instructions as the clock, and a record that is replayed"
+"${run[@]}" --deterministic
+"${run[@]}" --replay
+! "${run[@]}" --replay --timeout 30 --fault replay-unnoted >"$scratch/replayed"
+grep '^not ok - the replay diverged' "$scratch/replayed"
+echo "== TESTUI under a fast timer"
+"${run[@]}" --items none --deterministic --testuis 300000
+! "${run[@]}" --items none --deterministic --testuis 10000 --fault testui-cc-op >"$scratch/hammered"
+grep '^not ok .* hammer.testui' "$scratch/hammered"
 echo "== a CPU without user interrupts"
 "${run[@]}" --cpu max,uintr=off
 
@@ -103,3 +116,4 @@ follow() {
 }
 follow --steps 100000 --cpus 4 --thread single --seed 11
 follow --steps 10000 --cpus 2 --thread multi --seed 12 --x2apic
+follow --steps 20000 --cpus 4 --thread single --seed 13 --one-insn-per-tb

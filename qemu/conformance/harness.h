@@ -126,6 +126,15 @@ extern unsigned long patience;
         (condition);                                            \
     })
 
+/* A data breakpoint on the eight bytes at a linear address, when they are written; none at 0 */
+static inline void watch(uint64_t at)
+{
+    const uint64_t always_1 = BIT(10), local_0 = BIT(0), when_written = BIT(16), eight_bytes = 2 << 18;
+
+    asm volatile("mov %0, %%dr0; mov %1, %%dr7"
+                 : : "r"(at), "r"(at ? always_1 | local_0 | when_written | eight_bytes : always_1) : "memory");
+}
+
 /* Long enough for an interrupt that was sent to reach its APIC */
 #define settle()        delay_us(20)
 

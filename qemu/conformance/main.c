@@ -5,6 +5,7 @@
  *
  *   items=PREFIX        only items whose id starts like this; "none" for none
  *   hold                only the items that stop to be moved, see test_moved.c
+ *   testuis=N           N TESTUIs under a fast timer
  *   sends=N             account for N SENDUIPIs between two CPUs
  *   steps=N seed=S cpus=N   print N random steps in lock step
  *   patience=N          looks that a wait takes before it gives up
@@ -202,6 +203,9 @@ void cpu_main(uint32_t magic, const uint32_t *multiboot)
     } else {
         for (i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
             run_items(tables[i], filter);
+        }
+        if (number("testuis", 10, 0)) {
+            hammer(number("testuis", 10, 0));
         }
         if (number("sends", 10, 0)) {
             accounting(number("sends", 10, 0));

@@ -9,6 +9,7 @@ void trap_init(struct cpu *cpu);
 
 /* Modes of the program besides the items: see README.md */
 void accounting(unsigned long sends);
+void hammer(unsigned long rounds);
 void lockstep(unsigned long steps, unsigned long seed, unsigned cpus);
 
 #endif

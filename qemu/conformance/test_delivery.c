@@ -44,6 +44,29 @@ static void from_rr(void)
     }
 }
 
+static bool take_breakpoint(struct frame *f)
+{
+    return f->vector == DB;
+}
+
+/* Whether a breakpoint is reported for it is not specified; that the handler runs once is. */
+static void watched(void)
+{
+    struct cpu *cpu = this_cpu();
+    unsigned i;
+
+    for (i = 0; i < 4; i++) {
+        pending(BIT(9));
+        stui();
+        cpu->hook = take_breakpoint;
+        watch(USER_STACK - 128 - 32 + 8 * i);
+        check(run_user(nothing, IF) == DONE);
+        watch(0);
+        check(cpu->user.count == 1 && cpu->user.vector == 9 && rdmsr(MSR_UI_RR) == 0, "qword %u: %lu times", i,
+              cpu->user.count);
+    }
+}
+
 static void uif_clear(void)
 {
     struct cpu *cpu = this_cpu();
@@ -358,6 +381,7 @@ const struct item delivery_items[] = {
     { "deliver.stack-absent", "§6.3, §10.18", "stack page absent: #PF, then the same frame", stack_absent },
     { "deliver.stack-fault", "§6.3", "a faulting push changes no register", stack_fault_state },
     { "deliver.stack-user", "§6.3", "the frame is written with the rights of CPL 3", stack_supervisor },
+    { "deliver.watched", "§6.3", "a data breakpoint on the frame: delivered once", watched },
     { "deliver.stack-canonical", "§6.3", "stack not canonical: #SS, still pending", stack_not_canonical },
     { "deliver.handler-canonical", "§6.3", "handler not canonical in this paging mode: #GP",
       handler_not_canonical, NEEDS_LA57 },

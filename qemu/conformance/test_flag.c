@@ -95,6 +95,31 @@ static void testui_flags(void)
     check((flags_after(false, FIXED_1) & arithmetic) == 0);
 }
 
+/* As flags_after(), but a jump lies between TESTUI and who reads the flags. */
+static uint64_t flags_far_after(bool uif)
+{
+    uint64_t after;
+
+    if (uif) {
+        stui();
+    } else {
+        clui();
+    }
+    /* 0 - 1 sets CF, PF, AF and SF. */
+    asm volatile("cmp $1, %k1; " TESTUI_BYTES "; lea 1f(%%rip), %0; jmp *%0\n1: pushfq; pop %0"
+                 : "=&r"(after) : "r"(0) : "cc");
+    return after;
+}
+
+static void testui_far(void)
+{
+    const uint64_t arithmetic = CF | PF_FLAG | AF | ZF | SF | OF;
+
+    fresh();
+    check((flags_far_after(true) & arithmetic) == CF);
+    check((flags_far_after(false) & arithmetic) == 0);
+}
+
 static void user_flags(void)
 {
     clui();
@@ -126,5 +151,6 @@ const struct item flag_items[] = {
     { "insn.any-cpl", "§5", "the instructions work at CPL 0 and at CPL 3", any_cpl },
     { "insn.clui-stui", "§5", "CLUI clears UIF, STUI sets it", clui_stui },
     { "insn.testui", "§5", "TESTUI: CF is UIF, OF SF ZF AF PF are 0", testui_flags },
+    { "insn.testui-far", "§5", "so it is for who reads them after a jump", testui_far },
     { 0 },
 };

@@ -202,6 +202,39 @@ static void upid_absent(void)
     check(cpu->irqs[NV] == 0);
 }
 
+static bool count_breakpoint(struct frame *f)
+{
+    this_cpu()->caught = *f;
+    return f->vector == DB;
+}
+
+/* Whether a breakpoint is reported for it is not specified; that it loses nothing is. */
+static void watched(void)
+{
+    struct cpu *cpu = this_cpu();
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        fresh_receiver();
+        cpu->hook = count_breakpoint;
+        watch(UPID_ADDR(0) + 8 * i);
+        cpu->caught.vector = NONE;
+        asm volatile("lock orq $0, (%0)" : : "r"(UPID_ADDR(0) + 8 * i) : "memory");
+        check((int)cpu->caught.vector == DB, "the breakpoint is armed");
+        post_here();
+        open_interrupts();
+        check(rdmsr(MSR_UI_RR) == BIT(5) && upid[0].pir == 0 && !(upid[0].low & ON), "qword %u of the UPID", i);
+        check(run_user(set_uif, IF) == DONE && cpu->user.count == 1);
+
+        /* And where it is taken at CPL 3 */
+        clui();
+        post_here();
+        check(run_user(set_uif, IF) == DONE && cpu->user.count == 2, "qword %u of the UPID, CPL 3", i);
+        watch(0);
+        check(!apic_in_service(NV) && !apic_requested(NV));
+    }
+}
+
 static void supervisor(void)
 {
     struct cpu *cpu = this_cpu();
@@ -243,6 +276,7 @@ const struct item notification_items[] = {
     { "notify.cr4", "§6.4", "CR4.UINTR = 0: ordinary interrupt", cr4_clear },
     { "notify.tpr", "§6.4", "held back by the TPR like any interrupt", task_priority },
     { "notify.upid-absent", "§6.4", "UPID page absent: #PF, EOI done, UPID untouched", upid_absent },
+    { "notify.watched", "§6.4", "a data breakpoint on the UPID loses no notification", watched },
     { "notify.supervisor", "§4, §6.4", "the UPID is accessed with supervisor rights at CPL 3", supervisor },
     { "notify.compat", "§6.2, §6.4", "processed in compatibility mode, delivered in 64-bit mode", compatibility_mode },
     { 0 },

@@ -96,23 +96,24 @@ static void nowhere(void)
     check((upid[0].low & ON) && upid[0].pir == BIT(5) && !apic_requested(NV));
 }
 
-static void halt(void *unused)
+static void halt(void *watched)
 {
-    (void)unused;
     write_cr4(read_cr4() | CR4_UINTR);
     wrmsr(MSR_UI_RR, 0);
     wrmsr(MSR_UI_PD, UPID_ADDR(1));
     wrmsr(MSR_UI_MISC, MISC_UINV(NV));
     wakes = 0;
+    watch((uint64_t)watched);
     this_cpu()->online = true;
     while (!stop) {
         asm volatile("sti; hlt; cli" : : : "memory");
         wakes++;
     }
+    watch(0);
     wrmsr(MSR_UI_MISC, 0);
 }
 
-static void halted(void)
+static void notify_halted(uint64_t watched)
 {
     struct cpu *cpu = cpu_at(1);
 
@@ -122,7 +123,7 @@ static void halted(void)
     uitt[1].upid = UPID_ADDR(1);
     stop = false;
     cpu->online = false;
-    start_on(1, halt, NULL);
+    start_on(1, halt, (void *)watched);
     eventually(cpu->online);
     delay_us(1000);
     check(wakes == 0);
@@ -137,6 +138,16 @@ static void halted(void)
     apic_send(cpu->apic_id, 0x40);
     wait_for(1);
     check(wakes == 1, "an ordinary interrupt ends HLT: %lu", wakes);
+}
+
+static void halted(void)
+{
+    notify_halted(0);
+}
+
+static void halted_watched(void)
+{
+    notify_halted(UPID_ADDR(1) + 8);
 }
 
 static uint8_t buffer[1 << 14];
@@ -210,6 +221,7 @@ const struct item smp_items[] = {
     { "smp.destination", "§4.1", "xAPIC mode uses NDST[15:8] alone", destination_bits, NEEDS_CPU2 },
     { "smp.nowhere", "§5.1", "an IPI to nobody is no fault", nowhere },
     { "smp.halt", "§6.4 [inferred]", "a notification does not end HLT", halted, NEEDS_CPU2 },
+    { "smp.halt-watched", "§6.4 [inferred]", "nor does a data breakpoint on the UPID, and it loses none", halted_watched, NEEDS_CPU2 },
     { "smp.string", "§6.3", "a string instruction is interrupted between iterations", strings, NEEDS_CPU2 },
     { "smp.tpause", "§6.2, §10.19", "a user interrupt ends TPAUSE", tpause, NEEDS_CPU2 },
     { 0 },
