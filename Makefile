@@ -1,19 +1,28 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Each target is a line or two; what it does is in the script it names.
 
-.PHONY: run test install install-c peers study
+.PHONY: run install install-c check test tools soak peers study
 
 run:            ## build and run the survey
 	cargo run --release
 
-test: install   ## everything CI runs
-	ci/run-all ci/test
-
-install:        ## what the tests need, from Debian's packages and crates.io
-	ci/run-all ci/install
+install:        ## the command, its manual pages and completions, under PREFIX
+	crates/lab/install $(or $(PREFIX),/usr/local)
 
 install-c:      ## the C library, its headers and its pkg-config file, under PREFIX
 	crates/ffi/install $(or $(PREFIX),/usr/local)
+
+check:          ## for every edit: format, lints, arrows, words, unit tests of what changed
+	ci/check
+
+test: tools     ## everything CI runs
+	ci/run-all ci/test
+
+tools:          ## what the tests need, from Debian's packages and crates.io
+	ci/run-all ci/install
+
+soak: tools     ## what is long by nature: hours of stress, sanitizers, fuzzing
+	ci/run-all ci/soak
 
 peers:          ## install other tools from Debian and compare with them on this machine
 	ci/peers

@@ -8,8 +8,7 @@ out="$PWD/target/report"
 rm -rf "$out"
 mkdir -p "$out/runs"
 results=crates/lab/tests/data
-cargo build --quiet --package doorbell-lab
-doorbell="$PWD/${CARGO_TARGET_DIR:-target}/debug/doorbell"
+doorbell=$(ci/built)
 
 fail() { echo "40-report: $*" >&2; exit 1; }
 has() { grep -qF -- "$2" "$out/$1" || fail "$1 lacks $2"; }

@@ -4,8 +4,7 @@
 # Samples are counted in histograms and never kept.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-cargo build --quiet --package doorbell-lab
-doorbell="$PWD/${CARGO_TARGET_DIR:-target}/debug/doorbell"
+doorbell=$(ci/built)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export XDG_RUNTIME_DIR=$folder XDG_STATE_HOME=$folder

@@ -3,8 +3,7 @@
 # Reads the HdrHistogram exports of real results with another implementation and holds them against the result files.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-cargo build --quiet --locked --package doorbell-lab
-doorbell="${CARGO_TARGET_DIR:-target}/debug/doorbell"
+doorbell=$(ci/built)
 python="${CARGO_TARGET_DIR:-target}/hdrhistogram/bin/python"
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT

@@ -4,8 +4,7 @@
 # same table, and nothing is left behind. Judged by counts and states, never by time.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-cargo build --quiet --package doorbell-lab
-doorbell=$PWD/${CARGO_TARGET_DIR:-target}/debug/doorbell
+doorbell=$(ci/built)
 # Not in /tmp, which may be memory: what is transferred must lie on a disk.
 mkdir -p target
 scratch=$(mktemp -d -p "$PWD/target" io.XXXXXXXXXX)

@@ -4,8 +4,7 @@
 # cannot be had, the command must say so with exit status 4, and that is what is tested.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-cargo build --quiet --package doorbell-lab
-doorbell="$PWD/${CARGO_TARGET_DIR:-target}/debug/doorbell"
+doorbell=$(ci/built)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 fail() { echo "48-anatomy: $*" >&2; exit 1; }

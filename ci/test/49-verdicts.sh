@@ -4,8 +4,7 @@
 # that lie in the tree.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-cargo build --quiet --locked --package doorbell-lab
-doorbell="${CARGO_TARGET_DIR:-target}/debug/doorbell"
+doorbell=$(ci/built)
 ci/install/49-readers.sh
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT

@@ -3,8 +3,7 @@
 # Searches the largest configuration of the user-interrupt model, and one hazard through the command's own text.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-cargo build --release --quiet -p doorbell-uintr --example model
-model=target/release/examples/model
+model=$(dirname "$(ci/built)")/examples/model
 "$model" uintr --full
 "$model" uintr --hazard H4 >/dev/null
 echo "model: no fault in the full configuration"

@@ -111,7 +111,7 @@ qemu/conformance/faults --qemu "$qemu"
 echo "== the model follows the emulator"
 follow() {
     "${run[@]}" --items none --trace "$scratch/trace" "$@" >"$scratch/steps"
-    DOORBELL_UINTR_TRACE=$scratch/trace cargo test -q -p doorbell-uintr --test emulator \
+    DOORBELL_UINTR_TRACE=$scratch/trace cargo test -q --workspace --all-features --test emulator \
         given_by_the_environment -- --ignored --nocapture | grep 'without a difference'
 }
 follow --steps 100000 --cpus 4 --thread single --seed 11

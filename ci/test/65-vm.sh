@@ -16,8 +16,7 @@ export XDG_STATE_HOME=$scratch/state
 fail() { echo "65-vm: $*" >&2; exit 1; }
 step() { echo "== $*"; }
 
-cargo build --quiet --package doorbell-lab
-doorbell="${CARGO_TARGET_DIR:-target}/debug/doorbell"
+doorbell=$(ci/built)
 qemu=$(qemu/build)
 
 # vm VERB ARGUMENT... : the emulator of qemu/ for every accelerator, so that no installed one is needed.

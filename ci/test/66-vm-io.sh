@@ -9,8 +9,7 @@ trap 'rm -rf "$scratch"' EXIT
 export XDG_STATE_HOME=$scratch/state
 
 fail() { echo "66-vm-io: $*" >&2; exit 1; }
-cargo build --quiet --package doorbell-lab
-doorbell="${CARGO_TARGET_DIR:-target}/debug/doorbell"
+doorbell=$(ci/built)
 qemu=$(qemu/build)
 "$doorbell" vm build --accel uintr >/dev/null
 

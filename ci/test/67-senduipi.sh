@@ -11,8 +11,7 @@ fail() { echo "67-senduipi: $*" >&2; exit 1; }
 step() { echo "== $*"; }
 says() { grep -qF -- "$1" "$scratch/said" || fail "'$1' is not in: $(cat "$scratch/said")"; }
 
-cargo build --quiet --package doorbell-lab
-doorbell="${CARGO_TARGET_DIR:-target}/debug/doorbell"
+doorbell=$(ci/built)
 built=$(ci/senduipi-guest --build)
 kernel=$("$doorbell" vm build | sed -n 's/^kernel *//p')
 # Debian's own module that shows MSRs: a witness that is not ours.

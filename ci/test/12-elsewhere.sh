@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# The libraries compile with the oldest compiler that Cargo.toml promises, and for processors other than this one. That tests keep to
+# the promise too is clippy's to say (`incompatible_msrv`, clippy.toml).
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+libraries=(--package doorbell-core --package doorbell --package doorbell-ffi)
+oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+if rustc "+$oldest" --version 2>/dev/null; then
+    cargo "+$oldest" check --quiet --locked --lib "${libraries[@]}" --all-features
+else
+    ci/skipped "12-elsewhere: Rust $oldest is not installed (ci/install/11-targets.sh)"
+fi
+for target in aarch64-unknown-linux-gnu riscv64gc-unknown-linux-gnu; do
+    if [ -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ]; then
+        cargo check --quiet --locked --lib "${libraries[@]}" --all-features --target "$target"
+        echo "12-elsewhere: the libraries compile for $target"
+    else
+        ci/skipped "12-elsewhere: no standard library for $target is installed (ci/install/11-targets.sh)"
+    fi
+done
