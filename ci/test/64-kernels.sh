@@ -8,8 +8,7 @@ trap 'rm -rf "$scratch"' EXIT
 
 fail() { echo "64-kernels: $*" >&2; exit 1; }
 
-cargo build --quiet --package doorbell-lab
-doorbell="${CARGO_TARGET_DIR:-target}/debug/doorbell"
+doorbell=$(ci/built)
 qemu=$(qemu/build)
 cat >"$scratch/loaded.c" <<'C'
 #include <linux/module.h>
