@@ -416,10 +416,15 @@ mod tests {
     fn only_a_whole_device_that_nobody_uses_may_be_written() {
         let recorded = Recorded::new();
         assert_eq!(use_of(&recorded, 5), None);
-        assert!(matches!(use_of(&recorded, 0), Some(InUse::Partitioned { parts, .. }) if parts == "nvme0n1p1"));
+        assert!(
+            matches!(use_of(&recorded, 0), Some(InUse::Partitioned { parts, .. }) if parts == "nvme0n1p1")
+        );
         assert!(matches!(use_of(&recorded, 1), Some(InUse::Part { of, .. }) if of == "nvme0n1"));
         assert!(matches!(in_use(&recorded.root(), 254, 0), Some(InUse::Mounted { on, .. }) if on == "/"));
-        assert!(matches!(use_of(&recorded, 77), Some(InUse::Unknown { .. })), "what is not there is not free");
+        assert!(
+            matches!(use_of(&recorded, 77), Some(InUse::Unknown { .. })),
+            "what is not there is not free"
+        );
 
         let with = |path: &str, text: &str| {
             let recorded = Recorded::new();

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Both directions to one process.
+
+use super::name;
+use crate::channel::{Receiver, RecvError, SendError, Sender};
+use crate::peer::{PeerId, Untrusted};
+use crate::rendezvous::{Connection, Join, RendezvousError};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The lane from the client to the service, and the one back.
+pub(super) const REQUESTS: u32 = 0;
+pub(super) const ANSWERS: u32 = 1;
+
+/// Both directions to one process: what [`connect`] gives, and [`Service::accept`](super::Service::accept).
+///
+/// The other process is not trusted: messages are copied, a lie is an error ([`RecvError::Violation`]).
+#[derive(Debug)]
+pub struct Duplex {
+    sender: Sender<Untrusted>,
+    receiver: Receiver<Untrusted>,
+    peer: PeerId,
+}
+
+impl Duplex {
+    pub(super) fn over(connection: &Connection, send: u32, receive: u32) -> Result<Self, RendezvousError> {
+        // Nobody else has had the segment: whoever holds an end of it already is the peer, who must not.
+        let refused = |_| RendezvousError::Refused;
+        Ok(Self {
+            sender: Sender::attach(connection, send).map_err(refused)?,
+            receiver: Receiver::attach(connection, receive).map_err(refused)?,
+            peer: connection.peer().id(),
+        })
+    }
+
+    /// Who is at the other end.
+    pub fn peer(&self) -> PeerId {
+        self.peer
+    }
+
+    /// Sends `message`. Waits while there is no room.
+    ///
+    /// # Errors
+    /// As [`Sender::send`].
+    pub fn send(&mut self, message: &[u8]) -> Result<(), SendError> {
+        self.sender.send(message)
+    }
+
+    /// The next message, copied. Waits while there is none.
+    ///
+    /// # Errors
+    /// As [`Receiver::recv`].
+    pub fn recv(&mut self) -> Result<Vec<u8>, RecvError> {
+        let mut message = Vec::new();
+        self.receiver.recv_into(&mut message)?;
+        Ok(message)
+    }
+
+    /// The next message, copied, if there is one.
+    ///
+    /// # Errors
+    /// As [`Receiver::try_recv`].
+    pub fn try_recv(&mut self) -> Result<Option<Vec<u8>>, RecvError> {
+        Ok(self.receiver.try_recv()?.map(|message| message.to_vec()))
+    }
+
+    /// The next message, copied. Waits up to `timeout`; `None` if none came.
+    ///
+    /// # Errors
+    /// As [`Receiver::recv_timeout`].
+    pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Option<Vec<u8>>, RecvError> {
+        Ok(self.receiver.recv_timeout(timeout)?.map(|message| message.to_vec()))
+    }
+
+    /// All messages from now on, until the other process has left or died.
+    pub fn iter(&mut self) -> Iter<'_> {
+        Iter(self)
+    }
+
+    /// The sending end, for deadlines, batches and messages that are written in place.
+    pub fn sender(&mut self) -> &mut Sender<Untrusted> {
+        &mut self.sender
+    }
+
+    /// The receiving end, for deadlines and event loops.
+    pub fn receiver(&mut self) -> &mut Receiver<Untrusted> {
+        &mut self.receiver
+    }
+
+    /// The two ends, for two threads.
+    pub fn split(self) -> (Sender<Untrusted>, Receiver<Untrusted>) {
+        (self.sender, self.receiver)
+    }
+}
+
+/// The messages of a [`Duplex`] until the other process has left or died. What else goes wrong is an item.
+#[derive(Debug)]
+pub struct Iter<'a>(&'a mut Duplex);
+
+impl Iterator for Iter<'_> {
+    type Item = Result<Vec<u8>, RecvError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.0.recv() {
+            Err(RecvError::Closed | RecvError::PeerGone(_)) => None,
+            result => Some(result),
+        }
+    }
+}
+
+impl<'a> IntoIterator for &'a mut Duplex {
+    type Item = Result<Vec<u8>, RecvError>;
+    type IntoIter = Iter<'a>;
+
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
+    }
+}
+
+/// Connects to the service `name` of this user or root; see [`listen`](super::listen).
+///
+/// # Errors
+/// [`RendezvousError::NoOwner`] if nobody listens there now ([`connect_timeout`] waits for somebody); else as
+/// [`Join::at`].
+pub fn connect(name: impl AsRef<Path>) -> Result<Duplex, RendezvousError> {
+    connect_by(name, &Join::default())
+}
+
+/// As [`connect`], and waits up to `timeout` for the service to be there: at its start, or after it died.
+///
+/// # Errors
+/// As [`connect`].
+pub fn connect_timeout(name: impl AsRef<Path>, timeout: Duration) -> Result<Duplex, RendezvousError> {
+    // A service that comes tells nobody: a folder can be watched, a path in several not.
+    const AGAIN_AFTER: Duration = Duration::from_millis(5);
+    let (name, begun) = (name.as_ref(), Instant::now());
+    loop {
+        match connect(name) {
+            Err(RendezvousError::NoOwner) if begun.elapsed() < timeout => thread::sleep(AGAIN_AFTER),
+            result => return result,
+        }
+    }
+}
+
+/// As [`connect`], with a say in whose service it may be, and how long to wait for its answer.
+///
+/// # Errors
+/// As [`connect`].
+pub fn connect_by(name: impl AsRef<Path>, join: &Join) -> Result<Duplex, RendezvousError> {
+    Duplex::over(&join.at(name::path(name.as_ref())?)?, REQUESTS, ANSWERS)
+}

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A name is a service, to which many clients come, which go and come again.
+//!
+//! ```
+//! # let folder = std::env::temp_dir().join(format!("doorbell-doc-{}", std::process::id()));
+//! # let name = folder.with_extension("sock");
+//! let mut service = doorbell::listen(&name)?;
+//! // In other processes, as a rule.
+//! let client = std::thread::spawn(move || {
+//!     let mut service = doorbell::connect(&name).unwrap();
+//!     service.send(b"how late is it?").unwrap();
+//!     service.recv().unwrap()
+//! });
+//! let (who, question) = service.recv()?;
+//! assert_eq!(question, b"how late is it?");
+//! service.send(who, b"late")?;
+//! assert_eq!(client.join().unwrap(), b"late");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Each client has a segment of its own: whatever it writes, or however it ends, reaches no other. Clients are not trusted;
+//! by default they are processes of the service's user, or root's.
+
+mod duplex;
+mod name;
+
+pub use duplex::{Duplex, Iter, connect, connect_by, connect_timeout};
+pub use name::{VARIABLE, names};
+
+use crate::channel::{Lanes, Receiver, RecvError, SendError, Sender};
+use crate::deadline::Deadline;
+use crate::error::WaitError;
+use crate::peer::{PeerId, Untrusted};
+use crate::rendezvous::socket::Host;
+use crate::rendezvous::{Connection, Offer, RendezvousError, Segment, Users};
+use duplex::{ANSWERS, REQUESTS};
+use rustix::event::epoll;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a service listens.
+#[derive(Clone, Debug)]
+pub struct Listen {
+    /// The bytes of the ring in either direction, for each client: 64 KiB.
+    pub capacity: u64,
+    /// Whose processes may be clients: this user's and root's.
+    pub users: Users,
+    /// The rights of the socket file, if they are not to follow from `users`.
+    pub mode: Option<u32>,
+    /// How many clients at most are there at once: 1024. Others are turned away.
+    pub most_clients: usize,
+}
+
+impl Default for Listen {
+    fn default() -> Self {
+        Self { capacity: 64 << 10, users: Users::Same, mode: None, most_clients: 1024 }
+    }
+}
+
+/// Listens at the service `name` of this user. A name with a slash in it is a path.
+///
+/// Names are sockets in `/run/user/UID/doorbell` or, where there is no such folder, in `/tmp/doorbell-UID`;
+/// [`$DOORBELL_RUNTIME_DIR`](VARIABLE) names another.
+///
+/// # Errors
+/// [`RendezvousError::Owned`] if another process serves the name; [`RendezvousError::Os`].
+pub fn listen(name: impl AsRef<Path>) -> Result<Service, RendezvousError> {
+    Listen::default().at(name)
+}
+
+impl Listen {
+    /// Listens at the service `name`, as [`listen`] does.
+    ///
+    /// # Errors
+    /// As [`listen`]; [`RendezvousError::CannotLayOut`] if no ring can be that large.
+    pub fn at(self, name: impl AsRef<Path>) -> Result<Service, RendezvousError> {
+        let capacity = self.capacity;
+        let lanes = Lanes::new(2, 2, capacity).ok_or(RendezvousError::CannotLayOut { lanes: 2, capacity })?;
+        let mode = self.mode.unwrap_or_else(|| self.users.mode());
+        let host = Host::bind_for(name::path(name.as_ref())?, self.users, mode)?;
+        let os = |call| move |errno| RendezvousError::Os { call, errno };
+        let events = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(os("epoll_create1"))?;
+        let data = epoll::EventData::new_u64(DOOR);
+        epoll::add(&events, &host, data, epoll::EventFlags::IN).map_err(os("epoll_ctl"))?;
+        Ok(Service {
+            host,
+            lanes,
+            most_clients: self.most_clients,
+            events,
+            clients: Vec::new(),
+            to_look_at: VecDeque::new(),
+            next: 0,
+            turned_away: 0,
+        })
+    }
+}
+
+/// The mark of the host among the events; a client's is its place.
+const DOOR: u64 = u64::MAX;
+
+/// A client of a [`Service`]. Never reused, also if the same process comes again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClientId(u64);
+
+impl ClientId {
+    /// Its number, in the order of coming, from 0 on.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for ClientId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "client {}", self.0)
+    }
+}
+
+/// A name, and the clients that came to it.
+///
+/// Either one thread serves them all ([`recv`](Self::recv), [`send`](Self::send)), or each that comes is handed out as a
+/// [`Duplex`] of its own ([`accept`](Self::accept)).
+///
+/// # What happens when …
+///
+/// **… a client goes, or dies?** What it had sent is received first. Then it is no more among the [`clients`](Self::clients),
+/// and a `send` to it says [`SendError::Closed`].
+///
+/// **… a client says nothing, or does not take its answers?** Nothing, for the others: `send` never waits.
+///
+/// **… a client lies?** It is dropped, and counted in [`turned_away`](Self::turned_away).
+///
+/// **… the service dies?** Clients are told ([`RecvError::PeerGone`]). The next service of the name replaces it;
+/// [`connect_timeout`] waits for it.
+///
+/// **… nobody sends for a long time?** It costs nothing: a wake-up and a look are for clients that sent something, however
+/// many did not.
+#[derive(Debug)]
+pub struct Service {
+    host: Host,
+    lanes: Lanes,
+    most_clients: usize,
+    /// Readable when the host or one of the clients is.
+    events: OwnedFd,
+    clients: Vec<Option<Client>>,
+    /// Places of clients that may have sent something, in turn. All others have been armed.
+    to_look_at: VecDeque<usize>,
+    next: u64,
+    turned_away: u64,
+}
+
+#[derive(Debug)]
+struct Client {
+    id: ClientId,
+    peer: PeerId,
+    sender: Sender<Untrusted>,
+    receiver: Receiver<Untrusted>,
+    to_be_looked_at: bool,
+}
+
+impl Service {
+    /// Waits for the next client, which is this caller's alone: [`recv`](Self::recv) does not hear of it.
+    ///
+    /// # Errors
+    /// [`RendezvousError::Os`]. What is wrong with a caller turns it away, and no other.
+    pub fn accept(&mut self) -> Result<Duplex, RendezvousError> {
+        loop {
+            if let Some(client) = self.accept_until(None)? {
+                return Ok(client);
+            }
+        }
+    }
+
+    /// As [`accept`](Self::accept), but waits no longer than `timeout`. `None` if nobody came.
+    ///
+    /// # Errors
+    /// As [`accept`](Self::accept).
+    pub fn accept_timeout(&mut self, timeout: Duration) -> Result<Option<Duplex>, RendezvousError> {
+        self.accept_until(Some(Deadline::after(timeout)))
+    }
+
+    fn accept_until(&mut self, deadline: Option<Deadline>) -> Result<Option<Duplex>, RendezvousError> {
+        loop {
+            let Some(connection) = self.meet(deadline)? else { return Ok(None) };
+            match Duplex::over(&connection, ANSWERS, REQUESTS) {
+                Ok(duplex) => return Ok(Some(duplex)),
+                Err(_) => self.turned_away += 1,
+            }
+        }
+    }
+
+    /// The next caller that could be met. Others are turned away.
+    fn meet(&mut self, deadline: Option<Deadline>) -> Result<Option<Connection>, RendezvousError> {
+        let full = self.clients.iter().flatten().count() >= self.most_clients;
+        let offer = Offer::of_lanes(self.lanes);
+        let segment = |_: &_| match full {
+            true => Err(RendezvousError::Refused),
+            false => Ok(Arc::new(Segment::new(&offer)?)),
+        };
+        loop {
+            match self.host.accept_with(deadline, segment) {
+                // The service's own fault, of which the next call would tell again.
+                Err(error @ (RendezvousError::HungUp | RendezvousError::TooMany { .. })) => {
+                    return Err(error);
+                }
+                Err(RendezvousError::Os { call: call @ ("epoll_wait" | "epoll_ctl"), errno }) => {
+                    return Err(RendezvousError::Os { call, errno });
+                }
+                // About a caller that is gone now.
+                Err(_) => self.turned_away += 1,
+                result => return result,
+            }
+        }
+    }
+
+    /// The next message of any client, and whose it is. Waits while there is none.
+    ///
+    /// # Errors
+    /// [`ServiceError`]. What is wrong with a client ends that client, and is no error here.
+    pub fn recv(&mut self) -> Result<(ClientId, Vec<u8>), ServiceError> {
+        let mut message = Vec::new();
+        loop {
+            if let Some(client) = self.recv_into(&mut message, None)? {
+                return Ok((client, message));
+            }
+        }
+    }
+
+    /// As [`recv`](Self::recv), but waits no longer than `timeout`. `None` if nothing came.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Option<(ClientId, Vec<u8>)>, ServiceError> {
+        let mut message = Vec::new();
+        let client = self.recv_into(&mut message, Some(Deadline::after(timeout)))?;
+        Ok(client.map(|client| (client, message)))
+    }
+
+    /// As [`recv`](Self::recv), but does not wait.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    pub fn try_recv(&mut self) -> Result<Option<(ClientId, Vec<u8>)>, ServiceError> {
+        self.recv_timeout(Duration::ZERO)
+    }
+
+    /// Receives into memory that is used again and again. Waits until `deadline`, if there is one.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    pub fn recv_into(
+        &mut self,
+        message: &mut Vec<u8>,
+        deadline: Option<Deadline>,
+    ) -> Result<Option<ClientId>, ServiceError> {
+        loop {
+            self.take_in_callers()?;
+            while let Some(place) = self.to_look_at.pop_front() {
+                if let Some(client) = self.look_at(place, message)? {
+                    return Ok(Some(client));
+                }
+            }
+            if !self.wait(deadline)? && deadline.is_some_and(|deadline| deadline.passed()) {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Those who wait at the door, and can be met without waiting.
+    fn take_in_callers(&mut self) -> Result<(), RendezvousError> {
+        while let Some(connection) = self.meet(Some(Deadline::after(Duration::ZERO)))? {
+            if self.add(&connection).is_err() {
+                self.turned_away += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, connection: &Connection) -> Result<(), RendezvousError> {
+        let refused = |_| RendezvousError::Refused;
+        let mut client = Client {
+            id: ClientId(self.next),
+            peer: connection.peer().id(),
+            receiver: Receiver::attach(connection, REQUESTS).map_err(refused)?,
+            sender: Sender::attach(connection, ANSWERS).map_err(refused)?,
+            to_be_looked_at: true,
+        };
+        let place = self.clients.iter().position(Option::is_none).unwrap_or(self.clients.len());
+        let file = client.receiver.file().map_err(|_| RendezvousError::Refused)?;
+        let data = epoll::EventData::new_u64(place as u64);
+        epoll::add(&self.events, file, data, epoll::EventFlags::IN)
+            .map_err(|errno| RendezvousError::Os { call: "epoll_ctl", errno })?;
+        self.next += 1;
+        if place == self.clients.len() {
+            self.clients.push(None);
+        }
+        self.clients[place] = Some(client);
+        self.to_look_at.push_back(place);
+        Ok(())
+    }
+
+    /// Receives from the client at `place`, which has its next turn behind the others. If it has nothing, it is armed.
+    fn look_at(&mut self, place: usize, to: &mut Vec<u8>) -> Result<Option<ClientId>, ServiceError> {
+        let Some(client) = self.clients.get_mut(place).and_then(Option::as_mut) else { return Ok(None) };
+        client.to_be_looked_at = false;
+        let came = match client.receiver.try_recv() {
+            Ok(Some(message)) => message.try_copy_to_vec(to).map(|()| true),
+            Ok(None) => client.receiver.listen().map(|_| false).map_err(RecvError::from),
+            Err(error) => Err(error),
+        };
+        match came {
+            Ok(true) => {
+                client.to_be_looked_at = true;
+                self.to_look_at.push_back(place);
+                Ok(Some(client.id))
+            }
+            // If something came after all, its file says so.
+            Ok(false) => Ok(None),
+            Err(error) => {
+                self.turned_away += u64::from(!matches!(error, RecvError::Closed | RecvError::PeerGone(_)));
+                self.remove(place);
+                Ok(None)
+            }
+        }
+    }
+
+    fn remove(&mut self, place: usize) {
+        if let Some(mut client) = self.clients.get_mut(place).and_then(Option::take)
+            && let Ok(file) = client.receiver.file()
+        {
+            // A forked child may have a copy of the file, which would stay among the events.
+            let _ = epoll::delete(&self.events, file);
+        }
+    }
+
+    /// Sleeps until the host or a client has something. Says whether any has.
+    fn wait(&mut self, deadline: Option<Deadline>) -> Result<bool, ServiceError> {
+        let mut events = Vec::with_capacity(64);
+        // Callers that are silent cost nothing but their place; they are turned away when somebody needs it.
+        let left = deadline.map(|deadline| deadline.remaining());
+        match epoll::wait(&self.events, rustix::buffer::spare_capacity(&mut events), left.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(WaitError::Os { call: "epoll_wait", errno }.into()),
+        }
+        for event in &events {
+            let place = usize::try_from(event.data.u64()).unwrap_or(usize::MAX);
+            if let Some(client) = self.clients.get_mut(place).and_then(Option::as_mut)
+                && !std::mem::replace(&mut client.to_be_looked_at, true)
+            {
+                self.to_look_at.push_back(place);
+            }
+        }
+        Ok(!events.is_empty())
+    }
+
+    /// Sends `message` to `client`, if there is room: one that does not take its answers keeps nobody else waiting.
+    ///
+    /// # Errors
+    /// [`SendError::Full`]; [`SendError::Closed`] if the client is not there any more; else as
+    /// [`Sender::try_send`].
+    pub fn send(&mut self, client: ClientId, message: &[u8]) -> Result<(), SendError> {
+        self.sender(client).ok_or(SendError::Closed)?.try_send(message)
+    }
+
+    /// The sending end to `client`, for whoever wants to wait for it, or write in place. `None` if it has gone.
+    pub fn sender(&mut self, client: ClientId) -> Option<&mut Sender<Untrusted>> {
+        self.clients.iter_mut().flatten().find(|there| there.id == client).map(|there| &mut there.sender)
+    }
+
+    /// Hangs up on `client`. Says whether it was there.
+    pub fn disconnect(&mut self, client: ClientId) -> bool {
+        let place =
+            self.clients.iter().position(|there| there.as_ref().is_some_and(|there| there.id == client));
+        place.inspect(|place| self.remove(*place)).is_some()
+    }
+
+    /// The clients that are there, and their processes. One that has gone may be among them until its last message was
+    /// received.
+    pub fn clients(&self) -> impl Iterator<Item = (ClientId, PeerId)> {
+        self.clients.iter().flatten().map(|client| (client.id, client.peer))
+    }
+
+    /// How many callers and clients were turned away: silent ones, other users', those that broke the protocol, those for
+    /// whom there was no room.
+    pub fn turned_away(&self) -> u64 {
+        self.turned_away
+    }
+}
+
+impl AsFd for Service {
+    /// Readable when there may be something for [`try_recv`](Self::try_recv), once that has said that there was nothing.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.events.as_fd()
+    }
+}
+
+/// Why a service cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ServiceError {
+    /// Callers cannot be met.
+    Rendezvous(RendezvousError),
+    /// Waiting failed.
+    Wait(WaitError),
+}
+
+impl fmt::Display for ServiceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rendezvous(error) => error.fmt(f),
+            Self::Wait(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ServiceError {}
+
+impl From<RendezvousError> for ServiceError {
+    fn from(error: RendezvousError) -> Self {
+        Self::Rendezvous(error)
+    }
+}
+
+impl From<WaitError> for ServiceError {
+    fn from(error: WaitError) -> Self {
+        Self::Wait(error)
+    }
+}
