@@ -23,7 +23,7 @@ use core::mem::{align_of, offset_of, size_of};
 /// `DOORBELL` as bytes in memory.
 pub const MAGIC: u64 = u64::from_ne_bytes(*b"DOORBELL");
 /// Both sides must have the same.
-pub const MAJOR: u32 = 1;
+pub const MAJOR: u32 = 2;
 /// May differ between the sides.
 pub const MINOR: u32 = 1;
 /// Where the payload may start and how its size is rounded.

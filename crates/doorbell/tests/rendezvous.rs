@@ -697,7 +697,7 @@ mod lying {
     use std::mem::MaybeUninit;
 
     const OFFER: u64 = u64::from_ne_bytes(*b"DBOFFER1");
-    const VERSION: u64 = 1 << 32;
+    const VERSION: u64 = 2 << 32;
 
     fn offered(words: &[u64], files: &[rustix::fd::BorrowedFd<'_>]) -> RendezvousError {
         let (ours, theirs) = socket::pair().unwrap();

@@ -146,8 +146,8 @@ fn visit(path: &Path) {
     let connection = doorbell::rendezvous::Join::default().host(Users::Anyone).at(path).unwrap();
     assert_eq!(connection.peer().id().pid, 0, "the host has no number in here");
     let mut bell: Bell<Futex> = connection.bell_waiting_by(0).unwrap();
-    let mut requests: Receiver<_, Eventfd> = Receiver::attach(&connection, 0).unwrap();
-    let mut answers: Sender<_, Futex> = Sender::attach(&connection, 1).unwrap();
+    let mut requests: Receiver<_, Eventfd> = Receiver::attach_waiting_by(&connection, 0).unwrap();
+    let mut answers: Sender<_, Futex> = Sender::attach_waiting_by(&connection, 1).unwrap();
     answers.send(b"here").unwrap();
     bell.wait().unwrap();
     answers.send(b"heard").unwrap();
@@ -420,7 +420,7 @@ fn wait_in_time() {
     assert_eq!(wait_any(&mut bells.each_mut(), deadline()), Ok(None));
     let mut bells: [Bell<Eventfd>; 2] = std::array::from_fn(|_| Bell::new().unwrap().waiting_by());
     assert_eq!(wait_any(&mut bells.each_mut(), deadline()), Ok(None));
-    let mut publisher: Publisher<Futex> = Publisher::new(64).unwrap();
+    let mut publisher: Publisher<Futex> = Publisher::waiting_by(64).unwrap();
     let _subscriber = publisher.subscribe::<Futex>(WhenSlow::HoldBack).unwrap();
     while publisher.publish_deadline(&[0; 8], deadline()).is_ok() {}
     // A rendezvous waits for its answer, too.

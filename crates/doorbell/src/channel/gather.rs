@@ -99,13 +99,23 @@ impl<T: Trust, W: Wait + Default> Default for Gather<T, W> {
     }
 }
 
-impl<T: Trust, W: Wait + Default> Gather<T, W> {
+impl<T: Trust> Gather<T> {
     /// Takes the receiving ends of all lanes of receiver number `receiver` of the segment shared with the peer of
     /// `connection`, which may be dropped.
     ///
     /// # Errors
     /// [`AttachError`].
     pub fn attach(connection: &Connection<T>, receiver: u32) -> Result<Self, AttachError> {
+        Self::attach_waiting_by(connection, receiver)
+    }
+}
+
+impl<T: Trust, W: Wait + Default> Gather<T, W> {
+    /// As [`attach`](Self::attach), with a chosen [way of waiting](crate::wait).
+    ///
+    /// # Errors
+    /// [`AttachError`].
+    pub fn attach_waiting_by(connection: &Connection<T>, receiver: u32) -> Result<Self, AttachError> {
         Self::on(connection.attach_context()?, receiver)
     }
 
@@ -122,13 +132,23 @@ impl<T: Trust, W: Wait + Default> Gather<T, W> {
     }
 }
 
-impl<W: Wait + Default> Gather<Trusted, W> {
+impl Gather<Trusted> {
     /// As [`attach`](Self::attach), on a segment whose other users are all trusted: threads of this process, forked
     /// children, those who joined by name.
     ///
     /// # Errors
     /// [`AttachError`].
     pub fn at(segment: &Segment, receiver: u32) -> Result<Self, AttachError> {
+        Self::at_waiting_by(segment, receiver)
+    }
+}
+
+impl<W: Wait + Default> Gather<Trusted, W> {
+    /// As [`at`](Self::at), with a chosen [way of waiting](crate::wait).
+    ///
+    /// # Errors
+    /// [`AttachError`].
+    pub fn at_waiting_by(segment: &Segment, receiver: u32) -> Result<Self, AttachError> {
         Self::on(segment.attach_context()?, receiver)
     }
 }

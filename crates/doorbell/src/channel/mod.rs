@@ -135,8 +135,8 @@ where
 {
     let lanes = Lanes::new(1, 1, capacity).ok_or(RendezvousError::CannotLayOut { lanes: 1, capacity })?;
     let segment = Arc::new(Segment::for_threads(&Offer::of_lanes(lanes))?);
-    let sender = Sender::at(&segment, 0).expect("nobody else has the segment");
-    let receiver = Receiver::at(&segment, 0).expect("nobody else has the segment");
+    let sender = Sender::at_waiting_by(&segment, 0).expect("nobody else has the segment");
+    let receiver = Receiver::at_waiting_by(&segment, 0).expect("nobody else has the segment");
     Ok((sender, receiver))
 }
 

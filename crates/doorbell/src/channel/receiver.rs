@@ -44,7 +44,7 @@ pub struct Receiver<T: Trust = Untrusted, W: Wait = Adaptive> {
     reader: RingReader,
 }
 
-impl<T: Trust, W: Wait + Default> Receiver<T, W> {
+impl<T: Trust> Receiver<T> {
     /// Takes the receiving end of lane `lane` of the segment shared with the peer of `connection`.
     ///
     /// The connection may be dropped: the end keeps the connection.
@@ -52,6 +52,16 @@ impl<T: Trust, W: Wait + Default> Receiver<T, W> {
     /// # Errors
     /// [`AttachError`].
     pub fn attach(connection: &Connection<T>, lane: u32) -> Result<Self, AttachError> {
+        Self::attach_waiting_by(connection, lane)
+    }
+}
+
+impl<T: Trust, W: Wait + Default> Receiver<T, W> {
+    /// As [`attach`](Self::attach), with a chosen [way of waiting](crate::wait).
+    ///
+    /// # Errors
+    /// [`AttachError`].
+    pub fn attach_waiting_by(connection: &Connection<T>, lane: u32) -> Result<Self, AttachError> {
         Self::on(connection.attach_context()?, lane)
     }
 
@@ -70,13 +80,23 @@ impl<T: Trust, W: Wait + Default> Receiver<T, W> {
     }
 }
 
-impl<W: Wait + Default> Receiver<Trusted, W> {
+impl Receiver<Trusted> {
     /// As [`attach`](Self::attach), on a segment whose other users are all trusted: threads of this process, forked
     /// children, those who joined by name.
     ///
     /// # Errors
     /// [`AttachError`].
     pub fn at(segment: &Segment, lane: u32) -> Result<Self, AttachError> {
+        Self::at_waiting_by(segment, lane)
+    }
+}
+
+impl<W: Wait + Default> Receiver<Trusted, W> {
+    /// As [`at`](Self::at), with a chosen [way of waiting](crate::wait).
+    ///
+    /// # Errors
+    /// [`AttachError`].
+    pub fn at_waiting_by(segment: &Segment, lane: u32) -> Result<Self, AttachError> {
         Self::on(segment.attach_context()?, lane)
     }
 }

@@ -63,7 +63,7 @@ pub struct Sender<T: Trust = Untrusted, W: Wait = Adaptive> {
     pub(super) lane: Lane,
 }
 
-impl<T: Trust, W: Wait + Default> Sender<T, W> {
+impl<T: Trust> Sender<T> {
     /// Takes the sending end of lane `lane` of the segment shared with the peer of `connection`.
     ///
     /// The connection may be dropped: the end keeps the connection.
@@ -71,6 +71,16 @@ impl<T: Trust, W: Wait + Default> Sender<T, W> {
     /// # Errors
     /// [`AttachError`].
     pub fn attach(connection: &Connection<T>, lane: u32) -> Result<Self, AttachError> {
+        Self::attach_waiting_by(connection, lane)
+    }
+}
+
+impl<T: Trust, W: Wait + Default> Sender<T, W> {
+    /// As [`attach`](Self::attach), with a chosen [way of waiting](crate::wait).
+    ///
+    /// # Errors
+    /// [`AttachError`].
+    pub fn attach_waiting_by(connection: &Connection<T>, lane: u32) -> Result<Self, AttachError> {
         Self::on(connection.attach_context()?, lane)
     }
 
@@ -115,13 +125,23 @@ impl<T: Trust, W: Wait + Default> Sender<T, W> {
     }
 }
 
-impl<W: Wait + Default> Sender<Trusted, W> {
+impl Sender<Trusted> {
     /// As [`attach`](Self::attach), on a segment whose other users are all trusted: threads of this process, forked
     /// children, those who joined by name.
     ///
     /// # Errors
     /// [`AttachError`].
     pub fn at(segment: &Segment, lane: u32) -> Result<Self, AttachError> {
+        Self::at_waiting_by(segment, lane)
+    }
+}
+
+impl<W: Wait + Default> Sender<Trusted, W> {
+    /// As [`at`](Self::at), with a chosen [way of waiting](crate::wait).
+    ///
+    /// # Errors
+    /// [`AttachError`].
+    pub fn at_waiting_by(segment: &Segment, lane: u32) -> Result<Self, AttachError> {
         Self::on(segment.attach_context()?, lane)
     }
 }

@@ -2,7 +2,7 @@
 //! Both directions to one process.
 
 use super::name;
-use crate::channel::{Receiver, RecvError, SendError, Sender};
+use crate::channel::{Message, Receiver, RecvError, SendError, Sender};
 use crate::peer::{PeerId, Untrusted};
 use crate::rendezvous::{Connection, Join, RendezvousError};
 use std::path::Path;
@@ -62,7 +62,7 @@ impl Duplex {
     /// # Errors
     /// As [`Receiver::try_recv`].
     pub fn try_recv(&mut self) -> Result<Option<Vec<u8>>, RecvError> {
-        Ok(self.receiver.try_recv()?.map(|message| message.to_vec()))
+        Ok(self.receiver.try_recv()?.map(Message::into_vec))
     }
 
     /// The next message, copied. Waits up to `timeout`; `None` if none came.
@@ -70,7 +70,7 @@ impl Duplex {
     /// # Errors
     /// As [`Receiver::recv_timeout`].
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Option<Vec<u8>>, RecvError> {
-        Ok(self.receiver.recv_timeout(timeout)?.map(|message| message.to_vec()))
+        Ok(self.receiver.recv_timeout(timeout)?.map(Message::into_vec))
     }
 
     /// All messages from now on, until the other process has left or died.

@@ -308,7 +308,7 @@ impl Service {
         let Some(client) = self.clients.get_mut(place).and_then(Option::as_mut) else { return Ok(None) };
         client.to_be_looked_at = false;
         let came = match client.receiver.try_recv() {
-            Ok(Some(message)) => message.try_copy_to_vec(to).map(|()| true),
+            Ok(Some(message)) => message.try_take_into(to).map(|()| true),
             Ok(None) => client.receiver.listen().map(|_| false).map_err(RecvError::from),
             Err(error) => Err(error),
         };

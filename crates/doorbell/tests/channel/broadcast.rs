@@ -27,7 +27,7 @@ fn subscribers_that_hold_back_receive_every_message() {
 }
 
 fn every_message_is_received(capacity: u64) {
-    let mut publisher: Publisher<Futex> = Publisher::new(capacity).unwrap();
+    let mut publisher: Publisher<Futex> = Publisher::waiting_by(capacity).unwrap();
     let longest = publisher.longest();
     let subscribers: Vec<Subscriber<_, Futex>> =
         (0..3).map(|_| publisher.subscribe(WhenSlow::HoldBack).unwrap()).collect();
@@ -64,7 +64,7 @@ fn poll_for(subscriber: &mut Subscriber<doorbell::peer::Trusted, Futex>) {
 
 #[test]
 fn an_event_loop_hears_what_is_published_and_that_the_publisher_left() {
-    let mut publisher: Publisher<Futex> = Publisher::new(256).unwrap();
+    let mut publisher: Publisher<Futex> = Publisher::waiting_by(256).unwrap();
     let mut subscriber = publisher.subscribe::<Futex>(WhenSlow::HoldBack).unwrap();
     let publishing = thread::spawn(move || {
         for number in 0..5000_u64 {
@@ -95,7 +95,7 @@ fn an_event_loop_hears_what_is_published_and_that_the_publisher_left() {
 
 #[test]
 fn an_event_loop_hears_that_its_subscription_was_dropped() {
-    let mut publisher: Publisher<Futex> = Publisher::new(256).unwrap();
+    let mut publisher: Publisher<Futex> = Publisher::waiting_by(256).unwrap();
     let mut subscriber = publisher.subscribe::<Futex>(WhenSlow::Drop).unwrap();
     assert!(!subscriber.listen().unwrap());
     while publisher.subscribers() > 0 {
@@ -262,7 +262,8 @@ fn a_subscriber_that_lies_about_its_cursor_is_ended_and_costs_the_others_nothing
     let hostile: doorbell::rendezvous::Connection = joining.join().unwrap();
     let mut publisher: Publisher = Publisher::new(256).unwrap();
     publisher.admit(&connection, 0, WhenSlow::HoldBack).unwrap();
-    let _liar: Subscriber<_, Futex> = Subscriber::join(&hostile, 0).unwrap();
+    let _liar: Subscriber<_, Futex> =
+        Subscriber::join_within(&hostile, 0, doorbell::rendezvous::MOST_MEMORY).unwrap();
     let mut honest = publisher.subscribe::<Futex>(WhenSlow::HoldBack).unwrap();
     let size = segments[0].mapping().plan().size() as usize;
     let rights = ProtFlags::READ | ProtFlags::WRITE;
@@ -298,14 +299,15 @@ fn whoever_has_left_or_was_dropped_can_subscribe_again() {
     let mut publisher: Publisher = Publisher::new(256).unwrap();
     let mut bytes = Vec::new();
     publisher.admit(&connection, 0, WhenSlow::HoldBack).unwrap();
-    drop(Subscriber::<_, Futex>::join(&theirs, 0).unwrap());
+    drop(Subscriber::<_, Futex>::join_within(&theirs, 0, doorbell::rendezvous::MOST_MEMORY).unwrap());
     publisher.publish(b"nobody").unwrap();
     assert_eq!(publisher.ended(), [(0, Ended::Left)]);
 
     publisher.admit(&connection, 0, WhenSlow::Drop).unwrap();
     publisher.publish(b"early").unwrap();
     assert_eq!(publisher.ended(), [], "the second has not even come");
-    let mut second: Subscriber<_, Futex> = Subscriber::join(&theirs, 0).unwrap();
+    let mut second: Subscriber<_, Futex> =
+        Subscriber::join_within(&theirs, 0, doorbell::rendezvous::MOST_MEMORY).unwrap();
     assert_eq!(second.try_recv_into(&mut bytes), Ok(Some(0)));
     assert_eq!(bytes, b"early");
     while publisher.subscribers() > 0 {
@@ -315,7 +317,8 @@ fn whoever_has_left_or_was_dropped_can_subscribe_again() {
     drop(second);
 
     publisher.admit(&connection, 0, WhenSlow::Drop).unwrap();
-    let mut third: Subscriber<_, Futex> = Subscriber::join(&theirs, 0).unwrap();
+    let mut third: Subscriber<_, Futex> =
+        Subscriber::join_within(&theirs, 0, doorbell::rendezvous::MOST_MEMORY).unwrap();
     publisher.publish(b"last").unwrap();
     drop(publisher);
     assert_eq!(third.try_recv_into(&mut bytes), Ok(Some(0)));

@@ -161,7 +161,10 @@ fn suffer<W: Wait + Default>(
     let mut bytes = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         tally.progress.fetch_add(1, Ordering::Relaxed);
-        let ends = (Sender::<_, W>::attach(connection, out), Receiver::<_, W>::attach(connection, back));
+        let ends = (
+            Sender::<_, W>::attach_waiting_by(connection, out),
+            Receiver::<_, W>::attach_waiting_by(connection, back),
+        );
         let (Ok(mut sender), Ok(mut receiver)) = ends else {
             // One more of the peer's whims, so that the round goes on: all is as if nobody had been there.
             [out, back].into_iter().for_each(|lane| raw.wipe(lane, capacity));
@@ -346,10 +349,10 @@ fn a_lane_full_of_lies_is_not_attached_to() {
     for place in 0..8 {
         raw.payload(RING + place * 8).store(1, Ordering::Release);
     }
-    let refused = Sender::<_, Futex>::attach(&ours, 0).unwrap_err();
+    let refused = Sender::<_, Futex>::attach_waiting_by(&ours, 0).unwrap_err();
     assert!(matches!(refused, AttachError::Violation(PeerViolation::IndexOutOfRange { .. })));
     raw.payload(CONTROL).store(3, Ordering::Release);
-    let refused = Receiver::<_, Futex>::attach(&ours, 0).unwrap_err();
+    let refused = Receiver::<_, Futex>::attach_waiting_by(&ours, 0).unwrap_err();
     assert_eq!(refused, AttachError::Violation(PeerViolation::Misaligned { value: 3, unit: 8 }));
 }
 
@@ -394,10 +397,10 @@ fn a_peer_that_wakes_again_and_again_does_not_hold_a_waiter_beyond_its_deadline(
                 state.record().wake.epoch().fetch_add(1, Ordering::Relaxed);
             }
         });
-        let mut futex: Receiver<_, Futex> = Receiver::attach(&ours, 0).unwrap();
+        let mut futex: Receiver<_, Futex> = Receiver::attach_waiting_by(&ours, 0).unwrap();
         assert!(futex.recv_timeout(Duration::from_millis(5)).unwrap().is_none());
         drop(futex);
-        let mut eventfd: Receiver<_, Eventfd> = Receiver::attach(&ours, 0).unwrap();
+        let mut eventfd: Receiver<_, Eventfd> = Receiver::attach_waiting_by(&ours, 0).unwrap();
         assert!(eventfd.recv_timeout(Duration::from_millis(5)).unwrap().is_none());
         stop.store(true, Ordering::Relaxed);
     });
@@ -440,7 +443,7 @@ fn a_peer_that_comes_again_and_again_does_not_hold_a_receiver_beyond_its_deadlin
     let raw: &'static Raw = Box::leak(Box::new(Raw::of(&segment)));
     // The receiver's stays ours.
     ATTACHMENTS.set(Some(raw.attachments()));
-    let mut receiver: Receiver<_, Crowd> = Receiver::attach(&ours, 0).unwrap();
+    let mut receiver: Receiver<_, Crowd> = Receiver::attach_waiting_by(&ours, 0).unwrap();
     assert!(receiver.recv_timeout(Duration::from_millis(1)).unwrap().is_none());
 }
 
@@ -469,9 +472,9 @@ fn trusted_ends_and_untrusted_peers_do_not_share_a_segment() {
     let (ours, theirs) = meet(&shared);
     for connection in [&ours, &theirs] {
         let segment = connection.segment();
-        assert_eq!(Sender::<_, Futex>::at(segment, 0).unwrap_err(), AttachError::Untrusted);
-        assert_eq!(Receiver::<_, Futex>::at(segment, 1).unwrap_err(), AttachError::Untrusted);
-        assert_eq!(Gather::<_, Futex>::at(segment, 1).unwrap_err(), AttachError::Untrusted);
+        assert_eq!(Sender::<_, Futex>::at_waiting_by(segment, 0).unwrap_err(), AttachError::Untrusted);
+        assert_eq!(Receiver::<_, Futex>::at_waiting_by(segment, 1).unwrap_err(), AttachError::Untrusted);
+        assert_eq!(Gather::<_, Futex>::at_waiting_by(segment, 1).unwrap_err(), AttachError::Untrusted);
     }
 
     let lent = segment(2, 2, 512);
@@ -498,11 +501,11 @@ fn trusted_ends_and_untrusted_peers_do_not_share_a_segment() {
         hosting.join().unwrap()
     });
     assert!(matches!(unfinished, Err(RendezvousError::NoAnswer(_))), "{unfinished:?}");
-    assert_eq!(Sender::<_, Futex>::at(&given, 0).map(drop), Err::<(), _>(AttachError::Untrusted));
+    assert_eq!(Sender::<_, Futex>::at_waiting_by(&given, 0).map(drop), Err::<(), _>(AttachError::Untrusted));
     let (host, joiner) = socket::pair().unwrap();
     let joining =
         thread::spawn(move || unsafe { doorbell::rendezvous::Join::<Trusted>::of() }.over(joiner).unwrap());
     let connection = unsafe { socket::host_over_as::<Trusted>(host, &lent) }.unwrap();
-    Sender::<_, Futex>::attach(&connection, 1).expect("whoever is trusted may come");
+    Sender::<_, Futex>::attach_waiting_by(&connection, 1).expect("whoever is trusted may come");
     drop(joining.join().unwrap());
 }

@@ -166,7 +166,7 @@ fn a_forked_child_takes_no_end_on_a_segment_that_its_parent_joined() {
     // SAFETY: the child tries to attach, which is refused before any lock is taken, and exits.
     let child = unsafe { fork() };
     if child == 0 {
-        let refused = Sender::<Untrusted, Futex>::attach(&joined, 0).map(drop);
+        let refused = Sender::<Untrusted, Futex>::attach_waiting_by(&joined, 0).map(drop);
         // SAFETY: no precondition.
         unsafe { libc::_exit(i32::from(refused != Err(AttachError::HungUp))) };
     }
@@ -264,8 +264,8 @@ fn joiners_met_by_a_process_and_by_its_forked_child_have_numbers_of_their_own() 
     drop(ours);
     let of_child = joining.join().unwrap();
     let (_host, of_parent) = meet(&segment);
-    let _one = Sender::<_, Futex>::attach(&of_child, 0).unwrap();
-    let two = Sender::<_, Futex>::attach(&of_parent, 1).unwrap();
+    let _one = Sender::<_, Futex>::attach_waiting_by(&of_child, 0).unwrap();
+    let two = Sender::<_, Futex>::attach_waiting_by(&of_parent, 1).unwrap();
     drop((two, of_parent));
     wait_for_earlier_hang_ups(&segment);
     let (_host, third) = meet(&segment);
@@ -283,7 +283,7 @@ fn an_end_on_a_segment_joined_by_name_hears_of_the_owners_end_though_the_joining
     let offer = Offer { eventfds: 0, ..Offer::of_lanes(Lanes::new(1, 1, 64).unwrap()) };
     let owner = unsafe { named::Owner::new(&path, &offer) }.unwrap();
     let joined = unsafe { named::join(&path) }.unwrap();
-    let mut receiver: Receiver<Trusted, Futex> = Receiver::at(joined.segment(), 0).unwrap();
+    let mut receiver: Receiver<Trusted, Futex> = Receiver::at_waiting_by(joined.segment(), 0).unwrap();
     drop(joined);
     drop(owner);
     assert_eq!(receiver.recv_timeout(FOREVER).unwrap_err(), RecvError::PeerGone(PeerId::UNMET));
@@ -322,7 +322,8 @@ fn a_subscriber_that_joins_another_lane_than_was_admitted_is_told_so() {
     let mut publisher: Publisher = Publisher::new(4096).unwrap();
     let (host, joined) = meet(&segment);
     publisher.admit(&host, 1, WhenSlow::Gap).unwrap();
-    let refused = Subscriber::<_, Futex>::join(&joined, 0).unwrap_err();
+    let refused =
+        Subscriber::<_, Futex>::join_within(&joined, 0, doorbell::rendezvous::MOST_MEMORY).unwrap_err();
     assert_eq!(refused, JoinError::OtherLane { asked: 0, admitted: 1 });
 }
 

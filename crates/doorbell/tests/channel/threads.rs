@@ -168,8 +168,8 @@ fn a_receiver_that_leaves_is_told_and_its_successor_gets_what_it_left() {
     let lanes = doorbell::channel::Lanes::new(1, 1, 64).unwrap();
     let offer = doorbell::rendezvous::Offer::of_lanes(lanes);
     let segment = doorbell::rendezvous::Segment::for_threads(&offer).unwrap();
-    let mut sender = doorbell::channel::Sender::<_, Futex>::at(&segment, 0).unwrap();
-    let mut first = doorbell::channel::Receiver::<_, Futex>::at(&segment, 0).unwrap();
+    let mut sender = doorbell::channel::Sender::<_, Futex>::at_waiting_by(&segment, 0).unwrap();
+    let mut first = doorbell::channel::Receiver::<_, Futex>::at_waiting_by(&segment, 0).unwrap();
     sender.send(&[1; 16]).unwrap();
     sender.send(&[2; 16]).unwrap();
     assert_eq!(first.recv().unwrap()[0], 1);
@@ -181,7 +181,7 @@ fn a_receiver_that_leaves_is_told_and_its_successor_gets_what_it_left() {
     drop(first);
     let (refused, mut sender) = blocked.join().unwrap();
     assert_eq!(refused, Err(SendError::Closed));
-    let mut second = doorbell::channel::Receiver::<_, Futex>::at(&segment, 0).unwrap();
+    let mut second = doorbell::channel::Receiver::<_, Futex>::at_waiting_by(&segment, 0).unwrap();
     assert_eq!(second.recv().unwrap()[0], 2);
     while let Some(message) = second.try_recv().unwrap() {
         assert_eq!(message[0], 3);
@@ -279,8 +279,8 @@ fn a_receiver_that_waits_for_bytes_is_woken_once_when_they_are_there() {
     use doorbell::channel::{Lanes, Receiver, Sender};
     use doorbell::rendezvous::{Offer, Segment};
     let segment = Segment::for_threads(&Offer::of_lanes(Lanes::new(1, 1, 4096).unwrap())).unwrap();
-    let mut sender: Sender<_, Futex> = Sender::at(&segment, 0).unwrap();
-    let mut receiver: Receiver<_, Futex> = Receiver::at(&segment, 0).unwrap();
+    let mut sender: Sender<_, Futex> = Sender::at_waiting_by(&segment, 0).unwrap();
+    let mut receiver: Receiver<_, Futex> = Receiver::at_waiting_by(&segment, 0).unwrap();
     let (say, said) = std::sync::mpsc::channel();
     let waiting = thread::spawn(move || {
         say.send(rustix::thread::gettid()).unwrap();

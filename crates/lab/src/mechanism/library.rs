@@ -109,7 +109,7 @@ impl<W: Wait + Default + 'static> Line for ChannelLine<W> {
     }
 
     fn waiter(&self) -> Result<ChannelWaiter<W>, OpenError> {
-        Receiver::at(&self.segment, 0)
+        Receiver::at_waiting_by(&self.segment, 0)
             .map(ChannelWaiter)
             .map_err(OpenError::of("doorbell::channel::Receiver::at"))
     }

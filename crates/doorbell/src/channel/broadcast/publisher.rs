@@ -95,12 +95,22 @@ struct Place {
     lane: Lane,
 }
 
-impl<W: Wait + Default> Publisher<W> {
+impl Publisher {
     /// A log of at least `capacity` bytes, without subscribers. The longest message takes about three eighths of it.
     ///
     /// # Errors
     /// [`MapError`].
     pub fn new(capacity: u64) -> Result<Self, MapError> {
+        Self::waiting_by(capacity)
+    }
+}
+
+impl<W: Wait + Default> Publisher<W> {
+    /// As [`new`](Self::new), with a chosen [way of waiting](crate::wait) for subscribers that hold it back.
+    ///
+    /// # Errors
+    /// [`MapError`].
+    pub fn waiting_by(capacity: u64) -> Result<Self, MapError> {
         let log = LogMemory::new(capacity)?;
         let index = broadcast::Publisher::new(log.capacity());
         Ok(Self {

@@ -41,7 +41,7 @@ pub struct Subscriber<T: Trust = Untrusted, W: Wait = Adaptive> {
     lane: Lane,
 }
 
-impl<T: Trust, W: Wait + Default> Subscriber<T, W> {
+impl<T: Trust> Subscriber<T> {
     /// Subscribes at the peer of `connection`, which calls [`Publisher::admit`](super::Publisher::admit) with the same
     /// `lane` of the segment they share. The connection may be dropped.
     ///
@@ -50,8 +50,10 @@ impl<T: Trust, W: Wait + Default> Subscriber<T, W> {
     pub fn join(connection: &Connection<T>, lane: u32) -> Result<Self, JoinError> {
         Self::join_within(connection, lane, most_memory::<T>())
     }
+}
 
-    /// As [`join`](Self::join), with a log of up to `most` bytes instead of the
+impl<T: Trust, W: Wait + Default> Subscriber<T, W> {
+    /// As [`join`](Subscriber::join), with a chosen [way of waiting](crate::wait), and a log of up to `most` bytes instead of the
     /// [`MOST_MEMORY`](crate::rendezvous::MOST_MEMORY) that are taken from a publisher who is not trusted.
     ///
     /// # Errors

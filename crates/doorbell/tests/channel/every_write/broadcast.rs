@@ -17,7 +17,8 @@ fn forever() -> Option<Deadline> {
 }
 
 pub(super) fn subscribe(connection: &Connection) {
-    let mut subscriber: Subscriber<_, Futex> = Subscriber::join(connection, 0).unwrap();
+    let mut subscriber: Subscriber<_, Futex> =
+        Subscriber::join_within(connection, 0, doorbell::rendezvous::MOST_MEMORY).unwrap();
     let mut bytes = Vec::new();
     for round in 0..ROUNDS {
         assert_eq!(subscriber.recv_into(&mut bytes), Ok(0), "one that holds back misses nothing");
@@ -26,7 +27,7 @@ pub(super) fn subscribe(connection: &Connection) {
 }
 
 pub(super) fn publish(connection: &Connection, number: u64) {
-    let mut publisher: Publisher<Futex> = Publisher::new(LOG).unwrap();
+    let mut publisher: Publisher<Futex> = Publisher::waiting_by(LOG).unwrap();
     publisher.admit(connection, 0, WhenSlow::HoldBack).unwrap();
     for round in 0..ROUNDS {
         publisher.publish(&words(number, round)).unwrap();
@@ -41,7 +42,7 @@ fn at_whichever_write_a_subscriber_dies_the_publisher_goes_on_and_a_successor_su
         ROUNDS,
         |_| (),
         |(), connection, number, child| {
-            let mut publisher: Publisher<Futex> = Publisher::new(LOG).unwrap();
+            let mut publisher: Publisher<Futex> = Publisher::waiting_by(LOG).unwrap();
             let mut local = publisher.subscribe::<Futex>(WhenSlow::Gap).unwrap();
             publisher.admit(connection, 0, WhenSlow::HoldBack).unwrap();
             let mut bytes = Vec::new();
@@ -71,7 +72,11 @@ fn at_whichever_write_a_publisher_dies_what_it_had_published_is_received_and_its
         |_| (),
         |(), connection, number, _| {
             // It may die before it has sent the log.
-            let Ok(mut subscriber) = Subscriber::<_, Futex>::join(connection, 0) else { return 0 };
+            let Ok(mut subscriber) =
+                Subscriber::<_, Futex>::join_within(connection, 0, doorbell::rendezvous::MOST_MEMORY)
+            else {
+                return 0;
+            };
             let mut bytes = Vec::new();
             let mut expected = 0;
             loop {

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 pub(super) fn send(connection: &Connection, number: u64) {
-    let mut sender: Sender<_, Futex> = Sender::attach(connection, 0).unwrap();
+    let mut sender: Sender<_, Futex> = Sender::attach_waiting_by(connection, 0).unwrap();
     for round in 0..ROUNDS {
         sender.send(&words(number, round)).unwrap();
     }
@@ -23,7 +23,7 @@ fn at_whichever_write_a_sender_dies_the_gather_gets_its_whole_messages_and_all_o
     let joining = thread::spawn(move || socket::join_over(theirs).unwrap());
     let other: Connection = socket::host_over(ours, &other_segment).unwrap();
     let joined: Connection = joining.join().unwrap();
-    let mut honest: Sender<_, Futex> = Sender::attach(&joined, 0).unwrap();
+    let mut honest: Sender<_, Futex> = Sender::attach_waiting_by(&joined, 0).unwrap();
     let mut sent = 0_u64;
     // What a message of the child takes at the least: two words, one behind, one before.
     at_every_write(

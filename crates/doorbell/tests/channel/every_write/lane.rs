@@ -51,8 +51,8 @@ fn converse_in<W: Wait + Default>(
     length: usize,
     ask: impl Fn(&mut Sender<Untrusted, W>, &[u8]),
 ) {
-    let mut sender: Sender<_, W> = Sender::attach(connection, 0).unwrap();
-    let mut receiver: Receiver<_, W> = Receiver::attach(connection, 1).unwrap();
+    let mut sender: Sender<_, W> = Sender::attach_waiting_by(connection, 0).unwrap();
+    let mut receiver: Receiver<_, W> = Receiver::attach_waiting_by(connection, 1).unwrap();
     for round in 0..ROUNDS {
         ask(&mut sender, &padded(number, round, length));
         // Answers to an incarnation that died come first.
@@ -70,7 +70,12 @@ fn serve<W: Wait + Default>(
     number: u64,
     child: &mut Other,
 ) -> u64 {
-    let attach = || (Receiver::attach(connection, 0).unwrap(), Sender::attach(connection, 1).unwrap());
+    let attach = || {
+        (
+            Receiver::attach_waiting_by(connection, 0).unwrap(),
+            Sender::attach_waiting_by(connection, 1).unwrap(),
+        )
+    };
     let (receiver, sender) = ends.get_or_insert_with(attach);
     let mut expected = 0;
     let mut ended = false;
