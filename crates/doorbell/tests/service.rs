@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A name is a service: clients come, go, die, and come again.
+
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+use doorbell::channel::{RecvError, SendError};
+use doorbell::rendezvous::RendezvousError;
+use doorbell::service::{Listen, names};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use std::{env, thread};
+
+/// Longer than any of these tests takes on the slowest machine: running into it is a hang.
+const FOREVER: Duration = Duration::from_secs(60);
+const ROLE: &str = "DOORBELL_TEST_SERVICE";
+
+fn scratch(name: &str) -> PathBuf {
+    env::temp_dir().join(format!("doorbell-service-{name}-{}", std::process::id()))
+}
+
+/// Not a test: what a client in another process does. It says hello, and whatever it hears, until the service has gone.
+#[test]
+fn child() {
+    let Some(path) = env::var_os(ROLE) else { return };
+    let mut service = doorbell::connect_timeout(path, FOREVER).unwrap();
+    service.send(b"hello").unwrap();
+    let (mut sender, mut receiver) = service.split();
+    while let Ok(message) = receiver.recv() {
+        let message = message.into_vec();
+        sender.send(&message).unwrap();
+    }
+}
+
+struct Other(Child);
+
+impl Other {
+    fn start(path: &PathBuf) -> Self {
+        let mut command = Command::new(env::current_exe().unwrap());
+        command.args(["--exact", "child"]).env(ROLE, path).stdout(Stdio::null());
+        Self(command.spawn().unwrap())
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn two_lines_on_either_side_are_a_first_message() {
+    let path = scratch("first");
+    let mut service = doorbell::listen(&path).unwrap();
+    let client = thread::spawn({
+        let path = path.clone();
+        move || doorbell::connect(path).unwrap().send(b"hello")
+    });
+    let mut client_here = service.accept().unwrap();
+    client.join().unwrap().unwrap();
+    assert_eq!(client_here.iter().collect::<Result<Vec<_>, _>>().unwrap(), [b"hello"]);
+}
+
+#[test]
+fn clients_are_answered_each_and_killed_ones_leave_and_come_again() {
+    let path = scratch("many");
+    let mut service = doorbell::listen(&path).unwrap();
+    for round in 0..3 {
+        let mut others: Vec<_> = (0..5).map(|_| Other::start(&path)).collect();
+        let mut here = Vec::new();
+        while here.len() < 5 {
+            let (client, message) = service.recv_timeout(FOREVER).unwrap().expect("hung");
+            assert_eq!(message, b"hello");
+            here.push(client);
+        }
+        for (number, client) in here.iter().enumerate() {
+            service.send(*client, &[round, number as u8]).unwrap();
+        }
+        let mut answers = Vec::new();
+        while answers.len() < 5 {
+            let (client, message) = service.recv_timeout(FOREVER).unwrap().expect("hung");
+            let number = here.iter().position(|there| *there == client).unwrap();
+            assert_eq!(message, [round, number as u8]);
+            answers.push(client);
+        }
+        assert_eq!(service.clients().count(), 5);
+        others.iter_mut().for_each(|other| other.0.kill().unwrap());
+        drop(others);
+        while service.clients().count() > 0 {
+            assert!(service.recv_timeout(Duration::from_millis(10)).unwrap().is_none());
+        }
+        assert_eq!(service.send(here[0], b"late"), Err(SendError::Closed));
+    }
+    assert_eq!(service.turned_away(), 0);
+}
+
+#[test]
+fn a_client_that_takes_no_answers_keeps_no_other_waiting() {
+    let path = scratch("deaf");
+    let mut service = Listen { capacity: 4096, ..Listen::default() }.at(&path).unwrap();
+    let serving = thread::spawn(move || {
+        let mut full = 0;
+        loop {
+            let (client, message) = service.recv_timeout(FOREVER).unwrap().expect("hung");
+            if message == b"end" {
+                return full;
+            }
+            full += u32::from(service.send(client, &message) == Err(SendError::Full));
+        }
+    });
+    let mut deaf = doorbell::connect(&path).unwrap();
+    let mut other = doorbell::connect(&path).unwrap();
+    for _ in 0..20 {
+        deaf.send(&[1; 1000]).unwrap();
+        other.send(&[2; 1000]).unwrap();
+        assert_eq!(other.recv_timeout(FOREVER).unwrap().expect("hung"), [2; 1000]);
+    }
+    deaf.send(b"end").unwrap();
+    assert!(serving.join().unwrap() > 0);
+}
+
+#[test]
+fn a_client_is_told_when_its_service_dies_and_finds_the_next() {
+    let path = scratch("again");
+    let first = doorbell::listen(&path).unwrap();
+    assert_eq!(doorbell::listen(&path).map(drop).unwrap_err(), RendezvousError::Owned);
+    let serve = |mut service: doorbell::service::Service| {
+        thread::spawn(move || {
+            let (client, message) = service.recv_timeout(FOREVER).unwrap().expect("hung");
+            // The second client does not wait for its answer.
+            let _ = service.send(client, &message);
+        })
+    };
+    let serving = serve(first);
+    let mut client = doorbell::connect(&path).unwrap();
+    client.send(b"first").unwrap();
+    assert_eq!(client.recv_timeout(FOREVER).unwrap().expect("hung"), b"first");
+    serving.join().unwrap();
+    let told = client.recv().unwrap_err();
+    assert!(matches!(told, RecvError::Closed | RecvError::PeerGone(_)), "{told:?}");
+    assert_eq!(doorbell::connect(&path).map(drop).unwrap_err(), RendezvousError::NoOwner);
+    let later = thread::spawn({
+        let path = path.clone();
+        move || doorbell::connect_timeout(path, FOREVER).map(|mut client| client.send(b"second"))
+    });
+    let second = doorbell::listen(&path).unwrap();
+    serve(second).join().unwrap();
+    later.join().unwrap().unwrap().unwrap();
+}
+
+#[test]
+fn more_clients_than_a_service_takes_are_turned_away_and_the_others_stay() {
+    let path = scratch("most");
+    let mut service = Listen { most_clients: 2, ..Listen::default() }.at(&path).unwrap();
+    let serving = thread::spawn(move || {
+        for _ in 0..3 {
+            let (client, message) = service.recv_timeout(FOREVER).unwrap().expect("hung");
+            service.send(client, &message).unwrap();
+        }
+        service.turned_away()
+    });
+    let mut clients: Vec<_> = (0..2).map(|_| doorbell::connect(&path).unwrap()).collect();
+    for client in &mut clients {
+        client.send(b"one").unwrap();
+        client.recv().unwrap();
+    }
+    assert!(doorbell::connect(&path).is_err());
+    clients[0].send(b"still here").unwrap();
+    assert_eq!(serving.join().unwrap(), 1);
+}
+
+/// The folder is of this user alone; a name in it is a service of it.
+#[test]
+fn names_are_listed() {
+    let name = format!("doorbell-test-{}", std::process::id());
+    let mut service = doorbell::listen(&name).unwrap();
+    assert!(names().unwrap().contains(&name));
+    let client = thread::spawn({
+        let name = name.clone();
+        move || doorbell::connect_timeout(name, FOREVER).map(drop)
+    });
+    service.accept_timeout(FOREVER).unwrap().expect("hung");
+    client.join().unwrap().unwrap();
+    drop(service);
+    assert!(!names().unwrap().contains(&name));
+}
