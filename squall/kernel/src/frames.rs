@@ -14,30 +14,83 @@ pub(crate) struct Frames {
     fresh: usize,
     /// The frame that was given back last; its first word has the address of the one before it.
     spare: usize,
-    /// For each frame from `first` on, in how many maps it is.
-    users: &'static mut [u32],
+    frames: &'static mut [Frame],
     used: usize,
+    /// Who pays for what is taken.
+    pub(crate) payer: Purse,
+    /// Frames that each purse paid for.
+    paid: [usize; PURSES],
 }
+
+/// What is known of a frame.
+#[derive(Clone, Copy)]
+struct Frame {
+    /// In how many maps it is.
+    users: u32,
+    payer: Purse,
+}
+
+/// Who pays for a frame: the first space, or a child of it together with all that descend from that child.
+pub(crate) type Purse = u8;
+
+const PURSES: usize = 1 << Purse::BITS;
+
+/// The first space's, which has no limit.
+pub(crate) const FIRST: Purse = 0;
 
 impl Frames {
     /// Nothing, until the memory is known.
     pub(crate) const fn none() -> Self {
-        Self { first: 0, end: 0, fresh: 0, spare: 0, users: &mut [], used: 0 }
+        Self {
+            first: 0,
+            end: 0,
+            fresh: 0,
+            spare: 0,
+            frames: &mut [],
+            used: 0,
+            payer: FIRST,
+            paid: [0; PURSES],
+        }
     }
 
     /// The memory from `start` to `end`, physical addresses. What counts the frames lies in the first of them.
     pub(crate) fn over(start: usize, end: usize) -> Self {
         let start = start.next_multiple_of(FRAME);
-        let frames = (end - start) / FRAME;
-        let first = (start + frames * size_of::<u32>()).next_multiple_of(FRAME);
-        // SAFETY: the machine says that there is memory, and nothing else lies there.
-        let users = unsafe { core::slice::from_raw_parts_mut(mapped::<u32>(start), (end - first) / FRAME) };
-        users.fill(0);
-        Self { first, end, fresh: first, spare: 0, users, used: 0 }
+        let count = (end - start) / FRAME;
+        let first = (start + count * size_of::<Frame>()).next_multiple_of(FRAME);
+        // SAFETY: the machine says that there is memory, and nothing else lies there; as zeroes it is valid.
+        let frames = unsafe {
+            let place = mapped::<Frame>(start);
+            place.write_bytes(0, (end - first) / FRAME);
+            core::slice::from_raw_parts_mut(place, (end - first) / FRAME)
+        };
+        Self { first, end, fresh: first, frames, ..Self::none() }
+    }
+
+    /// A purse that nobody pays from. With all in use, one that is shared.
+    pub(crate) fn free_purse(&self) -> Purse {
+        (1..Purse::MAX).find(|purse| self.paid[usize::from(*purse)] == 0).unwrap_or(Purse::MAX)
+    }
+
+    /// Frames that the payer may still take.
+    pub(crate) fn left(&self) -> usize {
+        let free = self.frames.len() - self.used;
+        match self.payer {
+            FIRST => free,
+            purse => free.min(self.limit().saturating_sub(self.paid[usize::from(purse)])),
+        }
+    }
+
+    /// Frames that one purse may pay for: so many that whoever takes all it gets leaves some for the others.
+    fn limit(&self) -> usize {
+        self.frames.len() / 4 * 3
     }
 
     /// A zeroed frame that is in one map; its physical address.
     pub(crate) fn take(&mut self) -> Option<usize> {
+        if self.left() == 0 {
+            return None;
+        }
         let frame = if self.spare != 0 {
             let frame = self.spare;
             // SAFETY: a spare frame is nobody's, and its first word was written when it was given back.
@@ -51,7 +104,8 @@ impl Frames {
         };
         // SAFETY: the frame is nobody's.
         unsafe { mapped::<[usize; FRAME / 8]>(frame).write([0; FRAME / 8]) };
-        self.users[(frame - self.first) / FRAME] = 1;
+        self.frames[(frame - self.first) / FRAME] = Frame { users: 1, payer: self.payer };
+        self.paid[usize::from(self.payer)] += 1;
         self.used += 1;
         Some(frame)
     }
@@ -61,12 +115,12 @@ impl Frames {
         if frame < self.first {
             return;
         }
-        self.users[(frame - self.first) / FRAME] += 1;
+        self.frames[(frame - self.first) / FRAME].users += 1;
     }
 
     /// In how many maps it is.
     pub(crate) fn users(&self, frame: usize) -> u32 {
-        self.users[(frame - self.first) / FRAME]
+        self.frames[(frame - self.first) / FRAME].users
     }
 
     /// It is in one map less.
@@ -74,12 +128,13 @@ impl Frames {
         if frame < self.first {
             return;
         }
-        let users = &mut self.users[(frame - self.first) / FRAME];
+        let Frame { users, payer } = &mut self.frames[(frame - self.first) / FRAME];
         *users -= 1;
         if *users == 0 {
             // SAFETY: it was in no other map.
             unsafe { *mapped::<usize>(frame) = self.spare };
             self.spare = frame;
+            self.paid[usize::from(*payer)] -= 1;
             self.used -= 1;
         }
     }
@@ -91,6 +146,6 @@ impl Frames {
 
     /// Frames there are.
     pub(crate) fn all(&self) -> usize {
-        self.users.len()
+        self.frames.len()
     }
 }

@@ -36,7 +36,7 @@ struct Run {
 
 /// `tasks` of them hand over `yields` times each; the instructions for all that.
 pub(crate) fn run(kernel: &mut Kernel, tasks: usize, yields: usize) -> Result<usize, Refusal> {
-    if tasks == 0 || tasks >= kernel.frames.all() - kernel.frames.used() {
+    if tasks == 0 || tasks >= kernel.frames.left() {
         return Err(Refusal::Exhausted);
     }
     let part_frame = kernel.frames.take().ok_or(Refusal::Exhausted)?;

@@ -138,7 +138,10 @@ impl PageTable {
 
     /// The entry for `address`, if there is one; all of it for whoever handles a fault.
     pub(crate) fn find(&self, address: usize) -> Option<&mut usize> {
-        let place = self.walk(address, None).ok().filter(|_| address < USER_END)?;
+        if address >= USER_END {
+            return None;
+        }
+        let place = self.walk(address, None).ok()?;
         // SAFETY: in a table of this space; spaces change under the kernel's lock only.
         let place = unsafe { &mut *place };
         (*place & VALID != 0).then_some(place)
@@ -176,6 +179,14 @@ impl PageTable {
             }
         }
         Ok(())
+    }
+
+    /// Takes the page of `address` out of the map; says whether there was one.
+    pub(crate) fn unmap(&mut self, address: usize, frames: &mut Frames) -> bool {
+        let Some(entry) = self.find(address) else { return false };
+        frames.give_back(frame_of(*entry));
+        *entry = 0;
+        true
     }
 
     /// Calls `each` with the address and the entry of every page of the process.
@@ -236,16 +247,8 @@ impl PageTable {
     }
 
     /// The kernel's address of `address`, for as many bytes as there are up to the end of the page, if the process may
-    /// itself read it, or write it. What is to be copied when written is copied.
-    pub(crate) fn reach(
-        &mut self,
-        address: usize,
-        write: bool,
-        frames: &mut Frames,
-    ) -> Option<(*mut u8, usize)> {
-        if write {
-            self.copy_on_write(address, frames).ok()?;
-        }
+    /// itself read it, or write it.
+    pub(crate) fn reach(&self, address: usize, write: bool) -> Option<(*mut u8, usize)> {
         let needed = USER | if write { WRITE } else { READ };
         let place = self.find(address).filter(|place| **place & needed == needed)?;
         Some((mapped(frame_of(*place) + address % FRAME), FRAME - address % FRAME))

@@ -6,7 +6,7 @@ use core::ptr;
 use squall_scheduler::image::MAIL;
 use squall_scheduler::pool::{Part, Task};
 
-use crate::frames::FRAME;
+use crate::frames::{FRAME, Purse};
 use crate::kernel::Kernel;
 use crate::page_table::{NoMemory, PRIVATE, PageTable, READ, WRITE, frame_of, mapped};
 
@@ -27,6 +27,8 @@ pub(crate) struct Space {
     /// Its place in a ring of the kernel.
     pub(crate) place: Task,
     pub(crate) number: usize,
+    /// Who pays for its memory.
+    pub(crate) purse: Purse,
     pub(crate) level: usize,
     pub(crate) state: State,
     pub(crate) table: PageTable,
@@ -95,9 +97,14 @@ impl Space {
     ) -> bool {
         let (mut address, mut rest) = (address, bytes);
         while !rest.is_empty() {
-            let Some((place, room)) = self.table.reach(address, write, &mut kernel.frames) else {
-                return false;
-            };
+            if write {
+                match self.table.copy_on_write(address, &mut kernel.frames) {
+                    Ok(true) => kernel.translations_changed(),
+                    Ok(false) => {}
+                    Err(NoMemory) => return false,
+                }
+            }
+            let Some((place, room)) = self.table.reach(address, write) else { return false };
             let (now, later) = rest.split_at_mut(room.min(rest.len()));
             // SAFETY: `reach` found these bytes to be the space's; no reference is made to them.
             unsafe {
@@ -151,9 +158,11 @@ impl Kernel {
                 registers: [0; 32],
                 satp: table.satp(if self.keep_translations { number } else { 0 }),
                 resume: 0,
-                resume_point: 0,
+                // Nothing is ever mapped there: who gives way without an executor faults.
+                resume_point: 2,
                 place: Task { queue: self.queue(level), ..Task::IDLE },
                 number,
+                purse: self.frames.payer,
                 level,
                 state: State::Runnable,
                 table,
@@ -228,6 +237,16 @@ impl Kernel {
         }
     }
 
+    /// Takes back a space that never ran.
+    pub(crate) fn abandon(&mut self, space: &mut Space) {
+        if let Some(parent) = space_at(space.parent) {
+            unlink(&mut parent.children, space);
+        }
+        space.parent = ptr::null_mut();
+        self.end(space, 0);
+        self.reap(space);
+    }
+
     /// Gives the parent, which waits or is about to, a child that ended.
     pub(crate) fn hand_over_zombie(&mut self, parent: &mut Space, place: usize) {
         let Some(zombie) = space_at(parent.zombies) else { return };
@@ -235,6 +254,10 @@ impl Kernel {
         parent.registers[A0] = zombie.number;
         if place != 0 && !parent.copy(self, place, &mut code, true) {
             parent.registers[A0] = squall_scheduler::call::Refusal::BadAddress as usize;
+        }
+        // With whom it waited for it has no mail to exchange.
+        if parent.table.unmap(MAIL + zombie.number * FRAME, &mut self.frames) {
+            self.translations_changed();
         }
         unlink(&mut parent.zombies, zombie);
         self.reap(zombie);

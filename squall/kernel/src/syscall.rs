@@ -8,7 +8,7 @@ use squall_scheduler::pool::{ATTENTION, GIVE_WAY, LEVELS, Part, Task};
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use crate::console::{Console, say};
-use crate::frames::FRAME;
+use crate::frames::{self, FRAME};
 use crate::hart::{ALL, Flush, HARTS, Hart};
 use crate::kernel::{Kernel, leave_space};
 use crate::page_table::{NoMemory, PRIVATE, READ, WRITE, frame_of, mapped};
@@ -36,6 +36,7 @@ impl Kernel {
             space.registers[A0] = 0;
             return true;
         }
+        self.frames.payer = space.purse;
         let answer = match number {
             n if n == Call::Print as usize => self.print(space, a, b),
             n if n == Call::Exit as usize => {
@@ -118,6 +119,9 @@ impl Kernel {
         }
         // Nobody passes on more than it has.
         let level = level.min(parent.level);
+        if parent.purse == frames::FIRST {
+            self.frames.payer = self.frames.free_purse();
+        }
         let child = self.new_space(parent, level)?;
         if let Err(NoMemory) = program::load(child, &mut self.frames) {
             self.abandon(child);
@@ -145,12 +149,6 @@ impl Kernel {
         let number = child.number;
         self.make_ready(child);
         Ok(number)
-    }
-
-    /// A child that never ran: ends, and nobody waits for it.
-    fn abandon(&mut self, child: &mut Space) {
-        child.parent = core::ptr::null_mut();
-        self.end(child, 0);
     }
 
     fn wait(&mut self, space: &mut Space, place: usize) -> Option<Answer> {
@@ -186,7 +184,7 @@ impl Kernel {
             .ok_or(Refusal::BadArgument)?;
         let at = space.heap_end;
         // Checked before: what is half done stays half mapped.
-        if bytes / FRAME + bytes / FRAME / 512 + 4 > self.frames.all() - self.frames.used() {
+        if bytes / FRAME + bytes / FRAME / 512 + 4 > self.frames.left() {
             return Err(Refusal::Exhausted);
         }
         space.table.map_new(at, bytes, READ | WRITE, &mut self.frames)?;
@@ -204,7 +202,7 @@ impl Kernel {
             return Err(Refusal::BadArgument);
         }
         let bytes = size_of::<Part>() + bytes;
-        if bytes / FRAME + 8 > self.frames.all() - self.frames.used() {
+        if bytes / FRAME + 8 > self.frames.left() {
             return Err(Refusal::Exhausted);
         }
         space.table.map_new(PART, bytes, READ | WRITE | PRIVATE, &mut self.frames)?;

@@ -2,15 +2,15 @@
 //! The first program: reads the command line, a word for each thing to do, and does one after the other.
 //!
 //! `SUBJECT:TASKS:TURNS` runs an arm; `keep` and `flush` say what happens to translations when the address space changes; `tick:N`
-//! lets the timer interrupt every N timebase ticks, as the document did, and `tick:0` not at all.
+//! lets the timer interrupt every N timebase ticks, as the document did, and `tick:0` not at all; `hostile` tries every misdeed.
 
 use squall_scheduler::call::{Call, Executor};
 
 use crate::arm::document::Queue;
 use crate::arm::{across, call as control, document, fork, future, kernel_task, process, stackful};
 use crate::kernel::{call, exit, must, say, spawn, wait};
-use crate::program;
 use crate::scheduler::take_part;
+use crate::{hostile, program};
 
 /// The arms: the name on the command line, and what runs it.
 const ARMS: &[(&str, Arm)] = &[
@@ -70,6 +70,11 @@ fn carry_out(word: &str, me: usize) -> Result<(), usize> {
         }
         "tick" => {
             must(Call::Tick, [tasks, 1, 0, 0]);
+        }
+        "hostile" => {
+            if !hostile::run(me) {
+                return Err(1);
+            }
         }
         _ => {
             let found = ARMS.iter().position(|(arm, _)| *arm == name).filter(|_| tasks > 0);

@@ -6,6 +6,7 @@
 mod arm;
 mod director;
 mod future;
+mod hostile;
 mod kernel;
 mod program;
 mod record;
@@ -23,6 +24,7 @@ extern "C" fn _start(which: usize, first: usize, second: usize) -> ! {
         program::ARM => director::arm(first, second),
         program::SIDE => arm::across::side(first, second, me, program::FIRST),
         program::DOCUMENT_SIDE => arm::document::side(first, second, me, program::FIRST),
+        program::HOSTILE => hostile::misbehave(first),
         _ => kernel::exit(2),
     }
 }

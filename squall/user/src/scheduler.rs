@@ -4,7 +4,7 @@
 use core::ptr::with_exposed_provenance_mut;
 use core::sync::atomic::Ordering::Relaxed;
 
-use doorbell_core::wake::{Seat, Sleep, Slept, Waiter, listen};
+use doorbell_core::wake::{Sleep, Slept, Waiter, WaiterSlot, listen};
 use squall_scheduler::call::Call;
 use squall_scheduler::image::{Entries, IMAGE, MAIL, PART};
 use squall_scheduler::mailbox::{Connection, Mailbox};
@@ -133,13 +133,13 @@ impl Mail {
 
     /// Forgets the token, arms, looks: steps W1 to W5. After `false` any mail that comes leaves the token.
     pub(crate) fn listen(&self) -> bool {
-        let Some(seat) = Seat::eventfd(0) else { unreachable!("there is a first seat") };
+        let Some(slot) = WaiterSlot::eventfd(0) else { unreachable!("there is a first seat") };
         // SAFETY: atomic words of this space's own part, which stays.
         let own = unsafe { &(*part()).words };
-        let nobody = || Waiter::new(own, seat);
+        let nobody = || Waiter::new(own, slot);
         let mut waiters = [nobody(), nobody(), nobody()];
         for (waiter, mailbox) in waiters[1..].iter_mut().zip(self.boxes()) {
-            *waiter = Waiter::new(mailbox.words(), seat);
+            *waiter = Waiter::new(mailbox.words(), slot);
         }
         listen(&mut waiters[..self.count + 1], &mut Token, || self.there_is())
             .unwrap_or_else(|never| match never {})

@@ -29,10 +29,21 @@ const GO: u32 = 0;
 /// What a side is told beside the number of turns.
 const SECOND: usize = 1 << 62;
 const POLLED: usize = 1 << 61;
+const BESIDE: usize = 1 << 60;
+
+/// What comes of a pair, measured.
+pub(crate) fn run(tasks: usize, turns: usize, polled: bool, me: usize) -> bool {
+    pair(tasks, turns, if polled { POLLED } else { 0 }, me, &mut None)
+}
+
+/// A pair with others beside it, so that nothing can be said of its changes of address space; whether all had their turns.
+/// Another child that ends meanwhile is put into `other`, with its code.
+pub(crate) fn run_beside(tasks: usize, turns: usize, me: usize, other: &mut Option<(usize, usize)>) -> bool {
+    pair(tasks, turns, BESIDE, me, other)
+}
 
 /// Makes both sides, lets them begin together, and waits for their end.
-pub(crate) fn run(tasks: usize, turns: usize, polled: bool, me: usize) -> bool {
-    let kind = if polled { POLLED } else { 0 };
+fn pair(tasks: usize, turns: usize, kind: usize, me: usize, other: &mut Option<(usize, usize)>) -> bool {
     let sides =
         [0, SECOND].map(|side| spawn(program::SIDE, [tasks / 2, turns | side | kind], program::LEVEL));
     let mail = Mail { me, others: sides, count: 2 };
@@ -48,13 +59,24 @@ pub(crate) fn run(tasks: usize, turns: usize, polled: bool, me: usize) -> bool {
     for side in sides {
         knock(side, me, GO);
     }
-    (0..2).all(|_| wait().is_some_and(|(_, code)| code == 0))
+    let mut ended = 0;
+    while ended < 2 {
+        let Some((number, code)) = wait() else { return false };
+        if !sides.contains(&number) {
+            *other = Some((number, code));
+        } else if code == 0 {
+            ended += 1;
+        } else {
+            return false;
+        }
+    }
+    true
 }
 
 /// One of the two spaces.
 pub(crate) fn side(tasks: usize, what: usize, me: usize, parent: usize) -> ! {
     let (second, polled) = (what & SECOND != 0, what & POLLED != 0);
-    let turns = what & !(SECOND | POLLED);
+    let turns = what & !(SECOND | POLLED | BESIDE);
     TASKS.store(2 * tasks, Relaxed);
     TURNS.store(turns + if second { 2 } else { 0 }, Relaxed);
     let before = counters();
@@ -63,7 +85,7 @@ pub(crate) fn side(tasks: usize, what: usize, me: usize, parent: usize) -> ! {
         exit(2);
     }
     connect(parent);
-    let measures = !second;
+    let measures = !second && what & BESIDE == 0;
     let futures = if polled {
         let Some(first) = future::room(tasks) else { exit(2) };
         for index in 0..tasks {
@@ -91,7 +113,8 @@ pub(crate) fn side(tasks: usize, what: usize, me: usize, parent: usize) -> ! {
         }
         None => yield_now(),
     }
-    exit(0)
+    let wanted = tasks * TURNS.load(Relaxed);
+    exit(if turn::taken() == wanted { 0 } else { 3 })
 }
 
 extern "C" fn turns_only(_: usize) {
