@@ -293,7 +293,7 @@ fn loopback_up() -> io::Result<()> {
     // SAFETY: all zeroes are a valid ifreq: numbers and unions of numbers.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
-        *to = from as std::ffi::c_char;
+        *to = *from as std::ffi::c_char;
     }
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
     let fd = std::os::fd::AsRawFd::as_raw_fd(&socket);

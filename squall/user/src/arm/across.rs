@@ -14,7 +14,7 @@ use crate::future;
 use crate::kernel::{counters, exit, spawn, wait};
 use crate::program;
 use crate::record::{Reading, Record, bytes_each};
-use crate::scheduler::{Mail, connect, from, knock, take_part, yield_now};
+use crate::scheduler::{Mail, connect, from, knock, take_part, tasks_are_ready, yield_now};
 use crate::stackful::{start, start_on};
 
 static TASKS: AtomicUsize = AtomicUsize::new(0);
@@ -107,11 +107,15 @@ pub(crate) fn side(tasks: usize, what: usize, me: usize, parent: usize) -> ! {
         mail.sleep();
     }
     from(parent, me).collect();
-    match futures {
-        Some(first) => {
-            future::run(first);
+    // The executor is also run when a kick comes late; it takes the token and goes on.
+    while tasks_are_ready() {
+        mail.listen();
+        match futures {
+            Some(first) => {
+                future::run(first);
+            }
+            None => yield_now(),
         }
-        None => yield_now(),
     }
     let wanted = tasks * TURNS.load(Relaxed);
     exit(if turn::taken() == wanted { 0 } else { 3 })
