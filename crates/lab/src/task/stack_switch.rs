@@ -3,7 +3,7 @@
 //!
 //! On a stack that is left lie, from the top, the address to go on at and the two registers that an assembly block may not name as
 //! lost, `rbx` and `rbp`. All others the compiler keeps where it needs them, for the block says that they are lost (System V ABI,
-//! AMD64 supplement, 3.2). The modes of the floating-point units are no task's own.
+//! AMD64 supplement, 3.2). On RISC-V it is the same with `s0` and `s1` (RISC-V calling conventions, 1.1). The modes of the floating-point units are no task's own.
 //!
 //! Whoever switches brings two words along, in registers. What all tasks share, and who is gone on with, need then not be fetched from
 //! the stack that was just switched to: each fetch would wait for the one before, and all for the switch.
@@ -20,7 +20,7 @@ pub(super) type Left = usize;
 pub(super) type Life = extern "C" fn(usize, usize) -> !;
 
 /// Whether there is a switch for this processor.
-pub(super) const AVAILABLE: bool = cfg!(target_arch = "x86_64");
+pub(super) const AVAILABLE: bool = cfg!(any(target_arch = "x86_64", target_arch = "riscv64"));
 
 /// Bytes by which the tops of stacks lie apart in their pages, and of how many before it starts again. Without, all tops are in one
 /// set of the first cache, whose twelve ways thirty stacks exceed.
@@ -28,7 +28,7 @@ const APART: usize = 128;
 const COLOURS: usize = 32;
 
 /// Lays out `stack`, the `number`-th, so that whoever switches to it begins `life`.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "riscv64"))]
 pub(super) fn lay_out(stack: &impl Stack, number: usize, life: Life) -> Left {
     const WORD: usize = size_of::<usize>();
     let top = stack.base().get() - number % COLOURS * APART;
@@ -91,8 +91,54 @@ pub(super) unsafe fn switch(leave: &Cell<Left>, to: Left, [mut first, mut second
     [first, second]
 }
 
+/// As on x86-64.
+#[cfg(target_arch = "riscv64")]
+#[unsafe(naked)]
+unsafe extern "C" fn begin() -> ! {
+    core::arch::naked_asm!("ld t0, 8(sp)", "addi sp, sp, 16", "mv a0, a2", "mv a1, a3", "jalr t0", "unimp")
+}
+
+/// As on x86-64.
+///
+/// # Safety
+///
+/// As on x86-64.
+#[cfg(target_arch = "riscv64")]
+#[inline(always)]
+pub(super) unsafe fn switch(leave: &Cell<Left>, to: Left, [mut first, mut second]: [usize; 2]) -> [usize; 2] {
+    // SAFETY: as on x86-64.
+    // JUSTIFICATION: as there.
+    unsafe {
+        core::arch::asm!(
+            "addi sp, sp, -32",
+            "lla t0, 2f",
+            "sd t0, 0(sp)",
+            "sd s0, 8(sp)",
+            "sd s1, 16(sp)",
+            "sd sp, 0(a0)",
+            "mv sp, a1",
+            "ld t0, 0(sp)",
+            "jr t0",
+            "2:",
+            "ld s0, 8(sp)",
+            "ld s1, 16(sp)",
+            "addi sp, sp, 32",
+            inout("a0") leave.as_ptr() => _,
+            inout("a1") to => _,
+            inout("a2") first,
+            inout("a3") second,
+            out("s2") _, out("s3") _, out("s4") _, out("s5") _, out("s6") _,
+            out("s7") _, out("s8") _, out("s9") _, out("s10") _, out("s11") _,
+            out("fs0") _, out("fs1") _, out("fs2") _, out("fs3") _, out("fs4") _, out("fs5") _,
+            out("fs6") _, out("fs7") _, out("fs8") _, out("fs9") _, out("fs10") _, out("fs11") _,
+            clobber_abi("C"),
+        );
+    }
+    [first, second]
+}
+
 /// No processor of this kind has one here; [`AVAILABLE`] says so before anybody asks.
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "x86_64", target_arch = "riscv64")))]
 pub(super) fn lay_out(_: &impl Stack, _: usize, _: Life) -> Left {
     0
 }
@@ -102,12 +148,12 @@ pub(super) fn lay_out(_: &impl Stack, _: usize, _: Life) -> Left {
 /// # Safety
 ///
 /// None is needed: it does nothing.
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "x86_64", target_arch = "riscv64")))]
 pub(super) unsafe fn switch(_: &Cell<Left>, _: Left, words: [usize; 2]) -> [usize; 2] {
     words
 }
 
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "riscv64")))]
 mod tests {
     use super::super::stack_pool;
     use super::*;
