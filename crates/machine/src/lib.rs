@@ -49,6 +49,10 @@ const LOAD_WINDOW: Duration = Duration::from_millis(200);
 /// What no file tells: answers of the CPU and the kernel, and measurements.
 #[derive(Debug, Clone, Default)]
 pub struct Asked {
+    /// The name of the host.
+    pub host: Option<String>,
+    /// The architecture of this program.
+    pub architecture: Option<String>,
     /// The affinity mask.
     pub affinity: Option<CpuList>,
     /// The hypervisor's CPUID signature.
@@ -67,6 +71,8 @@ impl Asked {
     /// Asks here and now.
     pub fn here() -> Self {
         Self {
+            host: host(),
+            architecture: Some(std::env::consts::ARCH.to_owned()),
             affinity: affinity(),
             hypervisor: virtualisation::signature(),
             user_interrupts: processor::user_interrupts(),
@@ -100,6 +106,8 @@ pub fn read(root: &Root, clock: clock::Clock, asked: Asked) -> Machine {
     let processor = processor::read(root, asked.user_interrupts);
     let flagged = processor.has("hypervisor");
     Machine {
+        host: asked.host,
+        architecture: asked.architecture,
         clock,
         clock_quality: None,
         line_hops: Vec::new(),
@@ -118,6 +126,12 @@ pub fn read(root: &Root, clock: clock::Clock, asked: Asked) -> Machine {
         topology,
         processor,
     }
+}
+
+/// What the kernel calls this host.
+fn host() -> Option<String> {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    Some(name).filter(|name| !name.is_empty() && name != "(none)")
 }
 
 /// The affinity mask of the calling thread, as the kernel says when asked.

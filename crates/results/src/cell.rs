@@ -7,6 +7,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::record::subject::Contexts;
 /// What is run, on which CPUs, how.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Cell {
@@ -242,18 +243,6 @@ pub enum Scheduler {
     Other,
     /// `SCHED_FIFO`, priority 50.
     Fifo,
-}
-
-/// What the two sides are.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum Contexts {
-    /// Two processes that share memory and descriptors.
-    Processes,
-    /// Two threads of one process.
-    Threads,
 }
 
 /// What is to be loaded, and how.

@@ -8,11 +8,8 @@ use super::verdict::{Figures, Source};
 use crate::experiment::plan::Plan;
 use crate::machine::Machine;
 use crate::nearest::{did_you_mean, nearest};
+use crate::record::question::{Baseline, Check, Condition, Question, condition};
 use crate::record::{ResultFile, read};
-use crate::verdict::check::{Condition, Limited, check, condition};
-use crate::verdict::compare::{RELEVANT, apart, compare};
-use crate::view;
-use crate::view::passage::Passage;
 
 /// Arguments of `doorbell check`.
 #[derive(Debug, clap::Args)]
@@ -52,33 +49,14 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
             Figures::Of(result) => result,
             Figures::None(exit) => return Ok(exit),
         };
-    args.source.deliver(&args.run, terminal, &candidate, judge(args, &baseline, &candidate))
+    args.source.deliver(&args.run, terminal, &candidate, &question(args, &baseline), &[&baseline])
 }
 
-/// `candidate` held against `baseline` by the conditions that the arguments name.
-pub(super) fn judge(
-    args: &Args,
-    baseline: &ResultFile,
-    candidate: &ResultFile,
-) -> anyhow::Result<(Vec<Passage>, Exit)> {
-    if let Some(reason) = apart(baseline, candidate) {
-        anyhow::bail!("{reason}; their times have nothing in common: take a baseline on this machine");
-    }
-    // What is called a difference must be no larger than the least that is asked about.
-    let limits = args.fail_if.iter().filter_map(|condition| match condition.limited {
-        Limited::More(_, more) => Some(more),
-        _ => None,
-    });
-    let comparison = compare(baseline, candidate, limits.fold(RELEVANT, f64::min));
-    let checked = check(&comparison, candidate, &args.fail_if);
-    let exit = match (checked.is_broken(), checked.is_open()) {
-        (true, _) => Exit::Regression,
-        (false, true) => Exit::Unfit,
-        (false, false) => Exit::Done,
-    };
-    let path = args.baseline.display().to_string();
-    let name = baseline.name.as_ref().map_or_else(|| path.clone(), |name| format!("{name} ({path})"));
-    Ok((view::check::passages(&checked, &args.fail_if, &name), exit))
+fn question(args: &Args, baseline: &ResultFile) -> Question {
+    Question::Check(Check {
+        baseline: Baseline::of(args.baseline.display().to_string(), baseline),
+        conditions: args.fail_if.clone(),
+    })
 }
 
 /// Every condition is about something that the baseline has.
@@ -128,5 +106,6 @@ fn plan(args: &Args, baseline: &ResultFile, machine: &Machine) -> anyhow::Result
     plan.cells.iter_mut().for_each(|cell| cell.injected_slowdown_ppm = None);
     plan.blocks = args.run.blocks.unwrap_or(plan.blocks);
     plan.seed = args.run.seed();
+    plan.question = Some(question(args, baseline));
     Ok(plan)
 }

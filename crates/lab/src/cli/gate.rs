@@ -12,10 +12,7 @@ use crate::experiment::plan::Plan;
 use crate::machine::Machine;
 use crate::mechanism::{self, Contexts, Waits};
 use crate::quantity::{percentile, share, span};
-use crate::record::ResultFile;
-use crate::verdict::gate::{Question, Ruling, Which, gate};
-use crate::view;
-use crate::view::passage::Passage;
+use crate::record::question::{self, Question, Which};
 
 /// Arguments of `doorbell gate`.
 #[derive(Debug, clap::Args)]
@@ -78,37 +75,24 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         Figures::Of(result) => result,
         Figures::None(exit) => return Ok(exit),
     };
-    args.source.deliver(&args.run, terminal, &result, judge(args, &result))
+    args.source.deliver(&args.run, terminal, &result, &question(args), &[])
 }
 
-/// What the arguments ask of `result`, answered.
-pub(super) fn judge(args: &Args, result: &ResultFile) -> anyhow::Result<(Vec<Passage>, Exit)> {
-    let question = Question {
+fn question(args: &Args) -> Question {
+    Question::Gate(question::Gate {
         limit_ns: u64::try_from(args.max.as_nanos()).unwrap_or(u64::MAX),
         which: args.percentile,
         confidence: args.confidence,
-    };
-    let gated = gate(result, question).ok_or_else(|| {
-        Usage(
-            "this result has no wakes one way: `doorbell gate -o FILE` measures some, and so does `doorbell ping --gap 1ms`"
-                .to_owned(),
-        )
-    })?;
-    let exit = match gated.ruling {
-        Ruling::Pass => Exit::Done,
-        Ruling::Fail(_) => Exit::Regression,
-        Ruling::CannotTell(_) => Exit::Unfit,
-    };
-    Ok((view::gate::passages(&gated), exit))
+    })
 }
 
 fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     let entry = mechanism::find(&args.mechanism).map_err(|unknown| Usage(unknown.to_string()))?;
     let contexts = Contexts::from(args.contexts);
-    if entry.waits() == Waits::Nothing {
+    if entry.notification().waits == Waits::Nothing {
         return Err(Usage(format!("{}: nobody waits in it", args.mechanism)).into());
     }
-    if !entry.joins(contexts) {
+    if !entry.notification().joins(contexts) {
         let message =
             format!("{} does not join such sides; see `doorbell list`, and --contexts", args.mechanism);
         return Err(Usage(message).into());
@@ -128,7 +112,7 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
         );
         return Err(Usage(message).into());
     }
-    Ok(Gate {
+    let gate = Gate {
         subject: args.mechanism.clone(),
         contexts,
         placements,
@@ -137,6 +121,6 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
         scheduler: args.scheduler.into(),
         blocks: args.run.blocks,
         seed: args.run.seed(),
-    }
-    .plan())
+    };
+    Ok(Plan { question: Some(question(args)), ..gate.plan() })
 }

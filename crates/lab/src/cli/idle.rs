@@ -74,7 +74,7 @@ fn idle(args: &Args, machine: &Machine) -> anyhow::Result<Idle> {
     let mut mechanisms = args.mechanisms.clone();
     for name in &mechanisms {
         let entry = mechanism::find(name).map_err(|unknown| Usage(unknown.to_string()))?;
-        if entry.waits() != Waits::Blocks {
+        if entry.notification().waits != Waits::Blocks {
             return Err(Usage(format!(
                 "{name} does not sleep, and what does not sleep leaves no idle state"
             ))

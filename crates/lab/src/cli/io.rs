@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use super::common::{Exit, RunArgs, Terminal, Usage, machine_here, named, once};
 use crate::experiment::io::{Transfers, lacks};
 use crate::experiment::net::{self, Net};
-use crate::experiment::plan::{FEWEST_BLOCKS, Plan};
+use crate::experiment::plan::{FEWEST_BLOCKS, Layout, Plan};
 use crate::machine::Machine;
 use crate::nearest::{did_you_mean, nearest};
 use crate::quantity::span;
@@ -142,7 +142,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let plan = if args.import.is_empty() || !args.ways.is_empty() {
         args.run.loaded(plan(&args, &machine)?, &machine)
     } else {
-        Plan { experiment: "io".to_owned(), cells: Vec::new(), blocks: 1, seed: args.run.seed() }
+        Plan::new("io", Layout::Io, Vec::new(), 1, args.run.seed())
     };
     let run = RunArgs { load: Vec::new(), ..args.run };
     if run.dry_run {

@@ -6,9 +6,9 @@ use std::io::Write;
 use serde::Serialize;
 
 use super::common::Exit;
-use crate::mechanism::need::NEEDS;
 use crate::mechanism::{self, Contexts, Host, Unavailable};
 use crate::operation;
+use crate::record::need::NEEDS;
 use crate::task::{self, MadeOf};
 use crate::transfer;
 use crate::view::style::{Role, Style};
@@ -83,10 +83,12 @@ pub fn run(args: Args) -> anyhow::Result<Exit> {
             .iter()
             .map(|entry| {
                 let summary = entry.explanation().summary;
-                let served = NEEDS.iter().filter(|need| (need.served)(*entry));
+                let served = NEEDS.iter().filter(|need| (need.served)(&entry.notification()));
                 Item {
                     serves: served.map(|need| need.name).collect(),
-                    ..Item::new(entry.name(), summary, entry.available(&host), |sides| entry.joins(sides))
+                    ..Item::new(entry.name(), summary, entry.available(&host), |sides| {
+                        entry.notification().joins(sides)
+                    })
                 }
             })
             .collect(),

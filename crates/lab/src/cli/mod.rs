@@ -36,7 +36,6 @@ pub mod ping;
 pub mod placements;
 pub mod plan_file;
 pub mod report;
-pub mod retell;
 pub mod schema;
 pub mod sides;
 pub mod spin;

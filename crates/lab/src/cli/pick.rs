@@ -8,17 +8,15 @@ use clap::ValueEnum;
 use super::common::{Exit, RunArgs, Terminal, Usage};
 use super::placements::PlacementArgs;
 use super::verdict::{Figures, Source};
-use crate::experiment::pick::{Pick, Shape};
+use crate::experiment::pick::Pick;
 use crate::experiment::plan::Plan;
 use crate::machine::Machine;
 use crate::machine::topology::Topology;
-use crate::mechanism::need::{Need, need};
+
 use crate::quantity::duration;
-use crate::record::ResultFile;
+use crate::record::need::need;
+use crate::record::question::{self, By, Question, Shape};
 use crate::trial::cell::Placement;
-use crate::verdict::pick::{By, Choice, Question, pick};
-use crate::view;
-use crate::view::passage::Passage;
 
 /// Arguments of `doorbell pick`.
 #[derive(Debug, clap::Args)]
@@ -45,8 +43,8 @@ pub struct Args {
     #[arg(long, value_enum, default_value = "1to1")]
     pattern: Who,
     /// What is needed, comma separated; see below
-    #[arg(long, value_delimiter = ',', value_parser = need, value_name = "NEED")]
-    need: Vec<&'static Need>,
+    #[arg(long, value_delimiter = ',', value_parser = need_named, value_name = "NEED")]
+    need: Vec<String>,
     /// Time between notifications; 0 is there and back without a pause
     #[arg(long, value_parser = duration, value_name = "TIME", default_value = "0")]
     gap: Duration,
@@ -95,29 +93,30 @@ impl From<Who> for Shape {
     }
 }
 
+/// The name of a need, if one has it.
+fn need_named(name: &str) -> Result<String, String> {
+    need(name).map(|need| need.name.to_owned())
+}
+
 /// Runs `doorbell pick`.
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
-    let shape = Shape::from(args.pattern);
-    if shape == Shape::OneToMany && (args.placements.is_given() || !args.gap.is_zero()) {
+    if args.pattern == Who::OneToMany && (args.placements.is_given() || !args.gap.is_zero()) {
         let message = "one to many is a fan-out, whose receivers the scheduler places, a round every 20 ms: leave --placement, --cpus \
                        and --gap out, or see `doorbell fanout`";
         return Err(Usage(message.to_owned()).into());
     }
-    let result = match args.source.figures(&args.run, terminal, |machine| plan(args, shape, machine))? {
+    let result = match args.source.figures(&args.run, terminal, |machine| plan(args, machine))? {
         Figures::Of(result) => result,
         Figures::None(exit) => return Ok(exit),
     };
-    args.source.deliver(&args.run, terminal, &result, judge(args, &result))
+    let question = Question::Pick(question(args, &result.machine.topology)?);
+    args.source.deliver(&args.run, terminal, &result, &question, &[])
 }
 
-/// What the arguments ask of `result`, answered.
-pub(super) fn judge(args: &Args, result: &ResultFile) -> anyhow::Result<(Vec<Passage>, Exit)> {
-    let relation = if args.placements.is_given() {
-        Some(placement(args, &result.machine.topology)?.relation)
-    } else {
-        None
-    };
-    let question = Question {
+/// What the arguments ask of a result of a machine with `topology`.
+fn question(args: &Args, topology: &Topology) -> Result<question::Pick, Usage> {
+    let placement = args.placements.is_given().then(|| placement(args, topology)).transpose()?;
+    Ok(question::Pick {
         shape: Shape::from(args.pattern),
         needs: args.need.clone(),
         by: match args.by {
@@ -125,14 +124,8 @@ pub(super) fn judge(args: &Args, result: &ResultFile) -> anyhow::Result<(Vec<Pas
             Goes::P99 => By::P99,
         },
         gap_ns: u64::try_from(args.gap.as_nanos()).unwrap_or(u64::MAX),
-        relation,
-    };
-    let picked = pick(result, &question);
-    let exit = match picked.choice {
-        Choice::First | Choice::OneOf(_) => Exit::Done,
-        Choice::CannotTell(_) => Exit::Unfit,
-    };
-    Ok((view::pick::passages(&picked, &question), exit))
+        relation: placement.map(|placement| placement.relation),
+    })
 }
 
 /// The one placement asked for, or the usual one.
@@ -143,22 +136,20 @@ fn placement(args: &Args, topology: &Topology) -> Result<Placement, Usage> {
     }
 }
 
-fn plan(args: &Args, shape: Shape, machine: &Machine) -> anyhow::Result<Plan> {
+fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     let pick = Pick {
-        shape,
-        needs: args.need.clone(),
-        gap: args.gap,
+        question: question(args, &machine.topology)?,
         receivers: args.receivers,
         placement: placement(args, &machine.topology)?,
         blocks: args.run.blocks,
         seed: args.run.seed(),
     };
-    Ok(pick.plan())
+    Ok(pick.plan().map_err(Usage)?)
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::mechanism::need::NEEDS;
+    use crate::record::need::NEEDS;
     use clap::Args as _;
 
     #[test]

@@ -7,9 +7,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::common::{Exit, Terminal};
-use super::retell::retell;
 use crate::record::ResultFile;
 use crate::record::read::{read, read_from};
+use crate::view::asked::answered;
 use crate::view::html::{Source, report};
 use crate::view::picture::{self, Name};
 
@@ -36,9 +36,8 @@ pub struct Args {
 /// Writes the report.
 pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let mut sources = args.files.iter().map(|file| source(file)).collect::<anyhow::Result<Vec<Source>>>()?;
-    let files: Vec<(&Path, &ResultFile)> =
-        args.files.iter().zip(&sources).map(|(file, source)| (file.as_path(), &source.result)).collect();
-    let verdicts: Vec<_> = sources.iter().map(|source| retell(&source.result, &files)).collect();
+    let results: Vec<&ResultFile> = sources.iter().map(|source| &source.result).collect();
+    let verdicts: Vec<_> = results.iter().map(|result| answered(result, &results)).collect();
     for (source, verdict) in sources.iter_mut().zip(verdicts) {
         source.verdict = verdict;
     }

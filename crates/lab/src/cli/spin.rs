@@ -12,10 +12,7 @@ use crate::experiment::spin::Spin;
 use crate::machine::Machine;
 use crate::mechanism::{self, Contexts, Waits};
 use crate::quantity::{gaps, span};
-use crate::record::ResultFile;
-use crate::verdict::spin::{Choice, spin};
-use crate::view;
-use crate::view::passage::Passage;
+use crate::record::question::{self, Question};
 
 /// Arguments of `doorbell spin`.
 #[derive(Debug, clap::Args)]
@@ -67,31 +64,22 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         Figures::Of(result) => result,
         Figures::None(exit) => return Ok(exit),
     };
-    args.source.deliver(&args.run, terminal, &result, judge(args, &result))
+    args.source.deliver(&args.run, terminal, &result, &question(args), &[])
 }
 
-/// What the arguments ask of `result`, answered.
-pub(super) fn judge(args: &Args, result: &ResultFile) -> anyhow::Result<(Vec<Passage>, Exit)> {
-    let spun = spin(result, args.worth).ok_or_else(|| {
-        Usage(
-            "this result has no trials one way with a gap and without a time-out: `doorbell spin -o FILE` writes some, and so does `doorbell ping \
-             --gap 10us,1ms --wait block,spin,spin-then-block=12us`"
-                .to_owned(),
-        )
-    })?;
-    let told = !spun.gaps.iter().any(|gap| matches!(gap.choice, Choice::CannotTell(_)));
-    Ok((view::spin::passages(&spun), if told { Exit::Done } else { Exit::Unfit }))
+fn question(args: &Args) -> Question {
+    Question::Spin(question::Spin { worth: args.worth })
 }
 
 fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     let entry = mechanism::find(&args.mechanism).map_err(|unknown| Usage(unknown.to_string()))?;
     let contexts = Contexts::from(args.contexts);
-    if entry.waits() != Waits::Blocks {
+    if entry.notification().waits != Waits::Blocks {
         let message =
             format!("{}: its waiter does not sleep, so there is nothing to spin before", args.mechanism);
         return Err(Usage(message).into());
     }
-    if !entry.joins(contexts) {
+    if !entry.notification().joins(contexts) {
         let message =
             format!("{} does not join such sides; see `doorbell list`, and --contexts", args.mechanism);
         return Err(Usage(message).into());
@@ -115,7 +103,7 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
                        on two with --placement";
         return Err(Usage(message.to_owned()).into());
     }
-    Ok(Spin {
+    let spin = Spin {
         subject: args.mechanism.clone(),
         contexts,
         placement: placement.clone(),
@@ -124,8 +112,8 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
         time: args.time,
         blocks: args.run.blocks,
         seed: args.run.seed(),
-    }
-    .plan())
+    };
+    Ok(Plan { question: Some(question(args)), ..spin.plan() })
 }
 
 #[cfg(test)]

@@ -4,11 +4,13 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use super::common::{Exit, RunArgs, Terminal, machine_here};
+use super::common::{Exit, RunArgs, Terminal, Usage, machine_here};
 use crate::experiment::plan::Plan;
 use crate::machine::Machine;
 use crate::machine::doctor::{Severity, worst};
+use crate::record::question::Question;
 use crate::record::{ResultFile, read};
+use crate::view::asked::{NoAnswer, Stands, answer};
 use crate::view::doctor::{Detail, doctor};
 use crate::view::passage::{self, Passage};
 use crate::view::style::Style;
@@ -64,7 +66,8 @@ impl Source {
         Ok(Figures::Of(Box::new(run.measure(plan, machine, terminal)?)))
     }
 
-    /// Saves what was just measured and shows the verdict; of an old result only the latter. How the verdict ends the command
+    /// Answers `question` of `result`, with `others` at hand. Saves what was just measured and shows the verdict; of an old result
+    /// only the latter. How the verdict ends the command
     /// counts, unless the run itself failed or was interrupted. A run that cannot be judged, perhaps because it was interrupted
     /// before its first trial, is saved and shown as any other.
     pub fn deliver(
@@ -72,21 +75,44 @@ impl Source {
         run: &RunArgs,
         terminal: &Terminal,
         result: &ResultFile,
-        judged: anyhow::Result<(Vec<Passage>, Exit)>,
+        question: &Question,
+        others: &[&ResultFile],
     ) -> anyhow::Result<Exit> {
+        let judged = answer(question, result, others).map_err(refused);
         let text = |verdict: &[Passage]| passage::verdict(verdict, result, &Style::of_stdout());
         if self.from.is_some() {
-            let (verdict, exit) = judged?;
-            std::io::stdout().write_all(text(&verdict).as_bytes())?;
-            return Ok(exit);
+            let answer = judged?;
+            std::io::stdout().write_all(text(&answer.passages).as_bytes())?;
+            return Ok(exit(answer.stands));
         }
         let (ended, verdict) = match judged {
-            Ok((verdict, exit)) => (run.deliver_as(result, terminal, || text(&verdict))?, Ok(exit)),
+            Ok(answer) => {
+                let ended = run.deliver_as(result, terminal, || text(&answer.passages))?;
+                (ended, Ok(exit(answer.stands)))
+            }
             Err(error) => (run.deliver(result, terminal)?, Err(error)),
         };
         match ended {
             Exit::Done => verdict,
             ended => Ok(ended),
         }
+    }
+}
+
+fn exit(stands: Stands) -> Exit {
+    match stands {
+        Stands::Well => Exit::Done,
+        Stands::Broken => Exit::Regression,
+        Stands::Open => Exit::Unfit,
+    }
+}
+
+/// A question that the result named has no trials for was asked of the wrong file.
+fn refused(error: NoAnswer) -> anyhow::Error {
+    match error {
+        NoAnswer::NoSpinning | NoAnswer::NoWakes | NoAnswer::UnknownNeed(_) => {
+            Usage(error.to_string()).into()
+        }
+        error => error.into(),
     }
 }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::ping::Ping;
-use super::plan::Plan;
+use super::plan::{Layout, Plan};
 use crate::trial::cell::{Cell, Trace, Until};
 
 /// The gaps of a run that names none: a waiter that has only just fallen asleep, and one whose CPU has gone idle for good.
@@ -36,5 +36,5 @@ pub fn plan(ping: &Ping) -> Plan {
         }
         cells.push(cell);
     }
-    Plan { experiment: "anatomy".to_owned(), cells, ..bare }
+    Plan { experiment: "anatomy".to_owned(), layout: Layout::Stages, cells, ..bare }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::plan::Plan;
+use super::plan::{Layout, Plan};
 use crate::mechanism::{Contexts, fan};
 use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
 use crate::trial::fanout::pinning::Pinning;
@@ -39,7 +39,7 @@ impl FanOut {
         let mut cells = Vec::new();
         for subject in &self.mechanisms {
             let Ok(entry) = fan::find(subject) else { continue };
-            for &contexts in self.contexts.iter().filter(|contexts| entry.joins(**contexts)) {
+            for &contexts in self.contexts.iter().filter(|contexts| entry.notification().joins(**contexts)) {
                 for &receivers in &self.receivers {
                     for &wait in &self.waits {
                         for &pinning in &self.pinnings {
@@ -52,7 +52,7 @@ impl FanOut {
                 }
             }
         }
-        Plan { experiment: "fanout".to_owned(), cells, blocks: self.blocks, seed: self.seed }
+        Plan::new("fanout", Layout::FanOut, cells, self.blocks, self.seed)
     }
 
     fn cell(

@@ -6,13 +6,13 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use super::plan::Plan;
+use super::plan::{Layout, Plan};
 use crate::machine::Machine;
 use crate::mechanism::{Contexts, Host};
 use crate::record::io::Io;
 use crate::record::{Figure, Record, SideCounters, Warning, warning};
 use crate::transfer::scratch::{self, ScratchError};
-use crate::transfer::{self, CONTROL, Noticed, target};
+use crate::transfer::{self, Noticed, target};
 use crate::trial::cell::{Cell, Direction, Pattern, Placement, Scheduler, Target, Timing, Until, WaitPolicy};
 use crate::trial::run_dir::RunDir;
 
@@ -72,7 +72,7 @@ impl Transfers {
                 }
             }
         }
-        Plan { experiment: "io".to_owned(), cells, blocks: self.blocks, seed: self.seed }
+        Plan::new("io", Layout::Io, cells, self.blocks, self.seed)
     }
 }
 
@@ -178,8 +178,7 @@ pub fn derive(record: &mut Record) {
         let formula = format!("{own} / {transfers} transfers ({all} counted, the rest may be others')");
         figure(INTERRUPTS, own as f64 / transfers, "count", formula);
     }
-    let by_interrupt =
-        transfer::find(&record.cell.subject).is_ok_and(|way| way.noticed() == Noticed::ByInterrupt);
+    let by_interrupt = record.subject.noticed() == Some(Noticed::ByInterrupt);
     if by_interrupt && counted.kernel_thread_ns == 0 && spent > 0.0 {
         let rate = 1e9 * transfers / spent;
         let formula = "a second of CPU / CPU per transfer: at this rate waiting for interrupts takes a whole CPU, as polling \
@@ -191,7 +190,7 @@ pub fn derive(record: &mut Record) {
 
 /// What stands between the transfers and a medium.
 fn masked(record: &Record, counted: &Io) -> Option<Warning> {
-    let device = counted.device.as_ref().filter(|_| record.cell.subject != CONTROL)?;
+    let device = counted.device.as_ref().filter(|_| !record.subject.is_harness())?;
     (!device.behind.is_empty()).then(|| Warning {
         name: warning::BEHIND_THE_DEVICE.name.to_owned(),
         cause: format!("behind {} is {}", device.name, device.behind.join("; ")),

@@ -14,6 +14,7 @@ pub mod ping;
 pub mod run;
 pub mod shortfall;
 pub mod spin;
+pub mod subject;
 pub mod survey;
 pub mod switch;
 pub mod tasks;

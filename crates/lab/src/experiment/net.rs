@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::ping::usual_window;
-use super::plan::Plan;
+use super::plan::{Layout, Plan};
 use crate::mechanism::{Contexts, http};
 use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
 
@@ -82,7 +82,7 @@ impl Net {
                 });
             }
         }
-        Plan { experiment: "net".to_owned(), cells, blocks: self.blocks, seed: self.seed }
+        Plan::new("net", Layout::Net, cells, self.blocks, self.seed)
     }
 }
 

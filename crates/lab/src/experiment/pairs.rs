@@ -10,7 +10,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::plan::Plan;
+use super::plan::{Layout, Plan};
 use crate::machine::topology::{Relation, Topology};
 use crate::mechanism::{self, Contexts, Waits};
 use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
@@ -86,7 +86,7 @@ impl Pairs {
 
         let measured = kept.len();
         let cells = self.cells(&cpus, &kept, topology, window);
-        let plan = Plan { experiment: "pairs".to_owned(), cells, blocks: blocks as u32, seed: self.seed };
+        let plan = Plan::new("pairs", Layout::Pairs, cells, blocks as u32, self.seed);
         Sample { plan, all, measured }
     }
 
@@ -144,7 +144,8 @@ impl Pairs {
 
 /// Whether both sides of a mechanism can share one CPU and still get anywhere: spinning sides cannot.
 fn takes_turns(name: &str) -> bool {
-    mechanism::find(name).is_ok_and(|entry| matches!(entry.waits(), Waits::Blocks | Waits::Yields))
+    mechanism::find(name)
+        .is_ok_and(|entry| matches!(entry.notification().waits, Waits::Blocks | Waits::Yields))
 }
 
 /// Every pair once, the lower CPU first, in the rounds of a tournament drawn by lot (the circle method: one place stays,

@@ -5,33 +5,20 @@ use std::time::Duration;
 
 use super::fanout::FanOut;
 use super::ping::Ping;
-use super::plan::Plan;
-use crate::mechanism::fan::{self, FanEntry};
-use crate::mechanism::need::{Need, need};
-use crate::mechanism::{self, Contexts, Entry};
+use super::plan::{Layout, LeftOut, Plan};
+use crate::mechanism;
+use crate::mechanism::fan;
+use crate::record::Subject;
+use crate::record::need::{contexts, lacks};
+use crate::record::question::{self, Question, Shape};
 use crate::trial::cell::{Pattern, Placement, Scheduler, WaitPolicy};
 use crate::trial::fanout::pinning::Pinning;
-
-/// Who notifies whom.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
-    /// One notifier, one waiter.
-    OneToOne,
-    /// One notifier, many waiters, each of whom is to wake.
-    OneToMany,
-    /// Many notifiers, one waiter. What is measured is one of them: how they get in each other's way is not.
-    ManyToOne,
-}
 
 /// What is asked for.
 #[derive(Debug, Clone)]
 pub struct Pick {
-    /// Who notifies whom.
-    pub shape: Shape,
-    /// What is needed.
-    pub needs: Vec<&'static Need>,
-    /// Time between notifications; none for back to back, there and back.
-    pub gap: Duration,
+    /// The question.
+    pub question: question::Pick,
     /// Receivers, of one to many.
     pub receivers: u32,
     /// Where the sides run, of one to one and many to one.
@@ -42,54 +29,31 @@ pub struct Pick {
     pub seed: u64,
 }
 
-/// The experiment's name.
-pub const PICK: &str = "pick";
-
 /// Blocks of a fan-out unless told otherwise, and its rounds, some of which each block has.
 const FANOUT_BLOCKS: u32 = 6;
 const FANOUT_ROUNDS: u32 = 20;
 const FANOUT_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What each mechanism lacks of `needs` in `shape`, in the order of the lists; nothing where it serves them all.
-pub fn lacks(shape: Shape, needs: &[&'static Need]) -> Vec<(&'static str, Vec<&'static str>)> {
-    let mut needs = needs.to_vec();
-    if shape == Shape::ManyToOne {
-        needs.extend(need("several"));
-    }
-    let lack = |entry: &dyn Entry| -> Vec<&'static str> {
-        needs.iter().filter(|need| !(need.served)(entry)).map(|need| need.lack).collect()
-    };
-    match shape {
-        Shape::OneToOne | Shape::ManyToOne => {
-            let entries = mechanism::all().iter().filter(|entry| entry.name() != "null");
-            entries.map(|entry| (entry.name(), lack(*entry))).collect()
-        }
+/// Everything that notifies in `shape`, in the order of the lists.
+fn entrants(shape: Shape) -> Vec<(&'static str, Subject)> {
+    let entrants: Vec<_> = match shape {
+        Shape::OneToOne | Shape::ManyToOne => mechanism::all()
+            .iter()
+            .map(|entry| (entry.name(), Subject::Mechanism(entry.notification())))
+            .collect(),
         Shape::OneToMany => {
-            let entries = fan::all().iter().filter(|entry| entry.name() != "null" && !entry.shared());
-            entries.filter_map(|entry| Some((entry.name(), lack(facts(*entry)?)))).collect()
+            let own = fan::all().iter().filter(|entry| !entry.shared());
+            own.map(|entry| (entry.name(), entry.subject())).collect()
         }
-    }
-}
-
-/// The mechanism whose facts a way of fanning out has: that of its name, or that which its name begins with.
-fn facts(entry: &dyn FanEntry) -> Option<&'static dyn Entry> {
-    let begins = |known: &&&'static dyn Entry| entry.name().starts_with(known.name());
-    mechanism::find(entry.name())
-        .ok()
-        .or_else(|| mechanism::all().iter().filter(begins).max_by_key(|known| known.name().len()).copied())
+    };
+    entrants.into_iter().filter(|(_, subject)| !subject.is_harness()).collect()
 }
 
 impl Pick {
-    /// Processes, unless only threads are asked for.
-    pub fn contexts(&self) -> Contexts {
-        let needed = |name: &str| self.needs.iter().any(|need| need.name == name);
-        if needed("thread") && !needed("process") { Contexts::Threads } else { Contexts::Processes }
-    }
-
     /// What one cell of the plan is like: how its notifications follow each other.
     pub fn pattern(&self) -> Pattern {
-        let gap_ns = u64::try_from(self.gap.as_nanos()).unwrap_or(u64::MAX);
-        match self.shape {
+        let gap_ns = self.question.gap_ns;
+        match self.question.shape {
             Shape::OneToMany => Pattern::FanOut {
                 receivers: self.receivers,
                 interval_ns: u64::try_from(FANOUT_INTERVAL.as_nanos()).unwrap_or(u64::MAX),
@@ -101,14 +65,24 @@ impl Pick {
 
     /// The plan: what serves the needs, and the harness itself. What is not here is skipped when its turn comes, so that the result
     /// says why. No cells but the harness's if nothing serves.
-    pub fn plan(&self) -> Plan {
-        let served = lacks(self.shape, &self.needs).into_iter().filter(|(_, lacks)| lacks.is_empty());
-        let mut mechanisms: Vec<String> = served.map(|(name, _)| name.to_owned()).collect();
-        let plan = if self.shape == Shape::OneToMany {
+    pub fn plan(&self) -> Result<Plan, String> {
+        let mut mechanisms = Vec::new();
+        let mut left_out = Vec::new();
+        for (name, subject) in entrants(self.question.shape) {
+            let lacks =
+                subject.notification().map_or_else(|| Ok(Vec::new()), |own| lacks(&self.question, own))?;
+            if lacks.is_empty() {
+                mechanisms.push(name.to_owned());
+            } else {
+                left_out.push(LeftOut { name: name.to_owned(), subject, reason: None });
+            }
+        }
+        let contexts = contexts(&self.question);
+        let plan = if self.question.shape == Shape::OneToMany {
             mechanisms.push("null".to_owned());
             let fanout = FanOut {
                 mechanisms,
-                contexts: vec![self.contexts()],
+                contexts: vec![contexts],
                 receivers: vec![self.receivers],
                 waits: vec![WaitPolicy::Block],
                 pinnings: vec![Pinning::Unpinned],
@@ -123,7 +97,7 @@ impl Pick {
             mechanisms.push("null".to_owned());
             let ping = Ping {
                 mechanisms,
-                contexts: vec![self.contexts()],
+                contexts: vec![contexts],
                 placements: vec![self.placement.clone()],
                 one_cpu: false,
                 patterns: vec![self.pattern()],
@@ -139,66 +113,114 @@ impl Pick {
             };
             ping.plan()
         };
-        Plan { experiment: PICK.to_owned(), ..plan }
+        Ok(Plan {
+            experiment: "pick".to_owned(),
+            layout: Layout::Quantities,
+            question: Some(Question::Pick(self.question.clone())),
+            left_out,
+            ..plan
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mechanism::Contexts;
+    use crate::record::need::{NEEDS, need};
+    use crate::record::question::By;
 
-    fn pick(shape: Shape, needs: &[&str]) -> Pick {
-        Pick {
-            shape,
-            needs: needs.iter().map(|name| need(name).unwrap()).collect(),
-            gap: Duration::ZERO,
+    fn pick(shape: Shape, needs: &[&str]) -> Plan {
+        let needs = needs.iter().map(|name| (*name).to_owned()).collect();
+        let pick = Pick {
+            question: question::Pick { shape, needs, by: By::P50, gap_ns: 0, relation: None },
             receivers: 20,
             placement: Placement { relation: "same-l3".to_owned(), cpus: Some([0, 1]) },
             blocks: None,
             seed: 1,
-        }
+        };
+        pick.plan().unwrap()
     }
 
-    fn subjects(pick: &Pick) -> Vec<String> {
-        pick.plan().cells.into_iter().map(|cell| cell.subject).collect()
+    fn subjects(plan: &Plan) -> Vec<&str> {
+        plan.cells.iter().map(|cell| cell.subject.as_str()).collect()
     }
 
     #[test]
     fn only_what_serves_every_need_is_measured_and_the_harness_is_always_in_it() {
-        let epoll = subjects(&pick(Shape::OneToOne, &["epoll", "process", "payload"]));
-        assert!(
-            epoll.contains(&"pipe".to_owned()) && !epoll.contains(&"eventfd-epoll".to_owned()),
-            "{epoll:?}"
-        );
-        assert_eq!(epoll.last().map(String::as_str), Some("null"));
-        let many = subjects(&pick(Shape::ManyToOne, &["sleep"]));
-        assert!(many.contains(&"sem-posix".to_owned()) && !many.contains(&"futex".to_owned()), "{many:?}");
-        let fan = subjects(&pick(Shape::OneToMany, &["process"]));
-        assert!(
-            fan.contains(&"futex".to_owned()) && !fan.contains(&"sem-posix-for-all".to_owned()),
-            "{fan:?}"
-        );
+        let plan = pick(Shape::OneToOne, &["epoll", "process", "payload"]);
+        let epoll = subjects(&plan);
+        assert!(epoll.contains(&"pipe") && !epoll.contains(&"eventfd-epoll"), "{epoll:?}");
+        assert_eq!(epoll.last(), Some(&"null"));
+        let plan = pick(Shape::ManyToOne, &["sleep"]);
+        let many = subjects(&plan);
+        assert!(many.contains(&"sem-posix") && !many.contains(&"futex"), "{many:?}");
+        let plan = pick(Shape::OneToMany, &["process"]);
+        let fan = subjects(&plan);
+        assert!(fan.contains(&"futex") && !fan.contains(&"sem-posix-for-all"), "{fan:?}");
     }
 
     /// What is not here was left out, and the result could not say why.
     #[test]
     fn what_this_machine_lacks_is_planned_so_that_the_result_says_so() {
-        let all = subjects(&pick(Shape::OneToOne, &[]));
-        assert!(all.contains(&"umwait".to_owned()) && all.contains(&"mwaitx".to_owned()), "{all:?}");
+        let plan = pick(Shape::OneToOne, &[]);
+        let all = subjects(&plan);
+        assert!(all.contains(&"umwait") && all.contains(&"mwaitx"), "{all:?}");
+        assert!(plan.left_out.is_empty());
     }
 
     #[test]
     fn threads_are_measured_where_only_threads_are_asked_for() {
-        let threads = pick(Shape::OneToOne, &["thread"]).plan();
-        assert!(threads.cells.iter().all(|cell| cell.contexts == Contexts::Threads));
-        assert_eq!(pick(Shape::OneToOne, &["thread", "process"]).contexts(), Contexts::Processes);
+        let of = |needs: &[&str]| pick(Shape::OneToOne, needs).cells[0].contexts;
+        assert_eq!(of(&["thread"]), Contexts::Threads);
+        assert_eq!(of(&["thread", "process"]), Contexts::Processes);
     }
 
     #[test]
-    fn what_lacks_something_says_what() {
-        let lacks = lacks(Shape::OneToOne, &[need("epoll").unwrap(), need("payload").unwrap()]);
-        let of = |name: &str| lacks.iter().find(|(known, _)| *known == name).unwrap().1.clone();
-        assert_eq!(of("futex"), ["no descriptor", "carries no message"]);
-        assert_eq!(of("unix-stream"), [""; 0]);
+    fn what_is_left_out_is_stored_with_what_it_is() {
+        let plan = pick(Shape::OneToOne, &["epoll", "payload"]);
+        let futex = plan.left_out.iter().find(|left| left.name == "futex").unwrap();
+        assert!(!futex.subject.notification().unwrap().descriptor && futex.reason.is_none());
+        assert!(plan.left_out.iter().all(|left| left.name != "unix-stream"));
+    }
+
+    #[test]
+    fn a_need_that_none_has_the_name_of_is_an_error_that_names_it() {
+        let question = question::Pick {
+            shape: Shape::OneToOne,
+            needs: vec!["epol".to_owned()],
+            by: By::P50,
+            gap_ns: 0,
+            relation: None,
+        };
+        let placement = Placement { relation: "same-l3".to_owned(), cpus: Some([0, 1]) };
+        let error = Pick { question, receivers: 20, placement, blocks: None, seed: 1 }.plan().unwrap_err();
+        assert!(error.contains("did you mean 'epoll'?"), "{error}");
+    }
+
+    fn serve(name: &str) -> Vec<&'static str> {
+        let need = need(name).unwrap();
+        let own = mechanism::all().iter().filter(|entry| (need.served)(&entry.notification()));
+        own.map(|entry| entry.name()).collect()
+    }
+
+    #[test]
+    fn every_need_parts_the_mechanisms() {
+        for need in &NEEDS {
+            let served = serve(need.name).len();
+            // Threads can use whatever processes can.
+            let all = served == mechanism::all().len();
+            assert!(served > 0 && all == (need.name == "thread"), "{} is served by {served}", need.name);
+        }
+    }
+
+    #[test]
+    fn needs_are_served_by_what_is_known_to_serve_them() {
+        assert!(serve("epoll").contains(&"eventfd-epoll") && !serve("epoll").contains(&"futex"));
+        assert!(!serve("process").contains(&"futex-private"));
+        assert!(serve("payload").contains(&"pipe") && !serve("payload").contains(&"eventfd"));
+        assert!(!serve("timeout").contains(&"mq-sysv"));
+        assert!(!serve("several").contains(&"futex") && serve("several").contains(&"sem-posix"));
+        assert!(serve("sleep").contains(&"bell-adaptive"));
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use super::plan::Plan;
+use super::plan::{Layout, Plan};
 use crate::mechanism::{Contexts, Waits};
 use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
 
@@ -111,7 +111,7 @@ impl Ping {
         let mut seen = HashSet::new();
         cells.retain(|cell| seen.insert(cell.clone()));
         let blocks = self.blocks.unwrap_or_else(|| usual_blocks(&cells));
-        Plan { experiment: "ping".to_owned(), cells, blocks, seed: self.seed }
+        Plan::new("ping", Layout::Quantities, cells, blocks, self.seed)
     }
 }
 
@@ -141,10 +141,10 @@ pub(crate) fn usual_window(pattern: Pattern) -> Until {
 /// proven asleep.
 fn makes_sense(cell: &Cell, one_cpu: bool) -> bool {
     let Ok(entry) = crate::mechanism::find(&cell.subject) else { return true };
-    let spins =
-        entry.waits() == Waits::Spins || (cell.wait == WaitPolicy::Spin && entry.waits() != Waits::Nothing);
+    let waits = entry.notification().waits;
+    let spins = waits == Waits::Spins || (cell.wait == WaitPolicy::Spin && waits != Waits::Nothing);
     let one_core = cell.placement.cpus.map_or(one_cpu, |[a, b]| a == b);
-    let sleeps = entry.waits() == Waits::Blocks && !matches!(cell.wait, WaitPolicy::Spin);
+    let sleeps = waits == Waits::Blocks && !matches!(cell.wait, WaitPolicy::Spin);
     let one_way = matches!(cell.pattern, Pattern::OneWay { .. } | Pattern::OpenLoop { .. });
     // Without a gap nothing is ever due, and one way there is no timing without stamps.
     let timed =
@@ -155,7 +155,7 @@ fn makes_sense(cell: &Cell, one_cpu: bool) -> bool {
         && slowed
         && !(spins && one_core)
         && (sleeps || cell.timing != Timing::Blocked)
-        && entry.joins(cell.contexts)
+        && entry.notification().joins(cell.contexts)
 }
 
 #[cfg(test)]

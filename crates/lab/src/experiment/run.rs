@@ -11,10 +11,11 @@ use super::fanout_limits;
 use super::idle;
 use super::io as io_experiment;
 use super::plan::Plan;
+use super::subject::subject;
 use super::tasks_limits;
 use crate::machine::Machine;
 use crate::machine::topology::Relation;
-use crate::mechanism::{self, Host, Waits, fan};
+use crate::mechanism::{self, Host, fan};
 use crate::operation;
 use crate::record::result::Floors;
 use crate::record::result::SCHEMA_VERSION;
@@ -276,7 +277,7 @@ fn lacks(cell: &Cell, machine: &Machine) -> Option<String> {
     }
     if matches!(cell.pattern, Pattern::FanOut { .. }) {
         return match fan::find(&cell.subject) {
-            Ok(entry) if !entry.joins(cell.contexts) => {
+            Ok(entry) if !entry.notification().joins(cell.contexts) => {
                 Some(format!("{} does not join {:?}", cell.subject, cell.contexts).to_lowercase())
             }
             Ok(entry) => match entry.available(&Host::default()) {
@@ -305,7 +306,7 @@ fn lacks(cell: &Cell, machine: &Machine) -> Option<String> {
         return io_experiment::lacks(cell, machine);
     }
     match mechanism::find(&cell.subject) {
-        Ok(entry) if !entry.joins(cell.contexts) => {
+        Ok(entry) if !entry.notification().joins(cell.contexts) => {
             Some(format!("{} does not join {:?}", cell.subject, cell.contexts).to_lowercase())
         }
         Ok(entry) => entry.available(&Host::default()).err().map(|lack| lack.reason),
@@ -317,6 +318,7 @@ fn lacks(cell: &Cell, machine: &Machine) -> Option<String> {
 fn record(cell: &Cell, block: u32, outcome: Outcome) -> Record {
     Record {
         cell: cell.clone(),
+        subject: subject(cell),
         block,
         attempts: 1,
         outcome,
@@ -351,7 +353,7 @@ fn gather(cell: &Cell, block: u32, sides: Vec<SideReport>, outcome: Outcome) -> 
     }
     let one_way = matches!(cell.pattern, Pattern::OneWay { .. } | Pattern::OpenLoop { .. });
     // What nobody waits for is not lost.
-    let awaited = mechanism::find(&cell.subject).is_ok_and(|entry| entry.waits() != Waits::Nothing);
+    let awaited = !gathered.subject.is_harness();
     if one_way && awaited {
         gathered.tally.lost += gathered.tally.sent.saturating_sub(gathered.tally.seen);
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::ping::usual_window;
-use super::plan::{FEWEST_BLOCKS, Plan};
+use super::plan::{FEWEST_BLOCKS, Layout, Plan};
 use crate::mechanism::Contexts;
 use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
 
@@ -97,7 +97,7 @@ impl Spin {
             cells.iter().map(|cell| SETUP + Duration::from_nanos(cell.until.time_ns.unwrap_or(0))).sum();
         let room = RUN.as_nanos() / windows.as_nanos().max(1);
         let usual = u64::try_from(room).unwrap_or(u64::MAX).clamp(*BLOCKS.start(), *BLOCKS.end()) as u32;
-        Plan { experiment: "spin".to_owned(), cells, blocks: self.blocks.unwrap_or(usual), seed: self.seed }
+        Plan::new("spin", Layout::Quantities, cells, self.blocks.unwrap_or(usual), self.seed)
     }
 
     fn cell(&self, gap: Duration, wait: WaitPolicy) -> Cell {

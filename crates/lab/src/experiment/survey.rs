@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use super::plan::{FEWEST_BLOCKS, Plan};
+use super::plan::{FEWEST_BLOCKS, Layout, LeftOut, Plan};
 use crate::mechanism::{self, Contexts, Host, Waits};
+use crate::record::Subject;
 use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
 
 /// How long the plan may take, set-up included; a quarter of the minute is left for floors, the doctor and printing.
@@ -37,13 +38,20 @@ pub const LIMIT: &str = "cache-line";
 pub fn plan(placements: &[Placement], seed: u64) -> Plan {
     let mut cells = Vec::new();
     let across: Vec<&Placement> = placements.iter().filter(|placement| !one_core(placement)).collect();
+    let mut left_out = Vec::new();
     for entry in mechanism::all() {
-        if entry.available(&Host::default()).is_err() {
+        if let Err(lack) = entry.available(&Host::default()) {
+            let subject = Subject::Mechanism(entry.notification());
+            left_out.push(LeftOut { name: entry.name().to_owned(), subject, reason: Some(lack.reason) });
             continue;
         }
-        let contexts = if entry.joins(Contexts::Processes) { Contexts::Processes } else { Contexts::Threads };
+        let contexts = if entry.notification().joins(Contexts::Processes) {
+            Contexts::Processes
+        } else {
+            Contexts::Threads
+        };
         for placement in placements {
-            if entry.waits() != Waits::Spins || !one_core(placement) {
+            if entry.notification().waits != Waits::Spins || !one_core(placement) {
                 cells.push(Cell {
                     contexts,
                     ..cell(
@@ -85,7 +93,7 @@ pub fn plan(placements: &[Placement], seed: u64) -> Plan {
     let once: Duration = known.iter().map(|cell| SETUP + window(cell)).sum();
     let affordable = u32::try_from(BUDGET.as_nanos() / once.as_nanos().max(1)).unwrap_or(u32::MAX);
     let blocks = affordable.clamp(*BLOCKS.start(), *BLOCKS.end());
-    Plan { experiment: "survey".to_owned(), cells: known, blocks, seed }
+    Plan { left_out, ..Plan::new("survey", Layout::Survey, known, blocks, seed) }
 }
 
 fn cell(subject: &str, pattern: Pattern, placement: &Placement, window: Duration) -> Cell {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell switch` as a plan: operations of the kernel, each where and how it makes sense.
 
-use super::plan::Plan;
+use super::plan::{Layout, Plan};
 use crate::mechanism::Contexts;
-use crate::operation::{self, Sides};
+use crate::operation;
 use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
 
 /// What is asked for.
@@ -36,7 +36,7 @@ impl Switch {
     /// The plan: every cell that makes sense.
     pub fn plan(&self) -> Plan {
         let cells = self.operations.iter().flat_map(|name| self.cells(name)).collect();
-        Plan { experiment: "switch".to_owned(), cells, blocks: self.blocks, seed: self.seed }
+        Plan::new("switch", Layout::Operations, cells, self.blocks, self.seed)
     }
 
     fn cells(&self, name: &str) -> Vec<Cell> {
@@ -48,7 +48,7 @@ impl Switch {
                 for (order, &scheduler) in self.schedulers.iter().enumerate() {
                     for &size in &self.working_sets {
                         // One side has nobody to be placed against, to share memory with or to be preferred over.
-                        let alone = operation.sides() == Sides::One;
+                        let alone = !operation.two_sided();
                         if alone && (number, rank, order) != (0, 0, 0) {
                             continue;
                         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell tasks` as a plan: kinds of task x numbers of tasks x turns of each x working sets x placements.
 
-use super::plan::Plan;
+use super::plan::{Layout, Plan};
 use crate::mechanism::Contexts;
 use crate::task::{self, MadeOf, Measured};
 use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
@@ -51,7 +51,7 @@ impl Tasks {
                 }
             }
         }
-        Plan { experiment: "tasks".to_owned(), cells, blocks: self.blocks, seed: self.seed }
+        Plan::new("tasks", Layout::Tasks, cells, self.blocks, self.seed)
     }
 
     fn cell(

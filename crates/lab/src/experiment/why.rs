@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::ping::Ping;
-use super::plan::Plan;
+use super::plan::{Layout, Plan};
 use crate::trial::cell::{Cell, Trace};
 
 /// The gap unless told otherwise: long enough for the waiter's CPU to go idle, short enough for a thousand wakes a second.
@@ -29,5 +29,5 @@ pub fn plan(ping: &Ping, keep: u32, above: Duration) -> Plan {
             _ => Cell { trace: Some(Trace::Worst { keep, above_ns }), ..cell },
         })
         .collect();
-    Plan { experiment: "why".to_owned(), cells, ..bare }
+    Plan { experiment: "why".to_owned(), layout: Layout::SlowWakes, cells, ..bare }
 }

@@ -2,7 +2,7 @@
 //! This project's bell, whose waiter spins as long as it pays and then sleeps.
 
 use super::library::BellLine;
-use super::{Explanation, Host, Mechanism, Memory, Unavailable, Waits};
+use super::{Explanation, Host, Mechanism, Unavailable, Waits};
 
 /// This project's bell, whose waiter spins as long as it pays and then sleeps.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ impl Mechanism for BellAdaptive {
     type Line = BellLine<doorbell::wait::Adaptive>;
     const NAME: &'static str = "bell-adaptive";
     const WAITS: Waits = Waits::Adapts;
-    const MEMORY: Memory = Memory::Merges;
+    const COALESCES: bool = true;
 
     fn explanation() -> Explanation {
         Explanation {

@@ -2,7 +2,7 @@
 //! This project's bell, whose waiter sleeps on an eventfd.
 
 use super::library::BellLine;
-use super::{Explanation, Host, Mechanism, Memory, Unavailable, Waits};
+use super::{Explanation, Host, Mechanism, Unavailable, Waits};
 
 /// This project's bell, whose waiter sleeps on an eventfd.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ impl Mechanism for BellEventfd {
     type Line = BellLine<doorbell::wait::Eventfd>;
     const NAME: &'static str = "bell-eventfd";
     const WAITS: Waits = Waits::Blocks;
-    const MEMORY: Memory = Memory::Merges;
+    const COALESCES: bool = true;
     const DESCRIPTOR: bool = true;
 
     fn explanation() -> Explanation {

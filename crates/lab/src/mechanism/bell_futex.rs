@@ -2,7 +2,7 @@
 //! This project's bell, whose waiter sleeps at once.
 
 use super::library::BellLine;
-use super::{Explanation, Host, Mechanism, Memory, Unavailable, Waits};
+use super::{Explanation, Host, Mechanism, Unavailable, Waits};
 
 /// This project's bell, whose waiter sleeps at once.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ impl Mechanism for BellFutex {
     type Line = BellLine<doorbell::wait::Futex>;
     const NAME: &'static str = "bell-futex";
     const WAITS: Waits = Waits::Blocks;
-    const MEMORY: Memory = Memory::Merges;
+    const COALESCES: bool = true;
 
     fn explanation() -> Explanation {
         Explanation {

@@ -2,7 +2,7 @@
 //! This project's channel: an eight-byte message, received by a waiter that spins as long as it pays.
 
 use super::library::ChannelLine;
-use super::{Carries, Explanation, Host, Mechanism, Memory, Notifiers, Unavailable, Waits};
+use super::{Carries, Explanation, Host, Mechanism, Notifiers, Unavailable, Waits};
 
 /// This project's channel: an eight-byte message, received by a waiter that spins as long as it pays.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ impl Mechanism for Channel {
     type Line = ChannelLine<doorbell::wait::Adaptive>;
     const NAME: &'static str = "channel";
     const WAITS: Waits = Waits::Adapts;
-    const MEMORY: Memory = Memory::Counts;
+    const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Message;
     const NOTIFIERS: Notifiers = Notifiers::One;
 

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::deadline::monotonic;
 use super::{
-    Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
+    Explanation, Fault, Host, Line, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
 };
 use crate::trial::arena::Zeroed;
 
@@ -105,7 +105,7 @@ fn take(rung: *mut u64) -> bool {
 impl Mechanism for Condvar {
     type Line = CondvarLine;
     const NAME: &'static str = "condvar";
-    const MEMORY: Memory = Memory::Counts;
+    const COALESCES: bool = false;
 
     fn explanation() -> Explanation {
         Explanation {

@@ -7,9 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{
-    Carries, Contexts, Host, Line, Mechanism, Memory, Notifier, Notifiers, Site, Waiter, Waits, Woken, all,
-};
+use super::{Carries, Contexts, Host, Line, Mechanism, Notifier, Notifiers, Site, Waiter, Waits, Woken, all};
 use crate::trial::arena::Arena;
 use crate::trial::run_dir::RunDir;
 
@@ -119,9 +117,8 @@ fn two_notifications_leave_what_the_mechanism_says<M: Mechanism>(site: &Site) {
     notifier.notify().unwrap();
     notifier.notify().unwrap();
     assert_eq!(waiter.wait_for(NEVER).unwrap(), Woken::Notified, "{}", M::NAME);
-    match M::MEMORY {
-        Memory::Counts => assert_eq!(waiter.wait_for(NEVER).unwrap(), Woken::Notified, "{}", M::NAME),
-        Memory::Merges => {}
+    if !M::COALESCES {
+        assert_eq!(waiter.wait_for(NEVER).unwrap(), Woken::Notified, "{}", M::NAME);
     }
     assert_eq!(waiter.wait_for(SHORT).unwrap(), Woken::TimedOut, "{}", M::NAME);
     // And what merged has not worn the line out.
@@ -180,8 +177,8 @@ fn every_mechanism_keeps_its_promises() {
     let run_dir = RunDir::create().unwrap();
     let site = Site::new(Contexts::Threads, arena, &run_dir);
     for entry in all() {
-        let here = entry.available(&Host::default()).is_ok() && entry.joins(Contexts::Threads);
-        if here && entry.waits() != Waits::Nothing {
+        let here = entry.available(&Host::default()).is_ok() && entry.notification().joins(Contexts::Threads);
+        if here && entry.notification().waits != Waits::Nothing {
             entry.rehearse(&site);
         }
     }
@@ -191,8 +188,8 @@ fn every_mechanism_keeps_its_promises() {
 /// What merges cannot keep the words of each.
 #[test]
 fn what_brings_something_along_keeps_every_notification() {
-    for entry in all().iter().filter(|entry| entry.carries() > Carries::Nothing) {
-        assert_eq!(entry.memory(), Memory::Counts, "{}", entry.name());
+    for entry in all().iter().filter(|entry| entry.notification().carries > Carries::Nothing) {
+        assert!(!entry.notification().coalesces, "{}", entry.name());
     }
 }
 

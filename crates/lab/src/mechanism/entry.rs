@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A mechanism without its type: what the list holds and a trial is given by name.
 
-use super::{
-    Carries, Contexts, Explanation, Host, Line, Mechanism, Memory, Notifiers, OpenError, Site, Unavailable,
-    Waits,
-};
+use super::{Explanation, Host, Line, Mechanism, Notification, OpenError, Site, Unavailable};
 use crate::trial::role::{self, Role};
 use crate::trial::side::{Side, SideError};
 
@@ -12,22 +9,8 @@ use crate::trial::side::{Side, SideError};
 pub trait Entry: Sync {
     /// See [`Mechanism::NAME`].
     fn name(&self) -> &'static str;
-    /// See [`Mechanism::WAITS`].
-    fn waits(&self) -> Waits;
-    /// See [`Mechanism::MEMORY`].
-    fn memory(&self) -> Memory;
-    /// See [`Mechanism::DROPS`].
-    fn drops(&self) -> bool;
-    /// See [`Mechanism::DESCRIPTOR`].
-    fn descriptor(&self) -> bool;
-    /// See [`Mechanism::NOTIFIERS`].
-    fn notifiers(&self) -> Notifiers;
-    /// See [`Mechanism::CARRIES`].
-    fn carries(&self) -> Carries;
-    /// See [`Mechanism::TIMED`].
-    fn timed(&self) -> bool;
-    /// Whether it joins sides of this kind.
-    fn joins(&self, contexts: Contexts) -> bool;
+    /// How it notifies, as it is stored with what was measured.
+    fn notification(&self) -> Notification;
     /// See [`Mechanism::explanation`].
     fn explanation(&self) -> Explanation;
     /// See [`Mechanism::available`].
@@ -49,32 +32,8 @@ impl<M: Mechanism> Entry for M {
     fn name(&self) -> &'static str {
         M::NAME
     }
-    fn waits(&self) -> Waits {
-        M::WAITS
-    }
-    fn memory(&self) -> Memory {
-        M::MEMORY
-    }
-    fn drops(&self) -> bool {
-        M::DROPS
-    }
-    fn descriptor(&self) -> bool {
-        M::DESCRIPTOR
-    }
-    fn notifiers(&self) -> Notifiers {
-        M::NOTIFIERS
-    }
-    fn carries(&self) -> Carries {
-        M::CARRIES
-    }
-    fn timed(&self) -> bool {
-        M::TIMED
-    }
-    fn joins(&self, contexts: Contexts) -> bool {
-        match contexts {
-            Contexts::Processes => M::PROCESSES,
-            Contexts::Threads => M::THREADS,
-        }
+    fn notification(&self) -> Notification {
+        M::NOTIFICATION
     }
     fn explanation(&self) -> Explanation {
         M::explanation()

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use rustix::event::EventfdFlags;
 
 use super::descriptor::{DescriptorLine, Descriptors, Ends, LONGEST, again};
-use super::{Explanation, Host, Mechanism, Memory, OpenError, Site, Unavailable};
+use super::{Explanation, Host, Mechanism, OpenError, Site, Unavailable};
 
 /// A counter in the kernel behind a descriptor; the waiter reads it.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Descriptors for EventfdRead {
 impl Mechanism for EventfdRead {
     type Line = DescriptorLine<Self>;
     const NAME: &'static str = "eventfd";
-    const MEMORY: Memory = Memory::Merges;
+    const COALESCES: bool = true;
     const DESCRIPTOR: bool = true;
 
     fn explanation() -> Explanation {

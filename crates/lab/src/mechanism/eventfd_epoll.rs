@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::deadline::{Deadline, relative};
 use super::descriptor::{Writer, again, take_token};
 use super::eventfd::{self, EventfdRead};
-use super::{Explanation, Fault, Host, Line, Mechanism, Memory, OpenError, Site, Unavailable, Waiter, Woken};
+use super::{Explanation, Fault, Host, Line, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
 
 /// The waiter sleeps in `epoll_wait(2)`, then reads.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ pub(super) fn probe() -> Result<(), Unavailable> {
 impl Mechanism for EventfdEpoll {
     type Line = EventfdEpollLine;
     const NAME: &'static str = "eventfd-epoll";
-    const MEMORY: Memory = Memory::Merges;
+    const COALESCES: bool = true;
     const DESCRIPTOR: bool = true;
 
     fn explanation() -> Explanation {

@@ -9,7 +9,7 @@ use rustix::event::epoll::EventFlags;
 use super::descriptor::{Writer, again};
 use super::eventfd::{self, EventfdRead};
 use super::eventfd_epoll::{self, EpollSet};
-use super::{Explanation, Fault, Host, Line, Mechanism, Memory, OpenError, Site, Unavailable, Waiter, Woken};
+use super::{Explanation, Fault, Host, Line, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
 
 /// The waiter sleeps in `epoll_wait(2)` and is done.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub struct EdgeWaiter(EpollSet);
 impl Mechanism for EventfdEpollEt {
     type Line = EdgeLine;
     const NAME: &'static str = "eventfd-epoll-et";
-    const MEMORY: Memory = Memory::Merges;
+    const COALESCES: bool = true;
     const DESCRIPTOR: bool = true;
 
     fn explanation() -> Explanation {

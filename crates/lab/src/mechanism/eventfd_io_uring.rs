@@ -10,7 +10,7 @@ use io_uring::{opcode, types};
 use super::descriptor::{Writer, again};
 use super::eventfd::{self, EventfdRead};
 use super::uring::{self, Ring, outcome};
-use super::{Explanation, Fault, Host, Line, Mechanism, Memory, OpenError, Site, Unavailable, Waiter, Woken};
+use super::{Explanation, Fault, Host, Line, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
 use crate::trial::arena::Zeroed;
 
 /// The waiter has a read under way and waits for its completion.
@@ -47,7 +47,7 @@ pub struct ReadWaiter {
 impl Mechanism for EventfdIoUring {
     type Line = EventfdIoUringLine;
     const NAME: &'static str = "eventfd-io-uring";
-    const MEMORY: Memory = Memory::Merges;
+    const COALESCES: bool = true;
 
     fn explanation() -> Explanation {
         Explanation {

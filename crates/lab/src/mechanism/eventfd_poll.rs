@@ -9,7 +9,7 @@ use rustix::io::retry_on_intr;
 
 use super::descriptor::{Writer, again, readable, take_token};
 use super::eventfd::{self, EventfdRead};
-use super::{Explanation, Fault, Host, Line, Mechanism, Memory, OpenError, Site, Unavailable, Waiter, Woken};
+use super::{Explanation, Fault, Host, Line, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
 
 /// The waiter polls, then reads.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub struct Poller(OwnedFd);
 impl Mechanism for EventfdPoll {
     type Line = EventfdPollLine;
     const NAME: &'static str = "eventfd-poll";
-    const MEMORY: Memory = Memory::Merges;
+    const COALESCES: bool = true;
     const DESCRIPTOR: bool = true;
 
     fn explanation() -> Explanation {

@@ -7,7 +7,7 @@ use rustix::fs::{CWD, Mode, OFlags, fcntl_setfl, mkfifoat, open};
 
 use super::descriptor::{Reader, Writer};
 use super::pipe::Pipe;
-use super::{Carries, Explanation, Host, Line, Mechanism, Memory, OpenError, Site, Unavailable};
+use super::{Carries, Explanation, Host, Line, Mechanism, OpenError, Site, Unavailable};
 
 /// The notifier writes a byte, the waiter reads it; each opens the FIFO by its name.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct FifoLine(PathBuf);
 impl Mechanism for Fifo {
     type Line = FifoLine;
     const NAME: &'static str = "fifo";
-    const MEMORY: Memory = Memory::Counts;
+    const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Message;
     const DESCRIPTOR: bool = true;
 

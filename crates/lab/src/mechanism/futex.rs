@@ -9,8 +9,7 @@ use rustix::thread::futex::{self, Flags};
 use super::deadline::relative;
 use super::watched_word::{WordNotifier, WordReader, WordWaiter};
 use super::{
-    Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, Notifiers, OpenError, Site, Unavailable,
-    Word,
+    Explanation, Fault, Host, Line, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Word,
 };
 
 /// A futex keyed by the page behind it, as processes need.
@@ -61,7 +60,7 @@ fn probe() -> Result<(), Unavailable> {
 impl Mechanism for FutexShared {
     type Line = FutexLine;
     const NAME: &'static str = "futex";
-    const MEMORY: Memory = Memory::Merges;
+    const COALESCES: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
 
     fn explanation() -> Explanation {
@@ -85,7 +84,7 @@ impl Mechanism for FutexShared {
 impl Mechanism for FutexPrivate {
     type Line = PrivateLine;
     const NAME: &'static str = "futex-private";
-    const MEMORY: Memory = Memory::Merges;
+    const COALESCES: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
     const PROCESSES: bool = false;
 

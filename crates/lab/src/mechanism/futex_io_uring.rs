@@ -10,9 +10,7 @@ use rustix::thread::futex::Flags;
 use super::futex::FutexNotifier;
 use super::uring::{self, Ring, outcome};
 use super::watched_word::{WordReader, WordWaiter};
-use super::{
-    Explanation, Fault, Host, Line, Mechanism, Memory, Notifiers, OpenError, Site, Unavailable, Word,
-};
+use super::{Explanation, Fault, Host, Line, Mechanism, Notifiers, OpenError, Site, Unavailable, Word};
 
 /// The waiter has a futex wait under way and waits for its completion.
 #[derive(Debug)]
@@ -41,7 +39,7 @@ const ANY: u64 = 0xffff_ffff;
 impl Mechanism for FutexIoUring {
     type Line = FutexIoUringLine;
     const NAME: &'static str = "futex-io-uring";
-    const MEMORY: Memory = Memory::Merges;
+    const COALESCES: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
 
     fn explanation() -> Explanation {

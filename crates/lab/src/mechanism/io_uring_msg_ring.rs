@@ -9,8 +9,7 @@ use io_uring::{IoUring, Parameters, opcode, squeue, types};
 use super::descriptor::again;
 use super::uring::{self, Ring, outcome};
 use super::{
-    Carries, Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, OpenError, Site, Unavailable,
-    Waiter, Woken,
+    Carries, Explanation, Fault, Host, Line, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
 };
 
 /// The notifier's ring posts into the waiter's.
@@ -43,7 +42,7 @@ impl std::fmt::Debug for MsgRingLine {
 impl Mechanism for IoUringMsgRing {
     type Line = MsgRingLine;
     const NAME: &'static str = "io-uring-msg-ring";
-    const MEMORY: Memory = Memory::Counts;
+    const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Word;
 
     fn explanation() -> Explanation {

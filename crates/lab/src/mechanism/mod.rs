@@ -22,7 +22,6 @@ mod descriptor;
 mod entry;
 pub mod fan;
 mod library;
-pub mod need;
 mod posix_semaphore;
 mod signal;
 mod site;
@@ -30,7 +29,7 @@ mod socket;
 mod uring;
 mod watched_word;
 
-pub use doorbell_results::cell::Contexts;
+pub use crate::record::subject::{Carries, Contexts, Notification, Notifiers, Waits};
 pub use entry::{Entry, Lines};
 pub use site::{Host, OpenError, Site, Word};
 
@@ -102,50 +101,6 @@ impl Woken {
     }
 }
 
-/// What kind of waiting a mechanism does; decides which checks apply to its records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waits {
-    /// The waiter leaves its CPU: a wait that never slept is implausible.
-    Blocks,
-    /// The waiter keeps its CPU (spin, `umwait`).
-    Spins,
-    /// The waiter stays runnable but gives way (`sched_yield`).
-    Yields,
-    /// The waiter keeps its CPU as long as that pays, then leaves it: neither sleeping nor not sleeping is implausible.
-    Adapts,
-    /// Nothing is waited for: the harness itself.
-    Nothing,
-}
-
-/// How much two notifications before one wait leave behind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Memory {
-    /// Each is kept: two notifications, two wakes (pipe bytes, semaphore counts, datagrams).
-    Counts,
-    /// They merge: two notifications, one wake (eventfd value, futex word, pending signal).
-    Merges,
-}
-
-/// How many notifiers a line may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Notifiers {
-    /// One: what it writes would hide what another writes.
-    One,
-    /// Any number, none of which knows of the others.
-    Several,
-}
-
-/// What a notification brings along.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Carries {
-    /// Nothing but itself.
-    Nothing,
-    /// A number of the notifier's choice.
-    Word,
-    /// A message of bytes.
-    Message,
-}
-
 /// A means of notification.
 pub trait Mechanism: Sync + 'static {
     /// One direction of it.
@@ -154,8 +109,8 @@ pub trait Mechanism: Sync + 'static {
     const NAME: &'static str;
     /// How its waiter waits.
     const WAITS: Waits = Waits::Blocks;
-    /// What two notifications leave behind.
-    const MEMORY: Memory;
+    /// Whether two notifications before a wait are one wake-up, see [`Notification::coalesces`].
+    const COALESCES: bool;
     /// Whether the waiting end is a descriptor that `poll` and `epoll` take together with others.
     const DESCRIPTOR: bool = false;
     /// Whether a notification may be dropped on its way. Those of such a mechanism carry their number, see
@@ -173,6 +128,18 @@ pub trait Mechanism: Sync + 'static {
     const THREADS: bool = true;
     /// Whether it also joins two processes.
     const PROCESSES: bool = true;
+    /// All of that together, as it is stored with what was measured.
+    const NOTIFICATION: Notification = Notification {
+        waits: Self::WAITS,
+        coalesces: Self::COALESCES,
+        drops: Self::DROPS,
+        descriptor: Self::DESCRIPTOR,
+        timed: Self::TIMED,
+        notifiers: Self::NOTIFIERS,
+        carries: Self::CARRIES,
+        processes: Self::PROCESSES,
+        threads: Self::THREADS,
+    };
     /// The text of `doorbell explain`.
     fn explanation() -> Explanation;
     /// Whether this machine has it. Asks the kernel by trying, not by version, wherever that is possible.

@@ -13,8 +13,7 @@ use rustix::thread::CapabilitySet;
 use super::c_call::{absent_or_made, c_string, result};
 use super::deadline::realtime;
 use super::{
-    Carries, Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, OpenError, Site, Unavailable,
-    Waiter, Woken,
+    Carries, Explanation, Fault, Host, Line, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
 };
 use crate::trial::run_dir::Note;
 
@@ -68,7 +67,7 @@ fn open(name: &CStr, flags: libc::c_int) -> Result<MqPosixEnd, Errno> {
 impl Mechanism for MqPosix {
     type Line = MqPosixLine;
     const NAME: &'static str = "mq-posix";
-    const MEMORY: Memory = Memory::Counts;
+    const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Message;
 
     fn explanation() -> Explanation {

@@ -9,8 +9,7 @@ use super::alarm::Alarm;
 use super::c_call::{PROBE_KEY, absent_or_made, result};
 use super::deadline::Deadline;
 use super::{
-    Carries, Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, OpenError, Site, Unavailable,
-    Waiter, Woken,
+    Carries, Explanation, Fault, Host, Line, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
 };
 use crate::trial::run_dir::Note;
 
@@ -53,7 +52,7 @@ fn receive(queue: libc::c_int, flags: libc::c_int) -> Result<(), Errno> {
 impl Mechanism for MqSysv {
     type Line = MqSysvLine;
     const NAME: &'static str = "mq-sysv";
-    const MEMORY: Memory = Memory::Counts;
+    const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Message;
     const TIMED: bool = false;
 

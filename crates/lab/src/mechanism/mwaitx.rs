@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicU32;
 
 use super::watched_word::{Pause, WatchedLine};
-use super::{Explanation, Host, Mechanism, Memory, Notifiers, Unavailable, Waits};
+use super::{Explanation, Host, Mechanism, Notifiers, Unavailable, Waits};
 
 /// The notifier increments a word, the waiter's core dozes on its cache line.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl Mechanism for Mwaitx {
     type Line = WatchedLine<Self>;
     const NAME: &'static str = "mwaitx";
     const WAITS: Waits = Waits::Spins;
-    const MEMORY: Memory = Memory::Merges;
+    const COALESCES: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
 
     fn explanation() -> Explanation {

@@ -4,8 +4,7 @@
 use std::time::Duration;
 
 use super::{
-    Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, OpenError, Site, Unavailable, Waiter, Waits,
-    Woken,
+    Explanation, Fault, Host, Line, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Waits, Woken,
 };
 
 /// The harness alone.
@@ -24,7 +23,7 @@ impl Mechanism for Null {
     type Line = NullLine;
     const NAME: &'static str = "null";
     const WAITS: Waits = Waits::Nothing;
-    const MEMORY: Memory = Memory::Counts;
+    const COALESCES: bool = false;
 
     fn explanation() -> Explanation {
         Explanation {

@@ -4,7 +4,7 @@
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::descriptor::{DescriptorLine, Descriptors, Ends};
-use super::{Carries, Explanation, Host, Mechanism, Memory, OpenError, Site, Unavailable};
+use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable};
 
 /// The notifier writes a byte, the waiter reads it.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl Descriptors for Pipe {
 impl Mechanism for Pipe {
     type Line = DescriptorLine<Self>;
     const NAME: &'static str = "pipe";
-    const MEMORY: Memory = Memory::Counts;
+    const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Message;
     const DESCRIPTOR: bool = true;
 

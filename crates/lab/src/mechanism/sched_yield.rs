@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicU32;
 
 use super::watched_word::{Pause, WatchedLine};
-use super::{Explanation, Host, Mechanism, Memory, Notifiers, Unavailable, Waits};
+use super::{Explanation, Host, Mechanism, Notifiers, Unavailable, Waits};
 
 /// The notifier increments a word, the waiter calls `sched_yield` until it changes.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ impl Mechanism for SchedYield {
     type Line = WatchedLine<Self>;
     const NAME: &'static str = "sched-yield";
     const WAITS: Waits = Waits::Yields;
-    const MEMORY: Memory = Memory::Merges;
+    const COALESCES: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
 
     fn explanation() -> Explanation {

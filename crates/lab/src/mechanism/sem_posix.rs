@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use super::c_call::result;
 use super::posix_semaphore::{KERNEL, LIMITS, Semaphore, SemaphoreEnd};
-use super::{Explanation, Host, Line, Mechanism, Memory, OpenError, Site, Unavailable};
+use super::{Explanation, Host, Line, Mechanism, OpenError, Site, Unavailable};
 use crate::trial::arena::Zeroed;
 
 /// The notifier posts, the waiter waits.
@@ -45,7 +45,7 @@ fn initialise(shared: &Shared) -> Result<(), Errno> {
 impl Mechanism for SemPosix {
     type Line = SemPosixLine;
     const NAME: &'static str = "sem-posix";
-    const MEMORY: Memory = Memory::Counts;
+    const COALESCES: bool = false;
 
     fn explanation() -> Explanation {
         Explanation {

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::c_call::{absent_or_made, c_string, errno, result};
 use super::posix_semaphore::{KERNEL, LIMITS, Semaphore, SemaphoreEnd};
-use super::{Explanation, Host, Line, Mechanism, Memory, OpenError, Site, Unavailable};
+use super::{Explanation, Host, Line, Mechanism, OpenError, Site, Unavailable};
 use crate::trial::run_dir::Note;
 
 /// The notifier posts, the waiter waits.
@@ -76,7 +76,7 @@ fn make(name: &str) -> io::Result<()> {
 impl Mechanism for SemPosixNamed {
     type Line = NamedLine;
     const NAME: &'static str = "sem-posix-named";
-    const MEMORY: Memory = Memory::Counts;
+    const COALESCES: bool = false;
 
     fn explanation() -> Explanation {
         Explanation {

@@ -10,7 +10,7 @@ use rustix::io::{Errno, retry_on_intr};
 use super::c_call::{PROBE_KEY, absent_or_made, result};
 use super::deadline::{Deadline, relative};
 use super::{
-    Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
+    Explanation, Fault, Host, Line, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
 };
 use crate::trial::run_dir::Note;
 
@@ -51,7 +51,7 @@ fn change(end: SemSysvEnd, change: i16, flags: i16, timeout: Option<&Timespec>) 
 impl Mechanism for SemSysv {
     type Line = SemSysvLine;
     const NAME: &'static str = "sem-sysv";
-    const MEMORY: Memory = Memory::Counts;
+    const COALESCES: bool = false;
 
     fn explanation() -> Explanation {
         Explanation {

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::c_call::{errno, result};
 use super::deadline::{Deadline, posix};
 use super::signal::{Reception, SignalLine, by_signal, number, queued_signals};
-use super::{Carries, Explanation, Fault, Host, Mechanism, Memory, OpenError, Unavailable, Waiter, Woken};
+use super::{Carries, Explanation, Fault, Host, Mechanism, OpenError, Unavailable, Waiter, Woken};
 
 /// The waiter's wait is interrupted by a handler that counts.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ fn take() -> bool {
 impl Mechanism for SignalHandler {
     type Line = SignalLine<Self>;
     const NAME: &'static str = "signal-handler";
-    const MEMORY: Memory = Memory::Counts;
+    const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Word;
 
     fn explanation() -> Explanation {

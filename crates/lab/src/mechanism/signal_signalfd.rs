@@ -9,7 +9,7 @@ use rustix::io::{read, retry_on_intr};
 use super::c_call::result;
 use super::descriptor::readable;
 use super::signal::{Reception, SignalLine, by_signal, queued_signals};
-use super::{Carries, Explanation, Fault, Host, Mechanism, Memory, OpenError, Unavailable, Waiter, Woken};
+use super::{Carries, Explanation, Fault, Host, Mechanism, OpenError, Unavailable, Waiter, Woken};
 
 /// The waiter reads the signal like data.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ fn signalfd(set: &libc::sigset_t) -> Result<SignalReader, OpenError> {
 impl Mechanism for SignalSignalfd {
     type Line = SignalLine<Self>;
     const NAME: &'static str = "signal-signalfd";
-    const MEMORY: Memory = Memory::Counts;
+    const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Word;
 
     fn explanation() -> Explanation {

@@ -9,7 +9,7 @@ use rustix::io::{Errno, retry_on_intr};
 use super::c_call::result;
 use super::deadline::{Deadline, posix};
 use super::signal::{Reception, SignalLine, by_signal, queued_signals};
-use super::{Carries, Explanation, Fault, Host, Mechanism, Memory, OpenError, Unavailable, Waiter, Woken};
+use super::{Carries, Explanation, Fault, Host, Mechanism, OpenError, Unavailable, Waiter, Woken};
 
 /// The waiter sleeps in the call and no handler runs.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub struct Taker(libc::sigset_t);
 impl Mechanism for SignalSigwaitinfo {
     type Line = SignalLine<Self>;
     const NAME: &'static str = "signal-sigwaitinfo";
-    const MEMORY: Memory = Memory::Counts;
+    const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Word;
 
     fn explanation() -> Explanation {

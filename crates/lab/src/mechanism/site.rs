@@ -5,8 +5,7 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU32;
 
-use doorbell_results::cell::Contexts;
-
+use super::Contexts;
 use crate::trial::arena::Arena;
 use crate::trial::run_dir::{Note, RunDir};
 

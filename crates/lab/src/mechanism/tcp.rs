@@ -3,7 +3,7 @@
 
 use super::descriptor::{DescriptorLine, Descriptors, Ends};
 use super::socket::{self, tcp_pair, timed_by_ppoll};
-use super::{Carries, Explanation, Host, Mechanism, Memory, OpenError, Site, Unavailable};
+use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable};
 
 /// The notifier writes a byte, the waiter reads it.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ impl Descriptors for Tcp {
 impl Mechanism for Tcp {
     type Line = DescriptorLine<Self>;
     const NAME: &'static str = "tcp";
-    const MEMORY: Memory = Memory::Counts;
+    const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Message;
     const DESCRIPTOR: bool = true;
 

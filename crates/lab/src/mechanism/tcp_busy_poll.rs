@@ -4,7 +4,7 @@
 use super::busy_poll::{self, KERNEL, LIMITS, SOURCES, polling};
 use super::descriptor::{DescriptorLine, Descriptors, Ends};
 use super::socket::tcp_pair;
-use super::{Carries, Explanation, Host, Mechanism, Memory, OpenError, Site, Unavailable};
+use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable};
 
 /// As tcp, with SO_BUSY_POLL on the reading socket.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ impl Descriptors for TcpBusyPoll {
 impl Mechanism for TcpBusyPoll {
     type Line = DescriptorLine<Self>;
     const NAME: &'static str = "tcp-busy-poll";
-    const MEMORY: Memory = Memory::Counts;
+    const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Message;
     const DESCRIPTOR: bool = true;
 

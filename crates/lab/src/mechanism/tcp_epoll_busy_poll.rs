@@ -11,7 +11,7 @@ use super::descriptor::{Ends, Writer, again, take_token};
 use super::eventfd_epoll::EpollSet;
 use super::socket::tcp_pair;
 use super::tcp::Tcp;
-use super::{Explanation, Fault, Host, Line, Mechanism, Memory, OpenError, Site, Unavailable, Waiter, Woken};
+use super::{Explanation, Fault, Host, Line, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
 
 /// As tcp, in an epoll set with busy polling.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ fn polling(set: EpollSet) -> Result<EpollSet, OpenError> {
 impl Mechanism for TcpEpollBusyPoll {
     type Line = EpollLine;
     const NAME: &'static str = "tcp-epoll-busy-poll";
-    const MEMORY: Memory = Memory::Counts;
+    const COALESCES: bool = false;
     const DESCRIPTOR: bool = true;
 
     fn explanation() -> Explanation {

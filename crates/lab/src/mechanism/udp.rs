@@ -3,7 +3,7 @@
 
 use super::descriptor::{DescriptorLine, Descriptors, Ends};
 use super::socket::{self, timed_by_ppoll, udp_pair};
-use super::{Carries, Explanation, Host, Mechanism, Memory, OpenError, Site, Unavailable};
+use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable};
 
 /// The notifier sends a datagram, the waiter receives it.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ impl Descriptors for Udp {
 impl Mechanism for Udp {
     type Line = DescriptorLine<Self>;
     const NAME: &'static str = "udp";
-    const MEMORY: Memory = Memory::Counts;
+    const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Message;
     const DROPS: bool = true;
     const DESCRIPTOR: bool = true;

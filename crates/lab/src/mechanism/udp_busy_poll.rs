@@ -4,7 +4,7 @@
 use super::busy_poll::{self, KERNEL, LIMITS, SOURCES, polling};
 use super::descriptor::{DescriptorLine, Descriptors, Ends};
 use super::socket::udp_pair;
-use super::{Carries, Explanation, Host, Mechanism, Memory, OpenError, Site, Unavailable};
+use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable};
 
 /// As udp, with SO_BUSY_POLL on the reading socket.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ impl Descriptors for UdpBusyPoll {
 impl Mechanism for UdpBusyPoll {
     type Line = DescriptorLine<Self>;
     const NAME: &'static str = "udp-busy-poll";
-    const MEMORY: Memory = Memory::Counts;
+    const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Message;
     const DROPS: bool = true;
     const DESCRIPTOR: bool = true;

@@ -5,7 +5,7 @@ use rustix::net::SocketType;
 
 use super::descriptor::{DescriptorLine, Descriptors, Ends};
 use super::socket::{self, timed_by_ppoll, unix_pair};
-use super::{Carries, Explanation, Host, Mechanism, Memory, OpenError, Site, Unavailable};
+use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable};
 
 /// The notifier sends a packet, the waiter receives it.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ impl Descriptors for UnixSeqpacket {
 impl Mechanism for UnixSeqpacket {
     type Line = DescriptorLine<Self>;
     const NAME: &'static str = "unix-seqpacket";
-    const MEMORY: Memory = Memory::Counts;
+    const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Message;
     const DESCRIPTOR: bool = true;
 

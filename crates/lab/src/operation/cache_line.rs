@@ -4,8 +4,8 @@
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
 
+use super::Operation;
 use super::alone::batch;
-use super::{Operation, Sides};
 use crate::machine::clock::Now;
 use crate::mechanism::{Explanation, Lines, OpenError, Site, Word};
 use crate::trial::cell::Cell;
@@ -27,8 +27,8 @@ impl Operation for CacheLine {
     fn name(&self) -> &'static str {
         "cache-line"
     }
-    fn sides(&self) -> Sides {
-        Sides::Two
+    fn two_sided(&self) -> bool {
+        true
     }
     fn unit(&self) -> &'static str {
         "round"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reading the clock through the vDSO: a call that stays in user mode where the clock source allows.
 
+use super::Operation;
 use super::alone::{Alone, Bench, Solo};
-use super::{Operation, Sides};
 use crate::machine::clock::monotonic_ns;
 use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
 use crate::trial::cell::Cell;
@@ -16,8 +16,8 @@ impl Operation for ClockRead {
     fn name(&self) -> &'static str {
         "clock-read"
     }
-    fn sides(&self) -> Sides {
-        Sides::One
+    fn two_sided(&self) -> bool {
+        false
     }
     fn unit(&self) -> &'static str {
         "call"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! UnixBench's `context1`: an 8-byte counter through two pipes, checked by both sides.
 
+use super::Operation;
 use super::exchange::{Duo, End, Exchange};
 use super::figures::{figure, window};
 use super::pipes::{PipeEnd, Pipes};
-use super::{Operation, Sides};
 use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
 use crate::record::{Figure, Record};
 use crate::trial::cell::Cell;
@@ -19,8 +19,8 @@ impl Operation for Context1 {
     fn name(&self) -> &'static str {
         "context1"
     }
-    fn sides(&self) -> Sides {
-        Sides::Two
+    fn two_sided(&self) -> bool {
+        true
     }
     fn unit(&self) -> &'static str {
         "round"

@@ -6,8 +6,8 @@ use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 
+use super::Operation;
 use super::exchange::{Duo, End, Exchange};
-use super::{Operation, Sides};
 use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
 use crate::trial::cell::Cell;
 use crate::trial::role::Role;
@@ -24,8 +24,8 @@ impl Operation for EchoTcp {
     fn name(&self) -> &'static str {
         "echo-tcp"
     }
-    fn sides(&self) -> Sides {
-        Sides::Two
+    fn two_sided(&self) -> bool {
+        true
     }
     fn unit(&self) -> &'static str {
         "round"

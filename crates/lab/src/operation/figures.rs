@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Figures that follow from a record of an operation: pure arithmetic on what the kernel counted.
 
-use super::{Operation, Sides, find};
+use super::{Operation, find};
 use crate::record::series::Quantity;
 use crate::record::{Figure, Record, Warning, warning};
 use crate::trial::cell::Pattern;
@@ -38,9 +38,10 @@ pub fn derive(record: &mut Record) {
     }
     let Ok(operation) = find(&record.cell.subject) else { return };
     let mut figures = mean_and_rate(record, operation);
-    match operation.sides() {
-        Sides::One => figures.extend(faults(record)),
-        Sides::Two => figures.extend(switches(record)),
+    if operation.two_sided() {
+        figures.extend(switches(record));
+    } else {
+        figures.extend(faults(record));
     }
     figures.extend(operation.classic(record));
     figures.extend(combine_checks(record));

@@ -9,9 +9,9 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
 
+use super::Operation;
 use super::alone::{Alone, Bench, Solo, batch};
 use super::figures::figure;
-use super::{Operation, Sides};
 use crate::mechanism::{Contexts, Explanation, Fault, Lines, OpenError, Site};
 use crate::record::series::Quantity;
 use crate::record::{Figure, Record};
@@ -29,8 +29,8 @@ impl Operation for FutexWakeAll {
     fn name(&self) -> &'static str {
         "futex-wake-all"
     }
-    fn sides(&self) -> Sides {
-        Sides::One
+    fn two_sided(&self) -> bool {
+        false
     }
     fn unit(&self) -> &'static str {
         "wake"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The bare system call, by `gettid`.
 
+use super::Operation;
 use super::alone::{Alone, Bench, Solo};
-use super::{Operation, Sides};
 use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
 use crate::trial::cell::Cell;
 use crate::trial::side::{Side, SideError};
@@ -15,8 +15,8 @@ impl Operation for Gettid {
     fn name(&self) -> &'static str {
         "gettid"
     }
-    fn sides(&self) -> Sides {
-        Sides::One
+    fn two_sided(&self) -> bool {
+        false
     }
     fn unit(&self) -> &'static str {
         "call"

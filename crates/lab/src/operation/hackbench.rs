@@ -8,9 +8,9 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, WaitOptions, set_parent_process_death_signal, waitpid};
 
+use super::Operation;
 use super::alone::{Alone, Bench, Solo, batch};
 use super::figures::figure;
-use super::{Operation, Sides};
 use crate::mechanism::{Contexts, Explanation, Fault, Lines, OpenError, Site};
 use crate::record::series::Quantity;
 use crate::record::{Figure, Record};
@@ -30,8 +30,8 @@ impl Operation for Hackbench {
     fn name(&self) -> &'static str {
         "hackbench"
     }
-    fn sides(&self) -> Sides {
-        Sides::One
+    fn two_sided(&self) -> bool {
+        false
     }
     fn unit(&self) -> &'static str {
         "loop"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! rt-tests' `pmqtest`: a message handed over through a POSIX queue.
 
+use super::Operation;
 use super::handover::{Handover, OneWay, Receiver, Sender};
 use super::message_queue::MessageQueue;
-use super::{Operation, Sides};
 use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
 use crate::trial::cell::Cell;
 use crate::trial::side::SideError;
@@ -19,8 +19,8 @@ impl Operation for HandoverMq {
     fn name(&self) -> &'static str {
         "handover-mq"
     }
-    fn sides(&self) -> Sides {
-        Sides::Two
+    fn two_sided(&self) -> bool {
+        true
     }
     fn unit(&self) -> &'static str {
         "hand-over"

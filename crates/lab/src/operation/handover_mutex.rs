@@ -3,8 +3,8 @@
 
 use std::cell::UnsafeCell;
 
+use super::Operation;
 use super::handover::{Handover, OneWay, Receiver, Sender};
-use super::{Operation, Sides};
 use crate::mechanism::{Contexts, Explanation, Fault, Lines, OpenError, Site};
 use crate::trial::cell::Cell;
 use crate::trial::side::SideError;
@@ -17,8 +17,8 @@ impl Operation for HandoverMutex {
     fn name(&self) -> &'static str {
         "handover-mutex"
     }
-    fn sides(&self) -> Sides {
-        Sides::Two
+    fn two_sided(&self) -> bool {
+        true
     }
     fn unit(&self) -> &'static str {
         "hand-over"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! rt-tests' `svsematest`: a System V semaphore handed over.
 
+use super::Operation;
 use super::handover::{Handover, OneWay, Receiver, Sender};
 use super::semaphore_set::SemaphoreSet;
-use super::{Operation, Sides};
 use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
 use crate::trial::cell::Cell;
 use crate::trial::side::SideError;
@@ -24,8 +24,8 @@ impl Operation for HandoverSemop {
     fn name(&self) -> &'static str {
         "handover-semop"
     }
-    fn sides(&self) -> Sides {
-        Sides::Two
+    fn two_sided(&self) -> bool {
+        true
     }
     fn unit(&self) -> &'static str {
         "hand-over"

@@ -6,8 +6,8 @@ use std::sync::atomic::{
     Ordering::{Acquire, Release},
 };
 
+use super::Operation;
 use super::handover::{Handover, OneWay, Receiver, Sender};
-use super::{Operation, Sides};
 use crate::mechanism::{Contexts, Explanation, Fault, Lines, OpenError, Site};
 use crate::trial::cell::Cell;
 use crate::trial::side::SideError;
@@ -20,8 +20,8 @@ impl Operation for HandoverSignal {
     fn name(&self) -> &'static str {
         "handover-signal"
     }
-    fn sides(&self) -> Sides {
-        Sides::Two
+    fn two_sided(&self) -> bool {
+        true
     }
     fn unit(&self) -> &'static str {
         "hand-over"

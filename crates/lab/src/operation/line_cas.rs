@@ -7,9 +7,9 @@ use std::sync::atomic::{
 };
 use std::time::Duration;
 
+use super::Operation;
 use super::alone::batch;
 use super::figures::figure;
-use super::{Operation, Sides};
 use crate::machine::clock::Now;
 use crate::mechanism::{Explanation, Lines, OpenError, Site};
 use crate::record::series::Quantity;
@@ -30,8 +30,8 @@ impl Operation for LineCas {
     fn name(&self) -> &'static str {
         "line-cas"
     }
-    fn sides(&self) -> Sides {
-        Sides::Two
+    fn two_sided(&self) -> bool {
+        true
     }
     fn unit(&self) -> &'static str {
         "round"

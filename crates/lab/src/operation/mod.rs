@@ -11,7 +11,7 @@
 
 use crate::mechanism::{Contexts, Explanation, Host, Lines, OpenError, Site, Unavailable};
 use crate::nearest::{did_you_mean, nearest};
-use crate::record::{Figure, Record};
+use crate::record::{Figure, Record, Subject};
 use crate::trial::cell::{Cell, Scheduler};
 use crate::trial::counters::become_fifo;
 
@@ -53,21 +53,13 @@ mod timetctxsw2;
 mod touch;
 mod turns_semop;
 
-/// What one operation of a series is, and what it takes to run it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sides {
-    /// One side repeats it; the other is not needed and leaves at once.
-    One,
-    /// Both sides take part, and the kernel switches between them or wakes one for the other.
-    Two,
-}
-
 /// Something of the kernel or the CPU that is timed.
 pub trait Operation: Sync {
     /// The name on the command line and in result files.
     fn name(&self) -> &'static str;
-    /// Who takes part.
-    fn sides(&self) -> Sides;
+    /// Whether both sides take part, and the kernel switches between them or wakes one for the other; else one repeats it and the
+    /// other leaves at once.
+    fn two_sided(&self) -> bool;
     /// What one operation is: `call`, `fault`, `round`, …
     fn unit(&self) -> &'static str;
     /// The text of `doorbell explain`.
@@ -102,6 +94,10 @@ pub trait Operation: Sync {
 }
 
 impl dyn Operation {
+    /// What it is, as it is stored with what was measured.
+    pub fn subject(&self) -> Subject {
+        Subject::Operation { two_sided: self.two_sided(), unit: self.unit().to_owned() }
+    }
     /// Whether `cell` can be run here, and what is lacking if not: the operation itself, its kind of sides, or the
     /// right to the scheduling policy.
     pub fn fits(&self, cell: &Cell, host: &Host) -> Result<(), Unavailable> {

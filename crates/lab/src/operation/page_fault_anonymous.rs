@@ -6,8 +6,8 @@ use std::ffi::c_void;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use rustix::param::page_size;
 
+use super::Operation;
 use super::alone::{Alone, Bench, Solo, batch};
-use super::{Operation, Sides};
 use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
 use crate::trial::cell::Cell;
 use crate::trial::side::{Side, SideError};
@@ -20,8 +20,8 @@ impl Operation for PageFaultAnonymous {
     fn name(&self) -> &'static str {
         "page-fault-anonymous"
     }
-    fn sides(&self) -> Sides {
-        Sides::One
+    fn two_sided(&self) -> bool {
+        false
     }
     fn unit(&self) -> &'static str {
         "page"

@@ -9,8 +9,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use rustix::param::page_size;
 
+use super::Operation;
 use super::alone::{Alone, Bench, Solo, batch};
-use super::{Operation, Sides};
 use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
 use crate::trial::cell::{Cell, Pattern};
 use crate::trial::side::{Side, SideError};
@@ -23,8 +23,8 @@ impl Operation for PageFaultFile {
     fn name(&self) -> &'static str {
         "page-fault-file"
     }
-    fn sides(&self) -> Sides {
-        Sides::One
+    fn two_sided(&self) -> bool {
+        false
     }
     fn unit(&self) -> &'static str {
         "page"

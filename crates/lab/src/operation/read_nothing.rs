@@ -3,8 +3,8 @@
 
 use std::fs::File;
 
+use super::Operation;
 use super::alone::{Alone, Bench, Solo};
-use super::{Operation, Sides};
 use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
 use crate::trial::cell::Cell;
 use crate::trial::side::{Side, SideError};
@@ -17,8 +17,8 @@ impl Operation for ReadNothing {
     fn name(&self) -> &'static str {
         "read-nothing"
     }
-    fn sides(&self) -> Sides {
-        Sides::One
+    fn two_sided(&self) -> bool {
+        false
     }
     fn unit(&self) -> &'static str {
         "call"

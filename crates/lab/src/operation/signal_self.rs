@@ -3,8 +3,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use super::Operation;
 use super::alone::{Alone, Bench, Solo};
-use super::{Operation, Sides};
 use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
 use crate::trial::cell::Cell;
 use crate::trial::side::{Side, SideError};
@@ -24,8 +24,8 @@ impl Operation for SignalSelf {
     fn name(&self) -> &'static str {
         "signal-self"
     }
-    fn sides(&self) -> Sides {
-        Sides::One
+    fn two_sided(&self) -> bool {
+        false
     }
     fn unit(&self) -> &'static str {
         "signal"

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
+use super::Operation;
 use super::figures::{figure, window};
 use super::message_queue::MessageQueue;
 use super::stream::{Stream, Turns};
-use super::{Operation, Sides};
 use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
 use crate::record::{Figure, Record};
 use crate::trial::cell::Cell;
@@ -19,8 +19,8 @@ impl Operation for StreamMq {
     fn name(&self) -> &'static str {
         "stream-mq"
     }
-    fn sides(&self) -> Sides {
-        Sides::Two
+    fn two_sided(&self) -> bool {
+        true
     }
     fn unit(&self) -> &'static str {
         "message"

@@ -7,9 +7,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
+use super::Operation;
 use super::figures::{figure, window};
 use super::stream::{Stream, Turns};
-use super::{Operation, Sides};
 use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
 use crate::record::{Figure, Record};
 use crate::trial::cell::Cell;
@@ -22,8 +22,8 @@ impl Operation for StreamPipe {
     fn name(&self) -> &'static str {
         "stream-pipe"
     }
-    fn sides(&self) -> Sides {
-        Sides::Two
+    fn two_sided(&self) -> bool {
+        true
     }
     fn unit(&self) -> &'static str {
         "write"

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
 
+use super::Operation;
 use super::exchange::{Duo, End, Exchange};
-use super::{Operation, Sides};
 use crate::mechanism::{Contexts, Explanation, Fault, Lines, OpenError, Site, Word};
 use crate::trial::cell::Cell;
 use crate::trial::role::Role;
@@ -21,8 +21,8 @@ impl Operation for SwitchFutex {
     fn name(&self) -> &'static str {
         "switch-futex"
     }
-    fn sides(&self) -> Sides {
-        Sides::Two
+    fn two_sided(&self) -> bool {
+        true
     }
     fn unit(&self) -> &'static str {
         "round"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The switch by pipe: an integer there and back.
 
+use super::Operation;
 use super::exchange::{Duo, End, Exchange};
 use super::pipes::{PipeEnd, Pipes};
-use super::{Operation, Sides};
 use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
 use crate::trial::cell::Cell;
 use crate::trial::role::Role;
@@ -17,8 +17,8 @@ impl Operation for SwitchPipe {
     fn name(&self) -> &'static str {
         "switch-pipe"
     }
-    fn sides(&self) -> Sides {
-        Sides::Two
+    fn two_sided(&self) -> bool {
+        true
     }
     fn unit(&self) -> &'static str {
         "round"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The bare switch: two sides on one core that do nothing but give way.
 
+use super::Operation;
 use super::side_by_side::{Beside, Pair};
-use super::{Operation, Sides};
 use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
 use crate::trial::cell::Cell;
 
@@ -14,8 +14,8 @@ impl Operation for SwitchYield {
     fn name(&self) -> &'static str {
         "switch-yield"
     }
-    fn sides(&self) -> Sides {
-        Sides::Two
+    fn two_sided(&self) -> bool {
+        true
     }
     fn unit(&self) -> &'static str {
         "round"

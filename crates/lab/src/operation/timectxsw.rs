@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use rustix::thread::futex::{self, Flags};
 use rustix::thread::sched_yield;
 
+use super::Operation;
 use super::exchange::{Duo, End, Exchange};
 use super::figures::{figure, window};
-use super::{Operation, Sides};
 use crate::mechanism::{Contexts, Explanation, Fault, Lines, OpenError, Site, Word};
 use crate::record::{Figure, Record};
 use crate::trial::cell::Cell;
@@ -28,8 +28,8 @@ impl Operation for Timectxsw {
     fn name(&self) -> &'static str {
         "timectxsw"
     }
-    fn sides(&self) -> Sides {
-        Sides::Two
+    fn two_sided(&self) -> bool {
+        true
     }
     fn unit(&self) -> &'static str {
         "round"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The protocol of tsuna/contextswitch's `timetctxsw2`: two threads that yield, and a divisor of four.
 
+use super::Operation;
 use super::figures::{figure, window};
 use super::side_by_side::Pair;
 use super::switch_yield::Yields;
-use super::{Operation, Sides};
 use crate::mechanism::{Contexts, Explanation, Lines, OpenError, Site};
 use crate::record::{Figure, Record};
 use crate::trial::cell::Cell;
@@ -17,8 +17,8 @@ impl Operation for Timetctxsw2 {
     fn name(&self) -> &'static str {
         "timetctxsw2"
     }
-    fn sides(&self) -> Sides {
-        Sides::Two
+    fn two_sided(&self) -> bool {
+        true
     }
     fn unit(&self) -> &'static str {
         "round"

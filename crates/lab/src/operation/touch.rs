@@ -3,8 +3,8 @@
 
 use std::sync::atomic::AtomicU8;
 
+use super::Operation;
 use super::alone::{Alone, Bench, Solo};
-use super::{Operation, Sides};
 use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
 use crate::trial::cell::Cell;
 use crate::trial::side::{Side, SideError, fill};
@@ -17,8 +17,8 @@ impl Operation for Touch {
     fn name(&self) -> &'static str {
         "touch"
     }
-    fn sides(&self) -> Sides {
-        Sides::One
+    fn two_sided(&self) -> bool {
+        false
     }
     fn unit(&self) -> &'static str {
         "set"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! stress-ng's `--switch-method sem-sysv`: one semaphore, raised and lowered by both.
 
+use super::Operation;
 use super::figures::{figure, window};
 use super::semaphore_set::SemaphoreSet;
 use super::stream::{Stream, Turns};
-use super::{Operation, Sides};
 use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
 use crate::record::{Figure, Record};
 use crate::trial::cell::Cell;
@@ -17,8 +17,8 @@ impl Operation for TurnsSemop {
     fn name(&self) -> &'static str {
         "turns-semop"
     }
-    fn sides(&self) -> Sides {
-        Sides::Two
+    fn two_sided(&self) -> bool {
+        true
     }
     fn unit(&self) -> &'static str {
         "round"

@@ -10,6 +10,7 @@
 
 use crate::mechanism::{Explanation, Host, Unavailable};
 use crate::nearest::{did_you_mean, nearest};
+use crate::record::Subject;
 use crate::trial::side::SideError;
 
 mod async_executor;
@@ -42,31 +43,12 @@ mod thread_yield;
 pub mod timer_ticks;
 mod tokio_current;
 
+pub use crate::record::subject::{MadeOf, Measured};
 pub use course::{Course, SWITCHES_COUNTED, SWITCHES_PER_HANDOFF, TASK_BYTES};
 pub use play::Play;
 pub use scene::Scene;
 pub use stackless_rotating::MOVES_PER_TASK;
 pub use thread_yield::IN_A_ROW;
-
-/// What is timed of a kind of task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Measured {
-    /// Handing over from task to task, and making and reaping them beside it.
-    HandOffs,
-    /// Making a task, running it once, and reaping it.
-    Lives,
-}
-
-/// What tasks of a kind are to the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MadeOf {
-    /// Nothing: code of one thread.
-    Code,
-    /// A thread each, in one address space.
-    Threads,
-    /// A process each, with an address space of its own.
-    Processes,
-}
 
 /// What one task takes of what the machine has; how many there can be follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,6 +101,13 @@ pub trait Kind: Sync {
     /// Adds to the record what it has to say of all generations beside their times; called once, after the last.
     fn conclude(&self, scene: &Scene, course: &mut Course) {
         let _ = (scene, course);
+    }
+}
+
+impl dyn Kind {
+    /// What it is, as it is stored with what was measured.
+    pub fn subject(&self) -> Subject {
+        Subject::Tasks { made_of: self.made_of(), measured: self.measured(), sleeps: self.sleeps() }
     }
 }
 

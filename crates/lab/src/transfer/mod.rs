@@ -11,6 +11,7 @@ use std::os::fd::BorrowedFd;
 
 use crate::mechanism::{Explanation, Fault, Host, OpenError, Unavailable};
 use crate::nearest::{did_you_mean, nearest};
+use crate::record::Subject;
 use crate::trial::cell::Direction;
 
 mod buffer;
@@ -30,16 +31,7 @@ mod uring_sqpoll_iopoll;
 pub use buffer::Buffer;
 pub use drive::Drive;
 
-/// How a completion is noticed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Noticed {
-    /// The device interrupts and the waiter, asleep, is woken.
-    ByInterrupt,
-    /// Somebody looks at the device's completion queue; the device does not interrupt.
-    ByPolling,
-    /// Nothing is transferred.
-    Nothing,
-}
+pub use crate::record::subject::Noticed;
 
 /// A way to transfer a block and to wait for it.
 pub trait Way: Sync {
@@ -60,6 +52,13 @@ pub trait Way: Sync {
     }
     /// Sets it up in the thread that transfers.
     fn open<'buffer>(&self, place: Place<'buffer>) -> Result<Box<dyn Transfer + 'buffer>, OpenError>;
+}
+
+impl dyn Way {
+    /// What it is, as it is stored with what was measured.
+    pub fn subject(&self) -> Subject {
+        Subject::IoEngine { noticed: self.noticed(), kernel_thread: self.kernel_thread() }
+    }
 }
 
 /// What a way transfers between.

@@ -13,7 +13,7 @@ use crate::machine::clock::Clock;
 use crate::machine::clock::Now;
 use crate::mechanism::null::NullEnd;
 use crate::mechanism::{
-    Explanation, Fault, Host, Line, Mechanism, Memory, OpenError, Site, Unavailable, Waiter, Woken,
+    Explanation, Fault, Host, Line, Mechanism, OpenError, Site, Unavailable, Waiter, Woken,
 };
 use crate::record::{SideCounters, Tally, sample};
 
@@ -152,7 +152,7 @@ impl Waiter for Player {
 impl Mechanism for Scripted {
     type Line = Script;
     const NAME: &'static str = "scripted";
-    const MEMORY: Memory = Memory::Merges;
+    const COALESCES: bool = true;
     fn explanation() -> Explanation {
         unreachable!("it is no mechanism of the command")
     }

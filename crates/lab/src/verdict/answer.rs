@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 
 use crate::experiment::survey::LIMIT;
-use crate::mechanism::{self, Contexts, Waits};
 use crate::record::series::Quantity;
+use crate::record::subject::{Contexts, Waits};
 use crate::record::{Arm, Outcome, ResultFile};
 use crate::trial::cell::{Pattern, WaitPolicy};
 
@@ -179,7 +179,7 @@ fn pick(arms: &[Arm], relation: &str, need: Need) -> Option<Pick> {
     let mut fit: Vec<(&Arm, Time)> = arms
         .iter()
         .filter(|arm| back_to_back(arm) && arm.cell.placement.relation == relation)
-        .filter(|arm| arm.cell.contexts == Contexts::Processes && serves(&arm.cell.subject, need))
+        .filter(|arm| arm.cell.contexts == Contexts::Processes && serves(arm, need))
         .filter_map(|arm| Some((arm, time(arm, Quantity::RoundTrip)?)))
         .collect();
     fit.sort_by(|a, b| a.1.median_ns.total_cmp(&b.1.median_ns));
@@ -199,11 +199,11 @@ fn pick(arms: &[Arm], relation: &str, need: Need) -> Option<Pick> {
     })
 }
 
-fn serves(subject: &str, need: Need) -> bool {
-    mechanism::find(subject).is_ok_and(|entry| match need {
-        Need::Fastest => entry.waits() != Waits::Nothing,
-        Need::Sleeps => entry.waits() == Waits::Blocks,
-        Need::Descriptor => entry.waits() == Waits::Blocks && entry.descriptor(),
+fn serves(arm: &Arm, need: Need) -> bool {
+    arm.subject().notification().is_some_and(|notification| match need {
+        Need::Fastest => notification.waits != Waits::Nothing,
+        Need::Sleeps => notification.waits == Waits::Blocks,
+        Need::Descriptor => notification.waits == Waits::Blocks && notification.descriptor,
     })
 }
 

@@ -9,96 +9,12 @@
 use super::compare::{Comparison, Obstacle, Ratio, Row, Verdict};
 use super::gate::without_figures;
 use super::quantile::{Bounds, Count, above, bounds, share};
-use crate::quantity::{duration, percent, percentile};
+use crate::record::question::{Condition, Limited, Missed, Tail};
 use crate::record::{Arm, Outcome, ResultFile};
 use crate::trial::cell::Cell;
 
 /// The confidence of the bounds of a percentile that a time is held against; all those of a check hold together with it.
 const CONFIDENCE: f64 = 0.95;
-
-/// A condition under which the check fails.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Condition {
-    /// As it was written.
-    pub text: String,
-    /// The mechanism or operation it is about; none is all.
-    pub subject: Option<String>,
-    /// What is limited.
-    pub limited: Limited,
-}
-
-/// What is limited, and to what.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Limited {
-    /// How much longer a percentile (only the 50th and the 99th have intervals) takes than in the baseline, as a share.
-    More(Tail, f64),
-    /// A percentile, as a share of 0 to 1, to a time in nanoseconds.
-    Percentile(f64, u64),
-    /// The longest, to a time in nanoseconds.
-    Longest(u64),
-    /// A count of notifications.
-    Count(Missed, u64),
-}
-
-/// A percentile that is compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tail {
-    /// The median.
-    P50,
-    /// The 99th percentile.
-    P99,
-}
-
-/// What can befall a notification.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Missed {
-    /// Never seen.
-    Lost,
-    /// Seen only because a timed wait ran out.
-    Late,
-}
-
-/// A condition: `p99>+5%`, `futex:p50>+10%`, `p99.9>50us`, `max>1ms`, `lost>0`.
-pub fn condition(text: &str) -> Result<Condition, String> {
-    let shape = || {
-        format!(
-            "'{text}' is no condition; write for example p99>+5%, futex:p50>+10%, p99.9>50us, max>1ms or lost>0, in quotes for \
-             the shell"
-        )
-    };
-    let (left, limit) = text.split_once('>').ok_or_else(shape)?;
-    let (subject, figure) = match left.rsplit_once(':') {
-        Some((subject, figure)) => (Some(subject.trim()), figure.trim()),
-        None => (None, left.trim()),
-    };
-    let limit = limit.trim();
-    if subject.is_some_and(str::is_empty) {
-        return Err(shape());
-    }
-    let time = || duration(limit).map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-    let count =
-        || limit.parse::<u64>().map_err(|_| format!("'{limit}' is no count; write for example {figure}>0"));
-    let limited = match (figure, limit.strip_prefix('+')) {
-        ("p50", Some(more)) => Limited::More(Tail::P50, f64::from(percent(more)?) / 1e6),
-        ("p99", Some(more)) => Limited::More(Tail::P99, f64::from(percent(more)?) / 1e6),
-        (_, Some(_)) => {
-            return Err(format!(
-                "'{text}': only p50 and p99 are compared with a baseline; a time may limit {figure}, as in {figure}>50us"
-            ));
-        }
-        ("max", None) => Limited::Longest(time()?),
-        ("lost", None) => Limited::Count(Missed::Lost, count()?),
-        ("late", None) => Limited::Count(Missed::Late, count()?),
-        (figure, None) if figure.starts_with('p') && limit.ends_with('%') => {
-            return Err(format!(
-                "'{text}' lacks a sign: {figure}>+{limit} is {limit} more than in the baseline"
-            ));
-        }
-        (figure, None) if figure.starts_with('p') => Limited::Percentile(percentile(figure)?, time()?),
-        _ => return Err(shape()),
-    };
-    Ok(Condition { text: text.to_owned(), subject: subject.map(str::to_owned), limited })
-}
 
 /// Every condition for every cell it is about.
 #[derive(Debug, Clone, PartialEq)]
@@ -203,13 +119,6 @@ pub fn check<'result>(
     Checked { findings, missing }
 }
 
-impl Condition {
-    /// Whether it is about `cell`. The harness itself is nobody's mechanism: only by its name.
-    pub fn concerns(&self, cell: &Cell) -> bool {
-        self.subject.as_ref().map_or(cell.subject != "null", |subject| *subject == cell.subject)
-    }
-}
-
 fn judge(limited: Limited, row: &Row, arm: Option<&Arm>, confidence: f64) -> (Seen, Ruling) {
     let (seen, ruling) = by_figures(limited, row, arm, confidence);
     // A comparison has looked at that itself. Trials without figures are in no percentile, no maximum and no count.
@@ -303,38 +212,10 @@ fn blocks_for(ratio: Ratio, limit: f64, blocks: usize) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::question::condition;
     use crate::record::sample;
     use crate::record::series::Quantity;
     use crate::verdict::compare::{RELEVANT, compare};
-
-    fn limited(text: &str) -> Limited {
-        condition(text).unwrap().limited
-    }
-
-    #[test]
-    fn conditions_are_read_as_people_write_them() {
-        assert_eq!(limited("p99>+5%"), Limited::More(Tail::P99, 0.05));
-        assert_eq!(limited("p50 > +2.5%"), Limited::More(Tail::P50, 0.025));
-        assert_eq!(limited("max>1ms"), Limited::Longest(1_000_000));
-        assert_eq!(limited("lost>0"), Limited::Count(Missed::Lost, 0));
-        assert!(matches!(limited("p99.9>50us"), Limited::Percentile(q, 50_000) if (q - 0.999).abs() < 1e-9));
-        assert_eq!(condition("futex:p50>+10%").unwrap().subject.as_deref(), Some("futex"));
-        for (text, told) in [
-            ("p99", "is no condition"),
-            ("", "is no condition"),
-            (":p99>+5%", "is no condition"),
-            ("mean>+5%", "only p50 and p99"),
-            ("p99.9>+5%", "p99.9>50us"),
-            ("p99>5%", "p99>+5%"),
-            ("p99>50", "has no unit"),
-            ("p101>50us", "is no percentile"),
-            ("lost>x", "is no count"),
-            ("rate>5", "is no condition"),
-        ] {
-            let error = condition(text).unwrap_err();
-            assert!(error.contains(told), "{text}: {error}");
-        }
-    }
 
     /// A run of futex and pipe whose blocks spread by `noise`, futex taking `futex` times as long as it should.
     fn run(futex: f64, noise: f64, seed: u64) -> ResultFile {

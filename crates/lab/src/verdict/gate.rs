@@ -7,29 +7,10 @@
 
 use super::quantile::{Above, Bounds, bounds, fewest, share};
 use super::worst::{Worst, worst};
+use crate::record::question::{Gate, Which};
 use crate::record::series::Quantity;
 use crate::record::{Arm, Histogram, Outcome, ResultFile};
 use crate::trial::cell::Cell;
-
-/// What must stay below the limit.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Which {
-    /// This quantile, of 0 to 1.
-    Quantile(f64),
-    /// Every wake.
-    Longest,
-}
-
-/// What is asked.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Question {
-    /// The limit, nanoseconds.
-    pub limit_ns: u64,
-    /// What must stay below it.
-    pub which: Which,
-    /// How sure the answer is to be, of 0 to 1.
-    pub confidence: f64,
-}
 
 /// The answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,7 +27,7 @@ pub enum Ruling {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gated<'result> {
     /// The question.
-    pub question: Question,
+    pub question: Gate,
     /// The confidence with which each cell was judged.
     pub each: f64,
     /// The cells with figures.
@@ -81,7 +62,7 @@ pub struct Judged<'result> {
 }
 
 /// What `result` says of `question`; none if it timed no wake one way.
-pub fn gate<'result>(result: &'result ResultFile, question: Question) -> Option<Gated<'result>> {
+pub fn gate<'result>(result: &'result ResultFile, question: Gate) -> Option<Gated<'result>> {
     let arms: Vec<Arm<'result>> = result
         .arms()
         .into_iter()
@@ -105,7 +86,7 @@ pub fn gate<'result>(result: &'result ResultFile, question: Question) -> Option<
     Some(Gated { question, each, cells: judged, ruling, harness_ns: super::statistics::median(&clock) })
 }
 
-fn judge<'result>(arm: &Arm<'result>, question: Question, confidence: f64) -> Judged<'result> {
+fn judge<'result>(arm: &Arm<'result>, question: Gate, confidence: f64) -> Judged<'result> {
     let quantity = arm.headline();
     let blocks = || {
         arm.usable()
@@ -138,7 +119,7 @@ fn judge<'result>(arm: &Arm<'result>, question: Question, confidence: f64) -> Ju
     judged
 }
 
-fn ruling(judged: &Judged, arm: &Arm, question: Question, confidence: f64) -> Ruling {
+fn ruling(judged: &Judged, arm: &Arm, question: Gate, confidence: f64) -> Ruling {
     let hung = arm.records.iter().filter(|record| matches!(record.outcome, Outcome::Hung { .. })).count();
     if hung > 0 {
         return Ruling::Fail(format!("in {hung} of {} trials a wait did not end", arm.records.len()));
@@ -250,7 +231,7 @@ mod tests {
     }
 
     fn asked(result: &ResultFile, which: Which) -> Ruling {
-        gate(result, Question { limit_ns: 20_000, which, confidence: 0.95 }).unwrap().ruling
+        gate(result, Gate { limit_ns: 20_000, which, confidence: 0.95 }).unwrap().ruling
     }
 
     const P999: Which = Which::Quantile(0.999);
@@ -284,7 +265,7 @@ mod tests {
         assert!(matches!(asked(&result(1000, &[0, 0, 1]), Which::Longest), Ruling::Fail(_)));
         let result = result(1000, &[]);
         let gated =
-            gate(&result, Question { limit_ns: 20_000, which: Which::Longest, confidence: 0.95 }).unwrap();
+            gate(&result, Gate { limit_ns: 20_000, which: Which::Longest, confidence: 0.95 }).unwrap();
         let upper = gated.cells[0].above.upper;
         // Student's quantiles for twenty trials and for any number are 1.729 and 1.645.
         let three = 3.0 * (1.729_f64 / 1.645).powi(2);
@@ -352,7 +333,7 @@ mod tests {
             many.plan.cells.extend(copy.plan.cells);
             many.records.extend(copy.records);
         }
-        let question = Question { limit_ns: 20_000, which: P999, confidence: 0.95 };
+        let question = Gate { limit_ns: 20_000, which: P999, confidence: 0.95 };
         let upper = |result: &ResultFile| gate(result, question).unwrap().cells[0].above.upper;
         assert!(upper(&many) > upper(&one) * 1.5);
         assert_eq!(gate(&sample::result(&[sample::cell("futex")], 4, |_, _| 16_000.0), question), None);

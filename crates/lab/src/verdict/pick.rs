@@ -4,36 +4,13 @@
 use super::compare::Ratio;
 use super::conditions::{differing, other_conditions};
 use super::contest::{Blocks, contest};
-use crate::experiment::pick::{Shape, lacks};
 use crate::experiment::plan::FEWEST_BLOCKS;
-use crate::mechanism::need::Need;
+use crate::record::need::{contexts, lacks};
+use crate::record::question::{self, By, Shape};
 use crate::record::series::{Quantity, Series};
+use crate::record::subject::{Notification, Subject};
 use crate::record::{Arm, Outcome, ResultFile};
 use crate::trial::cell::{Cell, Pattern, Placement, WaitPolicy};
-
-/// What the choice goes by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
-    /// The median.
-    P50,
-    /// The 99th percentile.
-    P99,
-}
-
-/// What is asked.
-#[derive(Debug, Clone)]
-pub struct Question {
-    /// Who notifies whom.
-    pub shape: Shape,
-    /// What is needed.
-    pub needs: Vec<&'static Need>,
-    /// What the choice goes by.
-    pub by: By,
-    /// The time between notifications, nanoseconds: 0 is there and back without a pause.
-    pub gap_ns: u64,
-    /// The placement by name; none is that of two CPUs that was planned first.
-    pub relation: Option<String>,
-}
 
 /// What a run says of a question.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,8 +61,8 @@ pub enum Choice {
     CannotTell(String),
 }
 
-/// What `result` says.
-pub fn pick(result: &ResultFile, question: &Question) -> Picked {
+/// What `result` says; an error in words if it is asked for a need that nothing here knows.
+pub fn pick(result: &ResultFile, question: &question::Pick) -> Result<Picked, String> {
     let arms = result.arms();
     let fits = |arm: &&Arm| in_pattern(arm.cell, question);
     let chosen = |arm: &&Arm| match &question.relation {
@@ -107,12 +84,15 @@ pub fn pick(result: &ResultFile, question: &Question) -> Picked {
     };
     let mut entrants: Vec<&Arm> = Vec::new();
     let mut out = Vec::new();
-    let lacks = lacks(question.shape, &question.needs);
-    for (subject, lacks) in &lacks {
-        let arm = here.iter().find(|arm| arm.cell.subject == *subject);
+    for Candidate { name, notification, lack } in candidates(result, &arms, question.shape) {
+        let arm = here.iter().find(|arm| arm.cell.subject == name);
+        let lacks = lacks(question, &notification)?;
         let why = match arm {
             _ if !lacks.is_empty() => lacks.join(", "),
-            None => elsewhere(&arms, subject, first.map(|first| first.cell)),
+            None => match lack {
+                Some(lack) => lack.to_owned(),
+                None => elsewhere(&arms, name, first.map(|first| first.cell)),
+            },
             Some(arm) => match without_figures(arm, quantity) {
                 Some(why) => why,
                 None => {
@@ -121,21 +101,53 @@ pub fn pick(result: &ResultFile, question: &Question) -> Picked {
                 }
             },
         };
-        out.push(((*subject).to_owned(), why));
+        out.push((name.to_owned(), why));
     }
     let ranked = rank(&entrants, quantity, question.by);
-    let harness = here.iter().find(|arm| arm.cell.subject == "null");
-    Picked {
+    let harness = here.iter().find(|arm| arm.subject().is_harness());
+    Ok(Picked {
         quantity,
         placement: first.map(|arm| arm.cell.placement.clone()),
         choice: choose(&ranked, result),
         harness_ns: harness.and_then(|arm| super::statistics::median(&arm.medians_ns(quantity))),
         ranked,
         out,
-    }
+    })
 }
 
-fn in_pattern(cell: &Cell, question: &Question) -> bool {
+/// Something that could be chosen.
+struct Candidate<'result> {
+    name: &'result str,
+    notification: Notification,
+    /// What the machine lacked for it, where it was not planned for that.
+    lack: Option<&'result str>,
+}
+
+/// What could be chosen: everything in the result that notifies in that shape, measured or left out, in the order of the plan.
+fn candidates<'result>(
+    result: &'result ResultFile,
+    arms: &[Arm<'result>],
+    shape: Shape,
+) -> Vec<Candidate<'result>> {
+    let measured =
+        arms.iter().filter_map(|arm| Some((arm.cell.subject.as_str(), &arm.records.first()?.subject, None)));
+    let left_out = result.plan.left_out.iter();
+    let left_out = left_out.map(|left| (left.name.as_str(), &left.subject, left.reason.as_deref()));
+    let mut candidates: Vec<Candidate> = Vec::new();
+    for (name, subject, lack) in measured.chain(left_out) {
+        let notification = match (shape, subject) {
+            (Shape::OneToMany, Subject::FanOut { shared: false, notification }) => *notification,
+            (Shape::OneToOne | Shape::ManyToOne, Subject::Mechanism(notification)) => *notification,
+            _ => continue,
+        };
+        if !subject.is_harness() && !candidates.iter().any(|known| known.name == name) {
+            candidates.push(Candidate { name, notification, lack });
+        }
+    }
+    candidates
+}
+
+fn in_pattern(cell: &Cell, question: &question::Pick) -> bool {
     let pattern = match (question.shape, cell.pattern) {
         (Shape::OneToMany, Pattern::FanOut { .. }) => true,
         (Shape::OneToOne | Shape::ManyToOne, Pattern::PingPong { gap_ns: 0 }) => question.gap_ns == 0,
@@ -144,13 +156,7 @@ fn in_pattern(cell: &Cell, question: &Question) -> bool {
         }
         _ => false,
     };
-    let threads = question.needs.iter().any(|need| need.name == "thread");
-    let processes = question.needs.iter().any(|need| need.name == "process");
-    let sides = match cell.contexts {
-        crate::mechanism::Contexts::Threads => threads && !processes,
-        crate::mechanism::Contexts::Processes => !threads || processes,
-    };
-    pattern && sides && cell.wait == WaitPolicy::Block
+    pattern && cell.contexts == contexts(question) && cell.wait == WaitPolicy::Block
 }
 
 /// Whether two cells differ in nothing but the mechanism.
@@ -257,14 +263,14 @@ fn choose(ranked: &[Ranked], result: &ResultFile) -> Choice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mechanism::need::need;
+    use crate::experiment::plan::LeftOut;
     use crate::record::sample;
     use crate::trial::cell::{Timing, Trace, Until};
 
-    fn question(needs: &[&str]) -> Question {
-        Question {
+    fn question(needs: &[&str]) -> question::Pick {
+        question::Pick {
             shape: Shape::OneToOne,
-            needs: needs.iter().map(|name| need(name).unwrap()).collect(),
+            needs: needs.iter().map(|name| (*name).to_owned()).collect(),
             by: By::P50,
             gap_ns: 0,
             relation: None,
@@ -281,6 +287,10 @@ mod tests {
         })
     }
 
+    fn ask(run: &ResultFile, question: &question::Pick) -> Picked {
+        pick(run, question).unwrap()
+    }
+
     fn names(picked: &Picked) -> Vec<&str> {
         picked.ranked.iter().map(|ranked| ranked.subject.as_str()).collect()
     }
@@ -288,7 +298,7 @@ mod tests {
     #[test]
     fn the_fastest_that_serves_the_needs_is_chosen_and_the_runner_up_told_by_how_much() {
         let run = run(&[("futex", 16e3), ("pipe", 22e3), ("eventfd-epoll", 20e3), ("null", 100.0)], 10);
-        let picked = pick(&run, &question(&[]));
+        let picked = ask(&run, &question(&[]));
         assert_eq!(
             (names(&picked), &picked.choice),
             (vec!["futex", "eventfd-epoll", "pipe"], &Choice::First)
@@ -296,29 +306,33 @@ mod tests {
         let behind = picked.ranked[1].behind.unwrap();
         assert!(behind.low < 1.25 && 1.25 < behind.high && behind.low > 1.2, "{behind:?}");
         assert!(picked.harness_ns.is_some());
-        let picked = pick(&run, &question(&["epoll"]));
+        let picked = ask(&run, &question(&["epoll"]));
         assert_eq!(names(&picked), ["eventfd-epoll", "pipe"]);
         let why = |name: &str| picked.out.iter().find(|(known, _)| known == name).unwrap().1.clone();
         assert_eq!(why("futex"), "no descriptor");
-        assert_eq!(why("unix-stream"), "not measured in this run");
+        assert!(pick(&run, &question(&["tea"])).unwrap_err().contains("no need is called 'tea'"));
     }
 
     /// The reader's machine was asked for the reason, and not the one that was measured.
     #[test]
     fn why_a_mechanism_is_absent_is_what_the_file_says_and_not_what_this_machine_lacks() {
-        // No machine has both.
         let mut run = run(&[("futex", 16e3), ("umwait", 22e3)], 10);
         for record in run.records.iter_mut().filter(|record| record.cell.subject == "umwait") {
             record.outcome = Outcome::Skipped { reason: "the moon is not full".to_owned() };
         }
-        let picked = pick(&run, &question(&[]));
-        let why = |name: &str| picked.out.iter().find(|(known, _)| known == name).unwrap().1.clone();
-        assert_eq!(why("umwait"), "the moon is not full");
-        assert_eq!(why("mwaitx"), "not measured in this run");
-        run.records.retain(|record| record.cell.subject != "umwait");
-        let picked = pick(&run, &question(&[]));
-        let umwait = picked.out.iter().find(|(known, _)| known == "umwait").unwrap();
-        assert_eq!(umwait.1, "not measured in this run");
+        let left = |name: &str, reason: Option<&str>| LeftOut {
+            name: name.to_owned(),
+            subject: sample::subject(&sample::cell(name)),
+            reason: reason.map(str::to_owned),
+        };
+        run.plan.left_out = vec![left("mwaitx", Some("no such instruction")), left("pipe", None)];
+        let picked = ask(&run, &question(&[]));
+        let why =
+            |name: &str| picked.out.iter().find(|(known, _)| known == name).map(|(_, why)| why.as_str());
+        assert_eq!(why("umwait"), Some("the moon is not full"));
+        assert_eq!(why("mwaitx"), Some("no such instruction"));
+        assert_eq!(why("pipe"), Some("not measured in this run"));
+        assert_eq!(why("eventfd"), None, "of what is not in the file nothing is said");
     }
 
     /// A change of a cell, and what it is a change of.
@@ -339,7 +353,7 @@ mod tests {
             change(&mut run.plan.cells[2]);
             let cells = run.records.iter_mut().map(|record| &mut record.cell);
             cells.filter(|cell| cell.subject == "eventfd").for_each(change);
-            let picked = pick(&run, &question(&[]));
+            let picked = ask(&run, &question(&[]));
             assert_eq!(names(&picked), ["futex", "pipe"], "{axis}");
             // It said that the mechanism was not measured.
             let why = picked.out.iter().find(|(known, _)| known == "eventfd").unwrap();
@@ -350,17 +364,17 @@ mod tests {
     #[test]
     fn what_cannot_be_told_apart_is_not() {
         let picked =
-            pick(&run(&[("futex", 16e3), ("sem-posix", 16.01e3), ("pipe", 22e3)], 10), &question(&[]));
+            ask(&run(&[("futex", 16e3), ("sem-posix", 16.01e3), ("pipe", 22e3)], 10), &question(&[]));
         assert_eq!(picked.choice, Choice::OneOf(2));
         assert!(!picked.ranked[2].as_good);
-        let few = pick(&run(&[("futex", 16e3), ("pipe", 22e3)], 3), &question(&[]));
+        let few = ask(&run(&[("futex", 16e3), ("pipe", 22e3)], 3), &question(&[]));
         assert!(matches!(few.choice, Choice::CannotTell(why) if why.contains("--blocks")));
     }
 
     #[test]
     fn another_gap_is_another_question() {
         let run = run(&[("futex", 16e3), ("pipe", 22e3)], 10);
-        let picked = pick(&run, &Question { gap_ns: 1000, ..question(&[]) });
+        let picked = ask(&run, &question::Pick { gap_ns: 1000, ..question(&[]) });
         assert!(picked.ranked.is_empty() && matches!(picked.choice, Choice::CannotTell(_)));
     }
 }

@@ -5,7 +5,7 @@ use doorbell_results::record::populations::Population;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Record, Warning, warning};
 
-use crate::mechanism::{self, Waits};
+use crate::record::subject::Waits;
 use crate::trial::cell::Pattern;
 
 /// Least share of a group beside the largest that a reader is warned of, and least ratio of their levels: smaller and
@@ -80,11 +80,11 @@ fn material(groups: &[Population]) -> bool {
 
 /// Rescheduling interrupts per wake, if that says how many wakes crossed cores.
 fn share_across(record: &Record) -> Option<f64> {
-    let entry = mechanism::find(&record.cell.subject).ok()?;
     let there_and_back = matches!(record.cell.pattern, Pattern::PingPong { .. });
     let wakes = record.tally.seen * if there_and_back { 2 } else { 1 };
+    let sleeps = record.subject.notification()?.waits == Waits::Blocks;
     let interrupts = *record.surroundings.interrupts.get("RES")?;
-    let applies = record.cell.placement.cpus.is_none() && entry.waits() == Waits::Blocks && wakes > 0;
+    let applies = record.cell.placement.cpus.is_none() && sleeps && wakes > 0;
     applies.then(|| (interrupts as f64 / wakes as f64).min(1.0))
 }
 

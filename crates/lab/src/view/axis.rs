@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::unit::{count, time};
-use crate::mechanism::Contexts;
+use crate::record::subject::Contexts;
 use crate::trial::cell::{Cell, Direction, Pattern, Scheduler, Target, Timing, Trace, WaitPolicy};
 
 /// A relation of two CPUs as it is said: `same-l3` is "same L3", `smt-sibling` "SMT sibling".

@@ -7,7 +7,8 @@ use super::passage::{Passage, heads};
 use super::style::Role;
 use super::table::{Table, number, word};
 use super::unit::{count, time};
-use crate::verdict::check::{Checked, Condition, Finding, Ruling, Seen, Why};
+use crate::record::question::Condition;
+use crate::verdict::check::{Checked, Finding, Ruling, Seen, Why};
 
 /// The verdict, and what stands behind it.
 pub fn passages(checked: &Checked, conditions: &[Condition], baseline: &str) -> Vec<Passage> {

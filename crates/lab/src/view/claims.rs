@@ -20,7 +20,7 @@ pub fn tally(judged: &[Judged]) -> String {
 /// The claims that the run could speak to, each with its ruling and what it rests on; empty where there are none.
 pub fn text(result: &ResultFile, style: &Style) -> String {
     let judged = claims::judge(result);
-    let Some(source) = claims::source(&result.plan.experiment).filter(|_| !judged.is_empty()) else {
+    let Some(source) = claims::source(result.plan.layout).filter(|_| !judged.is_empty()) else {
         return String::new();
     };
     let mut out = format!("\n{}\n", style.paint(Role::Heading, "Claims of others, held against this run"));

@@ -134,7 +134,7 @@ impl Row<'_> {
 
     /// Whether it measures the harness itself.
     pub fn is_harness(&self) -> bool {
-        ["null", crate::transfer::CONTROL].contains(&self.cell().subject.as_str())
+        self.arm.subject().is_harness()
     }
 
     /// Whether some of its trials were cut short by the user.

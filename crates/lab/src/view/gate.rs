@@ -7,7 +7,8 @@ use super::style::Role;
 use super::summary::date;
 use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
-use crate::verdict::gate::{Gated, Judged, Question, Ruling, Which};
+use crate::record::question::{Gate, Which};
+use crate::verdict::gate::{Gated, Judged, Ruling};
 use crate::verdict::quantile::unseen;
 use crate::verdict::worst::{Unusual, Worst};
 
@@ -25,7 +26,7 @@ pub fn passages(gated: &Gated) -> Vec<Passage> {
 }
 
 /// What must stay below the limit, in words.
-pub fn asked(question: &Question) -> String {
+pub fn asked(question: &Gate) -> String {
     match question.which {
         Which::Quantile(q) => format!("{} % of wakes", percent(q)),
         Which::Longest => "every wake".to_owned(),
@@ -34,7 +35,7 @@ pub fn asked(question: &Question) -> String {
 
 /// The verdict in one sentence.
 pub fn verdict(gated: &Gated) -> String {
-    let Question { limit_ns, which, confidence } = gated.question;
+    let Gate { limit_ns, which, confidence } = gated.question;
     let limit = ns(limit_ns as f64);
     let sure = format!("{} % confidence", percent(confidence));
     let all: u64 = gated.cells.iter().map(|cell| cell.above.all).sum();
@@ -225,7 +226,7 @@ mod tests {
             record.series.insert(Quantity::Wake, Series::from(&wakes));
         }
         result.records.last_mut().unwrap().surroundings.steal_share = Some(0.2);
-        let question = Question { limit_ns: 20_000, which, confidence: 0.95 };
+        let question = Gate { limit_ns: 20_000, which, confidence: 0.95 };
         let gated = gate::gate(&result, question).unwrap();
         verdict(&passages(&gated), &result, &Style::PLAIN)
     }

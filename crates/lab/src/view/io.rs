@@ -10,8 +10,8 @@ use super::unit::{Scale, count, time};
 use crate::experiment::io::{BREAK_EVEN, INTERRUPTS};
 use crate::record::io::Io;
 use crate::record::series::Quantity;
+use crate::record::subject::Noticed;
 use crate::record::{Record, ResultFile};
-use crate::transfer::{self, Noticed};
 use crate::trial::cell::{Cell, Direction, Pattern};
 
 const DIRECTIONS: [Direction; 2] = [Direction::Read, Direction::Write];
@@ -116,8 +116,7 @@ fn bargains(figures: &Figures) -> Vec<String> {
         sizes.dedup();
         for size in sizes {
             let best = |wanted| {
-                let of =
-                    |row: &Row| transfer::find(&row.cell().subject).is_ok_and(|way| way.noticed() == wanted);
+                let of = |row: &Row| row.arm.subject().noticed() == Some(wanted);
                 let own = rows.iter().filter(|(row, _)| row.cell().size == size && of(row));
                 own.min_by_key(|(_, series)| series.quantile(0.5))
             };

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use super::axis::Axis;
-use crate::mechanism::Contexts;
+use crate::record::subject::Contexts;
 use crate::record::{Outcome, Record, ResultFile};
 use crate::trial::cell::{Cell, Direction, Pattern, Scheduler, Target, Timing, Trace, WaitPolicy};
 

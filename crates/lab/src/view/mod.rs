@@ -50,6 +50,7 @@ pub mod warnings;
 pub mod why;
 
 pub mod answer;
+pub mod asked;
 pub mod survey;
 
 #[cfg(test)]

@@ -203,8 +203,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::mechanism::Contexts;
     use crate::record::sample;
+    use crate::record::subject::Contexts;
     use crate::trial::cell::{
         Cell, Direction, Pattern, Placement, Scheduler, Target, Timing, Trace, Until, WaitPolicy,
     };

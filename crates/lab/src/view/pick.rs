@@ -6,15 +6,15 @@ use super::passage::Passage;
 use super::summary::counted;
 use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
-use crate::experiment::pick::Shape;
+use crate::record::question::{By, Pick, Shape};
 use crate::record::series::Quantity;
-use crate::verdict::pick::{By, Choice, Picked, Question, Ranked};
+use crate::verdict::pick::{Choice, Picked, Ranked};
 
 /// Names in the verdict before the rest becomes a number.
 const NAMES: usize = 4;
 
 /// The verdict, the ranked table, and what the others lack.
-pub fn passages(picked: &Picked, question: &Question) -> Vec<Passage> {
+pub fn passages(picked: &Picked, question: &Pick) -> Vec<Passage> {
     let mut lead = Vec::new();
     if question.shape == Shape::ManyToOne {
         let note = "What was measured is one notifier of many: all these take any number, and how they get in each other's way was \
@@ -40,7 +40,7 @@ fn measured(picked: &Picked) -> &'static str {
 }
 
 /// The verdict in a sentence or two.
-pub fn verdict(picked: &Picked, question: &Question) -> String {
+pub fn verdict(picked: &Picked, question: &Pick) -> String {
     let by = match question.by {
         By::P50 => "",
         By::P99 => " at the 99th percentile",
@@ -87,7 +87,7 @@ pub fn verdict(picked: &Picked, question: &Question) -> String {
     }
 }
 
-fn table(picked: &Picked, question: &Question) -> Option<Passage> {
+fn table(picked: &Picked, question: &Pick) -> Option<Passage> {
     if picked.ranked.is_empty() {
         return None;
     }

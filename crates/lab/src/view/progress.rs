@@ -141,6 +141,7 @@ fn whole_seconds(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::plan::Layout;
     use crate::trial::cell::Until;
     use crate::view::sample::{cell, record};
 
@@ -148,12 +149,7 @@ mod tests {
     fn the_estimate_learns_from_what_ran() {
         let timed = Cell { until: Until::time(Duration::from_secs(2)), ..cell("timed") };
         let (counted, other) = (cell("counted"), cell("other"));
-        let plan = Plan {
-            experiment: "ping".into(),
-            cells: vec![timed.clone(), counted.clone(), other],
-            blocks: 2,
-            seed: 1,
-        };
+        let plan = Plan::new("ping", Layout::Quantities, vec![timed.clone(), counted.clone(), other], 2, 1);
         let mut estimate = Estimate::new(&plan);
         assert_eq!(estimate.remaining(), None, "nothing is known of a counted cell that never ran");
         estimate.finished(&counted, Duration::from_secs(3));
@@ -168,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_hidden_bar_draws_nothing_and_still_counts() {
-        let plan = Plan { experiment: "ping".into(), cells: vec![cell("spin")], blocks: 1, seed: 1 };
+        let plan = Plan::new("ping", Layout::Quantities, vec![cell("spin")], 1, 1);
         let mut progress = Progress::new(&plan, Style::PLAIN, false);
         progress.starts(1, 1, &plan.cells[0]);
         progress.ends(&record(&plan.cells[0], 0, &[1000]));

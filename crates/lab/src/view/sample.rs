@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::experiment::plan::Plan;
+use crate::experiment::plan::{Layout, Plan};
 use crate::machine::Machine;
 use crate::machine::clock::Clock;
-use crate::mechanism::Contexts;
 use crate::record::result::{Floor, Floors, SCHEMA_VERSION};
+use crate::record::subject::Contexts;
 use crate::record::{
     Histogram, Outcome, Record, ResultFile, Series, SideCounters, Surroundings, Tally, Warning,
 };
@@ -42,6 +42,7 @@ pub(super) fn record(cell: &Cell, block: u32, times_ps: &[u64]) -> Record {
     }
     let mut record = Record {
         cell: cell.clone(),
+        subject: crate::record::sample::subject(cell),
         block,
         attempts: 1,
         outcome: Outcome::Done,
@@ -98,10 +99,27 @@ pub(super) fn result(experiment: &str, records: Vec<Record>) -> ResultFile {
         finished_at_unix_ns: started_at_unix_ns + 6_200_000_000,
         partial: false,
         machine: machine(),
-        plan: Plan { experiment: experiment.into(), cells, blocks, seed: 7 },
+        plan: Plan::new(experiment, layout(experiment), cells, blocks, 7),
         floors: floors.collect(),
         records,
         warnings: Vec::new(),
+    }
+}
+
+/// The layout that the experiment of a name has.
+fn layout(experiment: &str) -> Layout {
+    match experiment {
+        "survey" => Layout::Survey,
+        "switch" => Layout::Operations,
+        "fanout" => Layout::FanOut,
+        "tasks" => Layout::Tasks,
+        "io" => Layout::Io,
+        "net" => Layout::Net,
+        "idle" => Layout::Idle,
+        "pairs" => Layout::Pairs,
+        "anatomy" => Layout::Stages,
+        "why" => Layout::SlowWakes,
+        _ => Layout::Quantities,
     }
 }
 

@@ -23,6 +23,7 @@ use super::tasks;
 use super::unit::{Scale, count, time};
 use super::warnings;
 use super::why;
+use crate::experiment::plan::Layout::{self, *};
 use crate::record::ResultFile;
 use crate::record::series::Quantity;
 
@@ -31,7 +32,7 @@ const STRIP: usize = 24;
 
 /// The whole result.
 pub fn summary(result: &ResultFile, style: &Style) -> String {
-    if result.plan.experiment == "survey" {
+    if result.plan.layout == Layout::Survey {
         return super::survey::survey(result, style);
     }
     let figures = Figures::of(result);
@@ -39,18 +40,18 @@ pub fn summary(result: &ResultFile, style: &Style) -> String {
     if result.emulated() {
         out.extend(emulated::counts_and_ratios(&figures).map(|told| passage::text(&[told], style)));
     }
-    let experiment = result.plan.experiment.as_str();
-    match (experiment, passages(result, &figures)) {
-        ("pairs", _) => out.push_str(&pairs(&figures, style)),
-        ("anatomy", _) => out.push_str(&anatomy::tables(result, style)),
-        ("why", _) => out.push_str(&why::text(result, style)),
+    let layout = result.plan.layout;
+    match (layout, passages(result, &figures)) {
+        (Layout::Pairs, _) => out.push_str(&pairs(&figures, style)),
+        (Layout::Stages, _) => out.push_str(&anatomy::tables(result, style)),
+        (Layout::SlowWakes, _) => out.push_str(&why::text(result, style)),
         (_, None) => out.push_str(&tables(&figures, style)),
         (_, Some(passages)) => out.push_str(&passage::text(&passages, style)),
     }
-    if !["switch", "tasks", "io", "fanout", "net"].contains(&experiment) {
+    if !matches!(layout, Operations | Tasks | Io | FanOut | Net) {
         out.push_str(&passage::text(&other_figures(&figures), style));
     }
-    if !["switch", "tasks", "io"].contains(&experiment) {
+    if !matches!(layout, Operations | Tasks | Io) {
         out.push_str(&notifications::text(&figures, style));
     }
     out.push_str(&passage::text(&load::passages(&figures), style));
@@ -87,14 +88,14 @@ pub fn head(result: &ResultFile, style: &Style) -> String {
 
 /// What an experiment tells in tables of its own; none of those whose figures are one table per quantity.
 pub fn passages(result: &ResultFile, figures: &Figures) -> Option<Vec<Passage>> {
-    Some(match result.plan.experiment.as_str() {
-        "switch" => switch::passages(figures),
-        "fanout" => fanout::passages(figures),
-        "tasks" => tasks::passages(figures),
-        "io" => io::passages(result, figures),
-        "net" => net::passages(figures),
-        "idle" => idle::passages(result, figures),
-        _ => return None,
+    Some(match result.plan.layout {
+        Operations => switch::passages(figures),
+        FanOut => fanout::passages(figures),
+        Tasks => tasks::passages(figures),
+        Io => io::passages(result, figures),
+        Net => net::passages(figures),
+        Idle => idle::passages(result, figures),
+        Survey | Pairs | Stages | SlowWakes | Quantities => return None,
     })
 }
 

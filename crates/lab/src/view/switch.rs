@@ -6,10 +6,9 @@ use super::passage::{Passage, nothing};
 use super::summary::four_digits;
 use super::table::{Table, number, word};
 use super::unit::{Scale, count};
-use crate::mechanism::Contexts;
 use crate::operation::figures::{PER_FAULT, PER_SWITCH, SWITCHES_PER_ROUND};
-use crate::operation::{self, Sides};
 use crate::record::series::Quantity;
+use crate::record::subject::{Contexts, Subject};
 use crate::trial::cell::{Cell, Scheduler};
 
 /// Everything about a run of operations.
@@ -19,10 +18,9 @@ pub fn passages(figures: &Figures) -> Vec<Passage> {
     }
     let (mut alone, mut together) = (Vec::new(), Vec::new());
     for row in &figures.rows {
-        let Ok(operation) = operation::find(&row.cell().subject) else { continue };
-        match operation.sides() {
-            Sides::One => alone.push((row, operation.unit())),
-            Sides::Two => together.push(row),
+        match row.arm.subject() {
+            Subject::Operation { two_sided: false, unit } => alone.push((row, unit.as_str())),
+            _ => together.push(row),
         }
     }
     let checks = Passage::of_lines("How the switches were counted", checks(&together).into_iter().collect());
@@ -254,6 +252,7 @@ fn signed(ps: f64, scale: Scale) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operation;
     use crate::trial::cell::{Pattern, Placement};
     use crate::view::passage::text;
     use crate::view::sample;

@@ -217,7 +217,7 @@ fn ticks(figures: &Figures) -> Option<Passage> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mechanism::Contexts;
+    use crate::record::subject::Contexts;
     use crate::record::{Figure, Record};
     use crate::trial::cell::Pattern;
     use crate::view::passage::text;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use doorbell_lab::mechanism::{self, Contexts, Host, Memory, Waits};
+use doorbell_lab::mechanism::{self, Contexts, Host, Waits};
 use doorbell_lab::record::series::Quantity;
 use doorbell_lab::record::{Outcome, Record, ResultFile};
 use doorbell_lab::trial::run_dir::Note;
@@ -39,7 +39,7 @@ fn name(record: &Record) -> String {
 }
 
 fn waits(record: &Record) -> Waits {
-    mechanism::find(&record.cell.subject).unwrap().waits()
+    record.subject.notification().unwrap().waits
 }
 
 /// Every mechanism that is here must be among `records` for each kind of side it joins, unless `left_out` says so.
@@ -47,8 +47,8 @@ fn all_are_there(records: &[Record], left_out: impl Fn(Waits) -> bool) {
     for entry in mechanism::all() {
         for contexts in [Contexts::Processes, Contexts::Threads] {
             let expected = entry.available(&Host::default()).is_ok()
-                && entry.joins(contexts)
-                && !left_out(entry.waits());
+                && entry.notification().joins(contexts)
+                && !left_out(entry.notification().waits);
             let there = records
                 .iter()
                 .any(|record| record.cell.subject == entry.name() && record.cell.contexts == contexts);
@@ -148,7 +148,7 @@ fn notifications_that_outrun_the_waiter_are_kept_as_the_mechanism_says() {
     let records = ping_all(&["--gap", "1us", "--pattern", "open-loop", "--count", "100", "--cpus", &cpus]);
     for record in &records {
         nothing_was_lost(record, 100);
-        if mechanism::find(&record.cell.subject).unwrap().memory() == Memory::Counts {
+        if !record.subject.notification().unwrap().coalesces {
             assert_eq!(record.tally.merged, 0, "{}", name(record));
         }
     }

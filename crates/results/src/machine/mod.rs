@@ -33,6 +33,12 @@ use serde::{Deserialize, Serialize};
 /// What a run ran on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Machine {
+    /// Its name, as `uname -n` prints it; the name is what tells the machines of a fleet apart.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub host: Option<String>,
+    /// The architecture that the program was built for: `x86_64`, `aarch64`, …
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub architecture: Option<String>,
     /// The clock of the run.
     pub clock: clock::Clock,
     /// How good that clock is.

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{Histogram, Outcome, Record, ResultFile, Tally};
+use super::{Histogram, Outcome, Record, ResultFile, Subject, Tally};
 use crate::cell::{Cell, Pattern};
 use crate::record::series::Quantity;
 
@@ -30,6 +30,11 @@ impl ResultFile {
 }
 
 impl Arm<'_> {
+    /// What was measured.
+    pub fn subject(&self) -> &Subject {
+        self.records.first().map_or(&Subject::Unknown, |record| &record.subject)
+    }
+
     /// Trials whose figures may be used.
     pub fn usable(&self) -> impl Iterator<Item = &Record> {
         self.records

@@ -3,6 +3,7 @@
 
 use super::histogram::HistogramError;
 use super::populations::Population;
+use super::question::{Limited, Question, Which};
 use super::{Histogram, Record, ResultFile, Series, Tally, Yardstick};
 use crate::anatomy::Path;
 
@@ -75,6 +76,14 @@ pub enum Nonsense {
         /// The yardstick.
         round_trip_ns: f64,
     },
+    /// A question that nobody can ask.
+    #[error("its question asks for {what} of {number}")]
+    Question {
+        /// What is asked for.
+        what: &'static str,
+        /// The number.
+        number: f64,
+    },
     /// Histograms that hold more than their text can tell.
     #[error("{bytes} bytes of histograms hold {buckets} occupied buckets, more than any measurement leaves")]
     TooDense {
@@ -87,6 +96,7 @@ pub enum Nonsense {
 
 /// Looks at every record.
 pub(super) fn check(file: &ResultFile) -> Result<(), Nonsense> {
+    check_question(file.plan.question.as_ref())?;
     let (mut buckets, mut bytes) = (0, 0);
     for (index, record) in file.records.iter().enumerate() {
         buckets += check_record(index, record)?;
@@ -96,6 +106,32 @@ pub(super) fn check(file: &ResultFile) -> Result<(), Nonsense> {
         }
     }
     Ok(())
+}
+
+/// The bounds are those of the flags that ask.
+fn check_question(question: Option<&Question>) -> Result<(), Nonsense> {
+    let mut numbers: Vec<(&'static str, std::ops::Range<f64>, f64)> = Vec::new();
+    match question {
+        Some(Question::Spin(spin)) => numbers.push(("a worth", 0.0..1e6 + 1.0, spin.worth)),
+        Some(Question::Gate(gate)) => {
+            numbers.push(("a confidence", 0.5..1.0, gate.confidence));
+            if let Which::Quantile(q) = gate.which {
+                numbers.push(("a quantile", 0.0..1.0, q));
+            }
+        }
+        Some(Question::Check(check)) => {
+            numbers.extend(check.conditions.iter().filter_map(|condition| match condition.limited {
+                Limited::More(_, more) => Some(("a limit", 0.0..1e6, more)),
+                Limited::Percentile(q, _) => Some(("a quantile", 0.0..1.0, q)),
+                Limited::Longest(_) | Limited::Count(..) => None,
+            }));
+        }
+        Some(Question::Pick(_) | Question::Unknown(_)) | None => {}
+    }
+    match numbers.into_iter().find(|(_, bounds, number)| !bounds.contains(number)) {
+        Some((what, _, number)) => Err(Nonsense::Question { what, number }),
+        None => Ok(()),
+    }
 }
 
 /// Every series of a record that has a histogram.

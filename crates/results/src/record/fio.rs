@@ -8,10 +8,9 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::series::Quantity;
+use super::subject::{Contexts, Subject};
 use super::{Histogram, Outcome, Record, Series, SideCounters, Surroundings, Tally, Warning, warning};
-use crate::cell::{
-    Cell, Contexts, Direction, Pattern, Placement, Scheduler, Target, Timing, Until, WaitPolicy,
-};
+use crate::cell::{Cell, Direction, Pattern, Placement, Scheduler, Target, Timing, Until, WaitPolicy};
 
 /// Why a file is no result of fio that can stand in a table here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -183,6 +182,7 @@ fn record(
             target: option("filename").map(target),
             latency_limit_us: None,
         },
+        subject: Subject::Unknown,
         block,
         attempts: 1,
         outcome: Outcome::Done,

@@ -18,7 +18,9 @@ pub mod fio;
 pub mod histogram;
 pub mod io;
 pub mod load;
+pub mod need;
 pub mod populations;
+pub mod question;
 pub mod read;
 pub mod result;
 #[cfg(any(test, feature = "sample"))]
@@ -26,6 +28,7 @@ pub mod sample;
 mod scan;
 pub mod schema;
 pub mod series;
+pub mod subject;
 pub mod warning;
 pub mod write;
 pub mod yardstick;
@@ -34,6 +37,7 @@ pub use arm::Arm;
 pub use histogram::Histogram;
 pub use result::ResultFile;
 pub use series::Series;
+pub use subject::Subject;
 pub use yardstick::Yardstick;
 
 use warning::{DISTURBED, STOLEN_FROM, THROTTLED};
@@ -43,6 +47,8 @@ use warning::{DISTURBED, STOLEN_FROM, THROTTLED};
 pub struct Record {
     /// Which cell was run.
     pub cell: Cell,
+    /// What its subject was, as the build that ran it knew it.
+    pub subject: Subject,
     /// The block it belongs to: trials of one block are run close together, in random order, between the same floors.
     pub block: u32,
     /// Tries it took: more than one when an earlier try was disturbed.

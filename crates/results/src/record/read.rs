@@ -67,11 +67,25 @@ pub enum ReadError {
     },
     /// Written by a later version.
     #[error(
-        "{file} has layout {version}, this program ({}) knows layouts up to {SCHEMA_VERSION}; \
+        "{file} has layout {version}, this program ({}) reads layout {SCHEMA_VERSION}; \
          read it with version {tool_version} of doorbell or a later one",
         env!("CARGO_PKG_VERSION")
     )]
     Newer {
+        /// The file as named.
+        file: String,
+        /// Its layout.
+        version: u64,
+        /// The program that wrote it, as it says.
+        tool_version: String,
+    },
+    /// Written by an earlier version, in a layout that is no longer read.
+    #[error(
+        "{file} has layout {version}, which doorbell {tool_version} wrote and this program ({}) does not read: it says nothing about \
+         what its subjects were nor what was asked; measure again, or read it with that version",
+        env!("CARGO_PKG_VERSION")
+    )]
+    Older {
         /// The file as named.
         file: String,
         /// Its layout.
@@ -182,14 +196,19 @@ pub fn read_bytes(mut bytes: Vec<u8>, file: &str) -> Result<ResultFile, ReadErro
     };
     let preface: Preface = serde_json::from_slice(&bytes).map_err(broken)?;
     match preface.schema_version {
-        Some(Number::Of(version)) if version > u64::from(SCHEMA_VERSION) => {
+        Some(Number::Of(version)) if version == u64::from(SCHEMA_VERSION) => {}
+        Some(Number::Of(version @ 1..)) => {
             let tool_version = match preface.tool_version {
                 Some(Text::Of(text)) if text.len() < 40 => text,
                 _ => "(unnamed)".to_owned(),
             };
-            return Err(ReadError::Newer { file: named(), version, tool_version });
+            let file = named();
+            return Err(if version > u64::from(SCHEMA_VERSION) {
+                ReadError::Newer { file, version, tool_version }
+            } else {
+                ReadError::Older { file, version, tool_version }
+            });
         }
-        Some(Number::Of(1..)) => {}
         _ if preface.fio.is_some() => return Err(foreign("one of fio")),
         _ if preface.benchmarks.is_some() => return Err(foreign("one of Google Benchmark")),
         _ if preface.results.is_some() => return Err(foreign("one of hyperfine or a similar tool")),
@@ -306,6 +325,15 @@ mod tests {
     }
 
     #[test]
+    fn the_layout_before_this_one_is_refused_by_name() {
+        let text = r#"{"schema_version": 1, "tool_version": "0.1.0", "records": []}"#;
+        let error = refused(text);
+        let message = error.to_string();
+        assert!(matches!(error, ReadError::Older { version: 1, .. }), "{message}");
+        assert!(message.contains("layout 1") && message.contains("measure again"), "{message}");
+    }
+
+    #[test]
     fn a_value_of_the_wrong_type_is_found_by_line_and_column() {
         let text = written().replacen("\"block\":0", "\"block\":\"zero\"", 1);
         let ReadError::Malformed { line: 1, column: 2.., cause, .. } = refused(text) else { panic!() };
@@ -344,7 +372,7 @@ mod tests {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         for around in [
             format!("{{\"schema_version\":{deep}}}"),
-            format!("{{\"schema_version\":1,\"machine\":{deep}}}"),
+            format!("{{\"schema_version\":2,\"machine\":{deep}}}"),
             written().replacen("\"warnings\":[]", &format!("\"warnings\":{deep}"), 1),
         ] {
             assert!(matches!(refused(around), ReadError::Malformed { .. }));

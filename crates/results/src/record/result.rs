@@ -6,11 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Record, Warning};
 use crate::machine::Machine;
-use crate::machine::virtualisation::TRANSLATOR;
 use crate::plan::Plan;
 
-/// The version of the layout; a reader refuses a greater one and says so.
-pub const SCHEMA_VERSION: u32 = 1;
+/// The version of the layout; a reader refuses any other and says so.
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// One run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -45,9 +44,7 @@ pub struct ResultFile {
 impl ResultFile {
     /// Whether it was measured where instructions are translated by software: its times are then no machine's.
     pub fn emulated(&self) -> bool {
-        let virtualisation = &self.machine.virtualisation;
-        // Results of before that field was there say it by the name.
-        virtualisation.emulated || virtualisation.hypervisor.as_deref() == Some(TRANSLATOR)
+        self.machine.virtualisation.emulated
     }
 }
 

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 
 use super::result::{Floor, Floors, SCHEMA_VERSION};
 use super::series::Quantity;
+use super::subject::{Carries, Contexts, MadeOf, Measured, Noticed, Notification, Notifiers, Subject, Waits};
 use super::{
     Figure, Histogram, Outcome, Record, ResultFile, Series, SideCounters, Surroundings, Tally, Warning,
 };
-use crate::cell::{Cell, Contexts, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+use crate::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
 use crate::machine::Machine;
 use crate::machine::clock::Clock;
-use crate::plan::Plan;
+use crate::plan::{Layout, Plan};
 
 /// Back-to-back round trips between CPUs 0 and 1.
 pub fn cell(subject: &str) -> Cell {
@@ -31,6 +32,66 @@ pub fn cell(subject: &str) -> Cell {
         trace: None,
         target: None,
         latency_limit_us: None,
+    }
+}
+
+/// What a cell's subject is, for the few names that tests use; any other blocks, coalesces and drops nothing, as a futex does.
+pub fn subject(cell: &Cell) -> Subject {
+    let name = cell.subject.as_str();
+    let futex = Notification {
+        waits: Waits::Blocks,
+        coalesces: true,
+        drops: false,
+        descriptor: false,
+        timed: true,
+        notifiers: Notifiers::One,
+        carries: Carries::Nothing,
+        processes: true,
+        threads: true,
+    };
+    let descriptor = Notification { descriptor: true, notifiers: Notifiers::Several, ..futex };
+    let stream = Notification { coalesces: false, carries: Carries::Message, ..descriptor };
+    let notification = match name {
+        "null" => Notification { waits: Waits::Nothing, ..futex },
+        "spin" | "umwait" => Notification { waits: Waits::Spins, ..futex },
+        "sched-yield" => Notification { waits: Waits::Yields, ..futex },
+        "sem-posix" | "sem-posix-for-all" => {
+            Notification { coalesces: false, notifiers: Notifiers::Several, ..futex }
+        }
+        "udp" => Notification { drops: true, ..stream },
+        "pipe" | "fifo" | "tcp" | "unix-stream" | "unix-dgram" | "unix-seqpacket" => stream,
+        name if name.starts_with("eventfd") => descriptor,
+        _ => futex,
+    };
+    match cell.pattern {
+        Pattern::FanOut { .. } => Subject::FanOut { shared: name.ends_with("-for-all"), notification },
+        Pattern::Operation { .. } => {
+            let alone = ["clock-read", "getppid", "gettid", "touch", "page-fault-anonymous"].contains(&name);
+            let unit = if alone { "call" } else { "round" };
+            Subject::Operation { two_sided: !alone, unit: unit.to_owned() }
+        }
+        Pattern::Tasks { .. } => {
+            let made_of = match name.split('-').next() {
+                Some("process") => MadeOf::Processes,
+                Some("thread") => MadeOf::Threads,
+                _ => MadeOf::Code,
+            };
+            let measured = if name.starts_with("life-") { Measured::Lives } else { Measured::HandOffs };
+            let sleeps = made_of != MadeOf::Code && name != "thread-yield";
+            Subject::Tasks { made_of, measured, sleeps }
+        }
+        Pattern::Io { .. } => {
+            let noticed = match name {
+                "io-null" => Noticed::Nothing,
+                name if name.contains("poll") && name != "uring-sqpoll" => Noticed::ByPolling,
+                "sync-hipri" | "uring-hybrid" => Noticed::ByPolling,
+                _ => Noticed::ByInterrupt,
+            };
+            Subject::IoEngine { noticed, kernel_thread: name.contains("sqpoll") }
+        }
+        Pattern::PingPong { .. } | Pattern::OneWay { .. } | Pattern::OpenLoop { .. } => {
+            Subject::Mechanism(notification)
+        }
     }
 }
 
@@ -65,6 +126,7 @@ pub fn record(cell: Cell, block: u32, low_ns: f64) -> Record {
     };
     let cpus = cell.placement.cpus.unwrap_or([0, 1]);
     Record {
+        subject: subject(&cell),
         cell,
         block,
         attempts: 1,
@@ -135,7 +197,7 @@ pub fn result(cells: &[Cell], blocks: u32, low_ns: impl Fn(&Cell, u32) -> f64) -
         finished_at_unix_ns: 1_700_000_000_000_000_000 + u64::from(blocks) * 1_000_000_000,
         partial: false,
         machine: machine(),
-        plan: Plan { experiment: "ping".to_owned(), cells: cells.to_vec(), blocks, seed: 1 },
+        plan: Plan::new("ping", Layout::Quantities, cells.to_vec(), blocks, 1),
         floors: (0..=blocks).map(|block| floors(block, 1.0)).collect(),
         records,
         warnings: vec![Warning {
@@ -150,6 +212,8 @@ pub fn result(cells: &[Cell], blocks: u32, low_ns: impl Fn(&Cell, u32) -> f64) -
 /// A machine of which nothing is known but that its clock is the monotonic one.
 pub fn machine() -> Machine {
     Machine {
+        host: None,
+        architecture: None,
         clock: Clock::MONOTONIC,
         clock_quality: None,
         topology: Default::default(),

@@ -12,7 +12,7 @@ use crate::mechanism::sem_posix_named::SemPosixNamed;
 use crate::mechanism::sem_sysv::SemSysv;
 use crate::mechanism::signal_sigwaitinfo::SignalSigwaitinfo;
 use crate::mechanism::unix_dgram::UnixDgram;
-use crate::mechanism::{Contexts, Host, Line, Mechanism, OpenError, Site, Unavailable};
+use crate::mechanism::{Host, Line, Mechanism, Notification, OpenError, Site, Unavailable};
 
 /// A line of `M` for each receiver.
 #[derive(Debug)]
@@ -78,11 +78,8 @@ impl<M: Mechanism> FanEntry for Each<M> {
     fn available(&self, host: &Host) -> Result<(), Unavailable> {
         M::available(host)
     }
-    fn joins(&self, contexts: Contexts) -> bool {
-        match contexts {
-            Contexts::Processes => M::PROCESSES,
-            Contexts::Threads => M::THREADS,
-        }
+    fn notification(&self) -> Notification {
+        M::NOTIFICATION
     }
     fn needs(&self, receivers: u64) -> Needs {
         (self.needs)(receivers)

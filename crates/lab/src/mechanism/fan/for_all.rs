@@ -7,7 +7,7 @@
 use super::{Fan, FanEntry, Hall, Needs, OpenFan};
 use crate::mechanism::posix_semaphore::SemaphoreEnd;
 use crate::mechanism::sem_posix::{SemPosix, SemPosixLine, Shared};
-use crate::mechanism::{Contexts, Host, Line, Mechanism, OpenError, Site, Unavailable};
+use crate::mechanism::{Host, Line, Mechanism, Notification, OpenError, Site, Unavailable};
 
 /// The demonstration.
 #[derive(Debug)]
@@ -36,8 +36,8 @@ impl FanEntry for SemPosixForAll {
     fn available(&self, host: &Host) -> Result<(), Unavailable> {
         SemPosix::available(host)
     }
-    fn joins(&self, _: Contexts) -> bool {
-        true
+    fn notification(&self) -> Notification {
+        SemPosix::NOTIFICATION
     }
     fn needs(&self, _: u64) -> Needs {
         Needs::default()

@@ -6,9 +6,10 @@
 
 use std::time::Duration;
 
-use super::{Contexts, Host, Notifier, OpenError, Site, Unavailable, Waiter};
+use super::{Host, Notifier, OpenError, Site, Unavailable, Waiter};
 use crate::machine::clock::{Clock, Ticks};
 use crate::nearest::nearest;
+use crate::record::subject::{Notification, Subject};
 use crate::trial::fanout::notify::{self, Notified};
 use crate::trial::fanout::receive;
 use crate::trial::fanout::table::Table;
@@ -108,16 +109,23 @@ pub trait FanEntry: Sync {
     fn summary(&self) -> &'static str;
     /// Whether this machine has it.
     fn available(&self, host: &Host) -> Result<(), Unavailable>;
-    /// Whether receivers of this kind can be woken.
-    fn joins(&self, contexts: Contexts) -> bool;
     /// What it needs for so many receivers.
     fn needs(&self, receivers: u64) -> Needs;
+    /// What each receiver is notified by.
+    fn notification(&self) -> Notification;
     /// Whether all receivers wait on one object: a demonstration of what goes wrong then.
     fn shared(&self) -> bool {
         false
     }
     /// Opens it in the trial's host.
     fn open(&self, site: &Site, hall: &Hall) -> Result<Box<dyn OpenFan>, OpenError>;
+}
+
+impl dyn FanEntry {
+    /// What it is.
+    pub fn subject(&self) -> Subject {
+        Subject::FanOut { shared: self.shared(), notification: self.notification() }
+    }
 }
 
 /// Every way, in the order of the tables. The one list to extend.

@@ -14,7 +14,10 @@ use rustix::thread::futex;
 use super::{Fan, FanEntry, Hall, Needs, OpenFan};
 use crate::machine::clock::Now;
 use crate::machine::clock::{Clock, Ticks};
-use crate::mechanism::{Contexts, Fault, Host, Notifier, OpenError, Site, Unavailable, Waiter, Woken, Word};
+use crate::mechanism::{
+    self, Fault, Host, Mechanism as _, Notification, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
+    Word,
+};
 
 /// The harness alone.
 #[derive(Debug)]
@@ -176,8 +179,8 @@ impl FanEntry for Null {
     fn available(&self, _: &Host) -> Result<(), Unavailable> {
         Ok(())
     }
-    fn joins(&self, _: Contexts) -> bool {
-        true
+    fn notification(&self) -> Notification {
+        mechanism::null::Null::NOTIFICATION
     }
     fn needs(&self, _: u64) -> Needs {
         Needs::default()

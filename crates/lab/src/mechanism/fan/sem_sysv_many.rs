@@ -5,7 +5,7 @@ use super::{Fan, FanEntry, Hall, Needs, OpenFan};
 use crate::machine::root::Root;
 use crate::mechanism::c_call::result;
 use crate::mechanism::sem_sysv::{SemSysv, SemSysvEnd};
-use crate::mechanism::{Contexts, Host, Mechanism, OpenError, Site, Unavailable};
+use crate::mechanism::{Host, Mechanism, Notification, OpenError, Site, Unavailable};
 use crate::trial::run_dir::Note;
 
 /// Many semaphores in one set.
@@ -54,8 +54,8 @@ impl FanEntry for SemSysvMany {
     fn available(&self, host: &Host) -> Result<(), Unavailable> {
         SemSysv::available(host)
     }
-    fn joins(&self, _: Contexts) -> bool {
-        true
+    fn notification(&self) -> Notification {
+        SemSysv::NOTIFICATION
     }
     fn needs(&self, receivers: u64) -> Needs {
         let per_set = per_set(receivers);

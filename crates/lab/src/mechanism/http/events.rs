@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::{Connection, Stream, ask, probe};
 use crate::mechanism::{
-    Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, Notifiers, OpenError, Site, Unavailable,
-    Waiter, Woken,
+    Explanation, Fault, Host, Line, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter,
+    Woken,
 };
 
 /// The answer never ends: each event is a line of it.
@@ -35,7 +35,7 @@ pub struct EventsLine(Connection);
 impl Mechanism for HttpEvents {
     type Line = EventsLine;
     const NAME: &'static str = "http-sse";
-    const MEMORY: Memory = Memory::Counts;
+    const COALESCES: bool = false;
     const NOTIFIERS: Notifiers = Notifiers::One;
 
     fn explanation() -> Explanation {

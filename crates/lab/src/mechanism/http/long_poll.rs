@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use super::board::Server;
 use super::{Connection, Stream, ask, probe};
 use crate::mechanism::{
-    Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, Notifiers, OpenError, Site, Unavailable,
-    Waiter, Woken,
+    Explanation, Fault, Host, Line, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter,
+    Woken,
 };
 
 /// The server answers when there is something to tell.
@@ -36,7 +36,7 @@ pub struct LongPollLine(Connection);
 impl Mechanism for HttpLongPoll {
     type Line = LongPollLine;
     const NAME: &'static str = "http-long-poll";
-    const MEMORY: Memory = Memory::Counts;
+    const COALESCES: bool = false;
     const ANSWERS: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
 

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use super::board::Server;
 use super::{Connection, Stream, ask, probe};
 use crate::mechanism::{
-    Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, Notifiers, OpenError, Site, Unavailable,
-    Waiter, Woken,
+    Explanation, Fault, Host, Line, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter,
+    Woken,
 };
 
 /// The client asks once in `INTERVAL`.
@@ -34,7 +34,7 @@ pub struct Publisher(Server);
 impl Mechanism for HttpShortPoll {
     type Line = ShortPollLine;
     const NAME: &'static str = "http-short-poll";
-    const MEMORY: Memory = Memory::Counts;
+    const COALESCES: bool = false;
     const ANSWERS: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
 

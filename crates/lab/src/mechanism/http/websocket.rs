@@ -10,8 +10,8 @@ use tungstenite::{Error, Message, WebSocket};
 use super::{Connection, probe};
 use crate::mechanism::descriptor::readable;
 use crate::mechanism::{
-    Explanation, Fault, Host, Line, Mechanism, Memory, Notifier, Notifiers, OpenError, Site, Unavailable,
-    Waiter, Woken,
+    Explanation, Fault, Host, Line, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter,
+    Woken,
 };
 
 /// The server sends a frame for each event.
@@ -39,7 +39,7 @@ const LONG: Duration = Duration::from_secs(3600);
 impl Mechanism for Websocket {
     type Line = WebsocketLine;
     const NAME: &'static str = "websocket";
-    const MEMORY: Memory = Memory::Counts;
+    const COALESCES: bool = false;
     const NOTIFIERS: Notifiers = Notifiers::One;
 
     fn explanation() -> Explanation {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a wake of a one-way waiter was for: which messages it brings, told from their numbers.
 
-use crate::mechanism::Memory;
 use crate::record::Tally;
 
 /// Messages by number, as far as the waiter knows them.
@@ -43,7 +42,7 @@ impl Arrivals {
     /// message and in their order, and those that merge stand for all that was sent before the wake.
     pub(super) fn notified(
         &mut self,
-        memory: Memory,
+        coalesces: bool,
         number: Option<u32>,
         sent: Sent,
         tally: &mut Tally,
@@ -63,14 +62,14 @@ impl Arrivals {
                 }
             };
         }
-        if memory == Memory::Counts && self.takes_owed() {
+        if !coalesces && self.takes_owed() {
             return Arrival::Nothing;
         }
         let first = self.seen + 1;
         // A message sent after the wake did not cause it. Where no other can have, the clocks are out of step, and the
         // record is to show it.
         let caused = sent.before_wake >= first || (self.owed == 0 && sent.last >= first);
-        if caused && memory == Memory::Counts {
+        if caused && !coalesces {
             return Arrival::Messages(first, first);
         }
         if caused {
@@ -92,9 +91,9 @@ impl Arrivals {
     }
 
     /// The last `messages` seen were seen only because a wait ran out: their notifications may still come.
-    pub(super) fn late(&mut self, memory: Memory, messages: u64, tally: &mut Tally) {
+    pub(super) fn late(&mut self, coalesces: bool, messages: u64, tally: &mut Tally) {
         tally.late += messages;
-        self.owed = if memory == Memory::Counts { self.owed + messages } else { 1 };
+        self.owed = if !coalesces { self.owed + messages } else { 1 };
     }
 
     fn takes_owed(&mut self) -> bool {
@@ -118,7 +117,7 @@ mod tests {
         let (mut arrivals, mut tally) = (Arrivals::default(), Tally::default());
         let mut brought = Vec::new();
         for &number in numbers {
-            let arrival = arrivals.notified(Memory::Counts, Some(number), sent(10, true), &mut tally);
+            let arrival = arrivals.notified(false, Some(number), sent(10, true), &mut tally);
             if let Arrival::Messages(_, last) = arrival {
                 arrivals.seen = last;
             }
@@ -147,16 +146,16 @@ mod tests {
     #[test]
     fn numbers_go_on_where_they_run_over() {
         let (mut arrivals, mut tally) = (Arrivals { seen: u64::from(u32::MAX), owed: 0 }, Tally::default());
-        let next = arrivals.notified(Memory::Counts, Some(0), sent(1 << 32, false), &mut tally);
+        let next = arrivals.notified(false, Some(0), sent(1 << 32, false), &mut tally);
         assert_eq!(next, Arrival::Messages(1 << 32, 1 << 32));
     }
 
     #[test]
     fn without_numbers_what_counts_brings_one_message_and_what_merges_all() {
-        for (memory, last) in [(Memory::Counts, 1), (Memory::Merges, 3)] {
+        for (coalesces, last) in [(false, 1), (true, 3)] {
             let (mut arrivals, mut tally) = (Arrivals::default(), Tally::default());
             assert_eq!(
-                arrivals.notified(memory, None, sent(3, false), &mut tally),
+                arrivals.notified(coalesces, None, sent(3, false), &mut tally),
                 Arrival::Messages(1, last)
             );
         }
@@ -164,22 +163,22 @@ mod tests {
 
     #[test]
     fn a_wake_with_nothing_behind_it_is_spurious_and_the_last_one_is_the_end() {
-        for memory in [Memory::Counts, Memory::Merges] {
+        for coalesces in [false, true] {
             let (mut arrivals, mut tally) = (Arrivals { seen: 3, owed: 0 }, Tally::default());
-            assert_eq!(arrivals.notified(memory, None, sent(3, false), &mut tally), Arrival::Nothing);
+            assert_eq!(arrivals.notified(coalesces, None, sent(3, false), &mut tally), Arrival::Nothing);
             assert_eq!(tally.spurious, 1);
-            assert_eq!(arrivals.notified(memory, None, sent(3, true), &mut tally), Arrival::Over);
+            assert_eq!(arrivals.notified(coalesces, None, sent(3, true), &mut tally), Arrival::Over);
         }
     }
 
     #[test]
     fn the_notification_of_a_message_that_was_late_is_no_wake_of_its_own() {
-        for memory in [Memory::Counts, Memory::Merges] {
+        for coalesces in [false, true] {
             let (mut arrivals, mut tally) = (Arrivals { seen: 4, owed: 0 }, Tally::default());
-            arrivals.late(memory, 1, &mut tally);
-            assert_eq!(arrivals.notified(memory, None, sent(4, false), &mut tally), Arrival::Nothing);
+            arrivals.late(coalesces, 1, &mut tally);
+            assert_eq!(arrivals.notified(coalesces, None, sent(4, false), &mut tally), Arrival::Nothing);
             assert_eq!((tally.late, tally.spurious), (1, 0));
-            assert_eq!(arrivals.notified(memory, None, sent(4, false), &mut tally), Arrival::Nothing);
+            assert_eq!(arrivals.notified(coalesces, None, sent(4, false), &mut tally), Arrival::Nothing);
             assert_eq!(tally.spurious, 1);
         }
     }

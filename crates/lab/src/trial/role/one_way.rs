@@ -9,7 +9,7 @@ use super::pause::pause_until;
 use super::{Role, wait_by_policy};
 use crate::machine::clock::Now;
 use crate::machine::clock::{Clock, Ticks};
-use crate::mechanism::{Line, Mechanism, Memory, Notifier, Waiter, Waits, Woken};
+use crate::mechanism::{Line, Mechanism, Notifier, Waiter, Waits, Woken};
 use crate::record::{Figure, Tally};
 use crate::trial::anatomy::cut::Stamps;
 use crate::trial::cell::{Pattern, Timing};
@@ -213,7 +213,7 @@ pub(super) fn absorb<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(
             Woken::TimedOut => Arrival::Messages(arrivals.seen + 1, before_wake.max(arrivals.seen + 1)),
             Woken::Notified => {
                 let sent = Sent { last: published, before_wake, over: side.control.stop.load(Acquire) != 0 };
-                arrivals.notified(M::MEMORY, waiter.number(), sent, &mut side.tally)
+                arrivals.notified(M::COALESCES, waiter.number(), sent, &mut side.tally)
             }
         };
         let (first, last) = match arrival {
@@ -249,7 +249,7 @@ pub(super) fn absorb<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(
         arrivals.seen = last;
         side.tally.merged += last - first;
         if woken == Woken::TimedOut {
-            arrivals.late(M::MEMORY, last + 1 - first, &mut side.tally);
+            arrivals.late(M::COALESCES, last + 1 - first, &mut side.tally);
         }
         if last > warmup {
             side.times.around_wait.record(clock.ps(woke.saturating_sub(entered)));
@@ -265,10 +265,7 @@ pub(super) fn absorb<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(
         // Pairs with the Acquire loads in `await_taken`.
         mail.taken.0.store(last, Release);
         // The last notification may have merged with the one before it, and would then wake nobody.
-        if M::MEMORY == Memory::Merges
-            && side.control.stop.load(Acquire) != 0
-            && last == mail.published.0.load(Acquire)
-        {
+        if M::COALESCES && side.control.stop.load(Acquire) != 0 && last == mail.published.0.load(Acquire) {
             break;
         }
     }

@@ -4,6 +4,7 @@
 //! A ruling is a function of the result alone. A claim about every scene is contradicted by one scene and confirmed only
 //! by all of them; a figure too near a claim's bound decides nothing.
 
+use crate::experiment::plan::Layout;
 use crate::record::ResultFile;
 
 pub mod coroutines;
@@ -63,20 +64,20 @@ pub struct Source {
     pub claims: &'static [Claim],
 }
 
-/// The source whose claims a run of `experiment` can speak to.
-pub fn source(experiment: &str) -> Option<&'static Source> {
-    match experiment {
-        "fanout" => Some(&semaphores::SOURCE),
-        "tasks" => Some(&coroutines::SOURCE),
-        "io" => Some(&polling::SOURCE),
-        "idle" => Some(&idling::SOURCE),
+/// The source whose claims a result of `layout` can speak to.
+pub fn source(layout: Layout) -> Option<&'static Source> {
+    match layout {
+        Layout::FanOut => Some(&semaphores::SOURCE),
+        Layout::Tasks => Some(&coroutines::SOURCE),
+        Layout::Io => Some(&polling::SOURCE),
+        Layout::Idle => Some(&idling::SOURCE),
         _ => None,
     }
 }
 
 /// Every claim that `result` could speak to, judged; empty for experiments that nobody has made claims about.
 pub fn judge(result: &ResultFile) -> Vec<Judged> {
-    let claims = source(&result.plan.experiment).map_or(&[] as &[Claim], |source| source.claims);
+    let claims = source(result.plan.layout).map_or(&[] as &[Claim], |source| source.claims);
     claims
         .iter()
         .map(|claim| {

@@ -4,8 +4,8 @@
 
 use super::{Claim, Ruling, Source, against};
 use crate::record::series::Quantity;
+use crate::record::subject::{Noticed, Subject};
 use crate::record::{Arm, Histogram, ResultFile};
-use crate::transfer::{self, Noticed};
 use crate::trial::cell::{Direction, Pattern};
 
 use Ruling::{CannotTell, Confirmed, Contradicted};
@@ -92,11 +92,10 @@ fn device(result: &ResultFile) -> Result<(), String> {
 fn arm(result: &ResultFile, wanted: Noticed, direction: Direction) -> Option<(String, Histogram)> {
     let fits = |arm: &Arm| {
         let cell = arm.cell;
-        let way = transfer::find(&cell.subject);
         cell.pattern == Pattern::Io { direction, direct: true }
             && cell.size == BLOCK
             && cell.load.is_none()
-            && way.is_ok_and(|way| way.noticed() == wanted && !way.kernel_thread())
+            && *arm.subject() == Subject::IoEngine { noticed: wanted, kernel_thread: false }
     };
     let arms = result.arms();
     let own = arms

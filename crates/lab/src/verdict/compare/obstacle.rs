@@ -6,9 +6,9 @@ use crate::experiment::plan::FEWEST_BLOCKS;
 use crate::record::arm::Arm;
 use crate::record::populations::populations;
 use crate::record::series::Quantity;
+use crate::record::subject::{MadeOf, Measured, Subject};
 use crate::record::{Outcome, Record, ResultFile};
-use crate::task::{self, MadeOf, Measured};
-use crate::trial::cell::{Cell, Pattern};
+use crate::trial::cell::Pattern;
 use crate::verdict::statistics::median;
 
 /// A bare system call: the speed of the CPU.
@@ -73,7 +73,7 @@ pub(super) fn to_any_verdict(row: &Row, arms: [&Arm; 2]) -> Option<Obstacle> {
 pub(super) fn to_a_difference(row: &Row, files: [&ResultFile; 2], arms: [&Arm; 2]) -> Option<Obstacle> {
     // What the floors would tell, a yardstick inside the trials has told better.
     if row.machine.is_none()
-        && let Some((floor, ratio)) = moved(files, row.cell)
+        && let Some((floor, ratio)) = moved(files, arms[0])
     {
         return Some(Obstacle::FloorsMoved { floor, ratio });
     }
@@ -88,23 +88,23 @@ pub(super) fn to_a_difference(row: &Row, files: [&ResultFile; 2], arms: [&Arm; 2
     shifted(arms, row.quantity).map(|shares| Obstacle::PopulationsShifted { shares })
 }
 
-/// The floors of which the cell's time is made.
-fn floors_of(cell: &Cell) -> &'static [&'static str] {
-    match (cell.pattern, cell.placement.cpus) {
+/// The floors of which the time of the arm's cell is made.
+fn floors_of(arm: &Arm) -> &'static [&'static str] {
+    match (arm.cell.pattern, arm.cell.placement.cpus) {
         (Pattern::Operation { .. } | Pattern::Io { .. }, _) => &[SPEED],
-        (Pattern::Tasks { .. }, _) if never_switches(&cell.subject) => &[SPEED],
+        _ if never_switches(arm.subject()) => &[SPEED],
         (_, Some([first, second])) if first == second => &[SPEED, "same-core-switch"],
         _ => &[SPEED, "cache-line-hop", "two-core-wake"],
     }
 }
 
 /// Whether a kind of task is code of one thread, between whose parts the kernel never switches.
-fn never_switches(kind: &str) -> bool {
-    task::find(kind).is_ok_and(|kind| kind.made_of() == MadeOf::Code && kind.measured() == Measured::HandOffs)
+fn never_switches(subject: &Subject) -> bool {
+    matches!(subject, Subject::Tasks { made_of: MadeOf::Code, measured: Measured::HandOffs, .. })
 }
 
 /// The first floor of the cell that is not where it was, and its later level as a multiple of the earlier.
-fn moved(files: [&ResultFile; 2], cell: &Cell) -> Option<(&'static str, f64)> {
+fn moved(files: [&ResultFile; 2], arm: &Arm) -> Option<(&'static str, f64)> {
     let level = |file: &ResultFile, name: &str| {
         let readings = file.floors.iter().flat_map(|reading| &reading.floors);
         let levels: Vec<f64> = readings
@@ -113,7 +113,7 @@ fn moved(files: [&ResultFile; 2], cell: &Cell) -> Option<(&'static str, f64)> {
             .collect();
         median(&levels)
     };
-    floors_of(cell).iter().find_map(|name| {
+    floors_of(arm).iter().find_map(|name| {
         let ratio = level(files[1], name)? / level(files[0], name)?;
         (!(1.0 / FLOORS_APART..=FLOORS_APART).contains(&ratio)).then_some((*name, ratio))
     })

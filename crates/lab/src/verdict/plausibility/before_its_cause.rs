@@ -3,9 +3,9 @@
 
 use super::{Known, Rule, waits};
 use crate::about::About;
-use crate::mechanism::Waits;
 use crate::record::Record;
 use crate::record::series::Quantity;
+use crate::record::subject::Waits;
 
 /// The rule.
 pub(super) const RULE: Rule = Rule {

@@ -3,9 +3,9 @@
 
 use super::{Known, Rule, waits};
 use crate::about::About;
-use crate::mechanism::{self, Waits, fan};
 use crate::record::Record;
 use crate::record::series::Quantity;
+use crate::record::subject::{Subject, Waits};
 use crate::trial::cell::Pattern;
 
 /// The rule.
@@ -47,11 +47,10 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
         evidence.push(format!("nothing was seen of {} sent", tally.sent));
     }
     // Where tokens carry no number, one that was lost makes every later one stand for the message before its own.
-    let subject = &record.cell.subject;
-    let drops = match record.cell.pattern {
+    let drops = match &record.subject {
         // Of an object that all share nobody is owed a post: whom it passes over is what is to be shown.
-        Pattern::FanOut { .. } => fan::find(subject).is_ok_and(|entry| entry.shared()),
-        _ => mechanism::find(subject).is_ok_and(|entry| entry.drops()),
+        Subject::FanOut { shared, .. } => *shared,
+        subject => subject.notification().is_some_and(|notification| notification.drops),
     };
     if tally.lost > 0 && !drops {
         evidence.push(format!("{} lost by a mechanism that drops nothing", tally.lost));

@@ -3,9 +3,9 @@
 
 use super::{Known, Rule, waiting_sides, waits};
 use crate::about::About;
-use crate::mechanism::Waits;
 use crate::record::Record;
-use crate::task::{self, SWITCHES_COUNTED};
+use crate::record::subject::{Subject, Waits};
+use crate::task::SWITCHES_COUNTED;
 use crate::trial::cell::{Pattern, Timing};
 
 /// The rule.
@@ -52,7 +52,7 @@ fn handed_over_awake(record: &Record) -> Vec<String> {
     if record.cell.placement.cpus.is_none_or(|[first, second]| first != second) {
         return Vec::new();
     }
-    let sleeps = task::find(&record.cell.subject).is_ok_and(|kind| kind.sleeps());
+    let sleeps = matches!(record.subject, Subject::Tasks { sleeps: true, .. });
     let counted = record.figures.iter().find(|figure| figure.name == SWITCHES_COUNTED);
     let due = record.tally.sent as f64 * 0.9;
     match counted.filter(|figure| sleeps && figure.value < due) {

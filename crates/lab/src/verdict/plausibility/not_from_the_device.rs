@@ -4,7 +4,6 @@
 use super::{Known, Rule};
 use crate::about::About;
 use crate::record::Record;
-use crate::transfer::CONTROL;
 use crate::trial::cell::Pattern;
 
 /// The rule.
@@ -22,8 +21,7 @@ pub(super) const RULE: Rule = Rule {
 fn evidence(record: &Record, _: &Known) -> Vec<String> {
     let transfers = record.tally.seen;
     let Some(counted) = &record.io else { return Vec::new() };
-    if record.cell.subject == CONTROL || transfers == 0 || !matches!(record.cell.pattern, Pattern::Io { .. })
-    {
+    if record.subject.is_harness() || transfers == 0 || !matches!(record.cell.pattern, Pattern::Io { .. }) {
         return Vec::new();
     }
     let Some(device) = &counted.device else {

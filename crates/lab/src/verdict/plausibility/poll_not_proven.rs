@@ -4,7 +4,8 @@
 use super::{Known, Rule};
 use crate::about::About;
 use crate::record::Record;
-use crate::transfer::{self, CURE, Noticed};
+use crate::record::subject::Noticed;
+use crate::transfer::CURE;
 use crate::trial::cell::Pattern;
 
 /// The rule.
@@ -21,7 +22,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn evidence(record: &Record, _: &Known) -> Vec<String> {
-    let polled = transfer::find(&record.cell.subject).is_ok_and(|way| way.noticed() == Noticed::ByPolling);
+    let polled = record.subject.noticed() == Some(Noticed::ByPolling);
     let transfers = record.tally.seen;
     // Figures that another tool measured come without the counts that would prove them, and say so in their warnings.
     if !polled || transfers == 0 || !matches!(record.cell.pattern, Pattern::Io { .. }) {

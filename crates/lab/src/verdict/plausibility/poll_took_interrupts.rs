@@ -3,8 +3,8 @@
 
 use super::{Known, Rule, waiting_sides, waits};
 use crate::about::About;
-use crate::mechanism::Waits;
 use crate::record::Record;
+use crate::record::subject::Waits;
 
 /// The rule.
 pub(super) const RULE: Rule = Rule {

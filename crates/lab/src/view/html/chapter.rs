@@ -6,6 +6,7 @@ use super::anatomy::{Dissection, dissections};
 use super::groups::{Item, items, slug};
 use super::sections::{Section, sections};
 use super::tables::{self, Table, Told, told};
+use crate::experiment::plan::Layout;
 use crate::verdict::answer::answer;
 use crate::verdict::compare::{RELEVANT, compare};
 use crate::view::answer::{Paragraph, paragraphs};
@@ -123,7 +124,7 @@ impl Chapter {
 fn chapter(name: &str, prefix: String, parts: &[Part]) -> Chapter {
     let several = parts.len() > 1;
     let items: Vec<Item> = items(parts);
-    let maps = parts.iter().filter(|_| name == "pairs");
+    let maps = parts.iter().filter(|(source, ..)| source.result.plan.layout == Layout::Pairs);
     Chapter {
         name: name.to_owned(),
         tales: parts.iter().map(|(source, figures, _)| tale(source, figures)).collect(),
@@ -145,7 +146,7 @@ fn tale(source: &Source, figures: &Figures) -> Tale {
     Tale {
         run: source.name.clone(),
         again: repeat(result),
-        answer: if result.plan.experiment == "survey" && !result.emulated() {
+        answer: if result.plan.layout == Layout::Survey && !result.emulated() {
             paragraphs(&answer(result))
         } else {
             Vec::new()

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a program may need of a means of notification, each told from the facts that every mechanism states of itself.
+//! What a program may need of a means of notification, each told from what a record says of its subject.
 
-use super::{Carries, Contexts, Entry, Memory, Notifiers, Waits};
+use super::question::{Pick, Shape};
+use super::subject::{Carries, Contexts, Notification, Notifiers, Waits};
 use crate::nearest::{did_you_mean, nearest};
 
 /// A need.
@@ -14,7 +15,7 @@ pub struct Need {
     /// What is said of a mechanism that does not serve it.
     pub lack: &'static str,
     /// Whether a mechanism serves it.
-    pub served: fn(&dyn Entry) -> bool,
+    pub served: fn(&Notification) -> bool,
 }
 
 /// Every need. The one list to extend.
@@ -23,55 +24,55 @@ pub static NEEDS: [Need; 9] = [
         name: "process",
         meaning: "it joins two processes",
         lack: "joins threads only",
-        served: |entry| entry.joins(Contexts::Processes),
+        served: |notification| notification.processes,
     },
     Need {
         name: "thread",
         meaning: "it joins two threads of one process",
         lack: "joins processes only",
-        served: |entry| entry.joins(Contexts::Threads),
+        served: |notification| notification.threads,
     },
     Need {
         name: "sleep",
         meaning: "the waiter leaves its CPU to others, at once or after a while",
         lack: "keeps its CPU",
-        served: |entry| matches!(entry.waits(), Waits::Blocks | Waits::Adapts),
+        served: |notification| matches!(notification.waits, Waits::Blocks | Waits::Adapts),
     },
     Need {
         name: "epoll",
         meaning: "the waiting end is a descriptor that poll and epoll take together with others",
         lack: "no descriptor",
-        served: |entry| entry.descriptor(),
+        served: |notification| notification.descriptor,
     },
     Need {
         name: "timeout",
         meaning: "a wait can give up after some time by itself",
         lack: "no timed wait of its own",
-        served: |entry| entry.timed(),
+        served: |notification| notification.timed,
     },
     Need {
         name: "payload",
         meaning: "a notification carries a message of bytes",
         lack: "carries no message",
-        served: |entry| entry.carries() == Carries::Message,
+        served: |notification| notification.carries == Carries::Message,
     },
     Need {
         name: "count",
         meaning: "two notifications before a wait are two",
         lack: "notifications merge",
-        served: |entry| entry.memory() == Memory::Counts,
+        served: |notification| !notification.coalesces,
     },
     Need {
         name: "lossless",
         meaning: "no notification is dropped on its way",
         lack: "may drop notifications",
-        served: |entry| !entry.drops(),
+        served: |notification| !notification.drops,
     },
     Need {
         name: "several",
         meaning: "any number of notifiers wake one waiter",
         lack: "one notifier only, as it is used here",
-        served: |entry| entry.notifiers() == Notifiers::Several,
+        served: |notification| notification.notifiers == Notifiers::Several,
     },
 ];
 
@@ -84,34 +85,17 @@ pub fn need(name: &str) -> Result<&'static Need, String> {
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::find;
-    use super::*;
+/// What `notification` lacks of what `question` needs, in words; nothing where it serves them all. An error where a need is of a name that
+/// none has.
+pub fn lacks(question: &Pick, notification: &Notification) -> Result<Vec<&'static str>, String> {
+    let several = (question.shape == Shape::ManyToOne).then_some("several");
+    let asked = question.needs.iter().map(String::as_str).chain(several);
+    let needs = asked.map(need).collect::<Result<Vec<_>, _>>()?;
+    Ok(needs.iter().filter(|need| !(need.served)(notification)).map(|need| need.lack).collect())
+}
 
-    fn serve(name: &str) -> Vec<&'static str> {
-        let need = need(name).unwrap();
-        super::super::all().iter().filter(|entry| (need.served)(**entry)).map(|entry| entry.name()).collect()
-    }
-
-    #[test]
-    fn every_need_parts_the_mechanisms() {
-        for need in &NEEDS {
-            let served = serve(need.name).len();
-            // Threads can use whatever processes can.
-            let all = served == super::super::all().len();
-            assert!(served > 0 && all == (need.name == "thread"), "{} is served by {served}", need.name);
-        }
-    }
-
-    #[test]
-    fn needs_are_served_by_what_is_known_to_serve_them() {
-        assert!(serve("epoll").contains(&"eventfd-epoll") && !serve("epoll").contains(&"futex"));
-        assert!(!serve("process").contains(&"futex-private"));
-        assert!(serve("payload").contains(&"pipe") && !serve("payload").contains(&"eventfd"));
-        assert!(!serve("timeout").contains(&"mq-sysv"));
-        assert!(!serve("several").contains(&"futex") && serve("several").contains(&"sem-posix"));
-        assert!((need("sleep").unwrap().served)(find("bell-adaptive").unwrap()));
-        assert!(need("epol").unwrap_err().contains("did you mean 'epoll'?"));
-    }
+/// The sides that a question is about: processes, unless only threads are asked for.
+pub fn contexts(question: &Pick) -> Contexts {
+    let needed = |name: &str| question.needs.iter().any(|need| need == name);
+    if needed("thread") && !needed("process") { Contexts::Threads } else { Contexts::Processes }
 }

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a run was asked: stored with its plan, so that whoever reads the result can answer it again.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::ResultFile;
+use crate::cell::Cell;
+use crate::quantity::{duration, percent, percentile};
+
+/// What was asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Question {
+    /// Which mechanism is the fastest that serves some needs?
+    Pick(Pick),
+    /// How long to spin before sleeping?
+    Spin(Spin),
+    /// Does a percentile of the wakes stay below a limit?
+    Gate(Gate),
+    /// Did it get worse than a baseline?
+    Check(Check),
+    /// A question of another build, kept as it is.
+    #[serde(untagged)]
+    Unknown(serde_json::Value),
+}
+
+impl Question {
+    /// What a question of another build calls itself.
+    pub fn name_of(unknown: &serde_json::Value) -> &str {
+        unknown.get("kind").and_then(serde_json::Value::as_str).unwrap_or("without a name")
+    }
+}
+
+/// Which mechanism is the fastest that serves some needs?
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Pick {
+    /// Who notifies whom.
+    pub shape: Shape,
+    /// What is needed, by name: see [`need`](super::need).
+    #[serde(default)]
+    pub needs: Vec<String>,
+    /// What the choice goes by.
+    pub by: By,
+    /// Nanoseconds between notifications: 0 is there and back without a pause.
+    #[serde(default)]
+    pub gap_ns: u64,
+    /// The placement by name; none is that of two CPUs that was planned first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relation: Option<String>,
+}
+
+/// Who notifies whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shape {
+    /// One notifier, one waiter.
+    OneToOne,
+    /// One notifier, many waiters, each of whom is to wake.
+    OneToMany,
+    /// Many notifiers, one waiter. What is measured is one of them: how they get in each other's way is not.
+    ManyToOne,
+}
+
+/// What a choice goes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum By {
+    /// The median.
+    P50,
+    /// The 99th percentile.
+    P99,
+}
+
+/// How long to spin before sleeping?
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Spin {
+    /// How many microseconds of CPU time a microsecond of latency is worth.
+    pub worth: f64,
+}
+
+/// Does a percentile of the wakes stay below a limit?
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Gate {
+    /// The limit, nanoseconds.
+    pub limit_ns: u64,
+    /// What must stay below it.
+    pub which: Which,
+    /// How sure the answer is to be, of 0 to 1.
+    pub confidence: f64,
+}
+
+/// What must stay below the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Which {
+    /// This quantile, of 0 to 1.
+    Quantile(f64),
+    /// Every wake.
+    Longest,
+}
+
+/// Did it get worse than a baseline?
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Check {
+    /// What it is held against.
+    pub baseline: Baseline,
+    /// When it fails.
+    pub conditions: Vec<Condition>,
+}
+
+/// A result, by what no other has: where it was, and when.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Baseline {
+    /// Its file, as it was named.
+    pub file: String,
+    /// The name it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The host it was measured on, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// When it began, nanoseconds since 1970.
+    pub started_at_unix_ns: u64,
+}
+
+impl Baseline {
+    /// `result`, which was read from `file`.
+    pub fn of(file: String, result: &ResultFile) -> Self {
+        let host = result.machine.host.clone();
+        Self { file, name: result.name.clone(), host, started_at_unix_ns: result.started_at_unix_ns }
+    }
+
+    /// Whether `result` is the one.
+    pub fn is(&self, result: &ResultFile) -> bool {
+        self.started_at_unix_ns == result.started_at_unix_ns && self.host == result.machine.host
+    }
+
+    /// What a reader calls it.
+    pub fn title(&self) -> String {
+        match &self.name {
+            Some(name) => format!("{name} ({})", self.file),
+            None => self.file.clone(),
+        }
+    }
+}
+
+/// A condition under which a check fails.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Condition {
+    /// As it was written.
+    pub text: String,
+    /// The mechanism or operation it is about; none is all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// What is limited.
+    pub limited: Limited,
+}
+
+/// What is limited, and to what.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Limited {
+    /// How much longer a percentile (only the 50th and the 99th have intervals) takes than in the baseline, as a share.
+    More(Tail, f64),
+    /// A percentile, as a share of 0 to 1, to a time in nanoseconds.
+    Percentile(f64, u64),
+    /// The longest, to a time in nanoseconds.
+    Longest(u64),
+    /// A count of notifications.
+    Count(Missed, u64),
+}
+
+/// A percentile that is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tail {
+    /// The median.
+    P50,
+    /// The 99th percentile.
+    P99,
+}
+
+/// What can happen to a notification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Missed {
+    /// Never seen.
+    Lost,
+    /// Seen only because a timed wait ran out.
+    Late,
+}
+
+impl Condition {
+    /// Whether it is about `cell`. The harness itself is nobody's mechanism: only by its name.
+    pub fn concerns(&self, cell: &Cell) -> bool {
+        self.subject.as_ref().map_or(cell.subject != "null", |subject| *subject == cell.subject)
+    }
+}
+
+/// A condition: `p99>+5%`, `futex:p50>+10%`, `p99.9>50us`, `max>1ms`, `lost>0`.
+pub fn condition(text: &str) -> Result<Condition, String> {
+    let shape = || {
+        format!(
+            "'{text}' is no condition; write for example p99>+5%, futex:p50>+10%, p99.9>50us, max>1ms or lost>0, in quotes for \
+             the shell"
+        )
+    };
+    let (left, limit) = text.split_once('>').ok_or_else(shape)?;
+    let (subject, figure) = match left.rsplit_once(':') {
+        Some((subject, figure)) => (Some(subject.trim()), figure.trim()),
+        None => (None, left.trim()),
+    };
+    let limit = limit.trim();
+    if subject.is_some_and(str::is_empty) {
+        return Err(shape());
+    }
+    let time = || duration(limit).map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    let count =
+        || limit.parse::<u64>().map_err(|_| format!("'{limit}' is no count; write for example {figure}>0"));
+    let limited = match (figure, limit.strip_prefix('+')) {
+        ("p50", Some(more)) => Limited::More(Tail::P50, f64::from(percent(more)?) / 1e6),
+        ("p99", Some(more)) => Limited::More(Tail::P99, f64::from(percent(more)?) / 1e6),
+        (_, Some(_)) => {
+            return Err(format!(
+                "'{text}': only p50 and p99 are compared with a baseline; a time may limit {figure}, as in {figure}>50us"
+            ));
+        }
+        ("max", None) => Limited::Longest(time()?),
+        ("lost", None) => Limited::Count(Missed::Lost, count()?),
+        ("late", None) => Limited::Count(Missed::Late, count()?),
+        (figure, None) if figure.starts_with('p') && limit.ends_with('%') => {
+            return Err(format!(
+                "'{text}' lacks a sign: {figure}>+{limit} is {limit} more than in the baseline"
+            ));
+        }
+        (figure, None) if figure.starts_with('p') => Limited::Percentile(percentile(figure)?, time()?),
+        _ => return Err(shape()),
+    };
+    Ok(Condition { text: text.to_owned(), subject: subject.map(str::to_owned), limited })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limited(text: &str) -> Limited {
+        condition(text).unwrap().limited
+    }
+
+    #[test]
+    fn conditions_are_read_as_people_write_them() {
+        assert_eq!(limited("p99>+5%"), Limited::More(Tail::P99, 0.05));
+        assert_eq!(limited("p50 > +2.5%"), Limited::More(Tail::P50, 0.025));
+        assert_eq!(limited("max>1ms"), Limited::Longest(1_000_000));
+        assert_eq!(limited("lost>0"), Limited::Count(Missed::Lost, 0));
+        assert!(matches!(limited("p99.9>50us"), Limited::Percentile(q, 50_000) if (q - 0.999).abs() < 1e-9));
+        assert_eq!(condition("futex:p50>+10%").unwrap().subject.as_deref(), Some("futex"));
+        for (text, told) in [
+            ("p99", "is no condition"),
+            ("", "is no condition"),
+            (":p99>+5%", "is no condition"),
+            ("mean>+5%", "only p50 and p99"),
+            ("p99.9>+5%", "p99.9>50us"),
+            ("p99>5%", "p99>+5%"),
+            ("p99>50", "has no unit"),
+            ("p101>50us", "is no percentile"),
+            ("lost>x", "is no count"),
+            ("rate>5", "is no condition"),
+        ] {
+            let error = condition(text).unwrap_err();
+            assert!(error.contains(told), "{text}: {error}");
+        }
+    }
+}
