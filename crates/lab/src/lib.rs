@@ -11,14 +11,11 @@
 
 pub mod cli;
 pub mod experiment;
-pub mod mechanism;
-pub mod operation;
-pub mod task;
-pub mod trace;
-pub mod transfer;
-pub mod trial;
 pub mod verdict;
 pub mod view;
 
+pub use doorbell_harness as trial;
+pub use doorbell_harness::trace;
 pub use doorbell_machine as machine;
 pub use doorbell_results::{about, anatomy, nearest, quantity, record};
+pub use doorbell_subjects::{fan, mechanism, operation, task, transfer};

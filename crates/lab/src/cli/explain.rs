@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use super::common::{Exit, Usage};
 use crate::about::About;
+use crate::fan;
 use crate::machine::doctor;
-use crate::mechanism::{self, Explanation, fan};
+use crate::mechanism::{self, Explanation};
 use crate::nearest::{did_you_mean, nearest};
 use crate::operation;
 use crate::record::need;

@@ -10,7 +10,9 @@ use anyhow::Context;
 use clap::ValueEnum;
 
 use super::common::{Exit, RunArgs, Terminal, Usage, machine_here, named, once};
-use crate::experiment::io::{Transfers, lacks};
+use doorbell_harness::family::Family;
+
+use crate::experiment::io::Transfers;
 use crate::experiment::net::{self, Net};
 use crate::experiment::plan::{FEWEST_BLOCKS, Layout, Plan};
 use crate::machine::Machine;
@@ -211,7 +213,7 @@ fn net(args: &Args, machine: &Machine) -> anyhow::Result<Net> {
 fn tell(plan: &Plan, machine: &Machine) {
     let mut told = BTreeSet::new();
     for cell in &plan.cells {
-        if let Some(reason) = lacks(cell, machine)
+        if let Some(reason) = doorbell_subjects::transfer::Transfers.lacks(cell, machine)
             && told.insert(reason.clone())
         {
             let _ = writeln!(std::io::stderr(), "doorbell: {}: {reason}", cell.subject);

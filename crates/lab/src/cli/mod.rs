@@ -178,7 +178,7 @@ pub fn main() -> ExitCode {
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     let hidden = std::env::args_os().nth(1);
     let served = match hidden.as_deref().and_then(|verb| verb.to_str()) {
-        Some(launch::HOST_VERB) => Some(host::main()),
+        Some(launch::HOST_VERB) => Some(host::main(doorbell_subjects::FAMILIES)),
         Some(floors::FLOORS_VERB) => Some(floors::main()),
         Some(guest::VERB) => return guest::main(),
         _ => None,
@@ -293,7 +293,7 @@ fn broken_pipe(error: &anyhow::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mechanism::fan;
+    use crate::fan;
     use crate::{operation, task, transfer};
 
     #[test]

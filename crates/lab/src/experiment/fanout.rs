@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use super::plan::{Layout, Plan};
-use crate::mechanism::{Contexts, fan};
+use crate::fan;
+use crate::mechanism::Contexts;
 use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
 use crate::trial::fanout::pinning::Pinning;
 

@@ -3,7 +3,6 @@
 
 pub mod anatomy;
 pub mod fanout;
-pub mod fanout_limits;
 pub mod gate;
 pub mod idle;
 pub mod io;
@@ -12,13 +11,10 @@ pub mod pairs;
 pub mod pick;
 pub mod ping;
 pub mod run;
-pub mod shortfall;
 pub mod spin;
-pub mod subject;
 pub mod survey;
 pub mod switch;
 pub mod tasks;
-pub mod tasks_limits;
 pub mod tune;
 pub mod why;
 

@@ -7,21 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::fanout_limits;
 use super::idle;
-use super::io as io_experiment;
 use super::plan::Plan;
-use super::subject::subject;
-use super::tasks_limits;
 use crate::machine::Machine;
 use crate::machine::topology::Relation;
-use crate::mechanism::{self, Host, fan};
-use crate::operation;
 use crate::record::result::Floors;
 use crate::record::result::SCHEMA_VERSION;
 use crate::record::{Outcome, Record, ResultFile, Surroundings, Tally, Warning, warning};
-use crate::task;
-use crate::trial::cell::{Cell, Pattern};
+use crate::trial::cell::Cell;
 use crate::trial::floors::{self, Moved};
 use crate::trial::host::Report;
 use crate::trial::launch::launch;
@@ -30,6 +23,9 @@ use crate::trial::side::SideReport;
 use crate::trial::surroundings::{Watch, disturbances};
 use crate::verdict::plausibility::{Known, below_floor, violations};
 use crate::verdict::populations;
+use doorbell_harness::family::{self, Family};
+use doorbell_results::record::subject::Subject;
+use doorbell_subjects::{FAMILIES, transfer};
 
 /// What a run is told besides its plan.
 #[derive(Debug, Clone)]
@@ -63,7 +59,7 @@ pub fn run(
 ) -> io::Result<ResultFile> {
     let started_at_unix_ns = unix_ns();
     let run_dir = RunDir::create()?;
-    io_experiment::prepare(&plan, &run_dir, &conditions.interrupted)?;
+    transfer::prepare::prepare(&plan, &run_dir, &conditions.interrupted)?;
     let mut trials = Trials {
         machine: &machine,
         run_dir: &run_dir,
@@ -261,7 +257,9 @@ impl Trials<'_> {
                 Report::Hung { last_seen } => record(cell, block, Outcome::Hung { last_seen }),
                 Report::Failed { cause } => record(cell, block, Outcome::Failed { cause }),
             };
-            tasks_limits::derive(&mut record, self.machine);
+            if let Some(family) = family(cell) {
+                family.derive(&mut record, self.machine);
+            }
             record.attempts = attempts;
             record.surroundings = surroundings;
             record.warnings.extend(disturbed);
@@ -272,46 +270,17 @@ impl Trials<'_> {
 
 /// What this machine lacks for `cell`.
 fn lacks(cell: &Cell, machine: &Machine) -> Option<String> {
-    if let Some(reason) = idle::lacks(cell, machine) {
-        return Some(reason);
-    }
-    if matches!(cell.pattern, Pattern::FanOut { .. }) {
-        return match fan::find(&cell.subject) {
-            Ok(entry) if !entry.notification().joins(cell.contexts) => {
-                Some(format!("{} does not join {:?}", cell.subject, cell.contexts).to_lowercase())
-            }
-            Ok(entry) => match entry.available(&Host::default()) {
-                Ok(()) => fanout_limits::lacks(cell, machine),
-                Err(lack) => Some(lack.reason),
-            },
-            Err(unknown) => Some(unknown.to_string()),
-        };
-    }
-    if matches!(cell.pattern, Pattern::Operation { .. }) {
-        return match operation::find(&cell.subject) {
-            Ok(operation) => operation.fits(cell, &Host::default()).err().map(|lack| lack.reason),
-            Err(unknown) => Some(unknown.to_string()),
-        };
-    }
-    if matches!(cell.pattern, Pattern::Tasks { .. }) {
-        return match task::find(&cell.subject) {
-            Ok(kind) => match kind.available(&Host::default()) {
-                Ok(()) => tasks_limits::lacks(cell, machine),
-                Err(lack) => Some(lack.reason),
-            },
-            Err(unknown) => Some(unknown.to_string()),
-        };
-    }
-    if matches!(cell.pattern, Pattern::Io { .. }) {
-        return io_experiment::lacks(cell, machine);
-    }
-    match mechanism::find(&cell.subject) {
-        Ok(entry) if !entry.notification().joins(cell.contexts) => {
-            Some(format!("{} does not join {:?}", cell.subject, cell.contexts).to_lowercase())
-        }
-        Ok(entry) => entry.available(&Host::default()).err().map(|lack| lack.reason),
-        Err(unknown) => Some(unknown.to_string()),
-    }
+    idle::lacks(cell, machine).or_else(|| family(cell)?.lacks(cell, machine))
+}
+
+/// The family that knows what `cell` names.
+fn family(cell: &Cell) -> Option<&'static dyn Family> {
+    family::of(FAMILIES, cell.pattern)
+}
+
+/// What `cell` measures; unknown if this build has nothing of the name, which its trial then says.
+pub fn subject(cell: &Cell) -> Subject {
+    family(cell).and_then(|family| family.subject(cell)).unwrap_or_default()
 }
 
 /// A record without figures.
@@ -351,14 +320,6 @@ fn gather(cell: &Cell, block: u32, sides: Vec<SideReport>, outcome: Outcome) -> 
         gathered.yardstick = gathered.yardstick.or(side.yardstick);
         gathered.fanout = gathered.fanout.or(side.fanout);
     }
-    let one_way = matches!(cell.pattern, Pattern::OneWay { .. } | Pattern::OpenLoop { .. });
-    // What nobody waits for is not lost.
-    let awaited = !gathered.subject.is_harness();
-    if one_way && awaited {
-        gathered.tally.lost += gathered.tally.sent.saturating_sub(gathered.tally.seen);
-    }
-    operation::figures::derive(&mut gathered);
-    io_experiment::derive(&mut gathered);
     gathered
 }
 
@@ -369,7 +330,11 @@ fn unix_ns() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trial::cell::Pattern;
+    use crate::record::subject::Waits;
     use crate::record::{SideCounters, sample};
+    use crate::trial::cell::Direction;
+    use crate::{fan, mechanism, task};
 
     fn sides(sent: u64, seen: u64) -> Vec<SideReport> {
         let side = |tally| SideReport {
@@ -388,7 +353,9 @@ mod tests {
     fn lost(subject: &str, sent: u64, seen: u64) -> u64 {
         let mut cell = sample::cell(subject);
         cell.pattern = Pattern::OneWay { gap_ns: 1000 };
-        gather(&cell, 0, sides(sent, seen), Outcome::Done).tally.lost
+        let mut record = gather(&cell, 0, sides(sent, seen), Outcome::Done);
+        family(&cell).unwrap().derive(&mut record, &sample::machine());
+        record.tally.lost
     }
 
     /// Round trips of 43 ns were called impossible on a machine whose host had moved its CPUs after the floors were read.
@@ -414,5 +381,66 @@ mod tests {
         assert_eq!(lost("udp", 100, 97), 3);
         assert_eq!(lost("udp", 100, 0), 100);
         assert_eq!(lost("null", 100, 0), 0, "nobody waits for those");
+    }
+
+    #[test]
+    fn a_sane_record_of_every_mechanism_and_pattern_breaks_no_rule() {
+        for entry in mechanism::all() {
+            for pattern in [Pattern::PingPong { gap_ns: 0 }, Pattern::OneWay { gap_ns: 1000 }] {
+                let mut record = sample::record(sample::cell(entry.name()), 0, 16_000.0);
+                record.cell.pattern = pattern;
+                record.subject = subject(&record.cell);
+                if entry.notification().waits == Waits::Spins {
+                    record.sides.iter_mut().for_each(|side| side.voluntary_switches = 0);
+                    record.surroundings.interrupts.clear();
+                }
+                let known = Known { floors: &[sample::floors(0, 1.0)], clock_step_ns: 10.0 };
+                assert_eq!(violations(&record, &known), [], "{}", entry.name());
+            }
+        }
+    }
+
+    /// What tests of records take for granted of the subjects they name is what those are.
+    #[test]
+    fn the_subjects_of_made_up_records_are_as_the_real_ones() {
+        let of = |pattern, names: Vec<&'static str>| names.into_iter().map(move |name| (pattern, name));
+        let patterns = of(
+            Pattern::PingPong { gap_ns: 0 },
+            vec!["null", "spin", "futex", "udp", "pipe", "eventfd", "sem-posix"],
+        )
+        .chain(of(
+            Pattern::FanOut { receivers: 2, interval_ns: 1 },
+            fan::all().iter().map(|fan| fan.name()).collect(),
+        ))
+        .chain(of(
+            Pattern::Tasks { tasks: 2, yields: 1 },
+            task::all().iter().map(|kind| kind.name()).collect(),
+        ))
+        .chain(of(
+            Pattern::Io { direction: Direction::Read, direct: true },
+            transfer::all().iter().map(|way| way.name()).collect(),
+        ));
+        for (pattern, name) in patterns {
+            let mut cell = sample::cell(name);
+            cell.pattern = pattern;
+            let (made_up, real) = (sample::subject(&cell), subject(&cell));
+            let essence = |subject: &Subject| match subject {
+                Subject::Mechanism(own) | Subject::FanOut { notification: own, .. } => {
+                    format!(
+                        "{:?} {} {}",
+                        own.waits,
+                        own.drops,
+                        matches!(subject, Subject::FanOut { shared: true, .. })
+                    )
+                }
+                other => format!("{other:?}"),
+            };
+            assert_eq!(essence(&made_up), essence(&real), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_this_build_does_not_have_is_unknown() {
+        assert_eq!(subject(&sample::cell("carrier-pigeon")), Subject::Unknown);
     }
 }

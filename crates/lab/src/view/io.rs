@@ -7,11 +7,11 @@ use super::passage::{Passage, heads, nothing};
 use super::summary::{four_digits, sentence, shown};
 use super::table::{Table, number};
 use super::unit::{Scale, count, time};
-use crate::experiment::io::{BREAK_EVEN, INTERRUPTS};
 use crate::record::io::Io;
 use crate::record::series::Quantity;
 use crate::record::subject::Noticed;
 use crate::record::{Record, ResultFile};
+use crate::transfer::figures::{BREAK_EVEN, INTERRUPTS};
 use crate::trial::cell::{Cell, Direction, Pattern};
 
 const DIRECTIONS: [Direction; 2] = [Direction::Read, Direction::Write];

@@ -8,8 +8,8 @@ use super::passage::{Passage, all, heads, nothing};
 use super::summary::{four_digits, sentence, shown};
 use super::table::{Table, number, word};
 use super::unit::{Scale, count};
-use crate::experiment::tasks_limits::CEILING;
 use crate::record::series::Quantity;
+use crate::task::limits::CEILING;
 use crate::task::{MOVES_PER_TASK, SWITCHES_PER_HANDOFF, TASK_BYTES, timer_ticks};
 use crate::trial::cell::Cell;
 

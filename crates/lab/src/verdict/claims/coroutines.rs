@@ -4,9 +4,9 @@
 
 use super::{Claim, Ruling, Source, TOO_NEAR, against};
 use crate::experiment::tasks::{BOARD, MAKING, SWITCHING};
-use crate::experiment::tasks_limits::CEILING;
 use crate::record::series::Quantity;
 use crate::record::{Arm, Figure, ResultFile};
+use crate::task::limits::CEILING;
 use crate::task::timer_ticks as ticks;
 use crate::trial::cell::Pattern;
 

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The shared words by which the sides meet, part, and can be watched. None of them is touched by a measured path that
+//! exchanges nothing but the notification ([`Timing::Around`](doorbell_results::cell::Timing::Around)), except for a load of
+//! `stop`, which stays in the reader's own cache until it changes.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use super::arena::{Arena, Zeroed};
+use crate::site::{OpenError, Word};
+
+/// Stamps kept for notifications that were sent and not yet seen; a power of two.
+///
+/// An open loop may run ahead of its waiter by this many before the sender has to wait. 4096 × 16 bytes stay in the
+/// second-level cache.
+pub const STAMPS: usize = 4096;
+
+/// What a side is doing; the watchdog names it when nothing moves any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Step {
+    /// Has not begun.
+    Starting = 0,
+    /// Stands at a barrier of the rendezvous.
+    Meets = 1,
+    /// Between notifications.
+    Pauses = 2,
+    /// Proves that the waiter sleeps.
+    Proves = 3,
+    /// Inside the notifying call.
+    Notifies = 4,
+    /// Inside the wait.
+    Waits = 5,
+    /// Waits for the waiter's acknowledgement.
+    AwaitsTaken = 6,
+    /// Done.
+    Finished = 7,
+    /// Repeats an operation.
+    Operates = 8,
+    /// Hands over the yardstick.
+    Compares = 9,
+    /// Makes its report and waits for nobody any more.
+    Reports = 10,
+}
+
+impl Step {
+    /// The step as the record names it.
+    pub fn name(value: u32) -> &'static str {
+        match value {
+            0 => "starting",
+            1 => "meets",
+            2 => "pauses",
+            3 => "proves the waiter asleep",
+            4 => "notifies",
+            5 => "waits",
+            6 => "awaits the acknowledgement",
+            7 => "finished",
+            8 => "operates",
+            9 => "hands over the yardstick",
+            10 => "reports",
+            _ => "unknown",
+        }
+    }
+}
+
+/// One side's own line: written by it alone, read by the watchdog once it suspects a hang.
+#[derive(Debug, Default)]
+#[repr(C, align(128))]
+pub struct Progress {
+    /// The [`Step`].
+    pub step: AtomicU32,
+    /// The sequence number it is at.
+    pub sequence: AtomicU64,
+    /// Its task number as the kernel knows it, for the proof that it sleeps.
+    pub task: AtomicU32,
+}
+
+/// One notification's stamp.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Stamp {
+    /// When it was sent, ticks.
+    pub sent: AtomicU64,
+    /// When it was due, ticks; equal to `sent` in a closed loop.
+    pub due: AtomicU64,
+}
+
+/// One direction's messages: how many were published, how many taken, and the stamps of those in between.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Mail {
+    /// Messages published; the last one's sequence number. Written by the notifier before it notifies.
+    pub published: Published,
+    /// Messages taken; written by the waiter.
+    pub taken: Published,
+    /// Stamps by sequence number modulo [`STAMPS`].
+    pub stamps: [Stamp; STAMPS],
+}
+
+/// A sequence number alone on its cache lines.
+#[derive(Debug, Default)]
+#[repr(C, align(128))]
+pub struct Published(pub AtomicU64);
+
+/// All shared words of a trial.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Control {
+    /// Sides that have arrived at the current barrier.
+    pub arrived: Word,
+    /// Set by the side that ends the trial, before its last notification.
+    pub stop: Word,
+    /// Set by the first side of a ping-pong while a slice of the yardstick is to follow the round under way.
+    pub yardstick: Word,
+    /// Set by the host when the user interrupts: the first side then ends its window early.
+    pub interrupted: Word,
+    /// Each side's progress.
+    pub progress: [Progress; 2],
+    /// Messages there and back.
+    pub mail: [Mail; 2],
+}
+
+// SAFETY: atomics and arrays of atomics only; all are valid at zero.
+unsafe impl Zeroed for Control {}
+
+impl Control {
+    /// Places it in the arena.
+    pub fn place(arena: &'static Arena) -> Result<&'static Self, OpenError> {
+        arena.place::<Self>()
+    }
+
+    /// Waits until `sides` sides have come to barrier `number` (counted from 1).
+    ///
+    /// Sleeps in short steps instead of spinning: both sides may share one CPU. Nothing is measured here.
+    pub fn meet(&self, sides: u32, number: u32) {
+        self.arrived.fetch_add(1, Ordering::AcqRel);
+        // Pairs with the AcqRel increments of the other sides: what each did before the barrier is visible after it.
+        while self.arrived.load(Ordering::Acquire) < sides * number {
+            std::thread::sleep(std::time::Duration::from_micros(50));
+        }
+    }
+}

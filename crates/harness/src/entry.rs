@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A mechanism without its type: what the list holds and a trial is given by name.
+
+use crate::mechanism::{Explanation, Line, Mechanism, Unavailable};
+use crate::role::{self, Role};
+use crate::side::{Side, SideError};
+use crate::site::{Host, OpenError, Site};
+use doorbell_results::record::subject::Notification;
+
+/// A mechanism, erased.
+pub trait Entry: Sync {
+    /// See [`Mechanism::NAME`].
+    fn name(&self) -> &'static str;
+    /// How it notifies, as it is stored with what was measured.
+    fn notification(&self) -> Notification;
+    /// See [`Mechanism::explanation`].
+    fn explanation(&self) -> Explanation;
+    /// See [`Mechanism::available`].
+    fn available(&self, host: &Host) -> Result<(), Unavailable>;
+    /// Opens `count` lines in the trial's host.
+    fn open(&self, site: &Site, count: usize) -> Result<Box<dyn Lines>, OpenError>;
+    /// Goes through what every mechanism must do.
+    #[cfg(any(test, feature = "sample"))]
+    fn rehearse(&self, site: &Site);
+}
+
+/// Open lines of one mechanism, erased; a side plays a role over them.
+pub trait Lines: Send + Sync {
+    /// Plays `role` to its end; the whole measured loop runs inside, compiled for this mechanism.
+    fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError>;
+}
+
+impl<M: Mechanism> Entry for M {
+    fn name(&self) -> &'static str {
+        M::NAME
+    }
+    fn notification(&self) -> Notification {
+        M::NOTIFICATION
+    }
+    fn explanation(&self) -> Explanation {
+        M::explanation()
+    }
+    fn available(&self, host: &Host) -> Result<(), Unavailable> {
+        M::available(host)
+    }
+    fn open(&self, site: &Site, count: usize) -> Result<Box<dyn Lines>, OpenError> {
+        let lines = (0..count).map(|_| M::Line::open(site)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Box::new(Open::<M> { lines }))
+    }
+    #[cfg(any(test, feature = "sample"))]
+    fn rehearse(&self, site: &Site) {
+        crate::conformance::rehearse::<M>(site);
+    }
+}
+
+struct Open<M: Mechanism> {
+    lines: Vec<M::Line>,
+}
+
+impl<M: Mechanism> Lines for Open<M> {
+    fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
+        role::play::<M>(&self.lines, role, side)
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can be measured comes in families: means of notification, fan-outs, operations, tasks, I/O engines. The harness knows
+//! none of their members; whoever starts it hands it the list of families.
+
+use doorbell_results::cell::{Cell, Pattern};
+use doorbell_results::machine::Machine;
+use doorbell_results::machine::clock::Clock;
+use doorbell_results::record::Record;
+use doorbell_results::record::subject::{Contexts, Subject};
+
+use crate::arena::Arena;
+use crate::control::Control;
+use crate::entry::Lines;
+use crate::fanout::fan::FanEntry;
+use crate::role::Role;
+use crate::run_dir::RunDir;
+use crate::site::Site;
+
+/// What two sides are given to play.
+#[expect(missing_debug_implementations, reason = "lines are erased, and have nothing to show")]
+pub struct Cast {
+    /// The part of the side that notifies first, and of the other.
+    pub roles: [Role; 2],
+    /// What they play over.
+    pub lines: Box<dyn Lines>,
+    /// Whether the sides are processes or threads.
+    pub contexts: Contexts,
+    /// Whether bare futexes are opened beside the lines, for the reference that runs in between.
+    pub reference: bool,
+}
+
+/// What a family opens its member with, in the trial's host.
+#[derive(Debug)]
+pub struct Stage<'trial> {
+    /// What is to be run.
+    pub cell: &'trial Cell,
+    /// The clock of the run.
+    pub clock: Clock,
+    /// Where lines are opened.
+    pub site: &'trial Site<'trial>,
+    /// The trial's shared memory.
+    pub arena: &'static Arena,
+    /// Its control words.
+    pub control: &'static Control,
+    /// The run's folder.
+    pub run_dir: &'trial RunDir,
+}
+
+/// A family of what can be measured: all that is asked of a cell because of its pattern.
+pub trait Family: Sync {
+    /// Whether cells of `pattern` name its members.
+    fn takes(&self, pattern: Pattern) -> bool;
+    /// What the member that `cell` names is, for its record; none if it has none of the name.
+    fn subject(&self, cell: &Cell) -> Option<Subject>;
+    /// What is lacking here for `cell`, told before anything is started; none if it can be run.
+    fn lacks(&self, cell: &Cell, machine: &Machine) -> Option<String>;
+    /// Bytes of message in shared memory, each way.
+    fn message_bytes(&self, cell: &Cell) -> usize {
+        cell.size as usize
+    }
+    /// Bytes of shared memory beside messages and a mechanism's own words.
+    fn own_bytes(&self, cell: &Cell) -> usize {
+        let _ = cell;
+        0
+    }
+    /// The fan-out that `cell` names, in a family of fan-outs; they are run by a troupe of their own.
+    fn fan_out(&self, cell: &Cell) -> Option<Result<&'static dyn FanEntry, String>> {
+        let _ = cell;
+        None
+    }
+    /// Opens what the cell names for two sides. An error says what refused.
+    fn open(&self, stage: &Stage<'_>) -> Result<Cast, String>;
+    /// Adds to a record what follows from its own counts and this machine.
+    fn derive(&self, record: &mut Record, machine: &Machine) {
+        let _ = (record, machine);
+    }
+}
+
+/// Every family.
+pub type Families = &'static [&'static dyn Family];
+
+/// The family whose members cells of `pattern` name.
+pub fn of(families: Families, pattern: Pattern) -> Option<&'static dyn Family> {
+    families.iter().copied().find(|family| family.takes(pattern))
+}

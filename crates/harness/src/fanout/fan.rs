@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a fan-out is to the harness: one notifier, many receivers, an object for each.
+
+use std::time::Duration;
+
+use doorbell_machine::clock::{Clock, Ticks};
+use doorbell_results::record::subject::{Notification, Subject};
+
+use super::notify::{self, Notified};
+use super::receive;
+use super::table::Table;
+use crate::mechanism::{Notifier, Unavailable, Waiter};
+use crate::side::SideError;
+use crate::site::{Host, OpenError, Site};
+
+/// What a way of fanning out is opened for.
+#[derive(Debug, Clone, Copy)]
+pub struct Hall {
+    /// Receivers.
+    pub receivers: u32,
+    /// The clock of the run.
+    pub clock: Clock,
+}
+
+/// What a way needs of the machine for some number of receivers, beside the receivers themselves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Descriptors in the process that has most of them.
+    pub descriptors: u64,
+    /// System V semaphore sets.
+    pub semaphore_sets: u64,
+    /// Semaphores in the largest of them.
+    pub semaphores_per_set: u64,
+    /// Bytes of files under `/dev/shm`.
+    pub shm_bytes: u64,
+    /// Mappings in the process that has most of them.
+    pub mappings: u64,
+    /// Signals that may be queued at one time.
+    pub queued_signals: u64,
+}
+
+/// An open fan-out: an end for the notifier and one for each receiver.
+pub trait Fan: Send + Sync + 'static {
+    /// The end that notifies one receiver.
+    type Notifier: Notifier;
+    /// A receiver's end.
+    type Waiter: Waiter;
+    /// Takes the end of receiver `number`, in its own process or thread, and makes its object there where a process can
+    /// make it for another to find.
+    fn waiter(&self, number: u32) -> Result<Self::Waiter, OpenError>;
+    /// Takes the notifying end of receiver `number`, in the notifier's process or thread, after all receivers stand
+    /// ready.
+    fn notifier(&self, number: u32) -> Result<Self::Notifier, OpenError>;
+    /// Told once, before the first round, when that round begins and how far apart rounds are.
+    fn begins(&self, first: Ticks, interval: Ticks) {
+        let _ = (first, interval);
+    }
+    /// Told when every receiver has been posted to in so many rounds, or will be next because the run is over.
+    #[inline(always)]
+    fn walked(&self, rounds: u64) {
+        let _ = rounds;
+    }
+    /// The moment receiver `number` is to wake in `round` (from 0) where nobody posts; none where a post wakes it.
+    #[inline(always)]
+    fn due(&self, number: u32, round: u64) -> Option<Ticks> {
+        let _ = (number, round);
+        None
+    }
+    /// The interval between rounds that it can keep, given the one `asked` for.
+    fn interval(&self, asked: Duration) -> Duration {
+        asked
+    }
+}
+
+/// An open fan-out without its type; the loops inside are compiled once for each.
+pub trait OpenFan: Send + Sync {
+    /// Plays receiver `number` to the end.
+    fn receive(&self, number: u32, table: &Table) -> Result<(), SideError>;
+    /// Plays a receiver of one object that all share, to the end.
+    fn receive_shared(&self, number: u32, table: &Table) -> Result<(), SideError>;
+    /// Plays the notifier to the end.
+    fn notify(&self, table: &Table) -> Result<Notified, SideError>;
+}
+
+/// A way of fanning out, by name.
+pub trait FanEntry: Sync {
+    /// The name on the command line and in result files.
+    fn name(&self) -> &'static str;
+    /// One line about it.
+    fn summary(&self) -> &'static str;
+    /// Whether this machine has it.
+    fn available(&self, host: &Host) -> Result<(), Unavailable>;
+    /// What it needs for so many receivers.
+    fn needs(&self, receivers: u64) -> Needs;
+    /// What each receiver is notified by.
+    fn notification(&self) -> Notification;
+    /// Whether all receivers wait on one object: a demonstration of what goes wrong then.
+    fn shared(&self) -> bool {
+        false
+    }
+    /// Opens it in the trial's host.
+    fn open(&self, site: &Site, hall: &Hall) -> Result<Box<dyn OpenFan>, OpenError>;
+}
+
+impl dyn FanEntry {
+    /// What it is.
+    pub fn subject(&self) -> Subject {
+        Subject::FanOut { shared: self.shared(), notification: self.notification() }
+    }
+}
+
+impl<F: Fan> OpenFan for F {
+    fn receive(&self, number: u32, table: &Table) -> Result<(), SideError> {
+        receive::own(self.waiter(number)?, number, table)
+    }
+    fn receive_shared(&self, number: u32, table: &Table) -> Result<(), SideError> {
+        receive::shared(self.waiter(number)?, number, table)
+    }
+    fn notify(&self, table: &Table) -> Result<Notified, SideError> {
+        notify::notify(self, table)
+    }
+}

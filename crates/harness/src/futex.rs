@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The bare futex: a word in memory, and a kernel queue for those who sleep on its value.
+//!
+//! It stands here and not among the mechanisms because every comparison is made in multiples of it: the harness runs it
+//! beside whatever is measured (`role/yardstick.rs`).
+
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::thread::futex::{self, Flags};
+
+use crate::deadline::relative;
+use crate::mechanism::{Fault, Line, Notifier};
+use crate::site::{OpenError, Site, Word};
+use crate::watched_word::{WordNotifier, WordReader, WordWaiter};
+
+/// The word and how the kernel keys it.
+#[derive(Debug, Clone, Copy)]
+pub struct FutexLine {
+    word: &'static Word,
+    flags: Flags,
+}
+
+/// The only writer of the word.
+#[derive(Debug)]
+pub struct FutexNotifier {
+    word: WordNotifier,
+    flags: Flags,
+}
+
+/// The sleeper, with the value it saw last.
+#[derive(Debug)]
+pub struct FutexWaiter {
+    word: WordReader,
+    flags: Flags,
+}
+
+impl Line for FutexLine {
+    type Notifier = FutexNotifier;
+    type Waiter = FutexWaiter;
+    fn open(site: &Site) -> Result<Self, OpenError> {
+        Ok(Self { word: site.word()?, flags: Flags::empty() })
+    }
+    fn waiter(&self) -> Result<FutexWaiter, OpenError> {
+        Ok(FutexWaiter { word: WordReader::new(self.word), flags: self.flags })
+    }
+    fn notifier(&self) -> Result<FutexNotifier, OpenError> {
+        Ok(FutexNotifier::new(self.word, self.flags))
+    }
+}
+
+impl FutexLine {
+    /// A line that the kernel keys by its address alone, for threads of one process (`FUTEX_PRIVATE_FLAG`).
+    pub fn private(site: &Site) -> Result<Self, OpenError> {
+        Ok(Self { word: site.word()?, flags: Flags::PRIVATE })
+    }
+}
+
+impl FutexNotifier {
+    /// The writer of `word`; there must be no other.
+    pub fn new(word: &'static Word, flags: Flags) -> Self {
+        Self { word: WordNotifier::new(word), flags }
+    }
+}
+
+impl Notifier for FutexNotifier {
+    #[inline]
+    fn notify(&mut self) -> Result<(), Fault> {
+        let word = self.word.ring();
+        futex::wake(word, self.flags, 1).map_err(Fault::of("futex(FUTEX_WAKE)"))?;
+        Ok(())
+    }
+}
+
+impl WordWaiter for FutexWaiter {
+    #[inline]
+    fn word(&mut self) -> &mut WordReader {
+        &mut self.word
+    }
+    #[inline]
+    fn pause(&mut self, timeout: Option<Duration>) -> Result<(), Fault> {
+        let timeout = timeout.map(relative);
+        match futex::wait(self.word.word, self.flags, self.word.seen, timeout.as_ref()) {
+            Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT) => Ok(()),
+            Err(error) => Err(Fault::new("futex(FUTEX_WAIT)", error)),
+        }
+    }
+}

@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The host of one trial: opens the lines, forks the sides, sleeps until they are done or stop making progress.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    Pid, Signal, WaitOptions, WaitStatus, kill_process, set_parent_process_death_signal, waitpid,
+};
+use serde::{Deserialize, Serialize};
+
+use super::arena::Arena;
+use super::control::{Control, Step};
+use super::family::{self, Cast, Families, Stage};
+use super::journal::Journal;
+use super::latency_limit::{self, LatencyLimit};
+use super::load::session::Session;
+use super::role::Role;
+use super::run_dir::RunDir;
+use super::side::{Side, SideReport, Times};
+use super::tracer::Tracer;
+use super::watchdog::Watchdog;
+use doorbell_machine::clock::Clock;
+use doorbell_machine::root::Root;
+use doorbell_results::anatomy::Anatomy;
+use doorbell_results::cell::Cell;
+
+use crate::entry::Lines;
+use crate::futex::FutexLine;
+use crate::mechanism::Line;
+use crate::site::Site;
+use doorbell_results::record::load::LoadProof;
+use doorbell_results::record::subject::Contexts;
+use doorbell_results::record::{LastSeen, SideCounters, Tally};
+
+/// What a host is told on its standard input, as one line of JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// What to run.
+    pub cell: Cell,
+    /// The clock of the run.
+    pub clock: Clock,
+    /// The run's folder.
+    pub run_dir: PathBuf,
+    /// The number under which the folder's lock was inherited.
+    pub lock: i32,
+    /// The process that gave the order; without it the trial is nobody's.
+    pub parent: u32,
+}
+
+/// What a host says on its standard output.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Report {
+    /// Both sides came home, perhaps early because of an interrupt.
+    Done {
+        /// Their reports, the one that notifies first at the front.
+        sides: Vec<SideReport>,
+        /// Whether the user interrupted.
+        interrupted: bool,
+        /// The proof that the load asked for was there.
+        load: Option<LoadProof>,
+        /// Where the time of its wakes went, where the kernel's events were recorded.
+        #[serde(default)]
+        anatomy: Option<Box<Anatomy>>,
+    },
+    /// Nothing moved any more.
+    Hung {
+        /// Where each side was.
+        last_seen: Vec<LastSeen>,
+    },
+    /// It could not be run, or a side died.
+    Failed {
+        /// What happened.
+        cause: String,
+    },
+}
+
+/// Without a step forward for this long, plus four gaps, a trial hangs. Longer than any time slice or throttled quota
+/// period a busy machine makes a side wait for (CFS bandwidth periods are 100 ms by default).
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Time to make one side's report, on top of that: 0.03 to 0.2 s in a debug build on a busy machine, fifty times as long on
+/// an emulated CPU, and ten times that where others want it, too.
+pub(super) const REPORT: Duration = Duration::from_secs(100);
+
+/// How often the host looks for progress. Its own wake-ups, some 10 µs a second, are part of the disturbance measured
+/// by the null mechanism's maximum.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How often the host looks whether the process of a thread that closed its pipe is dead: closing comes before dying.
+const OBITUARY_LOOK: Duration = Duration::from_millis(5);
+
+/// Runs the trial ordered on standard input and reports on standard output; the whole life of a host process.
+pub fn main(families: Families) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // Its own process group: Ctrl-C at a terminal is for the command, which then asks for an early end.
+    rustix::process::setpgid(None, None)?;
+    let order: Order = read_line(&mut io::stdin())?;
+    if rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()) != Some(order.parent) {
+        return Ok(());
+    }
+    let report = under_load(&order, families).unwrap_or_else(|cause| Report::Failed { cause });
+    let mut line = serde_json::to_vec(&report)?;
+    line.push(b'\n');
+    io::stdout().write_all(&line)
+}
+
+/// Reads one line byte by byte: the rest of the stream is left where it is, for its end to be seen.
+fn read_line<T: for<'de> Deserialize<'de>>(input: &mut impl Read) -> io::Result<T> {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while input.read(&mut byte)? == 1 && byte[0] != b'\n' {
+        line.push(byte[0]);
+    }
+    Ok(serde_json::from_slice(&line)?)
+}
+
+/// Runs the trial, under the load that its cell asks for.
+fn under_load(order: &Order, families: Families) -> Result<Report, String> {
+    let hold =
+        |limit| LatencyLimit::hold(limit).map_err(|error| format!("{}: {error}", latency_limit::DEVICE));
+    // Held until the trial is over: it ends with the value.
+    let _held = order.cell.latency_limit_us.map(hold).transpose()?;
+    let Some(load) = &order.cell.load else { return run(order, families, None) };
+    let topology = doorbell_machine::topology::read(&Root::live(), None);
+    let mut session = Session::start(load, &topology).map_err(|error| format!("the load: {error}"))?;
+    session.begin();
+    let mut report = run(order, families, Some(&mut session))?;
+    if let Report::Done { load, .. } = &mut report {
+        *load = Some(session.end().map_err(|error| format!("the load: {error}"))?);
+    }
+    Ok(report)
+}
+
+fn run(order: &Order, families: Families, load: Option<&mut Session>) -> Result<Report, String> {
+    let cell = &order.cell;
+    // SAFETY: the launcher left this descriptor open for us under this number, and nobody else here owns it.
+    let lock = File::from(unsafe { OwnedFd::from_raw_fd(order.lock) });
+    let run_dir = RunDir::inherited(order.run_dir.clone(), lock);
+    let family = family::of(families, cell.pattern).ok_or("nothing here runs a cell of this pattern")?;
+    if let Some(fan) = family.fan_out(cell) {
+        return super::fanout::run(order, fan?, &run_dir, load);
+    }
+    let message = family.message_bytes(cell);
+    let words = family.own_bytes(cell);
+    // Control words, payloads both ways with their alignment, and room for the mechanisms' own words.
+    let traced = if cell.trace.is_some() { Journal::BYTES } else { 0 };
+    let size = size_of::<Control>() + words + traced + 2 * (message + 4096) + (1 << 20);
+    let arena = Arena::map(size).map_err(|error| error.to_string())?;
+    let control = Control::place(arena).map_err(|error| error.to_string())?;
+    let bytes = || arena.bytes(message).map_err(|error| error.to_string());
+    let payload = [bytes()?, bytes()?];
+    let journal = match cell.trace {
+        Some(_) => Some(Journal::place(arena).map_err(|error| error.to_string())?),
+        None => None,
+    };
+    let site = Site::new(cell.contexts, arena, &run_dir);
+    let Cast { roles, lines, contexts, reference } =
+        family.open(&Stage { cell, clock: order.clock, site: &site, arena, control, run_dir: &run_dir })?;
+    let yardstick_lines = if reference {
+        let line = || FutexLine::open(&site).map_err(|error| error.to_string());
+        Some([line()?, line()?])
+    } else {
+        None
+    };
+    let side = |role| Side {
+        clock: order.clock,
+        cell: cell.clone(),
+        control,
+        payload,
+        received: Vec::new(),
+        role,
+        times: Times::default(),
+        tally: Tally::default(),
+        before: None,
+        left_out: 0,
+        yardstick_lines,
+        yardstick: None,
+        counters: SideCounters::default(),
+        figures: Vec::new(),
+        journal: journal.clone(),
+        io: None,
+    };
+    let mut troupe =
+        Troupe::fork(contexts, roles, lines.as_ref(), &side).map_err(|error| error.to_string())?;
+    let tracer = match cell.trace.zip(journal) {
+        Some((trace, journal)) => match Tracer::begin(cell, trace, order.clock, control, journal) {
+            Ok(tracer) => Some(tracer),
+            Err(error) => {
+                troupe.end();
+                return Err(error.to_string());
+            }
+        },
+        None => None,
+    };
+    let report = troupe.watch(control, cell, roles, load, tracer);
+    run_dir.clear_notes();
+    report.map_err(|error| error.to_string())
+}
+
+/// The sides at work: their processes and the pipes they report through.
+#[derive(Debug)]
+struct Troupe {
+    processes: Vec<Pid>,
+    pipes: Vec<File>,
+}
+
+impl Troupe {
+    fn fork(
+        contexts: Contexts,
+        roles: [Role; 2],
+        lines: &dyn Lines,
+        side: &dyn Fn(Role) -> Side,
+    ) -> io::Result<Self> {
+        let mut troupe = Self { processes: Vec::new(), pipes: Vec::new() };
+        let mut pipe = || -> io::Result<OwnedFd> {
+            let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+            troupe.pipes.push(File::from(read));
+            Ok(write)
+        };
+        // The end of a pipe is the end of its side: each writing end lives in that side alone.
+        match contexts {
+            Contexts::Processes => {
+                for role in roles {
+                    let (write, own) = (pipe()?, side(role));
+                    troupe.processes.push(fork(|| act(lines, own, &write))?);
+                }
+            }
+            Contexts::Threads => {
+                let sides = roles.map(side);
+                let [first, second] = [pipe()?, pipe()?];
+                troupe.processes.push(fork(|| {
+                    let [initiator, responder] = sides;
+                    std::thread::scope(|scope| {
+                        scope.spawn(move || act(lines, initiator, &first));
+                        scope.spawn(move || act(lines, responder, &second));
+                    });
+                })?);
+            }
+        }
+        Ok(troupe)
+    }
+
+    /// Gathers both reports, or finds out why there are none.
+    fn watch(
+        mut self,
+        control: &Control,
+        cell: &Cell,
+        roles: [Role; 2],
+        mut load: Option<&mut Session>,
+        mut tracer: Option<Tracer>,
+    ) -> io::Result<Report> {
+        let patience = PATIENCE + 4 * Duration::from_nanos(cell.pattern.gap_ns());
+        let mut texts = [Vec::new(), Vec::new()];
+        let mut open = [true, true];
+        let mut interrupted = false;
+        let mut watchdog = Watchdog::new(patience, REPORT, progress(control), Instant::now());
+        let stdin = io::stdin();
+        while open.contains(&true) {
+            let mut watched = Vec::new();
+            for (pipe, open) in self.pipes.iter().zip(open) {
+                if open {
+                    watched.push(PollFd::new(pipe, PollFlags::IN));
+                }
+            }
+            let reports = watched.len();
+            if !interrupted {
+                watched.push(PollFd::new(&stdin, PollFlags::IN));
+            }
+            let bell = watched.len();
+            if let Some(tracer) = &tracer {
+                watched.push(PollFd::from_borrowed_fd(tracer.bell(), PollFlags::IN));
+            }
+            let timeout = Timespec { tv_sec: LOOK_EVERY.as_secs() as i64, tv_nsec: 0 };
+            let ready = poll(&mut watched, Some(&timeout))?;
+            let asked = !interrupted && watched.get(reports).is_some_and(|stdin| !stdin.revents().is_empty());
+            let called = watched.get(bell).is_some_and(|bell| !bell.revents().is_empty());
+            let readable: Vec<bool> = watched[..reports].iter().map(|fd| !fd.revents().is_empty()).collect();
+            if asked {
+                interrupted = true;
+                control.interrupted.store(1, Relaxed);
+            }
+            if called && let Some(tracer) = &mut tracer {
+                if let Err(error) = tracer.catch() {
+                    self.end();
+                    return Ok(Report::Failed { cause: error.to_string() });
+                }
+                watchdog.calm(Instant::now());
+            }
+            let mut readable = readable.into_iter();
+            for index in 0..2 {
+                if open[index] && readable.next() == Some(true) {
+                    let mut buffer = [0; 1 << 16];
+                    let length = self.pipes[index].read(&mut buffer)?;
+                    texts[index].extend_from_slice(&buffer[..length]);
+                    open[index] = length > 0;
+                    watchdog.calm(Instant::now());
+                    if open[index] {
+                        continue;
+                    }
+                    // Without this one, the other side would wait until patience runs out.
+                    let cause = match serde_json::from_slice::<SideReport>(&texts[index]) {
+                        Ok(report) => report.error,
+                        Err(_) => Some(self.cause_of_death(roles[index])),
+                    };
+                    if let Some(cause) = cause {
+                        self.end();
+                        return Ok(Report::Failed { cause });
+                    }
+                }
+            }
+            if ready == 0 {
+                if let Some(load) = load.as_deref_mut() {
+                    load.look();
+                }
+                if let Some(tracer) = &mut tracer {
+                    tracer.look();
+                }
+                let (places, now) = (progress(control), Instant::now());
+                let reports = (0..2).any(|side| open[side] && places[side].0 == Step::Reports as u32);
+                if watchdog.hangs(places, reports, now) {
+                    let last_seen = last_seen(control, roles);
+                    self.end();
+                    return Ok(Report::Hung { last_seen });
+                }
+            }
+        }
+        for process in self.processes.drain(..) {
+            waitpid(Some(process), WaitOptions::empty())?;
+        }
+        let sides =
+            texts.iter().map(|text| serde_json::from_slice(text)).collect::<Result<Vec<SideReport>, _>>()?;
+        let anatomy = match tracer.map(Tracer::end).transpose() {
+            Ok(anatomy) => anatomy.map(Box::new),
+            Err(error) => return Ok(Report::Failed { cause: error.to_string() }),
+        };
+        Ok(Report::Done { sides, interrupted, load: None, anatomy })
+    }
+
+    fn cause_of_death(&mut self, role: Role) -> String {
+        let index = role.index().min(self.processes.len() - 1);
+        let process = self.processes[index];
+        let ended = if self.processes.len() > 1 {
+            // A side with a process of its own closes its pipe by dying, however long that takes.
+            waitpid(Some(process), WaitOptions::empty())
+        } else {
+            // One that was a thread may leave its process, with the other side in it, alive: the wait must end.
+            await_death(process, PATIENCE)
+        };
+        if !matches!(ended, Ok(None)) {
+            self.processes.remove(index);
+        }
+        match ended {
+            Ok(Some((_, status))) if status.signaled() => format!(
+                "the {} was killed by signal {}",
+                role.name(),
+                status.terminating_signal().unwrap_or_default()
+            ),
+            Ok(Some((_, status))) => {
+                format!("the {} left without a report, exit status {:?}", role.name(), status.exit_status())
+            }
+            Ok(None) => format!("the {} ended without a report, its process did not", role.name()),
+            Err(_) => format!("the {} is gone", role.name()),
+        }
+    }
+
+    /// Kills what is left and waits for it.
+    fn end(&mut self) {
+        for process in self.processes.drain(..) {
+            // An error means that it is gone already.
+            let _ = kill_process(process, Signal::KILL);
+            let _ = waitpid(Some(process), WaitOptions::empty());
+        }
+    }
+}
+
+/// Waits for the death of `process`, for `limit` at most.
+fn await_death(process: Pid, limit: Duration) -> rustix::io::Result<Option<(Pid, WaitStatus)>> {
+    let start = Instant::now();
+    loop {
+        let ended = waitpid(Some(process), WaitOptions::NOHANG)?;
+        if ended.is_some() || start.elapsed() > limit {
+            return Ok(ended);
+        }
+        std::thread::sleep(OBITUARY_LOOK);
+    }
+}
+
+/// One side's whole life.
+fn act(lines: &dyn Lines, mut side: Side, pipe: impl AsFd) {
+    let role = side.role;
+    // Made here and not in the host: memory inherited through fork is copied page by page at the first write, which
+    // would be a page fault inside the measured window.
+    side.times = Times::default();
+    side.received = vec![u8::MAX; side.cell.size as usize];
+    let settled = side.settle();
+    if let (Ok(()), Some(journal)) = (&settled, &side.journal) {
+        journal.await_traced();
+    }
+    let error = settled.and_then(|()| lines.play(role, &mut side)).err();
+    // After a failure the other side may wait for this one for ever; the report tells the host, which ends it.
+    side.step(Step::Reports, 0);
+    let report = serde_json::to_vec(&side.report(error.as_ref())).unwrap_or_default();
+    let mut rest = report.as_slice();
+    while !rest.is_empty() {
+        match rustix::io::write(&pipe, rest) {
+            Ok(written) => rest = &rest[written..],
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// Forks; the child does `act` and leaves without running anything of the parent's.
+pub fn fork(act: impl FnOnce()) -> io::Result<Pid> {
+    let parent = rustix::process::getpid();
+    // SAFETY: the host has a single thread, so the child may do whatever the parent could.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            let orphan = set_parent_process_death_signal(Some(Signal::KILL)).is_err()
+                || rustix::process::getppid() != Some(parent);
+            if !orphan {
+                act();
+            }
+            // SAFETY: ends this process at once; destructors and buffers belong to the parent.
+            unsafe { libc::_exit(0) }
+        }
+        child => Pid::from_raw(child).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData)),
+    }
+}
+
+fn progress(control: &Control) -> [(u32, u64); 2] {
+    [0, 1].map(|side| {
+        let progress = &control.progress[side];
+        (progress.step.load(Relaxed), progress.sequence.load(Relaxed))
+    })
+}
+
+fn last_seen(control: &Control, roles: [Role; 2]) -> Vec<LastSeen> {
+    let seen = progress(control);
+    roles
+        .iter()
+        .map(|role| {
+            let (step, sequence) = seen[role.index()];
+            LastSeen { side: role.name().to_owned(), step: Step::name(step).to_owned(), sequence }
+        })
+        .collect()
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Launches a host for one trial and brings its report home.
+
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::host::{Order, Report};
+use super::run_dir::RunDir;
+use doorbell_machine::clock::Clock;
+use doorbell_results::cell::Cell;
+
+/// The hidden verb under which this program is a host.
+pub const HOST_VERB: &str = "trial-host";
+
+/// How long an interrupt may go unheard; a wake-up of some 10 µs a second is what it costs.
+const LOOK_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
+/// This very program, even if its file was replaced while the run goes on (proc(5)).
+pub const OWN_PROGRAM: &str = "/proc/self/exe";
+
+/// Runs one cell in processes of its own; ends it early once `interrupted` is set, which a signal must announce.
+pub fn launch(cell: &Cell, clock: Clock, run_dir: &RunDir, interrupted: &AtomicBool) -> io::Result<Report> {
+    let order = Order {
+        cell: cell.clone(),
+        clock,
+        run_dir: run_dir.path().to_owned(),
+        lock: run_dir.lock().as_raw_fd(),
+        parent: std::process::id(),
+    };
+    let mut child = Command::new(OWN_PROGRAM)
+        .arg(HOST_VERB)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| {
+            io::Error::new(error.kind(), format!("cannot start {OWN_PROGRAM}: {error}; is /proc mounted?"))
+        })?;
+    let report = converse(&mut child, &order, interrupted);
+    if report.is_err() {
+        // An error means that it is gone already.
+        let _ = child.kill();
+    }
+    let status = child.wait()?;
+    let (text, complaint) = report?;
+    serde_json::from_str(&text).or_else(|_| {
+        let complaint = complaint.trim();
+        Ok(Report::Failed { cause: format!("the trial's host left without a report ({status}) {complaint}") })
+    })
+}
+
+/// Gives the order and reads until both outputs are closed; on an interrupt, closes the host's input.
+fn converse(child: &mut Child, order: &Order, interrupted: &AtomicBool) -> io::Result<(String, String)> {
+    let mut stdin = child.stdin.take();
+    let (Some(mut stdout), Some(mut stderr)) = (child.stdout.take(), child.stderr.take()) else {
+        return Err(io::Error::from(io::ErrorKind::BrokenPipe));
+    };
+    if let Some(stdin) = &mut stdin {
+        let mut line = serde_json::to_vec(order)?;
+        line.push(b'\n');
+        stdin.write_all(&line)?;
+    }
+    let (mut text, mut complaint) = (Vec::new(), Vec::new());
+    let (mut out_open, mut err_open) = (true, true);
+    while out_open || err_open {
+        if interrupted.load(Relaxed) {
+            drop(stdin.take());
+        }
+        let mut watched = [PollFd::new(&stdout, PollFlags::IN), PollFd::new(&stderr, PollFlags::IN)];
+        let range = if err_open { if out_open { 0..2 } else { 1..2 } } else { 0..1 };
+        // A signal between the look above and this wait would otherwise be heard only at the end of the trial.
+        match poll(&mut watched[range], Some(&LOOK_EVERY)) {
+            // The signal that interrupts a run also ends this wait.
+            Err(rustix::io::Errno::INTR) => continue,
+            other => other?,
+        };
+        let [out_ready, err_ready] = watched.map(|fd| !fd.revents().is_empty());
+        let mut buffer = [0; 1 << 16];
+        if out_open && out_ready {
+            let length = stdout.read(&mut buffer)?;
+            text.extend_from_slice(&buffer[..length]);
+            out_open = length > 0;
+        }
+        if err_open && err_ready {
+            let length = stderr.read(&mut buffer)?;
+            complaint.extend_from_slice(&buffer[..length]);
+            err_open = length > 0;
+        }
+    }
+    Ok((String::from_utf8_lossy(&text).into_owned(), String::from_utf8_lossy(&complaint).into_owned()))
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs one cell: sides as processes or threads, rendezvous, watchdog, counters, traced events.
+//!
+//! ```text
+//! doorbell ──exec──► host ──fork──► initiator / notifier
+//!                         └─fork──► responder / waiter
+//! ```
+//!
+//! The host is a fresh process with one thread: it opens the lines, forks the sides, which inherit everything, and
+//! sleeps until they are done or the time is up; once a second it gets up for some 10 µs to see that they still move.
+//!
+//! What is measured is not known here. It comes as families ([`family::Family`]), whose members implement the traits of
+//! [`mechanism`], [`fanout::fan`] or [`entry::Lines`]; the loops of [`role`] are compiled once for each.
+
+pub mod anatomy;
+pub mod arena;
+#[cfg(any(test, feature = "sample"))]
+pub mod conformance;
+pub mod control;
+pub mod counters;
+pub mod deadline;
+pub mod entry;
+pub mod family;
+pub mod fanout;
+pub mod floors;
+pub mod futex;
+pub mod host;
+pub mod journal;
+pub mod latency_limit;
+pub mod launch;
+pub mod load;
+pub mod mechanism;
+pub mod proof;
+pub mod role;
+pub mod run_dir;
+#[cfg(test)]
+mod scripted;
+pub mod side;
+pub mod site;
+#[cfg(any(test, feature = "sample"))]
+pub mod stand_in;
+pub mod surroundings;
+pub mod trace;
+pub mod tracer;
+mod watchdog;
+pub mod watched_word;
+
+pub use doorbell_results::cell;

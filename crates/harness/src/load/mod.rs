@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Load as a part of the instrument: workers that keep the machine busy while a trial runs, and the proof that they did.
+//!
+//! A kind of load is one file and one line in [`all`].
+
+pub use doorbell_results::cell::Load;
+
+use doorbell_results::nearest::nearest;
+
+mod cache;
+mod churn;
+mod cpu;
+mod memory;
+pub mod session;
+mod sqrt;
+
+/// A kind of load.
+pub trait Kind: Sync {
+    /// Its name.
+    fn name(&self) -> &'static str;
+    /// One line about it.
+    fn about(&self) -> &'static str;
+    /// Makes ready, in the worker's own process.
+    fn begin(&self) -> std::io::Result<Box<dyn Work>>;
+}
+
+/// A worker at work.
+pub trait Work {
+    /// Works for some tenths of a millisecond: short enough to be told to stop, long enough that counting is no part of
+    /// the load.
+    fn slice(&mut self) -> std::io::Result<()>;
+}
+
+/// Every kind. The one list to extend.
+pub fn all() -> &'static [&'static dyn Kind] {
+    &[&sqrt::Sqrt, &cpu::Cpu, &cache::Cache, &memory::Memory, &churn::Churn]
+}
+
+/// The kind called `name`, or the nearest name if there is none.
+pub fn find(name: &str) -> Result<&'static dyn Kind, UnknownLoad> {
+    all().iter().copied().find(|kind| kind.name() == name).ok_or_else(|| UnknownLoad {
+        name: name.to_owned(),
+        nearest: nearest(name, all().iter().map(|kind| kind.name())).unwrap_or("sqrt"),
+    })
+}
+
+/// No kind of load has this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no load is called '{name}'; did you mean '{nearest}'? There are sqrt, cpu, cache, memory, churn")]
+pub struct UnknownLoad {
+    /// What was asked for.
+    pub name: String,
+    /// The most similar name there is.
+    pub nearest: &'static str,
+}
+
+/// Workers of a full load on so many CPUs: five for every three, which on the twelve CPUs of the semaphore study are its
+/// twenty.
+pub fn full(cpus: usize) -> u32 {
+    u32::try_from((cpus * 5).div_ceil(3)).unwrap_or(u32::MAX).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_load_of_twelve_cpus_is_twenty_workers() {
+        assert_eq!([1, 2, 12].map(full), [2, 4, 20]);
+    }
+
+    #[test]
+    fn every_kind_is_found_and_does_a_slice_of_work() {
+        for kind in all() {
+            let mut work = find(kind.name()).unwrap().begin().unwrap();
+            work.slice().unwrap();
+            work.slice().unwrap();
+        }
+        assert_eq!(find("sqr").err().unwrap().nearest, "sqrt");
+    }
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a means of notification is to the harness.
+//!
+//! A mechanism is a [`Mechanism`]; what it opens is a [`Line`], one direction of notification with a [`Notifier`] at one
+//! end and a [`Waiter`] at the other.
+//!
+//! The traits are generic on purpose: a trial's loop is compiled once per mechanism, so that no indirect call stands
+//! between the waiter's last look and the notifier's next act. [`Entry`](crate::entry::Entry) erases the type again at the
+//! level of a whole role ("initiate a ping-pong", "absorb one-way notifications"), where a call costs nothing that is measured.
+
+use std::time::Duration;
+
+use doorbell_results::record::subject::{Carries, Notification, Notifiers, Waits};
+
+use crate::site::{Host, OpenError, Site};
+
+/// Why a mechanism cannot be had on this machine; shown by `doorbell list` and stored with the skipped trial.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Unavailable {
+    /// What is lacking and, where there is one, the cure: "kernel 6.1 has no io_uring futex (needs 6.7)".
+    pub reason: String,
+}
+
+impl Unavailable {
+    /// A reason in one line.
+    pub fn because(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into() }
+    }
+}
+
+/// What `doorbell explain NAME` prints, in plain sentences.
+#[derive(Debug, Clone, Copy)]
+pub struct Explanation {
+    /// One line for `doorbell list`.
+    pub summary: &'static str,
+    /// How the two sides use it.
+    pub how: &'static str,
+    /// What the kernel (or the CPU) does between notify and awake.
+    pub kernel: &'static str,
+    /// Limits one meets: counts, sizes, permissions, coalescing, fairness.
+    pub limits: &'static str,
+    /// Manual pages, kernel sources, papers.
+    pub sources: &'static [&'static str],
+}
+
+/// A notification that failed in a way the mechanism does not expect; ends the trial and is stored in its record.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{call} failed: {cause}")]
+pub struct Fault {
+    /// The call that failed, as the manual names it.
+    pub call: &'static str,
+    /// The error as the system describes it.
+    pub cause: String,
+}
+
+impl Fault {
+    /// The fault of `call`, with the system's error.
+    pub fn new(call: &'static str, cause: impl std::fmt::Display) -> Self {
+        Self { call, cause: cause.to_string() }
+    }
+    /// What turns an error of `call` into its fault.
+    pub fn of<E: std::fmt::Display>(call: &'static str) -> impl FnOnce(E) -> Self {
+        move |cause| Self::new(call, cause)
+    }
+}
+
+/// How a timed wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Woken {
+    /// A notification was consumed.
+    Notified,
+    /// The time ran out first.
+    TimedOut,
+}
+
+impl Woken {
+    /// `Notified` when `notified`, else `TimedOut`.
+    #[inline]
+    pub fn when(notified: bool) -> Self {
+        if notified { Self::Notified } else { Self::TimedOut }
+    }
+}
+
+/// A means of notification.
+pub trait Mechanism: Sync + 'static {
+    /// One direction of it.
+    type Line: Line;
+    /// The name on the command line and in result files: lower case, words joined by `-`.
+    const NAME: &'static str;
+    /// How its waiter waits.
+    const WAITS: Waits = Waits::Blocks;
+    /// Whether two notifications before a wait are one wake-up, see [`Notification::coalesces`].
+    const COALESCES: bool;
+    /// Whether the waiting end is a descriptor that `poll` and `epoll` take together with others.
+    const DESCRIPTOR: bool = false;
+    /// Whether a notification may be dropped on its way. Those of such a mechanism carry their number, see
+    /// [`Waiter::number`].
+    const DROPS: bool = false;
+    /// Whether its waiter learns nothing unless a thread of the notifier's answers, which runs where the notifier does.
+    const ANSWERS: bool = false;
+    /// How many notifiers a line may have, as it is used here.
+    const NOTIFIERS: Notifiers = Notifiers::Several;
+    /// What a notification can bring along, by its manual: what is measured carries a byte, or nothing.
+    const CARRIES: Carries = Carries::Nothing;
+    /// Whether giving up a wait after some time is part of the waiting call, and no work of a timer beside it.
+    const TIMED: bool = true;
+    /// Whether it also joins two threads of one process.
+    const THREADS: bool = true;
+    /// Whether it also joins two processes.
+    const PROCESSES: bool = true;
+    /// All of that together, as it is stored with what was measured.
+    const NOTIFICATION: Notification = Notification {
+        waits: Self::WAITS,
+        coalesces: Self::COALESCES,
+        drops: Self::DROPS,
+        descriptor: Self::DESCRIPTOR,
+        timed: Self::TIMED,
+        notifiers: Self::NOTIFIERS,
+        carries: Self::CARRIES,
+        processes: Self::PROCESSES,
+        threads: Self::THREADS,
+    };
+    /// The text of `doorbell explain`.
+    fn explanation() -> Explanation;
+    /// Whether this machine has it. Asks the kernel by trying, not by version, wherever that is possible.
+    fn available(host: &Host) -> Result<(), Unavailable>;
+}
+
+/// One direction of notification, opened before the two sides part, so that both inherit it.
+///
+/// The waiter's end is taken first, then the notifier's; the first wait and the first notification follow.
+///
+/// A line must not own anything that outlives the trial: what the file system or System V keeps is registered with
+/// [`Site::leave_note`] before it is made.
+pub trait Line: Sized + Send + Sync + 'static {
+    /// The end that notifies.
+    type Notifier: Notifier;
+    /// The end that waits.
+    type Waiter: Waiter;
+    /// Opens the line in the trial's host, before the sides exist.
+    fn open(site: &Site) -> Result<Self, OpenError>;
+    /// Takes the waiting end, in the waiter's own process or thread. Runs before any [`Line::notifier`] of this line.
+    fn waiter(&self) -> Result<Self::Waiter, OpenError>;
+    /// Takes the notifying end, in the notifier's own process or thread, after the waiter stands ready.
+    fn notifier(&self) -> Result<Self::Notifier, OpenError>;
+}
+
+/// The end that notifies.
+pub trait Notifier {
+    /// Notifies the waiter once. Must not wait for it, except where the mechanism itself does (a full pipe).
+    fn notify(&mut self) -> Result<(), Fault>;
+    /// CPU time that a thread of its own has used for it so far, nanoseconds; 0 where it has none.
+    fn helper_ns(&self) -> u64 {
+        0
+    }
+}
+
+/// The end that waits.
+pub trait Waiter {
+    /// Waits until a notification can be consumed, and consumes it. Returns early only with a fault.
+    fn wait(&mut self) -> Result<(), Fault>;
+    /// As [`Waiter::wait`], giving up after `timeout`. Uses the mechanism's own timed wait.
+    fn wait_for(&mut self, timeout: Duration) -> Result<Woken, Fault>;
+    /// One look without waiting; consumes the notification if there is one.
+    fn poll(&mut self) -> Result<bool, Fault>;
+    /// The number that the notification consumed last carries: which one of its line it is, counted from 1 and going on
+    /// at 0 after [`u32::MAX`]. None where notifications carry none.
+    fn number(&self) -> Option<u32> {
+        None
+    }
+    /// Requests it has sent so far, where it has to ask for what it waits for.
+    fn requests(&self) -> Option<u64> {
+        None
+    }
+}

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One side of a trial: what its loop may use, and what it brings home.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+use serde::{Deserialize, Serialize};
+
+use super::control::{Control, Step};
+use super::counters::{Counters, Usage};
+use super::journal::Journal;
+use super::role::Role;
+use crate::futex::FutexLine;
+use crate::mechanism::Fault;
+use crate::site::OpenError;
+use doorbell_machine::clock::Now;
+use doorbell_machine::clock::{Clock, Ticks};
+use doorbell_results::cell::{Cell, Scheduler};
+use doorbell_results::record::fanout::FanOut;
+use doorbell_results::record::io::Io;
+use doorbell_results::record::series::Quantity;
+use doorbell_results::record::{Figure, Histogram, Series, SideCounters, Tally, Yardstick};
+
+/// Why a side gave up.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SideError {
+    /// The mechanism failed.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// An end of a line could not be taken.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The scheduler refused what the cell asks for.
+    #[error("{call} failed: {cause}; {cure}")]
+    Setup {
+        /// The call.
+        call: &'static str,
+        /// The error as the system describes it.
+        cause: String,
+        /// What to do about it.
+        cure: &'static str,
+    },
+}
+
+/// One side while it runs.
+#[derive(Debug)]
+pub struct Side {
+    /// The clock of the run.
+    pub clock: Clock,
+    /// What is run.
+    pub cell: Cell,
+    /// The shared words.
+    pub control: &'static Control,
+    /// Message bytes there and back; each of the cell's size.
+    pub payload: [&'static [AtomicU8]; 2],
+    /// Where this side reads messages to.
+    pub received: Vec<u8>,
+    /// Who it is.
+    pub role: Role,
+    /// Times taken so far.
+    pub times: Times,
+    /// Notifications counted so far.
+    pub tally: Tally,
+    /// Counters at the start of the measured window.
+    pub before: Option<Counters>,
+    /// Time inside the measured window that is not part of it.
+    pub left_out: Ticks,
+    /// The yardstick's lines there and back, where there is a way back.
+    pub yardstick_lines: Option<[FutexLine; 2]>,
+    /// What the yardstick found; the first side of a ping-pong has it.
+    pub yardstick: Option<Yardstick>,
+    /// Counters of the measured window.
+    pub counters: SideCounters,
+    /// Single figures beside the times.
+    pub figures: Vec<Figure>,
+    /// Where the stamps of single wakes go, where they are to be joined with the kernel's events.
+    pub journal: Option<Journal>,
+    /// What the device and the kernel counted while blocks were transferred.
+    pub io: Option<Io>,
+}
+
+/// One histogram per quantity a role takes; made before the loop so that nothing is allocated inside.
+#[derive(Debug, Default)]
+pub struct Times {
+    /// The round trip of a ping-pong.
+    pub round_trip: Histogram,
+    /// Wake-up latency of this side.
+    pub wake: Histogram,
+    /// From due to awake.
+    pub response: Histogram,
+    /// Notify cost.
+    pub notify: Histogram,
+    /// Time inside the wait.
+    pub around_wait: Histogram,
+    /// One operation of a batch.
+    pub operation: Histogram,
+    /// One hand-off between tasks.
+    pub hand_off: Histogram,
+    /// Making a task.
+    pub create: Histogram,
+    /// Reaping a task.
+    pub reap: Histogram,
+    /// All of a task's life.
+    pub life: Histogram,
+    /// One block to or from a device.
+    pub transfer: Histogram,
+}
+
+impl Times {
+    /// Forgets the times of the warm-up.
+    pub fn clear(&mut self) {
+        let Self {
+            round_trip,
+            wake,
+            response,
+            notify,
+            around_wait,
+            operation,
+            hand_off,
+            create,
+            reap,
+            life,
+            transfer,
+        } = self;
+        let all = [
+            round_trip,
+            wake,
+            response,
+            notify,
+            around_wait,
+            operation,
+            hand_off,
+            create,
+            reap,
+            life,
+            transfer,
+        ];
+        for histogram in all {
+            histogram.clear();
+        }
+    }
+}
+
+/// A measured window that stands still.
+#[derive(Debug)]
+pub struct Suspended {
+    at: Ticks,
+    usage: Usage,
+}
+
+/// What a side sends to the host when it is done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SideReport {
+    /// Its series; only quantities with samples.
+    pub series: BTreeMap<Quantity, Series>,
+    /// Its notifications.
+    pub tally: Tally,
+    /// What the kernel counted.
+    pub counters: SideCounters,
+    /// Single figures beside the times.
+    pub figures: Vec<Figure>,
+    /// Each round and each receiver, from the notifier of a fan-out.
+    #[serde(default)]
+    pub fanout: Option<FanOut>,
+    /// What the yardstick found, from the first side of a ping-pong.
+    #[serde(default)]
+    pub yardstick: Option<Yardstick>,
+    /// What the device and the kernel counted, from the side that transferred.
+    #[serde(default)]
+    pub io: Option<Io>,
+    /// Why it gave up, if it did.
+    pub error: Option<String>,
+}
+
+impl Side {
+    /// Says what it does now; a plain store to its own cache line.
+    #[inline(always)]
+    pub fn step(&self, step: Step, sequence: u64) {
+        let progress = &self.control.progress[self.role.index()];
+        progress.sequence.store(sequence, Relaxed);
+        progress.step.store(step as u32, Relaxed);
+    }
+
+    /// Whether the user asked for an early end. The word stays in this core's cache until then.
+    #[inline(always)]
+    pub fn interrupted(&self) -> bool {
+        self.control.interrupted.load(Relaxed) != 0
+    }
+
+    /// Pins and schedules the calling thread as the cell asks.
+    pub fn settle(&mut self) -> Result<(), SideError> {
+        if let Some(cpus) = self.cell.placement.cpus {
+            let cpu = cpus[self.role.index()];
+            let mut set = rustix::thread::CpuSet::new();
+            set.set(cpu as usize);
+            rustix::thread::sched_setaffinity(None, &set).map_err(|error| SideError::Setup {
+                call: "sched_setaffinity",
+                cause: format!("CPU {cpu}: {error}"),
+                cure: "choose a CPU that is online and inside this process's affinity mask (`taskset -p $$`)",
+            })?;
+        }
+        if self.cell.scheduler == Scheduler::Fifo {
+            super::counters::become_fifo(50).map_err(|error| SideError::Setup {
+                call: "sched_setscheduler(SCHED_FIFO)",
+                cause: error.to_string(),
+                cure: "run as root, grant CAP_SYS_NICE, or raise `ulimit -r`",
+            })?;
+        }
+        let task = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+        self.control.progress[self.role.index()].task.store(task, Release);
+        Ok(())
+    }
+
+    /// Opens the measured window: everything before it is warm-up.
+    pub fn open_window(&mut self) -> Ticks {
+        self.before = Some(Counters::read());
+        self.left_out = 0;
+        self.clock.now_awake()
+    }
+
+    /// Stops the measured window for something that is not to be measured.
+    pub fn suspend_window(&self) -> Suspended {
+        Suspended { at: self.clock.now(), usage: Usage::read() }
+    }
+
+    /// Goes on with it.
+    pub fn resume_window(&mut self, suspended: Suspended) {
+        if let Some(before) = &mut self.before {
+            before.leave_out(&suspended.usage);
+        }
+        self.left_out += self.clock.now_awake().saturating_sub(suspended.at);
+    }
+
+    /// Closes the measured window.
+    pub fn close_window(&mut self, opened: Ticks) {
+        let open = self.clock.now().saturating_sub(opened).saturating_sub(self.left_out);
+        let window = self.clock.ps(open) / 1000;
+        if let Some(before) = self.before.take() {
+            self.counters = Counters::read().since(&before, self.role.name(), window);
+        }
+    }
+
+    /// Drops what was taken in a warm-up that the user cut short after `rounds` rounds.
+    pub fn forget_warmup(&mut self, rounds: u64) {
+        self.times.clear();
+        self.tally = Tally { warmup: rounds, ..Tally::default() };
+    }
+
+    /// Whether both sides run on one CPU: pinned to it, or left to a scheduler that has no other for them.
+    pub fn shares_core(&self) -> bool {
+        match self.cell.placement.cpus {
+            Some([first, second]) => first == second,
+            None => rustix::thread::sched_getaffinity(None).is_ok_and(|mask| mask.count() == 1),
+        }
+    }
+
+    /// Writes a message of the cell's size, every byte of it `sequence`'s low byte.
+    ///
+    /// Invariant of the messages: one is written only after the one before was read or no longer can be, and before it is
+    /// notified; it is read only after its notification.
+    #[inline]
+    pub fn write_payload(&self, direction: usize, sequence: u64) {
+        fill(self.payload[direction], sequence as u8);
+    }
+
+    /// Reads a message of the cell's size into memory of this side's own.
+    #[inline]
+    pub fn read_payload(&mut self, direction: usize) {
+        let message = self.payload[direction];
+        if message.is_empty() {
+            return;
+        }
+        // SAFETY: both are `message.len()` bytes long and apart: `received` is this side's own. By the invariant of the
+        // messages nobody writes this one now.
+        // JUSTIFICATION: byte-wise atomic loads are many times slower than the copy a program would make.
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                message.as_ptr().cast::<u8>(),
+                self.received.as_mut_ptr(),
+                message.len().min(self.received.len()),
+            );
+        }
+        // What is never looked at would not be copied.
+        std::hint::black_box(&mut self.received);
+    }
+
+    /// What it brings home.
+    pub fn report(&self, error: Option<&SideError>) -> SideReport {
+        let wake = if self.role == Role::Initiate { Quantity::WakeBack } else { Quantity::Wake };
+        let series = [
+            (Quantity::RoundTrip, &self.times.round_trip),
+            (wake, &self.times.wake),
+            (Quantity::Response, &self.times.response),
+            (Quantity::Notify, &self.times.notify),
+            (Quantity::AroundWait, &self.times.around_wait),
+            (Quantity::Operation, &self.times.operation),
+            (Quantity::HandOff, &self.times.hand_off),
+            (Quantity::Create, &self.times.create),
+            (Quantity::Reap, &self.times.reap),
+            (Quantity::Life, &self.times.life),
+            (Quantity::Transfer, &self.times.transfer),
+        ];
+        SideReport {
+            series: series
+                .into_iter()
+                .filter(|(_, histogram)| histogram.count() > 0)
+                .map(|(quantity, histogram)| (quantity, Series::from(histogram)))
+                .collect(),
+            tally: self.tally,
+            counters: self.counters.clone(),
+            figures: self.figures.clone(),
+            fanout: None,
+            yardstick: self.yardstick,
+            io: self.io.clone(),
+            error: error.map(ToString::to_string),
+        }
+    }
+}
+
+/// Writes `value` over `bytes` as fast as the CPU can, as `memset` does.
+#[inline(always)]
+pub fn fill(bytes: &[AtomicU8], value: u8) {
+    if bytes.is_empty() {
+        return;
+    }
+    let base: *mut u8 = bytes.as_ptr().cast_mut().cast();
+    // SAFETY: the bytes are the trial's own shared memory and may be written (they are atomics). No other side touches
+    // them now: a working set is one side's own, or handed over between them, and for messages see `write_payload`.
+    // JUSTIFICATION: byte-wise atomic stores are many times slower than the memset whose cost is to be measured.
+    unsafe { std::ptr::write_bytes(base, value, bytes.len()) };
+    // Keeps the writes from being merged with those of the next round.
+    std::hint::black_box(base);
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::stand_in::side;
+
+    /// Sides that nobody pinned, on a machine with one CPU or under `taskset -c 0`, once spun through each other's time.
+    #[test]
+    fn sides_share_a_core_where_they_are_pinned_to_it_or_have_no_other() {
+        assert!(side(Some([1, 1]), 0).shares_core());
+        assert!(!side(Some([0, 1]), 0).shares_core());
+        let unpinned = || side(None, 0).shares_core();
+        std::thread::spawn(move || {
+            let mut mask = rustix::thread::sched_getaffinity(None).unwrap();
+            assert_eq!(unpinned(), mask.count() == 1);
+            let first = (0..rustix::thread::CpuSet::MAX_CPU).find(|cpu| mask.is_set(*cpu)).unwrap();
+            mask.clear();
+            mask.set(first);
+            rustix::thread::sched_setaffinity(None, &mask).unwrap();
+            assert!(unpinned());
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_message_is_read_whole_into_memory_of_the_readers_own() {
+        for size in [0, 1, 4096, 10_000] {
+            let mut side = side(None, size);
+            for sequence in [1, 2, 300] {
+                side.write_payload(0, sequence);
+                side.read_payload(0);
+                assert!(side.received.iter().all(|byte| *byte == sequence as u8), "{size} bytes");
+            }
+            side.read_payload(1);
+            assert!(side.received.iter().all(|byte| *byte == 0), "the other direction's message is another");
+        }
+    }
+}

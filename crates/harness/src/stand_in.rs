@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A side without a host, for the tests of what sides run.
+
+use doorbell_results::machine::clock::Clock;
+use doorbell_results::record::{SideCounters, Tally, sample};
+
+use crate::arena::Arena;
+use crate::control::Control;
+use crate::role::Role;
+use crate::side::{Side, Times};
+
+/// A responder that may run on `cpus`, with messages of `size` bytes, by the monotonic clock.
+pub fn side(cpus: Option<[u32; 2]>, size: usize) -> Side {
+    let arena = Arena::map(size_of::<Control>() + 2 * size + 8192).unwrap();
+    let mut cell = sample::cell("futex");
+    cell.placement.cpus = cpus;
+    cell.size = size as u32;
+    Side {
+        clock: Clock::MONOTONIC,
+        cell,
+        control: Control::place(arena).unwrap(),
+        payload: [arena.bytes(size).unwrap(), arena.bytes(size).unwrap()],
+        received: vec![u8::MAX; size],
+        role: Role::Respond,
+        times: Times::default(),
+        tally: Tally::default(),
+        before: None,
+        left_out: 0,
+        yardstick_lines: None,
+        yardstick: None,
+        counters: SideCounters::default(),
+        figures: Vec::new(),
+        journal: None,
+        io: None,
+    }
+}

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A trace buffer of one's own, beside whatever else is traced on the machine, and gone with the trial.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::event::{Decoder, Event, KINDS, Kind, Of};
+use super::ring;
+use super::tracefs::{TraceError, Tracefs};
+use doorbell_machine::clock::Source;
+use doorbell_machine::cpu_list::CpuList;
+
+/// What names of instances begin with; the number of the process and the time of its start follow.
+const PREFIX: &str = "doorbell-";
+
+/// A trace buffer.
+#[derive(Debug)]
+pub struct Instance {
+    folder: PathBuf,
+    /// Held open from first to last: the kernel refuses to remove an instance of which a file is open, so no other run can
+    /// take a living one for a dead one's.
+    switch: Option<File>,
+    buffers: Vec<Buffer>,
+    page: usize,
+    decoder: Decoder,
+    /// Kinds of event this kernel does not have.
+    missing: Vec<&'static Kind>,
+}
+
+/// One CPU's buffer.
+#[derive(Debug)]
+struct Buffer {
+    cpu: u32,
+    file: File,
+    /// Events lost until the last harvest.
+    lost: u64,
+}
+
+/// What was recorded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Harvest {
+    /// Events in the order of their times.
+    pub events: Vec<Event>,
+    /// Events that were overwritten or dropped.
+    pub lost: u64,
+    /// From this moment on nothing is missing, by the buffer's clock.
+    pub whole_from: u64,
+}
+
+/// Which events, on which CPUs, of which tasks.
+#[derive(Debug, Clone)]
+pub struct Wanted<'a> {
+    /// What of each kind: what it does for stages, or for causes.
+    pub of: fn(&'static Kind) -> Option<Of>,
+    /// The tasks of the sides.
+    pub tasks: [u32; 2],
+    /// The CPUs; those the sides may run on.
+    pub cpus: &'a CpuList,
+    /// The instrument's clock.
+    pub clock: Source,
+    /// Size of each CPU's buffer, KiB.
+    pub kib: u32,
+}
+
+impl Instance {
+    /// Makes one that records nothing yet; clears those that dead runs left.
+    pub fn create(tracefs: &Tracefs, wanted: &Wanted) -> Result<Self, TraceError> {
+        sweep(tracefs);
+        let folder = tracefs.folder().join("instances").join(own_name());
+        match fs::create_dir(&folder) {
+            // One's own, left by the trial before when something else read from it.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            other => {
+                other.map_err(|cause| TraceError::Forbidden { place: folder.display().to_string(), cause })?
+            }
+        }
+        let mut instance = Self {
+            folder,
+            switch: None,
+            buffers: Vec::new(),
+            page: 4096,
+            decoder: Decoder::default(),
+            missing: Vec::new(),
+        };
+        let path = instance.folder.join("tracing_on");
+        let switch =
+            OpenOptions::new().write(true).open(&path).map_err(|cause| TraceError::file(&path, cause))?;
+        instance.switch = Some(switch);
+        instance.stop()?;
+        instance.set_up(tracefs, wanted)?;
+        Ok(instance)
+    }
+
+    fn set_up(&mut self, tracefs: &Tracefs, wanted: &Wanted) -> Result<(), TraceError> {
+        let header = tracefs.folder().join("events/header_page");
+        let text = at_once(&header).map_err(|cause| TraceError::file(&header, cause))?;
+        ring::check(&text, &header.display().to_string())?;
+        self.set_clock(wanted.clock)?;
+        // Before 6.8 a sub-buffer is always a page.
+        if let Ok(kib) = fs::read_to_string(self.folder.join("buffer_subbuf_size_kb")) {
+            self.page = kib.trim().parse::<usize>().map_or(self.page, |kib| kib * 1024);
+        }
+        self.write("options/overwrite", "1")?;
+        self.write("tracing_cpumask", &mask(wanted.cpus))?;
+        for cpu in wanted.cpus.iter() {
+            self.write(&format!("per_cpu/cpu{cpu}/buffer_size_kb"), &wanted.kib.to_string())?;
+        }
+        for kind in KINDS {
+            let Some(of) = (wanted.of)(kind) else { continue };
+            let event = format!("events/{}/{}", kind.system, kind.name);
+            let format = fs::read_to_string(self.folder.join(&event).join("format"));
+            let Some(()) = format.ok().and_then(|text| self.decoder.add(kind, &text)) else {
+                self.missing.push(kind);
+                continue;
+            };
+            if let Of::Sides(fields) = of {
+                let [a, b] = wanted.tasks;
+                let either: Vec<String> =
+                    fields.iter().map(|field| format!("{field}=={a}||{field}=={b}")).collect();
+                self.write(&format!("{event}/filter"), &either.join("||"))?;
+            }
+            self.write(&format!("{event}/enable"), "1")?;
+        }
+        for cpu in wanted.cpus.iter() {
+            let path = self.folder.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
+            let file = OpenOptions::new()
+                .read(true)
+                .custom_flags(libc::O_NONBLOCK)
+                .open(&path)
+                .map_err(|cause| TraceError::file(&path, cause))?;
+            self.buffers.push(Buffer { cpu, file, lost: 0 });
+        }
+        Ok(())
+    }
+
+    fn set_clock(&self, clock: Source) -> Result<(), TraceError> {
+        let name = clock_name(clock);
+        let path = self.folder.join("trace_clock");
+        let has = fs::read_to_string(&path).map_err(|cause| TraceError::file(&path, cause))?;
+        if !has.split_whitespace().any(|known| known.trim_matches(['[', ']']) == name) {
+            return Err(TraceError::NoClock { wanted: name, has: has.trim().to_owned() });
+        }
+        self.write("trace_clock", name)
+    }
+
+    /// Kinds of event that were asked for and that this kernel does not have.
+    pub fn missing(&self) -> &[&'static Kind] {
+        &self.missing
+    }
+
+    /// Begins to record.
+    pub fn start(&self) -> Result<(), TraceError> {
+        self.turn(b"1")
+    }
+
+    /// Stops recording; what was recorded stays.
+    pub fn stop(&self) -> Result<(), TraceError> {
+        self.turn(b"0")
+    }
+
+    fn turn(&self, state: &[u8]) -> Result<(), TraceError> {
+        let Some(switch) = &self.switch else { return Ok(()) };
+        rustix::io::write(switch, state)
+            .map(drop)
+            .map_err(|cause| TraceError::file(&self.folder.join("tracing_on"), cause.into()))
+    }
+
+    /// Takes out all that was recorded; to be called while nothing is.
+    pub fn harvest(&mut self) -> Result<Harvest, TraceError> {
+        let mut harvest = Harvest::default();
+        let mut page = vec![0; self.page];
+        for Buffer { cpu, file, lost } in &mut self.buffers {
+            let stats = stats(&self.folder, *cpu);
+            if stats.lost > *lost {
+                harvest.lost += stats.lost - *lost;
+                harvest.whole_from = harvest.whole_from.max(stats.oldest);
+                *lost = stats.lost;
+            }
+            loop {
+                match file.read(&mut page) {
+                    Ok(0) => break,
+                    Ok(length) => {
+                        let mut entry = |time, record: &[u8]| {
+                            harvest.events.extend(self.decoder.event(*cpu, time, record));
+                        };
+                        ring::read(&page[..length], &mut entry);
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(cause) => {
+                        return Err(TraceError::file(&self.folder.join("trace_pipe_raw"), cause));
+                    }
+                }
+            }
+        }
+        // Each CPU's are in order; a stable sort keeps that order where clocks agree to the tick.
+        harvest.events.sort_by_key(|event| event.at);
+        Ok(harvest)
+    }
+
+    fn write(&self, file: &str, text: &str) -> Result<(), TraceError> {
+        let path = self.folder.join(file);
+        fs::write(&path, text).map_err(|cause| TraceError::file(&path, cause))
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // An instance that cannot be stopped is removed all the same.
+        let _ = self.stop();
+        self.buffers.clear();
+        self.switch = None;
+        // A reader of its files, such as a curious `cat`, holds it for a moment.
+        for _ in 0..20 {
+            match fs::remove_dir(&self.folder) {
+                Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                // Removed, or never to be; then the next run's sweep meets it again.
+                _ => return,
+            }
+        }
+    }
+}
+
+/// Reads a file that the kernel ends after the first read, however short that was (`show_header_page_file`).
+fn at_once(path: &Path) -> io::Result<String> {
+    let mut bytes = [0; 4096];
+    let length = File::open(path)?.read(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes[..length]).into_owned())
+}
+
+fn stats(folder: &Path, cpu: u32) -> Stats {
+    Stats::parse(&fs::read_to_string(folder.join(format!("per_cpu/cpu{cpu}/stats"))).unwrap_or_default())
+}
+
+/// What `per_cpu/cpuN/stats` tells.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Stats {
+    lost: u64,
+    oldest: u64,
+}
+
+impl Stats {
+    fn parse(text: &str) -> Self {
+        let number = |key: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+            // The monotonic clock is told in seconds with a point, counters as whole numbers.
+            match line.trim().split_once('.') {
+                Some((seconds, rest)) => {
+                    let micros: u64 = format!("{rest:0<6}").get(..6)?.parse().ok()?;
+                    Some(seconds.parse::<u64>().ok()? * 1_000_000_000 + (micros + 1) * 1000)
+                }
+                None => line.trim().parse().ok(),
+            }
+        };
+        let lost = ["overrun", "commit overrun", "dropped events"].into_iter().filter_map(number).sum();
+        Self { lost, oldest: number("oldest event ts").unwrap_or(u64::MAX) }
+    }
+}
+
+/// The trace clock whose ticks are those of `source`.
+fn clock_name(source: Source) -> &'static str {
+    match source {
+        Source::Tsc => "x86-tsc",
+        Source::Monotonic => "mono",
+    }
+}
+
+/// CPUs as the kernel writes masks: 32 bits to a word, words of hexadecimal digits from high to low, joined by commas.
+fn mask(cpus: &CpuList) -> String {
+    let words = cpus.iter().max().unwrap_or(0) / 32 + 1;
+    let word = |index: u32| {
+        let bits =
+            cpus.iter().filter(|cpu| cpu / 32 == index).fold(0_u32, |bits, cpu| bits | 1 << (cpu % 32));
+        format!("{bits:08x}")
+    };
+    (0..words).rev().map(word).collect::<Vec<_>>().join(",")
+}
+
+/// A name no other living process has: a process number may be given again, but not with the same time of start.
+fn own_name() -> String {
+    let pid = std::process::id();
+    format!("{PREFIX}{pid}-{}", started(pid).unwrap_or(0))
+}
+
+/// Removes the instances of processes that are gone.
+pub fn sweep(tracefs: &Tracefs) {
+    let Ok(entries) = fs::read_dir(tracefs.folder().join("instances")) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some((pid, start)) = name.to_str().and_then(owner) else { continue };
+        if started(pid) != Some(start) {
+            // The kernel refuses while anybody has it open: an owner that this process cannot see, in another container.
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+fn owner(name: &str) -> Option<(u32, u64)> {
+    let (pid, start) = name.strip_prefix(PREFIX)?.split_once('-')?;
+    Some((pid.parse().ok()?, start.parse().ok()?))
+}
+
+/// When a process started, in ticks since the machine did (field 22 of `/proc/PID/stat`); none if it is gone. One that has ended
+/// and was not waited for yet is gone: it holds nothing any more.
+fn started(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
+    // The name, in parentheses, may hold spaces; the state that follows it is field 3.
+    let mut fields = text.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    fields.nth(22 - 4).filter(|_| !matches!(state, "Z" | "X"))?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_are_written_as_the_kernel_reads_them() {
+        for (cpus, text) in
+            [("0-1", "00000003"), ("5", "00000020"), ("0,32-33,64", "00000001,00000003,00000001")]
+        {
+            assert_eq!(mask(&cpus.parse().unwrap()), text);
+        }
+    }
+
+    #[test]
+    fn losses_are_read_in_either_clock() {
+        let text =
+            "entries: 7\noverrun: 3\ncommit overrun: 1\noldest event ts: 73772714369134\ndropped events: 2\n";
+        assert_eq!(Stats::parse(text), Stats { lost: 6, oldest: 73_772_714_369_134 });
+        let mono = Stats::parse("overrun: 0\noldest event ts:   123.000450\n");
+        assert_eq!(mono, Stats { lost: 0, oldest: 123_000_451_000 });
+    }
+
+    #[test]
+    fn only_instances_of_processes_that_are_gone_are_swept() {
+        let folder = tempfile::tempdir().unwrap();
+        let instances = folder.path().join("instances");
+        let own = own_name();
+        let reused = format!("{PREFIX}{}-1", std::process::id());
+        for name in [own.as_str(), &reused, "doorbell-4194999-5", "doorbell-x-1", "somebody-4194999-5"] {
+            fs::create_dir_all(instances.join(name)).unwrap();
+        }
+        sweep(&Tracefs::at(folder.path()));
+        let mut left: Vec<_> = fs::read_dir(&instances)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        let mut kept = [own, "doorbell-x-1".to_owned(), "somebody-4194999-5".to_owned()];
+        kept.sort();
+        assert_eq!(left, kept);
+    }
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Fan-outs as the harness takes them.
+
+use doorbell_harness::family::{Cast, Family, Stage};
+use doorbell_harness::fanout::fan::FanEntry;
+use doorbell_harness::site::Host;
+use doorbell_results::cell::{Cell, Pattern};
+use doorbell_results::machine::Machine;
+use doorbell_results::record::subject::Subject;
+
+use super::{find, limits};
+
+/// The family.
+#[derive(Debug)]
+pub struct FanOuts;
+
+impl Family for FanOuts {
+    fn takes(&self, pattern: Pattern) -> bool {
+        matches!(pattern, Pattern::FanOut { .. })
+    }
+
+    fn subject(&self, cell: &Cell) -> Option<Subject> {
+        Some(find(&cell.subject).ok()?.subject())
+    }
+
+    fn lacks(&self, cell: &Cell, machine: &Machine) -> Option<String> {
+        match find(&cell.subject) {
+            Ok(entry) if !entry.notification().joins(cell.contexts) => {
+                Some(format!("{} does not join {:?}", cell.subject, cell.contexts).to_lowercase())
+            }
+            Ok(entry) => match entry.available(&Host::default()) {
+                Ok(()) => limits::lacks(cell, machine),
+                Err(lack) => Some(lack.reason),
+            },
+            Err(unknown) => Some(unknown.to_string()),
+        }
+    }
+
+    fn fan_out(&self, cell: &Cell) -> Option<Result<&'static dyn FanEntry, String>> {
+        Some(find(&cell.subject).map_err(|unknown| unknown.to_string()))
+    }
+
+    fn open(&self, _: &Stage<'_>) -> Result<Cast, String> {
+        Err("a fan-out has a troupe of its own".to_owned())
+    }
+}

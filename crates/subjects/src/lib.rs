@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the lab measures: means of notification, fan-outs, operations, kinds of task, ways to wait for a device. One file each,
+//! one line each in the list of its family.
+
+pub mod fan;
+pub mod mechanism;
+pub mod operation;
+pub mod shortfall;
+pub mod task;
+pub mod transfer;
+
+use doorbell_harness::family::Families;
+
+/// Every family. The one list to extend.
+pub const FAMILIES: Families =
+    &[&mechanism::Mechanisms, &fan::FanOuts, &operation::Operations, &task::Tasks, &transfer::Transfers];

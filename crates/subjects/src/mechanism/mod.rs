@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The means of notification, one file each behind one set of traits.
+//!
+//! A mechanism is a type of the trait [`Mechanism`]. Adding one is adding a file here and one line in [`all`].
+
+use doorbell_harness::{deadline, watched_word};
+use doorbell_results::nearest::{did_you_mean, nearest};
+
+// What a mechanism is made of, so that its file needs one `use super::{…}`.
+pub use doorbell_harness::entry::{Entry, Lines};
+pub use doorbell_harness::mechanism::{
+    Explanation, Fault, Line, Mechanism, Notifier, Unavailable, Waiter, Woken,
+};
+pub use doorbell_harness::site::{Host, OpenError, Site, Word};
+pub use doorbell_results::record::subject::{Carries, Contexts, Notification, Notifiers, Waits};
+
+mod alarm;
+pub mod bell_adaptive;
+pub mod bell_eventfd;
+pub mod bell_futex;
+mod busy_poll;
+pub(crate) mod c_call;
+pub mod channel;
+pub mod condvar;
+mod descriptor;
+pub mod eventfd;
+pub mod eventfd_epoll;
+pub mod eventfd_epoll_et;
+pub mod eventfd_io_uring;
+pub mod eventfd_poll;
+mod family;
+pub mod fifo;
+pub mod futex;
+pub mod futex_io_uring;
+pub mod http;
+pub mod io_uring_msg_ring;
+mod library;
+pub mod mq_posix;
+pub mod mq_sysv;
+pub mod mwaitx;
+pub mod null;
+pub mod pipe;
+pub(crate) mod posix_semaphore;
+pub mod sched_yield;
+pub mod sem_posix;
+pub mod sem_posix_named;
+pub mod sem_sysv;
+mod signal;
+pub mod signal_handler;
+pub mod signal_signalfd;
+pub mod signal_sigwaitinfo;
+mod socket;
+pub mod spin;
+pub mod tcp;
+pub mod tcp_busy_poll;
+pub mod tcp_epoll_busy_poll;
+pub mod udp;
+pub mod udp_busy_poll;
+pub mod umwait;
+pub mod unix_dgram;
+pub mod unix_seqpacket;
+pub mod unix_stream;
+mod uring;
+/// Every mechanism, in the order `doorbell list` shows. The one list to extend.
+pub fn all() -> &'static [&'static dyn Entry] {
+    &[
+        &null::Null,
+        &spin::Spin,
+        &sched_yield::SchedYield,
+        &umwait::Umwait,
+        &mwaitx::Mwaitx,
+        &futex::FutexShared,
+        &futex::FutexPrivate,
+        &futex_io_uring::FutexIoUring,
+        &eventfd::EventfdRead,
+        &eventfd_poll::EventfdPoll,
+        &eventfd_epoll::EventfdEpoll,
+        &eventfd_epoll_et::EventfdEpollEt,
+        &eventfd_io_uring::EventfdIoUring,
+        &io_uring_msg_ring::IoUringMsgRing,
+        &pipe::Pipe,
+        &fifo::Fifo,
+        &unix_stream::UnixStream,
+        &unix_dgram::UnixDgram,
+        &unix_seqpacket::UnixSeqpacket,
+        &tcp::Tcp,
+        &tcp_busy_poll::TcpBusyPoll,
+        &tcp_epoll_busy_poll::TcpEpollBusyPoll,
+        &udp::Udp,
+        &udp_busy_poll::UdpBusyPoll,
+        &sem_posix::SemPosix,
+        &sem_posix_named::SemPosixNamed,
+        &sem_sysv::SemSysv,
+        &mq_posix::MqPosix,
+        &mq_sysv::MqSysv,
+        &signal_sigwaitinfo::SignalSigwaitinfo,
+        &signal_handler::SignalHandler,
+        &signal_signalfd::SignalSignalfd,
+        &condvar::Condvar,
+        &bell_adaptive::BellAdaptive,
+        &bell_futex::BellFutex,
+        &bell_eventfd::BellEventfd,
+        &channel::Channel,
+    ]
+}
+/// The mechanism called `name`, or the nearest name if there is none.
+pub fn find(name: &str) -> Result<&'static dyn Entry, UnknownMechanism> {
+    let known = all().iter().chain(http::all()).copied();
+    known.into_iter().find(|entry| entry.name() == name).ok_or_else(|| UnknownMechanism::new(name))
+}
+/// No mechanism has this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no mechanism is called '{name}'{} (`doorbell list` shows all)", did_you_mean(*.nearest))]
+pub struct UnknownMechanism {
+    /// What was asked for.
+    pub name: String,
+    /// The name that may have been meant.
+    pub nearest: Option<&'static str>,
+}
+impl UnknownMechanism {
+    fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), nearest: nearest(name, all().iter().map(|entry| entry.name())) }
+    }
+}
+
+pub use family::Mechanisms;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use doorbell_harness::arena::Arena;
+    use doorbell_harness::run_dir::RunDir;
+
+    #[test]
+    fn every_mechanism_keeps_its_promises() {
+        let arena = Arena::map(1 << 20).unwrap();
+        let run_dir = RunDir::create().unwrap();
+        let site = Site::new(Contexts::Threads, arena, &run_dir);
+        for entry in all() {
+            let here =
+                entry.available(&Host::default()).is_ok() && entry.notification().joins(Contexts::Threads);
+            if here && entry.notification().waits != Waits::Nothing {
+                entry.rehearse(&site);
+            }
+        }
+        run_dir.clear_notes();
+    }
+
+    /// What merges cannot keep the words of each.
+    #[test]
+    fn what_brings_something_along_keeps_every_notification() {
+        for entry in all().iter().filter(|entry| entry.notification().carries > Carries::Nothing) {
+            assert!(!entry.notification().coalesces, "{}", entry.name());
+        }
+    }
+
+    #[test]
+    fn what_is_not_available_says_why() {
+        for entry in all() {
+            if let Err(lacking) = entry.available(&Host::default()) {
+                assert!(lacking.reason.len() > 20, "{}: '{}'", entry.name(), lacking.reason);
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_told_apart_and_fit_the_command_line() {
+        let names: Vec<&str> = all().iter().map(|entry| entry.name()).collect();
+        for (index, name) in names.iter().enumerate() {
+            assert!(!names[..index].contains(name), "{name} twice");
+            assert!(name.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-'), "{name}");
+            assert_eq!(find(name).map(Entry::name), Ok(*name));
+        }
+    }
+
+    #[test]
+    fn every_explanation_is_complete() {
+        for entry in all() {
+            let text = entry.explanation();
+            for part in [text.summary, text.how, text.kernel, text.limits] {
+                assert!(!part.trim().is_empty(), "{}", entry.name());
+            }
+            assert!(text.sources.iter().any(|source| !source.is_empty()), "{}", entry.name());
+        }
+    }
+}

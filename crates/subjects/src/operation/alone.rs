@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The loop of an operation that one side repeats.
+
+use std::time::Duration;
+
+use crate::mechanism::{Fault, Lines};
+use doorbell_harness::control::Step;
+use doorbell_harness::role::Role;
+use doorbell_harness::side::{Side, SideError};
+use doorbell_machine::clock::Now;
+use doorbell_results::cell::Pattern;
+
+/// Something one side can repeat.
+pub(super) trait Alone: Send + Sync + 'static {
+    /// What it needs while it runs.
+    type Bench: Bench;
+    /// Sets up in the side's own process or thread.
+    fn set_up(&self, side: &Side) -> Result<Self::Bench, SideError>;
+}
+
+/// An operation ready to be repeated.
+pub(super) trait Bench {
+    /// Does it `count` times; all of it is timed.
+    fn run(&mut self, count: u32) -> Result<(), Fault>;
+    /// Makes ready for the next `count`; untimed.
+    fn rewind(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+    /// Checks that each of the `total` operations did what it claims.
+    fn check(&self, total: u64) -> Result<(), Fault> {
+        let _ = total;
+        Ok(())
+    }
+}
+
+/// An operation of one side, open.
+pub(super) struct Solo<A: Alone>(pub(super) A);
+
+impl<A: Alone> Lines for Solo<A> {
+    fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
+        side.step(Step::Meets, 0);
+        side.control.meet(2, 1);
+        if role.index() == 1 {
+            side.step(Step::Finished, 0);
+            return Ok(());
+        }
+        let mut bench = self.0.set_up(side)?;
+        repeat(&mut bench, side)
+    }
+}
+
+/// Batches before anything is recorded: code, data and branch history are warm after a few.
+const WARMUP: u64 = 3;
+
+fn repeat(bench: &mut impl Bench, side: &mut Side) -> Result<(), SideError> {
+    let clock = side.clock;
+    let batch = batch(side);
+    let per_sample = u64::from(batch);
+    for sequence in 0..WARMUP {
+        bench.rewind()?;
+        bench.run(batch)?;
+        side.step(Step::Operates, sequence);
+    }
+    let count = side.cell.until.count.unwrap_or(u64::MAX);
+    let window = side.cell.until.time_ns.map(|ns| clock.ticks(Duration::from_nanos(ns)));
+    let opened = side.open_window();
+    let mut done = 0;
+    while done < count && !side.interrupted() {
+        bench.rewind()?;
+        let before = clock.now_awake();
+        bench.run(batch)?;
+        let after = clock.now_awake();
+        side.times.operation.record(clock.ps(after.saturating_sub(before)) / per_sample);
+        done += per_sample;
+        side.step(Step::Operates, done);
+        if window.is_some_and(|window| after.saturating_sub(opened) >= window) {
+            break;
+        }
+    }
+    side.close_window(opened);
+    side.tally.sent = done;
+    side.tally.seen = done;
+    side.tally.warmup = WARMUP * per_sample;
+    bench.check(done + WARMUP * per_sample)?;
+    side.step(Step::Finished, done);
+    Ok(())
+}
+
+/// Operations between two clock readings.
+pub(super) fn batch(side: &Side) -> u32 {
+    match side.cell.pattern {
+        Pattern::Operation { batch } => batch.max(1),
+        _ => 1,
+    }
+}

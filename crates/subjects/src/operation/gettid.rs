@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The bare system call, by `gettid`.
+
+use super::Operation;
+use super::alone::{Alone, Bench, Solo};
+use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
+use doorbell_harness::side::{Side, SideError};
+use doorbell_results::cell::Cell;
+
+/// `gettid`.
+#[derive(Debug)]
+pub(super) struct Gettid;
+
+impl Operation for Gettid {
+    fn name(&self) -> &'static str {
+        "gettid"
+    }
+    fn two_sided(&self) -> bool {
+        false
+    }
+    fn unit(&self) -> &'static str {
+        "call"
+    }
+    fn batch(&self) -> u32 {
+        1000
+    }
+    fn explanation(&self) -> Explanation {
+        Explanation {
+            summary: "system call that does next to nothing: gettid",
+            how: "Calls gettid in a loop.",
+            kernel: "Enters the kernel, reads the caller's own number, returns. Beside getppid it shows how much of a \
+                     \"bare system call\" is the call chosen.",
+            limits: "Percentiles are those of batch averages.",
+            sources: &["tsuna/contextswitch, timesyscall"],
+        }
+    }
+    fn open(&self, _: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+        Ok(Box::new(Solo(Self)))
+    }
+}
+
+impl Alone for Gettid {
+    type Bench = Calls;
+    fn set_up(&self, _: &Side) -> Result<Calls, SideError> {
+        Ok(Calls)
+    }
+}
+
+/// Stateless.
+#[derive(Debug)]
+pub(super) struct Calls;
+
+impl Bench for Calls {
+    fn run(&mut self, count: u32) -> Result<(), Fault> {
+        for _ in 0..count {
+            std::hint::black_box(rustix::thread::gettid());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! rt-tests' `ptsematest`: a pthread mutex handed over, whatever the tool's name says.
+
+use std::cell::UnsafeCell;
+
+use super::Operation;
+use super::handover::{Handover, OneWay, Receiver, Sender};
+use crate::mechanism::{Contexts, Explanation, Fault, Lines, OpenError, Site};
+use doorbell_harness::side::SideError;
+use doorbell_results::cell::Cell;
+
+/// Two mutexes: one handed over, one that lets the sender go on.
+#[derive(Debug)]
+pub(super) struct HandoverMutex;
+
+impl Operation for HandoverMutex {
+    fn name(&self) -> &'static str {
+        "handover-mutex"
+    }
+    fn two_sided(&self) -> bool {
+        true
+    }
+    fn unit(&self) -> &'static str {
+        "hand-over"
+    }
+    fn batch(&self) -> u32 {
+        1
+    }
+    fn joins(&self, contexts: Contexts) -> bool {
+        contexts == Contexts::Threads
+    }
+    fn usual(&self) -> bool {
+        false
+    }
+    fn explanation(&self) -> Explanation {
+        Explanation {
+            summary: "the protocol of ptsematest: a pthread mutex from one thread to another, one way",
+            how: "The receiver sleeps in pthread_mutex_lock on a mutex that the sender holds; the sender stamps and \
+                  unlocks; the receiver stamps, sleeps 200 us, and unlocks a second mutex on which the sender waits.",
+            kernel: "Unlocking a contended mutex is a FUTEX_WAKE; the woken thread takes it in user mode.",
+            limits: "A thread unlocks what another locked: undefined by POSIX, works with glibc's default mutex. Run it \
+                     with --scheduler fifo and on one core as the tool does; its -a pins both threads to one CPU.",
+            sources: &["rt-tests, ptsematest.c (\"test POSIX threads mutex latency\")"],
+        }
+    }
+    fn open(&self, _: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+        let pair: &'static [Mutex; 2] = Box::leak(Box::new([Mutex::new(), Mutex::new()]));
+        // Whoever is first to come waits: the mutex to be handed over starts locked.
+        lock(&pair[0]).map_err(|fault| OpenError::call("pthread_mutex_lock", fault))?;
+        Ok(Box::new(OneWay(Pair(pair))))
+    }
+}
+
+/// A mutex of the C library, of its default kind.
+#[derive(Debug)]
+struct Mutex(UnsafeCell<libc::pthread_mutex_t>);
+
+// SAFETY: pthread_mutex_t is made to be used by several threads at once, and nothing else touches the cell.
+unsafe impl Sync for Mutex {}
+// SAFETY: as above; it is leaked and so never moves once it is in use.
+unsafe impl Send for Mutex {}
+
+impl Mutex {
+    fn new() -> Self {
+        Self(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER))
+    }
+}
+
+fn lock(mutex: &'static Mutex) -> Result<(), Fault> {
+    // SAFETY: an initialised mutex that lives for ever and never moves.
+    match unsafe { libc::pthread_mutex_lock(mutex.0.get()) } {
+        0 => Ok(()),
+        error => Err(Fault::new("pthread_mutex_lock", std::io::Error::from_raw_os_error(error))),
+    }
+}
+
+fn unlock(mutex: &'static Mutex) -> Result<(), Fault> {
+    // SAFETY: as above. glibc's default mutex does not ask who locked it.
+    match unsafe { libc::pthread_mutex_unlock(mutex.0.get()) } {
+        0 => Ok(()),
+        error => Err(Fault::new("pthread_mutex_unlock", std::io::Error::from_raw_os_error(error))),
+    }
+}
+
+#[derive(Debug)]
+struct Pair(&'static [Mutex; 2]);
+
+/// One side's view of both mutexes.
+#[derive(Debug)]
+struct End(&'static [Mutex; 2]);
+
+impl Handover for Pair {
+    type Sender = End;
+    type Receiver = End;
+    fn sender(&self) -> Result<End, SideError> {
+        Ok(End(self.0))
+    }
+    fn receiver(&self) -> Result<End, SideError> {
+        Ok(End(self.0))
+    }
+}
+
+impl Sender for End {
+    fn begin(&mut self) -> Result<(), Fault> {
+        lock(&self.0[1])
+    }
+    #[inline]
+    fn release(&mut self) -> Result<(), Fault> {
+        unlock(&self.0[0])
+    }
+    #[inline]
+    fn turn(&mut self) -> Result<(), Fault> {
+        lock(&self.0[1])
+    }
+}
+
+impl Receiver for End {
+    #[inline]
+    fn acquire(&mut self) -> Result<(), Fault> {
+        lock(&self.0[0])
+    }
+    #[inline]
+    fn allow(&mut self) -> Result<(), Fault> {
+        unlock(&self.0[1])
+    }
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `doorbell switch` measures: operations of the kernel and the CPU of which every wake-up is made, one file each.
+//!
+//! An operation runs in a trial's sides like a mechanism does, but notifies nobody for its own sake: it is timed in
+//! batches ([`Pattern::Operation`](doorbell_results::cell::Pattern::Operation)). There are two kinds. An operation of one
+//! side (`alone`) is a call or an instruction sequence repeated; an operation of two sides is a protocol that makes
+//! the kernel switch between them, either in lockstep (`exchange`) or each as fast as it is let (`side_by_side`).
+//!
+//! How many switches a protocol makes is never assumed: [`figures`] divides by the count the kernel kept. Adding an
+//! operation is adding a file here and one line in [`all`].
+
+use crate::mechanism::{Contexts, Explanation, Host, Lines, OpenError, Site, Unavailable};
+use doorbell_harness::counters::become_fifo;
+use doorbell_results::cell::{Cell, Scheduler};
+use doorbell_results::nearest::{did_you_mean, nearest};
+use doorbell_results::record::{Figure, Record, Subject};
+
+mod alone;
+mod cache_line;
+mod clock_read;
+mod context1;
+mod count;
+mod echo_tcp;
+mod exchange;
+mod family;
+pub mod figures;
+mod futex_wake_all;
+mod getppid;
+mod gettid;
+mod hackbench;
+mod handover;
+mod handover_mq;
+mod handover_mutex;
+mod handover_semop;
+mod handover_signal;
+mod line_cas;
+mod message_queue;
+mod page_fault_anonymous;
+mod page_fault_file;
+mod pipes;
+mod read_nothing;
+mod semaphore_set;
+mod side_by_side;
+mod signal_self;
+mod stream;
+mod stream_mq;
+mod stream_pipe;
+mod switch_futex;
+mod switch_pipe;
+mod switch_yield;
+mod timectxsw;
+mod timed;
+mod timetctxsw2;
+mod touch;
+mod turns_semop;
+
+pub use family::Operations;
+
+/// Something of the kernel or the CPU that is timed.
+pub trait Operation: Sync {
+    /// The name on the command line and in result files.
+    fn name(&self) -> &'static str;
+    /// Whether both sides take part, and the kernel switches between them or wakes one for the other; else one repeats it and the
+    /// other leaves at once.
+    fn two_sided(&self) -> bool;
+    /// What one operation is: `call`, `fault`, `round`, …
+    fn unit(&self) -> &'static str;
+    /// The text of `doorbell explain`.
+    fn explanation(&self) -> Explanation;
+    /// Operations between two clock readings that keep the reading below some percent of what is timed.
+    fn batch(&self) -> u32;
+    /// Whether it can be run between sides of this kind.
+    fn joins(&self, contexts: Contexts) -> bool {
+        let _ = contexts;
+        true
+    }
+    /// Whether this machine has it.
+    fn available(&self, host: &Host) -> Result<(), Unavailable> {
+        let _ = host;
+        Ok(())
+    }
+    /// Sets it up in the trial's host, before the sides exist.
+    fn open(&self, site: &Site, cell: &Cell) -> Result<Box<dyn Lines>, OpenError>;
+    /// Whether it is part of a run that names no operation: the protocols of other tools are for comparisons with them.
+    fn usual(&self) -> bool {
+        true
+    }
+    /// Whether both sides can share one CPU and still get on.
+    fn shares_a_core(&self) -> bool {
+        true
+    }
+    /// The figure of the tool whose protocol this is, as that tool computes it from the same run.
+    fn classic(&self, record: &Record) -> Option<Figure> {
+        let _ = record;
+        None
+    }
+}
+
+impl dyn Operation {
+    /// What it is, as it is stored with what was measured.
+    pub fn subject(&self) -> Subject {
+        Subject::Operation { two_sided: self.two_sided(), unit: self.unit().to_owned() }
+    }
+    /// Whether `cell` can be run here, and what is lacking if not: the operation itself, its kind of sides, or the
+    /// right to the scheduling policy.
+    pub fn fits(&self, cell: &Cell, host: &Host) -> Result<(), Unavailable> {
+        if !self.joins(cell.contexts) {
+            return Err(Unavailable::because(format!("{} does not join {:?}", self.name(), cell.contexts)));
+        }
+        if cell.scheduler == Scheduler::Fifo && !may_become_fifo() {
+            return Err(Unavailable::because(
+                "SCHED_FIFO is not permitted to this user: run as root, grant CAP_SYS_NICE, or raise `ulimit -r`",
+            ));
+        }
+        self.available(host)
+    }
+}
+
+/// Whether a thread of this process may enter `SCHED_FIFO`; tried on a thread that ends with the question.
+fn may_become_fifo() -> bool {
+    std::thread::spawn(|| become_fifo(1).is_ok()).join().unwrap_or(false)
+}
+
+/// Every operation, in the order `doorbell list` shows. The one list to extend.
+pub fn all() -> &'static [&'static dyn Operation] {
+    &[
+        &clock_read::ClockRead,
+        &cache_line::CacheLine,
+        &getppid::Getppid,
+        &gettid::Gettid,
+        &read_nothing::ReadNothing,
+        &page_fault_anonymous::PageFaultAnonymous,
+        &page_fault_file::PageFaultFile,
+        &signal_self::SignalSelf,
+        &switch_yield::SwitchYield,
+        &switch_futex::SwitchFutex,
+        &switch_pipe::SwitchPipe,
+        &context1::Context1,
+        &timectxsw::Timectxsw,
+        &timetctxsw2::Timetctxsw2,
+        &touch::Touch,
+        &line_cas::LineCas,
+        &handover_mutex::HandoverMutex,
+        &handover_semop::HandoverSemop,
+        &handover_mq::HandoverMq,
+        &handover_signal::HandoverSignal,
+        &stream_pipe::StreamPipe,
+        &stream_mq::StreamMq,
+        &turns_semop::TurnsSemop,
+        &echo_tcp::EchoTcp,
+        &futex_wake_all::FutexWakeAll,
+        &hackbench::Hackbench,
+    ]
+}
+
+/// The operation called `name`, or the nearest name if there is none.
+pub fn find(name: &str) -> Result<&'static dyn Operation, UnknownOperation> {
+    all()
+        .iter()
+        .copied()
+        .find(|operation| operation.name() == name)
+        .ok_or_else(|| UnknownOperation::new(name))
+}
+
+/// No operation has this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no operation is called '{name}'{} (`doorbell list` shows all)", did_you_mean(*.nearest))]
+pub struct UnknownOperation {
+    /// What was asked for.
+    pub name: String,
+    /// The name that may have been meant.
+    pub nearest: Option<&'static str>,
+}
+
+impl UnknownOperation {
+    fn new(name: &str) -> Self {
+        let nearest = nearest(name, all().iter().map(|operation| operation.name()));
+        Self { name: name.to_owned(), nearest }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_name_is_found_and_none_is_used_twice_or_by_a_mechanism() {
+        let mut names: BTreeSet<&str> = crate::mechanism::all().iter().map(|entry| entry.name()).collect();
+        for operation in all() {
+            assert!(names.insert(operation.name()), "{} is used twice", operation.name());
+            assert_eq!(find(operation.name()).unwrap().name(), operation.name());
+        }
+    }
+
+    #[test]
+    fn a_misspelt_name_meets_the_nearest() {
+        let error = find("timetxsw").err().unwrap();
+        assert_eq!(error.nearest, Some("timectxsw"));
+        assert_eq!(find("rendezvous").err().unwrap().nearest, None);
+    }
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! stress-ng's `--switch-method pipe`: bytes through a pipe that holds one.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
+
+use super::Operation;
+use super::figures::{figure, window};
+use super::stream::{Stream, Turns};
+use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
+use doorbell_results::cell::Cell;
+use doorbell_results::record::{Figure, Record};
+
+/// A pipe of one packet.
+#[derive(Debug)]
+pub(super) struct StreamPipe;
+
+impl Operation for StreamPipe {
+    fn name(&self) -> &'static str {
+        "stream-pipe"
+    }
+    fn two_sided(&self) -> bool {
+        true
+    }
+    fn unit(&self) -> &'static str {
+        "write"
+    }
+    fn batch(&self) -> u32 {
+        100
+    }
+    fn usual(&self) -> bool {
+        false
+    }
+    fn explanation(&self) -> Explanation {
+        Explanation {
+            summary: "the protocol of stress-ng --switch pipe: bytes one way through a pipe that holds one",
+            how: "One side writes single bytes into a pipe in packet mode cut down to one page, the other reads them: a packet fills the page, so each write waits for the read before it.",
+            kernel: "A write into a full pipe sleeps until the reader has emptied it; the reader sleeps while it is empty.",
+            limits: "stress-ng calls a write one switch; on one core the kernel makes up to two of it.",
+            sources: &["stress-ng, stress-switch.c"],
+        }
+    }
+    fn open(&self, _: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+        let (reads, writes) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::DIRECT)
+            .map_err(|error| OpenError::call("pipe2(O_DIRECT)", error))?;
+        // Rounded up to one page by the kernel.
+        fcntl_setpipe_size(&writes, 1).map_err(|error| OpenError::call("fcntl(F_SETPIPE_SZ)", error))?;
+        Ok(Box::new(Turns(Packets { reads, writes })))
+    }
+    fn classic(&self, record: &Record) -> Option<Figure> {
+        let (window, rounds) = window(record)?;
+        let formula = format!("{window} ns / ({rounds} writes), assumed");
+        Some(figure("stress-ng as printed", window / rounds, "ns", formula))
+    }
+}
+
+#[derive(Debug)]
+struct Packets {
+    reads: OwnedFd,
+    writes: OwnedFd,
+}
+
+impl Stream for Packets {
+    #[inline]
+    fn lead(&self) -> Result<(), Fault> {
+        loop {
+            match rustix::io::write(self.writes.as_fd(), b"_") {
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(Fault::new("write", error)),
+            }
+        }
+    }
+
+    #[inline]
+    fn follow(&self) -> Result<(), Fault> {
+        match rustix::io::read(self.reads.as_fd(), &mut [0_u8; 1]) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(Fault::new("read", error)),
+        }
+    }
+
+    fn free(&self) -> Result<(), Fault> {
+        // A full pipe is what the other side is about to read, if it has not left already: another byte might then wait
+        // for ever. In an empty one there is room, and nobody else writes.
+        let mut watched = [PollFd::new(&self.writes, PollFlags::OUT)];
+        let ready = poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))
+            .map_err(|error| Fault::new("poll", error))?;
+        if ready > 0 { self.lead() } else { Ok(()) }
+    }
+}

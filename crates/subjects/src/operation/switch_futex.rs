@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The switch by futex: a wake there and back.
+
+use std::sync::atomic::Ordering::{Acquire, Release};
+
+use rustix::io::Errno;
+use rustix::thread::futex::{self, Flags};
+
+use super::Operation;
+use super::exchange::{Duo, End, Exchange};
+use crate::mechanism::{Contexts, Explanation, Fault, Lines, OpenError, Site, Word};
+use doorbell_harness::role::Role;
+use doorbell_harness::side::SideError;
+use doorbell_results::cell::Cell;
+
+/// Two futex words, one each way.
+#[derive(Debug)]
+pub(super) struct SwitchFutex;
+
+impl Operation for SwitchFutex {
+    fn name(&self) -> &'static str {
+        "switch-futex"
+    }
+    fn two_sided(&self) -> bool {
+        true
+    }
+    fn unit(&self) -> &'static str {
+        "round"
+    }
+    fn batch(&self) -> u32 {
+        1
+    }
+    fn explanation(&self) -> Explanation {
+        Explanation {
+            summary: "switch by futex: one wake there, one back",
+            how: "Each side counts up a word, wakes the other on it, and sleeps on the other's word; threads use the \
+                  private key. A round is there and back.",
+            kernel: "FUTEX_WAKE moves the sleeper to a run queue; FUTEX_WAIT compares, queues and schedules away.",
+            limits: "A round is two switches and four calls; the figure per switch is the window divided by the \
+                     switches counted, calls included.",
+            sources: &["futex(2)", "Linux kernel/futex/waitwake.c"],
+        }
+    }
+    fn open(&self, site: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+        let flags = if site.contexts() == Contexts::Threads { Flags::PRIVATE } else { Flags::empty() };
+        Ok(Box::new(Duo(Words { words: [site.word()?, site.word()?], flags })))
+    }
+}
+
+#[derive(Debug)]
+struct Words {
+    words: [&'static Word; 2],
+    flags: Flags,
+}
+
+impl Exchange for Words {
+    type End = WordEnd;
+    fn end(&self, role: Role) -> Result<WordEnd, SideError> {
+        let own = role.index();
+        Ok(WordEnd {
+            given: self.words[own],
+            taken: self.words[1 - own],
+            flags: self.flags,
+            gave: 0,
+            took: 0,
+        })
+    }
+}
+
+/// One side: the word it counts up, and the one it sleeps on.
+#[derive(Debug)]
+struct WordEnd {
+    given: &'static Word,
+    taken: &'static Word,
+    flags: Flags,
+    gave: u32,
+    took: u32,
+}
+
+impl End for WordEnd {
+    #[inline]
+    fn give(&mut self) -> Result<(), Fault> {
+        self.gave = self.gave.wrapping_add(1);
+        // Pairs with the Acquire load in `take`.
+        self.given.store(self.gave, Release);
+        futex::wake(&self.given.0, self.flags, 1).map_err(|error| Fault::new("futex(FUTEX_WAKE)", error))?;
+        Ok(())
+    }
+
+    #[inline]
+    fn take(&mut self) -> Result<(), Fault> {
+        // In lockstep the word is one ahead of what was taken, or not yet.
+        while self.taken.load(Acquire) == self.took {
+            match futex::wait(&self.taken.0, self.flags, self.took, None) {
+                Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(error) => return Err(Fault::new("futex(FUTEX_WAIT)", error)),
+            }
+        }
+        self.took = self.took.wrapping_add(1);
+        Ok(())
+    }
+}

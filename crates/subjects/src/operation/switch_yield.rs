@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The bare switch: two sides on one core that do nothing but give way.
+
+use super::Operation;
+use super::side_by_side::{Beside, Pair};
+use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
+use doorbell_results::cell::Cell;
+
+/// `sched_yield` on both sides.
+#[derive(Debug)]
+pub(super) struct SwitchYield;
+
+impl Operation for SwitchYield {
+    fn name(&self) -> &'static str {
+        "switch-yield"
+    }
+    fn two_sided(&self) -> bool {
+        true
+    }
+    fn unit(&self) -> &'static str {
+        "round"
+    }
+    fn batch(&self) -> u32 {
+        1
+    }
+    fn explanation(&self) -> Explanation {
+        Explanation {
+            summary: "switch by sched_yield on both sides: no wake, the same-core floor",
+            how: "Both sides call sched_yield over and over. On one core a call returns after the other side has run: \
+                  a round is then two switches.",
+            kernel: "sched_yield puts the caller behind and picks the next task: no sleep, no wake, one switch.",
+            limits: "The scheduler may pick the caller again (a fair scheduler does when the other is owed less), and \
+                     on two cores it always does: the switches counted tell, and no figure per switch is made from a \
+                     handful.",
+            sources: &["sched_yield(2)", "Linux kernel/sched/fair.c, yield_task_fair"],
+        }
+    }
+    fn open(&self, _: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+        Ok(Box::new(Pair(Yields)))
+    }
+}
+
+/// Gives way.
+#[derive(Debug)]
+pub(super) struct Yields;
+
+impl Beside for Yields {
+    #[inline]
+    fn once(&self) -> Result<(), Fault> {
+        rustix::thread::sched_yield();
+        Ok(())
+    }
+}

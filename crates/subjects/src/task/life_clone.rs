@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The life of a bare clone: a task that shares memory, files and signal handlers with its maker.
+
+use std::ffi::c_void;
+use std::io;
+
+use corosensei::stack::{DefaultStack, Stack};
+use rustix::process::Pid;
+
+use super::course::Course;
+use super::crew::{Children, no_more};
+use super::{Kind, MadeOf, Measured, Needs, Scene, stack_pool};
+use crate::mechanism::{Explanation, Fault};
+use doorbell_harness::side::SideError;
+
+/// A task each, by clone.
+#[derive(Debug)]
+pub(super) struct LifeClone;
+
+const SHARED: i32 = libc::CLONE_VM
+    | libc::CLONE_FS
+    | libc::CLONE_FILES
+    | libc::CLONE_SIGHAND
+    | libc::CLONE_SYSVSEM
+    | libc::SIGCHLD;
+
+impl Kind for LifeClone {
+    fn name(&self) -> &'static str {
+        "life-clone"
+    }
+    fn explanation(&self) -> Explanation {
+        Explanation {
+            summary: "cloning a task that shares everything and ends at once, and waiting for it",
+            how: "Calls clone for each task with CLONE_VM, CLONE_FS, CLONE_FILES, CLONE_SIGHAND and CLONE_SYSVSEM on a stack of its own, \
+                  all before the first is waited for.",
+            kernel: "A task, a kernel stack and a process number; no page table is copied.",
+            limits: "What life-thread costs above it is the C library: stack, guard page, thread-local storage, join.",
+            sources: &["clone(2)", "Linux kernel/fork.c, kernel_clone"],
+        }
+    }
+    fn measured(&self) -> Measured {
+        Measured::Lives
+    }
+    fn made_of(&self) -> MadeOf {
+        MadeOf::Threads
+    }
+    fn needs(&self) -> Needs {
+        // A touched page of stack and its page table, the kernel's stack of 16 KiB, its task and what hangs on it.
+        Needs { tasks: 1, descriptors: 0, mappings: 2, bytes: 36 << 10 }
+    }
+    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
+        let clones = Clones::new(scene, scene.tasks as usize)?;
+        course.starts(scene);
+        let mut children = Children::none(scene.tasks);
+        for own in 0..scene.tasks {
+            // SAFETY: `children` was made after `clones`, so it goes first however this ends, and it goes when all in it have been
+            // waited for. Each task has a stack of its own.
+            let child = unsafe { clones.start(own, SHARED) };
+            children.add(child.map_err(|error| no_more("a task", own, scene, &error))?);
+            scene.alive(own);
+        }
+        course.run(scene);
+        children.leave()
+    }
+}
+
+/// Stacks for tasks that run in the memory of their maker, each with a guard page below it.
+pub(super) struct Clones {
+    stacks: Vec<DefaultStack>,
+    tasks: Vec<Task>,
+}
+
+impl Drop for Clones {
+    fn drop(&mut self) {
+        stack_pool::give_back(self.stacks.drain(..));
+    }
+}
+
+/// What a task is told.
+struct Task {
+    scene: Scene,
+    own: u32,
+}
+
+impl Clones {
+    /// Room for `stacks` tasks of `scene` at a time.
+    pub(super) fn new(scene: &Scene, stacks: usize) -> Result<Self, Fault> {
+        Ok(Self {
+            stacks: (0..stacks).map(|_| stack_pool::stack()).collect::<Result<_, _>>()?,
+            tasks: (0..scene.tasks).map(|own| Task { scene: *scene, own }).collect(),
+        })
+    }
+
+    /// Starts the task `own`, which lives once and ends.
+    ///
+    /// # Safety
+    ///
+    /// The task must have ended before this is dropped and before its stack, the one numbered `own` modulo the number of them,
+    /// is used again: it runs in the memory of its maker.
+    pub(super) unsafe fn start(&self, own: u32, flags: i32) -> io::Result<Pid> {
+        let top = self.stacks[own as usize % self.stacks.len()].base().get() as *mut c_void;
+        let task: *const Task = &raw const self.tasks[own as usize];
+        // SAFETY: the stack is this task's alone until it has ended, as the caller promises, and ends at a page; `task` lives
+        // as long. In shared memory the new task uses the thread-local storage of the caller: `live` touches none, and leaves through the
+        // system call that ends a task.
+        // JUSTIFICATION: the standard library has no clone, and to be measured is the call itself.
+        let pid = unsafe { libc::clone(live, top, flags, task.cast_mut().cast::<c_void>()) };
+        let failed = io::Error::last_os_error();
+        if pid > 0 { Pid::from_raw(pid).ok_or(failed) } else { Err(failed) }
+    }
+}
+
+extern "C" fn live(task: *mut c_void) -> i32 {
+    // SAFETY: `start` gave a task that lives until this one has been waited for.
+    let task = unsafe { &*task.cast::<Task>() };
+    task.scene.live(task.own);
+    0
+}

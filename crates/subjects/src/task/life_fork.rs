@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The life of a forked process: forked, run to its end, waited for.
+
+use super::course::Course;
+use super::crew::{Children, no_more};
+use super::{Kind, MadeOf, Measured, Needs, Scene};
+use crate::mechanism::Explanation;
+use doorbell_harness::host::fork;
+use doorbell_harness::side::SideError;
+
+/// A process each, by fork.
+#[derive(Debug)]
+pub(super) struct LifeFork;
+
+impl Kind for LifeFork {
+    fn name(&self) -> &'static str {
+        "life-fork"
+    }
+    fn explanation(&self) -> Explanation {
+        Explanation {
+            summary: "forking a process that ends at once, and waiting for it",
+            how: "Forks a process for each task, all before the first is waited for. Each asks to be killed if its parent dies (prctl), \
+                  and leaves by _exit.",
+            kernel: "Copies the descriptions of the address space and page tables of private memory, marks the pages for copying at the first \
+                     write, which both sides then meet as faults.",
+            limits: "The parent is small, some 10 MiB. A large one has more page tables to copy.",
+            sources: &["fork(2)", "Linux kernel/fork.c, copy_process"],
+        }
+    }
+    fn measured(&self) -> Measured {
+        Measured::Lives
+    }
+    fn made_of(&self) -> MadeOf {
+        MadeOf::Processes
+    }
+    fn needs(&self) -> Needs {
+        Needs { tasks: 1, descriptors: 0, mappings: 0, bytes: 224 << 10 }
+    }
+    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
+        course.starts(scene);
+        let mut children = Children::none(scene.tasks);
+        for own in 0..scene.tasks {
+            children.add(fork(|| scene.live(own)).map_err(|error| no_more("a process", own, scene, &error))?);
+            scene.alive(own);
+        }
+        course.run(scene);
+        children.leave()
+    }
+}

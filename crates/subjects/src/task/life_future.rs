@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The life of a future: boxed, polled once, dropped.
+
+use std::pin::Pin;
+use std::task::{Context, Waker};
+
+use super::course::Course;
+use super::stackless::walk;
+use super::{Kind, MadeOf, Measured, Needs, Scene};
+use crate::mechanism::Explanation;
+use doorbell_harness::side::SideError;
+
+/// A boxed future each.
+#[derive(Debug)]
+pub(super) struct LifeFuture;
+
+impl Kind for LifeFuture {
+    fn name(&self) -> &'static str {
+        "life-future"
+    }
+    fn explanation(&self) -> Explanation {
+        Explanation {
+            summary: "making, polling once and dropping a future",
+            how: "Boxes a future and makes a waker for each task, puts all into the ready queue, takes one after the other out, polls it, which \
+                  ends it, and drops all.",
+            kernel: "Nothing, once the allocator has the memory.",
+            limits: "One allocation a task, the future: wakers point to the task's place in the queue and count nobody.",
+            sources: &["Rust library documentation, std::future"],
+        }
+    }
+    fn measured(&self) -> Measured {
+        Measured::Lives
+    }
+    fn made_of(&self) -> MadeOf {
+        MadeOf::Code
+    }
+    fn needs(&self) -> Needs {
+        Needs { tasks: 0, descriptors: 0, mappings: 0, bytes: 512 }
+    }
+    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
+        course.starts(scene);
+        let one = |own: u32| -> (Pin<Box<_>>, Waker) {
+            (Box::pin(walk::<Self>(*scene, own)), scene.nodes[own as usize].waker())
+        };
+        let mut tasks: Vec<_> = (0..scene.tasks).map(one).collect();
+        scene.queue.fill();
+        course.run(scene);
+        while let Some(own) = scene.queue.pop() {
+            let (future, waker) = &mut tasks[own as usize];
+            let _ = future.as_mut().poll(&mut Context::from_waker(waker));
+        }
+        Ok(())
+    }
+}

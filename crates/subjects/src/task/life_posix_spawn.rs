@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The life of a program: posix_spawn of `true`, waited for.
+
+use std::ffi::CStr;
+use std::io;
+
+use rustix::process::Pid;
+
+use super::course::Course;
+use super::crew::{Children, no_more};
+use super::{Kind, MadeOf, Measured, Needs, Scene};
+use crate::mechanism::{Explanation, Fault, Host, Unavailable};
+use doorbell_harness::side::SideError;
+
+/// A program each.
+#[derive(Debug)]
+pub(super) struct LifePosixSpawn;
+
+const PROGRAM: &CStr = c"/bin/true";
+
+impl Kind for LifePosixSpawn {
+    fn name(&self) -> &'static str {
+        "life-posix-spawn"
+    }
+    fn explanation(&self) -> Explanation {
+        Explanation {
+            summary: "posix_spawn of the program true, and waiting for it",
+            how: "Spawns /bin/true for each task, all before the first is waited for, and looks at how each ended.",
+            kernel: "vfork, exec of another program, its dynamic loader, its end.",
+            limits: "The program and its loader are most of it: it is what a shell pays for a command, not what a task costs.",
+            sources: &["posix_spawn(3)"],
+        }
+    }
+    fn measured(&self) -> Measured {
+        Measured::Lives
+    }
+    fn made_of(&self) -> MadeOf {
+        MadeOf::Processes
+    }
+    fn needs(&self) -> Needs {
+        Needs { tasks: 1, descriptors: 0, mappings: 0, bytes: 512 << 10 }
+    }
+    fn available(&self, _: &Host) -> Result<(), Unavailable> {
+        let there = rustix::fs::access(PROGRAM, rustix::fs::Access::EXEC_OK);
+        there.map_err(|error| {
+            Unavailable::because(format!("{PROGRAM:?} cannot be run: {error}; install coreutils"))
+        })
+    }
+    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
+        course.starts(scene);
+        let mut children = Children::none(scene.tasks);
+        for own in 0..scene.tasks {
+            children.add(spawn().map_err(|error| no_more("a program", own, scene, &error))?);
+            scene.alive(own);
+        }
+        course.run(scene);
+        children.leave_after(|own, status| match status.exit_status() {
+            Some(0) => {
+                scene.live(own);
+                Ok(())
+            }
+            _ => Err(Fault::new("waitpid", format!("program {own} ended with {status:?}")).into()),
+        })
+    }
+}
+
+fn spawn() -> io::Result<Pid> {
+    let mut pid = 0;
+    let arguments = [PROGRAM.as_ptr().cast_mut(), std::ptr::null_mut()];
+    let environment = [std::ptr::null_mut()];
+    // SAFETY: both lists end with null and live through the call, as does the path; null asks for no file actions and no
+    // attributes.
+    // JUSTIFICATION: std::process::Command adds pipes and a look-up to what is to be measured.
+    let error = unsafe {
+        libc::posix_spawn(
+            &raw mut pid,
+            PROGRAM.as_ptr(),
+            std::ptr::null(),
+            std::ptr::null(),
+            arguments.as_ptr(),
+            environment.as_ptr(),
+        )
+    };
+    match Pid::from_raw(pid) {
+        Some(pid) if error == 0 => Ok(pid),
+        _ => Err(io::Error::from_raw_os_error(error)),
+    }
+}

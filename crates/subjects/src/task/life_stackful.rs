@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The life of a stackful coroutine: on a stack from the pool, resumed once, its stack given back.
+
+use super::course::Course;
+use super::stackful::{Crew, NEEDS, available};
+use super::{Kind, MadeOf, Measured, Needs, Scene};
+use crate::mechanism::{Explanation, Host, Unavailable};
+use doorbell_harness::side::SideError;
+
+/// A coroutine each, on a pooled stack.
+#[derive(Debug)]
+pub(super) struct LifeStackful;
+
+impl Kind for LifeStackful {
+    fn name(&self) -> &'static str {
+        "life-stackful"
+    }
+    fn explanation(&self) -> Explanation {
+        Explanation {
+            summary: "making a stackful coroutine on a pooled stack, running it once, giving the stack back",
+            how: "Takes a stack from the pool and lays a task out on it for each, switches to each once, which ends it, and puts the stacks \
+                  back.",
+            kernel: "Nothing, once the pool is full.",
+            limits: "The first generation, which is not recorded, maps the stacks.",
+            sources: &["System V Application Binary Interface, AMD64 supplement, 3.2"],
+        }
+    }
+    fn measured(&self) -> Measured {
+        Measured::Lives
+    }
+    fn made_of(&self) -> MadeOf {
+        MadeOf::Code
+    }
+    fn needs(&self) -> Needs {
+        NEEDS
+    }
+    fn available(&self, _: &Host) -> Result<(), Unavailable> {
+        available()
+    }
+    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
+        course.starts(scene);
+        let crew = Crew::make(scene)?;
+        course.run(scene);
+        // The queue is empty: each comes back when it has ended.
+        (0..scene.tasks).for_each(|own| crew.run(own));
+        Ok(())
+    }
+}

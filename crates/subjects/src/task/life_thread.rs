@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The life of a thread: created, run to its end, joined.
+
+use super::course::Course;
+use super::crew::no_more;
+use super::{Kind, MadeOf, Measured, Needs, Scene};
+use crate::mechanism::{Explanation, Fault};
+use doorbell_harness::side::SideError;
+
+/// A thread each.
+#[derive(Debug)]
+pub(super) struct LifeThread;
+
+impl Kind for LifeThread {
+    fn name(&self) -> &'static str {
+        "life-thread"
+    }
+    fn explanation(&self) -> Explanation {
+        Explanation {
+            summary: "creating a thread that ends at once, and joining it",
+            how: "Creates a thread of the standard library for each task, all before the first is joined.",
+            kernel: "clone with all that can be shared, a stack from the C library or a new mapping, the end of a task, a futex for the join.",
+            limits: "The C library keeps stacks of ended threads, some 40 MB of them: beyond that every stack is mapped anew.",
+            sources: &["pthread_create(3)", "Rust library documentation, std::thread"],
+        }
+    }
+    fn measured(&self) -> Measured {
+        Measured::Lives
+    }
+    fn made_of(&self) -> MadeOf {
+        MadeOf::Threads
+    }
+    fn needs(&self) -> Needs {
+        Needs { tasks: 1, descriptors: 0, mappings: 2, bytes: 36 << 10 }
+    }
+    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
+        course.starts(scene);
+        let mut threads = Vec::with_capacity(scene.tasks as usize);
+        for own in 0..scene.tasks {
+            let scene = *scene;
+            let thread = std::thread::Builder::new().spawn(move || scene.live(own));
+            threads.push(thread.map_err(|error| no_more("a thread", own, &scene, &error))?);
+        }
+        course.run(scene);
+        for thread in threads {
+            thread.join().map_err(|_| Fault::new("pthread_join", "a thread panicked"))?;
+        }
+        Ok(())
+    }
+}

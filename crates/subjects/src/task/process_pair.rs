@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Two processes that share all tasks, as in the process run of tornado-os: with its queue, and with one that is O(1).
+
+use rustix::thread::futex::Flags;
+
+use super::course::Course;
+use super::crew::{self, Pass};
+use super::process_futex::Words;
+use super::queue::Queue;
+use super::rotating::Rotating;
+use super::{Kind, MadeOf, Needs, Scene};
+use crate::mechanism::{Explanation, Fault};
+use doorbell_harness::side::SideError;
+
+/// Two processes on the common queue.
+#[derive(Debug)]
+pub(super) struct ProcessPair;
+
+/// Two processes on the ring whose delete rotates all of it.
+#[derive(Debug)]
+pub(super) struct ProcessPairRotating;
+
+/// Two processes and their words, whatever the number of tasks.
+const NEEDS: Needs = Needs { tasks: 0, descriptors: 0, mappings: 0, bytes: 256 };
+
+impl Kind for ProcessPair {
+    fn name(&self) -> &'static str {
+        "process-pair"
+    }
+    fn explanation(&self) -> Explanation {
+        Explanation {
+            summary: "two processes that share all tasks, on the O(1) queue",
+            how: "Tasks belong to two processes in turn, as the source spawns them. A process looks at the head of the queue: \
+                  a task of its own it takes out and counts, without polling anything, as the source does; at one of the \
+                  other it wakes that process (futex) and sleeps.",
+            kernel: "A change of address space for every task, between the same two.",
+            limits: "One turn a task. There are two processes, not as many as tasks: that is the source's experiment, and not \
+                     what process-futex measures.",
+            sources: &["HUST-OS/tornado-os, user/src/bin/analysis1.rs"],
+        }
+    }
+    fn made_of(&self) -> MadeOf {
+        MadeOf::Processes
+    }
+    fn needs(&self) -> Needs {
+        NEEDS
+    }
+    fn takes(&self, yields: u32) -> bool {
+        yields == 1
+    }
+    fn usual(&self) -> bool {
+        false
+    }
+    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
+        pair(scene, course, scene.queue)
+    }
+}
+
+impl Kind for ProcessPairRotating {
+    fn name(&self) -> &'static str {
+        "process-pair-rotating"
+    }
+    fn explanation(&self) -> Explanation {
+        Explanation {
+            summary: "two processes that share all tasks, on tornado-os's queue",
+            how: "As process-pair, with the ring whose delete takes every element out and puts all but one back.",
+            kernel: "A change of address space for every task, between the same two.",
+            limits: "As process-pair. The wrap fault of the original's ring, by which its processes changed places more \
+                     rarely the more tasks there were, is not copied.",
+            sources: &["HUST-OS/tornado-os, shared-scheduler, ring_fifo.rs"],
+        }
+    }
+    fn made_of(&self) -> MadeOf {
+        MadeOf::Processes
+    }
+    fn needs(&self) -> Needs {
+        NEEDS
+    }
+    fn takes(&self, yields: u32) -> bool {
+        yields == 1
+    }
+    fn usual(&self) -> bool {
+        false
+    }
+    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
+        let ring = Rotating::over(scene.slots, &scene.ends[0].0, &scene.ends[1].0);
+        ring.fill();
+        pair(scene, course, ring)
+    }
+}
+
+/// A queue from which both processes take.
+trait Shared: Copy {
+    fn peek(self) -> Option<u32>;
+    fn delete(self, task: u32);
+}
+
+impl Shared for Queue {
+    #[inline(always)]
+    fn peek(self) -> Option<u32> {
+        Queue::peek(&self)
+    }
+    #[inline(always)]
+    fn delete(self, _: u32) {
+        self.pop();
+    }
+}
+
+impl Shared for Rotating {
+    #[inline(always)]
+    fn peek(self) -> Option<u32> {
+        Rotating::peek(&self)
+    }
+    #[inline(always)]
+    fn delete(self, task: u32) {
+        Rotating::delete(&self, task);
+    }
+}
+
+fn pair(scene: &Scene, course: &mut Course, queue: impl Shared) -> Result<(), SideError> {
+    let pass = Words { words: scene.words, flags: Flags::empty() };
+    let life = |scene: &Scene, own| walk(scene, &pass, queue, own);
+    crew::forked(scene, course, 2, life, || pass.give(0).map_err(Into::into))
+}
+
+/// A process takes its own tasks out while they are at the head, and gives control to the other at one of the other's.
+fn walk(scene: &Scene, pass: &impl Pass, queue: impl Shared, own: u32) -> Result<(), Fault> {
+    pass.take(own)?;
+    loop {
+        match queue.peek() {
+            Some(task) if task % 2 == own => {
+                scene.turn(task);
+                queue.delete(task);
+            }
+            Some(_) => {
+                pass.give(1 - own)?;
+                pass.take(own)?;
+            }
+            None => break,
+        }
+    }
+    // The other sleeps until it is given control once more, and then finds the queue empty too.
+    if scene.leave(2) {
+        scene.finish();
+    } else {
+        pass.give(1 - own)?;
+    }
+    Ok(())
+}

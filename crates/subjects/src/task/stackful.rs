@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Stackful coroutines: a stack each, from a pool, and a switch of stacks in user mode from one task to the next.
+
+use std::cell::Cell;
+
+use corosensei::stack::DefaultStack;
+
+use super::course::{Course, Known};
+use super::stack_switch::{self, Left, lay_out, switch};
+use super::{Kind, MadeOf, Needs, Scene, stack_pool};
+use crate::mechanism::{Explanation, Fault, Host, Unavailable};
+use doorbell_harness::side::SideError;
+
+/// Coroutines that switch straight to the next on the shared queue.
+#[derive(Debug)]
+pub(super) struct Stackful;
+
+impl Kind for Stackful {
+    fn name(&self) -> &'static str {
+        "stackful"
+    }
+    fn explanation(&self) -> Explanation {
+        Explanation {
+            summary: "stackful coroutines, stacks from a pool, each switching to the next on the O(1) ready queue",
+            how: "A task does a turn, puts itself at the end of the ready queue, takes the first task from it and switches to that one's \
+                  stack. Stacks of 16 KiB and a guard page go back to a pool when their task has ended; their tops lie apart, \
+                  so that they do not share one set of the first cache.",
+            kernel: "Nothing while they hand over. A new stack is a mapping, and its first page a fault.",
+            limits: "A hand-off is one switch: there is no executor in between that could do anything else. Registers that a call \
+                     preserves are saved; those of floating point and vectors are the compiler's business. x86-64 only. \
+                     stackful-bare is a library's way.",
+            sources: &["System V Application Binary Interface, AMD64 supplement, 3.2"],
+        }
+    }
+    fn made_of(&self) -> MadeOf {
+        MadeOf::Code
+    }
+    fn needs(&self) -> Needs {
+        NEEDS
+    }
+    fn available(&self, _: &Host) -> Result<(), Unavailable> {
+        available()
+    }
+    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
+        course.starts(scene);
+        let crew = Crew::make(scene)?;
+        scene.queue.fill();
+        course.made(scene, Known::None)?;
+        if let Some(first) = scene.queue.pop() {
+            crew.run(first);
+        }
+        course.done(scene, Known::None)?;
+        Ok(())
+    }
+}
+
+/// A touched page of stack, another of page tables and mapping, and the coroutine itself; two mappings, stack and guard.
+pub(super) const NEEDS: Needs = Needs { tasks: 0, descriptors: 0, mappings: 2, bytes: 8 << 10 };
+
+/// Whether this machine has the switch.
+pub(super) fn available() -> Result<(), Unavailable> {
+    if stack_switch::AVAILABLE {
+        return Ok(());
+    }
+    Err(Unavailable::because("its switch of stacks is written for x86-64"))
+}
+
+/// All tasks of a scene, each on a stack of its own.
+pub(super) struct Crew {
+    scene: Scene,
+    /// Where each task left off.
+    left: Vec<Cell<Left>>,
+    /// Where the driver did.
+    driver: Cell<Left>,
+    stacks: Vec<DefaultStack>,
+}
+
+impl Crew {
+    /// Lays every task out on a stack from the pool. Boxed, for the tasks know where it is.
+    pub(super) fn make(scene: &Scene) -> Result<Box<Self>, Fault> {
+        let stacks = (0..scene.tasks).map(|_| stack_pool::stack()).collect::<Result<Vec<_>, _>>()?;
+        let left = vec![Cell::new(0); stacks.len()];
+        let crew = Box::new(Self { scene: *scene, left, driver: Cell::new(0), stacks });
+        for (number, (stack, left)) in crew.stacks.iter().zip(&crew.left).enumerate() {
+            left.set(lay_out(stack, number, live));
+        }
+        Ok(crew)
+    }
+
+    /// Lets the task `first` run, and who is in the queue after it, until the queue is empty.
+    pub(super) fn run(&self, first: u32) {
+        self.switch(&self.driver, &self.left[first as usize], first);
+    }
+
+    /// Leaves to where `to` left off, the task `number` unless it is the driver, noting in `leave` where. Returns, as whoever comes back
+    /// here brings them, the crew and the number of the task that left.
+    #[inline(always)]
+    fn switch<'crew>(
+        &'crew self,
+        leave: &'crew Cell<Left>,
+        to: &Cell<Left>,
+        number: u32,
+    ) -> (&'crew Self, u32) {
+        let own: *const Self = self;
+        // SAFETY: a task was laid out by `make`, or left off here, on a stack that lives as long as the crew, and the driver left off in
+        // `run`. Nobody is gone on with twice: a task is in the queue once, and no more when it has ended.
+        let [crew, number] = unsafe { switch(leave, to.get(), [own.expose_provenance(), number as usize]) };
+        // SAFETY: all who switch are of this crew, which outlives the run.
+        (unsafe { &*std::ptr::with_exposed_provenance(crew) }, number as u32)
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        // A task that was not run to its end owns nothing.
+        stack_pool::give_back(self.stacks.drain(..));
+    }
+}
+
+/// A task's life: a turn, and giving way, as often as it is due.
+extern "C" fn live(crew: usize, own: usize) -> ! {
+    // SAFETY: who switches here for the first time brings the crew, as each time after.
+    let (mut crew, mut own) = (unsafe { &*std::ptr::with_exposed_provenance::<Crew>(crew) }, own as u32);
+    while crew.scene.turn(own) {
+        crew.scene.queue.push(own);
+        // It is in the queue itself: there is one, and if it is this very task it goes on.
+        if let Some(next) = crew.scene.queue.pop().filter(|next| *next != own) {
+            (crew, own) = crew.switch(&crew.left[own as usize], &crew.left[next as usize], next);
+        }
+    }
+    let left = &crew.left[own as usize];
+    match crew.scene.queue.pop() {
+        Some(next) => crew.switch(left, &crew.left[next as usize], next),
+        None => crew.switch(left, &crew.driver, own),
+    };
+    // Nobody goes on with a task that has had its last turn.
+    std::process::abort()
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Stackful coroutines of a library, without the queue: what it costs when it is driven bare.
+
+use corosensei::Coroutine;
+use corosensei::stack::DefaultStack;
+
+use super::course::{Course, Known};
+use super::stackful::NEEDS;
+use super::{Kind, MadeOf, Needs, Scene, stack_pool};
+use crate::mechanism::Explanation;
+use doorbell_harness::side::SideError;
+
+/// Coroutines of the crate corosensei, one after the other.
+#[derive(Debug)]
+pub(super) struct StackfulBare;
+
+impl Kind for StackfulBare {
+    fn name(&self) -> &'static str {
+        "stackful-bare"
+    }
+    fn explanation(&self) -> Explanation {
+        Explanation {
+            summary: "stackful coroutines of a library (crate corosensei), resumed one after the other, without the queue",
+            how: "The coroutines are resumed in the order of a list, lap after lap; each does a turn and suspends. No ready queue. \
+                  Stacks come from the same pool as those of stackful.",
+            kernel: "Nothing.",
+            limits: "A hand-off is two switches of stacks, to the list and on. It is there for stackful to be held against, which has a \
+                     queue and one switch, and the tops of its stacks apart: the library's lie in one set of the first cache.",
+            sources: &["corosensei 0.3, src/arch/x86_64.rs"],
+        }
+    }
+    fn made_of(&self) -> MadeOf {
+        MadeOf::Code
+    }
+    fn needs(&self) -> Needs {
+        NEEDS
+    }
+    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
+        course.starts(scene);
+        let mut tasks = make(scene)?;
+        course.made(scene, Known::None)?;
+        for _ in 0..scene.yields {
+            for task in tasks.iter_mut().filter(|task| !task.done()) {
+                task.resume(());
+            }
+        }
+        course.done(scene, Known::None)?;
+        stack_pool::give_back(tasks.into_iter().filter(Own::done).map(Own::into_stack));
+        Ok(())
+    }
+}
+
+/// A coroutine that takes nothing, yields nothing and returns nothing.
+type Own = Coroutine<(), (), (), DefaultStack>;
+
+/// All tasks of a scene, on stacks from the pool: each a turn, and giving way, as often as it is due.
+fn make(scene: &Scene) -> Result<Vec<Own>, SideError> {
+    let mut tasks = Vec::with_capacity(scene.tasks as usize);
+    for own in 0..scene.tasks {
+        let scene = *scene;
+        tasks.push(Own::with_stack(stack_pool::stack()?, move |yielder, ()| {
+            while scene.turn(own) {
+                yielder.suspend(());
+            }
+        }));
+    }
+    Ok(tasks)
+}

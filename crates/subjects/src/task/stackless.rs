@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Stackless coroutines: Rust futures, whose wakers put them back into the ready queue.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
+
+use super::course::{Course, Known};
+use super::queue::Queue;
+use super::{Kind, MadeOf, Needs, Scene};
+use crate::mechanism::Explanation;
+use doorbell_harness::side::SideError;
+
+/// Futures on the shared queue.
+#[derive(Debug)]
+pub(super) struct Stackless;
+
+impl Kind for Stackless {
+    fn name(&self) -> &'static str {
+        "stackless"
+    }
+    fn explanation(&self) -> Explanation {
+        Explanation {
+            summary: "stackless coroutines: Rust futures on the O(1) ready queue",
+            how: "Takes the first task from the ready queue and polls its future, an async function that waits for its turns. At each poll \
+                  it does one, wakes itself through its waker, whose table puts it at the end of the queue, and returns Pending. \
+                  Wakers are made once for each task and point to its place in the queue. All futures are of one type, as in a \
+                  pool of equal tasks: they lie side by side, and a poll is a direct call.",
+            kernel: "Nothing.",
+            limits: "The executor has one thread, no timers and no lock, knows its futures' type, and its wakers count nobody; a general one \
+                     does more, see tokio and async-executor.",
+            sources: &["Rust library documentation, std::future and std::task"],
+        }
+    }
+    fn made_of(&self) -> MadeOf {
+        MadeOf::Code
+    }
+    fn needs(&self) -> Needs {
+        Needs { tasks: 0, descriptors: 0, mappings: 0, bytes: 512 }
+    }
+    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
+        course.starts(scene);
+        let mut tasks = make::<Self>(scene);
+        scene.queue.fill();
+        course.made(scene, Known::None)?;
+        while let Some(own) = scene.queue.pop() {
+            // Ready: it had its last turn, and nobody puts it back.
+            let _ = tasks.poll(own);
+        }
+        course.done(scene, Known::None)
+    }
+}
+
+/// The tasks of a scene as futures, side by side and each with its waker: one address to compute, and no box to look into.
+pub(super) struct Tasks<F>(Pin<Box<[Task<F>]>>);
+
+struct Task<F> {
+    future: F,
+    waker: Waker,
+}
+
+/// All tasks of `scene`, to be polled by `By`.
+pub(super) fn make<By>(scene: &Scene) -> Tasks<impl Future<Output = ()> + use<By>> {
+    let task = |node: &'static Node| Task { future: walk::<By>(*scene, node.own), waker: node.waker() };
+    Tasks(Box::into_pin(scene.nodes.iter().map(task).collect()))
+}
+
+impl<F: Future<Output = ()>> Tasks<F> {
+    /// Lets the task `own` go on until it gives way, or to its end.
+    #[inline(always)]
+    pub(super) fn poll(&mut self, own: u32) -> Poll<()> {
+        // SAFETY: no task is moved out of the slice.
+        // JUSTIFICATION: the library projects no pin through a slice.
+        let task = unsafe { &mut self.0.as_mut().get_unchecked_mut()[own as usize] };
+        // SAFETY: part of what is pinned, and handed on in no other way; a task is dropped where it is.
+        let future = unsafe { Pin::new_unchecked(&mut task.future) };
+        future.poll(&mut Context::from_waker(&task.waker))
+    }
+}
+
+/// A task's life: its turns, waited for. A future for each kind that polls it: what one place alone calls the compiler puts there, as it
+/// would in a program that has no other kinds.
+#[expect(clippy::extra_unused_type_parameters, reason = "it makes a type of its own for each")]
+pub(super) async fn walk<By>(scene: Scene, own: u32) {
+    Turns { scene, own }.await;
+}
+
+/// The turns of a task: one at each poll, after which it wakes itself and gives way, until it has had the last.
+struct Turns {
+    scene: Scene,
+    own: u32,
+}
+
+impl Future for Turns {
+    type Output = ();
+    #[inline]
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if !self.scene.turn(self.own) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+/// What a waker points to: the task's place in the queue. It lasts as long as the process, so a waker needs no count of those
+/// who hold it.
+#[derive(Debug)]
+pub(super) struct Node {
+    queue: Queue,
+    own: u32,
+}
+
+impl Node {
+    /// Those of all tasks of `queue`.
+    pub(super) fn of(queue: Queue, tasks: u32) -> &'static [Self] {
+        (0..tasks).map(|own| Self { queue, own }).collect::<Vec<_>>().leak()
+    }
+
+    /// A waker that puts this task at the end of the queue.
+    pub(super) fn waker(&'static self) -> Waker {
+        // SAFETY: the functions of the table take a node that lasts for ever and is only read, from any thread. Who wakes a
+        // task that stands in the queue breaks the queue's order, not memory; the futures here wake themselves once a turn.
+        unsafe { Waker::new(std::ptr::from_ref(self).cast(), &WAKES) }
+    }
+}
+
+static WAKES: RawWakerVTable = RawWakerVTable::new(again, wake, wake, |_| {});
+
+/// Another waker of the same task.
+fn again(node: *const ()) -> RawWaker {
+    RawWaker::new(node, &WAKES)
+}
+
+fn wake(node: *const ()) {
+    // SAFETY: `Node::waker` put it there.
+    let node = unsafe { &*node.cast::<Node>() };
+    node.queue.push(node.own);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scene::tests::scene;
+    use super::*;
+
+    #[test]
+    fn a_task_goes_to_the_end_of_the_queue_by_its_waker_or_any_copy_of_it() {
+        let scene = scene(3, 2);
+        let mut tasks = make::<Stackless>(&scene);
+        scene.queue.fill();
+        let first = scene.queue.pop().unwrap();
+        assert_eq!((first, tasks.poll(first)), (0, Poll::Pending));
+        let copy = scene.nodes[0].waker().clone();
+        let order = || std::iter::from_fn(|| scene.queue.pop()).collect::<Vec<_>>();
+        assert_eq!(order(), [1, 2, 0]);
+        drop(tasks);
+        copy.wake();
+        assert_eq!(order(), [0], "a waker may outlive its task");
+    }
+}

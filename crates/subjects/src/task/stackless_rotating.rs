@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Stackless coroutines on the queue of tornado-os, whose delete is O(n).
+
+use std::cell::Cell;
+
+use super::course::{Course, Known};
+use super::rotating::Rotating;
+use super::stackless::make;
+use super::{Kind, MadeOf, Needs, Scene};
+use crate::mechanism::Explanation;
+use doorbell_harness::side::SideError;
+
+/// Futures on a ring that rotates wholly at each delete.
+#[derive(Debug)]
+pub(super) struct StacklessRotating;
+
+thread_local! {
+    /// Elements that the deletes of the last generation took out.
+    static MOVES: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Figure: elements that deletes took out, by task.
+pub const MOVES_PER_TASK: &str = "queue moves per task";
+
+impl Kind for StacklessRotating {
+    fn name(&self) -> &'static str {
+        "stackless-rotating"
+    }
+    fn explanation(&self) -> Explanation {
+        Explanation {
+            summary: "stackless coroutines on tornado-os's queue, whose delete rotates the whole ring",
+            how: "Looks at the head of the ring, polls its future, which ends, and deletes the task by taking every element out and \
+                  putting all but this one back.",
+            kernel: "Nothing.",
+            limits: "One turn a task, as in the source: every hand-off is a delete. Its difference to stackless is the queue's share \
+                     of a figure taken with it.",
+            sources: &["HUST-OS/tornado-os, shared-scheduler, ring_fifo.rs"],
+        }
+    }
+    fn made_of(&self) -> MadeOf {
+        MadeOf::Code
+    }
+    fn needs(&self) -> Needs {
+        Needs { tasks: 0, descriptors: 0, mappings: 0, bytes: 512 }
+    }
+    fn takes(&self, yields: u32) -> bool {
+        yields == 1
+    }
+    fn usual(&self) -> bool {
+        false
+    }
+    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
+        MOVES.set(live(scene, course)?);
+        Ok(())
+    }
+    fn conclude(&self, scene: &Scene, course: &mut Course) {
+        let moves = MOVES.get();
+        let each = moves as f64 / f64::from(scene.tasks);
+        let formula =
+            format!("{moves} elements taken out by deletes of a generation / {} tasks", scene.tasks);
+        course.figure(MOVES_PER_TASK, each, "moves", formula);
+    }
+}
+
+/// A generation, and how many elements its deletes moved.
+pub(super) fn live(scene: &Scene, course: &mut Course) -> Result<u64, SideError> {
+    let ring = Rotating::over(scene.slots, &scene.ends[0].0, &scene.ends[1].0);
+    course.starts(scene);
+    let mut tasks = make::<StacklessRotating>(scene);
+    ring.fill();
+    course.made(scene, Known::None)?;
+    let mut moves = 0;
+    while let Some(own) = ring.peek() {
+        // Its only turn ends it; the original marks what is not at its end as asleep, which no task here ever is.
+        let _ = tasks.poll(own);
+        moves += ring.delete(own);
+    }
+    course.done(scene, Known::None)?;
+    Ok(moves)
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Threads that give way by `sched_yield` and let the kernel say who is next.
+
+use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+use super::course::Course;
+use super::{Kind, MadeOf, Needs, Scene, crew};
+use crate::mechanism::Explanation;
+use doorbell_harness::side::SideError;
+
+/// A thread each, and nobody sleeps.
+#[derive(Debug)]
+pub(super) struct ThreadYield;
+
+/// Figure: turns of which the one before was the same task's.
+pub const IN_A_ROW: &str = "turns in a row by one task";
+
+impl Kind for ThreadYield {
+    fn name(&self) -> &'static str {
+        "thread-yield"
+    }
+    fn explanation(&self) -> Explanation {
+        Explanation {
+            summary: "threads that give way by sched_yield",
+            how: "All threads are runnable. Each does a turn and calls sched_yield, as often as it has turns. The ready queue is \
+                  turned for the same work, but who is next is the kernel's to say: its run queue is the queue here.",
+            kernel: "Puts the caller behind and picks the next: no sleep, no wake.",
+            limits: "A hand-off is a call of sched_yield. The kernel may pick the caller again: turns in a row by one task are \
+                     counted, and so are the switches. A thread may be preempted in the middle of its turn, so a flag keeps the \
+                     others out; who finds it set gives way again.",
+            sources: &["sched_yield(2)", "Linux kernel/sched/fair.c, yield_task_fair"],
+        }
+    }
+    fn made_of(&self) -> MadeOf {
+        MadeOf::Threads
+    }
+    fn sleeps(&self) -> bool {
+        false
+    }
+    fn needs(&self) -> Needs {
+        Needs { tasks: 1, descriptors: 0, mappings: 2, bytes: 36 << 10 }
+    }
+    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
+        let [held, last] = [&scene.ends[0], &scene.ends[1]];
+        last.store(u32::MAX, Relaxed);
+        // Held until all are awake: waking them is no part of a hand-off. Pairs with the Acquire swap in `walk`.
+        held.store(1, Relaxed);
+        let begin = || {
+            scene.begin();
+            held.store(0, Release);
+        };
+        crew::all_at_once(scene, course, move |scene, own| walk(scene, own, &held.0, &last.0), begin)
+    }
+    fn conclude(&self, scene: &Scene, course: &mut Course) {
+        let formula =
+            format!("turns that followed one of the same task, in the last generation of {}", scene.total());
+        course.figure(IN_A_ROW, scene.repeats() as f64, "turns", formula);
+    }
+}
+
+fn walk(scene: &Scene, own: u32, held: &AtomicU32, last: &AtomicU32) {
+    loop {
+        // Pairs with the Release store below, by whoever had its turn before.
+        if held.swap(1, Acquire) == 0 {
+            if last.swap(own, Relaxed) == own {
+                scene.repeat();
+            }
+            // The same work as for the kinds that ask the queue who is next.
+            if let Some(other) = scene.queue.pop() {
+                scene.queue.push(other);
+            }
+            let more = scene.turn(own);
+            held.store(0, Release);
+            if !more {
+                if scene.leave(scene.tasks) {
+                    scene.finish();
+                }
+                return;
+            }
+        }
+        rustix::thread::sched_yield();
+    }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Futures on tokio's scheduler of one thread.
+
+use super::course::{Course, Known};
+use super::stackless::walk;
+use super::{Kind, MadeOf, Needs, Scene};
+use crate::mechanism::{Explanation, Fault};
+use doorbell_harness::side::SideError;
+
+/// tokio, current-thread.
+#[derive(Debug)]
+pub(super) struct Tokio;
+
+impl Kind for Tokio {
+    fn name(&self) -> &'static str {
+        "tokio"
+    }
+    fn explanation(&self) -> Explanation {
+        Explanation {
+            summary: "futures on tokio's current-thread scheduler",
+            how: "The futures of stackless, spawned on a runtime of one thread without timers and without input and output. A \
+                  task that wakes itself goes to the end of tokio's own queue.",
+            kernel: "Nothing in a hand-off; every 61 polls tokio looks after its driver, which here only parks.",
+            limits: "The queue is tokio's, not the one that the other kinds share. tokio::task::yield_now does more than a \
+                     task that wakes itself: it lets the driver run first.",
+            sources: &["tokio 1, src/runtime/scheduler/current_thread"],
+        }
+    }
+    fn made_of(&self) -> MadeOf {
+        MadeOf::Code
+    }
+    fn needs(&self) -> Needs {
+        Needs { tasks: 0, descriptors: 0, mappings: 0, bytes: 768 }
+    }
+    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = runtime.map_err(Fault::of("tokio::runtime::Builder::build"))?;
+        runtime.block_on(async {
+            course.starts(scene);
+            let tasks: Vec<_> = (0..scene.tasks).map(|own| tokio::spawn(walk::<Self>(*scene, own))).collect();
+            course.made(scene, Known::None)?;
+            for task in tasks {
+                task.await.map_err(Fault::of("tokio::task::JoinHandle"))?;
+            }
+            course.done(scene, Known::None)
+        })
+    }
+}

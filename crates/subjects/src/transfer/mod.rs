@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `doorbell io` measures: ways to wait for a device, one file each.
+//!
+//! Every way transfers one block at a time, straight between the device and the same aligned buffer, at random places, and
+//! the next begins when the last is done. They differ in nothing but in how the completion is waited for: an interrupt, looking
+//! at the device's queue, sleeping first and looking then, or a thread of the kernel that does the looking.
+//!
+//! Adding a way is adding a file here and one line in [`all`].
+
+use std::os::fd::BorrowedFd;
+
+use crate::mechanism::{Explanation, Fault, Host, OpenError, Unavailable};
+use doorbell_results::cell::Direction;
+use doorbell_results::nearest::{did_you_mean, nearest};
+use doorbell_results::record::Subject;
+
+mod buffer;
+mod drive;
+mod family;
+pub mod figures;
+mod null;
+pub mod prepare;
+mod ring;
+pub mod scratch;
+mod sync;
+mod sync_hipri;
+pub mod target;
+mod uring;
+mod uring_hybrid;
+mod uring_iopoll;
+mod uring_sqpoll;
+mod uring_sqpoll_iopoll;
+
+pub use buffer::Buffer;
+pub use drive::Drive;
+pub use family::Transfers;
+
+pub use doorbell_results::record::subject::Noticed;
+
+/// A way to transfer a block and to wait for it.
+pub trait Way: Sync {
+    /// The name on the command line and in result files.
+    fn name(&self) -> &'static str;
+    /// The text of `doorbell explain`.
+    fn explanation(&self) -> Explanation;
+    /// How a completion is noticed.
+    fn noticed(&self) -> Noticed;
+    /// Whether a thread of the kernel works for it beside the waiter, which needs a CPU of its own.
+    fn kernel_thread(&self) -> bool {
+        false
+    }
+    /// Whether this kernel has it.
+    fn available(&self, host: &Host) -> Result<(), Unavailable> {
+        let _ = host;
+        Ok(())
+    }
+    /// Sets it up in the thread that transfers.
+    fn open<'buffer>(&self, place: Place<'buffer>) -> Result<Box<dyn Transfer + 'buffer>, OpenError>;
+}
+
+impl dyn Way {
+    /// What it is, as it is stored with what was measured.
+    pub fn subject(&self) -> Subject {
+        Subject::IoEngine { noticed: self.noticed(), kernel_thread: self.kernel_thread() }
+    }
+}
+
+/// What a way transfers between.
+#[derive(Debug)]
+pub struct Place<'buffer> {
+    /// The file or device, open for `direction`, without the page cache.
+    pub file: BorrowedFd<'buffer>,
+    /// One block of memory, aligned as the device wants it.
+    pub buffer: &'buffer Buffer,
+    /// To or from the device.
+    pub direction: Direction,
+    /// A CPU for the kernel's thread, where there is one to spare.
+    pub thread_cpu: Option<u32>,
+}
+
+/// One transfer after another.
+pub trait Transfer {
+    /// Transfers the block at `offset` bytes and returns once it is done.
+    fn once(&mut self, offset: u64) -> Result<(), Fault>;
+}
+
+/// Every way, in the order `doorbell list` shows. The one list to extend.
+pub fn all() -> &'static [&'static dyn Way] {
+    &[
+        &null::Null,
+        &sync::SyncCall,
+        &sync_hipri::SyncHipri,
+        &uring::Uring,
+        &uring_iopoll::UringIopoll,
+        &uring_hybrid::UringHybrid,
+        &uring_sqpoll::UringSqpoll,
+        &uring_sqpoll_iopoll::UringSqpollIopoll,
+    ]
+}
+
+/// The control of every run: the loop, its clock readings and its counts, without a transfer.
+pub const CONTROL: &str = "io-null";
+
+/// The way called `name`, or the nearest name if there is none.
+pub fn find(name: &str) -> Result<&'static dyn Way, UnknownWay> {
+    all().iter().copied().find(|way| way.name() == name).ok_or_else(|| UnknownWay::new(name))
+}
+
+/// No way has this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no way to wait for a device is called '{name}'{} (`doorbell list` shows all)", did_you_mean(*.nearest))]
+pub struct UnknownWay {
+    /// What was asked for.
+    pub name: String,
+    /// The name that may have been meant.
+    pub nearest: Option<&'static str>,
+}
+
+impl UnknownWay {
+    fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), nearest: nearest(name, all().iter().map(|way| way.name())) }
+    }
+}
+
+/// What is said where polling cannot be: the cure by driver.
+pub const CURE: &str = "Queues to poll are asked for when a driver is loaded: nvme.poll_queues=N, virtio_blk.poll_queues=N or \
+                        null_blk.poll_queues=N on the kernel's command line; without hardware: doorbell vm run --nvme poll -- io \
+                        --device /dev/nvme0n1";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_found_and_a_misspelt_one_meets_the_nearest() {
+        let mut names = std::collections::BTreeSet::new();
+        for way in all() {
+            assert!(names.insert(way.name()), "{} is used twice", way.name());
+            assert_eq!(find(way.name()).unwrap().name(), way.name());
+        }
+        assert_eq!(find("uring-iopol").err().unwrap().nearest, Some("uring-iopoll"));
+        assert_eq!(find("rendezvous").err().unwrap().nearest, None);
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! preadv2 and pwritev2 without flags: the caller sleeps until the device interrupts.
+
+use std::os::fd::AsRawFd;
+
+use super::{Noticed, Place, Transfer, Way};
+use crate::mechanism::{Explanation, Fault, OpenError};
+use doorbell_results::cell::Direction;
+
+/// The plain call.
+#[derive(Debug)]
+pub(super) struct SyncCall;
+
+/// preadv2 or pwritev2 with some flags.
+pub(super) struct Call<'buffer> {
+    place: Place<'buffer>,
+    flags: libc::c_int,
+}
+
+impl Way for SyncCall {
+    fn name(&self) -> &'static str {
+        "sync"
+    }
+    fn explanation(&self) -> Explanation {
+        Explanation {
+            summary: "preadv2 and pwritev2: one call a block, ended by an interrupt",
+            how: "Calls preadv2(2) or pwritev2(2) on a file opened with O_DIRECT.",
+            kernel: "Builds a request, gives it to the device, and sleeps. The device interrupts the CPU that its queue belongs to; \
+                     the handler completes the request and wakes the caller.",
+            limits: "An interrupt on an idle CPU is in nobody's CPU time: what is said of CPU time is the caller's.",
+            sources: &["preadv2(2), open(2) O_DIRECT", "Linux block/fops.c, block/blk-mq.c"],
+        }
+    }
+    fn noticed(&self) -> Noticed {
+        Noticed::ByInterrupt
+    }
+    fn open<'buffer>(&self, place: Place<'buffer>) -> Result<Box<dyn Transfer + 'buffer>, OpenError> {
+        Ok(Box::new(Call::new(place, 0)))
+    }
+}
+
+impl<'buffer> Call<'buffer> {
+    pub(super) fn new(place: Place<'buffer>, flags: libc::c_int) -> Self {
+        Self { place, flags }
+    }
+}
+
+impl Transfer for Call<'_> {
+    #[inline]
+    fn once(&mut self, offset: u64) -> Result<(), Fault> {
+        let buffer = self.place.buffer;
+        let vector = libc::iovec { iov_base: buffer.pointer().cast(), iov_len: buffer.bytes() };
+        let (file, offset) = (self.place.file.as_raw_fd(), offset as libc::off_t);
+        loop {
+            let (call, moved) = match self.place.direction {
+                Direction::Read => {
+                    // SAFETY: the vector names the whole buffer, which lives through the call and which, by its invariant,
+                    // nobody else touches meanwhile.
+                    // JUSTIFICATION: the safe call takes a slice, and the bytes are the device's to write.
+                    ("preadv2", unsafe { libc::preadv2(file, &raw const vector, 1, offset, self.flags) })
+                }
+                Direction::Write => {
+                    // SAFETY: as above.
+                    ("pwritev2", unsafe { libc::pwritev2(file, &raw const vector, 1, offset, self.flags) })
+                }
+            };
+            if moved < 0 {
+                let error = std::io::Error::last_os_error();
+                if error.kind() == std::io::ErrorKind::Interrupted {
+                    continue;
+                }
+                return Err(Fault::new(call, error));
+            }
+            if moved as usize != buffer.bytes() {
+                return Err(Fault::new(call, format!("{moved} of {} bytes at {offset}", buffer.bytes())));
+            }
+            return Ok(());
+        }
+    }
+}
