@@ -29,7 +29,7 @@ fn look(stage: &Stage) -> Value {
 #[test]
 fn top_finds_the_waiters_of_a_process_as_long_as_there_are_any() {
     let stage = Stage::new();
-    let mut bell: Bell<Futex> = Bell::new().unwrap();
+    let mut bell: Bell<Futex> = Bell::new().unwrap().waiting_by();
     for _ in 0..3 {
         assert_eq!(bell.wait_timeout(Duration::from_millis(1)).unwrap(), None);
     }
