@@ -273,6 +273,13 @@ impl WakeWords {
         self.take_waiters_if::<S>(enough)
     }
 
+    /// As [`announce_if`](Self::announce_if), by one who announces at several bells what was made true before one full fence
+    /// (N2 of all).
+    #[inline(always)]
+    pub fn announce_behind_fence_if(&self, enough: impl FnOnce() -> bool) -> Woken {
+        self.take_waiters_if::<Complete>(enough)
+    }
+
     #[inline(always)]
     fn take_waiters_if<S: Steps>(&self, enough: impl FnOnce() -> bool) -> Woken {
         // N3.

@@ -472,6 +472,12 @@ impl Receiver {
         self.head.wrapping_sub(self.announced) >= self.hold
     }
 
+    /// Was all that is consumed released?
+    #[inline(always)]
+    pub fn has_released(&self) -> bool {
+        self.released == self.head
+    }
+
     /// Is anything consumed that the sender was not told of?
     #[inline(always)]
     pub fn can_release(&self) -> bool {

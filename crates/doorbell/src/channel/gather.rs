@@ -23,8 +23,9 @@ use std::time::Duration;
 /// The receiving end of many lanes: several producers, one consumer.
 ///
 /// Every sender has a lane of its own. They share no index, so none waits for another, and one that is killed in the
-/// middle of a message leaves its own lane as it was before and the others alone. Lanes are asked in turn: each gets
-/// its chance, however busy another is. Messages of one sender arrive in order; nothing is said about the order of two
+/// middle of a message leaves its own lane as it was before and the others alone. Lanes with messages are asked in turn,
+/// and after four times as many messages as there are lanes, and at least 32, all are asked: each gets its chance, however busy another is, and a
+/// message costs the same however many lanes are idle. Messages of one sender arrive in order; nothing is said about the order of two
 /// senders.
 ///
 /// Lanes of one segment share one bell and one mapping, which all its senders can write: for threads, and for processes
@@ -47,13 +48,22 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Gather<T: Trust = Untrusted, W: Wait = Adaptive> {
     bells: Vec<(Arc<BellState>, Listener)>,
-    /// The lane to ask first.
+    /// The lane to ask first when all are asked.
     turn: usize,
+    /// Lanes that had messages when all were asked, and may have more.
+    busy: Vec<usize>,
+    /// The place in `busy` to ask next.
+    next: usize,
+    /// So many messages are taken from the busy lanes before all are asked again.
+    left: usize,
     way: W,
     trust: PhantomData<T>,
     /// Last: with each goes the hold by which the other side knows that we live.
     readers: Vec<Option<RingReader>>,
 }
+
+/// At least so many messages are taken before all lanes are asked again: asking costs as much as a few messages.
+const FEWEST: usize = 32;
 
 /// What a look at all lanes found.
 pub(crate) enum Polled {
@@ -95,7 +105,16 @@ impl From<WaitError> for GatherError {
 
 impl<T: Trust, W: Wait + Default> Default for Gather<T, W> {
     fn default() -> Self {
-        Self { readers: Vec::new(), bells: Vec::new(), turn: 0, way: W::default(), trust: PhantomData }
+        Self {
+            readers: Vec::new(),
+            bells: Vec::new(),
+            turn: 0,
+            busy: Vec::new(),
+            next: 0,
+            left: 0,
+            way: W::default(),
+            trust: PhantomData,
+        }
     }
 }
 
@@ -280,8 +299,30 @@ impl<T: Trust, W: Wait> Gather<T, W> {
         (lane, Message::new(reader.expect("it was just found there"), found))
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn poll(&mut self) -> Result<Option<(usize, Found)>, GatherError> {
+        match self.poll_busy() {
+            Some(found) => Ok(Some(found)),
+            None => self.poll_at_leisure(),
+        }
+    }
+
+    /// The next message of the lane whose turn it is among the busy, unless all are to be asked.
+    #[inline(always)]
+    fn poll_busy(&mut self) -> Option<(usize, Found)> {
+        let lane = *self.busy.get(self.next)?;
+        self.left = self.left.checked_sub(1)?;
+        let found = self.readers.get_mut(lane)?.as_mut()?.poll_now()?;
+        self.next += 1;
+        if self.next == self.busy.len() {
+            self.next = 0;
+        }
+        Some((lane, found))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn poll_at_leisure(&mut self) -> Result<Option<(usize, Found)>, GatherError> {
         match self.poll_lanes()? {
             Polled::Found(found) => Ok(Some(found)),
             Polled::Nothing => Ok(None),
@@ -289,17 +330,63 @@ impl<T: Trust, W: Wait> Gather<T, W> {
         }
     }
 
-    #[inline]
+    /// Asks the busy lanes that are left, and then all.
     pub(crate) fn poll_lanes(&mut self) -> Result<Polled, GatherError> {
+        while self.left > 0 && !self.busy.is_empty() {
+            if let Some(found) = self.poll_busy() {
+                return Ok(Polled::Found(found));
+            }
+            // It has nothing more, or something that is told at leisure.
+            let at = self.next.min(self.busy.len() - 1);
+            let lane = self.busy.swap_remove(at);
+            self.next = if at == self.busy.len() { 0 } else { at };
+            // Nothing is said about who is asked when all are.
+            if let Some(found) = self.poll_lane(lane)? {
+                self.busy.push(lane);
+                return Ok(Polled::Found((lane, found)));
+            }
+        }
+        self.poll_all()
+    }
+
+    /// A message of lane `lane`, or what is told of it for the first time; but of one that left, nothing.
+    fn poll_lane(&mut self, lane: usize) -> Result<Option<Found>, GatherError> {
+        let Some(Some(reader)) = self.readers.get_mut(lane) else { return Ok(None) };
+        match reader.poll_once() {
+            Ok(found) => Ok(found),
+            Err((error, true)) if error != RecvError::Closed => Err(GatherError { lane: Some(lane), error }),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Finds out which lanes are busy.
+    fn find_busy(&mut self, first: usize) {
+        let lanes = self.readers.len();
+        (self.next, self.left) = (0, (4 * lanes).max(FEWEST));
+        self.busy.clear();
+        // The one that was just found goes last.
+        for lane in (first + 1..lanes).chain(0..=first) {
+            if self.readers[lane].as_ref().is_some_and(RingReader::has_message) {
+                self.busy.push(lane);
+            }
+        }
+    }
+
+    fn poll_all(&mut self) -> Result<Polled, GatherError> {
         let count = self.readers.len();
         let (mut alive, mut last) = (false, None);
-        for step in 0..count {
-            let lane = (self.turn + step) % count;
+        let first = self.turn.min(count);
+        for lane in (first..count).chain(0..first) {
             let Some(reader) = &mut self.readers[lane] else { continue };
+            if reader.is_idle() {
+                alive = true;
+                continue;
+            }
             match reader.poll_once() {
                 Ok(Some(found)) => {
                     // The next one's turn, also if this message is only looked at.
                     self.turn = lane + 1;
+                    self.find_busy(lane);
                     return Ok(Polled::Found((lane, found)));
                 }
                 Ok(None) => alive = true,

@@ -108,14 +108,14 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     /// [`RecvError`].
     #[inline(always)]
     pub fn try_recv(&mut self) -> Result<Option<Message<'_, T>>, RecvError> {
-        let found = self.reader.poll()?;
+        let found = self.reader.poll_alone()?;
         Ok(found.map(|found| Message::new(&mut self.reader, found)))
     }
 
     /// As `try_recv`, for one who asks `message` for it when it has been found.
     #[cfg(feature = "tokio")]
     pub(crate) fn poll(&mut self) -> Result<Option<Found>, RecvError> {
-        self.reader.poll()
+        self.reader.poll_alone()
     }
 
     /// As `poll`, but `Some(None)` when the sender has left, or has gone and that was told.
@@ -167,7 +167,7 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     /// # Errors
     /// [`RecvError`].
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Option<Message<'_, T>>, RecvError> {
-        let found = match self.reader.poll()? {
+        let found = match self.reader.poll_alone()? {
             Some(found) => Some(found),
             None => self.find(Some(Deadline::after(timeout)))?,
         };
@@ -224,15 +224,15 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     #[inline]
     fn find(&mut self, deadline: Option<Deadline>) -> Result<Option<Found>, RecvError> {
         loop {
-            if let Some(found) = self.reader.poll()? {
+            if let Some(found) = self.reader.poll_alone()? {
                 return Ok(Some(found));
             }
             if !self.wait(1, deadline)? {
-                return self.reader.poll();
+                return self.reader.poll_alone();
             }
             // A hostile sender can wake us for ever, and be ready for ever without a message.
             if let Some(deadline) = deadline {
-                let found = self.reader.poll()?;
+                let found = self.reader.poll_alone()?;
                 if found.is_some() || deadline.passed() {
                     return Ok(found);
                 }

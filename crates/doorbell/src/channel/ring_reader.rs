@@ -54,6 +54,31 @@ impl RingReader {
         }
     }
 
+    /// As `poll`, for one who has no other lane to look at: keeps its distance from the sender.
+    #[inline(always)]
+    pub(super) fn poll_alone(&mut self) -> Result<Option<Found>, RecvError> {
+        match self.poll_now() {
+            Some(found) => Ok(Some(found)),
+            None => self.poll_alone_at_leisure(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn poll_alone_at_leisure(&mut self) -> Result<Option<Found>, RecvError> {
+        if let Some(found) = self.poll_at_leisure()? {
+            return Ok(Some(found));
+        }
+        if !self.distance.keep(self.index.head()) {
+            return Ok(None);
+        }
+        let found = self.next()?;
+        if let Some(found) = found {
+            self.distance.found(found.record_size());
+        }
+        Ok(found)
+    }
+
     /// `poll` for nearly every message.
     #[inline(always)]
     pub(super) fn poll_now(&mut self) -> Option<Found> {
@@ -74,12 +99,6 @@ impl RingReader {
             self.release();
         }
         if let Some(found) = self.next_or_release()? {
-            return Ok(Some(found));
-        }
-        if self.distance.keep(self.index.head())
-            && let Some(found) = self.next()?
-        {
-            self.distance.found(found.record_size());
             return Ok(Some(found));
         }
         if self.sender.may_have_gone(&self.lane.control().sender) {
@@ -198,6 +217,18 @@ impl RingReader {
                 self.index.has_next(&self.lane) || self.sender.has_changed(&self.lane.control().sender)
             }
         }
+    }
+
+    /// Is there nothing to do: no message, no change at the sender, nothing held back?
+    #[inline(always)]
+    pub(super) fn is_idle(&self) -> bool {
+        self.told.is_none() && !self.is_ready(1) && self.index.has_released()
+    }
+
+    /// Is there a message, as far as one look tells, in a lane whose sender was not told to have gone?
+    #[inline(always)]
+    pub(super) fn has_message(&self) -> bool {
+        self.told.is_none() && self.index.has_next(&self.lane)
     }
 
     /// As `settle`, after `has_news`.

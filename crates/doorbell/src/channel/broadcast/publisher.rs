@@ -4,6 +4,8 @@
 use super::error::JoinError;
 use super::log::LogMemory;
 use super::subscriber::Subscriber;
+use crate::atfork_lock::news;
+use crate::bell_state::BellState;
 use crate::channel::lane::{Departure, End, Lane, Partner, forget_departed};
 use crate::channel::receiver::MOST_TURNS;
 use crate::channel::{AttachError, SendError};
@@ -12,6 +14,7 @@ use crate::error::WaitError;
 use crate::fd::Token;
 use crate::mapping::MapError;
 use crate::peer::{PeerId, Trust, Trusted};
+use crate::process::Process;
 use crate::rendezvous::{AttachContext, Connection, Offer, Segment};
 use crate::wait::{Adaptive, Listener, Wait, WaitEntry};
 use doorbell_core::channel::arithmetic::{advanced, passes};
@@ -19,9 +22,10 @@ use doorbell_core::channel::broadcast;
 use doorbell_core::channel::layout::Lanes;
 use doorbell_core::fault;
 use doorbell_core::violation::PeerViolation;
-use doorbell_core::wake::{Waiter, listen};
+use doorbell_core::wake::{WAITER_SLOTS, Waiter, listen};
 use rustix::fd::BorrowedFd;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 /// What happens when a message would overwrite one that a subscriber has not received. Chosen by the publisher for
 /// each subscriber.
@@ -75,11 +79,23 @@ pub struct Publisher<W: Wait = Adaptive> {
     log: LogMemory,
     index: broadcast::Publisher,
     places: Vec<Place>,
+    /// Where the subscribers wait, each once.
+    bells: Vec<Arc<BellState>>,
+    /// Of the subscribers in this process.
+    segments: Vec<Arc<Segment>>,
+    /// How far the floor may go before anybody must be asked.
+    free: u64,
+    /// Of this process, when the subscribers were last asked.
+    news: u32,
+    process: Process,
     next_number: u64,
     ended: Vec<(u64, Ended)>,
     interruptible: bool,
     way: W,
 }
+
+/// So many subscribers in this process share a bell: each may take a waiter slot for an eventfd.
+const LANES: usize = WAITER_SLOTS as usize;
 
 /// A subscriber as the publisher sees it.
 #[derive(Debug)]
@@ -117,6 +133,11 @@ impl<W: Wait + Default> Publisher<W> {
             log,
             index,
             places: Vec::new(),
+            bells: Vec::new(),
+            segments: Vec::new(),
+            process: Process::current(),
+            free: 0,
+            news: news(),
             next_number: 0,
             ended: Vec::new(),
             interruptible: false,
@@ -134,20 +155,41 @@ impl<W: Wait> Publisher<W> {
         &mut self,
         slow: WhenSlow,
     ) -> Result<Subscriber<Trusted, V>, JoinError> {
-        let lanes = Lanes::new(1, 1, 0).expect("one small lane fits");
-        let segment = Segment::for_threads(&Offer::of_lanes(lanes))?;
-        let file = rustix::io::fcntl_dupfd_cloexec(self.log.file(), 0)
-            .map_err(crate::mapping::os("F_DUPFD_CLOEXEC"))?;
+        for number in 0.. {
+            let (segment, lane) = (number / LANES, (number % LANES) as u32);
+            if segment == self.segments.len() {
+                let lanes = Lanes::new(LANES as u32, 1, 0).expect("a few small lanes fit");
+                self.segments.push(Arc::new(Segment::for_threads(&Offer::of_lanes(lanes))?));
+            }
+            let segment = Arc::clone(&self.segments[segment]);
+            match self.subscribe_on(&segment, lane, slow) {
+                // One of the others has it, or one that was dropped and has not left.
+                Err(JoinError::Attach(AttachError::Taken { .. })) => {}
+                result => return result,
+            }
+        }
+        unreachable!("a new segment has free lanes")
+    }
+
+    fn subscribe_on<V: Wait + Default>(
+        &mut self,
+        segment: &Segment,
+        lane: u32,
+        slow: WhenSlow,
+    ) -> Result<Subscriber<Trusted, V>, JoinError> {
         let attach_context = segment.attach_context().map_err(AttachError::from)?;
-        let subscriber = Subscriber::on(
-            attach_context.clone(),
-            0,
-            LogMemory::from_peer(file, u64::MAX, true)?,
-            self.index.tail(),
-            self.index.published(),
-        )?;
-        self.slot(attach_context, 0, slow)?;
-        Ok(subscriber)
+        self.slot(attach_context.clone(), lane, slow)?;
+        let subscriber = rustix::io::fcntl_dupfd_cloexec(self.log.file(), 0)
+            .map_err(|errno| crate::mapping::os("F_DUPFD_CLOEXEC")(errno).into())
+            .and_then(|file| {
+                let log = LogMemory::from_peer(file, u64::MAX, true)?;
+                Subscriber::on(attach_context, lane, log, self.index.tail(), self.index.published())
+            });
+        if subscriber.is_err() {
+            self.places.pop();
+            self.gather_bells();
+        }
+        subscriber
     }
 
     /// Admits the peer of `connection`, which calls [`Subscriber::join`] with the same `lane` of the segment they share. It
@@ -167,6 +209,7 @@ impl<W: Wait> Publisher<W> {
         if let Err(error) = sent {
             // The caller has no number to end it by, and it would hold back everybody.
             self.places.pop();
+            self.gather_bells();
             return Err(error.into());
         }
         Ok(number)
@@ -193,7 +236,10 @@ impl<W: Wait> Publisher<W> {
         listener.set_interruptible(self.interruptible);
         let number = self.next_number;
         self.next_number += 1;
+        // Nobody is asked below this one's cursor, nor has been above it.
+        self.free = self.index.floor();
         self.places.push(Place { number, lane, end, subscriber, listener, slow, cursor });
+        self.gather_bells();
         Ok(number)
     }
 
@@ -204,7 +250,7 @@ impl<W: Wait> Publisher<W> {
         self.places.iter_mut().for_each(|place| place.listener.set_interruptible(interruptible));
     }
 
-    /// How many subscribers there are.
+    /// How many subscribers there are, of whom some may have gone since the last look: at the least at every turn of the log.
     pub fn subscribers(&self) -> usize {
         self.places.len()
     }
@@ -216,6 +262,7 @@ impl<W: Wait> Publisher<W> {
 
     /// Whose subscriptions ended since the last call, and how. A subscriber's end never fails a publication.
     pub fn ended(&mut self) -> Vec<(u64, Ended)> {
+        self.look_at_all();
         std::mem::take(&mut self.ended)
     }
 
@@ -267,6 +314,9 @@ impl<W: Wait> Publisher<W> {
         if length > longest {
             return Err(SendError::TooLong { length, longest });
         }
+        if self.news != news() && !self.process.is_current() {
+            return Err(SendError::Forked);
+        }
         Ok(self.index.floor_for(length, &self.log)?)
     }
 
@@ -274,10 +324,12 @@ impl<W: Wait> Publisher<W> {
     fn put(&mut self, message: &[u8], floor: u64) {
         let before = self.index.tail();
         self.index.publish(floor, message.len() as u64, &self.log, |at| self.log.write(at, message));
-        let now = self.index.tail();
-        for place in &self.places {
-            let wanted = &place.lane.control().message_wanted;
-            place.lane.message_state.announce_if(|| passes(wanted.load(Ordering::Relaxed), before, now));
+        // One for all: N2 of each announcement. Pairs with W4 of each subscriber.
+        fence(Ordering::SeqCst);
+        for bell in &self.bells {
+            if bell.record().wake.has_sleepers() {
+                self.wake(bell, before);
+            }
         }
     }
 
@@ -338,8 +390,22 @@ impl<W: Wait> Publisher<W> {
     }
 
     /// Somebody who holds back the floor from `floor`. Ends the subscriptions of those who went, lied, or are too slow.
+    #[inline]
     fn blocker(&mut self, floor: u64) -> Option<usize> {
+        let until_floor = floor.wrapping_sub(self.index.floor());
+        if until_floor <= self.free.wrapping_sub(self.index.floor()) && self.news == news() {
+            return None;
+        }
+        self.blocker_among_all(floor)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn blocker_among_all(&mut self, floor: u64) -> Option<usize> {
+        self.news = news();
         let moves = floor != self.index.floor();
+        // Nobody can be further behind than the tail.
+        let mut free = self.index.tail();
         let mut at = 0;
         while let Some(place) = self.places.get_mut(at) {
             let state = place.look(self.index.tail(), self.log.capacity().get());
@@ -351,14 +417,54 @@ impl<W: Wait> Publisher<W> {
                     WhenSlow::Drop => self.end(at, Ended::Dropped),
                     WhenSlow::Gap => at += 1,
                 },
-                Ok(()) => at += 1,
+                Ok(()) => {
+                    let cursor = place.cursor.wrapping_sub(floor);
+                    if place.slow != WhenSlow::Gap && cursor < free.wrapping_sub(floor) {
+                        free = place.cursor;
+                    }
+                    at += 1;
+                }
             }
         }
+        self.free = free;
         None
+    }
+
+    /// Finds out which bells the subscribers wait at: threads share some.
+    fn gather_bells(&mut self) {
+        self.bells.clear();
+        for place in &self.places {
+            let bell = &place.lane.message_state;
+            if !self.bells.iter().any(|known| Arc::ptr_eq(known, bell)) {
+                self.bells.push(Arc::clone(bell));
+            }
+        }
+    }
+
+    /// Wakes those who sleep at `bell`, if the index from `before` to now is what one of them waits for.
+    #[cold]
+    fn wake(&self, bell: &Arc<BellState>, before: u64) {
+        let now = self.index.tail();
+        let mut here = self.places.iter().filter(|place| Arc::ptr_eq(bell, &place.lane.message_state));
+        bell.wake_if_any(bell.record().wake.announce_behind_fence_if(|| {
+            here.any(|place| passes(place.lane.control().message_wanted.load(Ordering::Relaxed), before, now))
+        }));
+    }
+
+    /// Ends the subscriptions of those who went or lied.
+    fn look_at_all(&mut self) {
+        let mut at = 0;
+        while let Some(place) = self.places.get_mut(at) {
+            match place.look(self.index.tail(), self.log.capacity().get()) {
+                Ok(()) => at += 1,
+                Err(ended) => self.end(at, ended),
+            }
+        }
     }
 
     fn end(&mut self, at: usize, ended: Ended) {
         let place = self.places.swap_remove(at);
+        self.gather_bells();
         self.ended.push((place.number, ended));
         if ended == Ended::Dropped {
             fault::point();
