@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The bell.
 
-use crate::bell_state::{BellState, initialise_semaphores, make_eventfds};
+use crate::bell_state::{BellState, Eventfds, initialise_semaphores};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 use crate::fd::{BellFd, Token};
@@ -123,7 +123,8 @@ impl Bell {
 
     fn alone(mapping: Mapping, eventfds: usize) -> Result<Self, MapError> {
         initialise_semaphores(&mapping);
-        let eventfds = make_eventfds(eventfds.min(doorbell_core::wake::WAITER_SLOTS as usize))?;
+        let eventfds =
+            Eventfds::new(eventfds.min(doorbell_core::wake::WAITER_SLOTS as usize), mapping.scope())?;
         let holder = std::process::id();
         let (lives, origin) = (Arc::new(Lives::default()), Arc::new(Origin::default()));
         let state = BellState::new(Arc::new(mapping), 0, eventfds, lives, origin, holder);

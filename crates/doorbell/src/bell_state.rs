@@ -14,8 +14,8 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::thread::futex;
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 /// One bell as this process sees it. Shared by all its handles in this process.
 ///
@@ -26,7 +26,7 @@ pub struct BellState {
     /// Points into `mapping`, which lives as long.
     record: NonNull<BellRecord>,
     mapping: Arc<Mapping>,
-    eventfds: Box<[OwnedFd]>,
+    eventfds: Eventfds,
     lives: Arc<Lives>,
     /// Whom this process has the bell from.
     origin: Arc<Origin>,
@@ -44,7 +44,7 @@ impl BellState {
     pub(crate) fn new(
         mapping: Arc<Mapping>,
         index: u32,
-        eventfds: Box<[OwnedFd]>,
+        eventfds: Eventfds,
         lives: Arc<Lives>,
         origin: Arc<Origin>,
         holder: u32,
@@ -133,7 +133,7 @@ impl BellState {
 
     /// Puts a token into eventfd number `index`, if there is one. Never blocks, whatever an untrusted peer does.
     pub(crate) fn put_token(&self, index: usize) {
-        let Some(eventfd) = self.eventfds.get(index) else { return };
+        let Some(eventfd) = self.eventfd(index) else { return };
         if !self.lives.all_trusted()
             && let Ok(signaller) = Signaller::ours()
             && signaller.signal(eventfd.as_fd())
@@ -159,8 +159,26 @@ impl BellState {
         }
     }
 
-    pub(crate) fn eventfds(&self) -> &[OwnedFd] {
-        &self.eventfds
+    /// How many waiters can have one.
+    pub(crate) fn eventfd_slots(&self) -> usize {
+        self.eventfds.0.len()
+    }
+
+    /// Eventfd number `index`, if it was made.
+    pub(crate) fn eventfd(&self, index: usize) -> Option<&OwnedFd> {
+        self.eventfds.0.get(index)?.get()
+    }
+
+    /// Makes eventfd number `index`, which nobody else does at the same time, unless it was made before.
+    pub(crate) fn make_eventfd(&self, index: usize) -> Result<(), WaitError> {
+        if let Some(place) = self.eventfds.0.get(index)
+            && place.get().is_none()
+        {
+            let call = "eventfd";
+            let made = eventfd(0, EVENTFD_FLAGS).map_err(|errno| WaitError::Os { call, errno })?;
+            let _ = place.set(made);
+        }
+        Ok(())
     }
 
     pub(crate) fn lives(&self) -> &Arc<Lives> {
@@ -176,11 +194,26 @@ impl BellState {
     }
 }
 
-/// Makes the eventfds of one bell.
-pub(crate) fn make_eventfds(count: usize) -> Result<Box<[OwnedFd]>, MapError> {
-    (0..count)
-        .map(|_| eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(os("eventfd")))
-        .collect()
+const EVENTFD_FLAGS: EventfdFlags = EventfdFlags::CLOEXEC.union(EventfdFlags::NONBLOCK);
+
+/// The eventfds of one bell. Those that no other process will share are made when a waiter takes the slot.
+#[derive(Debug, Default)]
+pub(crate) struct Eventfds(Box<[OnceLock<OwnedFd>]>);
+
+impl Eventfds {
+    /// `count` of them, made now unless they stay in this process.
+    pub(crate) fn new(count: usize, scope: Scope) -> Result<Self, MapError> {
+        if scope == Scope::Threads {
+            return Ok(Self((0..count).map(|_| OnceLock::new()).collect()));
+        }
+        (0..count).map(|_| eventfd(0, EVENTFD_FLAGS).map_err(os("eventfd"))).collect()
+    }
+}
+
+impl FromIterator<OwnedFd> for Eventfds {
+    fn from_iter<I: IntoIterator<Item = OwnedFd>>(made: I) -> Self {
+        Self(made.into_iter().map(OnceLock::from).collect())
+    }
 }
 
 /// Makes the semaphores of all bells of a fresh mapping.

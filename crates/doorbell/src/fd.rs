@@ -4,6 +4,7 @@
 use crate::bell::Bell;
 use crate::bell_state::BellState;
 use crate::error::WaitError;
+use crate::wait::MADE;
 use crate::wait::{Adaptive, Wait, consume_token};
 use doorbell_core::wake::{Sleep, Slept, Waiter};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -70,7 +71,7 @@ impl<W: Wait> BellFd<W> {
 
 impl<W> AsFd for BellFd<W> {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.bell.state().eventfds()[self.index].as_fd()
+        self.bell.state().eventfd(self.index).expect(MADE).as_fd()
     }
 }
 

@@ -436,7 +436,7 @@ impl<T: Trust, W: Wait> Gather<T, W> {
         Ok(self
             .bells
             .iter()
-            .filter_map(|(state, listener)| Some(state.eventfds().get(listener.eventfd_slot()?.1)?.as_fd()))
+            .filter_map(|(state, listener)| Some(state.eventfd(listener.eventfd_slot()?.1)?.as_fd()))
             .collect())
     }
 

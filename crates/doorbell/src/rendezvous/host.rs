@@ -473,7 +473,10 @@ fn offer<T: Trust>(
     };
     let mut descriptors = Vec::new();
     descriptors.extend(segment.mapping().descriptor());
-    descriptors.extend(segment.states.iter().flat_map(|state| state.eventfds()).map(AsFd::as_fd));
+    for state in &segment.states {
+        descriptors
+            .extend((0..state.eventfd_slots()).filter_map(|index| Some(state.eventfd(index)?.as_fd())));
+    }
     send(socket, &words, &descriptors)?;
     Ok(Offered { segment, under, holder })
 }

@@ -207,12 +207,12 @@ fn take_offer(
     }
     let mut of_bells = Vec::new();
     for _ in 0..bells {
-        let of_bell: Box<[OwnedFd]> =
+        let of_bell: Vec<OwnedFd> =
             descriptors.by_ref().take(usize::try_from(eventfds).unwrap_or(0)).collect();
         for eventfd in &of_bell {
             check_eventfd(eventfd.as_fd())?;
         }
-        of_bells.push(of_bell);
+        of_bells.push(of_bell.into_iter().collect());
     }
     Ok(Segment::assemble(mapping, of_bells, holder)?)
 }

@@ -24,7 +24,7 @@ mod users;
 
 use crate::aio::Signaller;
 use crate::bell::Bell;
-use crate::bell_state::{BellState, initialise_semaphores, make_eventfds};
+use crate::bell_state::{BellState, Eventfds, initialise_semaphores};
 use crate::mapping::{MapError, Mapping};
 use crate::memory_options::{Refusal, apply};
 use crate::peer::{Lives, Peer, PeerId, Trust, Untrusted};
@@ -295,15 +295,15 @@ impl Segment {
         if let Some(lanes) = &offer.lanes {
             crate::channel::write_directory(&mapping, lanes)?;
         }
-        let eventfds_of_all =
-            (0..bells).map(|_| make_eventfds(eventfds as usize)).collect::<Result<Vec<_>, _>>()?;
+        let of_bell = |_| Eventfds::new(eventfds as usize, mapping.scope());
+        let eventfds_of_all = (0..bells).map(of_bell).collect::<Result<Vec<_>, _>>()?;
         let mut segment = Self::assemble(mapping, eventfds_of_all, MAKER)?;
         segment.eventfds_per_bell = eventfds;
         Ok(segment)
     }
 
     /// Puts together what another process made.
-    fn assemble(mapping: Mapping, eventfds: Vec<Box<[OwnedFd]>>, holder: u32) -> Result<Self, MapError> {
+    fn assemble(mapping: Mapping, eventfds: Vec<Eventfds>, holder: u32) -> Result<Self, MapError> {
         let lanes = crate::channel::read_directory(&mapping)?;
         let mapping = Arc::new(mapping);
         let lives = Arc::new(Lives::default());
@@ -361,7 +361,7 @@ impl Segment {
     /// Says whether a peer of trust `T` may have this segment. To be asked before it is given anything: what it has it keeps,
     /// whatever becomes of the rendezvous. Returns the hold to keep for as long as it is shared.
     fn admit<T: Trust>(&self) -> Result<Option<Arc<ConnectionHold>>, RendezvousError> {
-        if !T::TRUSTED && self.states.iter().any(|state| !state.eventfds().is_empty()) {
+        if !T::TRUSTED && self.states.iter().any(|state| state.eventfd_slots() > 0) {
             // Rings will need it: better told now than found out then.
             Signaller::ours().map_err(os("io_setup"))?;
         }

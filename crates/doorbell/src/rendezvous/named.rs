@@ -20,6 +20,7 @@
 //! process's own and root.
 
 use super::{ConnectionHold, Offer, RendezvousError, Segment, Side, Users, os};
+use crate::bell_state::Eventfds;
 use crate::bell_state::initialise_semaphores;
 use crate::mapping::{MapError, Mapping, is_huge};
 use crate::memory_options::apply;
@@ -314,8 +315,8 @@ fn check_owner(file: &OwnedFd, owners: &Users) -> Result<(), RendezvousError> {
     Ok(())
 }
 
-fn no_eventfds(bells: u32) -> Vec<Box<[OwnedFd]>> {
-    (0..bells).map(|_| Box::from([])).collect()
+fn no_eventfds(bells: u32) -> Vec<Eventfds> {
+    (0..bells).map(|_| Eventfds::default()).collect()
 }
 
 /// Is `file` what `path` names now?

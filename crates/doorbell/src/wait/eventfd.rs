@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sleeping on an eventfd that only this waiter takes tokens from.
 
-use super::{Wait, WaitEntry, after_signal, interruptible, with_waiters, woken};
+use super::{MADE, Wait, WaitEntry, after_signal, interruptible, with_waiters, woken};
 use crate::bell_state::BellState;
 use crate::deadline::Deadline;
 use crate::error::WaitError;
@@ -84,12 +84,12 @@ impl Sleep for Sleeper<'_, '_> {
 }
 
 fn until_readable<'a>(entry: &'a WaitEntry<'_>) -> PollFd<'a> {
-    PollFd::new(&entry.state.eventfds()[held(entry).1], PollFlags::IN)
+    PollFd::new(entry.state.eventfd(held(entry).1).expect(MADE), PollFlags::IN)
 }
 
 /// Takes whatever tokens eventfd `index` of the bell holds. Never blocks.
 pub(crate) fn consume_token(state: &BellState, index: usize) -> Result<(), WaitError> {
-    let eventfd = &state.eventfds()[index];
+    let eventfd = state.eventfd(index).expect(MADE);
     let mut count = [0; 8];
     let consumed = if state.mapping().descriptor().is_none() {
         // Never left this process and its children.

@@ -43,6 +43,7 @@ use crate::error::WaitError;
 use doorbell_core::wake::{Slept, Waiter, WaiterSlot};
 use rustix::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+pub(crate) use waiter_slot::MADE;
 use waiter_slot::WaiterSlots;
 
 /// A way of waiting.
@@ -123,7 +124,7 @@ impl Listener {
     /// The eventfd this waiter has a waiter slot at, which it takes if it has none.
     pub(crate) fn file(&mut self) -> Result<BorrowedFd<'_>, WaitError> {
         let (_, index) = self.slots.take_eventfd()?;
-        Ok(self.slots.state().eventfds()[index].as_fd())
+        Ok(self.slots.state().eventfd(index).expect(MADE).as_fd())
     }
 
     /// Which of its bell's eventfds that is.

@@ -40,11 +40,16 @@ impl WaiterSlots {
         if let Some(held) = self.eventfd() {
             return Ok(held);
         }
-        let slots = self.state.eventfds().len();
+        let slots = self.state.eventfd_slots();
         let none = WaitError::NoWaiterSlot { kind: "eventfd", slots };
         let hold = self.state.origin().hold()?;
         let index = take(&self.state, 0, slots).ok_or(none)?;
         (self.eventfd, self.hold) = (Some(index), hold);
+        if let Err(error) = self.state.make_eventfd(index as usize) {
+            give_back(&self.state, index as usize);
+            self.eventfd = None;
+            return Err(error);
+        }
         self.eventfd().ok_or(none)
     }
 
@@ -90,24 +95,27 @@ fn take(state: &BellState, first: usize, count: usize) -> Option<u32> {
     u32::try_from(free).ok()
 }
 
+/// What a slot's holder may count on.
+pub(crate) const MADE: &str = "an eventfd is made when its slot is taken";
+
+/// A token may still come for an armed bit: the next holder consumes it before it arms. It may be another's already: a peer
+/// that is gone for us may have given our waiter slots away.
+fn give_back(state: &BellState, index: usize) {
+    fault::point();
+    let holder = &state.record().slot_holders[index];
+    let _ = holder.compare_exchange(state.holder(), 0, Ordering::Release, Ordering::Relaxed);
+}
+
 impl Drop for WaiterSlots {
     fn drop(&mut self) {
         if !self.process.is_current() {
             return;
         }
-        let holders = &self.state.record().slot_holders;
-        // A token may still come for an armed bit: the next holder consumes it before it arms. It may be another's
-        // already: a peer that is gone for us may have given our waiter slots away.
-        let free = |index: usize| {
-            let ours = self.state.holder();
-            fault::point();
-            let _ = holders[index].compare_exchange(ours, 0, Ordering::Release, Ordering::Relaxed);
-        };
         if let Some(index) = self.eventfd {
-            free(index as usize);
+            give_back(&self.state, index as usize);
         }
         if let Some(index) = self.semaphore {
-            free(WAITER_SLOTS as usize + index as usize);
+            give_back(&self.state, WAITER_SLOTS as usize + index as usize);
         }
     }
 }

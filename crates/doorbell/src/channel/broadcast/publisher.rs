@@ -159,7 +159,10 @@ impl<W: Wait> Publisher<W> {
             let (segment, lane) = (number / LANES, (number % LANES) as u32);
             if segment == self.segments.len() {
                 let lanes = Lanes::new(LANES as u32, 1, 0).expect("a few small lanes fit");
-                self.segments.push(Arc::new(Segment::for_threads(&Offer::of_lanes(lanes))?));
+                self.segments.push(Arc::new(Segment::for_threads(&Offer {
+                    eventfds: WAITER_SLOTS,
+                    ..Offer::of_lanes(lanes)
+                })?));
             }
             let segment = Arc::clone(&self.segments[segment]);
             match self.subscribe_on(&segment, lane, slow) {
