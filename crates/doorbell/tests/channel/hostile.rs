@@ -449,7 +449,7 @@ fn a_peer_that_comes_again_and_again_does_not_hold_a_receiver_beyond_its_deadlin
 
 /// Says hello as a joiner does, and counts what comes with the answer.
 fn descriptors_offered(joiner: &OwnedFd) -> usize {
-    let hello = [u64::from_ne_bytes(*b"DBHELLO1"), 1 << 32, u64::MAX];
+    let hello = [u64::from_ne_bytes(*b"DBHELLO1"), u64::from(doorbell_core::layout::MAJOR) << 32, u64::MAX];
     let hello: Vec<u8> = hello.iter().flat_map(|word| word.to_ne_bytes()).collect();
     assert_eq!(send(joiner, &hello, SendFlags::empty()), Ok(hello.len()));
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(16))];

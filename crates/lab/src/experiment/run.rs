@@ -330,10 +330,10 @@ fn unix_ns() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::cell::Pattern;
     use crate::record::subject::Waits;
     use crate::record::{SideCounters, sample};
     use crate::trial::cell::Direction;
+    use crate::trial::cell::Pattern;
     use crate::{fan, mechanism, task};
 
     fn sides(sent: u64, seen: u64) -> Vec<SideReport> {

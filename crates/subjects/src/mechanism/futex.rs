@@ -3,7 +3,7 @@
 
 use rustix::thread::futex::{self, Flags};
 
-pub use doorbell_harness::futex::{FutexNotifier, FutexWaiter, FutexLine};
+pub use doorbell_harness::futex::{FutexLine, FutexNotifier, FutexWaiter};
 
 use super::{Explanation, Host, Line, Mechanism, Notifiers, OpenError, Site, Unavailable, Word};
 

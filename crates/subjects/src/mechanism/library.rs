@@ -115,7 +115,8 @@ impl<W: Wait + Default + 'static> Line for ChannelLine<W> {
     }
 
     fn notifier(&self) -> Result<ChannelNotifier<W>, OpenError> {
-        let sender = Sender::at_waiting_by(&self.segment, 0).map_err(OpenError::of("doorbell::channel::Sender::at"))?;
+        let sender = Sender::at_waiting_by(&self.segment, 0)
+            .map_err(OpenError::of("doorbell::channel::Sender::at"))?;
         Ok(ChannelNotifier(ManuallyDrop::new(sender)))
     }
 }
