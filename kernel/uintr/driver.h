@@ -39,7 +39,7 @@
 #define TT_ENABLE		BIT_ULL(0)
 
 #define UPID_ON			BIT_ULL(0)
-#define UPID_SN_BIT		1
+#define UPID_SN			BIT_ULL(1)
 #define UPID_NV(vector)		((u64)(vector) << 16)
 #define UPID_NDST(id)		((u64)(id) << 32)
 
@@ -69,6 +69,26 @@ struct uitt_entry {
 } __aligned(16);
 
 /*
+ * What happened to a receiver, for debugfs. Posts and deliveries are the CPUs'
+ * doing, and no kernel sees them.
+ */
+struct counters {
+	u64 out, in;		/* in = out, + 1 while it has a CPU */
+	u64 undelivered;	/* of out: with a request that the CPU had taken */
+	u64 found;		/* of in: with requests in PIR */
+	u64 collected;		/* those requests */
+	u64 coalesced;		/* of collected: the CPU had taken the same vector */
+	u64 slept;		/* = woken + rose, + 1 while it sleeps */
+	u64 woken;		/* by WAKE */
+	u64 rose;		/* by something else, perhaps a time-out */
+	u64 met;		/* of rose: a notification was under way */
+	u64 late;		/* did not sleep: the last look found a request */
+	u64 calls;		/* other system calls that a request ended */
+	u64 waits;		/* = served + timed_out + signalled, + 1 in a wait */
+	u64 served, timed_out, signalled;
+};
+
+/*
  * A thread's UPID and what goes with it. Held by its descriptor, its thread, its
  * vectors: and by them by each entry that names it (H13).
  */
@@ -76,6 +96,10 @@ struct receiver {
 	struct uintr_upid upid;
 
 	struct kref refs;
+	unsigned int number;
+	struct list_head others;	/* for debugfs */
+	struct counters counters;	/* the thread's own, or under its list's lock */
+	u64 steps;			/* likewise */
 	u64 handler;
 	u64 stack_adjust;
 	u32 flags;
@@ -168,6 +192,15 @@ struct sleepers {
 	struct list_head list;
 };
 
+/* Between two steps that other CPUs can see: with UINTR_DELAYS, a test's, up to 20 us now and then. */
+#ifdef UINTR_DELAYS
+void delay(void);
+#else
+static inline void delay(void)
+{
+}
+#endif
+
 /* cpu.c */
 int cpus_start(void);
 void cpus_stop(void);
@@ -191,6 +224,12 @@ static inline void stui(void)
 {
 	asm volatile("stui" : : : "memory");
 }
+
+/* counters.c */
+void counters_add(struct receiver *receiver);
+void counters_remove(struct receiver *receiver);
+int counters_start(void);
+void counters_stop(void);
 
 /* switch.c */
 void sleepers_open(int cpu);

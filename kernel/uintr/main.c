@@ -151,6 +151,7 @@ static const struct part {
 	{ reaper_start, reaper_stop },
 	{ hooks_start, hooks_stop },
 	{ signals_start, signals_stop },
+	{ counters_start, counters_stop },
 	{ device_start, device_stop },
 };
 

@@ -50,6 +50,7 @@ void receiver_put(struct receiver *receiver)
 /* By the reaper, when no CPU uses the UPID any more. */
 void receiver_free(struct receiver *receiver)
 {
+	counters_remove(receiver);
 	mutex_destroy(&receiver->lock);
 	kmem_cache_free(receivers, receiver);
 }
@@ -112,12 +113,13 @@ long receiver_new(const struct uintr_receive *args)
 	receiver = kmem_cache_zalloc(receivers, GFP_KERNEL_ACCOUNT);
 	if (!receiver)
 		return -ENOMEM;
-	receiver->upid.low = BIT_ULL(UPID_SN_BIT);
+	receiver->upid.low = UPID_SN;
 	receiver->handler = args->handler;
 	receiver->stack_adjust = adjust;
 	receiver->flags = args->flags;
 	kref_init(&receiver->refs);
 	mutex_init(&receiver->lock);
+	counters_add(receiver);
 
 	fd = get_unused_fd_flags(O_CLOEXEC);
 	if (fd < 0) {
@@ -153,6 +155,7 @@ static long receiver_wait(struct receiver *receiver, const struct uintr_wait *ar
 		return -EINVAL;
 	if (!thread || thread->receiver != receiver)
 		return READ_ONCE(receiver->thread) ? -EPERM : -ESHUTDOWN;
+	receiver->counters.waits++;
 	WRITE_ONCE(thread->waiting, true);
 	for (;;) {
 		/*
@@ -176,6 +179,9 @@ static long receiver_wait(struct receiver *receiver, const struct uintr_wait *ar
 	}
 	__set_current_state(TASK_RUNNING);
 	WRITE_ONCE(thread->waiting, false);
+	receiver->counters.served += !result;
+	receiver->counters.timed_out += result == -ETIMEDOUT;
+	receiver->counters.signalled += result == -ERESTARTNOHAND;
 	return result;
 }
 
@@ -252,7 +258,7 @@ static const struct file_operations receiver_fops = {
 
 int receivers_start(void)
 {
-	receivers = KMEM_CACHE(receiver, SLAB_ACCOUNT | SLAB_HWCACHE_ALIGN);
+	receivers = kmem_cache_create("uintr_receiver", sizeof(struct receiver), __alignof__(struct receiver), SLAB_ACCOUNT | SLAB_HWCACHE_ALIGN, NULL);
 	return receivers ? 0 : -ENOMEM;
 }
 

@@ -33,6 +33,8 @@ void interrupted(struct callback_head *head)
 	struct pt_regs *regs = current_pt_regs();
 
 	clear_bit(WORK_INTERRUPTED, &thread->works);
+	if (!thread->left && thread->receiver)
+		thread->receiver->counters.calls++;
 	if (!thread->left && thread->receiver && (thread->receiver->flags & UINTR_INTERRUPTS) &&
 	    syscall_get_nr(current, regs) != -1) {
 		switch (syscall_get_error(current, regs)) {

@@ -16,17 +16,37 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/cpumask.h>
+#include <linux/delay.h>
 #include <linux/module.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "driver.h"
+#define CREATE_TRACE_POINTS
+#include "trace.h"
 
 static DEFINE_PER_CPU(struct sleepers, sleepers) = {
 	.lock = __RAW_SPIN_LOCK_UNLOCKED(sleepers.lock),
 };
 
 static struct kmem_cache *threads;
+
+#ifdef UINTR_DELAYS
+static DEFINE_PER_CPU(u32, lot);
+
+void delay(void)
+{
+	u32 number = raw_cpu_read(lot) + 1;
+
+	/* xorshift32; interrupts or migration may come between, which is as good a lot. */
+	number ^= number << 13;
+	number ^= number >> 17;
+	number ^= number << 5;
+	raw_cpu_write(lot, number);
+	if (number % 4 == 0)
+		ndelay(number / 4 % 20000);
+}
+#endif
 
 /*
  * Sends what comes from now on to @vector of @cpu. ON stays: what it stands for has
@@ -46,45 +66,70 @@ static void readdress(struct uintr_upid *upid, u8 vector, int cpu)
  * posts after the read sends an interrupt. One that is still on its way finds
  * nothing left, which does no harm (H2, H3).
  */
-static u64 collect(struct uintr_upid *upid, u8 vector, int cpu)
+static u64 collect(struct uintr_upid *upid, u8 vector, int cpu, u64 *low)
 {
-	xchg(&upid->low, upid_address(vector, cpu));
+	*low = xchg(&upid->low, upid_address(vector, cpu));
+	delay();
 	return xchg(&upid->pir, 0);
 }
 
-static void suppress(struct receiver *receiver)
+/* From now on senders only post. Returns the low half before. */
+static u64 suppress(struct receiver *receiver)
 {
-	set_bit(UPID_SN_BIT, (unsigned long *)&receiver->upid.low);
+	u64 low = READ_ONCE(receiver->upid.low);
+
+	while (!try_cmpxchg64(&receiver->upid.low, &low, low | UPID_SN))
+		;
+	return low;
 }
 
 /* From here on senders only post: whatever of the thread's state was in the CPU is in @thread. */
 void disarm(struct thread *thread)
 {
+	struct receiver *receiver = thread->receiver;
+	u64 low;
+
 	if (!thread->armed)
 		return;
-	if (thread->receiver)
-		suppress(thread->receiver);
+	if (receiver) {
+		low = suppress(receiver);
+		delay();
+	}
 	/* UINV goes before UIRR is read (H10). */
 	wrmsrq(MSR_UINTR_MISC, 0);
+	delay();
 	rdmsrq(MSR_UINTR_RR, thread->uirr);
 	/* UIF is the CPU's, and no MSR has it (H1). */
 	thread->uif = testui();
 	msrs_clear();
 	thread->armed = false;
+	if (!receiver)
+		return;
+	receiver->counters.out++;
+	receiver->counters.undelivered += !!thread->uirr;
+	trace_uintr_out(receiver, receiver->steps++, -1, low, 0, thread->uirr, thread->uif);
 }
 
 /* The other way round. Interrupts are off, so that no notification is taken before UINV is there. */
 void arm(struct thread *thread)
 {
 	struct receiver *receiver = thread->receiver;
-	u64 misc = 0;
+	u64 misc = 0, low, requests;
 
 	if (thread->table) {
 		wrmsrq(MSR_UINTR_TT, (u64)thread->table->uitt | TT_ENABLE);
 		misc = UINTR_CONNECTIONS - 1;	/* the last index, not the number (H11) */
 	}
 	if (receiver) {
-		thread->uirr |= collect(&receiver->upid, NOTIFY, smp_processor_id());
+		requests = collect(&receiver->upid, NOTIFY, smp_processor_id(), &low);
+		delay();
+		receiver->counters.in++;
+		receiver->counters.found += !!requests;
+		receiver->counters.collected += hweight64(requests);
+		receiver->counters.coalesced += hweight64(requests & thread->uirr);
+		thread->uirr |= requests;
+		trace_uintr_in(receiver, receiver->steps++, smp_processor_id(), low, requests,
+			       thread->uirr, thread->uif);
 		wrmsrq(MSR_UINTR_HANDLER, receiver->handler);
 		wrmsrq(MSR_UINTR_STACKADJUST, receiver->stack_adjust);
 		wrmsrq(MSR_UINTR_PD, (u64)&receiver->upid);
@@ -142,11 +187,25 @@ static void late(struct irq_work *work)
 	thread_put(thread);
 }
 
+/* For the list's lock held: what the trace events show of a sleeper. */
+#define TRACE_SLEEPER(event, thread, low) \
+	trace_uintr_##event((thread)->receiver, (thread)->receiver->steps++, \
+			    (thread)->asleep_on->cpu, low, \
+			    READ_ONCE((thread)->receiver->upid.pir), (thread)->uirr, (thread)->uif)
+
 /* Called with the list locked. SN is set until the way back clears it; ON and PIR stay for that way to find. */
-static void take_off(struct thread *thread)
+static u64 take_off(struct thread *thread)
 {
-	suppress(thread->receiver);
+	u64 low = suppress(thread->receiver);
+
+	delay();
 	list_del(&thread->sleeping);
+	return low;
+}
+
+/* The last thing that is done with a sleeper: it may go on. */
+static void let_go(struct thread *thread)
+{
 	/* Pairs with get_up(): SN is set before the thread can clear it. */
 	smp_store_release(&thread->asleep_on, NULL);
 }
@@ -155,13 +214,24 @@ static void take_off(struct thread *thread)
 static bool put_on(struct thread *thread, struct sleepers *list)
 {
 	struct uintr_upid *upid = &thread->receiver->upid;
+	u64 low, pir;
 
 	list_add(&thread->sleeping, &list->list);
 	WRITE_ONCE(thread->asleep_on, list);
+	delay();
 	readdress(upid, WAKE, list->cpu);
-	if (!thread->uirr && !READ_ONCE(upid->pir) && !(READ_ONCE(upid->low) & UPID_ON))
+	delay();
+	pir = READ_ONCE(upid->pir);
+	low = READ_ONCE(upid->low);
+	if (!thread->uirr && !pir && !(low & UPID_ON)) {
+		thread->receiver->counters.slept++;
+		TRACE_SLEEPER(sleep, thread, low);
 		return true;
-	take_off(thread);
+	}
+	thread->receiver->counters.late++;
+	low = take_off(thread);
+	TRACE_SLEEPER(late, thread, low);
+	let_go(thread);
 	return false;
 }
 
@@ -203,12 +273,18 @@ static void go_to_sleep(struct thread *thread)
 static void get_up(struct thread *thread)
 {
 	struct sleepers *list;
+	u64 low;
 
 	while ((list = smp_load_acquire(&thread->asleep_on))) {
 		raw_spin_lock(&list->lock);
 		/* Else it was woken, or moved to another list. */
-		if (thread->asleep_on == list)
-			take_off(thread);
+		if (thread->asleep_on == list) {
+			low = take_off(thread);
+			thread->receiver->counters.rose++;
+			thread->receiver->counters.met += low & UPID_ON;
+			TRACE_SLEEPER(rise, thread, low);
+			let_go(thread);
+		}
 		raw_spin_unlock(&list->lock);
 	}
 }
@@ -249,6 +325,7 @@ static void wake_sleepers(struct sleepers *list)
 	struct thread *thread, *next, *woken[BATCH];
 	unsigned long flags;
 	int i, n;
+	u64 low;
 
 	do {
 		n = 0;
@@ -256,14 +333,18 @@ static void wake_sleepers(struct sleepers *list)
 		list_for_each_entry_safe(thread, next, &list->list, sleeping) {
 			if (!(READ_ONCE(thread->receiver->upid.low) & UPID_ON))
 				continue;
-			take_off(thread);
 			kref_get(&thread->refs);
 			woken[n++] = thread;
+			low = take_off(thread);
+			thread->receiver->counters.woken++;
+			TRACE_SLEEPER(wake, thread, low);
+			let_go(thread);
 			if (n == BATCH)
 				break;
 		}
 		raw_spin_unlock_irqrestore(&list->lock, flags);
 		for (i = 0; i < n; i++) {
+			delay();
 			wake(woken[i]);
 			thread_put(woken[i]);
 		}
@@ -395,7 +476,7 @@ void thread_free(struct thread *thread)
 
 int threads_start(void)
 {
-	threads = KMEM_CACHE(thread, SLAB_ACCOUNT | SLAB_HWCACHE_ALIGN);
+	threads = kmem_cache_create("uintr_thread", sizeof(struct thread), __alignof__(struct thread), SLAB_ACCOUNT | SLAB_HWCACHE_ALIGN, NULL);
 	return threads ? 0 : -ENOMEM;
 }
 

@@ -221,7 +221,7 @@ void table_process_ends(void)
 
 int tables_start(void)
 {
-	tables = KMEM_CACHE(table, SLAB_ACCOUNT);
+	tables = kmem_cache_create("uintr_table", sizeof(struct table), __alignof__(struct table), SLAB_ACCOUNT, NULL);
 	if (!tables)
 		return -ENOMEM;
 	return rhashtable_init(&processes, &by_process);

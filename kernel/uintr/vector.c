@@ -119,7 +119,7 @@ long vector_new(struct receiver *receiver, unsigned long number)
 
 int vectors_start(void)
 {
-	vectors = KMEM_CACHE(vector, SLAB_ACCOUNT);
+	vectors = kmem_cache_create("uintr_vector", sizeof(struct vector), __alignof__(struct vector), SLAB_ACCOUNT, NULL);
 	return vectors ? 0 : -ENOMEM;
 }
 

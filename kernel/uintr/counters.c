@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What is known of each receiver, in debugfs: uintr/receivers, a line each. */
+#include <linux/debugfs.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/seq_file.h>
+
+#include "driver.h"
+
+static LIST_HEAD(receivers);
+static DEFINE_MUTEX(lock);
+static unsigned int number;
+
+void counters_add(struct receiver *receiver)
+{
+	mutex_lock(&lock);
+	receiver->number = ++number;
+	list_add_tail(&receiver->others, &receivers);
+	mutex_unlock(&lock);
+}
+
+void counters_remove(struct receiver *receiver)
+{
+	mutex_lock(&lock);
+	list_del(&receiver->others);
+	mutex_unlock(&lock);
+}
+
+/* While a receiver runs its figures are those of some moment. */
+static void show(struct seq_file *file, struct receiver *receiver)
+{
+	struct counters *c = &receiver->counters;
+	struct thread *thread;
+
+	mutex_lock(&receiver->lock);
+	thread = receiver->thread;
+	seq_printf(file, "receiver %u thread %d low %016llx pir %llx uirr %llx uif %d armed %d asleep %d",
+		   receiver->number, thread ? task_pid_vnr(thread->task) : 0,
+		   READ_ONCE(receiver->upid.low), READ_ONCE(receiver->upid.pir),
+		   thread ? thread->uirr : 0, thread && thread->uif, thread && thread->armed,
+		   thread && READ_ONCE(thread->asleep_on));
+	mutex_unlock(&receiver->lock);
+	seq_printf(file, " out %llu in %llu undelivered %llu found %llu collected %llu coalesced %llu",
+		   c->out, c->in, c->undelivered, c->found, c->collected, c->coalesced);
+	seq_printf(file, " slept %llu woken %llu rose %llu met %llu late %llu calls %llu",
+		   c->slept, c->woken, c->rose, c->met, c->late, c->calls);
+	seq_printf(file, " waits %llu served %llu timed_out %llu signalled %llu\n",
+		   c->waits, c->served, c->timed_out, c->signalled);
+}
+
+static int receivers_show(struct seq_file *file, void *data)
+{
+	struct receiver *receiver;
+
+	mutex_lock(&lock);
+	list_for_each_entry(receiver, &receivers, others)
+		show(file, receiver);
+	mutex_unlock(&lock);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(receivers);
+
+static struct dentry *folder;
+
+int counters_start(void)
+{
+	folder = debugfs_create_dir("uintr", NULL);
+	debugfs_create_file("receivers", 0400, folder, NULL, &receivers_fops);
+	return 0;
+}
+
+void counters_stop(void)
+{
+	debugfs_remove_recursive(folder);
+}

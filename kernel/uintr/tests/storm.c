@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Notifications by the million between threads that are moved about: senders and
+ * receivers, in two processes, change CPUs at random and are moved by a third
+ * thread; other threads compete for the CPUs; receivers run, wait with and without a
+ * time-out, sleep in other system calls, shut UIF; signals hit them; senders post
+ * in bursts with gaps of 0 to 10 ms.
+ *
+ * A sender writes a number for a vector, then sends; the handler reads the number.
+ * After each burst the sender waits until every number of it was seen: a lost
+ * notification is one whose number is never seen, for nothing else makes a receiver
+ * look. Run as root where the driver is loaded: what is left at the end comes from
+ * debugfs.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <x86gprintrin.h>
+
+#include <linux/uintr.h>
+
+/* Vectors of each sender at each receiver; the highest numbers, where shifts go wrong. */
+#define LANES		4
+#define MOST		16
+/* Nothing is under way that long, whatever else the emulator's host does. */
+#define LOST_AFTER	120
+
+static struct {
+	long count, receivers, senders, load, seed, burst, gaps, signals, timeouts, moves;
+} want = { .count = 100000, .receivers = 3, .senders = 3, .load = 2, .seed = 1, .burst = 64, .gaps = 1, .signals = 1, .timeouts = 1, .moves = 1 };
+
+/* Shared by both processes. */
+static struct shared {
+	struct lane {
+		_Alignas(64) atomic_ulong sent;
+		_Alignas(64) atomic_ulong seen;
+	} lanes[MOST][MOST][LANES];
+	_Alignas(64) atomic_long posted, handled, stale;
+	atomic_long running, ready;
+	atomic_int tids[2 * MOST];
+	atomic_bool end;
+	atomic_ulong waits, timed_out, rescued, calls, signalled, opened, moved;
+} *shared;
+
+static int vectors[MOST][MOST][LANES];
+static int cpus;
+
+__attribute__((noreturn, format(printf, 1, 2)))
+static void fail(const char *format, ...)
+{
+	va_list arguments;
+
+	fprintf(stderr, "storm: ");
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fprintf(stderr, "\n");
+	_exit(1);
+}
+
+static int64_t now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1000000000ll + time.tv_nsec;
+}
+
+static __thread uint64_t state;
+
+/* xorshift64, below @n */
+static uint64_t lot(uint64_t n)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state % n;
+}
+
+static void begin(int who)
+{
+	state = want.seed * 0x9e3779b97f4a7c15ull + who + 1;
+	for (int i = 0; i < 16; i++)
+		lot(2);
+}
+
+/* Onto one CPU, or some, or all. */
+static void move(int tid)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	for (int cpu = 0; cpu < cpus; cpu++)
+		if (lot(2))
+			CPU_SET(cpu, &set);
+	if (lot(2) || !CPU_COUNT(&set)) {
+		CPU_ZERO(&set);
+		CPU_SET(lot(cpus), &set);
+	}
+	/* A CPU may be off-line, and a thread gone. */
+	if (!sched_setaffinity(tid, sizeof(set), &set))
+		shared->moved++;
+}
+
+/* ---- receivers ---- */
+
+static __thread int own;
+static __thread volatile bool in_signal;
+
+__attribute__((interrupt, target("general-regs-only")))
+static void handler(struct __uintr_frame *frame, unsigned long long vector)
+{
+	int n = 63 - vector;
+	struct lane *lane = &shared->lanes[own][n / LANES][n % LANES];
+
+	(void)frame;
+	if (in_signal)
+		shared->opened++;
+	/* Pairs with the release in burst(). */
+	atomic_store_explicit(&lane->seen, atomic_load_explicit(&lane->sent, memory_order_acquire), memory_order_release);
+	atomic_fetch_add_explicit(&shared->handled, 1, memory_order_relaxed);
+}
+
+static void on_signal(int number)
+{
+	(void)number;
+	in_signal = true;
+	if (_testui())
+		shared->opened++;
+	for (volatile int i = 0; i < 1000; i++)
+		;
+	shared->signalled++;
+	in_signal = false;
+}
+
+static bool something_to_see(void)
+{
+	for (int s = 0; s < want.senders; s++)
+		for (int l = 0; l < LANES; l++)
+			if (shared->lanes[own][s][l].sent != shared->lanes[own][s][l].seen)
+				return true;
+	return false;
+}
+
+/* With @patience nanoseconds, or for as long as nothing can take. */
+static void wait_for_one(int receiver, int64_t patience)
+{
+	bool endless = patience < 0;
+	struct uintr_wait args = { .deadline = now() + (endless ? LOST_AFTER * 1000000000ll : patience) };
+
+	_clui();
+	shared->waits++;
+	if (ioctl(receiver, UINTR_WAIT, &args) == 0) {
+		_stui();
+		return;
+	}
+	if (errno == ETIMEDOUT) {
+		shared->timed_out++;
+		if (endless && something_to_see())
+			shared->rescued++;
+	} else if (errno != EINTR) {
+		fail("UINTR_WAIT: %s", strerror(errno));
+	}
+	_stui();
+}
+
+static void *receive(void *number)
+{
+	struct uintr_receive args = { .handler = (uintptr_t)handler, .flags = (long)number % 2 ? UINTR_INTERRUPTS : 0 };
+	int device = open(UINTR_DEVICE, O_RDWR | O_CLOEXEC), receiver;
+	bool patient;
+
+	own = (long)number;
+	begin(own);
+	/* Who never gives up would sleep for ever behind a lost notification. */
+	patient = !want.timeouts || own % 2 == 0;
+	receiver = ioctl(device, UINTR_RECEIVE, &args);
+	if (receiver < 0)
+		fail("UINTR_RECEIVE: %s", strerror(errno));
+	for (int s = 0; s < want.senders; s++)
+		for (int l = 0; l < LANES; l++) {
+			vectors[own][s][l] = ioctl(receiver, UINTR_VECTOR, 63 - (s * LANES + l));
+			if (vectors[own][s][l] < 0)
+				fail("UINTR_VECTOR: %s", strerror(errno));
+		}
+	shared->tids[own] = gettid();
+	_stui();
+	shared->ready++;
+	while (!shared->end) {
+		switch (lot(8)) {
+		case 0:
+			for (volatile uint64_t i = lot(20000); i; i--)
+				;
+			break;
+		case 1:
+			/* The shortest way to miss one. */
+			_clui();
+			for (volatile uint64_t i = lot(200); i; i--)
+				;
+			_stui();
+			break;
+		case 2:
+			if (want.moves)
+				move(0);
+			break;
+		case 3:
+			sched_yield();
+			break;
+		case 4:
+			/* Until a handler ran, or a while for those that go on behind it. */
+			poll(NULL, 0, patient && own % 4 == 0 ? lot(3) : lot(20));
+			shared->calls++;
+			break;
+		case 5:
+			nanosleep(&(struct timespec){ 0, lot(100000) }, NULL);
+			shared->calls++;
+			break;
+		default:
+			wait_for_one(receiver, patient ? -1 : (int64_t)lot(5000000));
+		}
+	}
+	/* All were seen: quiet until the figures are read. */
+	_clui();
+	for (;;)
+		poll(NULL, 0, -1);
+	return NULL;
+}
+
+/* ---- senders ---- */
+
+static void await(struct lane *lane, unsigned long number, int r, int s, int l)
+{
+	int64_t deadline = 0;
+	unsigned long spins = 0;
+
+	while (atomic_load_explicit(&lane->seen, memory_order_acquire) < number) {
+		if (++spins % 1024)
+			continue;
+		if (lot(4) == 0)
+			sched_yield();
+		if (!deadline)
+			deadline = now() + LOST_AFTER * 1000000000ll;
+		else if (now() > deadline)
+			fail("LOST: receiver %d, sender %d, lane %d: %lu sent, %lu seen", r, s, l, number, lane->seen);
+	}
+}
+
+static void *sender(void *argument)
+{
+	int s = (long)argument, index[MOST][LANES];
+
+	begin(MOST + s);
+	shared->tids[MOST + s] = gettid();
+	for (int r = 0; r < want.receivers; r++)
+		for (int l = 0; l < LANES; l++) {
+			index[r][l] = ioctl(vectors[r][s][l], UINTR_CONNECT, 0);
+			if (index[r][l] < 0)
+				fail("UINTR_CONNECT: %s", strerror(errno));
+		}
+	while (atomic_load_explicit(&shared->posted, memory_order_relaxed) < want.count) {
+		int r = lot(want.receivers), burst = 1 + lot(lot(4) ? 4 : want.burst);
+		unsigned long last[LANES] = { 0 };
+
+		for (int i = 0; i < burst; i++) {
+			int l = lot(LANES);
+			struct lane *lane = &shared->lanes[r][s][l];
+
+			last[l] = lane->sent + 1;
+			atomic_store_explicit(&lane->sent, last[l], memory_order_release);
+			_senduipi(index[r][l]);
+		}
+		atomic_fetch_add_explicit(&shared->posted, burst, memory_order_relaxed);
+		for (int l = 0; l < LANES; l++)
+			await(&shared->lanes[r][s][l], last[l], r, s, l);
+		if (want.moves && lot(16) == 0)
+			move(0);
+		if (want.gaps && lot(64) == 0)
+			usleep(lot(10000));
+	}
+	shared->running--;
+	return NULL;
+}
+
+/* ---- beside them ---- */
+
+static void *competes(void *nothing)
+{
+	while (!shared->end)
+		__builtin_ia32_pause();
+	return nothing;
+}
+
+static void *disturbs(void *nothing)
+{
+	begin(3 * MOST);
+	while (!shared->end) {
+		int who = lot(2) ? lot(want.receivers) : MOST + lot(want.senders), tid = shared->tids[who];
+
+		if (tid && want.moves)
+			move(tid);
+		if (want.signals && who < MOST && tid && lot(4) == 0)
+			syscall(SYS_tgkill, getpid(), tid, SIGUSR1);
+		usleep(lot(4000));
+	}
+	return nothing;
+}
+
+/* ---- what is left ---- */
+
+static unsigned long figure(const char *line, const char *name, int base)
+{
+	char wanted[32];
+	const char *found;
+
+	snprintf(wanted, sizeof(wanted), " %s ", name);
+	found = strstr(line, wanted);
+	if (!found)
+		fail("debugfs has no %s in: %s", name, line);
+	return strtoul(found + strlen(wanted), NULL, base);
+}
+
+/* The driver's own account balances, and nothing is under way. */
+static int audit(void)
+{
+	FILE *file = fopen("/sys/kernel/debug/uintr/receivers", "r");
+	char line[4096];
+	int wrong = 0, n = 0;
+
+	if (!file)
+		fail("/sys/kernel/debug/uintr/receivers: %s", strerror(errno));
+	while (fgets(line, sizeof(line), file)) {
+		unsigned long low = figure(line, "low", 16);
+#define IS(name) figure(line, name, 10)
+		bool good = !(low & 1) && !figure(line, "pir", 16) && !figure(line, "uirr", 16) &&
+			IS("in") == IS("out") + IS("armed") &&
+			IS("slept") == IS("woken") + IS("rose") + IS("asleep") &&
+			IS("waits") == IS("served") + IS("timed_out") + IS("signalled");
+
+		printf("%s%s", good ? "" : "WRONG: ", line);
+		wrong += !good;
+		n++;
+	}
+	fclose(file);
+	if (n != want.receivers)
+		fail("debugfs shows %d receivers of %ld", n, want.receivers);
+	return wrong;
+}
+
+static void option(char **words)
+{
+	static const struct {
+		const char *name;
+		long *value;
+	} options[] = {
+		{ "--count", &want.count }, { "--receivers", &want.receivers }, { "--senders", &want.senders },
+		{ "--load", &want.load }, { "--seed", &want.seed }, { "--burst", &want.burst }, { "--gaps", &want.gaps },
+		{ "--signals", &want.signals }, { "--timeouts", &want.timeouts }, { "--moves", &want.moves },
+	};
+
+	for (size_t i = 0; words[1] && i < sizeof(options) / sizeof(*options); i++) {
+		if (!strcmp(words[0], options[i].name)) {
+			*options[i].value = atol(words[1]);
+			return;
+		}
+	}
+	fprintf(stderr, "usage: storm [OPTION NUMBER]..., and the options are");
+	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
+		fprintf(stderr, " %s [%ld]", options[i].name, *options[i].value);
+	fprintf(stderr, "\n");
+	exit(2);
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+	int64_t start;
+	pid_t child;
+	int status;
+
+	for (int i = 1; i < argc; i += 2)
+		option(argv + i);
+	if (want.receivers < 1 || want.senders < 1 || want.receivers > MOST || want.senders > MOST || want.senders * LANES > 64)
+		fail("1 to %d receivers and senders", MOST);
+	setlinebuf(stdout);
+	cpus = sysconf(_SC_NPROCESSORS_CONF);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		fail("no memory");
+	sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = on_signal }, NULL);
+	shared->running = want.senders;
+	for (long r = 0; r < want.receivers; r++)
+		pthread_create(&thread, NULL, receive, (void *)r);
+	while (shared->ready < want.receivers)
+		usleep(1000);
+	start = now();
+	/* Half of the senders have nothing but the descriptors in common with the receivers. */
+	child = fork();
+	if (!child) {
+		for (long s = 1; s < want.senders; s += 2)
+			pthread_create(&thread, NULL, sender, (void *)s);
+		while (!shared->end)
+			usleep(1000);
+		_exit(0);
+	}
+	for (long s = 0; s < want.senders; s += 2)
+		pthread_create(&thread, NULL, sender, (void *)s);
+	for (long l = 0; l < want.load; l++)
+		pthread_create(&thread, NULL, competes, NULL);
+	pthread_create(&thread, NULL, disturbs, NULL);
+	for (long ticks = 1; shared->running; ticks++) {
+		usleep(100000);
+		if (waitpid(child, &status, WNOHANG))
+			fail("the other process ended with status %#x", status);
+		if (ticks % 300 == 0)
+			printf("%ld of %ld after %ld s\n", shared->posted, want.count, (now() - start) / 1000000000);
+	}
+	shared->end = true;
+	waitpid(child, &status, 0);
+	if (status)
+		fail("the other process ended with status %#x", status);
+	/* Receivers leave their last wait by signals, and are asleep then. */
+	for (int i = 0; i < 20; i++) {
+		for (int r = 0; r < want.receivers; r++)
+			syscall(SYS_tgkill, getpid(), shared->tids[r], SIGUSR1);
+		usleep(50000);
+	}
+	printf("%ld posted, %ld handled; %lu waits, %lu timed out, %lu other calls, %lu signals, %lu moves; %lu rescued by a time-out, %lu handled in a signal's handler\n",
+	       shared->posted, shared->handled, shared->waits, shared->timed_out, shared->calls, shared->signalled, shared->moved,
+	       shared->rescued, shared->opened);
+	status = audit();
+	if (status || shared->rescued || shared->opened)
+		fail("that is wrong");
+	printf("none lost\n");
+	return 0;
+}
