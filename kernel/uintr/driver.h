@@ -48,13 +48,14 @@
 
 /*
  * The vector that finds a running receiver: where it finds another thread, the
- * kernel's handler ends it and counts it, PIN in /proc/interrupts. KVM's nested
+ * kernel's handler ends it and counts it, NPI in /proc/interrupts. KVM's nested
  * guests use it in the same way: whoever gets one too many only looks once more.
  */
 #define NOTIFY			POSTED_INTR_NESTED_VECTOR
 /*
  * The vector that reaches a sleeping receiver through the kernel: its handler ends
- * it, counts it, PLT in /proc/interrupts, and passes a trace point, which is ours.
+ * it and passes a trace point, which is ours. Only SGI UV machines have another use
+ * for it.
  */
 #define WAKE			X86_PLATFORM_IPI_VECTOR
 

@@ -43,8 +43,8 @@
 #define LOST_AFTER	120
 
 static struct {
-	long count, receivers, senders, load, seed, burst, gaps, signals, timeouts, moves;
-} want = { .count = 100000, .receivers = 3, .senders = 3, .load = 2, .seed = 1, .burst = 64, .gaps = 1, .signals = 1, .timeouts = 1, .moves = 1 };
+	long count, receivers, senders, load, seed, burst, lanes, gaps, signals, timeouts, moves;
+} want = { .count = 100000, .receivers = 3, .senders = 3, .load = 2, .seed = 1, .burst = 64, .lanes = LANES, .gaps = 1, .signals = 1, .timeouts = 1, .moves = 1 };
 
 /* Shared by both processes. */
 static struct shared {
@@ -153,7 +153,7 @@ static void on_signal(int number)
 static bool something_to_see(void)
 {
 	for (int s = 0; s < want.senders; s++)
-		for (int l = 0; l < LANES; l++)
+		for (int l = 0; l < want.lanes; l++)
 			if (shared->lanes[own][s][l].sent != shared->lanes[own][s][l].seen)
 				return true;
 	return false;
@@ -195,7 +195,7 @@ static void *receive(void *number)
 	if (receiver < 0)
 		fail("UINTR_RECEIVE: %s", strerror(errno));
 	for (int s = 0; s < want.senders; s++)
-		for (int l = 0; l < LANES; l++) {
+		for (int l = 0; l < want.lanes; l++) {
 			vectors[own][s][l] = ioctl(receiver, UINTR_VECTOR, 63 - (s * LANES + l));
 			if (vectors[own][s][l] < 0)
 				fail("UINTR_VECTOR: %s", strerror(errno));
@@ -269,7 +269,7 @@ static void *sender(void *argument)
 	begin(MOST + s);
 	shared->tids[MOST + s] = gettid();
 	for (int r = 0; r < want.receivers; r++)
-		for (int l = 0; l < LANES; l++) {
+		for (int l = 0; l < want.lanes; l++) {
 			index[r][l] = ioctl(vectors[r][s][l], UINTR_CONNECT, 0);
 			if (index[r][l] < 0)
 				fail("UINTR_CONNECT: %s", strerror(errno));
@@ -279,7 +279,7 @@ static void *sender(void *argument)
 		unsigned long last[LANES] = { 0 };
 
 		for (int i = 0; i < burst; i++) {
-			int l = lot(LANES);
+			int l = lot(want.lanes);
 			struct lane *lane = &shared->lanes[r][s][l];
 
 			last[l] = lane->sent + 1;
@@ -287,7 +287,7 @@ static void *sender(void *argument)
 			_senduipi(index[r][l]);
 		}
 		atomic_fetch_add_explicit(&shared->posted, burst, memory_order_relaxed);
-		for (int l = 0; l < LANES; l++)
+		for (int l = 0; l < want.lanes; l++)
 			await(&shared->lanes[r][s][l], last[l], r, s, l);
 		if (want.moves && lot(16) == 0)
 			move(0);
@@ -370,7 +370,7 @@ static void option(char **words)
 		long *value;
 	} options[] = {
 		{ "--count", &want.count }, { "--receivers", &want.receivers }, { "--senders", &want.senders },
-		{ "--load", &want.load }, { "--seed", &want.seed }, { "--burst", &want.burst }, { "--gaps", &want.gaps },
+		{ "--load", &want.load }, { "--seed", &want.seed }, { "--burst", &want.burst }, { "--lanes", &want.lanes }, { "--gaps", &want.gaps },
 		{ "--signals", &want.signals }, { "--timeouts", &want.timeouts }, { "--moves", &want.moves },
 	};
 
@@ -396,8 +396,9 @@ int main(int argc, char **argv)
 
 	for (int i = 1; i < argc; i += 2)
 		option(argv + i);
-	if (want.receivers < 1 || want.senders < 1 || want.receivers > MOST || want.senders > MOST || want.senders * LANES > 64)
-		fail("1 to %d receivers and senders", MOST);
+	if (want.receivers < 1 || want.senders < 1 || want.receivers > MOST || want.senders > MOST || want.senders * LANES > 64 ||
+	    want.lanes < 1 || want.lanes > LANES)
+		fail("1 to %d receivers, 1 to %d senders, 1 to %d lanes", MOST, 64 / LANES, LANES);
 	setlinebuf(stdout);
 	cpus = sysconf(_SC_NPROCESSORS_CONF);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -22,6 +22,16 @@ pub enum Patience {
     Spins,
 }
 
+/// Where the kernel makes a receiver that sleeps reachable (§8.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Sleep {
+    /// In the wait call, before it gives up its processor; other system calls are not left for a notification.
+    InWait,
+    /// On the way off the processor, in whatever system call: what `kernel/uintr` does. A last look that finds
+    /// something wakes the receiver again.
+    AtSwitch,
+}
+
 /// What may be done to the tasks, at any moment and in any order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Interference {
@@ -37,6 +47,8 @@ pub struct Interference {
     pub revoke: bool,
     /// A receiver exits, and its descriptor goes back to the pool.
     pub exit: bool,
+    /// A running receiver with UIF open sleeps in a system call that is not the wait call.
+    pub block: bool,
     /// At most so many of these in one run; `None` for any number.
     pub limit: Option<u8>,
 }
@@ -57,6 +69,8 @@ pub struct Config {
     pub patience: Patience,
     /// How the kernel hands over.
     pub resume: Resume,
+    /// Where a sleeper becomes reachable.
+    pub sleep: Sleep,
     /// Addressing of the local APICs.
     pub apic: ApicMode,
     /// Senders publish an item before each post, and handlers take all items.
@@ -76,6 +90,7 @@ impl Config {
         posts: 1,
         patience: Patience::Waits,
         resume: Resume::SelfIpi,
+        sleep: Sleep::InWait,
         apic: ApicMode::X2Apic,
         payload: false,
         probe: false,
@@ -86,6 +101,7 @@ impl Config {
             fpu: false,
             revoke: false,
             exit: false,
+            block: false,
             limit: None,
         },
     };
@@ -179,8 +195,41 @@ impl Config {
         ..Self::SMALLEST
     };
 
+    /// The driver: a receiver sleeps anywhere, and is made reachable on its way off the processor.
+    pub const DRIVER: Self = Self {
+        name: "driver",
+        resume: Resume::Direct,
+        sleep: Sleep::AtSwitch,
+        interference: Interference {
+            preempt: true,
+            time_out: true,
+            block: true,
+            ..Self::SMALLEST.interference
+        },
+        senders: 2,
+        posts: 1,
+        ..Self::SMALLEST
+    };
+
+    /// The same with one sender, more posts and signals.
+    pub const DRIVER_RUNNING: Self = Self {
+        name: "driver, running",
+        patience: Patience::Spins,
+        senders: 1,
+        posts: 2,
+        interference: Interference { signal: true, ..Self::DRIVER.interference },
+        ..Self::DRIVER
+    };
+
+    /// The same with vectors that are closed, and exit.
+    pub const DRIVER_LIFE_CYCLE: Self = Self {
+        name: "driver, life cycle",
+        interference: Interference { revoke: true, exit: true, ..Self::DRIVER.interference },
+        ..Self::DRIVER
+    };
+
     /// The configurations that together cover every feature; seconds each.
-    pub const SMALL: [Self; 9] = [
+    pub const SMALL: [Self; 12] = [
         Self::BLOCKING,
         Self::RUNNING,
         Self::DIRECT,
@@ -190,6 +239,9 @@ impl Config {
         Self::LIFE_CYCLE,
         Self::RUNNING_LIFE_CYCLE,
         Self::SHARED,
+        Self::DRIVER,
+        Self::DRIVER_RUNNING,
+        Self::DRIVER_LIFE_CYCLE,
     ];
 
     /// Receiver and vector of a sender's n-th post.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Steps in words, on the lanes of a chart.
 
-use super::config::Resume;
+use super::config::{Resume, Sleep};
 use super::machine::{Action, Machine};
 use super::state::{At, Irq, Receive, Receiver, Send, State, Task};
 use crate::model::Step;
@@ -93,6 +93,7 @@ pub(super) fn step(machine: &Machine, before: &State, action: Action, after: &St
             format!("preempts {}", task(running(core))),
         ),
         Action::TimeOut(r) => Step::local(RECEIVER + usize::from(r), "time-out ends the wait"),
+        Action::Block(core) => Step::local(lane_of(running(core), core), "sleeps in a system call"),
         Action::Signal(core) => {
             let saved = u8::from(before.cores[usize::from(core)].uif);
             Step::towards(cpu(core), lane_of(running(core), core), format!("signal: UIF {saved} kept, UIF 0"))
@@ -165,12 +166,18 @@ fn kernel(machine: &Machine, before: &State, r: usize, c: usize, after: &State) 
         )),
         At::Retarget => to_upid(format!("kernel: NDST CPU {c}, too late")),
         At::FpuSection => Step::local(lane, "kernel: done with the vector registers"),
-        At::WaitEntry => {
+        At::WaitEntry if machine.config.sleep == Sleep::AtSwitch => {
+            to_upid("switches out to sleep: SN 1".to_owned())
+        }
+        At::WaitEntry | At::ToSleep => {
             let nv = if new.nv_kernel { "0xEB" } else { "0xEC" };
             to_upid(format!("kernel: on the wait list, NV {nv}, SN 0"))
         }
         At::WaitCheck => {
-            let uirr = vectors(before.cores[c].uirr);
+            let uirr = vectors(match machine.config.sleep {
+                Sleep::InWait => before.cores[c].uirr,
+                Sleep::AtSwitch => old.saved_uirr,
+            });
             let asleep = new.place == super::state::Place::Asleep;
             let then = if asleep { "sleeps" } else { "does not sleep" };
             let text = match machine.hazard {

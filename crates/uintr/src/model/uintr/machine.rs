@@ -5,7 +5,7 @@
 //! scheduler and the programs. Kernel work runs with interrupts off unless its state says otherwise. Steps that touch
 //! only registers of one core with its interrupts off are joined to the step before them, for nobody can look between.
 
-use super::config::{Config, Resume};
+use super::config::{Config, Resume, Sleep};
 use super::hazard::Hazard;
 use super::state::{
     At, Core, Irq, NOTIFY, Place, Send, State, Task, VECTORS, Wrong, table_register, upid_address,
@@ -36,6 +36,8 @@ pub enum Action {
     Preempt(u8),
     /// The time-out of a sleeping receiver.
     TimeOut(u8),
+    /// The task of a processor sleeps in some system call.
+    Block(u8),
     /// A signal for the task of a processor.
     Signal(u8),
     /// The kernel needs the vector registers of a processor.
@@ -159,7 +161,12 @@ impl Machine {
             Action::PickSender(core, s) => self.pick_sender(&mut state, usize::from(core), s),
             Action::Reuse(r) => self.hand_over(&mut state, usize::from(r)),
             Action::Preempt(core) => self.preempt(&mut state, usize::from(core)),
+            Action::TimeOut(r) if self.config.sleep == Sleep::AtSwitch => {
+                // It is on the list until it has a processor.
+                state.receivers[usize::from(r)].place = Place::Ready;
+            }
             Action::TimeOut(r) => wake(&mut state, usize::from(r)),
+            Action::Block(core) => state.cores[usize::from(core)].at = At::WaitEntry,
             Action::Signal(core) => self.signal(&mut state, usize::from(core)),
             Action::Fpu(core) => {
                 // §3.2: XSAVES clears UINV. The image is not needed, for the registers stay valid.
@@ -174,7 +181,7 @@ impl Machine {
     }
 
     /// §6.4. The EOI is part of this step; nothing of the lower-priority vector can come between.
-    fn accept(&self, state: &mut State, core: usize, irq: Irq) {
+    pub(super) fn accept(&self, state: &mut State, core: usize, irq: Irq) {
         let cpu = self.cpu(&state.cores[core]);
         if notification::identifies(&cpu, irq.vector()) {
             if let Some(receiver) = state.pointed_at(core) {
@@ -197,14 +204,14 @@ impl Machine {
         }
     }
 
-    fn take(&self, state: &mut State, core: usize) {
+    pub(super) fn take(&self, state: &mut State, core: usize) {
         let requests = state.pointed_at(core).map_or(0, |receiver| std::mem::take(&mut receiver.pir));
         let c = &mut state.cores[core];
         c.taking = false;
         self.on_cpu(c, |cpu| notification::absorb(cpu, requests.into()));
     }
 
-    fn deliver(&self, state: &mut State, core: usize) {
+    pub(super) fn deliver(&self, state: &mut State, core: usize) {
         let vector = self
             .on_cpu(&mut state.cores[core], |cpu| delivery::deliver(cpu, &mut NoStack))
             .expect("the model's handler and stack are always mapped");
@@ -215,7 +222,7 @@ impl Machine {
         }
     }
 
-    fn run(&self, state: &mut State, core: usize) {
+    pub(super) fn run(&self, state: &mut State, core: usize) {
         match (state.cores[core].at, state.cores[core].running) {
             (At::User, Task::Receiver(r)) => self.receive(state, core, usize::from(r)),
             (At::User, Task::Sender(s)) => self.send(state, core, usize::from(s)),
@@ -285,12 +292,28 @@ impl Machine {
                 receiver.ndst = ndst;
                 At::User
             }
-            At::WaitEntry => {
+            At::WaitEntry if self.config.sleep == Sleep::AtSwitch => {
+                self.save(c, receiver);
+                receiver.sn = true;
+                At::ToSleep
+            }
+            At::WaitEntry | At::ToSleep => {
                 receiver.queued = true;
                 receiver.nv_kernel = !self.has(Hazard::H26);
                 receiver.ndst = ndst;
                 receiver.sn = false;
                 At::WaitCheck
+            }
+            At::WaitCheck if self.config.sleep == Sleep::AtSwitch => {
+                let nothing = receiver.pir == 0 && !receiver.on && receiver.saved_uirr == 0;
+                if nothing || self.has(Hazard::H5) {
+                    receiver.place = Place::Asleep;
+                } else {
+                    // Its processor is given away already: something wakes it at once.
+                    (receiver.queued, receiver.sn, receiver.place) = (false, true, Place::Ready);
+                }
+                c.running = Task::None;
+                At::Idle
             }
             At::WaitCheck => {
                 let posted = receiver.pir != 0 || receiver.on;
@@ -316,7 +339,7 @@ impl Machine {
     }
 
     /// The way out (§8.5): SN unless the receiver is on the wait list, XSAVES, then the null state.
-    fn switch_out(&self, state: &mut State, core: usize) {
+    pub(super) fn switch_out(&self, state: &mut State, core: usize) {
         let c = &mut state.cores[core];
         let unsaved = *c;
         let image = self.on_cpu(c, xsave::xsaves);
@@ -345,6 +368,16 @@ impl Machine {
             Task::None => unreachable!("only a running task is switched out"),
         }
         self.load_null(c);
+    }
+
+    /// A receiver's state out of the registers, which are left null.
+    fn save(&self, c: &mut Core, receiver: &mut super::state::Receiver) {
+        let image = self.on_cpu(c, xsave::xsaves);
+        receiver.saved_uif = image.uif();
+        receiver.saved_uirr = if self.has(Hazard::H15) { 0 } else { image.uirr as u8 };
+        let running = c.running;
+        self.load_null(c);
+        c.running = running;
     }
 
     /// The state of tasks that have none, so that nothing of the task before leaks.
@@ -378,10 +411,14 @@ impl Machine {
         }
     }
 
-    fn pick_receiver(&self, state: &mut State, core: usize, r: u8) {
+    pub(super) fn pick_receiver(&self, state: &mut State, core: usize, r: u8) {
         let ndst = self.ndst(core);
         let receiver = &mut state.receivers[usize::from(r)];
         receiver.place = Place::Running;
+        if receiver.queued {
+            // Something else than the kernel's vector woke it.
+            (receiver.queued, receiver.sn) = (false, true);
+        }
         let at = match (receiver.in_wait, receiver.registered()) {
             (true, _) => At::WaitEntry,
             (false, true) => At::Unsuppress,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which steps are possible in a state, in the order in which the fixed schedule of the search prefers them.
 
-use super::config::Patience;
+use super::config::{Patience, Sleep};
 use super::hazard::Hazard;
 use super::machine::{Action, Machine};
 use super::state::{At, CPUS, Irq, Place, Receive, Send, State, Task, VECTORS, Wrong};
@@ -108,6 +108,14 @@ impl Machine {
             if !in_user || !receiver.registered() {
                 continue;
             }
+            // What it waits for there is its own affair; between look and wait call it does not.
+            if allowed.block
+                && self.config.sleep == Sleep::AtSwitch
+                && c.uif
+                && receiver.next == Receive::Compute
+            {
+                actions.push(Action::Block(id));
+            }
             if allowed.signal && receiver.signal == 0 {
                 actions.push(Action::Signal(id));
             }
@@ -138,6 +146,7 @@ impl Machine {
             action,
             Action::Preempt(_)
                 | Action::TimeOut(_)
+                | Action::Block(_)
                 | Action::Signal(_)
                 | Action::Fpu(_)
                 | Action::Revoke(..)

@@ -134,7 +134,7 @@ impl Machine {
     }
 
     /// SENDUIPI, third moment: the locked update.
-    fn post(&self, state: &mut State, core: usize, s: usize, first: Send) -> Option<Send> {
+    pub(super) fn post(&self, state: &mut State, core: usize, s: usize, first: Send) -> Option<Send> {
         let (r, v) = self.target(s, state.senders[s].sent);
         let receiver = &mut state.receivers[r];
         if receiver.freed {

@@ -2,7 +2,7 @@
 //! What must hold: outcomes in any state, the invariants I1 to I5, and what a machine at rest must have done.
 
 use super::machine::Machine;
-use super::state::{At, Core, Irq, Place, Receiver, Send, State, Task, VECTORS, Wrong};
+use super::state::{At, Core, Irq, Place, Receive, Receiver, Send, State, Task, VECTORS, Wrong};
 use crate::model::Property;
 
 const fn property(name: &'static str, violation: &'static str) -> Property {
@@ -129,7 +129,10 @@ impl Machine {
                 let pending =
                     receiver.on || receiver.pir != 0 || receiver.saved_uirr != 0 && live_uirr == 0 && asleep;
                 match () {
-                    () if asleep && (due || receiver.flag) => Some(SLEEPS_FOREVER),
+                    // In another system call than the wait call it does not sleep for what its handler is told.
+                    () if asleep && (due || receiver.flag && receiver.next != Receive::Compute) => {
+                        Some(SLEEPS_FOREVER)
+                    }
                     () if due => Some(UNDELIVERED),
                     () if item => Some(ITEM_LEFT),
                     () if pending => Some(NOT_QUIET),

@@ -64,6 +64,8 @@ pub(super) enum At {
     WaitEntry,
     /// Kernel, in the wait call: on the list; look at PIR, ON and UIRR.
     WaitCheck,
+    /// Kernel, on the way off the processor: saved, SN set, not yet on the list.
+    ToSleep,
     /// Kernel work that uses vector registers, interrupts on.
     FpuSection,
 }

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Replays the driver's trace events through the machine: `replay FILE`, where FILE is the text of the kernel's tracefs
+//! with the events of `uintr`.
+
+use std::process::ExitCode;
+
+use doorbell_uintr::model::uintr::replay;
+
+fn main() -> ExitCode {
+    let Some(path) = std::env::args_os().nth(1) else {
+        eprintln!("usage: replay FILE");
+        return ExitCode::from(2);
+    };
+    let trace = match std::fs::read_to_string(&path) {
+        Ok(trace) => trace,
+        Err(error) => {
+            eprintln!("replay: {}: {error}", path.display());
+            return ExitCode::FAILURE;
+        }
+    };
+    match replay(&trace) {
+        Ok(replayed) => {
+            println!("{replayed}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("replay: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

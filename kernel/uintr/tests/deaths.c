@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Processes that send and receive are killed, exit, or execute another program in
+ * the middle of their traffic, again and again: `deaths NUMBER [SEED]`. The survivor
+ * goes on, and is told of each death by POLLHUP.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <x86gprintrin.h>
+
+#include <linux/uintr.h>
+
+/* Alive at a time. */
+#define TOGETHER	4
+/* Nothing is under way that long, whatever else the emulator's host does. */
+#define LOST_AFTER	120
+
+static volatile unsigned long handled;
+
+__attribute__((interrupt, target("general-regs-only")))
+static void handler(struct __uintr_frame *frame, unsigned long long vector)
+{
+	(void)frame;
+	(void)vector;
+	handled++;
+}
+
+#define CHECK(statement) \
+	do { \
+		if (!(statement)) { \
+			fprintf(stderr, "deaths.c:%d: %s (errno %d)\n", __LINE__, #statement, errno); \
+			_exit(1); \
+		} \
+	} while (0)
+
+static uint64_t state = 1;
+
+static uint64_t lot(uint64_t n)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state % n;
+}
+
+static int device, own_vector;
+
+static int receiver_new(int *vector)
+{
+	struct uintr_receive args = { .handler = (uintptr_t)handler };
+	int receiver = ioctl(device, UINTR_RECEIVE, &args);
+
+	CHECK(receiver >= 0);
+	*vector = ioctl(receiver, UINTR_VECTOR, 63);
+	CHECK(*vector >= 0);
+	return receiver;
+}
+
+/* Sends or takes the descriptor of a vector. */
+static void pass(int door, int *vector, ssize_t (*by)(int, struct msghdr *, int))
+{
+	char byte = 0, space[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec data = { &byte, 1 };
+	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof(space) };
+
+	*CMSG_FIRSTHDR(&message) = (struct cmsghdr){ CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS };
+	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), vector, sizeof(int));
+	CHECK(by(door, &message, 0) == 1);
+	memcpy(vector, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
+}
+
+static ssize_t send_it(int door, struct msghdr *message, int flags)
+{
+	return sendmsg(door, message, flags);
+}
+
+static ssize_t take_it(int door, struct msghdr *message, int flags)
+{
+	return recvmsg(door, message, flags);
+}
+
+static int to_parent;
+
+static void *sends(void *nothing)
+{
+	for (;;)
+		_senduipi(to_parent);
+	return nothing;
+}
+
+static void executes(int number)
+{
+	(void)number;
+	execl("/proc/self/exe", "deaths", "--nothing", NULL);
+	_exit(1);
+}
+
+/* Receives, sends, sleeps, until something ends it. */
+static void child(int door, uint64_t seed)
+{
+	struct uintr_wait wait = { .deadline = -1 };
+	pthread_t thread;
+	int receiver, vector;
+
+	state = seed;
+	signal(SIGUSR1, executes);
+	receiver = receiver_new(&vector);
+	to_parent = ioctl(own_vector, UINTR_CONNECT, 0);
+	CHECK(to_parent >= 0);
+	pass(door, &vector, send_it);
+	close(door);
+	_stui();
+	if (lot(4) == 0)
+		CHECK(!pthread_create(&thread, NULL, sends, NULL));
+	for (;;) {
+		switch (lot(5)) {
+		case 0:
+			_clui();
+			wait.deadline = lot(2) ? -1 : (int64_t)lot(1000000);
+			ioctl(receiver, UINTR_WAIT, &wait);
+			_stui();
+			break;
+		case 1:
+			poll(NULL, 0, lot(3));
+			break;
+		case 2:
+			for (uint64_t i = lot(100); i; i--)
+				_senduipi(to_parent);
+			break;
+		case 3:
+			if (lot(200) == 0)
+				exit(0);
+			break;
+		default:
+			for (volatile uint64_t i = lot(5000); i; i--)
+				;
+		}
+	}
+}
+
+static struct victim {
+	pid_t pid;
+	int vector, index;
+} victims[TOGETHER];
+
+static void is_born(struct victim *victim)
+{
+	int ends[2];
+
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
+	victim->pid = fork();
+	CHECK(victim->pid >= 0);
+	if (!victim->pid) {
+		close(ends[0]);
+		child(ends[1], state + getpid());
+	}
+	close(ends[1]);
+	pass(ends[0], &victim->vector, take_it);
+	close(ends[0]);
+	victim->index = ioctl(victim->vector, UINTR_CONNECT, 0);
+	/* It may be over already. */
+	CHECK(victim->index >= 0 || errno == ESHUTDOWN);
+}
+
+static void dies(struct victim *victim)
+{
+	int status;
+
+	switch (lot(3)) {
+	case 0:
+		break;
+	case 1:
+		kill(victim->pid, SIGUSR1);
+		break;
+	default:
+		kill(victim->pid, SIGKILL);
+	}
+	/* Who was left alone is killed some time later, in the middle of this. */
+	for (int i = 0; victim->index >= 0 && i < 200; i++)
+		_senduipi(victim->index);
+	kill(victim->pid, SIGKILL);
+	CHECK(waitpid(victim->pid, &status, 0) == victim->pid);
+	CHECK(poll(&(struct pollfd){ victim->vector, 0, 0 }, 1, LOST_AFTER * 1000) == 1);
+	for (int i = 0; victim->index >= 0 && i < 10; i++)
+		_senduipi(victim->index);
+	CHECK(victim->index < 0 || ioctl(device, UINTR_DISCONNECT, victim->index) == 0);
+	close(victim->vector);
+}
+
+int main(int argc, char **argv)
+{
+	long number = argc > 1 ? atol(argv[1]) : 0;
+	int receiver, before = 0;
+
+	if (argc == 2 && !strcmp(argv[1], "--nothing"))
+		return 0;
+	if (number < 1) {
+		fprintf(stderr, "usage: deaths NUMBER [SEED]\n");
+		return 2;
+	}
+	state = argc > 2 ? atol(argv[2]) : 1;
+	device = open(UINTR_DEVICE, O_RDWR | O_CLOEXEC);
+	CHECK(device >= 0);
+	receiver = receiver_new(&own_vector);
+	/* The survivor's own; children that are made meanwhile have UIF shut. */
+	_stui();
+	for (int i = 0; i < TOGETHER; i++)
+		is_born(&victims[i]);
+	for (long i = 0; i < number; i++) {
+		struct victim *victim = &victims[lot(TOGETHER)];
+
+		for (uint64_t sends = lot(500); victim->index >= 0 && sends; sends--)
+			_senduipi(victim->index);
+		if (lot(2))
+			poll(NULL, 0, lot(4));
+		dies(victim);
+		is_born(victim);
+	}
+	for (int i = 0; i < TOGETHER; i++)
+		dies(&victims[i]);
+	/* It still hears. */
+	before = handled;
+	CHECK(ioctl(own_vector, UINTR_CONNECT, 0) >= 0);
+	_senduipi(0);
+	while (handled == (unsigned long)before)
+		;
+	printf("%ld deaths, and the survivor was told of each; it handled %lu\n", number + TOGETHER, handled);
+	close(receiver);
+	return 0;
+}
