@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# The long forms of ci/test/67-uintr.sh: ten million notifications on each kernel, with and without waits between the driver's steps,
+# ten thousand deaths in traffic, a million wrong calls, ten minutes of two programs that wake each other while load moves them about.
+# Some hours; each step is a guest of its own, and SOAK_STEPS="storm deaths" takes only those.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+fail() { echo "soak 67-uintr: $*" >&2; exit 1; }
+step() { echo "== $*"; }
+wanted() { [[ " ${SOAK_STEPS:-lives storm deaths fuzz pair} " == *" $1 "* ]]; }
+guest() { ci/uintr-guest --timeout 120m "$@" 2>&1 | tee "$scratch/said" || fail "see above"; }
+
+cargo build --quiet --package doorbell-lab
+for kernel in 6.12 7.3 7.3-rt 6.1; do
+    ! wanted lives || { step "$kernel: every promise"; guest --kernel $kernel --cpus 4 '$built/lives && $built/lives --as 1000 || fail "lives"'; }
+done
+for kernel in 6.12 7.3; do
+    for seed in 1 2 3 4; do
+        ! wanted storm || { step "$kernel: 2.5 million notifications, seed $seed"; guest --kernel $kernel --cpus 4 "\$built/storm --count 2500000 --burst 4000 --seed $seed || fail storm"; }
+    done
+    ! wanted storm || { step "$kernel: the same with waits between any two steps"; guest --kernel $kernel --cpus 4 --define UINTR_DELAYS '$built/storm --count 2500000 --burst 4000 --seed 5 || fail storm'; }
+    for seed in 1 2 3 4 5; do
+        ! wanted deaths || { step "$kernel: 1000 deaths, seed $seed"; guest --kernel $kernel --cpus 2 "\$built/deaths 1000 $seed || fail deaths"; }
+    done
+    ! wanted fuzz || { step "$kernel: half a million wrong calls"; guest --kernel $kernel --cpus 2 '$built/fuzz 500000 || fail fuzz'; }
+    ! wanted pair || { step "$kernel: ten minutes there and back, under load"; guest --kernel $kernel --cpus 4 '
+        for i in 1 2 3; do while :; do :; done & load="$load $!"; done
+        $built/ping /tmp/socket 600 & ping=$!
+        $built/pong /tmp/socket || fail "pong"
+        wait $ping || fail "ping"
+        kill $load'; }
+done
+echo "soak 67-uintr: done"
