@@ -69,6 +69,7 @@ run() {
     limit "$out/fork-$kind" | grep -x '1000 rounds' >/dev/null || fail "fork ($kind)"
     limit "$out/inherit-$kind" | grep 'rang 3 times and left' >/dev/null || fail "inherit ($kind)"
     limit "$out/event_loop-$kind" >"$scratch/loop" || fail "event_loop ($kind): $(cat "$scratch/loop")"
+    limit "$out/serve-$kind" "$scratch/serve-$kind" 3 | grep -x '3 clients were answered' >/dev/null || fail "serve ($kind)"
     limit "$out/in_place-$kind" | grep -x '1000 answers' >/dev/null || fail "in_place ($kind)"
     limit "$out/many-$kind" | grep -x '3 subscribers heard 500 messages' >/dev/null || fail "many ($kind)"
     limit "$out/meet-$kind" "$path" | grep 'says: hello from C++' >/dev/null || fail "meet ($kind)"

@@ -25,7 +25,7 @@ static int child(void)
 	check(doorbell_inherit(&connection));
 	check(doorbell_connection_receiver(connection, REQUESTS, &requests));
 	check(doorbell_connection_sender(connection, ANSWERS, &answers));
-	while ((status = doorbell_receiver_receive(requests, DOORBELL_FOREVER, &message, &length)) ==
+	while ((status = doorbell_receiver_recv(requests, DOORBELL_FOREVER, &message, &length)) ==
 	       DOORBELL_OK) {
 		uint64_t number;
 		void *place;

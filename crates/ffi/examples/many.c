@@ -231,12 +231,12 @@ int main(int argc, char **argv)
 	sigaction(SIGALRM, &handler, NULL);
 	setitimer(ITIMER_REAL, &often, NULL);
 	lane = 0;
-	if (doorbell_gather_receive(gather, DOORBELL_FOREVER, &lane, &message, &length) !=
+	if (doorbell_gather_recv(gather, DOORBELL_FOREVER, &lane, &message, &length) !=
 	    DOORBELL_INTERRUPTED || lane != SIZE_MAX)
 		return 1;
 	setitimer(ITIMER_REAL, &never, NULL);
 	check(doorbell_sender_send(sender, "in place", 8, DOORBELL_FOREVER));
-	check(doorbell_gather_receive(gather, DOORBELL_FOREVER, &lane, &message, &length));
+	check(doorbell_gather_recv(gather, DOORBELL_FOREVER, &lane, &message, &length));
 	if (lane != 0 || length != 8 || memcmp(message, "in place", 8) != 0 ||
 	    doorbell_gather_remove(gather, 0, &removed) != DOORBELL_INVALID_ARGUMENT)
 		return 1;

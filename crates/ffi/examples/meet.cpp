@@ -74,7 +74,7 @@ int main(int argc, char **argv) try {
     doorbell::segment lanes(with_a_lane);
     {
         auto receiver = lanes.receiver(0);
-        if (receiver.try_receive() || receiver.listen() || receiver.fd() < 0)
+        if (receiver.try_recv() || receiver.listen() || receiver.fd() < 0)
             return 1;
         auto sender = std::make_unique<doorbell::sender>(lanes.sender(0));
         sender->send("first");
@@ -82,10 +82,10 @@ int main(int argc, char **argv) try {
         sender->commit(6);
         // Each is let go before the next is asked for.
         for (const char *expected : {"first", "second"})
-            if (receiver.receive().value().str() != expected)
+            if (receiver.recv().value().str() != expected)
                 return 1;
         sender.reset();
-        if (receiver.receive())
+        if (receiver.recv())
             return 1;
     }
     // Many senders and one receiver; one publisher and many subscribers.
@@ -97,15 +97,15 @@ int main(int argc, char **argv) try {
         for (std::uint32_t lane : {0U, 1U})
             if (gather.add(segment, lane) != lane)
                 return 1;
-        if (gather.try_receive() || gather.listen() || gather.fds().size() != 2)
+        if (gather.try_recv() || gather.listen() || gather.fds().size() != 2)
             return 1;
         for (std::uint32_t lane : {1U, 0U}) {
             segment.sender(lane).send("from " + std::to_string(lane));
-            auto received = gather.receive();
+            auto received = gather.recv();
             if (!received || received->lane != lane || received->message != "from " + std::to_string(lane))
                 return 1;
         }
-        if (gather.receive() || !gather.remove(0) || gather.remove(0))
+        if (gather.recv() || !gather.remove(0) || gather.remove(0))
             return 1;
     }
     {
@@ -115,21 +115,21 @@ int main(int argc, char **argv) try {
         int published = 0;
         while (publisher->try_publish("message " + std::to_string(published)))
             published++;
-        auto first = patient.receive();
+        auto first = patient.recv();
         if (published == 0 || !first || first->missed != 0 || first->message != "message 0")
             return 1;
         for (int next = 1; next < published; next++)
-            if (patient.receive().value().message != "message " + std::to_string(next))
+            if (patient.recv().value().message != "message " + std::to_string(next))
                 return 1;
         for (int more = 0; more < 100; more++) {
             publisher->publish("a longer message");
-            if (patient.try_receive().value().message != "a longer message")
+            if (patient.try_recv().value().message != "a longer message")
                 return 1;
         }
-        if (hasty.receive().value().missed == 0 || publisher->ended() || publisher->subscribers() != 2)
+        if (hasty.recv().value().missed == 0 || publisher->ended() || publisher->subscribers() != 2)
             return 1;
         publisher.reset();
-        if (patient.receive())
+        if (patient.recv())
             return 1;
     }
     // Any of several, and a bell as a file.

@@ -269,6 +269,11 @@ typedef struct doorbell_segment doorbell_segment;
 typedef struct doorbell_sender doorbell_sender;
 
 /**
+ * A name, and the clients that came to it. One thread at a time: a second is refused with DOORBELL_IN_USE.
+ */
+typedef struct doorbell_service doorbell_service;
+
+/**
  * One subscription to a broadcast. One thread at a time: a second is refused with DOORBELL_IN_USE.
  */
 typedef struct doorbell_subscriber doorbell_subscriber;
@@ -703,10 +708,10 @@ void doorbell_receiver_free(struct doorbell_receiver *receiver);
  * A sender that is not trusted may be writing there at this moment: copy first what you check
  * (doorbell_receiver_copy() does).
  */
-enum doorbell_status doorbell_receiver_receive(const struct doorbell_receiver *receiver,
-                                               uint64_t deadline,
-                                               const void **message,
-                                               size_t *length);
+enum doorbell_status doorbell_receiver_recv(const struct doorbell_receiver *receiver,
+                                            uint64_t deadline,
+                                            const void **message,
+                                            size_t *length);
 
 /**
  * Lets go of the message that was received, so that the sender can write there again.
@@ -714,7 +719,7 @@ enum doorbell_status doorbell_receiver_receive(const struct doorbell_receiver *r
 enum doorbell_status doorbell_receiver_release(const struct doorbell_receiver *receiver);
 
 /**
- * Copies the next message to `to`, where `size` bytes are, and lets go of it. Waits as doorbell_receiver_receive()
+ * Copies the next message to `to`, where `size` bytes are, and lets go of it. Waits as doorbell_receiver_recv()
  * does. `length` becomes the message's length. If that is more than `size`, nothing is copied and the message stays:
  * DOORBELL_TOO_LONG, and `length` is written.
  */
@@ -803,19 +808,19 @@ enum doorbell_status doorbell_gather_remove(const struct doorbell_gather *gather
 void doorbell_gather_free(struct doorbell_gather *gather);
 
 /**
- * Receives the next message of any lane where it lies, as doorbell_receiver_receive() does; `lane` becomes the lane's
+ * Receives the next message of any lane where it lies, as doorbell_receiver_recv() does; `lane` becomes the lane's
  * number. When a sender dies or lies, its end is told once, with the lane's number in `lane`, and the other lanes go on.
  * DOORBELL_CLOSED when no sender is left at any lane. `lane` is written with every result: SIZE_MAX if it concerns no
  * lane.
  */
-enum doorbell_status doorbell_gather_receive(const struct doorbell_gather *gather,
-                                             uint64_t deadline,
-                                             size_t *lane,
-                                             const void **message,
-                                             size_t *length);
+enum doorbell_status doorbell_gather_recv(const struct doorbell_gather *gather,
+                                          uint64_t deadline,
+                                          size_t *lane,
+                                          const void **message,
+                                          size_t *length);
 
 /**
- * Copies the next message of any lane to `to`, where `size` bytes are, and lets go of it: doorbell_gather_receive() and
+ * Copies the next message of any lane to `to`, where `size` bytes are, and lets go of it: doorbell_gather_recv() and
  * doorbell_receiver_copy() in one.
  */
 enum doorbell_status doorbell_gather_copy(const struct doorbell_gather *gather,
@@ -1073,6 +1078,69 @@ enum doorbell_status doorbell_connection_bell(const struct doorbell_connection *
  */
 enum doorbell_status doorbell_connection_peer(const struct doorbell_connection *connection,
                                               struct doorbell_peer *peer);
+
+/**
+ * Makes a channel between two threads of this process, with a ring of at least `capacity` bytes.
+ */
+enum doorbell_status doorbell_channel(uint64_t capacity,
+                                      struct doorbell_sender **sender,
+                                      struct doorbell_receiver **receiver);
+
+/**
+ * Listens at the service `name` of this user: `hello`, or a path, which has a slash. DOORBELL_OWNED if another process
+ * serves it. Clients are processes of this user or root; each has memory of its own, and reaches no other.
+ */
+enum doorbell_status doorbell_listen(const char *name,
+                                     struct doorbell_service **service);
+
+/**
+ * Connects to the service `name`, and waits until `deadline` for it to be there: DOORBELL_NO_OWNER if nobody listens there
+ * by then.
+ */
+enum doorbell_status doorbell_connect(const char *name,
+                                      uint64_t deadline,
+                                      struct doorbell_sender **sender,
+                                      struct doorbell_receiver **receiver);
+
+/**
+ * Waits until `deadline` for the next client, which is the caller's alone: doorbell_service_recv() does not hear of it.
+ */
+enum doorbell_status doorbell_service_accept(const struct doorbell_service *service,
+                                             uint64_t deadline,
+                                             struct doorbell_sender **sender,
+                                             struct doorbell_receiver **receiver);
+
+/**
+ * Receives the next message of any client to `to`, where `size` bytes are, and the client's number, which is never used
+ * again. Waits until `deadline`. DOORBELL_TOO_LONG if `size` is less than `length`: the message is received again by the next
+ * call. What is wrong with a client ends that client, and is no error.
+ */
+enum doorbell_status doorbell_service_recv(const struct doorbell_service *service,
+                                           uint64_t deadline,
+                                           void *to,
+                                           size_t size,
+                                           size_t *length,
+                                           uint64_t *client);
+
+/**
+ * Sends `length` bytes to client number `client`. Never waits: DOORBELL_TIMED_OUT if there is no room, because the client does
+ * not take its answers. DOORBELL_CLOSED if it has gone.
+ */
+enum doorbell_status doorbell_service_send(const struct doorbell_service *service,
+                                           uint64_t client,
+                                           const void *message,
+                                           size_t length);
+
+/**
+ * A file that is readable when there may be something to receive, or somebody to accept, once a call that does not wait has said
+ * that there was nothing. It belongs to the handle; -1 for NULL, or while another thread uses the handle.
+ */
+int32_t doorbell_service_fd(const struct doorbell_service *service);
+
+/**
+ * Stops listening, removes the name, and hangs up on the clients, but for those that were accepted.
+ */
+void doorbell_service_free(struct doorbell_service *service);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -253,9 +253,9 @@ private:
 class receiver {
 public:
     /* Nothing once the sender has left; throws DOORBELL_PEER_GONE if it hung up or died. */
-    std::optional<message> receive() { return receive_until(DOORBELL_FOREVER); }
+    std::optional<message> recv() { return recv_until(DOORBELL_FOREVER); }
     /* Nothing if there is no message now, or the sender has left. */
-    std::optional<message> try_receive() { return receive_until(0); }
+    std::optional<message> try_recv() { return recv_until(0); }
 
     /* Readable when there is something to receive, after listen() returned false. */
     int fd() {
@@ -278,10 +278,10 @@ private:
 
     explicit receiver(handle made) : handle_(std::move(made)) {}
 
-    std::optional<message> receive_until(std::uint64_t deadline) {
+    std::optional<message> recv_until(std::uint64_t deadline) {
         const void *data = nullptr;
         std::size_t size = 0;
-        const doorbell_status status = doorbell_receiver_receive(get(), deadline, &data, &size);
+        const doorbell_status status = doorbell_receiver_recv(get(), deadline, &data, &size);
         if (status == DOORBELL_CLOSED || !detail::came(status))
             return std::nullopt;
         return message(get(), data, size);
@@ -477,9 +477,9 @@ public:
 
     /* Nothing when no sender is left at any lane. Throws DOORBELL_PEER_GONE or DOORBELL_VIOLATION, once for each sender that
      * died or lied; the others go on. */
-    std::optional<gathered> receive() { return receive_until(DOORBELL_FOREVER); }
+    std::optional<gathered> recv() { return recv_until(DOORBELL_FOREVER); }
     /* Nothing if there is no message now, or no sender is left. */
-    std::optional<gathered> try_receive() { return receive_until(0); }
+    std::optional<gathered> try_recv() { return recv_until(0); }
 
     /* One of them is readable when there is something to receive, after listen() returned false. */
     std::vector<int> fds() {
@@ -500,10 +500,10 @@ public:
 private:
     using handle = detail::owned<doorbell_gather, doorbell_gather_free>;
 
-    std::optional<gathered> receive_until(std::uint64_t deadline) {
+    std::optional<gathered> recv_until(std::uint64_t deadline) {
         std::size_t lane = 0, size = 0;
         const void *data = nullptr;
-        const doorbell_status status = doorbell_gather_receive(get(), deadline, &lane, &data, &size);
+        const doorbell_status status = doorbell_gather_recv(get(), deadline, &lane, &data, &size);
         if (status == DOORBELL_CLOSED || !detail::came(status))
             return std::nullopt;
         gathered received{lane, std::string(size, '\0')};
@@ -535,9 +535,9 @@ public:
         : handle_(detail::made<handle>(doorbell_connection_subscribe, connection.get(), lane)) {}
 
     /* Nothing once the publisher has left; throws DOORBELL_PEER_GONE if it hung up or died. */
-    std::optional<published> receive() { return receive_until(DOORBELL_FOREVER); }
+    std::optional<published> recv() { return recv_until(DOORBELL_FOREVER); }
     /* Nothing if there is no message now, or the publisher has left. */
-    std::optional<published> try_receive() { return receive_until(0); }
+    std::optional<published> try_recv() { return recv_until(0); }
 
     /* Readable when there is something to receive, after listen() returned false. */
     int fd() {
@@ -559,7 +559,7 @@ private:
 
     explicit subscriber(handle made) : handle_(std::move(made)) {}
 
-    std::optional<published> receive_until(std::uint64_t deadline) {
+    std::optional<published> recv_until(std::uint64_t deadline) {
         published received{0, std::string(last_, '\0')};
         std::size_t size = 0;
         for (;;) {

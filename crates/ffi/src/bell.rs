@@ -404,7 +404,7 @@ pub extern "C" fn doorbell_after(nanoseconds: u64) -> u64 {
 }
 
 /// Nanoseconds on `CLOCK_MONOTONIC`.
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     let (seconds, nanoseconds) = (u64::try_from(now.tv_sec), u64::try_from(now.tv_nsec));
     seconds.unwrap_or(0).saturating_mul(1_000_000_000).saturating_add(nanoseconds.unwrap_or(0))

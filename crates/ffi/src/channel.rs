@@ -22,6 +22,18 @@ pub struct doorbell_sender(Mutex<Box<dyn Deliver>>);
 #[derive(Debug)]
 pub struct doorbell_receiver(Mutex<Box<dyn Receive>>);
 
+impl doorbell_sender {
+    pub(crate) fn of<T: Trust>(sender: Sender<T>) -> Self {
+        Self(Mutex::new(Sending::of(sender)))
+    }
+}
+
+impl doorbell_receiver {
+    pub(crate) fn of<T: Trust>(receiver: Receiver<T>) -> Self {
+        Self(Mutex::new(Receiving::of(receiver)))
+    }
+}
+
 const _: () = {
     const fn shared_by_threads<T: Send + Sync>() {}
     shared_by_threads::<doorbell_sender>();
@@ -450,7 +462,7 @@ pub unsafe extern "C" fn doorbell_receiver_free(receiver: *mut doorbell_receiver
 /// A sender that is not trusted may be writing there at this moment: copy first what you check
 /// (doorbell_receiver_copy() does).
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_receiver_receive(
+pub unsafe extern "C" fn doorbell_receiver_recv(
     receiver: *const doorbell_receiver,
     deadline: u64,
     message: *mut *const c_void,
@@ -479,7 +491,7 @@ pub unsafe extern "C" fn doorbell_receiver_release(receiver: *const doorbell_rec
     })
 }
 
-/// Copies the next message to `to`, where `size` bytes are, and lets go of it. Waits as doorbell_receiver_receive()
+/// Copies the next message to `to`, where `size` bytes are, and lets go of it. Waits as doorbell_receiver_recv()
 /// does. `length` becomes the message's length. If that is more than `size`, nothing is copied and the message stays:
 /// DOORBELL_TOO_LONG, and `length` is written.
 #[unsafe(no_mangle)]

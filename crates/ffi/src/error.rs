@@ -5,6 +5,7 @@ use doorbell::channel::{AttachError, RecvError, SendError};
 use doorbell::mapping::MapError;
 use doorbell::peer::PeerId;
 use doorbell::rendezvous::RendezvousError;
+use doorbell::service::ServiceError;
 use doorbell::{PeerViolation, WaitError};
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
@@ -80,12 +81,13 @@ pub enum doorbell_status {
 }
 
 use doorbell_status::{
-    DOORBELL_CLOSED, DOORBELL_DROPPED, DOORBELL_HUGE_PAGES, DOORBELL_HUNG_UP, DOORBELL_IN_USE,
-    DOORBELL_INTERRUPTED, DOORBELL_INVALID_ARGUMENT, DOORBELL_LAYOUT, DOORBELL_LENT, DOORBELL_NO_ANSWER,
-    DOORBELL_NO_LANE, DOORBELL_NO_OWNER, DOORBELL_NO_WAITER_SLOT, DOORBELL_NOTHING_INHERITED, DOORBELL_OK,
-    DOORBELL_OTHER_USER, DOORBELL_OWNED, DOORBELL_PANICKED, DOORBELL_PEER_GONE, DOORBELL_REFUSED,
-    DOORBELL_SYSTEM, DOORBELL_TAKEN, DOORBELL_TIMED_OUT, DOORBELL_TOO_LARGE, DOORBELL_TOO_LONG,
-    DOORBELL_TOO_MANY, DOORBELL_UNSUPPORTED, DOORBELL_UNTRUSTED, DOORBELL_VIOLATION,
+    DOORBELL_CLOSED, DOORBELL_DROPPED, DOORBELL_FORKED, DOORBELL_HUGE_PAGES, DOORBELL_HUNG_UP,
+    DOORBELL_IN_USE, DOORBELL_INTERRUPTED, DOORBELL_INVALID_ARGUMENT, DOORBELL_LAYOUT, DOORBELL_LENT,
+    DOORBELL_NO_ANSWER, DOORBELL_NO_LANE, DOORBELL_NO_OWNER, DOORBELL_NO_WAITER_SLOT,
+    DOORBELL_NOTHING_INHERITED, DOORBELL_OK, DOORBELL_OTHER_USER, DOORBELL_OWNED, DOORBELL_PANICKED,
+    DOORBELL_PEER_GONE, DOORBELL_REFUSED, DOORBELL_SYSTEM, DOORBELL_TAKEN, DOORBELL_TIMED_OUT,
+    DOORBELL_TOO_LARGE, DOORBELL_TOO_LONG, DOORBELL_TOO_MANY, DOORBELL_UNSUPPORTED, DOORBELL_UNTRUSTED,
+    DOORBELL_VIOLATION,
 };
 
 /// What the last call of this thread that failed reports.
@@ -165,6 +167,7 @@ impl From<SendError> for Failure {
             SendError::Full | SendError::TimedOut => Self::new(DOORBELL_TIMED_OUT, 0, message),
             SendError::TooLong { .. } => Self::new(DOORBELL_TOO_LONG, 0, message),
             SendError::Closed => Self::new(DOORBELL_CLOSED, 0, message),
+            SendError::Forked => Self::new(DOORBELL_FORKED, 0, message),
             SendError::PeerGone(peer) => Self::gone(peer, message),
             SendError::Violation(_) => Self::new(DOORBELL_VIOLATION, 0, message),
             SendError::Wait(error) => error.into(),
@@ -179,11 +182,24 @@ impl From<RecvError> for Failure {
         let message = error.to_string();
         match error {
             RecvError::Closed => Self::new(DOORBELL_CLOSED, 0, message),
+            RecvError::Forked => Self::new(DOORBELL_FORKED, 0, message),
             RecvError::PeerGone(peer) => Self::gone(peer, message),
             RecvError::Violation(_) => Self::new(DOORBELL_VIOLATION, 0, message),
             RecvError::NoMemory { .. } => Self::new(DOORBELL_TOO_LARGE, 0, message),
             RecvError::Dropped => Self::new(DOORBELL_DROPPED, 0, message),
             RecvError::Wait(error) => error.into(),
+            // The enum may grow; its message says what it is.
+            _ => Self::new(DOORBELL_SYSTEM, 0, message),
+        }
+    }
+}
+
+impl From<ServiceError> for Failure {
+    fn from(error: ServiceError) -> Self {
+        let message = error.to_string();
+        match error {
+            ServiceError::Rendezvous(error) => error.into(),
+            ServiceError::Wait(error) => error.into(),
             // The enum may grow; its message says what it is.
             _ => Self::new(DOORBELL_SYSTEM, 0, message),
         }

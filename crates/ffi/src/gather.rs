@@ -302,12 +302,12 @@ pub unsafe extern "C" fn doorbell_gather_free(gather: *mut doorbell_gather) {
     });
 }
 
-/// Receives the next message of any lane where it lies, as doorbell_receiver_receive() does; `lane` becomes the lane's
+/// Receives the next message of any lane where it lies, as doorbell_receiver_recv() does; `lane` becomes the lane's
 /// number. When a sender dies or lies, its end is told once, with the lane's number in `lane`, and the other lanes go on.
 /// DOORBELL_CLOSED when no sender is left at any lane. `lane` is written with every result: SIZE_MAX if it concerns no
 /// lane.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_gather_receive(
+pub unsafe extern "C" fn doorbell_gather_recv(
     gather: *const doorbell_gather,
     deadline: u64,
     lane: *mut usize,
@@ -338,7 +338,7 @@ pub unsafe extern "C" fn doorbell_gather_receive(
     })
 }
 
-/// Copies the next message of any lane to `to`, where `size` bytes are, and lets go of it: doorbell_gather_receive() and
+/// Copies the next message of any lane to `to`, where `size` bytes are, and lets go of it: doorbell_gather_recv() and
 /// doorbell_receiver_copy() in one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_gather_copy(

@@ -17,3 +17,4 @@ pub mod error;
 pub mod gather;
 mod pointer;
 pub mod rendezvous;
+pub mod service;

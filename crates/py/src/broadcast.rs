@@ -130,19 +130,19 @@ impl Publisher {
 
 /// What Python does with a subscriber, whomever it trusts.
 trait Hear: Send + std::fmt::Debug {
-    fn receive(&mut self, to: &mut Vec<u8>, until: Option<Instant>) -> Result<Option<u64>, RecvError>;
-    fn try_receive(&mut self, to: &mut Vec<u8>) -> Result<Option<u64>, RecvError>;
+    fn recv(&mut self, to: &mut Vec<u8>, until: Option<Instant>) -> Result<Option<u64>, RecvError>;
+    fn try_recv(&mut self, to: &mut Vec<u8>) -> Result<Option<u64>, RecvError>;
     fn fd(&mut self) -> Result<i32, WaitError>;
     fn listen(&mut self) -> Result<bool, WaitError>;
     fn watch(&mut self, changes: &Changes) -> PyResult<Vec<i32>>;
 }
 
 impl<T: Trust> Hear for broadcast::Subscriber<T> {
-    fn receive(&mut self, to: &mut Vec<u8>, until: Option<Instant>) -> Result<Option<u64>, RecvError> {
+    fn recv(&mut self, to: &mut Vec<u8>, until: Option<Instant>) -> Result<Option<u64>, RecvError> {
         self.recv_into_deadline(to, until.map(Deadline::at))
     }
 
-    fn try_receive(&mut self, to: &mut Vec<u8>) -> Result<Option<u64>, RecvError> {
+    fn try_recv(&mut self, to: &mut Vec<u8>) -> Result<Option<u64>, RecvError> {
         self.try_recv_into(to)
     }
 
@@ -197,9 +197,9 @@ type Heard<'py> = (Bound<'py, PyBytes>, u64);
 #[pymethods]
 impl Subscriber {
     #[pyo3(signature = (timeout = None))]
-    fn receive<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Option<Heard<'py>>> {
+    fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Option<Heard<'py>>> {
         let heard = blocking::wait(py, timeout, |until| {
-            self.with(|Hearing { subscriber, message }| match subscriber.receive(message, until) {
+            self.with(|Hearing { subscriber, message }| match subscriber.recv(message, until) {
                 Ok(Some(missed)) => Ok(Stretch::Came((message.clone(), missed))),
                 Ok(None) | Err(RecvError::Wait(WaitError::Interrupted)) => Ok(Stretch::Nothing),
                 Err(error) => Err(of_receive(error)),
@@ -208,9 +208,9 @@ impl Subscriber {
         Ok(heard.map(|(message, missed)| (PyBytes::new(py, &message), missed)))
     }
 
-    fn try_receive<'py>(&self, py: Python<'py>) -> PyResult<Option<Heard<'py>>> {
+    fn try_recv<'py>(&self, py: Python<'py>) -> PyResult<Option<Heard<'py>>> {
         self.with(|Hearing { subscriber, message }| {
-            let missed = subscriber.try_receive(message).map_err(of_receive)?;
+            let missed = subscriber.try_recv(message).map_err(of_receive)?;
             Ok(missed.map(|missed| (PyBytes::new(py, message), missed)))
         })
     }
@@ -244,7 +244,7 @@ impl Subscriber {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Heard<'py>>> {
-        match self.receive(py, None) {
+        match self.recv(py, None) {
             Err(error) if error.is_instance_of::<Closed>(py) => Ok(None),
             result => result,
         }

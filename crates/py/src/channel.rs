@@ -76,9 +76,12 @@ impl Sender {
     }
 
     fn of<T: Trust>(sender: Result<channel::Sender<T>, channel::AttachError>) -> PyResult<Self> {
-        let mut sender = sender.map_err(of_attach)?;
+        Ok(Self::over(sender.map_err(of_attach)?))
+    }
+
+    pub(crate) fn over<T: Trust>(mut sender: channel::Sender<T>) -> Self {
         sender.set_interruptible(true);
-        Ok(Self { sender: Mutex::new(Some(Box::new(sender))) })
+        Self { sender: Mutex::new(Some(Box::new(sender))) }
     }
 
     fn with<R>(&self, run: impl FnOnce(&mut dyn Deliver) -> PyResult<R>) -> PyResult<R> {
@@ -167,8 +170,8 @@ impl Sender {
 
 /// What Python does with a receiver, whomever it trusts.
 trait Take: Send + std::fmt::Debug {
-    fn receive(&mut self, until: Option<Instant>) -> Result<Option<Vec<u8>>, RecvError>;
-    fn try_receive(&mut self) -> Result<Option<Vec<u8>>, RecvError>;
+    fn recv(&mut self, until: Option<Instant>) -> Result<Option<Vec<u8>>, RecvError>;
+    fn try_recv(&mut self) -> Result<Option<Vec<u8>>, RecvError>;
     fn hold(&mut self, until: Option<Instant>) -> Result<Option<(NonNull<u8>, usize)>, RecvError>;
     fn release(&mut self);
     fn is_held(&self) -> bool;
@@ -218,11 +221,11 @@ impl<T: Trust> Drop for Receiving<T> {
 }
 
 impl<T: Trust> Take for Receiving<T> {
-    fn receive(&mut self, until: Option<Instant>) -> Result<Option<Vec<u8>>, RecvError> {
+    fn recv(&mut self, until: Option<Instant>) -> Result<Option<Vec<u8>>, RecvError> {
         Ok(self.free().recv_deadline(until.map(Deadline::at))?.map(|message| message.into_vec()))
     }
 
-    fn try_receive(&mut self) -> Result<Option<Vec<u8>>, RecvError> {
+    fn try_recv(&mut self) -> Result<Option<Vec<u8>>, RecvError> {
         Ok(self.free().try_recv()?.map(|message| message.into_vec()))
     }
 
@@ -276,11 +279,14 @@ impl Receiver {
     }
 
     fn of<T: Trust>(receiver: Result<channel::Receiver<T>, channel::AttachError>) -> PyResult<Self> {
-        let mut receiver = receiver.map_err(of_attach)?;
+        Ok(Self::over(receiver.map_err(of_attach)?))
+    }
+
+    pub(crate) fn over<T: Trust>(mut receiver: channel::Receiver<T>) -> Self {
         receiver.set_interruptible(true);
         let receiver = NonNull::from(Box::leak(Box::new(receiver)));
         let receiver = Mutex::new(Some(Box::new(Receiving { message: None, receiver }) as _));
-        Ok(Self { receiver, changes: Changes::default() })
+        Self { receiver, changes: Changes::default() }
     }
 
     /// Runs `run` on the receiver, of which no message is held.
@@ -306,23 +312,23 @@ fn stretch<T>(result: Result<Option<T>, RecvError>) -> PyResult<Stretch<T>> {
 #[pymethods]
 impl Receiver {
     #[pyo3(signature = (timeout = None))]
-    fn receive<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         // A message that is there costs no trip without the lock.
-        if let Some(message) = self.with(|receiver| receiver.try_receive().map_err(of_receive))? {
+        if let Some(message) = self.with(|receiver| receiver.try_recv().map_err(of_receive))? {
             return Ok(Some(PyBytes::new(py, &message)));
         }
         let message =
-            blocking::wait(py, timeout, |until| self.with(|receiver| stretch(receiver.receive(until))))?;
+            blocking::wait(py, timeout, |until| self.with(|receiver| stretch(receiver.recv(until))))?;
         Ok(message.map(|message| PyBytes::new(py, &message)))
     }
 
-    fn try_receive<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let message = self.with(|receiver| receiver.try_receive().map_err(of_receive))?;
+    fn try_recv<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let message = self.with(|receiver| receiver.try_recv().map_err(of_receive))?;
         Ok(message.map(|message| PyBytes::new(py, &message)))
     }
 
     #[pyo3(signature = (timeout = None))]
-    fn receive_view(slf: Py<Self>, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<View>> {
+    fn recv_view(slf: Py<Self>, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<View>> {
         let receiver = slf.get();
         let place = blocking::wait(py, timeout, |until| {
             receiver.with(|receiver| {
@@ -345,7 +351,7 @@ impl Receiver {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        match self.receive(py, None) {
+        match self.recv(py, None) {
             Err(error) if error.is_instance_of::<Closed>(py) => Ok(None),
             result => result,
         }

@@ -18,8 +18,8 @@ use std::time::Instant;
 
 /// What Python does with a gather, whomever it trusts.
 trait Collect: Send + std::fmt::Debug {
-    fn receive(&mut self, until: Option<Instant>) -> Result<Option<(usize, Vec<u8>)>, GatherError>;
-    fn try_receive(&mut self) -> Result<Option<(usize, Vec<u8>)>, GatherError>;
+    fn recv(&mut self, until: Option<Instant>) -> Result<Option<(usize, Vec<u8>)>, GatherError>;
+    fn try_recv(&mut self) -> Result<Option<(usize, Vec<u8>)>, GatherError>;
     fn remove(&mut self, number: usize) -> bool;
     fn fds(&mut self) -> Result<Vec<i32>, WaitError>;
     fn watch(&mut self, changes: &Changes) -> PyResult<Vec<i32>>;
@@ -27,11 +27,11 @@ trait Collect: Send + std::fmt::Debug {
 }
 
 impl<T: Trust> Collect for channel::Gather<T> {
-    fn receive(&mut self, until: Option<Instant>) -> Result<Option<(usize, Vec<u8>)>, GatherError> {
+    fn recv(&mut self, until: Option<Instant>) -> Result<Option<(usize, Vec<u8>)>, GatherError> {
         Ok(self.recv_deadline(until.map(Deadline::at))?.map(|(lane, message)| (lane, message.into_vec())))
     }
 
-    fn try_receive(&mut self) -> Result<Option<(usize, Vec<u8>)>, GatherError> {
+    fn try_recv(&mut self) -> Result<Option<(usize, Vec<u8>)>, GatherError> {
         Ok(self.try_recv()?.map(|(lane, message)| (lane, message.into_vec())))
     }
 
@@ -164,13 +164,13 @@ impl Gather {
     }
 
     #[pyo3(signature = (timeout = None))]
-    fn receive<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Option<Received<'py>>> {
+    fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Option<Received<'py>>> {
         // A message that is there costs no trip without the lock.
-        if let Some(received) = self.try_receive(py)? {
+        if let Some(received) = self.try_recv(py)? {
             return Ok(Some(received));
         }
         let received = blocking::wait(py, timeout, |until| {
-            self.with(|gather| match gather.receive(until) {
+            self.with(|gather| match gather.recv(until) {
                 Ok(Some(received)) => Ok(Stretch::Came(received)),
                 Ok(None) | Err(GatherError { error: RecvError::Wait(WaitError::Interrupted), .. }) => {
                     Ok(Stretch::Nothing)
@@ -181,8 +181,8 @@ impl Gather {
         Ok(received.map(|(lane, message)| (lane, PyBytes::new(py, &message))))
     }
 
-    fn try_receive<'py>(&self, py: Python<'py>) -> PyResult<Option<Received<'py>>> {
-        let received = self.with(|gather| gather.try_receive().map_err(|error| of_gather(py, error)))?;
+    fn try_recv<'py>(&self, py: Python<'py>) -> PyResult<Option<Received<'py>>> {
+        let received = self.with(|gather| gather.try_recv().map_err(|error| of_gather(py, error)))?;
         Ok(received.map(|(lane, message)| (lane, PyBytes::new(py, &message))))
     }
 
@@ -191,7 +191,7 @@ impl Gather {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Received<'py>>> {
-        match self.receive(py, None) {
+        match self.recv(py, None) {
             Err(error) if error.is_instance_of::<Closed>(py) => Ok(None),
             result => result,
         }

@@ -11,6 +11,7 @@ mod channel;
 mod error;
 mod gather;
 mod rendezvous;
+mod service;
 
 use pyo3::prelude::*;
 
@@ -31,6 +32,8 @@ mod _native {
     use super::gather::Gather;
     #[pymodule_export]
     use super::rendezvous::{Connection, Host, Owner, Peer, Pending, Segment, inherit, join, join_named};
+    #[pymodule_export]
+    use super::service::{_connect, _pair, Service, services};
     use pyo3::prelude::*;
 
     /// What an error concerns of a gather's lanes: none, if it does not say otherwise.

@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
@@ -86,6 +86,34 @@ impl Segment {
 
     fn receiver(&self, lane: u32) -> PyResult<Receiver> {
         Receiver::at(&self.0, lane)
+    }
+
+    /// Numbers of the memory's file and of the eventfds. They stay the segment's.
+    fn _descriptors(&self) -> Vec<i32> {
+        // SAFETY: who has them in Python is asked to follow the protocol, as everybody who shares a segment.
+        let all = unsafe { self.0.descriptors() };
+        all.into_iter()
+            .flat_map(|(memory, eventfds)| std::iter::once(memory).chain(eventfds))
+            .map(|file| file.as_raw_fd())
+            .collect()
+    }
+
+    /// The segment of descriptors that belong to it from now on.
+    #[staticmethod]
+    fn _adopt(descriptors: Vec<i32>) -> PyResult<Self> {
+        let owned = |number: &i32| {
+            // SAFETY: only asked.
+            rustix::fs::fstat(unsafe { BorrowedFd::borrow_raw(*number) })
+                .map_err(|errno| of_rendezvous(rendezvous::RendezvousError::Os { call: "fstat", errno }))?;
+            // SAFETY: it is open, and the caller's to give.
+            Ok(unsafe { OwnedFd::from_raw_fd(*number) })
+        };
+        let mut owned = descriptors.iter().map(owned).collect::<PyResult<Vec<_>>>()?.into_iter();
+        let memory = owned.next().ok_or_else(|| PyValueError::new_err("there is no descriptor"))?;
+        // SAFETY: as in `_descriptors`.
+        let segment =
+            unsafe { rendezvous::Segment::adopt(memory, owned.collect()) }.map_err(of_rendezvous)?;
+        Ok(Self(Arc::new(segment)))
     }
 
     #[getter]

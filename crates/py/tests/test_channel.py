@@ -43,7 +43,7 @@ def test_two_processes_have_a_conversation(tmp_path: Path) -> None:
     requests, answers = connection.sender(REQUESTS), connection.receiver(ANSWERS)
     for message in (b"first", b"", bytes(range(256)) * 60):
         assert requests.send(message)
-        assert answers.receive(FOREVER) == message[::-1]
+        assert answers.recv(FOREVER) == message[::-1]
     with pytest.raises(doorbell.RendezvousError, match="taken"):
         connection.sender(REQUESTS)
     with pytest.raises(doorbell.RendezvousError, match="no lane 2"):
@@ -56,7 +56,7 @@ def test_two_processes_have_a_conversation(tmp_path: Path) -> None:
     child.join(FOREVER)
     assert child.exitcode == 0
     with pytest.raises((doorbell.Closed, doorbell.PeerGone)):
-        answers.receive(FOREVER)
+        answers.recv(FOREVER)
 
 
 def test_async_for_runs_over_the_messages_of_another_process_until_it_leaves(tmp_path: Path) -> None:
@@ -100,24 +100,24 @@ def test_a_receiver_is_awaited_by_one_task_at_a_time_which_closing_it_ends() -> 
 
     async def run() -> None:
         messages = receiver.__aiter__()
-        task = await awaiting(messages.receive())
+        task = await awaiting(messages.recv())
         with pytest.raises(doorbell.Error, match="another task awaits"):
-            await messages.receive()
+            await messages.recv()
         with pytest.raises(doorbell.Error, match="another task awaits"):
-            await receiver.__aiter__().receive()
+            await receiver.__aiter__().recv()
         sender.send(b"to the first")
         assert await asyncio.wait_for(task, FOREVER) == b"to the first"
 
         # Nothing is lost by cancelling it.
-        task = await awaiting(messages.receive())
+        task = await awaiting(messages.recv())
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         sender.send(b"to the next")
-        assert await asyncio.wait_for(messages.receive(), FOREVER) == b"to the next"
+        assert await asyncio.wait_for(messages.recv(), FOREVER) == b"to the next"
 
         # Whoever gets the descriptor of the closed receiver keeps its own reader.
-        task = await awaiting(messages.receive())
+        task = await awaiting(messages.recv())
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, receiver.close)
         mine, theirs = os.pipe()
@@ -134,7 +134,7 @@ def test_a_receiver_is_awaited_by_one_task_at_a_time_which_closing_it_ends() -> 
         for file in [*strangers, theirs]:
             os.close(file)
         with pytest.raises(ValueError, match="closed"):
-            await messages.receive()
+            await messages.recv()
 
     asyncio.run(run())
 
@@ -144,10 +144,10 @@ def test_all_that_one_who_is_killed_had_sent_is_received() -> None:
     process, connection = doorbell.start([sys.executable, __file__], segment)
     receiver = connection.receiver(0)
     for number in range(100):
-        assert receiver.receive(FOREVER) == str(number).encode()
+        assert receiver.recv(FOREVER) == str(number).encode()
     threading.Timer(0.05, process.kill).start()
     with pytest.raises(doorbell.PeerGone, match=f"process {process.pid}"):
-        receiver.receive(FOREVER)
+        receiver.recv(FOREVER)
     process.wait()
 
 
@@ -159,25 +159,25 @@ def test_a_send_without_room_waits_for_it_or_for_its_timeout() -> None:
         sent += 1
     assert 1 <= sent <= 4
     assert not sender.send(b"x" * 1000, 0.01)
-    taker = threading.Timer(0.02, lambda: [receiver.receive() for _ in range(sent)])
+    taker = threading.Timer(0.02, lambda: [receiver.recv() for _ in range(sent)])
     taker.start()
     assert sender.send(b"y", FOREVER)
     taker.join()
-    assert receiver.receive(FOREVER) == b"y"
-    assert receiver.receive(0.01) is None
-    assert receiver.try_receive() is None
+    assert receiver.recv(FOREVER) == b"y"
+    assert receiver.recv(0.01) is None
+    assert receiver.try_recv() is None
 
 
 def test_a_view_is_the_message_itself_until_it_is_released() -> None:
     segment = doorbell.Segment(lanes=1, lane_capacity=4096)
     sender, receiver = segment.sender(0), segment.receiver(0)
     sender.send(b"in place")
-    view = receiver.receive_view(FOREVER)
+    view = receiver.recv_view(FOREVER)
     assert view is not None and len(view) == 8
     memory = memoryview(view)
     assert memory.readonly and bytes(memory) == b"in place"
     with pytest.raises(ValueError, match="release it first"):
-        receiver.receive(0)
+        receiver.recv(0)
     with pytest.raises(ValueError, match="release it first"):
         receiver.close()
     with pytest.raises(BufferError, match="1 memoryviews"):
@@ -195,15 +195,15 @@ def test_a_view_is_the_message_itself_until_it_is_released() -> None:
 
     # One that nobody keeps is released with its last memoryview.
     sender.send(b"another")
-    memory = memoryview(receiver.receive_view(FOREVER))  # type: ignore[arg-type]
+    memory = memoryview(receiver.recv_view(FOREVER))  # type: ignore[arg-type]
     assert memory.tobytes() == b"another"
     del memory
     sender.send(b"last")
-    assert receiver.receive(FOREVER) == b"last"
-    assert receiver.receive_view(0.01) is None
+    assert receiver.recv(FOREVER) == b"last"
+    assert receiver.recv_view(0.01) is None
     sender.close()
     with pytest.raises(doorbell.Closed):
-        receiver.receive_view(FOREVER)
+        receiver.recv_view(FOREVER)
     assert list(receiver) == []
 
 
@@ -216,7 +216,7 @@ def test_a_name_carries_messages_too(tmp_path: Path) -> None:
                 doorbell.join_named(tmp_path / "name").sender(0).send(b"by name")
             finally:
                 os._exit(0)
-        assert receiver.receive(FOREVER) == b"by name"
+        assert receiver.recv(FOREVER) == b"by name"
         os.waitpid(child, 0)
 
 
@@ -227,7 +227,7 @@ segment = doorbell.Segment(lanes=1)
 sender, receiver = segment.sender(0), segment.receiver(0)
 try:
     print("waiting", flush=True)
-    receiver.receive()
+    receiver.recv()
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 """
@@ -286,10 +286,10 @@ def test_an_end_keeps_the_connection_of_a_connection_that_was_closed(tmp_path: P
     segment = joined.segment
     joined.close()
     sender.send(b"still here")
-    assert receiver.receive(FOREVER) == b"still here"
+    assert receiver.recv(FOREVER) == b"still here"
     sender.close()
     with pytest.raises(doorbell.Closed):
-        receiver.receive(FOREVER)
+        receiver.recv(FOREVER)
     with pytest.raises(doorbell.HungUp):
         segment.receiver(0)
 
@@ -298,21 +298,21 @@ def test_a_batch_arrives_whole_and_says_how_much_of_it_there_was_room_for() -> N
     segment = doorbell.Segment(lanes=1, lane_capacity=4096)
     sender, receiver = segment.sender(0), segment.receiver(0)
     assert sender.send_batch([b"one", bytearray(b"two"), memoryview(b"")], FOREVER) == 3
-    assert [receiver.receive(FOREVER) for _ in range(3)] == [b"one", b"two", b""]
+    assert [receiver.recv(FOREVER) for _ in range(3)] == [b"one", b"two", b""]
     sent = sender.send_batch([b"x" * 1000] * 10, 0.01)
     assert 1 <= sent <= 4
     taken = 0
-    while receiver.try_receive() is not None:
+    while receiver.try_recv() is not None:
         taken += 1
     assert taken == sent
     # More than fits at once, with one who takes.
-    taker = threading.Thread(target=lambda: [receiver.receive(FOREVER) for _ in range(20)])
+    taker = threading.Thread(target=lambda: [receiver.recv(FOREVER) for _ in range(20)])
     taker.start()
     assert sender.send_batch([b"y" * 1000] * 20, FOREVER) == 20
     taker.join()
     with pytest.raises(ValueError, match="does not fit"):
         sender.send_batch([b"before", b"z" * 5000])
-    assert receiver.receive(FOREVER) == b"before"
+    assert receiver.recv(FOREVER) == b"before"
 
 
 if __name__ == "__main__":

@@ -28,30 +28,30 @@ def test_messages_of_several_processes_come_in_the_order_of_each_and_a_death_is_
     children = start(3)
     gather = doorbell.Gather()
     with pytest.raises(doorbell.Closed):
-        gather.receive(FOREVER)
+        gather.recv(FOREVER)
     for number, (_, connection) in enumerate(children):
         assert gather.add(connection, TO_PARENT) == number
     heard = [0] * 3
     for _ in range(3 * MESSAGES):
-        received = gather.receive(FOREVER)
+        received = gather.recv(FOREVER)
         assert received is not None
         lane, message = received
         assert message == str(heard[lane]).encode()
         heard[lane] += 1
-    assert gather.receive(0.01) is None
-    assert gather.try_receive() is None
+    assert gather.recv(0.01) is None
+    assert gather.try_recv() is None
     for number, (process, _) in enumerate(children):
         process.kill()
         process.wait()
         with pytest.raises(doorbell.PeerGone, match=f"lane {number}|process {process.pid}") as told:
-            gather.receive(FOREVER)
+            gather.recv(FOREVER)
         assert told.value.lane == number
     assert doorbell.PeerGone().lane is None
     assert gather.remove(0)
     assert not gather.remove(0)
     gather.close()
     with pytest.raises(ValueError, match="closed"):
-        gather.receive()
+        gather.recv()
 
 
 def test_async_for_runs_over_all_lanes_until_no_sender_is_left() -> None:
@@ -90,7 +90,7 @@ def test_a_lane_added_while_a_task_awaits_is_heard_and_one_removed_disturbs_nobo
     messages = gather.__aiter__()
 
     async def awaiting() -> "asyncio.Task[tuple[int, bytes]]":
-        task = asyncio.ensure_future(messages.receive())
+        task = asyncio.ensure_future(messages.recv())
         for _ in range(3):
             await asyncio.sleep(0)
         assert not task.done()
@@ -99,9 +99,9 @@ def test_a_lane_added_while_a_task_awaits_is_heard_and_one_removed_disturbs_nobo
     async def run() -> None:
         task = await awaiting()
         with pytest.raises(doorbell.Error, match="another task awaits"):
-            await messages.receive()
+            await messages.recv()
         with pytest.raises(doorbell.Error, match="another task awaits"):
-            await gather.__aiter__().receive()
+            await gather.__aiter__().recv()
         number = gather.add(segments[1], 0)
         await asyncio.sleep(0.01)
         assert not task.done()
@@ -167,7 +167,7 @@ def test_a_connection_is_of_use_while_one_thread_waits_to_be_admitted(tmp_path: 
     publisher.admit(connection, 0)
     subscribing.join()
     publisher.publish(b"admitted")
-    assert subscribed[0].receive(FOREVER) == (b"admitted", 0)
+    assert subscribed[0].recv(FOREVER) == (b"admitted", 0)
 
 
 def test_a_connection_is_of_use_while_one_thread_admits_its_peer(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_async_for_runs_over_what_is_published_until_the_publisher_leaves() -> N
     publishing.join()
     assert heard == [(str(number).encode(), 0) for number in range(MESSAGES)]
     with pytest.raises(doorbell.Closed):
-        subscriber.try_receive()
+        subscriber.try_recv()
     subscriber.close()
     with pytest.raises(ValueError, match="closed"):
         subscriber.fileno()
@@ -251,7 +251,7 @@ def test_a_gather_takes_lanes_of_one_kind_alone(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="make one for each"):
         gather.add(connection, TO_PARENT)
     segment.sender(0).send(b"from a thread")
-    assert gather.receive(FOREVER) == (0, b"from a thread")
+    assert gather.recv(FOREVER) == (0, b"from a thread")
     # Nor does the kind of one that could not be added.
     fresh = doorbell.Gather()
     with pytest.raises(doorbell.RendezvousError, match="taken"):
@@ -271,7 +271,7 @@ def test_what_is_published_is_heard_by_every_process_in_order() -> None:
     assert publisher.subscribers == 3
     for number in range(MESSAGES):
         assert publisher.publish(str(number).encode(), FOREVER)
-        assert local.receive(FOREVER) == (str(number).encode(), 0)
+        assert local.recv(FOREVER) == (str(number).encode(), 0)
     with pytest.raises(ValueError, match="does not fit"):
         publisher.publish(bytes(publisher.longest + 1))
     publisher.close()
@@ -290,15 +290,15 @@ def test_a_slow_subscriber_is_waited_for_or_dropped_or_misses_messages_as_chosen
         while publisher.publish(str(sent).encode(), 0):
             sent += 1
         assert 1 < sent < 20
-        taker = threading.Timer(0.02, lambda: [holding.receive(FOREVER) for _ in range(sent)])
+        taker = threading.Timer(0.02, lambda: [holding.recv(FOREVER) for _ in range(sent)])
         taker.start()
         assert publisher.publish(b"last", FOREVER)
         taker.join()
-        assert holding.receive(FOREVER) == (b"last", 0)
-        assert holding.receive(0.01) is None
+        assert holding.recv(FOREVER) == (b"last", 0)
+        assert holding.recv(0.01) is None
         holding.close()
         with pytest.raises(ValueError, match="closed"):
-            holding.receive()
+            holding.recv()
 
         dropped, missing = publisher.subscribe("drop"), publisher.subscribe("gap")
         for number in range(100):
@@ -308,7 +308,7 @@ def test_a_slow_subscriber_is_waited_for_or_dropped_or_misses_messages_as_chosen
         with pytest.raises(doorbell.Dropped):
             for _ in dropped:
                 pass
-        received = missing.receive(FOREVER)
+        received = missing.recv(FOREVER)
         assert received is not None
         assert received == (str(received[1]).encode(), received[1])
         assert received[1] > 50

@@ -35,7 +35,7 @@ use doorbell_core::layout::{FEATURE_CHANNELS, FEATURE_GLIBC_SEMAPHORE, LayoutErr
 use doorbell_core::peer_memory::PeerMemory;
 use doorbell_core::violation::PeerViolation;
 use doorbell_core::wake::WAITER_SLOTS;
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use std::fmt;
 use std::marker::PhantomData;
@@ -316,6 +316,38 @@ impl Segment {
             })
             .collect();
         Ok(Self { mapping, states, eventfds_per_bell: 0, lives, refused: Vec::new(), lanes, origin })
+    }
+
+    /// What [`adopt`](Self::adopt) takes in another process: the memory, and the eventfds of all bells in order. `None` for memory
+    /// without a file.
+    ///
+    /// # Safety
+    /// As [`Mapping::file`].
+    pub unsafe fn descriptors(&self) -> Option<(BorrowedFd<'_>, Vec<BorrowedFd<'_>>)> {
+        let eventfds = self.states.iter().flat_map(|state| state.eventfds()).map(AsFd::as_fd).collect();
+        Some((self.mapping.descriptor()?, eventfds))
+    }
+
+    /// A segment that a process of the same program made, by its [`descriptors`](Self::descriptors), however they came here. No
+    /// connection tells of anybody's death.
+    ///
+    /// # Safety
+    /// All who have the descriptors follow the protocol for as long as the segment lives.
+    ///
+    /// # Errors
+    /// [`RendezvousError`] if they are not the descriptors of a segment.
+    pub unsafe fn adopt(memory: OwnedFd, eventfds: Vec<OwnedFd>) -> Result<Self, RendezvousError> {
+        let mapping = Mapping::from_peer(memory, u64::MAX, true)?;
+        let bells = mapping.plan().bells.max(1) as usize;
+        let (got, announced) = (eventfds.len() as u64, bells as u64);
+        if !got.is_multiple_of(announced) || got / announced > u64::from(WAITER_SLOTS) {
+            return Err(PeerViolation::Descriptors { got, announced }.into());
+        }
+        let per_bell = eventfds.len() / bells;
+        let mut eventfds = eventfds.into_iter();
+        let of_bells = (0..bells).map(|_| eventfds.by_ref().take(per_bell).collect()).collect();
+        let holder = mapping.next_holder();
+        Ok(Self::assemble(mapping, of_bells, holder)?)
     }
 
     /// A handle of bell number `index`. It has heard all rings so far. `None` if there is no such bell.

@@ -169,7 +169,7 @@ impl Service {
     /// [`RendezvousError::Os`]. What is wrong with a caller turns it away, and no other.
     pub fn accept(&mut self) -> Result<Duplex, RendezvousError> {
         loop {
-            if let Some(client) = self.accept_until(None)? {
+            if let Some(client) = self.accept_deadline(None)? {
                 return Ok(client);
             }
         }
@@ -180,10 +180,14 @@ impl Service {
     /// # Errors
     /// As [`accept`](Self::accept).
     pub fn accept_timeout(&mut self, timeout: Duration) -> Result<Option<Duplex>, RendezvousError> {
-        self.accept_until(Some(Deadline::after(timeout)))
+        self.accept_deadline(Some(Deadline::after(timeout)))
     }
 
-    fn accept_until(&mut self, deadline: Option<Deadline>) -> Result<Option<Duplex>, RendezvousError> {
+    /// As [`accept`](Self::accept), but waits no longer than until `deadline`, if there is one. `None` if nobody came.
+    ///
+    /// # Errors
+    /// As [`accept`](Self::accept).
+    pub fn accept_deadline(&mut self, deadline: Option<Deadline>) -> Result<Option<Duplex>, RendezvousError> {
         loop {
             let Some(connection) = self.meet(deadline)? else { return Ok(None) };
             match Duplex::over(&connection, ANSWERS, REQUESTS) {

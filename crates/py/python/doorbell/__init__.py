@@ -2,12 +2,12 @@
 """A bell in shared memory: one side rings, the other wakes up, between threads or processes, as cheaply as the machine
 allows, and no ring is ever lost.
 
-    bell = doorbell.Bell()
-    threading.Thread(target=bell.ring).start()
-    bell.wait()
+    tx, rx = doorbell.channel()
+    multiprocessing.Process(target=tx.send, args=(b"hello",)).start()
+    rx.recv()
 
-And channels of byte messages on top of it: `Sender` and `Receiver`, many senders to one `Gather`, one `Publisher` to many
-`Subscriber`s.
+Between programs, a name is a service: `doorbell.listen("name")` in one, `doorbell.connect("name")` in others. A `Bell` carries no
+data: one side rings, the other wakes up. Segments, lanes and all ways to share them are in `doorbell.raw`.
 
 Calls that may block let other threads of the interpreter run, and end with KeyboardInterrupt on Ctrl-C. Under asyncio,
 `AsyncBell` waits without a thread, and `async for message in receiver` receives.
@@ -16,15 +16,14 @@ Calls that may block let other threads of the interpreter run, and end with Keyb
 from ._native import (
     Bell,
     BellFile,
-    Segment,
     Closed,
+    Connection,
     Dropped,
     Error,
     Gather,
     Host,
     HungUp,
     Lent,
-    RendezvousError,
     Owner,
     Peer,
     PeerGone,
@@ -32,18 +31,22 @@ from ._native import (
     Pending,
     Publisher,
     Receiver,
+    RendezvousError,
+    Segment,
     Sender,
-    Connection,
+    Service,
     Subscriber,
     Untrusted,
     View,
     inherit,
     join,
     join_named,
+    services,
     wait_any,
 )
 from .aio import AsyncBell, AsyncGather, AsyncReceiver, AsyncSubscriber
 from .child import start
+from .words import ChannelReceiver, ChannelSender, Duplex, Listener, channel, connect, listen
 
 __all__ = [
     "AsyncBell",
@@ -52,15 +55,18 @@ __all__ = [
     "AsyncSubscriber",
     "Bell",
     "BellFile",
-    "Segment",
+    "ChannelReceiver",
+    "ChannelSender",
     "Closed",
+    "Connection",
     "Dropped",
+    "Duplex",
     "Error",
     "Gather",
     "Host",
     "HungUp",
     "Lent",
-    "RendezvousError",
+    "Listener",
     "Owner",
     "Peer",
     "PeerGone",
@@ -68,14 +74,20 @@ __all__ = [
     "Pending",
     "Publisher",
     "Receiver",
+    "RendezvousError",
+    "Segment",
     "Sender",
-    "Connection",
+    "Service",
     "Subscriber",
     "Untrusted",
     "View",
+    "channel",
+    "connect",
     "inherit",
     "join",
     "join_named",
+    "listen",
+    "services",
     "start",
     "wait_any",
 ]

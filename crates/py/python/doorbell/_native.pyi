@@ -195,13 +195,13 @@ class Receiver:
     was sent.
     """
 
-    def receive(self, timeout: float | None = None) -> bytes | None:
+    def recv(self, timeout: float | None = None) -> bytes | None:
         """A copy of the next message. None if `timeout` seconds went by first."""
 
-    def try_receive(self) -> bytes | None:
+    def try_recv(self) -> bytes | None:
         """A copy of the next message, if there is one."""
 
-    def receive_view(self, timeout: float | None = None) -> View | None:
+    def recv_view(self, timeout: float | None = None) -> View | None:
         """The next message where it lies, without a copy. One at a time: release it before the next.
 
         A sender that is not trusted can change it while it is looked at: copy first what is checked.
@@ -259,10 +259,10 @@ class Gather:
     def remove(self, number: int) -> bool:
         """Leaves the lane with this number here, which the next that is added may get. Whether there was one."""
 
-    def receive(self, timeout: float | None = None) -> tuple[int, bytes] | None:
+    def recv(self, timeout: float | None = None) -> tuple[int, bytes] | None:
         """The number of a lane and a copy of its next message. None if `timeout` seconds went by first."""
 
-    def try_receive(self) -> tuple[int, bytes] | None:
+    def try_recv(self) -> tuple[int, bytes] | None:
         """As `receive`, if there is a message now."""
 
     def filenos(self) -> list[int]:
@@ -328,10 +328,10 @@ class Subscriber:
     before it, until the publisher leaves. Dropped is raised when it was too slow.
     """
 
-    def receive(self, timeout: float | None = None) -> tuple[bytes, int] | None:
+    def recv(self, timeout: float | None = None) -> tuple[bytes, int] | None:
         """A copy of the next message, and how many were missed directly before it. None if `timeout` seconds went by."""
 
-    def try_receive(self) -> tuple[bytes, int] | None:
+    def try_recv(self) -> tuple[bytes, int] | None:
         """As `receive`, if there is a message now."""
 
     def fileno(self) -> int:
@@ -453,3 +453,41 @@ def join_named(path: str | os.PathLike[str]) -> Connection:
 
 def inherit(*, most_memory: int = 1 << 30) -> Connection:
     """The child's part of a rendezvous with its parent, of up to `most_memory` bytes of memory. Works once."""
+
+class Service:
+    """A name, and the clients that came to it. What is wrong with a client ends that client, and no other."""
+
+    def __new__(
+        cls, name: str | os.PathLike[str], *, capacity: int = 65536, most_clients: int = 1024
+    ) -> Self: ...
+    def recv(self, timeout: float | None = None) -> tuple[int, bytes] | None:
+        """The number of the client whose message is next, which is never used again, and a copy of the message. None if
+        `timeout` seconds went by first."""
+
+    def send(self, client: int, message: Buffer) -> bool:
+        """Sends a copy of `message` to a client. Never waits: False if it does not take its answers. Closed if it has
+        gone."""
+
+    @property
+    def clients(self) -> list[tuple[int, int]]:
+        """The numbers of those who are there, and of their processes."""
+
+    @property
+    def turned_away(self) -> int:
+        """How many callers and clients were turned away."""
+
+    def fileno(self) -> int:
+        """A file that is readable when there may be something, once a call that does not wait has found nothing."""
+
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+    def _accept(self, timeout: float | None = None) -> tuple[Sender, Receiver, int] | None: ...
+
+def services() -> list[str]:
+    """The names of this user's services, those of dead ones among them."""
+
+def _connect(name: str | os.PathLike[str], timeout: float) -> tuple[Sender, Receiver, int]: ...
+def _pair(capacity: int) -> tuple[Sender, Receiver]: ...

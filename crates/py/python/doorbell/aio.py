@@ -75,7 +75,7 @@ class AsyncBell:
 class _End(Protocol[T]):
     """A receiving end that one task at a time awaits."""
 
-    def try_receive(self) -> T | None: ...
+    def try_recv(self) -> T | None: ...
     def listen(self) -> bool: ...
     def _begin_await(self) -> None: ...
     def _end_await(self) -> None: ...
@@ -87,7 +87,7 @@ async def _receive(end: _End[T]) -> T:
     end._begin_await()
     try:
         while True:
-            received = end.try_receive()
+            received = end.try_recv()
             if received is not None:
                 return received
             # Before `listen`: what changes in between makes the last of them readable. Duplicates: the end closes its own
@@ -114,11 +114,11 @@ class AsyncReceiver:
 
     async def __anext__(self) -> bytes:
         try:
-            return await self.receive()
+            return await self.recv()
         except Closed:
             raise StopAsyncIteration from None
 
-    async def receive(self) -> bytes:
+    async def recv(self) -> bytes:
         """The next message. Cancelling it loses nothing.
 
         One task at a time. ValueError if the receiver is closed meanwhile.
@@ -137,11 +137,11 @@ class AsyncGather:
 
     async def __anext__(self) -> tuple[int, bytes]:
         try:
-            return await self.receive()
+            return await self.recv()
         except Closed:
             raise StopAsyncIteration from None
 
-    async def receive(self) -> tuple[int, bytes]:
+    async def recv(self) -> tuple[int, bytes]:
         """The number of a lane and its next message. Cancelling it loses nothing.
 
         Lanes may be added and removed meanwhile. One task at a time. ValueError if the gather is closed meanwhile.
@@ -160,11 +160,11 @@ class AsyncSubscriber:
 
     async def __anext__(self) -> tuple[bytes, int]:
         try:
-            return await self.receive()
+            return await self.recv()
         except Closed:
             raise StopAsyncIteration from None
 
-    async def receive(self) -> tuple[bytes, int]:
+    async def recv(self) -> tuple[bytes, int]:
         """The next message, and how many were missed directly before it. Cancelling it loses nothing.
 
         One task at a time. ValueError if the subscriber is closed meanwhile.

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Answers each message of any client with the same, until one says "end". Usage: serve NAME
+ * With clients of its own it is a test: serve NAME COUNT starts COUNT of them, each of which is answered 100 times.
+ */
+#include "check.h"
+
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int client(const char *name)
+{
+	doorbell_sender *sender;
+	doorbell_receiver *receiver;
+	char answer[64];
+	size_t length;
+
+	check(doorbell_connect(name, doorbell_after(60000000000), &sender, &receiver));
+	for (int i = 0; i < 100; i++) {
+		check(doorbell_sender_send(sender, &i, sizeof i, DOORBELL_FOREVER));
+		check(doorbell_receiver_copy(receiver, doorbell_after(60000000000), answer, sizeof answer,
+					     &length));
+		if (length != sizeof i || memcmp(answer, &i, sizeof i) != 0)
+			return 1;
+	}
+	check(doorbell_sender_send(sender, "end", 3, DOORBELL_FOREVER));
+	doorbell_sender_free(sender);
+	doorbell_receiver_free(receiver);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	doorbell_service *service;
+	char message[4096];
+	size_t length;
+	uint64_t who;
+	int clients = argc > 2 ? atoi(argv[2]) : 0, ends = 0, status;
+
+	if (argc < 2) {
+		fprintf(stderr, "usage: serve NAME [COUNT]\n");
+		return 2;
+	}
+	for (int i = 0; i < clients; i++)
+		if (fork() == 0)
+			return client(argv[1]);
+	check(doorbell_listen(argv[1], &service));
+	while (ends < (clients ? clients : 1)) {
+		check(doorbell_service_recv(service, DOORBELL_FOREVER, message, sizeof message, &length, &who));
+		if (length == 3 && memcmp(message, "end", 3) == 0)
+			ends++;
+		else
+			check(doorbell_service_send(service, who, message, length));
+	}
+	doorbell_service_free(service);
+	for (int i = 0; i < clients; i++)
+		if (wait(&status) < 0 || status != 0)
+			return 1;
+	printf("%d clients were answered\n", clients);
+	return 0;
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The three words: a channel between threads, a name that is a service, a connection to it.
+
+use crate::bell::at;
+use crate::channel::{doorbell_receiver, doorbell_sender};
+use crate::error::{Failure, came, doorbell_status, guard, guard_all};
+use crate::pointer::{Out, bytes, free, lent, path};
+use doorbell::channel;
+use doorbell::service::{self, ClientId, Duplex, Service};
+use std::ffi::{c_char, c_void};
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::time::Duration;
+
+/// A name, and the clients that came to it. One thread at a time: a second is refused with DOORBELL_IN_USE.
+#[derive(Debug)]
+pub struct doorbell_service(Mutex<Serving>);
+
+#[derive(Debug)]
+struct Serving {
+    service: Service,
+    /// Received, and too long for the caller's memory.
+    kept: Option<(ClientId, Vec<u8>)>,
+    /// Those that C knows by number.
+    known: Vec<ClientId>,
+}
+
+impl doorbell_service {
+    fn lock(&self) -> Result<MutexGuard<'_, Serving>, Failure> {
+        match self.0.try_lock() {
+            Ok(serving) => Ok(serving),
+            // After a panic, which was reported.
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => Err(Failure::in_use()),
+        }
+    }
+}
+
+/// Makes a channel between two threads of this process, with a ring of at least `capacity` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_channel(
+    capacity: u64,
+    sender: *mut *mut doorbell_sender,
+    receiver: *mut *mut doorbell_receiver,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (to, from) = unsafe { (Out::new(sender, "sender")?, Out::new(receiver, "receiver")?) };
+        let (sender, receiver) = channel::pair(capacity)?;
+        to.put_handle(doorbell_sender::of(sender));
+        from.put_handle(doorbell_receiver::of(receiver));
+        Ok(())
+    })
+}
+
+/// Listens at the service `name` of this user: `hello`, or a path, which has a slash. DOORBELL_OWNED if another process
+/// serves it. Clients are processes of this user or root; each has memory of its own, and reaches no other.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_listen(
+    name: *const c_char,
+    service: *mut *mut doorbell_service,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (name, out) = unsafe { (path(name)?, Out::new(service, "service")?) };
+        let service = service::listen(name)?;
+        out.put_handle(doorbell_service(Mutex::new(Serving { service, kept: None, known: Vec::new() })));
+        Ok(())
+    })
+}
+
+/// Connects to the service `name`, and waits until `deadline` for it to be there: DOORBELL_NO_OWNER if nobody listens there
+/// by then.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_connect(
+    name: *const c_char,
+    deadline: u64,
+    sender: *mut *mut doorbell_sender,
+    receiver: *mut *mut doorbell_receiver,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (name, to, from) =
+            unsafe { (path(name)?, Out::new(sender, "sender")?, Out::new(receiver, "receiver")?) };
+        let timeout = match deadline {
+            crate::bell::DOORBELL_FOREVER => Duration::MAX,
+            deadline => Duration::from_nanos(deadline.saturating_sub(crate::bell::now())),
+        };
+        put(service::connect_timeout(name, timeout)?, to, from);
+        Ok(())
+    })
+}
+
+fn put(duplex: Duplex, to: Out<*mut doorbell_sender>, from: Out<*mut doorbell_receiver>) {
+    let (sender, receiver) = duplex.split();
+    to.put_handle(doorbell_sender::of(sender));
+    from.put_handle(doorbell_receiver::of(receiver));
+}
+
+/// Waits until `deadline` for the next client, which is the caller's alone: doorbell_service_recv() does not hear of it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_service_accept(
+    service: *const doorbell_service,
+    deadline: u64,
+    sender: *mut *mut doorbell_sender,
+    receiver: *mut *mut doorbell_receiver,
+) -> doorbell_status {
+    guard(|| {
+        // SAFETY: the header's contract.
+        let (service, to, from) = unsafe {
+            (lent(service, "service")?, Out::new(sender, "sender")?, Out::new(receiver, "receiver")?)
+        };
+        let duplex = service.lock()?.service.accept_deadline(at(deadline))?;
+        Ok(came(duplex, |duplex| put(duplex, to, from)))
+    })
+}
+
+/// Receives the next message of any client to `to`, where `size` bytes are, and the client's number, which is never used
+/// again. Waits until `deadline`. DOORBELL_TOO_LONG if `size` is less than `length`: the message is received again by the next
+/// call. What is wrong with a client ends that client, and is no error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_service_recv(
+    service: *const doorbell_service,
+    deadline: u64,
+    to: *mut c_void,
+    size: usize,
+    length: *mut usize,
+    client: *mut u64,
+) -> doorbell_status {
+    guard(|| {
+        // SAFETY: the header's contract.
+        let (service, length, client) =
+            unsafe { (lent(service, "service")?, Out::new(length, "length")?, Out::new(client, "client")?) };
+        if to.is_null() && size > 0 {
+            return Err(Failure::null("to"));
+        }
+        let mut serving = service.lock()?;
+        let (who, message) = match serving.kept.take() {
+            Some(kept) => kept,
+            None => {
+                let mut message = Vec::new();
+                match serving.service.recv_into(&mut message, at(deadline))? {
+                    Some(who) => (who, message),
+                    None => return Ok(came(None::<()>, |()| {})),
+                }
+            }
+        };
+        length.put(message.len());
+        if message.len() > size {
+            let failure = Failure::too_long(message.len(), size);
+            serving.kept = Some((who, message));
+            return Err(failure);
+        }
+        if !message.is_empty() {
+            // SAFETY: `size` bytes are valid for writes (contract), and the message has no more.
+            unsafe { std::ptr::copy_nonoverlapping(message.as_ptr(), to.cast::<u8>(), message.len()) };
+        }
+        if !serving.known.contains(&who) {
+            let Serving { service, known, .. } = &mut *serving;
+            known.retain(|known| service.clients().any(|(there, _)| there == *known));
+            known.push(who);
+        }
+        client.put(who.number());
+        Ok(came(Some(()), |()| {}))
+    })
+}
+
+/// Sends `length` bytes to client number `client`. Never waits: DOORBELL_TIMED_OUT if there is no room, because the client does
+/// not take its answers. DOORBELL_CLOSED if it has gone.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_service_send(
+    service: *const doorbell_service,
+    client: u64,
+    message: *const c_void,
+    length: usize,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (service, message) = unsafe { (lent(service, "service")?, bytes(message.cast(), length)?) };
+        let mut serving = service.lock()?;
+        let client = serving.known.iter().find(|known| known.number() == client).copied();
+        let client = client.ok_or(channel::SendError::Closed)?;
+        Ok(serving.service.send(client, message)?)
+    })
+}
+
+/// A file that is readable when there may be something to receive, or somebody to accept, once a call that does not wait has said
+/// that there was nothing. It belongs to the handle; -1 for NULL, or while another thread uses the handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_service_fd(service: *const doorbell_service) -> i32 {
+    // SAFETY: the header's contract.
+    let service = unsafe { service.as_ref() };
+    service.and_then(|service| Some(service.lock().ok()?.service.as_fd().as_raw_fd())).unwrap_or(-1)
+}
+
+/// Stops listening, removes the name, and hangs up on the clients, but for those that were accepted.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_service_free(service: *mut doorbell_service) {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        unsafe { free(service) };
+        Ok(())
+    });
+}

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What `channel`, `listen` and `connect` are made of: segments of memory, the lanes in them, and the ways in which processes
+come to share them."""
+
+from ._native import (
+    Connection,
+    Gather,
+    Host,
+    Owner,
+    Peer,
+    Pending,
+    Publisher,
+    Receiver,
+    Segment,
+    Sender,
+    Subscriber,
+    View,
+    inherit,
+    join,
+    join_named,
+)
+from .child import start
+
+__all__ = [
+    "Connection",
+    "Gather",
+    "Host",
+    "Owner",
+    "Peer",
+    "Pending",
+    "Publisher",
+    "Receiver",
+    "Segment",
+    "Sender",
+    "Subscriber",
+    "View",
+    "inherit",
+    "join",
+    "join_named",
+    "start",
+]
