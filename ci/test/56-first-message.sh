@@ -24,7 +24,8 @@ awk -v out="$scratch" '
 ' book/first-message.md
 [ "$(ls "$scratch"/block-*-send | wc -l)" -eq 3 ] || fail "the page has lost a language"
 
-mkdir "$scratch/empty"
+mkdir "$scratch/empty" "$scratch/names"
+export DOORBELL_RUNTIME_DIR=$scratch/names
 ln -s "$PWD" "$scratch/empty/doorbell"
 # What a fresh clone builds into itself goes where the other tests have built it. The page's own project does not.
 cd "$scratch/empty"
@@ -36,7 +37,7 @@ wait_for() { for _ in $(seq 1200); do [ ! -S "$1" ] || ! listens "$1" || return 
 exchange() {
     limit 120 bash -eu "$1" >received & pids+=($!)
     local receiver=$!
-    wait_for bell
+    wait_for "$DOORBELL_RUNTIME_DIR/hello.sock"
     limit 120 bash -eu "$2" || fail "$2 failed"
     wait "$receiver" || fail "$1 failed"
     [ "$(cat received)" = "$3" ] || fail "$1 received '$(cat received)' instead of '$3'"

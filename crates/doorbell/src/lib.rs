@@ -1,5 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A bell in shared memory: one side rings, the other wakes up, between threads or processes, as cheaply as the
+//! Messages between threads and processes, and what wakes whoever waits for them.
+//!
+//! ```
+//! let (mut tx, mut rx) = doorbell::channel(64 << 10)?;
+//! std::thread::spawn(move || tx.send(b"hello"));
+//! assert_eq!(rx.recv()?.to_vec(), b"hello");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Between processes a name is a service: [`listen`] in one, [`connect`] in others; see [`service`].
+//!
+//! Underneath lies a bell in shared memory: one side rings, the other wakes up, between threads or processes, as cheaply as the
 //! machine allows, and no ring is ever lost.
 //!
 //! The [`Bell`] carries no data: it says that there is something to look at in shared memory. [`channel`]s carry
@@ -18,7 +29,9 @@
 //! | to find | look at |
 //! |---|---|
 //! | what happens when it is rung before the wait, twice, by a dead peer, through epoll, … | [`Bell`] |
-//! | messages | [`channel`] |
+//! | messages | [`mod@channel`] |
+//! | services and their clients | [`service`] |
+//! | segments, lanes and other ways to share them | [`raw`] |
 //! | bells and channels in tokio | `Async` (feature `tokio`) |
 //! | ways of waiting, and which to choose | [`wait`] |
 //! | bells between processes, and what is told of a peer's death | [`rendezvous`] |
@@ -52,6 +65,7 @@ mod order;
 pub mod peer;
 mod process;
 pub mod profile;
+pub mod raw;
 pub mod rendezvous;
 pub mod service;
 pub mod wait;
@@ -60,7 +74,6 @@ mod watch;
 #[cfg(feature = "tokio")]
 pub use asynchronous::{Async, AsyncBell, Awaitable};
 pub use bell::{Bell, wait_any};
-pub use bell_state::BellState;
 pub use calibrate::{Calibration, CostSource, calibration, measure as measure_sleep_cost, sleep_cost};
 pub use channel::pair as channel;
 pub use deadline::Deadline;
@@ -70,3 +83,10 @@ pub use error::WaitError;
 pub use fd::BellFd;
 pub use memory_options::Refusal;
 pub use service::{connect, connect_timeout, listen};
+
+/// The examples of the page for newcomers, and of the package, run.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+}

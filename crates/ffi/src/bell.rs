@@ -4,7 +4,7 @@
 use crate::error::{Failure, came, doorbell_status, guard, guard_all};
 use crate::pointer::{Out, free, lent, put_if_wanted};
 use doorbell::wait::{Adaptive, Eventfd, Futex, Null, Semaphore, Spin, Yield};
-use doorbell::{Bell, BellFd, BellState, Deadline, WaitError};
+use doorbell::{Bell, BellFd, Deadline, WaitError, raw::BellState};
 use rustix::time::{ClockId, clock_gettime};
 use std::num::NonZeroU32;
 use std::os::fd::AsRawFd;

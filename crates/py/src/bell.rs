@@ -4,7 +4,7 @@
 use crate::blocking::{self, Stretch};
 use crate::error::{Error, of_map, of_wait};
 use doorbell::wait::{Adaptive, Eventfd};
-use doorbell::{BellFd, BellState, Deadline, WaitError};
+use doorbell::{BellFd, Deadline, WaitError, raw::BellState};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::num::NonZeroU32;
