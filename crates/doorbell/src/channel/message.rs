@@ -18,8 +18,11 @@ use std::ops::Deref;
 /// loop {
 ///     match receiver.try_recv()? {
 ///         Some(message) => println!("{}", message.len()),
-///         None if receiver.listen()? => {}
-///         None => break, // to the event loop
+///         None => {
+///             if !receiver.listen()? {
+///                 break; // to the event loop
+///             }
+///         }
 ///     }
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
