@@ -324,7 +324,11 @@ impl Segment {
     /// # Safety
     /// As [`Mapping::file`].
     pub unsafe fn descriptors(&self) -> Option<(BorrowedFd<'_>, Vec<BorrowedFd<'_>>)> {
-        let eventfds = self.states.iter().flat_map(|state| state.eventfds()).map(AsFd::as_fd).collect();
+        let all = self
+            .states
+            .iter()
+            .flat_map(|state| (0..state.eventfd_slots()).filter_map(|index| state.eventfd(index)));
+        let eventfds = all.map(AsFd::as_fd).collect();
         Some((self.mapping.descriptor()?, eventfds))
     }
 
