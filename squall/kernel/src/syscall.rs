@@ -20,6 +20,9 @@ use crate::{program, scheduler_image};
 /// The most that one call gives or prints.
 const MOST_BYTES: usize = 1 << 34;
 
+/// The longest command line that is passed on.
+const MOST_WORDS: usize = 8192;
+
 type Answer = Result<usize, Refusal>;
 
 impl From<NoMemory> for Refusal {
@@ -70,7 +73,7 @@ impl Kernel {
             n if n == Call::Count as usize => self.count(space, a),
             n if n == Call::Myself as usize => Ok(space.number),
             n if n == Call::CommandLine as usize => {
-                let mut line = [0; 512];
+                let mut line = [0; MOST_WORDS];
                 let length = self.command_line.len().min(line.len());
                 line[..length].copy_from_slice(&self.command_line[..length]);
                 let length = length.min(b);

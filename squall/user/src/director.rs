@@ -2,7 +2,8 @@
 //! The first program: reads the command line, a word for each thing to do, and does one after the other.
 //!
 //! `SUBJECT:TASKS:TURNS` runs an arm; `keep` and `flush` say what happens to translations when the address space changes; `tick:N`
-//! lets the timer interrupt every N timebase ticks, as the document did, and `tick:0` not at all; `hostile` tries every misdeed.
+//! lets the timer interrupt every N timebase ticks, as the document did, and `tick:0` not at all; `hostile` tries every misdeed,
+//! `soak:ROUNDS:SEED` lets pairs of spaces spawn, wake, sleep and die at random.
 
 use squall_scheduler::call::{Call, Executor};
 
@@ -10,7 +11,7 @@ use crate::arm::document::Queue;
 use crate::arm::{across, call as control, document, fork, future, kernel_task, process, stackful};
 use crate::kernel::{call, exit, must, say, spawn, wait};
 use crate::scheduler::take_part;
-use crate::{hostile, program};
+use crate::{hostile, program, worker};
 
 /// The arms: the name on the command line, and what runs it.
 const ARMS: &[(&str, Arm)] = &[
@@ -42,7 +43,7 @@ enum Arm {
 
 /// Does what the command line says, and stops the machine: with 0 if all went well, with 2 if a word is not understood.
 pub(crate) fn run(me: usize) -> ! {
-    let mut line = [0_u8; 512];
+    let mut line = [0_u8; 8192];
     let length = must(Call::CommandLine, [(&raw mut line).expose_provenance(), line.len(), 0, 0]);
     let text = core::str::from_utf8(&line[..length]).unwrap_or("").trim_end_matches('\0');
     must(Call::Tick, [0; 4]);
@@ -70,6 +71,11 @@ fn carry_out(word: &str, me: usize) -> Result<(), usize> {
         }
         "tick" => {
             must(Call::Tick, [tasks, 1, 0, 0]);
+        }
+        "soak" => {
+            if !worker::soak(tasks, turns, me) {
+                return Err(1);
+            }
         }
         "hostile" => {
             if !hostile::run(me) {

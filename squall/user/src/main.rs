@@ -12,6 +12,7 @@ mod program;
 mod record;
 mod scheduler;
 mod stackful;
+mod worker;
 
 use squall_scheduler::call::Call;
 
@@ -25,6 +26,7 @@ extern "C" fn _start(which: usize, first: usize, second: usize) -> ! {
         program::SIDE => arm::across::side(first, second, me, program::FIRST),
         program::DOCUMENT_SIDE => arm::document::side(first, second, me, program::FIRST),
         program::HOSTILE => hostile::misbehave(first),
+        program::WORKER => worker::run(first, me, program::FIRST),
         _ => kernel::exit(2),
     }
 }
