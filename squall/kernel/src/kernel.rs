@@ -184,21 +184,30 @@ impl Kernel {
     pub(crate) fn make_ready(&mut self, space: &mut Space) {
         space.state = State::Runnable;
         self.push_ready(space);
-        let mut whom: Option<&Hart> = None;
+        let mut whom: Option<(usize, usize)> = None;
         for id in 0..HARTS {
             // SAFETY: read under the kernel's lock, under which harts change what they run.
             let hart = unsafe { &*(&raw const ALL[id]) };
-            let level = |hart: &Hart| space_at(hart.space).map_or(0, |space| space.level + 1);
-            if hart.stack != 0
-                && (hart.idle || level(hart) <= space.level)
-                && whom.is_none_or(|best| level(hart) < level(best))
-            {
-                whom = Some(hart);
+            // The level it runs at, and one more, so that an idle hart comes first. One that was told is neither.
+            let busy = match space_at(hart.space) {
+                Some(running) => running.level + 1,
+                None if hart.idle => 0,
+                None => usize::MAX,
+            };
+            if busy <= space.level && whom.is_none_or(|(least, _)| busy < least) {
+                whom = Some((busy, id));
             }
         }
-        // This hart chooses anew before it leaves the kernel.
-        if let Some(hart) = whom.filter(|hart| ptr::from_ref(*hart).addr() != read!("sscratch")) {
-            sbi::interrupt(1 << hart.id);
+        let Some((_, id)) = whom else { return };
+        // SAFETY: as above.
+        unsafe {
+            let hart = &raw mut ALL[id];
+            // This hart chooses anew before it leaves the kernel.
+            if hart.addr() != read!("sscratch") {
+                // The next space that becomes ready is another hart's to run.
+                (*hart).idle = false;
+                sbi::interrupt(1 << id);
+            }
         }
     }
 
@@ -260,7 +269,8 @@ impl Kernel {
 /// What `hart` runs next, after a trap; waits if there is nothing. `expired`: its space had its slice.
 pub(crate) fn choose(mut kernel: Held, hart: &mut Hart, expired: bool) -> *mut Space {
     if let Some(space) = space_at(hart.space) {
-        if space.doomed && space.state == State::Runnable {
+        if space.doomed {
+            // Whatever it does meanwhile, wait or park.
             leave_space(hart);
             kernel.end(space, usize::MAX);
         } else if space.state == State::Runnable {
