@@ -11,11 +11,11 @@
 
 pub mod cli;
 pub mod experiment;
-pub mod verdict;
-pub mod view;
 
 pub use doorbell_harness as trial;
 pub use doorbell_harness::trace;
 pub use doorbell_machine as machine;
+pub use doorbell_report as view;
 pub use doorbell_results::{about, anatomy, nearest, quantity, record};
 pub use doorbell_subjects::{fan, mechanism, operation, task, transfer};
+pub use doorbell_verdict as verdict;

@@ -1,106 +1,38 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the waiters of every process that uses the library did so far, as those processes publish it.
 
+use doorbell::counters;
+use doorbell::profile::Standing;
+pub use doorbell_results::machine::waiters::{User, Waiter, Waiters};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::Instant;
-
-use doorbell::counters;
-use doorbell::profile::Standing;
-use serde::Serialize;
-
-/// One look at all processes.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Waiters {
-    /// Those that use the library and may be looked into, by process number.
-    pub processes: Vec<User>,
-    /// How many processes may not be looked into. Whether they use the library is not known.
-    pub closed: usize,
-    /// When it was taken.
-    #[serde(skip)]
-    pub taken: Instant,
-}
-
-/// A process that uses the library.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct User {
-    /// Its number in this PID namespace.
-    pub pid: u32,
-    /// The user it runs as; none if it ended meanwhile.
-    pub uid: Option<u32>,
-    /// Its name, as the kernel has it.
-    pub command: String,
-    /// What became of the profile there, in a word; none for a word of a later release.
-    pub profile: Option<&'static str>,
-    /// The latency of a sleep that its adaptive waiters reckon with, nanoseconds; none before the first of them.
-    pub sleep_latency_ns: Option<u32>,
-    /// The price of a sleep that they reckon with, nanoseconds.
-    pub sleep_price_ns: Option<u32>,
-    /// Its waiters.
-    pub waiters: Vec<Waiter>,
-}
-
-/// One waiter.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Waiter {
-    /// Its place in the process's table, which another takes when it is gone.
-    pub place: u32,
-    /// The way it waits.
-    pub name: String,
-    /// Waits that ended while spinning.
-    pub spun_and_hit: u64,
-    /// Waits that spun their whole window and then slept.
-    pub spun_in_vain: u64,
-    /// Waits that slept.
-    pub slept: u64,
-    /// Times it was woken, or woke for no reason.
-    pub woken: u64,
-}
-
-impl Waiters {
-    /// Looks at all processes now.
-    pub fn now() -> Self {
-        let found = counters::processes();
-        Self {
-            processes: found.processes.into_iter().map(User::of).collect(),
-            closed: found.closed,
-            taken: Instant::now(),
-        }
-    }
-
-    /// Only the processes `pids`, or all if there are none.
-    #[must_use]
-    pub fn only(mut self, pids: &[u32]) -> Self {
-        self.processes.retain(|process| pids.is_empty() || pids.contains(&process.pid));
-        self
+/// Looks at all processes now.
+pub fn now() -> Waiters {
+    let found = counters::processes();
+    Waiters {
+        processes: found.processes.into_iter().map(user).collect(),
+        closed: found.closed,
+        taken: Instant::now(),
     }
 }
 
-impl User {
-    fn of(process: counters::Process) -> Self {
-        let folder = format!("/proc/{}", process.process);
-        let command = fs::read_to_string(format!("{folder}/comm")).unwrap_or_default();
-        let known = |ns: u32| Some(ns).filter(|ns| *ns > 0);
-        Self {
-            pid: process.process,
-            uid: fs::metadata(&folder).ok().map(|folder| folder.uid()),
-            command: command.trim_end().to_owned(),
-            profile: process.profile.map(Standing::name),
-            sleep_latency_ns: known(process.cost.latency),
-            sleep_price_ns: known(process.cost.price),
-            waiters: process.waiters.into_iter().map(Waiter::of).collect(),
-        }
+fn user(process: counters::Process) -> User {
+    let folder = format!("/proc/{}", process.process);
+    let command = fs::read_to_string(format!("{folder}/comm")).unwrap_or_default();
+    let known = |ns: u32| Some(ns).filter(|ns| *ns > 0);
+    User {
+        pid: process.process,
+        uid: fs::metadata(&folder).ok().map(|folder| folder.uid()),
+        command: command.trim_end().to_owned(),
+        profile: process.profile.map(Standing::name),
+        sleep_latency_ns: known(process.cost.latency),
+        sleep_price_ns: known(process.cost.price),
+        waiters: process.waiters.into_iter().map(waiter).collect(),
     }
 }
 
-impl Waiter {
-    fn of(waiter: counters::Waiter) -> Self {
-        let counters::Counts { spun_and_hit, spun_in_vain, slept, woken } = waiter.counts;
-        Self { place: waiter.place, name: waiter.name, spun_and_hit, spun_in_vain, slept, woken }
-    }
-
-    /// Waits so far: each ended either in a spin or in a sleep. Those that found the ring there are not counted.
-    pub fn waits(&self) -> u64 {
-        self.spun_and_hit.saturating_add(self.slept)
-    }
+fn waiter(waiter: counters::Waiter) -> Waiter {
+    let counters::Counts { spun_and_hit, spun_in_vain, slept, woken } = waiter.counts;
+    Waiter { place: waiter.place, name: waiter.name, spun_and_hit, spun_in_vain, slept, woken }
 }

@@ -12,6 +12,7 @@ pub mod about;
 pub mod anatomy;
 pub mod cell;
 pub mod event;
+pub mod figure;
 pub mod machine;
 pub mod nearest;
 pub mod plan;

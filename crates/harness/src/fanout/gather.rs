@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Makes series and figures of the readings that a fan-out left in its table.
 
-use std::collections::BTreeMap;
-
 use super::notify::{Notified, Round};
 use super::table::{Part, Table};
 use crate::side::SideReport;
 use doorbell_machine::clock::Ticks;
+use doorbell_results::figure::fanout::{BY_CHANCE, LATENCY_BY_NUMBER, ORDER_BY_NUMBER, ORDER_BY_POST};
 use doorbell_results::record::fanout::{FanOut, Receivers, Rounds};
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Figure, Histogram, Series, SideCounters, Tally};
-
-/// The figure that tells how far the order of waking was that of posting.
-pub const ORDER_BY_POST: &str = "order by post";
-/// The figure that tells how far the order of waking was that of the receivers' numbers.
-pub const ORDER_BY_NUMBER: &str = "order by number";
-/// The figure that tells how far latency went with the receivers' numbers.
-pub const LATENCY_BY_NUMBER: &str = "latency by number";
-/// How large a correlation chance alone makes of so many receivers and rounds, one time in twenty.
-pub const BY_CHANCE: &str = "correlation by chance";
-
+use std::collections::BTreeMap;
 /// The reports of the notifier and of all receivers together.
 pub fn reports(notified: &Notified, table: &Table) -> Vec<SideReport> {
     let part = &table.part;

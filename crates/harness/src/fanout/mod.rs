@@ -22,7 +22,6 @@ use rustix::process::{
 };
 
 use self::fan::{FanEntry, Hall, OpenFan};
-use self::pinning::{Pinning, Spread};
 use self::table::{Part, Table};
 use super::arena::Arena;
 use super::cell::Pattern;
@@ -35,6 +34,7 @@ use super::watchdog::Watchdog;
 use crate::site::Site;
 use doorbell_machine::clock::Now;
 use doorbell_machine::root::Root;
+use doorbell_results::machine::pinning::{Pinning, Spread};
 use doorbell_results::record::LastSeen;
 use doorbell_results::record::subject::Contexts;
 
@@ -42,7 +42,6 @@ pub mod fan;
 pub mod gather;
 pub mod memory;
 pub mod notify;
-pub mod pinning;
 pub mod receive;
 pub mod table;
 

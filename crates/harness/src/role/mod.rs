@@ -16,8 +16,6 @@ mod ping;
 mod slowdown;
 mod yardstick;
 
-pub use one_way::{HELPER, REQUESTS};
-
 /// A part in a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One way: a notifier that notifies after each gap, a waiter that takes what comes.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::time::Duration;
-
 use super::arrivals::{Arrival, Arrivals, Sent};
 use super::pause::pause_until;
 use super::{Role, wait_by_policy};
@@ -15,15 +12,12 @@ use crate::side::{Side, SideError};
 use doorbell_machine::clock::Now;
 use doorbell_machine::clock::{Clock, Ticks};
 use doorbell_results::cell::{Pattern, Timing};
+use doorbell_results::figure::request::{HELPER, REQUESTS};
 use doorbell_results::record::subject::Waits;
 use doorbell_results::record::{Figure, Tally};
-
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Duration;
 const THERE: usize = 0;
-
-/// The figure that says how often a waiter that has to ask has asked.
-pub const REQUESTS: &str = "requests per event";
-/// The figure that says what a notifier's own thread takes for each.
-pub const HELPER: &str = "CPU of the server's thread";
 
 /// How long after the end a waiter listens for notifications that were sent and may have been dropped: far longer than a
 /// notifier is held up between saying that it is over and its last notification.

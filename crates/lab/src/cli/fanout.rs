@@ -17,9 +17,9 @@ use crate::machine::Machine;
 use crate::mechanism::Contexts;
 use crate::quantity::{duration, wait_policy};
 use crate::trial::cell::WaitPolicy;
-use crate::trial::fanout::pinning::Pinning;
 use crate::view::summary::counted;
 use crate::view::unit::time;
+use doorbell_results::machine::pinning::Pinning;
 
 /// Arguments of `doorbell fanout`.
 #[derive(Debug, clap::Args)]

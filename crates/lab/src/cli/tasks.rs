@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use super::common::{Exit, RunArgs, Terminal, Usage, machine_here, named, once};
 use super::switch::{Set, Where, placements, working_set, working_sets};
 use crate::experiment::plan::Plan;
-use crate::experiment::tasks::{BOARD, MAKING, SWITCHING, Tasks, of_the_study};
+use crate::experiment::tasks::{Tasks, of_the_study};
 use crate::machine::Machine;
 use crate::quantity::span;
 use crate::task;
@@ -18,6 +18,7 @@ use crate::task::limits::{self as tasks_limits, Ceiling};
 use crate::trial::cell::Until;
 use crate::view::summary::counted;
 use crate::view::unit::count;
+use doorbell_verdict::claims::coroutines::{BOARD, MAKING, SWITCHING};
 
 /// Arguments of `doorbell tasks`.
 #[derive(Debug, clap::Args)]

@@ -48,7 +48,7 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut out = std::io::stdout();
     if args.once {
-        write_look(&Waiters::now().only(&args.pid), None, args.json)?;
+        write_look(&crate::machine::waiters::now().only(&args.pid), None, args.json)?;
         return Ok(Exit::Done);
     }
     let ended = Ended::watch()?;
@@ -56,7 +56,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let _screen = live.then(Screen::begin).transpose()?;
     let mut before: Option<Waiters> = None;
     loop {
-        let now = Waiters::now().only(&args.pid);
+        let now = crate::machine::waiters::now().only(&args.pid);
         if live {
             let text = top(&now, before.as_ref(), &Style::of_stdout());
             let rows = Term::stdout().size_checked().map_or(24, |(rows, _)| usize::from(rows));

@@ -7,7 +7,7 @@ use super::plan::{Layout, Plan};
 use crate::fan;
 use crate::mechanism::Contexts;
 use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
-use crate::trial::fanout::pinning::Pinning;
+use doorbell_results::machine::pinning::Pinning;
 
 /// What is asked for; every list is one axis of the plan.
 #[derive(Debug, Clone)]

@@ -12,7 +12,7 @@ use crate::record::Subject;
 use crate::record::need::{contexts, lacks};
 use crate::record::question::{self, Question, Shape};
 use crate::trial::cell::{Pattern, Placement, Scheduler, WaitPolicy};
-use crate::trial::fanout::pinning::Pinning;
+use doorbell_results::machine::pinning::Pinning;
 
 /// What is asked for.
 #[derive(Debug, Clone)]

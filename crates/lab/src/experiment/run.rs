@@ -23,6 +23,7 @@ use crate::trial::side::SideReport;
 use crate::trial::surroundings::{Watch, disturbances};
 use crate::verdict::plausibility::{Known, below_floor, violations};
 use crate::verdict::populations;
+use crate::view::progress::Progress;
 use doorbell_harness::family::{self, Family};
 use doorbell_results::record::subject::Subject;
 use doorbell_subjects::{FAMILIES, transfer};
@@ -47,6 +48,16 @@ pub trait Observer {
     /// It ended with `record`.
     fn ends(&mut self, record: &Record) {
         let _ = record;
+    }
+}
+
+impl Observer for Progress {
+    fn starts(&mut self, _number: usize, _total: usize, cell: &Cell) {
+        Progress::starts(self, cell);
+    }
+
+    fn ends(&mut self, record: &Record) {
+        Progress::ends(self, record);
     }
 }
 

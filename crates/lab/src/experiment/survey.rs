@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The survey: the useful subset of all experiments, in under a minute.
 
-use std::time::Duration;
-
 use super::plan::{FEWEST_BLOCKS, Layout, LeftOut, Plan};
 use crate::mechanism::{self, Contexts, Host, Waits};
 use crate::record::Subject;
 use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
-
+use crate::verdict::answer::LIMIT;
+use std::time::Duration;
 /// How long the plan may take, set-up included; a quarter of the minute is left for floors, the doctor and printing.
 pub const BUDGET: Duration = Duration::from_secs(45);
 
@@ -30,9 +29,6 @@ const GAP_SUBJECTS: [&str; 2] = ["futex", "eventfd-epoll"];
 
 /// The mechanisms run unpinned, to show what the scheduler makes of them.
 const UNPINNED_SUBJECTS: [&str; 2] = ["futex", "pipe"];
-
-/// The operation that is the limit of spinning.
-pub const LIMIT: &str = "cache-line";
 
 /// The survey's plan for the placements this machine has, nearest first, with as many blocks as the budget allows.
 pub fn plan(placements: &[Placement], seed: u64) -> Plan {

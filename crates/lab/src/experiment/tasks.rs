@@ -5,7 +5,7 @@ use super::plan::{Layout, Plan};
 use crate::mechanism::Contexts;
 use crate::task::{self, MadeOf, Measured};
 use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
-
+use crate::verdict::claims::coroutines::{BOARD, MAKING, SWITCHING};
 /// What is asked for; every list is one axis of the plan.
 #[derive(Debug, Clone)]
 pub struct Tasks {
@@ -106,13 +106,6 @@ pub fn of_the_study(asked: &Tasks) -> Plan {
     plan.cells.extend(making.plan().cells);
     plan
 }
-
-/// Numbers of tasks in the study's comparison of switching.
-pub const SWITCHING: [u32; 8] = [100, 150, 200, 250, 300, 320, 350, 380];
-/// Numbers of tasks in its comparison of making tasks, on an emulator.
-pub const MAKING: [u32; 6] = [50, 100, 150, 200, 250, 300];
-/// The same on a board.
-pub const BOARD: [u32; 8] = [10, 20, 30, 40, 50, 60, 70, 80];
 
 /// The placement of what runs on one CPU: the first.
 fn alone_on(placement: &Placement) -> Placement {

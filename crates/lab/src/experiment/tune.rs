@@ -6,12 +6,7 @@ use super::ping::Ping;
 use super::plan::Plan;
 use crate::mechanism::Contexts;
 use crate::trial::cell::{Pattern, Placement, Scheduler, WaitPolicy};
-
-/// The mechanism whose sleep the library's adaptive waiter falls back on.
-pub const SLEEPS: &str = "futex";
-/// The mechanism whose waiter spins.
-pub const SPINS: &str = "spin";
-
+use crate::verdict::tune::{SLEEPS, SPINS};
 /// Back-to-back round trips, in which each side sleeps, or spins, once.
 pub fn plan(placements: &[Placement], blocks: Option<u32>, seed: u64) -> Plan {
     let ping = Ping {

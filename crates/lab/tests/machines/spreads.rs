@@ -9,7 +9,7 @@ use doorbell_lab::experiment::gate::ring;
 use doorbell_lab::experiment::pairs::Pairs;
 use doorbell_lab::machine::topology::Relation;
 use doorbell_lab::mechanism::Contexts;
-use doorbell_lab::trial::fanout::pinning::Pinning;
+use doorbell_results::machine::pinning::Pinning;
 
 use crate::recorded::{NAMES, machine};
 

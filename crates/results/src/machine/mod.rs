@@ -18,11 +18,13 @@ pub mod line_hop;
 pub mod load;
 pub mod memory;
 pub mod permissions;
+pub mod pinning;
 pub mod placement;
 pub mod power;
 pub mod processor;
 pub mod topology;
 pub mod virtualisation;
+pub mod waiters;
 
 use clock_quality::ClockQuality;
 use line_hop::LineHop;

@@ -3,9 +3,9 @@
 
 use crate::mechanism::Contexts;
 use crate::shortfall::{self, Demand, Shortfall};
-use doorbell_harness::fanout::pinning::Pinning;
 use doorbell_machine::Machine;
 use doorbell_results::cell::{Cell, Pattern};
+use doorbell_results::machine::pinning::Pinning;
 
 /// Tasks beside the receivers: the command, the host, the notifier, and some of the shell's.
 const OTHER_TASKS: u64 = 16;

@@ -3,24 +3,11 @@
 
 use super::{Operation, find};
 use doorbell_results::cell::Pattern;
+use doorbell_results::figure::operation::{
+    MEAN, PER_FAULT, PER_SWITCH, RATE, REAL_SWITCHES, SWITCHES_PER_ROUND,
+};
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Figure, Record, Warning, warning};
-
-/// The mean of one operation over the whole window, clock readings and all.
-pub const MEAN: &str = "mean";
-/// Operations in a second.
-pub const RATE: &str = "rate";
-/// Switches the kernel counted for both sides in the window.
-pub const REAL_SWITCHES: &str = "real switches";
-/// The same, per round.
-pub const SWITCHES_PER_ROUND: &str = "switches per round";
-/// The window divided by the switches counted.
-pub const PER_SWITCH: &str = "per real switch";
-/// Page faults the kernel counted in the window.
-pub const REAL_FAULTS: &str = "real faults";
-/// Time in the faults divided by the faults counted.
-pub const PER_FAULT: &str = "per real fault";
-
 /// Switches in a window below which a quotient says nothing: a few come from the rendezvous and from timer ticks.
 const ENOUGH: u64 = 100;
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One generation's course: when it was made, began, was done and was reaped, and what the kernel counted in between.
 
-use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
-
 use super::scene::Scene;
 use doorbell_harness::control::Step;
 use doorbell_harness::fanout::memory;
@@ -11,15 +8,10 @@ use doorbell_harness::side::SideError;
 use doorbell_machine::clock::Now;
 use doorbell_machine::clock::Ticks;
 use doorbell_machine::root::{Root, field};
+use doorbell_results::figure::task::{SWITCHES_COUNTED, SWITCHES_PER_HANDOFF, TASK_BYTES};
 use doorbell_results::record::Figure;
-
-/// Context switches that the kernel counted for all tasks while they handed over.
-pub const SWITCHES_COUNTED: &str = "switches counted";
-/// The same by hand-off.
-pub const SWITCHES_PER_HANDOFF: &str = "switches per hand-off";
-/// Memory of one task.
-pub const TASK_BYTES: &str = "memory per task";
-
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 /// Tasks that a difference in memory is divided by, at the least: fewer are lost among pages that come and go.
 const ENOUGH_FOR_MEMORY: u32 = 100;
 

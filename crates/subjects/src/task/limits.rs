@@ -2,12 +2,12 @@
 //! How many tasks of each kind this machine has room for, told before any is made: a pure function of the kind and the
 //! machine.
 
-use super::{self as task, Kind, Needs, TASK_BYTES, scene};
+use super::{self as task, Kind, Needs, scene};
 use crate::shortfall::{self, Demand, Room, Shortfall};
 use doorbell_machine::Machine;
 use doorbell_results::cell::{Cell, Pattern};
+use doorbell_results::figure::task::{CEILING, TASK_BYTES};
 use doorbell_results::record::{Figure, Record};
-
 /// The most tasks of a kind that there can be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ceiling {
@@ -17,15 +17,15 @@ pub struct Ceiling {
     pub limit: String,
 }
 
-/// The name of the figure that a record has of it.
-pub const CEILING: &str = "most tasks here";
-
 /// Tasks beside those of the trial: the command, the host, the driver, and some of the shell's.
 const OTHER_TASKS: u64 = 16;
+
 /// Descriptors beside those of the tasks.
 const OTHER_DESCRIPTORS: u64 = 64;
+
 /// Mappings of a process beside those of its tasks.
 const OTHER_MAPPINGS: u64 = 256;
+
 /// Memory left to everybody else, bytes.
 const OTHER_BYTES: u64 = 64 << 20;
 

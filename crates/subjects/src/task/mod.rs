@@ -45,12 +45,11 @@ mod thread_yield;
 pub mod timer_ticks;
 mod tokio_current;
 
-pub use course::{Course, SWITCHES_COUNTED, SWITCHES_PER_HANDOFF, TASK_BYTES};
+pub use course::Course;
 pub use doorbell_results::record::subject::{MadeOf, Measured};
 pub use family::Tasks;
 pub use play::Play;
 pub use scene::Scene;
-pub use stackless_rotating::MOVES_PER_TASK;
 pub use thread_yield::IN_A_ROW;
 
 /// What one task takes of what the machine has; how many there can be follows from it.

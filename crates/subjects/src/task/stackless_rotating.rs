@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Stackless coroutines on the queue of tornado-os, whose delete is O(n).
 
-use std::cell::Cell;
-
 use super::course::{Course, Known};
 use super::rotating::Rotating;
 use super::stackless::make;
 use super::{Kind, MadeOf, Needs, Scene};
 use crate::mechanism::Explanation;
 use doorbell_harness::side::SideError;
-
+use doorbell_results::figure::task::MOVES_PER_TASK;
+use std::cell::Cell;
 /// Futures on a ring that rotates wholly at each delete.
 #[derive(Debug)]
 pub(super) struct StacklessRotating;
@@ -18,9 +17,6 @@ thread_local! {
     /// Elements that the deletes of the last generation took out.
     static MOVES: Cell<u64> = const { Cell::new(0) };
 }
-
-/// Figure: elements that deletes took out, by task.
-pub const MOVES_PER_TASK: &str = "queue moves per task";
 
 impl Kind for StacklessRotating {
     fn name(&self) -> &'static str {

@@ -1,29 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The source's way of measuring: counting timer interrupts of an interval while the tasks run, beside a cycle counter.
 
-use std::cell::RefCell;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering::Relaxed};
-
 use super::course::Course;
 use super::stackless_rotating::live;
 use super::{Kind, MadeOf, Needs, Scene};
 use crate::mechanism::{Explanation, Fault};
 use doorbell_harness::side::SideError;
-
+use doorbell_results::figure::timer_ticks::{BY_CYCLES, BY_TICKS, STEP, TICKS, WORST};
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering::Relaxed};
 /// stackless-rotating, timed by a timer that ticks.
 #[derive(Debug)]
 pub(super) struct TimerTicks;
-
-/// Figure: ticks in one run of all tasks.
-pub const TICKS: &str = "ticks per run";
-/// Figure: time of a hand-off as the ticks tell it.
-pub const BY_TICKS: &str = "hand-off by ticks";
-/// Figure: time of a hand-off as the cycle counter tells it.
-pub const BY_CYCLES: &str = "hand-off by cycle counter";
-/// Figure: one tick, as a share of a run.
-pub const STEP: &str = "one tick of a run";
-/// Figure: how far means of ten runs by ticks lay from the same runs by the cycle counter, at worst.
-pub const WORST: &str = "worst error of ten runs";
 
 /// 5000 ticks of a timebase of 10 MHz, that of QEMU's board `virt`.
 const INTERVAL_NS: i64 = 500_000;
@@ -32,7 +20,9 @@ const INTERVAL_NS: i64 = 500_000;
 const AVERAGED: usize = 10;
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
+
 static TIMER: AtomicPtr<libc::c_void> = AtomicPtr::new(std::ptr::null_mut());
+
 /// Whether a tick may arm the timer anew: one that was due before the timer was stopped may be delivered after.
 static TICKING: AtomicBool = AtomicBool::new(false);
 

@@ -2,19 +2,10 @@
 //! What follows from the counts of transfers: interrupts and CPU time by transfer, and the rate from which on polling costs less.
 
 use doorbell_results::cell::Pattern;
+use doorbell_results::figure::transfer::{BREAK_EVEN, CPU, INTERRUPTS, THREAD_CPU};
 use doorbell_results::record::io::Io;
 use doorbell_results::record::subject::Noticed;
 use doorbell_results::record::{Figure, Record, SideCounters, Warning, warning};
-
-/// Interrupts of the device by transfer, those that others' operations explain left out.
-pub const INTERRUPTS: &str = "interrupts per transfer";
-/// CPU time of all threads by transfer.
-pub const CPU: &str = "CPU per transfer";
-/// CPU time of the kernel's own threads by transfer.
-pub const THREAD_CPU: &str = "CPU of the kernel's thread";
-/// The rate from which on a CPU that only polls costs less than the interrupts do.
-pub const BREAK_EVEN: &str = "break-even rate";
-
 /// Adds to a record of transfers what follows from its counts; leaves every other record as it is.
 pub fn derive(record: &mut Record) {
     let (Pattern::Io { .. }, Some(counted)) = (record.cell.pattern, record.io.clone()) else { return };

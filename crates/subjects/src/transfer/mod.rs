@@ -7,13 +7,11 @@
 //!
 //! Adding a way is adding a file here and one line in [`all`].
 
-use std::os::fd::BorrowedFd;
-
 use crate::mechanism::{Explanation, Fault, Host, OpenError, Unavailable};
 use doorbell_results::cell::Direction;
 use doorbell_results::nearest::{did_you_mean, nearest};
 use doorbell_results::record::Subject;
-
+use std::os::fd::BorrowedFd;
 mod buffer;
 mod drive;
 mod family;
@@ -30,13 +28,10 @@ mod uring_hybrid;
 mod uring_iopoll;
 mod uring_sqpoll;
 mod uring_sqpoll_iopoll;
-
 pub use buffer::Buffer;
+pub use doorbell_results::record::subject::Noticed;
 pub use drive::Drive;
 pub use family::Transfers;
-
-pub use doorbell_results::record::subject::Noticed;
-
 /// A way to transfer a block and to wait for it.
 pub trait Way: Sync {
     /// The name on the command line and in result files.
@@ -121,11 +116,6 @@ impl UnknownWay {
         Self { name: name.to_owned(), nearest: nearest(name, all().iter().map(|way| way.name())) }
     }
 }
-
-/// What is said where polling cannot be: the cure by driver.
-pub const CURE: &str = "Queues to poll are asked for when a driver is loaded: nvme.poll_queues=N, virtio_blk.poll_queues=N or \
-                        null_blk.poll_queues=N on the kernel's command line; without hardware: doorbell vm run --nvme poll -- io \
-                        --device /dev/nvme0n1";
 
 #[cfg(test)]
 mod tests {

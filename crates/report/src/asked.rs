@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The question that a result was measured for, or another one, answered from the result alone.
+
+use super::passage::Passage;
+use super::{check as check_view, gate as gate_view, pick as pick_view, spin as spin_view};
+use doorbell_results::record::ResultFile;
+use doorbell_results::record::question::{Check, Limited, Question};
+use doorbell_verdict::check::check;
+use doorbell_verdict::compare::{RELEVANT, apart, compare};
+use doorbell_verdict::gate::{self, gate};
+use doorbell_verdict::pick::{self, pick};
+use doorbell_verdict::spin::{self, spin};
+
+/// An answer in words, and how it stands.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The words, and the tables behind them.
+    pub passages: Vec<Passage>,
+    /// How it stands.
+    pub stands: Stands,
+}
+
+/// How an answer stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stands {
+    /// There is one, and nothing asked for is broken.
+    Well,
+    /// A limit is broken.
+    Broken,
+    /// It is inconclusive.
+    Open,
+}
+
+/// Why a result cannot answer a question.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoAnswer {
+    /// It has no trials of the kind.
+    #[error(
+        "this result has no trials one way with a gap and without a time-out: `doorbell spin -o FILE` writes some, and so does \
+         `doorbell ping --gap 10us,1ms --wait block,spin,spin-then-block=12us`"
+    )]
+    NoSpinning,
+    /// It has no trials of the kind.
+    #[error(
+        "this result has no wakes one way: `doorbell gate -o FILE` measures some, and so does `doorbell ping --gap 1ms`"
+    )]
+    NoWakes,
+    /// The baseline is another machine's.
+    #[error("{0}; their times have nothing in common: take a baseline on this machine")]
+    Apart(String),
+    /// The baseline is not at hand.
+    #[error("it was held against {0}: name that file as well")]
+    NoBaseline(String),
+    /// The question is another build's.
+    #[error(
+        "its question, '{0}', is none of this version's: read it with the version that wrote it, or a later one"
+    )]
+    Unknown(String),
+    /// A need that this build does not know.
+    #[error("{0}")]
+    UnknownNeed(String),
+}
+
+/// What was asked of `result` when it was measured, answered; nothing where nothing was. The baseline of a check is looked for among
+/// `others`.
+pub fn answered(result: &ResultFile, others: &[&ResultFile]) -> Vec<Passage> {
+    let Some(question) = &result.plan.question else { return Vec::new() };
+    match answer(question, result, others) {
+        Ok(answer) => answer.passages,
+        Err(error) => {
+            let line = format!("What was asked of this run cannot be answered: {error}.");
+            Passage::of_lines("No verdict", vec![line]).into_iter().collect()
+        }
+    }
+}
+
+/// `question` asked of `result`; the baseline of a check is looked for among `others`.
+pub fn answer(question: &Question, result: &ResultFile, others: &[&ResultFile]) -> Result<Answer, NoAnswer> {
+    Ok(match question {
+        Question::Pick(question) => {
+            let picked = pick(result, question).map_err(NoAnswer::UnknownNeed)?;
+            let open = matches!(picked.choice, pick::Choice::CannotTell(_));
+            Answer { passages: pick_view::passages(&picked, question), stands: open_if(open) }
+        }
+        Question::Spin(question) => {
+            let spun = spin(result, question.worth).ok_or(NoAnswer::NoSpinning)?;
+            let open = spun.gaps.iter().any(|gap| matches!(gap.choice, spin::Choice::CannotTell(_)));
+            Answer { passages: spin_view::passages(&spun), stands: open_if(open) }
+        }
+        Question::Gate(question) => {
+            let gated = gate(result, *question).ok_or(NoAnswer::NoWakes)?;
+            let stands = match gated.ruling {
+                gate::Ruling::Pass => Stands::Well,
+                gate::Ruling::Fail(_) => Stands::Broken,
+                gate::Ruling::CannotTell(_) => Stands::Open,
+            };
+            Answer { passages: gate_view::passages(&gated), stands }
+        }
+        Question::Check(question) => checked(question, result, others)?,
+        Question::Unknown(question) => {
+            return Err(NoAnswer::Unknown(Question::name_of(question).to_owned()));
+        }
+    })
+}
+
+fn open_if(open: bool) -> Stands {
+    if open { Stands::Open } else { Stands::Well }
+}
+
+fn checked(question: &Check, candidate: &ResultFile, others: &[&ResultFile]) -> Result<Answer, NoAnswer> {
+    let baseline = others.iter().find(|other| question.baseline.is(other));
+    let baseline = baseline.ok_or_else(|| NoAnswer::NoBaseline(question.baseline.title()))?;
+    if let Some(reason) = apart(baseline, candidate) {
+        return Err(NoAnswer::Apart(reason));
+    }
+    // What is called a difference must be no larger than the least that is asked about.
+    let limits = question.conditions.iter().filter_map(|condition| match condition.limited {
+        Limited::More(_, more) => Some(more),
+        _ => None,
+    });
+    let comparison = compare(baseline, candidate, limits.fold(RELEVANT, f64::min));
+    let checked = check(&comparison, candidate, &question.conditions);
+    let stands = match (checked.is_broken(), checked.is_open()) {
+        (true, _) => Stands::Broken,
+        (false, open) => open_if(open),
+    };
+    let passages = check_view::passages(&checked, &question.conditions, &question.baseline.title());
+    Ok(Answer { passages, stands })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use doorbell_results::cell::{Cell, Pattern};
+    use doorbell_results::record::question::{Baseline, Gate, Which, condition};
+    use doorbell_results::record::sample;
+
+    fn result(question: Option<Question>) -> ResultFile {
+        let cell = Cell { pattern: Pattern::OneWay { gap_ns: 1_000_000 }, ..sample::cell("futex") };
+        let mut result = sample::result(&[cell], 10, |_, _| 16_000.0);
+        result.plan.question = question;
+        result
+    }
+
+    fn title(told: &[Passage]) -> &str {
+        told.first().map_or("", |passage| &passage.title)
+    }
+
+    #[test]
+    fn a_gate_is_answered_by_the_limit_it_was_run_with() {
+        let gate = Gate { limit_ns: 1000, which: Which::Quantile(0.999), confidence: 0.95 };
+        let told = answered(&result(Some(Question::Gate(gate))), &[]);
+        assert!(title(&told).contains("at most 1 µs"), "{told:?}");
+    }
+
+    #[test]
+    fn what_asked_nothing_is_answered_nothing() {
+        assert!(answered(&result(None), &[]).is_empty());
+    }
+
+    #[test]
+    fn a_check_is_held_against_its_baseline_if_that_is_there_whatever_its_file_is_called_by_now() {
+        let mut baseline = result(None);
+        baseline.started_at_unix_ns -= 1;
+        let check = Check {
+            baseline: Baseline::of("main.json".to_owned(), &baseline),
+            conditions: vec![condition("p50>+5%").unwrap()],
+        };
+        let checked = result(Some(Question::Check(check)));
+        for others in [&[] as &[&ResultFile], &[&checked]] {
+            let alone = answered(&checked, others);
+            assert!(alone[0].lead[0].contains("held against made up (main.json)"), "{alone:?}");
+        }
+        let both = answered(&checked, &[&checked, &baseline]);
+        assert!(title(&both).starts_with("Not worse") || title(&both).starts_with("Cannot tell"), "{both:?}");
+    }
+
+    #[test]
+    fn a_question_of_another_build_is_named_and_kept() {
+        let text = r#"{"kind":"tea-leaves","cups":3}"#;
+        let question: Question = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&question).unwrap().len(), text.len());
+        let told = answered(&result(Some(question)), &[]);
+        assert!(told[0].lead[0].contains("'tea-leaves'"), "{told:?}");
+    }
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a chart is told of an arm.
+
+use crate::figures::Distribution;
+
+/// One arm in a chart.
+#[derive(Debug, Clone)]
+pub struct Curve<'figures> {
+    /// What the arm is called throughout a page.
+    pub id: String,
+    /// Its name in this chart.
+    pub name: String,
+    /// Its place among the colours.
+    pub color: usize,
+    /// Whether it measures the harness: drawn apart, in grey.
+    pub harness: bool,
+    /// Its samples.
+    pub series: &'figures Distribution,
+    /// The CPU time that is weighed against its times, picoseconds.
+    pub cpu_ps: Option<f64>,
+}

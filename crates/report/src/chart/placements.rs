@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One row per mechanism with a line for each placement: what a mechanism costs, and what the place costs it.
+
+use super::curve::Curve;
+use super::frame::{grid, group};
+use super::palette::{mark, stroke};
+use super::scale::Log;
+use super::svg::{LETTER, Picture, cut, label, label_as, line};
+use crate::unit::{count, time};
+
+/// Distance of two placements of one mechanism.
+const STEP: f64 = 11.0;
+
+/// Room between mechanisms.
+const BETWEEN: f64 = 9.0;
+
+/// Width of the column with the medians of one placement.
+const COLUMN: f64 = 74.0;
+
+/// One mechanism.
+#[derive(Debug)]
+pub struct Row<'curves> {
+    /// Its name.
+    pub name: String,
+    /// Its samples at each placement, by the placement's place in the legend; none where it was not run there.
+    pub places: Vec<Option<Curve<'curves>>>,
+}
+
+impl Row<'_> {
+    fn height(&self) -> f64 {
+        self.places.iter().flatten().count() as f64 * STEP + BETWEEN
+    }
+}
+
+/// Draws it; `quantity` names what was timed, `places` the placements, `title` stands above where a page has none.
+pub fn draw(rows: &[Row], places: &[String], quantity: &str, title: Option<&str>) -> Picture {
+    let (width, left) = (960.0, 190.0);
+    let right = width - 22.0 - places.len() as f64 * COLUMN;
+    let head = if title.is_some() { 40.0 } else { 10.0 };
+    let top = head + 30.0;
+    let bottom = top + rows.iter().map(Row::height).sum::<f64>() + 4.0;
+    let curves = || rows.iter().flat_map(|row| row.places.iter().flatten());
+    let ends = curves().flat_map(|curve| [curve.series.quantile(0.5), curve.series.quantile(0.999)]);
+    let x = Log::over(ends.map(|ps| ps as f64), left, right);
+    let sentence = format!("{quantity} of {} mechanisms at {} placements", rows.len(), places.len());
+    let mut picture = Picture::new(width, bottom + 66.0, sentence);
+    if let Some(title) = title {
+        picture.push(label_as("title", 12.0, 26.0, &cut(title, width * 0.78)));
+    }
+    let ticks = x.time_ticks();
+    grid(&mut picture, &ticks, |at| [[at, top - 4.0], [at, bottom]]);
+    for tick in ticks.iter().filter(|tick| !tick.label.is_empty()) {
+        picture.push(label_as("tick middle", tick.at, bottom + 17.0, &tick.label));
+    }
+    picture.push(line("axis", left, bottom, right, bottom));
+    let middle = (left + right) / 2.0;
+    picture.push(label_as(
+        "axis-title middle",
+        middle,
+        bottom + 37.0,
+        &format!("{quantity} (time, logarithmic)"),
+    ));
+    let note = format!(
+        "mark: median · thick line: to the 99th percentile · thin line: to the 99.9th · {} samples",
+        count(curves().fold(0, |sum, curve| sum.saturating_add(curve.series.count)))
+    );
+    picture.push(label_as("note middle", middle, bottom + 56.0, &note));
+    legend(&mut picture, rows, places, left, head + 12.0);
+    for (index, place) in places.iter().enumerate() {
+        let at = right + 8.0 + (index + 1) as f64 * COLUMN;
+        picture.push(label_as("note end", at, head, "p50"));
+        picture.push(label_as("note end", at, head + 14.0, &cut(place, COLUMN - 4.0)).titled(place));
+    }
+    let mut y = top;
+    for row in rows {
+        let center = y + row.height() / 2.0;
+        picture.push(line("grid faint", 12.0, y, width - 12.0, y));
+        picture
+            .push(label_as("end", left - 14.0, center + 4.0, &cut(&row.name, left - 26.0)).titled(&row.name));
+        let mut down = y + BETWEEN / 2.0 + STEP / 2.0;
+        for (place, curve) in row.places.iter().enumerate() {
+            let Some(curve) = curve else { continue };
+            picture.push(range(curve, &places[place], &x, down));
+            let at = right + 8.0 + (place + 1) as f64 * COLUMN;
+            picture.push(label_as("tick end", at, center + 4.0, &time(curve.series.quantile(0.5) as f64)));
+            down += STEP;
+        }
+        y += row.height();
+    }
+    picture
+}
+
+fn legend(picture: &mut Picture, rows: &[Row], places: &[String], left: f64, y: f64) {
+    let mut across = left;
+    for (index, place) in places.iter().enumerate() {
+        let Some(curve) =
+            rows.iter().find_map(|row| row.places.get(index)?.as_ref().filter(|curve| !curve.harness))
+        else {
+            continue;
+        };
+        picture.push(line(
+            &format!("{} thick solid", stroke(curve)),
+            across,
+            y - 4.0,
+            across + 26.0,
+            y - 4.0,
+        ));
+        picture.push(mark(curve, across, y - 4.0));
+        picture.push(label(across + 34.0, y, place));
+        across += 60.0 + place.chars().count() as f64 * LETTER;
+    }
+}
+
+fn range(curve: &Curve, place: &str, x: &Log, y: f64) -> super::svg::Element {
+    let at = |q: f64| x.at(curve.series.quantile(q) as f64);
+    let class = stroke(curve);
+    let title = format!(
+        "{}, {place}: p50 {}, p99 {}, p99.9 {}, {} samples",
+        curve.name,
+        time(curve.series.quantile(0.5) as f64),
+        time(curve.series.quantile(0.99) as f64),
+        time(curve.series.quantile(0.999) as f64),
+        count(curve.series.count)
+    );
+    group(curve)
+        .titled(&title)
+        .child(line(&format!("{class} thick solid"), at(0.5), y, at(0.99).max(at(0.5) + 1.0), y))
+        .child(line(&format!("{class} hair solid"), at(0.99), y, at(0.999), y))
+        .child(mark(curve, at(0.5), y))
+}

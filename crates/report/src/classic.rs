@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The eight lines that ipc-bench prints, for comparison with results that exist in no other form.
+//!
+//! They say less than they seem to: a mean hides populations, and a standard deviation the tail that made it.
+
+use std::io::{self, Write};
+
+use super::axis;
+use super::emulated::EMULATED;
+use super::export::Export;
+use super::figures::Figures;
+
+/// The eight lines, once per arm.
+#[derive(Debug, Clone, Copy)]
+pub struct Classic;
+
+impl Export for Classic {
+    fn name(&self) -> &'static str {
+        "classic"
+    }
+
+    fn about(&self) -> &'static str {
+        "the eight lines of ipc-bench for each cell: message size, count, total, average, minimum, maximum, deviation, rate"
+    }
+
+    fn export(&self, result: &doorbell_results::record::ResultFile, out: &mut dyn Write) -> io::Result<()> {
+        let figures = Figures::of(result);
+        let axes = axis::varying(figures.rows.iter().map(|row| row.cell()));
+        if result.emulated() {
+            writeln!(out, "# {EMULATED}")?;
+        }
+        for row in &figures.rows {
+            let quantity = row.arm.headline();
+            let Some(histogram) = row.arm.histogram(quantity) else { continue };
+            let (count, us) = (histogram.count(), |ps: f64| ps / 1e6);
+            // As ipc-bench has it: the total is the sum of what was timed, and the rate follows from it.
+            let total_ps = histogram.mean() * count as f64;
+            writeln!(out, "# {} ({})", axis::label(row.cell(), &axes), quantity.name())?;
+            writeln!(out, "============ RESULTS ================")?;
+            writeln!(out, "Message size:       {}", row.cell().size)?;
+            writeln!(out, "Message count:      {count}")?;
+            writeln!(out, "Total duration:     {:.3}\tms", total_ps / 1e9)?;
+            writeln!(out, "Average duration:   {:.3}\tus", us(histogram.mean()))?;
+            writeln!(out, "Minimum duration:   {:.3}\tus", us(histogram.min() as f64))?;
+            writeln!(out, "Maximum duration:   {:.3}\tus", us(histogram.max() as f64))?;
+            writeln!(out, "Standard deviation: {:.3}\tus", us(histogram.stdev()))?;
+            writeln!(out, "Message rate:       {:.0}\tmsg/s", count as f64 / (total_ps / 1e12))?;
+            writeln!(out, "=====================================")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use doorbell_results::record::sample;
+
+    #[test]
+    fn every_arm_has_its_eight_lines_and_they_fit_together() {
+        let cells = [sample::cell("futex"), sample::cell("eventfd")];
+        let mut text = Vec::new();
+        Classic.export(&sample::result(&cells, 3, |_, _| 16_000.0), &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(text.lines().filter(|line| line.starts_with("Message rate")).count(), 2);
+        let number = |head: &str| -> f64 {
+            let line = text.lines().find(|line| line.starts_with(head)).unwrap();
+            line.split_once(':').unwrap().1.split_whitespace().next().unwrap().parse().unwrap()
+        };
+        assert_eq!(number("Message count"), 3000.0);
+        assert!((number("Total duration") * 1000.0 / 3000.0 - number("Average duration")).abs() < 0.01);
+        assert!((number("Message rate") * number("Average duration") / 1e6 - 1.0).abs() < 0.001);
+        assert!(number("Minimum duration") < number("Average duration"));
+    }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A comparison for the terminal: a ratio with its interval and a verdict for each cell, then what was not compared.
+
+use super::axis;
+use super::style::{Role, Style};
+use super::summary::counted;
+use super::table::{Align, Column, Table};
+use super::unit::Scale;
+use doorbell_results::plan::FEWEST_BLOCKS;
+use doorbell_verdict::compare::{Comparison, Obstacle, Ratio, Verdict};
+
+/// The comparison of `candidate` with `baseline`, by the names of their files or runs.
+pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, style: &Style) -> String {
+    let title = format!("{candidate} against {baseline}");
+    let mut out = format!("{}\n", style.paint(Role::Heading, &style.text(&title)));
+    let rows = &comparison.rows;
+    if !rows.is_empty() {
+        let common = axis::common(rows.iter().map(|row| row.cell));
+        let note = format!(
+            "Ratios of candidate to baseline, above 1 is slower, the machine's own change (its yardstick) taken out; the \
+             intervals of p50 and p99 hold for all cells of a pair of files together with 95 %. All: {common}."
+        );
+        out.push_str(&style.wrap(&note, 0));
+        let axes = axis::varying(rows.iter().map(|row| row.cell));
+        let scale = Scale::for_ps(rows.iter().map(|row| row.baseline_p50_ns * 1e3));
+        let mut columns: Vec<Column> =
+            axes.iter().map(|axis| Column::new(axis.name(), Align::Left)).collect();
+        columns.extend([
+            Column::new(format!("p50, {}", scale.unit.sign()), Align::Right).keep(4),
+            Column::new("p50 ratio", Align::Left),
+            Column::new("p99 ratio", Align::Left).keep(3),
+            Column::new("as measured", Align::Right).keep(2),
+            Column::new("machine", Align::Right).keep(1),
+            Column::new("verdict", Align::Left),
+        ]);
+        let mut table = Table::new(columns);
+        for row in rows {
+            let mut line: Vec<String> = axes.iter().map(|axis| axis.value(row.cell)).collect();
+            line.extend([
+                scale.show(row.baseline_p50_ns * 1e3),
+                interval(row.p50),
+                row.p99.map_or_else(|| "-".to_owned(), interval),
+                format!("{:.3}", row.measured),
+                row.machine.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}")),
+                words(&row.verdict),
+            ]);
+            table.row(line);
+        }
+        out.push_str(&table.render(style));
+    }
+    let axes = axis::varying(comparison.unmatched.iter().map(|cell| cell.cell));
+    for cell in &comparison.unmatched {
+        out.push_str(
+            &style.wrap(&format!("Not compared: {}: {}.", axis::label(cell.cell, &axes), cell.reason), 2),
+        );
+    }
+    out.push_str(&style.wrap(&conclusion(comparison), 0));
+    out
+}
+
+/// A ratio with its interval.
+pub fn interval(ratio: Ratio) -> String {
+    format!("{:.3} [{:.3}..{:.3}]", ratio.estimate, ratio.low, ratio.high)
+}
+
+/// The verdict in words.
+pub fn words(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Slower => "slower".to_owned(),
+        Verdict::Faster => "faster".to_owned(),
+        Verdict::NoDifferenceShown => "no difference shown".to_owned(),
+        Verdict::CannotTell(obstacle) => format!("cannot tell: {}", reason(obstacle)),
+    }
+}
+
+/// Why a difference proves nothing, in words.
+pub fn reason(obstacle: &Obstacle) -> String {
+    match obstacle {
+        Obstacle::FewBlocks(blocks) => {
+            format!("{} of {FEWEST_BLOCKS} at least (--blocks)", counted(*blocks as u64, "block"))
+        }
+        Obstacle::Broken { trials, of } => {
+            format!("{trials} of {of} trials of the candidate hung, failed or cannot be true")
+        }
+        Obstacle::FloorsMoved { floor, ratio } => {
+            format!("the machine's floors moved ({floor} x {ratio:.2})")
+        }
+        Obstacle::Disturbed { share } => {
+            format!("{:.0} % of the trials were disturbed", share * 100.0)
+        }
+        Obstacle::PopulationsShifted { shares: [before, after] } => format!(
+            "populations shifted (the fast one from {:.0} % to {:.0} %)",
+            before * 100.0,
+            after * 100.0
+        ),
+    }
+}
+
+/// What it all comes to, in a sentence.
+pub fn conclusion(comparison: &Comparison) -> String {
+    let count = |wanted: fn(&Verdict) -> bool| {
+        comparison.rows.iter().filter(|row| wanted(&row.verdict)).count() as u64
+    };
+    let slower = count(|verdict| *verdict == Verdict::Slower);
+    let faster = count(|verdict| *verdict == Verdict::Faster);
+    let open = count(|verdict| matches!(verdict, Verdict::CannotTell(_)));
+    let cells = counted(comparison.rows.len() as u64, "cell");
+    if comparison.rows.is_empty() {
+        return "Nothing could be compared: the runs have no cell in common.".to_owned();
+    }
+    if slower + faster + open == 0 {
+        return format!("No difference shown in {cells}.");
+    }
+    let parts = [(slower, "slower"), (faster, "faster"), (open, "cannot be told")];
+    let parts: Vec<String> =
+        parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    format!("Of {cells}: {}.", parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use doorbell_results::record::sample;
+    use doorbell_verdict::compare::{RELEVANT, compare};
+
+    #[test]
+    fn a_comparison_shows_every_verdict_and_what_was_not_compared() {
+        let cells = ["futex", "pipe", "eventfd", "spin"].map(sample::cell);
+        let level = |subject: &str| match subject {
+            "futex" => 17_000.0,
+            "pipe" => 16_100.0,
+            _ => 14_000.0,
+        };
+        let first = sample::result(&cells, 6, |_, block| 16_000.0 + f64::from(block));
+        let second = sample::result(&cells[..3], 6, |cell, block| level(&cell.subject) + f64::from(block));
+        let text =
+            comparison(&compare(&first, &second, RELEVANT), "before.json", "after.json", &Style::PLAIN);
+        insta::assert_snapshot!(text);
+    }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a run in an emulator can say before its times: counts, and ratios within the run.
+
+use super::axis;
+use super::figures::{Figures, Row};
+use super::passage::{Passage, heads};
+use super::summary::shown;
+use super::table::{Table, number};
+use super::unit::count;
+use doorbell_results::cell::{Cell, Pattern};
+
+/// What every view says first of such a run.
+pub const EMULATED: &str =
+    "emulated: every time here is an emulator's, not a machine's; believe counts, and ratios within this run";
+
+/// A table of the rows that notify: counts, and the median as a multiple of the shortest under the same conditions.
+pub fn counts_and_ratios(figures: &Figures) -> Option<Passage> {
+    let rows: Vec<&Row> = figures
+        .rows
+        .iter()
+        .filter(|row| {
+            !matches!(
+                row.cell().pattern,
+                Pattern::Operation { .. } | Pattern::Tasks { .. } | Pattern::Io { .. }
+            )
+        })
+        .collect();
+    let axes = axis::varying(rows.iter().map(|row| row.cell()));
+    let mut columns = heads(&axes, "mechanism");
+    columns.extend([
+        number("sent"),
+        number("lost"),
+        number("late"),
+        number("sleeps per notification"),
+        number("preempted").keep(2),
+        number("migrated").keep(1),
+        number("p50 ratio"),
+    ]);
+    let mut table = Table::new(columns);
+    for row in &rows {
+        let tally = row.arm.tally();
+        let sides = || row.arm.usable().flat_map(|record| &record.sides);
+        let sum = |of: fn(&doorbell_results::record::SideCounters) -> u64| {
+            sides().fold(0_u64, |sum, side| sum.saturating_add(of(side)))
+        };
+        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
+        line.extend([tally.sent, tally.lost, tally.late].map(count));
+        line.push(match tally.sent.saturating_add(tally.warmup) {
+            0 => "-".to_owned(),
+            notifications => {
+                format!("{:.2}", sum(|side| side.voluntary_switches) as f64 / notifications as f64)
+            }
+        });
+        line.push(count(sum(|side| side.involuntary_switches)));
+        line.push(count(sum(|side| side.migrations.unwrap_or(0))));
+        line.push(ratio(row, &rows).map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}")));
+        table.row(line);
+    }
+    let note = "Sleeps: voluntary context switches of both sides, warm-up included. p50 ratio: to the shortest median \
+                under the same conditions, the harness itself aside.";
+    let told = Passage::of_table("Counts and ratios within this run", table, Vec::new())?;
+    Some(told.led_by(note.to_owned()))
+}
+
+/// The row's median as a multiple of the shortest among rows that differ from it in the mechanism alone.
+fn ratio(row: &Row, rows: &[&Row]) -> Option<f64> {
+    let conditions = |cell: &Cell| Cell { subject: String::new(), ..cell.clone() };
+    let median = |row: &Row| Some(row.series.get(&row.arm.headline())?.quantile(0.5) as f64);
+    let same =
+        rows.iter().filter(|other| !other.is_harness() && conditions(other.cell()) == conditions(row.cell()));
+    let shortest = same.filter_map(|other| median(other)).filter(|ps| *ps > 0.0).reduce(f64::min)?;
+    Some(median(row)? / shortest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::passage;
+    use crate::sample::{cell, record, result};
+    use crate::style::Style;
+
+    #[test]
+    fn ratios_are_to_the_shortest_mechanism_and_never_to_the_harness() {
+        let records = vec![
+            record(&cell("futex"), 0, &[8_000_000; 5]),
+            record(&cell("pipe"), 0, &[12_000_000; 5]),
+            record(&cell("null"), 0, &[2_000; 5]),
+        ];
+        let result = result("ping", records);
+        let told = counts_and_ratios(&Figures::of(&result)).expect("rows");
+        let text = passage::text(&[told], &Style::PLAIN);
+        let line =
+            |name: &str| text.lines().find(|line| line.trim_start().starts_with(name)).unwrap().to_owned();
+        assert!(line("futex").ends_with("1.00"), "{text}");
+        assert!(line("pipe").ends_with("1.50"), "{text}");
+    }
+}

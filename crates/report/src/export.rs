@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Formats in which a result leaves for other tools, one file each.
+
+use std::io::{self, Write};
+
+use super::{classic, csv, hdr_log, hdr_text, markdown, openmetrics, parquet};
+use doorbell_results::record::ResultFile;
+
+/// A format.
+pub trait Export: Sync {
+    /// Its name on the command line.
+    fn name(&self) -> &'static str;
+    /// One line about it.
+    fn about(&self) -> &'static str;
+    /// Writes the whole result.
+    fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()>;
+}
+
+/// Every format. The one list to extend.
+pub fn all() -> &'static [&'static dyn Export] {
+    &[
+        &csv::Csv,
+        &markdown::Markdown,
+        &hdr_text::HdrText,
+        &hdr_log::HdrLog,
+        &classic::Classic,
+        &openmetrics::OpenMetrics,
+        &parquet::Figures,
+        &parquet::Bins,
+    ]
+}
+
+/// The format called `name`.
+pub fn find(name: &str) -> Option<&'static dyn Export> {
+    all().iter().copied().find(|format| format.name() == name)
+}

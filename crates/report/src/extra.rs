@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Single figures beside the series, and the floors, each gathered over the trials of a run.
+
+use super::figures::{Figures, Row};
+use doorbell_results::record::ResultFile;
+
+/// One figure of one arm over its trials.
+#[derive(Debug, Clone)]
+pub struct Extra<'result> {
+    /// Whose.
+    pub row: &'result Row<'result>,
+    /// Its name.
+    pub name: &'result str,
+    /// Its unit.
+    pub unit: &'result str,
+    /// How it was computed.
+    pub formula: &'result str,
+    /// Its value in each trial, ascending, finite; never empty.
+    pub values: Vec<f64>,
+}
+
+impl<'result> Extra<'result> {
+    /// The figures of a run, those of one unit next to each other.
+    pub fn of(figures: &'result Figures) -> Vec<Self> {
+        let mut extras: Vec<Self> = Vec::new();
+        for row in &figures.rows {
+            for figure in row.arm.records.iter().flat_map(|record| &record.figures) {
+                if !figure.value.is_finite() {
+                    continue;
+                }
+                let same = |known: &&mut Self| {
+                    known.row.cell() == row.cell() && known.name == figure.name && known.unit == figure.unit
+                };
+                match extras.iter_mut().find(same) {
+                    Some(known) => known.values.push(figure.value),
+                    None => extras.push(Self {
+                        row,
+                        name: &figure.name,
+                        unit: &figure.unit,
+                        formula: &figure.formula,
+                        values: vec![figure.value],
+                    }),
+                }
+            }
+        }
+        for extra in &mut extras {
+            extra.values.sort_by(f64::total_cmp);
+        }
+        extras.sort_by_key(|extra| extra.unit);
+        extras
+    }
+
+    /// The middle value.
+    pub fn median(&self) -> f64 {
+        self.values[self.values.len() / 2]
+    }
+
+    /// Smallest and greatest value.
+    pub fn range(&self) -> (f64, f64) {
+        (self.values[0], self.values[self.values.len() - 1])
+    }
+}
+
+/// One floor of the machine over a run.
+#[derive(Debug, Clone)]
+pub struct FloorLine<'result> {
+    /// Its name.
+    pub name: &'result str,
+    /// Median of each reading in the order they were taken: nanoseconds since 1970, picoseconds; never empty.
+    pub medians: Vec<(u64, f64)>,
+    /// Shortest time of all readings, picoseconds.
+    pub min_ps: f64,
+    /// Samples of all readings.
+    pub count: u64,
+}
+
+impl<'result> FloorLine<'result> {
+    /// The floors of a run.
+    pub fn of(result: &'result ResultFile) -> Vec<Self> {
+        let mut lines: Vec<Self> = Vec::new();
+        for reading in &result.floors {
+            for floor in reading
+                .floors
+                .iter()
+                .filter(|floor| (floor.p50_ns * 1e3).is_finite() && (floor.min_ns * 1e3).is_finite())
+            {
+                let median = (reading.at_unix_ns, floor.p50_ns * 1e3);
+                match lines.iter_mut().find(|known| known.name == floor.name) {
+                    Some(known) => {
+                        known.medians.push(median);
+                        known.min_ps = known.min_ps.min(floor.min_ns * 1e3);
+                        known.count = known.count.saturating_add(floor.count);
+                    }
+                    None => lines.push(Self {
+                        name: &floor.name,
+                        medians: vec![median],
+                        min_ps: floor.min_ns * 1e3,
+                        count: floor.count,
+                    }),
+                }
+            }
+        }
+        lines
+    }
+
+    /// The first reading, picoseconds.
+    pub fn first_ps(&self) -> f64 {
+        self.medians[0].1
+    }
+
+    /// The last reading, picoseconds.
+    pub fn last_ps(&self) -> f64 {
+        self.medians[self.medians.len() - 1].1
+    }
+
+    /// The lowest and the highest reading, picoseconds.
+    pub fn range_ps(&self) -> (f64, f64) {
+        self.medians.iter().fold((f64::INFINITY, 0.0), |(low, high), (_, ps)| (ps.min(low), ps.max(high)))
+    }
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Fan-outs: one line per arm with everything a round has, then what befell shared objects, then memory.
+
+use super::axis;
+use super::figures::{self, Figures, Row};
+use super::passage::{Passage, all, heads, nothing};
+use super::summary::{counted, sentence, shown};
+use super::table::{Table, number};
+use super::unit::{Scale, count};
+use doorbell_results::figure::fanout::{BY_CHANCE, LATENCY_BY_NUMBER, ORDER_BY_NUMBER, ORDER_BY_POST};
+use doorbell_results::record::fanout::FanOut;
+use doorbell_results::record::series::Quantity;
+
+/// The columns of times: quantity, quantile, head, and how long it stays when there is no room.
+const TIMES: [(Quantity, f64, &str, u8); 10] = [
+    (Quantity::Wake, 0.5, "wake p50", u8::MAX),
+    (Quantity::Wake, 0.99, "wake p99", 9),
+    (Quantity::Wake, 1.0, "wake max", 5),
+    (Quantity::FirstWake, 0.5, "first p50", 8),
+    (Quantity::MedianWake, 0.5, "median p50", 7),
+    (Quantity::LastWake, 0.5, "last p50", u8::MAX),
+    (Quantity::LastWake, 1.0, "last max", 4),
+    (Quantity::Notify, 0.5, "post p50", 10),
+    (Quantity::Notify, 0.99, "post p99", 3),
+    (Quantity::NotifyRound, 0.5, "round of posts p50", 6),
+];
+
+/// Everything about a run of fan-outs.
+pub fn passages(figures: &Figures) -> Vec<Passage> {
+    if figures.rows.is_empty() {
+        return nothing();
+    }
+    let words = [
+        Passage::of_lines("One object for all", demonstrations(figures)),
+        Passage::of_lines("Memory of the receivers", memory(figures).into_iter().collect()),
+    ];
+    times(figures).into_iter().chain(orders(figures)).chain(words.into_iter().flatten()).collect()
+}
+
+fn times(figures: &Figures) -> Option<Passage> {
+    let cells = || figures.rows.iter().map(Row::cell);
+    let axes = axis::varying(cells());
+    let scale = Scale::for_ps(
+        figures.rows.iter().flat_map(|row| row.series.values()).map(|series| series.quantile(0.5) as f64),
+    );
+    let mut columns = heads(&axes, "mechanism");
+    columns.extend(TIMES.map(|(_, _, head, keep)| number(head).keep(keep)));
+    columns.extend([number("CPU").keep(2), number("rounds"), number("wakes").keep(1)]);
+    let mut table = Table::new(columns);
+    for row in &figures.rows {
+        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
+        line.extend(TIMES.map(|(quantity, quantile, _, _)| {
+            let series = row.series.get(&quantity);
+            series.map_or_else(|| "-".to_owned(), |series| scale.show(series.quantile(quantile) as f64))
+        }));
+        line.push(row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
+        line.push(count(row.series.get(&Quantity::NotifyRound).map_or(0, |series| series.count)));
+        line.push(count(row.arm.tally().seen));
+        table.row(line);
+    }
+    let first_to_last = "from just before the first post of a round to the first instruction of the receiver that woke first, in \
+                         the middle, last";
+    let mut notes: Vec<String> = [
+        ("wake", Quantity::Wake.definition()),
+        ("first, median, last", first_to_last),
+        ("post", Quantity::Notify.definition()),
+        ("round of posts", Quantity::NotifyRound.definition()),
+        ("CPU", figures::cpu(Quantity::LastWake)),
+    ]
+    .map(|(name, definition)| format!("{name}: {}", sentence(definition)))
+    .into();
+    if figures.rows.iter().any(Row::is_harness) {
+        let note = "The harness itself: nothing is posted; each receiver is woken by a timer of its own at a moment drawn by \
+                    lot, so wake is the lateness of a timer, and first, median and last are the lot's doing.";
+        notes.push(note.to_owned());
+    }
+    let title = format!("Fan-out, {}", scale.unit.sign());
+    Some(Passage::of_table(title, table, notes)?.led_by(all(&axis::common(cells()))))
+}
+
+/// Whether receivers woke in the order of the posts, and whether it mattered who they were.
+fn orders(figures: &Figures) -> Option<Passage> {
+    let axes = axis::varying(figures.rows.iter().map(Row::cell));
+    let mut columns = heads(&axes, "mechanism");
+    columns.extend([ORDER_BY_POST, ORDER_BY_NUMBER, LATENCY_BY_NUMBER, "by chance up to"].map(number));
+    columns.push(number("trials").keep(1));
+    let mut table = Table::new(columns);
+    for row in &figures.rows {
+        let of = |wanted: &str| row.figure(|name| name == wanted);
+        if of(ORDER_BY_POST).is_none() {
+            continue;
+        }
+        let number = |name| of(name).map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
+        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
+        line.extend([ORDER_BY_POST, ORDER_BY_NUMBER, LATENCY_BY_NUMBER, BY_CHANCE].map(number));
+        line.push(count(row.arm.usable().count() as u64));
+        table.row(line);
+    }
+    let note = "Spearman's rank correlations, without unit. Order by post: of the places in the order of posts, drawn by lot each \
+                round, and in the order of wakes. By number: of a receiver's number, by which it was started, and its mean place \
+                or median latency; where the number says nothing, chance exceeds the last column one time in twenty.";
+    Passage::of_table("Who wakes first", table, vec![note.to_owned()])
+}
+
+/// The rounds of a row.
+fn rounds<'row>(row: &'row Row) -> impl Iterator<Item = &'row FanOut> {
+    row.arm.usable().filter_map(|record| record.fanout.as_ref())
+}
+
+/// What befell receivers that share one object.
+fn demonstrations(figures: &Figures) -> Vec<String> {
+    let axes = axis::varying(figures.rows.iter().map(Row::cell));
+    let sum = |numbers: &[u64]| numbers.iter().fold(0_u64, |sum, number| sum.saturating_add(*number));
+    let told = figures.rows.iter().filter_map(|row| {
+        let duplicates: Vec<u64> = rounds(row).flat_map(|fan| fan.rounds.duplicates.clone()).collect();
+        let misses: Vec<u64> = rounds(row).flat_map(|fan| fan.rounds.misses.clone()).collect();
+        let bad = misses.iter().filter(|misses| **misses > 0).count() as u64;
+        (!duplicates.is_empty()).then(|| {
+            format!(
+                "{}, one object for all: of {} wakes in {}, {} were a receiver's second of the round and {} times a \
+                 receiver got none; {} had such a miss.",
+                axis::label(row.cell(), &axes),
+                count(row.arm.tally().seen),
+                counted(duplicates.len() as u64, "round"),
+                count(sum(&duplicates)),
+                count(sum(&misses)),
+                counted(bad, "round"),
+            )
+        })
+    });
+    told.collect()
+}
+
+/// What the receivers cost in memory: the arm with most of them.
+fn memory(figures: &Figures) -> Option<String> {
+    let seen = figures.rows.iter().flat_map(|row| rounds(row).map(move |fan| (row, fan)));
+    let (row, memory) = seen
+        .filter_map(|(row, fan)| Some((row, fan.memory.filter(|memory| memory.processes > 0)?)))
+        .max_by_key(|(_, memory)| memory.processes)?;
+    let each = |bytes: u64| count(bytes / memory.processes / 1024);
+    Some(format!(
+        "{} with {} processes: {} KiB each by share of pages (PSS), {} KiB mapped (RSS), {} KiB of the kernel's.",
+        row.cell().subject,
+        count(memory.processes),
+        each(memory.pss_bytes),
+        each(memory.rss_bytes),
+        each(memory.kernel_bytes),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::passage::text;
+    use crate::sample;
+    use crate::style::Style;
+    use doorbell_results::cell::{Cell, Pattern};
+    use doorbell_results::record::fanout::{Memory, Rounds};
+    use doorbell_results::record::{Histogram, ResultFile, Series};
+
+    fn cell(subject: &str, receivers: u32) -> Cell {
+        Cell { pattern: Pattern::FanOut { receivers, interval_ns: 1_000_000_000 }, ..sample::cell(subject) }
+    }
+
+    fn run() -> ResultFile {
+        let mut own = sample::record(&cell("sem-posix-named", 200), 0, &[8_000_000; 40]);
+        for (quantity, ps) in [
+            (Quantity::FirstWake, 9_000_000),
+            (Quantity::MedianWake, 50_000_000),
+            (Quantity::LastWake, 123_000_000),
+            (Quantity::Notify, 1_500_000),
+            (Quantity::NotifyRound, 111_000_000),
+        ] {
+            let mut histogram = Histogram::new();
+            (0..20).for_each(|_| histogram.record(ps));
+            own.series.insert(quantity, Series::from(&histogram));
+        }
+        own.fanout = Some(FanOut {
+            memory: Some(Memory {
+                pss_bytes: 201 * 100 * 1024,
+                rss_bytes: 201 * 3000 * 1024,
+                kernel_bytes: 201 * 60 * 1024,
+                processes: 201,
+            }),
+            ..FanOut::default()
+        });
+        let mut shared = sample::record(&cell("sem-posix-for-all", 200), 0, &[]);
+        shared.series.clear();
+        shared.tally.seen = 400;
+        shared.fanout = Some(FanOut {
+            rounds: Rounds { duplicates: vec![3, 0], misses: vec![3, 0], ..Rounds::default() },
+            ..FanOut::default()
+        });
+        sample::result("fanout", vec![own, shared])
+    }
+
+    #[test]
+    fn a_line_has_wake_first_median_last_post_and_round() {
+        let result = run();
+        let text = text(&passages(&Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
+        let line = text.lines().find(|line| line.starts_with("sem-posix-named")).unwrap();
+        for figure in ["8.0", "9.0", "50.0", "123", "1.5", "111"] {
+            assert!(line.split_whitespace().any(|word| word.starts_with(figure)), "{figure}:\n{text}");
+        }
+    }
+
+    #[test]
+    fn misses_duplicates_and_memory_are_said_in_words() {
+        let result = run();
+        let text = text(&passages(&Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            text.contains("3 were a receiver's second of the round and 3 times a receiver got none"),
+            "{text}"
+        );
+        assert!(text.contains("1 round had such a miss"), "{text}");
+        assert!(
+            text.contains("100 KiB each by share of pages") && text.contains("60 KiB of the kernel's"),
+            "{text}"
+        );
+    }
+}

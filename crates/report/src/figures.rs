@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A run sorted for showing: arms with figures, and apart from them the trials that have none.
+
+use std::collections::BTreeMap;
+
+use doorbell_results::cell::{Cell, Pattern};
+use doorbell_results::record::arm::Arm;
+use doorbell_results::record::series::Quantity;
+use doorbell_results::record::{Histogram, Outcome, Record, ResultFile};
+
+/// A distribution in the buckets that are occupied; a thousand times smaller than the histogram it comes from.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Distribution {
+    /// Samples.
+    pub count: u64,
+    /// Shortest, picoseconds.
+    pub min_ps: u64,
+    /// Longest, picoseconds.
+    pub max_ps: u64,
+    /// Mean, picoseconds.
+    pub mean_ps: f64,
+    /// Occupied buckets from short to long: middle value in picoseconds, count.
+    pub buckets: Vec<(u64, u64)>,
+    /// Median of each block's trial, picoseconds, in the order of the blocks.
+    pub block_medians_ps: Vec<u64>,
+}
+
+impl Distribution {
+    fn of(histogram: &Histogram, block_medians_ps: Vec<u64>) -> Self {
+        Self {
+            count: histogram.count(),
+            min_ps: histogram.min(),
+            max_ps: histogram.max(),
+            mean_ps: histogram.mean(),
+            buckets: histogram.buckets().collect(),
+            block_medians_ps,
+        }
+    }
+
+    /// The time at quantile `q` of 0 to 1, picoseconds: the smallest that at least this share of the samples does not
+    /// exceed.
+    pub fn quantile(&self, q: f64) -> u64 {
+        let rank = (q * self.count as f64).ceil().max(1.0) as u64;
+        let mut seen = 0_u64;
+        for &(ps, count) in &self.buckets {
+            seen = seen.saturating_add(count);
+            if seen == self.count {
+                break;
+            }
+            if seen >= rank {
+                return ps.clamp(self.min_ps, self.max_ps);
+            }
+        }
+        self.max_ps
+    }
+
+    /// Shortest and longest median of the blocks, where there is more than one.
+    pub fn spread_ps(&self) -> Option<(u64, u64)> {
+        let shortest = self.block_medians_ps.iter().min()?;
+        let longest = self.block_medians_ps.iter().max()?;
+        (self.block_medians_ps.len() > 1).then_some((*shortest, *longest))
+    }
+}
+
+/// An arm with figures.
+#[derive(Debug, Clone)]
+pub struct Row<'result> {
+    /// Its trials with usable figures.
+    pub arm: Arm<'result>,
+    /// Each quantity over all its blocks.
+    pub series: BTreeMap<Quantity, Distribution>,
+}
+
+impl Row<'_> {
+    /// What was run.
+    pub fn cell(&self) -> &Cell {
+        self.arm.cell
+    }
+
+    /// CPU time of both sides per round, notification or operation, picoseconds: see [`cpu`].
+    pub fn cpu_ps(&self) -> Option<f64> {
+        let Pattern::Operation { batch } = self.cell().pattern else {
+            return self.arm.cpu_ns_per_wake().map(|ns| ns * 1e3);
+        };
+        let samples = self.series.get(&Quantity::Operation)?.count;
+        let operations = samples.checked_mul(u64::from(batch.max(1)))?;
+        let spent = self
+            .arm
+            .usable()
+            .flat_map(|record| &record.sides)
+            .fold(0_u64, |sum, side| sum.saturating_add(side.user_ns).saturating_add(side.system_ns));
+        (spent > 0 && operations > 0).then(|| spent as f64 * 1e3 / operations as f64)
+    }
+
+    /// CPU time of the waiting side per notification, picoseconds.
+    pub fn waiter_ps(&self) -> Option<f64> {
+        let sides =
+            self.arm.usable().filter_map(|record| record.sides.iter().find(|side| side.side == "waiter"));
+        let spent =
+            sides.fold(0_u64, |sum, side| sum.saturating_add(side.user_ns).saturating_add(side.system_ns));
+        let seen = self.arm.tally().seen;
+        (seen > 0 && spent > 0).then(|| spent as f64 * 1e3 / seen as f64)
+    }
+
+    /// The CPU time to be weighed against the latency, picoseconds, and what it is. One way, what the notifier burns to keep the
+    /// gap is the harness's and does not count.
+    pub fn price(&self) -> (Option<f64>, &'static str) {
+        match self.cell().pattern {
+            Pattern::OneWay { .. } | Pattern::OpenLoop { .. } => {
+                let call = self.series.get(&Quantity::Notify).map_or(0.0, |series| series.mean_ps);
+                let name = "CPU time of the waiter and the notifier's call per notification";
+                (self.waiter_ps().map(|ps| ps + call), name)
+            }
+            Pattern::FanOut { .. } => (self.cpu_ps(), cpu(Quantity::LastWake)),
+            _ => (self.cpu_ps(), cpu(self.arm.headline())),
+        }
+    }
+
+    /// The median of `quantity`, picoseconds.
+    pub fn p50_ps(&self, quantity: Quantity) -> Option<f64> {
+        self.series.get(&quantity).map(|series| series.quantile(0.5) as f64)
+    }
+
+    /// The middle over the trials of a figure beside the series.
+    pub fn figure(&self, wanted: impl Fn(&str) -> bool) -> Option<f64> {
+        let figures = self.arm.usable().flat_map(|record| &record.figures);
+        let mut values: Vec<f64> = figures
+            .filter(|figure| wanted(&figure.name) && figure.value.is_finite())
+            .map(|figure| figure.value)
+            .collect();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied()
+    }
+
+    /// Whether it measures the harness itself.
+    pub fn is_harness(&self) -> bool {
+        self.arm.subject().is_harness()
+    }
+
+    /// Whether some of its trials were cut short by the user.
+    pub fn is_partial(&self) -> bool {
+        self.arm.records.iter().any(|record| record.outcome == Outcome::Partial)
+    }
+}
+
+/// Trials without figures: a named line, never a row of a table.
+#[derive(Debug, Clone)]
+pub struct Absent<'result> {
+    /// What was to be run.
+    pub cell: &'result Cell,
+    /// `skipped`, `implausible`, `hung`, `failed`, `unreadable`.
+    pub name: &'static str,
+    /// Why, one sentence each.
+    pub reasons: Vec<String>,
+    /// How many of the cell's trials ended like this.
+    pub trials: usize,
+}
+
+impl Absent<'_> {
+    /// Whether something went wrong, rather than being lacked by the machine.
+    pub fn is_error(&self) -> bool {
+        self.name != "skipped"
+    }
+}
+
+/// A run, sorted.
+#[derive(Debug, Clone)]
+pub struct Figures<'result> {
+    /// With figures, in the order of the plan.
+    pub rows: Vec<Row<'result>>,
+    /// Without.
+    pub absent: Vec<Absent<'result>>,
+}
+
+impl<'result> Figures<'result> {
+    /// Sorts the records of `result`.
+    pub fn of(result: &'result ResultFile) -> Self {
+        let mut sorted = Self { rows: Vec::new(), absent: Vec::new() };
+        for arm in result.arms() {
+            sorted.sort(arm);
+        }
+        sorted
+    }
+
+    /// Every quantity that some arm has, in the order in which readers want them.
+    pub fn quantities(&self) -> Vec<Quantity> {
+        let mut quantities: Vec<Quantity> =
+            self.rows.iter().flat_map(|row| row.series.keys().copied()).collect();
+        quantities.sort_unstable();
+        quantities.dedup();
+        quantities
+    }
+
+    fn sort(&mut self, arm: Arm<'result>) {
+        let mut usable = Vec::new();
+        let before = self.absent.len();
+        let mut sums: BTreeMap<Quantity, (Histogram, Vec<u64>)> = BTreeMap::new();
+        let mut records = arm.records.clone();
+        records.sort_by_key(|record| record.block);
+        for record in records {
+            let (name, reasons) = match &record.outcome {
+                Outcome::Done | Outcome::Partial => match decode(record) {
+                    Ok(histograms) => {
+                        for (quantity, histogram) in histograms {
+                            let (sum, medians) = sums.entry(quantity).or_default();
+                            sum.add(&histogram);
+                            medians.push(histogram.quantile(0.5));
+                        }
+                        usable.push(record);
+                        continue;
+                    }
+                    Err(reason) => ("unreadable", vec![reason]),
+                },
+                Outcome::Skipped { reason } => ("skipped", vec![reason.clone()]),
+                Outcome::Implausible { violations } => (
+                    "implausible",
+                    violations
+                        .iter()
+                        .map(|violation| format!("{}: {}", violation.rule, violation.evidence))
+                        .collect(),
+                ),
+                Outcome::Hung { last_seen } => (
+                    "hung",
+                    last_seen
+                        .iter()
+                        .map(|last| format!("the {} {} at number {}", last.side, last.step, last.sequence))
+                        .collect(),
+                ),
+                Outcome::Failed { cause } => ("failed", vec![cause.clone()]),
+            };
+            // Told once with its number, if trials of the same cell ended alike.
+            let alike = |known: &&mut Absent| known.name == name && known.reasons == reasons;
+            match self.absent[before..].iter_mut().find(alike) {
+                Some(known) => known.trials += 1,
+                None => self.absent.push(Absent { cell: arm.cell, name, reasons, trials: 1 }),
+            }
+        }
+        if usable.is_empty() {
+            return;
+        }
+        let series = sums
+            .into_iter()
+            .filter(|(_, (histogram, _))| histogram.count() > 0)
+            .map(|(quantity, (histogram, medians))| (quantity, Distribution::of(&histogram, medians)))
+            .collect();
+        self.rows.push(Row { arm: Arm { cell: arm.cell, records: usable }, series });
+    }
+}
+
+fn decode(record: &Record) -> Result<Vec<(Quantity, Histogram)>, String> {
+    let decoded = record.series.iter().map(|(quantity, series)| match series.decode() {
+        Ok(histogram) => Ok((*quantity, histogram)),
+        Err(error) => Err(format!("{}: {error}", name(*quantity))),
+    });
+    decoded.collect()
+}
+
+/// What the CPU time beside a quantity is.
+pub fn cpu(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::Operation => "CPU time per operation",
+        Quantity::HandOff => "CPU time per hand-off",
+        Quantity::Create | Quantity::Reap | Quantity::Life => "CPU time per hand-off or life of a task",
+        Quantity::Transfer => "CPU time of the waiter and its kernel threads per transfer",
+        Quantity::FirstWake | Quantity::MedianWake | Quantity::LastWake | Quantity::NotifyRound => {
+            "CPU time of notifier and receivers per wake"
+        }
+        _ => "CPU time of both sides per round or notification",
+    }
+}
+
+/// A quantity's name in a heading.
+pub fn name(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::RoundTrip => "Round trip",
+        Quantity::Wake => "Wake-up latency",
+        Quantity::WakeBack => "Wake-up latency, way back",
+        Quantity::FirstWake => "First to wake",
+        Quantity::MedianWake => "Median to wake",
+        Quantity::LastWake => "Last to wake",
+        Quantity::Response => "Response",
+        Quantity::Notify => "Notify cost",
+        Quantity::NotifyRound => "Notify cost of a whole round",
+        Quantity::AroundWait => "Time in the wait",
+        Quantity::Operation => "Operation",
+        Quantity::HandOff => "Hand-off",
+        Quantity::Create => "Making a task",
+        Quantity::Reap => "Reaping a task",
+        Quantity::Life => "Life of a task",
+        Quantity::Transfer => "Transfer",
+    }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where the time of wake-ups goes, on the page: waterfalls and the stages of each path.
+
+use super::sections::Chart;
+use super::tables::{Line, Table, Told, told};
+use crate::anatomy::{difference, label, notes, rows, title};
+use crate::axis::{self, Axis};
+use crate::chart::waterfall;
+use crate::summary::counted;
+use crate::unit::{Scale, count};
+use crate::why::{causes, events, title as explained, verdict};
+use doorbell_results::record::ResultFile;
+use doorbell_verdict::anatomy::{Dissected, dissect};
+use doorbell_verdict::why::{Slow, why};
+
+/// One traced arm.
+#[derive(Debug)]
+pub(super) struct Dissection {
+    pub name: String,
+    pub charts: Vec<Chart>,
+    /// How to read them.
+    pub how: &'static str,
+    pub tables: Vec<Table>,
+    /// What the kernel told of each wake that is explained.
+    pub events: Vec<Told>,
+    pub notes: Vec<String>,
+}
+
+const WATERFALL: &str = "One wake, from the notifier's stamp to the message read. Each bar begins where the one above ended, so \
+    they add up to the whole. Hover over a bar for the event that told of its end.";
+
+/// Every traced arm of a result.
+pub(super) fn dissections(result: &ResultFile) -> Vec<Dissection> {
+    let (arms, slow) = (dissect(result), why(result));
+    let stages = arms.iter().filter(|arm| !arm.paths.is_empty()).map(|arm| dissection(arm, &arms));
+    stages.chain(slow.iter().map(|one| slowest(one, slow.len()))).collect()
+}
+
+/// The slowest wakes of an arm.
+fn slowest(slow: &Slow, cells: usize) -> Dissection {
+    let scale = Scale::for_ps(slow.kept.iter().map(|one| one.wake.whole_ps() as f64));
+    let charts = slow
+        .kept
+        .iter()
+        .map(|one| Chart {
+            heading: explained(one),
+            how: "",
+            svg: waterfall::draw(one.wake, &explained(one)).inline(),
+            wide: false,
+        })
+        .collect();
+    let table = Table {
+        caption: format!("The slowest of {} wakes, {}", count(slow.wakes), scale.unit.sign()),
+        columns: vec![
+            ("wake".to_owned(), true),
+            ("took".to_owned(), true),
+            ("cause".to_owned(), false),
+            ("covers".to_owned(), true),
+            ("evidence".to_owned(), false),
+        ],
+        rows: causes(slow, scale)
+            .into_iter()
+            .map(|cells| Line { arm: String::new(), harness: false, cells: cells.to_vec() })
+            .collect(),
+    };
+    Dissection {
+        name: axis::label(slow.cell, &[Axis::Subject, Axis::Relation, Axis::Gap, Axis::Load]),
+        charts,
+        how: WATERFALL,
+        tables: if slow.kept.is_empty() { Vec::new() } else { vec![table] },
+        events: told(&slow.kept.iter().map(|one| events(one.wake)).collect::<Vec<_>>()),
+        notes: vec![verdict(slow, cells)],
+    }
+}
+
+fn dissection(arm: &Dissected, arms: &[Dissected]) -> Dissection {
+    let charts = arm
+        .shown
+        .iter()
+        .map(|wake| Chart {
+            heading: title(wake),
+            how: "",
+            svg: waterfall::draw(wake, &label(arm.cell, arms)).inline(),
+            wide: false,
+        })
+        .collect();
+    let tables = arm.paths.iter().map(|way| {
+        let scale = Scale::for_ps(way.stages.values().map(|stage| stage.quantile(0.5) as f64));
+        let unit = scale.unit.sign();
+        let numbers = ["p50", "p90", "p99", "max", "mean", "share", "count"];
+        Table {
+            caption: format!("{}: time of each stage, {unit}", way.name()),
+            columns: std::iter::once(("stage".to_owned(), false))
+                .chain(numbers.map(|head| (head.to_owned(), true)))
+                .collect(),
+            rows: rows(way, scale)
+                .into_iter()
+                .map(|cells| Line { arm: String::new(), harness: false, cells })
+                .collect(),
+        }
+    });
+    let mut notes = notes(arm);
+    if let Some(cost) = arm.cost {
+        let said = match cost.within_ns {
+            Some(_) if cost.is_shown() => "Tracing cost",
+            Some(_) => "No cost of tracing is shown:",
+            None => "The cost of tracing:",
+        };
+        notes.push(format!(
+            "{said} {} of the median, {:.0} ns with and {:.0} ns without, in {}.",
+            difference(&cost, |ns| format!("{ns:.0} ns")),
+            cost.with_ns,
+            cost.without_ns,
+            counted(cost.blocks as u64, "block")
+        ));
+    }
+    Dissection {
+        name: label(arm.cell, arms),
+        charts,
+        how: WATERFALL,
+        tables: tables.collect(),
+        events: Vec::new(),
+        notes,
+    }
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Everything the page tells of one experiment, over all files of it.
+
+use super::Source;
+use super::anatomy::{Dissection, dissections};
+use super::groups::{Item, items, slug};
+use super::sections::{Section, sections};
+use super::tables::{self, Table, Told, told};
+use crate::answer::{Paragraph, paragraphs};
+use crate::chart::pairs;
+use crate::command_line::repeat;
+use crate::figures::Figures;
+use crate::pairs::Matrix;
+use crate::{axis, comparison, emulated, load, summary, surroundings};
+use doorbell_results::plan::Layout;
+use doorbell_verdict::answer::answer;
+use doorbell_verdict::compare::{RELEVANT, compare};
+
+/// One file of a chapter, with its figures and the names of its arms.
+pub(super) type Part<'a> = (&'a Source, &'a Figures<'a>, &'a [String]);
+
+/// One experiment.
+#[derive(Debug)]
+pub(super) struct Chapter {
+    /// Its name.
+    pub name: String,
+    /// Stands before every id of the chapter; empty where it is the only one.
+    pub prefix: String,
+    /// What each file tells by itself.
+    pub tales: Vec<Tale>,
+    pub comparisons: Vec<Compared>,
+    pub matrices: Vec<Map>,
+    pub sections: Vec<Section>,
+    pub notifications: Option<Table>,
+}
+
+/// What one file tells by itself.
+#[derive(Debug)]
+pub(super) struct Tale {
+    pub run: String,
+    /// The command that does the run again.
+    pub again: String,
+    /// What a survey says.
+    pub answer: Vec<Paragraph>,
+    /// What was asked of the run, and what follows.
+    pub verdict: Vec<Told>,
+    /// The experiment's own tables.
+    pub results: Vec<Told>,
+    /// Where the time of wake-ups went.
+    pub anatomies: Vec<Dissection>,
+    /// What others claimed of such runs.
+    pub claims: Option<Table>,
+    /// Loads, idle states and whatever else went on.
+    pub conditions: Vec<Told>,
+    /// Single figures beside the series.
+    pub extras: Vec<Told>,
+}
+
+/// One run against the first.
+#[derive(Debug)]
+pub(super) struct Compared {
+    pub heading: String,
+    pub conclusion: String,
+    pub table: Table,
+    pub unmatched: Vec<String>,
+}
+
+/// A map of CPU pairs.
+#[derive(Debug)]
+pub(super) struct Map {
+    pub heading: String,
+    pub verdict: String,
+    pub svg: String,
+    pub table: Table,
+}
+
+impl Chapter {
+    /// The chapters that `parts` fall into, in the order in which their experiments come first.
+    pub(super) fn of<'a>(parts: &[Part<'a>]) -> Vec<Self> {
+        let mut experiments: Vec<(&str, Vec<Part<'a>>)> = Vec::new();
+        for part in parts {
+            let name = part.0.result.plan.experiment.as_str();
+            match experiments.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, own)) => own.push(*part),
+                None => experiments.push((name, vec![*part])),
+            }
+        }
+        let only = experiments.len() == 1;
+        let mut prefixes: Vec<String> = Vec::new();
+        let chapters = experiments.into_iter().enumerate().map(|(index, (name, parts))| {
+            let mut prefix = if only { String::new() } else { format!("{}-", slug(name)) };
+            // Two names from elsewhere may differ in nothing that can stand in a link.
+            if prefixes.contains(&prefix) {
+                prefix.push_str(&format!("{index}-"));
+            }
+            prefixes.push(prefix.clone());
+            chapter(name, prefix, &parts)
+        });
+        chapters.collect()
+    }
+
+    /// Whether several files are told of.
+    pub(super) fn several(&self) -> bool {
+        self.tales.len() > 1
+    }
+
+    pub(super) fn has_verdict(&self) -> bool {
+        self.tales.iter().any(|tale| !tale.answer.is_empty() || !tale.verdict.is_empty())
+    }
+
+    pub(super) fn has_results(&self) -> bool {
+        self.tales.iter().any(|tale| !tale.results.is_empty())
+    }
+
+    pub(super) fn has_anatomy(&self) -> bool {
+        self.tales.iter().any(|tale| !tale.anatomies.is_empty())
+    }
+
+    pub(super) fn has_claims(&self) -> bool {
+        self.tales.iter().any(|tale| tale.claims.is_some())
+    }
+}
+
+fn chapter(name: &str, prefix: String, parts: &[Part]) -> Chapter {
+    let several = parts.len() > 1;
+    let items: Vec<Item> = items(parts);
+    let maps = parts.iter().filter(|(source, ..)| source.result.plan.layout == Layout::Pairs);
+    Chapter {
+        name: name.to_owned(),
+        tales: parts.iter().map(|(source, figures, _)| tale(source, figures)).collect(),
+        comparisons: comparisons(parts),
+        matrices: maps.flat_map(|(source, figures, _)| maps_of(source, figures, several)).collect(),
+        sections: sections(&items, several, &prefix),
+        notifications: tables::notifications(&items, several),
+        prefix,
+    }
+}
+
+fn tale(source: &Source, figures: &Figures) -> Tale {
+    let result = &source.result;
+    let mut conditions = load::passages(figures);
+    conditions.extend(surroundings::passage(figures));
+    let mut results: Vec<_> =
+        emulated::counts_and_ratios(figures).into_iter().filter(|_| result.emulated()).collect();
+    results.extend(summary::passages(result, figures).unwrap_or_default());
+    Tale {
+        run: source.name.clone(),
+        again: repeat(result),
+        answer: if result.plan.layout == Layout::Survey && !result.emulated() {
+            paragraphs(&answer(result))
+        } else {
+            Vec::new()
+        },
+        verdict: told(&source.verdict),
+        results: told(&results),
+        anatomies: dissections(result),
+        claims: tables::claims(result),
+        conditions: told(&conditions),
+        extras: told(&summary::other_figures(figures)),
+    }
+}
+
+/// Every further run against the first.
+fn comparisons(parts: &[Part]) -> Vec<Compared> {
+    let Some(((first, ..), others)) = parts.split_first() else { return Vec::new() };
+    let one = |(other, ..): &Part| {
+        let compared = compare(&first.result, &other.result, RELEVANT);
+        let axes = axis::varying(compared.unmatched.iter().map(|cell| cell.cell));
+        Compared {
+            heading: format!("{} against {}", other.name, first.name),
+            conclusion: comparison::conclusion(&compared),
+            table: tables::comparison(&compared),
+            unmatched: compared
+                .unmatched
+                .iter()
+                .map(|cell| format!("{}: {}", axis::label(cell.cell, &axes), cell.reason))
+                .collect(),
+        }
+    };
+    others.iter().map(one).collect()
+}
+
+fn maps_of(source: &Source, figures: &Figures, several: bool) -> Vec<Map> {
+    let (matrices, _) = Matrix::of(figures);
+    let map = |matrix: &Matrix| Map {
+        heading: if several {
+            format!("{} · {}", matrix.subject, source.name)
+        } else {
+            matrix.subject.to_owned()
+        },
+        verdict: tables::pairs_verdict(matrix),
+        svg: pairs::draw(matrix, "round trip").inline(),
+        table: tables::pairs(matrix),
+    };
+    matrices.iter().map(map).collect()
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The page as its template sees it.
+
+use std::io::Write as _;
+
+use askama::Template;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::chapter::{Chapter, Part};
+use super::groups::ids;
+use super::run::{Run, overview};
+use super::tables::Table;
+use super::{ReportError, Source, digest};
+use crate::axis;
+use crate::chart::palette;
+use crate::figures::{Absent, Figures, Row};
+use crate::summary::counted;
+use crate::warnings::{Cause, Group};
+
+const STYLE: &str = include_str!("../../templates/report.css");
+const SCRIPT: &str = include_str!("../../templates/report.js");
+
+/// The most bytes of packed results that a page carries: with more of them it could no longer be sent by mail.
+const MOST_DATA: usize = 2 << 20;
+
+#[derive(Debug, Template)]
+#[template(path = "report.html")]
+pub(super) struct Page {
+    title: String,
+    version: &'static str,
+    policy: String,
+    style: String,
+    script: &'static str,
+    /// The results, packed; none where they are too large for a page.
+    data: Option<String>,
+    runs: Vec<Run>,
+    /// The runs in a table, where there are several.
+    overview: Option<Table>,
+    /// The runs whose machine the doctor found unfit to measure, and why.
+    unfit: Vec<(String, String)>,
+    chapters: Vec<Chapter>,
+    absent: Vec<Missing>,
+    warnings: Vec<Caution>,
+    no_figures: bool,
+    no_harness: bool,
+}
+
+/// Trials without figures.
+#[derive(Debug)]
+struct Missing {
+    run: String,
+    name: &'static str,
+    error: bool,
+    cell: String,
+    trials: String,
+    reasons: Vec<String>,
+}
+
+/// A warning and everything it was said of.
+#[derive(Debug)]
+struct Caution {
+    run: String,
+    name: String,
+    times: String,
+    causes: Vec<String>,
+    effect: String,
+    cure: String,
+}
+
+impl Page {
+    pub(super) fn of(sources: &[Source]) -> Result<Self, ReportError> {
+        let figures: Vec<Figures> = sources.iter().map(|source| Figures::of(&source.result)).collect();
+        let ids = ids(&figures);
+        let parts: Vec<Part> = sources
+            .iter()
+            .zip(&figures)
+            .zip(&ids)
+            .map(|((source, figures), ids)| (source, figures, ids.as_slice()))
+            .collect();
+        let rows = || figures.iter().flat_map(|figures| &figures.rows);
+        let style = format!("{}{STYLE}", palette::STYLE);
+        let policy = format!(
+            "default-src 'none'; style-src '{}'; script-src '{}'; base-uri 'none'; form-action 'none'",
+            digest(&style),
+            digest(SCRIPT)
+        );
+        let first = sources.first().map(|source| &source.result);
+        let mut runs: Vec<Run> = parts
+            .iter()
+            .enumerate()
+            .map(|(index, (source, figures, _))| Run::of(source, figures, first.filter(|_| index > 0)))
+            .collect();
+        Ok(Self {
+            title: title(sources),
+            version: env!("CARGO_PKG_VERSION"),
+            policy,
+            style,
+            script: SCRIPT,
+            data: packed(sources)?,
+            overview: overview(&mut runs),
+            unfit: unfit(&runs),
+            runs,
+            chapters: Chapter::of(&parts),
+            absent: parts.iter().flat_map(|(source, figures, _)| missing(source, figures)).collect(),
+            warnings: cautions(sources),
+            no_figures: rows().next().is_none(),
+            no_harness: rows().next().is_some() && !rows().any(Row::is_harness),
+        })
+    }
+
+    /// How the report as a whole is to be taken.
+    fn mood(&self) -> &'static str {
+        if self.absent.iter().any(|absent| absent.error) {
+            "error"
+        } else if self.warnings.is_empty() {
+            "good"
+        } else {
+            "warning"
+        }
+    }
+}
+
+fn title(sources: &[Source]) -> String {
+    match sources {
+        [source] => format!("doorbell {}: {}", source.result.plan.experiment, source.name),
+        [one, other] => format!("doorbell: {} and {}", one.name, other.name),
+        _ => format!("doorbell: {}", counted(sources.len() as u64, "run")),
+    }
+}
+
+/// The runs on a machine that was unfit to measure, those of the same verdict together.
+fn unfit(runs: &[Run]) -> Vec<(String, String)> {
+    let mut told: Vec<(String, String)> = Vec::new();
+    for run in runs.iter().filter(|run| run.unfit) {
+        match told.iter_mut().find(|(_, fitness)| *fitness == run.fitness) {
+            Some((names, _)) => names.push_str(&format!(", {}", run.name)),
+            None => told.push((run.name.clone(), run.fitness.clone())),
+        }
+    }
+    told
+}
+
+/// The results as a JSON array, compressed (gzip) and in the letters of base 64, in which nothing can end an element.
+fn packed(sources: &[Source]) -> Result<Option<String>, ReportError> {
+    let results: Vec<_> = sources.iter().map(|source| &source.result).collect();
+    let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+    serde_json::to_writer(&mut packer, &results)?;
+    packer.flush()?;
+    let bytes = packer.finish()?;
+    Ok((bytes.len() <= MOST_DATA).then(|| STANDARD.encode(bytes)))
+}
+
+fn missing(source: &Source, figures: &Figures) -> Vec<Missing> {
+    let axes = axis::varying(figures.absent.iter().map(|absent| absent.cell));
+    let one = |absent: &Absent| Missing {
+        run: source.name.clone(),
+        name: absent.name,
+        error: absent.is_error(),
+        cell: axis::label(absent.cell, &axes),
+        trials: counted(absent.trials as u64, "trial"),
+        reasons: absent.reasons.clone(),
+    };
+    figures.absent.iter().map(one).collect()
+}
+
+/// The warnings of all runs; where several runs have the same with the same causes, it is told once.
+fn cautions(sources: &[Source]) -> Vec<Caution> {
+    let mut told: Vec<Caution> = Vec::new();
+    for source in sources {
+        for group in Group::of(&source.result) {
+            let caution = Caution {
+                run: source.name.clone(),
+                name: group.warning.name.clone(),
+                times: group.times(),
+                causes: group.causes.iter().map(Cause::sentence).collect(),
+                effect: group.warning.effect.clone(),
+                cure: group.warning.cure.clone(),
+            };
+            let same = |known: &&mut Caution| {
+                (&known.name, &known.causes, &known.effect, &known.cure)
+                    == (&caution.name, &caution.causes, &caution.effect, &caution.cure)
+            };
+            match told.iter_mut().find(same) {
+                Some(known) => known.run.push_str(&format!(", {}", caution.run)),
+                None => told.push(caution),
+            }
+        }
+    }
+    told
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the page tells of one file whatever was measured: the run, its machine, its floors, how to repeat it.
+
+use serde_json::Value;
+
+use super::sections::Chart;
+use super::tables::{Line, Table, Told, told};
+use super::{Source, digest};
+use crate::chart::floors;
+use crate::command_line::{command, repeat};
+use crate::emulated::EMULATED;
+use crate::extra::FloorLine;
+use crate::figures::Figures;
+use crate::summary::{self, counted, date};
+use crate::unit::{count, time};
+use crate::warnings::Group;
+use crate::{axis, doctor};
+use doorbell_results::machine::doctor::{Finding, Severity, worst};
+use doorbell_results::record::ResultFile;
+
+/// A name, what it is, and whether that is a number.
+type Fact = (&'static str, String, bool);
+
+/// What is told of one file.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub name: String,
+    pub partial: bool,
+    /// What to say of a run in an emulator.
+    pub emulated: Option<&'static str>,
+    /// What was run, when and on what.
+    pub facts: Vec<Fact>,
+    pub command: String,
+    pub machine: Vec<(String, String)>,
+    pub findings: Vec<Finding>,
+    pub fitness: String,
+    /// Whether the doctor found the machine unfit to measure.
+    pub unfit: bool,
+    pub floors: Vec<Told>,
+    pub floor_chart: Option<Chart>,
+    pub cells: Vec<String>,
+    pub share: String,
+}
+
+const FLOORS: &str = "What the machine itself costs, read before each block of trials and after the last. Flat lines mean \
+    that the machine held still; where a floor moved, figures taken around it moved with it.";
+
+impl Run {
+    /// Of `source`; what it has in common with `first`, the first file of the page, is not told again.
+    pub(super) fn of(source: &Source, figures: &Figures, first: Option<&ResultFile>) -> Self {
+        let result = &source.result;
+        let axes = axis::varying(result.plan.cells.iter());
+        let known = first.map(machine).unwrap_or_default();
+        let new = |finding: &&Finding| first.is_none_or(|first| !first.machine.findings.contains(finding));
+        let floors_read = FloorLine::of(result);
+        Self {
+            name: source.name.clone(),
+            partial: result.partial,
+            emulated: result.emulated().then_some(EMULATED),
+            facts: facts(result, figures),
+            command: repeat(result),
+            machine: machine(result).into_iter().filter(|fact| !known.contains(fact)).collect(),
+            fitness: if result.machine.findings.is_empty() {
+                String::new()
+            } else {
+                doctor::verdict(&result.machine.findings)
+            },
+            unfit: worst(&result.machine.findings) == Severity::Unfit,
+            findings: result.machine.findings.iter().filter(new).cloned().collect(),
+            floors: told(&summary::floors(result).into_iter().collect::<Vec<_>>()),
+            floor_chart: floors::draw(&floors_read).map(|picture| Chart {
+                heading: "Floors over the run".to_owned(),
+                how: FLOORS,
+                svg: picture.inline(),
+                wide: false,
+            }),
+            cells: result.plan.cells.iter().map(|cell| axis::label(cell, &axes)).collect(),
+            share: share_block(source, figures),
+        }
+    }
+}
+
+fn facts(result: &ResultFile, figures: &Figures) -> Vec<Fact> {
+    let samples = figures
+        .rows
+        .iter()
+        .flat_map(|row| row.series.get(&row.arm.headline()))
+        .fold(0_u64, |sum, series| sum.saturating_add(series.count));
+    let wall_ns = result.finished_at_unix_ns.saturating_sub(result.started_at_unix_ns);
+    vec![
+        ("experiment", result.plan.experiment.clone(), false),
+        ("machine", doctor::title(&result.machine), false),
+        ("started", date(result.started_at_unix_ns), false),
+        ("took", time(wall_ns as f64 * 1e3), true),
+        ("cells", count(result.plan.cells.len() as u64), true),
+        ("blocks", count(result.plan.blocks.into()), true),
+        ("trials", count(result.records.len() as u64), true),
+        ("samples of the headline quantities", count(samples), true),
+        ("seed", result.plan.seed.to_string(), true),
+        ("written by", format!("doorbell {}, layout {}", result.tool_version, result.schema_version), false),
+    ]
+}
+
+/// The facts in which several runs differ, a line each; what they have in common is taken out of all but the first.
+pub(super) fn overview(runs: &mut [Run]) -> Option<Table> {
+    let (first, others) = runs.split_first_mut()?;
+    if others.is_empty() {
+        return None;
+    }
+    let facts = std::mem::take(&mut first.facts);
+    // Numbers stay with their run, even where they happen to be alike.
+    let common = |fact: &Fact| !fact.2 && others.iter().all(|run| run.facts.contains(fact));
+    let (common, own): (Vec<Fact>, Vec<Fact>) = facts.into_iter().partition(common);
+    let heads = own.iter().map(|(name, _, number)| ((*name).to_owned(), *number));
+    let columns = std::iter::once(("run".to_owned(), false)).chain(heads).collect();
+    let line = |run: &str, facts: &[Fact]| {
+        let values = facts.iter().filter(|fact| !common.contains(fact)).map(|(_, value, _)| value.clone());
+        Line::plain(std::iter::once(run.to_owned()).chain(values).collect())
+    };
+    let rows = std::iter::once(line(&first.name, &own))
+        .chain(others.iter().map(|run| line(&run.name, &run.facts)))
+        .collect();
+    others.iter_mut().for_each(|run| run.facts.clear());
+    first.facts = common;
+    Some(Table { caption: String::new(), columns, rows })
+}
+
+/// Everything stored of the machine, one line each.
+fn machine(result: &ResultFile) -> Vec<(String, String)> {
+    let mut facts = Vec::new();
+    if let Ok(mut value) = serde_json::to_value(&result.machine) {
+        // The findings have a table of their own.
+        value.as_object_mut().map(|fields| fields.remove("findings"));
+        flatten("", &value, &mut facts);
+    }
+    facts
+}
+
+fn flatten(name: &str, value: &Value, facts: &mut Vec<(String, String)>) {
+    match value {
+        Value::Null => {}
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                let key = key.replace('_', " ");
+                flatten(&if name.is_empty() { key } else { format!("{name}: {key}") }, value, facts);
+            }
+        }
+        Value::Array(values) if values.iter().any(Value::is_object) => {
+            for (index, value) in values.iter().enumerate() {
+                let words: Vec<String> = value
+                    .as_object()
+                    .into_iter()
+                    .flatten()
+                    .filter(|(_, value)| !value.is_null())
+                    .map(|(key, value)| format!("{} {}", key.replace('_', " "), plain(value)))
+                    .collect();
+                facts.push((format!("{name} {}", index + 1), words.join(", ")));
+            }
+        }
+        value => facts.push((name.to_owned(), plain(value))),
+    }
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
+/// A short text for an issue or a chat: what was run, where, the five quickest arms and the digest of the result.
+fn share_block(source: &Source, figures: &Figures) -> String {
+    let result = &source.result;
+    let mut rows: Vec<_> = figures
+        .rows
+        .iter()
+        .filter(|row| !row.is_harness())
+        .filter_map(|row| Some((row, row.series.get(&row.arm.headline())?)))
+        .collect();
+    rows.sort_by_key(|(_, series)| series.quantile(0.5));
+    let axes = axis::varying(rows.iter().map(|(row, _)| row.cell()));
+    let mut lines = vec![
+        format!("doorbell {} · {} · {}", result.tool_version, source.name, date(result.started_at_unix_ns)),
+        doctor::title(&result.machine),
+        format!("$ {}", command(&result.command_line)),
+    ];
+    for (row, series) in rows.iter().take(5) {
+        let at = |q: f64| time(series.quantile(q) as f64);
+        lines.push(format!(
+            "{}: p50 {}, p99 {}, p99.9 {}, {} samples",
+            axis::label(row.cell(), &axes),
+            at(0.5),
+            at(0.99),
+            at(0.999),
+            count(series.count)
+        ));
+    }
+    if rows.len() > 5 {
+        lines.push(format!("and {} more", counted(rows.len() as u64 - 5, "arm")));
+    }
+    let bad = figures.absent.iter().filter(|absent| absent.is_error()).count();
+    lines.push(format!(
+        "{}, {} without figures",
+        counted(Group::of(result).len() as u64, "warning"),
+        counted(bad as u64, "cell")
+    ));
+    if let Ok(text) = serde_json::to_string(result) {
+        lines.push(format!("result {}", digest(&text)));
+    }
+    lines.join("\n")
+}

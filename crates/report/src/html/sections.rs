@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The sections of the page that show figures.
+
+use std::collections::BTreeMap;
+
+use super::groups::{self, Group, Item, groups, slug};
+use super::tables::{self, Table};
+use crate::axis::{self, Axis};
+use crate::chart::palette::COLORS;
+use crate::chart::{self, Curve, ecdf, histogram, pareto, percentiles, placements, ranges, sweep, trials};
+use crate::figures::{self, Distribution};
+use doorbell_results::cell::{Cell, Pattern};
+use doorbell_results::record::series::Quantity;
+
+/// A chart with the sentence that tells how to read it.
+#[derive(Debug)]
+pub(super) struct Chart {
+    pub heading: String,
+    pub how: &'static str,
+    pub svg: String,
+    /// Whether it wants the whole width of the page.
+    pub wide: bool,
+}
+
+/// Everything about one quantity.
+#[derive(Debug)]
+pub(super) struct Section {
+    pub id: String,
+    pub heading: String,
+    pub definition: &'static str,
+    pub common: String,
+    pub overviews: Vec<Chart>,
+    pub table: Table,
+    /// The charts of each group of arms run under the same conditions.
+    pub panels: Vec<Panel>,
+}
+
+/// Arms drawn over each other, under several views.
+#[derive(Debug)]
+pub(super) struct Panel {
+    pub name: String,
+    pub charts: Vec<Chart>,
+}
+
+const RANGES: &str = "One line per arm. The dot is the median; the thick bar reaches to the 99th percentile, the middle one \
+    to the 99.9th, the thin one to the longest time seen. Further left is quicker. Hover over a line for its figures.";
+const PLACEMENTS: &str = "One row per mechanism, one line per placement, the quickest mechanism on top. How far the \
+    lines of a row lie apart is what the placement is worth to it. Names leave out what most arms share.";
+const ECDF: &str = "How large a share of the samples took at most the time below. A steep curve repeats well; a \
+    stair means two populations, such as wakes on one core and wakes across cores. The axis ends at the largest 99.9th \
+    percentile: the worst samples are in the charts beside this one.";
+const PERCENTILES: &str = "The time at each percentile. Each further nine takes as much room as the one before, so the \
+    tail can be read: a curve that stays flat to the right keeps its promise to the unlucky too.";
+const HISTOGRAM: &str = "How many samples took how long. Heights are logarithmic: one sample in a million still shows, \
+    so a single worst case can be seen, and humps far apart are populations.";
+const TRIALS: &str = "Each mark is the median of one trial, in processes of its own. Marks close together repeat; two \
+    clusters are two populations, and the shape of the mark says on which CPUs the sides were seen.";
+const PARETO: &str = "Time against the CPU time spent for it. Left and low is better; the dashed line \
+    joins the arms that no other beats in both. The thin line upwards reaches to the 99th percentile.";
+/// Something that is varied on purpose, along which times are drawn.
+struct Sweep {
+    axis: Axis,
+    value: fn(&Cell) -> f64,
+    /// The title of its axis, with the unit.
+    along: &'static str,
+    heading: &'static str,
+    what: &'static str,
+    how: &'static str,
+}
+
+const SWEEPS: [Sweep; 3] = [
+    Sweep {
+        axis: Axis::Gap,
+        value: |cell| cell.pattern.gap_ns() as f64,
+        along: "gap between notifications (time)",
+        heading: "Time against the gap",
+        what: "what a longer sleep costs",
+        how: "What a longer sleep costs: the median (thick) and the 99th percentile (thin) at each gap between \
+              notifications. A ping-pong without a gap shows only the left end.",
+    },
+    Sweep {
+        axis: Axis::Receivers,
+        value: |cell| match cell.pattern {
+            Pattern::FanOut { receivers, .. } => receivers.into(),
+            _ => 0.0,
+        },
+        along: "receivers (number)",
+        heading: "Time against the number of receivers",
+        what: "what more receivers cost",
+        how: "What each further receiver costs: the median (thick) and the 99th percentile (thin) at each number of receivers.",
+    },
+    Sweep {
+        axis: Axis::Tasks,
+        value: |cell| match cell.pattern {
+            Pattern::Tasks { tasks, .. } => tasks.into(),
+            _ => 0.0,
+        },
+        along: "tasks (number)",
+        heading: "Time against the number of tasks",
+        what: "what more tasks cost",
+        how: "What a hand-off or a life costs among more and more tasks: the median (thick) and the 99th percentile (thin). \
+              Where two lines cross, the better kind changes.",
+    },
+];
+
+/// Nobody opens more panels than these. Where arms ran under more conditions, each panel is two charts and not four: histograms and
+/// medians of trials tell little that the others and the table do not. And of more panels of the same conditions none is drawn: the
+/// overview has a line for every arm.
+const MANY: usize = 12;
+
+/// One section per quantity, each id after `prefix`.
+pub(super) fn sections(items: &[Item], several: bool, prefix: &str) -> Vec<Section> {
+    let mut quantities: Vec<Quantity> =
+        items.iter().flat_map(|item| item.row.series.keys().copied()).collect();
+    quantities.sort_unstable();
+    quantities.dedup();
+    quantities.into_iter().map(|quantity| section(items, quantity, several, prefix)).collect()
+}
+
+fn section(items: &[Item], quantity: Quantity, several: bool, prefix: &str) -> Section {
+    let name = figures::name(quantity);
+    let having = || items.iter().filter(|item| item.row.series.contains_key(&quantity));
+    let all = groups(items, quantity, false);
+    let mut panels = Vec::new();
+    let conditions = groups(items, quantity, true);
+    for group in &conditions {
+        panels.extend(panels_of(group, name, several, conditions.len() > MANY));
+    }
+    panels.extend(SWEEPS.iter().filter_map(|sweep| swept(sweep, items, quantity, several)));
+    Section {
+        id: format!("{prefix}{}", slug(name)),
+        heading: name.to_owned(),
+        definition: quantity.definition(),
+        common: axis::common(having().map(|item| item.row.cell())),
+        overviews: [by_placement(items, quantity, name), Some(overview(&all, name, several))]
+            .into_iter()
+            .flatten()
+            .collect(),
+        table: tables::quantity(items, quantity, several),
+        panels,
+    }
+}
+
+fn by_placement(items: &[Item], quantity: Quantity, name: &str) -> Option<Chart> {
+    let (places, rows) = groups::by_placement(items, quantity)?;
+    let svg = placements::draw(&rows, &places, name, None).inline();
+    Some(Chart { heading: format!("{name} by mechanism and placement"), how: PLACEMENTS, svg, wide: true })
+}
+
+fn overview(all: &[Group], name: &str, several: bool) -> Chart {
+    let curves: Vec<Vec<Curve>> = all.iter().map(|group| group.curves(several)).collect();
+    let rows: Vec<ranges::Group> = all
+        .iter()
+        .zip(&curves)
+        .map(|(group, curves)| ranges::Group { name: group.name.clone(), curves })
+        .collect();
+    Chart {
+        heading: format!("{name}, every arm"),
+        how: RANGES,
+        svg: ranges::draw(&rows, name, None).inline(),
+        wide: true,
+    }
+}
+
+fn panels_of(group: &Group, name: &str, several: bool, many: bool) -> Vec<Panel> {
+    let mut panels = group.panels(several);
+    if panels.len() > MANY {
+        panels.clear();
+    }
+    let number = panels.len();
+    let mut shown: Vec<Panel> = panels
+        .into_iter()
+        .enumerate()
+        .map(|(index, curves)| {
+            let part = if number > 1 {
+                format!(" ({} of {number}, the quickest first)", index + 1)
+            } else {
+                String::new()
+            };
+            let mut charts = vec![
+                small("Distribution", ECDF, ecdf::draw(&curves, name)),
+                small("Percentiles", PERCENTILES, percentiles::draw(&curves, name)),
+            ];
+            if !many {
+                charts.push(small("Number of samples", HISTOGRAM, histogram::draw(&curves, name)));
+            }
+            let lines = trial_lines(group, &curves);
+            if !many && lines.iter().any(|line| line.trials.len() > 1) {
+                charts.push(small("Medians of the trials", TRIALS, trials::draw(&lines, name)));
+            }
+            Panel { name: format!("{}{part}", join(&group.name, "distributions")), charts }
+        })
+        .collect();
+    if let Some(picture) = pareto::draw(&group.curves(several), name, group.price()) {
+        let charts = vec![small("Time against CPU time", PARETO, picture)];
+        shown.push(Panel { name: join(&group.name, "what it costs"), charts });
+    }
+    shown
+}
+
+fn trial_lines<'a>(group: &Group<'a>, curves: &[Curve<'a>]) -> Vec<trials::Line<'a>> {
+    curves
+        .iter()
+        .filter_map(|curve| {
+            let (item, series) = group.items.iter().find(|(item, _)| item.id == curve.id)?;
+            let medians = series.block_medians_ps.iter();
+            let trials = item.row.arm.records.iter().zip(medians);
+            Some(trials::Line {
+                look: curve.clone(),
+                trials: trials
+                    .map(|(record, ps)| (record.block, *ps as f64, trials::Sides::of(record)))
+                    .collect(),
+            })
+        })
+        .collect()
+}
+
+/// Times along `sweep`: arms that differ in nothing else make one line.
+fn swept(sweep: &Sweep, items: &[Item], quantity: Quantity, several: bool) -> Option<Panel> {
+    // The last to wake is what a fan-out is about, beside its headline.
+    let wanted = |item: &&Item| item.row.arm.headline() == quantity || quantity == Quantity::LastWake;
+    let having: Vec<(&Item, &Distribution)> = items
+        .iter()
+        .filter(wanted)
+        .filter(|item| !item.row.is_harness())
+        .filter_map(|item| Some((item, item.row.series.get(&quantity)?)))
+        .collect();
+    let varying = axis::varying(having.iter().map(|(item, _)| item.row.cell()));
+    let apart: Vec<Axis> = varying.iter().copied().filter(|axis| *axis != sweep.axis).collect();
+    if apart.len() == varying.len() {
+        return None;
+    }
+    let mut lines: BTreeMap<(String, usize), sweep::Line> = BTreeMap::new();
+    for (item, series) in having {
+        let cell = item.row.cell();
+        let name = axis::label(cell, &apart);
+        let name = if several { format!("{name} · {}", item.run) } else { name };
+        let line = lines.entry((name.clone(), item.file)).or_insert_with(|| sweep::Line {
+            look: Curve { id: item.id.to_owned(), name, color: 0, harness: false, series, cpu_ps: None },
+            points: Vec::new(),
+        });
+        line.points.push(((sweep.value)(cell), sweep.axis.value(cell), series));
+    }
+    let mut arms: Vec<sweep::Line> = lines.into_values().collect();
+    for line in &mut arms {
+        line.points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    }
+    arms.sort_by_key(|line| line.points.last().map(|point| point.2.quantile(0.5)));
+    let number = arms.len().div_ceil(COLORS);
+    let mut charts = Vec::new();
+    for (part, chunk) in arms.chunks_mut(COLORS).enumerate() {
+        for (color, line) in chunk.iter_mut().enumerate() {
+            line.look.color = color;
+        }
+        let picture = sweep::draw(chunk, figures::name(quantity), sweep.along);
+        charts.extend(picture.map(|picture| {
+            let part = if number > 1 {
+                format!(" ({} of {number}, the quickest first)", part + 1)
+            } else {
+                String::new()
+            };
+            small(&format!("{}{part}", sweep.heading), sweep.how, picture)
+        }));
+    }
+    (!charts.is_empty()).then(|| Panel { name: join("", sweep.what), charts })
+}
+
+fn small(heading: &str, how: &'static str, picture: chart::svg::Picture) -> Chart {
+    Chart { heading: heading.to_owned(), how, svg: picture.inline(), wide: false }
+}
+
+/// What a panel shows, after the conditions its arms share.
+fn join(conditions: &str, what: &str) -> String {
+    if conditions.is_empty() { format!("All arms: {what}") } else { format!("{conditions}: {what}") }
+}

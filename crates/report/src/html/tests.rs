@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What every report must be, whatever the results hold.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::picture::{Name, PictureError, draw};
+use crate::sample::{cell, record, result, warning};
+use crate::style::Role;
+use doorbell_results::cell::{Cell, Direction, Pattern, Placement, Timing, Trace};
+use doorbell_results::record::result::{Floor, Floors};
+use doorbell_results::record::{Figure, Outcome, Violation};
+
+fn source(name: &str, result: ResultFile) -> Source {
+    Source { name: name.to_owned(), verdict: Vec::new(), result }
+}
+
+fn page(result: ResultFile) -> String {
+    report(&[source("result", result)]).expect("a report")
+}
+
+/// Every SVG of a page, parsed; panics on one that is not well-formed XML.
+fn pictures(page: &str) -> Vec<&str> {
+    page.match_indices("<svg ")
+        .map(|(start, _)| {
+            let end = page[start..].find("</svg>").expect("an end") + start + "</svg>".len();
+            &page[start..end]
+        })
+        .collect()
+}
+
+/// Asserts what holds for every report.
+fn check(page: &str) {
+    for picture in pictures(page) {
+        check_picture(picture);
+    }
+    // The one address is the name of the SVG language, which no browser asks for.
+    let without_names = page.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+    let body = without_names.split("<script type=\"application/gzip\"").next().unwrap_or("");
+    for reference in
+        ["=\"http:", "=\"https:", "src=", "url(", "@import", "<link", "<iframe", "<img", "<object", "<base"]
+    {
+        assert!(!body.contains(reference), "the page refers to something else by {reference}");
+    }
+    for (start, _) in body.match_indices("href=\"") {
+        assert!(
+            body[start + 6..].starts_with('#'),
+            "a link leaves the page: {}",
+            &body[start..][..60.min(body.len() - start)]
+        );
+    }
+    let mut ids: Vec<&str> = body
+        .match_indices(" id=\"")
+        .map(|(start, mark)| body[start + mark.len()..].split('"').next().unwrap_or(""))
+        .collect();
+    let number = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), number, "an id is used twice");
+    assert_eq!(page.matches("<script").count(), 2, "scripts: the data and the page's own");
+    assert_eq!(page.matches("</script").count(), 2);
+    assert_eq!(page.matches("<style>").count(), 1);
+    for (before, after) in [("<style>", "</style>"), ("<script>", "</script>")] {
+        let start = page.find(before).expect("it is there") + before.len();
+        let end = page[start..].find(after).expect("it ends") + start;
+        let named = digest(&page[start..end]).replace('+', "&#43;");
+        let policy = &page[..page.find("<style>").expect("the policy stands before the style")];
+        assert!(
+            policy.replace('+', "&#43;").contains(&named),
+            "the policy does not name {before} by its digest"
+        );
+    }
+}
+
+fn check_picture(picture: &str) {
+    let document = roxmltree::Document::parse(picture).unwrap_or_else(|error| panic!("{error} in {picture}"));
+    for node in document.descendants().filter(roxmltree::Node::is_element) {
+        for attribute in node.attributes() {
+            let numeric = ["x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "width", "height"];
+            let value = attribute.value();
+            if numeric.contains(&attribute.name()) && value != "100%" {
+                let number: f64 =
+                    value.parse().unwrap_or_else(|_| panic!("{} is '{value}'", attribute.name()));
+                assert!(number.is_finite() && number.abs() < 100_000.0, "{} is {number}", attribute.name());
+            }
+            if ["d", "points", "viewBox", "transform"].contains(&attribute.name()) {
+                assert!(!value.contains("NaN") && !value.contains("inf"), "{value}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_run_without_records_says_so_and_still_tells_the_machine_and_the_plan() {
+    let page = page(result("ping", Vec::new()));
+    check(&page);
+    assert!(page.contains("No trial of this report has figures"));
+    assert!(page.contains("id=\"machine\"") && page.contains("id=\"repeat\""));
+}
+
+#[test]
+fn one_sample_is_enough_for_every_chart() {
+    let page = page(result("ping", vec![record(&cell("futex"), 0, &[8_312_000])]));
+    check(&page);
+    assert!(pictures(&page).len() >= 4);
+    assert!(
+        page.contains("The harness's own cost was not measured here")
+            || page.contains("harness&#39;s own cost")
+    );
+}
+
+#[test]
+fn a_sample_of_zero_and_one_of_an_hour_share_a_chart() {
+    let records = vec![record(&cell("null"), 0, &[0]), record(&cell("pipe"), 0, &[3_600_000_000_000_000, 1])];
+    check(&page(result("ping", records)));
+}
+
+#[test]
+fn two_hundred_cells_stay_within_a_few_megabytes_and_all_are_told() {
+    let mut records = Vec::new();
+    for subject in 0..40_u64 {
+        for gap in 0..5_u32 {
+            let cell = Cell {
+                pattern: Pattern::OneWay { gap_ns: 10_u64.pow(gap + 3) },
+                timing: Timing::Stamp,
+                ..cell(&format!("mechanism-{subject}"))
+            };
+            let times: Vec<u64> = (0..200).map(|n| 1_000_000 + subject * 90_000 + n * 7_000).collect();
+            records.push(record(&cell, 0, &times));
+        }
+    }
+    let page = page(result("ping", records));
+    check(&page);
+    assert!(page.len() < 6_000_000, "{} bytes", page.len());
+    for subject in 0..40 {
+        assert!(page.contains(&format!(">mechanism-{subject}</th>")), "mechanism-{subject} is in no table");
+    }
+}
+
+#[test]
+fn hostile_text_stays_text() {
+    let hostile =
+        "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'><svg onload=alert(3)>&amp;{{7*7}}";
+    let mut bad = record(&cell(hostile), 0, &[1_000_000, 2_000_000]);
+    bad.warnings.push(warning(hostile));
+    bad.figures.push(Figure {
+        name: hostile.into(),
+        value: 1.0,
+        unit: hostile.into(),
+        formula: hostile.into(),
+    });
+    bad.cell.placement = Placement { relation: hostile.into(), cpus: None };
+    let mut broken = record(&cell("pipe"), 1, &[5]);
+    broken.outcome = Outcome::Failed { cause: hostile.into() };
+    let mut implausible = record(&cell("fifo"), 1, &[5]);
+    implausible.outcome = Outcome::Implausible {
+        violations: vec![Violation { rule: hostile.into(), evidence: hostile.into() }],
+    };
+    let mut result = result("ping", vec![bad, broken, implausible]);
+    result.command_line = vec![hostile.into()];
+    result.plan.experiment = hostile.into();
+    result.tool_version = hostile.into();
+    for reading in &mut result.floors {
+        reading.floors.push(Floor { name: hostile.into(), p50_ns: 10.0, min_ns: 9.0, count: 3 });
+    }
+    let sources = [source(hostile, result.clone()), source("other", result.clone())];
+    let page = report(&sources).expect("a report");
+    assert_eq!(page.matches("<script").count(), 2);
+    assert_eq!(page.matches("</script").count(), 2);
+    let markup = page.split("<script type=\"application/gzip\"").next().unwrap_or("");
+    for forbidden in ["<img", "<svg onload", "\" onerror", "' onerror"] {
+        assert!(!markup.contains(forbidden), "{forbidden}");
+    }
+    for picture in pictures(&page) {
+        check_picture(picture);
+    }
+    let data =
+        page.split("id=\"results\">").nth(1).and_then(|rest| rest.split("</script>").next()).expect("data");
+    let packed = STANDARD.decode(data).expect("base 64");
+    let back: Vec<ResultFile> =
+        serde_json::from_reader(flate2::read::GzDecoder::new(&packed[..])).expect("JSON");
+    assert_eq!(back, vec![result.clone(), result], "the data is the results, to the letter");
+}
+
+#[test]
+fn floors_that_no_clock_could_read_draw_no_impossible_line() {
+    let mut result = result("ping", vec![record(&cell("futex"), 0, &[1_000_000])]);
+    for (value, at_unix_ns) in [(f64::MAX, u64::MAX), (f64::MIN_POSITIVE, 0), (-5.0, 7), (0.0, 9)] {
+        let floors = vec![Floor { name: "clock".into(), p50_ns: value, min_ns: value, count: 1 }];
+        result.floors.push(Floors { block: 0, at_unix_ns, floors });
+    }
+    check(&page(result));
+}
+
+#[test]
+fn a_figure_of_a_bad_trial_stands_nowhere_but_in_the_data() {
+    let mut bad = record(&cell("pipe"), 0, &[777_000_000]);
+    bad.outcome = Outcome::Implausible {
+        violations: vec![Violation { rule: "below-floor".into(), evidence: "12 ns".into() }],
+    };
+    let page = page(result("ping", vec![bad, record(&cell("futex"), 0, &[8_000_000])]));
+    check(&page);
+    let shown = page.split("<script type=\"application/gzip\"").next().unwrap_or("");
+    assert!(!shown.contains("777"));
+    assert!(shown.contains("below-floor: 12 ns"));
+}
+
+#[test]
+fn the_same_result_twice_is_two_runs_with_names_of_their_own() {
+    let one = result("ping", vec![record(&cell("futex"), 0, &[8_000_000, 9_000_000])]);
+    let page = report(&[source("before", one.clone()), source("after", one)]).expect("a report");
+    check(&page);
+    assert!(page.contains("data-arm=\"futex\"") && page.contains("data-arm=\"futex-2\""));
+    assert!(page.contains("futex · before") && page.contains("futex · after"));
+    assert!(page.contains("id=\"comparison\"") && page.contains("after against before"));
+}
+
+#[test]
+fn pairs_are_a_map_with_values_and_a_large_machine_a_map_without() {
+    for (cpus, values) in [(4_u32, true), (41, false)] {
+        let mut records = Vec::new();
+        for from in 0..cpus {
+            for to in (0..cpus).filter(|to| *to != from) {
+                let placement = Placement { relation: "cpus".into(), cpus: Some([from, to]) };
+                let times = [100_000 + u64::from(from.abs_diff(to)) * 1000];
+                records.push(record(&Cell { placement, ..cell("spin") }, 0, &times));
+            }
+        }
+        let page = page(result("pairs", records));
+        check(&page);
+        assert_eq!(page.contains("class=\"cell middle\""), values, "{cpus} CPUs");
+        assert!(page.contains("Best pair: CPUs 0 and 1 with 101 ns"));
+    }
+}
+
+#[test]
+fn placements_of_a_mechanism_stand_in_one_row() {
+    let placed = |subject: &str, relation: &str| Cell {
+        placement: Placement { relation: relation.into(), cpus: None },
+        ..cell(subject)
+    };
+    let records = vec![
+        record(&placed("futex", "same-core"), 0, &[3_000_000]),
+        record(&placed("futex", "same-l3"), 0, &[13_000_000]),
+        record(&placed("spin", "same-l3"), 0, &[300_000]),
+    ];
+    let sources = [source("survey", result("survey", records))];
+    let page = report(&sources).expect("a report");
+    check(&page);
+    assert!(page.contains("Round trip by mechanism and placement"));
+    for name in [Name::Placements, Name::Ranges] {
+        let picture = draw(name, &sources).expect("a picture");
+        check_picture(&picture);
+        assert!(picture.contains("prefers-color-scheme:dark") && picture.contains("futex"), "{name:?}");
+    }
+    assert_eq!(draw(Name::Pairs, &sources), Err(PictureError::NoPairs));
+}
+
+#[test]
+fn traced_arms_have_waterfalls_and_their_stages_in_a_table() {
+    let traced = Cell { trace: Some(Trace::Stages), ..cell("futex") };
+    let mut records = vec![record(&cell("futex"), 0, &[8_000_000]), record(&traced, 0, &[9_000_000])];
+    records[1].anatomy = Some(doorbell_harness::anatomy::recorded::anatomy(&[]));
+    let page = page(result("anatomy", records));
+    check(&page);
+    let drawn = pictures(&page).into_iter().filter(|picture| picture.contains("8 stages, ")).count();
+    assert_eq!(drawn, 3, "a median wake, one at the 99th percentile, the slowest");
+    assert!(page.contains("across CPUs, by interrupt: time of each stage, "));
+}
+
+/// Tables that neither have a column of counts nor say in their label how many there are.
+fn uncounted(page: &str) -> Vec<&str> {
+    let heads = [
+        "count",
+        "count of blocks",
+        "blocks",
+        "sent",
+        "wakes",
+        "transfers",
+        "events",
+        "hand-offs",
+        "lives",
+        "rounds",
+        "trials",
+        "runs",
+        "operations",
+    ];
+    let labels = ["samples in all", " wakes, ", "mechanism", " event", "confirmed"];
+    let tables = page.split("<div class=\"scroll\"").filter_map(|part| part.split("</thead>").next());
+    tables
+        .filter(|table| table.contains("<table>"))
+        .filter(|table| !heads.iter().any(|head| table.contains(&format!(">{head}</th>"))))
+        .filter(|table| {
+            let label =
+                table.split("aria-label=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or("");
+            !labels.iter().any(|counted| label.contains(counted))
+        })
+        .collect()
+}
+
+#[test]
+fn every_table_has_a_count_and_a_unit() {
+    let mut records = vec![record(&cell("futex"), 0, &[8_000_000]), record(&cell("null"), 0, &[25_000])];
+    records[0].figures.push(Figure {
+        name: "rate".into(),
+        value: 5.0,
+        unit: "1/s".into(),
+        formula: "n/t".into(),
+    });
+    let page = page(result("ping", records));
+    assert_eq!(uncounted(&page), [""; 0]);
+    for caption in ["All times in", "Other figures, 1/s", "Numbers of notifications"] {
+        assert!(page.contains(caption), "{caption}");
+    }
+}
+
+/// A small run of each experiment that has tables of its own.
+fn one_of_everything() -> Vec<Source> {
+    let of = |experiment: &str, cells: Vec<Cell>| {
+        let records = cells.iter().map(|cell| record(cell, 0, &[8_000_000, 9_000_000])).collect();
+        source(experiment, result(experiment, records))
+    };
+    let with = |subject: &str, pattern| Cell { pattern, ..cell(subject) };
+    let reads = Pattern::Io { direction: Direction::Read, direct: true };
+    let one_way = |gap_ns| Pattern::OneWay { gap_ns };
+    let fan = |receivers| Pattern::FanOut { receivers, interval_ns: 1_000_000 };
+    let tasks = |tasks| Pattern::Tasks { tasks, yields: 10 };
+    let held = Cell { latency_limit_us: Some(0), ..with("futex", one_way(1_000_000)) };
+    let mut all = vec![
+        of("io", vec![with("sync", reads), with("fio pvsync2", reads), with("io-null", reads)]),
+        of(
+            "net",
+            vec![with("http-long-poll", one_way(5_000_000)), with("http-websocket", one_way(5_000_000))],
+        ),
+        of("idle", vec![with("futex", one_way(10_000)), with("futex", one_way(1_000_000)), held]),
+        of("fanout", vec![with("sem-posix-named", fan(20)), with("sem-posix-named", fan(200))]),
+        of(
+            "tasks",
+            vec![with("call", tasks(10)), with("stackless", tasks(10)), with("stackless", tasks(100))],
+        ),
+        of(
+            "switch",
+            vec![
+                with("switch-futex", Pattern::Operation { batch: 1 }),
+                with("getppid", Pattern::Operation { batch: 100 }),
+            ],
+        ),
+        of("gate", vec![with("futex", one_way(1_000_000))]),
+    ];
+    let gate = all.last_mut().expect("a gate");
+    gate.verdict = vec![Passage {
+        title: "Fail: not 99.9 % of wakes take at most 20 µs".to_owned(),
+        role: Role::Error,
+        ..Passage::default()
+    }];
+    all
+}
+
+#[test]
+fn one_run_of_everything_is_a_page_with_a_chapter_for_each_experiment() {
+    let sources = one_of_everything();
+    let page = report(&sources).expect("a report");
+    check(&page);
+    assert_eq!(uncounted(&page), [""; 0]);
+    for source in &sources {
+        let name = &source.name;
+        assert!(page.contains(&format!("id=\"{name}-top\"")), "{name} has no chapter");
+        assert!(
+            page.contains(&format!("<code>doorbell {name} futex --seed 7</code>")),
+            "{name}: not how to repeat it"
+        );
+    }
+    for told in [
+        "<h3>Random reads, one at a time, µs</h3>",
+        "<h3>Poll or wait</h3>",
+        "fio pvsync2",
+        "Waiting for a message over loopback, µs",
+        "Wakes by how long the waiter slept, µs",
+        "<h3>Fan-out, µs</h3>",
+        "<h3>Hand-offs, µs</h3>",
+        "<h3>Calls and faults, µs</h3>",
+        "<h3 class=\"bad\">Fail: not 99.9 % of wakes",
+        "Time against the number of receivers",
+        "Time against the number of tasks",
+        "Time against the gap",
+        "CPU time of the waiter and its kernel threads per transfer",
+        "Around the trials",
+        "id=\"fanout-claims\"",
+        "id=\"tasks-claims\"",
+        "id=\"io-claims\"",
+    ] {
+        assert!(page.contains(told), "{told}");
+    }
+}
+
+#[test]
+fn what_a_second_run_has_in_common_with_the_first_is_told_once() {
+    let mut one = result("ping", vec![record(&cell("futex"), 0, &[8_000_000])]);
+    one.machine.processor.model_name = Some("a processor".to_owned());
+    let page = report(&[source("before", one.clone()), source("after", one)]).expect("a report");
+    assert_eq!(page.matches("<th scope=\"row\">processor: model name</th>").count(), 1);
+}
+
+#[test]
+fn results_too_large_to_be_sent_are_not_in_the_page_and_it_says_so() {
+    let mut large = result("ping", vec![record(&cell("futex"), 0, &[8_000_000])]);
+    // Digits without any order: nothing packs them.
+    let mut digit = 1_u64;
+    large.command_line = (0..400_000)
+        .map(|_| {
+            digit = digit.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            format!("{digit:x}")
+        })
+        .collect();
+    let page = page(large);
+    assert!(!page.contains("id=\"results\"") && page.contains("too large to be part of a page"));
+}
+
+#[test]
+fn a_command_line_can_be_typed_again() {
+    let mut result = result("ping", Vec::new());
+    result.command_line =
+        ["doorbell", "ping", "--name", "it's", "a b", "", "--gap=1ms"].map(str::to_owned).into();
+    let shown = page(result).replace("&#39;", "'").replace("&#x27;", "'");
+    assert!(shown.contains("doorbell ping --name 'it'\\''s' 'a b' '' --gap=1ms"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    #[test]
+    fn whatever_was_measured_can_be_drawn(
+        arms in proptest::collection::vec(proptest::collection::vec(0_u64..=u64::MAX, 1..20), 1..8)
+    ) {
+        let records = arms.iter().enumerate().map(|(index, times)| {
+            record(&cell(&format!("arm {index}")), index as u32 % 3, times)
+        });
+        check(&page(result("ping", records.collect())));
+    }
+}

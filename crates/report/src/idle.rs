@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell idle`: what a longer sleep costs, what was entered meanwhile, what holding idle states off buys, and
+//! what this machine hides.
+
+use super::axis::Axis;
+use super::figures::{Distribution, Figures, Row};
+use super::passage::{Passage, nothing};
+use super::summary::{sentence, shown};
+use super::table::{Table, number, word};
+use super::unit::{Scale, count, time};
+use doorbell_results::machine::Machine;
+use doorbell_results::plan::FEWEST_BLOCKS;
+use doorbell_results::record::ResultFile;
+use doorbell_results::record::series::Quantity;
+
+/// Everything about a run of sleeps.
+pub fn passages(result: &ResultFile, figures: &Figures) -> Vec<Passage> {
+    if figures.rows.is_empty() {
+        return nothing();
+    }
+    let verdicts = Passage::of_lines("What a sleep costs", verdicts(figures));
+    let hidden = Passage::of_lines("What is seen of it", hidden(&result.machine, figures));
+    gaps(figures).into_iter().chain(verdicts).chain(hidden).collect()
+}
+
+/// A row with its wakes.
+type Wakes<'a> = (&'a Row<'a>, &'a Distribution);
+
+fn rows<'a>(figures: &'a Figures) -> Vec<Wakes<'a>> {
+    // The harness wakes nobody: its row is an empty call between two clock readings.
+    let of = |row: &Row| if row.is_harness() { Quantity::Notify } else { Quantity::Wake };
+    let mut rows: Vec<Wakes> =
+        figures.rows.iter().filter_map(|row| Some((row, row.series.get(&of(row))?))).collect();
+    rows.sort_by_key(|(row, _)| {
+        let cell = row.cell();
+        (!row.is_harness(), cell.subject.clone(), cell.pattern.gap_ns(), cell.latency_limit_us.is_some())
+    });
+    rows
+}
+
+fn gaps(figures: &Figures) -> Option<Passage> {
+    let rows = rows(figures);
+    let scale = Scale::for_ps(
+        rows.iter().filter(|(row, _)| !row.is_harness()).map(|(_, series)| series.quantile(0.5) as f64),
+    );
+    let mut table = Table::new(vec![
+        word("mechanism"),
+        number("slept"),
+        word("idle states"),
+        number("p50"),
+        number("p99").keep(6),
+        number("max").keep(5),
+        number("CPU").keep(4),
+        number("p50 by block").keep(2),
+        word("entered, by wake").keep(3),
+        number("wakes").keep(1),
+    ]);
+    for (row, series) in &rows {
+        table.row(vec![
+            shown(Axis::Subject, row),
+            time(row.cell().pattern.gap_ns() as f64 * 1e3),
+            held(row),
+            scale.show(series.quantile(0.5) as f64),
+            scale.show(series.quantile(0.99) as f64),
+            scale.show(series.max_ps as f64),
+            row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)),
+            series.spread_ps().map_or_else(String::new, |(low, high)| {
+                format!("{}..{}", scale.show(low as f64), scale.show(high as f64))
+            }),
+            entered(row),
+            count(series.count),
+        ]);
+    }
+    let notes = vec![
+        sentence(Quantity::Wake.definition()),
+        "Slept: from the last wake to the next notification. Held: while the trial ran, /dev/cpu_dma_latency was open with the limit, \
+         and the kernel confirmed it. Entered: how often the kernel counted an idle state of both CPUs, set-up included, by wake."
+            .to_owned(),
+    ];
+    Passage::of_table(format!("Wakes by how long the waiter slept, {}", scale.unit.sign()), table, notes)
+}
+
+fn held(row: &Row) -> String {
+    match row.cell().latency_limit_us {
+        None => "as they are".to_owned(),
+        Some(limit) => format!("held at {limit} µs"),
+    }
+}
+
+/// Entries of each idle state by wake.
+fn entered(row: &Row) -> String {
+    let mut sums = std::collections::BTreeMap::<&str, u64>::new();
+    for (name, entries) in row.arm.usable().flat_map(|record| &record.surroundings.idle_entries) {
+        let sum = sums.entry(name).or_default();
+        *sum = sum.saturating_add(*entries);
+    }
+    let seen = row.arm.tally().seen.max(1) as f64;
+    let shown: Vec<String> = sums
+        .into_iter()
+        .filter(|(_, entries)| *entries > 0)
+        .map(|(name, entries)| format!("{name} {:.2}", entries as f64 / seen))
+        .collect();
+    if shown.is_empty() { "-".to_owned() } else { shown.join(", ") }
+}
+
+/// What a longer sleep costs, and what holding idle states off buys, in words.
+fn verdicts(figures: &Figures) -> Vec<String> {
+    let rows: Vec<Wakes> = rows(figures).into_iter().filter(|(row, _)| !row.is_harness()).collect();
+    let mut subjects: Vec<&str> = rows.iter().map(|(row, _)| row.cell().subject.as_str()).collect();
+    subjects.dedup();
+    let mut told = Vec::new();
+    for subject in subjects {
+        let own = || rows.iter().filter(|(row, _)| row.cell().subject == subject);
+        let plain: Vec<&Wakes> = own().filter(|(row, _)| row.cell().latency_limit_us.is_none()).collect();
+        if let [first, .., last] = plain[..] {
+            told.push(longer(subject, first, last));
+        }
+        // After the longest sleep, where there is most to be saved.
+        let gap_ns = own().map(|(row, _)| row.cell().pattern.gap_ns()).max().unwrap_or(0);
+        let longest = |row: &Row| row.cell().pattern.gap_ns() == gap_ns;
+        let held = own().find(|(row, _)| longest(row) && row.cell().latency_limit_us.is_some());
+        let same = plain.iter().find(|(row, _)| longest(row));
+        if let (Some(held), Some(same)) = (held, same) {
+            told.push(bought(subject, gap_ns, same, held));
+        }
+    }
+    told
+}
+
+/// Why nothing is said of a difference between two rows; none if the medians of the blocks of one lie beyond all of the other's:
+/// with four blocks each, chance does that once in 35.
+fn doubt((row, a): &Wakes, (other, b): &Wakes) -> Option<&'static str> {
+    let few = |series: &Distribution| series.block_medians_ps.len() < FEWEST_BLOCKS as usize;
+    let disturbed = |row: &Row| {
+        let trials = row.arm.records.len();
+        row.arm.records.iter().filter(|record| record.was_disturbed()).count() * 2 > trials
+    };
+    if few(a) || few(b) {
+        return Some("cannot tell, there are fewer than four blocks");
+    }
+    if disturbed(row) || disturbed(other) {
+        return Some("cannot tell, other programs used the CPUs in most of the trials");
+    }
+    match (a.spread_ps(), b.spread_ps()) {
+        (Some((low, high)), Some((other_low, other_high))) if high < other_low || other_high < low => None,
+        _ => Some("no difference shown, the blocks overlap"),
+    }
+}
+
+fn longer(subject: &str, first: &Wakes, last: &Wakes) -> String {
+    let [from, to] = [first, last].map(|(row, _)| time(row.cell().pattern.gap_ns() as f64 * 1e3));
+    let [a, b] = [first, last].map(|(_, series)| series.quantile(0.5) as f64);
+    let figures = format!("{} after a sleep of {from}, {} after one of {to}", time(a), time(b));
+    if let Some(doubt) = doubt(first, last) {
+        return format!("{subject}: {figures}: {doubt}.");
+    }
+    format!("{subject}: {figures}: {:.2} times as long.", b / a.max(1.0))
+}
+
+fn bought(subject: &str, gap_ns: u64, plain: &Wakes, held: &Wakes) -> String {
+    let gap = time(gap_ns as f64 * 1e3);
+    let [as_is, shallow] = [plain.1, held.1].map(|series| series.quantile(0.5) as f64);
+    if let Some(doubt) = doubt(plain, held) {
+        return format!(
+            "{subject}: idle states held off, a wake after {gap} takes {} and not {}: {doubt}.",
+            time(shallow),
+            time(as_is)
+        );
+    }
+    let (word, by) = if shallow < as_is { ("saves", as_is - shallow) } else { ("costs", shallow - as_is) };
+    format!(
+        "{subject}: holding idle states off {word} {} of a wake after {gap} ({} and not {}). It keeps every CPU awake: to have it, a \
+         service holds /dev/cpu_dma_latency open, or cpupower idle-set -D forbids deep states.",
+        time(by),
+        time(shallow),
+        time(as_is)
+    )
+}
+
+/// What this machine shows of its idle states, and what it does not.
+fn hidden(machine: &Machine, figures: &Figures) -> Vec<String> {
+    let power = &machine.power;
+    let mut lines = Vec::new();
+    let seen = figures
+        .rows
+        .iter()
+        .flat_map(|row| row.arm.usable())
+        .any(|record| !record.surroundings.idle_entries.is_empty());
+    if power.idle_states.is_empty() {
+        lines.push(match power.idle_driver.as_deref() {
+            Some("none") | None if machine.virtualisation.guest => {
+                "This kernel has no idle driver: an idle CPU halts at once, which leaves the guest. Which state the hardware then \
+                 enters, for how long the host polls first, and when it lets the CPU run again is the host's and hidden here."
+                    .to_owned()
+            }
+            Some("none") | None => "This kernel has no idle driver: an idle CPU executes a bare halt, and the firmware decides how deep \
+                                    it sleeps."
+                .to_owned(),
+            Some(driver) => format!("The idle driver {driver} lists no states."),
+        });
+    } else {
+        let state = |state: &doorbell_results::machine::power::IdleState| match state.exit_latency_us {
+            Some(exit) => format!("{} ({exit} us to leave)", state.name),
+            None => state.name.clone(),
+        };
+        let states: Vec<String> = power.idle_states.iter().map(state).collect();
+        lines.push(format!(
+            "Idle states: {}; driver {}, governor {}.",
+            states.join(", "),
+            power.idle_driver.as_deref().unwrap_or("unknown"),
+            power.idle_governor.as_deref().unwrap_or("unknown")
+        ));
+        if machine.virtualisation.guest {
+            lines.push("These are the guest's; what the host does with a halted CPU is hidden.".to_owned());
+        }
+    }
+    if !seen {
+        lines.push("No entry of an idle state was counted, so no wake can be put down to one.".to_owned());
+    }
+    match (power.guest_halt_poll_ns, power.kvm_halt_poll_ns) {
+        (Some(ns), _) => lines.push(format!("As a guest it polls up to {} before it halts (haltpoll).", time(ns as f64 * 1e3))),
+        (None, Some(ns)) => lines.push(format!(
+            "As a host of guests it polls up to {} for a halted one (kvm.halt_poll_ns); for its own programs that means nothing.",
+            time(ns as f64 * 1e3)
+        )),
+        (None, None) if machine.virtualisation.guest => lines.push(
+            "Halt polling is not visible: on the host see /sys/module/kvm/parameters/halt_poll_ns; a guest's own is the driver \
+             cpuidle_haltpoll."
+                .to_owned(),
+        ),
+        (None, None) => {}
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::passage::text;
+    use crate::sample;
+    use crate::style::Style;
+    use doorbell_results::cell::{Cell, Pattern};
+    use doorbell_results::record::Record;
+
+    fn record(gap_ns: u64, limit: Option<u32>, block: u32, ps: u64) -> Record {
+        let cell =
+            Cell { pattern: Pattern::OneWay { gap_ns }, latency_limit_us: limit, ..sample::cell("futex") };
+        let mut record = sample::record(&cell, block, &[ps; 20]);
+        record.surroundings.idle_entries =
+            [("C6".to_owned(), if limit.is_none() && gap_ns > 1_000_000 { 20 } else { 0 })].into();
+        record
+    }
+
+    fn told(held_ps: u64, states: bool) -> String {
+        let records = (0..4).flat_map(|block| {
+            let drift = u64::from(block) * 100_000;
+            [
+                record(10_000, None, block, 8_000_000 + drift),
+                record(100_000_000, None, block, 60_000_000 + drift),
+                record(100_000_000, Some(0), block, held_ps + drift),
+            ]
+        });
+        let mut result = sample::result("idle", records.collect());
+        result.machine.power = Default::default();
+        result.machine.virtualisation = Default::default();
+        if states {
+            result.machine.power.idle_states = vec![doorbell_results::machine::power::IdleState {
+                name: "C6".into(),
+                exit_latency_us: Some(133),
+                target_residency_us: Some(600),
+                enabled: "0-1".parse().unwrap(),
+            }];
+        }
+        let text = text(&passages(&result, &Figures::of(&result)), &Style { width: 240, ..Style::PLAIN });
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_longer_sleep_stands_beside_the_state_it_entered_and_what_holding_it_off_saves() {
+        let text = told(9_000_000, true);
+        for words in [
+            "C6 1.00",
+            "held at 0 us",
+            "7.42 times as long",
+            "saves 51 us of a wake after 100 ms",
+            "C6 (133 us to leave)",
+        ] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+    }
+
+    #[test]
+    fn where_the_blocks_overlap_no_difference_is_claimed_and_what_is_hidden_is_told() {
+        let text = told(60_100_000, false);
+        assert!(text.contains("no difference shown, the blocks overlap"), "{text}");
+        assert!(text.contains("bare halt"), "{text}");
+    }
+}

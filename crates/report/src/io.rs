@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell io`: latency and CPU time of each way, what the device counted, and what polling buys.
+
+use super::axis::{self, Axis};
+use super::figures::{Distribution, Figures, Row};
+use super::passage::{Passage, heads, nothing};
+use super::summary::{four_digits, sentence, shown};
+use super::table::{Table, number};
+use super::unit::{Scale, count, time};
+use doorbell_results::cell::{Cell, Direction, Pattern};
+use doorbell_results::figure::transfer::{BREAK_EVEN, INTERRUPTS};
+use doorbell_results::record::io::Io;
+use doorbell_results::record::series::Quantity;
+use doorbell_results::record::subject::Noticed;
+use doorbell_results::record::{Record, ResultFile};
+
+const DIRECTIONS: [Direction; 2] = [Direction::Read, Direction::Write];
+
+/// Everything about a run of transfers.
+pub fn passages(result: &ResultFile, figures: &Figures) -> Vec<Passage> {
+    if figures.rows.is_empty() {
+        return nothing();
+    }
+    let mut told: Vec<Passage> =
+        DIRECTIONS.into_iter().filter_map(|direction| transfers(figures, direction)).collect();
+    // What polling buys is a time, and an emulator's times are no machine's.
+    if !result.emulated() {
+        told.extend(Passage::of_lines("Poll or wait", bargains(figures)));
+    }
+    told.extend(Passage::of_lines("The device", proofs(figures)));
+    told
+}
+
+fn rows<'a>(figures: &'a Figures, wanted: Direction) -> Vec<(&'a Row<'a>, &'a Distribution)> {
+    let same = |cell: &Cell| matches!(cell.pattern, Pattern::Io { direction, .. } if direction == wanted);
+    let own = figures.rows.iter().filter(|row| same(row.cell()));
+    own.filter_map(|row| Some((row, row.series.get(&Quantity::Transfer)?))).collect()
+}
+
+fn transfers(figures: &Figures, direction: Direction) -> Option<Passage> {
+    let rows = rows(figures, direction);
+    let first = rows.first()?.0.cell();
+    let cells = || rows.iter().map(|(row, _)| row.cell());
+    let axes = axis::varying(cells());
+    let real = || rows.iter().filter(|(row, _)| !row.is_harness());
+    let scale = Scale::for_ps(real().map(|(_, series)| series.quantile(0.5) as f64));
+    let mut columns = heads(&axes, "way");
+    columns.extend([
+        number("p50"),
+        number("p99").keep(9),
+        number("p99.9").keep(4),
+        number("max").keep(3),
+        number("mean").keep(5),
+        number("CPU").keep(10),
+        number("of it the kernel's thread").keep(2),
+        number("interrupts").keep(8),
+        number("p50 by block").keep(1),
+        number("transfers").keep(6),
+    ]);
+    let mut table = Table::new(columns);
+    for (row, series) in &rows {
+        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
+        line.extend([0.5, 0.99, 0.999, 1.0].map(|q| scale.show(series.quantile(q) as f64)));
+        line.push(scale.show(series.mean_ps));
+        line.push(row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
+        line.push(thread_ps(row).map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
+        let interrupts = row.figure(|name| name == INTERRUPTS);
+        line.push(interrupts.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}")));
+        line.push(series.spread_ps().map_or_else(String::new, |(low, high)| {
+            format!("{}..{}", scale.show(low as f64), scale.show(high as f64))
+        }));
+        line.push(count(series.count));
+        table.row(line);
+    }
+    let common: Vec<String> = [Axis::Size, Axis::Target, Axis::Load]
+        .into_iter()
+        .filter(|axis| !axes.contains(axis))
+        .filter(|axis| *axis != Axis::Load || first.load.is_some())
+        .map(|axis| (if axis == Axis::Size { "block" } else { axis.name() }, axis.value(first)))
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    let notes = vec![
+        sentence(Quantity::Transfer.definition()),
+        "CPU: CPU time by transfer of the waiter and of every thread that the kernel made for it. What an interrupt takes while its \
+         CPU is idle is in nobody's CPU time."
+            .to_owned(),
+        "Interrupts: of the device, by transfer, less one for each operation that others had of it.".to_owned(),
+    ];
+    let what = match direction {
+        Direction::Read => "Random reads",
+        Direction::Write => "Random writes",
+    };
+    let title = format!("{what}, one at a time, {}", scale.unit.sign());
+    Some(Passage::of_table(title, table, notes)?.led_by(format!("All: {}.", common.join(", "))))
+}
+
+/// CPU time of the kernel's threads by transfer over all trials, picoseconds; none where there were none.
+fn thread_ps(row: &Row) -> Option<f64> {
+    let spent: u64 = row
+        .arm
+        .usable()
+        .filter_map(|record| record.io.as_ref())
+        .map(|counted| counted.kernel_thread_ns)
+        .sum();
+    let seen = row.arm.tally().seen;
+    (spent > 0 && seen > 0).then(|| spent as f64 * 1e3 / seen as f64)
+}
+
+/// What polling buys: for each direction and size, the quickest polled way beside the quickest that is woken by interrupts.
+fn bargains(figures: &Figures) -> Vec<String> {
+    let mut told = Vec::new();
+    for direction in DIRECTIONS {
+        let rows = rows(figures, direction);
+        let mut sizes: Vec<u32> = rows.iter().map(|(row, _)| row.cell().size).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        for size in sizes {
+            let best = |wanted| {
+                let of = |row: &Row| row.arm.subject().noticed() == Some(wanted);
+                let own = rows.iter().filter(|(row, _)| row.cell().size == size && of(row));
+                own.min_by_key(|(_, series)| series.quantile(0.5))
+            };
+            let what = format!(
+                "{} of {} B",
+                if direction == Direction::Read { "Reads" } else { "Writes" },
+                count(size.into())
+            );
+            told.push(match (best(Noticed::ByInterrupt), best(Noticed::ByPolling)) {
+                (Some((row, series)), None) => {
+                    let even = row.figure(|name| name == BREAK_EVEN).map_or_else(String::new, |rate| {
+                        let here = 1e12 / series.mean_ps.max(1.0);
+                        format!(
+                            " A CPU that only polls would cost less than interrupts from {}/s on; one transfer at a time comes to \
+                             {}/s here.",
+                            four_digits(rate),
+                            four_digits(here)
+                        )
+                    });
+                    format!(
+                        "{what}: nothing polled has figures, so what polling would buy cannot be told here.{even}"
+                    )
+                }
+                (Some(interrupted), Some(polled)) => format!("{what}: {}", bargain(interrupted, polled)),
+                _ => continue,
+            });
+        }
+    }
+    told
+}
+
+fn bargain(
+    (slow, waited): &(&Row<'_>, &Distribution),
+    (quick, polled): &(&Row<'_>, &Distribution),
+) -> String {
+    let [long, short] = [waited, polled].map(|series| series.quantile(0.5) as f64);
+    let [sleeps, looks] = [slow, quick].map(|row| row.cpu_ps().unwrap_or(0.0));
+    let names = [slow, quick].map(|row| row.cell().subject.clone());
+    let saved = long - short;
+    let mut text = if saved <= 0.0 {
+        format!(
+            "polling ({}) saves nothing: {} against {} by interrupt ({}).",
+            names[1],
+            time(short),
+            time(long),
+            names[0]
+        )
+    } else {
+        format!(
+            "polling ({}) takes {} where an interrupt ({}) takes {}: {} less, {:.0} %.",
+            names[1],
+            time(short),
+            names[0],
+            time(long),
+            time(saved),
+            saved / long * 100.0
+        )
+    };
+    let price = looks - sleeps;
+    if price <= 0.0 {
+        text.push_str(&format!(" It takes no more CPU time: {} against {}.", time(looks), time(sleeps)));
+    } else if saved > 0.0 {
+        text.push_str(&format!(
+            " It costs {} more CPU time by transfer, {:.1} ns for each ns saved.",
+            time(price),
+            price / saved
+        ));
+    } else {
+        text.push_str(&format!(" It costs {} more CPU time by transfer.", time(price)));
+    }
+    if let Some(rate) = slow.figure(|name| name == BREAK_EVEN) {
+        let here = 1e12 / polled.mean_ps.max(1.0);
+        text.push_str(&format!(
+            " Break-even: a CPU that only polls costs less than interrupts from {} transfers/s on; one at a time comes to {}/s.",
+            four_digits(rate),
+            four_digits(here)
+        ));
+    }
+    text
+}
+
+/// The devices, and how the target was prepared.
+fn proofs(figures: &Figures) -> Vec<String> {
+    let records = figures.rows.iter().filter(|row| !row.is_harness()).flat_map(|row| &row.arm.records);
+    let Some(counted) = records.filter_map(|record: &&Record| record.io.as_ref()).next_back() else {
+        return Vec::new();
+    };
+    let prepared = counted.prepared.as_ref().map(|prepared| {
+        let passes =
+            prepared.passes.iter().map(|pass| format!("{} at {:.0} MB/s", pass.order, pass.rate / 1e6));
+        format!(
+            "Prepared: {} MiB filled ({}), read back from the device and compared, {} sectors; every block that was read in a trial is \
+             the one that was written there.",
+            count(prepared.bytes >> 20),
+            passes.collect::<Vec<_>>().join(", "),
+            count(prepared.checked_sectors)
+        )
+    });
+    device(counted).into_iter().chain(prepared).collect()
+}
+
+fn device(counted: &Io) -> Option<String> {
+    let device = counted.device.as_ref()?;
+    let part = device.part_of.as_ref().map_or_else(String::new, |whole| format!(", a part of {whole}"));
+    let model = device.model.as_ref().map_or_else(String::new, |model| format!(" ({model})"));
+    let queues = match device.polls {
+        Some(true) => "has queues to poll",
+        Some(false) => "has no queue to poll (queue/io_poll is 0)",
+        None => "does not say whether it has queues to poll",
+    };
+    let delay = match device.poll_delay {
+        Some(delay) if delay >= 0 => {
+            format!("; queue/io_poll_delay is {delay}: before Linux 6.0 what is called polled sleeps first")
+        }
+        _ => String::new(),
+    };
+    let lines = match &device.interrupts {
+        None => "which interrupts are its own cannot be told".to_owned(),
+        Some(lines) if lines.is_empty() => "it has no interrupts".to_owned(),
+        Some(lines) => format!(
+            "its interrupts are lines {} of /proc/interrupts",
+            lines.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        ),
+    };
+    Some(format!("{}{model}{part} {queues}{delay}; {lines}.", device.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::passage::text;
+    use crate::sample;
+    use crate::style::Style;
+    use doorbell_results::record::{Figure, SideCounters};
+
+    fn record(subject: &str, ps: u64, cpu_ns: u64, interrupts: f64) -> Record {
+        let cell = Cell {
+            pattern: Pattern::Io { direction: Direction::Read, direct: true },
+            size: 4096,
+            ..sample::cell(subject)
+        };
+        let mut record = sample::record(&cell, 0, &[ps; 50]);
+        let times = record.series.values().next().unwrap().clone();
+        record.series = [(Quantity::Transfer, times)].into();
+        record.sides = vec![SideCounters { system_ns: cpu_ns * 50, window_ns: 1, ..SideCounters::default() }];
+        let figure =
+            |name: &str, value| Figure { name: name.into(), value, unit: "".into(), formula: "".into() };
+        record.figures = vec![figure(INTERRUPTS, interrupts)];
+        if interrupts > 0.0 {
+            record.figures.push(figure(BREAK_EVEN, 1e9 / cpu_ns as f64));
+        }
+        record
+    }
+
+    #[test]
+    fn what_polling_buys_stands_beside_what_it_costs() {
+        let records = vec![
+            record("io-null", 30_000, 10, 0.0),
+            record("sync", 90_000_000, 6_000, 1.0),
+            record("uring-iopoll", 84_000_000, 84_000, 0.0),
+        ];
+        let result = sample::result("io", records);
+        let text = text(&passages(&result, &Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
+        for words in [
+            "6.03 us less, 7 %",
+            "78 us more CPU time",
+            "12.9 ns for each ns saved",
+            "from 166667 transfers/s on",
+            "(the harness itself)",
+        ] {
+            assert!(text.contains(words), "{words}:\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_run_in_which_nothing_polled_says_that_it_cannot_tell() {
+        let result = sample::result("io", vec![record("sync", 90_000_000, 6_000, 1.0)]);
+        let text = text(&passages(&result, &Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
+        assert!(text.contains("cannot be told here"), "{text}");
+    }
+}

@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The long table that exports share: one number a line, with everything that tells where it comes from.
+
+use std::rc::Rc;
+
+use super::axis::Axis;
+use doorbell_results::cell::{Cell, Direction, Pattern, Scheduler, Target, Timing, Trace, WaitPolicy};
+use doorbell_results::record::subject::Contexts;
+use doorbell_results::record::{Outcome, Record, ResultFile};
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Words.
+    Text,
+    /// Whole numbers.
+    Whole,
+    /// Numbers of any kind.
+    Real,
+}
+
+/// One field of a line.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Words; shared, for every line of a record has the same.
+    Text(Rc<str>),
+    /// A whole number.
+    Whole(u64),
+    /// A number.
+    Real(f64),
+    /// Nothing: the column does not apply.
+    Absent,
+}
+
+impl Value {
+    /// Words, or nothing where there are none.
+    pub fn text(text: &str) -> Self {
+        if text.is_empty() { Self::Absent } else { Self::Text(text.into()) }
+    }
+}
+
+impl std::fmt::Display for Value {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Text(text) => out.write_str(text),
+            Self::Whole(number) => write!(out, "{number}"),
+            Self::Real(number) => write!(out, "{number}"),
+            Self::Absent => Ok(()),
+        }
+    }
+}
+
+/// The columns that say which trial a line is from.
+pub const TRIAL: [(&str, Kind); 31] = [
+    ("result", Kind::Text),
+    ("record", Kind::Whole),
+    ("block", Kind::Whole),
+    ("attempts", Kind::Whole),
+    ("outcome", Kind::Text),
+    ("mechanism", Kind::Text),
+    ("contexts", Kind::Text),
+    ("pattern", Kind::Text),
+    ("gap_ns", Kind::Whole),
+    ("receivers", Kind::Whole),
+    ("tasks", Kind::Whole),
+    ("yields", Kind::Whole),
+    ("batch", Kind::Whole),
+    ("timing", Kind::Text),
+    ("wait", Kind::Text),
+    ("wait_ns", Kind::Whole),
+    ("placement", Kind::Text),
+    ("cpu_first", Kind::Whole),
+    ("cpu_second", Kind::Whole),
+    ("size_bytes", Kind::Whole),
+    ("scheduler", Kind::Text),
+    ("load", Kind::Text),
+    ("page_cache", Kind::Text),
+    ("target", Kind::Text),
+    ("until_count", Kind::Whole),
+    ("until_ns", Kind::Whole),
+    ("latency_limit_us", Kind::Whole),
+    ("slowdown_ppm", Kind::Whole),
+    ("yardstick", Kind::Text),
+    ("trace", Kind::Text),
+    ("trace_above_ns", Kind::Whole),
+];
+
+/// The columns behind [`TRIAL`] in the table of figures.
+pub const FIGURE: [(&str, Kind); 4] =
+    [("quantity", Kind::Text), ("statistic", Kind::Text), ("value", Kind::Real), ("unit", Kind::Text)];
+
+/// What the result is called: its name, or where it has none when it began.
+pub fn name(result: &ResultFile) -> String {
+    result.name.clone().unwrap_or_else(|| result.started_at_unix_ns.to_string())
+}
+
+/// The fields of [`TRIAL`] for the record at `index` of the result called `name`.
+pub fn trial(name: &Rc<str>, index: usize, record: &Record) -> Vec<Value> {
+    let outcome = match record.outcome {
+        Outcome::Done => "done",
+        Outcome::Skipped { .. } => "skipped",
+        Outcome::Implausible { .. } => "implausible",
+        Outcome::Hung { .. } => "hung",
+        Outcome::Failed { .. } => "failed",
+        Outcome::Partial => "partial",
+    };
+    let head: [Value; TRIAL.len() - AXES] = [
+        Value::Text(Rc::clone(name)),
+        Value::Whole(index as u64),
+        Value::Whole(record.block.into()),
+        Value::Whole(record.attempts.into()),
+        Value::text(outcome),
+    ];
+    [&head[..], &axes(&record.cell)].concat()
+}
+
+/// The columns of [`TRIAL`] that tell one cell from another.
+const AXES: usize = 26;
+
+/// The fields of those columns. No two cells have the same ones: exporters take them for the name of a series. So every field
+/// of a cell is named here, and one that is added to it does not compile until it is.
+fn axes(cell: &Cell) -> [Value; AXES] {
+    let Cell {
+        subject,
+        contexts,
+        pattern,
+        timing,
+        wait,
+        placement,
+        size,
+        until,
+        scheduler,
+        injected_slowdown_ppm,
+        without_yardstick,
+        load: _,
+        trace,
+        target,
+        latency_limit_us,
+    } = cell;
+    let contexts = match contexts {
+        Contexts::Processes => "processes",
+        Contexts::Threads => "threads",
+    };
+    let gap_ns = pattern.gap_ns();
+    let (mut receivers, mut batch, mut tasks, mut yields, mut page_cache) =
+        (Value::Absent, Value::Absent, Value::Absent, Value::Absent, Value::Absent);
+    match *pattern {
+        Pattern::FanOut { receivers: all, interval_ns: _ } => receivers = Value::Whole(all.into()),
+        Pattern::Operation { batch: size } => batch = Value::Whole(size.into()),
+        Pattern::Tasks { tasks: all, yields: turns } => {
+            (tasks, yields) = (Value::Whole(all.into()), Value::Whole(turns.into()));
+        }
+        Pattern::Io { direction: _, direct } => {
+            page_cache = Value::text(if direct { "bypassed" } else { "used" });
+        }
+        Pattern::PingPong { gap_ns: _ } | Pattern::OneWay { gap_ns: _ } | Pattern::OpenLoop { gap_ns: _ } => {
+        }
+    }
+    let pattern = match pattern {
+        Pattern::PingPong { .. } => "ping-pong",
+        Pattern::OneWay { .. } => "one-way",
+        Pattern::OpenLoop { .. } => "open-loop",
+        Pattern::FanOut { .. } => "fan-out",
+        Pattern::Operation { .. } => "operation",
+        Pattern::Tasks { .. } => "tasks",
+        Pattern::Io { direction: Direction::Read, .. } => "read",
+        Pattern::Io { direction: Direction::Write, .. } => "write",
+    };
+    let timing = match timing {
+        Timing::Around => "around",
+        Timing::Stamp => "stamp",
+        Timing::Blocked => "blocked",
+    };
+    let (wait, wait_ns) = match *wait {
+        WaitPolicy::Block => ("block", Value::Absent),
+        WaitPolicy::Spin => ("spin", Value::Absent),
+        WaitPolicy::SpinThenBlock { spin_ns } => ("spin-then-block", Value::Whole(spin_ns)),
+        WaitPolicy::Timeout { timeout_ns } => ("timeout", Value::Whole(timeout_ns)),
+    };
+    let scheduler = match scheduler {
+        Scheduler::Other => "other",
+        Scheduler::Fifo => "fifo",
+    };
+    let cpu = |index: usize| placement.cpus.map_or(Value::Absent, |cpus| Value::Whole(cpus[index].into()));
+    let (trace, trace_above_ns) = match *trace {
+        None => (Value::Absent, Value::Absent),
+        Some(Trace::Stages) => (Value::text("stages"), Value::Absent),
+        Some(Trace::Worst { keep, above_ns }) => {
+            (Value::text(&format!("worst {keep}")), Value::Whole(above_ns))
+        }
+    };
+    let whole = |number: Option<u64>| number.map_or(Value::Absent, Value::Whole);
+    [
+        Value::text(subject),
+        Value::text(contexts),
+        Value::text(pattern),
+        Value::Whole(gap_ns),
+        receivers,
+        tasks,
+        yields,
+        batch,
+        Value::text(timing),
+        Value::text(wait),
+        wait_ns,
+        Value::text(&placement.relation),
+        cpu(0),
+        cpu(1),
+        Value::Whole((*size).into()),
+        Value::text(scheduler),
+        Value::text(&Axis::Load.value(cell)),
+        page_cache,
+        target.as_ref().map_or(Value::Absent, |target| Value::text(&target_of(target))),
+        whole(until.count),
+        whole(until.time_ns),
+        whole(latency_limit_us.map(u64::from)),
+        whole(injected_slowdown_ppm.map(u64::from)),
+        Value::text(if *without_yardstick { "without" } else { "with" }),
+        trace,
+        trace_above_ns,
+    ]
+}
+
+/// A target with everything that tells it from another.
+fn target_of(target: &Target) -> String {
+    match target {
+        Target::Created { bytes, folder, passes } => {
+            let folder =
+                folder.as_ref().map_or_else(String::new, |folder| format!(" in {}", folder.display()));
+            format!("made, {bytes} bytes filled {passes} x{folder}")
+        }
+        Target::File { path } => format!("file {}", path.display()),
+        Target::Device { path, consent, passes } => {
+            let written = consent.as_ref().map_or_else(String::new, |name| format!(" written as {name}"));
+            format!("device {}{written}, filled {passes} x", path.display())
+        }
+    }
+}
+
+/// Every line of the table of figures: [`TRIAL`], then [`FIGURE`].
+pub fn lines(result: &ResultFile) -> impl Iterator<Item = Vec<Value>> {
+    let name: Rc<str> = name(result).into();
+    let emulated = result.emulated();
+    result.records.iter().enumerate().flat_map(move |(index, record)| {
+        let head = trial(&name, index, record);
+        numbers(record).into_iter().map(move |number| {
+            let mut line = head.clone();
+            let mut unit = number.unit;
+            // A program that looks for nanoseconds must not take an emulator's for a machine's.
+            if emulated && !["", "count"].contains(&unit.as_str()) {
+                unit.push_str(" emulated");
+            }
+            line.extend([
+                Value::text(&number.quantity),
+                Value::text(&number.statistic),
+                number.value,
+                Value::text(&unit),
+            ]);
+            line
+        })
+    })
+}
+
+struct Number {
+    quantity: String,
+    statistic: String,
+    value: Value,
+    unit: String,
+}
+
+fn number(quantity: &str, statistic: &str, value: Value, unit: &str) -> Number {
+    Number { quantity: quantity.to_owned(), statistic: statistic.to_owned(), value, unit: unit.to_owned() }
+}
+
+fn counted(quantity: &str, statistic: &str, count: u64) -> Number {
+    number(quantity, statistic, Value::Whole(count), "count")
+}
+
+fn measured(quantity: &str, statistic: &str, value: f64, unit: &str) -> Number {
+    number(quantity, statistic, Value::Real(value), unit)
+}
+
+/// What else went on while a trial ran.
+fn around(record: &Record) -> Vec<Number> {
+    let around = &record.surroundings;
+    let shares = [
+        ("foreign", around.foreign_share, "CPUs"),
+        ("steal", around.steal_share, "CPUs"),
+        ("pressure", around.pressure_share, "share"),
+        ("load_average", around.load_average, "tasks"),
+    ];
+    let mut all: Vec<Number> = shares
+        .into_iter()
+        .filter_map(|(statistic, value, unit)| Some(measured("surroundings", statistic, value?, unit)))
+        .collect();
+    all.extend(around.throttled_ns.map(|ns| number("surroundings", "throttled", Value::Whole(ns), "ns")));
+    all.extend(around.idle_states.iter().map(|(state, share)| measured("idle time", state, *share, "share")));
+    all.extend(around.idle_entries.iter().map(|(state, entries)| counted("idle entries", state, *entries)));
+    all
+}
+
+/// What some experiments leave beside times: of loads, devices and receivers.
+fn beside(record: &Record) -> Vec<Number> {
+    let mut all = Vec::new();
+    if let Some(proof) = &record.load {
+        for (statistic, ns) in [
+            ("started_before", proof.started_before_ns),
+            ("outlasted", proof.outlasted_ns),
+            ("cpu", proof.cpu_ns),
+        ] {
+            all.push(number("load", statistic, Value::Whole(ns), "ns"));
+        }
+        all.push(counted("load", "fewest_slices", proof.fewest_slices));
+        all.extend(proof.least_busy().map(|(_, share)| measured("load", "least_busy_cpu", share, "share")));
+        all.extend(proof.mean_run_queue().map(|tasks| measured("load", "run_queue", tasks, "tasks")));
+    }
+    if let Some(io) = &record.io {
+        for (statistic, operations) in [
+            ("interrupts", io.interrupts),
+            ("operations", io.device_operations),
+            ("other_operations", io.other_operations),
+        ] {
+            all.extend(operations.map(|operations| counted("device", statistic, operations)));
+        }
+        all.push(number("kernel threads", "cpu", Value::Whole(io.kernel_thread_ns), "ns"));
+    }
+    if let Some(fan) = &record.fanout {
+        let sum = |numbers: &[u64]| numbers.iter().fold(0_u64, |sum, number| sum.saturating_add(*number));
+        if !fan.rounds.duplicates.is_empty() {
+            all.push(counted("receivers", "second_wakes", sum(&fan.rounds.duplicates)));
+            all.push(counted("receivers", "missed_wakes", sum(&fan.rounds.misses)));
+        }
+        if let Some(memory) = &fan.memory {
+            for (statistic, bytes) in
+                [("pss", memory.pss_bytes), ("rss", memory.rss_bytes), ("kernel", memory.kernel_bytes)]
+            {
+                all.push(number("memory", statistic, Value::Whole(bytes), "bytes"));
+            }
+            all.push(counted("memory", "processes", memory.processes));
+        }
+    }
+    all
+}
+
+/// Every number of a record; for one without figures, a single line that keeps its outcome in the table.
+fn numbers(record: &Record) -> Vec<Number> {
+    let mut all = Vec::new();
+    // Figures of an implausible record never reach a table.
+    if matches!(record.outcome, Outcome::Done | Outcome::Partial) {
+        for (quantity, series) in &record.series {
+            let quantity = quantity.name();
+            all.push(counted(quantity, "count", series.count));
+            for (statistic, ns) in [
+                ("min", series.min_ns),
+                ("p50", series.p50_ns),
+                ("p90", series.p90_ns),
+                ("p99", series.p99_ns),
+                ("p99.9", series.p999_ns),
+                ("max", series.max_ns),
+                ("mean", series.mean_ns),
+                ("stdev", series.stdev_ns),
+            ] {
+                all.push(measured(quantity, statistic, ns, "ns"));
+            }
+        }
+        let figures = record.figures.iter().filter(|figure| figure.value.is_finite());
+        all.extend(figures.map(|figure| measured(&figure.name, "value", figure.value, &figure.unit)));
+        if let Some(yardstick) = &record.yardstick {
+            all.push(measured("yardstick", "round_trip", yardstick.round_trip_ns, "ns"));
+            all.push(measured("yardstick", "ratio", yardstick.ratio, ""));
+            all.push(counted("yardstick", "slices", yardstick.slices.into()));
+        }
+        let tally = &record.tally;
+        for (statistic, count) in [
+            ("sent", tally.sent),
+            ("seen", tally.seen),
+            ("lost", tally.lost),
+            ("late", tally.late),
+            ("duplicate", tally.duplicate),
+            ("spurious", tally.spurious),
+            ("merged", tally.merged),
+            ("timeouts", tally.timeouts),
+            ("warmup", tally.warmup),
+            ("proven_asleep", tally.proven_asleep),
+        ] {
+            all.push(counted("tally", statistic, count));
+        }
+        for side in &record.sides {
+            for (statistic, count, unit) in [
+                ("voluntary_switches", side.voluntary_switches, "count"),
+                ("involuntary_switches", side.involuntary_switches, "count"),
+                ("minor_faults", side.minor_faults, "count"),
+                ("major_faults", side.major_faults, "count"),
+                ("user", side.user_ns, "ns"),
+                ("system", side.system_ns, "ns"),
+                ("window", side.window_ns, "ns"),
+            ] {
+                all.push(number(&side.side, statistic, Value::Whole(count), unit));
+            }
+            all.extend(side.migrations.map(|moves| counted(&side.side, "migrations", moves)));
+        }
+        for (kind, count) in &record.surroundings.interrupts {
+            all.push(counted("interrupts", kind, *count));
+        }
+        all.extend(around(record));
+        all.extend(beside(record));
+    }
+    if all.is_empty() {
+        all.push(number("", "", Value::Absent, ""));
+    }
+    all
+}

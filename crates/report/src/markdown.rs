@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Markdown for an issue or a wiki: a table per quantity with its definition, then everything that is no figure.
+
+use std::io::{self, Write};
+
+use super::axis;
+use super::emulated::EMULATED;
+use super::export::Export;
+use super::figures::{Distribution, Figures, Row};
+use super::summary;
+use super::unit::{Scale, count};
+use super::warnings::{self, Cause};
+use doorbell_results::record::ResultFile;
+use doorbell_results::record::series::Quantity;
+
+/// The text.
+#[derive(Debug, Clone, Copy)]
+pub struct Markdown;
+
+impl Export for Markdown {
+    fn name(&self) -> &'static str {
+        "markdown"
+    }
+
+    fn about(&self) -> &'static str {
+        "a table per quantity for an issue or a wiki, with definitions, warnings and the command"
+    }
+
+    fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
+        let figures = Figures::of(result);
+        let name = result.name.as_ref().map_or_else(String::new, |name| format!(": {}", escape(name)));
+        writeln!(out, "## doorbell {}{name}\n", escape(&result.plan.experiment))?;
+        // A command may contain anything but a line end; backquotes in it would end the code.
+        let command = result.command_line.join(" ").replace(['`', '\n'], " ");
+        writeln!(
+            out,
+            "`{command}`, version {}, {}{}\n",
+            escape(&result.tool_version),
+            summary::date(result.started_at_unix_ns),
+            if result.partial { ", **partial: interrupted**" } else { "" }
+        )?;
+        if result.emulated() {
+            writeln!(out, "**{}**\n", escape(EMULATED))?;
+        }
+        for quantity in figures.quantities() {
+            table(&figures, quantity, out)?;
+        }
+        let axes = axis::varying(figures.absent.iter().map(|absent| absent.cell));
+        for absent in &figures.absent {
+            let label = escape(&axis::label(absent.cell, &axes));
+            writeln!(out, "- **{}**: {label}: {}", absent.name, escape(&absent.reasons.join("; ")))?;
+        }
+        for group in warnings::Group::of(result) {
+            let warning = group.warning;
+            let (effect, cure) = (escape(&warning.effect), escape(&warning.cure));
+            let causes = escape(&group.causes.iter().map(Cause::sentence).collect::<Vec<_>>().join("; "));
+            writeln!(
+                out,
+                "- **warning {}**: {causes}. Effect: {effect}. Cure: {cure}.",
+                escape(&warning.name)
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn table(figures: &Figures, quantity: Quantity, out: &mut dyn Write) -> io::Result<()> {
+    let rows: Vec<(&Row, &Distribution)> =
+        figures.rows.iter().filter_map(|row| Some((row, row.series.get(&quantity)?))).collect();
+    let axes = axis::varying(rows.iter().map(|(row, _)| row.cell()));
+    let scale = Scale::for_ps(rows.iter().map(|(_, series)| series.quantile(0.5) as f64));
+    let sign = scale.unit.sign();
+    writeln!(out, "### {} ({sign})\n", quantity.name())?;
+    writeln!(out, "{}\n", summary::sentence(quantity.definition()))?;
+    let common = axis::common(rows.iter().map(|(row, _)| row.cell()));
+    if !common.is_empty() {
+        writeln!(out, "All: {}.\n", escape(&common))?;
+    }
+    for axis in &axes {
+        write!(out, "| {} ", axis.name())?;
+    }
+    writeln!(out, "| p50 | p90 | p99 | p99.9 | max | count | CPU |")?;
+    writeln!(out, "|{}{}", " --- |".repeat(axes.len()), " ---: |".repeat(7))?;
+    for (row, series) in rows {
+        for axis in &axes {
+            write!(out, "| {} ", escape(&axis.value(row.cell())))?;
+        }
+        for q in [0.5, 0.9, 0.99, 0.999, 1.0] {
+            write!(out, "| {} ", scale.show(series.quantile(q) as f64))?;
+        }
+        let cpu = row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps));
+        writeln!(out, "| {} | {cpu} |", count(series.count))?;
+    }
+    writeln!(out, "\nCPU: CPU time of both sides per round, notification or operation.\n")
+}
+
+/// `text` with everything that Markdown or HTML would take for markup made plain.
+fn escape(text: &str) -> String {
+    let mut plain = String::new();
+    for letter in text.chars() {
+        match letter {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '!' => plain.extend(['\\', letter]),
+            '<' => plain.push_str("&lt;"),
+            '>' => plain.push_str("&gt;"),
+            '&' => plain.push_str("&amp;"),
+            '\n' | '\r' => plain.push(' '),
+            _ => plain.push(letter),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use doorbell_results::record::{Outcome, sample};
+
+    fn exported(result: &ResultFile) -> String {
+        let mut text = Vec::new();
+        Markdown.export(result, &mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn a_result_becomes_a_table_per_quantity_with_its_definition() {
+        let cells = [sample::cell("futex"), sample::cell("eventfd")];
+        insta::assert_snapshot!(exported(&sample::result(&cells, 2, |_, _| 16_000.0)));
+    }
+
+    #[test]
+    fn what_has_no_figures_is_named_below_and_never_in_a_table() {
+        let mut result = sample::result(&[sample::cell("futex")], 1, |_, _| 16_000.0);
+        result.records[0].outcome = Outcome::Failed { cause: "a <b> | c\nd".to_owned() };
+        let text = exported(&result);
+        assert!(text.contains("**failed**") && text.contains("a &lt;b&gt; \\| c d"), "{text}");
+        assert!(!text.contains("| p50"));
+    }
+
+    #[test]
+    fn a_hostile_name_is_shown_and_not_obeyed() {
+        let mut result = sample::result(&[sample::cell("futex")], 1, |_, _| 16_000.0);
+        result.name = Some("<script>[x](y)".to_owned());
+        result.command_line = vec!["`rm`".to_owned()];
+        let text = exported(&result);
+        assert!(text.contains("&lt;script&gt;\\[x\\](y)") && text.contains("` rm `"), "{text}");
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What became of the notifications, counted by sequence number.
+
+use super::axis;
+use super::figures::{Figures, Row};
+use super::style::Style;
+use super::summary::shown;
+use super::table::{Align, Column, Table};
+use super::unit::count;
+use doorbell_results::cell::Timing;
+use doorbell_results::record::Tally;
+
+/// What became of the notifications, by sequence number: a table of the arms where something befell them.
+pub fn text(figures: &Figures, style: &Style) -> String {
+    let tallies: Vec<(&Row, Tally)> =
+        figures.rows.iter().map(|row| (row, row.arm.tally())).filter(|(_, tally)| tally.sent > 0).collect();
+    if tallies.is_empty() {
+        return String::new();
+    }
+    let befell = |kind: &Kind| tallies.iter().any(|(_, tally)| (kind.of)(tally) > 0);
+    let (some, none): (Vec<&Kind>, Vec<&Kind>) = KINDS.iter().partition(|kind| befell(kind));
+    let sent = tallies.iter().fold(0_u64, |sum, (_, tally)| sum.saturating_add(tally.sent));
+    let mut line = format!("Notifications, counted by sequence number: {} sent", count(sent));
+    if !none.is_empty() {
+        let names: Vec<&str> = none.iter().map(|kind| kind.name).collect();
+        line.push_str(&format!("; none {}", names.join(", none ")));
+    }
+    let mut out = format!("\n{}", style.wrap(&format!("{line}."), 0));
+
+    let blocked = |row: &Row| row.cell().timing == Timing::Blocked;
+    let told: Vec<&(&Row, Tally)> = tallies
+        .iter()
+        .filter(|(row, tally)| blocked(row) || some.iter().any(|kind| (kind.of)(tally) > 0))
+        .collect();
+    if told.is_empty() {
+        return out;
+    }
+    let axes = axis::varying(told.iter().map(|(row, _)| row.cell()));
+    let mut columns: Vec<Column> = axes.iter().map(|axis| Column::new(axis.name(), Align::Left)).collect();
+    columns.push(Column::new("sent", Align::Right));
+    columns.extend(some.iter().map(|kind| Column::new(kind.name, Align::Right)));
+    columns.push(Column::new("late share", Align::Right));
+    columns.push(Column::new("proven asleep", Align::Right));
+    let mut table = Table::new(columns);
+    for (row, tally) in told {
+        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
+        line.push(count(tally.sent));
+        line.extend(some.iter().map(|kind| count((kind.of)(tally))));
+        line.push(share(tally.late, tally.seen));
+        line.push(if blocked(row) { share(tally.proven_asleep, tally.sent) } else { "-".to_owned() });
+        table.row(line);
+    }
+    for kind in &some {
+        out.push_str(&style.wrap(&format!("{}: {}.", kind.name, kind.meaning), 0));
+    }
+    out.push_str(&table.render(style));
+    out
+}
+
+/// Something that can befall a notification.
+#[derive(Debug)]
+pub struct Kind {
+    /// Its name.
+    pub name: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+    /// How often it befell.
+    pub of: fn(&Tally) -> u64,
+}
+
+/// Everything that can befall a notification.
+pub const KINDS: [Kind; 6] = [
+    Kind { name: "lost", meaning: "never seen", of: |tally| tally.lost },
+    Kind { name: "late", meaning: "seen only because a timed wait ran out", of: |tally| tally.late },
+    Kind { name: "duplicate", meaning: "a wake for a number seen before", of: |tally| tally.duplicate },
+    Kind { name: "spurious", meaning: "a wake with nothing behind it", of: |tally| tally.spurious },
+    Kind { name: "merged", meaning: "seen together with a later one, by one wake", of: |tally| tally.merged },
+    Kind {
+        name: "timed out",
+        meaning: "a timed wait that ran out with nothing to see",
+        of: |tally| tally.timeouts,
+    },
+];
+
+/// A share in percent.
+pub fn share(part: u64, whole: u64) -> String {
+    if whole == 0 { "-".to_owned() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
+}

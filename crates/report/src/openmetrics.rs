@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! OpenMetrics text: what Prometheus and its kin read, one metric a cell, over all its blocks.
+//!
+//! No sample has a time of its own: who collects files (the node exporter's textfile collector, a push gateway) refuses
+//! those. When the run ended is a metric.
+
+use std::io::{self, Write};
+
+use super::export::Export;
+use super::figures::{Distribution, Figures, Row};
+use super::long_table::{TRIAL, Value, name, trial};
+use super::notifications::KINDS;
+use doorbell_results::record::ResultFile;
+
+/// The text.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenMetrics;
+
+/// Upper bounds of the histogram's buckets: 1, 2 and 5 of every decade from 100 ns to 1 s. The same in every export, so that
+/// buckets of any number of runs and machines may be added up.
+const DECADES_NS: std::ops::Range<i32> = 2..9;
+
+/// The columns that are no labels. All others tell one cell from another, whatever the run: without one of them two series of a run
+/// would have one name, which whoever reads the text refuses.
+const NO_LABELS: [&str; 4] = ["result", "record", "block", "attempts"];
+
+impl Export for OpenMetrics {
+    fn name(&self) -> &'static str {
+        "openmetrics"
+    }
+
+    fn about(&self) -> &'static str {
+        "OpenMetrics text: a summary and a histogram of each quantity of each cell, counts, CPU time, floors"
+    }
+
+    fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
+        let figures = Figures::of(result);
+        let rows: Vec<(String, &Row)> =
+            figures.rows.iter().filter_map(|row| Some((labels(result, row)?, row))).collect();
+        let series = || {
+            rows.iter().flat_map(|(labels, row)| {
+                let of = move |name: &str| format!("{labels},quantity=\"{name}\"");
+                row.series.iter().map(move |(quantity, series)| (of(quantity.name()), series))
+            })
+        };
+        family(
+            out,
+            "doorbell_latency_seconds",
+            "summary",
+            "seconds",
+            "Times of a quantity: its percentiles, exact to 0.1 %.",
+        )?;
+        for (labels, series) in series() {
+            for q in [0.0, 0.5, 0.9, 0.99, 0.999, 1.0] {
+                let seconds = seconds(if q == 0.0 { series.min_ps } else { series.quantile(q) });
+                writeln!(out, "doorbell_latency_seconds{{{labels},quantile=\"{q}\"}} {seconds}")?;
+            }
+            writeln!(out, "doorbell_latency_seconds_count{{{labels}}} {}", series.count)?;
+            writeln!(out, "doorbell_latency_seconds_sum{{{labels}}} {}", sum(series))?;
+        }
+        let help = "The same times in buckets that add up over runs and machines.";
+        family(out, "doorbell_latency_buckets_seconds", "histogram", "seconds", help)?;
+        for (labels, series) in series() {
+            for bound_ns in bounds_ns() {
+                let below = series.buckets.iter().filter(|(ps, _)| *ps as f64 <= bound_ns * 1e3);
+                let count: u64 = below.map(|(_, count)| count).sum();
+                let bound = bound_ns / 1e9;
+                writeln!(out, "doorbell_latency_buckets_seconds_bucket{{{labels},le=\"{bound}\"}} {count}")?;
+            }
+            writeln!(
+                out,
+                "doorbell_latency_buckets_seconds_bucket{{{labels},le=\"+Inf\"}} {}",
+                series.count
+            )?;
+            writeln!(out, "doorbell_latency_buckets_seconds_count{{{labels}}} {}", series.count)?;
+            writeln!(out, "doorbell_latency_buckets_seconds_sum{{{labels}}} {}", sum(series))?;
+        }
+        let help = "CPU time of both sides per round, notification or operation.";
+        family(out, "doorbell_cpu_per_wake_seconds", "gauge", "seconds", help)?;
+        for (labels, row) in &rows {
+            if let Some(ps) = row.cpu_ps() {
+                writeln!(out, "doorbell_cpu_per_wake_seconds{{{labels}}} {}", ps / 1e12)?;
+            }
+        }
+        family(
+            out,
+            "doorbell_notifications",
+            "gauge",
+            "",
+            "Notifications of the run by what became of them.",
+        )?;
+        for (labels, row) in &rows {
+            let tally = row.arm.tally();
+            for (kind, count) in [("sent", tally.sent), ("seen", tally.seen)] {
+                writeln!(out, "doorbell_notifications{{{labels},kind=\"{kind}\"}} {count}")?;
+            }
+            for kind in &KINDS {
+                let count = (kind.of)(&tally);
+                writeln!(out, "doorbell_notifications{{{labels},kind=\"{}\"}} {count}", kind.name)?;
+            }
+        }
+        family(out, "doorbell_trials", "gauge", "", "Trials of the run by how they ended.")?;
+        for (outcome, count) in outcomes(result) {
+            writeln!(out, "doorbell_trials{{{},outcome=\"{outcome}\"}} {count}", run(result))?;
+        }
+        let help = "The machine's floors: the costs of which every wake-up is a small multiple. Median over the run's readings.";
+        family(out, "doorbell_floor_seconds", "gauge", "seconds", help)?;
+        for (floor, ns) in floors(result) {
+            let labels = format!("{},floor=\"{}\"", run(result), escape(&floor));
+            writeln!(out, "doorbell_floor_seconds{{{labels}}} {}", ns / 1e9)?;
+        }
+        family(out, "doorbell_run_finished_timestamp_seconds", "gauge", "seconds", "When the run ended.")?;
+        let finished = result.finished_at_unix_ns as f64 / 1e9;
+        writeln!(out, "doorbell_run_finished_timestamp_seconds{{{}}} {finished}", run(result))?;
+        family(out, "doorbell_run", "info", "", "What was run, and on what.")?;
+        writeln!(out, "doorbell_run_info{{{}}} 1", info(result))?;
+        writeln!(out, "# EOF")
+    }
+}
+
+fn family(out: &mut dyn Write, name: &str, kind: &str, unit: &str, help: &str) -> io::Result<()> {
+    writeln!(out, "# TYPE {name} {kind}")?;
+    if !unit.is_empty() {
+        writeln!(out, "# UNIT {name} {unit}")?;
+    }
+    writeln!(out, "# HELP {name} {}", escape(help))
+}
+
+/// The label that says which run; an emulator's times carry a mark, or a dashboard would take them for a machine's.
+fn run(result: &ResultFile) -> String {
+    let emulated = if result.emulated() { ",clock=\"emulated\"" } else { "" };
+    format!("run=\"{}\"{emulated}", escape(&name(result)))
+}
+
+/// The labels of a cell, all that apply to it; none of an arm without a record.
+fn labels(result: &ResultFile, row: &Row) -> Option<String> {
+    let record = row.arm.records.first()?;
+    let fields = trial(&"".into(), 0, record);
+    let mut labels = run(result);
+    for ((column, _), field) in TRIAL.iter().zip(fields) {
+        if !NO_LABELS.contains(column) && *column != "outcome" && field != Value::Absent {
+            labels.push_str(&format!(",{column}=\"{}\"", escape(&field.to_string())));
+        }
+    }
+    Some(labels)
+}
+
+fn info(result: &ResultFile) -> String {
+    let machine = &result.machine;
+    let facts = [
+        ("experiment", Some(&result.plan.experiment)),
+        ("version", Some(&result.tool_version)),
+        ("kernel", machine.kernel.release.as_ref()),
+        ("processor", machine.processor.model_name.as_ref()),
+        ("product", machine.virtualisation.product.as_ref()),
+        ("hypervisor", machine.virtualisation.hypervisor.as_ref()),
+    ];
+    let facts = facts.into_iter().filter_map(|(name, fact)| Some((name, fact?)));
+    facts.fold(run(result), |text, (name, fact)| format!("{text},{name}=\"{}\"", escape(fact)))
+}
+
+fn outcomes(result: &ResultFile) -> Vec<(String, usize)> {
+    let mut counts = std::collections::BTreeMap::<String, usize>::new();
+    for (index, record) in result.records.iter().enumerate() {
+        let outcome = trial(&"".into(), index, record)[4].to_string();
+        *counts.entry(outcome).or_default() += 1;
+    }
+    counts.into_iter().collect()
+}
+
+fn floors(result: &ResultFile) -> Vec<(String, f64)> {
+    let mut readings = std::collections::BTreeMap::<&str, Vec<f64>>::new();
+    for floor in result.floors.iter().flat_map(|reading| &reading.floors).filter(|floor| floor.count > 0) {
+        readings.entry(&floor.name).or_default().push(floor.p50_ns);
+    }
+    let middle = |(name, values): (&str, Vec<f64>)| {
+        Some((name.to_owned(), doorbell_verdict::statistics::median(&values)?))
+    };
+    readings.into_iter().filter_map(middle).collect()
+}
+
+fn bounds_ns() -> impl Iterator<Item = f64> {
+    DECADES_NS
+        .flat_map(|decade| [1.0, 2.0, 5.0].map(|step| step * 10_f64.powi(decade)))
+        .chain(std::iter::once(10_f64.powi(DECADES_NS.end)))
+}
+
+fn seconds(ps: u64) -> f64 {
+    ps as f64 / 1e12
+}
+
+fn sum(series: &Distribution) -> f64 {
+    series.mean_ps * series.count as f64 / 1e12
+}
+
+/// A label's value, or a help text, as the format wants it.
+fn escape(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use doorbell_results::cell::Load;
+    use doorbell_results::cell::{
+        Cell, Direction, Pattern, Placement, Scheduler, Target, Timing, Trace, Until, WaitPolicy,
+    };
+    use doorbell_results::record::sample;
+    use doorbell_results::record::subject::Contexts;
+
+    fn text(result: &ResultFile) -> String {
+        let mut bytes = Vec::new();
+        OpenMetrics.export(result, &mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    /// The number of the first sample that begins like this.
+    fn sample_of(text: &str, name: &str, label: &str) -> f64 {
+        let line = text.lines().find(|line| line.starts_with(name) && line.contains(label)).unwrap();
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn percentiles_are_in_seconds_and_buckets_hold_every_sample() {
+        let result = sample::result(&[sample::cell("futex")], 2, |_, _| 16_000.0);
+        let text = text(&result);
+        let p50 = sample_of(&text, "doorbell_latency_seconds{", "quantity=\"round-trip\",quantile=\"0.5\"");
+        assert!((p50 / 18e-6 - 1.0).abs() < 0.01, "{p50}");
+        let whole =
+            sample_of(&text, "doorbell_latency_buckets_seconds_bucket{", "\"round-trip\",le=\"+Inf\"");
+        let below =
+            sample_of(&text, "doorbell_latency_buckets_seconds_bucket{", "\"round-trip\",le=\"0.00005\"");
+        let none =
+            sample_of(&text, "doorbell_latency_buckets_seconds_bucket{", "\"round-trip\",le=\"0.00001\"");
+        assert_eq!((whole, below, none), (2000.0, 2000.0, 0.0));
+        assert!(text.ends_with("# EOF\n"));
+    }
+
+    /// Cells that differ in nothing but one thing each, of every kind that there is.
+    fn every_kind_of_cell() -> Vec<Cell> {
+        let cell = || sample::cell("futex");
+        let io = || Cell {
+            pattern: Pattern::Io { direction: Direction::Read, direct: true },
+            ..sample::cell("sync")
+        };
+        let target = |target| Cell { target: Some(target), ..io() };
+        let made = |bytes, folder: Option<&str>, passes| Target::Created {
+            bytes,
+            folder: folder.map(Into::into),
+            passes,
+        };
+        let device = |consent: Option<&str>, passes| Target::Device {
+            path: "/dev/a".into(),
+            consent: consent.map(str::to_owned),
+            passes,
+        };
+        let load = |workers, pinned| Cell {
+            load: Some(Load { kind: "sqrt".to_owned(), workers, pinned }),
+            ..cell()
+        };
+        let trace = |trace| Cell { trace: Some(trace), ..cell() };
+        let pattern = |pattern| Cell { pattern, ..cell() };
+        vec![
+            cell(),
+            sample::cell("pipe"),
+            Cell { contexts: Contexts::Threads, ..cell() },
+            pattern(Pattern::PingPong { gap_ns: 7 }),
+            pattern(Pattern::OneWay { gap_ns: 0 }),
+            pattern(Pattern::OpenLoop { gap_ns: 7 }),
+            pattern(Pattern::FanOut { receivers: 2, interval_ns: 0 }),
+            pattern(Pattern::FanOut { receivers: 3, interval_ns: 0 }),
+            pattern(Pattern::FanOut { receivers: 2, interval_ns: 7 }),
+            pattern(Pattern::Operation { batch: 1 }),
+            pattern(Pattern::Operation { batch: 2 }),
+            pattern(Pattern::Tasks { tasks: 1, yields: 0 }),
+            pattern(Pattern::Tasks { tasks: 2, yields: 0 }),
+            pattern(Pattern::Tasks { tasks: 2, yields: 1 }),
+            io(),
+            Cell { pattern: Pattern::Io { direction: Direction::Write, direct: true }, ..io() },
+            Cell { pattern: Pattern::Io { direction: Direction::Read, direct: false }, ..io() },
+            target(made(1 << 20, None, 1)),
+            target(made(2 << 20, None, 1)),
+            target(made(1 << 20, Some("/a"), 1)),
+            target(made(1 << 20, None, 2)),
+            target(Target::File { path: "/dev/a".into() }),
+            target(device(None, 0)),
+            target(device(Some("a"), 0)),
+            target(device(Some("a"), 1)),
+            Cell { timing: Timing::Around, ..cell() },
+            Cell { wait: WaitPolicy::Spin, ..cell() },
+            Cell { wait: WaitPolicy::SpinThenBlock { spin_ns: 7 }, ..cell() },
+            Cell { wait: WaitPolicy::Timeout { timeout_ns: 7 }, ..cell() },
+            Cell { placement: Placement { relation: "unpinned".to_owned(), cpus: None }, ..cell() },
+            Cell { placement: Placement { relation: "same-l3".to_owned(), cpus: Some([0, 2]) }, ..cell() },
+            Cell { placement: Placement { relation: "same-l2".to_owned(), cpus: Some([0, 1]) }, ..cell() },
+            Cell { size: 64, ..cell() },
+            Cell { until: Until::count(7), ..cell() },
+            Cell { until: Until::time(Duration::from_nanos(1000)), ..cell() },
+            Cell { scheduler: Scheduler::Fifo, ..cell() },
+            Cell { injected_slowdown_ppm: Some(50_000), ..cell() },
+            Cell { without_yardstick: true, ..cell() },
+            load(1, false),
+            load(2, false),
+            load(2, true),
+            trace(Trace::Stages),
+            trace(Trace::Worst { keep: 1, above_ns: 0 }),
+            trace(Trace::Worst { keep: 2, above_ns: 0 }),
+            trace(Trace::Worst { keep: 2, above_ns: 7 }),
+            Cell { latency_limit_us: Some(0), ..cell() },
+        ]
+    }
+
+    /// Cells with and without the yardstick, traced and not, by different targets, limits and slowdowns had one name.
+    #[test]
+    fn no_two_series_of_a_run_have_the_same_labels() {
+        let cells = every_kind_of_cell();
+        let result = sample::result(&cells, 1, |_, _| 16_000.0);
+        assert_eq!(result.arms().len(), cells.len(), "some of them are the same");
+        let text = text(&result);
+        let mut seen = std::collections::BTreeSet::new();
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let (series, _) = line.rsplit_once(' ').unwrap();
+            assert!(seen.insert(series), "{series}");
+        }
+        assert!(seen.len() > cells.len() * 20, "{}", seen.len());
+    }
+
+    #[test]
+    fn a_name_with_quotes_and_line_ends_stays_one_label() {
+        let mut result = sample::result(&[sample::cell("futex")], 1, |_, _| 16_000.0);
+        result.name = Some("a\"b\\c\nd".to_owned());
+        assert!(text(&result).contains("run=\"a\\\"b\\\\c\\nd\""));
+    }
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Parquet: the long table of figures and the histograms' bins, for DuckDB, pandas, Polars and Spark.
+//!
+//! Both tables begin with what tells one run from another, so that the files of many machines can be read as one table.
+
+use std::io::{self, Write};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use parquet::basic::{LogicalType, Repetition, Type as Physical};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::Type;
+
+use super::export::Export;
+use super::long_table::{FIGURE, Kind, TRIAL, Value, lines, name, trial};
+use doorbell_results::record::{Outcome, ResultFile};
+
+/// The table of figures.
+#[derive(Debug, Clone, Copy)]
+pub struct Figures;
+
+/// The table of bins.
+#[derive(Debug, Clone, Copy)]
+pub struct Bins;
+
+/// Lines that are held in memory together; a reader of a few columns seeks once for each of so many.
+const GROUP: usize = 50_000;
+
+/// The columns that say which run a line is from.
+const RUN: [(&str, Kind); 7] = [
+    ("experiment", Kind::Text),
+    ("started_at_unix_ns", Kind::Whole),
+    ("tool_version", Kind::Text),
+    ("kernel", Kind::Text),
+    ("processor", Kind::Text),
+    ("product", Kind::Text),
+    ("hypervisor", Kind::Text),
+];
+
+/// The columns of a bin: samples from `low_ns` to `high_ns`, both included.
+const BIN: [(&str, Kind); 5] = [
+    ("quantity", Kind::Text),
+    ("low_ns", Kind::Real),
+    ("high_ns", Kind::Real),
+    ("count", Kind::Whole),
+    ("unit", Kind::Text),
+];
+
+fn run(result: &ResultFile) -> Vec<Value> {
+    let machine = &result.machine;
+    let text = |text: &Option<String>| Value::text(text.as_deref().unwrap_or_default());
+    vec![
+        Value::text(&result.plan.experiment),
+        Value::Whole(result.started_at_unix_ns),
+        Value::text(&result.tool_version),
+        text(&machine.kernel.release),
+        text(&machine.processor.model_name),
+        text(&machine.virtualisation.product),
+        text(&machine.virtualisation.hypervisor),
+    ]
+}
+
+impl Export for Figures {
+    fn name(&self) -> &'static str {
+        "parquet"
+    }
+
+    fn about(&self) -> &'static str {
+        "the table of csv as a Parquet file, with the machine of the run in each line"
+    }
+
+    fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
+        let run = run(result);
+        let lines = lines(result).map(|line| [run.clone(), line].concat());
+        write(&[&RUN[..], &TRIAL, &FIGURE].concat(), lines, out)
+    }
+}
+
+impl Export for Bins {
+    fn name(&self) -> &'static str {
+        "parquet-bins"
+    }
+
+    fn about(&self) -> &'static str {
+        "every occupied bin of every histogram as a Parquet file: percentiles of any choice, over any number of runs"
+    }
+
+    fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
+        let run = run(result);
+        let name: Rc<str> = name(result).into();
+        let unit = Value::text(if result.emulated() { "ns emulated" } else { "ns" });
+        let usable = |record: &doorbell_results::record::Record| {
+            // Figures of an implausible record never reach a table.
+            matches!(record.outcome, Outcome::Done | Outcome::Partial)
+        };
+        let records = result.records.iter().enumerate().filter(|(_, record)| usable(record));
+        let lines = records.flat_map(|(index, record)| {
+            let head = [run.clone(), trial(&name, index, record)].concat();
+            let unit = unit.clone();
+            record.series.iter().flat_map(move |(quantity, series)| {
+                let quantity = Value::text(quantity.name());
+                let bins: Vec<[Value; 3]> = series.decode().map_or_else(
+                    |_| Vec::new(),
+                    |histogram| {
+                        let ns = |ps: u64| Value::Real(ps as f64 / 1000.0);
+                        let bins = histogram.inner().iter_recorded().map(|bin| {
+                            let inner = histogram.inner();
+                            let ps = bin.value_iterated_to();
+                            let [low, high] = [inner.lowest_equivalent(ps), inner.highest_equivalent(ps)];
+                            [ns(low), ns(high), Value::Whole(bin.count_at_value())]
+                        });
+                        bins.collect()
+                    },
+                );
+                let (head, unit) = (head.clone(), unit.clone());
+                bins.into_iter().map(move |bin| {
+                    let mut line = head.clone();
+                    line.push(quantity.clone());
+                    line.extend(bin);
+                    line.push(unit.clone());
+                    line
+                })
+            })
+        });
+        write(&[&RUN[..], &TRIAL, &BIN].concat(), lines, out)
+    }
+}
+
+/// Writes `lines`, whose fields are those of `columns`.
+fn write(
+    columns: &[(&str, Kind)],
+    lines: impl Iterator<Item = Vec<Value>>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    // The library writes to what another thread may have, which `out` may not be.
+    let bytes = file(columns, lines).map_err(io::Error::other)?;
+    out.write_all(&bytes)
+}
+
+fn file(
+    columns: &[(&str, Kind)],
+    mut lines: impl Iterator<Item = Vec<Value>>,
+) -> Result<Vec<u8>, ParquetError> {
+    let fields: Result<Vec<_>, _> = columns.iter().map(|(name, kind)| field(name, *kind)).collect();
+    let schema = Type::group_type_builder("doorbell").with_fields(fields?).build()?;
+    let properties = WriterProperties::builder()
+        .set_created_by(concat!("doorbell ", env!("CARGO_PKG_VERSION")).to_owned());
+    let mut bytes = Vec::new();
+    let mut writer = SerializedFileWriter::new(&mut bytes, Arc::new(schema), Arc::new(properties.build()))?;
+    loop {
+        let group: Vec<Vec<Value>> = lines.by_ref().take(GROUP).collect();
+        if group.is_empty() {
+            break;
+        }
+        let mut row_group = writer.next_row_group()?;
+        for (index, (_, kind)) in columns.iter().enumerate() {
+            let Some(mut column) = row_group.next_column()? else { break };
+            let fields = || group.iter().map(|line| &line[index]);
+            // 1 where there is a value, 0 where there is none.
+            let there: Vec<i16> = fields().map(|field| i16::from(*field != Value::Absent)).collect();
+            match kind {
+                Kind::Text => {
+                    let texts: Vec<ByteArray> = fields().filter_map(text).collect();
+                    column.typed::<ByteArrayType>().write_batch(&texts, Some(&there), None)?;
+                }
+                Kind::Whole => {
+                    let numbers: Vec<i64> = fields().filter_map(whole).collect();
+                    column.typed::<Int64Type>().write_batch(&numbers, Some(&there), None)?;
+                }
+                Kind::Real => {
+                    let numbers: Vec<f64> = fields().filter_map(real).collect();
+                    column.typed::<DoubleType>().write_batch(&numbers, Some(&there), None)?;
+                }
+            }
+            column.close()?;
+        }
+        row_group.close()?;
+    }
+    writer.close()?;
+    Ok(bytes)
+}
+
+fn field(name: &str, kind: Kind) -> Result<Arc<Type>, ParquetError> {
+    let (physical, logical) = match kind {
+        Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        Kind::Whole => (Physical::INT64, None),
+        Kind::Real => (Physical::DOUBLE, None),
+    };
+    let builder = Type::primitive_type_builder(name, physical);
+    Ok(Arc::new(builder.with_repetition(Repetition::OPTIONAL).with_logical_type(logical).build()?))
+}
+
+fn text(field: &Value) -> Option<ByteArray> {
+    match field {
+        Value::Absent => None,
+        Value::Text(text) => Some(ByteArray::from(&**text)),
+        number => Some(ByteArray::from(number.to_string().as_str())),
+    }
+}
+
+fn whole(field: &Value) -> Option<i64> {
+    match field {
+        // Parquet's whole numbers have a sign; no count and no time since 1970 comes near its limit.
+        Value::Whole(number) => Some(i64::try_from(*number).unwrap_or(i64::MAX)),
+        Value::Real(number) => Some(*number as i64),
+        Value::Text(_) => Some(0),
+        Value::Absent => None,
+    }
+}
+
+fn real(field: &Value) -> Option<f64> {
+    match field {
+        Value::Whole(number) => Some(*number as f64),
+        Value::Real(number) => Some(*number),
+        Value::Text(_) => Some(f64::NAN),
+        Value::Absent => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use doorbell_results::record::sample;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::Field;
+
+    fn rows(format: &dyn Export, result: &ResultFile) -> Vec<Vec<(String, Field)>> {
+        let mut bytes = Vec::new();
+        format.export(result, &mut bytes).unwrap();
+        let reader = SerializedFileReader::new(bytes::Bytes::from(bytes)).unwrap();
+        let rows = reader.get_row_iter(None).unwrap();
+        rows.map(|row| {
+            row.unwrap().get_column_iter().map(|(name, field)| (name.clone(), field.clone())).collect()
+        })
+        .collect()
+    }
+
+    fn at<'row>(row: &'row [(String, Field)], column: &str) -> &'row Field {
+        &row.iter().find(|(name, _)| name == column).unwrap().1
+    }
+
+    fn is(row: &[(String, Field)], column: &str, text: &str) -> bool {
+        *at(row, column) == Field::Str(text.to_owned())
+    }
+
+    #[test]
+    fn the_figures_read_back_are_those_of_the_result() {
+        let result = sample::result(&[sample::cell("futex"), sample::cell("pipe")], 2, |_, _| 16_000.0);
+        let rows = rows(&Figures, &result);
+        assert_eq!(rows.len(), lines(&result).count());
+        let p50 = rows
+            .iter()
+            .find(|row| {
+                is(row, "mechanism", "pipe")
+                    && is(row, "quantity", "round-trip")
+                    && is(row, "statistic", "p50")
+            })
+            .unwrap();
+        let series = &result.records[1].series[&doorbell_results::record::series::Quantity::RoundTrip];
+        assert_eq!(*at(p50, "value"), Field::Double(series.p50_ns));
+        assert_eq!(*at(p50, "record"), Field::Long(1));
+        assert_eq!(*at(p50, "cpu_second"), Field::Long(1));
+        assert_eq!(*at(p50, "receivers"), Field::Null, "a ping-pong has none");
+        assert_eq!(*at(p50, "result"), Field::Str("made up".to_owned()));
+    }
+
+    #[test]
+    fn the_bins_hold_every_sample_and_lie_in_order() {
+        let result = sample::result(&[sample::cell("futex")], 2, |_, _| 16_000.0);
+        let rows = rows(&Bins, &result);
+        let number = |row: &[(String, Field)], column| match at(row, column) {
+            Field::Double(number) => *number,
+            Field::Long(number) => *number as f64,
+            other => panic!("{column}: {other}"),
+        };
+        let of = |record: i64| {
+            rows.iter().filter(move |row| {
+                is(row, "quantity", "round-trip") && *at(row, "record") == Field::Long(record)
+            })
+        };
+        for record in 0..2 {
+            assert_eq!(of(record).map(|row| number(row, "count")).sum::<f64>(), 1000.0);
+            let highs: Vec<f64> = of(record).map(|row| number(row, "high_ns")).collect();
+            let lows: Vec<f64> = of(record).map(|row| number(row, "low_ns")).collect();
+            assert!(lows[1..].iter().zip(&highs).all(|(low, high)| low > high));
+            assert!((lows[0] / 16_000.0 - 1.0).abs() < 0.002, "{}", lows[0]);
+        }
+    }
+
+    #[test]
+    fn what_may_not_be_shown_has_a_line_and_no_bin() {
+        let mut result = sample::result(&[sample::cell("futex")], 1, |_, _| 16_000.0);
+        result.records[0].outcome = Outcome::Hung { last_seen: Vec::new() };
+        assert_eq!(rows(&Bins, &result), Vec::<Vec<(String, Field)>>::new());
+        let figures = rows(&Figures, &result);
+        assert_eq!(figures.len(), 1);
+        assert!(is(&figures[0], "outcome", "hung") && *at(&figures[0], "value") == Field::Null);
+    }
+}

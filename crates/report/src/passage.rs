@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Passages: what a view tells of a run, told once and shown on a terminal and on a page alike.
+
+use super::axis::Axis;
+use super::command_line::repeat;
+use super::emulated::EMULATED;
+use super::style::{Role, Style};
+use super::table::{Column, Table, word};
+use doorbell_results::record::ResultFile;
+
+/// A title, sentences, a table, and what must be known to read it; each may be missing.
+#[derive(Debug, Clone, Default)]
+pub struct Passage {
+    /// What it is about, with the table's unit; of a verdict, the verdict.
+    pub title: String,
+    /// What the title is: a verdict that fails is an error.
+    pub role: Role,
+    /// Sentences before the table.
+    pub lead: Vec<String>,
+    /// The table.
+    pub table: Option<Table>,
+    /// Sentences that explain the table.
+    pub notes: Vec<String>,
+}
+
+impl Passage {
+    /// Sentences alone; none if there are none.
+    pub fn of_lines(title: &str, lead: Vec<String>) -> Option<Self> {
+        (!lead.is_empty()).then(|| Self { title: title.to_owned(), lead, ..Self::default() })
+    }
+
+    /// A table with its notes; none if it has no row.
+    pub fn of_table(title: impl Into<String>, table: Table, notes: Vec<String>) -> Option<Self> {
+        let title = title.into();
+        (!table.is_empty()).then(|| Self { title, table: Some(table), notes, ..Self::default() })
+    }
+
+    /// The same with a sentence before the table, unless it says nothing.
+    #[must_use]
+    pub fn led_by(mut self, sentence: String) -> Self {
+        self.lead.extend(Some(sentence).filter(|sentence| !sentence.is_empty()));
+        self
+    }
+}
+
+/// The one passage of a run that has nothing to tell.
+pub fn nothing() -> Vec<Passage> {
+    vec![Passage { lead: vec!["No trial of this run has figures.".to_owned()], ..Passage::default() }]
+}
+
+/// The passages on a terminal, an empty line before each.
+pub fn text(passages: &[Passage], style: &Style) -> String {
+    let mut out = String::new();
+    for passage in passages {
+        out.push('\n');
+        if !passage.title.is_empty() {
+            for line in style.wrap(&passage.title, 0).lines() {
+                out.push_str(&format!("{}\n", style.paint(passage.role, line)));
+            }
+        }
+        out.extend(passage.lead.iter().map(|line| style.wrap(line, 0)));
+        out.extend(passage.table.as_ref().map(|table| table.render(style)));
+        out.extend(passage.notes.iter().map(|line| style.wrap(line, 2)));
+    }
+    out
+}
+
+/// A verdict on a terminal: the sentence, what stands behind it, and the command that does the run of `result` again.
+pub fn verdict(passages: &[Passage], result: &ResultFile, style: &Style) -> String {
+    let mut out = String::new();
+    if result.emulated() {
+        out.push_str(&style.paint(Role::Warning, &style.wrap(EMULATED, 0)));
+    }
+    out.push_str(text(passages, style).trim_start_matches('\n'));
+    out.push_str(&format!("Again: {}\n", style.text(&repeat(result))));
+    out
+}
+
+/// "All: …", for what all cells of a table have in common; empty where that is nothing.
+pub(super) fn all(common: &str) -> String {
+    if common.is_empty() { String::new() } else { format!("All: {common}.") }
+}
+
+/// A column for each of `axes`, in which the subject is called `subject`.
+pub(super) fn heads(axes: &[Axis], subject: &str) -> Vec<Column> {
+    axes.iter().map(|axis| word(if *axis == Axis::Subject { subject } else { axis.name() })).collect()
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which mechanism, in words, and the table behind it.
+
+use super::axis::relation;
+use super::passage::Passage;
+use super::summary::counted;
+use super::table::{Table, number, word};
+use super::unit::{Scale, count, time};
+use doorbell_results::record::question::{By, Pick, Shape};
+use doorbell_results::record::series::Quantity;
+use doorbell_verdict::pick::{Choice, Picked, Ranked};
+
+/// Names in the verdict before the rest becomes a number.
+const NAMES: usize = 4;
+
+/// The verdict, the ranked table, and what the others lack.
+pub fn passages(picked: &Picked, question: &Pick) -> Vec<Passage> {
+    let mut lead = Vec::new();
+    if question.shape == Shape::ManyToOne {
+        let note = "What was measured is one notifier of many: all these take any number, and how they get in each other's way was \
+                    not measured.";
+        lead.push(note.to_owned());
+    }
+    let mut out = Table::new(vec![word("not a candidate"), word("why")]);
+    for (subject, why) in &picked.out {
+        out.row(vec![subject.clone(), why.clone()]);
+    }
+    let title = format!("Left out: {}", counted(picked.out.len() as u64, "mechanism"));
+    let told = Passage { title: verdict(picked, question), lead, ..Passage::default() };
+    let tables = [table(picked, question), Passage::of_table(title, out, Vec::new())];
+    std::iter::once(told).chain(tables.into_iter().flatten()).collect()
+}
+
+fn measured(picked: &Picked) -> &'static str {
+    match picked.quantity {
+        Quantity::RoundTrip => "a round trip",
+        Quantity::LastWake => "until the last is awake",
+        _ => "a wake",
+    }
+}
+
+/// The verdict in a sentence or two.
+pub fn verdict(picked: &Picked, question: &Pick) -> String {
+    let by = match question.by {
+        By::P50 => "",
+        By::P99 => " at the 99th percentile",
+    };
+    let figure = |ranked: &Ranked| {
+        let ps = match question.by {
+            By::P50 => ranked.figures_ps[0],
+            By::P99 => ranked.figures_ps[1],
+        };
+        let cpu = ranked.cpu_ns.map_or_else(String::new, |cpu| format!(" and {} of CPU", time(cpu * 1e3)));
+        format!("{} {}{by}{cpu}", time(ps as f64), measured(picked))
+    };
+    let behind = |ranked: &Ranked| {
+        ranked.behind.map_or_else(
+            || "how far behind cannot be told".to_owned(),
+            |ratio| format!("{:.2} times as long ({:.2} to {:.2})", ratio.estimate, ratio.low, ratio.high),
+        )
+    };
+    match (&picked.choice, &picked.ranked[..]) {
+        (Choice::First, [best, rest @ ..]) => {
+            let second = match rest {
+                [] => "nothing else that serves the needs was measured".to_owned(),
+                [second, ..] => format!("the runner-up, {}, takes {}", second.subject, behind(second)),
+            };
+            format!("Use {}: {}; {second}.", best.subject, figure(best))
+        }
+        (Choice::OneOf(open), ranked) => {
+            let names: Vec<&str> = ranked.iter().take(*open).map(|ranked| ranked.subject.as_str()).collect();
+            let shown = match names.len() {
+                0..=NAMES => names.join(", "),
+                all => format!("{} and {} more", names[..NAMES].join(", "), all - NAMES),
+            };
+            let best = ranked.first().map(figure).unwrap_or_default();
+            let next = ranked.get(*open).map_or_else(
+                || "nothing else that serves the needs was measured".to_owned(),
+                |next| format!("the next, {}, takes {}", next.subject, behind(next)),
+            );
+            format!(
+                "Cannot tell which is fastest of {shown}: no difference shown, {best} for the first; {next}."
+            )
+        }
+        (Choice::CannotTell(why), _) => format!("Cannot tell: {why}."),
+        (Choice::First, []) => "Cannot tell: nothing has figures.".to_owned(),
+    }
+}
+
+fn table(picked: &Picked, question: &Pick) -> Option<Passage> {
+    if picked.ranked.is_empty() {
+        return None;
+    }
+    let scale = Scale::for_ps(picked.ranked.iter().map(|ranked| ranked.figures_ps[0] as f64));
+    let sign = scale.unit.sign();
+    let goes_by = match question.by {
+        By::P50 => "p50 behind",
+        By::P99 => "p99 behind",
+    };
+    let mut table = Table::new(vec![
+        word("mechanism"),
+        number(format!("p50, {sign}")),
+        number(format!("p99, {sign}")),
+        number(format!("p99.9, {sign}")).keep(4),
+        number(format!("CPU, {sign}")).keep(5),
+        number(goes_by),
+        number("lost or late").keep(1),
+        number("trials").keep(2),
+        number("count").keep(3),
+    ]);
+    for (place, ranked) in picked.ranked.iter().enumerate() {
+        let behind = match ranked.behind {
+            _ if place == 0 => "best".to_owned(),
+            Some(ratio) if ranked.as_good => {
+                format!("= {:.2} ({:.2} to {:.2})", ratio.estimate, ratio.low, ratio.high)
+            }
+            Some(ratio) => format!("{:.2} ({:.2} to {:.2})", ratio.estimate, ratio.low, ratio.high),
+            None => "= cannot tell".to_owned(),
+        };
+        let mut line = vec![ranked.subject.clone()];
+        line.extend(ranked.figures_ps.map(|ps| scale.show(ps as f64)));
+        line.push(ranked.cpu_ns.map_or_else(|| "-".to_owned(), |cpu| scale.show(cpu * 1e3)));
+        line.extend([behind, count(ranked.missed), count(ranked.trials[0] as u64), count(ranked.count)]);
+        table.row(line);
+    }
+    if let Some(harness) = picked.harness_ns {
+        table.row(vec!["null (the harness itself)".to_owned(), scale.show(harness * 1e3)]);
+    }
+    Passage::of_table(format!("Ranked, {sign}"), table, vec![note(picked)])
+}
+
+fn note(picked: &Picked) -> String {
+    let placed = picked.placement.as_ref().map_or_else(String::new, |placement| {
+        let cpus = placement.cpus.map_or_else(String::new, |[a, b]| format!(" (CPUs {a}, {b})"));
+        format!("{}{cpus}. ", relation(&placement.relation))
+    });
+    format!(
+        "{placed}{}: {}. CPU: of both sides a round or notification. Behind: as a multiple of the best, block by block, with an \
+         interval; those marked = were not shown to be slower.",
+        picked.quantity.name(),
+        picked.quantity.definition()
+    )
+}

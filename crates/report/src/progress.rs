@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Progress on standard error, drawn only between trials: while one runs, this process sleeps in `poll` and no timer of
+//! its own fires.
+
+use super::axis::{self, Axis};
+use super::style::Style;
+use super::unit::time;
+use doorbell_results::cell::Cell;
+use doorbell_results::plan::Plan;
+use doorbell_results::record::Record;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::collections::HashMap;
+use std::io::Write;
+use std::time::Duration;
+/// How long the rest will take, from the plan and from what the trials before took.
+#[derive(Debug, Clone)]
+pub struct Estimate {
+    /// Trials of each cell not yet run.
+    left: HashMap<Cell, u32>,
+    /// Trials of each cell run, and the time they took together.
+    took: HashMap<Cell, (u32, Duration)>,
+}
+
+impl Estimate {
+    /// Before the first trial of `plan`.
+    pub fn new(plan: &Plan) -> Self {
+        Self {
+            left: plan.cells.iter().map(|cell| (cell.clone(), plan.blocks)).collect(),
+            took: HashMap::new(),
+        }
+    }
+
+    /// A trial of `cell` took `wall`, set-up included.
+    pub fn finished(&mut self, cell: &Cell, wall: Duration) {
+        if let Some(left) = self.left.get_mut(cell) {
+            *left = left.saturating_sub(1);
+        }
+        let (trials, sum) = self.took.entry(cell.clone()).or_default();
+        *trials += 1;
+        *sum += wall;
+    }
+
+    /// What the trials not yet run will take; none while nothing is known of them.
+    ///
+    /// A cell that has run before is expected to take as long again; one that ends after a set time is expected to take
+    /// that; any other as long as the mean of those that have run.
+    pub fn remaining(&self) -> Option<Duration> {
+        let (trials, sum) = self
+            .took
+            .values()
+            .fold((0, Duration::ZERO), |(trials, sum), (more, wall)| (trials + more, sum + *wall));
+        let mean = sum.checked_div(trials);
+        self.left
+            .iter()
+            .filter(|(_, left)| **left > 0)
+            .map(|(cell, left)| {
+                let known = self.took.get(cell).and_then(|(trials, wall)| wall.checked_div(*trials));
+                // A cell with a time of its own that may also end by count takes at most that time.
+                let planned = cell.until.time_ns.map(Duration::from_nanos);
+                Some(known.or(planned).or(mean)? * *left)
+            })
+            .sum()
+    }
+}
+
+/// The progress of a run. Nothing is drawn where standard error is no terminal.
+#[derive(Debug)]
+pub struct Progress {
+    bar: ProgressBar,
+    estimate: Estimate,
+    axes: Vec<Axis>,
+    style: Style,
+}
+
+impl Progress {
+    /// Before the first trial of `plan`; `shown` is false under `--quiet` and wherever no progress is wanted.
+    pub fn new(plan: &Plan, style: Style, shown: bool) -> Self {
+        // Draws happen a few times per trial at most: the limit only has to be above that, so that none is dropped.
+        let target =
+            if shown { ProgressDrawTarget::stderr_with_hz(255) } else { ProgressDrawTarget::hidden() };
+        let trials = plan.cells.len() as u64 * u64::from(plan.blocks);
+        let bar = ProgressBar::with_draw_target(Some(trials), target);
+        if let Ok(shape) = ProgressStyle::with_template("{bar:24} {pos}/{len}  {wide_msg}") {
+            let signs = if style.unicode { "█▉▊▋▌▍▎▏ " } else { "##-" };
+            bar.set_style(shape.progress_chars(signs));
+        }
+        Self { bar, estimate: Estimate::new(plan), axes: axis::varying(plan.cells.iter()), style }
+    }
+
+    /// Prints a line above the bar, or plainly where there is no bar.
+    pub fn note(&self, line: &str) {
+        let line = self.style.text(line);
+        if self.bar.is_hidden() {
+            // Nobody reads a standard error that is closed.
+            let _ = writeln!(std::io::stderr(), "{line}");
+        } else {
+            self.bar.println(line);
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn end(self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn message(&self, cell: &Cell) -> String {
+        let label = axis::label(cell, &self.axes);
+        let text = match self.estimate.remaining() {
+            Some(left) if left >= Duration::from_secs(1) => {
+                format!("about {} left · {label}", whole_seconds(left))
+            }
+            _ => label,
+        };
+        self.style.text(&text)
+    }
+}
+
+impl Progress {
+    /// A trial of `cell` is about to start.
+    pub fn starts(&mut self, cell: &Cell) {
+        self.bar.set_message(self.message(cell));
+        self.bar.tick();
+    }
+
+    /// It ended with `record`.
+    pub fn ends(&mut self, record: &Record) {
+        self.estimate.finished(&record.cell, Duration::from_nanos(record.surroundings.wall_ns));
+        self.bar.inc(1);
+    }
+}
+
+fn whole_seconds(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds if seconds < 120 => time(seconds as f64 * 1e12),
+        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{cell, record};
+    use doorbell_results::cell::Until;
+    use doorbell_results::plan::Layout;
+
+    #[test]
+    fn the_estimate_learns_from_what_ran() {
+        let timed = Cell { until: Until::time(Duration::from_secs(2)), ..cell("timed") };
+        let (counted, other) = (cell("counted"), cell("other"));
+        let plan = Plan::new("ping", Layout::Quantities, vec![timed.clone(), counted.clone(), other], 2, 1);
+        let mut estimate = Estimate::new(&plan);
+        assert_eq!(estimate.remaining(), None, "nothing is known of a counted cell that never ran");
+        estimate.finished(&counted, Duration::from_secs(3));
+        // Two timed ones at their own time, one counted as before, two others at the mean.
+        assert_eq!(estimate.remaining(), Some(Duration::from_secs(2 * 2 + 3 + 2 * 3)));
+        for cell in &plan.cells {
+            estimate.finished(cell, Duration::from_secs(1));
+            estimate.finished(cell, Duration::from_secs(1));
+        }
+        assert_eq!(estimate.remaining(), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_hidden_bar_draws_nothing_and_still_counts() {
+        let plan = Plan::new("ping", Layout::Quantities, vec![cell("spin")], 1, 1);
+        let mut progress = Progress::new(&plan, Style::PLAIN, false);
+        progress.starts(&plan.cells[0]);
+        progress.ends(&record(&plan.cells[0], 0, &[1000]));
+        assert!(progress.bar.is_hidden());
+        assert_eq!(progress.bar.position(), 1);
+        progress.end();
+    }
+}

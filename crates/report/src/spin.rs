@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How long to spin before sleeping, in words, and the table behind it.
+
+use super::axis::relation;
+use super::passage::Passage;
+use super::summary::counted;
+use super::table::{Table, number, word};
+use super::unit::{Scale, count, time};
+use doorbell_results::cell::WaitPolicy;
+use doorbell_verdict::spin::{Choice, Gap, Spun, Way};
+
+/// The verdict, and the table of every gap.
+pub fn passages(spun: &Spun) -> Vec<Passage> {
+    let untold = spun.gaps.iter().filter_map(|gap| match &gap.choice {
+        Choice::CannotTell(why) => Some(format!("Gaps of {}: {why}.", ns(gap.gap_ns as f64))),
+        _ => None,
+    });
+    let left_out = spun
+        .left_out
+        .iter()
+        .map(|(conditions, cells)| format!("Left out: {}, {conditions}.", counted(*cells as u64, "cell")));
+    let lead = untold.chain(left_out).collect();
+    let told = Passage { title: verdict(spun), lead, ..Passage::default() };
+    std::iter::once(told).chain(table(spun)).collect()
+}
+
+/// The verdict in one sentence; neighbouring gaps of the same choice are one part of it. Of gaps longer than the longest it says
+/// nothing: after them deeper idle states may make sleeping dearer.
+pub fn verdict(spun: &Spun) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut gaps = spun.gaps.iter().peekable();
+    while let Some(first) = gaps.next() {
+        let mut last = first;
+        while let Some(next) = gaps.next_if(|next| next.choice == first.choice) {
+            last = next;
+        }
+        let range = match (first.gap_ns, last.gap_ns) {
+            (from, to) if from == to => format!("for gaps of {}", ns(from as f64)),
+            (from, to) => format!("for gaps of {} to {}", ns(from as f64), ns(to as f64)),
+        };
+        parts.push(match &first.choice {
+            Choice::Sleep => format!("{range} sleep at once"),
+            Choice::SpinThenSleep(spin_ns) => format!("{range} spin {}", ns(*spin_ns as f64)),
+            Choice::Spin => format!("{range} spin until it comes"),
+            Choice::CannotTell(_) => format!("{range} nothing can be told"),
+        });
+    }
+    let mut sentence = parts.join("; ");
+    if let Some(first) = sentence.get(..1) {
+        let upper = first.to_uppercase();
+        sentence.replace_range(..1, &upper);
+    }
+    format!("{sentence}.")
+}
+
+fn table(spun: &Spun) -> Option<Passage> {
+    let ways = || spun.gaps.iter().flat_map(|gap| &gap.ways);
+    let scale = Scale::for_ps(ways().flat_map(|way| [way.wake_ns * 1e3, way.cpu_ns * 1e3]));
+    let sign = scale.unit.sign();
+    let mut table = Table::new(vec![
+        number("gap"),
+        word("wait"),
+        number(format!("wake, {sign}")),
+        number("p50").keep(3),
+        number("p99").keep(4),
+        number(format!("CPU, {sign}")),
+        number(format!("cost, {sign}")),
+        number("behind").keep(5),
+        word("verdict"),
+        number("trials").keep(1),
+        number("count").keep(2),
+    ]);
+    for gap in &spun.gaps {
+        for way in &gap.ways {
+            table.row(line(spun, gap, way, scale));
+        }
+    }
+    let harness = spun.harness_ns.map_or_else(String::new, |harness| {
+        format!(" The harness itself is {} of a round trip (null).", ns(harness))
+    });
+    let note = format!(
+        "{}, {}. Cost: wake x {} + CPU, means. CPU: the waiter's time and the notifier's call, a notification. Behind: the cost \
+         as a multiple of the least at this gap, with its interval over blocks; those marked = were not shown to cost more, and \
+         of those the one that burns least is chosen.{harness}",
+        spun.subject,
+        relation(&spun.placement.relation),
+        spun.worth,
+    );
+    Passage::of_table(format!("Each gap and way to wait, {sign}"), table, vec![note])
+}
+
+fn line(spun: &Spun, gap: &Gap, way: &Way, scale: Scale) -> Vec<String> {
+    let behind = match way.behind {
+        Some(ratio) => format!("{:.2} ({:.2} to {:.2})", ratio.estimate, ratio.low, ratio.high),
+        None if gap.ways.first().is_some_and(|best| best.wait == way.wait) => "least".to_owned(),
+        None => "cannot tell".to_owned(),
+    };
+    let chosen = match (&gap.choice, way.wait) {
+        (Choice::Sleep, WaitPolicy::Block) | (Choice::Spin, WaitPolicy::Spin) => true,
+        (Choice::SpinThenSleep(chosen), WaitPolicy::SpinThenBlock { spin_ns }) => *chosen == spin_ns,
+        _ => false,
+    };
+    let mark = match (chosen, way.as_good) {
+        (true, _) => "<- this",
+        (false, true) => "=",
+        (false, false) => "",
+    };
+    vec![
+        ns(gap.gap_ns as f64),
+        match way.wait {
+            WaitPolicy::Block => "sleep at once".to_owned(),
+            WaitPolicy::Spin => "spin".to_owned(),
+            WaitPolicy::SpinThenBlock { spin_ns } => format!("spin {}, then sleep", ns(spin_ns as f64)),
+            WaitPolicy::Timeout { timeout_ns } => format!("time-out of {}", ns(timeout_ns as f64)),
+        },
+        scale.show(way.wake_ns * 1e3),
+        scale.show(way.percentiles_ns[0] * 1e3),
+        scale.show(way.percentiles_ns[1] * 1e3),
+        scale.show(way.cpu_ns * 1e3),
+        scale.show(way.cost_ns(spun.worth) * 1e3),
+        behind,
+        mark.to_owned(),
+        count(way.trials as u64),
+        count(way.seen),
+    ]
+}
+
+fn ns(ns: f64) -> String {
+    time(ns * 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use doorbell_results::cell::Placement;
+
+    fn spun(choices: &[(u64, Choice)]) -> Spun {
+        Spun {
+            subject: "futex".to_owned(),
+            placement: Placement { relation: "same-l3".to_owned(), cpus: Some([0, 1]) },
+            worth: 1.0,
+            left_out: [("measured under other conditions: timing".to_owned(), 5)].into(),
+            gaps: choices
+                .iter()
+                .map(|(gap_ns, choice)| Gap { gap_ns: *gap_ns, ways: Vec::new(), choice: choice.clone() })
+                .collect(),
+            harness_ns: None,
+        }
+    }
+
+    #[test]
+    fn the_verdict_is_one_sentence_in_which_neighbours_that_agree_are_one_part() {
+        let choices = [
+            (5_000, Choice::SpinThenSleep(6_000)),
+            (10_000, Choice::SpinThenSleep(12_000)),
+            (100_000, Choice::Sleep),
+            (1_000_000, Choice::Sleep),
+        ];
+        assert_eq!(
+            verdict(&spun(&choices)),
+            "For gaps of 5 µs spin 6 µs; for gaps of 10 µs spin 12 µs; for gaps of 100 µs to 1 ms sleep at once."
+        );
+        let open =
+            [(5_000, Choice::Spin), (9_000, Choice::Spin), (20_000, Choice::CannotTell(String::new()))];
+        assert_eq!(
+            verdict(&spun(&open)),
+            "For gaps of 5 µs to 9 µs spin until it comes; for gaps of 20 µs nothing can be told."
+        );
+        assert_eq!(verdict(&spun(&[(5_000, Choice::Sleep)])), "For gaps of 5 µs sleep at once.");
+        let told = &passages(&spun(&[(5_000, Choice::Sleep)]))[0];
+        assert_eq!(told.lead, ["Left out: 5 cells, measured under other conditions: timing."]);
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A repeatability study for the terminal: how often the verdicts were right, cell by cell and as a whole.
+
+use super::axis;
+use super::style::{Role, Style};
+use super::summary::counted;
+use super::table::{Align, Column, Table};
+use doorbell_verdict::study::{Count, Scored, Study};
+
+/// The study's table.
+pub fn study(study: &Study, style: &Style) -> String {
+    let rounds = counted(study.rounds.len() as u64, "round");
+    let percent = f64::from(study.slowdown_ppm) / 10_000.0;
+    let mut out =
+        format!("{}\n", style.paint(Role::Heading, &style.text(&format!("repeatability · {rounds}"))));
+    let blocks = counted(study.blocks.into(), "block");
+    let common = axis::common(study.cells.iter());
+    let note = format!(
+        "Each round: a run of {blocks}, the same again (should show no difference), and the same slowed by {percent} % \
+         (should be slower). Intervals of the shares hold with 95 %. All: {common}."
+    );
+    out.push_str(&style.wrap(&note, 0));
+    let axes = axis::varying(study.cells.iter());
+    let mut columns: Vec<Column> = axes.iter().map(|axis| Column::new(axis.name(), Align::Left)).collect();
+    for what in ["no difference", "slowdown found"] {
+        columns.push(Column::new(what, Align::Right));
+        columns.push(Column::new("share", Align::Left).keep(2));
+        columns.push(Column::new("cannot tell", Align::Right).keep(1));
+        columns.push(Column::new("ratio", Align::Left).keep(3));
+    }
+    let mut table = Table::new(columns);
+    for (index, cell) in study.cells.iter().enumerate() {
+        line(&mut table, axes.iter().map(|axis| axis.value(cell)).collect(), study, Scored::Cell(index));
+    }
+    let mut head = vec![String::new(); axes.len()];
+    head[0] = "any of them".to_owned();
+    line(&mut table, head, study, Scored::Comparison);
+    out.push_str(&table.render(style));
+    out
+}
+
+fn line(table: &mut Table, mut cells: Vec<String>, study: &Study, of: Scored) {
+    let score = study.score(of);
+    for count in [&score.same, &score.slowed] {
+        cells.extend(figures(count));
+    }
+    table.row(cells);
+}
+
+fn figures(count: &Count) -> [String; 4] {
+    let share = count
+        .interval()
+        .map_or_else(String::new, |(low, high)| format!("{:.0}..{:.0} %", low * 100.0, high * 100.0));
+    let ratio = count.spread().map_or_else(String::new, |(mean, spread)| {
+        format!("{:+.1} % ± {:.1} %", mean * 100.0, spread * 100.0)
+    });
+    [format!("{}/{}", count.right, count.all), share, count.open.to_string(), ratio]
+}

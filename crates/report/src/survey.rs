@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A survey on the terminal: one line for each mechanism, one for each sleep, and the answer, last: what stands above the
+//! prompt is what a reader meets first. The page of `doorbell report`, read from its top, begins with it.
+
+use super::answer::answer;
+use super::axis;
+use super::doctor::{Detail, doctor};
+use super::emulated;
+use super::figures::Figures;
+use super::passage;
+use super::style::{Role, Style};
+use super::summary;
+use super::table::{Align, Column, Table};
+use super::unit::count;
+use super::warnings;
+use doorbell_results::cell::{Pattern, WaitPolicy};
+use doorbell_results::quantity::short;
+use doorbell_results::record::series::Quantity;
+use doorbell_results::record::{Arm, ResultFile};
+
+/// The whole survey.
+pub fn survey(result: &ResultFile, style: &Style) -> String {
+    let arms = result.arms();
+    let figures = Figures::of(result);
+    let mut out = summary::head(result, style);
+    if result.emulated() {
+        out.extend(emulated::counts_and_ratios(&figures).map(|told| passage::text(&[told], style)));
+    }
+    out.push_str(&round_trips(&arms, style));
+    out.push_str(&sleeps(&arms, style));
+    out.extend(summary::floors(result).map(|floors| passage::text(&[floors], style)));
+    out.push_str(&summary::absent(&figures, style));
+    out.push_str(&warnings::text(result, style));
+    out.push_str(&doctor(&result.machine, Detail::Brief, style));
+    // Which mechanism to use is a question of times, and an emulator's times answer none.
+    if !result.emulated() {
+        out.push_str(&answer(&doorbell_verdict::answer::answer(result), style));
+    }
+    out
+}
+
+/// Nanoseconds as microseconds.
+fn us(ns: f64) -> String {
+    format!("{:.2}", ns / 1000.0)
+}
+
+/// One line for each mechanism, the fastest across cores first, three columns for each placement.
+fn round_trips(arms: &[Arm], style: &Style) -> String {
+    let of_interest = |arm: &&Arm| {
+        arm.cell.pattern == Pattern::PingPong { gap_ns: 0 } && arm.cell.wait == WaitPolicy::Block
+    };
+    let mut relations: Vec<&str> = Vec::new();
+    let mut sorted_by = None;
+    let mut subjects: Vec<(&str, f64)> = Vec::new();
+    for arm in arms.iter().filter(of_interest) {
+        let relation = arm.cell.placement.relation.as_str();
+        if !relations.contains(&relation) {
+            relations.push(relation);
+        }
+        let Some(whole) = arm.histogram(Quantity::RoundTrip) else { continue };
+        let p50 = whole.quantile(0.5) as f64;
+        match subjects.iter_mut().find(|(subject, _)| *subject == arm.cell.subject) {
+            // The last placement with chosen CPUs is the farthest, where mechanisms differ most.
+            Some(entry) if arm.cell.placement.cpus.is_some() => {
+                entry.1 = p50;
+                sorted_by = Some(relation);
+            }
+            Some(_) => {}
+            None => subjects.push((&arm.cell.subject, p50)),
+        }
+    }
+    subjects.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let mut columns = vec![Column::new("mechanism", Align::Left)];
+    for relation in &relations {
+        let name = axis::relation(relation);
+        columns.push(Column::new(format!("{name} p50"), Align::Right));
+        columns.push(Column::new("p99", Align::Right).keep(3));
+        columns.push(Column::new("CPU", Align::Right).keep(2));
+        columns.push(Column::new("count", Align::Right).keep(1));
+    }
+    let mut table = Table::new(columns);
+    for (subject, _) in &subjects {
+        let name = if *subject == "null" { "null (the harness itself)" } else { subject };
+        let mut row = vec![name.to_owned()];
+        for relation in &relations {
+            let arm = arms
+                .iter()
+                .filter(of_interest)
+                .find(|arm| arm.cell.subject == *subject && arm.cell.placement.relation == *relation);
+            row.extend(figures_of(arm, Quantity::RoundTrip));
+        }
+        table.row(row);
+    }
+    let order = sorted_by
+        .map_or_else(String::new, |by| format!(" Rows by their median on the {}.", axis::relation(by)));
+    let note = summary::sentence(Quantity::RoundTrip.definition()) + &order;
+    titled("Round trip and CPU time of both sides per round trip, µs", &note, &table, style)
+}
+
+/// One line for each mechanism and gap.
+fn sleeps(arms: &[Arm], style: &Style) -> String {
+    let mut table = Table::new(vec![
+        Column::new("mechanism", Align::Left),
+        Column::new("waiter", Align::Left),
+        Column::new("gap", Align::Right),
+        Column::new("wake p50", Align::Right),
+        Column::new("p99", Align::Right),
+        Column::new("CPU", Align::Right).keep(2),
+        Column::new("count", Align::Right).keep(1),
+        Column::new("notify p50", Align::Right),
+    ]);
+    for arm in arms.iter().filter(|arm| matches!(arm.cell.pattern, Pattern::OneWay { .. })) {
+        let waiter = if arm.cell.wait == WaitPolicy::Spin { "awake" } else { "asleep" };
+        let mut row = vec![arm.cell.subject.clone(), waiter.to_owned(), short(arm.cell.pattern.gap_ns())];
+        row.extend(figures_of(Some(arm), Quantity::Wake));
+        row.push(
+            arm.histogram(Quantity::Notify)
+                .map_or_else(dash, |whole| us(whole.quantile(0.5) as f64 / 1000.0)),
+        );
+        table.row(row);
+    }
+    let note = summary::sentence(Quantity::Wake.definition());
+    titled("Wake-up latency by how long the waiter slept, µs", &note, &table, style)
+}
+
+/// p50, p99, CPU per wake, count.
+fn figures_of(arm: Option<&Arm>, quantity: Quantity) -> [String; 4] {
+    let Some((arm, whole)) = arm.and_then(|arm| Some((arm, arm.histogram(quantity)?))) else {
+        return [dash(), dash(), dash(), dash()];
+    };
+    [
+        us(whole.quantile(0.5) as f64 / 1000.0),
+        us(whole.quantile(0.99) as f64 / 1000.0),
+        arm.cpu_ns_per_wake().map_or_else(dash, us),
+        count(whole.count()),
+    ]
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+fn titled(title: &str, note: &str, table: &Table, style: &Style) -> String {
+    if table.is_empty() {
+        return String::new();
+    }
+    let note = style.wrap(note, 0);
+    format!("\n{}\n{note}{}", style.paint(Role::Heading, &style.text(title)), table.render(style))
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell switch`: every quotient with the count it was divided by.
+
+use super::figures::{Figures, Row};
+use super::passage::{Passage, nothing};
+use super::summary::four_digits;
+use super::table::{Table, number, word};
+use super::unit::{Scale, count};
+use doorbell_results::cell::{Cell, Scheduler};
+use doorbell_results::figure::operation::{PER_FAULT, PER_SWITCH, SWITCHES_PER_ROUND};
+use doorbell_results::record::series::Quantity;
+use doorbell_results::record::subject::{Contexts, Subject};
+
+/// Everything about a run of operations.
+pub fn passages(figures: &Figures) -> Vec<Passage> {
+    if figures.rows.is_empty() {
+        return nothing();
+    }
+    let (mut alone, mut together) = (Vec::new(), Vec::new());
+    for row in &figures.rows {
+        match row.arm.subject() {
+            Subject::Operation { two_sided: false, unit } => alone.push((row, unit.as_str())),
+            _ => together.push(row),
+        }
+    }
+    let checks = Passage::of_lines("How the switches were counted", checks(&together).into_iter().collect());
+    let tables = [calls(&alone), switches(&together), working_sets(figures), checks];
+    tables.into_iter().flatten().collect()
+}
+
+/// Operations of one side.
+fn calls(rows: &[(&Row, &str)]) -> Option<Passage> {
+    let rows: Vec<_> = rows.iter().filter(|(row, _)| row.cell().size == 0).collect();
+    let mut table = Table::new(vec![
+        word("operation"),
+        word("per"),
+        number("p50"),
+        number("p99"),
+        number("mean"),
+        number("per fault counted"),
+        number("operations").keep(1),
+    ]);
+    let scale = Scale::for_ps(rows.iter().map(|(row, _)| quantile(row, 0.5)));
+    for (row, unit) in rows {
+        table.row(vec![
+            row.cell().subject.clone(),
+            (*unit).to_owned(),
+            scale.show(quantile(row, 0.5)),
+            scale.show(quantile(row, 0.99)),
+            scale.show(mean(row)),
+            row.figure(|name| name == PER_FAULT).map_or_else(String::new, |ns| scale.show(ns * 1e3)),
+            count(row.arm.tally().sent),
+        ]);
+    }
+    let note =
+        "Timed in batches: percentiles are those of batch averages. The faults are counted by the kernel.";
+    explained(&format!("Calls and faults, {}", scale.unit.sign()), note, table)
+}
+
+/// Operations of two sides.
+fn switches(rows: &[&Row]) -> Option<Passage> {
+    let scale = Scale::for_ps(rows.iter().map(|row| quantile(row, 0.5)));
+    let mut table = Table::new(vec![
+        word("operation"),
+        word("sides"),
+        word("placement"),
+        word("policy"),
+        number("set"),
+        number("round p50"),
+        number("p99"),
+        number("mean").keep(2),
+        number("switches/round"),
+        number("per switch"),
+        word("as the tool prints it"),
+        number("RES/round").keep(4),
+        number("CAL/round").keep(3),
+        number("rounds").keep(1),
+    ]);
+    for row in rows {
+        let cell = row.cell();
+        let tool = tool_figure(row).map_or_else(String::new, |(value, unit)| {
+            if unit == "ns" {
+                format!("{} {}", scale.show(value * 1e3), scale.unit.sign())
+            } else {
+                format!("{} {unit}", four_digits(value))
+            }
+        });
+        table.row(vec![
+            cell.subject.clone(),
+            sides(cell).to_owned(),
+            placement(cell),
+            policy(cell).to_owned(),
+            bytes(cell.size),
+            scale.show(quantile(row, 0.5)),
+            scale.show(quantile(row, 0.99)),
+            scale.show(mean(row)),
+            row.figure(|name| name == SWITCHES_PER_ROUND).map_or_else(String::new, |n| format!("{n:.2}")),
+            row.figure(|name| name == PER_SWITCH).map_or_else(|| "-".to_owned(), |ns| scale.show(ns * 1e3)),
+            tool,
+            interrupts(row, "RES"),
+            interrupts(row, "CAL"),
+            count(row.arm.tally().sent),
+        ]);
+    }
+    let note = "A round is there and back. Switches: voluntary and involuntary ones of both sides in the measured window, \
+                from the kernel (getrusage); per switch: the window divided by them, or - where the protocol hardly \
+                switched. As the tool prints it: with the divisor the tool assumes. RES, CAL: rescheduling and \
+                function-call interrupts on the sides' CPUs during the whole trial.";
+    explained(&format!("Switches, {}", scale.unit.sign()), note, table)
+}
+
+/// Switches with a working set, less what writing the set costs alone.
+fn working_sets(figures: &Figures) -> Option<Passage> {
+    let alone = |size: u32| {
+        figures
+            .rows
+            .iter()
+            .find(|row| row.cell().subject == "touch" && row.cell().size == size)
+            .map(|row| quantile(row, 0.5))
+    };
+    let with: Vec<(&Row, f64)> = figures
+        .rows
+        .iter()
+        .filter(|row| row.cell().subject != "touch" && row.cell().size > 0)
+        .filter_map(|row| Some((row, alone(row.cell().size)?)))
+        .collect();
+    let scale = Scale::for_ps(with.iter().map(|(row, _)| quantile(row, 0.5)));
+    let mut table = Table::new(vec![
+        word("operation"),
+        word("sides"),
+        word("placement"),
+        word("policy"),
+        number("set"),
+        number("round p50"),
+        number("set written alone"),
+        number("round less two sets"),
+        number("without a set"),
+        number("rounds").keep(1),
+    ]);
+    for (row, touch) in with {
+        let cell = row.cell();
+        let bare = figures.rows.iter().find(|other| Cell { size: 0, ..cell.clone() } == *other.cell());
+        let round = quantile(row, 0.5);
+        table.row(vec![
+            cell.subject.clone(),
+            sides(cell).to_owned(),
+            placement(cell),
+            policy(cell).to_owned(),
+            bytes(cell.size),
+            scale.show(round),
+            scale.show(touch),
+            signed(round - 2.0 * touch, scale),
+            bare.map_or_else(String::new, |bare| scale.show(quantile(bare, 0.5))),
+            count(row.arm.tally().sent),
+        ]);
+    }
+    let note = "Medians. Each side writes its set before each hand-over, so a round holds two writes; what remains above \
+                the round without a set is what the switch did to the caches. On two cores the writes of a round do \
+                not overlap either: the sides alternate.";
+    explained(&format!("Working sets, {}", scale.unit.sign()), note, table)
+}
+
+/// Whether the three ways of counting agreed.
+fn checks(rows: &[&Row]) -> Option<String> {
+    let sum = |name: &str| -> Option<f64> {
+        let values: Vec<f64> = rows
+            .iter()
+            .flat_map(|row| &row.arm.records)
+            .flat_map(|record| &record.figures)
+            .filter(|figure| figure.name == name)
+            .map(|figure| figure.value)
+            .collect();
+        (!values.is_empty()).then(|| values.iter().sum())
+    };
+    let usage = sum("check-getrusage")?;
+    let say =
+        |name: &str| sum(name).map_or_else(|| "not to be had here".to_owned(), |value| count(value as u64));
+    Some(format!(
+        "Over the same rounds after each window, all trials: getrusage {}, /proc status {}, perf software event {}.",
+        count(usage as u64),
+        say("check-proc-status"),
+        say("check-perf-event"),
+    ))
+}
+
+/// A table below the sentence that explains it.
+fn explained(title: &str, note: &str, table: Table) -> Option<Passage> {
+    Some(Passage::of_table(title, table, Vec::new())?.led_by(note.to_owned()))
+}
+
+fn quantile(row: &Row, q: f64) -> f64 {
+    row.series.get(&Quantity::Operation).map_or(0.0, |series| series.quantile(q) as f64)
+}
+
+fn mean(row: &Row) -> f64 {
+    row.series.get(&Quantity::Operation).map_or(0.0, |series| series.mean_ps)
+}
+
+/// What the tool whose protocol this is would print.
+fn tool_figure<'row>(row: &'row Row) -> Option<(f64, &'row str)> {
+    let printed = |name: &str| name.ends_with(" as printed");
+    let mut figures = row.arm.records.iter().flat_map(|record| &record.figures);
+    let unit = &figures.find(|figure| printed(&figure.name))?.unit;
+    Some((row.figure(printed)?, unit))
+}
+
+/// Interrupts of one kind per round over whole trials.
+fn interrupts(row: &Row, kind: &str) -> String {
+    let known = row.arm.records.iter().any(|record| !record.surroundings.interrupts.is_empty());
+    let rounds = row.arm.tally().sent;
+    if !known || rounds == 0 {
+        return "-".to_owned();
+    }
+    let came: u64 =
+        row.arm.records.iter().filter_map(|record| record.surroundings.interrupts.get(kind)).sum();
+    format!("{:.2}", came as f64 / rounds as f64)
+}
+
+fn sides(cell: &Cell) -> &'static str {
+    match cell.contexts {
+        Contexts::Processes => "processes",
+        Contexts::Threads => "threads",
+    }
+}
+
+fn placement(cell: &Cell) -> String {
+    let relation = &cell.placement.relation;
+    cell.placement.cpus.map_or_else(|| relation.clone(), |[a, b]| format!("{relation} {a},{b}"))
+}
+
+fn policy(cell: &Cell) -> &'static str {
+    match cell.scheduler {
+        Scheduler::Other => "other",
+        Scheduler::Fifo => "fifo",
+    }
+}
+
+fn bytes(size: u32) -> String {
+    match size {
+        0 => "-".to_owned(),
+        size if size.is_multiple_of(1 << 20) => format!("{} MiB", size >> 20),
+        size if size.is_multiple_of(1 << 10) => format!("{} KiB", size >> 10),
+        size => format!("{size} B"),
+    }
+}
+
+/// A difference, which may be negative where the caches favour the alternating sides.
+fn signed(ps: f64, scale: Scale) -> String {
+    if ps < 0.0 { format!("-{}", scale.show(-ps)) } else { scale.show(ps) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::passage::text;
+    use crate::sample;
+    use crate::style::Style;
+    use doorbell_results::cell::{Pattern, Placement};
+    use doorbell_subjects::operation;
+
+    fn cell(subject: &str, size: u32) -> Cell {
+        Cell {
+            pattern: Pattern::Operation { batch: 1 },
+            placement: Placement { relation: "same-core".into(), cpus: Some([1, 1]) },
+            size,
+            ..sample::cell(subject)
+        }
+    }
+
+    fn shown(records: Vec<doorbell_results::record::Record>) -> String {
+        let result = sample::result("switch", records);
+        text(&passages(&Figures::of(&result)), &Style::PLAIN)
+    }
+
+    #[test]
+    fn the_tools_figure_stands_beside_the_counted_one() {
+        let mut record = sample::record(&cell("timectxsw", 0), 0, &[40_000_000; 1000]);
+        for side in &mut record.sides {
+            side.window_ns = 40_000_000;
+            side.voluntary_switches = 5000;
+        }
+        record.surroundings.interrupts.insert("RES".to_owned(), 250);
+        operation::figures::derive(&mut record);
+        let text = shown(vec![record]);
+        let line = text.lines().find(|line| line.starts_with("timectxsw")).unwrap();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        // 40 µs a round, ten switches of 4 µs each, and 10 µs as the tool divides.
+        assert_eq!(
+            words,
+            [
+                "timectxsw",
+                "processes",
+                "same-core",
+                "1,1",
+                "other",
+                "-",
+                "40.0",
+                "40.0",
+                "40.0",
+                "10.00",
+                "4.0",
+                "10.0",
+                "us",
+                "0.25",
+                "0.00",
+                "1,000"
+            ],
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_protocol_that_hardly_switched_has_no_figure_per_switch() {
+        let mut record = sample::record(&cell("timetctxsw2", 0), 0, &[200_000; 1000]);
+        record.sides[0].window_ns = 200_000;
+        record.sides[0].involuntary_switches = 2;
+        operation::figures::derive(&mut record);
+        let text = shown(vec![record]);
+        let line = text.lines().find(|line| line.starts_with("timetctxsw2")).unwrap();
+        assert!(line.contains(" 0.00 ") && line.contains(" - "), "{text}");
+    }
+
+    #[test]
+    fn a_working_set_is_shown_with_and_without_its_writing() {
+        let text = shown(vec![
+            sample::record(&cell("switch-futex", 0), 0, &[4_000_000; 10]),
+            sample::record(&cell("switch-futex", 65_536), 0, &[9_000_000; 10]),
+            sample::record(&cell("touch", 65_536), 0, &[2_000_000; 10]),
+        ]);
+        let line = text.lines().rfind(|line| line.starts_with("switch-futex")).unwrap();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(words[5..], ["64", "KiB", "9.00", "2.00", "5.00", "4.00", "10"], "{text}");
+    }
+}

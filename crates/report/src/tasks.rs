@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell tasks`: what a hand-off costs beside the control, what a task costs to make, to reap and to
+//! keep, and how many fit.
+
+use super::axis::{self, Axis};
+use super::figures::{Distribution, Figures, Row};
+use super::passage::{Passage, all, heads, nothing};
+use super::summary::{four_digits, sentence, shown};
+use super::table::{Table, number, word};
+use super::unit::{Scale, count};
+use doorbell_results::cell::Cell;
+use doorbell_results::figure::task::CEILING;
+use doorbell_results::figure::task::{MOVES_PER_TASK, SWITCHES_PER_HANDOFF, TASK_BYTES};
+use doorbell_results::figure::timer_ticks;
+use doorbell_results::record::series::Quantity;
+
+/// The kind that every other is held against.
+const CONTROL: &str = "call";
+
+/// Everything about a run of tasks.
+pub fn passages(figures: &Figures) -> Vec<Passage> {
+    if figures.rows.is_empty() {
+        return nothing();
+    }
+    [hand_offs(figures), lives(figures), queue(figures), ticks(figures)].into_iter().flatten().collect()
+}
+
+/// The rows that have figures of `quantity`.
+fn rows<'a>(figures: &'a Figures, quantity: Quantity) -> Vec<(&'a Row<'a>, &'a Distribution)> {
+    figures.rows.iter().filter_map(|row| Some((row, row.series.get(&quantity)?))).collect()
+}
+
+/// The unit of the shortest median: beside a call, a coroutine in microseconds would be two digits of nothing.
+fn scale_of(rows: &[(&Row, &Distribution)]) -> Scale {
+    Scale::for_ps(rows.iter().map(|(_, series)| series.quantile(0.5) as f64).min_by(f64::total_cmp))
+}
+
+/// The control of a row: plain calls with as many tasks and turns and the same working set, under the same load.
+fn control<'a>(figures: &'a Figures, cell: &Cell) -> Option<&'a Distribution> {
+    let row = figures.rows.iter().find(|row| {
+        let other = row.cell();
+        other.subject == CONTROL
+            && (other.pattern, other.size, &other.load) == (cell.pattern, cell.size, &cell.load)
+    })?;
+    row.series.get(&Quantity::HandOff)
+}
+
+/// The median of a quantity of a row, in the table's unit.
+fn median(row: &Row, quantity: Quantity, scale: Scale) -> String {
+    row.p50_ps(quantity).map_or_else(|| "-".to_owned(), |ps| scale.show(ps))
+}
+
+/// A figure that is a whole number.
+fn whole(row: &Row, wanted: &str) -> String {
+    row.figure(|name| name == wanted).map_or_else(|| "-".to_owned(), |value| count(value.max(0.0) as u64))
+}
+
+fn hand_offs(figures: &Figures) -> Option<Passage> {
+    let rows = rows(figures, Quantity::HandOff);
+    let cells = || rows.iter().map(|(row, _)| row.cell());
+    let axes = axis::varying(cells());
+    let scale = scale_of(&rows);
+    let mut columns = heads(&axes, "mechanism");
+    columns.extend([
+        number("p50"),
+        number("p99").keep(9),
+        number("max").keep(4),
+        number("x call").keep(10),
+        number("above call").keep(8),
+        number("CPU").keep(3),
+        number("switches").keep(11),
+        number("make").keep(7),
+        number("reap").keep(6),
+        number("memory, B").keep(5),
+        number("most here").keep(2),
+        number("hand-offs").keep(1),
+    ]);
+    let mut table = Table::new(columns);
+    for (row, series) in &rows {
+        let p50 = series.quantile(0.5) as f64;
+        let bare = control(figures, row.cell()).map(|bare| bare.quantile(0.5) as f64);
+        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
+        line.extend([p50, series.quantile(0.99) as f64, series.max_ps as f64].map(|ps| scale.show(ps)));
+        line.push(bare.map_or_else(|| "-".to_owned(), |bare| format!("{:.2}", p50 / bare.max(1.0))));
+        line.push(bare.map_or_else(|| "-".to_owned(), |bare| scale.show((p50 - bare).max(0.0))));
+        line.push(row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
+        let switches = row.figure(|name| name == SWITCHES_PER_HANDOFF);
+        line.push(switches.map_or_else(String::new, |value| format!("{value:.3}")));
+        line.extend([Quantity::Create, Quantity::Reap].map(|quantity| median(row, quantity, scale)));
+        line.extend([TASK_BYTES, CEILING].map(|name| whole(row, name)));
+        line.push(count(row.arm.tally().seen));
+        table.row(line);
+    }
+    let notes = vec![
+        format!("Hand-off: {}", sentence(Quantity::HandOff.definition())),
+        "x call, above call: as a multiple of the control with as many tasks and turns, and less it; the control is a call \
+         through the same queue with the same count and stamps, so it is the harness's own cost."
+            .to_owned(),
+        "Switches: context switches that the kernel counted for all tasks from when they stood ready to the last hand-off, \
+         by hand-off. Between processes that is the most that changes of address space can be: a switch to the idle task \
+         and back to the same process is counted and changes none. CPU: CPU time by hand-off, of threads and processes \
+         from standing ready to going home, of code with making and reaping."
+            .to_owned(),
+        "Make, reap, memory: medians per task, memory as the kernel counts it while all stand ready. Most here: how many \
+         fit this machine."
+            .to_owned(),
+    ];
+    let title = format!("Hand-offs, {}", scale.unit.sign());
+    Some(Passage::of_table(title, table, notes)?.led_by(all(&axis::common(cells()))))
+}
+
+fn lives(figures: &Figures) -> Option<Passage> {
+    let rows = rows(figures, Quantity::Life);
+    let axes = axis::varying(rows.iter().map(|(row, _)| row.cell()));
+    let scale = scale_of(&rows);
+    let mut columns = heads(&axes, "mechanism");
+    columns.extend([
+        number("p50"),
+        number("p99").keep(5),
+        number("max").keep(2),
+        number("make").keep(8),
+        number("run and reap").keep(7),
+        number("most here").keep(6),
+        number("lives").keep(4),
+    ]);
+    let mut table = Table::new(columns);
+    for (row, series) in &rows {
+        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
+        line.extend([0.5, 0.99, 1.0].map(|q| scale.show(series.quantile(q) as f64)));
+        line.extend([Quantity::Create, Quantity::Reap].map(|quantity| median(row, quantity, scale)));
+        line.push(whole(row, CEILING));
+        line.push(count(row.arm.tally().seen));
+        table.row(line);
+    }
+    let note = "Per task, of all tasks of a generation together: all are made, then all are waited for. Most here: how many \
+                fit this machine at once.";
+    let title = format!("Lives: made, run once, reaped, {}", scale.unit.sign());
+    Passage::of_table(title, table, vec![note.to_owned()])
+}
+
+/// How much of a figure was the queue: the same tasks on a queue whose delete moves every element.
+fn queue(figures: &Figures) -> Option<Passage> {
+    let pairs = [("stackless-rotating", "stackless"), ("process-pair-rotating", "process-pair")];
+    let mut table = Table::new(vec![
+        word("tasks on the rotating queue"),
+        number("tasks"),
+        number("turns"),
+        number("p50"),
+        number("on the O(1) queue"),
+        number("the queue's share"),
+        number("moves per task").keep(2),
+        number("hand-offs").keep(1),
+    ]);
+    let medians = rows(figures, Quantity::HandOff);
+    let scale = scale_of(&medians);
+    for (row, series) in &medians {
+        let cell = row.cell();
+        let Some((_, quick)) = pairs.iter().find(|(slow, _)| *slow == cell.subject) else { continue };
+        let same = |other: &&(&Row, &Distribution)| {
+            *other.0.cell() == Cell { subject: (*quick).to_owned(), ..cell.clone() }
+        };
+        let Some((_, quick)) = medians.iter().find(same) else { continue };
+        let [slow, quick] = [series, quick].map(|series| series.quantile(0.5) as f64);
+        let moves = row.figure(|name| name == MOVES_PER_TASK);
+        table.row(vec![
+            cell.subject.clone(),
+            Axis::Tasks.value(cell),
+            Axis::Yields.value(cell),
+            scale.show(slow),
+            scale.show(quick),
+            format!("{:.0} %", (1.0 - quick / slow.max(1.0)) * 100.0),
+            moves.map_or_else(|| "-".to_owned(), |moves| format!("{moves:.1}")),
+            count(row.arm.tally().seen),
+        ]);
+    }
+    let note = "Medians. The rotating queue deletes a task that has ended by taking every element out and putting all others \
+                back, as the queue of tornado-os does; nothing else differs.";
+    let title = format!("The share of the queue, {}", scale.unit.sign());
+    Passage::of_table(title, table, vec![note.to_owned()])
+}
+
+/// Times told by counting timer ticks, beside the same runs told by the cycle counter.
+fn ticks(figures: &Figures) -> Option<Passage> {
+    let mut table = Table::new(vec![
+        number("tasks"),
+        number("turns"),
+        number("ticks per run"),
+        number("hand-off by ticks, ns"),
+        number("by cycle counter, ns"),
+        number("one tick of a run"),
+        number("worst error of ten runs"),
+        number("runs").keep(1),
+    ]);
+    for row in figures.rows.iter().filter(|row| row.cell().subject == "timer-ticks") {
+        let show = |wanted, unit: &str| {
+            let value = row.figure(|name| name == wanted);
+            value.map_or_else(|| "-".to_owned(), |value| format!("{}{unit}", four_digits(value)))
+        };
+        if row.figure(|name| name == timer_ticks::TICKS).is_none() {
+            continue;
+        }
+        table.row(vec![
+            Axis::Tasks.value(row.cell()),
+            Axis::Yields.value(row.cell()),
+            show(timer_ticks::TICKS, ""),
+            show(timer_ticks::BY_TICKS, ""),
+            show(timer_ticks::BY_CYCLES, ""),
+            show(timer_ticks::STEP, " %"),
+            show(timer_ticks::WORST, " %"),
+            count(row.series.get(&Quantity::Create).map_or(0, |series| series.count)),
+        ]);
+    }
+    let note = "Ticks of 0.5 ms, as tornado-os counted them, and the cycle counter over the same runs of stackless-rotating. One \
+                tick of a run is the error of a single count; the worst error is that of a mean of ten counts.";
+    Passage::of_table("Counting timer ticks", table, vec![note.to_owned()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::passage::text;
+    use crate::sample;
+    use crate::style::Style;
+    use doorbell_results::cell::Pattern;
+    use doorbell_results::record::subject::Contexts;
+    use doorbell_results::record::{Figure, Record};
+
+    fn record(subject: &str, ps: u64) -> Record {
+        let cell = Cell {
+            pattern: Pattern::Tasks { tasks: 1000, yields: 100 },
+            contexts: Contexts::Processes,
+            ..sample::cell(subject)
+        };
+        sample::record(&cell, 0, &[ps; 50])
+    }
+
+    #[test]
+    fn a_kind_stands_beside_its_control_with_its_switches_and_how_many_fit() {
+        let mut own = record("process-futex", 2_000_000);
+        for (name, value) in [(SWITCHES_PER_HANDOFF, 1.0), (TASK_BYTES, 180_000.0), (CEILING, 23_456.0)] {
+            own.figures.push(Figure {
+                name: name.into(),
+                value,
+                unit: String::new(),
+                formula: String::new(),
+            });
+        }
+        let result = sample::result("tasks", vec![record("call", 4_000), own]);
+        let text = text(&passages(&Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
+        let line = text.lines().find(|line| line.starts_with("process-futex")).unwrap();
+        for word in ["500.10", "1.000", "180,000", "23,456"] {
+            assert!(line.split_whitespace().any(|own| own == word), "{word}:\n{text}");
+        }
+    }
+}

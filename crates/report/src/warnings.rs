@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The warnings of a run: those that say the same are told once, with how often and of what.
+
+use super::axis;
+use super::style::{Role, Style};
+use super::summary::counted;
+use doorbell_results::record::{ResultFile, Warning};
+
+/// Causes of one warning that the terminal tells; the report has them all.
+const CAUSES_SHOWN: usize = 3;
+
+/// Warnings of one name, effect and cure.
+#[derive(Debug, Clone)]
+pub struct Group<'result> {
+    /// The first of them.
+    pub warning: &'result Warning,
+    /// What was seen.
+    pub causes: Vec<Cause<'result>>,
+}
+
+/// One thing that was seen, and in which trials.
+#[derive(Debug, Clone)]
+pub struct Cause<'result> {
+    /// What was seen, with values.
+    pub seen: &'result str,
+    /// The trials, in words; empty where it concerns the whole run.
+    pub trials: Vec<String>,
+}
+
+impl Cause<'_> {
+    /// The cause with where it was seen.
+    pub fn sentence(&self) -> String {
+        match self.trials.as_slice() {
+            [] => self.seen.to_owned(),
+            [trial] => format!("{trial}: {}", self.seen),
+            trials => format!("{} ({})", self.seen, counted(trials.len() as u64, "trial")),
+        }
+    }
+}
+
+impl<'result> Group<'result> {
+    /// What it was said of, in few words.
+    pub fn times(&self) -> String {
+        match self.causes.iter().map(|cause| cause.trials.len() as u64).sum() {
+            0 => "the whole run".to_owned(),
+            trials => format!("said {} of trials", counted(trials, "time")),
+        }
+    }
+
+    /// Every warning of the run, then of its records.
+    pub fn of(result: &'result ResultFile) -> Vec<Self> {
+        let axes = axis::varying(result.plan.cells.iter());
+        let of_run = result.warnings.iter().map(|warning| (None, warning));
+        let of_records = result
+            .records
+            .iter()
+            .flat_map(|record| record.warnings.iter().map(move |warning| (Some(record), warning)));
+        let mut groups: Vec<Self> = Vec::new();
+        for (record, warning) in of_run.chain(of_records) {
+            let trial =
+                record.map(|record| format!("{}, block {}", axis::label(&record.cell, &axes), record.block));
+            let same = |group: &Self| {
+                let known = group.warning;
+                known.name == warning.name && known.effect == warning.effect && known.cure == warning.cure
+            };
+            let place = groups.iter().position(same).unwrap_or_else(|| {
+                groups.push(Self { warning, causes: Vec::new() });
+                groups.len() - 1
+            });
+            let causes = &mut groups[place].causes;
+            match causes.iter_mut().find(|cause| cause.seen == warning.cause) {
+                Some(cause) => cause.trials.extend(trial),
+                None => causes.push(Cause { seen: &warning.cause, trials: trial.into_iter().collect() }),
+            }
+        }
+        groups
+    }
+}
+
+/// Every warning on the terminal.
+pub fn text(result: &ResultFile, style: &Style) -> String {
+    let groups = Group::of(result);
+    if groups.is_empty() {
+        return String::new();
+    }
+    let mut out = format!("\n{}\n", style.paint(Role::Heading, "Warnings"));
+    for group in groups {
+        out.push_str(&format!("  {}\n", style.paint(Role::Warning, &style.text(&group.warning.name))));
+        for cause in group.causes.iter().take(CAUSES_SHOWN) {
+            out.push_str(&style.wrap(&format!("cause: {}", cause.sentence()), 4));
+        }
+        if group.causes.len() > CAUSES_SHOWN {
+            let more = counted((group.causes.len() - CAUSES_SHOWN) as u64, "more cause");
+            out.push_str(&style.wrap(&format!("cause: and {more} like these"), 4));
+        }
+        out.push_str(&style.wrap(&format!("effect: {}", group.warning.effect), 4));
+        out.push_str(&style.wrap(&format!("cure: {}", group.warning.cure), 4));
+    }
+    out
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The waiter's CPU was idle, was told of the wake, and took its time to leave its idle state.
+
+use super::{Cause, took, waiters_cpu};
+use doorbell_results::anatomy::Mark;
+use doorbell_results::event::What;
+
+pub(super) const CAUSE: Cause = Cause {
+    name: "idle exit",
+    cure: "keep CPUs from deep idle states (`/dev/cpu_dma_latency`, idle=poll); in a guest raise halt_poll_ns on the host",
+    by_events: true,
+    find: |wake| {
+        let cpu = waiters_cpu(wake).filter(|_| wake.across)?;
+        let told = wake.at(Mark::InterruptSent).or_else(|| wake.at(Mark::Decided))?;
+        let left = wake.at(Mark::Taken)?;
+        // Idle from before it was told, and the last that its CPU said.
+        let last = wake.events.iter().rfind(|event| {
+            event.cpu == cpu && event.at <= told && matches!(event.what, What::Idles { .. } | What::Wakes)
+        })?;
+        let What::Idles { state } = last.what else { return None };
+        let ps = left.saturating_sub(told).max(0).unsigned_abs();
+        let slept = told.saturating_sub(last.at).max(0).unsigned_abs();
+        Some((
+            ps,
+            format!(
+                "CPU {cpu} had been idle (state {state}) for {} and took {} from being told to running again",
+                took(slept),
+                took(ps)
+            ),
+        ))
+    },
+};

@@ -1,0 +1,544 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The claims of the makers of tornado-os: switching between coroutines against switching between processes, and running
+//! many tasks against forking as many processes.
+
+use super::{Claim, Ruling, Source, TOO_NEAR, against};
+use doorbell_results::figure::timer_ticks as ticks;
+use Ruling::{CannotTell, Confirmed, Contradicted};
+use doorbell_results::cell::Pattern;
+use doorbell_results::figure::task::CEILING;
+use doorbell_results::record::series::Quantity;
+use doorbell_results::record::{Arm, Figure, ResultFile};
+/// Numbers of tasks in the study's comparison of switching.
+pub const SWITCHING: [u32; 8] = [100, 150, 200, 250, 300, 320, 350, 380];
+
+/// Numbers of tasks in its comparison of making tasks, on an emulator.
+pub const MAKING: [u32; 6] = [50, 100, 150, 200, 250, 300];
+
+/// The same on a board.
+pub const BOARD: [u32; 8] = [10, 20, 30, 40, 50, 60, 70, 80];
+
+/// The study.
+pub static SOURCE: Source = Source {
+    about: "chapter 9 of the documentation, in Chinese, of the kernel tornado-os: coroutines and processes on its shared \
+            scheduler, and fork under rCore-Tutorial, on QEMU 5.2 and on a K210 board, in counts of timer interrupts",
+    claims: &[
+        Claim {
+            row: None,
+            says: "100 to 380 tasks take less time as coroutines than in processes",
+            judge: coroutines_win,
+        },
+        Claim {
+            row: None,
+            says: "QEMU: as processes they take 1.31 to 1.63 times as long",
+            judge: ratio_is_as_printed,
+        },
+        Claim {
+            row: None,
+            says: "K210: the more tasks the less processes lag behind (there from 1.37 times at 100 to 1.01 times at 380)",
+            judge: lag_shrinks,
+        },
+        Claim {
+            row: None,
+            says: "all but the switch of context is alike in both, so what lies between them is the switch",
+            judge: difference_is_the_switch,
+        },
+        Claim {
+            row: None,
+            says: "QEMU: a task as a coroutine takes 1.7 times as long among 380 as among 100",
+            judge: tasks_slow_each_other,
+        },
+        Claim {
+            row: None,
+            says: "QEMU: forking, ending and waiting for 50 to 300 processes takes 2.8 to 5.4 times as long as running as many \
+                   coroutines",
+            judge: |result| fork_takes(result, &MAKING, 2.85, 5.4),
+        },
+        Claim {
+            row: None,
+            says: "K210: for 10 to 80 of them at least 37 times",
+            judge: |result| fork_takes(result, &BOARD, 37.3, f64::INFINITY),
+        },
+        Claim {
+            row: None,
+            says: "QEMU: a fork costs the same among 50 as among 300, within 20 %",
+            judge: forks_do_not_slow_each_other,
+        },
+        Claim {
+            row: None,
+            says: "condition: timer interrupts 5000 units of the timebase apart tell how long a run takes",
+            judge: ticks_tell,
+        },
+        Claim { row: None, says: "condition: means of 10 repetitions", judge: ten_repetitions },
+        Claim { row: None, says: "K210: no more than 80 processes fit", judge: eighty_fit },
+        Claim {
+            row: None,
+            says: "QEMU: 9.5 to 62.2 timer interrupts by coroutine, 13.6 to 81.2 by process; K210: 9.0 to 97.6, 12.3 to 99.0",
+            judge: |_| {
+                let text = "those are times of an emulator and of a board of 403 MHz; ratios and growth are judged above";
+                (CannotTell, text.to_owned())
+            },
+        },
+    ],
+};
+
+/// Its coroutines and its processes, on its queue.
+const COROUTINES: &str = "stackless-rotating";
+
+const PROCESSES: &str = "process-pair-rotating";
+
+/// What brings the missing cells.
+const MORE: &str = "--document with --placement same-core runs them";
+
+/// The arms that may be compared: unloaded, without a working set, and all on the same CPU, as the study's machines had one.
+fn alike(result: &ResultFile) -> Vec<Arm<'_>> {
+    let mut arms = result.arms();
+    arms.retain(|arm| {
+        let cell = arm.cell;
+        matches!(cell.pattern, Pattern::Tasks { .. })
+            && cell.size == 0
+            && cell.load.is_none()
+            && cell.placement.cpus.is_some_and(|[first, second]| first == second)
+    });
+    let cpus = arms.first().map(|arm| arm.cell.placement.cpus);
+    arms.retain(|arm| Some(arm.cell.placement.cpus) == cpus);
+    arms
+}
+
+/// The median of `quantity` of the arm of `subject` with `tasks` tasks of `yields` turns; nanoseconds.
+fn median(result: &ResultFile, subject: &str, [tasks, yields]: [u32; 2], quantity: Quantity) -> Option<f64> {
+    let arms = alike(result);
+    let wanted = Pattern::Tasks { tasks, yields };
+    let arm = arms.iter().find(|arm| arm.cell.subject == subject && arm.cell.pattern == wanted)?;
+    Some(arm.histogram(quantity)?.quantile(0.5) as f64 / 1e3)
+}
+
+fn hand_off(result: &ResultFile, subject: &str, tasks: u32) -> Option<f64> {
+    median(result, subject, [tasks, 1], Quantity::HandOff)
+}
+
+fn life(result: &ResultFile, subject: &str, tasks: u32) -> Option<f64> {
+    median(result, subject, [tasks, 0], Quantity::Life)
+}
+
+/// `of` for each number of tasks that has it, and how many have not.
+fn over(series: &[u32], of: impl Fn(u32) -> Option<f64>) -> (Vec<(u32, f64)>, usize) {
+    let found: Vec<(u32, f64)> = series.iter().filter_map(|tasks| Some((*tasks, of(*tasks)?))).collect();
+    let missing = series.len() - found.len();
+    (found, missing)
+}
+
+/// How many times as long the processes take as the coroutines, both on the study's queue.
+fn lag(result: &ResultFile, tasks: u32) -> Option<f64> {
+    Some(hand_off(result, PROCESSES, tasks)? / hand_off(result, COROUTINES, tasks)?)
+}
+
+fn listed(values: &[(u32, f64)], unit: &str) -> String {
+    let one = |(tasks, value): &(u32, f64)| format!("{value:.2}{unit} at {tasks}");
+    match values {
+        [] => "nothing".to_owned(),
+        [only] => one(only),
+        [first, .., last] => format!("{}, {}", one(first), one(last)),
+    }
+}
+
+/// Where cells are missing, what there is decides nothing but a contradiction.
+fn unless_missing(ruling: Ruling, missing: usize, text: String) -> (Ruling, String) {
+    match (ruling, missing) {
+        (Confirmed, 1..) => (CannotTell, format!("{text}; {missing} numbers of tasks are missing ({MORE})")),
+        _ => (ruling, text),
+    }
+}
+
+fn none() -> (Ruling, String) {
+    (CannotTell, format!("no such cells were measured; {MORE}"))
+}
+
+fn coroutines_win(result: &ResultFile) -> (Ruling, String) {
+    let (lags, missing) = over(&SWITCHING, |tasks| lag(result, tasks));
+    if lags.is_empty() {
+        return none();
+    }
+    let text = format!("in processes {}, both on the study's queue", listed(&lags, " times as long"));
+    let sides: Vec<_> = lags.iter().map(|(_, lag)| against(*lag, 1.0)).collect();
+    let ruling = if sides.contains(&Some(std::cmp::Ordering::Less)) {
+        Contradicted
+    } else if sides.contains(&None) {
+        CannotTell
+    } else {
+        Confirmed
+    };
+    unless_missing(ruling, missing, text)
+}
+
+fn ratio_is_as_printed(result: &ResultFile) -> (Ruling, String) {
+    let (lags, missing) = over(&SWITCHING, |tasks| lag(result, tasks));
+    if lags.is_empty() {
+        return none();
+    }
+    let inside = |(_, lag): &&(u32, f64)| (1.31 * (1.0 - TOO_NEAR)..=1.63 * (1.0 + TOO_NEAR)).contains(lag);
+    let within = lags.iter().filter(inside).count();
+    let text = format!("{}; {within} of {} within", listed(&lags, " times"), lags.len());
+    unless_missing(if within == lags.len() { Confirmed } else { Contradicted }, missing, text)
+}
+
+fn lag_shrinks(result: &ResultFile) -> (Ruling, String) {
+    let ends = lag(result, SWITCHING[0]).zip(lag(result, SWITCHING[7]));
+    let Some((few, many)) = ends else { return none() };
+    let text = format!("{few:.2} times at {}, {many:.2} times at {}", SWITCHING[0], SWITCHING[7]);
+    match against(many, few) {
+        Some(std::cmp::Ordering::Less) => (Confirmed, format!("it shrinks: {text}")),
+        Some(_) => (Contradicted, text),
+        None => (CannotTell, format!("too near: {text}")),
+    }
+}
+
+/// With a queue in which a delete is one step, the same two experiments should lie as far apart as with the study's, if only
+/// the switch lay between them. By so many nanoseconds, and not so many times: what both sides share changes a ratio of them,
+/// also where it has no part in the difference.
+fn difference_is_the_switch(result: &ResultFile) -> (Ruling, String) {
+    let at = |tasks| {
+        let [slow, quick] = [COROUTINES, "stackless"].map(|subject| hand_off(result, subject, tasks));
+        let [process, bare] = [PROCESSES, "process-pair"].map(|subject| hand_off(result, subject, tasks));
+        Some((Apart { coroutine: slow?, process: process? }, Apart { coroutine: quick?, process: bare? }))
+    };
+    let ends = [SWITCHING[0], SWITCHING[7]].map(at);
+    let [Some((few, few_bare)), Some((many, many_bare))] = ends else { return none() };
+    let share = |slow: &Apart, quick: &Apart| (1.0 - quick.coroutine / slow.coroutine) * 100.0;
+    let text = format!(
+        "processes take {:.0} ns more at 100 tasks and {:.0} ns more at 380 with the study's queue, {:.0} and {:.0} ns more \
+         without; that queue is {:.0} and {:.0} % of a coroutine's time, which a ratio of the two hides. A process polls no \
+         future, here as in the study, and what that saves is in every difference",
+        few.by(),
+        many.by(),
+        few_bare.by(),
+        many_bare.by(),
+        share(&few, &few_bare),
+        share(&many, &many_bare),
+    );
+    match [few.as_far_as(&few_bare), many.as_far_as(&many_bare)] {
+        [Some(true), Some(true)] => (Confirmed, text),
+        [Some(false), _] | [_, Some(false)] => (Contradicted, text),
+        _ => (CannotTell, text),
+    }
+}
+
+/// A coroutine and a process on the same queue, nanoseconds a hand-off.
+struct Apart {
+    coroutine: f64,
+    process: f64,
+}
+
+impl Apart {
+    /// By how much the process takes longer.
+    fn by(&self) -> f64 {
+        self.process - self.coroutine
+    }
+
+    /// How far the difference may be off: each of its two figures by as much as decides nothing.
+    fn slack(&self) -> f64 {
+        (self.process + self.coroutine) * TOO_NEAR
+    }
+
+    /// Whether both differences are the same; none where they are too small to be seen beside what they are taken from.
+    fn as_far_as(&self, other: &Self) -> Option<bool> {
+        let slack = self.slack() + other.slack();
+        let moved = (self.by() - other.by()).abs();
+        let seen = self.by().abs().min(other.by().abs()) > 2.0 * slack;
+        if moved > slack { Some(false) } else { seen.then_some(true) }
+    }
+}
+
+fn tasks_slow_each_other(result: &ResultFile) -> (Ruling, String) {
+    let grown = |subject| {
+        let many = hand_off(result, subject, SWITCHING[7])?;
+        Some(many / hand_off(result, subject, SWITCHING[0])?)
+    };
+    let Some(ratio) = grown(COROUTINES) else { return none() };
+    let bare =
+        grown("stackless").map_or_else(String::new, |bare| format!(", on the O(1) queue {bare:.2} times"));
+    let text = format!("on the study's queue {ratio:.2} times{bare}");
+    match against(ratio, 1.0) {
+        Some(std::cmp::Ordering::Greater) if against(ratio, 1.72).is_none() => (Confirmed, text),
+        Some(std::cmp::Ordering::Greater) => {
+            (Contradicted, format!("it grows, but by another factor: {text}"))
+        }
+        Some(_) => (Contradicted, text),
+        None => (CannotTell, format!("too near: {text}")),
+    }
+}
+
+/// Whether all ratios lie between `least` and `most`; infinity is no bound.
+fn fork_takes(result: &ResultFile, series: &[u32], least: f64, most: f64) -> (Ruling, String) {
+    let ratio = |tasks| Some(life(result, "life-fork", tasks)? / life(result, "life-future", tasks)?);
+    let (ratios, missing) = over(series, ratio);
+    let values = || ratios.iter().map(|(_, ratio)| *ratio);
+    let extremes = values().min_by(f64::total_cmp).zip(values().max_by(f64::total_cmp));
+    let Some((lowest, highest)) = extremes else { return none() };
+    let all = listed(&ratios, " times as long");
+    let (ruling, beyond) = match (against(lowest, least), against(highest, most)) {
+        (Some(std::cmp::Ordering::Less), _) => (Contradicted, ", less than claimed"),
+        (_, Some(std::cmp::Ordering::Greater)) => (Contradicted, ", more than claimed"),
+        (Some(_), Some(_)) => (Confirmed, ""),
+        _ => (CannotTell, ", too near what is claimed"),
+    };
+    unless_missing(ruling, missing, format!("{all}{beyond}"))
+}
+
+fn forks_do_not_slow_each_other(result: &ResultFile) -> (Ruling, String) {
+    let (each, missing) = over(&MAKING, |tasks| life(result, "life-fork", tasks));
+    let extremes = each
+        .iter()
+        .map(|(_, ns)| *ns)
+        .fold((f64::INFINITY, 0.0_f64), |(low, high), ns| (low.min(ns), high.max(ns)));
+    if each.is_empty() {
+        return none();
+    }
+    let apart = extremes.1 / extremes.0;
+    let text = format!("{:.0} to {:.0} ns each, {apart:.2} times", extremes.0, extremes.1);
+    let ruling = match against(apart, 1.2) {
+        Some(std::cmp::Ordering::Less) => Confirmed,
+        Some(_) => Contradicted,
+        None => CannotTell,
+    };
+    unless_missing(ruling, missing, text)
+}
+
+/// The figure `name` of the trials of timer-ticks with the most tasks.
+fn of_ticks(result: &ResultFile, name: &str) -> Option<Figure> {
+    let tasks = |record: &doorbell_results::record::Record| match record.cell.pattern {
+        Pattern::Tasks { tasks, .. } => tasks,
+        _ => 0,
+    };
+    let arms = alike(result);
+    let usable = arms.iter().filter(|arm| arm.cell.subject == "timer-ticks").flat_map(Arm::usable);
+    let record = usable.filter(|record| !record.figures.is_empty()).max_by_key(|record| tasks(record))?;
+    record.figures.iter().find(|figure| figure.name == name).cloned()
+}
+
+fn ticks_tell(result: &ResultFile) -> (Ruling, String) {
+    let (Some(step), Some(number)) = (of_ticks(result, ticks::STEP), of_ticks(result, ticks::TICKS)) else {
+        return none();
+    };
+    let worst = of_ticks(result, ticks::WORST).map(|worst| worst.value);
+    let off =
+        worst.map_or_else(String::new, |worst| format!("; means of ten runs were off by up to {worst:.0} %"));
+    let text = format!("{:.2} ticks a run, one tick is {:.0} % of it{off}", number.value, step.value);
+    // The study's differences between neighbouring numbers of tasks begin at a tenth.
+    match against(worst.unwrap_or(0.0).max(step.value), 10.0) {
+        Some(std::cmp::Ordering::Less) => (Confirmed, text),
+        Some(_) => (Contradicted, text),
+        None => (CannotTell, text),
+    }
+}
+
+fn ten_repetitions(result: &ResultFile) -> (Ruling, String) {
+    let arms = alike(result);
+    let counts = arms.iter().map(|arm| {
+        arm.usable()
+            .filter_map(|record| record.series.get(&Quantity::Create))
+            .map(|series| series.count)
+            .sum::<u64>()
+    });
+    // A cell that was skipped, or failed, has no mean.
+    let Some(fewest) = counts.filter(|count| *count > 0).min() else { return none() };
+    let text = format!("each cell that was measured has at least {fewest} generations");
+    if fewest >= 10 {
+        (Confirmed, text)
+    } else {
+        (CannotTell, format!("{text}, which says how much was asked for here and nothing of the study"))
+    }
+}
+
+fn eighty_fit(result: &ResultFile) -> (Ruling, String) {
+    let figures = result.records.iter().filter(|record| record.cell.subject == "life-fork");
+    let ceiling = figures.flat_map(|record| &record.figures).find(|figure| figure.name == CEILING);
+    let here = ceiling.map_or_else(String::new, |ceiling| {
+        format!("; here there is room for {:.0} ({})", ceiling.value, ceiling.formula)
+    });
+    (CannotTell, format!("this is another machine than a board with 8 MiB{here}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::judge;
+    use doorbell_results::cell::{Cell, Placement};
+    use doorbell_results::record::{Histogram, Outcome, Record, Series, sample};
+
+    fn on(cpus: [u32; 2]) -> Placement {
+        Placement { relation: "x".to_owned(), cpus: Some(cpus) }
+    }
+
+    /// A run of the study's experiments whose times are what `ns` says of kind and number.
+    fn run(ns: impl Fn(&str, u32) -> f64) -> ResultFile {
+        let mut cells = Vec::new();
+        let cell = |subject: &str, tasks, yields| Cell {
+            pattern: Pattern::Tasks { tasks, yields },
+            placement: on([0, 0]),
+            ..sample::cell(subject)
+        };
+        for tasks in SWITCHING {
+            for subject in ["stackless", COROUTINES, "process-pair", PROCESSES] {
+                cells.push(cell(subject, tasks, 1));
+            }
+        }
+        for tasks in MAKING.into_iter().chain(BOARD) {
+            for subject in ["life-future", "life-fork"] {
+                cells.push(cell(subject, tasks, 0));
+            }
+        }
+        let mut result = sample::result(&cells, 1, |_, _| 1.0);
+        result.plan.experiment = "tasks".to_owned();
+        for record in &mut result.records {
+            let Pattern::Tasks { tasks, yields } = record.cell.pattern else { continue };
+            record.series.clear();
+            let mut histogram = Histogram::new();
+            (0..20).for_each(|_| histogram.record((ns(&record.cell.subject, tasks) * 1e3) as u64));
+            let headline = if yields == 0 { Quantity::Life } else { Quantity::HandOff };
+            for quantity in [headline, Quantity::Create] {
+                record.series.insert(quantity, Series::from(&histogram));
+            }
+        }
+        result
+    }
+
+    fn ruling(result: &ResultFile, says: &str) -> (Ruling, String) {
+        let claim = SOURCE.claims.iter().find(|claim| claim.says.contains(says)).unwrap();
+        (claim.judge)(result)
+    }
+
+    /// A machine on which a coroutine takes 10 ns, a process 1000 ns more, and an element of the study's queue 2 ns.
+    fn plain(subject: &str, tasks: u32) -> f64 {
+        let queue = f64::from(tasks);
+        match subject {
+            "stackless" => 10.0,
+            COROUTINES => 10.0 + queue,
+            "process-pair" => 1000.0,
+            PROCESSES => 1000.0 + queue,
+            "life-future" => 100.0,
+            _ => 50_000.0,
+        }
+    }
+
+    #[test]
+    fn a_machine_with_costly_switches_confirms_the_order_and_contradicts_the_figures() {
+        let result = run(plain);
+        assert_eq!(ruling(&result, "less time as coroutines").0, Confirmed);
+        assert_eq!(ruling(&result, "1.31 to 1.63").0, Contradicted);
+        assert_eq!(ruling(&result, "lag behind").0, Confirmed);
+        let (ruled, evidence) = ruling(&result, "is the switch");
+        assert_eq!(ruled, Confirmed, "{evidence}");
+        assert!(evidence.contains("91 and 97 % of a coroutine's time"), "{evidence}");
+        assert!(evidence.contains("polls no future"), "{evidence}");
+        let (ruled, evidence) = ruling(&result, "2.8 to 5.4 times");
+        assert_eq!(ruled, Contradicted, "500 times are not 5.4");
+        assert!(evidence.contains("more than claimed"), "{evidence}");
+        assert_eq!(ruling(&result, "at least 37 times").0, Confirmed);
+        assert_eq!(ruling(&result, "the same among 50").0, Confirmed);
+        assert_eq!(ruling(&result, "10 repetitions").0, Confirmed);
+        assert_eq!(ruling(&result, "5000 units").0, CannotTell);
+    }
+
+    #[test]
+    fn a_machine_whose_processes_are_as_quick_contradicts_the_order() {
+        let result = run(|subject, tasks| match subject {
+            PROCESSES => plain(COROUTINES, tasks) * 0.8,
+            "life-fork" => 90.0,
+            _ => plain(subject, tasks),
+        });
+        assert_eq!(ruling(&result, "less time as coroutines").0, Contradicted);
+        assert_eq!(ruling(&result, "2.8 to 5.4 times").0, Contradicted);
+    }
+
+    #[test]
+    fn what_lies_between_them_is_judged_by_differences() {
+        let says = "is the switch";
+        let with = |own: fn(&str, u32) -> f64| ruling(&run(own), says).0;
+        // A share that both have, however great, is not between them.
+        assert_eq!(with(|subject, tasks| 2000.0 + 10.0 * plain(subject, tasks)), Confirmed);
+        // A queue that costs a process three times what it costs a coroutine is.
+        let dearer = |subject: &str, tasks| match subject {
+            PROCESSES => 1000.0 + 3.0 * f64::from(tasks),
+            _ => plain(subject, tasks),
+        };
+        assert_eq!(with(dearer), Contradicted);
+        // Ten nanoseconds between two thousands are not seen.
+        let near = |subject: &str, _: u32| if subject.starts_with("process") { 1010.0 } else { 1000.0 };
+        assert_eq!(with(near), CannotTell);
+    }
+
+    #[test]
+    fn forks_within_the_range_confirm_it_and_its_bounds_decide_nothing() {
+        let with = |times: f64| {
+            let result = run(|subject, tasks| match subject {
+                "life-fork" => 100.0 * times,
+                _ => plain(subject, tasks),
+            });
+            ["2.8 to 5.4 times", "at least 37 times"].map(|says| ruling(&result, says).0)
+        };
+        assert_eq!(with(4.0), [Confirmed, Contradicted]);
+        assert_eq!(with(5.4), [CannotTell, Contradicted]);
+        assert_eq!(with(37.3), [Contradicted, CannotTell]);
+        assert_eq!(with(2.0), [Contradicted, Contradicted]);
+    }
+
+    #[test]
+    fn a_cell_that_was_skipped_and_a_run_of_few_generations_contradict_no_condition() {
+        let mut result = run(plain);
+        result.records[3].outcome = Outcome::Skipped { reason: "ulimit -u".to_owned() };
+        result.records[3].series.clear();
+        assert_eq!(ruling(&result, "10 repetitions").0, Confirmed);
+        let few = Series::from(&sample::histogram(100.0, 2));
+        result.records[4].series.insert(Quantity::Create, few);
+        let (ruled, evidence) = ruling(&result, "10 repetitions");
+        assert_eq!(ruled, CannotTell);
+        assert!(evidence.contains("at least 2 generations"), "{evidence}");
+    }
+
+    #[test]
+    fn processes_on_two_cpus_are_not_held_against_coroutines_on_one() {
+        let mut result = run(plain);
+        let cells =
+            result.plan.cells.iter_mut().chain(result.records.iter_mut().map(|record| &mut record.cell));
+        cells.filter(|cell| cell.subject == PROCESSES).for_each(|cell| cell.placement = on([0, 1]));
+        let (ruled, evidence) = ruling(&result, "less time as coroutines");
+        assert_eq!(ruled, CannotTell, "{evidence}");
+        assert!(evidence.contains("same-core"), "{evidence}");
+    }
+
+    #[test]
+    fn half_the_numbers_confirm_nothing_and_none_says_what_brings_them() {
+        let mut result = run(plain);
+        let few = |record: &Record| !matches!(record.cell.pattern, Pattern::Tasks { tasks: 200.., .. });
+        result.records.retain(few);
+        assert_eq!(ruling(&result, "less time as coroutines").0, CannotTell);
+        result.records.clear();
+        for judged in judge(&result) {
+            assert_eq!(judged.ruling, CannotTell, "{}", judged.claim.says);
+        }
+        assert!(ruling(&result, "lag behind").1.contains("--document"));
+    }
+
+    #[test]
+    fn ticks_longer_than_the_run_they_time_are_a_contradiction_with_figures() {
+        let mut result = run(plain);
+        let mut record = result.records[0].clone();
+        record.cell.subject = "timer-ticks".to_owned();
+        record.figures = [(ticks::STEP, 210.0), (ticks::TICKS, 0.48), (ticks::WORST, 90.0)]
+            .map(|(name, value)| Figure {
+                name: name.into(),
+                value,
+                unit: "%".into(),
+                formula: String::new(),
+            })
+            .into();
+        result.plan.cells.push(record.cell.clone());
+        result.records.push(record);
+        let (ruled, evidence) = ruling(&result, "5000 units");
+        assert_eq!(ruled, Contradicted);
+        assert!(evidence.contains("0.48 ticks a run, one tick is 210 %"), "{evidence}");
+        result.records.last_mut().unwrap().outcome = Outcome::Failed { cause: "killed".to_owned() };
+        assert_eq!(ruling(&result, "5000 units").0, CannotTell, "what failed decides nothing");
+    }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What others have claimed, held against a result: confirmed here, contradicted here, or cannot be told here.
+//!
+//! A ruling is a function of the result alone. A claim about every scene is contradicted by one scene and confirmed only
+//! by all of them; a figure too near a claim's bound decides nothing.
+
+use doorbell_results::plan::Layout;
+use doorbell_results::record::ResultFile;
+
+pub mod coroutines;
+pub mod idling;
+pub mod polling;
+pub mod semaphores;
+
+/// What a result says of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ruling {
+    /// The result shows it.
+    Confirmed,
+    /// The result shows the opposite.
+    Contradicted,
+    /// The result does not decide it.
+    CannotTell,
+}
+
+impl Ruling {
+    /// The words printed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Confirmed => "confirmed here",
+            Self::Contradicted => "contradicted here",
+            Self::CannotTell => "cannot be told here",
+        }
+    }
+}
+
+/// A claim.
+#[derive(Debug)]
+pub struct Claim {
+    /// Its row in the list of the source's figures; none for what the source says without a figure.
+    pub row: Option<u32>,
+    /// What it says.
+    pub says: &'static str,
+    judge: fn(&ResultFile) -> (Ruling, String),
+}
+
+/// A claim with its ruling.
+#[derive(Debug)]
+pub struct Judged {
+    /// The claim.
+    pub claim: &'static Claim,
+    /// The ruling.
+    pub ruling: Ruling,
+    /// What it rests on, with values.
+    pub evidence: String,
+}
+
+/// Where claims come from.
+#[derive(Debug)]
+pub struct Source {
+    /// What it is, in a sentence.
+    pub about: &'static str,
+    /// Its claims.
+    pub claims: &'static [Claim],
+}
+
+/// The source whose claims a result of `layout` can speak to.
+pub fn source(layout: Layout) -> Option<&'static Source> {
+    match layout {
+        Layout::FanOut => Some(&semaphores::SOURCE),
+        Layout::Tasks => Some(&coroutines::SOURCE),
+        Layout::Io => Some(&polling::SOURCE),
+        Layout::Idle => Some(&idling::SOURCE),
+        _ => None,
+    }
+}
+
+/// Every claim that `result` could speak to, judged; empty for experiments that nobody has made claims about.
+pub fn judge(result: &ResultFile) -> Vec<Judged> {
+    let claims = source(result.plan.layout).map_or(&[] as &[Claim], |source| source.claims);
+    claims
+        .iter()
+        .map(|claim| {
+            let (ruling, evidence) = (claim.judge)(result);
+            Judged { claim, ruling, evidence }
+        })
+        .collect()
+}
+
+/// How near a bound a figure decides nothing: the mean of twenty rounds moves by as much from one run to the next.
+const TOO_NEAR: f64 = 0.05;
+
+/// Whether `value` is surely below `bound`, surely above, or too near.
+fn against(value: f64, bound: f64) -> Option<std::cmp::Ordering> {
+    match value / bound {
+        ratio if ratio < 1.0 - TOO_NEAR => Some(std::cmp::Ordering::Less),
+        ratio if ratio > 1.0 + TOO_NEAR => Some(std::cmp::Ordering::Greater),
+        _ => None,
+    }
+}

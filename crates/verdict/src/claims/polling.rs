@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The claims of a maker of NVMe devices about polling in Linux 4.4: transfers one at a time, synchronous and direct, woken by
+//! interrupts and polled.
+
+use super::{Claim, Ruling, Source, against};
+use doorbell_results::cell::{Direction, Pattern};
+use doorbell_results::record::series::Quantity;
+use doorbell_results::record::subject::{Noticed, Subject};
+use doorbell_results::record::{Arm, Histogram, ResultFile};
+
+use Ruling::{CannotTell, Confirmed, Contradicted};
+
+/// The article.
+pub static SOURCE: Source = Source {
+    about: "an article, in Chinese, of an engineer of Memblaze on IO polling in Linux 4.4: fio 2.2.9, synchronous, direct, 4 KiB at \
+            random places of an NVMe device, woken by interrupts and polled",
+    claims: &[
+        Claim { row: Some(1), says: "a write to an NVMe device takes 20 us", judge: write_takes },
+        Claim { row: Some(2), says: "a context switch takes 5 us", judge: switch_takes },
+        Claim { row: Some(3), says: "that switch is a quarter of a write's time", judge: share_of_switch },
+        Claim {
+            row: Some(4),
+            says: "4 KiB random reads take 6 us less when polled for",
+            judge: |result| saves(result, Direction::Read, 6.0),
+        },
+        Claim {
+            row: Some(5),
+            says: "which is 7 % of a read by interrupt",
+            judge: |result| share_saved(result, Direction::Read, 7.0),
+        },
+        Claim {
+            row: Some(5),
+            says: "reads that are polled for have almost no jitter",
+            judge: |result| steadier(result, Direction::Read, 0.5),
+        },
+        Claim {
+            row: Some(6),
+            says: "4 KiB random writes take 5 us less when polled for",
+            judge: |result| saves(result, Direction::Write, 5.0),
+        },
+        Claim {
+            row: Some(7),
+            says: "which is 20 % of a write by interrupt",
+            judge: |result| share_saved(result, Direction::Write, 20.0),
+        },
+        Claim {
+            row: Some(7),
+            says: "writes that are polled for are steadier",
+            judge: |result| steadier(result, Direction::Write, 1.0),
+        },
+        Claim {
+            row: Some(8),
+            says: "what polling saves is about what a context switch takes",
+            judge: saved_is_the_switch,
+        },
+        Claim {
+            row: None,
+            says: "polling is worth it for devices this fast",
+            judge: |_| {
+                (
+                    CannotTell,
+                    "the article gives no CPU time, so worth is not defined; the tables have it".to_owned(),
+                )
+            },
+        },
+    ],
+};
+
+/// The block that the article transfers.
+const BLOCK: u32 = 4096;
+
+/// How far a figure of microseconds may lie from the article's and still be it: the article rounds to whole ones, and says "about".
+const ABOUT: f64 = 0.2;
+
+/// What a claim about another machine's devices needs to be judged at all.
+fn device(result: &ResultFile) -> Result<(), String> {
+    if result.emulated() {
+        return Err("an emulator's times are no device's".to_owned());
+    }
+    let mut records = result.records.iter().filter_map(|record| record.io.as_ref()?.device.as_ref());
+    let Some(device) = records.next() else { return Err("no device was measured".to_owned()) };
+    if !device.behind.is_empty() {
+        return Err(format!("behind {} is {}", device.name, device.behind.join("; ")));
+    }
+    if !device.name.starts_with("nvme") {
+        return Err(format!("{} is no NVMe device", device.name));
+    }
+    Ok(())
+}
+
+/// The synchronous way by interrupt, or the quickest way by polling, in this direction.
+fn arm(result: &ResultFile, wanted: Noticed, direction: Direction) -> Option<(String, Histogram)> {
+    let fits = |arm: &Arm| {
+        let cell = arm.cell;
+        cell.pattern == Pattern::Io { direction, direct: true }
+            && cell.size == BLOCK
+            && cell.load.is_none()
+            && *arm.subject() == Subject::IoEngine { noticed: wanted, kernel_thread: false }
+    };
+    let arms = result.arms();
+    let own = arms
+        .iter()
+        .filter(|arm| fits(arm))
+        .filter_map(|arm| Some((arm.cell.subject.clone(), arm.histogram(Quantity::Transfer)?)));
+    match wanted {
+        // What the article measured, and not a ring that is quicker for other reasons.
+        Noticed::ByInterrupt => own.into_iter().find(|(name, _)| name == "sync"),
+        _ => own.min_by_key(|(_, times)| times.quantile(0.5)),
+    }
+}
+
+/// Both ways in one direction: their names and means, microseconds. The article gives means.
+struct Pair {
+    waited: (String, Histogram),
+    polled: (String, Histogram),
+}
+
+impl Pair {
+    fn of(result: &ResultFile, direction: Direction) -> Result<Self, String> {
+        let waited = arm(result, Noticed::ByInterrupt, direction);
+        let polled = arm(result, Noticed::ByPolling, direction);
+        let name = if direction == Direction::Read { "read" } else { "write" };
+        let waited =
+            waited.ok_or_else(|| format!("no 4 KiB {name}s by interrupt have figures (way sync)"))?;
+        let polled = polled.ok_or_else(|| {
+            format!("no 4 KiB {name}s were proven to be polled for; try a device with poll queues (doorbell explain poll-not-proven)")
+        })?;
+        Ok(Self { waited, polled })
+    }
+    fn means_us(&self) -> [f64; 2] {
+        [&self.waited.1, &self.polled.1].map(|times| times.mean() / 1e6)
+    }
+    fn text(&self) -> String {
+        let [waited, polled] = self.means_us();
+        format!("{} {waited:.1} us, {} {polled:.1} us, means", self.waited.0, self.polled.0)
+    }
+}
+
+fn or_cannot_tell(judged: Result<(Ruling, String), String>) -> (Ruling, String) {
+    judged.unwrap_or_else(|reason| (CannotTell, reason))
+}
+
+fn about(value: f64, claimed: f64) -> Ruling {
+    if (value / claimed - 1.0).abs() <= ABOUT { Confirmed } else { Contradicted }
+}
+
+fn saves(result: &ResultFile, direction: Direction, claimed_us: f64) -> (Ruling, String) {
+    or_cannot_tell(device(result).and_then(|()| Pair::of(result, direction)).map(|pair| {
+        let [waited, polled] = pair.means_us();
+        (about(waited - polled, claimed_us), format!("{:.1} us less: {}", waited - polled, pair.text()))
+    }))
+}
+
+fn share_saved(result: &ResultFile, direction: Direction, claimed: f64) -> (Ruling, String) {
+    or_cannot_tell(device(result).and_then(|()| Pair::of(result, direction)).map(|pair| {
+        let [waited, polled] = pair.means_us();
+        let share = (1.0 - polled / waited) * 100.0;
+        (about(share, claimed), format!("{share:.1} %: {}", pair.text()))
+    }))
+}
+
+/// Whether the polled way's spread, 99th percentile less median, is below `share` of the other's.
+fn steadier(result: &ResultFile, direction: Direction, share: f64) -> (Ruling, String) {
+    or_cannot_tell(device(result).and_then(|()| Pair::of(result, direction)).map(|pair| {
+        let spread =
+            |times: &Histogram| times.quantile(0.99).saturating_sub(times.quantile(0.5)) as f64 / 1e6;
+        let [waited, polled] = [&pair.waited.1, &pair.polled.1].map(spread);
+        let text = format!(
+            "99th percentile less median: {} {waited:.1} us, {} {polled:.1} us",
+            pair.waited.0, pair.polled.0
+        );
+        match against(polled, waited.max(1e-6) * share) {
+            Some(std::cmp::Ordering::Less) => (Confirmed, text),
+            Some(_) => (Contradicted, text),
+            None => (CannotTell, format!("too near: {text}")),
+        }
+    }))
+}
+
+fn write_takes(result: &ResultFile) -> (Ruling, String) {
+    or_cannot_tell(device(result).and_then(|()| {
+        let (name, times) = arm(result, Noticed::ByInterrupt, Direction::Write)
+            .ok_or("no 4 KiB writes by interrupt have figures (way sync)")?;
+        let us = times.mean() / 1e6;
+        Ok((about(us, 20.0), format!("{name} {us:.1} us, mean")))
+    }))
+}
+
+/// The switch on one core that the run measured beside its blocks, microseconds.
+fn switch_us(result: &ResultFile) -> Result<f64, String> {
+    if result.emulated() {
+        return Err("an emulator's times are no machine's".to_owned());
+    }
+    let floors = result.floors.iter().flat_map(|reading| &reading.floors);
+    let mut own: Vec<f64> =
+        floors.filter(|floor| floor.name == "same-core-switch").map(|floor| floor.p50_ns / 1e3).collect();
+    own.sort_by(f64::total_cmp);
+    own.get(own.len() / 2).copied().ok_or_else(|| "the run has no floor of a switch".to_owned())
+}
+
+fn switch_takes(result: &ResultFile) -> (Ruling, String) {
+    or_cannot_tell(switch_us(result).map(|us| {
+        (
+            about(us, 5.0),
+            format!("{us:.2} us from thread to thread on one core, the floor measured beside this run"),
+        )
+    }))
+}
+
+fn share_of_switch(result: &ResultFile) -> (Ruling, String) {
+    or_cannot_tell(device(result).and_then(|()| {
+        let switch = switch_us(result)?;
+        let (_, times) = arm(result, Noticed::ByInterrupt, Direction::Write)
+            .ok_or("no 4 KiB writes by interrupt have figures (way sync)")?;
+        let share = switch / (times.mean() / 1e6) * 100.0;
+        Ok((about(share, 25.0), format!("{share:.0} %: a switch takes {switch:.2} us")))
+    }))
+}
+
+fn saved_is_the_switch(result: &ResultFile) -> (Ruling, String) {
+    or_cannot_tell(device(result).and_then(|()| {
+        let switch = switch_us(result)?;
+        let saved = [Direction::Read, Direction::Write].map(|direction| {
+            Pair::of(result, direction).map(|pair| {
+                let [waited, polled] = pair.means_us();
+                waited - polled
+            })
+        });
+        let [read, write] = saved;
+        let mean = (read? + write?) / 2.0;
+        Ok((
+            about(mean, switch),
+            format!("{mean:.1} us are saved, a switch on one core takes {switch:.2} us"),
+        ))
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::judge;
+    use super::*;
+    use doorbell_results::cell::Cell;
+    use doorbell_results::machine::block::BlockDevice;
+    use doorbell_results::record::io::Io;
+    use doorbell_results::record::{Outcome, Series, sample};
+
+    /// A run on an NVMe device; `low_us` is where the times of a way begin.
+    fn run(low_us: fn(&str, Direction) -> f64) -> ResultFile {
+        let mut cells = Vec::new();
+        for subject in ["sync", "uring-iopoll"] {
+            for direction in [Direction::Read, Direction::Write] {
+                let pattern = Pattern::Io { direction, direct: true };
+                cells.push(Cell { pattern, size: BLOCK, ..sample::cell(subject) });
+            }
+        }
+        let mut result = sample::result(&cells, 2, |_, _| 1000.0);
+        result.plan.experiment = "io".to_owned();
+        result.machine.virtualisation = Default::default();
+        let device = BlockDevice { name: "nvme0n1".into(), polls: Some(true), ..BlockDevice::default() };
+        for record in &mut result.records {
+            let Pattern::Io { direction, .. } = record.cell.pattern else { unreachable!() };
+            let times = sample::histogram(low_us(&record.cell.subject, direction) * 1000.0, 1000);
+            record.series = [(Quantity::Transfer, Series::from(&times))].into();
+            record.io = Some(Io { device: Some(device.clone()), ..Io::default() });
+        }
+        result
+    }
+
+    /// The article's own figures. The mean of the samples is 1.4 times where they begin.
+    fn article(subject: &str, direction: Direction) -> f64 {
+        let mean = match (subject, direction) {
+            ("sync", Direction::Read) => 86.0,
+            (_, Direction::Read) => 80.0,
+            ("sync", Direction::Write) => 25.0,
+            (_, Direction::Write) => 20.0,
+        };
+        mean / 1.4
+    }
+
+    fn ruling(result: &ResultFile, says: &str) -> (Ruling, String) {
+        let judged = judge(result).into_iter().find(|judged| judged.claim.says.contains(says)).unwrap();
+        (judged.ruling, judged.evidence)
+    }
+
+    #[test]
+    fn the_articles_own_figures_confirm_what_it_saves() {
+        let result = run(article);
+        for says in ["reads take 6 us less", "7 % of a read", "writes take 5 us less", "20 % of a write"] {
+            assert_eq!(ruling(&result, says).0, Confirmed, "{says}: {}", ruling(&result, says).1);
+        }
+        assert_eq!(ruling(&result, "switch takes 5 us").0, Contradicted, "the floor is 2.77 us");
+        assert_eq!(ruling(&result, "about what a context switch").0, Contradicted);
+        assert_eq!(ruling(&result, "almost no jitter").0, Contradicted, "both have the same shape");
+    }
+
+    #[test]
+    fn a_device_on_which_polling_saves_nothing_contradicts_it() {
+        let result = run(|_, _| 50.0);
+        for says in ["reads take 6 us less", "7 % of a read", "writes take 5 us less", "20 % of a write"] {
+            assert_eq!(ruling(&result, says).0, Contradicted, "{says}");
+        }
+        assert_eq!(ruling(&result, "are steadier").0, CannotTell, "neither is");
+    }
+
+    #[test]
+    fn what_was_not_proven_to_be_polled_and_what_is_no_nvme_device_decide_nothing() {
+        let mut unproven = run(article);
+        for record in unproven.records.iter_mut().filter(|record| record.cell.subject != "sync") {
+            record.outcome = Outcome::Implausible { violations: Vec::new() };
+        }
+        let (ruled, evidence) = ruling(&unproven, "reads take 6 us less");
+        assert_eq!(ruled, CannotTell);
+        assert!(evidence.contains("proven to be polled"), "{evidence}");
+        let mut virtual_disk = run(article);
+        for record in &mut virtual_disk.records {
+            record.io.as_mut().unwrap().device.as_mut().unwrap().name = "vda".into();
+        }
+        let (ruled, evidence) = ruling(&virtual_disk, "reads take 6 us less");
+        assert_eq!((ruled, evidence.as_str()), (CannotTell, "vda is no NVMe device"));
+        assert_eq!(ruling(&virtual_disk, "switch takes 5 us").0, Contradicted, "a switch needs no device");
+    }
+}

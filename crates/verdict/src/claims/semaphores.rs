@@ -1,0 +1,639 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The claims of a study of semaphores in place of sockets: one sender, 20 to 2000 receivers.
+
+use std::cmp::Ordering::{Greater, Less};
+
+use super::{Claim, Ruling, Source, against};
+use doorbell_results::cell::{Cell, Pattern, WaitPolicy};
+use doorbell_results::machine::pinning::Pinning;
+use doorbell_results::record::series::Quantity;
+use doorbell_results::record::{Arm, ResultFile};
+
+use Ruling::{CannotTell, Confirmed, Contradicted};
+
+/// The study.
+pub static SOURCE: Source = Source {
+    about: "a study, in Chinese, of semaphores as notification in place of sockets: one sender, 20 to 2000 receivers, \
+            POSIX named and System V semaphores on 12 CPUs under CentOS 7.9, and Windows; its own tables are lost",
+    claims: &[
+        Claim {
+            row: Some(1),
+            says: "Linux: a post costs 1 to 2 µs in every scene",
+            judge: post_costs_one_to_two,
+        },
+        Claim {
+            row: Some(2),
+            says: "Linux: 2000 named POSIX semaphores, full load, unpinned: notified after more than 157 µs on average",
+            judge: |result| mean_beyond(result, false, 157.0),
+        },
+        Claim {
+            row: Some(3),
+            says: "Linux: the same pinned: less than 7 µs",
+            judge: |result| mean_beyond(result, true, 7.0),
+        },
+        Claim {
+            row: None,
+            says: "Linux: all else equal, pinning lowers the mean clearly",
+            judge: pinning_lowers,
+        },
+        Claim {
+            row: Some(4),
+            says: "Linux: below 10 µs on average in every pinned scene but 2000 System V semaphores with a time-out of \
+                   100 ms",
+            judge: pinned_is_single_digit,
+        },
+        Claim {
+            row: None,
+            says: "Linux: some scenes are quicker under full load than on the idle machine",
+            judge: load_helps,
+        },
+        Claim {
+            row: None,
+            says: "one semaphore for all receivers wakes some twice and others not at all",
+            judge: one_for_all_misses,
+        },
+        Claim {
+            row: Some(5),
+            says: "Linux: the socket transport in use takes several hundred µs, pinned and with huge pages",
+            judge: other_transport,
+        },
+        Claim { row: Some(6), says: "condition: rounds 1 s apart", judge: interval_of_a_second },
+        Claim { row: Some(7), says: "condition: 20 rounds a test", judge: twenty_rounds },
+        Claim { row: Some(8), says: "condition: the load is 20 processes", judge: twenty_workers },
+        Claim {
+            row: Some(9),
+            says: "condition: each of them takes 2,000,000,000 square roots",
+            judge: |_| (CannotTell, "workers here take roots until they are told to stop".to_owned()),
+        },
+        Claim { row: Some(10), says: "condition: 12 CPUs, all at 100 % under load", judge: twelve_cpus },
+        Claim { row: Some(11), says: "condition: the load outlasts the test by 30 s", judge: load_outlasts },
+        Claim { row: Some(12), says: "condition: from 20 to 2000 semaphores", judge: twenty_to_two_thousand },
+        Claim {
+            row: Some(13),
+            says: "condition: waits without time-out and with one of 100 ms",
+            judge: both_waits,
+        },
+        Claim {
+            row: Some(14),
+            says: "Linux: 128 System V semaphore sets by default (CentOS 7.9), too few for a set each",
+            judge: default_sets,
+        },
+        Claim {
+            row: Some(15),
+            says: "Linux: named POSIX semaphores meet no limit (of 32,000) up to 2000",
+            judge: no_limit_met,
+        },
+        Claim { row: Some(16), says: "Windows: a release costs less than 10 µs on average", judge: windows },
+        Claim {
+            row: Some(17),
+            says: "Windows: 20 semaphores without time-out: notified after tens of µs on average",
+            judge: windows,
+        },
+        Claim { row: Some(18), says: "Windows: all other scenes: hundreds of µs", judge: windows },
+    ],
+};
+
+/// One arm as the study would have named it.
+#[derive(Debug, Clone)]
+struct Scene<'result> {
+    cell: &'result Cell,
+    receivers: u32,
+    pinned: bool,
+    /// Mean wake-up latency, microseconds; none where wakes belong to no post.
+    wake_us: Option<f64>,
+    /// Mean cost of a post, microseconds.
+    post_us: f64,
+}
+
+const NAMED: &str = "sem-posix-named";
+const HUNDRED_MS: WaitPolicy = WaitPolicy::Timeout { timeout_ns: 100_000_000 };
+
+fn is_system_v(scene: &Scene) -> bool {
+    scene.cell.subject.starts_with("sem-sysv")
+}
+
+fn is_of_the_study(scene: &Scene) -> bool {
+    scene.cell.subject == NAMED || is_system_v(scene)
+}
+
+/// Every arm with figures.
+fn scenes<'result>(result: &'result ResultFile) -> Vec<Scene<'result>> {
+    let scene = |arm: Arm<'result>| {
+        let Pattern::FanOut { receivers, .. } = arm.cell.pattern else { return None };
+        let mean = |quantity| Some(arm.histogram(quantity)?.mean() / 1e6);
+        Some(Scene {
+            cell: arm.cell,
+            receivers,
+            pinned: arm.cell.placement.relation != Pinning::Unpinned.name(),
+            wake_us: mean(Quantity::Wake),
+            post_us: mean(Quantity::Notify)?,
+        })
+    };
+    result.arms().into_iter().filter_map(scene).collect()
+}
+
+fn of_the_study(result: &ResultFile) -> Vec<Scene<'_>> {
+    scenes(result).into_iter().filter(is_of_the_study).collect()
+}
+
+/// Words for a scene.
+fn named(scene: &Scene) -> String {
+    let wait = match scene.cell.wait {
+        WaitPolicy::Timeout { timeout_ns } => format!(", time-out {} ms", timeout_ns / 1_000_000),
+        _ => String::new(),
+    };
+    let load = if scene.cell.load.is_some() { "loaded" } else { "idle" };
+    let pinned = if scene.pinned { "pinned" } else { "unpinned" };
+    format!("{} x {}{wait}, {pinned}, {load}", scene.cell.subject, scene.receivers)
+}
+
+/// What of the whole table (named and System V, 20 and 2000, both waits, pinned or not, idle or full) is missing.
+fn missing(scenes: &[Scene], of_interest: impl Fn(bool, u32, WaitPolicy, bool) -> bool) -> usize {
+    let mut missing = 0;
+    for system_v in [false, true] {
+        for receivers in [20, 2000] {
+            for wait in [WaitPolicy::Block, HUNDRED_MS] {
+                for pinned in [false, true] {
+                    for loaded in [false, true] {
+                        let there = scenes.iter().any(|scene| {
+                            is_system_v(scene) == system_v
+                                && scene.receivers == receivers
+                                && scene.cell.wait == wait
+                                && scene.pinned == pinned
+                                && scene.cell.load.is_some() == loaded
+                        });
+                        if of_interest(system_v, receivers, wait, pinned) && !there {
+                            missing += 1;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    missing
+}
+
+/// A claim about every scene: `outside` are those that break it, `near` those too near to tell.
+fn about_all(number: usize, outside: &[String], near: usize, missing: usize, seen: &str) -> (Ruling, String) {
+    if number == 0 {
+        return (CannotTell, "no such scene was measured".to_owned());
+    }
+    if let Some(first) = outside.first() {
+        return (
+            Contradicted,
+            format!("{seen}; {} of {number} scenes break it, such as {first}", outside.len()),
+        );
+    }
+    if near > 0 {
+        return (CannotTell, format!("{seen}; {near} of {number} scenes are too near the bound"));
+    }
+    if missing > 0 {
+        let text = format!(
+            "{seen}; it holds in the {number} scenes measured, and {missing} of the table are missing (--grid)"
+        );
+        return (CannotTell, text);
+    }
+    (Confirmed, format!("{seen}, in all {number} scenes"))
+}
+
+/// The least and the greatest, as words.
+fn range(values: impl Iterator<Item = f64> + Clone) -> String {
+    let least = values.clone().fold(f64::INFINITY, f64::min);
+    let most = values.fold(0.0, f64::max);
+    format!("{least:.2} to {most:.2} µs")
+}
+
+fn post_costs_one_to_two(result: &ResultFile) -> (Ruling, String) {
+    let scenes = of_the_study(result);
+    let surely_outside = |scene: &&Scene| {
+        against(scene.post_us, 1.0) == Some(Less) || against(scene.post_us, 2.0) == Some(Greater)
+    };
+    let outside: Vec<String> = scenes
+        .iter()
+        .filter(surely_outside)
+        .map(|scene| format!("{} with {:.2} µs", named(scene), scene.post_us))
+        .collect();
+    let near = scenes.iter().filter(|scene| !(1.0..=2.0).contains(&scene.post_us)).count() - outside.len();
+    let seen = format!("mean cost of a post {}", range(scenes.iter().map(|scene| scene.post_us)));
+    about_all(scenes.len(), &outside, near, missing(&scenes, |_, _, _, _| true), &seen)
+}
+
+/// 2000 named semaphores under load: above the bound unpinned, below it pinned.
+fn mean_beyond(result: &ResultFile, pinned: bool, bound_us: f64) -> (Ruling, String) {
+    let scenes: Vec<Scene> = of_the_study(result)
+        .into_iter()
+        .filter(|scene| {
+            scene.cell.subject == NAMED
+                && scene.receivers == 2000
+                && scene.pinned == pinned
+                && scene.cell.load.is_some()
+        })
+        .collect();
+    let means: Vec<f64> = scenes.iter().filter_map(|scene| scene.wake_us).collect();
+    if means.is_empty() {
+        let how = if pinned { "pinned" } else { "unpinned" };
+        return (CannotTell, format!("2000 named semaphores under load, {how}, were not measured"));
+    }
+    let seen = format!("mean {} in {} scenes", range(means.iter().copied()), means.len());
+    let wanted = if pinned { Less } else { Greater };
+    let verdicts: Vec<_> = means.iter().map(|mean| against(*mean, bound_us)).collect();
+    if verdicts.iter().all(|verdict| *verdict == Some(wanted)) {
+        (Confirmed, seen)
+    } else if verdicts.iter().all(|verdict| *verdict == Some(wanted.reverse())) {
+        (Contradicted, seen)
+    } else {
+        (CannotTell, format!("{seen}: on both sides of the bound or too near it"))
+    }
+}
+
+/// Pairs of scenes that differ in `apart` alone; the first of a pair is the one for which `first` holds.
+fn pairs<'result>(
+    scenes: &[Scene<'result>],
+    first: impl Fn(&Scene) -> bool,
+    same: impl Fn(&Scene, &Scene) -> bool,
+) -> Vec<(Scene<'result>, Scene<'result>)> {
+    let (ones, others): (Vec<_>, Vec<_>) = scenes.iter().cloned().partition(|scene| first(scene));
+    ones.iter()
+        .flat_map(|one| {
+            others.iter().filter(|other| same(one, other)).map(|other| (one.clone(), other.clone()))
+        })
+        .collect()
+}
+
+fn same_but_pinning(a: &Scene, b: &Scene) -> bool {
+    let placement = b.cell.placement.clone();
+    Cell { placement, ..a.cell.clone() } == *b.cell
+}
+
+fn same_but_load(a: &Scene, b: &Scene) -> bool {
+    let load = b.cell.load.clone();
+    Cell { load, ..a.cell.clone() } == *b.cell
+}
+
+/// Ratio of the means of a pair.
+fn ratio((a, b): &(Scene, Scene)) -> Option<f64> {
+    Some(a.wake_us? / b.wake_us?)
+}
+
+fn pinning_lowers(result: &ResultFile) -> (Ruling, String) {
+    let pairs = pairs(&of_the_study(result), |scene| scene.pinned, same_but_pinning);
+    let ratios: Vec<f64> = pairs.iter().filter_map(ratio).collect();
+    if ratios.is_empty() {
+        return (CannotTell, "no scene was measured both pinned and unpinned".to_owned());
+    }
+    let lower = ratios.iter().filter(|ratio| against(**ratio, 1.0) == Some(Less)).count();
+    let higher = ratios.iter().filter(|ratio| against(**ratio, 1.0) == Some(Greater)).count();
+    let seen = format!(
+        "pinned, the mean is {} times the unpinned one; lower in {lower} of {} pairs of scenes, higher in {higher}",
+        range(ratios.iter().copied()).replace(" µs", ""),
+        ratios.len()
+    );
+    match (lower, higher) {
+        (_, 1..) => (Contradicted, seen),
+        (lower, 0) if lower == ratios.len() => (Confirmed, seen),
+        _ => (CannotTell, seen),
+    }
+}
+
+fn pinned_is_single_digit(result: &ResultFile) -> (Ruling, String) {
+    let excepted = |system_v: bool, receivers: u32, wait: WaitPolicy| {
+        system_v && receivers == 2000 && wait == HUNDRED_MS
+    };
+    let scenes: Vec<Scene> = of_the_study(result)
+        .into_iter()
+        .filter(|scene| scene.pinned && !excepted(is_system_v(scene), scene.receivers, scene.cell.wait))
+        .collect();
+    let means = || scenes.iter().filter_map(|scene| Some((scene, scene.wake_us?)));
+    let outside: Vec<String> = means()
+        .filter(|(_, mean)| against(*mean, 10.0) == Some(Greater))
+        .map(|(scene, mean)| format!("{} with {mean:.1} µs", named(scene)))
+        .collect();
+    let near = means().filter(|(_, mean)| against(*mean, 10.0).is_none()).count();
+    let seen = format!("mean {}", range(means().map(|(_, mean)| mean)));
+    let missing =
+        missing(&scenes, |system_v, receivers, wait, pinned| pinned && !excepted(system_v, receivers, wait));
+    about_all(means().count(), &outside, near, missing, &seen)
+}
+
+fn load_helps(result: &ResultFile) -> (Ruling, String) {
+    let pairs = pairs(&of_the_study(result), |scene| scene.cell.load.is_some(), same_but_load);
+    let ratios: Vec<(f64, &Scene)> = pairs.iter().filter_map(|pair| Some((ratio(pair)?, &pair.0))).collect();
+    let Some((best, scene)) = ratios.iter().min_by(|a, b| a.0.total_cmp(&b.0)) else {
+        return (CannotTell, "no scene was measured both idle and under load".to_owned());
+    };
+    let quicker = ratios.iter().filter(|(ratio, _)| against(*ratio, 1.0) == Some(Less)).count();
+    let power = &result.machine.power;
+    let states = if power.idle_states.is_empty() {
+        format!(
+            "the kernel shows no idle states here (driver {})",
+            power.idle_driver.as_deref().unwrap_or("unknown")
+        )
+    } else {
+        let deepest = power.deepest(&result.machine.topology.usable);
+        deepest.map_or_else(
+            || "no idle state is allowed here".to_owned(),
+            |(name, us)| format!("the deepest idle state here, {name}, takes {us} µs to leave"),
+        )
+    };
+    let seen = format!(
+        "quicker under load in {quicker} of {} pairs, at best {best:.2} times the idle mean ({}); {states}",
+        ratios.len(),
+        named(scene)
+    );
+    (if quicker > 0 { Confirmed } else { Contradicted }, seen)
+}
+
+fn one_for_all_misses(result: &ResultFile) -> (Ruling, String) {
+    let (mut rounds, mut duplicates, mut misses, mut bad) = (0_u64, 0_u64, 0_u64, 0_u64);
+    for fanout in result.arms().iter().flat_map(|arm| arm.usable().collect::<Vec<_>>()) {
+        let Some(kept) = fanout.fanout.as_ref().map(|fanout| &fanout.rounds) else { continue };
+        for (duplicate, miss) in kept.duplicates.iter().zip(&kept.misses) {
+            rounds += 1;
+            duplicates = duplicates.saturating_add(*duplicate);
+            misses = misses.saturating_add(*miss);
+            bad += u64::from(*miss > 0 && *duplicate > 0);
+        }
+    }
+    let seen =
+        format!("{duplicates} duplicates and {misses} misses in {rounds} rounds; {bad} rounds had both");
+    match (rounds, bad) {
+        (0, _) => (CannotTell, "sem-posix-for-all was not measured".to_owned()),
+        (_, 0) => (CannotTell, format!("{seen}: what did not happen in these rounds may happen in others")),
+        _ => (Confirmed, seen),
+    }
+}
+
+fn other_transport(result: &ResultFile) -> (Ruling, String) {
+    let datagrams: Vec<f64> = scenes(result)
+        .iter()
+        .filter(|scene| scene.cell.subject == "unix-dgram" && scene.pinned)
+        .filter_map(|scene| scene.wake_us)
+        .collect();
+    let beside = if datagrams.is_empty() {
+        String::new()
+    } else {
+        format!(
+            "; a Unix datagram to each receiver, pinned, took {} on average",
+            range(datagrams.into_iter())
+        )
+    };
+    (CannotTell, format!("that transport is another program's, and no figure is given{beside}"))
+}
+
+/// What the run had of a condition: kept, or what it had instead.
+fn condition(kept: bool, had: String) -> (Ruling, String) {
+    if kept { (Confirmed, format!("this run: {had}")) } else { (CannotTell, format!("this run: {had}")) }
+}
+
+fn distinct<T: Ord + ToString>(values: impl Iterator<Item = T>) -> String {
+    let values: std::collections::BTreeSet<T> = values.collect();
+    if values.is_empty() {
+        return "none".to_owned();
+    }
+    values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn interval_of_a_second(result: &ResultFile) -> (Ruling, String) {
+    let gaps = || result.plan.cells.iter().map(|cell| cell.pattern.gap_ns());
+    let kept = gaps().count() > 0 && gaps().all(|gap| gap == 1_000_000_000);
+    condition(kept, format!("{} ms apart", distinct(gaps().map(|gap| gap / 1_000_000))))
+}
+
+fn twenty_rounds(result: &ResultFile) -> (Ruling, String) {
+    let rounds = || result.plan.cells.iter().filter_map(|cell| cell.until.count);
+    condition(rounds().count() > 0 && rounds().all(|rounds| rounds >= 20), distinct(rounds()))
+}
+
+fn twenty_workers(result: &ResultFile) -> (Ruling, String) {
+    let loads = || result.plan.cells.iter().filter_map(|cell| cell.load.as_ref());
+    let words = distinct(loads().map(|load| format!("{} of {}", load.workers, load.kind)));
+    condition(loads().any(|load| load.workers == 20 && load.kind == "sqrt"), words)
+}
+
+fn twelve_cpus(result: &ResultFile) -> (Ruling, String) {
+    let proofs = result.records.iter().filter_map(|record| record.load.as_ref());
+    let least = proofs.filter_map(|proof| proof.least_busy()).map(|(_, share)| share).reduce(f64::min);
+    let cpus = result.machine.topology.usable.len();
+    let busy = least.map_or_else(
+        || "no load".to_owned(),
+        |share| format!("the least busy of them {:.1} % under load", share * 100.0),
+    );
+    condition(cpus == 12 && least.is_some_and(|share| share > 0.95), format!("{cpus} CPUs, {busy}"))
+}
+
+fn load_outlasts(result: &ResultFile) -> (Ruling, String) {
+    let proofs = result.records.iter().filter_map(|record| record.load.as_ref());
+    match proofs.map(|proof| proof.outlasted_ns).min() {
+        None => (CannotTell, "no load".to_owned()),
+        Some(ns) => condition(
+            ns >= 30_000_000_000,
+            format!(
+                "every worker was seen at work after each trial, {:.1} ms after it at least",
+                ns as f64 / 1e6
+            ),
+        ),
+    }
+}
+
+fn twenty_to_two_thousand(result: &ResultFile) -> (Ruling, String) {
+    let numbers = || scenes(result).into_iter().map(|scene| scene.receivers).collect::<Vec<_>>();
+    let kept = numbers().contains(&20) && numbers().contains(&2000);
+    condition(kept, distinct(numbers().into_iter()))
+}
+
+fn both_waits(result: &ResultFile) -> (Ruling, String) {
+    let waits: Vec<WaitPolicy> = scenes(result).iter().map(|scene| scene.cell.wait).collect();
+    let words = waits.iter().map(|wait| match wait {
+        WaitPolicy::Timeout { timeout_ns } => format!("time-out {} ms", timeout_ns / 1_000_000),
+        WaitPolicy::Block => "no time-out".to_owned(),
+        _ => "other".to_owned(),
+    });
+    condition(waits.contains(&WaitPolicy::Block) && waits.contains(&HUNDRED_MS), distinct(words))
+}
+
+fn default_sets(result: &ResultFile) -> (Ruling, String) {
+    match result.machine.limits.semaphore_sets {
+        Some(128) => (Confirmed, "SEMMNI is 128 here".to_owned()),
+        Some(sets) => (CannotTell, format!("SEMMNI is {sets} here, and this is another system")),
+        None => (CannotTell, "the kernel does not tell SEMMNI here".to_owned()),
+    }
+}
+
+fn no_limit_met(result: &ResultFile) -> (Ruling, String) {
+    let most = of_the_study(result)
+        .iter()
+        .filter(|scene| scene.cell.subject == NAMED)
+        .map(|scene| scene.receivers)
+        .max();
+    match most {
+        Some(most @ 2000..) => (Confirmed, format!("{most} were made and none refused")),
+        Some(most) => (CannotTell, format!("no more than {most} were made")),
+        None => (CannotTell, "none were made".to_owned()),
+    }
+}
+
+fn windows(_: &ResultFile) -> (Ruling, String) {
+    (CannotTell, "this machine runs Linux".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::judge;
+    use doorbell_results::cell::Load;
+    use doorbell_results::cell::{Placement, Until};
+    use doorbell_results::record::fanout::{FanOut, Rounds};
+    use doorbell_results::record::{Histogram, Record, Series, sample};
+
+    fn cell(subject: &str, receivers: u32, wait: WaitPolicy, pinned: bool, loaded: bool) -> Cell {
+        let relation = if pinned { "scatter" } else { "unpinned" };
+        Cell {
+            pattern: Pattern::FanOut { receivers, interval_ns: 1_000_000_000 },
+            wait,
+            placement: Placement { relation: relation.to_owned(), cpus: None },
+            until: Until::count(20),
+            load: loaded.then(|| Load { kind: "sqrt".to_owned(), workers: 20, pinned: false }),
+            ..sample::cell(subject)
+        }
+    }
+
+    fn record(cell: Cell, wake_us: f64, post_us: f64) -> Record {
+        let series = |us: f64| {
+            let mut histogram = Histogram::new();
+            histogram.record_many((us * 1e6) as u64, 100);
+            Series::from(&histogram)
+        };
+        let mut record = sample::record(cell, 0, 1000.0);
+        record.series = [(Quantity::Wake, series(wake_us)), (Quantity::Notify, series(post_us))].into();
+        record
+    }
+
+    /// A grid whose means are what `wake_us` says.
+    fn grid(wake_us: impl Fn(&Cell) -> f64, post_us: f64) -> ResultFile {
+        let mut cells = Vec::new();
+        for subject in [NAMED, "sem-sysv"] {
+            for receivers in [20, 2000] {
+                for wait in [WaitPolicy::Block, HUNDRED_MS] {
+                    for pinned in [false, true] {
+                        for loaded in [false, true] {
+                            cells.push(cell(subject, receivers, wait, pinned, loaded));
+                        }
+                    }
+                }
+            }
+        }
+        of(cells.into_iter().map(|cell| {
+            let wake = wake_us(&cell);
+            record(cell, wake, post_us)
+        }))
+    }
+
+    fn of(records: impl Iterator<Item = Record>) -> ResultFile {
+        let records: Vec<Record> = records.collect();
+        let mut result = sample::result(&[], 1, |_, _| 0.0);
+        result.plan.experiment = "fanout".to_owned();
+        result.plan.cells = records.iter().map(|record| record.cell.clone()).collect();
+        result.records = records;
+        result
+    }
+
+    fn ruling(result: &ResultFile, row: u32) -> Ruling {
+        let claim = SOURCE.claims.iter().find(|claim| claim.row == Some(row)).unwrap();
+        (claim.judge)(result).0
+    }
+
+    fn said(result: &ResultFile, words: &str) -> Ruling {
+        let claim = SOURCE.claims.iter().find(|claim| claim.says.contains(words)).unwrap();
+        (claim.judge)(result).0
+    }
+
+    /// The machine of the study, as far as its text tells.
+    fn as_claimed(cell: &Cell) -> f64 {
+        let pinned = cell.placement.relation == "scatter";
+        let loaded = cell.load.is_some();
+        match (pinned, loaded) {
+            (true, true) => 6.0,
+            (true, false) => 8.0,
+            (false, true) => 200.0,
+            (false, false) => 90.0,
+        }
+    }
+
+    #[test]
+    fn a_machine_like_the_studys_confirms_it() {
+        let result = grid(as_claimed, 1.5);
+        for row in [1, 2, 3, 4, 6, 7, 12, 13, 15] {
+            assert_eq!(ruling(&result, row), Confirmed, "row {row}");
+        }
+        assert_eq!(said(&result, "pinning lowers"), Confirmed);
+        assert_eq!(said(&result, "quicker under full load"), Confirmed);
+    }
+
+    #[test]
+    fn a_machine_unlike_it_contradicts_it() {
+        let result = grid(|cell| if cell.placement.relation == "scatter" { 90.0 } else { 50.0 }, 6.0);
+        for row in [1, 2, 3, 4] {
+            assert_eq!(ruling(&result, row), Contradicted, "row {row}");
+        }
+        assert_eq!(said(&result, "pinning lowers"), Contradicted);
+        assert_eq!(said(&result, "quicker under full load"), Contradicted);
+    }
+
+    #[test]
+    fn the_excepted_scene_breaks_nothing_and_any_other_pinned_one_does() {
+        let slow = |subject: &'static str| {
+            grid(
+                move |cell| {
+                    let at_2000 = matches!(cell.pattern, Pattern::FanOut { receivers: 2000, .. });
+                    if cell.subject == subject && at_2000 && cell.wait == HUNDRED_MS {
+                        300.0
+                    } else {
+                        as_claimed(cell)
+                    }
+                },
+                1.5,
+            )
+        };
+        assert_eq!(ruling(&slow("sem-sysv"), 4), Confirmed);
+        assert_eq!(ruling(&slow(NAMED), 4), Contradicted);
+    }
+
+    #[test]
+    fn part_of_the_table_confirms_no_claim_about_all_of_it_but_can_break_it() {
+        let one =
+            |post_us| of([record(cell(NAMED, 20, WaitPolicy::Block, true, false), 5.0, post_us)].into_iter());
+        assert_eq!(ruling(&one(1.5), 1), CannotTell);
+        assert_eq!(ruling(&one(1.5), 4), CannotTell);
+        assert_eq!(ruling(&one(3.0), 1), Contradicted);
+        assert_eq!(ruling(&one(2.05), 1), CannotTell, "too near the bound");
+        assert_eq!(ruling(&one(1.5), 2), CannotTell);
+    }
+
+    #[test]
+    fn a_shared_semaphore_confirms_by_a_round_that_has_both_a_duplicate_and_a_miss() {
+        let with = |duplicates, misses| {
+            let mut record = record(cell("sem-posix-for-all", 20, WaitPolicy::Block, false, false), 5.0, 1.0);
+            let rounds = Rounds { duplicates, misses, ..Rounds::default() };
+            record.fanout = Some(FanOut { rounds, ..FanOut::default() });
+            of([record].into_iter())
+        };
+        assert_eq!(said(&with(vec![0, 2], vec![0, 2]), "one semaphore for all"), Confirmed);
+        assert_eq!(said(&with(vec![0, 0], vec![0, 0]), "one semaphore for all"), CannotTell);
+        assert_eq!(said(&grid(as_claimed, 1.5), "one semaphore for all"), CannotTell);
+    }
+
+    #[test]
+    fn an_empty_run_and_a_run_of_something_else_decide_nothing() {
+        let empty = of(std::iter::empty());
+        assert!(judge(&empty).iter().all(|judged| judged.ruling != Contradicted));
+        let ping = sample::result(&[sample::cell("futex")], 1, |_, _| 1000.0);
+        assert!(judge(&ping).is_empty());
+    }
+
+    #[test]
+    fn every_figure_of_the_study_has_its_claim() {
+        let rows: std::collections::BTreeSet<u32> =
+            SOURCE.claims.iter().filter_map(|claim| claim.row).collect();
+        assert_eq!(rows, (1..=18).collect());
+    }
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What explains a difference as well as the thing that was changed, so that it proves nothing.
+
+use super::Row;
+use crate::statistics::median;
+use doorbell_results::cell::Pattern;
+use doorbell_results::plan::FEWEST_BLOCKS;
+use doorbell_results::record::arm::Arm;
+use doorbell_results::record::populations::populations;
+use doorbell_results::record::series::Quantity;
+use doorbell_results::record::subject::{MadeOf, Measured, Subject};
+use doorbell_results::record::{Outcome, Record, ResultFile};
+
+/// A bare system call: the speed of the CPU.
+const SPEED: &str = "system-call";
+
+/// How far the floors of two runs may be apart, as a ratio, for the rest of the difference still to be believed.
+const FLOORS_APART: f64 = 1.25;
+
+/// Share of the trials of a cell that may be disturbed for a difference to be believed.
+const DISTURBED: f64 = 0.5;
+
+/// Share of the samples by which a population may grow or shrink for the medians still to be comparable.
+const POPULATION_SHIFT: f64 = 0.1;
+
+/// Why a difference proves nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Obstacle {
+    /// Too few blocks in one of the runs.
+    FewBlocks(usize),
+    /// Trials of the candidate hung, failed or could not be true, more than of the baseline: those that are left are a
+    /// choice of the lucky ones.
+    Broken {
+        /// How many.
+        trials: usize,
+        /// Of how many.
+        of: usize,
+    },
+    /// The machine itself was not the same.
+    FloorsMoved {
+        /// The floor.
+        floor: &'static str,
+        /// Its later level as a multiple of the earlier.
+        ratio: f64,
+    },
+    /// Other programs, the hypervisor or a quota disturbed most trials.
+    Disturbed {
+        /// Share of the trials of the worse run.
+        share: f64,
+    },
+    /// The samples went from one population to another.
+    PopulationsShifted {
+        /// The share of the fastest population in each run.
+        shares: [f64; 2],
+    },
+}
+
+/// What forbids any verdict about the cell, that nothing differs too.
+pub(super) fn to_any_verdict(row: &Row, arms: [&Arm; 2]) -> Option<Obstacle> {
+    // Beyond that a mechanism's own change may hide in what is taken out.
+    if let Some(ratio) = row.machine.filter(|ratio| !(1.0 / FLOORS_APART..=FLOORS_APART).contains(ratio)) {
+        return Some(Obstacle::FloorsMoved { floor: "yardstick", ratio });
+    }
+    let fewest = row.blocks[0].min(row.blocks[1]);
+    if fewest < FEWEST_BLOCKS as usize {
+        return Some(Obstacle::FewBlocks(fewest));
+    }
+    let [before, after] = arms.map(broken);
+    (after > before).then(|| Obstacle::Broken { trials: after, of: arms[1].records.len() })
+}
+
+/// What else explains a difference that was seen.
+pub(super) fn to_a_difference(row: &Row, files: [&ResultFile; 2], arms: [&Arm; 2]) -> Option<Obstacle> {
+    // What the floors would tell, a yardstick inside the trials has told better.
+    if row.machine.is_none()
+        && let Some((floor, ratio)) = moved(files, arms[0])
+    {
+        return Some(Obstacle::FloorsMoved { floor, ratio });
+    }
+    let share = arms.map(disturbed).into_iter().fold(0.0, f64::max);
+    if share > DISTURBED {
+        return Some(Obstacle::Disturbed { share });
+    }
+    // Of sides that are pinned, slow and fast stretches of their CPUs make populations, which the yardstick has too.
+    if row.machine.is_some() && row.cell.placement.cpus.is_some() {
+        return None;
+    }
+    shifted(arms, row.quantity).map(|shares| Obstacle::PopulationsShifted { shares })
+}
+
+/// The floors of which the time of the arm's cell is made.
+fn floors_of(arm: &Arm) -> &'static [&'static str] {
+    match (arm.cell.pattern, arm.cell.placement.cpus) {
+        (Pattern::Operation { .. } | Pattern::Io { .. }, _) => &[SPEED],
+        _ if never_switches(arm.subject()) => &[SPEED],
+        (_, Some([first, second])) if first == second => &[SPEED, "same-core-switch"],
+        _ => &[SPEED, "cache-line-hop", "two-core-wake"],
+    }
+}
+
+/// Whether a kind of task is code of one thread, between whose parts the kernel never switches.
+fn never_switches(subject: &Subject) -> bool {
+    matches!(subject, Subject::Tasks { made_of: MadeOf::Code, measured: Measured::HandOffs, .. })
+}
+
+/// The first floor of the cell that is not where it was, and its later level as a multiple of the earlier.
+fn moved(files: [&ResultFile; 2], arm: &Arm) -> Option<(&'static str, f64)> {
+    let level = |file: &ResultFile, name: &str| {
+        let readings = file.floors.iter().flat_map(|reading| &reading.floors);
+        let levels: Vec<f64> = readings
+            .filter(|floor| floor.name == name && floor.p50_ns > 0.0)
+            .map(|floor| floor.p50_ns)
+            .collect();
+        median(&levels)
+    };
+    floors_of(arm).iter().find_map(|name| {
+        let ratio = level(files[1], name)? / level(files[0], name)?;
+        (!(1.0 / FLOORS_APART..=FLOORS_APART).contains(&ratio)).then_some((*name, ratio))
+    })
+}
+
+/// Trials that ran and have no figures.
+fn broken(arm: &Arm) -> usize {
+    let broken = |record: &&&Record| {
+        matches!(record.outcome, Outcome::Hung { .. } | Outcome::Failed { .. } | Outcome::Implausible { .. })
+    };
+    arm.records.iter().filter(broken).count()
+}
+
+/// The share of trials that others disturbed.
+fn disturbed(arm: &Arm) -> f64 {
+    let usable = arm.usable().count().max(1);
+    arm.usable().filter(|record| record.was_disturbed()).count() as f64 / usable as f64
+}
+
+/// The shares of the fastest population, if samples went from one population to another between the runs.
+///
+/// Runs with as many populations each are compared population by population: where all of them became slower the shares
+/// stay, though a border drawn in one run would cut the other's in the wrong place. Where only one run has populations, or
+/// they are not as many, the border between its first two is held against both.
+fn shifted(arms: [&Arm; 2], quantity: Quantity) -> Option<[f64; 2]> {
+    let times = [arms[0].histogram(quantity)?, arms[1].histogram(quantity)?];
+    let groups = [populations(&times[0]), populations(&times[1])];
+    let shares = if groups[0].len() == groups[1].len() {
+        [groups[0].first()?.share, groups[1].first()?.share]
+    } else {
+        let border_ns = groups.iter().find_map(|groups| match &groups[..] {
+            [first, second, ..] => Some((first.p50_ns * second.p50_ns).sqrt()),
+            _ => None,
+        })?;
+        times.map(|times| {
+            let below = times.buckets().filter(|(ps, _)| (*ps as f64) < border_ns * 1000.0);
+            below.map(|(_, count)| count).fold(0, u64::saturating_add) as f64 / times.count() as f64
+        })
+    };
+    ((shares[0] - shares[1]).abs() > POPULATION_SHIFT).then_some(shares)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Verdict;
+    use super::super::tests::{only, plain};
+    use super::*;
+    use doorbell_results::record::{Histogram, Series, Warning, sample, warning};
+
+    #[test]
+    fn a_difference_between_disturbed_runs_proves_nothing() {
+        let first = plain(16_000.0);
+        let mut second = plain(18_000.0);
+        for record in &mut second.records[..4] {
+            record.warnings.push(Warning {
+                name: warning::DISTURBED.name.to_owned(),
+                cause: String::new(),
+                effect: String::new(),
+                cure: String::new(),
+            });
+        }
+        assert!(matches!(only(&first, &second), Verdict::CannotTell(Obstacle::Disturbed { .. })));
+        // Where nothing differs, the disturbance does not matter.
+        let mut calm = second.clone();
+        calm.records = plain(16_000.0).records;
+        calm.records.iter_mut().for_each(|record| record.warnings = second.records[0].warnings.clone());
+        assert_eq!(only(&first, &calm), Verdict::NoDifferenceShown);
+    }
+
+    #[test]
+    fn samples_that_change_their_population_make_no_regression() {
+        let with_slow_share = |slow: u64| {
+            let mut result = plain(16_000.0);
+            for record in &mut result.records {
+                let mut times = Histogram::new();
+                for sample in 0..1000 {
+                    let level = if sample < slow { 17_000_000 } else { 8_500_000 };
+                    times.record(level + sample * 1000);
+                }
+                record.series.insert(Quantity::RoundTrip, Series::from(&times));
+            }
+            result
+        };
+        let verdict = only(&with_slow_share(300), &with_slow_share(700));
+        let Verdict::CannotTell(Obstacle::PopulationsShifted { shares }) = verdict else {
+            panic!("{verdict:?}")
+        };
+        assert!((shares[0] - 0.7).abs() < 0.01 && (shares[1] - 0.3).abs() < 0.01, "{shares:?}");
+    }
+
+    #[test]
+    fn a_wake_across_cores_that_costs_the_machine_itself_more_is_no_regression() {
+        let (first, mut second) = (plain(16_000.0), plain(20_000.0));
+        for floor in second.floors.iter_mut().flat_map(|reading| &mut reading.floors) {
+            floor.p50_ns *= if floor.name == "two-core-wake" { 1.4 } else { 1.0 };
+        }
+        let Verdict::CannotTell(Obstacle::FloorsMoved { floor: "two-core-wake", .. }) = only(&first, &second)
+        else {
+            panic!("{:?}", only(&first, &second))
+        };
+    }
+
+    #[test]
+    fn a_machine_that_is_another_one_is_named_instead_of_a_regression() {
+        let first = plain(16_000.0);
+        let mut second = plain(36_000.0);
+        second.floors.iter_mut().for_each(|reading| *reading = sample::floors(reading.block, 2.0));
+        let Verdict::CannotTell(Obstacle::FloorsMoved { floor: "system-call", ratio }) =
+            only(&first, &second)
+        else {
+            panic!("{:?}", only(&first, &second))
+        };
+        assert!((ratio - 2.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn three_blocks_conclude_nothing() {
+        let few = |level: f64| sample::result(&[sample::cell("futex")], 3, |_, _| level);
+        assert_eq!(only(&few(16_000.0), &few(32_000.0)), Verdict::CannotTell(Obstacle::FewBlocks(3)));
+    }
+
+    /// Such a difference once was called a shift: the border of the first run lay in the middle of the second's groups.
+    #[test]
+    fn two_near_populations_that_both_became_slower_are_a_regression() {
+        let both = |factor: f64| {
+            let mut result = plain(16_000.0);
+            for record in &mut result.records {
+                let mut times = Histogram::new();
+                for sample in 0..1000 {
+                    let level = if sample < 500 { 10_000_000.0 } else { 12_600_000.0 };
+                    times.record((level * factor) as u64 + sample * 100);
+                }
+                record.series.insert(Quantity::RoundTrip, Series::from(&times));
+            }
+            result
+        };
+        assert_eq!(only(&both(1.0), &both(1.15)), Verdict::Slower);
+    }
+}

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Can this node run it: is a percentile of its wakes, or every one of them, below a limit, and how sure is that?
+//!
+//! The bounds are those of [`super::quantile`]. With several cells each is held against its share of the error (Bonferroni), so
+//! that the whole verdict has the confidence asked for. A notification that was lost, or seen only because a wait ran out, took
+//! longer than any limit; so did the one that a hung trial waited for.
+
+use super::quantile::{Above, Bounds, bounds, fewest, share};
+use super::worst::{Worst, worst};
+use doorbell_results::cell::Cell;
+use doorbell_results::record::question::{Gate, Which};
+use doorbell_results::record::series::Quantity;
+use doorbell_results::record::{Arm, Histogram, Outcome, ResultFile};
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ruling {
+    /// It stays below the limit.
+    Pass,
+    /// It does not; why, in words.
+    Fail(String),
+    /// Neither is shown; why, in words.
+    CannotTell(String),
+}
+
+/// What a run says of a question.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gated<'result> {
+    /// The question.
+    pub question: Gate,
+    /// The confidence with which each cell was judged.
+    pub each: f64,
+    /// The cells with figures.
+    pub cells: Vec<Judged<'result>>,
+    /// The answer for all of them.
+    pub ruling: Ruling,
+    /// Two readings of the clock, which are part of every wake, nanoseconds.
+    pub harness_ns: Option<f64>,
+}
+
+/// One cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged<'result> {
+    /// What was run.
+    pub cell: &'result Cell,
+    /// The quantity that is judged.
+    pub quantity: Quantity,
+    /// p50, p99, p99.9 and the longest, picoseconds.
+    pub figures_ps: [u64; 4],
+    /// The share of wakes above the limit.
+    pub above: Above,
+    /// The quantile asked for, and its bounds; none for the longest.
+    pub bounds: Option<Bounds>,
+    /// Notifications that were lost, or seen only because a wait ran out.
+    pub missed: u64,
+    /// Trials with figures, and those that others disturbed.
+    pub trials: [usize; 2],
+    /// The longest wake and what its trial's record tells.
+    pub worst: Option<Worst>,
+    /// The answer for this cell.
+    pub ruling: Ruling,
+}
+
+/// What `result` says of `question`; none if it timed no wake one way.
+pub fn gate<'result>(result: &'result ResultFile, question: Gate) -> Option<Gated<'result>> {
+    let arms: Vec<Arm<'result>> = result
+        .arms()
+        .into_iter()
+        .filter(|arm| {
+            matches!(arm.headline(), Quantity::Wake | Quantity::Response) && arm.cell.subject != "null"
+        })
+        .collect();
+    if arms.is_empty() {
+        return None;
+    }
+    let each = 1.0 - (1.0 - question.confidence) / arms.len() as f64;
+    let judged: Vec<Judged> = arms.iter().map(|arm| judge(arm, question, each)).collect();
+    let ruling = overall(&judged, result);
+    let clock: Vec<f64> = result
+        .floors
+        .iter()
+        .flat_map(|reading| &reading.floors)
+        .filter(|floor| floor.name == "clock" && floor.count > 0)
+        .map(|floor| floor.p50_ns * 2.0)
+        .collect();
+    Some(Gated { question, each, cells: judged, ruling, harness_ns: super::statistics::median(&clock) })
+}
+
+fn judge<'result>(arm: &Arm<'result>, question: Gate, confidence: f64) -> Judged<'result> {
+    let quantity = arm.headline();
+    let blocks = || {
+        arm.usable()
+            .filter_map(move |record| record.series.get(&quantity))
+            .filter_map(|series| series.decode().ok())
+    };
+    let limit_ps = question.limit_ns.saturating_mul(1000);
+    let mut whole = Histogram::new();
+    let mut trials = 0;
+    for block in blocks() {
+        whole.add(&block);
+        trials += 1;
+    }
+    let tally = arm.tally();
+    let mut judged = Judged {
+        cell: arm.cell,
+        quantity,
+        figures_ps: [whole.quantile(0.5), whole.quantile(0.99), whole.quantile(0.999), whole.max()],
+        above: share(blocks, limit_ps, confidence),
+        bounds: match question.which {
+            Which::Quantile(q) => bounds(blocks, q, confidence),
+            Which::Longest => None,
+        },
+        missed: tally.lost.saturating_add(tally.late),
+        trials: [trials, arm.usable().filter(|record| record.was_disturbed()).count()],
+        worst: worst(arm, quantity),
+        ruling: Ruling::Pass,
+    };
+    judged.ruling = ruling(&judged, arm, question, confidence);
+    judged
+}
+
+fn ruling(judged: &Judged, arm: &Arm, question: Gate, confidence: f64) -> Ruling {
+    let hung = arm.records.iter().filter(|record| matches!(record.outcome, Outcome::Hung { .. })).count();
+    if hung > 0 {
+        return Ruling::Fail(format!("in {hung} of {} trials a wait did not end", arm.records.len()));
+    }
+    if judged.missed > 0 {
+        return Ruling::Fail(format!(
+            "{} notifications were lost or seen too late to be a wake",
+            judged.missed
+        ));
+    }
+    let Above { all, above, surely, alike, lower, upper } = judged.above;
+    let failed = match question.which {
+        Which::Longest => surely > 0,
+        Which::Quantile(q) => lower > 1.0 - q,
+    };
+    if failed {
+        return Ruling::Fail(format!("{surely} of {all} wakes took longer"));
+    }
+    if let Some(why) = gaps(arm) {
+        return Ruling::CannotTell(why);
+    }
+    match question.which {
+        _ if all == 0 => Ruling::CannotTell("not one wake was timed".to_owned()),
+        Which::Longest if above > 0 => Ruling::CannotTell(format!(
+            "{above} of {all} wakes took as long as the limit to 0.1 %, and no closer is any time known"
+        )),
+        Which::Longest => Ruling::Pass,
+        Which::Quantile(q) if upper <= 1.0 - q => Ruling::Pass,
+        Which::Quantile(_) if judged.trials[0] < 2 => Ruling::CannotTell(
+            "all wakes are of one trial, and how much alike they are for that cannot be seen; give it more --blocks"
+                .to_owned(),
+        ),
+        Which::Quantile(q) if (all as f64) < fewest(q, confidence) as f64 * alike => {
+            Ruling::CannotTell(format!(
+                "{all} wakes are too few: with none longer and no less alike it takes {:.0}; give it more --time and --blocks",
+                (fewest(q, confidence) as f64 * alike).ceil()
+            ))
+        }
+        Which::Quantile(_) => Ruling::CannotTell(format!(
+            "{above} of {all} wakes took longer, which is too near to what is allowed; give it more --time"
+        )),
+    }
+}
+
+/// Why there are trials of a cell without figures, if there are.
+pub(super) fn without_figures(arm: &Arm) -> Option<String> {
+    arm.records.iter().find_map(|record| match &record.outcome {
+        Outcome::Done | Outcome::Partial | Outcome::Hung { .. } => None,
+        Outcome::Skipped { reason } => Some(format!("a trial was not run: {reason}")),
+        Outcome::Failed { cause } => Some(format!("a trial failed: {cause}")),
+        Outcome::Implausible { violations } => Some(format!(
+            "the figures of a trial cannot be true ({})",
+            violations.iter().map(|broken| broken.rule.as_str()).collect::<Vec<_>>().join(", ")
+        )),
+    })
+}
+
+/// Why a cell's figures are not all of its wakes, if they are not.
+fn gaps(arm: &Arm) -> Option<String> {
+    let again = || {
+        let again = arm.records.iter().filter(|record| record.attempts > 1).count();
+        (again > 0).then(|| {
+            format!(
+                "{again} trials were done over because others disturbed them: what they had seen is not here"
+            )
+        })
+    };
+    without_figures(arm).or_else(again)
+}
+
+fn overall(judged: &[Judged], result: &ResultFile) -> Ruling {
+    let failed = judged.iter().find_map(|cell| match &cell.ruling {
+        Ruling::Fail(why) => Some(Ruling::Fail(why.clone())),
+        _ => None,
+    });
+    let open = judged.iter().find_map(|cell| match &cell.ruling {
+        Ruling::CannotTell(why) => Some(Ruling::CannotTell(why.clone())),
+        _ => None,
+    });
+    let emulated = || {
+        let why = "an emulator's times are no machine's";
+        result.emulated().then(|| Ruling::CannotTell(why.to_owned()))
+    };
+    let cut = || {
+        let why = "the run was interrupted before its time was up";
+        result.partial.then(|| Ruling::CannotTell(why.to_owned()))
+    };
+    emulated().or(failed).or(open).or_else(cut).unwrap_or(Ruling::Pass)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use doorbell_results::cell::Pattern;
+    use doorbell_results::record::{Series, sample};
+
+    /// Twenty trials of `each` wakes of 4 to 5 µs, some of which take 50.
+    fn result(each: u64, long: &[u64]) -> ResultFile {
+        let cell = Cell { pattern: Pattern::OneWay { gap_ns: 1_000_000 }, ..sample::cell("futex") };
+        let mut result = sample::result(&[cell], 20, |_, _| 16_000.0);
+        for (index, record) in result.records.iter_mut().enumerate() {
+            let long = long.get(index).copied().unwrap_or(0);
+            let mut wakes = Histogram::new();
+            (long..each).for_each(|wake| wakes.record(4_000_000 + wake * 1_000_000 / each));
+            wakes.record_many(50_000_000, long);
+            record.series.insert(Quantity::Wake, Series::from(&wakes));
+        }
+        result
+    }
+
+    fn asked(result: &ResultFile, which: Which) -> Ruling {
+        gate(result, Gate { limit_ns: 20_000, which, confidence: 0.95 }).unwrap().ruling
+    }
+
+    const P999: Which = Which::Quantile(0.999);
+
+    #[test]
+    fn a_percentile_passes_fails_or_is_left_open_by_its_bounds() {
+        assert_eq!(asked(&result(1000, &[]), P999), Ruling::Pass);
+        assert_eq!(asked(&result(1000, &[1, 1, 1]), P999), Ruling::Pass, "3 of 20,000 where 20 are allowed");
+        assert!(
+            matches!(asked(&result(1000, &[1; 17]), P999), Ruling::CannotTell(why) if why.contains("too near"))
+        );
+        assert!(
+            matches!(asked(&result(1000, &[3; 20]), P999), Ruling::Fail(why) if why.contains("60 of 20000"))
+        );
+        assert!(
+            matches!(asked(&result(100, &[]), P999), Ruling::CannotTell(why) if why.contains("are too few"))
+        );
+    }
+
+    /// Ten long wakes in one trial are one event, not ten.
+    #[test]
+    fn long_wakes_in_a_heap_leave_open_what_the_same_number_spread_out_would_pass() {
+        let spread: Vec<u64> = (0..20).map(|trial| trial % 2).collect();
+        assert_eq!(asked(&result(1000, &spread), P999), Ruling::Pass);
+        assert!(matches!(asked(&result(1000, &[10]), P999), Ruling::CannotTell(_)));
+    }
+
+    #[test]
+    fn one_wake_too_long_fails_where_the_longest_is_asked_for() {
+        assert_eq!(asked(&result(1000, &[]), Which::Longest), Ruling::Pass);
+        assert!(matches!(asked(&result(1000, &[0, 0, 1]), Which::Longest), Ruling::Fail(_)));
+        let result = result(1000, &[]);
+        let gated =
+            gate(&result, Gate { limit_ns: 20_000, which: Which::Longest, confidence: 0.95 }).unwrap();
+        let upper = gated.cells[0].above.upper;
+        // Student's quantiles for twenty trials and for any number are 1.729 and 1.645.
+        let three = 3.0 * (1.729_f64 / 1.645).powi(2);
+        assert!((upper * 20_000.0 / three - 1.0).abs() < 0.01, "the rule of three: {upper}");
+    }
+
+    /// A bin that held the limit failed a node whose wakes may all have kept to it.
+    #[test]
+    fn a_wake_that_took_as_long_as_the_limit_neither_passes_nor_fails() {
+        let at_the_limit = |count| {
+            let mut result = result(1000, &[]);
+            for record in &mut result.records {
+                let mut wakes = record.series[&Quantity::Wake].decode().unwrap();
+                wakes.record_many(20_000_000, count);
+                record.series.insert(Quantity::Wake, Series::from(&wakes));
+            }
+            result
+        };
+        let open = |count, which| matches!(asked(&at_the_limit(count), which), Ruling::CannotTell(_));
+        assert!(open(1, Which::Longest));
+        assert!(open(10, P999), "1 % of them may have been longer, and none need have been");
+        assert!(open(900, Which::Quantile(0.6)));
+        assert_eq!(asked(&at_the_limit(1), Which::Quantile(0.9)), Ruling::Pass);
+    }
+
+    /// One trial's wakes may all be alike, and passed as if each stood for itself.
+    #[test]
+    fn one_trial_leaves_a_percentile_open_however_many_wakes_it_has() {
+        let mut one = result(100_000, &[]);
+        one.records.truncate(1);
+        assert!(matches!(asked(&one, P999), Ruling::CannotTell(why) if why.contains("--blocks")));
+    }
+
+    #[test]
+    fn a_wake_that_never_came_is_longer_than_any_limit() {
+        let mut lost = result(1000, &[]);
+        lost.records[3].tally.lost = 1;
+        assert!(matches!(asked(&lost, P999), Ruling::Fail(why) if why.contains("lost")));
+        let mut hung = result(1000, &[]);
+        hung.records[3].outcome = Outcome::Hung { last_seen: Vec::new() };
+        assert!(matches!(asked(&hung, P999), Ruling::Fail(why) if why.contains("did not end")));
+    }
+
+    #[test]
+    fn trials_without_figures_or_done_over_leave_it_open() {
+        let mut failed = result(1000, &[]);
+        failed.records[3].outcome = Outcome::Failed { cause: "no right to real-time priority".to_owned() };
+        assert!(matches!(asked(&failed, P999), Ruling::CannotTell(why) if why.contains("real-time")));
+        let mut again = result(1000, &[]);
+        again.records[3].attempts = 2;
+        assert!(matches!(asked(&again, P999), Ruling::CannotTell(why) if why.contains("done over")));
+        let mut cut = result(1000, &[]);
+        cut.partial = true;
+        assert!(matches!(asked(&cut, P999), Ruling::CannotTell(_)));
+    }
+
+    #[test]
+    fn each_of_many_cells_is_held_against_its_share_of_the_error() {
+        let one = result(1000, &[]);
+        let mut many = one.clone();
+        for cpu in 2..20 {
+            let mut copy = one.clone();
+            copy.plan.cells[0].placement.cpus = Some([0, cpu]);
+            copy.records.iter_mut().for_each(|record| record.cell.placement.cpus = Some([0, cpu]));
+            many.plan.cells.extend(copy.plan.cells);
+            many.records.extend(copy.records);
+        }
+        let question = Gate { limit_ns: 20_000, which: P999, confidence: 0.95 };
+        let upper = |result: &ResultFile| gate(result, question).unwrap().cells[0].above.upper;
+        assert!(upper(&many) > upper(&one) * 1.5);
+        assert_eq!(gate(&sample::result(&[sample::cell("futex")], 4, |_, _| 16_000.0), question), None);
+    }
+}

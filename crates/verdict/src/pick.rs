@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which mechanism for a pattern and some needs: the fastest, those not shown to be slower, and what each other one lacks.
+
+use super::compare::Ratio;
+use super::conditions::{differing, other_conditions};
+use super::contest::{Blocks, contest};
+use doorbell_results::cell::{Cell, Pattern, Placement, WaitPolicy};
+use doorbell_results::plan::FEWEST_BLOCKS;
+use doorbell_results::record::need::{contexts, lacks};
+use doorbell_results::record::question::{self, By, Shape};
+use doorbell_results::record::series::{Quantity, Series};
+use doorbell_results::record::subject::{Notification, Subject};
+use doorbell_results::record::{Arm, Outcome, ResultFile};
+
+/// What a run says of a question.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Picked {
+    /// The figure it goes by.
+    pub quantity: Quantity,
+    /// Where the sides ran; none if nothing fits.
+    pub placement: Option<Placement>,
+    /// The mechanisms that serve the needs and have figures, the best first.
+    pub ranked: Vec<Ranked>,
+    /// The others, with the reason.
+    pub out: Vec<(String, String)>,
+    /// What the harness itself takes, nanoseconds.
+    pub harness_ns: Option<f64>,
+    /// What follows.
+    pub choice: Choice,
+}
+
+/// A mechanism with figures.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ranked {
+    /// Its name.
+    pub subject: String,
+    /// p50, p99 and p99.9 of all samples, picoseconds.
+    pub figures_ps: [u64; 3],
+    /// CPU time of both sides a round or notification, nanoseconds.
+    pub cpu_ns: Option<f64>,
+    /// What it goes by, as a multiple of the best one's; none of the best, and of too few blocks.
+    pub behind: Option<Ratio>,
+    /// Whether it was not shown to be slower than the best.
+    pub as_good: bool,
+    /// Trials with figures, and those that others disturbed.
+    pub trials: [usize; 2],
+    /// Samples.
+    pub count: u64,
+    /// Notifications lost or late.
+    pub missed: u64,
+}
+
+/// What follows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choice {
+    /// The first of those ranked.
+    First,
+    /// One of the first so many: they cannot be told apart.
+    OneOf(usize),
+    /// Nothing can be told.
+    CannotTell(String),
+}
+
+/// What `result` says; an error in words if it is asked for a need that nothing here knows.
+pub fn pick(result: &ResultFile, question: &question::Pick) -> Result<Picked, String> {
+    let arms = result.arms();
+    let fits = |arm: &&Arm| in_pattern(arm.cell, question);
+    let chosen = |arm: &&Arm| match &question.relation {
+        Some(relation) => arm.cell.placement.relation == *relation,
+        None => arm.cell.placement.cpus.is_some_and(|[a, b]| a != b),
+    };
+    let first = arms.iter().filter(fits).find(chosen).or_else(|| {
+        let any = question.relation.is_none();
+        arms.iter().find(|arm| any && fits(arm))
+    });
+    let quantity = match question.shape {
+        Shape::OneToMany => Quantity::LastWake,
+        _ if question.gap_ns == 0 => Quantity::RoundTrip,
+        _ => Quantity::Wake,
+    };
+    let here: Vec<&Arm> = match first {
+        Some(first) => arms.iter().filter(fits).filter(|arm| like(arm.cell, first.cell)).collect(),
+        None => Vec::new(),
+    };
+    let mut entrants: Vec<&Arm> = Vec::new();
+    let mut out = Vec::new();
+    for Candidate { name, notification, lack } in candidates(result, &arms, question.shape) {
+        let arm = here.iter().find(|arm| arm.cell.subject == name);
+        let lacks = lacks(question, &notification)?;
+        let why = match arm {
+            _ if !lacks.is_empty() => lacks.join(", "),
+            None => match lack {
+                Some(lack) => lack.to_owned(),
+                None => elsewhere(&arms, name, first.map(|first| first.cell)),
+            },
+            Some(arm) => match without_figures(arm, quantity) {
+                Some(why) => why,
+                None => {
+                    entrants.push(arm);
+                    continue;
+                }
+            },
+        };
+        out.push((name.to_owned(), why));
+    }
+    let ranked = rank(&entrants, quantity, question.by);
+    let harness = here.iter().find(|arm| arm.subject().is_harness());
+    Ok(Picked {
+        quantity,
+        placement: first.map(|arm| arm.cell.placement.clone()),
+        choice: choose(&ranked, result),
+        harness_ns: harness.and_then(|arm| super::statistics::median(&arm.medians_ns(quantity))),
+        ranked,
+        out,
+    })
+}
+
+/// Something that could be chosen.
+struct Candidate<'result> {
+    name: &'result str,
+    notification: Notification,
+    /// What the machine lacked for it, where it was not planned for that.
+    lack: Option<&'result str>,
+}
+
+/// What could be chosen: everything in the result that notifies in that shape, measured or left out, in the order of the plan.
+fn candidates<'result>(
+    result: &'result ResultFile,
+    arms: &[Arm<'result>],
+    shape: Shape,
+) -> Vec<Candidate<'result>> {
+    let measured =
+        arms.iter().filter_map(|arm| Some((arm.cell.subject.as_str(), &arm.records.first()?.subject, None)));
+    let left_out = result.plan.left_out.iter();
+    let left_out = left_out.map(|left| (left.name.as_str(), &left.subject, left.reason.as_deref()));
+    let mut candidates: Vec<Candidate> = Vec::new();
+    for (name, subject, lack) in measured.chain(left_out) {
+        let notification = match (shape, subject) {
+            (Shape::OneToMany, Subject::FanOut { shared: false, notification }) => *notification,
+            (Shape::OneToOne | Shape::ManyToOne, Subject::Mechanism(notification)) => *notification,
+            _ => continue,
+        };
+        if !subject.is_harness() && !candidates.iter().any(|known| known.name == name) {
+            candidates.push(Candidate { name, notification, lack });
+        }
+    }
+    candidates
+}
+
+fn in_pattern(cell: &Cell, question: &question::Pick) -> bool {
+    let pattern = match (question.shape, cell.pattern) {
+        (Shape::OneToMany, Pattern::FanOut { .. }) => true,
+        (Shape::OneToOne | Shape::ManyToOne, Pattern::PingPong { gap_ns: 0 }) => question.gap_ns == 0,
+        (Shape::OneToOne | Shape::ManyToOne, Pattern::OneWay { gap_ns }) => {
+            gap_ns == question.gap_ns && gap_ns > 0
+        }
+        _ => false,
+    };
+    pattern && cell.contexts == contexts(question) && cell.wait == WaitPolicy::Block
+}
+
+/// Whether two cells differ in nothing but the mechanism.
+fn like(cell: &Cell, first: &Cell) -> bool {
+    *cell == Cell { subject: cell.subject.clone(), ..first.clone() }
+}
+
+/// Why a mechanism has no arm among those that are ranked with that of `first`: it was measured in another way, or not at all.
+fn elsewhere(arms: &[Arm], subject: &str, first: Option<&Cell>) -> String {
+    let mut own = arms.iter().map(|arm| arm.cell).filter(|cell| cell.subject == subject).peekable();
+    let Some(first) = first else {
+        return match own.peek() {
+            Some(_) => "measured for another pattern, gap, placement or kind of sides".to_owned(),
+            None => "not measured in this run".to_owned(),
+        };
+    };
+    let first = Cell { subject: subject.to_owned(), ..first.clone() };
+    let nearest = own.min_by_key(|cell| differing(cell, &first).len());
+    nearest
+        .and_then(|cell| other_conditions(cell, &first))
+        .unwrap_or_else(|| "not measured in this run".to_owned())
+}
+
+fn without_figures(arm: &Arm, quantity: Quantity) -> Option<String> {
+    if arm.usable().any(|record| record.series.contains_key(&quantity)) {
+        return None;
+    }
+    Some(match arm.records.first().map(|record| &record.outcome) {
+        Some(Outcome::Skipped { reason }) => reason.clone(),
+        Some(Outcome::Failed { cause }) => format!("failed: {cause}"),
+        Some(Outcome::Hung { .. }) => "hung".to_owned(),
+        Some(Outcome::Implausible { violations }) => {
+            let rules: Vec<&str> = violations.iter().map(|broken| broken.rule.as_str()).collect();
+            format!("its figures cannot be true ({})", rules.join(", "))
+        }
+        _ => format!("{} was not timed", quantity.name()),
+    })
+}
+
+fn rank(arms: &[&Arm], quantity: Quantity, by: By) -> Vec<Ranked> {
+    let figure = |series: &Series| match by {
+        By::P50 => series.p50_ns,
+        By::P99 => series.p99_ns,
+    };
+    let blocks: Vec<Blocks> = arms
+        .iter()
+        .map(|arm| {
+            let figures =
+                arm.usable().filter_map(|record| Some((record.block, figure(record.series.get(&quantity)?))));
+            figures.filter(|(_, ns)| *ns > 0.0).collect()
+        })
+        .collect();
+    let Some(contest) = contest(&blocks) else { return Vec::new() };
+    let as_good = contest.as_good();
+    let mut ranked: Vec<Ranked> = contest
+        .order
+        .iter()
+        .enumerate()
+        .filter_map(|(place, &index)| {
+            let arm = arms[index];
+            let whole = arm.histogram(quantity)?;
+            let tally = arm.tally();
+            Some(Ranked {
+                subject: arm.cell.subject.clone(),
+                figures_ps: [0.5, 0.99, 0.999].map(|q| whole.quantile(q)),
+                cpu_ns: arm.cpu_ns_per_wake(),
+                behind: place.checked_sub(1).and_then(|place| contest.ratios[place]),
+                as_good: as_good.contains(&index),
+                trials: [blocks[index].len(), arm.usable().filter(|record| record.was_disturbed()).count()],
+                count: whole.count(),
+                missed: tally.lost.saturating_add(tally.late),
+            })
+        })
+        .collect();
+    // Those that cannot be told apart stand together, whatever chance put between them.
+    ranked.sort_by_key(|ranked| !ranked.as_good);
+    ranked
+}
+
+fn choose(ranked: &[Ranked], result: &ResultFile) -> Choice {
+    let open = ranked.iter().filter(|ranked| ranked.as_good).count();
+    let trials: usize = ranked.iter().map(|ranked| ranked.trials[0]).sum();
+    let disturbed: usize = ranked.iter().map(|ranked| ranked.trials[1]).sum();
+    let fewest = ranked.iter().map(|ranked| ranked.trials[0]).min().unwrap_or(0);
+    if ranked.is_empty() {
+        return Choice::CannotTell("no mechanism that serves the needs has figures".to_owned());
+    }
+    if result.emulated() {
+        return Choice::CannotTell("an emulator's times are no machine's".to_owned());
+    }
+    if fewest < FEWEST_BLOCKS as usize {
+        return Choice::CannotTell(format!(
+            "{fewest} trials of some mechanism are fewer than the {FEWEST_BLOCKS} it takes; run it with more --blocks"
+        ));
+    }
+    if disturbed * 2 > trials {
+        return Choice::CannotTell(format!(
+            "other work disturbed {disturbed} of {trials} trials to their last try; run it on an idle machine"
+        ));
+    }
+    if open == 1 { Choice::First } else { Choice::OneOf(open) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use doorbell_results::cell::{Timing, Trace, Until};
+    use doorbell_results::plan::LeftOut;
+    use doorbell_results::record::sample;
+
+    fn question(needs: &[&str]) -> question::Pick {
+        question::Pick {
+            shape: Shape::OneToOne,
+            needs: needs.iter().map(|name| (*name).to_owned()).collect(),
+            by: By::P50,
+            gap_ns: 0,
+            relation: None,
+        }
+    }
+
+    /// A run in which each mechanism takes as long as given, each block with chance of its own and a drift that all share.
+    fn run(levels: &[(&str, f64)], blocks: u32) -> ResultFile {
+        let cells: Vec<Cell> = levels.iter().map(|(subject, _)| sample::cell(subject)).collect();
+        let random = std::cell::RefCell::new(fastrand::Rng::with_seed(5));
+        sample::result(&cells, blocks, |cell, block| {
+            let level = levels.iter().find(|(subject, _)| *subject == cell.subject).unwrap().1;
+            level * (1.0 + 0.1 * f64::from(block % 3)) * (1.0 + 0.01 * (random.borrow_mut().f64() - 0.5))
+        })
+    }
+
+    fn ask(run: &ResultFile, question: &question::Pick) -> Picked {
+        pick(run, question).unwrap()
+    }
+
+    fn names(picked: &Picked) -> Vec<&str> {
+        picked.ranked.iter().map(|ranked| ranked.subject.as_str()).collect()
+    }
+
+    #[test]
+    fn the_fastest_that_serves_the_needs_is_chosen_and_the_runner_up_told_by_how_much() {
+        let run = run(&[("futex", 16e3), ("pipe", 22e3), ("eventfd-epoll", 20e3), ("null", 100.0)], 10);
+        let picked = ask(&run, &question(&[]));
+        assert_eq!(
+            (names(&picked), &picked.choice),
+            (vec!["futex", "eventfd-epoll", "pipe"], &Choice::First)
+        );
+        let behind = picked.ranked[1].behind.unwrap();
+        assert!(behind.low < 1.25 && 1.25 < behind.high && behind.low > 1.2, "{behind:?}");
+        assert!(picked.harness_ns.is_some());
+        let picked = ask(&run, &question(&["epoll"]));
+        assert_eq!(names(&picked), ["eventfd-epoll", "pipe"]);
+        let why = |name: &str| picked.out.iter().find(|(known, _)| known == name).unwrap().1.clone();
+        assert_eq!(why("futex"), "no descriptor");
+        assert!(pick(&run, &question(&["tea"])).unwrap_err().contains("no need is called 'tea'"));
+    }
+
+    /// The reader's machine was asked for the reason, and not the one that was measured.
+    #[test]
+    fn why_a_mechanism_is_absent_is_what_the_file_says_and_not_what_this_machine_lacks() {
+        let mut run = run(&[("futex", 16e3), ("umwait", 22e3)], 10);
+        for record in run.records.iter_mut().filter(|record| record.cell.subject == "umwait") {
+            record.outcome = Outcome::Skipped { reason: "the moon is not full".to_owned() };
+        }
+        let left = |name: &str, reason: Option<&str>| LeftOut {
+            name: name.to_owned(),
+            subject: sample::subject(&sample::cell(name)),
+            reason: reason.map(str::to_owned),
+        };
+        run.plan.left_out = vec![left("mwaitx", Some("no such instruction")), left("pipe", None)];
+        let picked = ask(&run, &question(&[]));
+        let why =
+            |name: &str| picked.out.iter().find(|(known, _)| known == name).map(|(_, why)| why.as_str());
+        assert_eq!(why("umwait"), Some("the moon is not full"));
+        assert_eq!(why("mwaitx"), Some("no such instruction"));
+        assert_eq!(why("pipe"), Some("not measured in this run"));
+        assert_eq!(why("eventfd"), None, "of what is not in the file nothing is said");
+    }
+
+    /// A change of a cell, and what it is a change of.
+    type Change = (fn(&mut Cell), &'static str);
+
+    #[test]
+    fn only_cells_that_differ_in_nothing_but_the_mechanism_are_ranked() {
+        let changes: [Change; 6] = [
+            (|cell| cell.timing = Timing::Around, "timing"),
+            (|cell| cell.until = Until::count(7), "window"),
+            (|cell| cell.trace = Some(Trace::Stages), "trace"),
+            (|cell| cell.without_yardstick = true, "yardstick"),
+            (|cell| cell.injected_slowdown_ppm = Some(50_000), "slowdown on purpose"),
+            (|cell| cell.latency_limit_us = Some(0), "latency limit"),
+        ];
+        for (change, axis) in changes {
+            let mut run = run(&[("futex", 16e3), ("pipe", 22e3), ("eventfd", 12e3)], 10);
+            change(&mut run.plan.cells[2]);
+            let cells = run.records.iter_mut().map(|record| &mut record.cell);
+            cells.filter(|cell| cell.subject == "eventfd").for_each(change);
+            let picked = ask(&run, &question(&[]));
+            assert_eq!(names(&picked), ["futex", "pipe"], "{axis}");
+            // It said that the mechanism was not measured.
+            let why = picked.out.iter().find(|(known, _)| known == "eventfd").unwrap();
+            assert_eq!(why.1, format!("measured under other conditions: {axis}"));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_told_apart_is_not() {
+        let picked =
+            ask(&run(&[("futex", 16e3), ("sem-posix", 16.01e3), ("pipe", 22e3)], 10), &question(&[]));
+        assert_eq!(picked.choice, Choice::OneOf(2));
+        assert!(!picked.ranked[2].as_good);
+        let few = ask(&run(&[("futex", 16e3), ("pipe", 22e3)], 3), &question(&[]));
+        assert!(matches!(few.choice, Choice::CannotTell(why) if why.contains("--blocks")));
+    }
+
+    #[test]
+    fn another_gap_is_another_question() {
+        let run = run(&[("futex", 16e3), ("pipe", 22e3)], 10);
+        let picked = ask(&run, &question::Pick { gap_ns: 1000, ..question(&[]) });
+        assert!(picked.ranked.is_empty() && matches!(picked.choice, Choice::CannotTell(_)));
+    }
+}

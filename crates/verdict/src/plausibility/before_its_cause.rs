@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! No waiter is awake before its notifier calls.
+
+use super::{Known, Rule, waits};
+use doorbell_results::about::About;
+use doorbell_results::record::Record;
+use doorbell_results::record::series::Quantity;
+use doorbell_results::record::subject::Waits;
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    about: About {
+        name: "before-its-cause",
+        what: "A waiter was awake before its notifier's call: the clocks of the two CPUs are out of step.",
+        taken: "A round trip or wake-up latency that came out as nothing.",
+        misleads: "Clocks that are out of step in the other direction make wakes longer, and are not seen here: `doorbell \
+                   doctor` tells the skew.",
+    },
+    evidence,
+};
+
+/// Readings of two cores' clocks that are out of step make a wake-up end before it began; the difference is then cut to
+/// nothing.
+fn evidence(record: &Record, _: &Known) -> Vec<String> {
+    if waits(record).is_none_or(|waits| waits == Waits::Nothing) {
+        return Vec::new();
+    }
+    [Quantity::RoundTrip, Quantity::Wake, Quantity::WakeBack, Quantity::Response]
+        .into_iter()
+        .filter_map(|quantity| {
+            let series = record.series.get(&quantity).filter(|series| series.count > 0)?;
+            // What is recorded as nothing counts as one picosecond.
+            (series.min_ns <= 0.001).then(|| {
+                format!("{} min {} ns: awake before the notifier's call", quantity.name(), series.min_ns)
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sane::{broken, replace, sane};
+    use doorbell_results::record::sample;
+    use doorbell_results::record::series::Quantity;
+
+    #[test]
+    fn awake_before_the_call_means_clocks_out_of_step() {
+        let (mut record, _) = sane();
+        let mut wake = sample::histogram(8000.0, 999);
+        wake.record(0);
+        replace(&mut record, Quantity::Wake, &wake);
+        assert_eq!(broken(&record, &[], 0.0), ["before-its-cause"]);
+    }
+}

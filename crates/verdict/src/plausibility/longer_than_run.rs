@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! No time is longer than the trial it was taken in.
+
+use super::{Known, Rule};
+use doorbell_results::about::About;
+use doorbell_results::record::Record;
+use doorbell_results::record::series::Quantity;
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    about: About {
+        name: "longer-than-run",
+        what: "A time, or the sum of times that follow each other, is longer than the trial itself.",
+        taken: "The longest time, the sum of a closed loop's times and each side's CPU time against the window, with one \
+                per cent and a millisecond to spare.",
+        misleads: "An open loop's times overlap: only the longest is held against the window there.",
+    },
+    evidence,
+};
+
+fn evidence(record: &Record, _: &Known) -> Vec<String> {
+    let windows = record.sides.iter().map(|side| side.window_ns);
+    let window = windows.chain([record.surroundings.wall_ns]).max().unwrap_or(0);
+    if window == 0 {
+        return Vec::new();
+    }
+    // The two clocks behind the figures agree to well under a percent; a millisecond for the ends of the window.
+    let limit = window as f64 * 1.01 + 1e6;
+    let mut evidence = Vec::new();
+    for (&quantity, series) in &record.series {
+        if series.max_ns > limit {
+            evidence.push(format!("{} max {:.0} ns in a run of {window} ns", quantity.name(), series.max_ns));
+        }
+        // Rounds of a closed loop follow each other, so their sum fits too.
+        let in_turn = matches!(
+            quantity,
+            Quantity::RoundTrip | Quantity::Notify | Quantity::AroundWait | Quantity::Transfer
+        );
+        let sum = series.mean_ns * series.count as f64;
+        if in_turn && sum > limit {
+            evidence.push(format!("{} sum {sum:.0} ns in a run of {window} ns", quantity.name()));
+        }
+    }
+    for side in &record.sides {
+        // Where the kernel accounts by ticks a side may be charged for one it did not use, 10 ms at 100 Hz.
+        let cpu = side.user_ns + side.system_ns;
+        if side.window_ns > 0 && cpu as f64 > side.window_ns as f64 * 1.05 + 2e7 {
+            evidence.push(format!("the {} used {cpu} ns of CPU in {} ns", side.side, side.window_ns));
+        }
+    }
+    evidence
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sane::{only, replace, sane};
+    use doorbell_results::record::sample;
+    use doorbell_results::record::series::Quantity;
+
+    #[test]
+    fn a_latency_of_the_machines_uptime_is_longer_than_the_run() {
+        // fio 3.33 printed 2 309 370 ms for a run of one second.
+        let (mut record, floors) = sane();
+        let mut wake = sample::histogram(8000.0, 999);
+        wake.record(2_309_370_000_000_000);
+        replace(&mut record, Quantity::Wake, &wake);
+        only("longer-than-run", &record, &floors);
+    }
+
+    #[test]
+    fn round_trips_that_add_up_to_more_than_the_run_are_longer_than_it() {
+        let (mut record, floors) = sane();
+        replace(&mut record, Quantity::RoundTrip, &sample::histogram(60_000.0, 1000));
+        only("longer-than-run", &record, &floors);
+    }
+
+    #[test]
+    fn more_cpu_time_than_the_run_took_is_longer_than_it() {
+        let (mut record, floors) = sane();
+        record.sides[1].system_ns = record.sides[1].window_ns * 2;
+        only("longer-than-run", &record, &floors);
+    }
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A pinned side is where it was pinned.
+
+use super::{Known, Rule};
+use doorbell_results::about::About;
+use doorbell_results::record::Record;
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    about: About {
+        name: "not-where-pinned",
+        what: "A side that was pinned was seen on another CPU, or moved.",
+        taken: "The CPU at both ends of the window, and the kernel's count of migrations.",
+        misleads: "Where the kernel shows no migrations, one there and back is not seen.",
+    },
+    evidence,
+};
+
+/// A pinned side runs where it was put and does not move.
+fn evidence(record: &Record, _: &Known) -> Vec<String> {
+    let Some(cpus) = record.cell.placement.cpus else {
+        return Vec::new();
+    };
+    let mut evidence = Vec::new();
+    for (side, cpu) in record.sides.iter().zip(cpus) {
+        if let Some(elsewhere) = side.cpus.iter().find(|seen| **seen != cpu) {
+            evidence.push(format!("the {} was pinned to CPU {cpu} and seen on CPU {elsewhere}", side.side));
+        }
+        if let Some(moves @ 1..) = side.migrations {
+            evidence.push(format!("the {} was pinned to CPU {cpu} and migrated {moves} times", side.side));
+        }
+    }
+    evidence
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sane::{broken, only, sane};
+
+    #[test]
+    fn a_pinned_side_seen_elsewhere_or_moved_is_not_where_it_was_pinned() {
+        let (mut record, floors) = sane();
+        record.sides[1].cpus = vec![1, 0];
+        only("not-where-pinned", &record, &floors);
+        record.sides[1].cpus = vec![1, 1];
+        record.sides[0].migrations = Some(2);
+        only("not-where-pinned", &record, &floors);
+        record.cell.placement.cpus = None;
+        assert_eq!(broken(&record, &floors, 10.0), [""; 0]);
+    }
+}

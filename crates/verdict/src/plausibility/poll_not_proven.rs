@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Transfers that are called polled were polled.
+
+use super::{Known, Rule};
+use doorbell_results::about::About;
+use doorbell_results::cell::Pattern;
+use doorbell_results::record::Record;
+use doorbell_results::record::io::CURE;
+use doorbell_results::record::subject::Noticed;
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    about: About {
+        name: "poll-not-proven",
+        what: "Transfers that are called polled were ended by interrupts of the device, or nothing proves that they were not.",
+        taken: "The device's lines of /proc/interrupts before and after, less one for each operation that others had of it: more than \
+                one for a hundred transfers, or lines that cannot be told, break the rule, and so does a device without a queue to \
+                poll (queue/io_poll).",
+        misleads: "A polled queue of a device without interrupts, such as null_blk, is believed for its queue alone.",
+    },
+    evidence,
+};
+
+fn evidence(record: &Record, _: &Known) -> Vec<String> {
+    let polled = record.subject.noticed() == Some(Noticed::ByPolling);
+    let transfers = record.tally.seen;
+    // Figures that another tool measured come without the counts that would prove them, and say so in their warnings.
+    if !polled || transfers == 0 || !matches!(record.cell.pattern, Pattern::Io { .. }) {
+        return Vec::new();
+    }
+    let Some(counted) = &record.io else { return vec!["the device was not watched".to_owned()] };
+    let Some(device) = &counted.device else { return vec!["there is no device under the file".to_owned()] };
+    let name = &device.name;
+    if device.polls == Some(false) {
+        return vec![format!("{name} has no queue to poll (queue/io_poll is 0). {CURE}")];
+    }
+    let quiet = device.interrupts.as_ref().is_some_and(std::collections::BTreeSet::is_empty);
+    if quiet && device.polls == Some(true) {
+        return Vec::new();
+    }
+    match counted.own_interrupts(transfers) {
+        None => vec![format!(
+            "nobody can tell which interrupts are those of {name}{}, so nothing shows that it was polled",
+            device.interrupts_hidden.as_ref().map_or_else(String::new, |why| format!(" ({why})"))
+        )],
+        Some(own) if own > 10 + transfers / 100 => vec![format!(
+            "{own} interrupts of {name} in {transfers} transfers: the kernel took the request to be polled for and waited for an \
+             interrupt all the same{}",
+            if record.cell.subject == "sync-hipri" {
+                " (since Linux 6.0 RWF_HIPRI does not poll; uring-iopoll does)"
+            } else {
+                ""
+            }
+        )],
+        Some(_) => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sane::{broken, only};
+    use doorbell_results::cell::{Direction, Pattern};
+    use doorbell_results::machine::block::BlockDevice;
+    use doorbell_results::record::io::Io;
+    use doorbell_results::record::{Record, sample};
+
+    /// A thousand transfers on an NVMe device with poll queues, and so many interrupts of its.
+    fn polled(subject: &str, interrupts: u64) -> Record {
+        let mut record = sample::record(sample::cell(subject), 0, 40_000.0);
+        record.cell.pattern = Pattern::Io { direction: Direction::Read, direct: true };
+        record.io = Some(Io {
+            device: Some(BlockDevice {
+                name: "nvme0n1".into(),
+                polls: Some(true),
+                interrupts: Some([31, 32].into()),
+                ..BlockDevice::default()
+            }),
+            interrupts: Some(interrupts),
+            device_operations: Some(1000),
+            other_operations: Some(0),
+            ..Io::default()
+        });
+        record
+    }
+
+    /// fio 3.33 reported "polled" reads of a kernel 6.1 that took one interrupt each.
+    #[test]
+    fn a_polled_transfer_that_was_interrupted_is_no_polled_transfer() {
+        for name in ["sync-hipri", "uring-iopoll", "uring-hybrid", "uring-sqpoll-iopoll"] {
+            assert_eq!(broken(&polled(name, 3), &[], 0.0), [""; 0], "{name}");
+            only("poll-not-proven", &polled(name, 990), &[]);
+        }
+        assert_eq!(broken(&polled("sync", 1000), &[], 0.0), [""; 0], "an interrupt is what that is about");
+    }
+
+    #[test]
+    fn interrupts_of_others_transfers_are_not_held_against_it() {
+        let mut record = polled("uring-iopoll", 700);
+        record.io.as_mut().unwrap().other_operations = Some(695);
+        assert_eq!(broken(&record, &[], 0.0), [""; 0]);
+    }
+
+    #[test]
+    fn what_cannot_be_proven_is_not_believed() {
+        let with = |change: fn(&mut Io)| {
+            let mut record = polled("uring-iopoll", 0);
+            change(record.io.as_mut().unwrap());
+            record
+        };
+        only("poll-not-proven", &with(|io| io.interrupts = None), &[]);
+        only("poll-not-proven", &with(|io| io.device.as_mut().unwrap().polls = Some(false)), &[]);
+        let quiet = with(|io| {
+            io.interrupts = None;
+            io.device.as_mut().unwrap().interrupts = Some([].into());
+        });
+        assert_eq!(broken(&quiet, &[], 0.0), [""; 0], "null_blk has poll queues and no interrupts at all");
+        let mut unwatched = polled("uring-iopoll", 0);
+        unwatched.io = None;
+        only("poll-not-proven", &unwatched, &[]);
+    }
+}

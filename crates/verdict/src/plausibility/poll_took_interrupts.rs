@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is called polling neither sleeps nor is interrupted.
+
+use super::{Known, Rule, waiting_sides, waits};
+use doorbell_results::about::About;
+use doorbell_results::record::Record;
+use doorbell_results::record::subject::Waits;
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    about: About {
+        name: "poll-took-interrupts",
+        what: "Waits that are called polling slept, and were woken by interrupts.",
+        taken: "Voluntary switches of the waiting sides beyond one for a hundred waits; the rescheduling interrupts of their \
+                CPUs are told beside them.",
+        misleads: "Interrupts are counted for the CPU and not for the task: of those that come to a waiter which never \
+                   slept, all are meant for others, so that they alone prove nothing.",
+    },
+    evidence,
+};
+
+/// A waiter that polls does not sleep, and who does not sleep needs no interrupt to be woken.
+fn evidence(record: &Record, _: &Known) -> Vec<String> {
+    let (sides, waits_made) = waiting_sides(record);
+    if waits(record) != Some(Waits::Spins) || waits_made == 0 {
+        return Vec::new();
+    }
+    let slept: u64 = sides.map(|side| side.voluntary_switches).sum();
+    // A spinning side may still sleep now and then, in a page fault or for the signal that ends the run.
+    if slept <= 10 + waits_made / 100 {
+        return Vec::new();
+    }
+    let rescheduled = record.surroundings.interrupts.get("RES").copied().unwrap_or(0);
+    vec![format!(
+        "{slept} voluntary switches and {rescheduled} rescheduling interrupts in {waits_made} waits that are called polling"
+    )]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sane::{broken, only, sane};
+    use doorbell_results::cell::WaitPolicy;
+
+    #[test]
+    fn polling_that_sleeps_and_is_woken_by_interrupts_is_no_polling() {
+        // fio accepted polled I/O on a device without poll queues and measured interrupts.
+        let (mut record, floors) = sane();
+        record.cell.wait = WaitPolicy::Spin;
+        only("poll-took-interrupts", &record, &floors);
+    }
+
+    /// A busy machine sent 377 rescheduling interrupts to the CPU of a waiter that looked twenty times and never slept.
+    #[test]
+    fn interrupts_that_others_cause_prove_nothing_of_a_waiter_that_never_slept() {
+        let (mut record, floors) = sane();
+        record.cell.wait = WaitPolicy::Spin;
+        record.sides.iter_mut().for_each(|side| side.voluntary_switches = 3);
+        assert!(record.surroundings.interrupts["RES"] > 1000);
+        assert_eq!(broken(&record, &floors, 10.0), [""; 0]);
+    }
+}

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How long to spin before sleeping: at each gap, the knee of latency and CPU time.
+//!
+//! Spinning buys latency with CPU time. What it buys is worth it as long as a microsecond of latency costs no more than `worth`
+//! microseconds of CPU time; the point of the curve where that ends is its knee, and it is where
+//! `latency × worth + CPU time` is least (the marginal rate of substitution of J. Branke, K. Deb, H. Dierolf, M. Osswald, *Finding
+//! knees in multi-objective optimization*, PPSN 2004, for a rate that is given and not averaged over).
+//!
+//! Both are means per notification, so that they add up: the wake, and the CPU time of the waiter with what the notifier spends
+//! in its call. What the notifier burns to keep the gap is the harness's and does not count.
+
+use std::collections::BTreeMap;
+
+use super::compare::Ratio;
+use super::conditions::other_conditions;
+use super::contest::{Blocks, contest};
+use doorbell_results::cell::{Cell, Pattern, Placement, Until, WaitPolicy};
+use doorbell_results::plan::FEWEST_BLOCKS;
+use doorbell_results::record::series::Quantity;
+use doorbell_results::record::{Arm, Record, ResultFile};
+
+/// What a run says about spinning.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spun {
+    /// The mechanism.
+    pub subject: String,
+    /// Where the sides ran.
+    pub placement: Placement,
+    /// How many microseconds of CPU time a microsecond of latency is worth.
+    pub worth: f64,
+    /// Each gap, the shortest first.
+    pub gaps: Vec<Gap>,
+    /// Cells one way that are not among them: in what their conditions are others, and how many.
+    pub left_out: BTreeMap<String, usize>,
+    /// What the harness itself adds to a round trip, nanoseconds.
+    pub harness_ns: Option<f64>,
+}
+
+/// One gap.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gap {
+    /// Nanoseconds between notifications.
+    pub gap_ns: u64,
+    /// The ways to wait, the best first.
+    pub ways: Vec<Way>,
+    /// What follows.
+    pub choice: Choice,
+}
+
+/// One way to wait at one gap.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Way {
+    /// How.
+    pub wait: WaitPolicy,
+    /// Mean wake, nanoseconds.
+    pub wake_ns: f64,
+    /// Median and 99th percentile of the wake, nanoseconds; of the blocks' figures the middle one.
+    pub percentiles_ns: [f64; 2],
+    /// CPU time of the waiter and the notifier's call, nanoseconds a notification.
+    pub cpu_ns: f64,
+    /// The cost as a multiple of the best one's; none of the best, and where there are too few blocks.
+    pub behind: Option<Ratio>,
+    /// Whether it was not shown to cost more than the best.
+    pub as_good: bool,
+    /// Trials with figures, and notifications in them.
+    pub trials: usize,
+    /// Notifications seen.
+    pub seen: u64,
+    /// Trials that others disturbed to the end.
+    pub disturbed: usize,
+}
+
+impl Way {
+    /// What it costs, nanoseconds of CPU time.
+    pub fn cost_ns(&self, worth: f64) -> f64 {
+        self.wake_ns * worth + self.cpu_ns
+    }
+}
+
+/// What to do at a gap.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Choice {
+    /// Sleep at once; spinning costs more, or was not shown to cost less.
+    Sleep,
+    /// Spin so long, then sleep; nanoseconds.
+    SpinThenSleep(u64),
+    /// Spin until the notification comes.
+    Spin,
+    /// Nothing can be told.
+    CannotTell(String),
+}
+
+/// One block's figures of one way to wait.
+struct Trial {
+    wake_ns: f64,
+    cpu_ns: f64,
+    percentiles_ns: [f64; 2],
+}
+
+/// What `result` says, if a microsecond of latency is worth `worth` of CPU time; none if it has no one-way trials without
+/// a time-out.
+pub fn spin(result: &ResultFile, worth: f64) -> Option<Spun> {
+    let arms = result.arms();
+    let one_way =
+        |arm: &&Arm| matches!(arm.cell.pattern, Pattern::OneWay { .. }) && arm.cell.subject != "null";
+    let first = arms.iter().find(one_way)?.cell;
+    let mut gaps = BTreeMap::<u64, Vec<&Arm>>::new();
+    let mut left_out = BTreeMap::new();
+    for arm in arms.iter().filter(one_way) {
+        // Neither a spin nor a sleep until the notification comes.
+        let timed = matches!(arm.cell.wait, WaitPolicy::Timeout { .. }).then(|| TIMED.to_owned());
+        let common = || other_conditions(&whatever_gap(arm.cell), &whatever_gap(first));
+        let at_this_gap = || {
+            let first = gaps.get(&arm.cell.pattern.gap_ns())?.first()?;
+            other_conditions(&whatever_wait(arm.cell), &whatever_wait(first.cell))
+        };
+        match timed.or_else(common).or_else(at_this_gap) {
+            Some(conditions) => *left_out.entry(conditions).or_default() += 1,
+            None => gaps.entry(arm.cell.pattern.gap_ns()).or_default().push(arm),
+        }
+    }
+    if gaps.is_empty() {
+        return None;
+    }
+    let harness = arms.iter().find(|arm| arm.cell.subject == "null");
+    let harness = harness.map(|arm| arm.medians_ns(Quantity::RoundTrip));
+    Some(Spun {
+        subject: first.subject.clone(),
+        placement: first.placement.clone(),
+        worth,
+        left_out,
+        gaps: gaps.into_iter().map(|(gap_ns, arms)| gap(gap_ns, &arms, worth)).collect(),
+        harness_ns: harness.and_then(|medians| super::statistics::median(&medians)),
+    })
+}
+
+/// Why cells are left out that wait with a time-out.
+const TIMED: &str = "which wait with a time-out";
+
+/// A cell in which the way to wait is no matter: what is contested.
+fn whatever_wait(cell: &Cell) -> Cell {
+    Cell { wait: WaitPolicy::Block, ..cell.clone() }
+}
+
+/// And neither is the gap, nor the window, which goes by it: what one run has in common.
+fn whatever_gap(cell: &Cell) -> Cell {
+    Cell {
+        pattern: Pattern::OneWay { gap_ns: 0 },
+        until: Until { count: None, time_ns: None },
+        ..whatever_wait(cell)
+    }
+}
+
+fn gap(gap_ns: u64, arms: &[&Arm], worth: f64) -> Gap {
+    let trials: Vec<BTreeMap<u32, Trial>> = arms
+        .iter()
+        .map(|arm| arm.usable().filter_map(|record| Some((record.block, trial(record)?))).collect())
+        .collect();
+    let cost = |trial: &Trial| trial.wake_ns * worth + trial.cpu_ns;
+    let costs: Vec<Blocks> = trials
+        .iter()
+        .map(|trials| trials.iter().map(|(block, trial)| (*block, cost(trial))).collect())
+        .collect();
+    let Some(contest) = contest(&costs) else {
+        let choice = Choice::CannotTell("no trial at this gap has figures".to_owned());
+        return Gap { gap_ns, ways: Vec::new(), choice };
+    };
+    let as_good = contest.as_good();
+    let middle = |of: &dyn Fn(&Trial) -> f64, trials: &BTreeMap<u32, Trial>| {
+        let values: Vec<f64> = trials.values().map(of).collect();
+        super::statistics::trimmed_mean(&values).unwrap_or_default()
+    };
+    let ways: Vec<Way> = contest
+        .order
+        .iter()
+        .enumerate()
+        .map(|(place, &index)| Way {
+            wait: arms[index].cell.wait,
+            wake_ns: middle(&|trial| trial.wake_ns, &trials[index]),
+            percentiles_ns: [0, 1].map(|which| middle(&|trial| trial.percentiles_ns[which], &trials[index])),
+            cpu_ns: middle(&|trial| trial.cpu_ns, &trials[index]),
+            behind: place.checked_sub(1).and_then(|place| contest.ratios[place]),
+            as_good: as_good.contains(&index),
+            trials: trials[index].len(),
+            seen: arms[index].tally().seen,
+            disturbed: arms[index].usable().filter(|record| record.was_disturbed()).count(),
+        })
+        .collect();
+    let choice = choose(&ways);
+    Gap { gap_ns, ways, choice }
+}
+
+fn trial(record: &Record) -> Option<Trial> {
+    let wake = record.series.get(&Quantity::Wake)?;
+    let notify = record.series.get(&Quantity::Notify)?;
+    let waiter = record.sides.iter().find(|side| side.side == "waiter")?;
+    // The window is open for the warm-up's last message and for the one that ends it too: one in some hundred.
+    let spent = waiter.user_ns.saturating_add(waiter.system_ns) as f64 / record.tally.seen.max(1) as f64;
+    let cpu_ns = spent + notify.mean_ns;
+    (wake.mean_ns > 0.0 && cpu_ns > 0.0).then_some(Trial {
+        wake_ns: wake.mean_ns,
+        cpu_ns,
+        percentiles_ns: [wake.p50_ns, wake.p99_ns],
+    })
+}
+
+/// Of what was not shown to cost more than the best the one that burns least: to sleep, else the shortest spin.
+fn choose(ways: &[Way]) -> Choice {
+    if ways.len() < 2 {
+        return Choice::CannotTell(
+            "there is only one way to wait with figures: nothing to compare".to_owned(),
+        );
+    }
+    if ways.iter().any(|way| way.trials < FEWEST_BLOCKS as usize) {
+        return Choice::CannotTell(format!(
+            "fewer than {FEWEST_BLOCKS} trials of some way to wait have figures; run it with more --blocks"
+        ));
+    }
+    let trials: usize = ways.iter().map(|way| way.trials).sum();
+    let disturbed: usize = ways.iter().map(|way| way.disturbed).sum();
+    if disturbed * 2 > trials {
+        return Choice::CannotTell(format!(
+            "other work disturbed {disturbed} of {trials} trials to their last try; run it on an idle machine"
+        ));
+    }
+    let burns = |wait: &WaitPolicy| match wait {
+        WaitPolicy::SpinThenBlock { spin_ns } => *spin_ns,
+        WaitPolicy::Spin => u64::MAX,
+        WaitPolicy::Block | WaitPolicy::Timeout { .. } => 0,
+    };
+    let open = ways.iter().filter(|way| way.as_good).map(|way| way.wait);
+    match open.min_by_key(burns) {
+        Some(WaitPolicy::Spin) => Choice::Spin,
+        Some(WaitPolicy::SpinThenBlock { spin_ns }) => Choice::SpinThenSleep(spin_ns),
+        _ => Choice::Sleep,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use doorbell_results::cell::{Scheduler, Timing, Trace};
+    use doorbell_results::record::sample;
+    use doorbell_results::record::{Histogram, Series};
+
+    /// What a waiter costs whose sleep takes 8 µs of latency and 6 µs of CPU time, and who looks every 100 ns.
+    fn model(gap_ns: u64, wait: WaitPolicy) -> (f64, f64) {
+        let slept = |spun: f64| (8000.0, 6000.0 + spun);
+        let hit = (100.0, gap_ns as f64 + 100.0);
+        match wait {
+            WaitPolicy::Spin => hit,
+            WaitPolicy::SpinThenBlock { spin_ns } if spin_ns > gap_ns => hit,
+            WaitPolicy::SpinThenBlock { spin_ns } => slept(spin_ns as f64),
+            _ => slept(0.0),
+        }
+    }
+
+    fn result(gaps_ns: &[u64], noise: f64) -> ResultFile {
+        let waits = [5, 12, 60].map(|us| WaitPolicy::SpinThenBlock { spin_ns: us * 1000 });
+        let cells: Vec<Cell> = gaps_ns
+            .iter()
+            .flat_map(|&gap_ns| {
+                let all = [WaitPolicy::Block, WaitPolicy::Spin].into_iter().chain(waits);
+                all.map(move |wait| Cell {
+                    pattern: Pattern::OneWay { gap_ns },
+                    wait,
+                    ..sample::cell("futex")
+                })
+            })
+            .collect();
+        let mut result = sample::result(&cells, 8, |_, _| 16_000.0);
+        let mut random = fastrand::Rng::with_seed(3);
+        for record in &mut result.records {
+            let (wake, cpu) = model(record.cell.pattern.gap_ns(), record.cell.wait);
+            let factor = (noise * (random.f64() - 0.5)).exp();
+            let mut times = Histogram::new();
+            times.record_many((wake * factor * 1000.0) as u64, 1000);
+            record.series.insert(Quantity::Wake, Series::from(&times));
+            let mut calls = Histogram::new();
+            calls.record_many(500_000, 1000);
+            record.series.insert(Quantity::Notify, Series::from(&calls));
+            record.sides[1].side = "waiter".to_owned();
+            record.sides[1].user_ns = (cpu * factor * 1000.0) as u64;
+            record.sides[1].system_ns = 0;
+        }
+        result
+    }
+
+    fn choices(result: &ResultFile, worth: f64) -> Vec<Choice> {
+        spin(result, worth).unwrap().gaps.into_iter().map(|gap| gap.choice).collect()
+    }
+
+    #[test]
+    fn a_short_gap_is_spun_through_and_a_long_one_slept_through() {
+        let result = result(&[10_000, 1_000_000], 0.02);
+        assert_eq!(choices(&result, 1.0), [Choice::SpinThenSleep(12_000), Choice::Sleep]);
+        let spun = spin(&result, 1.0).unwrap();
+        let best = &spun.gaps[0].ways[0];
+        assert!((best.cost_ns(1.0) / 10_700.0 - 1.0).abs() < 0.02, "{best:?}");
+        assert!(spun.gaps[0].ways[1..].iter().all(|way| way.as_good == (way.cost_ns(1.0) < 11_000.0)));
+    }
+
+    /// A change of a cell, and what it is a change of.
+    type Change = (fn(&mut Cell), &'static str);
+
+    /// Arms of other sizes, schedulers or windows were contested with those that wait in another way.
+    #[test]
+    fn only_arms_that_differ_in_nothing_but_the_wait_are_contested() {
+        let alone = result(&[10_000], 0.02);
+        let ways = |result: &ResultFile| spin(result, 1.0).unwrap().gaps[0].ways.len();
+        assert!(spin(&alone, 1.0).unwrap().left_out.is_empty());
+        let changes: [Change; 8] = [
+            (|cell| cell.size = 64, "message"),
+            (|cell| cell.scheduler = Scheduler::Fifo, "scheduler"),
+            (|cell| cell.timing = Timing::Blocked, "timing"),
+            (|cell| cell.until = Until::count(7), "window"),
+            (|cell| cell.trace = Some(Trace::Stages), "trace"),
+            (|cell| cell.without_yardstick = true, "yardstick"),
+            (|cell| cell.injected_slowdown_ppm = Some(50_000), "slowdown on purpose"),
+            (|cell| cell.latency_limit_us = Some(0), "latency limit"),
+        ];
+        for (change, axis) in changes {
+            let mut both = alone.clone();
+            let mut other = result(&[10_000], 0.02);
+            other.plan.cells.iter_mut().for_each(change);
+            other.records.iter_mut().for_each(|record| change(&mut record.cell));
+            both.plan.cells.extend(other.plan.cells);
+            both.records.extend(other.records);
+            assert_eq!((ways(&both), ways(&alone)), (5, 5), "{axis}");
+            // Nothing was said of them.
+            let left_out = [(format!("measured under other conditions: {axis}"), 5)];
+            assert_eq!(spin(&both, 1.0).unwrap().left_out, left_out.into());
+        }
+    }
+
+    #[test]
+    fn waits_with_a_time_out_are_left_out_and_that_is_said() {
+        let mut timed = result(&[10_000], 0.02);
+        let wait = WaitPolicy::Timeout { timeout_ns: 1_000_000 };
+        for record in timed.records.iter_mut().filter(|record| record.cell.wait == WaitPolicy::Spin) {
+            record.cell.wait = wait;
+        }
+        timed
+            .plan
+            .cells
+            .iter_mut()
+            .filter(|cell| cell.wait == WaitPolicy::Spin)
+            .for_each(|cell| cell.wait = wait);
+        let spun = spin(&timed, 1.0).unwrap();
+        assert_eq!((spun.gaps[0].ways.len(), &spun.left_out), (4, &BTreeMap::from([(TIMED.to_owned(), 1)])));
+        timed.plan.cells.retain(|cell| cell.wait == wait);
+        timed.records.retain(|record| record.cell.wait == wait);
+        assert_eq!(spin(&timed, 1.0), None);
+    }
+
+    #[test]
+    fn what_latency_is_worth_moves_the_knee() {
+        let result = result(&[10_000, 50_000], 0.02);
+        assert_eq!(choices(&result, 0.1), [Choice::Sleep, Choice::Sleep]);
+        assert_eq!(choices(&result, 20.0), [Choice::SpinThenSleep(12_000), Choice::SpinThenSleep(60_000)]);
+    }
+
+    #[test]
+    fn where_no_difference_is_shown_the_waiter_sleeps() {
+        // At 12.6 µs spinning costs 0.1 + 12.7 + 0.5, and sleeping 8 + 6 + 0.5: apart by less than this noise shows.
+        assert_eq!(choices(&result(&[12_600], 3.0), 1.0), [Choice::Sleep]);
+    }
+
+    #[test]
+    fn too_few_or_disturbed_trials_tell_nothing() {
+        let mut few = result(&[10_000], 0.02);
+        few.records.retain(|record| record.block < 3);
+        assert!(matches!(&choices(&few, 1.0)[0], Choice::CannotTell(why) if why.contains("--blocks")));
+        let mut disturbed = result(&[10_000], 0.02);
+        for record in &mut disturbed.records {
+            record.warnings.push(doorbell_results::record::Warning {
+                name: doorbell_results::record::warning::DISTURBED.name.to_owned(),
+                cause: String::new(),
+                effect: String::new(),
+                cure: String::new(),
+            });
+        }
+        assert!(matches!(&choices(&disturbed, 1.0)[0], Choice::CannotTell(why) if why.contains("idle")));
+        assert_eq!(spin(&sample::result(&[sample::cell("futex")], 4, |_, _| 16_000.0), 1.0), None);
+    }
+}

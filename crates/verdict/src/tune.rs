@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a run says about the cost of sleeping, and which of its figures the library is to reckon with.
+
+use crate::statistics::median;
+use doorbell_results::cell::{Pattern, Placement};
+use doorbell_results::record::series::Quantity;
+use doorbell_results::record::{Arm, ResultFile};
+/// The mechanism whose sleep the library's adaptive waiter falls back on.
+pub const SLEEPS: &str = "futex";
+
+/// The mechanism whose waiter spins.
+pub const SPINS: &str = "spin";
+
+/// What was found on each placement, nearest first, and the one that counts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tuned {
+    /// One for each placement on which sleeping was measured.
+    pub placements: Vec<Placed>,
+    /// Which of them the library is to reckon with; none if none was measured on chosen CPUs.
+    pub chosen: Option<usize>,
+}
+
+/// What sleeping costs on one placement, nanoseconds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Placed {
+    /// Where.
+    pub placement: Placement,
+    /// From the notifier's call to the sleeper's own: half a round trip in which both sides slept.
+    pub latency_ns: f64,
+    /// The processor time of both sides for one sleep and one wake.
+    pub price_ns: f64,
+    /// From the notifier's store to the spinner's answer: half a round trip; none where spinning makes no sense.
+    pub hit_ns: Option<f64>,
+    /// Trials of sleeping that other work disturbed, to their last try.
+    pub disturbed: usize,
+    /// Trials of sleeping.
+    pub trials: usize,
+}
+
+/// The figures of `result`.
+///
+/// The library takes one price for all placements, as the most it spins. On a shared core it does not spin at all, so
+/// what counts is the least price between two cores: with it no spin anywhere costs more than the sleep it replaces.
+pub fn tune(result: &ResultFile) -> Tuned {
+    let arms = result.arms();
+    let round_trips = |subject: &'static str| {
+        arms.iter().filter(move |arm| {
+            arm.cell.subject == subject && matches!(arm.cell.pattern, Pattern::PingPong { gap_ns: 0 })
+        })
+    };
+    let placements: Vec<Placed> = round_trips(SLEEPS)
+        .filter_map(|arm| {
+            let spun = round_trips(SPINS).find(|spun| spun.cell.placement == arm.cell.placement);
+            Some(Placed {
+                placement: arm.cell.placement.clone(),
+                latency_ns: half_round_trip(arm)?,
+                // Each round has two sleeps and two wakes.
+                price_ns: arm.cpu_ns_per_wake()? / 2.0,
+                hit_ns: spun.and_then(half_round_trip),
+                disturbed: arm.usable().filter(|record| record.was_disturbed()).count(),
+                trials: arm.usable().count(),
+            })
+        })
+        .collect();
+    let between_two = |placed: &Placed| placed.placement.cpus.is_some_and(|[a, b]| a != b);
+    let on_one = |placed: &Placed| placed.placement.cpus.is_some_and(|[a, b]| a == b);
+    let chosen = cheapest(&placements, between_two).or_else(|| cheapest(&placements, on_one));
+    Tuned { placements, chosen }
+}
+
+fn half_round_trip(arm: &Arm<'_>) -> Option<f64> {
+    Some(median(&arm.medians_ns(Quantity::RoundTrip))? / 2.0)
+}
+
+fn cheapest(placements: &[Placed], which: impl Fn(&Placed) -> bool) -> Option<usize> {
+    (0..placements.len())
+        .filter(|&index| which(&placements[index]))
+        .min_by(|&a, &b| placements[a].price_ns.total_cmp(&placements[b].price_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use doorbell_results::cell::Cell;
+    use doorbell_results::record::{Outcome, sample};
+
+    fn on(subject: &str, relation: &str, cpus: [u32; 2]) -> Cell {
+        let placement = Placement { relation: relation.to_owned(), cpus: Some(cpus) };
+        Cell { placement, ..sample::cell(subject) }
+    }
+
+    fn result(cells: &[(Cell, f64)]) -> ResultFile {
+        let plain: Vec<Cell> = cells.iter().map(|(cell, _)| cell.clone()).collect();
+        let low_ns = |wanted: &Cell| cells.iter().find(|(cell, _)| cell == wanted).map(|(_, low_ns)| *low_ns);
+        sample::result(&plain, 3, |cell, _| low_ns(cell).unwrap())
+    }
+
+    #[test]
+    fn the_cheapest_sleep_between_two_cores_counts_and_is_half_a_round_trip() {
+        let tuned = tune(&result(&[
+            (on("futex", "same-core", [0, 0]), 2000.0),
+            (on("futex", "other-node", [0, 9]), 12000.0),
+            (on("futex", "same-l3", [0, 1]), 8000.0),
+            (on("spin", "same-l3", [0, 1]), 300.0),
+        ]));
+        let relations: Vec<&str> =
+            tuned.placements.iter().map(|placed| placed.placement.relation.as_str()).collect();
+        assert_eq!(relations, ["same-core", "other-node", "same-l3"]);
+        let chosen = &tuned.placements[tuned.chosen.unwrap()];
+        assert_eq!(chosen.placement.relation, "same-l3");
+        assert!((4000.0..6000.0).contains(&chosen.latency_ns), "{chosen:?}");
+        // The sample's sides take 13/30 of their windows each, and a window is two round trips of the shortest.
+        let spent = 2.0 * (0.1 + 1.0 / 3.0) * 2.0 * 8000.0 / 2.0;
+        assert!((chosen.price_ns - spent).abs() < 2.0, "{chosen:?} against {spent}");
+        assert!(chosen.hit_ns.is_some_and(|hit| (150.0..250.0).contains(&hit)), "{chosen:?}");
+        assert_eq!(tuned.placements[0].hit_ns, None);
+    }
+
+    #[test]
+    fn a_machine_with_one_core_reckons_with_its_one_core() {
+        let tuned = tune(&result(&[(on("futex", "same-core", [0, 0]), 2000.0)]));
+        assert_eq!(tuned.chosen, Some(0));
+    }
+
+    #[test]
+    fn trials_that_failed_are_not_reckoned_with() {
+        let mut result = result(&[(on("futex", "same-l3", [0, 1]), 8000.0)]);
+        for record in &mut result.records {
+            record.outcome = Outcome::Failed { cause: "killed".to_owned() };
+        }
+        assert_eq!(tune(&result), Tuned { placements: Vec::new(), chosen: None });
+    }
+}
