@@ -33,7 +33,7 @@ mod _native {
     #[pymodule_export]
     use super::rendezvous::{Connection, Host, Owner, Peer, Pending, Segment, inherit, join, join_named};
     #[pymodule_export]
-    use super::service::{_connect, _pair, Service, services};
+    use super::service::{_connect, Service, services};
     use pyo3::prelude::*;
 
     /// What an error concerns of a gather's lanes: none, if it does not say otherwise.

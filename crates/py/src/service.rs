@@ -5,7 +5,7 @@ use crate::bell::lock;
 use crate::blocking::{self, Stretch};
 use crate::channel::{Receiver, Sender};
 use crate::error::{of_rendezvous, of_send, of_wait};
-use doorbell::channel::{self, SendError};
+use doorbell::channel::SendError;
 use doorbell::service::{self, ClientId, ServiceError};
 use doorbell::{Deadline, rendezvous};
 use pyo3::buffer::PyBuffer;
@@ -154,13 +154,6 @@ pub(crate) fn _connect(py: Python<'_>, name: PathBuf, timeout: f64) -> PyResult<
             result => return result.map(ends).map_err(of_rendezvous),
         }
     }
-}
-
-/// Both ends of a channel between threads.
-#[pyfunction]
-pub(crate) fn _pair(capacity: u64) -> PyResult<(Sender, Receiver)> {
-    let (sender, receiver) = channel::pair(capacity).map_err(of_rendezvous)?;
-    Ok((Sender::over(sender), Receiver::over(receiver)))
 }
 
 /// The names of this user's services.

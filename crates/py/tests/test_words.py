@@ -38,7 +38,7 @@ def test_a_channel_between_threads() -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_process_that_is_given_an_end_sends_and_nothing_is_lost(method: str) -> None:
     """In a forked child all vanished, and send said that it had sent."""
-    context = multiprocessing.get_context(method)
+    context: Any = multiprocessing.get_context(method)
     tx, rx = doorbell.channel()
     child = context.Process(target=send_all, args=(tx, 7))
     child.start()
@@ -52,7 +52,7 @@ def test_a_process_that_is_given_an_end_sends_and_nothing_is_lost(method: str) -
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_process_that_is_given_both_directions_answers(method: str) -> None:
-    context = multiprocessing.get_context(method)
+    context: Any = multiprocessing.get_context(method)
     (tx, requests), (answers, rx) = doorbell.channel(), doorbell.channel()
     child = context.Process(target=echo, args=(requests, answers))
     child.start()

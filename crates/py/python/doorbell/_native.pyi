@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Literal, Self, TypedDict, final, type_check_only
 
-from typing_extensions import Buffer
+from typing_extensions import Buffer, disjoint_base
 
 from .aio import AsyncGather, AsyncReceiver, AsyncSubscriber
 
@@ -31,10 +31,13 @@ __all__ = [
     "Connection",
     "Subscriber",
     "Untrusted",
+    "Service",
     "View",
+    "_connect",
     "inherit",
     "join",
     "join_named",
+    "services",
     "wait_any",
 ]
 
@@ -145,6 +148,9 @@ class Segment:
     ) -> Self:
         """With `lanes`, the segment has those and their bells, and `bells` and `payload` say nothing."""
 
+    def _descriptors(self) -> list[int]: ...
+    @staticmethod
+    def _adopt(descriptors: list[int]) -> Segment: ...
     def bell(self, index: int) -> Bell:
         """A handle of bell `index`. It has heard all rings so far."""
 
@@ -454,6 +460,7 @@ def join_named(path: str | os.PathLike[str]) -> Connection:
 def inherit(*, most_memory: int = 1 << 30) -> Connection:
     """The child's part of a rendezvous with its parent, of up to `most_memory` bytes of memory. Works once."""
 
+@disjoint_base
 class Service:
     """A name, and the clients that came to it. What is wrong with a client ends that client, and no other."""
 
@@ -490,4 +497,3 @@ def services() -> list[str]:
     """The names of this user's services, those of dead ones among them."""
 
 def _connect(name: str | os.PathLike[str], timeout: float) -> tuple[Sender, Receiver, int]: ...
-def _pair(capacity: int) -> tuple[Sender, Receiver]: ...

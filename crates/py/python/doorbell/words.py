@@ -53,7 +53,7 @@ class _End:
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        files = [reduction.DupFd(number) for number in self._segment._descriptors()]  # type: ignore[attr-defined]
+        files = [reduction.DupFd(number) for number in self._segment._descriptors()]
         return _adopt, (type(self), files, self._lanes)
 
 

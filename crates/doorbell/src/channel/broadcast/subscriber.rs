@@ -112,6 +112,10 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
         if self.dropped {
             return Err(RecvError::Dropped);
         }
+        // A copy in a forked child would give room back that its parent has not read.
+        if self.publisher.is_news() && !self.end.is_ours() {
+            return Err(RecvError::Forked);
+        }
         if let Some(lost) = self.next(to)? {
             // The publisher says so before it writes over what we had not read.
             if lost > 0 && self.lane.control().dropped.load(Ordering::Relaxed) != 0 {
