@@ -169,8 +169,10 @@ impl<'buffer> Ring<'buffer> {
             Ok(moved) if moved == bytes => Ok(()),
             Ok(moved) => Err(Fault::new(self.name(), format!("{moved} of {bytes} bytes at {offset}"))),
             Err(_) if result == -libc::EOPNOTSUPP => {
-                let cause =
-                    format!("EOPNOTSUPP: what is under this file has no queue to poll. {}", doorbell_results::record::io::CURE);
+                let cause = format!(
+                    "EOPNOTSUPP: what is under this file has no queue to poll. {}",
+                    doorbell_results::record::io::CURE
+                );
                 Err(Fault::new(self.name(), cause))
             }
             Err(_) => Err(Fault::new(self.name(), std::io::Error::from_raw_os_error(-result))),

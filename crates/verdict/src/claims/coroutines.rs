@@ -3,10 +3,10 @@
 //! many tasks against forking as many processes.
 
 use super::{Claim, Ruling, Source, TOO_NEAR, against};
-use doorbell_results::figure::timer_ticks as ticks;
 use Ruling::{CannotTell, Confirmed, Contradicted};
 use doorbell_results::cell::Pattern;
 use doorbell_results::figure::task::CEILING;
+use doorbell_results::figure::timer_ticks as ticks;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Arm, Figure, ResultFile};
 /// Numbers of tasks in the study's comparison of switching.
