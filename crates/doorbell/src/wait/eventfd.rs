@@ -12,6 +12,9 @@ use std::io::IoSliceMut;
 
 /// Sleeps in `poll` on one of the bell's eventfds, of which it holds a waiter slot from its first wait on.
 ///
+/// A hostile peer cannot make it wait longer than a ring or the deadline, but on kernels that know no `preadv2` with `RWF_NOWAIT`
+/// for eventfds (gVisor, qemu's user mode): there trust those you wait for by eventfds.
+///
 /// To wait in an event loop instead, see [`Bell::into_fd`](crate::Bell::into_fd).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Eventfd;
@@ -97,7 +100,15 @@ pub(crate) fn consume_token(state: &BellState, index: usize) -> Result<(), WaitE
     } else {
         // A peer shares the file and with it the flag O_NONBLOCK. RWF_NOWAIT is ours alone.
         const AT_NO_OFFSET: u64 = u64::MAX;
-        preadv2(eventfd, &mut [IoSliceMut::new(&mut count)], AT_NO_OFFSET, ReadWriteFlags::NOWAIT)
+        match preadv2(eventfd, &mut [IoSliceMut::new(&mut count)], AT_NO_OFFSET, ReadWriteFlags::NOWAIT) {
+            // Kernels that are not Linux (gVisor, qemu's user mode), and filters. All that is left there is to set the flag anew
+            // before each read: a hostile peer that clears it in between, and has taken the token, makes this read wait.
+            Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL | Errno::PERM) => {
+                rustix::fs::fcntl_setfl(eventfd, rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NONBLOCK)
+                    .and_then(|()| rustix::io::read(eventfd, &mut count))
+            }
+            consumed => consumed,
+        }
     };
     match consumed {
         Ok(_) | Err(Errno::AGAIN) => Ok(()),
