@@ -88,6 +88,10 @@ echo "== conformance: 48 bits of address, no XSAVES, one thread for all CPUs"
 echo "== saved in one process, gone on with in another"
 "${run[@]}" --move
 "${run[@]}" --move --x2apic --thread single
+echo "== the cases of kvm-unit-tests"
+"${run[@]}" --kut
+! "${run[@]}" --kut --fault sn-ignored >"$scratch/kut"
+grep '^not ok .* kut.sn' "$scratch/kut"
 echo "== each instruction translated by itself"
 "${run[@]}" --one-insn-per-tb
 echo "== instructions as the clock, and a record that is replayed"

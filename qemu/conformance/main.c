@@ -4,6 +4,8 @@
  * multiboot command line:
  *
  *   items=PREFIX        only items whose id starts like this; "none" for none
+ *   except=ID           not this item
+ *   kut                 only the cases of kvm-unit-tests, see test_kut.c
  *   hold                only the items that stop to be moved, see test_moved.c
  *   testuis=N           N TESTUIs under a fast timer
  *   sends=N             account for N SENDUIPIs between two CPUs
@@ -195,9 +197,12 @@ void cpu_main(uint32_t magic, const uint32_t *multiboot)
         filter[i] = items[i];
     }
     filter[i] = 0;
+    left_out = option("except");
 
     if (!has_uintr) {
         run_items(absent_items, filter);
+    } else if (option("kut")) {
+        run_items(kut_items, filter);
     } else if (option("hold")) {
         run_items(moved_items, filter);
     } else {

@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# The conformance program and the cases of kvm-unit-tests on a second machine, Bochs, which is not ours: what it does otherwise
+# is what conformance/bochs.txt lists, no more and no less.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+qemu/conformance/bochs --timeout 1200
