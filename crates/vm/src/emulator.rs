@@ -93,6 +93,8 @@ pub struct Emulator {
     pub version: String,
     /// Whether its CPU models know user interrupts.
     pub user_interrupts: bool,
+    /// Whether it can give up the system calls that it needs no more.
+    pub sandbox: bool,
 }
 
 impl Emulator {
@@ -132,10 +134,19 @@ impl Emulator {
             let said = format!("said '{first}' and ended with {status}");
             return Err(EmulatorError::Foreign { path: path.to_owned(), said });
         };
-        let flags = String::from_utf8_lossy(&said(&["-cpu", "help"])?.stdout).into_owned();
+        // One built without seccomp refuses the option before it looks at the next.
+        let confined = said(&["-sandbox", "on", "-cpu", "help"])?;
+        let sandbox = confined.status.success();
+        let models = if sandbox { confined } else { said(&["-cpu", "help"])? };
+        let flags = String::from_utf8_lossy(&models.stdout).into_owned();
         let user_interrupts = flags.split_ascii_whitespace().any(|flag| flag == "uintr");
         let patched = if user_interrupts { " with user interrupts" } else { "" };
-        Ok(Self { path: path.to_owned(), version: format!("QEMU {number}{patched}"), user_interrupts })
+        Ok(Self {
+            path: path.to_owned(),
+            version: format!("QEMU {number}{patched}"),
+            user_interrupts,
+            sandbox,
+        })
     }
 }
 

@@ -24,6 +24,9 @@ const FAR: u32 = 21;
 /// the translator needs for one, so that a trial of a second lasts about a second.
 const INSTRUCTION_SHIFT: u32 = 3;
 
+/// The system calls that a guest which broke out of the emulator has no use of: qemu(1), `-sandbox`.
+const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
+
 /// How an NVMe device answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nvme {
@@ -170,6 +173,9 @@ impl Hardware {
         add("-initrd", format!("/proc/self/fd/{}", wires.initramfs));
         add("-append", self.kernel_parameters());
         add("-display", "none".into());
+        if emulator.sandbox {
+            add("-sandbox", SANDBOX.into());
+        }
         words.extend(["-nodefaults", "-no-user-config", "-no-reboot"].map(str::to_owned));
         words
     }
@@ -238,7 +244,12 @@ mod tests {
     }
 
     fn emulator(user_interrupts: bool) -> Emulator {
-        Emulator { path: PathBuf::from("qemu"), version: "QEMU 10.0.13".into(), user_interrupts }
+        Emulator {
+            path: PathBuf::from("qemu"),
+            version: "QEMU 10.0.13".into(),
+            user_interrupts,
+            sandbox: false,
+        }
     }
 
     fn line(hardware: &Hardware, user_interrupts: bool, wires: &Wires) -> String {
@@ -258,6 +269,15 @@ mod tests {
         );
         assert!(line(&kvm, true, &WIRES).contains("-accel kvm -cpu host -smp"));
         assert!(!line(&kvm, true, &WIRES).contains("tsc=reliable"), "KVM's counters are the host's to judge");
+    }
+
+    #[test]
+    fn an_emulator_that_can_confine_itself_is_told_to() {
+        let arguments = |sandbox| {
+            let emulator = Emulator { sandbox, ..emulator(false) };
+            plain().arguments(&emulator, "/vmlinuz", &WIRES).join(" ")
+        };
+        assert!(arguments(true).contains("-sandbox on,") && !arguments(false).contains("-sandbox"));
     }
 
     #[test]

@@ -34,6 +34,12 @@ const FAREWELL: Duration = Duration::from_secs(10);
 /// How long a file that is on its way may stand still before the guest's time limit holds again.
 const STANDSTILL: Duration = Duration::from_secs(30);
 
+/// How long the time limit waits for files in all: a result of 256 MB takes a minute on a busy host.
+const WAY_HOME: Duration = Duration::from_secs(5 * 60);
+
+/// Bytes of a guest's files that are usually enough: twice the largest result, of 50,000 records.
+pub const USUAL_BYTES: usize = 512 << 20;
+
 /// Bytes of the guest's that wait for us, at most. A port that is full is not ready, the guest waits for it, and how long
 /// depends on the host: with instructions as the clock that must not happen. A socket is full after some 280 single bytes;
 /// this is the most a pipe of an ordinary user may hold (pipe(7)), some ten seconds of a port that is never read.
@@ -57,6 +63,8 @@ pub struct Guest<'guest> {
     pub boot_limit: Duration,
     /// How long it may take in all; a file that is on its way home is waited for.
     pub limit: Duration,
+    /// How many bytes of its files are kept at most; it is stopped if it sends more.
+    pub most_bytes: usize,
     /// How long its command may take to end after it was told to stop.
     pub grace: Duration,
     /// What people type: it goes to the guest's console once the first process runs. The command is then the terminal's,
@@ -171,6 +179,14 @@ pub enum RunError {
     /// The channel carried something else.
     #[error(transparent)]
     Garbled(#[from] Garbled),
+    /// The guest's files do not end.
+    #[error("the guest sends more than {most} bytes of files, of {} at the end, and was stopped", .path.display())]
+    TooMuch {
+        /// What is kept at most.
+        most: usize,
+        /// The file that was too much.
+        path: PathBuf,
+    },
 }
 
 /// What QEMU itself said, as a part of a message.
@@ -331,7 +347,7 @@ impl Watch {
             }
             let heard = self.listen(observer, guest.keys)?;
             while let Some(frame) = self.decoder.frame()? {
-                if let Some(ending) = self.take(frame, guest, observer) {
+                if let Some(ending) = self.take(frame, guest, observer)? {
                     // It powers off by itself; if it does not, nothing is lost, for everything has arrived.
                     self.listen_out(observer)?;
                     return Ok(ending);
@@ -349,7 +365,7 @@ impl Watch {
                 self.listen_out(observer)?;
                 // What it said last was still on its way when the end was noticed.
                 while let Some(frame) = self.decoder.frame()? {
-                    if let Some(ending) = self.take(frame, guest, observer) {
+                    if let Some(ending) = self.take(frame, guest, observer)? {
                         return Ok(ending);
                     }
                 }
@@ -361,7 +377,9 @@ impl Watch {
     /// Whether it has to end now. A command that runs is first told to stop, and given time to keep what it has.
     fn limits(&mut self, guest: &Guest, interrupted: &AtomicBool) -> io::Result<Option<Ending>> {
         let silence = self.heard_at.elapsed();
-        let file_on_its_way = self.file.is_some() && silence < STANDSTILL;
+        let waited_for =
+            self.started.elapsed() < guest.limit.saturating_add(guest.grace).saturating_add(WAY_HOME);
+        let file_on_its_way = self.file.is_some() && silence < STANDSTILL && waited_for;
         let reason = if interrupted.load(Relaxed) {
             Some(Stop::Interrupted)
         } else if self.started.elapsed() >= guest.limit && !file_on_its_way {
@@ -467,7 +485,12 @@ impl Watch {
         Ok(())
     }
 
-    fn take(&mut self, frame: Frame, guest: &Guest, observer: &mut dyn Observer) -> Option<Ending> {
+    fn take(
+        &mut self,
+        frame: Frame,
+        guest: &Guest,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<Ending>, RunError> {
         match frame {
             Frame::Up => {
                 self.up = true;
@@ -475,21 +498,27 @@ impl Watch {
             }
             Frame::Stdout(bytes) => observer.stdout(&bytes),
             Frame::Stderr(bytes) => observer.stderr(&bytes),
-            Frame::File(path) => self.file = Some((PathBuf::from(path), Vec::new())),
-            Frame::Piece(piece) if piece.is_empty() => {
-                // Only what was asked for is taken from a guest.
-                self.files
-                    .extend(self.file.take().filter(|(path, _)| guest.contents.order.bring.contains(path)));
+            // Only what was asked for is taken from a guest, and each once.
+            Frame::File(path) => {
+                let path = PathBuf::from(path);
+                let wanted = guest.contents.order.bring.contains(&path);
+                self.file = (wanted && self.files.iter().all(|(there, _)| *there != path))
+                    .then(|| (path, Vec::new()));
             }
+            Frame::Piece(piece) if piece.is_empty() => self.files.extend(self.file.take()),
             Frame::Piece(piece) => {
-                if let Some((_, content)) = &mut self.file {
+                let kept: usize = self.files.iter().map(|(_, content)| content.len()).sum();
+                if let Some((path, content)) = &mut self.file {
+                    if kept + content.len() + piece.len() > guest.most_bytes {
+                        return Err(RunError::TooMuch { most: guest.most_bytes, path: path.clone() });
+                    }
                     content.extend(piece);
                 }
             }
-            Frame::Unable(reason) => return Some(Ending::Unable(reason)),
-            Frame::Ended(status) => return Some(Ending::Ended(status)),
+            Frame::Unable(reason) => return Ok(Some(Ending::Unable(reason))),
+            Frame::Ended(status) => return Ok(Some(Ending::Ended(status))),
         }
-        None
+        Ok(None)
     }
 
     /// Ends what still runs and makes a report or an error of it.

@@ -113,7 +113,8 @@ impl Stage {
     fn play(&self, script: &str, interrupted: &AtomicBool) -> (Result<Report, RunError>, Heard) {
         let qemu = self.path("qemu");
         write_program(&qemu, &format!("{PORTS}{script}"));
-        let emulator = Emulator { path: qemu, version: "QEMU 0".into(), user_interrupts: false };
+        let emulator =
+            Emulator { path: qemu, version: "QEMU 0".into(), user_interrupts: false, sandbox: false };
         let hardware = Hardware {
             accelerator: self.accelerator,
             cpus: 2,
@@ -139,6 +140,7 @@ impl Stage {
             contents: Contents { program: &program, shell: None, order: &order, files: &[] },
             boot_limit: self.boot_limit,
             limit: self.limit,
+            most_bytes: 1 << 20,
             grace: self.grace,
             keys: self.keys.as_ref().map(AsFd::as_fd),
         };
@@ -236,6 +238,28 @@ fn a_file_that_was_not_asked_for_is_not_taken() {
     fs::write(stage.path("end"), end).unwrap();
     let (report, _) = stage.play("say up; say end", &AtomicBool::new(false));
     assert_eq!(report.unwrap().files, []);
+}
+
+#[test]
+fn a_guest_that_sends_what_was_asked_for_without_end_is_stopped_before_it_fills_the_memory() {
+    let stage = Stage::new();
+    stage.wire("begin", &[Frame::File("/home/me/result.json".into())]);
+    stage.wire("more", &[Frame::Piece(vec![7; 50_000])]);
+    let error = stage.error("say up; say begin; while say more; do :; done; sleep 1000");
+    assert!(error.contains("more than 1048576 bytes") && error.contains("/home/me/result.json"), "{error}");
+}
+
+#[test]
+fn a_guest_that_sends_without_end_what_nobody_asked_for_misses_its_deadline_all_the_same() {
+    let mut stage = Stage::new();
+    stage.grace = SHORT;
+    stage.wire("more", &[Frame::File("/etc/passwd".into()), Frame::Piece(vec![7; 50_000])]);
+    let error = stage.late(
+        "say up; while say more; do :; done; sleep 1000",
+        |stage, limit| stage.limit = limit,
+        |_, text| text.contains("did not end within"),
+    );
+    assert!(error.contains("did not end within"), "{error}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use doorbell_vm::kernel::{self, Kernel};
 use doorbell_vm::order::{Order, PROGRAM, TerminalSize};
 use doorbell_vm::packages::{self, Part};
 use doorbell_vm::program::Program;
-use doorbell_vm::run::{Guest, Observer, Report, RunError, Stop, run as boot};
+use doorbell_vm::run::{Guest, Observer, Report, RunError, Stop, USUAL_BYTES, run as boot};
 use doorbell_vm::terminal::Raw;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -523,6 +523,7 @@ fn prepared<T>(
         contents: Contents { program: &program, shell: Some(&busybox), order, files: &files },
         boot_limit: if hardware.accelerator.emulates() { SILENCE_EMULATED } else { SILENCE_KVM },
         limit,
+        most_bytes: USUAL_BYTES,
         grace: GRACE,
         keys: None,
     })
