@@ -12,3 +12,7 @@ for target in aarch64-unknown-linux-gnu riscv64gc-unknown-linux-gnu; do
     rustup target list --installed | grep -q "^$target$" || timeout 300 rustup target add "$target" ||
         echo "$target could not be installed" >&2
 done
+# Emulators, compilers and C libraries to run the libraries' tests there.
+command -v qemu-aarch64-static qemu-riscv64-static aarch64-linux-gnu-gcc riscv64-linux-gnu-gcc >/dev/null || ci/install/debian \
+    qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross ||
+    echo "emulators for other processors could not be installed" >&2
