@@ -298,6 +298,7 @@ fn start(number: u32, segment: &Arc<Segment>) -> (Child, Connection<Trusted>) {
 fn main() -> ExitCode {
     if let Ok(seed) = std::env::var(ROLE) {
         let connection: Connection<Trusted> =
+            // SAFETY: a process or thread of this program, which follows the protocol.
             unsafe { doorbell::rendezvous::Join::of() }.inherited().expect("the parent offers");
         let bell = connection.bell_waiting_by(0).expect("one bell");
         notify(&bell, Messages::of(connection.segment().payload()), seed.parse().expect("a number"));

@@ -63,6 +63,7 @@ fn segment() -> Arc<Segment> {
 fn child() {
     let Ok(role) = std::env::var(ROLE) else { return };
     if let Some(path) = role.strip_prefix("own ") {
+        // SAFETY: a process or thread of this program, which follows the protocol.
         let owner = unsafe { named::Owner::new(path, &Offer { eventfds: 0, ..Offer::default() }) }.unwrap();
         let mut bell: Bell = owner.segment().bell_waiting_by(TO_CHILD).unwrap();
         let answer: Bell = owner.segment().bell_waiting_by(TO_PARENT).unwrap();
@@ -73,14 +74,17 @@ fn child() {
     }
     if let Some(path) = role.strip_prefix("join and leave ") {
         let entries = |what: &str| std::fs::read_dir(format!("/proc/self/{what}")).unwrap().count();
+        // SAFETY: a process or thread of this program, which follows the protocol.
         drop(unsafe { named::join(path) }.unwrap());
         let before = (entries("task"), entries("fd"));
         for _ in 0..50 {
+            // SAFETY: a process or thread of this program, which follows the protocol.
             drop(unsafe { named::join(path) }.unwrap());
         }
         assert_eq!((entries("task"), entries("fd")), before);
         return;
     }
+    // SAFETY: a process or thread of this program, which follows the protocol.
     let connection: Connection<Trusted> = unsafe { doorbell::rendezvous::Join::of() }.inherited().unwrap();
     match role.as_str() {
         "serve adaptive" => serve::<Adaptive>(&connection),
@@ -549,6 +553,7 @@ mod by_name {
 
     fn own(path: &std::path::Path) -> Other {
         let child = Other(me_as(&format!("own {}", path.display())).spawn().unwrap());
+        // SAFETY: a process or thread of this program, which follows the protocol.
         while unsafe { named::join(path) }.is_err() {
             thread::sleep(Duration::from_millis(1));
         }
@@ -561,7 +566,9 @@ mod by_name {
         for _ in 0..2 {
             let child = own(&path);
             let nothing = Offer { eventfds: 0, ..Offer::default() };
+            // SAFETY: a process or thread of this program, which follows the protocol.
             assert_eq!(unsafe { named::Owner::new(&path, &nothing) }.unwrap_err(), RendezvousError::Owned);
+            // SAFETY: a process or thread of this program, which follows the protocol.
             let joined = unsafe { named::join(&path) }.unwrap();
             let mut bell: Bell<Futex> = joined.segment().bell_waiting_by(TO_PARENT).unwrap();
             // It may not have made its handle yet.
@@ -576,8 +583,10 @@ mod by_name {
                 }
             }
             drop(child);
+            // SAFETY: a process or thread of this program, which follows the protocol.
             assert!(matches!(unsafe { named::join(&path) }, Err(RendezvousError::NoOwner)));
         }
+        // SAFETY: a process or thread of this program, which follows the protocol.
         let owner = unsafe { named::Owner::new(&path, &Offer { eventfds: 0, ..Offer::default() }) }.unwrap();
         drop(owner);
         assert!(!path.exists());
@@ -587,11 +596,14 @@ mod by_name {
     #[test]
     fn joining_and_leaving_again_and_again_leaves_no_thread_and_no_descriptor() {
         let path = scratch("leaving");
+        // SAFETY: a process or thread of this program, which follows the protocol.
         let owner = unsafe { named::Owner::new(&path, &Offer { eventfds: 0, ..Offer::default() }) }.unwrap();
+        // SAFETY: a process or thread of this program, which follows the protocol.
         drop(unsafe { named::join(&path) }.unwrap());
         let child = me_as(&format!("join and leave {}", path.display())).status().unwrap();
         assert!(child.success());
         drop(owner);
+        // SAFETY: a process or thread of this program, which follows the protocol.
         assert!(matches!(unsafe { named::join(&path) }, Err(RendezvousError::NoOwner)));
     }
 
@@ -607,6 +619,7 @@ mod by_name {
             children.retain_mut(|child| child.0.try_wait().unwrap().is_none());
         }
         // The one that is left answers, and its end is heard.
+        // SAFETY: a process or thread of this program, which follows the protocol.
         let joined = unsafe { named::join(&path) }.unwrap();
         let mut bell: Bell<Futex> = joined.segment().bell_waiting_by(TO_PARENT).unwrap();
         while bell.wait_timeout(SOON).unwrap().is_none() {
@@ -614,6 +627,7 @@ mod by_name {
         }
         children.clear();
         while wait(&mut bell).is_ok() {}
+        // SAFETY: a process or thread of this program, which follows the protocol.
         drop(unsafe { named::Owner::new(&path, &Offer { eventfds: 0, ..Offer::default() }) }.unwrap());
         assert!(!path.exists());
     }
@@ -627,6 +641,7 @@ mod by_name {
         let inode = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&left).unwrap());
         let fifo = PathBuf::from(format!("{}.{inode}", path.display()));
         std::fs::write(&fifo, b"").unwrap();
+        // SAFETY: a process or thread of this program, which follows the protocol.
         let owner = unsafe { named::Owner::new(&path, &Offer { eventfds: 0, ..Offer::default() }) }.unwrap();
         assert!(!left.exists() && path.exists());
         drop(owner);
@@ -636,7 +651,9 @@ mod by_name {
         std::fs::write(format!("{}.{}.new", one.display(), std::process::id()), b"").unwrap();
         let nothing = Offer { eventfds: 0, ..Offer::default() };
         drop((
+            // SAFETY: a process or thread of this program, which follows the protocol.
             unsafe { named::Owner::new(&two, &nothing) }.unwrap(),
+            // SAFETY: a process or thread of this program, which follows the protocol.
             unsafe { named::Owner::new(&one, &nothing) }.unwrap(),
         ));
     }
@@ -650,6 +667,7 @@ mod by_name {
             let together = std::sync::Barrier::new(2);
             let own = || {
                 together.wait();
+                // SAFETY: a process or thread of this program, which follows the protocol.
                 unsafe { named::Owner::new(&path, &large) }
             };
             let owners = thread::scope(|scope| {
@@ -658,6 +676,7 @@ mod by_name {
             });
             let refused: Vec<_> = owners.iter().filter_map(|owner| owner.as_ref().err()).collect();
             assert_eq!(refused, [&RendezvousError::Owned]);
+            // SAFETY: a process or thread of this program, which follows the protocol.
             drop(unsafe { named::join(&path) }.unwrap());
             drop(owners);
             assert!(!path.exists());
@@ -668,10 +687,13 @@ mod by_name {
     fn an_owner_whose_file_was_removed_leaves_the_next_owners_alone() {
         let path = scratch("removed");
         let nothing = Offer { eventfds: 0, ..Offer::default() };
+        // SAFETY: a process or thread of this program, which follows the protocol.
         let first = unsafe { named::Owner::new(&path, &nothing) }.unwrap();
         std::fs::remove_file(&path).unwrap();
+        // SAFETY: a process or thread of this program, which follows the protocol.
         let second = unsafe { named::Owner::new(&path, &nothing) }.unwrap();
         drop(first);
+        // SAFETY: a process or thread of this program, which follows the protocol.
         drop(unsafe { named::join(&path) }.unwrap());
         drop(second);
         assert!(!path.exists());
@@ -681,6 +703,7 @@ mod by_name {
     fn eventfds_cannot_be_had_by_name() {
         let path = scratch("named");
         assert!(matches!(
+            // SAFETY: a process or thread of this program, which follows the protocol.
             unsafe { named::Owner::new(&path, &Offer::default()) },
             Err(RendezvousError::TooMany { .. })
         ));
@@ -793,6 +816,7 @@ mod lying {
         let meet = || {
             let (ours, theirs) = socket::pair().unwrap();
             let joining = thread::spawn(move || {
+                // SAFETY: a process or thread of this program, which follows the protocol.
                 unsafe { doorbell::rendezvous::Join::<Trusted>::of() }.over(theirs).map(drop)
             });
             (ours, joining)
@@ -802,6 +826,7 @@ mod lying {
         assert_eq!(refused, RendezvousError::Map(doorbell::mapping::MapError::HugePages));
         assert_eq!(joining.join().unwrap(), Err(RendezvousError::Refused));
         let (ours, joining) = meet();
+        // SAFETY: a process or thread of this program, which follows the protocol.
         unsafe { socket::host_over_as::<Trusted>(ours, &segment) }.unwrap();
         assert_eq!(joining.join().unwrap(), Ok(()));
     }
@@ -819,11 +844,10 @@ mod lying {
     fn a_pipe_in_place_of_an_eventfd_is_a_violation() {
         let segment = Segment::new(&Offer { bells: 1, eventfds: 1, ..Offer::default() }).unwrap();
         let (_end, pipe) = rustix::pipe::pipe().unwrap();
+        // SAFETY: nothing of it is lent out.
+        let memory = unsafe { segment.mapping().file() }.unwrap();
         assert!(matches!(
-            offered(
-                &[OFFER, VERSION, 1, 1, 2],
-                &[unsafe { segment.mapping().file() }.unwrap(), pipe.as_fd()]
-            ),
+            offered(&[OFFER, VERSION, 1, 1, 2], &[memory, pipe.as_fd()]),
             RendezvousError::Violation(PeerViolation::BadValue { field: "eventfd", .. })
         ));
     }
@@ -831,12 +855,14 @@ mod lying {
     #[test]
     fn fewer_descriptors_than_announced_are_a_violation() {
         let segment = Segment::new(&Offer { bells: 1, eventfds: 1, ..Offer::default() }).unwrap();
+        // SAFETY: nothing of it is lent out.
+        let memory = unsafe { segment.mapping().file() }.unwrap();
         assert_eq!(
-            offered(&[OFFER, VERSION, 1, 1, 2], &[unsafe { segment.mapping().file() }.unwrap()]),
+            offered(&[OFFER, VERSION, 1, 1, 2], &[memory]),
             RendezvousError::Violation(PeerViolation::Descriptors { got: 1, announced: 2 })
         );
         assert_eq!(
-            offered(&[OFFER, VERSION, u64::MAX, 8, 2], &[unsafe { segment.mapping().file() }.unwrap()]),
+            offered(&[OFFER, VERSION, u64::MAX, 8, 2], &[memory]),
             RendezvousError::Violation(PeerViolation::Descriptors { got: 1, announced: u64::MAX })
         );
     }
@@ -928,6 +954,7 @@ fn a_forked_child_that_drops_its_copies_leaves_its_parents_paths_alone() {
     std::fs::create_dir(&directory).unwrap();
     let host = socket::Host::bind(directory.join("host")).unwrap();
     let owner =
+        // SAFETY: a process or thread of this program, which follows the protocol.
         unsafe { named::Owner::new(directory.join("owner"), &Offer { eventfds: 0, ..Offer::default() }) }
             .unwrap();
     let names = || {

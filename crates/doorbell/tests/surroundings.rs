@@ -311,6 +311,7 @@ fn start<T: doorbell::peer::Trust>(role: &str, segment: &Arc<Segment>) -> (Conne
 
 /// As a program that makes a daemon of itself too late.
 fn close_everything() {
+    // SAFETY: a process or thread of this program, which follows the protocol.
     let connection: Connection<Trusted> = unsafe { doorbell::rendezvous::Join::of() }.inherited().unwrap();
     let mut futex: Bell<Futex> = connection.bell_waiting_by(0).unwrap();
     let mut eventfd: Bell<Eventfd> = connection.bell_waiting_by(0).unwrap();
@@ -429,6 +430,7 @@ fn wait_in_time() {
         thread::sleep(SOON);
         drop(theirs);
     });
+    // SAFETY: a process or thread of this program, which follows the protocol.
     assert!(unsafe { doorbell::rendezvous::Join::<Trusted>::of() }.over(ours).is_err());
     leaving.join().unwrap();
 }
@@ -471,26 +473,32 @@ fn fill_the_disk(path: &Path) {
         assert_eq!(told, RendezvousError::Os { call: "fallocate", errno: Errno::NOSPC });
     };
     // More than fits, though the first page would.
+    // SAFETY: a process or thread of this program, which follows the protocol.
     full(unsafe { named::Owner::new(path.join("name"), &offer(1 << 20)) });
     assert_eq!(entries(path), 0, "nothing is left of it");
     let mut rest = fs::File::create(path.join("rest")).unwrap();
     while rest.write_all(&[1; 4096]).is_ok() {}
+    // SAFETY: a process or thread of this program, which follows the protocol.
     full(unsafe { named::Owner::new(path.join("name"), &offer(0)) });
     assert_eq!(entries(path), 1, "nothing is left of it");
     drop(rest);
     fs::remove_file(path.join("rest")).unwrap();
+    // SAFETY: a process or thread of this program, which follows the protocol.
     let owner = unsafe { named::Owner::new(path.join("name"), &offer(32 << 10)) }.unwrap();
     // Every page of it is there, though the rest of the disk is full again.
     let mut rest = fs::File::create(path.join("rest")).unwrap();
     while rest.write_all(&[1; 4096]).is_ok() {}
     owner.segment().payload().write(0, &[1; 32 << 10]).unwrap();
+    // SAFETY: a process or thread of this program, which follows the protocol.
     let joined = unsafe { named::join(path.join("name")) }.unwrap();
     joined.segment().bell_waiting_by::<Futex>(0).unwrap().ring();
 }
 
 fn use_a_disk_without_reservations(path: &Path) {
     mount(path, "ramfs", "");
+    // SAFETY: a process or thread of this program, which follows the protocol.
     let owner = unsafe { named::Owner::new(path.join("name"), &offer(100_000)) }.unwrap();
+    // SAFETY: a process or thread of this program, which follows the protocol.
     let joined = unsafe { named::join(path.join("name")) }.unwrap();
     let mut bell: Bell<Futex> = owner.segment().bell_waiting_by(0).unwrap();
     joined.segment().bell_waiting_by::<Futex>(0).unwrap().ring();
@@ -502,6 +510,7 @@ fn use_a_disk_without_reservations(path: &Path) {
 
 fn refuse_huge_pages(path: &Path) {
     mount(path, "hugetlbfs", "");
+    // SAFETY: a process or thread of this program, which follows the protocol.
     let refused = unsafe { named::Owner::new(path.join("name"), &offer(0)) }.unwrap_err();
     assert_eq!(refused, RendezvousError::Os { call: "fallocate(hugetlbfs)", errno: Errno::OPNOTSUPP });
     assert_eq!(entries(path), 0, "nothing is left of it");

@@ -267,6 +267,7 @@ fn a_subscriber_that_lies_about_its_cursor_is_ended_and_costs_the_others_nothing
     let mut honest = publisher.subscribe::<Futex>(WhenSlow::HoldBack).unwrap();
     let size = segments[0].mapping().plan().size() as usize;
     let rights = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a process or thread of this program, which follows the protocol.
     let file = unsafe { segments[0].mapping().file() }.unwrap();
     // SAFETY: no address is asked for.
     let base = unsafe { mmap(std::ptr::null_mut(), size, rights, MapFlags::SHARED, file, 0) }.unwrap();

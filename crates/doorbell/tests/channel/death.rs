@@ -150,7 +150,7 @@ fn a_forked_child_that_drops_its_copies_says_nothing_of_what_was_received() {
     }
     // The first is released at once, the second held back: not yet an eighth of the ring.
     for _ in 0..2 {
-        drop(receiver.recv().unwrap());
+        receiver.recv().unwrap().release();
     }
     // With this one it is, in the child too.
     let message = receiver.recv().unwrap();
@@ -159,12 +159,12 @@ fn a_forked_child_that_drops_its_copies_says_nothing_of_what_was_received() {
     let child = unsafe { fork() };
     if child == 0 {
         let read = rustix::io::read(&gone_on, &mut [0; 1]);
-        drop(message);
+        message.release();
         drop(receiver);
         // SAFETY: no precondition.
         unsafe { libc::_exit(i32::from(read != Ok(1))) };
     }
-    drop(message);
+    message.release();
     for number in 0..10_u64 {
         sender.send(&number.to_ne_bytes()).unwrap();
         assert_eq!(*receiver.recv().unwrap(), number.to_ne_bytes());

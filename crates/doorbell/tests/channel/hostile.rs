@@ -34,6 +34,7 @@ unsafe impl Sync for Raw {}
 impl Raw {
     pub(crate) fn of(segment: &Segment) -> Self {
         let bytes = segment.mapping().plan().size() as usize;
+        // SAFETY: a process or thread of this program, which follows the protocol.
         let file = unsafe { segment.mapping().file() }.unwrap();
         let rights = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: no address is asked for.
@@ -504,7 +505,9 @@ fn trusted_ends_and_untrusted_peers_do_not_share_a_segment() {
     assert_eq!(Sender::<_, Futex>::at_waiting_by(&given, 0).map(drop), Err::<(), _>(AttachError::Untrusted));
     let (host, joiner) = socket::pair().unwrap();
     let joining =
+        // SAFETY: a process or thread of this program, which follows the protocol.
         thread::spawn(move || unsafe { doorbell::rendezvous::Join::<Trusted>::of() }.over(joiner).unwrap());
+    // SAFETY: a process or thread of this program, which follows the protocol.
     let connection = unsafe { socket::host_over_as::<Trusted>(host, &lent) }.unwrap();
     Sender::<_, Futex>::attach_waiting_by(&connection, 1).expect("whoever is trusted may come");
     drop(joining.join().unwrap());

@@ -75,8 +75,10 @@ fn an_end_taken_at_the_segment_of_a_connection_keeps_the_connection_too() {
     let trusted = || {
         let (ours, theirs) = socket::pair().unwrap();
         let joining = thread::spawn(move || {
+            // SAFETY: a process or thread of this program, which follows the protocol.
             unsafe { doorbell::rendezvous::Join::<Trusted>::of() }.over(theirs).unwrap()
         });
+        // SAFETY: a process or thread of this program, which follows the protocol.
         (unsafe { socket::host_over_as::<Trusted>(ours, &segment) }.unwrap(), joining.join().unwrap())
     };
     let ((_first, one), (_second, two)) = (trusted(), trusted());
@@ -96,8 +98,10 @@ fn an_end_taken_at_the_segment_of_a_connection_keeps_the_connection_too() {
     assert_eq!(refused, AttachError::HungUp);
     let (ours, theirs) = socket::pair().unwrap();
     let joining =
+        // SAFETY: a process or thread of this program, which follows the protocol.
         thread::spawn(move || unsafe { doorbell::rendezvous::Join::<Trusted>::of() }.over(theirs).map(drop));
     assert_eq!(
+        // SAFETY: a process or thread of this program, which follows the protocol.
         unsafe { socket::host_over_as::<Trusted>(ours, &joined) }.unwrap_err(),
         RendezvousError::HungUp
     );
@@ -110,8 +114,10 @@ fn a_bell_that_outlives_its_connection_keeps_its_slot<W: Wait + Default + 'stati
     let trusted = || {
         let (ours, theirs) = socket::pair().unwrap();
         let joining = thread::spawn(move || {
+            // SAFETY: a process or thread of this program, which follows the protocol.
             unsafe { doorbell::rendezvous::Join::<Trusted>::of() }.over(theirs).unwrap()
         });
+        // SAFETY: a process or thread of this program, which follows the protocol.
         (unsafe { socket::host_over_as::<Trusted>(ours, &segment) }.unwrap(), joining.join().unwrap())
     };
     let (first, one) = trusted();
@@ -281,7 +287,9 @@ fn joiners_met_by_a_process_and_by_its_forked_child_have_numbers_of_their_own() 
 fn an_end_on_a_segment_joined_by_name_hears_of_the_owners_end_though_the_joining_was_dropped() {
     let path = std::env::temp_dir().join(format!("doorbell-leaving-{}", std::process::id()));
     let offer = Offer { eventfds: 0, ..Offer::of_lanes(Lanes::new(1, 1, 64).unwrap()) };
+    // SAFETY: a process or thread of this program, which follows the protocol.
     let owner = unsafe { named::Owner::new(&path, &offer) }.unwrap();
+    // SAFETY: a process or thread of this program, which follows the protocol.
     let joined = unsafe { named::join(&path) }.unwrap();
     let mut receiver: Receiver<Trusted, Futex> = Receiver::at_waiting_by(joined.segment(), 0).unwrap();
     drop(joined);

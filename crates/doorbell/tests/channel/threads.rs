@@ -242,11 +242,11 @@ fn a_file_is_readable_exactly_while_there_is_something_to_receive() {
     sender.send(b"a").unwrap();
     sender.send(b"b").unwrap();
     assert!(is_readable(&mut receiver));
-    drop(receiver.recv().unwrap());
+    receiver.recv().unwrap().release();
     assert!(is_readable(&mut receiver), "one is left");
     assert!(receiver.listen().unwrap());
     assert!(is_readable(&mut receiver));
-    drop(receiver.recv().unwrap());
+    receiver.recv().unwrap().release();
     assert!(!receiver.listen().unwrap());
     assert!(!is_readable(&mut receiver));
     drop(sender);
