@@ -57,4 +57,13 @@ guest --kernel 7.3 --cpus 4 --define UINTR_DELAYS '
 says "none lost"
 says "the survivor was told of each"
 says "the bystander heard nothing"
+step "eight arms of wake-ups, every notification accounted for; what does not add up is told"
+ci/wakeups-guest --rounds 2 --count 50 >"$scratch/said" 2>&1 || fail "$(cat "$scratch/said")"
+says "800 notifications sent, 800 seen, in 8 arms of 2 rounds"
+awk 'BEGIN { print "clock 1000 ticks 1000 ns"; print "block 0 blocked-senduipi sent 2 seen 1 calls 2 slept 1 woken 1 ticks 5 6" }' |
+    kernel/uintr/measure/figures >"$scratch/said" 2>&1 && fail "a lost notification passed"
+says "2 sent, 1 seen, 2 timed"
+says "slept 1 times for 2 notifications"
+says "the driver's interrupt woke it 1 times"
+
 echo "67-uintr: what was sent was heard, and nothing was left"

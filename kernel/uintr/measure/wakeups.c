@@ -28,9 +28,7 @@
 #include <unistd.h>
 #include <x86gprintrin.h>
 
-#include "senduipi.h"
-
-#define DEVICE "/dev/senduipi"
+#include <linux/uintr.h>
 
 /* No wake-up takes that long, whatever else the emulator's host does. */
 #define LOST_AFTER 60
@@ -68,18 +66,21 @@ static struct side {
 	_Alignas(64) int status;          /* /proc/.../status of this thread */
 	int cpu;
 	int event;
-	int door;                         /* names it as receiver */
+	int receiver, vector;             /* its own descriptors */
 	long index;                       /* of the other side, for SENDUIPI */
 	unsigned long calls;              /* that waited */
 	unsigned long switches;           /* voluntary ones, up to the last sleep that was seen */
 	unsigned long slept;
+	unsigned long woken;              /* by the driver's interrupt */
 } sides[2];
+
+static int device;
 
 /* What a block came to. */
 struct block {
 	size_t arm;
 	unsigned int round;
-	unsigned long sent, seen, calls, slept;
+	unsigned long sent, seen, calls, slept, woken;
 	uint64_t *ticks;
 };
 
@@ -192,8 +193,8 @@ static void notify(struct side *own, struct side *other, enum means means)
 /* Waits for notification @number. */
 static void wait(struct side *own, const struct arm *arm, unsigned long number)
 {
+	struct uintr_wait forever = { .deadline = -1 };
 	eventfd_t value = 0;
-	long slept;
 
 	if (arm->means == SENDUIPI && arm->waiting == RUNS) {
 		atomic_store_explicit(&own->ready, number, memory_order_release);
@@ -203,9 +204,8 @@ static void wait(struct side *own, const struct arm *arm, unsigned long number)
 		_clui();
 		atomic_store_explicit(&own->ready, number, memory_order_release);
 		while (atomic_load_explicit(&own->seen, memory_order_relaxed) < number) {
-			slept = ioctl(own->door, SENDUIPI_WAIT);
-			if (slept < 0)
-				fail("WAIT: %s", strerror(errno));
+			if (ioctl(own->receiver, UINTR_WAIT, &forever))
+				fail("UINTR_WAIT: %s", strerror(errno));
 			own->calls++;
 			_stui();
 			_clui();
@@ -270,6 +270,31 @@ static void meet(void)
 	pthread_barrier_wait(&barrier);
 }
 
+/* How often the driver's interrupt woke the calling thread: its own account. */
+static unsigned long woken(void)
+{
+	FILE *file = fopen("/sys/kernel/debug/uintr/receivers", "r");
+	unsigned long count = 0;
+	bool found = false;
+	char line[4096], own[32];
+
+	if (!file)
+		fail("/sys/kernel/debug/uintr/receivers: %s", strerror(errno));
+	snprintf(own, sizeof(own), " thread %d ", gettid());
+	while (fgets(line, sizeof(line), file)) {
+		const char *figure = strstr(line, " woken ");
+
+		if (strstr(line, own) && figure) {
+			count = strtoul(figure + strlen(" woken "), NULL, 10);
+			found = true;
+		}
+	}
+	fclose(file);
+	if (!found)
+		fail("debugfs has no receiver with%s", own);
+	return count;
+}
+
 /* One block, on both sides. */
 static void run(int number, const struct arm *arm)
 {
@@ -277,20 +302,20 @@ static void run(int number, const struct arm *arm)
 	bool receives = number == 1 || arm->back, sends = number == 0 || arm->back;
 	eventfd_t left;
 
-	own->ready = own->seen = own->calls = own->slept = 0;
+	own->ready = own->seen = own->calls = own->slept = own->woken = 0;
 	own->event = eventfd(0, arm->waiting == RUNS ? EFD_NONBLOCK : 0);
 	if (own->event < 0)
 		fail("eventfd: %s", strerror(errno));
 	if (arm->means == SENDUIPI) {
-		own->door = open(DEVICE, O_RDWR | O_CLOEXEC);
-		if (own->door < 0)
-			fail(DEVICE ": %s", strerror(errno));
-		if (receives && ioctl(own->door, SENDUIPI_RECEIVE, number ? handle_1 : handle_0))
-			fail("RECEIVE: %s", strerror(errno));
-		meet();
+		struct uintr_receive receive = { .handler = (uintptr_t)(number ? handle_1 : handle_0) };
+
 		/* The vector is of no matter here; 63 catches shifts of 32 bits. */
-		if (sends && (own->index = ioctl(other->door, SENDUIPI_CONNECT, 63)) < 0)
-			fail("CONNECT: %s", strerror(errno));
+		if (receives && ((own->receiver = ioctl(device, UINTR_RECEIVE, &receive)) < 0 ||
+				 (own->vector = ioctl(own->receiver, UINTR_VECTOR, 63)) < 0))
+			fail("UINTR_RECEIVE: %s", strerror(errno));
+		meet();
+		if (sends && (own->index = ioctl(other->vector, UINTR_CONNECT, 0)) < 0)
+			fail("UINTR_CONNECT: %s", strerror(errno));
 		if (receives)
 			_stui();
 	}
@@ -303,11 +328,14 @@ static void run(int number, const struct arm *arm)
 	if (receives && own->seen != want.count)
 		fail("round %u, %s: %lu seen of %u sent", current->round, arm->name, own->seen, want.count);
 	if (arm->means == SENDUIPI) {
-		if (receives)
+		if (sends && ioctl(device, UINTR_DISCONNECT, own->index))
+			fail("UINTR_DISCONNECT: %s", strerror(errno));
+		if (receives) {
 			_clui();
-		if (ioctl(own->door, SENDUIPI_LEAVE))
-			fail("LEAVE: %s", strerror(errno));
-		close(own->door);
+			own->woken = woken();
+			close(own->vector);
+			close(own->receiver);
+		}
 	} else if (fcntl(own->event, F_SETFL, O_NONBLOCK) == 0 && eventfd_read(own->event, &left) == 0) {
 		fail("round %u, %s: %lu more than was sent", current->round, arm->name, left);
 	}
@@ -316,6 +344,7 @@ static void run(int number, const struct arm *arm)
 		current->seen = own->seen;
 		current->calls = own->calls;
 		current->slept = own->slept;
+		current->woken = own->woken;
 	}
 	meet();
 }
@@ -407,6 +436,9 @@ int main(int argc, char **argv)
 	struct block *all = calloc(blocks, sizeof(*all));
 	if (!all)
 		fail("no memory for %zu blocks", blocks);
+	device = open(UINTR_DEVICE, O_RDWR | O_CLOEXEC);
+	if (device < 0)
+		fail(UINTR_DEVICE ": %s", strerror(errno));
 	sides[0].cpu = 0;
 	sides[1].cpu = 1;
 	pthread_barrier_init(&barrier, NULL, 2);
@@ -438,8 +470,8 @@ int main(int argc, char **argv)
 	for (size_t b = 0; b < blocks; b++) {
 		struct block *block = &all[b];
 
-		printf("block %u %s sent %lu seen %lu calls %lu slept %lu ticks", block->round,
-		       arms[block->arm].name, block->sent, block->seen, block->calls, block->slept);
+		printf("block %u %s sent %lu seen %lu calls %lu slept %lu woken %lu ticks", block->round,
+		       arms[block->arm].name, block->sent, block->seen, block->calls, block->slept, block->woken);
 		for (unsigned int i = 0; i < want.count; i++)
 			printf(" %lu", block->ticks[i]);
 		printf("\n");
