@@ -28,6 +28,8 @@
 
 #define CPUID_7_EDX_UINTR	BIT(5)
 #define CR4_UINTR		BIT(25)
+/* The instruction, as a little-endian number. */
+#define ENDBR64			0xfa1e0ff3u
 #define XFEATURE_14_UINTR	BIT_ULL(14)
 
 static const u32 msrs[] = {
@@ -56,11 +58,22 @@ static void (*cr4_update)(unsigned long set, unsigned long clear);
 
 static int cr4_find(void)
 {
+	u32 first;
+
 	cr4_update = (void *)__symbol_get("cr4_update_irqsoff");
-	if (cr4_update)
-		return 0;
-	pr_err("this kernel does not give cr4_update_irqsoff to modules: build it with the patch beside this driver\n");
-	return -ENOENT;
+	if (!cr4_update) {
+		pr_err("this kernel does not give cr4_update_irqsoff to modules: build it with kernel-hooks-7.3.patch\n");
+		return -ENOENT;
+	}
+	/* Hidden, so that no ENDBR is made of the comparison. */
+	first = ~*(u32 *)cr4_update;
+	OPTIMIZER_HIDE_VAR(first);
+	if (boot_cpu_has(X86_FEATURE_IBT) && first != ~ENDBR64) {
+		pr_err("cr4_update_irqsoff is no target of indirect calls in this kernel: boot with the parameter ibt=off\n");
+		__symbol_put("cr4_update_irqsoff");
+		return -EOPNOTSUPP;
+	}
+	return 0;
 }
 
 static void cr4_forget(void)

@@ -13,7 +13,8 @@
  * everything.
  *
  * UIF, the CPU's flag that lets user interrupts through, is shut when a receiver
- * is made: STUI opens it. Errors are the usual negative errno values.
+ * is made: STUI opens it. Errors are the usual negative errno values; programs of
+ * 32 bits have none of these calls, ENOTTY.
  */
 #ifndef _UAPI_LINUX_UINTR_H
 #define _UAPI_LINUX_UINTR_H
@@ -58,7 +59,6 @@ struct uintr_receive {
  * descriptor.
  * EBUSY: the thread receives already. EFAULT: no address of user space. EINVAL: a
  * flag that is not known, or a stack below UINTR_STACK_LEAST bytes.
- * EOPNOTSUPP: a 32-bit program.
  */
 #define UINTR_RECEIVE		_IOW(0xf7, 1, struct uintr_receive)
 #define UINTR_STACK_LEAST	2048
@@ -109,7 +109,7 @@ struct uintr_wait {
  * On a vector's descriptor: let the calling process send. Returns the index that
  * SENDUIPI takes.
  * ENOSPC: UINTR_CONNECTIONS are there already. ESHUTDOWN: the receiver has ended,
- * or the vector was revoked. EOPNOTSUPP: a 32-bit program.
+ * or the vector was revoked.
  *
  * SENDUIPI to a receiver that has ended does nothing; poll(2) tells POLLHUP on
  * the vector's descriptor. SENDUIPI of a revoked vector is SIGSEGV.
