@@ -13,6 +13,9 @@ for target in aarch64-unknown-linux-gnu riscv64gc-unknown-linux-gnu; do
         echo "$target could not be installed" >&2
 done
 # Emulators, compilers and C libraries to run the libraries' tests there.
-command -v qemu-aarch64-static qemu-riscv64-static aarch64-linux-gnu-gcc riscv64-linux-gnu-gcc >/dev/null || ci/install/debian \
-    qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross ||
+ci/install/debian qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross ||
     echo "emulators for other processors could not be installed" >&2
+# A checker of the language's memory model, for ci/test/24-miri.sh.
+rustup component list --toolchain nightly --installed 2>/dev/null | grep -q "^miri" ||
+    timeout 300 rustup toolchain install nightly --profile minimal --component miri --component rust-src --no-self-update ||
+    echo "Miri could not be installed" >&2

@@ -40,6 +40,8 @@ pub mod peer_memory;
 #[cfg(all(test, loom))]
 mod races;
 pub mod sync;
+#[cfg(all(test, not(loom)))]
+mod threads_of_miri;
 pub mod violation;
 pub mod wake;
 pub mod window;
