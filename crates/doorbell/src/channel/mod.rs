@@ -83,6 +83,7 @@ mod distance;
 mod error;
 mod fence;
 mod gather;
+mod iter;
 mod lane;
 mod message;
 mod receiver;
@@ -97,6 +98,7 @@ pub use error::{AttachError, RecvError, SendError};
 #[cfg(feature = "stream")]
 pub(crate) use gather::Polled;
 pub use gather::{Gather, GatherError};
+pub use iter::Iter;
 pub use message::Message;
 pub use receiver::Receiver;
 pub use sender::{Batch, Sender};

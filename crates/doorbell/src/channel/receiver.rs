@@ -41,7 +41,7 @@ pub struct Receiver<T: Trust = Untrusted, W: Wait = Adaptive> {
     listener: Listener,
     trust: PhantomData<T>,
     /// Last: with it goes the hold, by which the other side knows that we live.
-    reader: RingReader,
+    pub(super) reader: RingReader,
 }
 
 impl<T: Trust> Receiver<T> {

@@ -2,9 +2,10 @@
 //! Both directions to one process.
 
 use super::name;
-use crate::channel::{Message, Receiver, RecvError, SendError, Sender};
+use crate::channel::{Iter, Message, Receiver, RecvError, SendError, Sender};
 use crate::peer::{PeerId, Untrusted};
 use crate::rendezvous::{Connection, Join, RendezvousError};
+use crate::wait::Adaptive;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -74,8 +75,8 @@ impl Duplex {
     }
 
     /// All messages from now on, until the other process has left or died.
-    pub fn iter(&mut self) -> Iter<'_> {
-        Iter(self)
+    pub fn iter(&mut self) -> Iter<'_, Untrusted, Adaptive> {
+        self.receiver.iter()
     }
 
     /// The sending end, for deadlines, batches and messages that are written in place.
@@ -94,26 +95,11 @@ impl Duplex {
     }
 }
 
-/// The messages of a [`Duplex`] until the other process has left or died. What else goes wrong is an item.
-#[derive(Debug)]
-pub struct Iter<'a>(&'a mut Duplex);
-
-impl Iterator for Iter<'_> {
-    type Item = Result<Vec<u8>, RecvError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        match self.0.recv() {
-            Err(RecvError::Closed | RecvError::PeerGone(_)) => None,
-            result => Some(result),
-        }
-    }
-}
-
 impl<'a> IntoIterator for &'a mut Duplex {
     type Item = Result<Vec<u8>, RecvError>;
-    type IntoIter = Iter<'a>;
+    type IntoIter = Iter<'a, Untrusted, Adaptive>;
 
-    fn into_iter(self) -> Iter<'a> {
+    fn into_iter(self) -> Self::IntoIter {
         self.iter()
     }
 }

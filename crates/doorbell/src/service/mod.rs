@@ -24,7 +24,7 @@
 mod duplex;
 mod name;
 
-pub use duplex::{Duplex, Iter, connect, connect_by, connect_timeout};
+pub use duplex::{Duplex, connect, connect_by, connect_timeout};
 pub use name::{VARIABLE, names};
 
 use crate::channel::{Lanes, Receiver, RecvError, SendError, Sender};
