@@ -29,4 +29,5 @@ pub mod packages;
 mod process;
 pub mod program;
 pub mod run;
+pub mod squall;
 pub mod terminal;

@@ -39,6 +39,7 @@ pub mod report;
 pub mod schema;
 pub mod sides;
 pub mod spin;
+mod squall;
 pub mod study;
 pub mod survey;
 pub mod switch;

@@ -63,7 +63,7 @@ pub struct Args {
     #[arg(long, value_parser = span, value_name = "TIME", default_value = "100ms")]
     time: Duration,
     #[command(flatten)]
-    run: RunArgs,
+    pub(super) run: RunArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

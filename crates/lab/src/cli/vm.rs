@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{ArgMatches, Subcommand, ValueEnum};
+use clap::{ArgMatches, FromArgMatches, Subcommand, ValueEnum};
 use doorbell_vm::accelerator::Accelerator;
 use doorbell_vm::carry::{Carried, carried};
 use doorbell_vm::emulator::{self, Emulator};
@@ -101,6 +101,12 @@ struct BuildArgs {
 struct RunArgs {
     #[command(flatten)]
     hardware: HardwareArgs,
+    /// What runs on the machine: Linux, or Squall, this project's kernel for RISC-V, which knows the verb `tasks`
+    #[arg(long, value_enum, default_value = "linux", value_name = "SYSTEM")]
+    guest: System,
+    /// Squall's kernel, as squall/build prints it [default: what squall/build makes in this folder]
+    #[arg(long, value_name = "FILE")]
+    squall: Option<PathBuf>,
     /// The time after which the guest is stopped
     #[arg(long, value_parser = duration, default_value = "15m", value_name = "TIME")]
     timeout: Duration,
@@ -168,6 +174,14 @@ enum Accel {
     Tcg,
     /// QEMU's translator with a CPU that has user interrupts
     Uintr,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum System {
+    /// Debian's kernel, with this program in it
+    Linux,
+    /// The kernel in squall/, on an emulated RISC-V hart whose clock is its instructions
+    Squall,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -244,6 +258,9 @@ fn run_verb(args: &RunArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
     // What the guest would only find out after booting; a request for help is answered here too.
     let matches = super::command().try_get_matches_from(words).unwrap_or_else(|error| error.exit());
     let (verb, inner) = matches.subcommand().unwrap_or(("survey", &matches));
+    if args.guest == System::Squall {
+        return run_squall(verb, inner, args, terminal);
+    }
     fits_a_guest(verb, inner).map_err(|reason| Usage(format!("{verb} in a guest {reason}")))?;
     let mut command = vec![PROGRAM.to_owned()];
     command.extend(args.command.iter().cloned());
@@ -276,6 +293,16 @@ fn run_verb(args: &RunArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
         say(&format!("here, the result is saved as {}", target.display()));
     }
     Ok(Exit::Of(report.status))
+}
+
+/// Squall measures, and the result is made here of what it says.
+fn run_squall(verb: &str, inner: &ArgMatches, args: &RunArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
+    let "tasks" = verb else {
+        return Err(Usage(format!("Squall runs the verb tasks, and not {verb}")).into());
+    };
+    let tasks = super::tasks::Args::from_arg_matches(inner)?;
+    let result = super::squall::run(inner, args.squall.as_deref(), super::common::machine_here(), args.timeout)?;
+    tasks.run.deliver(&result, terminal)
 }
 
 /// That the guest's command was not stopped because its time was up.

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Boots Squall (`squall/`), a kernel of this repository, on an emulated RISC-V machine whose clock is the instructions it retires.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+use crate::process::{OutputError, output};
+
+/// The emulator.
+const EMULATOR: &str = "qemu-system-riscv64";
+
+/// Where the repository has the script that builds the kernel.
+const BUILD: &str = "squall/build";
+
+/// The time a build may take.
+const BUILDING: Duration = Duration::from_secs(15 * 60);
+
+/// What kept Squall from saying what it measured.
+#[derive(Debug, thiserror::Error)]
+pub enum SquallError {
+    /// No kernel was named and none can be built.
+    #[error(
+        "there is no {BUILD} in this folder; start it from the repository's root, or name a built kernel with --squall"
+    )]
+    NoBuild,
+    /// The emulator.
+    #[error("{EMULATOR} is needed and not here; in the repository run ci/install/squall.sh")]
+    NoEmulator,
+    /// A program that does not start.
+    #[error("cannot start {program}: {cause}")]
+    Start {
+        /// The program.
+        program: String,
+        /// The system's error.
+        cause: std::io::Error,
+    },
+    /// A program that does not end.
+    #[error("{program} did not end within {} s; --timeout gives it more", .limit.as_secs())]
+    Late {
+        /// The program.
+        program: String,
+        /// How long it was given.
+        limit: Duration,
+    },
+    /// A program that failed.
+    #[error("{program} ended with {status}: {said}")]
+    Failed {
+        /// The program.
+        program: String,
+        /// How it ended.
+        status: ExitStatus,
+        /// The end of what it said.
+        said: String,
+    },
+}
+
+/// The kernel that the repository in this folder builds; builds it.
+pub fn build() -> Result<PathBuf, SquallError> {
+    if !Path::new(BUILD).exists() {
+        return Err(SquallError::NoBuild);
+    }
+    said_by(Command::new(Path::new(".").join(BUILD)), BUILD, BUILDING).map(|path| PathBuf::from(path.trim()))
+}
+
+/// The emulator's name and version.
+pub fn emulator() -> Result<String, SquallError> {
+    let mut command = Command::new(EMULATOR);
+    command.arg("--version");
+    let text = said_by(command, EMULATOR, Duration::from_secs(60))?;
+    Ok(text.lines().next().unwrap_or_default().to_owned())
+}
+
+/// Boots `kernel` with `words` for its first program and `memory` MiB; all that its console said.
+pub fn run(kernel: &Path, words: &str, memory: u32, limit: Duration) -> Result<String, SquallError> {
+    let mut command = Command::new(EMULATOR);
+    command.args(["-machine", "virt", "-cpu", "rv64", "-smp", "1", "-m", &memory.to_string()]);
+    command.args([
+        "-icount",
+        "shift=0,sleep=off",
+        "-nographic",
+        "-no-reboot",
+        "-serial",
+        "stdio",
+        "-monitor",
+        "none",
+    ]);
+    command.arg("-kernel").arg(kernel).args(["-append", words]);
+    said_by(command, EMULATOR, limit)
+}
+
+fn said_by(mut command: Command, program: &str, limit: Duration) -> Result<String, SquallError> {
+    let output = output(&mut command, limit).map_err(|error| match error {
+        OutputError::System(cause) if cause.kind() == std::io::ErrorKind::NotFound && program == EMULATOR => {
+            SquallError::NoEmulator
+        }
+        OutputError::System(cause) => SquallError::Start { program: program.to_owned(), cause },
+        OutputError::Late => SquallError::Late { program: program.to_owned(), limit },
+    })?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() {
+        return Ok(text);
+    }
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> =
+        text.lines().chain(complaint.lines()).filter(|line| !line.trim().is_empty()).collect();
+    let said = lines[lines.len().saturating_sub(5)..].join("; ");
+    Err(SquallError::Failed { program: program.to_owned(), status: output.status, said })
+}
