@@ -87,17 +87,6 @@ impl Progress {
         Self { bar, estimate: Estimate::new(plan), axes: axis::varying(plan.cells.iter()), style }
     }
 
-    /// Prints a line above the bar, or plainly where there is no bar.
-    pub fn note(&self, line: &str) {
-        let line = self.style.text(line);
-        if self.bar.is_hidden() {
-            // Nobody reads a standard error that is closed.
-            let _ = writeln!(std::io::stderr(), "{line}");
-        } else {
-            self.bar.println(line);
-        }
-    }
-
     /// Takes the bar away.
     pub fn end(self) {
         self.bar.finish_and_clear();

@@ -41,8 +41,6 @@ pub mod operation {
     pub const SWITCHES_PER_ROUND: &str = "switches per round";
     /// The window divided by the switches counted.
     pub const PER_SWITCH: &str = "per real switch";
-    /// Page faults the kernel counted in the window.
-    pub const REAL_FAULTS: &str = "real faults";
     /// Time in the faults divided by the faults counted.
     pub const PER_FAULT: &str = "per real fault";
 }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::statistics::{median, student};
+use super::statistics::{median, reach};
 use doorbell_results::anatomy::{Counts, Hidden, Mark, Rank, Wake};
 use doorbell_results::cell::{Cell, Trace};
 use doorbell_results::record::series::Quantity;
@@ -185,7 +185,7 @@ fn cost(traced: &Arm, bare: &Arm) -> Option<Cost> {
     let within = (count >= 3).then(|| {
         let squares: f64 = differences.iter().map(|difference| (difference - mean).powi(2)).sum();
         let error = (squares / (count - 1) as f64 / count as f64).sqrt();
-        student(0.95, (count - 1) as f64) * error
+        reach(0.95, (count - 1) as f64) * error
     });
     Some(Cost {
         without_ns: median(&pairs.iter().map(|pair| pair.1).collect::<Vec<_>>())?,

@@ -18,7 +18,7 @@ use doorbell_results::record::ResultFile;
 use doorbell_results::record::arm::Arm;
 use doorbell_results::record::series::Quantity;
 
-use super::statistics::{resample, standard_error, stretch, student, trimmed_mean};
+use super::statistics::{reach, resample, standard_error, stretch, trimmed_mean};
 
 mod emulators;
 mod matching;
@@ -250,7 +250,7 @@ fn row<'result>(
         // A trimmed mean has the freedom of the blocks it keeps (K. K. Yuen, Biometrika 61, 1974); of unequal runs the
         // shorter decides.
         let freedom = 2.0 * ((fewer - fewer / 5 * 2) as f64 - 1.0);
-        let reach = student(confidence, freedom) * error.hypot(doubt);
+        let reach = reach(confidence, freedom) * error.hypot(doubt);
         Some(Ratio {
             estimate: estimate.exp(),
             low: (estimate - reach).exp(),

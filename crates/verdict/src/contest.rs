@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 
 use super::compare::Ratio;
-use super::statistics::{resample, standard_error, stretch, student, trimmed_mean};
+use super::statistics::{reach, resample, standard_error, stretch, trimmed_mean};
 use doorbell_results::plan::FEWEST_BLOCKS;
 
 /// The chance that the truly best arm is not among those that are left.
@@ -44,11 +44,6 @@ impl Contest {
         let rest = self.order[1..].iter().zip(&self.ratios);
         let open = rest.filter(|(_, ratio)| ratio.is_none_or(|ratio| ratio.low <= 1.0));
         self.order[..1].iter().chain(open.map(|(arm, _)| arm)).copied().collect()
-    }
-
-    /// The one that comes second, and by how much it lies behind.
-    pub fn runner_up(&self) -> Option<(usize, Option<Ratio>)> {
-        Some((*self.order.get(1)?, *self.ratios.first()?))
     }
 }
 
@@ -88,7 +83,7 @@ pub fn ratio(best: &Blocks, other: &Blocks, confidence: f64) -> Option<Ratio> {
     let error = error * (count as f64 / count.saturating_sub(stretch(count)).max(1) as f64).sqrt();
     // A trimmed mean has the freedom of the blocks it keeps (K. K. Yuen, Biometrika 61, 1974).
     let freedom = (count - count / 5 * 2) as f64 - 1.0;
-    let reach = student(confidence, freedom) * error;
+    let reach = reach(confidence, freedom) * error;
     Some(Ratio { estimate: estimate.exp(), low: (estimate - reach).exp(), high: (estimate + reach).exp() })
 }
 
@@ -138,13 +133,13 @@ mod tests {
     fn too_few_blocks_tell_nothing_apart() {
         let contest = contest(&arms(&[10.0, 100.0], 3, 1)).unwrap();
         assert_eq!(contest.as_good(), [0, 1]);
-        assert_eq!(contest.runner_up(), Some((1, None)));
+        assert_eq!(contest.ratios, [None]);
     }
 
     #[test]
     fn an_arm_without_figures_takes_no_part() {
         assert_eq!(contest(&[]), None);
         let contest = contest(&[Blocks::new(), Blocks::from([(0, 5.0)])]).unwrap();
-        assert_eq!((contest.order.clone(), contest.runner_up()), (vec![1], None));
+        assert_eq!((contest.order, contest.ratios), (vec![1], vec![]));
     }
 }

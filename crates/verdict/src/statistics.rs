@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The statistics of comparisons: robust location, resampling of blocks, intervals.
+//! The statistics of all verdicts: robust location, resampling of blocks, intervals.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::function::beta::ln_beta;
 
 /// The middle value, or the mean of the two middle ones; none of nothing.
 pub fn median(values: &[f64]) -> Option<f64> {
@@ -60,46 +63,72 @@ pub fn standard_error(resamplings: usize, mut statistic: impl FnMut() -> Option<
     Some((squares / (values.len() - 1) as f64).sqrt())
 }
 
-/// The quantile of Student's distribution: how many standard errors to each side hold the share `confidence` at
-/// `freedom` degrees of freedom.
-///
-/// Hill's expansion (G. W. Hill, *Algorithm 396: Student's t-quantiles*, Communications of the ACM 13, 1970) around the
-/// normal quantile; its error is below 1 % from three degrees of freedom on, and below three nothing is concluded.
-pub fn student(confidence: f64, freedom: f64) -> f64 {
-    let z = normal_quantile(f64::midpoint(confidence, 1.0));
-    let (n, z2) = (freedom.max(1.0), z * z);
-    // The terms of the expansion in 1/n (Abramowitz and Stegun, 26.7.5).
-    let g1 = (z2 + 1.0) / 4.0;
-    let g2 = ((5.0 * z2 + 16.0) * z2 + 3.0) / 96.0;
-    let g3 = (((3.0 * z2 + 19.0) * z2 + 17.0) * z2 - 15.0) / 384.0;
-    let g4 = ((((79.0 * z2 + 776.0) * z2 + 1482.0) * z2 - 1920.0) * z2 - 945.0) / 92160.0;
-    z * (1.0 + g1 / n + g2 / n.powi(2) + g3 / n.powi(3) + g4 / n.powi(4))
+/// How many standard errors above the middle the share `share` of Student's distribution with `freedom` degrees, at least one, ends.
+pub fn student(share: f64, freedom: f64) -> f64 {
+    // Of more degrees no digit changes.
+    let freedom = freedom.clamp(1.0, 1e6);
+    StudentsT::new(0.0, 1.0, freedom).map_or(f64::INFINITY, |student| student.inverse_cdf(share))
 }
 
-/// The quantile of the standard normal distribution, for `p` between 0 and 1: bisection on its integral, which is
-/// slow, exact, and called a handful of times.
-fn normal_quantile(p: f64) -> f64 {
-    let (mut low, mut high) = (-10.0, 10.0);
-    for _ in 0..80 {
+/// How many standard errors to each side of an estimate hold the share `confidence`.
+pub fn reach(confidence: f64, freedom: f64) -> f64 {
+    student(f64::midpoint(confidence, 1.0), freedom)
+}
+
+/// The bounds of a share of which `k` of `n`, not necessarily whole, were seen, each holding with `confidence`: Clopper's and
+/// Pearson's.
+pub fn clopper_pearson(n: f64, k: f64, confidence: f64) -> (f64, f64) {
+    let lower = if k <= 0.0 { 0.0 } else { beta_quantile(1.0 - confidence, k, n - k + 1.0) };
+    let upper = if k >= n { 1.0 } else { beta_quantile(confidence, k + 1.0, n - k) };
+    (lower, upper)
+}
+
+/// The `p` below which the beta distribution with parameters `a`, `b` has the share `share`: bisection, which is slow, exact,
+/// and called a handful of times.
+fn beta_quantile(share: f64, a: f64, b: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..200 {
         let middle = f64::midpoint(low, high);
-        if normal_share_below(middle) < p { low = middle } else { high = middle }
+        if beta_share_below(middle, a, b) < share { low = middle } else { high = middle }
     }
     f64::midpoint(low, high)
 }
 
-/// The share of the standard normal distribution below `x`, by its series (Abramowitz and Stegun, 26.2.11).
-fn normal_share_below(x: f64) -> f64 {
-    if x.abs() > 8.0 {
-        return if x < 0.0 { 0.0 } else { 1.0 };
+/// The regularised incomplete beta function `I(x; a, b)` by its continued fraction (Abramowitz and Stegun, 26.5.8), evaluated
+/// from the front by Lentz's method (W. J. Lentz, Applied Optics 15, 1976).
+///
+/// Not that of `statrs`, which ends after 140 steps: near the mean the fraction needs as many as the root of the greater parameter,
+/// and of the median of three million wakes `statrs` 0.18 says 0.479 for 0.5.
+pub fn beta_share_below(x: f64, a: f64, b: f64) -> f64 {
+    if x <= 0.0 || a <= 0.0 {
+        return if a <= 0.0 { 1.0 } else { 0.0 };
     }
-    let density = (-0.5 * x * x).exp() / std::f64::consts::TAU.sqrt();
-    let (mut term, mut sum, mut odd) = (x, x, 1.0);
-    while term.abs() > 1e-17 * sum.abs() && odd < 500.0 {
-        odd += 2.0;
-        term *= x * x / odd;
-        sum += term;
+    if x >= 1.0 || b <= 0.0 {
+        return if x >= 1.0 { 1.0 } else { 0.0 };
     }
-    0.5 + density * sum
+    // The fraction converges fast on this side of the mean; beyond it the other tail is taken.
+    if x > (a + 1.0) / (a + b + 2.0) {
+        return 1.0 - beta_share_below(1.0 - x, b, a);
+    }
+    let front = (a * x.ln() + b * (-x).ln_1p() - ln_beta(a, b)).exp() / a;
+    let tiny = |value: f64| if value.abs() < 1e-300 { 1e-300 } else { value };
+    let (mut c, mut d) = (1.0, 1.0 / tiny(1.0 - (a + b) * x / (a + 1.0)));
+    let mut fraction = d;
+    for step in 1..10_000 {
+        let m = f64::from(step);
+        for numerator in [
+            m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0)),
+        ] {
+            d = 1.0 / tiny(1.0 + numerator * d);
+            c = tiny(1.0 + numerator / c);
+            fraction *= c * d;
+        }
+        if (c * d - 1.0).abs() < 1e-14 {
+            break;
+        }
+    }
+    (front * fraction).clamp(0.0, 1.0)
 }
 
 #[cfg(test)]
@@ -121,18 +150,45 @@ mod tests {
     }
 
     #[test]
-    fn the_quantiles_are_those_of_the_tables() {
+    fn the_quantiles_of_students_distribution_are_those_of_the_tables() {
         // Any printed table of Student's distribution.
-        for (confidence, freedom, table) in [
-            (0.95, 3.0, 3.182),
-            (0.95, 5.0, 2.571),
-            (0.95, 18.0, 2.101),
-            (0.99, 10.0, 3.169),
-            (0.999, 20.0, 3.850),
-            (0.95, 1e6, 1.960),
+        for (share, freedom, table) in [
+            (0.95, 1.0, 6.314),
+            (0.95, 2.0, 2.920),
+            (0.975, 3.0, 3.182),
+            (0.99, 9.0, 2.821),
+            (0.975, 18.0, 2.101),
+            (0.9995, 20.0, 3.850),
+            (0.95, 1e9, 1.645),
         ] {
-            let quantile = student(confidence, freedom);
-            assert!((quantile / table - 1.0).abs() < 0.01, "{confidence} {freedom}: {quantile}");
+            let quantile = student(share, freedom);
+            assert!((quantile / table - 1.0).abs() < 1e-3, "{share} {freedom}: {quantile}");
+        }
+        assert_eq!(reach(0.95, 18.0), student(0.975, 18.0));
+    }
+
+    #[test]
+    fn the_bounds_of_a_share_are_clopper_and_pearsons() {
+        // Two-sided 95 % intervals of printed tables, each bound of which holds with 97.5 %.
+        for (above, all, low, high) in [
+            (1.0, 10.0, 0.0025, 0.4450),
+            (5.0, 20.0, 0.0866, 0.4910),
+            (50.0, 100.0, 0.3983, 0.6017),
+            (2.0, 50.0, 0.0049, 0.1371),
+        ] {
+            let (lower, upper) = clopper_pearson(all, above, 0.975);
+            assert!((lower - low).abs() < 1e-4, "{above} of {all}: {lower}");
+            assert!((upper - high).abs() < 1e-4, "{above} of {all}: {upper}");
+        }
+        // The rule of three, exactly.
+        for all in [10.0, 1000.0, 3e6] {
+            let bound = clopper_pearson(all, 0.0, 0.95).1;
+            let exact = 1.0 - 0.05_f64.powf(1.0 / all);
+            assert!((bound / exact - 1.0).abs() < 1e-6, "{all}: {bound} against {exact}");
+        }
+        // Half of the wakes lie below their median, of however many.
+        for all in [3e3, 3e6] {
+            assert!((beta_share_below(0.5, all / 2.0, all / 2.0) - 0.5).abs() < 1e-6);
         }
     }
 

@@ -115,11 +115,6 @@ impl Tracefs {
     pub fn folder(&self) -> &Path {
         &self.folder
     }
-
-    /// Whether this kernel knows an event.
-    pub fn has(&self, system: &str, event: &str) -> bool {
-        self.folder.join("events").join(system).join(event).join("format").exists()
-    }
 }
 
 fn mount_privately() -> Result<(), TraceError> {

@@ -53,16 +53,6 @@ pub static SOURCE: Source = Source {
             says: "what polling saves is about what a context switch takes",
             judge: saved_is_the_switch,
         },
-        Claim {
-            row: None,
-            says: "polling is worth it for devices this fast",
-            judge: |_| {
-                (
-                    CannotTell,
-                    "the article gives no CPU time, so worth is not defined; the tables have it".to_owned(),
-                )
-            },
-        },
     ],
 };
 
