@@ -18,25 +18,18 @@ pub const STAMPS: usize = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Step {
-    /// Has not begun.
     Starting = 0,
     /// Stands at a barrier of the rendezvous.
     Meets = 1,
-    /// Between notifications.
     Pauses = 2,
     /// Proves that the waiter sleeps.
     Proves = 3,
-    /// Inside the notifying call.
     Notifies = 4,
-    /// Inside the wait.
     Waits = 5,
     /// Waits for the waiter's acknowledgement.
     AwaitsTaken = 6,
-    /// Done.
     Finished = 7,
-    /// Repeats an operation.
     Operates = 8,
-    /// Hands over the yardstick.
     Compares = 9,
     /// Makes its report and waits for nobody any more.
     Reports = 10,
@@ -74,7 +67,6 @@ pub struct Progress {
     pub task: AtomicU32,
 }
 
-/// One notification's stamp.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Stamp {
@@ -113,9 +105,7 @@ pub struct Control {
     pub yardstick: Word,
     /// Set by the host when the user interrupts: the first side then ends its window early.
     pub interrupted: Word,
-    /// Each side's progress.
     pub progress: [Progress; 2],
-    /// Messages there and back.
     pub mail: [Mail; 2],
 }
 

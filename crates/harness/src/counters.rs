@@ -5,7 +5,6 @@ use std::io;
 
 use doorbell_results::record::SideCounters;
 
-/// A reading.
 #[derive(Debug, Clone, Copy)]
 pub struct Counters {
     /// Before the reading, for the end of a window.

@@ -7,7 +7,6 @@ use crate::side::{Side, SideError};
 use crate::site::{Host, OpenError, Site};
 use doorbell_results::record::subject::Notification;
 
-/// A mechanism, erased.
 pub trait Entry: Sync {
     /// See [`Mechanism::NAME`].
     fn name(&self) -> &'static str;

@@ -21,7 +21,6 @@ use crate::site::Site;
 pub struct Cast {
     /// The part of the side that notifies first, and of the other.
     pub roles: [Role; 2],
-    /// What they play over.
     pub lines: Box<dyn Lines>,
     /// Whether the sides are processes or threads.
     pub contexts: Contexts,
@@ -36,13 +35,10 @@ pub struct Stage<'trial> {
     pub cell: &'trial Cell,
     /// The clock of the run.
     pub clock: Clock,
-    /// Where lines are opened.
     pub site: &'trial Site<'trial>,
     /// The trial's shared memory.
     pub arena: &'static Arena,
-    /// Its control words.
     pub control: &'static Control,
-    /// The run's folder.
     pub run_dir: &'trial RunDir,
 }
 
@@ -76,7 +72,6 @@ pub trait Family: Sync {
     }
 }
 
-/// Every family.
 pub type Families = &'static [&'static dyn Family];
 
 /// The family whose members cells of `pattern` name.

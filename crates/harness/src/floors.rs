@@ -106,7 +106,6 @@ pub fn main() -> io::Result<()> {
     io::stdout().write_all(&serde_json::to_vec(&floors)?)
 }
 
-/// Every floor, cheapest first.
 fn all(Order { clock, cpus }: Order) -> io::Result<Vec<Floor>> {
     let [first, second] = cpus;
     let mut floors = on(first, || calls::all(clock))?;
@@ -123,7 +122,6 @@ fn all(Order { clock, cpus }: Order) -> io::Result<Vec<Floor>> {
 /// A floor that is not where it was.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Moved {
-    /// Its name.
     pub name: String,
     /// Its median in the earlier reading, nanoseconds.
     pub before_ns: f64,

@@ -41,11 +41,9 @@ use doorbell_results::record::{LastSeen, SideCounters, Tally};
 /// What a host is told on its standard input, as one line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
-    /// What to run.
     pub cell: Cell,
     /// The clock of the run.
     pub clock: Clock,
-    /// The run's folder.
     pub run_dir: PathBuf,
     /// The number under which the folder's lock was inherited.
     pub lock: i32,
@@ -61,7 +59,6 @@ pub enum Report {
     Done {
         /// Their reports, the one that notifies first at the front.
         sides: Vec<SideReport>,
-        /// Whether the user interrupted.
         interrupted: bool,
         /// The proof that the load asked for was there.
         load: Option<LoadProof>,
@@ -69,14 +66,11 @@ pub enum Report {
         #[serde(default)]
         anatomy: Option<Box<Anatomy>>,
     },
-    /// Nothing moved any more.
     Hung {
-        /// Where each side was.
         last_seen: Vec<LastSeen>,
     },
     /// It could not be run, or a side died.
     Failed {
-        /// What happened.
         cause: String,
     },
 }
@@ -392,7 +386,6 @@ fn await_death(process: Pid, limit: Duration) -> rustix::io::Result<Option<(Pid,
     }
 }
 
-/// One side's whole life.
 fn act(lines: &dyn Lines, mut side: Side, pipe: impl AsFd) {
     let role = side.role;
     // Made here and not in the host: memory inherited through fork is copied page by page at the first write, which

@@ -17,7 +17,6 @@ use doorbell_machine::clock::Clock;
 /// Wakes that are remembered, the last ones; a power of two. 16384 × 48 bytes are less than the buffers of the events.
 const WAKES: u64 = 1 << 14;
 
-/// One wake.
 #[derive(Debug, Default)]
 #[repr(C)]
 struct Entry {
@@ -46,9 +45,7 @@ struct Talk {
     above_ps: AtomicU64,
     /// Wakes of more picoseconds than this are counted.
     count_above_ps: AtomicU64,
-    /// How many there were.
     above: AtomicU64,
-    /// The last wake's number.
     last: AtomicU64,
 }
 

@@ -68,7 +68,6 @@ impl Fault {
 /// How a timed wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Woken {
-    /// A notification was consumed.
     Notified,
     /// The time ran out first.
     TimedOut,
@@ -82,13 +81,10 @@ impl Woken {
     }
 }
 
-/// A means of notification.
 pub trait Mechanism: Sync + 'static {
-    /// One direction of it.
     type Line: Line;
     /// The name on the command line and in result files: lower case, words joined by `-`.
     const NAME: &'static str;
-    /// How its waiter waits.
     const WAITS: Waits = Waits::Blocks;
     /// Whether two notifications before a wait are one wake-up, see [`Notification::coalesces`].
     const COALESCES: bool;
@@ -134,9 +130,7 @@ pub trait Mechanism: Sync + 'static {
 /// A line must not own anything that outlives the trial: what the file system or System V keeps is registered with
 /// [`Site::leave_note`] before it is made.
 pub trait Line: Sized + Send + Sync + 'static {
-    /// The end that notifies.
     type Notifier: Notifier;
-    /// The end that waits.
     type Waiter: Waiter;
     /// Opens the line in the trial's host, before the sides exist.
     fn open(site: &Site) -> Result<Self, OpenError>;
@@ -146,7 +140,6 @@ pub trait Line: Sized + Send + Sync + 'static {
     fn notifier(&self) -> Result<Self::Notifier, OpenError>;
 }
 
-/// The end that notifies.
 pub trait Notifier {
     /// Notifies the waiter once. Must not wait for it, except where the mechanism itself does (a full pipe).
     fn notify(&mut self) -> Result<(), Fault>;
@@ -156,7 +149,6 @@ pub trait Notifier {
     }
 }
 
-/// The end that waits.
 pub trait Waiter {
     /// Waits until a notification can be consumed, and consumes it. Returns early only with a fault.
     fn wait(&mut self) -> Result<(), Fault>;

@@ -19,7 +19,6 @@ use super::side::{Side, SideError};
 /// a waiter merely preempted on its way to sleep still gets there.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// A task under observation.
 #[derive(Debug)]
 pub struct Sleeper {
     stat: File,

@@ -103,7 +103,6 @@ impl RunDir {
         Self { path, lock, owner: 0, next: AtomicU32::new(0) }
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

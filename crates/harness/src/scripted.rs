@@ -27,14 +27,12 @@ pub(crate) struct Wake {
     pub(crate) before: &'static [u64],
     /// Messages sent between the return and the waiter's look at what was sent.
     pub(crate) after: &'static [u64],
-    /// How the wait ends.
     pub(crate) woken: Woken,
     /// Whether the notifier has said by then that it is over.
     pub(crate) over: bool,
 }
 
 impl Wake {
-    /// A notification that wakes.
     pub(crate) fn notified(before: &'static [u64], after: &'static [u64]) -> Self {
         Self { before, after, woken: Woken::Notified, over: false }
     }
@@ -42,7 +40,6 @@ impl Wake {
     pub(crate) fn timed_out(before: &'static [u64], after: &'static [u64]) -> Self {
         Self { woken: Woken::TimedOut, ..Self::notified(before, after) }
     }
-    /// The last notification.
     pub(crate) fn over() -> Self {
         Self { over: true, ..Self::notified(&[], &[]) }
     }
@@ -119,7 +116,6 @@ impl Waiter for Player {
         Ok(wake.woken)
     }
 
-    /// Finds nothing.
     fn poll(&mut self) -> Result<bool, Fault> {
         self.looked();
         Ok(false)

@@ -25,7 +25,6 @@ use doorbell_results::record::{Figure, Histogram, Series, SideCounters, Tally, Y
 /// Why a side gave up.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SideError {
-    /// The mechanism failed.
     #[error(transparent)]
     Fault(#[from] Fault),
     /// An end of a line could not be taken.
@@ -34,7 +33,6 @@ pub enum SideError {
     /// The scheduler refused what the cell asks for.
     #[error("{call} failed: {cause}; {cure}")]
     Setup {
-        /// The call.
         call: &'static str,
         /// The error as the system describes it.
         cause: String,
@@ -48,7 +46,6 @@ pub enum SideError {
 pub struct Side {
     /// The clock of the run.
     pub clock: Clock,
-    /// What is run.
     pub cell: Cell,
     /// The shared words.
     pub control: &'static Control,
@@ -56,11 +53,8 @@ pub struct Side {
     pub payload: [&'static [AtomicU8]; 2],
     /// Where this side reads messages to.
     pub received: Vec<u8>,
-    /// Who it is.
     pub role: Role,
-    /// Times taken so far.
     pub times: Times,
-    /// Notifications counted so far.
     pub tally: Tally,
     /// Counters at the start of the measured window.
     pub before: Option<Counters>,
@@ -87,19 +81,13 @@ pub struct Times {
     pub round_trip: Histogram,
     /// Wake-up latency of this side.
     pub wake: Histogram,
-    /// From due to awake.
     pub response: Histogram,
-    /// Notify cost.
     pub notify: Histogram,
-    /// Time inside the wait.
     pub around_wait: Histogram,
     /// One operation of a batch.
     pub operation: Histogram,
-    /// One hand-off between tasks.
     pub hand_off: Histogram,
-    /// Making a task.
     pub create: Histogram,
-    /// Reaping a task.
     pub reap: Histogram,
     /// All of a task's life.
     pub life: Histogram,
@@ -154,9 +142,7 @@ pub struct Suspended {
 pub struct SideReport {
     /// Its series; only quantities with samples.
     pub series: BTreeMap<Quantity, Series>,
-    /// Its notifications.
     pub tally: Tally,
-    /// What the kernel counted.
     pub counters: SideCounters,
     /// Single figures beside the times.
     pub figures: Vec<Figure>,
@@ -224,7 +210,6 @@ impl Side {
         Suspended { at: self.clock.now(), usage: Usage::read() }
     }
 
-    /// Goes on with it.
     pub fn resume_window(&mut self, suspended: Suspended) {
         if let Some(before) = &mut self.before {
             before.leave_out(&suspended.usage);
@@ -232,7 +217,6 @@ impl Side {
         self.left_out += self.clock.now_awake().saturating_sub(suspended.at);
     }
 
-    /// Closes the measured window.
     pub fn close_window(&mut self, opened: Ticks) {
         let open = self.clock.now().saturating_sub(opened).saturating_sub(self.left_out);
         let window = self.clock.ps(open) / 1000;
@@ -285,7 +269,6 @@ impl Side {
         std::hint::black_box(&mut self.received);
     }
 
-    /// What it brings home.
     pub fn report(&self, error: Option<&SideError>) -> SideReport {
         let wake = if self.role == Role::Initiate { Quantity::WakeBack } else { Quantity::Wake };
         let series = [

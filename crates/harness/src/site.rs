@@ -17,7 +17,6 @@ pub struct Host {}
 /// Why a line could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// A system call refused.
     #[error("{call} failed: {cause}{}", .cure.map(|cure| format!("; {cure}")).unwrap_or_default())]
     Call {
         /// The call, as the manual names it.
@@ -32,7 +31,6 @@ pub enum OpenError {
     ArenaFull {
         /// Bytes handed out so far.
         taken: usize,
-        /// Bytes in all.
         size: usize,
     },
     /// The line has room for one notifier, and it was taken.
@@ -95,7 +93,6 @@ impl<'trial> Site<'trial> {
     pub fn new(contexts: Contexts, arena: &'static Arena, run_dir: &'trial RunDir) -> Self {
         Self { contexts, arena, run_dir, line: Cell::new(0) }
     }
-    /// What the sides are.
     pub fn contexts(&self) -> Contexts {
         self.contexts
     }

@@ -41,15 +41,12 @@ pub struct Watcher<P> {
 /// A word and the value seen last in it.
 #[derive(Debug)]
 pub struct WordReader {
-    /// The word.
     pub word: &'static Word,
-    /// The value seen last.
     pub seen: u32,
 }
 
 /// A waiter that looks at a word.
 pub trait WordWaiter {
-    /// The word.
     fn word(&mut self) -> &mut WordReader;
     /// Sleeps, or lets a moment pass, until the word may have changed, and no longer than `timeout`.
     fn pause(&mut self, timeout: Option<Duration>) -> Result<(), Fault>;
@@ -75,7 +72,6 @@ impl WordNotifier {
         Self { word, rung: word.load(Relaxed) }
     }
 
-    /// Writes the next number.
     #[inline]
     pub fn ring(&mut self) -> &'static Word {
         self.rung = self.rung.wrapping_add(1);

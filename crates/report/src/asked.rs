@@ -16,18 +16,14 @@ use doorbell_verdict::spin::{self, spin};
 pub struct Answer {
     /// The words, and the tables behind them.
     pub passages: Vec<Passage>,
-    /// How it stands.
     pub stands: Stands,
 }
 
-/// How an answer stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stands {
     /// There is one, and nothing asked for is broken.
     Well,
-    /// A limit is broken.
     Broken,
-    /// It is inconclusive.
     Open,
 }
 

@@ -19,11 +19,8 @@ pub fn relation(name: &str) -> String {
 /// One thing in which cells can differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Axis {
-    /// What is measured.
     Subject,
-    /// Processes or threads.
     Contexts,
-    /// Who notifies whom.
     Pattern,
     /// How many receivers are woken.
     Receivers,
@@ -31,15 +28,11 @@ pub enum Axis {
     Tasks,
     /// How many turns each has.
     Yields,
-    /// Time between notifications.
     Gap,
-    /// Which moments are taken.
     Timing,
-    /// How the waiter waits.
     Wait,
     /// The relation of the CPUs.
     Relation,
-    /// The CPUs themselves.
     Cpus,
     /// Bytes of message, or of a block.
     Size,
@@ -49,7 +42,6 @@ pub enum Axis {
     LatencyLimit,
     /// How the sides are scheduled.
     Scheduler,
-    /// Operations per clock reading.
     Batch,
     /// What keeps the machine busy meanwhile.
     Load,

@@ -63,7 +63,6 @@ pub fn interval(ratio: Ratio) -> String {
     format!("{:.3} [{:.3}..{:.3}]", ratio.estimate, ratio.low, ratio.high)
 }
 
-/// The verdict in words.
 pub fn words(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Slower => "slower".to_owned(),

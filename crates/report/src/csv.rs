@@ -7,7 +7,6 @@ use super::export::Export;
 use super::long_table::{FIGURE, TRIAL, lines};
 use doorbell_results::record::ResultFile;
 
-/// The table.
 #[derive(Debug, Clone, Copy)]
 pub struct Csv;
 

@@ -5,7 +5,6 @@ use super::style::{Role, Style, width};
 use doorbell_results::machine::Machine;
 use doorbell_results::machine::doctor::{Finding, Severity, worst};
 
-/// How much is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
     /// Every finding with its effect, its cure and its source, then the placements.

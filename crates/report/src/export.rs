@@ -6,13 +6,10 @@ use std::io::{self, Write};
 use super::{classic, csv, hdr_log, hdr_text, markdown, openmetrics, parquet};
 use doorbell_results::record::ResultFile;
 
-/// A format.
 pub trait Export: Sync {
     /// Its name on the command line.
     fn name(&self) -> &'static str;
-    /// One line about it.
     fn about(&self) -> &'static str;
-    /// Writes the whole result.
     fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()>;
 }
 

@@ -7,13 +7,9 @@ use doorbell_results::record::ResultFile;
 /// One figure of one arm over its trials.
 #[derive(Debug, Clone)]
 pub struct Extra<'result> {
-    /// Whose.
     pub row: &'result Row<'result>,
-    /// Its name.
     pub name: &'result str,
-    /// Its unit.
     pub unit: &'result str,
-    /// How it was computed.
     pub formula: &'result str,
     /// Its value in each trial, ascending, finite; never empty.
     pub values: Vec<f64>,
@@ -50,12 +46,10 @@ impl<'result> Extra<'result> {
         extras
     }
 
-    /// The middle value.
     pub fn median(&self) -> f64 {
         self.values[self.values.len() / 2]
     }
 
-    /// Smallest and greatest value.
     pub fn range(&self) -> (f64, f64) {
         (self.values[0], self.values[self.values.len() - 1])
     }
@@ -64,13 +58,11 @@ impl<'result> Extra<'result> {
 /// One floor of the machine over a run.
 #[derive(Debug, Clone)]
 pub struct FloorLine<'result> {
-    /// Its name.
     pub name: &'result str,
     /// Median of each reading in the order they were taken: nanoseconds since 1970, picoseconds; never empty.
     pub medians: Vec<(u64, f64)>,
     /// Shortest time of all readings, picoseconds.
     pub min_ps: f64,
-    /// Samples of all readings.
     pub count: u64,
 }
 

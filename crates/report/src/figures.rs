@@ -11,7 +11,6 @@ use doorbell_results::record::{Histogram, Outcome, Record, ResultFile};
 /// A distribution in the buckets that are occupied; a thousand times smaller than the histogram it comes from.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Distribution {
-    /// Samples.
     pub count: u64,
     /// Shortest, picoseconds.
     pub min_ps: u64,
@@ -62,7 +61,6 @@ impl Distribution {
     }
 }
 
-/// An arm with figures.
 #[derive(Debug, Clone)]
 pub struct Row<'result> {
     /// Its trials with usable figures.
@@ -72,7 +70,6 @@ pub struct Row<'result> {
 }
 
 impl Row<'_> {
-    /// What was run.
     pub fn cell(&self) -> &Cell {
         self.arm.cell
     }
@@ -150,7 +147,6 @@ pub struct Absent<'result> {
     pub cell: &'result Cell,
     /// `skipped`, `implausible`, `hung`, `failed`, `unreadable`.
     pub name: &'static str,
-    /// Why, one sentence each.
     pub reasons: Vec<String>,
     /// How many of the cell's trials ended like this.
     pub trials: usize,
@@ -163,12 +159,10 @@ impl Absent<'_> {
     }
 }
 
-/// A run, sorted.
 #[derive(Debug, Clone)]
 pub struct Figures<'result> {
     /// With figures, in the order of the plan.
     pub rows: Vec<Row<'result>>,
-    /// Without.
     pub absent: Vec<Absent<'result>>,
 }
 

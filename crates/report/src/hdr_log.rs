@@ -13,7 +13,6 @@ use super::figures::Figures;
 use doorbell_results::cell::Cell;
 use doorbell_results::record::{Outcome, ResultFile};
 
-/// The log.
 #[derive(Debug, Clone, Copy)]
 pub struct HdrLog;
 

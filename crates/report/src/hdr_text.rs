@@ -13,7 +13,6 @@ const PS_PER_UNIT: f64 = 1e6;
 /// Lines for each halving of the distance to 100 %, as the plotter's own examples have it.
 const TICKS_PER_HALF_DISTANCE: u32 = 5;
 
-/// The text.
 #[derive(Debug, Clone, Copy)]
 pub struct HdrText;
 

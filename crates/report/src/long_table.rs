@@ -8,14 +8,10 @@ use doorbell_results::cell::{Cell, Direction, Pattern, Scheduler, Target, Timing
 use doorbell_results::record::subject::Contexts;
 use doorbell_results::record::{Outcome, Record, ResultFile};
 
-/// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Words.
     Text,
-    /// Whole numbers.
     Whole,
-    /// Numbers of any kind.
     Real,
 }
 
@@ -24,9 +20,7 @@ pub enum Kind {
 pub enum Value {
     /// Words; shared, for every line of a record has the same.
     Text(Rc<str>),
-    /// A whole number.
     Whole(u64),
-    /// A number.
     Real(f64),
     /// Nothing: the column does not apply.
     Absent,

@@ -13,7 +13,6 @@ use super::warnings::{self, Cause};
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::series::Quantity;
 
-/// The text.
 #[derive(Debug, Clone, Copy)]
 pub struct Markdown;
 

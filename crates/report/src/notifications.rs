@@ -60,11 +60,8 @@ pub fn text(figures: &Figures, style: &Style) -> String {
 /// Something that can befall a notification.
 #[derive(Debug)]
 pub struct Kind {
-    /// Its name.
     pub name: &'static str,
-    /// What it means.
     pub meaning: &'static str,
-    /// How often it befell.
     pub of: fn(&Tally) -> u64,
 }
 

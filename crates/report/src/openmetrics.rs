@@ -12,7 +12,6 @@ use super::long_table::{TRIAL, Value, name, trial};
 use super::notifications::KINDS;
 use doorbell_results::record::ResultFile;
 
-/// The text.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenMetrics;
 

@@ -11,11 +11,9 @@ use super::figures::{Figures, Row};
 pub struct Pair {
     /// The CPU that notifies first.
     pub from: u32,
-    /// The other side's CPU.
     pub to: u32,
     /// Median of the headline quantity, picoseconds.
     pub p50_ps: f64,
-    /// Samples.
     pub count: u64,
 }
 
@@ -25,7 +23,6 @@ type ByCpus<'result> = BTreeMap<[u32; 2], (Pair, &'result Row<'result>)>;
 /// All pairs of one mechanism that differ in nothing but their CPUs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Matrix<'result> {
-    /// The mechanism.
     pub subject: &'result str,
     /// Its pairs by rising CPUs, the first side's before the other's.
     pub pairs: Vec<Pair>,
@@ -104,17 +101,14 @@ impl<'result> Matrix<'result> {
         in_order(self.pairs.iter().map(|pair| pair.to))
     }
 
-    /// Samples of all pairs.
     pub fn count(&self) -> u64 {
         self.pairs.iter().fold(0, |sum, pair| sum.saturating_add(pair.count))
     }
 
-    /// The quickest pair.
     pub fn best(&self) -> Option<&Pair> {
         self.pairs.iter().min_by(|a, b| a.p50_ps.total_cmp(&b.p50_ps))
     }
 
-    /// The slowest pair.
     pub fn worst(&self) -> Option<&Pair> {
         self.pairs.iter().max_by(|a, b| a.p50_ps.total_cmp(&b.p50_ps))
     }

@@ -18,11 +18,9 @@ use super::export::Export;
 use super::long_table::{FIGURE, Kind, TRIAL, Value, lines, name, trial};
 use doorbell_results::record::{Outcome, ResultFile};
 
-/// The table of figures.
 #[derive(Debug, Clone, Copy)]
 pub struct Figures;
 
-/// The table of bins.
 #[derive(Debug, Clone, Copy)]
 pub struct Bins;
 

@@ -15,9 +15,7 @@ pub struct Passage {
     pub title: String,
     /// What the title is: a verdict that fails is an error.
     pub role: Role,
-    /// Sentences before the table.
     pub lead: Vec<String>,
-    /// The table.
     pub table: Option<Table>,
     /// Sentences that explain the table.
     pub notes: Vec<String>,

@@ -22,13 +22,11 @@ pub enum Name {
 /// The results have nothing that this chart shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PictureError {
-    /// No arm has figures.
     #[error("no trial of these results has figures to draw; `doorbell report` without --picture says why")]
     NoFigures,
     /// One placement, or more than a row can hold.
     #[error("these results are not one run at two to four placements; `doorbell survey` makes such a run")]
     NoPlacements,
-    /// No pairs.
     #[error("these results hold no pairs of CPUs; `doorbell pairs` measures them")]
     NoPairs,
 }

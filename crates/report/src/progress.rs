@@ -86,7 +86,6 @@ impl Progress {
         Self { bar, estimate: Estimate::new(plan), axes: axis::varying(plan.cells.iter()), style }
     }
 
-    /// Takes the bar away.
     pub fn end(self) {
         self.bar.finish_and_clear();
     }

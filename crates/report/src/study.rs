@@ -7,7 +7,6 @@ use super::summary::counted;
 use super::table::{Align, Column, Table};
 use doorbell_verdict::study::{Count, Scored, Study};
 
-/// The study's table.
 pub fn study(study: &Study, style: &Style) -> String {
     let rounds = counted(study.rounds.len() as u64, "round");
     let percent = f64::from(study.slowdown_ppm) / 10_000.0;

@@ -20,7 +20,6 @@ pub enum Role {
     /// The head of a table, a title.
     #[default]
     Heading,
-    /// Text that explains.
     Aside,
     /// The name of a warning.
     Warning,

@@ -30,7 +30,6 @@ use doorbell_results::record::series::Quantity;
 /// Columns of a distribution's strip.
 const STRIP: usize = 24;
 
-/// The whole result.
 pub fn summary(result: &ResultFile, style: &Style) -> String {
     if result.plan.layout == Layout::Survey {
         return super::survey::survey(result, style);
@@ -104,7 +103,6 @@ pub fn counted(number: u64, thing: &str) -> String {
     format!("{} {thing}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// A moment in words.
 pub fn date(unix_ns: u64) -> String {
     jiff::Timestamp::from_nanosecond(unix_ns.into()).map_or_else(
         |_| "at an unknown time".to_owned(),
@@ -112,7 +110,6 @@ pub fn date(unix_ns: u64) -> String {
     )
 }
 
-/// One table per quantity.
 pub fn tables(figures: &Figures, style: &Style) -> String {
     let mut out = String::new();
     for quantity in figures.quantities() {

@@ -18,7 +18,6 @@ use doorbell_results::quantity::short;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Arm, ResultFile};
 
-/// The whole survey.
 pub fn survey(result: &ResultFile, style: &Style) -> String {
     let arms = result.arms();
     let figures = Figures::of(result);

@@ -28,7 +28,6 @@ pub fn passages(figures: &Figures) -> Vec<Passage> {
     tables.into_iter().flatten().collect()
 }
 
-/// Operations of one side.
 fn calls(rows: &[(&Row, &str)]) -> Option<Passage> {
     let rows: Vec<_> = rows.iter().filter(|(row, _)| row.cell().size == 0).collect();
     let mut table = Table::new(vec![
@@ -57,7 +56,6 @@ fn calls(rows: &[(&Row, &str)]) -> Option<Passage> {
     explained(&format!("Calls and faults, {}", scale.unit.sign()), note, table)
 }
 
-/// Operations of two sides.
 fn switches(rows: &[&Row]) -> Option<Passage> {
     let scale = Scale::for_ps(rows.iter().map(|row| quantile(row, 0.5)));
     let mut table = Table::new(vec![

@@ -6,13 +6,10 @@ use super::style::{Role, Style, width};
 /// On which side a column is flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
     Left,
-    /// Numbers.
     Right,
 }
 
-/// One column.
 #[derive(Debug, Clone)]
 pub struct Column {
     pub(super) head: String,
@@ -34,17 +31,14 @@ impl Column {
     }
 }
 
-/// A column of numbers.
 pub fn number(head: impl Into<String>) -> Column {
     Column::new(head, Align::Right)
 }
 
-/// A column of words.
 pub fn word(head: impl Into<String>) -> Column {
     Column::new(head, Align::Left)
 }
 
-/// A table.
 #[derive(Debug, Clone)]
 pub struct Table {
     pub(super) columns: Vec<Column>,
@@ -52,7 +46,6 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table without rows.
     pub fn new(columns: Vec<Column>) -> Self {
         Self { columns, rows: Vec::new() }
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Units of time: one stated unit per table and per axis, never mixed.
 
-/// A unit of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unit {
     /// Nanoseconds.
@@ -10,12 +9,10 @@ pub enum Unit {
     Microseconds,
     /// Milliseconds.
     Milliseconds,
-    /// Seconds.
     Seconds,
 }
 
 impl Unit {
-    /// Its sign.
     pub fn sign(self) -> &'static str {
         match self {
             Self::Nanoseconds => "ns",
@@ -47,7 +44,6 @@ impl Unit {
 /// One unit and one number of decimals for a whole table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scale {
-    /// The unit.
     pub unit: Unit,
     /// Digits after the point, the same in every cell so that the points stand below each other.
     pub decimals: usize,

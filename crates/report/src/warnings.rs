@@ -12,9 +12,7 @@ const CAUSES_SHOWN: usize = 3;
 /// Warnings of one name, effect and cure.
 #[derive(Debug, Clone)]
 pub struct Group<'result> {
-    /// The first of them.
     pub warning: &'result Warning,
-    /// What was seen.
     pub causes: Vec<Cause<'result>>,
 }
 

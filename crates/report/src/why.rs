@@ -190,7 +190,6 @@ pub(super) fn events(wake: &Wake) -> Passage {
     }
 }
 
-/// An event in words.
 fn said(event: &Event, wake: &Wake) -> String {
     let who = |task: i32, name: &str| match task {
         0 => "idle".to_owned(),

@@ -9,9 +9,7 @@ use doorbell_machine::Machine;
 pub struct Shortfall {
     /// The limit, as the manual names it.
     pub limit: &'static str,
-    /// What is needed.
     pub need: u64,
-    /// What there is.
     pub have: u64,
     /// The command that raises it.
     pub cure: String,
@@ -26,9 +24,7 @@ impl std::fmt::Display for Shortfall {
 /// What a trial needs of a machine, all told.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Demand {
-    /// Tasks of the kernel.
     pub tasks: u64,
-    /// Descriptors of one process.
     pub descriptors: u64,
     /// Mappings of one process; 0 where a usual number of them is enough.
     pub mappings: u64,
@@ -41,7 +37,6 @@ pub struct Demand {
 pub struct Room {
     /// The limit, as the manual names it.
     pub limit: &'static str,
-    /// What is left.
     pub have: u64,
 }
 

@@ -10,10 +10,8 @@ use doorbell_results::cell::{Cell, Trace};
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Arm, Histogram, ResultFile};
 
-/// One traced arm.
 #[derive(Debug)]
 pub struct Dissected<'result> {
-    /// What was run.
     pub cell: &'result Cell,
     /// The ways its wakes took, the most frequent first.
     pub paths: Vec<Way>,
@@ -47,13 +45,11 @@ pub struct Way {
 pub struct Cost {
     /// The median of the blocks' medians without.
     pub without_ns: f64,
-    /// With.
     pub with_ns: f64,
     /// The mean difference of a block's pair.
     pub difference_ns: f64,
     /// How far it may be off to each side, at 95 %; none with fewer than three pairs.
     pub within_ns: Option<f64>,
-    /// Pairs.
     pub blocks: usize,
 }
 
@@ -65,7 +61,6 @@ impl Cost {
 }
 
 impl Way {
-    /// What happened, in words.
     pub fn name(&self) -> &'static str {
         let has = |mark| self.marks.contains(&mark);
         match (has(Mark::Decided), has(Mark::SwitchedIn), self.across) {

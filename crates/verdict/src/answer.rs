@@ -14,7 +14,6 @@ use std::collections::BTreeMap;
 /// The operation that is the limit of spinning.
 pub const LIMIT: &str = "cache-line";
 
-/// The answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     /// For each placement on chosen CPUs, nearest first, what serves which need best.
@@ -38,7 +37,6 @@ pub struct Time {
     pub median_ns: f64,
     /// The fastest and the slowest block's median.
     pub blocks_ns: [f64; 2],
-    /// Blocks behind it.
     pub blocks: usize,
 }
 
@@ -47,11 +45,9 @@ pub struct Time {
 pub struct Pick {
     /// The relation of the two CPUs.
     pub relation: String,
-    /// The need.
     pub need: Need,
     /// The fastest mechanism, by round trip.
     pub best: String,
-    /// Its round trip.
     pub round_trip: Time,
     /// CPU time of both sides per round trip, nanoseconds.
     pub cpu_ns: Option<f64>,
@@ -64,7 +60,6 @@ pub struct Pick {
 pub enum Need {
     /// The least latency, a core may burn.
     Fastest,
-    /// To sleep.
     Sleeps,
     /// To sleep on a descriptor, beside others.
     Descriptor,
@@ -73,11 +68,9 @@ pub enum Need {
 /// One mechanism in one place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placed {
-    /// The mechanism.
     pub subject: String,
     /// The relation of the two CPUs, or `unpinned`.
     pub relation: String,
-    /// Its round trip.
     pub round_trip: Time,
     /// Moves between CPUs per second, where the kernel tells.
     pub migrations_per_s: Option<f64>,
@@ -86,7 +79,6 @@ pub struct Placed {
 /// One mechanism's wake after sleeps of two lengths.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slept {
-    /// The mechanism.
     pub subject: String,
     /// The shortest gap, nanoseconds, and the wake after it.
     pub short: (u64, Time),
@@ -97,11 +89,8 @@ pub struct Slept {
 /// What a notification costs the notifier.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Notified {
-    /// The mechanism.
     pub subject: String,
-    /// With the waiter awake.
     pub awake: Time,
-    /// With the waiter asleep.
     pub asleep: Time,
 }
 
@@ -112,7 +101,6 @@ pub struct Trust {
     pub harness_ns: Option<f64>,
     /// Spinning's round trip over that of two bare loops, on the same two cores in the same run.
     pub over_bare: Option<f64>,
-    /// Trials run.
     pub trials: usize,
     /// Trials that others disturbed to the end.
     pub disturbed: usize,

@@ -34,9 +34,7 @@ pub struct Finding<'result> {
     pub cell: &'result Cell,
     /// Blocks with figures, of the baseline and of the candidate.
     pub blocks: [usize; 2],
-    /// What was seen.
     pub seen: Seen,
-    /// What follows.
     pub ruling: Ruling,
 }
 
@@ -49,9 +47,7 @@ pub enum Seen {
     Bounds(Bounds),
     /// The longest, picoseconds.
     Longest(u64),
-    /// The count.
     Count(u64),
-    /// Nothing.
     Nothing,
 }
 
@@ -62,18 +58,15 @@ pub enum Ruling {
     Kept,
     /// It was shown to be broken.
     Broken,
-    /// Neither was shown.
     CannotTell(Why),
 }
 
-/// Why neither was shown.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Why {
     /// The interval holds the limit; how many blocks would make it small enough, if that can be told.
     TooWide(Option<u32>),
     /// Something else explains the difference as well.
     Obstacle(Obstacle),
-    /// There are no figures.
     NoFigures(String),
 }
 

@@ -41,9 +41,7 @@ const RESAMPLINGS: usize = 500;
 /// What a comparison concludes about a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
-    /// It takes longer.
     Slower,
-    /// It takes less time.
     Faster,
     /// Nothing beyond chance was seen.
     NoDifferenceShown,
@@ -69,13 +67,11 @@ pub struct Row<'result> {
     pub cell: &'result Cell,
     /// The same, as the candidate has it: on another machine other CPUs may stand for the same placement.
     pub candidate: &'result Cell,
-    /// What is compared.
     pub quantity: Quantity,
     /// The baseline's median over its blocks, nanoseconds.
     pub baseline_p50_ns: f64,
     /// Blocks used, of baseline and candidate.
     pub blocks: [usize; 2],
-    /// The medians, as measured.
     pub measured: f64,
     /// How much of it is the machine's own change, where both runs have a yardstick: how much that changed.
     pub machine: Option<f64>,
@@ -85,7 +81,6 @@ pub struct Row<'result> {
     pub p99: Option<Ratio>,
     /// What else would explain a difference of any of its figures.
     pub doubt: Option<Obstacle>,
-    /// The conclusion.
     pub verdict: Verdict,
 }
 

@@ -27,7 +27,6 @@ const RESAMPLINGS: usize = 500;
 /// What an arm had in each block, all above 0; less is better.
 pub type Blocks = BTreeMap<u32, f64>;
 
-/// How the arms stand.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contest {
     /// The arms by their places in what was given, the best first.

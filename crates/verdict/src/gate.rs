@@ -12,7 +12,6 @@ use doorbell_results::record::question::{Gate, Which};
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Arm, Histogram, Outcome, ResultFile};
 
-/// The answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ruling {
     /// It stays below the limit.
@@ -26,11 +25,9 @@ pub enum Ruling {
 /// What a run says of a question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gated<'result> {
-    /// The question.
     pub question: Gate,
     /// The confidence with which each cell was judged.
     pub each: f64,
-    /// The cells with figures.
     pub cells: Vec<Judged<'result>>,
     /// The answer for all of them.
     pub ruling: Ruling,
@@ -38,10 +35,8 @@ pub struct Gated<'result> {
     pub harness_ns: Option<f64>,
 }
 
-/// One cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged<'result> {
-    /// What was run.
     pub cell: &'result Cell,
     /// The quantity that is judged.
     pub quantity: Quantity,

@@ -25,14 +25,11 @@ pub struct Picked {
     pub out: Vec<(String, String)>,
     /// What the harness itself takes, nanoseconds.
     pub harness_ns: Option<f64>,
-    /// What follows.
     pub choice: Choice,
 }
 
-/// A mechanism with figures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranked {
-    /// Its name.
     pub subject: String,
     /// p50, p99 and p99.9 of all samples, picoseconds.
     pub figures_ps: [u64; 3],
@@ -44,20 +41,16 @@ pub struct Ranked {
     pub as_good: bool,
     /// Trials with figures, and those that others disturbed.
     pub trials: [usize; 2],
-    /// Samples.
     pub count: u64,
-    /// Notifications lost or late.
     pub missed: u64,
 }
 
-/// What follows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
     /// The first of those ranked.
     First,
     /// One of the first so many: they cannot be told apart.
     OneOf(usize),
-    /// Nothing can be told.
     CannotTell(String),
 }
 

@@ -55,7 +55,6 @@ const RULES: [Rule; 11] = [
     not_from_the_device::RULE,
 ];
 
-/// What each rule means.
 pub fn rules() -> impl Iterator<Item = About> {
     RULES.iter().map(|rule| rule.about)
 }

@@ -40,18 +40,15 @@ pub const ENOUGH: u64 = 5;
 /// of those in the bin that holds the limit nobody can tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Count {
-    /// All.
     pub all: u64,
     /// Those that may have been longer than the limit.
     pub above: u64,
-    /// Those that were.
     pub surely: u64,
 }
 
 /// What is known of the share of wakes above a limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Above {
-    /// Wakes.
     pub all: u64,
     /// Of them, those that may have been longer than the limit.
     pub above: u64,
@@ -160,7 +157,6 @@ fn design_effect(blocks: &[Count]) -> f64 {
 /// What is known of a quantile, picoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
-    /// As measured.
     pub estimate_ps: u64,
     /// It is no less than this, with the confidence asked for; none if there are too few wakes to say.
     pub lower_ps: Option<u64>,

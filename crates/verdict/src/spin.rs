@@ -22,9 +22,7 @@ use doorbell_results::record::{Arm, Record, ResultFile};
 /// What a run says about spinning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spun {
-    /// The mechanism.
     pub subject: String,
-    /// Where the sides ran.
     pub placement: Placement,
     /// How many microseconds of CPU time a microsecond of latency is worth.
     pub worth: f64,
@@ -36,21 +34,18 @@ pub struct Spun {
     pub harness_ns: Option<f64>,
 }
 
-/// One gap.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gap {
     /// Nanoseconds between notifications.
     pub gap_ns: u64,
     /// The ways to wait, the best first.
     pub ways: Vec<Way>,
-    /// What follows.
     pub choice: Choice,
 }
 
 /// One way to wait at one gap.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Way {
-    /// How.
     pub wait: WaitPolicy,
     /// Mean wake, nanoseconds.
     pub wake_ns: f64,
@@ -64,7 +59,6 @@ pub struct Way {
     pub as_good: bool,
     /// Trials with figures, and notifications in them.
     pub trials: usize,
-    /// Notifications seen.
     pub seen: u64,
     /// Trials that others disturbed to the end.
     pub disturbed: usize,
@@ -86,7 +80,6 @@ pub enum Choice {
     SpinThenSleep(u64),
     /// Spin until the notification comes.
     Spin,
-    /// Nothing can be told.
     CannotTell(String),
 }
 

@@ -21,7 +21,6 @@ pub struct Study {
     pub command_line: Vec<String>,
     /// The slowdown put in, parts per million.
     pub slowdown_ppm: u32,
-    /// Blocks of each run.
     pub blocks: u32,
     /// The cells of each run.
     pub cells: Vec<Cell>,
@@ -29,7 +28,6 @@ pub struct Study {
     pub rounds: Vec<Round>,
 }
 
-/// Two comparisons.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Round {
     /// Of two runs of the same thing.
@@ -47,7 +45,6 @@ pub struct Finding {
     pub measured: f64,
     /// The ratio with the machine's own change taken out, and its interval.
     pub ratio: [f64; 3],
-    /// What was concluded.
     pub conclusion: Conclusion,
 }
 
@@ -55,13 +52,9 @@ pub struct Finding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Conclusion {
-    /// Slower.
     Slower,
-    /// Faster.
     Faster,
-    /// No difference shown.
     NoDifferenceShown,
-    /// Cannot tell.
     CannotTell,
 }
 
@@ -109,7 +102,6 @@ impl Study {
     }
 }
 
-/// Whose verdicts are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scored {
     /// Those on the cell at this place.
@@ -128,14 +120,11 @@ pub struct Score {
     pub slowed: Count,
 }
 
-/// Verdicts counted.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Count {
-    /// As it should be.
     pub right: u32,
     /// "Cannot tell" where that is not right.
     pub open: u32,
-    /// All.
     pub all: u32,
     /// The logarithms of the ratios.
     pub ratios: Vec<f64>,

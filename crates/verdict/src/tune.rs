@@ -23,7 +23,6 @@ pub struct Tuned {
 /// What sleeping costs on one placement, nanoseconds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placed {
-    /// Where.
     pub placement: Placement,
     /// From the notifier's call to the sleeper's own: half a round trip in which both sides slept.
     pub latency_ns: f64,
@@ -33,7 +32,6 @@ pub struct Placed {
     pub hit_ns: Option<f64>,
     /// Trials of sleeping that other work disturbed, to their last try.
     pub disturbed: usize,
-    /// Trials of sleeping.
     pub trials: usize,
 }
 

@@ -10,13 +10,11 @@ use doorbell_results::record::{Outcome, ResultFile};
 /// The worst wakes of a cell.
 #[derive(Debug)]
 pub struct Slow<'result> {
-    /// What was run.
     pub cell: &'result Cell,
     /// The threshold that was asked for, nanoseconds; 0 for none.
     pub above_ns: u64,
     /// Wakes beyond it, kept or not.
     pub above: u64,
-    /// All recorded wakes.
     pub wakes: u64,
     /// The median wake, picoseconds.
     pub median_ps: f64,
@@ -28,10 +26,8 @@ pub struct Slow<'result> {
     pub kept: Vec<Explained<'result>>,
 }
 
-/// A slow wake.
 #[derive(Debug)]
 pub struct Explained<'result> {
-    /// The wake.
     pub wake: &'result Wake,
     /// What made it slow; none where nothing that was seen covers enough of it.
     pub verdict: Option<Found>,

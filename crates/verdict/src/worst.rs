@@ -27,9 +27,7 @@ pub struct Worst {
 /// Something that a trial had more of than the others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unusual {
-    /// What.
     pub what: String,
-    /// How much.
     pub here: f64,
     /// The median of the other trials.
     pub usual: f64,

@@ -400,8 +400,10 @@ fn bind(part: &Path, done: &Path, headers: &Path, compiler: &Path) -> Result<(),
             if kind.is_dir() {
                 folders.push(path);
             } else if kind.is_file() && needs_a_loader(&fs::read(&path).map_err(fail)?) {
-                let (program, libraries) =
-                    (path.with_added_extension("elf"), done.join("usr/lib/x86_64-linux-gnu"));
+                let mut program = path.clone().into_os_string();
+                program.push(".elf");
+                let program = PathBuf::from(program);
+                let libraries = done.join("usr/lib/x86_64-linux-gnu");
                 fs::rename(&path, &program).map_err(fail)?;
                 let program = done.join(program.strip_prefix(part).unwrap_or(&program));
                 let loader = libraries.join("ld-linux-x86-64.so.2");

@@ -17,7 +17,6 @@ const MOST_EVENTS: usize = 10_000;
 /// What joins events and stamps.
 #[derive(Debug, Clone, Copy)]
 pub struct Join {
-    /// The clock of both.
     pub clock: Clock,
     /// The tasks of notifier and waiter.
     pub tasks: [i32; 2],

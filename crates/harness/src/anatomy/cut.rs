@@ -7,7 +7,6 @@ use doorbell_results::anatomy::Mark;
 /// The instrument's stamps of one wake, in ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Stamps {
-    /// The message's number.
     pub sequence: u64,
     /// Just before the notifier's call.
     pub sent: u64,

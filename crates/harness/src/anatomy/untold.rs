@@ -39,7 +39,6 @@ pub fn untold(harvest: &Harvest, tasks: [i32; 2]) -> BTreeSet<u32> {
     cpus
 }
 
-/// What that hides.
 pub fn hidden(cpus: &BTreeSet<u32>) -> impl Iterator<Item = Hidden> + '_ {
     cpus.iter().map(|cpu| Hidden {
         mark: Mark::SwitchedIn,

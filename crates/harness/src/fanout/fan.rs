@@ -16,7 +16,6 @@ use crate::site::{Host, OpenError, Site};
 /// What a way of fanning out is opened for.
 #[derive(Debug, Clone, Copy)]
 pub struct Hall {
-    /// Receivers.
     pub receivers: u32,
     /// The clock of the run.
     pub clock: Clock,
@@ -27,7 +26,6 @@ pub struct Hall {
 pub struct Needs {
     /// Descriptors in the process that has most of them.
     pub descriptors: u64,
-    /// System V semaphore sets.
     pub semaphore_sets: u64,
     /// Semaphores in the largest of them.
     pub semaphores_per_set: u64,
@@ -43,7 +41,6 @@ pub struct Needs {
 pub trait Fan: Send + Sync + 'static {
     /// The end that notifies one receiver.
     type Notifier: Notifier;
-    /// A receiver's end.
     type Waiter: Waiter;
     /// Takes the end of receiver `number`, in its own process or thread, and makes its object there where a process can
     /// make it for another to find.
@@ -86,7 +83,6 @@ pub trait OpenFan: Send + Sync {
 pub trait FanEntry: Sync {
     /// The name on the command line and in result files.
     fn name(&self) -> &'static str;
-    /// One line about it.
     fn summary(&self) -> &'static str;
     /// Whether this machine has it.
     fn available(&self, host: &Host) -> Result<(), Unavailable>;
@@ -103,7 +99,6 @@ pub trait FanEntry: Sync {
 }
 
 impl dyn FanEntry {
-    /// What it is.
     pub fn subject(&self) -> Subject {
         Subject::FanOut { shared: self.shared(), notification: self.notification() }
     }

@@ -69,7 +69,6 @@ const STACK: usize = 128 << 10;
 /// Most receivers whose whereabouts a hang tells.
 const TOLD: usize = 4;
 
-/// What cannot go on.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("{0}")]
@@ -129,7 +128,6 @@ fn play(
     outcome
 }
 
-/// What everybody is told.
 fn part(order: &Order, entry: &dyn FanEntry) -> Result<Part, String> {
     let cell = &order.cell;
     let Pattern::FanOut { receivers, interval_ns } = cell.pattern else {
@@ -158,7 +156,6 @@ pub fn allow_descriptors(needed: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Pins the calling thread.
 fn pin(cpu: u32) -> Result<(), SideError> {
     let mut set = rustix::thread::CpuSet::new();
     set.set(cpu as usize);

@@ -30,12 +30,10 @@ pub struct Notified {
     pub counters: SideCounters,
 }
 
-/// One round.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Round {
     /// Just before the first post.
     pub began: Ticks,
-    /// Just after the last.
     pub ended: Ticks,
     /// Receivers in the order in which they were posted to.
     pub order: Vec<u32>,
@@ -50,7 +48,6 @@ const SETTLE: Duration = Duration::from_millis(20);
 /// How long a shared object's posts may stay where they are before the round counts as over: nobody is owed one.
 const STALE: Duration = Duration::from_millis(200);
 
-/// Plays the notifier.
 pub fn notify<F: Fan>(fan: &F, table: &Table) -> Result<Notified, SideError> {
     let (part, control) = (&table.part, table.control);
     let clock = part.clock;

@@ -11,7 +11,6 @@ use crate::side::SideError;
 use doorbell_machine::clock::Now;
 use doorbell_machine::clock::Ticks;
 
-/// Its measured window.
 #[derive(Debug)]
 struct Window {
     before: Counters,

@@ -19,13 +19,9 @@ use doorbell_results::record::SideCounters;
 pub struct Part {
     /// The clock of the run.
     pub clock: Clock,
-    /// How receivers wait.
     pub wait: WaitPolicy,
-    /// Receivers.
     pub receivers: u32,
-    /// Rounds before recording begins.
     pub warmup: u64,
-    /// Rounds that are recorded.
     pub rounds: u64,
     /// Nanoseconds from the start of one round to the start of the next.
     pub interval_ns: u64,
@@ -38,9 +34,7 @@ pub struct Part {
 /// The shared words.
 #[derive(Debug)]
 pub struct Table {
-    /// What is run.
     pub part: Part,
-    /// Meeting, stopping, watching.
     pub control: &'static Control,
     /// Message bytes, written before each round and read by each receiver.
     pub payload: &'static [AtomicU8],
@@ -52,7 +46,6 @@ pub struct Table {
 #[derive(Debug)]
 #[repr(C)]
 pub struct Control {
-    /// Receivers that stand ready.
     pub ready: Word,
     /// Set by the host when it has measured the memory of all: the rounds may begin.
     pub go: Word,
@@ -62,7 +55,6 @@ pub struct Control {
     pub interrupted: Word,
     /// The round that is being posted, from 1.
     pub round: Word,
-    /// The notifier's progress.
     pub progress: Progress,
 }
 
@@ -120,7 +112,6 @@ impl Table {
         Row { words: &self.rows[start..start + words], rounds: self.part.all_rounds() }
     }
 
-    /// Every row, by number.
     pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
         (0..self.part.receivers).map(|number| self.row(number))
     }
@@ -162,7 +153,6 @@ impl Row<'_> {
         self.set(field, self.get(field) + 1);
     }
 
-    /// Rounds it has seen.
     pub fn seen(&self) -> u64 {
         // Pairs with the Release store in `saw`: whoever sees the count sees the readings.
         self.words[field::SEEN].load(Acquire)
@@ -198,7 +188,6 @@ impl Row<'_> {
     pub fn timeouts(&self) -> u64 {
         self.get(field::TIMEOUTS)
     }
-    /// One more of those.
     pub fn timed_out(&self) {
         self.add(field::TIMEOUTS);
     }
@@ -206,7 +195,6 @@ impl Row<'_> {
     pub fn late(&self) -> u64 {
         self.get(field::LATE)
     }
-    /// One more of those.
     pub fn was_late(&self) {
         self.add(field::LATE);
     }
@@ -214,7 +202,6 @@ impl Row<'_> {
     pub fn spurious(&self) -> u64 {
         self.get(field::SPURIOUS)
     }
-    /// One more of those.
     pub fn woke_for_nothing(&self) {
         self.add(field::SPURIOUS);
     }

@@ -38,7 +38,6 @@ impl Samples {
         Self { clock, until, until_few, until_none, enough, ps: Vec::with_capacity(enough) }
     }
 
-    /// Whether more are wanted.
     pub(super) fn wanting(&self) -> bool {
         let until = match self.ps.len() {
             0 => self.until_none,
@@ -66,7 +65,6 @@ impl Samples {
         self
     }
 
-    /// Both together.
     pub(super) fn and(mut self, other: Self) -> Self {
         self.ps.extend(other.ps);
         self

@@ -8,7 +8,6 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::{Kind, Work};
 
-/// Scheduler churn.
 #[derive(Debug)]
 pub(super) struct Churn;
 

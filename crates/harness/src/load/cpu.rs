@@ -6,7 +6,6 @@ use std::io;
 
 use super::{Kind, Work};
 
-/// Integer arithmetic.
 #[derive(Debug)]
 pub(super) struct Cpu;
 

@@ -6,7 +6,6 @@ use std::io;
 
 use super::{Kind, Work};
 
-/// Copies.
 #[derive(Debug)]
 pub(super) struct Memory;
 

@@ -14,17 +14,13 @@ mod memory;
 pub mod session;
 mod sqrt;
 
-/// A kind of load.
 pub trait Kind: Sync {
-    /// Its name.
     fn name(&self) -> &'static str;
-    /// One line about it.
     fn about(&self) -> &'static str;
     /// Makes ready, in the worker's own process.
     fn begin(&self) -> std::io::Result<Box<dyn Work>>;
 }
 
-/// A worker at work.
 pub trait Work {
     /// Works for some tenths of a millisecond: short enough to be told to stop, long enough that counting is no part of
     /// the load.
@@ -48,7 +44,6 @@ pub fn find(name: &str) -> Result<&'static dyn Kind, UnknownLoad> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no load is called '{name}'; did you mean '{nearest}'? There are sqrt, cpu, cache, memory, churn")]
 pub struct UnknownLoad {
-    /// What was asked for.
     pub name: String,
     /// The most similar name there is.
     pub nearest: &'static str,

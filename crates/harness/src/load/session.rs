@@ -29,7 +29,6 @@ const APART: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Workers at work.
 #[derive(Debug)]
 pub struct Session {
     root: Root,
@@ -88,7 +87,6 @@ impl Session {
         Ok(session)
     }
 
-    /// The trial begins now.
     pub fn begin(&mut self) {
         self.before = Some(Before {
             at: Instant::now(),

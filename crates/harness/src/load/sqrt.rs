@@ -6,7 +6,6 @@ use std::io;
 
 use super::{Kind, Work};
 
-/// Square roots.
 #[derive(Debug)]
 pub(super) struct Sqrt;
 

@@ -6,7 +6,6 @@ use doorbell_results::record::Tally;
 /// Messages by number, as far as the waiter knows them.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
-    /// The last message seen.
     pub(super) seen: u64,
     /// Notifications that may still come for messages already seen, when a wait ran out or by one wake with those before
     /// them: no new wakes.
@@ -16,22 +15,18 @@ pub(super) struct Arrivals {
 /// What the notifier has sent, as the waiter finds it when it looks after a wake.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sent {
-    /// The last message.
     pub(super) last: u64,
     /// The last message that was sent before the waiter woke.
     pub(super) before_wake: u64,
-    /// That no more follow.
     pub(super) over: bool,
 }
 
-/// What a notification brings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrival {
     /// Messages from the first number to the second.
     Messages(u64, u64),
     /// Nothing new: counted, and to be waited again.
     Nothing,
-    /// The trial is over.
     Over,
 }
 

@@ -21,11 +21,8 @@ mod yardstick;
 pub enum Role {
     /// Notifies first, waits for the answer.
     Initiate,
-    /// Waits, then answers.
     Respond,
-    /// Notifies, one way.
     Emit,
-    /// Waits, one way.
     Absorb,
 }
 

@@ -29,7 +29,6 @@ const GIVEN_UP: Duration = Duration::from_secs(1);
 /// How often a notifier that stays looks whether it may go.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// The notifier's side.
 pub(super) fn emit<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(), SideError> {
     side.step(Step::Meets, 0);
     side.control.meet(2, 1);
@@ -144,7 +143,6 @@ fn await_taken(mail: &Mail, number: u64, clock: Clock, shares_core: bool, give_u
     }
 }
 
-/// The waiter's side.
 pub(super) fn absorb<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(), SideError> {
     side.step(Step::Meets, 0);
     let mut waiter = there.waiter()?;

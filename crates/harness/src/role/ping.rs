@@ -21,7 +21,6 @@ use doorbell_results::record::subject::Waits;
 const THERE: usize = 0;
 const BACK: usize = 1;
 
-/// The initiator's side.
 pub(super) fn initiate<M: Mechanism>(
     there: &M::Line,
     back: &M::Line,

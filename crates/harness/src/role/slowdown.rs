@@ -9,7 +9,6 @@ use std::cmp::Ordering::{Equal, Greater, Less};
 use doorbell_machine::clock::Now;
 use doorbell_machine::clock::{Clock, Ticks};
 
-/// One side's half.
 #[derive(Debug)]
 pub(super) struct Slowdown {
     clock: Clock,

@@ -70,7 +70,6 @@ impl Ends {
         Ok(Self { waiter: home.waiter()?, notifier: out.notifier()? })
     }
 
-    /// Answers a slice.
     pub(super) fn answer(&mut self, side: &mut Side, sequence: u64) -> Result<(), SideError> {
         let suspended = side.suspend_window();
         for round in 0..ROUNDS as u64 {
@@ -179,7 +178,6 @@ impl Yardstick {
         Ok(())
     }
 
-    /// What it found.
     pub(super) fn found(&mut self) -> Option<record::Yardstick> {
         record::Yardstick::of(&mut self.ratios, &mut self.round_trips, self.rounds)
     }

@@ -16,12 +16,9 @@ pub enum Of {
     Cpus,
 }
 
-/// A kind of event.
 #[derive(Debug)]
 pub struct Kind {
-    /// The subsystem.
     pub system: &'static str,
-    /// Its name.
     pub name: &'static str,
     stages: Option<Of>,
     causes: Of,

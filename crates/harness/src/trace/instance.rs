@@ -16,7 +16,6 @@ use doorbell_machine::cpu_list::CpuList;
 /// What names of instances begin with; the number of the process and the time of its start follow.
 const PREFIX: &str = "doorbell-";
 
-/// A trace buffer.
 #[derive(Debug)]
 pub struct Instance {
     folder: PathBuf,
@@ -30,7 +29,6 @@ pub struct Instance {
     missing: Vec<&'static Kind>,
 }
 
-/// One CPU's buffer.
 #[derive(Debug)]
 struct Buffer {
     cpu: u32,
@@ -39,7 +37,6 @@ struct Buffer {
     lost: u64,
 }
 
-/// What was recorded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Harvest {
     /// Events in the order of their times.
@@ -59,7 +56,6 @@ pub struct Wanted<'a> {
     pub tasks: [u32; 2],
     /// The CPUs; those the sides may run on.
     pub cpus: &'a CpuList,
-    /// The instrument's clock.
     pub clock: Source,
     /// Size of each CPU's buffer, KiB.
     pub kib: u32,
@@ -151,7 +147,6 @@ impl Instance {
         &self.missing
     }
 
-    /// Begins to record.
     pub fn start(&self) -> Result<(), TraceError> {
         self.turn(b"1")
     }

@@ -22,9 +22,7 @@ pub enum TraceError {
          mount -t tracefs -o gid=$(id -g),mode=770 nodev /sys/kernel/tracing && chgrp -R $(id -g) /sys/kernel/tracing"
     )]
     Forbidden {
-        /// What was tried.
         place: String,
-        /// What the system said.
         cause: io::Error,
     },
     /// The buffer's clock cannot be joined with the instrument's.
@@ -34,15 +32,12 @@ pub enum TraceError {
     NoClock {
         /// The clock that would be needed.
         wanted: &'static str,
-        /// Those there are.
         has: String,
     },
     /// A file of the instance could not be used.
     #[error("{path}: {cause}; is another tracer using up the memory for trace buffers?")]
     File {
-        /// The file.
         path: String,
-        /// What the system said.
         cause: io::Error,
     },
     /// The kernel publishes something in a form this program does not know.
@@ -50,9 +45,7 @@ pub enum TraceError {
         "{path} reads '{text}', which this program does not understand; please report it with the kernel's version"
     )]
     Unknown {
-        /// The file.
         path: String,
-        /// What it holds.
         text: String,
     },
 }
@@ -111,7 +104,6 @@ impl Tracefs {
         Self { folder: folder.into() }
     }
 
-    /// Where it is.
     pub fn folder(&self) -> &Path {
         &self.folder
     }

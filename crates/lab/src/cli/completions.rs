@@ -10,7 +10,6 @@ pub struct Args {
     shell: clap_complete::Shell,
 }
 
-/// Prints the completions.
 pub fn run(args: Args) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut super::command(), "doorbell", &mut script);

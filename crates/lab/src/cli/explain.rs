@@ -42,7 +42,6 @@ struct Topic {
     /// `need`.
     kind: &'static str,
     summary: &'static str,
-    /// Headed paragraphs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     parts: Vec<Part>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]

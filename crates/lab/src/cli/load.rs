@@ -6,15 +6,12 @@ use crate::trial::load::{self, Load};
 /// One condition of load, before the machine is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
-    /// No load of ours.
     Idle,
     /// A kind, its workers if they were given, and whether they are pinned.
     Busy {
-        /// The kind's name.
         kind: &'static str,
         /// Workers; none gives as many as a full load has.
         workers: Option<u32>,
-        /// Whether they are pinned.
         pinned: bool,
     },
 }

@@ -171,7 +171,6 @@ pub fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Runs the command line.
 pub fn main() -> ExitCode {
     // Where it is ignored, as `trap '' CHLD` leaves it, nobody learns how a child ended, nor when (wait(2), NOTES).
     // SAFETY: the default action runs no code of ours.

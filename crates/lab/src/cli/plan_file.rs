@@ -34,7 +34,6 @@ const LONGEST: u64 = 1 << 20;
 /// A command line with what a plan file adds.
 #[derive(Debug)]
 pub struct Expanded {
-    /// The command line.
     pub arguments: Vec<OsString>,
     /// The file, if there is one.
     path: PathBuf,
@@ -139,11 +138,8 @@ struct Entry {
     value: Said,
 }
 
-/// What a key says.
 enum Said {
-    /// Yes or no.
     Whether(bool),
-    /// A value, or several.
     Values(Vec<String>),
 }
 

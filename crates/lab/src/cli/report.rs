@@ -33,7 +33,6 @@ pub struct Args {
     picture: Option<Name>,
 }
 
-/// Writes the report.
 pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let mut sources = args.files.iter().map(|file| source(file)).collect::<anyhow::Result<Vec<Source>>>()?;
     let results: Vec<&ResultFile> = sources.iter().map(|source| &source.result).collect();

@@ -14,11 +14,8 @@ use doorbell_results::machine::pinning::Pinning;
 pub struct FanOut {
     /// Ways of fanning out, by name.
     pub mechanisms: Vec<String>,
-    /// Processes, threads, or both.
     pub contexts: Vec<Contexts>,
-    /// Numbers of receivers.
     pub receivers: Vec<u32>,
-    /// How receivers wait.
     pub waits: Vec<WaitPolicy>,
     /// How all are spread over the CPUs.
     pub pinnings: Vec<Pinning>,
@@ -28,9 +25,7 @@ pub struct FanOut {
     pub interval: Duration,
     /// Recorded rounds of a trial.
     pub rounds: u32,
-    /// Repetitions.
     pub blocks: u32,
-    /// Seed of the orders.
     pub seed: u64,
 }
 

@@ -8,16 +8,12 @@ use crate::machine::topology::Topology;
 use crate::mechanism::Contexts;
 use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
 
-/// What is asked for.
 #[derive(Debug, Clone)]
 pub struct Gate {
-    /// The mechanism, by name.
     pub subject: String,
     /// Two processes or two threads.
     pub contexts: Contexts,
-    /// Where the sides run.
     pub placements: Vec<Placement>,
-    /// Between notifications.
     pub gap: Duration,
     /// How long all trials together measure.
     pub time: Duration,
@@ -25,7 +21,6 @@ pub struct Gate {
     pub scheduler: Scheduler,
     /// Repetitions, if not the usual number.
     pub blocks: Option<u32>,
-    /// Seed of the orders.
     pub seed: u64,
 }
 
@@ -36,7 +31,6 @@ const WINDOW: Duration = Duration::from_secs(5);
 const BLOCKS: std::ops::RangeInclusive<u128> = 10..=200;
 
 impl Gate {
-    /// The plan.
     pub fn plan(&self) -> Plan {
         let each = self.time / u32::try_from(self.placements.len().max(1)).unwrap_or(u32::MAX);
         let usual = (each.as_nanos() / WINDOW.as_nanos()).clamp(*BLOCKS.start(), *BLOCKS.end()) as u32;

@@ -29,7 +29,6 @@ pub const GAPS: [Duration; 9] = [
 /// What is asked for; every list is one axis of the plan.
 #[derive(Debug, Clone)]
 pub struct Idle {
-    /// Mechanisms, by name.
     pub mechanisms: Vec<String>,
     /// Time between the last wake and the next notification, nanoseconds: how long the waiter sleeps.
     pub gaps_ns: Vec<u64>,
@@ -39,14 +38,11 @@ pub struct Idle {
     pub placement: Placement,
     /// When a trial ends; none gives each trial what its gap needs.
     pub until: Option<Until>,
-    /// Repetitions.
     pub blocks: u32,
-    /// Seed of the orders.
     pub seed: u64,
 }
 
 impl Idle {
-    /// The plan.
     pub fn plan(&self) -> Plan {
         let mut cells: Vec<Cell> = Vec::new();
         let mut add = |subject: &str, gap_ns, latency_limit_us| {

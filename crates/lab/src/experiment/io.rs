@@ -9,28 +9,20 @@ use crate::trial::cell::{Cell, Direction, Pattern, Placement, Scheduler, Target,
 /// What is asked for; every list is one axis of the plan.
 #[derive(Debug, Clone)]
 pub struct Transfers {
-    /// Ways, by name.
     pub ways: Vec<String>,
-    /// Which way blocks go.
     pub directions: Vec<Direction>,
-    /// Bytes of a block.
     pub sizes: Vec<u32>,
     /// Whether past the page cache.
     pub direct: bool,
-    /// What is transferred between.
     pub target: Target,
     /// The waiter's CPU, and one for a thread of the kernel.
     pub placement: Placement,
-    /// When a trial ends.
     pub until: Until,
-    /// Repetitions.
     pub blocks: u32,
-    /// Seed of the orders.
     pub seed: u64,
 }
 
 impl Transfers {
-    /// The plan.
     pub fn plan(&self) -> Plan {
         let mut cells: Vec<Cell> = Vec::new();
         for name in &self.ways {

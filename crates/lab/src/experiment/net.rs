@@ -23,7 +23,6 @@ const SOCKETS: [(&str, WaitPolicy); 7] = [
     ("tcp", WaitPolicy::Spin),
 ];
 
-/// What is asked for.
 #[derive(Debug, Clone)]
 pub struct Net {
     /// Ways, by name; empty for all.
@@ -34,9 +33,7 @@ pub struct Net {
     pub placement: Placement,
     /// When a trial ends; none gives each trial what its gap needs.
     pub until: Option<Until>,
-    /// Repetitions.
     pub blocks: u32,
-    /// Seed of the orders.
     pub seed: u64,
 }
 
@@ -50,7 +47,6 @@ pub fn ways() -> Vec<&'static str> {
 }
 
 impl Net {
-    /// The plan.
     pub fn plan(&self) -> Plan {
         let above = http::all().iter().map(|entry| (entry.name(), WaitPolicy::Block));
         let one_core = self.placement.cpus.is_some_and(|[first, second]| first == second);

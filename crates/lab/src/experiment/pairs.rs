@@ -15,10 +15,8 @@ use crate::machine::topology::{Relation, Topology};
 use crate::mechanism::{self, Contexts, Waits};
 use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
 
-/// What is asked for.
 #[derive(Debug, Clone)]
 pub struct Pairs {
-    /// Mechanisms, by name.
     pub mechanisms: Vec<String>,
     /// Two processes or two threads.
     pub contexts: Contexts,
@@ -30,7 +28,6 @@ pub struct Pairs {
     pub gap_ns: u64,
     /// Time the whole run may take.
     pub budget: Duration,
-    /// Repetitions wished for.
     pub blocks: u32,
     /// Seed of the orders and of the sample.
     pub seed: u64,
@@ -39,7 +36,6 @@ pub struct Pairs {
 /// A plan, and how much of the machine it covers.
 #[derive(Debug, Clone)]
 pub struct Sample {
-    /// The plan.
     pub plan: Plan,
     /// Pairs of different CPUs there are.
     pub all: usize,

@@ -14,10 +14,8 @@ use crate::record::question::{self, Question, Shape};
 use crate::trial::cell::{Pattern, Placement, Scheduler, WaitPolicy};
 use doorbell_results::machine::pinning::Pinning;
 
-/// What is asked for.
 #[derive(Debug, Clone)]
 pub struct Pick {
-    /// The question.
     pub question: question::Pick,
     /// Receivers, of one to many.
     pub receivers: u32,
@@ -25,7 +23,6 @@ pub struct Pick {
     pub placement: Placement,
     /// Repetitions, if not the usual number.
     pub blocks: Option<u32>,
-    /// Seed of the orders.
     pub seed: u64,
 }
 

@@ -11,11 +11,9 @@ use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, Wai
 /// What is asked for; every list is one axis of the plan.
 #[derive(Debug, Clone)]
 pub struct Ping {
-    /// Mechanisms, by name.
     pub mechanisms: Vec<String>,
     /// Two processes, two threads, or both.
     pub contexts: Vec<Contexts>,
-    /// Where the sides run.
     pub placements: Vec<Placement>,
     /// Whether sides that are not pinned have one CPU between them.
     pub one_cpu: bool,
@@ -23,9 +21,7 @@ pub struct Ping {
     pub patterns: Vec<Pattern>,
     /// Which moments are taken; none leaves the choice to the pattern.
     pub timing: Option<Timing>,
-    /// How the waiter waits.
     pub waits: Vec<WaitPolicy>,
-    /// Bytes of message.
     pub sizes: Vec<u32>,
     /// When a trial ends; none gives each trial what its gap needs.
     pub until: Option<Until>,
@@ -37,7 +33,6 @@ pub struct Ping {
     pub without_yardstick: Vec<bool>,
     /// Repetitions, if not the usual number.
     pub blocks: Option<u32>,
-    /// Seed of the orders.
     pub seed: u64,
 }
 

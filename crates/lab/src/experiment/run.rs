@@ -294,7 +294,6 @@ pub fn subject(cell: &Cell) -> Subject {
     family(cell).and_then(|family| family.subject(cell)).unwrap_or_default()
 }
 
-/// A record without figures.
 fn record(cell: &Cell, block: u32, outcome: Outcome) -> Record {
     Record {
         cell: cell.clone(),

@@ -8,16 +8,12 @@ use super::plan::{FEWEST_BLOCKS, Layout, Plan};
 use crate::mechanism::Contexts;
 use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
 
-/// What is asked for.
 #[derive(Debug, Clone)]
 pub struct Spin {
-    /// The mechanism, by name.
     pub subject: String,
     /// Two processes or two threads.
     pub contexts: Contexts,
-    /// Where the sides run.
     pub placement: Placement,
-    /// Times between notifications.
     pub gaps: Vec<Duration>,
     /// How long to spin before sleeping; none gives each gap [`usual_spins`].
     pub spins: Vec<Duration>,
@@ -25,7 +21,6 @@ pub struct Spin {
     pub time: Option<Duration>,
     /// Repetitions, if not the usual number.
     pub blocks: Option<u32>,
-    /// Seed of the orders.
     pub seed: u64,
 }
 

@@ -13,7 +13,6 @@ pub const BUDGET: Duration = Duration::from_secs(45);
 /// What a trial costs beside its window: two `exec`s and `fork`s, three megabytes to map and clear, the reports.
 const SETUP: Duration = Duration::from_millis(25);
 
-/// Fewest and most repetitions.
 const BLOCKS: std::ops::RangeInclusive<u32> = FEWEST_BLOCKS..=7;
 
 /// The gaps the survey shows: a waiter hardly asleep, asleep, and long asleep.

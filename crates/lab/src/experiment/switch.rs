@@ -6,26 +6,20 @@ use crate::mechanism::Contexts;
 use crate::operation;
 use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
 
-/// What is asked for.
 #[derive(Debug, Clone)]
 pub struct Switch {
-    /// Operations, by name.
     pub operations: Vec<String>,
     /// Two processes, two threads, or both.
     pub contexts: Vec<Contexts>,
     /// Where two sides run; an operation of one side runs where the first of them has its first CPU.
     pub placements: Vec<Placement>,
-    /// Scheduling policies.
     pub schedulers: Vec<Scheduler>,
     /// Working sets in bytes, written by each side before each switch.
     pub working_sets: Vec<u32>,
     /// Operations between two clock readings; none takes each operation's own number.
     pub batch: Option<u32>,
-    /// When a trial ends.
     pub until: Until,
-    /// Repetitions.
     pub blocks: u32,
-    /// Seed of the orders.
     pub seed: u64,
 }
 

@@ -11,9 +11,7 @@ use crate::verdict::claims::coroutines::{BOARD, MAKING, SWITCHING};
 pub struct Tasks {
     /// Kinds of task, by name.
     pub kinds: Vec<String>,
-    /// Numbers of tasks.
     pub tasks: Vec<u32>,
-    /// Turns of each task.
     pub yields: Vec<u32>,
     /// Bytes that each task writes in its turn.
     pub working_sets: Vec<u32>,
@@ -21,9 +19,7 @@ pub struct Tasks {
     pub placements: Vec<Placement>,
     /// When a trial ends: after so many generations, or so much time.
     pub until: Until,
-    /// Repetitions.
     pub blocks: u32,
-    /// Seed of the orders.
     pub seed: u64,
 }
 

@@ -14,7 +14,6 @@ pub struct Curve<'figures> {
     pub color: usize,
     /// Whether it measures the harness: drawn apart, in grey.
     pub harness: bool,
-    /// Its samples.
     pub series: &'figures Distribution,
     /// The CPU time that is weighed against its times, picoseconds.
     pub cpu_ps: Option<f64>,

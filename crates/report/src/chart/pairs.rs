@@ -12,7 +12,6 @@ const WITH_VALUES: usize = 40;
 const QUICK: [f64; 3] = [232.0, 242.0, 250.0];
 const SLOW: [f64; 3] = [8.0, 48.0, 107.0];
 
-/// Draws it.
 pub fn draw(matrix: &Matrix, quantity: &str) -> Picture {
     let (rows, columns) = (matrix.rows(), matrix.columns());
     let scale = Scale::for_ps(matrix.pairs.iter().map(|pair| pair.p50_ps));

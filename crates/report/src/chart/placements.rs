@@ -11,16 +11,13 @@ use crate::unit::{count, time};
 /// Distance of two placements of one mechanism.
 const STEP: f64 = 11.0;
 
-/// Room between mechanisms.
 const BETWEEN: f64 = 9.0;
 
 /// Width of the column with the medians of one placement.
 const COLUMN: f64 = 74.0;
 
-/// One mechanism.
 #[derive(Debug)]
 pub struct Row<'curves> {
-    /// Its name.
     pub name: String,
     /// Its samples at each placement, by the placement's place in the legend; none where it was not run there.
     pub places: Vec<Option<Curve<'curves>>>,

@@ -6,7 +6,6 @@ use crate::unit::time;
 /// A mark along an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Tick {
-    /// Where.
     pub at: f64,
     /// Its text; empty for a mark without one.
     pub label: String,
@@ -52,7 +51,6 @@ impl Log {
         self.ticks(time)
     }
 
-    /// Marks at round figures.
     pub(super) fn ticks(&self, show: impl Fn(f64) -> String) -> Vec<Tick> {
         let decades = (self.high / self.low).log10();
         let room = (self.end - self.start).abs() / decades.max(0.1);

@@ -3,7 +3,6 @@
 
 use std::fmt::{self, Display, Write};
 
-/// An element.
 #[derive(Debug, Clone)]
 pub struct Element {
     name: &'static str,
@@ -12,7 +11,6 @@ pub struct Element {
 }
 
 impl Element {
-    /// An element without attributes.
     pub fn new(name: &'static str) -> Self {
         Self { name, attributes: String::new(), content: String::new() }
     }
@@ -31,19 +29,16 @@ impl Element {
         self.with(name, &tenths(value))
     }
 
-    /// With a child.
     #[must_use]
     pub fn child(mut self, child: Self) -> Self {
         self.push(child);
         self
     }
 
-    /// Adds a child.
     pub fn push(&mut self, child: Self) {
         let _ = write!(self.content, "{child}");
     }
 
-    /// With text inside.
     #[must_use]
     pub fn text(mut self, text: &str) -> Self {
         let _ = write!(self.content, "{}", Escaped(text));
@@ -83,7 +78,6 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// Begins at a place.
     pub(super) fn from(x: f64, y: f64) -> Self {
         let mut path = Self { text: String::new(), at: [0, 0] };
         path.jump(x, y);
@@ -96,7 +90,6 @@ impl Path {
         self.text.push_str(&format!("M{} {}", tenths(x), tenths(y)));
     }
 
-    /// Straight to a place.
     pub(super) fn line(&mut self, x: f64, y: f64) {
         let to = [in_tenths(x), in_tenths(y)];
         let [across, down] = [step(to[0] - self.at[0]), step(to[1] - self.at[1])];
@@ -203,7 +196,6 @@ impl Display for Escaped<'_> {
     }
 }
 
-/// A whole picture.
 #[derive(Debug, Clone)]
 pub struct Picture {
     width: f64,
@@ -218,7 +210,6 @@ impl Picture {
         Self { width, height, label: label.into(), body: String::new() }
     }
 
-    /// Adds an element.
     pub fn push(&mut self, element: Element) {
         let _ = write!(self.body, "{element}");
     }
@@ -257,7 +248,6 @@ pub(super) fn label_as(class: &str, x: f64, y: f64, text: &str) -> Element {
     Element::new("text").with("class", class).at("x", x).at("y", y).text(text)
 }
 
-/// A straight line.
 pub(super) fn line(class: &str, x1: f64, y1: f64, x2: f64, y2: f64) -> Element {
     Element::new("line").with("class", class).at("x1", x1).at("y1", y1).at("x2", x2).at("y2", y2)
 }

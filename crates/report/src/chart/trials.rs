@@ -29,7 +29,6 @@ pub enum Sides {
     OneCpu,
     /// Each on one CPU of its own.
     OwnCpus,
-    /// Some side moved.
     Moved,
     /// The record does not tell.
     Unknown,
@@ -72,7 +71,6 @@ impl Sides {
     }
 }
 
-/// Draws it.
 pub fn draw(lines: &[Line], quantity: &str) -> Picture {
     let rows = lines.len() as f64;
     let frame = Frame {

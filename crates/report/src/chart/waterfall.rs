@@ -7,7 +7,6 @@ use super::svg::{Element, Picture, cut, label_as, line};
 use crate::unit::time;
 use doorbell_results::anatomy::{Mark, Wake};
 
-/// Height of one stage.
 const ROW: f64 = 24.0;
 
 /// Draws `wake`; `title` stands above it.

@@ -13,12 +13,10 @@ use doorbell_results::record::ResultFile;
 use doorbell_verdict::anatomy::{Dissected, dissect};
 use doorbell_verdict::why::{Slow, why};
 
-/// One traced arm.
 #[derive(Debug)]
 pub(super) struct Dissection {
     pub name: String,
     pub charts: Vec<Chart>,
-    /// How to read them.
     pub how: &'static str,
     pub tables: Vec<Table>,
     /// What the kernel told of each wake that is explained.

@@ -19,10 +19,8 @@ use doorbell_verdict::compare::{RELEVANT, compare};
 /// One file of a chapter, with its figures and the names of its arms.
 pub(super) type Part<'a> = (&'a Source, &'a Figures<'a>, &'a [String]);
 
-/// One experiment.
 #[derive(Debug)]
 pub(super) struct Chapter {
-    /// Its name.
     pub name: String,
     /// Stands before every id of the chapter; empty where it is the only one.
     pub prefix: String,
@@ -40,11 +38,9 @@ pub(super) struct Tale {
     pub run: String,
     /// The command that does the run again.
     pub again: String,
-    /// What a survey says.
     pub answer: Vec<Paragraph>,
     /// What was asked of the run, and what follows.
     pub verdict: Vec<Told>,
-    /// The experiment's own tables.
     pub results: Vec<Told>,
     /// Where the time of wake-ups went.
     pub anatomies: Vec<Dissection>,

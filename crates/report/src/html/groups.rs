@@ -16,9 +16,7 @@ use doorbell_results::record::series::Quantity;
 pub(crate) struct Item<'a> {
     /// The file, counted from 0.
     pub file: usize,
-    /// The file's name.
     pub run: &'a str,
-    /// The arm.
     pub row: &'a Row<'a>,
     /// What it is called throughout the page, also in links.
     pub id: &'a str,
@@ -31,7 +29,6 @@ pub(crate) struct Group<'a> {
     pub name: String,
     /// The arms, the quickest first.
     pub items: Vec<(Item<'a>, &'a Distribution)>,
-    /// What tells them apart.
     pub apart: Vec<Axis>,
 }
 

@@ -29,14 +29,12 @@ pub struct Source {
     pub name: String,
     /// What was asked of it, and what follows; empty where nothing was.
     pub verdict: Vec<Passage>,
-    /// The result.
     pub result: ResultFile,
 }
 
 /// The page could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// No result was given.
     #[error("a report needs at least one result file")]
     Nothing,
     /// A result could not be put into the page's data.
@@ -45,7 +43,6 @@ pub enum ReportError {
     /// They could not be packed.
     #[error("the results cannot be packed: {0}")]
     Packing(#[from] std::io::Error),
-    /// The template failed.
     #[error("the page cannot be put together: {0}")]
     Template(#[from] askama::Error),
 }

@@ -48,7 +48,6 @@ pub(super) struct Page {
     no_harness: bool,
 }
 
-/// Trials without figures.
 #[derive(Debug)]
 struct Missing {
     run: String,

@@ -22,7 +22,6 @@ pub(super) struct Chart {
     pub wide: bool,
 }
 
-/// Everything about one quantity.
 #[derive(Debug)]
 pub(super) struct Section {
     pub id: String,

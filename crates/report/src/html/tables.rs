@@ -18,14 +18,12 @@ use doorbell_results::record::{ResultFile, Tally};
 use doorbell_verdict::claims;
 use doorbell_verdict::compare::Comparison;
 
-/// A table.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     /// What it shows, with its unit.
     pub caption: String,
     /// Heads, and whether the column holds numbers.
     pub columns: Vec<(String, bool)>,
-    /// Rows.
     pub rows: Vec<Line>,
 }
 
@@ -260,7 +258,6 @@ pub(super) fn claims(result: &ResultFile) -> Option<Table> {
     Some(Table { caption, columns, rows })
 }
 
-/// A matrix of CPUs.
 pub(super) fn pairs(matrix: &Matrix) -> Table {
     let scale = Scale::for_ps(matrix.pairs.iter().map(|pair| pair.p50_ps));
     let mut columns = vec![words("first CPU \\ other CPU")];

@@ -21,10 +21,8 @@ pub enum Pinning {
     Scatter,
 }
 
-/// Who runs where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spread {
-    /// The notifier's CPU.
     pub notifier: u32,
     /// Each receiver's CPU, by number.
     pub receivers: Vec<u32>,

@@ -10,7 +10,6 @@ use doorbell_results::record::subject::Subject;
 
 use super::{find, limits};
 
-/// The family.
 #[derive(Debug)]
 pub struct FanOuts;
 

@@ -9,7 +9,6 @@ use crate::mechanism::posix_semaphore::SemaphoreEnd;
 use crate::mechanism::sem_posix::{SemPosix, SemPosixLine, Shared};
 use crate::mechanism::{Host, Line, Mechanism, Notification, OpenError, Site, Unavailable};
 
-/// The demonstration.
 #[derive(Debug)]
 pub(super) struct SemPosixForAll;
 

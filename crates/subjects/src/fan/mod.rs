@@ -43,11 +43,9 @@ pub fn find(name: &str) -> Result<&'static dyn FanEntry, UnknownFan> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("nothing that fans out is called '{name}'; did you mean '{nearest}'? There are {known}")]
 pub struct UnknownFan {
-    /// What was asked for.
     pub name: String,
     /// The most similar name there is.
     pub nearest: &'static str,
-    /// All names.
     pub known: String,
 }
 #[cfg(test)]

@@ -19,7 +19,6 @@ use crate::mechanism::{
 use doorbell_machine::clock::Now;
 use doorbell_machine::clock::{Clock, Ticks};
 
-/// The harness alone.
 #[derive(Debug)]
 pub(super) struct Null;
 
@@ -35,10 +34,8 @@ const LEAD: Duration = Duration::from_millis(5);
 /// How often a receiver looks whether the notifier has, where it has not.
 const LOOK: Duration = Duration::from_micros(200);
 
-/// Longer than any run.
 const FOREVER: Duration = Duration::from_secs(365 * 86_400);
 
-/// When everybody wakes.
 #[derive(Debug, Clone, Copy)]
 struct Schedule {
     clock: Clock,
@@ -72,7 +69,6 @@ fn mixed(seed: u64) -> u64 {
     bits ^ (bits >> 31)
 }
 
-/// A receiver's timer.
 #[derive(Debug)]
 pub(super) struct Timer {
     schedule: Schedule,
@@ -80,7 +76,6 @@ pub(super) struct Timer {
     round: u64,
 }
 
-/// Posts nothing.
 #[derive(Debug)]
 pub(super) struct Nobody;
 

@@ -51,7 +51,6 @@ impl Alarm {
         self.arm(after.max(Duration::from_nanos(1)), AGAIN);
     }
 
-    /// No more interruptions.
     pub(super) fn silence(&self) {
         self.arm(Duration::ZERO, Duration::ZERO);
     }

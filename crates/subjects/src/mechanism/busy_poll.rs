@@ -18,7 +18,6 @@ pub(super) const KERNEL: &str = "The socket remembers the NAPI instance its last
                                  number, so that the option is accepted, nothing is polled, and the read sleeps at \
                                  once.";
 
-/// Its limits.
 pub(super) const LIMITS: &str = concat!(
     "Listed as unavailable where the probe (one packet, then SO_INCOMING_NAPI_ID) finds no queue to poll. Polling from \
      user space is `--wait spin` with the mechanism without busy polling. Needs CAP_NET_ADMIN or a raised \
@@ -26,7 +25,6 @@ pub(super) const LIMITS: &str = concat!(
     timed_by_ppoll!()
 );
 
-/// Where it is written.
 pub(super) const SOURCES: &[&str] = &[
     "socket(7), SO_BUSY_POLL and SO_INCOMING_NAPI_ID",
     "Linux include/net/busy_poll.h, sk_busy_loop; net/core/dev.c, process_backlog",

@@ -21,7 +21,6 @@ pub struct Condvar;
 #[derive(Debug)]
 pub struct CondvarLine(&'static Shared);
 
-/// Either end.
 #[derive(Debug)]
 pub struct CondvarEnd(&'static Shared);
 

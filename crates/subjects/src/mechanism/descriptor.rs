@@ -20,7 +20,6 @@ pub trait Descriptors: Send + Sync + 'static {
     const SOCKET: bool = false;
     /// Whether a token is its number, least significant byte first; four bytes then hold it.
     const NUMBERED: bool = false;
-    /// Makes the pair.
     fn open(site: &Site) -> Result<Ends, OpenError>;
 }
 
@@ -30,12 +29,9 @@ pub(super) const LONGEST: usize = 8;
 /// A token and room behind it.
 type Token = [u8; LONGEST];
 
-/// Both ends.
 #[derive(Debug)]
 pub struct Ends {
-    /// Where tokens are read.
     pub read: OwnedFd,
-    /// Where tokens are written.
     pub write: OwnedFd,
 }
 
@@ -50,7 +46,6 @@ pub struct DescriptorLine<D> {
 #[derive(Debug)]
 pub struct Writer<D> {
     fd: OwnedFd,
-    /// Tokens written.
     count: u32,
     kind: PhantomData<D>,
 }
@@ -59,7 +54,6 @@ pub struct Writer<D> {
 #[derive(Debug)]
 pub struct Reader<D> {
     fd: OwnedFd,
-    /// The token read last.
     token: Token,
     kind: PhantomData<D>,
 }

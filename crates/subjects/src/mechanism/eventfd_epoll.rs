@@ -17,7 +17,6 @@ use super::{Explanation, Fault, Host, Line, Mechanism, OpenError, Site, Unavaila
 #[derive(Debug)]
 pub struct EventfdEpoll;
 
-/// The eventfd.
 #[derive(Debug)]
 pub struct EventfdEpollLine(OwnedFd);
 
@@ -41,7 +40,6 @@ impl EpollSet {
         Ok(Self(set))
     }
 
-    /// The set itself.
     pub(super) fn descriptor(&self) -> &OwnedFd {
         &self.0
     }

@@ -15,7 +15,6 @@ use super::{Explanation, Fault, Host, Line, Mechanism, OpenError, Site, Unavaila
 #[derive(Debug)]
 pub struct EventfdEpollEt;
 
-/// The eventfd.
 #[derive(Debug)]
 pub struct EdgeLine(OwnedFd);
 

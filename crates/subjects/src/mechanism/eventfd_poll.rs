@@ -15,11 +15,9 @@ use super::{Explanation, Fault, Host, Line, Mechanism, OpenError, Site, Unavaila
 #[derive(Debug)]
 pub struct EventfdPoll;
 
-/// The eventfd.
 #[derive(Debug)]
 pub struct EventfdPollLine(OwnedFd);
 
-/// The end that polls.
 #[derive(Debug)]
 pub struct Poller(OwnedFd);
 

@@ -11,7 +11,6 @@ use doorbell_results::record::subject::{Subject, Waits};
 
 use super::find;
 
-/// The family.
 #[derive(Debug)]
 pub struct Mechanisms;
 

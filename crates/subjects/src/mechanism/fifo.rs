@@ -13,7 +13,6 @@ use super::{Carries, Explanation, Host, Line, Mechanism, OpenError, Site, Unavai
 #[derive(Debug)]
 pub struct Fifo;
 
-/// The name.
 #[derive(Debug)]
 pub struct FifoLine(PathBuf);
 

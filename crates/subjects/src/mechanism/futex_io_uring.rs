@@ -16,7 +16,6 @@ use super::{Explanation, Fault, Host, Line, Mechanism, Notifiers, OpenError, Sit
 #[derive(Debug)]
 pub struct FutexIoUring;
 
-/// The word.
 #[derive(Debug)]
 pub struct FutexIoUringLine(&'static Word);
 

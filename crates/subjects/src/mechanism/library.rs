@@ -29,11 +29,9 @@ pub struct BellLine<W> {
     way: std::marker::PhantomData<fn() -> W>,
 }
 
-/// The end that waits.
 #[derive(Debug)]
 pub struct BellWaiter<W>(Bell<W>);
 
-/// The end that rings.
 #[derive(Debug)]
 pub struct BellNotifier(Bell);
 
@@ -88,7 +86,6 @@ pub struct ChannelLine<W> {
     way: std::marker::PhantomData<fn() -> W>,
 }
 
-/// The receiving end.
 #[derive(Debug)]
 pub struct ChannelWaiter<W: Wait>(Receiver<Trusted, W>);
 

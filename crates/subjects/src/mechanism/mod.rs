@@ -112,7 +112,6 @@ pub fn find(name: &str) -> Result<&'static dyn Entry, UnknownMechanism> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no mechanism is called '{name}'{} (`doorbell list` shows all)", did_you_mean(*.nearest))]
 pub struct UnknownMechanism {
-    /// What was asked for.
     pub name: String,
     /// The name that may have been meant.
     pub nearest: Option<&'static str>,

@@ -21,7 +21,6 @@ use doorbell_harness::run_dir::Note;
 #[derive(Debug)]
 pub struct MqPosix;
 
-/// The name.
 #[derive(Debug)]
 pub struct MqPosixLine(CString);
 

@@ -17,15 +17,12 @@ use doorbell_harness::run_dir::Note;
 #[derive(Debug)]
 pub struct MqSysv;
 
-/// The queue's number.
 #[derive(Debug)]
 pub struct MqSysvLine(libc::c_int);
 
-/// The end that sends.
 #[derive(Debug)]
 pub struct Sender(libc::c_int);
 
-/// The end that receives.
 #[derive(Debug)]
 pub struct Receiver {
     queue: libc::c_int,

@@ -7,7 +7,6 @@ use super::{
     Explanation, Fault, Host, Line, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Waits, Woken,
 };
 
-/// The harness alone.
 #[derive(Debug)]
 pub struct Null;
 
@@ -15,7 +14,6 @@ pub struct Null;
 #[derive(Debug)]
 pub struct NullLine;
 
-/// Both ends of it.
 #[derive(Debug)]
 pub struct NullEnd;
 

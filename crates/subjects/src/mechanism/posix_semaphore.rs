@@ -14,11 +14,9 @@ use super::{Fault, Notifier, Waiter, Woken};
 /// # Safety
 /// `raw` must return the address of an initialised semaphore for as long as the value lives.
 pub(super) unsafe trait Semaphore {
-    /// Its address.
     fn raw(&self) -> *mut libc::sem_t;
 }
 
-/// Either end.
 #[derive(Debug)]
 pub struct SemaphoreEnd<S>(pub(super) S);
 

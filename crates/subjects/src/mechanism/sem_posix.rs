@@ -14,7 +14,6 @@ use doorbell_harness::arena::Zeroed;
 #[derive(Debug)]
 pub struct SemPosix;
 
-/// The semaphore.
 #[derive(Debug)]
 pub struct SemPosixLine(&'static Shared);
 

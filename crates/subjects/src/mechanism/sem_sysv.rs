@@ -22,7 +22,6 @@ pub struct SemSysv;
 #[derive(Debug)]
 pub struct SemSysvLine(libc::key_t);
 
-/// Either end.
 #[derive(Debug, Clone, Copy)]
 pub struct SemSysvEnd {
     set: libc::c_int,

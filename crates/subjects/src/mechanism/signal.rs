@@ -12,13 +12,11 @@ use super::{Contexts, Fault, Line, Notifier, OpenError, Site, Waiter};
 
 /// A way of taking a blocked signal.
 pub trait Reception: Send + Sync + 'static {
-    /// The waiting end.
     type Waiter: Waiter;
     /// Takes it, in the waiter's own thread, where the signals of `set` are blocked.
     fn begin(set: libc::sigset_t) -> Result<Self::Waiter, OpenError>;
 }
 
-/// Whom to signal.
 #[derive(Debug)]
 pub struct SignalLine<R> {
     contexts: Contexts,

@@ -15,7 +15,6 @@ use super::{Carries, Explanation, Fault, Host, Mechanism, OpenError, Unavailable
 #[derive(Debug)]
 pub struct SignalSignalfd;
 
-/// The end that reads.
 #[derive(Debug)]
 pub struct SignalReader(OwnedFd);
 

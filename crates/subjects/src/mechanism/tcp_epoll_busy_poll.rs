@@ -17,7 +17,6 @@ use super::{Explanation, Fault, Host, Line, Mechanism, OpenError, Site, Unavaila
 #[derive(Debug)]
 pub struct TcpEpollBusyPoll;
 
-/// A connection.
 #[derive(Debug)]
 pub struct EpollLine(Ends);
 
@@ -28,7 +27,6 @@ pub struct EpollWaiter {
     socket: OwnedFd,
 }
 
-/// struct epoll_params (include/uapi/linux/eventpoll.h).
 #[repr(C)]
 struct Parameters {
     busy_poll_usecs: u32,

@@ -23,7 +23,6 @@ impl std::fmt::Debug for Ring {
 }
 
 impl Ring {
-    /// A fresh ring.
     pub(super) fn new() -> Result<Self, OpenError> {
         IoUring::new(ENTRIES).map(Self).map_err(|error| {
             OpenError::with_cure(

@@ -47,7 +47,6 @@ impl Alone for ClockRead {
     }
 }
 
-/// Stateless.
 #[derive(Debug)]
 pub(super) struct Reads;
 

@@ -13,7 +13,6 @@ use doorbell_harness::role::Role;
 use doorbell_harness::side::SideError;
 use doorbell_results::cell::Cell;
 
-/// One connection over loopback.
 #[derive(Debug)]
 pub(super) struct EchoTcp;
 

@@ -31,13 +31,11 @@ pub(super) trait Exchange: Send + Sync + 'static {
 pub(super) trait End {
     /// Says that it is about to hand over, before the working set is written; most have nothing to say.
     fn announce(&mut self) {}
-    /// Hands over.
     fn give(&mut self) -> Result<(), Fault>;
     /// Waits until it was handed over.
     fn take(&mut self) -> Result<(), Fault>;
 }
 
-/// An exchange, open.
 pub(super) struct Duo<X: Exchange>(pub(super) X);
 
 impl<X: Exchange> Lines for Duo<X> {

@@ -11,7 +11,6 @@ use doorbell_results::record::subject::Subject;
 
 use super::{figures, find};
 
-/// The family.
 #[derive(Debug)]
 pub struct Operations;
 

@@ -46,7 +46,6 @@ impl Alone for Getppid {
     }
 }
 
-/// Stateless.
 #[derive(Debug)]
 pub(super) struct Calls;
 

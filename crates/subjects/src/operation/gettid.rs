@@ -46,7 +46,6 @@ impl Alone for Gettid {
     }
 }
 
-/// Stateless.
 #[derive(Debug)]
 pub(super) struct Calls;
 

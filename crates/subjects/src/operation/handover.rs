@@ -25,17 +25,13 @@ const WARMUP: u64 = 50;
 
 /// A means of handing over, opened before the sides part.
 pub(super) trait Handover: Send + Sync + 'static {
-    /// The side that releases.
     type Sender: Sender;
-    /// The side that acquires.
     type Receiver: Receiver;
     /// Takes the sender's end, in its own process or thread.
     fn sender(&self) -> Result<Self::Sender, SideError>;
-    /// Takes the receiver's end.
     fn receiver(&self) -> Result<Self::Receiver, SideError>;
 }
 
-/// The side that releases.
 pub(super) trait Sender {
     /// What it needs once before the first release.
     fn begin(&mut self) -> Result<(), Fault> {
@@ -47,7 +43,6 @@ pub(super) trait Sender {
     fn turn(&mut self) -> Result<(), Fault>;
 }
 
-/// The side that acquires.
 pub(super) trait Receiver {
     /// Waits for the release; the stamp is taken just after.
     fn acquire(&mut self) -> Result<(), Fault>;
@@ -59,7 +54,6 @@ pub(super) trait Receiver {
     fn allow(&mut self) -> Result<(), Fault>;
 }
 
-/// A hand-over, open.
 pub(super) struct OneWay<H: Handover>(pub(super) H);
 
 impl<H: Handover> Lines for OneWay<H> {

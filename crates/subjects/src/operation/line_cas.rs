@@ -19,7 +19,6 @@ use doorbell_results::cell::Cell;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Figure, Record};
 
-/// One line, two values.
 #[derive(Debug)]
 pub(super) struct LineCas;
 

@@ -166,7 +166,6 @@ pub fn find(name: &str) -> Result<&'static dyn Operation, UnknownOperation> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no operation is called '{name}'{} (`doorbell list` shows all)", did_you_mean(*.nearest))]
 pub struct UnknownOperation {
-    /// What was asked for.
     pub name: String,
     /// The name that may have been meant.
     pub nearest: Option<&'static str>,

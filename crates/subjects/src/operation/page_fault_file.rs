@@ -88,7 +88,6 @@ impl Alone for Cached {
     }
 }
 
-/// The mapped file.
 #[derive(Debug)]
 pub(super) struct Pages {
     base: *mut c_void,

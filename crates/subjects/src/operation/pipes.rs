@@ -24,7 +24,6 @@ pub(super) struct PipeEnd {
 }
 
 impl Pipes {
-    /// Opens them.
     pub(super) fn open() -> Result<Self, OpenError> {
         let pipe = || {
             rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
@@ -60,7 +59,6 @@ impl PipeEnd {
         }
     }
 
-    /// Reads a whole message.
     #[inline(always)]
     pub(super) fn receive(&self, message: &mut [u8]) -> Result<(), Fault> {
         loop {

@@ -42,7 +42,6 @@ impl Operation for ReadNothing {
     }
 }
 
-/// The open device.
 #[derive(Debug)]
 struct Device(File);
 

@@ -12,11 +12,9 @@ use doorbell_harness::side::{Side, SideError};
 
 /// What each side does over and over.
 pub(super) trait Beside: Send + Sync + 'static {
-    /// Does it once.
     fn once(&self) -> Result<(), Fault>;
 }
 
-/// Both sides at it.
 pub(super) struct Pair<B: Beside>(pub(super) B);
 
 /// Repetitions before anything is recorded.

@@ -68,7 +68,6 @@ impl Alone for SignalSelf {
     }
 }
 
-/// Whom to signal: ourselves.
 #[derive(Debug)]
 pub(super) struct Signals {
     process: libc::pid_t,

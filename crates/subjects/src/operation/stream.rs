@@ -19,7 +19,6 @@ pub(super) trait Stream: Send + Sync + 'static {
     fn free(&self) -> Result<(), Fault>;
 }
 
-/// A stream, open.
 pub(super) struct Turns<S: Stream>(pub(super) S);
 
 /// Operations before anything is recorded.

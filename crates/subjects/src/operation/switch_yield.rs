@@ -40,7 +40,6 @@ impl Operation for SwitchYield {
     }
 }
 
-/// Gives way.
 #[derive(Debug)]
 pub(super) struct Yields;
 

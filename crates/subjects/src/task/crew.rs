@@ -201,7 +201,6 @@ impl Children {
         Self(VecDeque::with_capacity(all as usize))
     }
 
-    /// One more.
     pub(super) fn add(&mut self, child: Pid) {
         self.0.push_back(child);
     }

@@ -11,7 +11,6 @@ use doorbell_results::record::subject::{Contexts, Subject};
 
 use super::{Play, Scene, find, limits, scene};
 
-/// The family.
 #[derive(Debug)]
 pub struct Tasks;
 

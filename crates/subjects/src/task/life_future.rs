@@ -10,7 +10,6 @@ use super::{Kind, MadeOf, Measured, Needs, Scene};
 use crate::mechanism::Explanation;
 use doorbell_harness::side::SideError;
 
-/// A boxed future each.
 #[derive(Debug)]
 pub(super) struct LifeFuture;
 

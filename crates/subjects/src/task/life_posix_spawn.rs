@@ -12,7 +12,6 @@ use super::{Kind, MadeOf, Measured, Needs, Scene};
 use crate::mechanism::{Explanation, Fault, Host, Unavailable};
 use doorbell_harness::side::SideError;
 
-/// A program each.
 #[derive(Debug)]
 pub(super) struct LifePosixSpawn;
 

@@ -7,7 +7,6 @@ use super::{Kind, MadeOf, Measured, Needs, Scene};
 use crate::mechanism::{Explanation, Fault};
 use doorbell_harness::side::SideError;
 
-/// A thread each.
 #[derive(Debug)]
 pub(super) struct LifeThread;
 

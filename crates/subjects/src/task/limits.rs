@@ -11,7 +11,6 @@ use doorbell_results::record::{Figure, Record};
 /// The most tasks of a kind that there can be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ceiling {
-    /// Tasks.
     pub tasks: u64,
     /// The limit that stops the next one, with its value.
     pub limit: String,

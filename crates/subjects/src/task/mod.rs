@@ -55,24 +55,19 @@ pub use thread_yield::IN_A_ROW;
 /// What one task takes of what the machine has; how many there can be follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
-    /// Tasks of the kernel.
     pub tasks: u64,
-    /// Descriptors of one process.
     pub descriptors: u64,
-    /// Mappings of one process.
     pub mappings: u64,
     /// Memory, the kernel's included, bytes: an estimate for Linux on x86-64, on the safe side. Every run with hand-offs measures
     /// it.
     pub bytes: u64,
 }
 
-/// A kind of task.
 pub trait Kind: Sync {
     /// The name on the command line and in result files.
     fn name(&self) -> &'static str;
     /// The text of `doorbell explain`.
     fn explanation(&self) -> Explanation;
-    /// What is timed.
     fn measured(&self) -> Measured {
         Measured::HandOffs
     }
@@ -82,7 +77,6 @@ pub trait Kind: Sync {
     fn sleeps(&self) -> bool {
         self.made_of() != MadeOf::Code && self.measured() == Measured::HandOffs
     }
-    /// What one task takes.
     fn needs(&self) -> Needs;
     /// Whether this machine has it.
     fn available(&self, host: &Host) -> Result<(), Unavailable> {
@@ -150,7 +144,6 @@ pub fn find(name: &str) -> Result<&'static dyn Kind, UnknownKind> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no kind of task is called '{name}'{} (`doorbell list` shows all)", did_you_mean(*.nearest))]
 pub struct UnknownKind {
-    /// What was asked for.
     pub name: String,
     /// The name that may have been meant.
     pub nearest: Option<&'static str>,

@@ -14,9 +14,7 @@ use doorbell_machine::clock::Now;
 /// A kind of task and the scene it plays on.
 #[expect(missing_debug_implementations, reason = "a kind is code and has nothing to show but its name")]
 pub struct Play {
-    /// The kind.
     pub kind: &'static dyn Kind,
-    /// The scene.
     pub scene: Scene,
 }
 

@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use crate::mechanism::OpenError;
 use doorbell_harness::arena::{Arena, Zeroed};
 
-/// No task.
 const NONE: u32 = u32::MAX;
 
 /// The first and the last of the queue.

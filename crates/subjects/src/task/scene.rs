@@ -30,7 +30,6 @@ const STRETCH: u64 = 256;
 /// Turns between two signs of life for the watchdog, at the most: fewer than a second of the slowest kind.
 const SIGN_EVERY: u64 = 4096;
 
-/// Bytes of a complaint.
 const COMPLAINT: usize = 256;
 
 /// Words that the tasks of a trial write.
@@ -45,9 +44,7 @@ struct Ledger {
     goal: AtomicU64,
     /// The count at which the next stamp is due.
     stamp_due: AtomicU64,
-    /// Stamps taken.
     stamped: AtomicU64,
-    /// Tasks that stand ready.
     ready: Word,
     /// How many of them the driver waits for; wakes before that would only cost it its sleep.
     awaited: AtomicU32,
@@ -71,7 +68,6 @@ struct Ledger {
 // SAFETY: atomics and arrays of atomics only; all are valid at zero.
 unsafe impl Zeroed for Ledger {}
 
-/// What tasks spent.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Spent {
     pub(super) user_ns: u64,
@@ -93,18 +89,14 @@ impl std::ops::Deref for Scene {
     }
 }
 
-/// What is on it.
 #[derive(Debug)]
 pub struct Ground {
     pub(super) clock: Clock,
-    /// Tasks.
     pub(super) tasks: u32,
-    /// Turns of each task.
     pub(super) yields: u32,
     /// The CPUs over which threads and processes are dealt out in turn; none leaves it to the scheduler.
     pub(super) cpus: Option<[u32; 2]>,
     pub(super) queue: Queue,
-    /// What wakers point to.
     pub(super) nodes: &'static [Node],
     /// A word for each task to sleep on.
     pub(super) words: &'static [Word],
@@ -374,7 +366,6 @@ impl Scene {
         }
     }
 
-    /// Lets all tasks leave.
     pub(super) fn send_home(&self) {
         // Pairs with the Acquire load in `go_home`.
         self.ledger.home.store(1, Release);

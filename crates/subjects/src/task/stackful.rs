@@ -70,7 +70,6 @@ pub(super) struct Crew {
     scene: Scene,
     /// Where each task left off.
     left: Vec<Cell<Left>>,
-    /// Where the driver did.
     driver: Cell<Left>,
     stacks: Vec<DefaultStack>,
 }

@@ -7,7 +7,6 @@ use super::{Kind, MadeOf, Needs, Scene};
 use crate::mechanism::{Explanation, Fault};
 use doorbell_harness::side::SideError;
 
-/// tokio, current-thread.
 #[derive(Debug)]
 pub(super) struct Tokio;
 

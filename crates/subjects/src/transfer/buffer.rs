@@ -37,7 +37,6 @@ impl Buffer {
         self.bytes
     }
 
-    /// Where it lies.
     pub fn pointer(&self) -> *mut u8 {
         self.pages.as_ptr().cast_mut().cast()
     }

@@ -23,9 +23,7 @@ use doorbell_results::record::io::Io;
 /// A way and what it transfers between.
 #[expect(missing_debug_implementations, reason = "a way is code and has nothing to show but its name")]
 pub struct Drive {
-    /// The way.
     pub way: &'static dyn Way,
-    /// What is transferred between.
     pub target: Opened,
 }
 

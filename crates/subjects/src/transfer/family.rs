@@ -11,7 +11,6 @@ use doorbell_results::record::subject::Subject;
 
 use super::{Drive, figures, find, target};
 
-/// The family.
 #[derive(Debug)]
 pub struct Transfers;
 

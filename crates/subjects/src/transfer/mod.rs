@@ -73,7 +73,6 @@ pub struct Place<'buffer> {
     pub thread_cpu: Option<u32>,
 }
 
-/// One transfer after another.
 pub trait Transfer {
     /// Transfers the block at `offset` bytes and returns once it is done.
     fn once(&mut self, offset: u64) -> Result<(), Fault>;
@@ -105,7 +104,6 @@ pub fn find(name: &str) -> Result<&'static dyn Way, UnknownWay> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no way to wait for a device is called '{name}'{} (`doorbell list` shows all)", did_you_mean(*.nearest))]
 pub struct UnknownWay {
-    /// What was asked for.
     pub name: String,
     /// The name that may have been meant.
     pub nearest: Option<&'static str>,

@@ -4,7 +4,6 @@
 use super::{CONTROL, Noticed, Place, Transfer, Way};
 use crate::mechanism::{Explanation, Fault, OpenError};
 
-/// Nothing.
 #[derive(Debug)]
 pub(super) struct Null;
 

@@ -27,37 +27,29 @@ const RANDOM: usize = 4096;
 /// Why there is no file to transfer to.
 #[derive(Debug, thiserror::Error)]
 pub enum ScratchError {
-    /// A call refused.
     #[error("{call} {}: {cause}{}", .path.display(), cure(.cause))]
     Call {
-        /// What was tried.
         call: &'static str,
-        /// On what.
         path: PathBuf,
-        /// The system's error.
         cause: io::Error,
     },
     /// It is shorter than what was written.
     #[error("{}: {read} of {wanted} bytes at {offset} could be read back; the device or its file system has cut it short: look for its errors in \
              `dmesg`, and take another disk (--dir or --device)", .path.display())]
     Short {
-        /// Where.
         path: PathBuf,
         /// Where the read began, bytes from the front.
         offset: u64,
-        /// Bytes that came.
         read: usize,
         /// Bytes that were written there.
         wanted: usize,
     },
-    /// The user interrupted.
     #[error("{}: interrupted while it was filled", .0.display())]
     Interrupted(PathBuf),
     /// What was written is not there.
     #[error("{}: what was written to the block at {offset} did not come back; the device or its file system is broken: look for its errors in `dmesg`, and \
              take another disk (--dir or --device)", .path.display())]
     NotThere {
-        /// Where.
         path: PathBuf,
         /// The first such sector, bytes from the front.
         offset: u64,
@@ -65,9 +57,7 @@ pub enum ScratchError {
     /// The file has a hole, which is read without a device.
     #[error("{}: the file system left a hole at {offset}, which is read without a device; choose a folder on another file system with --dir", .path.display())]
     Hole {
-        /// Where.
         path: PathBuf,
-        /// Bytes from the front.
         offset: u64,
     },
 }
@@ -102,7 +92,6 @@ pub fn path(run_dir: &Path) -> PathBuf {
 /// What a run's folder knows of its target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Noted {
-    /// How it was prepared.
     pub prepared: Prepared,
     /// The file that was made: the number of its file system and of its inode; none of a device.
     pub file: Option<[u64; 2]>,

@@ -7,7 +7,6 @@ use super::{Noticed, Place, Transfer, Way};
 use crate::mechanism::{Explanation, Fault, OpenError};
 use doorbell_results::cell::Direction;
 
-/// The plain call.
 #[derive(Debug)]
 pub(super) struct SyncCall;
 

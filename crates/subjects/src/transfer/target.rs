@@ -13,7 +13,6 @@ use doorbell_machine::root::Root;
 use doorbell_results::cell::{Direction, Target};
 use doorbell_results::record::io::Prepared;
 
-/// An open target.
 #[derive(Debug)]
 pub struct Opened {
     /// Open for the direction asked for.
@@ -22,7 +21,6 @@ pub struct Opened {
     pub bytes: u64,
     /// The device that it is or lies on; none where the file system has none.
     pub device: Option<BlockDevice>,
-    /// That device's number.
     pub number: [u32; 2],
     /// What is known of its content.
     pub prepared: Option<Prepared>,
@@ -34,9 +32,7 @@ pub enum TargetError {
     /// It cannot be looked at or opened.
     #[error("{}: {cause}", .path.display())]
     Open {
-        /// Where.
         path: PathBuf,
-        /// The system's error.
         cause: io::Error,
     },
     /// Somebody has put another file in its place.
@@ -46,52 +42,38 @@ pub enum TargetError {
     /// Its file system knows no direct transfers.
     #[error("{} cannot be opened with O_DIRECT: its file system keeps everything in memory; choose a folder on a disk with --dir", .0.display())]
     NoDirect(PathBuf),
-    /// It is something else.
     #[error("{} is no {wanted}", .path.display())]
     Kind {
-        /// Where.
         path: PathBuf,
-        /// What it should be.
         wanted: &'static str,
     },
     /// It has no room for a block.
     #[error("{} has {bytes} bytes, fewer than a block of {block}", .path.display())]
     TooSmall {
-        /// Where.
         path: PathBuf,
-        /// Its length.
         bytes: u64,
-        /// The block.
         block: u32,
     },
     /// The device's own blocks are larger.
     #[error("{name} takes blocks of {least} bytes and multiples, not {block} (--size)")]
     Block {
-        /// The device.
         name: String,
-        /// Its block.
         least: u64,
-        /// The block asked for.
         block: u32,
     },
-    /// It is somebody's file.
     #[error("{} is a file that was there before: it is only read; leave --file out, and a file is made to be written", .0.display())]
     NotOurs(PathBuf),
     /// The flag that allows it is missing or names another device.
     #[error("{name} would be overwritten: say so with --write-device {name}")]
     NoConsent {
-        /// The device.
         name: String,
     },
-    /// Somebody uses the device.
     #[error("{0}; it is not written")]
     InUse(InUse),
     /// The kernel says that somebody uses the device.
     #[error("{name} is in use, the kernel says (O_EXCL: {cause}); it is not written")]
     Busy {
-        /// The device.
         name: String,
-        /// The system's error.
         cause: io::Error,
     },
 }
@@ -111,7 +93,6 @@ impl Held {
         Ok(Self { file, data })
     }
 
-    /// Opens it.
     fn open(&self, how: &OpenOptions) -> io::Result<File> {
         // That link leads to the file itself and not to its name (proc_pid_fd(5)).
         how.open(format!("/proc/self/fd/{}", self.file.as_raw_fd())).map_err(|cause| match cause.kind() {

@@ -5,7 +5,6 @@ use super::ring::{self, Ring};
 use super::{Noticed, Place, Transfer, Way};
 use crate::mechanism::{Explanation, Fault, Host, OpenError, Unavailable};
 
-/// The polled ring.
 #[derive(Debug)]
 pub(super) struct UringIopoll;
 

@@ -21,7 +21,6 @@ mod throttled;
 /// A cause with its evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Its name.
     pub name: &'static str,
     /// How much of the wake it covers, picoseconds.
     pub covers_ps: u64,
@@ -29,10 +28,8 @@ pub struct Found {
     pub evidence: String,
 }
 
-/// A kind of cause.
 #[derive(Debug)]
 pub struct Cause {
-    /// Its name.
     pub name: &'static str,
     /// What to do about it.
     pub cure: &'static str,

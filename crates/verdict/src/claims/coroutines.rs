@@ -18,7 +18,6 @@ pub const MAKING: [u32; 6] = [50, 100, 150, 200, 250, 300];
 /// The same on a board.
 pub const BOARD: [u32; 8] = [10, 20, 30, 40, 50, 60, 70, 80];
 
-/// The study.
 pub static SOURCE: Source = Source {
     about: "chapter 9 of the documentation, in Chinese, of the kernel tornado-os: coroutines and processes on its shared \
             scheduler, and fork under rCore-Tutorial, on QEMU 5.2 and on a K210 board, in counts of timer interrupts",

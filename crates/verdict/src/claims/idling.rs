@@ -8,7 +8,6 @@ use doorbell_results::record::series::Quantity;
 
 use Ruling::{CannotTell, Confirmed, Contradicted};
 
-/// The study.
 pub static SOURCE: Source = Source {
     about: "a study, in Chinese, of semaphores as notification in place of sockets, which found its idle machine slower at times \
             than the same under full load",

@@ -15,7 +15,6 @@ pub mod semaphores;
 /// What a result says of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ruling {
-    /// The result shows it.
     Confirmed,
     /// The result shows the opposite.
     Contradicted,
@@ -24,7 +23,6 @@ pub enum Ruling {
 }
 
 impl Ruling {
-    /// The words printed.
     pub fn name(self) -> &'static str {
         match self {
             Self::Confirmed => "confirmed here",
@@ -34,12 +32,10 @@ impl Ruling {
     }
 }
 
-/// A claim.
 #[derive(Debug)]
 pub struct Claim {
     /// Its row in the list of the source's figures; none for what the source says without a figure.
     pub row: Option<u32>,
-    /// What it says.
     pub says: &'static str,
     judge: fn(&ResultFile) -> (Ruling, String),
 }
@@ -47,20 +43,16 @@ pub struct Claim {
 /// A claim with its ruling.
 #[derive(Debug)]
 pub struct Judged {
-    /// The claim.
     pub claim: &'static Claim,
-    /// The ruling.
     pub ruling: Ruling,
     /// What it rests on, with values.
     pub evidence: String,
 }
 
-/// Where claims come from.
 #[derive(Debug)]
 pub struct Source {
     /// What it is, in a sentence.
     pub about: &'static str,
-    /// Its claims.
     pub claims: &'static [Claim],
 }
 

@@ -10,7 +10,6 @@ use doorbell_results::record::{Arm, Histogram, ResultFile};
 
 use Ruling::{CannotTell, Confirmed, Contradicted};
 
-/// The article.
 pub static SOURCE: Source = Source {
     about: "an article, in Chinese, of an engineer of Memblaze on IO polling in Linux 4.4: fio 2.2.9, synchronous, direct, 4 KiB at \
             random places of an NVMe device, woken by interrupts and polled",

@@ -11,7 +11,6 @@ use doorbell_results::record::{Arm, ResultFile};
 
 use Ruling::{CannotTell, Confirmed, Contradicted};
 
-/// The study.
 pub static SOURCE: Source = Source {
     about: "a study, in Chinese, of semaphores as notification in place of sockets: one sender, 20 to 2000 receivers, \
             POSIX named and System V semaphores on 12 CPUs under CentOS 7.9; its own tables are lost",
@@ -99,7 +98,6 @@ fn is_of_the_study(scene: &Scene) -> bool {
     scene.cell.subject == NAMED || is_system_v(scene)
 }
 
-/// Every arm with figures.
 fn scenes<'result>(result: &'result ResultFile) -> Vec<Scene<'result>> {
     let scene = |arm: Arm<'result>| {
         let Pattern::FanOut { receivers, .. } = arm.cell.pattern else { return None };
@@ -119,7 +117,6 @@ fn of_the_study(result: &ResultFile) -> Vec<Scene<'_>> {
     scenes(result).into_iter().filter(is_of_the_study).collect()
 }
 
-/// Words for a scene.
 fn named(scene: &Scene) -> String {
     let wait = match scene.cell.wait {
         WaitPolicy::Timeout { timeout_ns } => format!(", time-out {} ms", timeout_ns / 1_000_000),

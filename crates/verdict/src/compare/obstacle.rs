@@ -31,14 +31,11 @@ pub enum Obstacle {
     /// Trials of the candidate hung, failed or could not be true, more than of the baseline: those that are left are a
     /// choice of the lucky ones.
     Broken {
-        /// How many.
         trials: usize,
-        /// Of how many.
         of: usize,
     },
     /// The machine itself was not the same.
     FloorsMoved {
-        /// The floor.
         floor: &'static str,
         /// Its later level as a multiple of the earlier.
         ratio: f64,

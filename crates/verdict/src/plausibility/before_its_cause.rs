@@ -7,7 +7,6 @@ use doorbell_results::record::Record;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::Waits;
 
-/// The rule.
 pub(super) const RULE: Rule = Rule {
     about: About {
         name: "before-its-cause",

@@ -8,10 +8,8 @@ use doorbell_results::record::Record;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::Waits;
 
-/// Its name.
 pub const NAME: &str = "below-floor";
 
-/// The rule.
 pub(super) const RULE: Rule = Rule {
     about: About {
         name: NAME,

@@ -8,7 +8,6 @@ use doorbell_results::record::Record;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::Waits;
 
-/// The rule.
 pub(super) const RULE: Rule = Rule {
     about: About {
         name: "clock-grid",

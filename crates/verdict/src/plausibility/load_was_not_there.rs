@@ -5,7 +5,6 @@ use super::{Known, Rule};
 use doorbell_results::about::About;
 use doorbell_results::record::{Outcome, Record};
 
-/// The rule.
 pub(super) const RULE: Rule = Rule {
     about: About {
         name: "load-was-not-there",

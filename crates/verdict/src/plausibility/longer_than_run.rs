@@ -6,7 +6,6 @@ use doorbell_results::about::About;
 use doorbell_results::record::Record;
 use doorbell_results::record::series::Quantity;
 
-/// The rule.
 pub(super) const RULE: Rule = Rule {
     about: About {
         name: "longer-than-run",

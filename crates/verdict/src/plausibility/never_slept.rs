@@ -8,7 +8,6 @@ use doorbell_results::figure::task::SWITCHES_COUNTED;
 use doorbell_results::record::Record;
 use doorbell_results::record::subject::{Subject, Waits};
 
-/// The rule.
 pub(super) const RULE: Rule = Rule {
     about: About {
         name: "never-slept",

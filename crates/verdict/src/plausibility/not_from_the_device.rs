@@ -6,7 +6,6 @@ use doorbell_results::about::About;
 use doorbell_results::cell::Pattern;
 use doorbell_results::record::Record;
 
-/// The rule.
 pub(super) const RULE: Rule = Rule {
     about: About {
         name: "not-from-the-device",

@@ -5,7 +5,6 @@ use super::{Known, Rule};
 use doorbell_results::about::About;
 use doorbell_results::record::Record;
 
-/// The rule.
 pub(super) const RULE: Rule = Rule {
     about: About {
         name: "not-where-pinned",

@@ -8,7 +8,6 @@ use doorbell_results::record::Record;
 use doorbell_results::record::io::CURE;
 use doorbell_results::record::subject::Noticed;
 
-/// The rule.
 pub(super) const RULE: Rule = Rule {
     about: About {
         name: "poll-not-proven",

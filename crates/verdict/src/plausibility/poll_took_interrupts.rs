@@ -6,7 +6,6 @@ use doorbell_results::about::About;
 use doorbell_results::record::Record;
 use doorbell_results::record::subject::Waits;
 
-/// The rule.
 pub(super) const RULE: Rule = Rule {
     about: About {
         name: "poll-took-interrupts",

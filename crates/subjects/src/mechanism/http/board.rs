@@ -48,7 +48,6 @@ impl Server {
         Ok(Self { board, thread })
     }
 
-    /// One more event.
     pub(super) fn publish(&self) {
         *self.board.published() += 1;
         self.board.changed.notify_one();

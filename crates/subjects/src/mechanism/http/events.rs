@@ -13,7 +13,6 @@ use crate::mechanism::{
 #[derive(Debug)]
 pub struct HttpEvents;
 
-/// The client.
 #[derive(Debug)]
 pub struct Client {
     stream: Stream,
@@ -21,7 +20,6 @@ pub struct Client {
     begun: bool,
 }
 
-/// The server.
 #[derive(Debug)]
 pub struct Publisher {
     stream: Stream,

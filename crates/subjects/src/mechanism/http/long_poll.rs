@@ -14,7 +14,6 @@ use crate::mechanism::{
 #[derive(Debug)]
 pub struct HttpLongPoll;
 
-/// The client.
 #[derive(Debug)]
 pub struct Client {
     stream: Stream,
@@ -25,7 +24,6 @@ pub struct Client {
     requests: u64,
 }
 
-/// The server.
 #[derive(Debug)]
 pub struct Publisher(Server);
 

@@ -30,7 +30,6 @@ pub fn all() -> &'static [&'static dyn Entry] {
 /// The two ends of a connection.
 #[derive(Debug)]
 pub struct Connection {
-    /// Client and server.
     ends: Ends,
     /// Whether somebody serves it. Of two, either would answer what was asked of the other, and both would count events from one.
     served: AtomicBool,
@@ -43,7 +42,6 @@ impl Connection {
     pub(super) fn client(&self) -> Result<Stream, OpenError> {
         again(&self.ends.read).map(Stream::new)
     }
-    /// The server's end, once.
     pub(super) fn server(&self) -> Result<Stream, OpenError> {
         if self.served.swap(true, Relaxed) {
             return Err(OpenError::HasNotifier);

@@ -18,7 +18,6 @@ pub struct HttpShortPoll;
 /// against.
 const INTERVAL: Duration = Duration::from_millis(1);
 
-/// The client.
 #[derive(Debug)]
 pub struct Client {
     stream: Stream,
@@ -27,7 +26,6 @@ pub struct Client {
     requests: u64,
 }
 
-/// The server.
 #[derive(Debug)]
 pub struct Publisher(Server);
 

@@ -18,11 +18,9 @@ use crate::mechanism::{
 #[derive(Debug)]
 pub struct Websocket;
 
-/// The client.
 #[derive(Debug)]
 pub struct Client(WebSocket<TcpStream>);
 
-/// The server.
 #[derive(Debug)]
 pub struct Publisher {
     socket: WebSocket<TcpStream>,
