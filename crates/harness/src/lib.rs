@@ -12,7 +12,10 @@
 //! What is measured is not known here. It comes as families ([`family::Family`]), whose members implement the traits of
 //! [`mechanism`], [`fanout::fan`] or [`entry::Lines`]; the loops of [`role`] are compiled once for each.
 
-#![allow(missing_docs, reason = "only the command uses this crate: a name says what it is, and a comment what it does not say")]
+#![allow(
+    missing_docs,
+    reason = "only the command uses this crate: a name says what it is, and a comment what it does not say"
+)]
 
 pub mod anatomy;
 pub mod arena;

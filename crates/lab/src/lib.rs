@@ -9,7 +9,10 @@
 //!
 //! Code that measures (`mechanism`, `trial`) prints nothing; code that prints (`view`, `cli`) measures nothing.
 
-#![allow(missing_docs, reason = "only the command uses this crate: a name says what it is, and a comment what it does not say")]
+#![allow(
+    missing_docs,
+    reason = "only the command uses this crate: a name says what it is, and a comment what it does not say"
+)]
 
 pub mod cli;
 pub mod experiment;

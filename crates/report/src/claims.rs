@@ -22,7 +22,8 @@ pub fn text(result: &ResultFile, style: &Style) -> String {
     if judged.is_empty() {
         return String::new();
     }
-    let text = format!("Claims of others, held against this run: {}; `doorbell report` has each.", tally(&judged));
+    let text =
+        format!("Claims of others, held against this run: {}; `doorbell report` has each.", tally(&judged));
     format!("\n{}", style.wrap(&text, 0))
 }
 

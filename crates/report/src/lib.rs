@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Views: from records and verdicts to text and pictures. Nothing here measures.
 
+#![allow(
+    missing_docs,
+    reason = "only the command uses this crate: a name says what it is, and a comment what it does not say"
+)]
+
 pub mod anatomy;
 pub mod axis;
 pub mod bars;

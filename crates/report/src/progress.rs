@@ -11,6 +11,7 @@ use doorbell_results::record::Record;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::HashMap;
 use std::time::Duration;
+
 /// How long the rest will take, from the plan and from what the trials before took.
 #[derive(Debug, Clone)]
 pub struct Estimate {

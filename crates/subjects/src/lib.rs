@@ -2,7 +2,10 @@
 //! What the lab measures: means of notification, fan-outs, operations, kinds of task, ways to wait for a device. One file each,
 //! one line each in the list of its family.
 
-#![allow(missing_docs, reason = "only the command uses this crate: a name says what it is, and a comment what it does not say")]
+#![allow(
+    missing_docs,
+    reason = "only the command uses this crate: a name says what it is, and a comment what it does not say"
+)]
 
 pub mod fan;
 pub mod mechanism;

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Verdicts: pure functions of result files.
 
+#![allow(
+    missing_docs,
+    reason = "only the command uses this crate: a name says what it is, and a comment what it does not say"
+)]
+
 pub mod anatomy;
 pub mod answer;
 pub mod cause;

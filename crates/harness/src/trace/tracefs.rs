@@ -21,10 +21,7 @@ pub enum TraceError {
         "the kernel's trace events may not be used ({place}: {cause}); run as root, or as root once: \
          mount -t tracefs -o gid=$(id -g),mode=770 nodev /sys/kernel/tracing && chgrp -R $(id -g) /sys/kernel/tracing"
     )]
-    Forbidden {
-        place: String,
-        cause: io::Error,
-    },
+    Forbidden { place: String, cause: io::Error },
     /// The buffer's clock cannot be joined with the instrument's.
     #[error(
         "this kernel has no trace clock '{wanted}' (it has {has}), so its events cannot be joined with the instrument's stamps"
@@ -36,18 +33,12 @@ pub enum TraceError {
     },
     /// A file of the instance could not be used.
     #[error("{path}: {cause}; is another tracer using up the memory for trace buffers?")]
-    File {
-        path: String,
-        cause: io::Error,
-    },
+    File { path: String, cause: io::Error },
     /// The kernel publishes something in a form this program does not know.
     #[error(
         "{path} reads '{text}', which this program does not understand; please report it with the kernel's version"
     )]
-    Unknown {
-        path: String,
-        text: String,
-    },
+    Unknown { path: String, text: String },
 }
 
 impl TraceError {

@@ -21,8 +21,10 @@ pub enum Pinning {
     Scatter,
 }
 
+/// Who runs where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spread {
+    /// The notifier's CPU.
     pub notifier: u32,
     /// Each receiver's CPU, by number.
     pub receivers: Vec<u32>,

@@ -52,7 +52,6 @@ pub(super) fn window(record: &Record) -> Option<(f64, f64)> {
     (window > 0 && record.tally.sent > 0).then_some((window as f64, record.tally.sent as f64))
 }
 
-/// A figure.
 pub(super) fn figure(name: &str, value: f64, unit: &str, formula: impl Into<String>) -> Figure {
     Figure { name: name.to_owned(), value, unit: unit.to_owned(), formula: formula.into() }
 }

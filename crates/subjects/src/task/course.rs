@@ -23,9 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) enum Known<'tasks> {
     /// None: all is code of one thread.
     None,
-    /// Threads of this process.
     Threads(&'tasks [i32]),
-    /// Processes.
     Processes(&'tasks [i32]),
 }
 
@@ -49,9 +47,7 @@ pub struct Course {
 /// The lengths of a generation's phases, ticks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Phases {
-    /// Making all tasks.
     pub(super) made: Ticks,
-    /// Reaping them.
     pub(super) reaped: Ticks,
     /// From the first made to the last reaped.
     pub(super) life: Ticks,

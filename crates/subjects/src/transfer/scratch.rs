@@ -28,11 +28,7 @@ const RANDOM: usize = 4096;
 #[derive(Debug, thiserror::Error)]
 pub enum ScratchError {
     #[error("{call} {}: {cause}{}", .path.display(), cure(.cause))]
-    Call {
-        call: &'static str,
-        path: PathBuf,
-        cause: io::Error,
-    },
+    Call { call: &'static str, path: PathBuf, cause: io::Error },
     /// It is shorter than what was written.
     #[error("{}: {read} of {wanted} bytes at {offset} could be read back; the device or its file system has cut it short: look for its errors in \
              `dmesg`, and take another disk (--dir or --device)", .path.display())]
@@ -56,10 +52,7 @@ pub enum ScratchError {
     },
     /// The file has a hole, which is read without a device.
     #[error("{}: the file system left a hole at {offset}, which is read without a device; choose a folder on another file system with --dir", .path.display())]
-    Hole {
-        path: PathBuf,
-        offset: u64,
-    },
+    Hole { path: PathBuf, offset: u64 },
 }
 
 fn cure(cause: &io::Error) -> &'static str {

@@ -379,7 +379,10 @@ fn conditions(result: &ResultFile) -> (Ruling, String) {
     });
     let conditions = [
         (gaps().count() > 0 && gaps().all(|gap| gap == 1000), format!("{} ms apart", distinct(gaps()))),
-        (rounds().count() > 0 && rounds().all(|rounds| rounds >= 20), format!("rounds {}", distinct(rounds()))),
+        (
+            rounds().count() > 0 && rounds().all(|rounds| rounds >= 20),
+            format!("rounds {}", distinct(rounds())),
+        ),
         (
             loads().any(|load| load.workers == 20 && load.kind == "sqrt"),
             format!("load {}", distinct(loads().map(|load| format!("{} of {}", load.workers, load.kind)))),

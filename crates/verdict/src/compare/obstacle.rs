@@ -30,10 +30,7 @@ pub enum Obstacle {
     FewBlocks(usize),
     /// Trials of the candidate hung, failed or could not be true, more than of the baseline: those that are left are a
     /// choice of the lucky ones.
-    Broken {
-        trials: usize,
-        of: usize,
-    },
+    Broken { trials: usize, of: usize },
     /// The machine itself was not the same.
     FloorsMoved {
         floor: &'static str,
