@@ -13,7 +13,7 @@ step() { echo "== $*"; }
 wanted() { [[ " ${SOAK_STEPS:-lives storm deaths fuzz pair} " == *" $1 "* ]]; }
 guest() { ci/uintr-guest --timeout 120m "$@" 2>&1 | tee "$scratch/said" || fail "see above"; }
 
-cargo build --quiet --package doorbell-lab
+ci/built >/dev/null
 for kernel in 6.12 7.3 7.3-rt 6.1; do
     ! wanted lives || { step "$kernel: every promise"; guest --kernel $kernel --cpus 4 '$built/lives && $built/lives --as 1000 || fail "lives"'; }
 done

@@ -13,9 +13,7 @@ step() { echo "== $*"; }
 says() { grep -qF -- "$1" "$scratch/said" || fail "'$1' is not in: $(cat "$scratch/said")"; }
 guest() { ci/uintr-guest "$@" >"$scratch/said" 2>&1 || fail "$(cat "$scratch/said")"; }
 
-cargo build --quiet --package doorbell-lab
-cargo build --quiet --package doorbell-uintr --example replay
-doorbell="${CARGO_TARGET_DIR:-target}/debug/doorbell"
+doorbell=$(ci/built)
 
 step "a CPU without user interrupts is refused, with the reason"
 built=$(kernel/uintr/build --kernel 6.12)
@@ -42,7 +40,7 @@ guest --kernel 6.12 '
     cat /sys/kernel/tracing/trace
 '
 says "none lost"
-"${CARGO_TARGET_DIR:-target}/debug/examples/replay" "$scratch/said" >"$scratch/replayed" 2>&1 || fail "$(cat "$scratch/replayed")"
+"$(dirname "$doorbell")/examples/replay" "$scratch/said" >"$scratch/replayed" 2>&1 || fail "$(cat "$scratch/replayed")"
 cat "$scratch/replayed"
 grep -q "steps of 2 receivers, all allowed" "$scratch/replayed" || fail "$(cat "$scratch/replayed")"
 

@@ -301,7 +301,8 @@ fn run_squall(verb: &str, inner: &ArgMatches, args: &RunArgs, terminal: &Termina
         return Err(Usage(format!("Squall runs the verb tasks, and not {verb}")).into());
     };
     let tasks = super::tasks::Args::from_arg_matches(inner)?;
-    let result = super::squall::run(inner, args.squall.as_deref(), super::common::machine_here(), args.timeout)?;
+    let result =
+        super::squall::run(inner, args.squall.as_deref(), super::common::machine_here(), args.timeout)?;
     tasks.run.deliver(&result, terminal)
 }
 

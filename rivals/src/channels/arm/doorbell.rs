@@ -132,7 +132,8 @@ fn processes<const S: usize, T: Trust, E: End<S> + 'static>(
         Keeping { end: end(&connection, 0, 1), _kept: connection }
     };
     let join = move || {
-        let connection = unsafe { doorbell::rendezvous::Join::<T>::of() }.over(theirs).expect("the host offers");
+        let connection =
+            unsafe { doorbell::rendezvous::Join::<T>::of() }.over(theirs).expect("the host offers");
         Keeping { end: end(&connection, 1, 0), _kept: connection }
     };
     link::<S, _, _>(Place::Processes, host, join)

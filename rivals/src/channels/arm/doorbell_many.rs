@@ -125,7 +125,8 @@ fn processes<const S: usize, T: Reading<S>, W: Wait + Default + 'static>(
         .into_iter()
         .map(|socket| {
             move || {
-                let connection = unsafe { doorbell::rendezvous::Join::<T>::of() }.over(socket).expect("the host offers");
+                let connection =
+                    unsafe { doorbell::rendezvous::Join::<T>::of() }.over(socket).expect("the host offers");
                 Sends { sender: Sender::<T, W>::attach_any(&connection).expect("free"), polls }
             }
         })
@@ -133,7 +134,9 @@ fn processes<const S: usize, T: Reading<S>, W: Wait + Default + 'static>(
     let ours = move || {
         let segments: Vec<_> =
             (0..segments).map(|_| Arc::new(Segment::new(&Offer::of_lanes(lanes)).expect("memory"))).collect();
-        let meet = |(number, socket)| unsafe { socket::host_over_as::<T>(socket, &segments[number % segments.len()]) };
+        let meet = |(number, socket)| unsafe {
+            socket::host_over_as::<T>(socket, &segments[number % segments.len()])
+        };
         let connections: Vec<_> =
             ours.into_iter().enumerate().map(meet).collect::<Result<_, _>>().expect("the partners join");
         let mut gather: Gather<T, W> = Gather::default();

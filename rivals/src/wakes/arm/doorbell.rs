@@ -77,7 +77,8 @@ fn open<W: Waiter + 'static>(
     let (ours, theirs): (Vec<_>, Vec<_>) = pairs.map_err(|error| error.to_string())?.into_iter().unzip();
     let join = |socket| {
         let notifier: MakeNotifier = Box::new(move || {
-            let connection = unsafe { doorbell::rendezvous::Join::<Trusted>::of() }.over(socket).expect("the host offers");
+            let connection =
+                unsafe { doorbell::rendezvous::Join::<Trusted>::of() }.over(socket).expect("the host offers");
             let bell: Bell<Futex> = connection.bell_waiting_by(0).expect("one bell");
             Box::new(move || {
                 let _ = &connection;

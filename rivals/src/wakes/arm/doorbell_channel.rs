@@ -109,7 +109,8 @@ fn processes<T: Trust, W: Wait + Default + 'static>(
     let (ours, theirs): (Vec<_>, Vec<_>) = pairs.map_err(|error| error.to_string())?.into_iter().unzip();
     let join = |socket| {
         let notifier: MakeNotifier = Box::new(move || {
-            let connection = unsafe { doorbell::rendezvous::Join::<T>::of() }.over(socket).expect("the host offers");
+            let connection =
+                unsafe { doorbell::rendezvous::Join::<T>::of() }.over(socket).expect("the host offers");
             sends(Sender::<T, W>::attach_any(&connection).expect("free"), Some(connection))
         });
         notifier
@@ -117,7 +118,9 @@ fn processes<T: Trust, W: Wait + Default + 'static>(
     let watch: Watch = Box::new(move |then| {
         let segments: Vec<_> =
             (0..segments).map(|_| Arc::new(Segment::new(&Offer::of_lanes(lanes)).expect("memory"))).collect();
-        let meet = |(number, socket)| unsafe { socket::host_over_as::<T>(socket, &segments[number % segments.len()]) };
+        let meet = |(number, socket)| unsafe {
+            socket::host_over_as::<T>(socket, &segments[number % segments.len()])
+        };
         let connections: Vec<_> =
             ours.into_iter().enumerate().map(meet).collect::<Result<_, _>>().expect("they join");
         let mut gather: Gather<T, W> = Gather::default();
