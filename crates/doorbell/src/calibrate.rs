@@ -207,11 +207,13 @@ pub fn measure(rounds: u32) -> SleepCost {
 /// Keeps this thread off the CPU `here` and off those that the kernel isolates for others, without a priority above theirs.
 /// Where nothing else is allowed, it stays.
 fn leave(here: usize) {
-    // SAFETY: 0 names the calling thread; the parameter lives through the call.
+    // SAFETY: 0 names the calling thread; the parameter lives through the call, and all of its fields are integers, of which
+    // musl has more than glibc.
     // JUSTIFICATION: rustix has neither.
     unsafe {
+        let ordinary: libc::sched_param = std::mem::zeroed();
         if matches!(libc::sched_getscheduler(0), libc::SCHED_FIFO | libc::SCHED_RR) {
-            libc::sched_setscheduler(0, libc::SCHED_OTHER, &libc::sched_param { sched_priority: 0 });
+            libc::sched_setscheduler(0, libc::SCHED_OTHER, &ordinary);
         }
     }
     let mut others = CpuSet::new();

@@ -104,6 +104,7 @@ impl Sleep for Sleeper {
 /// More than the wakes that can be under way at once: each needs a notifier of its own.
 const MOST_TOKENS: u32 = 1 << 16;
 
+#[cfg(not(target_env = "musl"))]
 unsafe extern "C" {
     /// glibc 2.30, POSIX 2024. The libc crate does not declare it yet.
     fn sem_clockwait(
@@ -111,4 +112,43 @@ unsafe extern "C" {
         clock: libc::clockid_t,
         until: *const libc::timespec,
     ) -> libc::c_int;
+}
+
+/// musl has none: its semaphores wait by the time of day alone. When that is set forward the wait goes on, when it is set back it
+/// may be late by as much.
+///
+/// # Safety
+/// `sem` is initialised and mapped, `until` is valid.
+#[cfg(target_env = "musl")]
+unsafe fn sem_clockwait(
+    sem: *mut libc::sem_t,
+    clock: libc::clockid_t,
+    until: *const libc::timespec,
+) -> libc::c_int {
+    const SECOND: i64 = 1_000_000_000;
+    let now = |clock| {
+        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: a valid place. Fails for no clock named here.
+        unsafe { libc::clock_gettime(clock, &mut now) };
+        now
+    };
+    // SAFETY: by contract.
+    let until = unsafe { *until };
+    loop {
+        let (begun, today) = (now(clock), now(libc::CLOCK_REALTIME));
+        let left = until
+            .tv_sec
+            .saturating_sub(begun.tv_sec)
+            .saturating_mul(SECOND)
+            .saturating_add(until.tv_nsec - begun.tv_nsec);
+        let nanoseconds = today.tv_nsec + left.max(0) % SECOND;
+        let tv_sec = today.tv_sec.saturating_add(left.max(0) / SECOND).saturating_add(nanoseconds / SECOND);
+        // SAFETY: by contract.
+        let result =
+            unsafe { libc::sem_timedwait(sem, &libc::timespec { tv_sec, tv_nsec: nanoseconds % SECOND }) };
+        let timed_out = std::io::Error::last_os_error().raw_os_error() == Some(libc::ETIMEDOUT);
+        if result == 0 || !timed_out || left <= 0 {
+            return result;
+        }
+    }
 }
