@@ -120,6 +120,45 @@ fn a_client_that_takes_no_answers_keeps_no_other_waiting() {
     assert!(serving.join().unwrap() > 0);
 }
 
+/// Whoever always had something to be received was all that was received.
+#[test]
+fn a_client_that_never_stops_sending_keeps_neither_clients_nor_callers_out() {
+    let path = scratch("hog");
+    let mut service = doorbell::listen(&path).unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (path, done) = (&path, &done);
+        // So many that one of them always has something.
+        for _ in 0..6 {
+            scope.spawn(move || {
+                let mut hog = doorbell::connect_timeout(path, FOREVER).unwrap();
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    let _ = hog.sender().send_timeout(&[7; 5], Duration::from_millis(10));
+                }
+            });
+        }
+        let others = scope.spawn(move || {
+            let mut armed = doorbell::connect(path).unwrap();
+            for _ in 0..20 {
+                armed.send(b"once").unwrap();
+                assert_eq!(armed.recv_timeout(FOREVER).unwrap().expect("kept out"), b"once");
+                let mut caller = doorbell::connect(path).unwrap();
+                caller.send(b"new").unwrap();
+                assert_eq!(caller.recv_timeout(FOREVER).unwrap().expect("kept out"), b"new");
+            }
+        });
+        while !others.is_finished() {
+            if let Some((client, message)) = service.recv_timeout(Duration::from_millis(10)).unwrap()
+                && message != [7; 5]
+            {
+                service.send(client, &message).unwrap();
+            }
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        others.join().unwrap();
+    });
+}
+
 #[test]
 fn a_client_is_told_when_its_service_dies_and_finds_the_next() {
     let path = scratch("again");

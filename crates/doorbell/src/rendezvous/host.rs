@@ -223,10 +223,11 @@ impl<T: Trust> Host<T> {
                     }
                 }
             }
+            // Also while a flood of them goes on.
+            if deadline.is_some_and(|deadline| deadline.passed()) {
+                return Ok(None);
+            }
             if !more {
-                if deadline.is_some_and(|deadline| deadline.passed()) {
-                    return Ok(None);
-                }
                 door.wait(deadline)?;
             }
         }

@@ -96,6 +96,7 @@ impl Listen {
             to_look_at: VecDeque::new(),
             next: 0,
             turned_away: 0,
+            since_others: 0,
         })
     }
 }
@@ -151,7 +152,12 @@ pub struct Service {
     to_look_at: VecDeque<usize>,
     next: u64,
     turned_away: u64,
+    /// Messages received since callers and events were last asked for.
+    since_others: u32,
 }
+
+/// So many messages are received before callers, and clients that had nothing, get their turn: two system calls in all.
+const MOST_BEFORE_OTHERS: u32 = 64;
 
 #[derive(Debug)]
 struct Client {
@@ -214,8 +220,13 @@ impl Service {
                 Err(RendezvousError::Os { call: call @ ("epoll_wait" | "epoll_ctl"), errno }) => {
                     return Err(RendezvousError::Os { call, errno });
                 }
-                // About a caller that is gone now.
-                Err(_) => self.turned_away += 1,
+                // About a caller that is gone now. There may be a flood of them, and clients to be served.
+                Err(_) => {
+                    self.turned_away += 1;
+                    if deadline.is_some_and(|deadline| deadline.passed()) {
+                        return Ok(None);
+                    }
+                }
                 result => return result,
             }
         }
@@ -262,11 +273,20 @@ impl Service {
         deadline: Option<Deadline>,
     ) -> Result<Option<ClientId>, ServiceError> {
         loop {
-            self.take_in_callers()?;
+            // Clients that always have something would keep those out who come, or have been armed.
+            if self.since_others == MOST_BEFORE_OTHERS {
+                self.take_in_callers()?;
+                self.wait(Some(Deadline::after(Duration::ZERO)))?;
+            }
             while let Some(place) = self.to_look_at.pop_front() {
                 if let Some(client) = self.look_at(place, message)? {
+                    self.since_others += 1;
                     return Ok(Some(client));
                 }
+            }
+            self.take_in_callers()?;
+            if !self.to_look_at.is_empty() {
+                continue;
             }
             if !self.wait(deadline)? && deadline.is_some_and(|deadline| deadline.passed()) {
                 return Ok(None);
@@ -343,6 +363,7 @@ impl Service {
 
     /// Sleeps until the host or a client has something. Says whether any has.
     fn wait(&mut self, deadline: Option<Deadline>) -> Result<bool, ServiceError> {
+        self.since_others = 0;
         let mut events = Vec::with_capacity(64);
         // Callers that are silent cost nothing but their place; they are turned away when somebody needs it.
         let left = deadline.map(|deadline| deadline.remaining());
