@@ -12,7 +12,7 @@ use crate::arena::Arena;
 use crate::control::Control;
 use crate::entry::Lines;
 use crate::fanout::fan::FanEntry;
-use crate::role::Role;
+use crate::part::Role;
 use crate::run_dir::RunDir;
 use crate::site::Site;
 

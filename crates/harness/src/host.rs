@@ -1,87 +1,44 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The host of one trial: opens the lines, forks the sides, sleeps until they are done or stop making progress.
 
+use super::arena::Arena;
+use super::control::{Control, Step};
+use super::family::{self, Cast, Families, Stage};
+use super::fork::fork;
+use super::journal::Journal;
+use super::latency_limit::{self, LatencyLimit};
+use super::load::session::Session;
+use super::order::{Order, REPORT, Report};
+use super::part::Role;
+use super::run_dir::RunDir;
+use super::side::{Side, SideReport, Times};
+use super::tracer::Tracer;
+use super::watchdog::Watchdog;
+use crate::entry::Lines;
+use crate::futex::FutexLine;
+use crate::mechanism::Line;
+use crate::site::Site;
+use doorbell_machine::clock::Clock;
+use doorbell_machine::root::Root;
+use doorbell_results::anatomy::Anatomy;
+use doorbell_results::cell::Cell;
+use doorbell_results::record::load::LoadProof;
+use doorbell_results::record::subject::Contexts;
+use doorbell_results::record::{LastSeen, SideCounters, Tally};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    Pid, Signal, WaitOptions, WaitStatus, kill_process, set_parent_process_death_signal, waitpid,
+};
+use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
-
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{
-    Pid, Signal, WaitOptions, WaitStatus, kill_process, set_parent_process_death_signal, waitpid,
-};
-use serde::{Deserialize, Serialize};
-
-use super::arena::Arena;
-use super::control::{Control, Step};
-use super::family::{self, Cast, Families, Stage};
-use super::journal::Journal;
-use super::latency_limit::{self, LatencyLimit};
-use super::load::session::Session;
-use super::role::Role;
-use super::run_dir::RunDir;
-use super::side::{Side, SideReport, Times};
-use super::tracer::Tracer;
-use super::watchdog::Watchdog;
-use doorbell_machine::clock::Clock;
-use doorbell_machine::root::Root;
-use doorbell_results::anatomy::Anatomy;
-use doorbell_results::cell::Cell;
-
-use crate::entry::Lines;
-use crate::futex::FutexLine;
-use crate::mechanism::Line;
-use crate::site::Site;
-use doorbell_results::record::load::LoadProof;
-use doorbell_results::record::subject::Contexts;
-use doorbell_results::record::{LastSeen, SideCounters, Tally};
-
-/// What a host is told on its standard input, as one line of JSON.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Order {
-    pub cell: Cell,
-    /// The clock of the run.
-    pub clock: Clock,
-    pub run_dir: PathBuf,
-    /// The number under which the folder's lock was inherited.
-    pub lock: i32,
-    /// The process that gave the order; without it the trial is nobody's.
-    pub parent: u32,
-}
-
-/// What a host says on its standard output.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Report {
-    /// Both sides came home, perhaps early because of an interrupt.
-    Done {
-        /// Their reports, the one that notifies first at the front.
-        sides: Vec<SideReport>,
-        interrupted: bool,
-        /// The proof that the load asked for was there.
-        load: Option<LoadProof>,
-        /// Where the time of its wakes went, where the kernel's events were recorded.
-        #[serde(default)]
-        anatomy: Option<Box<Anatomy>>,
-    },
-    Hung {
-        last_seen: Vec<LastSeen>,
-    },
-    /// It could not be run, or a side died.
-    Failed {
-        cause: String,
-    },
-}
-
 /// Without a step forward for this long, plus four gaps, a trial hangs. Longer than any time slice or throttled quota
 /// period a busy machine makes a side wait for (CFS bandwidth periods are 100 ms by default).
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Time to make one side's report, on top of that: 0.03 to 0.2 s in a debug build on a busy machine, fifty times as long on
-/// an emulated CPU, and ten times that where others want it, too.
-pub(super) const REPORT: Duration = Duration::from_secs(100);
 
 /// How often the host looks for progress. Its own wake-ups, some 10 µs a second, are part of the disturbance measured
 /// by the null mechanism's maximum.
@@ -386,6 +343,7 @@ fn await_death(process: Pid, limit: Duration) -> rustix::io::Result<Option<(Pid,
     }
 }
 
+/// One side's whole life.
 fn act(lines: &dyn Lines, mut side: Side, pipe: impl AsFd) {
     let role = side.role;
     // Made here and not in the host: memory inherited through fork is copied page by page at the first write, which
@@ -407,25 +365,6 @@ fn act(lines: &dyn Lines, mut side: Side, pipe: impl AsFd) {
             Err(rustix::io::Errno::INTR) => {}
             Err(_) => return,
         }
-    }
-}
-
-/// Forks; the child does `act` and leaves without running anything of the parent's.
-pub fn fork(act: impl FnOnce()) -> io::Result<Pid> {
-    let parent = rustix::process::getpid();
-    // SAFETY: the host has a single thread, so the child may do whatever the parent could.
-    match unsafe { libc::fork() } {
-        -1 => Err(io::Error::last_os_error()),
-        0 => {
-            let orphan = set_parent_process_death_signal(Some(Signal::KILL)).is_err()
-                || rustix::process::getppid() != Some(parent);
-            if !orphan {
-                act();
-            }
-            // SAFETY: ends this process at once; destructors and buffers belong to the parent.
-            unsafe { libc::_exit(0) }
-        }
-        child => Pid::from_raw(child).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData)),
     }
 }
 

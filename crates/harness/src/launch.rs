@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::host::{Order, Report};
+use super::order::{Order, Report};
 use super::run_dir::RunDir;
 use doorbell_machine::clock::Clock;
 use doorbell_results::cell::Cell;

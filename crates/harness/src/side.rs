@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::control::{Control, Step};
 use super::counters::{Counters, Usage};
 use super::journal::Journal;
-use super::role::Role;
+use super::part::Role;
 use crate::futex::FutexLine;
 use crate::mechanism::Fault;
 use crate::site::OpenError;

@@ -6,7 +6,7 @@ use doorbell_results::record::{SideCounters, Tally, sample};
 
 use crate::arena::Arena;
 use crate::control::Control;
-use crate::role::Role;
+use crate::part::Role;
 use crate::side::{Side, Times};
 
 /// A responder that may run on `cpus`, with messages of `size` bytes, by the monotonic clock.

@@ -4,9 +4,9 @@
 use super::axis;
 use super::bars;
 use super::style::{Role, Style};
-use super::summary::counted;
 use super::table::{Align, Column, Table};
 use super::unit::{Scale, count, time};
+use crate::wording::counted;
 use doorbell_results::anatomy::{Hidden, Mark, Rank, Wake};
 use doorbell_results::cell::Cell;
 use doorbell_results::record::ResultFile;

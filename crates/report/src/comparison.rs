@@ -3,9 +3,9 @@
 
 use super::axis;
 use super::style::{Role, Style};
-use super::summary::counted;
 use super::table::{Align, Column, Table};
 use super::unit::Scale;
+use crate::wording::counted;
 use doorbell_results::plan::FEWEST_BLOCKS;
 use doorbell_verdict::compare::{Comparison, Obstacle, Ratio, Verdict};
 

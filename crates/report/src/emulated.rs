@@ -4,15 +4,10 @@
 use super::axis;
 use super::figures::{Figures, Row};
 use super::passage::{Passage, heads};
-use super::summary::shown;
 use super::table::{Table, number};
 use super::unit::count;
+use crate::wording::shown;
 use doorbell_results::cell::{Cell, Pattern};
-
-/// What every view says first of such a run.
-pub const EMULATED: &str =
-    "emulated: every time here is an emulator's, not a machine's; believe counts, and ratios within this run";
-
 /// A table of the rows that notify: counts, and the median as a multiple of the shortest under the same conditions.
 pub fn counts_and_ratios(figures: &Figures) -> Option<Passage> {
     let rows: Vec<&Row> = figures

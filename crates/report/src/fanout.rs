@@ -4,9 +4,9 @@
 use super::axis;
 use super::figures::{self, Figures, Row};
 use super::passage::{Passage, all, heads, nothing};
-use super::summary::{counted, sentence, shown};
 use super::table::{Table, number};
 use super::unit::{Scale, count};
+use crate::wording::{counted, sentence, shown};
 use doorbell_results::figure::fanout::{BY_CHANCE, LATENCY_BY_NUMBER, ORDER_BY_NUMBER, ORDER_BY_POST};
 use doorbell_results::record::fanout::FanOut;
 use doorbell_results::record::series::Quantity;

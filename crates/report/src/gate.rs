@@ -4,9 +4,9 @@
 use super::axis::{self, label};
 use super::passage::{Passage, heads};
 use super::style::Role;
-use super::summary::date;
 use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
+use crate::wording::date;
 use doorbell_results::record::question::{Gate, Which};
 use doorbell_verdict::gate::{Gated, Judged, Ruling};
 use doorbell_verdict::quantile::unseen;
@@ -177,7 +177,7 @@ fn note(gated: &Gated) -> String {
         "{all}{}. Longer: wakes above the limit. Share below: what their true share is below, at {} % for each cell (Clopper and \
          Pearson 1934, wakes that are alike counted together). Alike: how many wakes tell as much as one independent one (Kish's \
          design effect, with Korn and Graubard's factor for few trials). What comes in fewer than {:.0} % of trials may have come in none of these, and is in no bound.{harness}",
-        super::summary::sentence(gated.cells.first().map_or("", |cell| cell.quantity.definition()))
+        crate::wording::sentence(gated.cells.first().map_or("", |cell| cell.quantity.definition()))
             .trim_end_matches('.'),
         percent(gated.each),
         (100.0 * unseen(fewest, gated.each)).ceil(),

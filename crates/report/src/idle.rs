@@ -5,9 +5,9 @@
 use super::axis::Axis;
 use super::figures::{Distribution, Figures, Row};
 use super::passage::{Passage, nothing};
-use super::summary::{sentence, shown};
 use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
+use crate::wording::{sentence, shown};
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::FEWEST_BLOCKS;
 use doorbell_results::record::ResultFile;

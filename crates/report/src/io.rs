@@ -4,9 +4,9 @@
 use super::axis::{self, Axis};
 use super::figures::{Distribution, Figures, Row};
 use super::passage::{Passage, heads, nothing};
-use super::summary::{four_digits, sentence, shown};
 use super::table::{Table, number};
 use super::unit::{Scale, count, time};
+use crate::wording::{four_digits, sentence, shown};
 use doorbell_results::cell::{Cell, Direction, Pattern};
 use doorbell_results::figure::transfer::{BREAK_EVEN, INTERRUPTS};
 use doorbell_results::record::io::Io;

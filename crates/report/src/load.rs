@@ -7,9 +7,9 @@ use super::axis;
 use super::figures::{Figures, Row};
 use super::notifications::share;
 use super::passage::{Passage, heads};
-use super::summary::shown;
 use super::table::{Table, number};
 use super::unit::{count, time};
+use crate::wording::shown;
 use doorbell_results::record::Record;
 use doorbell_results::record::load::LoadProof;
 

@@ -4,9 +4,9 @@
 use super::axis;
 use super::figures::{Distribution, Figures, Row};
 use super::passage::{Passage, heads, nothing};
-use super::summary::{sentence, shown};
 use super::table::{Table, number};
 use super::unit::{Scale, count};
+use crate::wording::{sentence, shown};
 use doorbell_results::figure::request::{HELPER, REQUESTS};
 use doorbell_results::record::series::Quantity;
 

@@ -4,9 +4,9 @@
 use super::axis;
 use super::figures::{Figures, Row};
 use super::style::Style;
-use super::summary::shown;
 use super::table::{Align, Column, Table};
 use super::unit::count;
+use crate::wording::shown;
 use doorbell_results::cell::Timing;
 use doorbell_results::record::Tally;
 

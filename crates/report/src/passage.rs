@@ -3,9 +3,9 @@
 
 use super::axis::Axis;
 use super::command_line::repeat;
-use super::emulated::EMULATED;
 use super::style::{Role, Style};
 use super::table::{Column, Table, word};
+use crate::wording::EMULATED;
 use doorbell_results::record::ResultFile;
 
 /// A title, sentences, a table, and what must be known to read it; each may be missing.

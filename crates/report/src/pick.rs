@@ -3,9 +3,9 @@
 
 use super::axis::relation;
 use super::passage::Passage;
-use super::summary::counted;
 use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
+use crate::wording::counted;
 use doorbell_results::record::question::{By, Pick, Shape};
 use doorbell_results::record::series::Quantity;
 use doorbell_verdict::pick::{Choice, Picked, Ranked};

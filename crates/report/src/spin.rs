@@ -3,9 +3,9 @@
 
 use super::axis::relation;
 use super::passage::Passage;
-use super::summary::counted;
 use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
+use crate::wording::counted;
 use doorbell_results::cell::WaitPolicy;
 use doorbell_verdict::spin::{Choice, Gap, Spun, Way};
 

@@ -3,8 +3,8 @@
 
 use super::axis;
 use super::style::{Role, Style};
-use super::summary::counted;
 use super::table::{Align, Column, Table};
+use crate::wording::counted;
 use doorbell_verdict::study::{Count, Scored, Study};
 
 pub fn study(study: &Study, style: &Style) -> String {

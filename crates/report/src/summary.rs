@@ -5,7 +5,7 @@ use super::anatomy;
 use super::axis::{self, Axis};
 use super::bars;
 use super::claims;
-use super::emulated::{self, EMULATED};
+use super::emulated;
 use super::extra::{Extra, FloorLine};
 use super::fanout;
 use super::figures::{self, Distribution, Figures, Row};
@@ -16,6 +16,7 @@ use super::net;
 use super::notifications;
 use super::pairs::Matrix;
 use super::passage::{self, Passage, heads};
+use super::run_context;
 use super::style::{Role, Style};
 use super::switch;
 use super::table::{Table, number, word};
@@ -23,19 +24,20 @@ use super::tasks;
 use super::unit::{Scale, count, time};
 use super::warnings;
 use super::why;
+use crate::wording::EMULATED;
 use doorbell_results::plan::Layout::{self, *};
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::series::Quantity;
-
 /// Columns of a distribution's strip.
 const STRIP: usize = 24;
 
+/// The whole result.
 pub fn summary(result: &ResultFile, style: &Style) -> String {
     if result.plan.layout == Layout::Survey {
         return super::survey::survey(result, style);
     }
     let figures = Figures::of(result);
-    let mut out = head(result, style);
+    let mut out = run_context::head(result, style);
     if result.emulated() {
         out.extend(emulated::counts_and_ratios(&figures).map(|told| passage::text(&[told], style)));
     }
@@ -55,33 +57,9 @@ pub fn summary(result: &ResultFile, style: &Style) -> String {
     }
     out.push_str(&passage::text(&load::passages(&figures), style));
     out.push_str(&claims::text(result, style));
-    out.extend(floors(result).map(|floors| passage::text(&[floors], style)));
-    out.push_str(&absent(&figures, style));
+    out.extend(run_context::floors(result).map(|floors| passage::text(&[floors], style)));
+    out.push_str(&run_context::absent(&figures, style));
     out.push_str(&warnings::text(result, style));
-    out
-}
-
-/// What was run, when, how long.
-pub fn head(result: &ResultFile, style: &Style) -> String {
-    let wall_ns = result.finished_at_unix_ns.saturating_sub(result.started_at_unix_ns);
-    let title = format!("doorbell {}", result.plan.experiment);
-    let name = result.name.as_ref().map_or_else(String::new, |name| format!(" · {name}"));
-    let facts = format!(
-        "{name} · {} × {} · {} · took {}",
-        counted(result.plan.cells.len() as u64, "cell"),
-        counted(result.plan.blocks.into(), "block"),
-        date(result.started_at_unix_ns),
-        time(wall_ns as f64 * 1e3),
-    );
-    let mut out = format!("{}{}\n", style.paint(Role::Heading, &style.text(&title)), style.text(&facts));
-    if result.partial {
-        let note = "partial: the run was interrupted, and only what was measured until then is here";
-        out.push_str(&style.paint(Role::Warning, note));
-        out.push('\n');
-    }
-    if result.emulated() {
-        out.push_str(&style.paint(Role::Warning, &style.wrap(EMULATED, 0)));
-    }
     out
 }
 
@@ -98,18 +76,7 @@ pub fn passages(result: &ResultFile, figures: &Figures) -> Option<Vec<Passage>> 
     })
 }
 
-/// A number of things: `1 block`, `2 blocks`.
-pub fn counted(number: u64, thing: &str) -> String {
-    format!("{} {thing}{}", count(number), if number == 1 { "" } else { "s" })
-}
-
-pub fn date(unix_ns: u64) -> String {
-    jiff::Timestamp::from_nanosecond(unix_ns.into()).map_or_else(
-        |_| "at an unknown time".to_owned(),
-        |time| time.strftime("%Y-%m-%d %H:%M UTC").to_string(),
-    )
-}
-
+/// One table per quantity.
 pub fn tables(figures: &Figures, style: &Style) -> String {
     let mut out = String::new();
     for quantity in figures.quantities() {
@@ -173,16 +140,6 @@ fn table(quantity: Quantity, rows: &[(&Row, &Distribution)], style: &Style) -> S
     );
     out.push_str(&style.wrap(&note, 0));
     out
-}
-
-/// What a row has on an axis; the harness and a cut trial are marked in the row's name.
-pub(super) fn shown(axis: Axis, row: &Row) -> String {
-    let value = axis.value(row.cell());
-    match axis {
-        Axis::Subject if row.is_harness() => format!("{value} (the harness itself)"),
-        Axis::Subject if row.is_partial() => format!("{value} (partial)"),
-        _ => value,
-    }
 }
 
 /// The figures of `doorbell pairs` as one matrix per mechanism, with the best and the worst pair named.
@@ -260,72 +217,6 @@ pub fn other_figures(figures: &Figures) -> Vec<Passage> {
         Passage::of_table(format!("Other figures, {unit}"), table, Vec::new())
     });
     tables.collect()
-}
-
-/// A number with four significant digits.
-pub fn four_digits(value: f64) -> String {
-    let digits = if value == 0.0 { 0.0 } else { value.abs().log10().floor() };
-    let decimals = (3.0 - digits).clamp(0.0, 9.0) as usize;
-    let text = format!("{value:.decimals$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
-}
-
-/// The machine's floors: first and last reading, and how far they lay apart in between; none where none were read.
-pub fn floors(result: &ResultFile) -> Option<Passage> {
-    let lines = FloorLine::of(result);
-    let scale = Scale::for_ps(lines.iter().map(FloorLine::first_ps));
-    let mut table = Table::new(vec![
-        word("floor"),
-        number("first p50"),
-        number("last p50"),
-        number("lowest p50").keep(3),
-        number("highest p50").keep(4),
-        number("min").keep(2),
-        number("readings").keep(1),
-        number("count").keep(5),
-    ]);
-    for floor in &lines {
-        let (lowest, highest) = floor.range_ps();
-        let mut line = vec![floor.name.replace('-', " ")];
-        line.extend(
-            [floor.first_ps(), floor.last_ps(), lowest, highest, floor.min_ps].map(|ps| scale.show(ps)),
-        );
-        line.extend([floor.medians.len() as u64, floor.count].map(count));
-        table.row(line);
-    }
-    let title = format!("Floors of this machine during the run, {}", scale.unit.sign());
-    Passage::of_table(title, table, Vec::new())
-}
-
-/// Trials without figures, one named line each.
-pub fn absent(figures: &Figures, style: &Style) -> String {
-    if figures.absent.is_empty() {
-        return String::new();
-    }
-    let axes = axis::varying(figures.absent.iter().map(|absent| absent.cell));
-    let mut out = format!("\n{}\n", style.paint(Role::Heading, "Without figures"));
-    for absent in &figures.absent {
-        let role = if absent.is_error() { Role::Error } else { Role::Warning };
-        let times = if absent.trials > 1 {
-            format!(" ({} trials)", count(absent.trials as u64))
-        } else {
-            String::new()
-        };
-        let line = format!("{}{times}: {}", axis::label(absent.cell, &axes), absent.reasons.join("; "));
-        let wrapped = style.wrap(&line, absent.name.len() + 3);
-        out.push_str("  ");
-        out.push_str(&style.paint(role, absent.name));
-        // The first line stands beside the name, the rest below it.
-        out.push(' ');
-        out.push_str(wrapped.trim_start());
-    }
-    out
-}
-
-/// A definition as a sentence.
-pub fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
 }
 
 #[cfg(test)]

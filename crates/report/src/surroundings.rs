@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use super::axis;
 use super::figures::{Figures, Row};
 use super::passage::{Passage, heads};
-use super::summary::shown;
 use super::table::{Table, number, word};
 use super::unit::{count, time};
+use crate::wording::shown;
 use doorbell_results::record::{Record, SideCounters, Surroundings};
 
 /// One line an arm; none where no arm has figures.

@@ -9,7 +9,6 @@ use super::emulated;
 use super::figures::Figures;
 use super::passage;
 use super::style::{Role, Style};
-use super::summary;
 use super::table::{Align, Column, Table};
 use super::unit::count;
 use super::warnings;
@@ -21,14 +20,14 @@ use doorbell_results::record::{Arm, ResultFile};
 pub fn survey(result: &ResultFile, style: &Style) -> String {
     let arms = result.arms();
     let figures = Figures::of(result);
-    let mut out = summary::head(result, style);
+    let mut out = crate::run_context::head(result, style);
     if result.emulated() {
         out.extend(emulated::counts_and_ratios(&figures).map(|told| passage::text(&[told], style)));
     }
     out.push_str(&round_trips(&arms, style));
     out.push_str(&sleeps(&arms, style));
-    out.extend(summary::floors(result).map(|floors| passage::text(&[floors], style)));
-    out.push_str(&summary::absent(&figures, style));
+    out.extend(crate::run_context::floors(result).map(|floors| passage::text(&[floors], style)));
+    out.push_str(&crate::run_context::absent(&figures, style));
     out.push_str(&warnings::text(result, style));
     out.push_str(&doctor(&result.machine, Detail::Brief, style));
     // Which mechanism to use is a question of times, and an emulator's times answer none.
@@ -92,7 +91,7 @@ fn round_trips(arms: &[Arm], style: &Style) -> String {
     }
     let order = sorted_by
         .map_or_else(String::new, |by| format!(" Rows by their median on the {}.", axis::relation(by)));
-    let note = summary::sentence(Quantity::RoundTrip.definition()) + &order;
+    let note = crate::wording::sentence(Quantity::RoundTrip.definition()) + &order;
     titled("Round trip and CPU time of both sides per round trip, µs", &note, &table, style)
 }
 
@@ -118,7 +117,7 @@ fn sleeps(arms: &[Arm], style: &Style) -> String {
         );
         table.row(row);
     }
-    let note = summary::sentence(Quantity::Wake.definition());
+    let note = crate::wording::sentence(Quantity::Wake.definition());
     titled("Wake-up latency by how long the waiter slept, µs", &note, &table, style)
 }
 

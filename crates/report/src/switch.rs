@@ -3,9 +3,9 @@
 
 use super::figures::{Figures, Row};
 use super::passage::{Passage, nothing};
-use super::summary::four_digits;
 use super::table::{Table, number, word};
 use super::unit::{Scale, count};
+use crate::wording::four_digits;
 use doorbell_results::cell::{Cell, Scheduler};
 use doorbell_results::figure::operation::{PER_FAULT, PER_SWITCH, SWITCHES_PER_ROUND};
 use doorbell_results::record::series::Quantity;

@@ -5,9 +5,9 @@
 use super::axis::{self, Axis};
 use super::figures::{Distribution, Figures, Row};
 use super::passage::{Passage, all, heads, nothing};
-use super::summary::{four_digits, sentence, shown};
 use super::table::{Table, number, word};
 use super::unit::{Scale, count};
+use crate::wording::{four_digits, sentence, shown};
 use doorbell_results::cell::Cell;
 use doorbell_results::figure::task::CEILING;
 use doorbell_results::figure::task::{MOVES_PER_TASK, SWITCHES_PER_HANDOFF, TASK_BYTES};

@@ -3,7 +3,7 @@
 
 use super::axis;
 use super::style::{Role, Style};
-use super::summary::counted;
+use crate::wording::counted;
 use doorbell_results::record::{ResultFile, Warning};
 
 /// Causes of one warning that the terminal tells; the report has them all.

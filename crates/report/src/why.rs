@@ -6,9 +6,9 @@ use super::axis;
 use super::doctor;
 use super::passage::{self, Passage};
 use super::style::{Role, Style};
-use super::summary::counted;
 use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
+use crate::wording::counted;
 use doorbell_results::anatomy::Wake;
 use doorbell_results::event::{Event, What};
 use doorbell_results::record::ResultFile;
@@ -32,7 +32,7 @@ pub fn text(result: &ResultFile, style: &Style) -> String {
         for one in &slow.kept {
             out.push_str(&waterfall(one.wake, &title(one), style));
             for found in worth_telling(one) {
-                let line = format!("{}: {}", found.name, super::summary::sentence(&found.evidence));
+                let line = format!("{}: {}", found.name, crate::wording::sentence(&found.evidence));
                 out.push_str(&style.wrap(&line, 2));
             }
             out.push_str(&passage::text(&[events(one.wake)], style));
@@ -80,7 +80,7 @@ pub(super) fn verdict(slow: &Slow, cells: usize) -> String {
         ),
     };
     let why = match (&worst.verdict, worst.longest) {
-        (Some(found), _) => format!("cause: {}. {}", found.name, super::summary::sentence(&found.evidence)),
+        (Some(found), _) => format!("cause: {}. {}", found.name, crate::wording::sentence(&found.evidence)),
         (None, _) if worst.wake.events_left_out > 0 => format!("cause: unknown: {}.", left_out(worst.wake)),
         (None, Some((mark, ps))) => format!(
             "cause: unknown. It spent {} of it until \"{}\", and nothing that was recorded covers half of it.",

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::{Load, find};
 use crate::arena::Arena;
-use crate::host::fork;
+use crate::fork::fork;
 use doorbell_machine::cpu_list::CpuList;
 use doorbell_machine::cpu_time::{CpuTimes, TICK_NS};
 use doorbell_machine::pressure;

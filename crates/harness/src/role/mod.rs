@@ -1,52 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a side does over its lines. One file per pattern; each loop is compiled once per mechanism.
 
-use std::time::Duration;
-
 use super::side::{Side, SideError};
 use crate::mechanism::{Fault, Mechanism, Waiter, Woken};
+pub use crate::part::Role;
 use doorbell_machine::clock::Now;
 use doorbell_machine::clock::{Clock, Ticks};
 use doorbell_results::cell::{Cell, WaitPolicy};
-
+use std::time::Duration;
 mod arrivals;
 mod one_way;
 pub(crate) mod pause;
 mod ping;
 mod slowdown;
 mod yardstick;
-
-/// A part in a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// Notifies first, waits for the answer.
-    Initiate,
-    Respond,
-    Emit,
-    Absorb,
-}
-
-impl Role {
-    /// 0 for the side that notifies first, 1 for the other.
-    #[inline(always)]
-    pub fn index(self) -> usize {
-        match self {
-            Self::Initiate | Self::Emit => 0,
-            Self::Respond | Self::Absorb => 1,
-        }
-    }
-
-    /// The side's name in records.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Initiate => "initiator",
-            Self::Respond => "responder",
-            Self::Emit => "notifier",
-            Self::Absorb => "waiter",
-        }
-    }
-}
-
 /// Plays `role` over `lines`: there and back for a ping-pong, there alone for one way.
 pub fn play<M: Mechanism>(lines: &[M::Line], role: Role, side: &mut Side) -> Result<(), SideError> {
     match (role, lines) {

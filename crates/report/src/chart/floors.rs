@@ -38,7 +38,7 @@ pub fn draw(floors: &[FloorLine]) -> Option<Picture> {
         frame.top,
     );
     let mut picture = frame.picture(format!("{} floors of the machine over the run", floors.len()));
-    let show = |value: f64| crate::summary::four_digits(value);
+    let show = |value: f64| crate::wording::four_digits(value);
     frame.horizontal(&mut picture, &x.ticks(show), "time since the first reading, s");
     frame.vertical(&mut picture, &y.time_ticks(), "median of the floor (logarithmic)");
     for (floor, look) in floors.iter().zip(&looks) {

@@ -17,8 +17,8 @@ use super::{ReportError, Source, digest};
 use crate::axis;
 use crate::chart::palette;
 use crate::figures::{Absent, Figures, Row};
-use crate::summary::counted;
 use crate::warnings::{Cause, Group};
+use crate::wording::counted;
 
 const STYLE: &str = include_str!("../../templates/report.css");
 const SCRIPT: &str = include_str!("../../templates/report.js");

@@ -8,12 +8,13 @@ use super::tables::{Line, Table, Told, told};
 use super::{Source, digest};
 use crate::chart::floors;
 use crate::command_line::{command, repeat};
-use crate::emulated::EMULATED;
 use crate::extra::FloorLine;
 use crate::figures::Figures;
-use crate::summary::{self, counted, date};
+use crate::summary::{self};
 use crate::unit::{count, time};
 use crate::warnings::Group;
+use crate::wording::EMULATED;
+use crate::wording::{counted, date};
 use crate::{axis, doctor};
 use doorbell_results::machine::doctor::{Finding, Severity, worst};
 use doorbell_results::record::ResultFile;
@@ -67,7 +68,7 @@ impl Run {
             },
             unfit: worst(&result.machine.findings) == Severity::Unfit,
             findings: result.machine.findings.iter().filter(new).cloned().collect(),
-            floors: told(&summary::floors(result).into_iter().collect::<Vec<_>>()),
+            floors: told(&crate::run_context::floors(result).into_iter().collect::<Vec<_>>()),
             floor_chart: floors::draw(&floors_read).map(|picture| Chart {
                 heading: "Floors over the run".to_owned(),
                 how: FLOORS,

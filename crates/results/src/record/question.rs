@@ -4,7 +4,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ResultFile;
 use crate::cell::Cell;
 use crate::quantity::{duration, percent, percentile};
 
@@ -125,17 +124,6 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// `result`, which was read from `file`.
-    pub fn of(file: String, result: &ResultFile) -> Self {
-        let host = result.machine.host.clone();
-        Self { file, name: result.name.clone(), host, started_at_unix_ns: result.started_at_unix_ns }
-    }
-
-    /// Whether `result` is the one.
-    pub fn is(&self, result: &ResultFile) -> bool {
-        self.started_at_unix_ns == result.started_at_unix_ns && self.host == result.machine.host
-    }
-
     /// What a reader calls it.
     pub fn title(&self) -> String {
         match &self.name {

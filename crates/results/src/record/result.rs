@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The result file: one run, one JSON document, the truth from which everything else follows.
 
+use super::question::Baseline;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -70,4 +71,17 @@ pub struct Floor {
     pub min_ns: f64,
     /// Samples.
     pub count: u64,
+}
+
+impl Baseline {
+    /// `result`, which was read from `file`.
+    pub fn of(file: String, result: &ResultFile) -> Self {
+        let host = result.machine.host.clone();
+        Self { file, name: result.name.clone(), host, started_at_unix_ns: result.started_at_unix_ns }
+    }
+
+    /// Whether `result` is the one.
+    pub fn is(&self, result: &ResultFile) -> bool {
+        self.started_at_unix_ns == result.started_at_unix_ns && self.host == result.machine.host
+    }
 }

@@ -15,7 +15,7 @@ use super::Scene;
 use super::course::{Course, Known};
 use crate::mechanism::Fault;
 use doorbell_harness::counters::Usage;
-use doorbell_harness::host::fork;
+use doorbell_harness::fork::fork;
 use doorbell_harness::side::SideError;
 
 /// A way in which one task gives control to another.

@@ -5,7 +5,7 @@ use super::course::Course;
 use super::crew::{Children, no_more};
 use super::{Kind, MadeOf, Measured, Needs, Scene};
 use crate::mechanism::Explanation;
-use doorbell_harness::host::fork;
+use doorbell_harness::fork::fork;
 use doorbell_harness::side::SideError;
 
 /// A process each, by fork.

@@ -26,6 +26,7 @@ mod life_stackful;
 mod life_thread;
 mod life_vfork;
 pub mod limits;
+mod node;
 mod play;
 mod process_eventfd;
 mod process_futex;

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 use rustix::io::Errno;
 use rustix::thread::futex;
 
+use super::node::Node;
 use super::queue::Queue;
-use super::stackless::Node;
 use crate::mechanism::{Fault, OpenError, Word};
 use doorbell_harness::arena::{Arena, Zeroed};
 use doorbell_harness::control::{Control, Step};

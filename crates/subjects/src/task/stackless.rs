@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Stackless coroutines: Rust futures, whose wakers put them back into the ready queue.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
-
 use super::course::{Course, Known};
-use super::queue::Queue;
+use super::node::Node;
 use super::{Kind, MadeOf, Needs, Scene};
 use crate::mechanism::Explanation;
 use doorbell_harness::side::SideError;
-
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 /// Futures on the shared queue.
 #[derive(Debug)]
 pub(super) struct Stackless;
@@ -101,41 +99,6 @@ impl Future for Turns {
         context.waker().wake_by_ref();
         Poll::Pending
     }
-}
-
-/// What a waker points to: the task's place in the queue. It lasts as long as the process, so a waker needs no count of those
-/// who hold it.
-#[derive(Debug)]
-pub(super) struct Node {
-    queue: Queue,
-    own: u32,
-}
-
-impl Node {
-    /// Those of all tasks of `queue`.
-    pub(super) fn of(queue: Queue, tasks: u32) -> &'static [Self] {
-        (0..tasks).map(|own| Self { queue, own }).collect::<Vec<_>>().leak()
-    }
-
-    /// A waker that puts this task at the end of the queue.
-    pub(super) fn waker(&'static self) -> Waker {
-        // SAFETY: the functions of the table take a node that lasts for ever and is only read, from any thread. Who wakes a
-        // task that stands in the queue breaks the queue's order, not memory; the futures here wake themselves once a turn.
-        unsafe { Waker::new(std::ptr::from_ref(self).cast(), &WAKES) }
-    }
-}
-
-static WAKES: RawWakerVTable = RawWakerVTable::new(again, wake, wake, |_| {});
-
-/// Another waker of the same task.
-fn again(node: *const ()) -> RawWaker {
-    RawWaker::new(node, &WAKES)
-}
-
-fn wake(node: *const ()) {
-    // SAFETY: `Node::waker` put it there.
-    let node = unsafe { &*node.cast::<Node>() };
-    node.queue.push(node.own);
 }
 
 #[cfg(test)]

@@ -6,10 +6,10 @@
 
 use std::io::{self, Write};
 
-use super::export::Export;
-use super::figures::{Distribution, Figures, Row};
-use super::long_table::{TRIAL, Value, name, trial};
-use super::notifications::KINDS;
+use crate::export::Export;
+use crate::figures::{Distribution, Figures, Row};
+use crate::long_table::{TRIAL, Value, name, trial};
+use crate::notifications::KINDS;
 use doorbell_results::record::ResultFile;
 
 #[derive(Debug, Clone, Copy)]

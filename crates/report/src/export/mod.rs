@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Formats in which a result leaves for other tools, one file each.
 
+pub mod classic;
+pub mod csv;
+pub mod hdr_log;
+pub mod hdr_text;
+pub mod markdown;
+pub mod openmetrics;
+pub mod parquet;
+
 use std::io::{self, Write};
 
-use super::{classic, csv, hdr_log, hdr_text, markdown, openmetrics, parquet};
 use doorbell_results::record::ResultFile;
 
 pub trait Export: Sync {

@@ -5,10 +5,10 @@
 
 use std::io::{self, Write};
 
-use super::axis;
-use super::emulated::EMULATED;
-use super::export::Export;
-use super::figures::Figures;
+use crate::axis;
+use crate::export::Export;
+use crate::figures::Figures;
+use crate::wording::EMULATED;
 
 /// The eight lines, once per arm.
 #[derive(Debug, Clone, Copy)]

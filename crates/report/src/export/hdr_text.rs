@@ -3,9 +3,9 @@
 
 use std::io::{self, Write};
 
-use super::axis;
-use super::export::Export;
-use super::figures::Figures;
+use crate::axis;
+use crate::export::Export;
+use crate::figures::Figures;
 use doorbell_results::record::{Histogram, ResultFile};
 
 /// Picoseconds to a microsecond, in which the plotter's users think.

@@ -3,13 +3,13 @@
 
 use std::io::{self, Write};
 
-use super::axis;
-use super::emulated::EMULATED;
-use super::export::Export;
-use super::figures::{Distribution, Figures, Row};
-use super::summary;
-use super::unit::{Scale, count};
-use super::warnings::{self, Cause};
+use crate::axis;
+use crate::export::Export;
+use crate::figures::{Distribution, Figures, Row};
+use crate::summary;
+use crate::unit::{Scale, count};
+use crate::warnings::{self, Cause};
+use crate::wording::EMULATED;
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::series::Quantity;
 
@@ -35,7 +35,7 @@ impl Export for Markdown {
             out,
             "`{command}`, version {}, {}{}\n",
             escape(&result.tool_version),
-            summary::date(result.started_at_unix_ns),
+            crate::wording::date(result.started_at_unix_ns),
             if result.partial { ", **partial: interrupted**" } else { "" }
         )?;
         if result.emulated() {
@@ -70,7 +70,7 @@ fn table(figures: &Figures, quantity: Quantity, out: &mut dyn Write) -> io::Resu
     let scale = Scale::for_ps(rows.iter().map(|(_, series)| series.quantile(0.5) as f64));
     let sign = scale.unit.sign();
     writeln!(out, "### {} ({sign})\n", quantity.name())?;
-    writeln!(out, "{}\n", summary::sentence(quantity.definition()))?;
+    writeln!(out, "{}\n", crate::wording::sentence(quantity.definition()))?;
     let common = axis::common(rows.iter().map(|(row, _)| row.cell()));
     if !common.is_empty() {
         writeln!(out, "All: {}.\n", escape(&common))?;

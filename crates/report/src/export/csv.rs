@@ -3,8 +3,8 @@
 
 use std::io::{self, Write};
 
-use super::export::Export;
-use super::long_table::{FIGURE, TRIAL, lines};
+use crate::export::Export;
+use crate::long_table::{FIGURE, TRIAL, lines};
 use doorbell_results::record::ResultFile;
 
 #[derive(Debug, Clone, Copy)]

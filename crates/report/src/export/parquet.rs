@@ -14,8 +14,8 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
-use super::export::Export;
-use super::long_table::{FIGURE, Kind, TRIAL, Value, lines, name, trial};
+use crate::export::Export;
+use crate::long_table::{FIGURE, Kind, TRIAL, Value, lines, name, trial};
 use doorbell_results::record::{Outcome, ResultFile};
 
 #[derive(Debug, Clone, Copy)]

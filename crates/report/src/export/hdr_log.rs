@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, IntervalLogWriterError, Tag};
 
-use super::axis::{self, Axis};
-use super::export::Export;
-use super::figures::Figures;
+use crate::axis::{self, Axis};
+use crate::export::Export;
+use crate::figures::Figures;
 use doorbell_results::cell::Cell;
 use doorbell_results::record::{Outcome, ResultFile};
 

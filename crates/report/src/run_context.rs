@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What stands around the tables of every run: what it was, the primitive costs of the machine meanwhile, trials without figures.
+
+use doorbell_results::record::ResultFile;
+
+use super::axis;
+use super::extra::FloorLine;
+use super::figures::Figures;
+use super::passage::Passage;
+use super::style::{Role, Style};
+use super::table::{Table, number, word};
+use super::unit::{Scale, count, time};
+use super::wording::{EMULATED, counted, date};
+
+/// What was run, when, how long.
+pub fn head(result: &ResultFile, style: &Style) -> String {
+    let wall_ns = result.finished_at_unix_ns.saturating_sub(result.started_at_unix_ns);
+    let title = format!("doorbell {}", result.plan.experiment);
+    let name = result.name.as_ref().map_or_else(String::new, |name| format!(" · {name}"));
+    let facts = format!(
+        "{name} · {} × {} · {} · took {}",
+        counted(result.plan.cells.len() as u64, "cell"),
+        counted(result.plan.blocks.into(), "block"),
+        date(result.started_at_unix_ns),
+        time(wall_ns as f64 * 1e3),
+    );
+    let mut out = format!("{}{}\n", style.paint(Role::Heading, &style.text(&title)), style.text(&facts));
+    if result.partial {
+        let note = "partial: the run was interrupted, and only what was measured until then is here";
+        out.push_str(&style.paint(Role::Warning, note));
+        out.push('\n');
+    }
+    if result.emulated() {
+        out.push_str(&style.paint(Role::Warning, &style.wrap(EMULATED, 0)));
+    }
+    out
+}
+
+/// The machine's floors: first and last reading, and how far they lay apart in between; none where none were read.
+pub fn floors(result: &ResultFile) -> Option<Passage> {
+    let lines = FloorLine::of(result);
+    let scale = Scale::for_ps(lines.iter().map(FloorLine::first_ps));
+    let mut table = Table::new(vec![
+        word("floor"),
+        number("first p50"),
+        number("last p50"),
+        number("lowest p50").keep(3),
+        number("highest p50").keep(4),
+        number("min").keep(2),
+        number("readings").keep(1),
+        number("count").keep(5),
+    ]);
+    for floor in &lines {
+        let (lowest, highest) = floor.range_ps();
+        let mut line = vec![floor.name.replace('-', " ")];
+        line.extend(
+            [floor.first_ps(), floor.last_ps(), lowest, highest, floor.min_ps].map(|ps| scale.show(ps)),
+        );
+        line.extend([floor.medians.len() as u64, floor.count].map(count));
+        table.row(line);
+    }
+    let title = format!("Floors of this machine during the run, {}", scale.unit.sign());
+    Passage::of_table(title, table, Vec::new())
+}
+
+/// Trials without figures, one named line each.
+pub fn absent(figures: &Figures, style: &Style) -> String {
+    if figures.absent.is_empty() {
+        return String::new();
+    }
+    let axes = axis::varying(figures.absent.iter().map(|absent| absent.cell));
+    let mut out = format!("\n{}\n", style.paint(Role::Heading, "Without figures"));
+    for absent in &figures.absent {
+        let role = if absent.is_error() { Role::Error } else { Role::Warning };
+        let times = if absent.trials > 1 {
+            format!(" ({} trials)", count(absent.trials as u64))
+        } else {
+            String::new()
+        };
+        let line = format!("{}{times}: {}", axis::label(absent.cell, &axes), absent.reasons.join("; "));
+        let wrapped = style.wrap(&line, absent.name.len() + 3);
+        out.push_str("  ");
+        out.push_str(&style.paint(role, absent.name));
+        // The first line stands beside the name, the rest below it.
+        out.push(' ');
+        out.push_str(wrapped.trim_start());
+    }
+    out
+}

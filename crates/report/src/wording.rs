@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How counts, dates and sentences are written, wherever they stand.
+
+/// What every view says first of such a run.
+pub const EMULATED: &str =
+    "emulated: every time here is an emulator's, not a machine's; believe counts, and ratios within this run";
+
+/// A number of things: `1 block`, `2 blocks`.
+pub fn counted(number: u64, thing: &str) -> String {
+    format!("{} {thing}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
+/// A moment in words.
+pub fn date(unix_ns: u64) -> String {
+    jiff::Timestamp::from_nanosecond(unix_ns.into()).map_or_else(
+        |_| "at an unknown time".to_owned(),
+        |time| time.strftime("%Y-%m-%d %H:%M UTC").to_string(),
+    )
+}
+
+/// What a row has on an axis; the harness and a cut trial are marked in the row's name.
+pub(super) fn shown(axis: Axis, row: &Row) -> String {
+    let value = axis.value(row.cell());
+    match axis {
+        Axis::Subject if row.is_harness() => format!("{value} (the harness itself)"),
+        Axis::Subject if row.is_partial() => format!("{value} (partial)"),
+        _ => value,
+    }
+}
+
+/// A number with four significant digits.
+pub fn four_digits(value: f64) -> String {
+    let digits = if value == 0.0 { 0.0 } else { value.abs().log10().floor() };
+    let decimals = (3.0 - digits).clamp(0.0, 9.0) as usize;
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// A definition as a sentence.
+pub fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
+}
