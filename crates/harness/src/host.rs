@@ -18,22 +18,18 @@ use crate::entry::Lines;
 use crate::futex::FutexLine;
 use crate::mechanism::Line;
 use crate::site::Site;
-use doorbell_machine::clock::Clock;
 use doorbell_machine::root::Root;
-use doorbell_results::anatomy::Anatomy;
 use doorbell_results::cell::Cell;
-use doorbell_results::record::load::LoadProof;
 use doorbell_results::record::subject::Contexts;
 use doorbell_results::record::{LastSeen, SideCounters, Tally};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, kill_process, set_parent_process_death_signal, waitpid,
 };
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
-use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 /// Without a step forward for this long, plus four gaps, a trial hangs. Longer than any time slice or throttled quota

@@ -2,11 +2,11 @@
 //! A result for the terminal: one table per quantity with its definition, then everything that is no figure by name.
 
 use super::anatomy;
-use super::axis::{self, Axis};
+use super::axis;
 use super::bars;
 use super::claims;
 use super::emulated;
-use super::extra::{Extra, FloorLine};
+use super::extra::Extra;
 use super::fanout;
 use super::figures::{self, Distribution, Figures, Row};
 use super::idle;
@@ -24,7 +24,7 @@ use super::tasks;
 use super::unit::{Scale, count, time};
 use super::warnings;
 use super::why;
-use crate::wording::EMULATED;
+use super::wording::{counted, four_digits, sentence, shown};
 use doorbell_results::plan::Layout::{self, *};
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::series::Quantity;

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How counts, dates and sentences are written, wherever they stand.
 
+use super::axis::Axis;
+use super::figures::Row;
+use super::unit::count;
+
 /// What every view says first of such a run.
 pub const EMULATED: &str =
     "emulated: every time here is an emulator's, not a machine's; believe counts, and ratios within this run";

@@ -9,8 +9,8 @@ use crate::quantity::percent;
 use crate::record::{ResultFile, read};
 use crate::verdict::compare::{apart, compare};
 use crate::view::comparison::comparison;
-use crate::view::emulated::EMULATED;
 use crate::view::style::Style;
+use crate::view::wording::EMULATED;
 
 /// Arguments of `doorbell compare`.
 #[derive(Debug, clap::Args)]

@@ -17,8 +17,8 @@ use crate::machine::Machine;
 use crate::mechanism::Contexts;
 use crate::quantity::{duration, wait_policy};
 use crate::trial::cell::WaitPolicy;
-use crate::view::summary::counted;
 use crate::view::unit::time;
+use crate::view::wording::counted;
 use doorbell_results::machine::pinning::Pinning;
 
 /// Arguments of `doorbell fanout`.

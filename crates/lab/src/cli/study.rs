@@ -12,8 +12,8 @@ use crate::quantity::percent;
 use crate::record::{ResultFile, write};
 use crate::verdict::compare::{RELEVANT, compare};
 use crate::verdict::study::{Round, STUDY_VERSION, Study};
-use crate::view::emulated::EMULATED;
 use crate::view::style::Style;
+use crate::view::wording::EMULATED;
 
 /// A study's file is longer than this only if it is none: a finding takes some 200 bytes.
 const LONGEST_STUDY: u64 = 64 << 20;

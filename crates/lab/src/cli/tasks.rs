@@ -16,8 +16,8 @@ use crate::quantity::span;
 use crate::task;
 use crate::task::limits::{self as tasks_limits, Ceiling};
 use crate::trial::cell::Until;
-use crate::view::summary::counted;
 use crate::view::unit::count;
+use crate::view::wording::counted;
 use doorbell_verdict::claims::coroutines::{BOARD, MAKING, SWITCHING};
 
 /// Arguments of `doorbell tasks`.

@@ -14,8 +14,8 @@ use crate::experiment::tune::plan;
 use crate::record::write::replace;
 use crate::verdict::tune::{Placed, Tuned, tune};
 use crate::view;
-use crate::view::emulated::EMULATED;
 use crate::view::style::Style;
+use crate::view::wording::EMULATED;
 
 /// Arguments of `doorbell tune`.
 #[derive(Debug, clap::Args)]

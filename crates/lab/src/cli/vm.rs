@@ -29,7 +29,7 @@ use crate::machine::root::Root;
 use crate::machine::virtualisation::{self, Vm};
 use crate::quantity::duration;
 use crate::record::{Warning, read, warning, write};
-use crate::view::summary::counted;
+use crate::view::wording::counted;
 
 /// How long a translated kernel may be silent while it boots: a line comes every few milliseconds on two idle cores, the
 /// longest pause is the unpacking of the archive, and an emulator is often not alone.

@@ -6,7 +6,6 @@ use std::io::{self, Write};
 use crate::axis;
 use crate::export::Export;
 use crate::figures::{Distribution, Figures, Row};
-use crate::summary;
 use crate::unit::{Scale, count};
 use crate::warnings::{self, Cause};
 use crate::wording::EMULATED;

@@ -10,7 +10,6 @@ use crate::chart::floors;
 use crate::command_line::{command, repeat};
 use crate::extra::FloorLine;
 use crate::figures::Figures;
-use crate::summary::{self};
 use crate::unit::{count, time};
 use crate::warnings::Group;
 use crate::wording::EMULATED;

@@ -8,7 +8,7 @@ use crate::mechanism::Explanation;
 use doorbell_harness::side::SideError;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
+use std::task::{Context, Poll, Waker};
 /// Futures on the shared queue.
 #[derive(Debug)]
 pub(super) struct Stackless;
