@@ -340,6 +340,9 @@ fn tokio(processes: bool, lasting: Duration) -> Result<(u64, Option<u64>), Strin
     }
 }
 
+/// Exchanges messages for so long, and counts them.
+type Exchange = fn(bool, Duration) -> Result<(u64, Option<u64>), String>;
+
 /// One publisher, twelve subscribers in threads, who hold it back; it waits for all of them after each burst.
 fn broadcast<W: Wait + Default + 'static>(lasting: Duration) -> Result<(u64, Option<u64>), String> {
     const SUBSCRIBERS: usize = 12;
@@ -401,11 +404,11 @@ fn broadcast<W: Wait + Default + 'static>(lasting: Duration) -> Result<(u64, Opt
 struct Cell {
     name: &'static str,
     processes: bool,
-    run: fn(bool, Duration) -> Result<(u64, Option<u64>), String>,
+    run: Exchange,
 }
 
 fn cells() -> Vec<Cell> {
-    let mut all: Vec<(&'static str, fn(bool, Duration) -> Result<(u64, Option<u64>), String>)> = vec![
+    let mut all: Vec<(&'static str, Exchange)> = vec![
         ("lane-adaptive", lane::<Adaptive>),
         ("lane-futex", lane::<Futex>),
         ("lane-eventfd", lane::<Eventfd>),

@@ -13,7 +13,7 @@
 //! Underneath lies a bell in shared memory: one side rings, the other wakes up, between threads or processes, as cheaply as the
 //! machine allows, and no ring is ever lost.
 //!
-//! The [`Bell`] carries no data: it says that there is something to look at in shared memory. [`channel`]s carry
+//! The [`Bell`] carries no data: it says that there is something to look at in shared memory. [Channels](mod@channel) carry
 //! messages and ring by themselves.
 //!
 //! ```

@@ -42,7 +42,7 @@ pub struct Join<T: Trust = Untrusted> {
 }
 
 /// How long a joiner waits for room in the host's queue, and for its offer, if it does not say otherwise. Many times
-/// [`HOST_PATIENCE`](super::HOST_PATIENCE): a host that is busy turning away silent callers gets to an honest one.
+/// [`HOST_PATIENCE`](super::socket::HOST_PATIENCE): a host that is busy turning away silent callers gets to an honest one.
 pub const JOIN_PATIENCE: Duration = Duration::from_secs(30);
 
 impl Default for Join {

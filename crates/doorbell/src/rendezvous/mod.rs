@@ -66,7 +66,7 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// Lanes for [channels](crate::channel), with the bells and the memory they need, and one eventfd waiter slot for each
+    /// Lanes for [channels](mod@crate::channel), with the bells and the memory they need, and one eventfd waiter slot for each
     /// bell.
     pub fn of_lanes(lanes: Lanes) -> Self {
         Self {
