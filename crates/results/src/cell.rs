@@ -15,20 +15,26 @@ pub struct Cell {
     /// of a kind of task ([`Pattern::Tasks`]), or of a way to wait for a device ([`Pattern::Io`]).
     pub subject: String,
     /// Two processes or two threads.
+    #[serde(default)]
     pub contexts: Contexts,
     /// Who notifies whom, and when.
     pub pattern: Pattern,
     /// Which moments are taken.
+    #[serde(default)]
     pub timing: Timing,
     /// How the waiter waits.
+    #[serde(default)]
     pub wait: WaitPolicy,
     /// Where the sides run.
+    #[serde(default)]
     pub placement: Placement,
     /// Bytes of message written to shared memory before each notification and read after each wake.
+    #[serde(default)]
     pub size: u32,
     /// When the trial ends.
     pub until: Until,
     /// How the sides are scheduled.
+    #[serde(default)]
     pub scheduler: Scheduler,
     /// A slowdown put in on purpose, to test whether a comparison finds it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -172,10 +178,11 @@ impl Pattern {
 }
 
 /// Which moments are taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Timing {
     /// Only the waiting side's own clock, before and after its wait: nothing but the notification is exchanged.
+    #[default]
     Around,
     /// The notifier stamps the time into shared memory just before its call; the waiter reads it once awake.
     Stamp,
@@ -184,10 +191,11 @@ pub enum Timing {
 }
 
 /// How the waiter waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum WaitPolicy {
     /// The mechanism's own wait.
+    #[default]
     Block,
     /// Look without waiting until there is something.
     Spin,
@@ -211,15 +219,25 @@ pub struct Placement {
     /// see `--pin`.
     pub relation: String,
     /// The initiator's or notifier's CPU, and the other side's; none where the scheduler decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<[u32; 2]>,
+}
+
+impl Default for Placement {
+    /// Where the scheduler likes.
+    fn default() -> Self {
+        Self { relation: "unpinned".to_owned(), cpus: None }
+    }
 }
 
 /// When a trial ends: at whichever comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Until {
     /// Recorded rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     /// Nanoseconds of the measured window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_ns: Option<u64>,
 }
 

@@ -14,7 +14,6 @@ pub const FEWEST_BLOCKS: u32 = 4;
 
 /// What is to be run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct Plan {
     /// The experiment's verb: `ping`, `pairs`, `switch`, …; a name, by which nothing is decided.
     pub experiment: String,

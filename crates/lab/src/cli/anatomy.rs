@@ -57,6 +57,14 @@ pub struct Args {
 /// Runs `doorbell anatomy`.
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let machine = machine_here();
+    let plan = args.run.planned("anatomy", &machine, || from_flags(args, &machine))?;
+    if !args.run.only_planned() && !events_at_hand()? {
+        return Ok(Exit::Unfit);
+    }
+    run_traced(&args.run, plan, machine, terminal)
+}
+
+fn from_flags(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     let gaps = if args.gap.is_empty() { GAPS.to_vec() } else { args.gap.clone() };
     let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let ping = Ping {
@@ -75,11 +83,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         blocks: Some(args.run.blocks.unwrap_or(BLOCKS)),
         seed: args.run.seed(),
     };
-    let plan = plan(&ping);
-    if !args.run.dry_run && !events_at_hand()? {
-        return Ok(Exit::Unfit);
-    }
-    run_traced(&args.run, plan, machine, terminal)
+    Ok(plan(&ping))
 }
 
 /// Runs a plan with traced cells; without a single one that worked nothing was answered.
@@ -89,7 +93,7 @@ pub(super) fn run_traced(
     machine: Machine,
     terminal: &Terminal,
 ) -> anyhow::Result<Exit> {
-    if run.dry_run {
+    if run.only_planned() {
         return run.run(plan, machine, terminal);
     }
     let result = run.measure(plan, machine, terminal)?;

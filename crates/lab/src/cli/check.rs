@@ -42,10 +42,16 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     if from.is_some_and(|path| path.as_os_str() == "-") && args.baseline.as_os_str() == "-" {
         return Err(Usage("standard input can be read only once; name the other file".to_owned()).into());
     }
+    if args.run.plan.is_some() {
+        return Err(Usage(
+            "a check runs the baseline's plan, which --baseline names; leave --plan out".to_owned(),
+        )
+        .into());
+    }
     let baseline = read::read(&args.baseline)?;
     concerned(&args.fail_if, &baseline)?;
     let candidate =
-        match args.source.figures(&args.run, terminal, |machine| plan(args, &baseline, machine))? {
+        match args.source.figures(&args.run, terminal, "check", |machine| plan(args, &baseline, machine))? {
             Figures::Of(result) => result,
             Figures::None(exit) => return Ok(exit),
         };

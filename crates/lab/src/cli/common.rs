@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::{Args, ValueEnum};
 
 use super::load::{Asked, load};
+use super::plan_file;
 use crate::experiment::plan::Plan;
 use crate::experiment::run::{self, Conditions};
 use crate::machine::Machine;
@@ -154,10 +155,10 @@ pub struct RunArgs {
     /// Seed of the random orders [default: from the clock]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Take flags from this file: TOML, a key for each, such as gap = ["0", "1ms"]; those typed count more
+    /// Run the plan in this file: TOML or JSON as --save-plan writes it, or a result, whose plan is run again
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
-    /// Write the flags as a plan file and stop (`-` for standard output)
+    /// Write the plan to this file and stop: TOML, or JSON where its name ends in .json (`-` for standard output)
     #[arg(long, value_name = "FILE")]
     pub save_plan: Option<PathBuf>,
     /// Print the plan and stop
@@ -194,8 +195,31 @@ impl RunArgs {
         plan
     }
 
+    /// The plan of `doorbell VERB`: that of the file, if one was named, else what `plan` makes of the flags.
+    pub fn planned(
+        &self,
+        verb: &str,
+        machine: &Machine,
+        plan: impl FnOnce() -> anyhow::Result<Plan>,
+    ) -> anyhow::Result<Plan> {
+        let Some(path) = &self.plan else { return plan() };
+        let mut plan = plan_file::read(path, verb, &machine.topology)?;
+        plan.blocks = self.blocks.unwrap_or(plan.blocks);
+        plan.seed = self.seed.unwrap_or(plan.seed);
+        Ok(plan)
+    }
+
+    /// Whether the plan is shown or written, and nothing run.
+    pub fn only_planned(&self) -> bool {
+        self.dry_run || self.save_plan.is_some()
+    }
+
     /// Carries `plan` out under the flags, saves and shows the result.
     pub fn run(&self, plan: Plan, machine: Machine, terminal: &Terminal) -> anyhow::Result<Exit> {
+        if let Some(path) = &self.save_plan {
+            plan_file::save(&self.loaded(plan, &machine), path)?;
+            return Ok(Exit::Done);
+        }
         if self.dry_run {
             let plan = self.loaded(plan, &machine);
             writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&plan)?)?;

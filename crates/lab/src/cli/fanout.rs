@@ -105,13 +105,13 @@ const HUNDRED_MS: WaitPolicy = WaitPolicy::Timeout { timeout_ns: 100_000_000 };
 /// Runs `doorbell fanout`.
 pub fn run(mut args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let machine = machine_here();
-    let mut plan = plan(&args)?;
+    let mut plan = args.run.planned("fanout", &machine, || plan(&args))?;
     if args.grid && args.run.load.is_empty() {
         args.run.load = vec![Asked::Idle, Asked::Busy { kind: "sqrt", workers: None, pinned: false }];
     }
     plan = args.run.loaded(plan, &machine);
     args.run.load.clear();
-    if args.run.dry_run {
+    if args.run.only_planned() {
         return args.run.run(plan, machine, terminal);
     }
     let lacking = lacking(&plan, &machine);

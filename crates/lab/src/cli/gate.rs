@@ -29,8 +29,8 @@ pub struct Args {
     #[arg(default_value = "futex", value_name = "MECHANISM")]
     mechanism: String,
     /// The longest that a wake may take
-    #[arg(long, value_parser = span, value_name = "TIME")]
-    max: Duration,
+    #[arg(long, value_parser = span, value_name = "TIME", required_unless_present = "plan")]
+    max: Option<Duration>,
     /// How many of the wakes must keep to it: p99, p99.9, p99.99, …, or max for every one
     #[arg(long, value_parser = which, value_name = "P", default_value = "p99.9")]
     percentile: Which,
@@ -71,19 +71,21 @@ fn confidence(text: &str) -> Result<f64, String> {
 
 /// Runs `doorbell gate`.
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
-    let result = match args.source.figures(&args.run, terminal, |machine| plan(args, machine))? {
+    let result = match args.source.figures(&args.run, terminal, "gate", |machine| plan(args, machine))? {
         Figures::Of(result) => result,
         Figures::None(exit) => return Ok(exit),
     };
-    args.source.deliver(&args.run, terminal, &result, &question(args), &[])
+    let question = args.source.question(&result, || question(args))?;
+    args.source.deliver(&args.run, terminal, &result, &question, &[])
 }
 
-fn question(args: &Args) -> Question {
-    Question::Gate(question::Gate {
-        limit_ns: u64::try_from(args.max.as_nanos()).unwrap_or(u64::MAX),
+fn question(args: &Args) -> Result<Question, Usage> {
+    let max = args.max.ok_or_else(|| Usage("a gate needs its limit: --max 50us".to_owned()))?;
+    Ok(Question::Gate(question::Gate {
+        limit_ns: u64::try_from(max.as_nanos()).unwrap_or(u64::MAX),
         which: args.percentile,
         confidence: args.confidence,
-    })
+    }))
 }
 
 fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
@@ -122,5 +124,5 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
         blocks: args.run.blocks,
         seed: args.run.seed(),
     };
-    Ok(Plan { question: Some(question(args)), ..gate.plan() })
+    Ok(Plan { question: Some(question(args)?), ..gate.plan() })
 }

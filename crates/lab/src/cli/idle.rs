@@ -60,8 +60,8 @@ enum Hold {
 /// Runs `doorbell idle`.
 pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let machine = machine_here();
-    let plan = idle(&args, &machine)?.plan();
-    if !args.run.dry_run
+    let plan = args.run.planned("idle", &machine, || Ok(idle(&args, &machine)?.plan()))?;
+    if !args.run.only_planned()
         && !terminal.quiet
         && let Some(reason) = plan.cells.iter().find_map(|cell| lacks(cell, &machine))
     {

@@ -138,16 +138,17 @@ fn file_size(text: &str) -> Result<u64, String> {
 pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let machine = machine_here();
     if args.net {
-        return args.run.run(net(&args, &machine)?.plan(), machine, terminal);
+        let plan = args.run.planned("net", &machine, || Ok(net(&args, &machine)?.plan()))?;
+        return args.run.run(plan, machine, terminal);
     }
     let imported = imported(&args.import)?;
     let plan = if args.import.is_empty() || !args.ways.is_empty() {
-        args.run.loaded(plan(&args, &machine)?, &machine)
+        args.run.loaded(args.run.planned("io", &machine, || plan(&args, &machine))?, &machine)
     } else {
         Plan::new("io", Layout::Io, Vec::new(), 1, args.run.seed())
     };
     let run = RunArgs { load: Vec::new(), ..args.run };
-    if run.dry_run {
+    if run.only_planned() {
         return run.run(plan, machine, terminal);
     }
     if !terminal.quiet {

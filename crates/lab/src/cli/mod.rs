@@ -190,31 +190,21 @@ pub fn main() -> ExitCode {
     // SAFETY: ignoring a signal runs no code of ours.
     // JUSTIFICATION: signal-hook and rustix install handlers; neither ignores a signal.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
-    let expanded = match plan_file::expand(&Cli::command(), std::env::args_os().collect()) {
-        Ok(expanded) => expanded,
-        Err(usage) => return complain(&usage.into()),
-    };
-    let matches = match Cli::command().try_get_matches_from(&expanded.arguments) {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let matches = match Cli::command().try_get_matches_from(&arguments) {
         Ok(matches) => matches,
-        Err(error) => match expanded.blame(&error) {
-            Some(usage) => return complain(&usage.into()),
-            // What was typed, or stood in a plan file, stands in the message; there it would move the cursor or turn the text round.
-            None if error.use_stderr() && expanded.arguments.iter().any(|argument| obeyed(argument)) => {
-                let message = error.render().to_string();
-                return complain(
-                    &common::Usage(message.trim_start_matches("error: ").trim().to_owned()).into(),
-                );
-            }
-            None => error.exit(),
-        },
+        // What was typed stands in the message; there it would move the cursor or turn the text round.
+        Err(error) if error.use_stderr() && arguments.iter().any(|argument| obeyed(argument)) => {
+            let message = error.render().to_string();
+            return complain(&common::Usage(message.trim_start_matches("error: ").trim().to_owned()).into());
+        }
+        Err(error) => error.exit(),
     };
     if let Some(error) = stray(&matches) {
         error.exit();
     }
-    match save_plan(&matches) {
-        Ok(false) => {}
-        Ok(true) => return ExitCode::SUCCESS,
-        Err(error) => return complain(&error),
+    if let Some(usage) = beside_a_plan(&matches) {
+        return complain(&usage.into());
     }
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     cli.terminal.apply();
@@ -245,26 +235,32 @@ fn stray(matches: &clap::ArgMatches) -> Option<clap::Error> {
     Some(Cli::command().error(ErrorKind::ArgumentConflict, message))
 }
 
-/// Writes the flags as a plan file, where that is asked for; whether it is.
-fn save_plan(matches: &clap::ArgMatches) -> anyhow::Result<bool> {
+/// What is wrong with a flag that shapes a plan beside a file that has one.
+fn beside_a_plan(matches: &clap::ArgMatches) -> Option<common::Usage> {
     let command = Cli::command();
     let (definition, given) = match matches.subcommand() {
-        Some((verb, given)) => (command.find_subcommand(verb).unwrap_or(&command), given),
+        Some((verb, given)) => (command.find_subcommand(verb)?, given),
         None => (&command, matches),
     };
-    let Ok(Some(path)) = given.try_get_one::<std::path::PathBuf>("save_plan") else { return Ok(false) };
-    let text = plan_file::of(definition, given);
-    if path.as_os_str() == "-" {
-        std::io::stdout().write_all(text.as_bytes())?;
-    } else {
-        let put = |file: &mut std::io::BufWriter<std::fs::File>| file.write_all(text.as_bytes());
-        crate::record::write::replace(path, put).map_err(|cause| crate::record::write::WriteError {
-            target: path.clone(),
-            cause,
-            rescued: None,
-        })?;
-    }
-    Ok(true)
+    given.try_get_one::<std::path::PathBuf>("plan").ok().flatten()?;
+    // What concerns this run, and the repeatability study's own.
+    let run = common::RunArgs::augment_args(clap::Command::new("run"));
+    let beside = |id: &str| {
+        run.get_arguments().any(|flag| flag.get_id() == id)
+            || [
+                "color", "quiet", "anyway", "profile", "rounds", "slowdown", "file", "keep", "net",
+                "baseline",
+            ]
+            .contains(&id)
+    };
+    let shapes = definition.get_arguments().find(|argument| {
+        let id = argument.get_id().as_str();
+        !beside(id) && given.value_source(id) == Some(ValueSource::CommandLine)
+    })?;
+    let name = shapes.get_long().map_or_else(|| shapes.get_id().to_string(), |flag| format!("--{flag}"));
+    Some(common::Usage(format!(
+        "{name} stands beside --plan, and the file's plan is whole: change the file, or leave --plan out"
+    )))
 }
 
 /// `text` with nothing in it that a terminal would obey; its lines stay.

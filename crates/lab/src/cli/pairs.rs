@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use super::common::{Exit, RunArgs, Terminal, Usage, machine_here, once};
 use crate::experiment::pairs::{Pairs, Sample};
 use crate::experiment::plan::FEWEST_BLOCKS;
+use crate::machine::Machine;
 use crate::machine::cpu_list::CpuList;
 use crate::mechanism::{self, Contexts};
 use crate::quantity::{duration, span};
@@ -54,6 +55,22 @@ enum Kind {
 /// Runs `doorbell pairs`.
 pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let machine = machine_here();
+    let mut warning = None;
+    let plan = args.run.planned("pairs", &machine, || {
+        let sample = sample(&args, &machine)?;
+        warning = left_out(&sample, args.budget);
+        Ok(sample.plan)
+    })?;
+    if args.run.only_planned() {
+        return args.run.run(plan, machine, terminal);
+    }
+    let mut result = args.run.measure(plan, machine, terminal)?;
+    result.warnings.extend(warning);
+    args.run.deliver(&result, terminal)
+}
+
+/// The pairs that the arguments ask for and their time allows.
+fn sample(args: &Args, machine: &Machine) -> anyhow::Result<Sample> {
     let topology = &machine.topology;
     for name in &args.mechanisms {
         mechanism::find(name).map_err(|unknown| Usage(unknown.to_string()))?;
@@ -90,13 +107,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         ))
         .into());
     }
-    let left_out = left_out(&sample, args.budget);
-    if args.run.dry_run {
-        return args.run.run(sample.plan, machine, terminal);
-    }
-    let mut result = args.run.measure(sample.plan, machine, terminal)?;
-    result.warnings.extend(left_out);
-    args.run.deliver(&result, terminal)
+    Ok(sample)
 }
 
 /// The warning that not every pair was measured.

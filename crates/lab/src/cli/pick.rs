@@ -105,11 +105,12 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
                        and --gap out, or see `doorbell fanout`";
         return Err(Usage(message.to_owned()).into());
     }
-    let result = match args.source.figures(&args.run, terminal, |machine| plan(args, machine))? {
+    let result = match args.source.figures(&args.run, terminal, "pick", |machine| plan(args, machine))? {
         Figures::Of(result) => result,
         Figures::None(exit) => return Ok(exit),
     };
-    let question = Question::Pick(question(args, &result.machine.topology)?);
+    let flags = || Ok(Question::Pick(question(args, &result.machine.topology)?));
+    let question = args.source.question(&result, flags)?;
     args.source.deliver(&args.run, terminal, &result, &question, &[])
 }
 

@@ -101,15 +101,10 @@ enum Yardstick {
     Without,
 }
 
-/// The arguments in what was read of a command line.
-pub fn of(matches: &clap::ArgMatches) -> Result<Args, clap::Error> {
-    clap::FromArgMatches::from_arg_matches(matches)
-}
-
 /// Runs `doorbell ping`.
 pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let machine = machine_here();
-    let plan = plan(&args, args.inject_slowdown, &machine)?;
+    let plan = args.run.planned("ping", &machine, || plan(&args, args.inject_slowdown, &machine))?;
     args.run.run(plan, machine, terminal)
 }
 

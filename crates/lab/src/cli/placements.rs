@@ -78,7 +78,8 @@ pub fn unpinned() -> Placement {
     Placement { relation: UNPINNED.to_owned(), cpus: None }
 }
 
-fn by_relation(name: &str, topology: &Topology) -> Result<Placement, Usage> {
+/// The placement called `name`, on the first two CPUs of `topology` that are so.
+pub fn by_relation(name: &str, topology: &Topology) -> Result<Placement, Usage> {
     if name == UNPINNED {
         return Ok(unpinned());
     }

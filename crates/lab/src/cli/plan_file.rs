@@ -1,127 +1,77 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plan files: the flags of a verb in a file, in TOML.
+//! Plan files: a [`Plan`] in TOML or JSON, written by `--save-plan` or by hand, or taken from a result.
 //!
-//! A plan file is no second language beside the flags: each key is the name of a flag, or of what stands without one, and
-//! what it says is put on the command line before it is read. So every verb that has `--plan` takes every one of its flags
-//! from a file, with the same checks, and a flag typed beside the file counts more than the file's.
+//! Flags make a plan and a file is one: there is no second language. What a file may leave out has a usual value, and what it says is
+//! held to the bounds that the flags have.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::io::Read;
-use std::path::{Path, PathBuf};
-
-use clap::error::{ContextKind, ContextValue};
-use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Command};
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::path::Path;
 
 use super::common::Usage;
+use super::placements;
+use crate::experiment::ping;
+use crate::experiment::plan::Plan;
+use crate::machine::topology::Topology;
 use crate::nearest::{did_you_mean, nearest};
+use crate::record::read::{LONGEST, read_from};
+use crate::record::write;
+use crate::trial::cell::{Cell, Pattern, Target, Trace, WaitPolicy};
+use doorbell_results::machine::pinning::Pinning;
+use crate::trial::load;
+use crate::{fan, mechanism, operation, task, transfer};
 
-/// The flags about plan files. What stands in one cannot name another, nor say that it is to be written.
-const OWN: [&str; 2] = ["plan", "save_plan"];
+/// Numbers of blocks, as `--blocks` takes them.
+const BLOCKS: std::ops::RangeInclusive<u32> = 1..=10_000;
+/// The longest message, as `--size` takes it.
+const LARGEST: u32 = 1 << 26;
 
-/// Flags that say what happens to this run on this terminal, and nothing about the plan.
-const NOT_PLANNED: [&str; 5] = ["help", "version", "color", "quiet", "dry_run"];
-
-/// The key that says which verb a file is for.
-const VERB: &str = "verb";
-
-/// A plan file is longer than this only if it is none.
-const LONGEST: u64 = 1 << 20;
-
-/// A command line with what a plan file adds.
-#[derive(Debug)]
-pub struct Expanded {
-    pub arguments: Vec<OsString>,
-    /// The file, if there is one.
-    path: PathBuf,
-    /// In which line of it each flag stands.
-    lines: BTreeMap<String, usize>,
+/// The plan in the file at `path`, for `doorbell VERB` on a machine with `topology`.
+pub fn read(path: &Path, verb: &str, topology: &Topology) -> Result<Plan, Usage> {
+    let refuse = |what: String| Usage(format!("{}: {what}", path.display()));
+    let mut plan = parse(path, &text(path)?)?;
+    if plan.experiment != verb {
+        return Err(refuse(format!(
+            "the plan is for `doorbell {}`, not for `doorbell {verb}`",
+            plan.experiment
+        )));
+    }
+    if plan.cells.is_empty() {
+        return Err(refuse("the plan has no cells".to_owned()));
+    }
+    if !BLOCKS.contains(&plan.blocks) {
+        return Err(refuse(format!("blocks is {}; it is a number from 1 to 10000", plan.blocks)));
+    }
+    for (place, cell) in plan.cells.iter_mut().enumerate() {
+        let named = cell.subject.clone();
+        settle(cell, topology)
+            .map_err(|what| refuse(format!("cells, number {} ({named}): {what}", place + 1)))?;
+    }
+    Ok(plan)
 }
 
-/// `arguments` with what the file after `--plan` adds, if there is such a flag. `command` is the whole definition.
-pub fn expand(command: &Command, arguments: Vec<OsString>) -> Result<Expanded, Usage> {
-    let plain = |arguments| Ok(Expanded { arguments, path: PathBuf::new(), lines: BTreeMap::new() });
-    let mentioned = |argument: &OsString| argument.to_str().is_some_and(|text| text.starts_with("--plan"));
-    if !arguments.iter().any(mentioned) {
-        return plain(arguments);
-    }
-    // What is required may stand in the file. Any other mistake is found again, and told, when the whole is read.
-    let Ok(matches) = lenient(command.clone()).try_get_matches_from(&arguments) else {
-        return plain(arguments);
+/// Writes `plan` to the file at `path`, `-` being standard output: JSON where the name ends so, else TOML.
+pub fn save(plan: &Plan, path: &Path) -> anyhow::Result<()> {
+    let text = if path.extension().is_some_and(|extension| extension == "json") {
+        serde_json::to_string_pretty(plan)? + "\n"
+    } else {
+        format!("# doorbell {} --plan FILE\n{}", plan.experiment, toml::to_string(plan)?)
     };
-    let (verb, given) = matches.subcommand().map_or((None, &matches), |(verb, given)| (Some(verb), given));
-    let Ok(Some(path)) = given.try_get_one::<PathBuf>("plan") else { return plain(arguments) };
-    let definition = match verb {
-        Some(verb) => command.find_subcommand(verb).unwrap_or(command),
-        None => command,
-    };
-    let text = read(path)?;
-    let mut lines = BTreeMap::new();
-    let (mut added, mut behind) = (Vec::new(), Vec::new());
-    for entry in entries(path, &text)? {
-        if entry.key == VERB {
-            check_verb(path, &entry, verb.unwrap_or("survey"))?;
-            continue;
-        }
-        let argument = find(definition, path, &entry)?;
-        let flag = argument.get_long().unwrap_or(argument.get_id().as_str()).to_owned();
-        if given.value_source(argument.get_id().as_str()) == Some(ValueSource::CommandLine) {
-            continue;
-        }
-        let tokens = tokens(argument, path, &entry)?;
-        // What stands without a flag and looks like one: behind what ends them it is what it was in the file. A lone hyphen is none.
-        let like_a_flag = |token: &OsString| token.len() > 1 && token.as_encoded_bytes().starts_with(b"-");
-        if argument.is_positional() && tokens.iter().any(like_a_flag) {
-            behind.extend(tokens);
-        } else {
-            added.extend(tokens);
-        }
-        lines.insert(flag, entry.line);
+    if path.as_os_str() == "-" {
+        std::io::stdout().write_all(text.as_bytes())?;
+        return Ok(());
     }
-    let place = verb
-        .and_then(|verb| arguments.iter().skip(1).position(|argument| argument == verb))
-        .map_or(1, |before| before + 2);
-    let mut expanded = arguments;
-    expanded.splice(place..place, added);
-    if !behind.is_empty() {
-        if !expanded.iter().any(|argument| argument == "--") {
-            expanded.push("--".into());
-        }
-        expanded.extend(behind);
-    }
-    Ok(Expanded { arguments: expanded, path: path.clone(), lines })
+    let put = |file: &mut std::io::BufWriter<std::fs::File>| file.write_all(text.as_bytes());
+    let failed = |cause| write::WriteError { target: path.to_owned(), cause, rescued: None };
+    Ok(write::replace(path, put).map_err(failed)?)
 }
 
-impl Expanded {
-    /// What clap says of the command line, with the line of the file that it concerns, if it does.
-    pub fn blame(&self, error: &clap::Error) -> Option<Usage> {
-        let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return None };
-        // As help shows it: `--gap <TIME>`, `[MECHANISM]...`
-        let shown = argument.trim_start_matches('-').split([' ', '=']).next().unwrap_or_default();
-        let placed = |(flag, line): (&String, &usize)| (flag == shown).then_some(*line);
-        let line = self.lines.iter().find_map(placed)?;
-        let told = error.to_string();
-        let told = told.strip_prefix("error: ").unwrap_or(&told);
-        let told = told.split("\n\n").next().unwrap_or(told).trim_end();
-        Some(Usage(format!("{}, line {line}: {told}", self.path.display())))
-    }
-}
-
-/// The same definition with nothing required, in any verb.
-fn lenient(command: Command) -> Command {
-    let all = |command: Command| command.mut_args(|argument| argument.required(false));
-    all(command).mut_subcommands(all)
-}
-
-fn read(path: &Path) -> Result<String, Usage> {
+fn text(path: &Path) -> Result<String, Usage> {
     let mut text = String::new();
     let read = std::fs::File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
     match read {
         Ok(length) if length as u64 > LONGEST => {
-            Err(Usage(format!("{} is longer than 1 MiB: no plan file", path.display())))
+            Err(Usage(format!("{} is longer than {LONGEST} bytes: no plan file", path.display())))
         }
         Ok(_) => Ok(text),
         Err(error) => Err(Usage(format!(
@@ -131,280 +81,270 @@ fn read(path: &Path) -> Result<String, Usage> {
     }
 }
 
-/// A key of the file.
-struct Entry {
-    key: String,
-    line: usize,
-    value: Said,
-}
-
-enum Said {
-    Whether(bool),
-    Values(Vec<String>),
-}
-
-fn entries(path: &Path, text: &str) -> Result<Vec<Entry>, Usage> {
-    let line_of = |at: usize| text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1;
-    let table = DeTable::parse(text).map_err(|error| {
-        let line = error.span().map_or(1, |span| line_of(span.start));
-        Usage(format!("{}, line {line}: {}", path.display(), error.message()))
-    })?;
-    let entry = |(key, value): (&Spanned<std::borrow::Cow<'_, str>>, &Spanned<DeValue<'_>>)| {
-        let (line, key) = (line_of(key.span().start), key.get_ref().to_string());
-        let value = said(value.get_ref()).map_err(|what| {
-            Usage(format!(
-                "{}, line {line}: {key} is {what}; a plan file has a text, a number, true, false or a list of texts and \
-                 numbers for each flag",
-                path.display()
-            ))
-        })?;
-        Ok(Entry { key, line, value })
-    };
-    table.get_ref().iter().map(entry).collect()
-}
-
-fn said(value: &DeValue<'_>) -> Result<Said, &'static str> {
-    Ok(match value {
-        DeValue::Boolean(whether) => Said::Whether(*whether),
-        DeValue::Array(values) => {
-            let one = |value: &Spanned<DeValue<'_>>| scalar(value.get_ref());
-            Said::Values(values.iter().map(one).collect::<Result<_, _>>()?)
+fn parse(path: &Path, text: &str) -> Result<Plan, Usage> {
+    let named = path.display();
+    let mut unknown = Vec::new();
+    let mut ignored = |path: serde_ignored::Path<'_>| unknown.push(path.to_string());
+    let plan = if text.trim_start().starts_with('{') {
+        if text.contains("\"schema_version\"") {
+            let result = read_from(text.as_bytes(), &named.to_string());
+            return result.map(|result| result.plan).map_err(|error| Usage(error.to_string()));
         }
-        scalar_value => Said::Values(vec![scalar(scalar_value)?]),
-    })
-}
-
-fn scalar(value: &DeValue<'_>) -> Result<String, &'static str> {
-    match value {
-        DeValue::String(text) => Ok(text.to_string()),
-        DeValue::Integer(number) => Ok(number.to_string()),
-        DeValue::Float(number) => Ok(number.to_string()),
-        DeValue::Boolean(_) => Err("true or false in a list"),
-        DeValue::Datetime(_) => Err("a date"),
-        DeValue::Array(_) => Err("a list in a list"),
-        DeValue::Table(_) => Err("a table"),
-    }
-}
-
-fn check_verb(path: &Path, entry: &Entry, verb: &str) -> Result<(), Usage> {
-    match &entry.value {
-        Said::Values(said) if *said == [verb] => Ok(()),
-        Said::Values(said) => Err(Usage(format!(
-            "{}, line {}: the plan is for `doorbell {}`, not for `doorbell {verb}`",
-            path.display(),
-            entry.line,
-            said.join(" ")
-        ))),
-        Said::Whether(_) => {
-            Err(Usage(format!("{}, line {}: verb is the name of a verb", path.display(), entry.line)))
-        }
-    }
-}
-
-/// The names a plan file may use, with what they stand for.
-fn known(definition: &Command) -> impl Iterator<Item = (&str, &Arg)> {
-    definition
-        .get_arguments()
-        .filter(|argument| {
-            let id = argument.get_id().as_str();
-            !OWN.contains(&id) && !NOT_PLANNED.contains(&id)
-        })
-        .map(|argument| (argument.get_long().unwrap_or(argument.get_id().as_str()), argument))
-}
-
-fn find<'a>(definition: &'a Command, path: &Path, entry: &Entry) -> Result<&'a Arg, Usage> {
-    let named = known(definition).find(|(name, _)| *name == entry.key);
-    named.map(|(_, argument)| argument).ok_or_else(|| {
-        let nearest = nearest(&entry.key, known(definition).map(|(name, _)| name));
-        Usage(format!(
-            "{}, line {}: `doorbell {}` has nothing called '{}'{}",
-            path.display(),
-            entry.line,
-            verb_of(definition),
-            entry.key,
-            did_you_mean(nearest)
-        ))
-    })
-}
-
-/// The verb that a definition is of; without one, the survey is run.
-fn verb_of(definition: &Command) -> &str {
-    if definition.has_subcommands() { "survey" } else { definition.get_name() }
-}
-
-/// What would have been typed for `entry`.
-fn tokens(argument: &Arg, path: &Path, entry: &Entry) -> Result<Vec<OsString>, Usage> {
-    let switch = matches!(argument.get_action(), ArgAction::SetTrue);
-    let flag = argument.get_long();
-    match (&entry.value, flag) {
-        (Said::Whether(whether), Some(flag)) if switch => {
-            Ok(whether.then(|| OsString::from(format!("--{flag}"))).into_iter().collect())
-        }
-        (Said::Values(values), Some(flag)) if !switch => {
-            Ok(values.iter().map(|value| format!("--{flag}={value}").into()).collect())
-        }
-        (Said::Values(values), None) => Ok(values.iter().map(Into::into).collect()),
-        (said, _) => Err(Usage(format!(
-            "{}, line {}: {} {}",
-            path.display(),
-            entry.line,
-            entry.key,
-            match said {
-                Said::Whether(_) => "takes a value, not true or false",
-                Said::Values(_) => "is switched on by true and off by false, and takes no value",
-            }
-        ))),
-    }
-}
-
-/// The plan file that says what was said on the command line of `verb`, `given`.
-pub fn of(definition: &Command, given: &ArgMatches) -> String {
-    let mut text = format!("# doorbell {0} --plan FILE\n{VERB} = {0:?}\n", verb_of(definition));
-    for (name, argument) in known(definition) {
-        let id = argument.get_id().as_str();
-        if given.value_source(id) != Some(ValueSource::CommandLine) {
-            continue;
-        }
-        if matches!(argument.get_action(), ArgAction::SetTrue) {
-            text.push_str(&format!("{name} = true\n"));
-            continue;
-        }
-        let values: Vec<String> =
-            given.get_raw(id).into_iter().flatten().map(|value| quoted(&value.to_string_lossy())).collect();
-        let line = match &values[..] {
-            [value] => format!("{name} = {value}\n"),
-            values => format!("{name} = [{}]\n", values.join(", ")),
+        let mut json = serde_json::Deserializer::from_str(text);
+        serde_ignored::deserialize(&mut json, &mut ignored)
+            .map_err(|error| Usage(format!("{named}: {error}")))
+    } else {
+        let told = |error: toml::de::Error| {
+            let line = error.span().map_or(1, |span| line_of(text, span.start));
+            Usage(format!("{named}, line {line}: {}", error.message()))
         };
-        text.push_str(&line);
-    }
-    text
+        let toml = toml::Deserializer::parse(text).map_err(told)?;
+        serde_ignored::deserialize(toml, &mut ignored).map_err(told)
+    };
+    let plan: Plan = plan?;
+    let Some(key) = unknown.first() else { return Ok(plan) };
+    let name = key.rsplit('.').next().unwrap_or(key);
+    let first = text.lines().position(|line| line.trim_start().trim_start_matches('"').starts_with(name));
+    let line = first.map_or_else(String::new, |line| format!(", line {}", line + 1));
+    let known = keys();
+    Err(Usage(format!(
+        "{named}{line}: a plan has nothing called '{key}'{}",
+        did_you_mean(nearest(name, known.iter().map(String::as_str)))
+    )))
 }
 
-/// A value as TOML has it: a whole number as such, anything else as a text.
-fn quoted(value: &str) -> String {
-    if value.parse::<i64>().is_ok_and(|number| number.to_string() == value) {
-        return value.to_owned();
-    }
-    let mut text = String::from('"');
-    for letter in value.chars() {
-        match letter {
-            '"' | '\\' => text.extend(['\\', letter]),
-            control if control.is_control() => text.push_str(&format!("\\u{:04X}", u32::from(control))),
-            letter => text.push(letter),
+/// Every name that a plan has for something, from its schema.
+fn keys() -> BTreeSet<String> {
+    fn gather(schema: &serde_json::Value, keys: &mut BTreeSet<String>) {
+        match schema {
+            serde_json::Value::Object(fields) => {
+                if let Some(serde_json::Value::Object(properties)) = fields.get("properties") {
+                    keys.extend(properties.keys().cloned());
+                }
+                fields.values().for_each(|value| gather(value, keys));
+            }
+            serde_json::Value::Array(values) => values.iter().for_each(|value| gather(value, keys)),
+            _ => {}
         }
     }
-    text + "\""
+    let mut keys = BTreeSet::new();
+    gather(schemars::schema_for!(Plan).as_value(), &mut keys);
+    keys
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1
+}
+
+/// Finds the CPUs of a placement that is only named, and refuses what the flags would refuse.
+fn settle(cell: &mut Cell, topology: &Topology) -> Result<(), String> {
+    known(cell)?;
+    within("size", cell.size, 0..=LARGEST)?;
+    let ends = [cell.until.count, cell.until.time_ns];
+    if ends.iter().all(Option::is_none) || ends.contains(&Some(0)) {
+        return Err("until needs a count or a time_ns above 0".to_owned());
+    }
+    match cell.wait {
+        WaitPolicy::SpinThenBlock { spin_ns: 0 } => return Err("spin_ns is 0; wait is then block".to_owned()),
+        WaitPolicy::Timeout { timeout_ns: 0 } => {
+            return Err("timeout_ns is 0; to look without waiting is spin".to_owned());
+        }
+        _ => {}
+    }
+    match cell.pattern {
+        Pattern::FanOut { receivers, .. } => within("receivers", receivers, 1..=20_000)?,
+        Pattern::Operation { batch } => within("batch", batch, 1..=1_000_000)?,
+        Pattern::Tasks { tasks, yields } => {
+            within("tasks", tasks, 2..=100_000)?;
+            within("yields", yields, 0..=100_000)?;
+        }
+        Pattern::Io { .. } => {
+            within("size", cell.size, 512..=1 << 20)?;
+            if !cell.size.is_multiple_of(512) {
+                return Err(format!("size is {}; a block is a multiple of 512 bytes", cell.size));
+            }
+        }
+        Pattern::PingPong { .. } | Pattern::OneWay { .. } | Pattern::OpenLoop { .. } => {}
+    }
+    if let Some(Trace::Worst { keep, .. }) = cell.trace {
+        within("keep", keep, 1..=100)?;
+    }
+    if let Some(limit) = cell.latency_limit_us {
+        within("latency_limit_us", limit, 0..=1_000_000)?;
+    }
+    if let Some(load) = &cell.load {
+        load::find(&load.kind).map_err(|unknown| unknown.to_string())?;
+        within("workers", load.workers, 1..=10_000)?;
+    }
+    if matches!(cell.target, Some(Target::Device { consent: Some(_), .. })) {
+        return Err("a file is no consent to overwrite a device, whose name another may have by now; type it: `doorbell io \
+                    --device /dev/NAME --write-device NAME`"
+            .to_owned());
+    }
+    place(cell, topology)?;
+    let between_sides =
+        matches!(cell.pattern, Pattern::PingPong { .. } | Pattern::OneWay { .. } | Pattern::OpenLoop { .. });
+    if between_sides && !ping::makes_sense(cell, topology.usable.len() == 1) {
+        return Err("it cannot be: a mechanism that spins shares no core with its notifier and is never proven asleep, some join \
+                    only threads or only processes (`doorbell list`), one way needs timing stamp or blocked, and an open loop a gap"
+            .to_owned());
+    }
+    Ok(())
+}
+
+/// Whether this build has what the cell names; if not, the name that may have been meant.
+fn known(cell: &Cell) -> Result<(), String> {
+    fn said<T>(found: Result<T, impl std::fmt::Display>) -> Result<(), String> {
+        found.map(drop).map_err(|unknown| unknown.to_string())
+    }
+    let name = &cell.subject;
+    match cell.pattern {
+        Pattern::FanOut { .. } => said(fan::find(name)),
+        Pattern::Operation { .. } => said(operation::find(name)),
+        Pattern::Tasks { .. } => said(task::find(name)),
+        Pattern::Io { .. } => said(transfer::find(name)),
+        Pattern::PingPong { .. } | Pattern::OneWay { .. } | Pattern::OpenLoop { .. } => {
+            said(mechanism::find(name))
+        }
+    }
+}
+
+fn within(what: &str, number: u32, bounds: std::ops::RangeInclusive<u32>) -> Result<(), String> {
+    if bounds.contains(&number) {
+        return Ok(());
+    }
+    Err(format!("{what} is {number}; it is a number from {} to {}", bounds.start(), bounds.end()))
+}
+
+fn place(cell: &mut Cell, topology: &Topology) -> Result<(), String> {
+    let relation = cell.placement.relation.clone();
+    if matches!(cell.pattern, Pattern::FanOut { .. }) {
+        return match Pinning::named(&relation) {
+            Some(_) => Ok(()),
+            None => Err(format!(
+                "no way to spread receivers is called '{relation}'; there are {}",
+                Pinning::ALL.map(Pinning::name).join(", ")
+            )),
+        };
+    }
+    match cell.placement.cpus {
+        None => {
+            cell.placement = placements::by_relation(&relation, topology).map_err(|usage| usage.0)?;
+        }
+        Some([first, second]) => {
+            for cpu in [first, second] {
+                topology.check(cpu).map_err(|error| error.to_string())?;
+            }
+            let here = topology.relation(first, second).name();
+            if here != relation {
+                return Err(format!(
+                    "the CPUs {first} and {second} are {here} here and not {relation}; leave cpus out to have two that are"
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::Machine;
+    use crate::machine::clock::Clock;
+    use crate::record::sample;
+    use clap::FromArgMatches as _;
+    use doorbell_machine::Asked;
+    use doorbell_machine::root::Root;
     use proptest::prelude::*;
 
-    fn write(text: &str) -> tempfile::NamedTempFile {
+    /// A machine of which nothing is known but the CPUs that this process may use.
+    fn machine() -> Machine {
+        let live = doorbell_machine::read(&Root::live(), Clock::MONOTONIC, Asked::here());
+        Machine { topology: live.topology, ..sample::machine() }
+    }
+
+    fn file(text: &str) -> tempfile::NamedTempFile {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
         file
     }
 
-    fn arguments(words: &[&str]) -> Vec<OsString> {
-        words.iter().map(Into::into).collect()
+    fn read_text(text: &str, verb: &str) -> Result<Plan, String> {
+        let file = file(text);
+        read(file.path(), verb, &machine().topology)
+            .map_err(|usage| usage.0.replace(&file.path().display().to_string(), "plan.toml"))
     }
 
-    /// The command line that `words` and a plan file of `text` make together.
-    fn expanded(text: &str, words: &[&str]) -> Result<Vec<String>, String> {
-        let file = write(text);
-        let mut whole = arguments(words);
-        whole.extend([OsString::from("--plan"), file.path().into()]);
-        let shown = |argument: OsString| argument.into_string().unwrap();
-        let expanded = expand(&crate::cli::command(), whole)
-            .map_err(|usage| usage.0.replace(&file.path().display().to_string(), "plan.toml"))?;
-        let count = expanded.arguments.len() - 2;
-        Ok(expanded.arguments.into_iter().take(count).map(shown).collect())
-    }
+    /// What somebody writes by hand.
+    const BY_HAND: &str = "experiment = 'ping'\n\n[[cells]]\nsubject = 'futex'\npattern = { kind = 'one-way', gap_ns = 10_000 }\n\
+                           timing = 'stamp'\nuntil = { count = 100 }\n";
 
     #[test]
-    fn what_a_plan_file_says_stands_behind_the_verb_and_what_was_typed_counts_more() {
-        let text = "gap = [0, \"10us\"]\nmechanisms = \"pipe\"\njson = true\nblocks = 3\ntime = '5ms'";
+    fn what_is_left_out_by_hand_has_a_usual_value() {
+        let plan = read_text(BY_HAND, "ping").unwrap();
+        let [cell] = &plan.cells[..] else { panic!("{plan:?}") };
         assert_eq!(
-            expanded(text, &["doorbell", "-q", "ping", "--time", "1s"]).unwrap(),
-            [
-                "doorbell",
-                "-q",
-                "ping",
-                "--blocks=3",
-                "--gap=0",
-                "--gap=10us",
-                "--json",
-                "pipe",
-                "--time",
-                "1s"
-            ]
+            (cell.wait, cell.size, cell.placement.relation.as_str()),
+            (WaitPolicy::Block, 0, "unpinned")
         );
-        let typed = expanded(text, &["doorbell", "ping", "futex", "--gap", "1ms", "--blocks", "4"]).unwrap();
-        assert!(
-            !typed.iter().any(|word| word == "pipe" || word == "--gap=0" || word == "--blocks=3"),
-            "{typed:?}"
-        );
-        assert_eq!(expanded("blocks = 5", &["doorbell"]).unwrap(), ["doorbell", "--blocks=5"]);
-    }
-
-    /// `mechanisms = "--output=/etc/passwd"` was a flag.
-    #[test]
-    fn a_value_without_a_flag_stays_a_value_however_it_begins() {
-        for value in ["--output=x", "-q", "--"] {
-            let file = write(&format!("mechanisms = ['futex', '{value}']\nblocks = 3\n"));
-            let mut words = arguments(&["doorbell", "ping", "--plan"]);
-            words.push(file.path().into());
-            let expanded = expand(&crate::cli::command(), words).unwrap();
-            let matches = crate::cli::command().try_get_matches_from(&expanded.arguments).unwrap();
-            let (_, given) = matches.subcommand().unwrap();
-            let mechanisms: Vec<&str> =
-                given.get_raw("mechanisms").unwrap().map(|raw| raw.to_str().unwrap()).collect();
-            assert_eq!(mechanisms, ["futex", value]);
-            assert_eq!(given.value_source("output"), None);
-        }
+        assert!(plan.repeat_disturbed && plan.question.is_none());
     }
 
     #[test]
     fn a_mistake_is_told_with_its_line_and_what_may_have_been_meant() {
-        let ping = |text: &str| expanded(text, &["doorbell", "ping"]).unwrap_err();
+        let told = |text: &str| read_text(text, "ping").unwrap_err();
         assert_eq!(
-            ping("gap = 0\n\nblcoks = 3\n"),
-            "plan.toml, line 3: `doorbell ping` has nothing called 'blcoks'; did you mean 'blocks'?"
+            told(&BY_HAND.replace("timing", "timng")),
+            "plan.toml, line 6: a plan has nothing called 'cells.0.timng'; did you mean 'timing'?"
         );
         assert_eq!(
-            ping("verb = 'pairs'"),
-            "plan.toml, line 1: the plan is for `doorbell pairs`, not for `doorbell ping`"
+            told(&BY_HAND.replace("'ping'", "'pairs'")),
+            "plan.toml: the plan is for `doorbell pairs`, not for `doorbell ping`"
         );
-        assert!(ping("\njson = 'yes'").starts_with("plan.toml, line 2: json is switched on by true"));
-        assert!(ping("gap = true").starts_with("plan.toml, line 1: gap takes a value"));
-        assert!(ping("[ping]\ngap = 0").starts_with("plan.toml, line 1: ping is a table"));
-        assert!(ping("gap = 1979-05-27").starts_with("plan.toml, line 1: gap is a date"));
-        assert!(ping("gap = [").starts_with("plan.toml, line 1: "));
-        assert!(ping("plan = 'other.toml'").contains("has nothing called 'plan'"));
-    }
-
-    #[test]
-    fn a_value_that_a_flag_does_not_take_is_told_with_its_line() {
-        let file = write("blocks = 2\ngap = '10'\n");
-        let mut words = arguments(&["doorbell", "ping", "--plan"]);
-        words.push(file.path().into());
-        let expanded = expand(&crate::cli::command(), words).unwrap();
-        let error = crate::cli::command().try_get_matches_from(&expanded.arguments).unwrap_err();
-        let told = expanded.blame(&error).unwrap().0;
-        assert!(told.contains(", line 2: invalid value '10' for '--gap <TIME>'"), "{told}");
-        assert!(told.contains("has no unit"), "{told}");
-    }
-
-    #[test]
-    fn any_text_comes_back_from_a_plan_file_as_it_was() {
-        for value in ["10us", "7", "-7", "007", "a\"b\\c", "tab\there", "line\nend", "µ", ""] {
-            let table: toml::Table = format!("key = {}", quoted(value)).parse().unwrap();
-            let number = || table["key"].as_integer().unwrap().to_string();
-            let back = table["key"].as_str().map_or_else(number, str::to_owned);
-            assert_eq!(back, value);
+        for (right, wrong, said) in [
+            (
+                "'futex'",
+                "'futx'",
+                "cells, number 1 (futx): no mechanism is called 'futx'; did you mean 'futex'?",
+            ),
+            ("count = 100", "count = 0", "until needs a count or a time_ns above 0"),
+            ("'stamp'", "'around'", "it cannot be"),
+            ("'stamp'", "'stomp'", "plan.toml, line 6: unknown variant `stomp`"),
+            (
+                "gap_ns = 10_000",
+                "gap_ns = '10us'",
+                "plan.toml, line 5: invalid type: string \"10us\", expected u64",
+            ),
+            ("timing = 'stamp'", "size = 99999999", "size is 99999999; it is a number from 0 to 67108864"),
+            ("timing", "placement = { relation = 'nearby' }\ntiming", "no placement is called 'nearby'"),
+            ("timing", "placement = { relation = 'same-l3', cpus = [0, 8000] }\ntiming", "8000"),
+            (
+                "timing",
+                "load = { kind = 'sqr', workers = 1, pinned = false }\ntiming",
+                "did you mean 'sqrt'?",
+            ),
+            ("'ping'", "'ping'\nblocks = 0", "blocks is 0; it is a number from 1 to 10000"),
+            ("[[cells]]", "[[cells]", "plan.toml, line 3: "),
+        ] {
+            let error = told(&BY_HAND.replace(right, wrong));
+            assert!(error.contains(said), "{wrong}: {error}");
         }
+    }
+
+    #[test]
+    fn a_file_is_no_consent_to_overwrite_a_device() {
+        let text = "experiment = 'io'\n[[cells]]\nsubject = 'sync'\nsize = 4096\nuntil = { count = 1 }\n\
+                    pattern = { kind = 'io', direction = 'write', direct = true }\n\
+                    target = { kind = 'device', path = '/dev/nvme1n1', consent = 'nvme1n1' }\n";
+        assert!(read_text(text, "io").unwrap_err().contains("no consent"));
+    }
+
+    #[test]
+    fn a_result_is_a_plan_too() {
+        let mut result = sample::result(&[sample::cell("futex")], 3, |_, _| 16_000.0);
+        result.plan.cells[0].placement = placements::unpinned();
+        let file = file(&write::to_json(&result));
+        assert_eq!(read(file.path(), "ping", &machine().topology).unwrap(), result.plan);
     }
 
     fn flag(name: &'static str, values: &'static [&'static str]) -> impl Strategy<Value = Vec<String>> {
@@ -425,48 +365,42 @@ mod tests {
         let ends = prop::sample::select(vec![vec![], vec!["--count", "9"], vec!["--time", "3ms"]]);
         let mechanisms =
             prop::collection::vec(prop::sample::select(&["futex", "pipe", "eventfd-epoll"][..]), 0..3);
-        (lists, ends, mechanisms, 1..50_u32, any::<u64>()).prop_map(
+        (lists, ends, mechanisms, 1..50_u32, 0..i64::MAX).prop_map(
             |(lists, ends, mechanisms, blocks, seed)| {
                 let (gap, wait, size, contexts, load) = lists;
                 let mut words = vec!["doorbell".to_owned(), "ping".to_owned()];
                 words.extend(mechanisms.into_iter().map(str::to_owned));
                 words.extend([gap, wait, size, contexts, load].concat());
                 words.extend(ends.iter().map(|word| (*word).to_owned()));
-                words.extend([
-                    "--blocks".to_owned(),
-                    blocks.to_string(),
-                    "--seed".to_owned(),
-                    seed.to_string(),
-                ]);
+                let numbers =
+                    ["--blocks".to_owned(), blocks.to_string(), "--seed".to_owned(), seed.to_string()];
+                words.extend(numbers);
                 words
             },
         )
     }
 
-    /// The plan that a command line expands to, or what it is refused with.
-    fn plan(
-        words: &[OsString],
-        machine: &crate::machine::Machine,
-    ) -> Result<crate::experiment::plan::Plan, String> {
-        let matches = crate::cli::command().try_get_matches_from(words).map_err(|error| error.to_string())?;
-        let args =
-            crate::cli::ping::of(matches.subcommand().unwrap().1).map_err(|error| error.to_string())?;
-        let plan = crate::cli::ping::plan(&args, None, machine).map_err(|error| error.to_string())?;
-        Ok(args.run.loaded(plan, machine))
+    /// The plan that a command line makes, unless it is refused.
+    fn plan(words: &[String], machine: &Machine) -> Option<Plan> {
+        let matches = crate::cli::command().try_get_matches_from(words).ok()?;
+        let args = crate::cli::ping::Args::from_arg_matches(matches.subcommand()?.1).ok()?;
+        let plan = crate::cli::ping::plan(&args, None, machine).ok()?;
+        Some(args.run.loaded(plan, machine))
     }
+
+    static MACHINE: std::sync::LazyLock<Machine> = std::sync::LazyLock::new(machine);
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
         #[test]
-        fn flags_written_to_a_plan_file_and_read_back_give_the_same_plan(words in command_line()) {
-            let machine = crate::record::sample::result(&[], 0, |_, _| 0.0).machine;
-            let command = crate::cli::command();
-            let typed: Vec<OsString> = words.iter().map(Into::into).collect();
-            let matches = command.clone().try_get_matches_from(&typed).unwrap();
-            let file = write(&of(command.find_subcommand("ping").unwrap(), matches.subcommand().unwrap().1));
-            let from_file = vec!["doorbell".into(), "ping".into(), "--plan".into(), file.path().into()];
-            let expanded = expand(&command, from_file).unwrap();
-            prop_assert_eq!(plan(&typed, &machine), plan(&expanded.arguments, &machine));
+        fn flags_written_to_a_plan_file_and_read_back_give_the_same_plan(words in command_line(), json in any::<bool>()) {
+            let machine = &*MACHINE;
+            if let Some(plan) = plan(&words, machine) {
+                let folder = tempfile::tempdir().unwrap();
+                let path = folder.path().join(if json { "plan.json" } else { "plan.toml" });
+                save(&plan, &path).unwrap();
+                prop_assert_eq!(&read(&path, "ping", &machine.topology).unwrap(), &plan);
+            }
         }
     }
 }

@@ -60,11 +60,12 @@ fn worth(text: &str) -> Result<f64, String> {
 
 /// Runs `doorbell spin`.
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
-    let result = match args.source.figures(&args.run, terminal, |machine| plan(args, machine))? {
+    let result = match args.source.figures(&args.run, terminal, "spin", |machine| plan(args, machine))? {
         Figures::Of(result) => result,
         Figures::None(exit) => return Ok(exit),
     };
-    args.source.deliver(&args.run, terminal, &result, &question(args), &[])
+    let question = args.source.question(&result, || Ok(question(args)))?;
+    args.source.deliver(&args.run, terminal, &result, &question, &[])
 }
 
 fn question(args: &Args) -> Question {

@@ -8,6 +8,7 @@ use anyhow::Context;
 
 use super::common::{Exit, Terminal, Usage, machine_here};
 use super::ping;
+use crate::experiment::ping::makes_sense;
 use crate::quantity::percent;
 use crate::record::{ResultFile, write};
 use crate::verdict::compare::{RELEVANT, compare};
@@ -49,7 +50,11 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         return Err(Usage("the study slows every third run by itself: `--slowdown`".to_owned()).into());
     }
     // Only what can be slowed has a place in it; the harness itself has no waiter to be.
-    let mut slowed = ping::plan(&args.ping, Some(args.slowdown), &machine)?;
+    let from_flags = || ping::plan(&args.ping, Some(args.slowdown), &machine);
+    let mut slowed = args.ping.run.planned("ping", &machine, from_flags)?;
+    slowed.cells.iter_mut().for_each(|cell| cell.injected_slowdown_ppm = Some(args.slowdown));
+    let one_cpu = machine.topology.usable.len() == 1;
+    slowed.cells.retain(|cell| makes_sense(cell, one_cpu));
     slowed.cells.retain(|cell| cell.subject != "null");
     let mut plan = slowed.clone();
     plan.cells.iter_mut().for_each(|cell| cell.injected_slowdown_ppm = None);

@@ -15,7 +15,10 @@ pub struct Args {
 /// Runs `doorbell survey`.
 pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let machine = machine_here();
-    let mut plan = survey::plan(&present(&machine.topology), args.run.seed());
-    plan.blocks = args.run.blocks.unwrap_or(plan.blocks);
+    let plan = args.run.planned("survey", &machine, || {
+        let mut plan = survey::plan(&present(&machine.topology), args.run.seed());
+        plan.blocks = args.run.blocks.unwrap_or(plan.blocks);
+        Ok(plan)
+    })?;
     args.run.run(plan, machine, terminal)
 }

@@ -7,11 +7,14 @@ use clap::ValueEnum;
 
 use super::common::{Exit, RunArgs, Terminal, Usage, machine_here, named};
 use super::sides::{Policy, Sides};
+use crate::experiment::plan::Plan;
 use crate::experiment::switch::{Switch, WORKING_SETS};
+use crate::machine::Machine;
 use crate::machine::topology::Topology;
+use crate::mechanism::Contexts;
 use crate::operation;
 use crate::quantity::span;
-use crate::trial::cell::{Placement, Until};
+use crate::trial::cell::{Placement, Scheduler, Until};
 
 /// Arguments of `doorbell switch`.
 #[derive(Debug, clap::Args)]
@@ -96,11 +99,16 @@ pub(super) fn working_set(text: &str) -> Result<Set, String> {
 /// Runs `doorbell switch`.
 pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let machine = machine_here();
+    let plan = args.run.planned("switch", &machine, || plan(&args, &machine))?;
+    args.run.run(plan, machine, terminal)
+}
+
+fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     let switch = Switch {
         operations: operations(&args.operations)?,
-        contexts: args.contexts.into_iter().map(Into::into).collect(),
+        contexts: args.contexts.iter().map(|sides| Contexts::from(*sides)).collect(),
         placements: placements(&args.placement, &args.cpus, &machine.topology)?,
-        schedulers: args.scheduler.into_iter().map(Into::into).collect(),
+        schedulers: args.scheduler.iter().map(|policy| Scheduler::from(*policy)).collect(),
         working_sets: working_sets(&args.working_set),
         batch: args.batch,
         until: args.count.map_or_else(|| Until::time(args.time), Until::count),
@@ -115,7 +123,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         )
         .into());
     }
-    args.run.run(plan, machine, terminal)
+    Ok(plan)
 }
 
 fn operations(names: &[String]) -> Result<Vec<String>, Usage> {

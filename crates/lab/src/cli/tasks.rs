@@ -89,7 +89,8 @@ impl Series {
 /// Runs `doorbell tasks`.
 pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let machine = machine_here();
-    let plan = args.run.loaded(plan(&args, &machine)?, &machine);
+    let plan = args.run.planned("tasks", &machine, || plan(&args, &machine))?;
+    let plan = args.run.loaded(plan, &machine);
     let run = RunArgs { load: Vec::new(), ..args.run };
     let without = left_out(&args.kinds, &plan);
     if !terminal.quiet && !without.is_empty() {
@@ -99,7 +100,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
             without.join(", ")
         );
     }
-    if run.dry_run {
+    if run.only_planned() {
         return run.run(plan, machine, terminal);
     }
     // Told before anything is started, so that who wants all of it can mend the limits first.

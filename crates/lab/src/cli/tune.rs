@@ -36,8 +36,10 @@ pub struct Args {
 /// Measures what sleeping costs, says so, and writes the profile.
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let machine = machine_here();
-    let plan = plan(&present(&machine.topology), args.run.blocks, args.run.seed());
-    if args.run.dry_run {
+    let plan = args.run.planned("tune", &machine, || {
+        Ok(plan(&present(&machine.topology), args.run.blocks, args.run.seed()))
+    })?;
+    if args.run.only_planned() {
         return args.run.run(plan, machine, terminal);
     }
     // Before minutes are spent on what cannot be delivered.

@@ -42,6 +42,7 @@ impl Source {
         &self,
         run: &RunArgs,
         terminal: &Terminal,
+        verb: &str,
         plan: impl FnOnce(&Machine) -> anyhow::Result<Plan>,
     ) -> anyhow::Result<Figures> {
         if let Some(path) = &self.from {
@@ -49,8 +50,14 @@ impl Source {
         }
         let machine = machine_here();
         // What was asked for wrongly is told before anything about the machine.
-        let plan = plan(&machine)?;
-        if run.dry_run {
+        let plan = run.planned(verb, &machine, || plan(&machine))?;
+        if plan.question.is_none() {
+            let named = run.plan.as_deref().map_or_else(String::new, |path| path.display().to_string());
+            return Err(Usage(format!("{named}: the plan asks nothing, so that there is nothing to answer; `doorbell {verb} --save-plan \
+                                      FILE` writes one that does"))
+            .into());
+        }
+        if run.only_planned() {
             return Ok(Figures::None(run.run(plan, machine, terminal)?));
         }
         let refused = worst(&machine.findings) == Severity::Unfit && !self.anyway;
@@ -64,6 +71,18 @@ impl Source {
             return Ok(Figures::None(Exit::Unfit));
         }
         Ok(Figures::Of(Box::new(run.measure(plan, machine, terminal)?)))
+    }
+
+    /// What is asked of `result`: what it was measured for, or of an old one what the flags ask.
+    pub fn question(
+        &self,
+        result: &ResultFile,
+        flags: impl FnOnce() -> Result<Question, Usage>,
+    ) -> Result<Question, Usage> {
+        match &result.plan.question {
+            Some(question) if self.from.is_none() => Ok(question.clone()),
+            _ => flags(),
+        }
     }
 
     /// Answers `question` of `result`, with `others` at hand. Saves what was just measured and shows the verdict; of an old result

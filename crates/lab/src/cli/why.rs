@@ -8,7 +8,9 @@ use super::common::{Exit, RunArgs, Terminal, Usage, machine_here};
 use super::placements::{PlacementArgs, unpinned};
 use super::sides::Sides;
 use crate::experiment::ping::Ping;
+use crate::experiment::plan::Plan;
 use crate::experiment::why::{GAP, KEPT, WINDOW, plan};
+use crate::machine::Machine;
 use crate::mechanism::{self, Contexts};
 use crate::quantity::{duration, span, wait_policy};
 use crate::trial::cell::{Pattern, Scheduler, Timing, Until, WaitPolicy};
@@ -53,6 +55,14 @@ pub struct Args {
 /// Runs `doorbell why`.
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let machine = machine_here();
+    let plan = args.run.planned("why", &machine, || from_flags(args, &machine))?;
+    if !args.run.only_planned() && !events_at_hand()? {
+        return Ok(Exit::Unfit);
+    }
+    run_traced(&args.run, plan, machine, terminal)
+}
+
+fn from_flags(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     for name in &args.mechanisms {
         mechanism::find(name).map_err(|unknown| Usage(unknown.to_string()))?;
     }
@@ -79,9 +89,5 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         blocks: Some(args.run.blocks.unwrap_or(1)),
         seed: args.run.seed(),
     };
-    let plan = plan(&ping, args.worst, args.above.unwrap_or_default());
-    if !args.run.dry_run && !events_at_hand()? {
-        return Ok(Exit::Unfit);
-    }
-    run_traced(&args.run, plan, machine, terminal)
+    Ok(plan(&ping, args.worst, args.above.unwrap_or_default()))
 }

@@ -134,7 +134,7 @@ pub(crate) fn usual_window(pattern: Pattern) -> Until {
 
 /// Two spinning sides on one core only measure the scheduler's time slice, and a waiter that never sleeps cannot be
 /// proven asleep.
-fn makes_sense(cell: &Cell, one_cpu: bool) -> bool {
+pub fn makes_sense(cell: &Cell, one_cpu: bool) -> bool {
     let Ok(entry) = crate::mechanism::find(&cell.subject) else { return true };
     let waits = entry.notification().waits;
     let spins = waits == Waits::Spins || (cell.wait == WaitPolicy::Spin && waits != Waits::Nothing);

@@ -282,21 +282,27 @@ fn a_wrong_plan_file_is_told_with_its_line() {
     let stage = Stage::new();
     let file = stage.path().join("plan.toml");
     let name = file.to_str().unwrap();
+    let of = |lines: &str| {
+        format!(
+            "experiment = 'ping'\n{lines}[[cells]]\nsubject = 'futex'\npattern = {{ kind = 'ping-pong', gap_ns = 0 }}\n\
+             until = {{ count = 5 }}\n"
+        )
+    };
     for (verb, content, told) in [
-        (
-            "ping",
-            "\nblcoks = 3\n",
-            ", line 2: `doorbell ping` has nothing called 'blcoks'; did you mean 'blocks'?",
-        ),
-        ("ping", "gap = '10'\n", ", line 1: invalid value '10' for '--gap <TIME>'"),
-        ("spin", "verb = 'ping'\n", ", line 1: the plan is for `doorbell ping`, not for `doorbell spin`"),
-        ("survey", "blocks = \n", ", line 1: "),
+        ("ping", of("blcoks = 3\n"), ", line 2: a plan has nothing called 'blcoks'; did you mean 'blocks'?"),
+        ("ping", of("blocks = '3'\n"), ", line 2: invalid type"),
+        ("spin", of(""), ": the plan is for `doorbell ping`, not for `doorbell spin`"),
+        ("survey", "blocks = \n".to_owned(), ", line 1: "),
     ] {
-        fs::write(&file, content).unwrap();
+        fs::write(&file, &content).unwrap();
         let output = run(&stage, &[verb, "--plan", name]);
         assert_eq!(output.status.code(), Some(2), "{content}: {}", complaint(&output));
         assert!(complaint(&output).contains(told), "{content}: {}", complaint(&output));
     }
+    fs::write(&file, of("")).unwrap();
+    let beside = run(&stage, &["ping", "pipe", "--gap", "1ms", "--plan", name]);
+    assert_eq!(beside.status.code(), Some(2));
+    assert!(complaint(&beside).contains("stands beside --plan"), "{}", complaint(&beside));
     let none = run(&stage, &["ping", "--plan", "/nowhere.toml"]);
     assert_eq!(none.status.code(), Some(2));
     assert!(complaint(&none).contains("cannot read the plan file /nowhere.toml"), "{}", complaint(&none));

@@ -71,13 +71,16 @@ pub fn subject(cell: &Cell) -> Subject {
             Subject::Operation { two_sided: !alone, unit: unit.to_owned() }
         }
         Pattern::Tasks { .. } => {
-            let made_of = match name.split('-').next() {
-                Some("process") => MadeOf::Processes,
-                Some("thread") => MadeOf::Threads,
+            let made_of = match name {
+                "life-thread" | "life-clone" => MadeOf::Threads,
+                "life-fork" | "life-vfork" | "life-posix-spawn" => MadeOf::Processes,
+                name if name.starts_with("thread-") => MadeOf::Threads,
+                name if name.starts_with("process-") => MadeOf::Processes,
                 _ => MadeOf::Code,
             };
-            let measured = if name.starts_with("life-") { Measured::Lives } else { Measured::HandOffs };
-            let sleeps = made_of != MadeOf::Code && name != "thread-yield";
+            let lives = name.starts_with("life-");
+            let measured = if lives { Measured::Lives } else { Measured::HandOffs };
+            let sleeps = made_of != MadeOf::Code && !lives && name != "thread-yield";
             Subject::Tasks { made_of, measured, sleeps }
         }
         Pattern::Io { .. } => {
@@ -155,6 +158,12 @@ pub fn record(cell: Cell, block: u32, low_ns: f64) -> Record {
         },
         warnings: Vec::new(),
     }
+}
+
+/// `record` with what its cell names by now as its subject.
+pub fn renamed(mut record: Record) -> Record {
+    record.subject = subject(&record.cell);
+    record
 }
 
 /// A reading of the floors before `block`.

@@ -72,10 +72,11 @@ impl Subject {
 }
 
 /// What the two sides are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Contexts {
     /// Two processes that share memory and descriptors.
+    #[default]
     Processes,
     /// Two threads of one process.
     Threads,

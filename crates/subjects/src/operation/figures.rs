@@ -208,6 +208,7 @@ mod tests {
                 "placement": { "relation": "same-core", "cpus": [0, 0] },
                 "size": 0, "until": { "count": null, "time_ns": 1 }, "scheduler": "other"
             },
+            "subject": { "kind": "operation", "two_sided": true, "unit": "round" },
             "block": 0, "attempts": 1, "outcome": { "kind": "done" }, "series": {},
             "tally": serde_json::to_value(doorbell_results::record::Tally::default()).unwrap(),
             "sides": [],

@@ -71,6 +71,7 @@ mod tests {
     fn counts_become_figures_and_a_kernels_thread_is_a_side_of_its_own() {
         let mut record = sample::record(sample::cell("sync"), 0, 40_000.0);
         record.cell.pattern = Pattern::Io { direction: Direction::Read, direct: true };
+        record = sample::renamed(record);
         record.figures.clear();
         record.sides.truncate(1);
         (record.sides[0].user_ns, record.sides[0].system_ns) = (0, 5_000_000);
@@ -98,6 +99,7 @@ mod tests {
         assert_eq!(record.warnings[0].name, "behind-the-device");
 
         polled.cell.subject = "uring-sqpoll".into();
+        polled = sample::renamed(polled);
         polled.io.as_mut().unwrap().kernel_thread_ns = 90_000_000;
         derive(&mut polled);
         assert_eq!(figure(&polled, CPU), Some(95_000.0));

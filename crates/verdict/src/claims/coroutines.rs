@@ -361,6 +361,7 @@ fn eighty_fit(result: &ResultFile) -> (Ruling, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use doorbell_results::plan::Layout;
     use crate::claims::judge;
     use doorbell_results::cell::{Cell, Placement};
     use doorbell_results::record::{Histogram, Outcome, Record, Series, sample};
@@ -388,7 +389,7 @@ mod tests {
             }
         }
         let mut result = sample::result(&cells, 1, |_, _| 1.0);
-        result.plan.experiment = "tasks".to_owned();
+        result.plan.layout = Layout::Tasks;
         for record in &mut result.records {
             let Pattern::Tasks { tasks, yields } = record.cell.pattern else { continue };
             record.series.clear();

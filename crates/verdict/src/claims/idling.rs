@@ -46,6 +46,7 @@ fn load_helps(result: &ResultFile) -> (Ruling, String) {
 mod tests {
     use super::super::judge;
     use super::*;
+    use doorbell_results::plan::Layout;
     use doorbell_results::cell::Load;
     use doorbell_results::record::sample;
 
@@ -63,7 +64,7 @@ mod tests {
                     if cell.load.is_some() { loaded_ns } else { idle_ns.unwrap_or(0.0) }
                 },
             );
-        result.plan.experiment = "idle".to_owned();
+        result.plan.layout = Layout::Idle;
         result
     }
 

@@ -228,6 +228,7 @@ fn saved_is_the_switch(result: &ResultFile) -> (Ruling, String) {
 mod tests {
     use super::super::judge;
     use super::*;
+    use doorbell_results::plan::Layout;
     use doorbell_results::cell::Cell;
     use doorbell_results::machine::block::BlockDevice;
     use doorbell_results::record::io::Io;
@@ -243,7 +244,7 @@ mod tests {
             }
         }
         let mut result = sample::result(&cells, 2, |_, _| 1000.0);
-        result.plan.experiment = "io".to_owned();
+        result.plan.layout = Layout::Io;
         result.machine.virtualisation = Default::default();
         let device = BlockDevice { name: "nvme0n1".into(), polls: Some(true), ..BlockDevice::default() };
         for record in &mut result.records {

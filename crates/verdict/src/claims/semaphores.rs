@@ -436,6 +436,7 @@ fn no_limit_met(result: &ResultFile) -> (Ruling, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use doorbell_results::plan::Layout;
     use crate::claims::judge;
     use doorbell_results::cell::Load;
     use doorbell_results::cell::{Placement, Until};
@@ -488,7 +489,7 @@ mod tests {
     fn of(records: impl Iterator<Item = Record>) -> ResultFile {
         let records: Vec<Record> = records.collect();
         let mut result = sample::result(&[], 1, |_, _| 0.0);
-        result.plan.experiment = "fanout".to_owned();
+        result.plan.layout = Layout::FanOut;
         result.plan.cells = records.iter().map(|record| record.cell.clone()).collect();
         result.records = records;
         result

@@ -64,6 +64,7 @@ mod tests {
         record.io = Some(Io::default());
         only("not-from-the-device", &record, &[]);
         record.cell.subject = "io-null".into();
+        record = sample::renamed(record);
         assert_eq!(broken(&record, &[], 0.0), [""; 0]);
     }
 }

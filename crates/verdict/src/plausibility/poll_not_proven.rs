@@ -67,6 +67,7 @@ mod tests {
     fn polled(subject: &str, interrupts: u64) -> Record {
         let mut record = sample::record(sample::cell(subject), 0, 40_000.0);
         record.cell.pattern = Pattern::Io { direction: Direction::Read, direct: true };
+        record = sample::renamed(record);
         record.io = Some(Io {
             device: Some(BlockDevice {
                 name: "nvme0n1".into(),
