@@ -17,9 +17,9 @@ use crate::nearest::{did_you_mean, nearest};
 use crate::record::read::{LONGEST, read_from};
 use crate::record::write;
 use crate::trial::cell::{Cell, Pattern, Target, Trace, WaitPolicy};
-use doorbell_results::machine::pinning::Pinning;
 use crate::trial::load;
 use crate::{fan, mechanism, operation, task, transfer};
+use doorbell_results::machine::pinning::Pinning;
 
 /// Numbers of blocks, as `--blocks` takes them.
 const BLOCKS: std::ops::RangeInclusive<u32> = 1..=10_000;

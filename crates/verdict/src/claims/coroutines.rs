@@ -361,9 +361,9 @@ fn eighty_fit(result: &ResultFile) -> (Ruling, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doorbell_results::plan::Layout;
     use crate::claims::judge;
     use doorbell_results::cell::{Cell, Placement};
+    use doorbell_results::plan::Layout;
     use doorbell_results::record::{Histogram, Outcome, Record, Series, sample};
 
     fn on(cpus: [u32; 2]) -> Placement {

@@ -46,8 +46,8 @@ fn load_helps(result: &ResultFile) -> (Ruling, String) {
 mod tests {
     use super::super::judge;
     use super::*;
-    use doorbell_results::plan::Layout;
     use doorbell_results::cell::Load;
+    use doorbell_results::plan::Layout;
     use doorbell_results::record::sample;
 
     /// A run of sleeps with the mean of each cell.

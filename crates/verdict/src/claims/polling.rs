@@ -228,9 +228,9 @@ fn saved_is_the_switch(result: &ResultFile) -> (Ruling, String) {
 mod tests {
     use super::super::judge;
     use super::*;
-    use doorbell_results::plan::Layout;
     use doorbell_results::cell::Cell;
     use doorbell_results::machine::block::BlockDevice;
+    use doorbell_results::plan::Layout;
     use doorbell_results::record::io::Io;
     use doorbell_results::record::{Outcome, Series, sample};
 

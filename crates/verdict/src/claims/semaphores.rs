@@ -436,10 +436,10 @@ fn no_limit_met(result: &ResultFile) -> (Ruling, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doorbell_results::plan::Layout;
     use crate::claims::judge;
     use doorbell_results::cell::Load;
     use doorbell_results::cell::{Placement, Until};
+    use doorbell_results::plan::Layout;
     use doorbell_results::record::fanout::{FanOut, Rounds};
     use doorbell_results::record::{Histogram, Record, Series, sample};
 
