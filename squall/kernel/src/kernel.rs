@@ -14,6 +14,7 @@ use squall_scheduler::call::Counters;
 use squall_scheduler::mailbox::ALARM;
 use squall_scheduler::pool::{ATTENTION, LEVELS, Queue};
 
+use crate::console::say;
 use crate::frames::Frames;
 use crate::hart::{ALL, Flush, HARTS, Hart};
 use crate::register::{read, write};
@@ -211,6 +212,22 @@ impl Kernel {
         }
     }
 
+    /// With every hart idle and no alarm set nothing can ever run again: no other interrupt is taken. Says who waits for what.
+    #[cold]
+    fn assert_something_can_happen(&self) {
+        // SAFETY: read under the kernel's lock, under which harts become idle.
+        let all_idle = (0..HARTS).all(|id| unsafe { ALL[id].stack == 0 || ALL[id].idle });
+        if !all_idle || self.first_alarm != ptr::null_mut() {
+            return;
+        }
+        for space in self.spaces.iter().filter_map(|space| space_at(*space)) {
+            // SAFETY: as in `kick`.
+            let ready = if space.part.is_null() { 0 } else { unsafe { (*space.part).ready.load(Relaxed) } };
+            say!("space {} is {:?}, its part {ready:#x}", space.number, space.state);
+        }
+        panic!("nothing can happen any more");
+    }
+
     /// There is mail for it: the token, and the hart if it sleeps. N6 of the wake protocol; with the lock held, it comes
     /// before or after the whole of a `Park`.
     pub(crate) fn kick(&mut self, space: &mut Space) {
@@ -293,6 +310,7 @@ pub(crate) fn choose(mut kernel: Held, hart: &mut Hart, expired: bool) -> *mut S
         leave_space(hart);
         hart.idle = true;
         kernel.arm_timer(hart);
+        kernel.assert_something_can_happen();
         drop(kernel);
         // Interrupts are off, but a pending one ends the wait: none that came since the look above is slept through.
         // SAFETY: nothing but waiting.
@@ -305,8 +323,20 @@ pub(crate) fn choose(mut kernel: Held, hart: &mut Hart, expired: bool) -> *mut S
 
 /// The hart leaves its space's page table, which may be about to go.
 pub(crate) fn leave_space(hart: &mut Hart) {
-    hart.space = ptr::null_mut();
     write!("satp", 8 << 60 | crate::page_table::physical(&raw const crate::page_table::ROOT) >> 12);
+    // Only now: whoever ends a space waits until no hart has it here.
+    hart.space = ptr::null_mut();
+}
+
+/// Waits until no hart has the page table of `space`, which none runs any more: a hart that gave it up under the lock loads
+/// another behind it, and says so in its field after that (`trap::enter`).
+pub(crate) fn wait_until_left(space: &Space) {
+    for id in 0..HARTS {
+        // SAFETY: the hart's own field, which it is about to write.
+        while unsafe { (&raw const ALL[id].space).read_volatile() }.cast_const() == ptr::from_ref(space) {
+            core::hint::spin_loop();
+        }
+    }
 }
 
 /// The hart that runs `space` is to look at it.

@@ -7,7 +7,7 @@ use squall_scheduler::image::MAIL;
 use squall_scheduler::pool::{Part, Task};
 
 use crate::frames::{FRAME, Purse};
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, wait_until_left};
 use crate::page_table::{NoMemory, PRIVATE, PageTable, READ, WRITE, frame_of, mapped};
 
 /// Numbers of spaces: what an ASID has bits for. 0 is the kernel's.
@@ -212,6 +212,7 @@ impl Kernel {
         self.make_unready(space);
         self.cancel_alarm(space);
         self.counters.spaces -= 1;
+        wait_until_left(space);
         let table = core::mem::replace(&mut space.table, PageTable::none());
         table.free(&mut self.frames);
         space.part = ptr::null_mut();

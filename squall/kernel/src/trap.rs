@@ -113,21 +113,23 @@ pub(crate) unsafe extern "C" fn entry() {
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn enter(space: *mut Space) -> ! {
     naked_asm!(
-        "sd a0, {space}(tp)",
         "ld t0, {satp}(a0)",
         "ld t1, {changes}(tp)",
         "ld t2, {flush}(tp)",
         "addi t1, t1, 1",
         "csrw satp, t0",
+        "sd a0, {space}(tp)", // Behind satp: see `wait_until_left`.
         "sd t1, {changes}(tp)",
         "beqz t2, {enter_same}",
+        "addi t2, t2, -{once}",
+        "bnez t2, 1f",
+        "sd zero, {flush}(tp)", // Before the flush: what is asked for from here on stays asked for.
+        "1:",
+        "fence rw, rw",
         "sfence.vma",
         "ld t1, {flushes}(tp)",
         "addi t1, t1, 1",
         "sd t1, {flushes}(tp)",
-        "addi t2, t2, -{once}",
-        "bnez t2, {enter_same}",
-        "sd zero, {flush}(tp)",
         "j {enter_same}",
         space = const offset_of!(Hart, space),
         satp = const offset_of!(Space, satp),

@@ -98,6 +98,7 @@ pub(crate) fn soak(rounds: usize, seed: usize, me: usize) -> bool {
             return false;
         }
         used = now.frames_used;
+        say!("{{\"round\":{round},\"guest_ms\":{}}}", (time() - begin) / 10_000);
     }
     let seconds = (time() - begin) / 10_000_000;
     say!("{{\"soak\":{rounds},\"ended\":{ended},\"killed\":{killed},\"guest_seconds\":{seconds}}}");
