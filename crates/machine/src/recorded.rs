@@ -17,6 +17,7 @@ const VIRTIO: &str = "sys/devices/platform/bus/10001000.virtio_mmio/virtio2/bloc
 
 impl Recorded {
     /// The machine.
+    #[allow(clippy::new_without_default, reason = "it makes folders, and panics if it cannot")]
     pub fn new() -> Self {
         let recorded = Self(tempfile::tempdir().unwrap());
         for (folder, number, poll) in [(NVME, "259:0", "1"), (EMPTY, "259:5", "0"), (VIRTIO, "254:0", "0")] {
