@@ -84,7 +84,7 @@ type Death = fn() -> anyhow::Result<(f64, f64)>;
 
 fn child() -> anyhow::Result<bool> {
     let connection: Connection = inherited::join()?;
-    let mut sender: Sender = Sender::attach(&connection, 0)?;
+    let mut sender: Sender = Sender::attach_waiting_by(&connection, 0)?;
     sender.send(b"here")?;
     loop {
         thread::park();
@@ -100,7 +100,7 @@ fn die<W: Wait + Default + 'static>() -> anyhow::Result<(f64, f64)> {
     let mut child = command.spawn()?;
     let connection: Connection = offer.meet(&segment, child.id())?;
     let peer = connection.peer().id();
-    let mut receiver: Receiver<_, W> = Receiver::attach(&connection, 0)?;
+    let mut receiver: Receiver<_, W> = Receiver::attach_waiting_by(&connection, 0)?;
     receiver.recv()?;
     let pid = Pid::from_child(&child);
     let file = pidfd_open(pid, PidfdFlags::empty())?;

@@ -144,8 +144,8 @@ fn polled<T: Trust, R: Reading<T, S>, const S: usize>(
     out: u32,
     back: u32,
 ) -> Polled<T, R> {
-    let sender = Sender::attach(connection, out).expect("free");
-    Polled { sender, receiver: Receiver::attach(connection, back).expect("free"), reading: R::default() }
+    let sender = Sender::attach_waiting_by(connection, out).expect("free");
+    Polled { sender, receiver: Receiver::attach_waiting_by(connection, back).expect("free"), reading: R::default() }
 }
 
 fn waiting<T: Trust, W: Wait + Default, R: Reading<T, S>, const S: usize>(
@@ -153,21 +153,21 @@ fn waiting<T: Trust, W: Wait + Default, R: Reading<T, S>, const S: usize>(
     out: u32,
     back: u32,
 ) -> Waiting<T, W, R> {
-    let sender = Sender::attach(connection, out).expect("free");
-    Waiting { sender, receiver: Receiver::attach(connection, back).expect("free"), reading: R::default() }
+    let sender = Sender::attach_waiting_by(connection, out).expect("free");
+    Waiting { sender, receiver: Receiver::attach_waiting_by(connection, back).expect("free"), reading: R::default() }
 }
 
 pub fn threads_polled<const S: usize>() -> Result<Box<dyn Link>, String> {
     threads::<S, Polled<Trusted, InPlace>>(|segment, out, back| {
-        let sender = Sender::at(segment, out).expect("free");
-        Polled { sender, receiver: Receiver::at(segment, back).expect("free"), reading: InPlace }
+        let sender = Sender::at_waiting_by(segment, out).expect("free");
+        Polled { sender, receiver: Receiver::at_waiting_by(segment, back).expect("free"), reading: InPlace }
     })
 }
 
 pub fn threads_adaptive<const S: usize>() -> Result<Box<dyn Link>, String> {
     threads::<S, Waiting<Trusted, Adaptive, InPlace>>(|segment, out, back| {
-        let sender = Sender::at(segment, out).expect("free");
-        Waiting { sender, receiver: Receiver::at(segment, back).expect("free"), reading: InPlace }
+        let sender = Sender::at_waiting_by(segment, out).expect("free");
+        Waiting { sender, receiver: Receiver::at_waiting_by(segment, back).expect("free"), reading: InPlace }
     })
 }
 

@@ -89,11 +89,11 @@ fn threads<W: Wait + Default + 'static>(notifiers: usize, polls_files: bool) -> 
     let make = move |lane| {
         let segment = Arc::clone(&same);
         let notifier: MakeNotifier =
-            Box::new(move || sends(Sender::<Trusted, W>::at(&segment, lane as u32).expect("free"), None));
+            Box::new(move || sends(Sender::<Trusted, W>::at_waiting_by(&segment, lane as u32).expect("free"), None));
         notifier
     };
     Ok(super::opened(notifiers, make, move || Receives::<Trusted, W> {
-        gather: Gather::at(&segment, 0).expect("free"),
+        gather: Gather::at_waiting_by(&segment, 0).expect("free"),
         polls_files,
     }))
 }
