@@ -145,7 +145,11 @@ fn polled<T: Trust, R: Reading<T, S>, const S: usize>(
     back: u32,
 ) -> Polled<T, R> {
     let sender = Sender::attach_waiting_by(connection, out).expect("free");
-    Polled { sender, receiver: Receiver::attach_waiting_by(connection, back).expect("free"), reading: R::default() }
+    Polled {
+        sender,
+        receiver: Receiver::attach_waiting_by(connection, back).expect("free"),
+        reading: R::default(),
+    }
 }
 
 fn waiting<T: Trust, W: Wait + Default, R: Reading<T, S>, const S: usize>(
@@ -154,7 +158,11 @@ fn waiting<T: Trust, W: Wait + Default, R: Reading<T, S>, const S: usize>(
     back: u32,
 ) -> Waiting<T, W, R> {
     let sender = Sender::attach_waiting_by(connection, out).expect("free");
-    Waiting { sender, receiver: Receiver::attach_waiting_by(connection, back).expect("free"), reading: R::default() }
+    Waiting {
+        sender,
+        receiver: Receiver::attach_waiting_by(connection, back).expect("free"),
+        reading: R::default(),
+    }
 }
 
 pub fn threads_polled<const S: usize>() -> Result<Box<dyn Link>, String> {

@@ -106,10 +106,14 @@ fn threads<const S: usize, W: Wait + Default + 'static>(polls: bool) -> Result<B
     let theirs = (0..SENDERS as u32)
         .map(|lane| {
             let segment = Arc::clone(&segment);
-            move || Sends { sender: Sender::<Trusted, W>::at_waiting_by(&segment, lane).expect("free"), polls }
+            move || Sends {
+                sender: Sender::<Trusted, W>::at_waiting_by(&segment, lane).expect("free"),
+                polls,
+            }
         })
         .collect();
-    let ours = move || receives(Gather::<Trusted, W>::at_waiting_by(&segment, 0).expect("free"), polls, Vec::new());
+    let ours =
+        move || receives(Gather::<Trusted, W>::at_waiting_by(&segment, 0).expect("free"), polls, Vec::new());
     gather::<S, Receives<Trusted, W, S>, _>(Place::Threads, ours, theirs)
 }
 

@@ -88,8 +88,9 @@ fn threads<W: Wait + Default + 'static>(notifiers: usize, polls_files: bool) -> 
     let same = Arc::clone(&segment);
     let make = move |lane| {
         let segment = Arc::clone(&same);
-        let notifier: MakeNotifier =
-            Box::new(move || sends(Sender::<Trusted, W>::at_waiting_by(&segment, lane as u32).expect("free"), None));
+        let notifier: MakeNotifier = Box::new(move || {
+            sends(Sender::<Trusted, W>::at_waiting_by(&segment, lane as u32).expect("free"), None)
+        });
         notifier
     };
     Ok(super::opened(notifiers, make, move || Receives::<Trusted, W> {
