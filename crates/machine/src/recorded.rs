@@ -15,6 +15,12 @@ const NVME: &str = "sys/devices/pci0000:00/0000:00:04.0/nvme/nvme0/nvme0n1";
 pub(crate) const EMPTY: &str = "sys/devices/pci0000:00/0000:00:05.0/nvme/nvme1/nvme1n1";
 const VIRTIO: &str = "sys/devices/platform/bus/10001000.virtio_mmio/virtio2/block/vda";
 
+impl Default for Recorded {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Recorded {
     /// The machine.
     #[allow(clippy::new_without_default, reason = "it makes folders, and panics if it cannot")]
