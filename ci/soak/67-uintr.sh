@@ -10,7 +10,7 @@ trap 'rm -rf "$scratch"' EXIT
 
 fail() { echo "soak 67-uintr: $*" >&2; exit 1; }
 step() { echo "== $*"; }
-wanted() { [[ " ${SOAK_STEPS:-lives storm deaths fuzz pair} " == *" $1 "* ]]; }
+wanted() { [[ " ${SOAK_STEPS:-lives storm plug deaths fuzz pair} " == *" $1 "* ]]; }
 guest() { ci/uintr-guest --timeout 120m "$@" 2>&1 | tee "$scratch/said" || fail "see above"; }
 
 ci/built >/dev/null
@@ -22,6 +22,15 @@ for kernel in 6.12 7.3; do
         ! wanted storm || { step "$kernel: 2.5 million notifications, seed $seed"; guest --kernel $kernel --cpus 4 "\$built/storm --count 2500000 --burst 4000 --seed $seed || fail storm"; }
     done
     ! wanted storm || { step "$kernel: the same with waits between any two steps"; guest --kernel $kernel --cpus 4 --define UINTR_DELAYS '$built/storm --count 2500000 --burst 4000 --seed 5 || fail storm'; }
+    ! wanted plug || { step "$kernel: the storm while CPUs go off-line and come back"; guest --kernel $kernel --cpus 4 '
+        while :; do
+            for cpu in 1 2 3; do
+                echo 0 >/sys/devices/system/cpu/cpu$cpu/online; usleep 50000
+                echo 1 >/sys/devices/system/cpu/cpu$cpu/online
+            done
+        done & plug=$!
+        $built/storm --count 100000 --burst 200 || fail "storm"
+        kill $plug'; }
     for seed in 1 2 3 4 5; do
         ! wanted deaths || { step "$kernel: 1000 deaths, seed $seed"; guest --kernel $kernel --cpus 2 "\$built/deaths 1000 $seed || fail deaths"; }
     done

@@ -62,6 +62,6 @@ awk 'BEGIN { print "clock 1000 ticks 1000 ns"; print "block 0 blocked-senduipi s
     kernel/uintr/measure/figures >"$scratch/said" 2>&1 && fail "a lost notification passed"
 says "2 sent, 1 seen, 2 timed"
 says "slept 1 times for 2 notifications"
-says "the driver's interrupt woke it 1 times"
+says "the driver woke it 1 times"
 
 echo "67-uintr: what was sent was heard, and nothing was left"

@@ -125,10 +125,15 @@ static struct kprobe sigreturn = {
 static int trap_hook(struct notifier_block *block, unsigned long event, void *data)
 {
 	struct die_args *args = data;
+	bool adopted;
 
-	if (event == DIE_TRAP && args->trapnr == X86_TRAP_UD && user_mode(args->regs) && table_adopt())
-		return NOTIFY_STOP;
-	return NOTIFY_DONE;
+	if (event != DIE_TRAP || args->trapnr != X86_TRAP_UD || !user_mode(args->regs))
+		return NOTIFY_DONE;
+	/* User mode has interrupts on; with them off nothing can be allocated on PREEMPT_RT. */
+	local_irq_enable();
+	adopted = table_adopt();
+	local_irq_disable();
+	return adopted ? NOTIFY_STOP : NOTIFY_DONE;
 }
 
 static struct notifier_block traps = {

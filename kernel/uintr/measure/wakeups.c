@@ -71,7 +71,7 @@ static struct side {
 	unsigned long calls;              /* that waited */
 	unsigned long switches;           /* voluntary ones, up to the last sleep that was seen */
 	unsigned long slept;
-	unsigned long woken;              /* by the driver's interrupt */
+	unsigned long woken;              /* by the driver */
 } sides[2];
 
 static int device;
@@ -270,7 +270,19 @@ static void meet(void)
 	pthread_barrier_wait(&barrier);
 }
 
-/* How often the driver's interrupt woke the calling thread: its own account. */
+static unsigned long figure(const char *line, const char *name)
+{
+	const char *found = strstr(line, name);
+
+	if (!found)
+		fail("debugfs has no%sin: %s", name, line);
+	return strtoul(found + strlen(name), NULL, 10);
+}
+
+/*
+ * How often the driver woke the calling thread, by its own account: by the vector,
+ * or, what came while the thread was on its way off the CPU, by an interrupt there.
+ */
 static unsigned long woken(void)
 {
 	FILE *file = fopen("/sys/kernel/debug/uintr/receivers", "r");
@@ -282,12 +294,10 @@ static unsigned long woken(void)
 		fail("/sys/kernel/debug/uintr/receivers: %s", strerror(errno));
 	snprintf(own, sizeof(own), " thread %d ", gettid());
 	while (fgets(line, sizeof(line), file)) {
-		const char *figure = strstr(line, " woken ");
-
-		if (strstr(line, own) && figure) {
-			count = strtoul(figure + strlen(" woken "), NULL, 10);
-			found = true;
-		}
+		if (!strstr(line, own))
+			continue;
+		count = figure(line, " woken ") + figure(line, " late ");
+		found = true;
 	}
 	fclose(file);
 	if (!found)
