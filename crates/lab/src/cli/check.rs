@@ -3,7 +3,8 @@
 
 use std::path::PathBuf;
 
-use super::common::{Exit, RunArgs, Terminal, Usage};
+use super::common::{Exit, RunArgs, Terminal};
+use super::usage::Usage;
 use super::verdict::{Figures, Source};
 use crate::experiment::plan::Plan;
 use crate::machine::Machine;

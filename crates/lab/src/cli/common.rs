@@ -13,6 +13,7 @@ use clap::{Args, ValueEnum};
 
 use super::load::{Asked, load};
 use super::plan_file;
+use super::usage::Usage;
 use crate::experiment::plan::Plan;
 use crate::experiment::run::{self, Conditions};
 use crate::machine::Machine;
@@ -63,11 +64,6 @@ impl From<Exit> for ExitCode {
         })
     }
 }
-
-/// Arguments that each make sense and do not go together, or name what this machine has not.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Usage(pub String);
 
 /// The names asked for, each once; where the word `all` stands, `all`. An unknown one is a usage error, as `find` tells it.
 pub fn named<'name, T, E: std::fmt::Display>(

@@ -4,7 +4,8 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::common::{Exit, Usage};
+use super::common::Exit;
+use super::usage::Usage;
 use crate::quantity::percent;
 use crate::record::{ResultFile, read};
 use crate::verdict::compare::{apart, compare};

@@ -5,7 +5,8 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::common::{Exit, Usage};
+use super::common::Exit;
+use super::usage::Usage;
 use crate::about::About;
 use crate::fan;
 use crate::machine::doctor;

@@ -37,7 +37,7 @@ fn formats() -> PossibleValuesParser {
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let result = read::read(&args.file)?;
     let format = export::find(&args.format)
-        .ok_or_else(|| super::common::Usage(format!("no format is called '{}'", args.format)))?;
+        .ok_or_else(|| super::usage::Usage(format!("no format is called '{}'", args.format)))?;
     match &args.output {
         Some(target) if target.as_os_str() != "-" => {
             write::replace(target, |file| format.export(&result, file))

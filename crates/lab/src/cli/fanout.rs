@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::common::{Exit, RunArgs, Terminal, Usage, machine_here, named, once};
+use super::common::{Exit, RunArgs, Terminal, machine_here, named, once};
 use super::load::Asked;
+use super::usage::Usage;
 use crate::experiment::fanout::{FanOut, takes};
 use crate::experiment::plan::Plan;
 use crate::fan;

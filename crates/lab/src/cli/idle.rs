@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::common::{Exit, RunArgs, Terminal, Usage, machine_here, once};
+use super::common::{Exit, RunArgs, Terminal, machine_here, once};
+use super::usage::Usage;
 use crate::experiment::idle::{GAPS, Idle, lacks};
 use crate::experiment::plan::FEWEST_BLOCKS;
 use crate::machine::Machine;

@@ -9,7 +9,8 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::ValueEnum;
 
-use super::common::{Exit, RunArgs, Terminal, Usage, machine_here, named, once};
+use super::common::{Exit, RunArgs, Terminal, machine_here, named, once};
+use super::usage::Usage;
 use doorbell_harness::family::Family;
 
 use crate::experiment::io::Transfers;

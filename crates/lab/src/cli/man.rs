@@ -17,7 +17,7 @@ pub fn run(args: Args) -> anyhow::Result<Exit> {
     let page = match &args.verb {
         None => command,
         Some(verb) => command.find_subcommand(verb).cloned().ok_or_else(|| {
-            super::common::Usage(format!("no verb is called '{verb}'; `doorbell help` lists them"))
+            super::usage::Usage(format!("no verb is called '{verb}'; `doorbell help` lists them"))
         })?,
     };
     let mut roff = Vec::new();

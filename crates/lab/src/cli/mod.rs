@@ -46,6 +46,7 @@ pub mod switch;
 pub mod tasks;
 pub mod top;
 pub mod tune;
+pub mod usage;
 pub mod verdict;
 pub mod vm;
 pub mod why;
@@ -196,7 +197,7 @@ pub fn main() -> ExitCode {
         // What was typed stands in the message; there it would move the cursor or turn the text round.
         Err(error) if error.use_stderr() && arguments.iter().any(|argument| obeyed(argument)) => {
             let message = error.render().to_string();
-            return complain(&common::Usage(message.trim_start_matches("error: ").trim().to_owned()).into());
+            return complain(&usage::Usage(message.trim_start_matches("error: ").trim().to_owned()).into());
         }
         Err(error) => error.exit(),
     };
@@ -236,7 +237,7 @@ fn stray(matches: &clap::ArgMatches) -> Option<clap::Error> {
 }
 
 /// What is wrong with a flag that shapes a plan beside a file that has one.
-fn beside_a_plan(matches: &clap::ArgMatches) -> Option<common::Usage> {
+fn beside_a_plan(matches: &clap::ArgMatches) -> Option<usage::Usage> {
     let command = Cli::command();
     let (definition, given) = match matches.subcommand() {
         Some((verb, given)) => (command.find_subcommand(verb)?, given),
@@ -258,7 +259,7 @@ fn beside_a_plan(matches: &clap::ArgMatches) -> Option<common::Usage> {
         !beside(id) && given.value_source(id) == Some(ValueSource::CommandLine)
     })?;
     let name = shapes.get_long().map_or_else(|| shapes.get_id().to_string(), |flag| format!("--{flag}"));
-    Some(common::Usage(format!(
+    Some(usage::Usage(format!(
         "{name} stands beside --plan, and the file's plan is whole: change the file, or leave --plan out"
     )))
 }
@@ -278,7 +279,7 @@ fn obeyed(argument: &std::ffi::OsStr) -> bool {
 fn complain(error: &anyhow::Error) -> ExitCode {
     // Nothing can be done about a standard error that is closed.
     let _ = writeln!(std::io::stderr(), "doorbell: {}", inert(&format!("{error:#}")));
-    if error.is::<common::Usage>() { Exit::Usage.into() } else { Exit::Failed.into() }
+    if error.is::<usage::Usage>() { Exit::Usage.into() } else { Exit::Failed.into() }
 }
 
 /// The reader of our output left, as `head` does: not an error.

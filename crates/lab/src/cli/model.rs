@@ -8,7 +8,8 @@ use anyhow::Context;
 use doorbell_uintr::report::{Mechanism, correct, hazard, list};
 use doorbell_uintr::view::{Glyphs, svg};
 
-use super::common::{Exit, Usage};
+use super::common::Exit;
+use super::usage::Usage;
 
 /// Arguments of `doorbell model`.
 #[derive(Debug, clap::Args)]

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::common::{Exit, RunArgs, Terminal, Usage};
+use super::common::{Exit, RunArgs, Terminal};
 use super::placements::PlacementArgs;
+use super::usage::Usage;
 use super::verdict::{Figures, Source};
 use crate::experiment::pick::Pick;
 use crate::experiment::plan::Plan;

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::common::{Exit, RunArgs, Terminal, Usage, machine_here, named};
+use super::common::{Exit, RunArgs, Terminal, machine_here, named};
 use super::placements::PlacementArgs;
 use super::sides::{Policy, Sides};
+use super::usage::Usage;
 use crate::experiment::ping::{GAPS, Ping};
 use crate::experiment::plan::Plan;
 use crate::machine::Machine;

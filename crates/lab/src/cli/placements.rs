@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `--placement` and `--cpus`: where the sides run, by relation or by number.
 
-use super::common::Usage;
+use super::usage::Usage;
 use crate::machine::topology::{Relation, Topology};
 use crate::trial::cell::Placement;
 

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::path::Path;
 
-use super::common::Usage;
 use super::placements;
+use super::usage::Usage;
 use crate::experiment::ping;
 use crate::experiment::plan::Plan;
 use crate::machine::topology::Topology;

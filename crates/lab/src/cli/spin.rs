@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use super::common::{Exit, RunArgs, Terminal, Usage};
+use super::common::{Exit, RunArgs, Terminal};
 use super::placements::PlacementArgs;
 use super::sides::Sides;
+use super::usage::Usage;
 use super::verdict::{Figures, Source};
 use crate::experiment::plan::Plan;
 use crate::experiment::spin::Spin;

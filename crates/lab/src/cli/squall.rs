@@ -15,7 +15,7 @@ use doorbell_results::figure::timer_ticks;
 use doorbell_vm::squall;
 use serde::Deserialize;
 
-use super::common::Usage;
+use super::usage::Usage;
 use crate::experiment::plan::{Layout, Plan};
 use crate::machine::Machine;
 use crate::machine::virtualisation::{TRANSLATOR, Virtualisation, Vm};

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use super::common::{Exit, Terminal, Usage, machine_here};
+use super::common::{Exit, Terminal, machine_here};
 use super::ping;
+use super::usage::Usage;
 use crate::experiment::ping::makes_sense;
 use crate::quantity::percent;
 use crate::record::{ResultFile, write};

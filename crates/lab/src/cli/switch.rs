@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::common::{Exit, RunArgs, Terminal, Usage, machine_here, named};
+use super::common::{Exit, RunArgs, Terminal, machine_here, named};
 use super::sides::{Policy, Sides};
+use super::usage::Usage;
 use crate::experiment::plan::Plan;
 use crate::experiment::switch::{Switch, WORKING_SETS};
 use crate::machine::Machine;

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::common::{Exit, RunArgs, Terminal, Usage, machine_here, named, once};
+use super::common::{Exit, RunArgs, Terminal, machine_here, named, once};
 use super::switch::{Set, Where, placements, working_set, working_sets};
+use super::usage::Usage;
 use crate::experiment::plan::Plan;
 use crate::experiment::tasks::{Tasks, of_the_study};
 use crate::machine::Machine;

@@ -4,7 +4,8 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use super::common::{Exit, RunArgs, Terminal, Usage, machine_here};
+use super::common::{Exit, RunArgs, Terminal, machine_here};
+use super::usage::Usage;
 use crate::experiment::plan::Plan;
 use crate::machine::Machine;
 use crate::machine::doctor::{Severity, worst};

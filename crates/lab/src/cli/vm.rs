@@ -24,7 +24,8 @@ use doorbell_vm::run::{Guest, Observer, Report, RunError, Stop, USUAL_BYTES, run
 use doorbell_vm::terminal::Raw;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::common::{Exit, Terminal, Usage, state_folder};
+use super::common::{Exit, Terminal, state_folder};
+use super::usage::Usage;
 use crate::machine::root::Root;
 use crate::machine::virtualisation::{self, Vm};
 use crate::quantity::duration;

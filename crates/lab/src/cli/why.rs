@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use super::anatomy::{events_at_hand, run_traced};
-use super::common::{Exit, RunArgs, Terminal, Usage, machine_here};
+use super::common::{Exit, RunArgs, Terminal, machine_here};
 use super::placements::{PlacementArgs, unpinned};
 use super::sides::Sides;
+use super::usage::Usage;
 use crate::experiment::ping::Ping;
 use crate::experiment::plan::Plan;
 use crate::experiment::why::{GAP, KEPT, WINDOW, plan};
