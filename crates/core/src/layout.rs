@@ -343,8 +343,8 @@ mod tests {
     fn another_major_version_is_refused() {
         let header = header();
         header.write(&Plan::new(1, 0, 0).unwrap());
-        header.major.store(2, Ordering::Relaxed);
-        assert_eq!(header.read(4096), Err(LayoutError::Version { theirs: 2, ours: 1 }));
+        header.major.store(MAJOR + 1, Ordering::Relaxed);
+        assert_eq!(header.read(4096), Err(LayoutError::Version { theirs: MAJOR + 1, ours: MAJOR }));
     }
 
     #[test]
