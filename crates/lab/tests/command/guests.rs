@@ -43,7 +43,7 @@ fn with_guest(stage: &Stage, script: &str) -> PathBuf {
         .status();
     assert!(written.unwrap().success());
     fs::write(stage.path().join("up"), Frame::Up.encode()).unwrap();
-    for (part, file) in [("kernel", "boot/vmlinuz-0"), ("shell", "bin/busybox")] {
+    for (part, file) in [("kernel-6.1", "boot/vmlinuz-0"), ("shell", "bin/busybox")] {
         let vm = stage.path().join("cache/doorbell/vm");
         let file = vm.join("packages").join(part).join(file);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -74,7 +74,7 @@ fn without_a_kernel_in_the_cache_the_cure_is_named() {
     fs::remove_dir_all(stage.path().join("cache")).unwrap();
     let output = vm_run(&stage, &["--", "doctor"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("`doorbell vm build`"), "{}", said(&output));
+    assert!(said(&output).contains("`doorbell vm build --kernel 6.1`"), "{}", said(&output));
 }
 
 #[test]
