@@ -10,9 +10,11 @@ use crate::process::Process;
 use rustix::event::epoll;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub(crate) type OnDeath = Box<dyn FnOnce() + Send>;
 
@@ -20,7 +22,21 @@ pub(crate) type OnDeath = Box<dyn FnOnce() + Send>;
 struct Watcher {
     process: Process,
     epoll: OwnedFd,
-    next: ForkMutex<(u64, HashMap<u64, OnDeath>)>,
+    next: ForkMutex<Watched>,
+}
+
+/// What is to be run, by number.
+#[derive(Default)]
+struct Watched {
+    last: u64,
+    on_death: HashMap<u64, OnDeath>,
+    /// What the thread took out and has not run to its end.
+    running: Option<u64>,
+}
+
+thread_local! {
+    /// Is this the thread of a watcher?
+    static WATCHES: Cell<bool> = const { Cell::new(false) };
 }
 
 static OURS: ForkMutex<Option<Arc<Watcher>>> = ForkMutex::new(None);
@@ -42,9 +58,9 @@ pub(crate) fn watch(socket: BorrowedFd<'_>, on_death: OnDeath) -> Result<Watch, 
     let watcher = ours()?;
     let number = {
         let mut next = watcher.next.lock();
-        next.0 += 1;
-        let number = next.0;
-        next.1.insert(number, on_death);
+        next.last += 1;
+        let number = next.last;
+        next.on_death.insert(number, on_death);
         number
     };
     // HUP is reported unasked. Not IN: what a peer sends after the rendezvous is of no interest, and would wake the thread
@@ -52,20 +68,30 @@ pub(crate) fn watch(socket: BorrowedFd<'_>, on_death: OnDeath) -> Result<Watch, 
     let events = epoll::EventFlags::RDHUP | epoll::EventFlags::ONESHOT;
     let added = epoll::add(&watcher.epoll, socket, epoll::EventData::new_u64(number), events);
     if let Err(errno) = added {
-        watcher.next.lock().1.remove(&number);
+        watcher.next.lock().on_death.remove(&number);
         return Err(errno);
     }
     Ok(Watch { watcher, number })
 }
 
 impl Watch {
-    /// Stops watching `socket`. Gives back what was to be run, if it has not been.
+    /// Stops watching `socket`. Gives back what was to be run, if it has not been; what is being run has ended on return, unless it
+    /// is what calls this.
     pub(crate) fn end(&self, socket: BorrowedFd<'_>) -> Option<OnDeath> {
         // A forked child has the same epoll, in which its parent's registration lies.
         if !self.watcher.process.is_current() {
             return None;
         }
-        let on_death = self.watcher.next.lock().1.remove(&self.number);
+        let on_death = loop {
+            let mut next = self.watcher.next.lock();
+            let on_death = next.on_death.remove(&self.number);
+            if on_death.is_some() || next.running != Some(self.number) || WATCHES.get() {
+                break on_death;
+            }
+            drop(next);
+            // It frees what a dead peer held and wakes who waits: a matter of microseconds, unless its thread has lost its CPU.
+            std::thread::sleep(Duration::from_micros(50));
+        };
         // Cannot fail while the caller holds the socket; and there is nobody to tell.
         let _ = epoll::delete(&self.watcher.epoll, socket);
         on_death
@@ -80,7 +106,7 @@ fn ours() -> Result<Arc<Watcher>, Errno> {
         return Ok(Arc::clone(watcher));
     }
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    let watcher = Arc::new(Watcher { process, epoll, next: ForkMutex::new((0, HashMap::new())) });
+    let watcher = Arc::new(Watcher { process, epoll, next: ForkMutex::new(Watched::default()) });
     let thread = Arc::clone(&watcher);
     std::thread::Builder::new()
         .name("doorbell-watch".into())
@@ -92,6 +118,7 @@ fn ours() -> Result<Arc<Watcher>, Errno> {
 
 impl Watcher {
     fn run(&self) {
+        WATCHES.set(true);
         let mut buffer = Vec::with_capacity(16);
         loop {
             buffer.clear();
@@ -102,9 +129,16 @@ impl Watcher {
             }
             for event in &buffer {
                 // None: its connection is being dropped.
-                let on_death = self.next.lock().1.remove(&event.data.u64());
+                let number = event.data.u64();
+                let on_death = {
+                    let mut next = self.next.lock();
+                    let on_death = next.on_death.remove(&number);
+                    next.running = on_death.is_some().then_some(number);
+                    on_death
+                };
                 if let Some(on_death) = on_death {
                     on_death();
+                    self.next.lock().running = None;
                 }
             }
         }
