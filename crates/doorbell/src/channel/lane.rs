@@ -82,6 +82,7 @@ impl Lane {
     /// its end.
     #[inline(always)]
     pub(super) fn at(&self, offset: u64) -> *mut u8 {
+        // Ours alone: a `Room` and a `Found` are private copies, made of what was checked, that no peer can write.
         debug_assert!(offset <= self.capacity.get());
         // In the ring, hence in the address space.
         self.ring.as_ptr().wrapping_add(offset as usize)
@@ -94,7 +95,7 @@ impl Lane {
         self.write_all::<T>(room, message);
     }
 
-    /// As `write`, of a message that fits.
+    /// As `write`, of a message for whose length `room` was made: both are this process's own, so no peer has a say in it.
     #[inline(always)]
     pub(super) fn write_all<T: Trust>(&self, room: &Room, message: &[u8]) {
         debug_assert!(message.len() as u64 <= room.most());
