@@ -95,6 +95,8 @@ pub struct Emulator {
     pub user_interrupts: bool,
     /// Whether it can give up the system calls that it needs no more.
     pub sandbox: bool,
+    /// Where it looks for its firmware.
+    pub firmware: Vec<PathBuf>,
 }
 
 impl Emulator {
@@ -140,12 +142,15 @@ impl Emulator {
         let models = if sandbox { confined } else { said(&["-cpu", "help"])? };
         let flags = String::from_utf8_lossy(&models.stdout).into_owned();
         let user_interrupts = flags.split_ascii_whitespace().any(|flag| flag == "uintr");
+        let folders = String::from_utf8_lossy(&said(&["-L", "help"])?.stdout).into_owned();
+        let firmware = folders.lines().map(PathBuf::from).filter(|folder| folder.is_dir()).collect();
         let patched = if user_interrupts { " with user interrupts" } else { "" };
         Ok(Self {
             path: path.to_owned(),
             version: format!("QEMU {number}{patched}"),
             user_interrupts,
             sandbox,
+            firmware,
         })
     }
 }
@@ -193,7 +198,7 @@ fn run_script(arguments: &[&str], stdout: Stdio) -> Result<(), EmulatorError> {
     let mut command = Command::new(&path);
     command.args(arguments).stdin(Stdio::null()).stdout(stdout);
     let mut run = || {
-        let process = Process::start(&mut command, &[], Group::Ours)?;
+        let process = Process::start(&mut command, &[], Group::Ours, None)?;
         while !process.ends_by(Instant::now() + LOOK_EVERY)? {}
         process.end()
     };

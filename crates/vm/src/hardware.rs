@@ -95,8 +95,12 @@ pub struct Port {
 }
 
 /// The descriptors of this process that QEMU inherits.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Wires {
+    /// The kernel's image.
+    pub kernel: i32,
+    /// The folders of the firmware.
+    pub firmware: Vec<i32>,
     /// The archive.
     pub initramfs: i32,
     /// The second serial port.
@@ -132,7 +136,7 @@ impl Hardware {
     }
 
     /// QEMU's arguments for hardware that was checked.
-    pub fn arguments(&self, emulator: &Emulator, kernel: &str, wires: &Wires) -> Vec<String> {
+    pub fn arguments(&self, emulator: &Emulator, wires: &Wires) -> Vec<String> {
         let on_node = self.cpus / self.nodes;
         let cores = self.cores_per_socket.unwrap_or(on_node);
         let mut words: Vec<String> = Vec::new();
@@ -169,7 +173,10 @@ impl Hardware {
             add("-seed", "1".into());
             add("-rtc", "base=2026-01-01T00:00:00,clock=vm".into());
         }
-        add("-kernel", kernel.to_owned());
+        for folder in &wires.firmware {
+            add("-L", format!("/proc/self/fd/{folder}"));
+        }
+        add("-kernel", format!("/proc/self/fd/{}", wires.kernel));
         add("-initrd", format!("/proc/self/fd/{}", wires.initramfs));
         add("-append", self.kernel_parameters());
         add("-display", "none".into());
@@ -226,6 +233,8 @@ mod tests {
     use super::*;
 
     const WIRES: Wires = Wires {
+        kernel: 5,
+        firmware: Vec::new(),
         initramfs: 7,
         channel: Port { out: 8, input: 9 },
         console: Port { out: 10, input: 12 },
@@ -249,12 +258,13 @@ mod tests {
             version: "QEMU 10.0.13".into(),
             user_interrupts,
             sandbox: false,
+            firmware: Vec::new(),
         }
     }
 
     fn line(hardware: &Hardware, user_interrupts: bool, wires: &Wires) -> String {
         hardware.check().unwrap();
-        hardware.arguments(&emulator(user_interrupts), "/vmlinuz", wires).join(" ")
+        hardware.arguments(&emulator(user_interrupts), wires).join(" ")
     }
 
     #[test]
@@ -275,7 +285,7 @@ mod tests {
     fn an_emulator_that_can_confine_itself_is_told_to() {
         let arguments = |sandbox| {
             let emulator = Emulator { sandbox, ..emulator(false) };
-            plain().arguments(&emulator, "/vmlinuz", &WIRES).join(" ")
+            plain().arguments(&emulator, &WIRES).join(" ")
         };
         assert!(arguments(true).contains("-sandbox on,") && !arguments(false).contains("-sandbox"));
     }

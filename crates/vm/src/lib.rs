@@ -24,6 +24,7 @@ pub mod guest;
 pub mod hardware;
 pub mod initramfs;
 pub mod kernel;
+mod nobody;
 pub mod order;
 pub mod packages;
 mod process;

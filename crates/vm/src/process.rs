@@ -13,6 +13,8 @@ use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process_group, set_parent_process_death_signal, waitid,
 };
 
+use crate::nobody::Nobody;
+
 /// A child that is killed, with all it started in its group, when this value goes or its parent's thread dies.
 #[derive(Debug)]
 pub(crate) struct Process {
@@ -37,11 +39,14 @@ pub(crate) enum OutputError {
     Late,
 }
 
+/// Bytes that a program may print: a thousand times what those that are asked print.
+const MOST: u64 = 64 << 20;
+
 /// Runs a program that reads nothing to its end, which comes within `limit`, and returns what it printed.
 pub(crate) fn output(command: &mut Command, limit: Duration) -> Result<Output, OutputError> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let deadline = Instant::now() + limit;
-    let mut process = Process::start(command, &[], Group::Own).map_err(OutputError::System)?;
+    let mut process = Process::start(command, &[], Group::Own, None).map_err(OutputError::System)?;
     let stdout = process.child.stdout.take().map(reader);
     let stderr = process.child.stderr.take().map(reader);
     let ended = process.ends_by(deadline).map_err(OutputError::System)?;
@@ -51,27 +56,38 @@ pub(crate) fn output(command: &mut Command, limit: Duration) -> Result<Output, O
         reader.and_then(|reader| reader.join().ok()).unwrap_or_default()
     };
     let (stdout, stderr) = (text(stdout), text(stderr));
+    if stdout.len().max(stderr.len()) as u64 >= MOST {
+        let error = io::Error::new(io::ErrorKind::FileTooLarge, "it prints more than 64 MiB");
+        return Err(OutputError::System(error));
+    }
     if ended { Ok(Output { status, stdout, stderr }) } else { Err(OutputError::Late) }
 }
 
-fn reader(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+fn reader(pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
         // What was read before an error is still what it said.
-        let _ = pipe.read_to_end(&mut bytes);
+        let _ = pipe.take(MOST).read_to_end(&mut bytes);
         bytes
     })
 }
 
 impl Process {
-    /// Starts `command`, which inherits the descriptors `inherited` by their numbers.
-    pub(crate) fn start(command: &mut Command, inherited: &[RawFd], group: Group) -> io::Result<Self> {
+    /// Starts `command`, which inherits the descriptors `inherited` by their numbers, as `user` if one is given.
+    pub(crate) fn start(
+        command: &mut Command,
+        inherited: &[RawFd],
+        group: Group,
+        user: Option<Nobody>,
+    ) -> io::Result<Self> {
         let inherited = inherited.to_vec();
         let parent = rustix::process::getpid();
         if group == Group::Own {
             command.process_group(0);
         }
         let in_child = move || {
+            // First, since a change of the user makes the kernel forget the signal (prctl(2), PR_SET_PDEATHSIG).
+            user.as_ref().map_or(Ok(()), Nobody::become_it)?;
             set_parent_process_death_signal(Some(Signal::KILL))?;
             // The parent may have died before the line above.
             if rustix::process::getppid() != Some(parent) {
@@ -149,6 +165,14 @@ mod tests {
         let said = output(&mut shell("echo out; echo err >&2; exit 3"), Duration::from_secs(300)).unwrap();
         assert_eq!((said.stdout, said.stderr), (b"out\n".to_vec(), b"err\n".to_vec()));
         assert_eq!(said.status.code(), Some(3));
+    }
+
+    #[test]
+    fn a_program_that_prints_without_end_is_cut_off() {
+        let said = output(&mut shell("exec cat /dev/zero"), Duration::from_secs(300));
+        assert!(
+            matches!(said, Err(OutputError::System(error)) if error.kind() == io::ErrorKind::FileTooLarge)
+        );
     }
 
     #[test]

@@ -20,7 +20,11 @@ use crate::console::{Console, Tail};
 use crate::emulator::Emulator;
 use crate::hardware::{Hardware, HardwareError, Port, Wires};
 use crate::initramfs::{Contents, archive};
+use crate::nobody::{Nobody, copy_in_memory, reach, runnable};
 use crate::process::{Group, Process};
+
+/// Where KVM is reached.
+const KVM: &str = "/dev/kvm";
 
 /// Size of the NVMe device, bytes; memory is taken as it is written.
 const DISK: u64 = 64 << 20;
@@ -118,11 +122,21 @@ pub enum RunError {
     /// A system call of the host.
     #[error("cannot prepare the guest: {0}")]
     System(#[from] io::Error),
+    /// The kernel cannot be read.
+    #[error("cannot read the guest's kernel {}: {cause}", .path.display())]
+    Kernel {
+        /// Its file.
+        path: PathBuf,
+        /// The system's error.
+        cause: io::Error,
+    },
     /// QEMU does not start.
-    #[error("cannot start {}: {cause}", .path.display())]
+    #[error("cannot start {}{as_nobody}: {cause}", .path.display())]
     Start {
         /// Its file.
         path: PathBuf,
+        /// ` as nobody`, where the superuser's emulator was to be nobody's.
+        as_nobody: &'static str,
         /// The system's error.
         cause: io::Error,
     },
@@ -205,7 +219,7 @@ pub fn run(guest: &Guest, interrupted: &AtomicBool, observer: &mut dyn Observer)
     guest.hardware.check()?;
     let kvm = guest.hardware.accelerator == Accelerator::Kvm;
     if kvm {
-        OpenOptions::new().read(true).write(true).open("/dev/kvm").map_err(RunError::NoKvm)?;
+        OpenOptions::new().read(true).write(true).open(KVM).map_err(RunError::NoKvm)?;
     }
     let mut watch = Watch::start(guest)?;
     let ending = watch.follow(guest, interrupted, observer)?;
@@ -292,29 +306,50 @@ struct Watch {
 
 impl Watch {
     fn start(guest: &Guest) -> Result<Self, RunError> {
+        let kvm = guest.hardware.accelerator == Accelerator::Kvm;
+        let user = Nobody::instead_of_root(kvm.then(|| Path::new(KVM)))?;
+        let kernel = copy_in_memory(guest.kernel)
+            .map_err(|cause| RunError::Kernel { path: guest.kernel.to_owned(), cause })?;
         let initramfs = archive(&guest.contents)?;
+        let firmware = guest.emulator.firmware.iter().map(|folder| reach(folder));
+        let firmware = firmware.collect::<io::Result<Vec<OwnedFd>>>()?;
         let disk = guest.hardware.nvme.is_some().then(disk).transpose()?;
         let (channel, channel_ends) = Wire::pair()?;
         let (console_wire, console_ends) = Wire::pair()?;
+        if let Some(user) = &user {
+            for ends in [&channel_ends, &console_ends] {
+                user.give(&ends.out)?;
+                user.give(&ends.input)?;
+            }
+        }
         let wires = Wires {
+            kernel: kernel.as_raw_fd(),
+            firmware: firmware.iter().map(AsRawFd::as_raw_fd).collect(),
             initramfs: initramfs.as_raw_fd(),
             channel: channel_ends.port(),
             console: console_ends.port(),
             disk: disk.as_ref().map(AsRawFd::as_raw_fd),
         };
-        let mut inherited = vec![wires.initramfs];
+        let mut inherited = vec![wires.kernel, wires.initramfs];
+        inherited.extend(&wires.firmware);
         inherited.extend([wires.channel, wires.console].iter().flat_map(|port| [port.out, port.input]));
         inherited.extend(wires.disk);
-        let kernel = guest.kernel.to_string_lossy();
-        let mut command = Command::new(&guest.emulator.path);
+        let start_error = |cause| RunError::Start {
+            path: guest.emulator.path.clone(),
+            as_nobody: if user.is_some() { " as nobody" } else { "" },
+            cause,
+        };
+        let (program, folder) = runnable(&guest.emulator.path).map_err(start_error)?;
+        inherited.extend(folder.as_ref().map(AsRawFd::as_raw_fd));
+        let mut command = Command::new(program);
         command
-            .args(guest.hardware.arguments(guest.emulator, &kernel, &wires))
+            .args(guest.hardware.arguments(guest.emulator, &wires))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
         let started = Instant::now();
-        let process = Process::start(&mut command, &inherited, Group::Own)
-            .map_err(|cause| RunError::Start { path: guest.emulator.path.clone(), cause })?;
+        let process =
+            Process::start(&mut command, &inherited, Group::Own, user.clone()).map_err(start_error)?;
         Ok(Self {
             process,
             started,

@@ -27,8 +27,8 @@ pub enum SquallError {
     /// The emulator.
     #[error("{EMULATOR} is needed and not here; in the repository run ci/install/squall.sh")]
     NoEmulator,
-    /// A program that does not start.
-    #[error("cannot start {program}: {cause}")]
+    /// A program that does not start, or prints without end.
+    #[error("cannot run {program}: {cause}")]
     Start {
         /// The program.
         program: String,

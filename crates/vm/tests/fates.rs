@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -91,6 +92,9 @@ impl Stage {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("up"), Frame::Up.encode()).unwrap();
+        fs::write(folder.path().join("kernel"), "").unwrap();
+        // The superuser's emulator is nobody's, and these scripts write into their folder.
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
         Self {
             folder,
             boot_limit: LONG,
@@ -113,8 +117,13 @@ impl Stage {
     fn play(&self, script: &str, interrupted: &AtomicBool) -> (Result<Report, RunError>, Heard) {
         let qemu = self.path("qemu");
         write_program(&qemu, &format!("{PORTS}{script}"));
-        let emulator =
-            Emulator { path: qemu, version: "QEMU 0".into(), user_interrupts: false, sandbox: false };
+        let emulator = Emulator {
+            path: qemu,
+            version: "QEMU 0".into(),
+            user_interrupts: false,
+            sandbox: false,
+            firmware: vec![],
+        };
         let hardware = Hardware {
             accelerator: self.accelerator,
             cpus: 2,
@@ -135,7 +144,7 @@ impl Stage {
         let program = Program { content: b"\x7fELF".to_vec(), libraries: Vec::new() };
         let guest = Guest {
             emulator: &emulator,
-            kernel: Path::new("/vmlinuz"),
+            kernel: &self.path("kernel"),
             hardware: &hardware,
             contents: Contents { program: &program, shell: None, order: &order, files: &[] },
             boot_limit: self.boot_limit,
@@ -303,6 +312,31 @@ fn an_emulator_that_ends_early_is_quoted() {
     let stage = Stage::new();
     let text = stage.error("echo 'qemu: could not load PC BIOS' >&2; exit 7");
     assert!(text.contains("exit status: 7") && text.contains("could not load PC BIOS"), "{text}");
+}
+
+#[test]
+fn the_superusers_emulator_is_nobodys_and_has_no_rights_left() {
+    let stage = Stage::new();
+    stage.wire("end", &[Frame::Ended(0)]);
+    let script =
+        "grep -E '^(Uid|Gid|Groups|CapEff|CapPrm):' /proc/self/status >$here/rights; say up; say end";
+    stage.play(script, &AtomicBool::new(false)).0.unwrap();
+    let rights = |path: &Path| {
+        let text = fs::read_to_string(path).unwrap();
+        let line =
+            |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
+        ["Uid:", "Gid:", "Groups:", "CapEff:", "CapPrm:"].map(line)
+    };
+    let ours = rights(Path::new("/proc/self/status"));
+    let nobody = [
+        "65534\t65534\t65534\t65534",
+        "65534\t65534\t65534\t65534",
+        "",
+        "0000000000000000",
+        "0000000000000000",
+    ];
+    let expected = if ours[0].starts_with("0\t") { nobody.map(str::to_owned) } else { ours };
+    assert_eq!(rights(&stage.path("rights")), expected);
 }
 
 #[test]
