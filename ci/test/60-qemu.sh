@@ -109,6 +109,11 @@ echo "== a CPU without user interrupts"
 echo "== every SENDUIPI accounted for"
 "${run[@]}" --items none --sends 300000 --cpus 3
 
+echo "== a debugger that watches the UPID takes no notification away"
+"${run[@]}" --items none --sends 300 --watch
+! "${run[@]}" --items none --sends 300 --watch --fault watch-loses >"$scratch/watched"
+grep '^not ok .* accounting' "$scratch/watched"
+
 echo "== planted faults"
 qemu/conformance/faults --qemu "$qemu"
 
