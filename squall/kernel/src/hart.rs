@@ -33,8 +33,16 @@ pub(crate) struct Hart {
     pub(crate) slice_end: u64,
     /// When its timer will interrupt.
     pub(crate) armed: u64,
-    pub(crate) idle: bool,
+    /// How hard it is to get it to run something else: [`IDLE`], one more than the level of what it runs, or [`TOLD`]. Written
+    /// under the kernel's lock, at the moment of the decision; `space` follows when the page table does.
+    pub(crate) busy: usize,
 }
+
+/// In [`Hart::busy`]: it waits for something to do.
+pub(crate) const IDLE: usize = 0;
+
+/// In [`Hart::busy`]: it is about to choose anew.
+pub(crate) const TOLD: usize = usize::MAX;
 
 /// What to do about translations when another space is entered.
 #[repr(usize)]
@@ -54,7 +62,7 @@ pub(crate) struct Stack(#[allow(dead_code)] [u8; STACK]);
 pub(crate) static mut STACKS: [Stack; HARTS] = [const { Stack([0; STACK]) }; HARTS];
 
 /// All harts; each is its own to write, but for what is said of a field.
-pub(crate) static mut ALL: [Hart; HARTS] = [const {
+static mut ALL: [Hart; HARTS] = [const {
     Hart {
         stack: 0,
         space: ptr::null_mut(),
@@ -66,15 +74,25 @@ pub(crate) static mut ALL: [Hart; HARTS] = [const {
         id: 0,
         slice_end: u64::MAX,
         armed: 0,
-        idle: false,
+        busy: TOLD,
     }
 }; HARTS];
+
+/// Hart number `id`, below [`HARTS`].
+pub(crate) fn at(id: usize) -> *mut Hart {
+    (&raw mut ALL).cast::<Hart>().wrapping_add(id)
+}
+
+/// All harts that there may be, with their numbers.
+pub(crate) fn all() -> impl Iterator<Item = (usize, *mut Hart)> {
+    (0..HARTS).map(|id| (id, at(id)))
+}
 
 impl Hart {
     /// Makes this processor known as hart `id`.
     pub(crate) fn begin(id: usize) -> &'static mut Self {
         // SAFETY: each hart takes its own, once.
-        let hart = unsafe { &mut *(&raw mut ALL[id]) };
+        let hart = unsafe { &mut *at(id) };
         hart.id = id;
         hart.stack = Self::stack_of(id);
         // SAFETY: nothing in Rust uses `tp`.

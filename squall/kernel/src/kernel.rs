@@ -11,12 +11,12 @@ use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use squall_scheduler::call::Counters;
-use squall_scheduler::mailbox::ALARM;
+use squall_scheduler::mailbox::{ALARM, GONE};
 use squall_scheduler::pool::{ATTENTION, LEVELS, Queue};
 
 use crate::console::say;
 use crate::frames::Frames;
-use crate::hart::{ALL, Flush, HARTS, Hart};
+use crate::hart::{self, Flush, Hart, IDLE, TOLD};
 use crate::register::{read, write};
 use crate::sbi;
 use crate::space::{SPACES, Space, State, space_at};
@@ -89,7 +89,7 @@ impl Lock {
         // Acquire pairs with the Release in `drop`.
         while self.taken.swap(1, Acquire) != 0 {
             while self.taken.load(Relaxed) != 0 {
-                core::hint::spin_loop();
+                let_other_harts_run();
             }
         }
         Held
@@ -137,6 +137,7 @@ pub(crate) extern "C" fn give_way(hart: &mut Hart) -> *mut Space {
         }
         kernel.push_ready(&mut *space);
         let level = kernel.highest();
+        hart.busy = level + 1;
         kernel.take_first(level)
     }
 }
@@ -186,15 +187,9 @@ impl Kernel {
         space.state = State::Runnable;
         self.push_ready(space);
         let mut whom: Option<(usize, usize)> = None;
-        for id in 0..HARTS {
-            // SAFETY: read under the kernel's lock, under which harts change what they run.
-            let hart = unsafe { &*(&raw const ALL[id]) };
-            // The level it runs at, and one more, so that an idle hart comes first. One that was told is neither.
-            let busy = match space_at(hart.space) {
-                Some(running) => running.level + 1,
-                None if hart.idle => 0,
-                None => usize::MAX,
-            };
+        for (id, hart) in hart::all() {
+            // SAFETY: read under the kernel's lock, under which it is written.
+            let busy = unsafe { (*hart).busy };
             if busy <= space.level && whom.is_none_or(|(least, _)| busy < least) {
                 whom = Some((busy, id));
             }
@@ -202,30 +197,32 @@ impl Kernel {
         let Some((_, id)) = whom else { return };
         // SAFETY: as above.
         unsafe {
-            let hart = &raw mut ALL[id];
+            let hart = hart::at(id);
             // This hart chooses anew before it leaves the kernel.
             if hart.addr() != read!("sscratch") {
                 // The next space that becomes ready is another hart's to run.
-                (*hart).idle = false;
+                (*hart).busy = TOLD;
                 sbi::interrupt(1 << id);
             }
         }
     }
 
-    /// With every hart idle and no alarm set nothing can ever run again: no other interrupt is taken. Says who waits for what.
+    /// With every hart idle and no alarm set nobody is left who could wake a space that sleeps: no other interrupt is taken. Ends
+    /// the one with the greatest number, so that whoever waits for it goes on; says whether it did.
     #[cold]
-    fn assert_something_can_happen(&self) {
+    fn end_one_that_sleeps_for_ever(&mut self) -> bool {
         // SAFETY: read under the kernel's lock, under which harts become idle.
-        let all_idle = (0..HARTS).all(|id| unsafe { ALL[id].stack == 0 || ALL[id].idle });
-        if !all_idle || self.first_alarm != ptr::null_mut() {
-            return;
+        let all_idle = hart::all().all(|(_, hart)| unsafe { (*hart).stack == 0 || (*hart).busy == IDLE });
+        if !all_idle || !self.first_alarm.is_null() {
+            return false;
         }
-        for space in self.spaces.iter().filter_map(|space| space_at(*space)) {
-            // SAFETY: as in `kick`.
-            let ready = if space.part.is_null() { 0 } else { unsafe { (*space.part).ready.load(Relaxed) } };
-            say!("space {} is {:?}, its part {ready:#x}", space.number, space.state);
-        }
-        panic!("nothing can happen any more");
+        let all = || self.spaces.iter().skip(2).rev().filter_map(|space| space_at(*space));
+        let Some(space) = all().find(|space| space.state == State::Parked) else {
+            panic!("the first space waits, and there is nobody whom it could wait for");
+        };
+        say!("space {} ended: it sleeps, and nobody is left who could wake it", space.number);
+        self.end(space, usize::MAX);
+        true
     }
 
     /// There is mail for it: the token, and the hart if it sleeps. N6 of the wake protocol; with the lock held, it comes
@@ -254,6 +251,15 @@ impl Kernel {
         }
     }
 
+    /// A space that `space` shares mail with has ended, at whatever instruction. Kicks in any case: the bit that says that `space`
+    /// sleeps may have been taken by the one that died.
+    pub(crate) fn tell_gone(&mut self, space: &mut Space) {
+        let Some(part) = (!space.part.is_null()).then_some(space.part) else { return };
+        // SAFETY: as in `kick`.
+        unsafe { (*part).mail.fetch_or(GONE, Release) };
+        self.kick(space);
+    }
+
     /// The kernel has something to tell a space: by the same protocol as another space would, with the alarm as the thing made
     /// true. May be called while that space is at any instruction of its own.
     pub(crate) fn tell_alarm(&mut self, space: &mut Space) {
@@ -271,10 +277,9 @@ impl Kernel {
 
     /// Every hart forgets all translations before it enters another space.
     pub(crate) fn flush_everywhere(&mut self) {
-        for id in 0..HARTS {
+        for (_, hart) in hart::all() {
             // SAFETY: written under the kernel's lock; the hart's own reading of it comes after it had the lock.
             unsafe {
-                let hart = &raw mut ALL[id];
                 if (*hart).flush == Flush::Never {
                     (*hart).flush = Flush::Once;
                 }
@@ -293,6 +298,7 @@ pub(crate) fn choose(mut kernel: Held, hart: &mut Hart, expired: bool) -> *mut S
         } else if space.state == State::Runnable {
             let better = if expired { space.level } else { space.level + 1 };
             if kernel.ready >> better == 0 {
+                hart.busy = space.level + 1;
                 kernel.arm_timer(hart);
                 return space;
             }
@@ -303,20 +309,23 @@ pub(crate) fn choose(mut kernel: Held, hart: &mut Hart, expired: bool) -> *mut S
         if kernel.ready != 0 {
             let level = kernel.highest();
             let next = kernel.take_first(level);
+            hart.busy = level + 1;
             kernel.begin_slice(hart);
             kernel.arm_timer(hart);
             return next;
         }
         leave_space(hart);
-        hart.idle = true;
+        hart.busy = IDLE;
         kernel.arm_timer(hart);
-        kernel.assert_something_can_happen();
+        if kernel.end_one_that_sleeps_for_ever() {
+            continue;
+        }
         drop(kernel);
         // Interrupts are off, but a pending one ends the wait: none that came since the look above is slept through.
         // SAFETY: nothing but waiting.
         unsafe { core::arch::asm!("wfi") };
         kernel = KERNEL.take();
-        hart.idle = false;
+        hart.busy = TOLD;
         kernel.interrupts(hart, read!("sip"));
     }
 }
@@ -331,19 +340,27 @@ pub(crate) fn leave_space(hart: &mut Hart) {
 /// Waits until no hart has the page table of `space`, which none runs any more: a hart that gave it up under the lock loads
 /// another behind it, and says so in its field after that (`trap::enter`).
 pub(crate) fn wait_until_left(space: &Space) {
-    for id in 0..HARTS {
+    for (_, hart) in hart::all() {
         // SAFETY: the hart's own field, which it is about to write.
-        while unsafe { (&raw const ALL[id].space).read_volatile() }.cast_const() == ptr::from_ref(space) {
-            core::hint::spin_loop();
+        while unsafe { (&raw const (*hart).space).read_volatile() }.cast_const() == ptr::from_ref(space) {
+            let_other_harts_run();
         }
     }
 }
 
+/// In a loop that waits for another hart: waits for an interrupt with one pending, which is over at once. To a processor that is a
+/// pause. An emulator whose clock is its instructions runs one hart at a time, until that one waits or the next timer is due, and
+/// changes harts here.
+fn let_other_harts_run() {
+    // SAFETY: the interrupt is taken back when it is taken (`Kernel::interrupts`), and asks for nothing.
+    unsafe { core::arch::asm!("csrsi sip, 1 << 1", "wfi") };
+}
+
 /// The hart that runs `space` is to look at it.
 pub(crate) fn interrupt_whoever_runs(space: &Space) {
-    for id in 0..HARTS {
+    for (id, hart) in hart::all() {
         // SAFETY: read under the kernel's lock, under which harts change what they run.
-        if unsafe { ALL[id].space.cast_const() } == ptr::from_ref(space) {
+        if unsafe { (*hart).space.cast_const() } == ptr::from_ref(space) {
             sbi::interrupt(1 << id);
         }
     }

@@ -137,6 +137,7 @@ impl PageTable {
     }
 
     /// The entry for `address`, if there is one; all of it for whoever handles a fault.
+    #[allow(clippy::mut_from_ref)] // The entry lies in a frame, not in the `PageTable`.
     pub(crate) fn find(&self, address: usize) -> Option<&mut usize> {
         if address >= USER_END {
             return None;
@@ -187,6 +188,28 @@ impl PageTable {
         frames.give_back(frame_of(*entry));
         *entry = 0;
         true
+    }
+
+    /// The first page that is mapped from `address` on, before `end`.
+    pub(crate) fn next_page(&self, mut address: usize, end: usize) -> Option<usize> {
+        while address < end {
+            let (mut table, mut level) = (self.root, 2);
+            loop {
+                // SAFETY: a table of this space.
+                let entry = unsafe { *mapped::<usize>(table).add(address >> (12 + 9 * level) & 511) };
+                if entry & VALID == 0 {
+                    break;
+                }
+                if level == 0 {
+                    return Some(address);
+                }
+                (table, level) = (frame_of(entry), level - 1);
+            }
+            // Nothing is mapped as far as this entry reaches.
+            let reach = FRAME << (9 * level);
+            address = (address / reach + 1) * reach;
+        }
+        None
     }
 
     /// Calls `each` with the address and the entry of every page of the process.

@@ -5,8 +5,8 @@
 macro_rules! read {
     ($name:literal) => {{
         let value: usize;
-        // SAFETY: reading one of the registers used here changes nothing.
         #[allow(unused_unsafe)] // Some places that read one are unsafe themselves.
+        // SAFETY: reading one of the registers used here changes nothing.
         unsafe { core::arch::asm!(concat!("csrr {}, ", $name), out(reg) value) };
         value
     }};

@@ -47,6 +47,8 @@ pub(crate) struct Space {
     pub(crate) sibling: *mut Space,
     pub(crate) elder: *mut Space,
     pub(crate) exit_code: usize,
+    /// It shares mail with others, or did.
+    pub(crate) connected: bool,
     /// It is to end as soon as its hart is in the kernel.
     pub(crate) doomed: bool,
 }
@@ -65,6 +67,9 @@ pub(crate) enum State {
 }
 
 const _: () = assert!(size_of::<Space>() <= FRAME);
+
+/// An address where nothing is ever mapped.
+pub(crate) const NOWHERE: usize = 2;
 
 /// Registers by number.
 pub(crate) const SP: usize = 2;
@@ -137,6 +142,8 @@ impl Space {
             other.table.map(there, frame, flags, &mut kernel.frames)?;
             kernel.frames.share(frame);
         }
+        self.connected = true;
+        other.connected = true;
         Ok(here)
     }
 }
@@ -158,8 +165,8 @@ impl Kernel {
                 registers: [0; 32],
                 satp: table.satp(if self.keep_translations { number } else { 0 }),
                 resume: 0,
-                // Nothing is ever mapped there: who gives way without an executor faults.
-                resume_point: 2,
+                // Who gives way without an executor faults.
+                resume_point: NOWHERE,
                 place: Task { queue: self.queue(level), ..Task::IDLE },
                 number,
                 purse: self.frames.payer,
@@ -176,6 +183,7 @@ impl Kernel {
                 sibling: ptr::null_mut(),
                 elder: ptr::null_mut(),
                 exit_code: 0,
+                connected: false,
                 doomed: false,
             });
             &mut *space
@@ -205,17 +213,30 @@ impl Kernel {
         None
     }
 
-    /// Ends a space that no hart runs: its memory goes, its code waits for the parent, its children become the first space's.
+    /// Ends a space that no hart runs: its memory goes, its code waits for the parent, its children become the first space's, and
+    /// whom it shared mail with is told. With the first space the machine stops.
     pub(crate) fn end(&mut self, space: *mut Space, code: usize) {
         // SAFETY: spaces live until they are reaped, and change under the kernel's lock only.
         let space = unsafe { &mut *space };
+        if space.number == 1 {
+            crate::stop(code.min(101));
+        }
         self.make_unready(space);
         self.cancel_alarm(space);
         self.counters.spaces -= 1;
         wait_until_left(space);
         let table = core::mem::replace(&mut space.table, PageTable::none());
-        table.free(&mut self.frames);
         space.part = ptr::null_mut();
+        if space.connected {
+            let mut place = MAIL;
+            while let Some(page) = table.next_page(place, MAIL + SPACES * FRAME) {
+                if let Some(other) = space_at(self.spaces[(page - MAIL) / FRAME]) {
+                    self.tell_gone(other);
+                }
+                place = page + FRAME;
+            }
+        }
+        table.free(&mut self.frames);
         (space.state, space.exit_code) = (State::Ended, code);
         let first = self.spaces[1];
         while let Some(child) = space_at(space.children) {

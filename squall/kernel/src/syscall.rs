@@ -9,10 +9,10 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use crate::console::{Console, say};
 use crate::frames::{self, FRAME};
-use crate::hart::{ALL, Flush, HARTS, Hart};
+use crate::hart::{self, Flush, Hart};
 use crate::kernel::{Kernel, leave_space};
 use crate::page_table::{NoMemory, PRIVATE, READ, WRITE, frame_of, mapped};
-use crate::space::{A0, A7, SPACES, Space, State, space_at};
+use crate::space::{A0, A7, NOWHERE, SPACES, Space, State, space_at};
 use crate::timer::Tick;
 use crate::trap::flush_here;
 use crate::{program, scheduler_image};
@@ -173,6 +173,8 @@ impl Kernel {
         }
         if child.state == State::Runnable && !child.is_ready() {
             child.doomed = true;
+            // Nothing is ever mapped there: handing over alone does not keep it alive.
+            child.resume_point = NOWHERE;
             crate::kernel::interrupt_whoever_runs(child);
         } else {
             self.end(child, usize::MAX);
@@ -250,9 +252,9 @@ impl Kernel {
 
     fn count(&mut self, space: &mut Space, address: usize) -> Answer {
         let mut counters = self.counters;
-        for id in 0..HARTS {
+        for (_, hart) in hart::all() {
             // SAFETY: read while another hart may write; a count that is one behind is as good.
-            let hart = unsafe { (&raw const ALL[id]).read_volatile() };
+            let hart = unsafe { hart.read_volatile() };
             counters.space_changes += hart.space_changes;
             counters.traps += hart.traps;
             counters.flushes += hart.flushes;
@@ -274,9 +276,9 @@ impl Kernel {
 
     fn set_keep_translations(&mut self, keep: usize) -> Answer {
         self.keep_translations = keep != 0;
-        for id in 0..HARTS {
+        for (_, hart) in hart::all() {
             // SAFETY: under the kernel's lock, as everywhere this field is written by others than its hart.
-            unsafe { (*(&raw mut ALL[id])).flush = if keep != 0 { Flush::Once } else { Flush::Always } };
+            unsafe { (*hart).flush = if keep != 0 { Flush::Once } else { Flush::Always } };
         }
         Ok(0)
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Time: slices, after which a space must let others of its level run, and alarms.
 
-use crate::hart::Hart;
+use crate::hart::{Hart, IDLE};
 use crate::kernel::Kernel;
 use crate::register::{read, write};
 use crate::sbi;
@@ -40,7 +40,7 @@ impl Kernel {
 
     /// Lets the timer come when `hart` next has something to do.
     pub(crate) fn arm_timer(&mut self, hart: &mut Hart) {
-        let slice = if hart.idle && !self.tick.always { u64::MAX } else { hart.slice_end };
+        let slice = if hart.busy == IDLE && !self.tick.always { u64::MAX } else { hart.slice_end };
         let next = slice.min(self.first_alarm());
         if next != hart.armed {
             hart.armed = next;
@@ -91,7 +91,7 @@ impl Kernel {
         let mut place = &raw mut self.first_alarm;
         // SAFETY: as in `set_alarm`.
         unsafe {
-            while !(*place).is_null() && *place != space as *mut Space {
+            while !(*place).is_null() && !core::ptr::eq(*place, space) {
                 place = &raw mut (**place).later;
             }
             if !(*place).is_null() {

@@ -201,7 +201,9 @@ extern "C" fn trap(hart: &mut Hart) -> *mut Space {
     hart.traps += 1;
     let Some(space) = space_at(hart.space) else { unreachable!("only spaces are trapped") };
     let mut expired = false;
-    if cause & INTERRUPT != 0 {
+    if space.doomed {
+        // Whatever it came for: `choose` ends it.
+    } else if cause & INTERRUPT != 0 {
         expired = kernel.interrupts(hart, read!("sip"));
     } else if cause == FROM_USER {
         space.registers[0] += 4;

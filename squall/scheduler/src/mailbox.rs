@@ -19,6 +19,10 @@ pub const DOORS: u32 = 64;
 /// The kernel's mail: the alarm went off ([`crate::call::Call::Alarm`]).
 pub const ALARM: u64 = 1;
 
+/// The kernel's mail: a space that this one is connected with has ended. It may have died between taking a waiter's bit (N4) and
+/// waking it (N6), and whoever waited for it waits for nobody now.
+pub const GONE: u64 = 1 << 1;
+
 /// One direction of a connection.
 #[repr(C, align(64))]
 #[derive(Debug)]

@@ -3,13 +3,14 @@
 //!
 //! `SUBJECT:TASKS:TURNS` runs an arm; `keep` and `flush` say what happens to translations when the address space changes; `tick:N`
 //! lets the timer interrupt every N timebase ticks, as the document did, and `tick:0` not at all; `hostile` tries every misdeed,
-//! `soak:ROUNDS:SEED` lets pairs of spaces spawn, wake, sleep and die at random.
+//! `hostile:N` the N-th; `soak:ROUNDS:SEED` lets pairs of spaces spawn, wake, sleep and die at random, `soak:ROUNDS:SEED:L` with no
+//! sleep longer than two to the power of L timebase ticks (29 if it is left out, 54 s).
 
 use squall_scheduler::call::{Call, Executor};
 
 use crate::arm::document::Queue;
 use crate::arm::{across, call as control, document, fork, future, kernel_task, process, stackful};
-use crate::kernel::{call, exit, must, say, spawn, wait};
+use crate::kernel::{call, counters, exit, must, say, spawn, wait};
 use crate::scheduler::take_part;
 use crate::{hostile, program, worker};
 
@@ -46,7 +47,10 @@ pub(crate) fn run(me: usize) -> ! {
     let mut line = [0_u8; 8192];
     let length = must(Call::CommandLine, [(&raw mut line).expose_provenance(), line.len(), 0, 0]);
     let text = core::str::from_utf8(&line[..length]).unwrap_or("").trim_end_matches('\0');
-    must(Call::Tick, [0; 4]);
+    if counters().harts == 1 {
+        // Nothing but what is measured. On several harts there are slices: nothing is measured there.
+        must(Call::Tick, [0; 4]);
+    }
     assert!(take_part(0, Executor::Stackful as usize), "no memory for the first space's part");
     let status = match text.split_ascii_whitespace().try_for_each(|word| carry_out(word, me)) {
         Ok(()) => 0,
@@ -73,12 +77,13 @@ fn carry_out(word: &str, me: usize) -> Result<(), usize> {
             must(Call::Tick, [tasks, 1, 0, 0]);
         }
         "soak" => {
-            if !worker::soak(tasks, turns, me) {
+            if !worker::soak(tasks, turns, number().filter(|longest| *longest > 0).unwrap_or(29).min(40), me)
+            {
                 return Err(1);
             }
         }
         "hostile" => {
-            if !hostile::run(me) {
+            if !hostile::run(tasks, me) {
                 return Err(1);
             }
         }

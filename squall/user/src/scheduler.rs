@@ -157,3 +157,27 @@ impl Mail {
         }
     }
 }
+
+/// Sleeps until `other` knocks; the knocks, or none if it ended without one.
+pub(crate) fn knocks_of(other: usize, me: usize) -> Option<u64> {
+    let mail = Mail { me, others: [other, 0], count: 1 };
+    loop {
+        // In this order: it may end, having knocked, at any moment, and an end behind the first look leaves its mark for `sleep`.
+        take_mail();
+        let lives = call(Call::Connect, [other, 0, 0, 0]) >= 0;
+        let knocks = from(other, me).collect();
+        if knocks != 0 {
+            return Some(knocks);
+        }
+        if !lives {
+            return None;
+        }
+        mail.sleep();
+    }
+}
+
+/// Takes the kernel's mail.
+pub(crate) fn take_mail() -> u64 {
+    // SAFETY: an atomic word of this space's own part. Acquire pairs with the kernel's Release.
+    unsafe { (*part()).mail.swap(0, core::sync::atomic::Ordering::Acquire) }
+}

@@ -2,21 +2,23 @@
 //! Random spawning, waking, sleeping and killing.
 //!
 //! Two workers make a pair. Each has some tasks; task i of one and task i of the other wake each other by turns, so a wake-up that
-//! is lost is a pair that never ends. In between they yield, sleep, or make a process that ends at once. The first space makes
-//! several pairs at a time, kills some at random moments, and looks after each round that all memory came back.
+//! is lost is a pair that never ends. In between they yield, sleep between nothing and a minute, or make a process that ends at
+//! once. The first space makes several pairs at a time, kills one or both of some at random moments, and looks after each round
+//! that all memory came back. Whose partner was killed hears of it from the kernel, and ends.
 
-use core::sync::atomic::AtomicUsize;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicBool, AtomicUsize};
 
 use squall_scheduler::call::{Call, Executor, TURN_BY_TURN};
-use squall_scheduler::mailbox::ALARM;
+use squall_scheduler::mailbox::GONE;
 use squall_scheduler::pool::Task;
 
 use crate::arm::LEVEL;
 use crate::kernel::{call, counters, exit, grow, must, say, spawn, time, wait};
 use crate::program;
 use crate::scheduler::{
-    Mail, block, connect, connection, from, insert, knock, part, take_part, task, tasks_are_ready, yield_now,
+    Mail, block, connect, connection, from, insert, knock, knocks_of, take_mail, take_part, task,
+    tasks_are_ready, yield_now,
 };
 use crate::stackful::start_on;
 
@@ -28,6 +30,8 @@ const TURNS: usize = 40;
 const PAIRS: usize = 3;
 /// The door of the parent's word that all is set.
 const GO: u32 = 63;
+/// The exit code of one whose partner has ended.
+const ALONE: usize = 4;
 const STACK: usize = 8 << 10;
 
 /// What a worker's tasks share. One runs at a time, and nobody else has them.
@@ -35,6 +39,9 @@ static ME: AtomicUsize = AtomicUsize::new(0);
 static PARTNER: AtomicUsize = AtomicUsize::new(0);
 static SEED: AtomicUsize = AtomicUsize::new(0);
 static ALIVE: AtomicUsize = AtomicUsize::new(TASKS);
+/// A task sleeps for less than two to the power of this, in timebase ticks of 100 ns, with all magnitudes as likely.
+static LONGEST_SLEEP: AtomicUsize = AtomicUsize::new(0);
+static PARTNER_IS_GONE: AtomicBool = AtomicBool::new(false);
 static WOKEN: [AtomicUsize; TASKS] = [const { AtomicUsize::new(0) }; TASKS];
 static WAKE_AT: [AtomicUsize; TASKS] = [const { AtomicUsize::new(usize::MAX) }; TASKS];
 
@@ -49,17 +56,18 @@ fn random(below: usize) -> usize {
 }
 
 /// So many rounds. The first space's.
-pub(crate) fn soak(rounds: usize, seed: usize, me: usize) -> bool {
+pub(crate) fn soak(rounds: usize, seed: usize, longest_sleep: usize, me: usize) -> bool {
     SEED.store(seed.max(1), Relaxed);
     must(Call::Tick, [3_000, 0, 0, 0]);
     let begin = time();
-    let (mut killed, mut ended) = (0, 0);
+    let (mut killed, mut alone, mut ended) = (0, 0, 0);
     let mut used = counters().frames_used;
     for round in 0..rounds {
         let mut workers = [0; 2 * PAIRS];
         for pair in workers.chunks_mut(2) {
             for worker in pair.iter_mut() {
-                *worker = spawn(program::WORKER, [random(usize::MAX >> 8) + 1, 0], program::LEVEL);
+                *worker =
+                    spawn(program::WORKER, [random(usize::MAX >> 8) + 1, longest_sleep], program::LEVEL);
                 connect(*worker);
             }
             for (own, other) in [(0, 1), (1, 0)] {
@@ -74,22 +82,25 @@ pub(crate) fn soak(rounds: usize, seed: usize, me: usize) -> bool {
                 for _ in 0..random(200) {
                     call(Call::Yield, [0; 4]);
                 }
-                // Both: who waits for a dead partner waits for ever.
-                for worker in [2 * pair, 2 * pair + 1] {
+                let which = random(3);
+                for side in (0..2).filter(|side| which != *side) {
                     // It may have ended already.
-                    call(Call::Kill, [workers[worker], 0, 0, 0]);
-                    dead[worker] = true;
+                    call(Call::Kill, [workers[2 * pair + side], 0, 0, 0]);
+                    dead[2 * pair + side] = true;
                 }
             }
         }
         while let Some((number, code)) = wait() {
             let Some(worker) = workers.iter().position(|worker| *worker == number) else { continue };
-            if code != 0 && !dead[worker] {
-                say!("round {round}: worker {number} ended with {code}");
-                return false;
+            match code {
+                0 => ended += 1,
+                ALONE if dead[worker ^ 1] => alone += 1,
+                _ if dead[worker] => killed += 1,
+                _ => {
+                    say!("round {round}: worker {number} ended with {code}");
+                    return false;
+                }
             }
-            killed += usize::from(code != 0);
-            ended += usize::from(code == 0);
         }
         let now = counters();
         // The tables for mail grow by a page when the numbers of spaces do by 512.
@@ -98,16 +109,17 @@ pub(crate) fn soak(rounds: usize, seed: usize, me: usize) -> bool {
             return false;
         }
         used = now.frames_used;
-        say!("{{\"round\":{round},\"guest_ms\":{}}}", (time() - begin) / 10_000);
     }
     let seconds = (time() - begin) / 10_000_000;
-    say!("{{\"soak\":{rounds},\"ended\":{ended},\"killed\":{killed},\"guest_seconds\":{seconds}}}");
-    must(Call::Tick, [0; 4]);
+    say!(
+        "{{\"soak\":{rounds},\"ended\":{ended},\"killed\":{killed},\"alone\":{alone},\"guest_seconds\":{seconds}}}"
+    );
     true
 }
 
 /// The program [`program::WORKER`].
-pub(crate) fn run(seed: usize, me: usize, parent: usize) -> ! {
+pub(crate) fn run(seed: usize, longest_sleep: usize, me: usize, parent: usize) -> ! {
+    LONGEST_SLEEP.store(longest_sleep, Relaxed);
     SEED.store(seed, Relaxed);
     ME.store(me, Relaxed);
     let how = Executor::Stackful as usize | if random(2) == 0 { TURN_BY_TURN } else { 0 };
@@ -115,20 +127,15 @@ pub(crate) fn run(seed: usize, me: usize, parent: usize) -> ! {
         exit(2);
     }
     connect(parent);
-    let mut mail = Mail { me, others: [parent, 0], count: 1 };
-    while !from(parent, me).has_knocks() {
-        mail.sleep();
+    if knocks_of(parent, me).is_none() {
+        exit(2);
     }
-    from(parent, me).collect();
     let partner = connection(parent).scratch[0].load(Acquire) as usize;
     if call(Call::Connect, [partner, 0, 0, 0]) < 0 {
-        // It was killed, and this one is about to be.
-        loop {
-            call(Call::Yield, [0; 4]);
-        }
+        exit(ALONE);
     }
     PARTNER.store(partner, Relaxed);
-    mail = Mail { me, others: [parent, partner], count: 2 };
+    let mail = Mail { me, others: [parent, partner], count: 2 };
     let Some(stacks) = grow(TASKS * STACK) else { exit(2) };
     for index in 0..TASKS {
         start_on(index, stacks.wrapping_add((index + 1) * STACK), LEVEL + index % 2, live);
@@ -139,6 +146,10 @@ pub(crate) fn run(seed: usize, me: usize, parent: usize) -> ! {
         if tasks_are_ready() {
             yield_now();
         } else if !there_is_mail && ALIVE.load(Relaxed) > 0 {
+            if PARTNER_IS_GONE.load(Relaxed) && WAKE_AT.iter().all(|at| at.load(Relaxed) == usize::MAX) {
+                // All its knocks were delivered, and more will not come.
+                exit(ALONE);
+            }
             must(Call::Park, [0; 4]);
         }
     }
@@ -147,9 +158,12 @@ pub(crate) fn run(seed: usize, me: usize, parent: usize) -> ! {
 
 /// Wakes the tasks that the partner knocked for, and those whose time has come; sets the alarm for the others.
 fn deliver() {
-    let knocks = from(PARTNER.load(Relaxed), ME.load(Relaxed)).collect();
-    // SAFETY: an atomic word of this space's own part.
-    unsafe { (*part()).mail.fetch_and(!ALARM, Acquire) };
+    let partner = PARTNER.load(Relaxed);
+    let told = take_mail();
+    let knocks = from(partner, ME.load(Relaxed)).collect();
+    if told & GONE != 0 && call(Call::Connect, [partner, 0, 0, 0]) < 0 {
+        PARTNER_IS_GONE.store(true, Relaxed);
+    }
     let now = time() as usize;
     let mut next = usize::MAX;
     for index in 0..TASKS {
@@ -176,7 +190,7 @@ extern "C" fn live(index: usize) {
     for turn in 0..TURNS {
         match random(8) {
             0 => {
-                let wake_at = time() as usize + random(3_000);
+                let wake_at = time() as usize + random(1 << random(LONGEST_SLEEP.load(Relaxed) + 1));
                 WAKE_AT[index].store(wake_at, Relaxed);
                 // The executor has to hear of it; woken early by a knock, it sleeps on.
                 while WAKE_AT[index].load(Relaxed) != usize::MAX {

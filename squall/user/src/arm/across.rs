@@ -7,14 +7,14 @@
 use core::sync::atomic::AtomicUsize;
 use core::sync::atomic::Ordering::Relaxed;
 
-use squall_scheduler::call::{Executor, TURN_BY_TURN};
+use squall_scheduler::call::{Call, Executor, TURN_BY_TURN};
 
 use super::{LEVEL, turn};
 use crate::future;
-use crate::kernel::{counters, exit, spawn, wait};
+use crate::kernel::{call, counters, exit, spawn, wait};
 use crate::program;
 use crate::record::{Reading, Record, bytes_each};
-use crate::scheduler::{Mail, connect, from, knock, take_part, tasks_are_ready, yield_now};
+use crate::scheduler::{Mail, connect, knock, knocks_of, take_part, tasks_are_ready, yield_now};
 use crate::stackful::{start, start_on};
 
 static TASKS: AtomicUsize = AtomicUsize::new(0);
@@ -46,31 +46,29 @@ pub(crate) fn run_beside(tasks: usize, turns: usize, me: usize, other: &mut Opti
 fn pair(tasks: usize, turns: usize, kind: usize, me: usize, other: &mut Option<(usize, usize)>) -> bool {
     let sides =
         [0, SECOND].map(|side| spawn(program::SIDE, [tasks / 2, turns | side | kind], program::LEVEL));
-    let mail = Mail { me, others: sides, count: 2 };
     for side in sides {
         connect(side);
     }
+    let both_stand_ready = sides.iter().all(|side| knocks_of(*side, me).is_some());
     for side in sides {
-        while !from(side, me).has_knocks() {
-            mail.sleep();
+        if both_stand_ready {
+            knock(side, me, GO);
+        } else {
+            // The other may wait for ever.
+            call(Call::Kill, [side, 0, 0, 0]);
         }
-        from(side, me).collect();
     }
-    for side in sides {
-        knock(side, me, GO);
-    }
-    let mut ended = 0;
+    let (mut ended, mut went_well) = (0, both_stand_ready);
     while ended < 2 {
         let Some((number, code)) = wait() else { return false };
-        if !sides.contains(&number) {
-            *other = Some((number, code));
-        } else if code == 0 {
+        if sides.contains(&number) {
             ended += 1;
+            went_well &= code == 0;
         } else {
-            return false;
+            *other = Some((number, code));
         }
     }
-    true
+    went_well
 }
 
 /// One of the two spaces.
@@ -100,13 +98,15 @@ pub(crate) fn side(tasks: usize, what: usize, me: usize, parent: usize) -> ! {
         }
         None
     };
-    BYTES.store(bytes_each(&before, tasks), Relaxed);
-    knock(parent, me, GO);
-    let mail = Mail { me, others: [parent, 0], count: 1 };
-    while !from(parent, me).has_knocks() {
-        mail.sleep();
+    if measures {
+        // Nobody else takes memory meanwhile.
+        BYTES.store(bytes_each(&before, tasks), Relaxed);
     }
-    from(parent, me).collect();
+    knock(parent, me, GO);
+    if knocks_of(parent, me).is_none() {
+        exit(2);
+    }
+    let mail = Mail { me, others: [parent, 0], count: 1 };
     // The executor is also run when a kick comes late; it takes the token and goes on.
     while tasks_are_ready() {
         mail.listen();

@@ -15,7 +15,7 @@ use super::turn;
 use crate::kernel::{call, exit, grow, spawn, wait};
 use crate::program;
 use crate::record::{Reading, Record};
-use crate::scheduler::{Mail, connect, connection, from, image, knock};
+use crate::scheduler::{connect, connection, image, knock, knocks_of};
 
 /// How the document's queue deletes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -109,15 +109,11 @@ fn room<F>(_like: F, tasks: usize) -> Option<*mut F> {
 pub(crate) fn processes(tasks: usize, queue: Queue, me: usize) -> bool {
     let how = if queue == Queue::Head { HEAD } else { 0 };
     let sides = [0, SECOND].map(|side| spawn(program::DOCUMENT_SIDE, [tasks, how | side], program::LEVEL));
-    let mail = Mail { me, others: sides, count: 2 };
     for (side, other) in [(0, 1), (1, 0)] {
         connect(sides[side]).scratch[0].store(sides[other] as u64, Release);
     }
-    for side in sides {
-        while !from(side, me).has_knocks() {
-            mail.sleep();
-        }
-        from(side, me).collect();
+    if !sides.iter().all(|side| knocks_of(*side, me).is_some()) {
+        return false;
     }
     for side in sides {
         knock(side, me, GO);
@@ -149,9 +145,8 @@ pub(crate) fn side(tasks: usize, what: usize, me: usize, parent: usize) -> ! {
         }
     }
     knock(parent, me, GO);
-    let mail = Mail { me, others: [parent, 0], count: 1 };
-    while !from(parent, me).has_knocks() {
-        mail.sleep();
+    if knocks_of(parent, me).is_none() {
+        exit(2);
     }
     let begin = first.then(Reading::begin);
     let mut moves = 0;
