@@ -5,6 +5,7 @@
  * goes on, and is told of each death by POLLHUP.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -26,8 +27,8 @@
 
 /* Alive at a time. */
 #define TOGETHER	4
-/* Nothing is under way that long, whatever else the emulator's host does. */
-#define LOST_AFTER	120
+/* No death is under way that long, whatever else the emulator's host does. */
+#define LOST_AFTER	300
 
 static volatile unsigned long handled;
 
@@ -157,6 +158,56 @@ static struct victim {
 	int vector, index;
 } victims[TOGETHER];
 
+/* For whom the survivor waits, and for what. */
+static volatile struct {
+	const char *what;
+	pid_t whom;
+} doing;
+
+static void does(const char *what, pid_t whom)
+{
+	doing.what = what;
+	doing.whom = whom;
+	alarm(LOST_AFTER);
+}
+
+/* Copies a file of /proc to the standard error. */
+static void show(pid_t process, pid_t thread, const char *name)
+{
+	char text[4096];
+	ssize_t length;
+	int file;
+
+	snprintf(text, sizeof(text), "/proc/%d/task/%d/%s", process, thread, name);
+	fprintf(stderr, "%s:\n", text);
+	file = open(text, O_RDONLY);
+	while ((length = read(file, text, sizeof(text))) > 0)
+		fwrite(text, 1, length, stderr);
+	close(file);
+}
+
+/* Says where everybody stands, in a process that does nothing else any more. */
+static void stands_still(int signal)
+{
+	static const char *const files[] = { "status", "stack", "wchan", "syscall" };
+	pid_t processes[] = { getpid(), doing.whom };
+	char path[64];
+
+	(void)signal;
+	fprintf(stderr, "deaths: for %d s the survivor (%d) %s %d\n", LOST_AFTER, getpid(), doing.what, doing.whom);
+	for (int i = 0; i < 2; i++) {
+		struct dirent *entry;
+		DIR *folder;
+
+		snprintf(path, sizeof(path), "/proc/%d/task", processes[i]);
+		folder = opendir(path);
+		while (folder && (entry = readdir(folder)))
+			for (int f = 0; entry->d_name[0] != '.' && f < 4; f++)
+				show(processes[i], atoi(entry->d_name), files[f]);
+	}
+	_exit(1);
+}
+
 static void is_born(struct victim *victim)
 {
 	int ends[2];
@@ -169,6 +220,7 @@ static void is_born(struct victim *victim)
 		child(ends[1], state + getpid());
 	}
 	close(ends[1]);
+	does("waits for the vector of", victim->pid);
 	pass(ends[0], &victim->vector, take_it);
 	close(ends[0]);
 	victim->index = ioctl(victim->vector, UINTR_CONNECT, 0);
@@ -193,8 +245,11 @@ static void dies(struct victim *victim)
 	for (int i = 0; victim->index >= 0 && i < 200; i++)
 		_senduipi(victim->index);
 	kill(victim->pid, SIGKILL);
+	does("waits for the end of", victim->pid);
 	CHECK(waitpid(victim->pid, &status, 0) == victim->pid);
-	CHECK(poll(&(struct pollfd){ victim->vector, 0, 0 }, 1, LOST_AFTER * 1000) == 1);
+	does("waits to be told of the end of", victim->pid);
+	CHECK(poll(&(struct pollfd){ victim->vector, 0, 0 }, 1, -1) == 1);
+	does("goes on after", victim->pid);
 	for (int i = 0; victim->index >= 0 && i < 10; i++)
 		_senduipi(victim->index);
 	CHECK(victim->index < 0 || ioctl(device, UINTR_DISCONNECT, victim->index) == 0);
@@ -204,7 +259,8 @@ static void dies(struct victim *victim)
 int main(int argc, char **argv)
 {
 	long number = argc > 1 ? atol(argv[1]) : 0;
-	int receiver, before = 0;
+	unsigned long before;
+	int receiver, index;
 
 	if (argc == 2 && !strcmp(argv[1], "--nothing"))
 		return 0;
@@ -213,6 +269,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	state = argc > 2 ? atol(argv[2]) : 1;
+	signal(SIGALRM, stands_still);
 	device = open(UINTR_DEVICE, O_RDWR | O_CLOEXEC);
 	CHECK(device >= 0);
 	receiver = receiver_new(&own_vector);
@@ -233,10 +290,12 @@ int main(int argc, char **argv)
 	for (int i = 0; i < TOGETHER; i++)
 		dies(&victims[i]);
 	/* It still hears. */
+	does("listens, after", 0);
 	before = handled;
-	CHECK(ioctl(own_vector, UINTR_CONNECT, 0) >= 0);
-	_senduipi(0);
-	while (handled == (unsigned long)before)
+	index = ioctl(own_vector, UINTR_CONNECT, 0);
+	CHECK(index >= 0);
+	_senduipi(index);
+	while (handled == before)
 		;
 	printf("%ld deaths, and the survivor was told of each; it handled %lu\n", number + TOGETHER, handled);
 	close(receiver);

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * What user interrupts cost, in instructions, where instructions are the guest's
+ * clock (--deterministic). `costs`: what every thread pays, with the driver loaded
+ * or not. `costs --receivers`: what those pay that use it.
+ *
+ * Everything is on one CPU, in threads of real-time policy, which the scheduler
+ * takes in turn without arithmetic: most samples are the same to the last
+ * instruction. Shown are the count that came most often, how often it came, the
+ * least and the most. Run as root.
+ */
+#define _GNU_SOURCE
+#include <err.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <x86gprintrin.h>
+
+#include <linux/uintr.h>
+
+#define SAMPLES	1000
+
+/* The low halves of what RDTSC said: differences are below 2^32. */
+static volatile uint32_t began, woken;
+/* For the handler, which names them. */
+volatile uint32_t entered, left;
+
+/* Ticks that the instructions take. They may spoil RAX, RCX, RDX and R11. */
+#define STAMPED(instructions, argument) ({ \
+	uint32_t before_, after_; \
+	asm volatile("rdtsc; movl %%eax, %0; " instructions "; rdtsc; movl %%eax, %1" \
+		     : "=&r" (before_), "=&r" (after_) : "r" ((uint64_t)(argument)) \
+		     : "rax", "rcx", "rdx", "r11", "cc", "memory"); \
+	began = before_; \
+	after_ - before_; })
+/* Of which are the stamps' own: a move and an RDTSC. */
+#define STAMPS	2
+
+static uint32_t stamp(void)
+{
+	uint32_t low;
+
+	asm volatile("rdtsc" : "=a" (low) : : "rdx", "memory");
+	return low;
+}
+
+asm(
+"	.text\n"
+"handler:\n"
+"	pushq %rax\n"
+"	pushq %rdx\n"
+"	rdtsc\n"
+"	movl %eax, entered(%rip)\n"
+"	rdtsc\n"
+"	movl %eax, left(%rip)\n"
+"	popq %rdx\n"
+"	popq %rax\n"
+"	addq $8, %rsp\n"
+"	uiret\n");
+extern char handler[];
+/* Its own instructions before the first stamp, between both, and behind the second without UIRET. */
+#define BEFORE	2
+#define BETWEEN	2
+#define BEHIND	4
+
+static uint32_t ticks, samples[SAMPLES];
+static int n;
+
+static void sample(uint32_t took)
+{
+	samples[n++] = took / ticks;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+
+	return (left > right) - (left < right);
+}
+
+/* Each sample is @parts times what is meant, and @beside instructions that are not meant. */
+static void show(const char *name, int beside, int parts)
+{
+	int often = 0, most = 0, first = 0;
+
+	qsort(samples, n, sizeof(*samples), by_size);
+	for (int i = 0; i < n; i++) {
+		if (samples[i] != samples[first])
+			first = i;
+		if (i - first + 1 > most) {
+			most = i - first + 1;
+			often = first;
+		}
+	}
+#define EACH(i) (((int)samples[i] - beside) / (double)parts)
+	printf("%-58s %8.1f   %3d %% of %d   %.1f to %.1f\n", name, EACH(often), 100 * most / n, n, EACH(0), EACH(n - 1));
+	n = 0;
+}
+
+/* A hundred instructions more are as many ticks each time, or this clock counts something else. */
+static void calibrate(void)
+{
+	for (int i = 0; i < 100; i++) {
+		uint32_t none = STAMPED("", 0), hundred = STAMPED(".rept 100; nop; .endr", 0) - none;
+
+		if (!ticks)
+			ticks = hundred / 100;
+		if (!ticks || hundred != 100 * ticks || none != STAMPS * ticks)
+			errx(1, "instructions are not this machine's clock: a hundred took %u ticks, none %u", hundred, none);
+	}
+}
+
+static void on_cpu_0(int priority)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(0, &one);
+	if (sched_setaffinity(0, sizeof(one), &one) || sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){ priority }))
+		err(1, "a real-time thread of CPU 0");
+}
+
+static int device, vectors[2];
+
+static int receive(void)
+{
+	struct uintr_receive args = { .handler = (uintptr_t)handler, .flags = UINTR_INTERRUPTS };
+	int receiver = ioctl(device, UINTR_RECEIVE, &args);
+
+	if (receiver < 0)
+		err(1, "UINTR_RECEIVE");
+	return receiver;
+}
+
+static int vector_of(int receiver)
+{
+	int vector = ioctl(receiver, UINTR_VECTOR, 0);
+
+	if (vector < 0)
+		err(1, "UINTR_VECTOR");
+	return vector;
+}
+
+static int connect_to(int vector)
+{
+	int index = ioctl(vector, UINTR_CONNECT, 0);
+
+	if (index < 0)
+		err(1, "UINTR_CONNECT");
+	return index;
+}
+
+static pthread_t start(void *(*body)(void *), void *argument)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, body, argument))
+		err(1, "pthread_create");
+	return thread;
+}
+
+/* ---- two threads that yield to each other: system call 24 is sched_yield(2) ---- */
+
+static volatile bool end;
+
+static void takes_no_part(void)
+{
+}
+
+static void only_sends(void)
+{
+	connect_to(vectors[0]);
+}
+
+static void receives(void)
+{
+	receive();
+	_stui();
+}
+
+static void *yields(void *part)
+{
+	on_cpu_0(1);
+	((void (*)(void))part)();
+	while (!end)
+		sched_yield();
+	return NULL;
+}
+
+static void *switches(void *part)
+{
+	pthread_t other;
+
+	on_cpu_0(1);
+	((void (*)(void))part)();
+	end = false;
+	other = start(yields, part);
+	for (int i = 0; i < 100; i++)
+		sched_yield();
+	while (n < SAMPLES)
+		sample(STAMPED("movl $24, %%eax; syscall", 0));
+	end = true;
+	pthread_join(other, NULL);
+	return NULL;
+}
+
+/* ---- a signal ---- */
+
+static void on_signal(int number)
+{
+	(void)number;
+}
+
+static void *signals(void *part)
+{
+	on_cpu_0(1);
+	((void (*)(void))part)();
+	signal(SIGUSR1, on_signal);
+	while (n < SAMPLES) {
+		uint32_t before = stamp();
+
+		raise(SIGUSR1);
+		sample(stamp() - before);
+	}
+	return NULL;
+}
+
+/* ---- sender, delivery, return ---- */
+
+static void *posts(void *nothing)
+{
+	int index = connect_to(vectors[0]);
+
+	on_cpu_0(1);
+	while (n < SAMPLES)
+		sample(STAMPED("senduipi %2", index));
+	return nothing;
+}
+
+enum half { DELIVERY, RETURN };
+
+static void *interrupts_itself(void *half)
+{
+	int index = connect_to(vector_of(receive()));
+	uint32_t took;
+
+	on_cpu_0(1);
+	_stui();
+	while (n < SAMPLES) {
+		took = STAMPED("senduipi %2", index);
+		sample((intptr_t)half == DELIVERY ? entered - began : took - (left - began));
+	}
+	return NULL;
+}
+
+/* ---- waits ---- */
+
+static void *waits_for_nothing(void *nothing)
+{
+	int receiver = receive(), index = connect_to(vector_of(receiver));
+	struct uintr_wait wait = { .deadline = -1 };
+
+	on_cpu_0(1);
+	_senduipi(index);
+	while (n < SAMPLES) {
+		uint32_t before = stamp();
+
+		ioctl(receiver, UINTR_WAIT, &wait);
+		sample(stamp() - before);
+	}
+	return nothing;
+}
+
+enum sleep { IN_WAIT, IN_POLL, IN_READ };
+
+static int event;
+
+/* Of the higher priority: whoever wakes it is preempted at once. */
+static void *sleeps(void *how)
+{
+	struct uintr_wait wait = { .deadline = -1 };
+	int receiver = receive();
+	uint64_t number;
+
+	vectors[1] = vector_of(receiver);
+	on_cpu_0(2);
+	while (!end) {
+		switch ((intptr_t)how) {
+		case IN_WAIT:
+			ioctl(receiver, UINTR_WAIT, &wait);
+			_stui();
+			woken = entered;
+			_clui();
+			break;
+		case IN_POLL:
+			_stui();
+			poll(NULL, 0, -1);
+			woken = entered;
+			_clui();
+			break;
+		default:
+			if (read(event, &number, sizeof(number)) != sizeof(number))
+				err(1, "eventfd");
+			woken = stamp();
+		}
+	}
+	return NULL;
+}
+
+static void *wakes(void *how)
+{
+	uint64_t one = 1;
+	pthread_t other;
+	int index;
+
+	on_cpu_0(1);
+	end = false;
+	/* It is ahead of us, and sleeps when this returns. */
+	other = start(sleeps, how);
+	usleep(100000);
+	index = connect_to(vectors[1]);
+	while (n < SAMPLES) {
+		end = n == SAMPLES - 1;
+		woken = began = stamp();
+		if ((intptr_t)how == IN_READ && write(event, &one, sizeof(one)) != sizeof(one))
+			err(1, "eventfd");
+		if ((intptr_t)how != IN_READ)
+			_senduipi(index);
+		if (woken == began)
+			errx(1, "the waiter was not woken at once");
+		sample(woken - began);
+	}
+	pthread_join(other, NULL);
+	ioctl(device, UINTR_DISCONNECT, index);
+	close(vectors[1]);
+	return NULL;
+}
+
+static void measure(const char *name, void *(*body)(void *), void *argument, int beside, int parts)
+{
+	/* A thread of its own, with which its part ends. */
+	pthread_join(start(body, argument), NULL);
+	show(name, beside, parts);
+}
+
+int main(int argc, char **argv)
+{
+	calibrate();
+	if (argc == 1) {
+		measure("a switch, thread without a part", switches, takes_no_part, STAMPS, 2);
+		measure("a signal to itself, thread without a part", signals, takes_no_part, STAMPS, 1);
+		return 0;
+	}
+	if (argc > 2 || strcmp(argv[1], "--receivers"))
+		errx(2, "usage: costs [--receivers]");
+	device = open(UINTR_DEVICE, O_RDWR | O_CLOEXEC);
+	event = eventfd(0, EFD_CLOEXEC);
+	if (device < 0 || event < 0)
+		err(1, UINTR_DEVICE);
+	/* It never opens UIF: who sends to it posts and tells nobody. */
+	vectors[0] = vector_of(receive());
+	measure("a switch, thread without a part", switches, takes_no_part, STAMPS, 2);
+	measure("a switch, thread that only sends", switches, only_sends, STAMPS, 2);
+	measure("a switch, receiver", switches, receives, STAMPS, 2);
+	measure("a signal to itself, thread without a part", signals, takes_no_part, STAMPS, 1);
+	measure("a signal to itself, receiver", signals, receives, STAMPS, 1);
+	measure("SENDUIPI", posts, NULL, STAMPS, 1);
+	measure("SENDUIPI to itself until the handler's first instruction", interrupts_itself, (void *)DELIVERY, STAMPS + BEFORE, 1);
+	measure("UIRET", interrupts_itself, (void *)RETURN, STAMPS + BEHIND - 1, 1);
+	measure("UINTR_WAIT with a request there", waits_for_nothing, NULL, STAMPS, 1);
+	measure("SENDUIPI to a sleeper in UINTR_WAIT until its handler", wakes, (void *)IN_WAIT, STAMPS + BEFORE, 1);
+	measure("SENDUIPI to a sleeper in poll until its handler", wakes, (void *)IN_POLL, STAMPS + BEFORE, 1);
+	measure("write to an eventfd until the sleeper's read returned", wakes, (void *)IN_READ, STAMPS, 1);
+	return 0;
+}
