@@ -4,6 +4,7 @@
 use core::arch::asm;
 use core::ptr;
 
+use crate::kernel::{KERNEL, Lock};
 use crate::space::Space;
 
 /// Harts that the kernel can run on.
@@ -28,6 +29,8 @@ pub(crate) struct Hart {
     /// Entries into the kernel.
     pub(crate) traps: u64,
     pub(crate) flushes: u64,
+    /// The kernel's lock, for the trap's entry to have its address at hand.
+    pub(crate) lock: *const Lock,
     pub(crate) id: usize,
     /// When its slice ends, in timebase ticks.
     pub(crate) slice_end: u64,
@@ -71,6 +74,7 @@ static mut ALL: [Hart; HARTS] = [const {
         space_changes: 0,
         traps: 0,
         flushes: 0,
+        lock: &raw const KERNEL,
         id: 0,
         slice_end: u64::MAX,
         armed: 0,

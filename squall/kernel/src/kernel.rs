@@ -26,7 +26,7 @@ use crate::timer::Tick;
 #[repr(C)]
 pub(crate) struct Kernel {
     /// A bit for each level whose ring is not empty.
-    ready: u64,
+    pub(crate) ready: u64,
     queues: [Queue; LEVELS],
     pub(crate) frames: Frames,
     pub(crate) last_number: usize,
@@ -45,8 +45,8 @@ pub(crate) struct Kernel {
 /// The lock. Interrupts are off in the kernel, so a holder is never interrupted.
 #[repr(C)]
 pub(crate) struct Lock {
-    taken: AtomicU32,
-    kernel: UnsafeCell<Kernel>,
+    pub(crate) taken: AtomicU32,
+    pub(crate) kernel: UnsafeCell<Kernel>,
 }
 
 // SAFETY: the kernel is reached through `Lock::take` only, which lets one hart in.
@@ -120,19 +120,19 @@ impl Drop for Held {
     }
 }
 
-/// From the trap's entry: `hart`'s space gave way in the shared scheduler. The space that runs now.
+/// From the trap's entry: `hart`'s space gave way in the shared scheduler while another hart had the lock. The space that runs now.
 pub(crate) extern "C" fn give_way(hart: &mut Hart) -> *mut Space {
-    let mut kernel = KERNEL.take();
+    core::mem::forget(KERNEL.take());
+    give_way_locked(hart)
+}
+
+/// As [`give_way`], with the lock taken by the trap's entry, which found that not just an equal of the space's is ready.
+pub(crate) extern "C" fn give_way_locked(hart: &mut Hart) -> *mut Space {
+    let mut kernel = Held;
     // SAFETY: a hart that was trapped runs a space; a space's queue is one of the kernel's.
     unsafe {
         let space = hart.space;
-        (*space).resume = (*space).resume_point;
-        let queue = (*space).place.queue;
-        let urgent = kernel.ready & (*queue).above;
-        if urgent == (*queue).bit {
-            return Space::of((*queue).exchange(&raw mut (*space).place));
-        }
-        if urgent == 0 {
+        if kernel.ready & (*(*space).place.queue).above == 0 {
             return space;
         }
         kernel.push_ready(&mut *space);

@@ -4,6 +4,7 @@
 use core::ptr;
 
 use squall_scheduler::call::Refusal;
+use squall_scheduler::image::hand_over;
 use squall_scheduler::pool::{Part, Task};
 
 use crate::frames::FRAME;
@@ -47,10 +48,10 @@ pub(crate) fn run(kernel: &mut Kernel, tasks: usize, yields: usize) -> Result<us
         for _ in 0..tasks {
             let Some(frame) = kernel.frames.take() else { return Err(Refusal::Exhausted) };
             let task = mapped::<KernelTask>(frame);
-            // The image's way back restores fourteen registers from there, `ra` first.
-            let registers = mapped::<usize>(frame + FRAME - 112);
-            *registers = body as *const () as usize;
-            let stack_pointer = registers as usize;
+            // The address to go on at lies below the stack pointer.
+            let top = mapped::<usize>(frame + FRAME - 16);
+            *top.sub(1) = body as *const () as usize;
+            let stack_pointer = top as usize;
             task.write(KernelTask {
                 task: Task { stack_pointer, ..Task::IDLE },
                 run: &raw mut run,
@@ -61,7 +62,7 @@ pub(crate) fn run(kernel: &mut Kernel, tasks: usize, yields: usize) -> Result<us
         let yield_now = here(entries().yield_now);
         let begin = read!("instret");
         // Returns when only the executor, which is this function, is left.
-        yield_now(run.part);
+        hand_over(yield_now, run.part);
         let instructions = read!("instret") - begin;
         while !run.ended.is_null() {
             let frame = physical(run.ended);
@@ -82,12 +83,12 @@ extern "C" fn body() -> ! {
     unsafe {
         let run = (*me).run;
         for _ in 0..(*run).yields {
-            yield_now((*run).part);
+            hand_over(yield_now, (*run).part);
             (*run).done += 1;
         }
         (*me).after = (*run).ended;
         (*run).ended = me;
-        block((*run).part);
+        hand_over(block, (*run).part);
     }
     unreachable!("nobody wakes a task that ended")
 }

@@ -16,16 +16,15 @@ pub(crate) const SPACES: usize = 1 << 16;
 /// Everything of one space that is the kernel's. It fills less than a frame and lies in one of its own.
 #[repr(C)]
 pub(crate) struct Space {
-    /// The program counter, then `x1` to `x31`, of a space that was interrupted or made a call.
+    /// Its place in a ring of the kernel.
+    pub(crate) place: Task,
+    /// The program counter, then `x1` to `x31`, of a space that was interrupted or made a call. The first is 0 if it gave way from
+    /// the shared scheduler, which leaves nothing in registers.
     pub(crate) registers: [usize; 32],
     /// Its page table, for the register of that name.
     pub(crate) satp: usize,
-    /// Where it goes on if it gave way from the shared scheduler, which leaves nothing in registers; else 0.
-    pub(crate) resume: usize,
-    /// Its executor's way to go on.
+    /// Where it goes on if it gave way: its executor's way to do so.
     pub(crate) resume_point: usize,
-    /// Its place in a ring of the kernel.
-    pub(crate) place: Task,
     pub(crate) number: usize,
     /// Who pays for its memory.
     pub(crate) purse: Purse,
@@ -66,7 +65,8 @@ pub(crate) enum State {
     Ended,
 }
 
-const _: () = assert!(size_of::<Space>() <= FRAME);
+/// A ring's place is its space: the trap's entry relies on it.
+const _: () = assert!(size_of::<Space>() <= FRAME && core::mem::offset_of!(Space, place) == 0);
 
 /// An address where nothing is ever mapped.
 pub(crate) const NOWHERE: usize = 2;
@@ -82,8 +82,7 @@ impl Space {
     /// # Safety
     /// `place` is a space's.
     pub(crate) unsafe fn of(place: *mut Task) -> *mut Space {
-        // SAFETY: by the caller's promise.
-        unsafe { place.byte_sub(core::mem::offset_of!(Space, place)).cast() }
+        place.cast()
     }
 
     /// Whether it stands in the ready queue.
@@ -164,7 +163,6 @@ impl Kernel {
             space.write(Space {
                 registers: [0; 32],
                 satp: table.satp(if self.keep_translations { number } else { 0 }),
-                resume: 0,
                 // Who gives way without an executor faults.
                 resume_point: NOWHERE,
                 place: Task { queue: self.queue(level), ..Task::IDLE },

@@ -2,8 +2,9 @@
 //! The way into the kernel and out of it.
 //!
 //! There are two of each. A space that gave way in the shared scheduler has left nothing in registers that it needs, so nothing is
-//! saved, and when it goes on it finds only what its own memory holds. Everything else, an interrupt, a fault or a call, keeps
-//! all 31 registers and the program counter in the [`Space`].
+//! saved, and when it goes on it finds only what its own memory holds, and in registers what the kernel left there: addresses of the
+//! kernel's, which it cannot reach, or zero. Everything else, an interrupt, a fault or a call, keeps all 31 registers and the program
+//! counter in the [`Space`].
 //!
 //! `sscratch` has the hart whenever the kernel may be entered: outside it, and inside, where only a fault of the kernel itself does.
 
@@ -11,10 +12,11 @@ use core::arch::naked_asm;
 use core::mem::offset_of;
 
 use squall_scheduler::call::Call;
+use squall_scheduler::pool::{Queue, Task};
 
 use crate::console::say;
 use crate::hart::{Flush, Hart};
-use crate::kernel::{KERNEL, choose, give_way};
+use crate::kernel::{KERNEL, Kernel, Lock, choose, give_way, give_way_locked};
 use crate::register::{read, write};
 use crate::space::{Space, State, space_at};
 use crate::{kernel::leave_space, page_table};
@@ -22,6 +24,9 @@ use crate::{kernel::leave_space, page_table};
 const FROM_USER: usize = 8;
 const INTERRUPT: usize = 1 << 63;
 const SUPERVISOR_BEFORE: usize = 1 << 8;
+
+/// Where a space's registers lie, the program counter first.
+const PC: usize = offset_of!(Space, registers);
 
 /// Where `stvec` points.
 #[unsafe(naked)]
@@ -34,11 +39,78 @@ pub(crate) unsafe extern "C" fn entry() {
         "addi t0, t0, -{from_user}",
         "bnez t0, 1f",
         "bnez a7, 1f", // Call::GiveWay is 0.
-        // The shared scheduler gave way: nothing to save.
         "csrw sscratch, tp",
+        // The shared scheduler gave way: nothing to save. Each value is loaded into a register that was not used yet, so that as many
+        // as possible forget what the space had in them. The lock is taken.
+        "ld t1, {lock}(tp)",
+        "amoswap.w.aq t2, tp, (t1)",
+        "bnez t2, 3f",
+        // Is just one level ready of those that go first, and is it the space's own?
+        "ld t4, {space}(tp)",
+        "ld t5, {queue}(t4)",
+        "ld a1, {ready}(t1)",
+        "ld s0, {above}(t5)",
+        "ld s1, {bit}(t5)",
+        "and a2, s0, a1",
+        "bne a2, s1, 4f",
+        // Its place takes that of the first in the ring, which turns by one.
+        "ld a0, {current}(t5)",
+        "ld a4, {next}(a0)",
+        "ld a5, {previous}(a0)",
+        "sd zero, {next}(a0)",
+        "bne a4, a0, 5f",
+        "sd t4, {next}(t4)", // It was alone there.
+        "sd t4, {previous}(t4)",
+        "sd t4, {current}(t5)",
+        "6:",
+        "amoswap.w.rl zero, zero, (t1)",
+        // The other page table, as in `enter`.
+        "ld s2, {satp}(a0)",
+        "ld s3, {changes}(tp)",
+        "ld s4, {flush}(tp)",
+        "addi a3, s3, 1",
+        "csrw satp, s2",
+        "sd a0, {space}(tp)",
+        "sd a3, {changes}(tp)",
+        "bnez s4, 8f",
+        "9:",
+        "ld s5, {pc}(a0)",
+        "bnez s5, {load_registers}",
+        "ld t6, {resume_point}(a0)",
+        "csrw sepc, t6",
+        // The image loads ra, sp and t3, and sets a0; a7 and t0 are zero.
+        "li gp, 0", "li a6, 0", "li s6, 0", "li s7, 0", "li s8, 0", "li s9, 0", "li s10, 0",
+        "li s11, 0", "li tp, 0",
+        "sret",
+        "5:",
+        "sd a4, {next}(t4)",
+        "sd a5, {previous}(t4)",
+        "sd t4, {next}(a5)",
+        "sd t4, {previous}(a4)",
+        "sd a4, {current}(t5)",
+        "j 6b",
+        "8:",
+        "addi s4, s4, -{once}",
+        "bnez s4, 10f",
+        "sd zero, {flush}(tp)", // Before the flush: what is asked for from here on stays asked for.
+        "10:",
+        "ld s4, {flushes}(tp)",
+        "fence rw, rw",
+        "sfence.vma",
+        "addi s4, s4, 1",
+        "sd s4, {flushes}(tp)",
+        "j 9b",
+        // Another hart has the lock.
+        "3:",
         "ld sp, {stack}(tp)",
         "mv a0, tp",
         "call {give_way}",
+        "j 7f",
+        "4:",
+        "ld sp, {stack}(tp)",
+        "mv a0, tp",
+        "call {give_way_locked}",
+        "7:",
         "ld t0, {space}(tp)",
         "bne a0, t0, {enter}",
         "j {enter_same}",
@@ -48,41 +120,41 @@ pub(crate) unsafe extern "C" fn entry() {
         "andi t0, t0, {supervisor}",
         "bnez t0, 2f",
         "ld t0, {space}(tp)",
-        "sd x1, 8(t0)",
-        "sd x2, 16(t0)",
-        "sd x3, 24(t0)",
-        "sd x6, 48(t0)",
-        "sd x7, 56(t0)",
-        "sd x8, 64(t0)",
-        "sd x9, 72(t0)",
-        "sd x10, 80(t0)",
-        "sd x11, 88(t0)",
-        "sd x12, 96(t0)",
-        "sd x13, 104(t0)",
-        "sd x14, 112(t0)",
-        "sd x15, 120(t0)",
-        "sd x16, 128(t0)",
-        "sd x17, 136(t0)",
-        "sd x18, 144(t0)",
-        "sd x19, 152(t0)",
-        "sd x20, 160(t0)",
-        "sd x21, 168(t0)",
-        "sd x22, 176(t0)",
-        "sd x23, 184(t0)",
-        "sd x24, 192(t0)",
-        "sd x25, 200(t0)",
-        "sd x26, 208(t0)",
-        "sd x27, 216(t0)",
-        "sd x28, 224(t0)",
-        "sd x29, 232(t0)",
-        "sd x30, 240(t0)",
-        "sd x31, 248(t0)",
+        "sd x1, {pc} + 8(t0)",
+        "sd x2, {pc} + 16(t0)",
+        "sd x3, {pc} + 24(t0)",
+        "sd x6, {pc} + 48(t0)",
+        "sd x7, {pc} + 56(t0)",
+        "sd x8, {pc} + 64(t0)",
+        "sd x9, {pc} + 72(t0)",
+        "sd x10, {pc} + 80(t0)",
+        "sd x11, {pc} + 88(t0)",
+        "sd x12, {pc} + 96(t0)",
+        "sd x13, {pc} + 104(t0)",
+        "sd x14, {pc} + 112(t0)",
+        "sd x15, {pc} + 120(t0)",
+        "sd x16, {pc} + 128(t0)",
+        "sd x17, {pc} + 136(t0)",
+        "sd x18, {pc} + 144(t0)",
+        "sd x19, {pc} + 152(t0)",
+        "sd x20, {pc} + 160(t0)",
+        "sd x21, {pc} + 168(t0)",
+        "sd x22, {pc} + 176(t0)",
+        "sd x23, {pc} + 184(t0)",
+        "sd x24, {pc} + 192(t0)",
+        "sd x25, {pc} + 200(t0)",
+        "sd x26, {pc} + 208(t0)",
+        "sd x27, {pc} + 216(t0)",
+        "sd x28, {pc} + 224(t0)",
+        "sd x29, {pc} + 232(t0)",
+        "sd x30, {pc} + 240(t0)",
+        "sd x31, {pc} + 248(t0)",
         "csrr t1, sepc",
-        "sd t1, 0(t0)",
+        "sd t1, {pc}(t0)",
         "csrrw t1, sscratch, tp", // The user's tp was there.
-        "sd t1, 32(t0)",
+        "sd t1, {pc} + 32(t0)",
         "ld t1, {spill}(tp)", // The user's t0.
-        "sd t1, 40(t0)",
+        "sd t1, {pc} + 40(t0)",
         "ld sp, {stack}(tp)",
         "mv a0, tp",
         "call {trap}",
@@ -101,7 +173,25 @@ pub(crate) unsafe extern "C" fn entry() {
         space = const offset_of!(Hart, space),
         from_user = const FROM_USER,
         supervisor = const SUPERVISOR_BEFORE,
+        lock = const offset_of!(Hart, lock),
+        changes = const offset_of!(Hart, space_changes),
+        flush = const offset_of!(Hart, flush),
+        // The lock's word comes first.
+        ready = const offset_of!(Lock, kernel) + offset_of!(Kernel, ready),
+        queue = const offset_of!(Space, place) + offset_of!(Task, queue),
+        pc = const PC,
+        flushes = const offset_of!(Hart, flushes),
+        once = const Flush::Once as usize,
+        resume_point = const offset_of!(Space, resume_point),
+        satp = const offset_of!(Space, satp),
+        above = const offset_of!(Queue, above),
+        bit = const offset_of!(Queue, bit),
+        current = const offset_of!(Queue, current),
+        next = const offset_of!(Task, next),
+        previous = const offset_of!(Task, previous),
         give_way = sym give_way,
+        give_way_locked = sym give_way_locked,
+        load_registers = sym load_registers,
         trap = sym trap,
         enter = sym enter,
         enter_same = sym enter_same,
@@ -123,7 +213,7 @@ pub(crate) unsafe extern "C" fn enter(space: *mut Space) -> ! {
         "beqz t2, {enter_same}",
         "addi t2, t2, -{once}",
         "bnez t2, 1f",
-        "sd zero, {flush}(tp)", // Before the flush: what is asked for from here on stays asked for.
+        "sd zero, {flush}(tp)", // As in `entry`.
         "1:",
         "fence rw, rw",
         "sfence.vma",
@@ -145,52 +235,63 @@ pub(crate) unsafe extern "C" fn enter(space: *mut Space) -> ! {
 #[unsafe(naked)]
 unsafe extern "C" fn enter_same(space: *mut Space) -> ! {
     naked_asm!(
-        "ld t0, {resume}(a0)",
-        "beqz t0, 1f",
+        "ld t0, {pc}(a0)",
+        "bnez t0, {load_registers}",
+        "ld t0, {resume_point}(a0)",
         "csrw sepc, t0",
-        "sd zero, {resume}(a0)",
-        // The image loads ra, sp and s0 to s11 before it returns to the process. What else is in registers is the kernel's,
-        // or another space's; t3 and a0 the image overwrites first.
+        // What is in registers is the kernel's, or another space's; ra, sp, t3 and a0 the image overwrites first.
         "li t0, 0", "li t1, 0", "li t2, 0", "li t4, 0", "li t5, 0", "li t6, 0",
         "li a1, 0", "li a2, 0", "li a3, 0", "li a4, 0", "li a5, 0", "li a6, 0", "li a7, 0",
+        "li s0, 0", "li s1, 0", "li s2, 0", "li s3, 0", "li s4, 0", "li s5, 0",
+        "li s6, 0", "li s7, 0", "li s8, 0", "li s9, 0", "li s10, 0", "li s11, 0",
         "li tp, 0", "li gp, 0",
         "sret",
-        "1:",
-        "ld t0, 0(a0)",
+        pc = const PC,
+        resume_point = const offset_of!(Space, resume_point),
+        load_registers = sym load_registers,
+    )
+}
+
+/// Goes on with a space that was interrupted or made a call.
+#[unsafe(naked)]
+unsafe extern "C" fn load_registers(space: *mut Space) -> ! {
+    naked_asm!(
+        "ld t0, {pc}(a0)",
+        "sd zero, {pc}(a0)",
         "csrw sepc, t0",
-        "ld x1, 8(a0)",
-        "ld x2, 16(a0)",
-        "ld x3, 24(a0)",
-        "ld x4, 32(a0)",
-        "ld x5, 40(a0)",
-        "ld x6, 48(a0)",
-        "ld x7, 56(a0)",
-        "ld x8, 64(a0)",
-        "ld x9, 72(a0)",
-        "ld x11, 88(a0)",
-        "ld x12, 96(a0)",
-        "ld x13, 104(a0)",
-        "ld x14, 112(a0)",
-        "ld x15, 120(a0)",
-        "ld x16, 128(a0)",
-        "ld x17, 136(a0)",
-        "ld x18, 144(a0)",
-        "ld x19, 152(a0)",
-        "ld x20, 160(a0)",
-        "ld x21, 168(a0)",
-        "ld x22, 176(a0)",
-        "ld x23, 184(a0)",
-        "ld x24, 192(a0)",
-        "ld x25, 200(a0)",
-        "ld x26, 208(a0)",
-        "ld x27, 216(a0)",
-        "ld x28, 224(a0)",
-        "ld x29, 232(a0)",
-        "ld x30, 240(a0)",
-        "ld x31, 248(a0)",
-        "ld x10, 80(a0)",
+        "ld x1, {pc} + 8(a0)",
+        "ld x2, {pc} + 16(a0)",
+        "ld x3, {pc} + 24(a0)",
+        "ld x4, {pc} + 32(a0)",
+        "ld x5, {pc} + 40(a0)",
+        "ld x6, {pc} + 48(a0)",
+        "ld x7, {pc} + 56(a0)",
+        "ld x8, {pc} + 64(a0)",
+        "ld x9, {pc} + 72(a0)",
+        "ld x11, {pc} + 88(a0)",
+        "ld x12, {pc} + 96(a0)",
+        "ld x13, {pc} + 104(a0)",
+        "ld x14, {pc} + 112(a0)",
+        "ld x15, {pc} + 120(a0)",
+        "ld x16, {pc} + 128(a0)",
+        "ld x17, {pc} + 136(a0)",
+        "ld x18, {pc} + 144(a0)",
+        "ld x19, {pc} + 152(a0)",
+        "ld x20, {pc} + 160(a0)",
+        "ld x21, {pc} + 168(a0)",
+        "ld x22, {pc} + 176(a0)",
+        "ld x23, {pc} + 184(a0)",
+        "ld x24, {pc} + 192(a0)",
+        "ld x25, {pc} + 200(a0)",
+        "ld x26, {pc} + 208(a0)",
+        "ld x27, {pc} + 216(a0)",
+        "ld x28, {pc} + 224(a0)",
+        "ld x29, {pc} + 232(a0)",
+        "ld x30, {pc} + 240(a0)",
+        "ld x31, {pc} + 248(a0)",
+        "ld x10, {pc} + 80(a0)",
         "sret",
-        resume = const offset_of!(Space, resume),
+        pc = const PC,
     )
 }
 

@@ -4,6 +4,8 @@
 //! The image is linked at [`IMAGE`] and lies there in every process, readable and executable. The kernel runs the same bytes
 //! where its map of all memory has them: the code refers to itself by distance only. At its head is the table [`Entries`].
 
+use core::arch::asm;
+
 use crate::pool::{Part, Task};
 use crate::rotating::Rotating;
 
@@ -30,9 +32,9 @@ pub struct Entries {
     pub resume_stackful: unsafe extern "C" fn(),
     /// Where the kernel lets a process go on that gave way from an executor of futures.
     pub resume_future: unsafe extern "C" fn(),
-    /// The running task goes behind the others of its level; returns when it is its turn again.
+    /// The running task goes behind the others of its level; returns when it is its turn again. By [`hand_over`] only.
     pub yield_now: unsafe extern "C" fn(*mut Part),
-    /// The running task leaves its ring; returns when it was woken and it is its turn.
+    /// The running task leaves its ring; returns when it was woken and it is its turn. By [`hand_over`] only.
     pub block: unsafe extern "C" fn(*mut Part),
     /// As `yield_now`, but without registers: says who is next. For tasks that are polled.
     pub step: unsafe extern "C" fn(*mut Part) -> *mut Task,
@@ -48,4 +50,32 @@ pub struct Entries {
     pub rotating_delete: unsafe extern "C" fn(*mut Rotating, u32) -> usize,
     /// The same queue without its fault of deleting: takes the head out.
     pub rotating_take_head: unsafe extern "C" fn(*mut Rotating) -> bool,
+}
+
+/// Bytes below the stack pointer that [`hand_over`] uses: nobody else writes to a stack, no interrupt and no signal. From the top,
+/// the address to go on at, and two registers.
+pub const BELOW: usize = 32;
+
+/// Calls one of the image's functions that hand over. They lose all registers, so that the compiler keeps what is needed behind this
+/// call, and no more; `s0` and `s1` it wants to keep itself and does not let an assembly block name as lost.
+///
+/// # Safety
+/// `part` is initialised and the caller's own, and its running task is what calls this.
+#[inline(always)]
+pub unsafe fn hand_over(function: unsafe extern "C" fn(*mut Part), part: *mut Part) {
+    // SAFETY: by the caller's promise; all registers but those two and the stack's are named as lost.
+    unsafe {
+        asm!(
+            "sd s0, -16(sp)",
+            "sd s1, -24(sp)",
+            "jalr t1",
+            "ld s0, -16(sp)",
+            "ld s1, -24(sp)",
+            inout("t1") function => _,
+            inout("a0") part => _,
+            out("s2") _, out("s3") _, out("s4") _, out("s5") _, out("s6") _,
+            out("s7") _, out("s8") _, out("s9") _, out("s10") _, out("s11") _,
+            clobber_abi("C"),
+        );
+    }
 }

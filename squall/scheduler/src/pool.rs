@@ -96,28 +96,6 @@ impl Queue {
         }
     }
 
-    /// Takes the first out and puts `task` behind the others: in a ring that is the same place, turned by one.
-    ///
-    /// # Safety
-    /// The ring is not empty; `task` lives, is in no ring, and stays where it is until it is taken out.
-    #[inline(always)]
-    pub unsafe fn exchange(&mut self, task: *mut Task) -> *mut Task {
-        let first = self.current;
-        // SAFETY: the neighbours are in the ring, so they live; `task` does by the caller's promise.
-        unsafe {
-            let (mut next, mut previous) = ((*first).next, (*first).previous);
-            (*first).next = ptr::null_mut();
-            if next == first {
-                (next, previous) = (task, task);
-            }
-            ((*task).next, (*task).previous) = (next, previous);
-            (*previous).next = task;
-            (*next).previous = task;
-            self.current = next;
-        }
-        first
-    }
-
     /// Takes `task` out; says whether the ring is empty now.
     ///
     /// # Safety

@@ -1,34 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From one stack to another.
 //!
-//! A function call already gives up every register but `sp`, `ra` and `s0` to `s11`, so a task that hands over saves these
-//! fourteen and nothing else. Counted: nine instructions of queue, twenty-eight of registers, two for the stack pointers'
-//! frames, one return.
+//! Who hands over has told the compiler that all registers are lost (`image::hand_over`), so what is needed behind the hand-over is
+//! on the stack already, and no more than that. Here the address to go on at is added, and the stack pointer noted.
 
 use core::arch::naked_asm;
 use core::mem::offset_of;
 
 use squall_scheduler::call::Call;
-use squall_scheduler::image::PART;
+use squall_scheduler::image::{BELOW, PART};
 use squall_scheduler::pool::{Part, Queue, Task};
 
-/// Saves the registers of the running task (`t0`) on its stack.
+/// Leaves the stack of the running task (`t0`).
 macro_rules! save {
     () => {
-        "addi sp, sp, -112
-         sd ra, 0(sp)
-         sd s0, 8(sp)
-         sd s1, 16(sp)
-         sd s2, 24(sp)
-         sd s3, 32(sp)
-         sd s4, 40(sp)
-         sd s5, 48(sp)
-         sd s6, 56(sp)
-         sd s7, 64(sp)
-         sd s8, 72(sp)
-         sd s9, 80(sp)
-         sd s10, 88(sp)
-         sd s11, 96(sp)
+        "sd ra, -8(sp)
          sd sp, {stack_pointer}(t0)"
     };
 }
@@ -37,20 +23,7 @@ macro_rules! save {
 macro_rules! restore {
     () => {
         "ld sp, {stack_pointer}(t3)
-         ld ra, 0(sp)
-         ld s0, 8(sp)
-         ld s1, 16(sp)
-         ld s2, 24(sp)
-         ld s3, 32(sp)
-         ld s4, 40(sp)
-         ld s5, 48(sp)
-         ld s6, 56(sp)
-         ld s7, 64(sp)
-         ld s8, 72(sp)
-         ld s9, 80(sp)
-         ld s10, 88(sp)
-         ld s11, 96(sp)
-         addi sp, sp, 112
+         ld ra, -8(sp)
          ret"
     };
 }
@@ -75,6 +48,7 @@ pub(crate) unsafe extern "C" fn yield_now(part: *mut Part) {
         save!(),
         "slli t1, t2, 1",
         "beqz t1, 2f",
+        "addi sp, sp, -{below}",
         "mv s0, a0",
         "mv s1, t2",
         "call {choose}",
@@ -96,6 +70,7 @@ pub(crate) unsafe extern "C" fn yield_now(part: *mut Part) {
         stack_pointer = const offset_of!(Task, stack_pointer),
         above = const offset_of!(Queue, above),
         current = const offset_of!(Queue, current),
+        below = const BELOW,
         give_way = const Call::GiveWay as usize,
         choose = sym choose,
     )
@@ -107,6 +82,7 @@ pub(crate) unsafe extern "C" fn block(part: *mut Part) {
     naked_asm!(
         "ld t0, {running}(a0)",
         save!(),
+        "addi sp, sp, -{below}",
         "mv s0, a0",
         "call {vacate}",
         "mv t3, a0",
@@ -121,6 +97,7 @@ pub(crate) unsafe extern "C" fn block(part: *mut Part) {
         running = const offset_of!(Part, running),
         ready = const offset_of!(Part, ready),
         stack_pointer = const offset_of!(Task, stack_pointer),
+        below = const BELOW,
         give_way = const Call::GiveWay as usize,
         vacate = sym vacate,
     )
@@ -175,7 +152,22 @@ pub(crate) unsafe extern "C" fn give_way_from_future(part: *mut Part) {
 pub(crate) unsafe extern "C" fn resume_future() {
     naked_asm!(
         "li t3, {executor}",
-        restore!(),
+        "ld sp, {stack_pointer}(t3)",
+        "ld ra, 0(sp)",
+        "ld s0, 8(sp)",
+        "ld s1, 16(sp)",
+        "ld s2, 24(sp)",
+        "ld s3, 32(sp)",
+        "ld s4, 40(sp)",
+        "ld s5, 48(sp)",
+        "ld s6, 56(sp)",
+        "ld s7, 64(sp)",
+        "ld s8, 72(sp)",
+        "ld s9, 80(sp)",
+        "ld s10, 88(sp)",
+        "ld s11, 96(sp)",
+        "addi sp, sp, 112",
+        "ret",
         executor = const PART + offset_of!(Part, executor),
         stack_pointer = const offset_of!(Task, stack_pointer),
     )

@@ -2,16 +2,17 @@
 //! Processes that mean harm, one misdeed each, and what must come of it. While they run, an honest pair of spaces hands over
 //! (`arm/across.rs`): its counts must come out right.
 
-use core::arch::asm;
+use core::arch::{asm, naked_asm};
 use core::ptr::{null_mut, with_exposed_provenance_mut};
 
-use squall_scheduler::call::{Call, Refusal};
+use squall_scheduler::call::{Call, Refusal, TURN_BY_TURN};
 use squall_scheduler::image::{IMAGE, MAIL, PART};
+use squall_scheduler::pool::Part;
 
 use crate::arm::across;
 use crate::kernel::{call, exit, grow, must, say, spawn, wait};
 use crate::program;
-use crate::scheduler::{part, take_part, yield_now};
+use crate::scheduler::{image, part, take_part, yield_now};
 
 /// What becomes of a misdeed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,6 +42,7 @@ const MISDEEDS: &[(&str, Fate, fn())] = &[
     ("uses a floating-point register", Killed, floating_point),
     ("moves its stack pointer into the kernel and makes a call", Refused, stack_in_kernel),
     ("gives way without a part of the pool", Killed, give_way_alone),
+    ("looks in its registers for what another process had in them", Refused, look_in_registers),
     ("overflows its stack", Killed, overflow),
     ("passes bad pointers to every call that takes one", Refused, bad_pointers),
     ("makes calls that there are none of, and calls of the first space", Refused, foreign_calls),
@@ -94,6 +96,9 @@ pub(crate) fn run(which: usize, me: usize) -> bool {
 
 /// The program [`program::HOSTILE`].
 pub(crate) fn misbehave(index: usize) -> ! {
+    if index == FULL {
+        fill_registers();
+    }
     if let Some((_, _, misdeed)) = MISDEEDS.get(index) {
         misdeed();
     }
@@ -176,6 +181,134 @@ fn stack_in_kernel() {
 fn give_way_alone() {
     // SAFETY: the kernel ends the process.
     unsafe { asm!("li a7, 0", "ecall", out("a7") _) };
+}
+
+/// In place of a misdeed's number: hands over with all registers full, for ever.
+const FULL: usize = usize::MAX;
+
+const MARKS: [usize; 2] = [0x1d1d_1d1d_1d1d, 0x2e2e_2e2e_2e2e];
+
+fn look_in_registers() {
+    take_part(0, TURN_BY_TURN);
+    let other = spawn(program::HOSTILE, [FULL, 0], program::LEVEL);
+    // SAFETY: the part is this process's own, and its executor runs.
+    let seen = (0..2000).any(|_| unsafe { give_way_full_of(part(), MARKS[0], MARKS[1], image().yield_now) });
+    call(Call::Kill, [other, 0, 0, 0]);
+    exit(if seen || wait() != Some((other, usize::MAX)) { 3 } else { 0 });
+}
+
+fn fill_registers() -> ! {
+    take_part(0, TURN_BY_TURN);
+    loop {
+        // SAFETY: as above.
+        if unsafe { give_way_full_of(part(), MARKS[1], MARKS[0], image().yield_now) } {
+            exit(3);
+        }
+    }
+}
+
+/// Gives way with `mark` in all registers that it can be in; whether `foreign` is in one of them afterwards.
+#[unsafe(naked)]
+unsafe extern "C" fn give_way_full_of(
+    part: *mut Part,
+    mark: usize,
+    foreign: usize,
+    yield_now: unsafe extern "C" fn(*mut Part),
+) -> bool {
+    naked_asm!(
+        "addi sp, sp, -128",
+        "sd ra, 0(sp)",
+        "sd s0, 8(sp)",
+        "sd s1, 16(sp)",
+        "sd s2, 24(sp)",
+        "sd s3, 32(sp)",
+        "sd s4, 40(sp)",
+        "sd s5, 48(sp)",
+        "sd s6, 56(sp)",
+        "sd s7, 64(sp)",
+        "sd s8, 72(sp)",
+        "sd s9, 80(sp)",
+        "sd s10, 88(sp)",
+        "sd s11, 96(sp)",
+        "sd gp, 104(sp)",
+        "sd tp, 112(sp)",
+        "sd a2, 120(sp)",
+        "mv t1, a3",
+        "mv gp, a1",
+        "mv tp, a1",
+        "mv t2, a1",
+        "mv t4, a1",
+        "mv t5, a1",
+        "mv t6, a1",
+        "mv a2, a1",
+        "mv a3, a1",
+        "mv a4, a1",
+        "mv a5, a1",
+        "mv a6, a1",
+        "mv a7, a1",
+        "mv s0, a1",
+        "mv s1, a1",
+        "mv s2, a1",
+        "mv s3, a1",
+        "mv s4, a1",
+        "mv s5, a1",
+        "mv s6, a1",
+        "mv s7, a1",
+        "mv s8, a1",
+        "mv s9, a1",
+        "mv s10, a1",
+        "mv s11, a1",
+        "jalr t1",
+        "ld t0, 120(sp)",
+        "beq gp, t0, 1f",
+        "beq tp, t0, 1f",
+        "beq t1, t0, 1f",
+        "beq t2, t0, 1f",
+        "beq t4, t0, 1f",
+        "beq t5, t0, 1f",
+        "beq t6, t0, 1f",
+        "beq a1, t0, 1f",
+        "beq a2, t0, 1f",
+        "beq a3, t0, 1f",
+        "beq a4, t0, 1f",
+        "beq a5, t0, 1f",
+        "beq a6, t0, 1f",
+        "beq a7, t0, 1f",
+        "beq s0, t0, 1f",
+        "beq s1, t0, 1f",
+        "beq s2, t0, 1f",
+        "beq s3, t0, 1f",
+        "beq s4, t0, 1f",
+        "beq s5, t0, 1f",
+        "beq s6, t0, 1f",
+        "beq s7, t0, 1f",
+        "beq s8, t0, 1f",
+        "beq s9, t0, 1f",
+        "beq s10, t0, 1f",
+        "beq s11, t0, 1f",
+        "li a0, 0",
+        "j 2f",
+        "1:",
+        "li a0, 1",
+        "2:",
+        "ld ra, 0(sp)",
+        "ld s0, 8(sp)",
+        "ld s1, 16(sp)",
+        "ld s2, 24(sp)",
+        "ld s3, 32(sp)",
+        "ld s4, 40(sp)",
+        "ld s5, 48(sp)",
+        "ld s6, 56(sp)",
+        "ld s7, 64(sp)",
+        "ld s8, 72(sp)",
+        "ld s9, 80(sp)",
+        "ld s10, 88(sp)",
+        "ld s11, 96(sp)",
+        "ld gp, 104(sp)",
+        "ld tp, 112(sp)",
+        "addi sp, sp, 128",
+        "ret",
+    )
 }
 
 fn overflow() {

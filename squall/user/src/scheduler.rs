@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use doorbell_core::wake::{Sleep, Slept, Waiter, WaiterSlot, listen};
 use squall_scheduler::call::Call;
-use squall_scheduler::image::{Entries, IMAGE, MAIL, PART};
+use squall_scheduler::image::{Entries, IMAGE, MAIL, PART, hand_over};
 use squall_scheduler::mailbox::{Connection, Mailbox};
 use squall_scheduler::pool::{ATTENTION, LEVELS, Part, Task};
 
@@ -28,13 +28,13 @@ pub(crate) fn image() -> &'static Entries {
 #[inline(always)]
 pub(crate) fn yield_now() {
     // SAFETY: the part is initialised before anything runs that calls this.
-    unsafe { (image().yield_now)(part()) }
+    unsafe { hand_over(image().yield_now, part()) }
 }
 
 /// The running task sleeps until somebody makes it ready.
 pub(crate) fn block() {
     // SAFETY: as in `yield_now`; the running task is in its ring.
-    unsafe { (image().block)(part()) }
+    unsafe { hand_over(image().block, part()) }
 }
 
 /// Takes this space's part of the pool, with room for so many tasks; false if there is no memory.
