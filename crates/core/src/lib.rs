@@ -7,6 +7,7 @@
 //! | to find | look in |
 //! |---|---|
 //! | how nobody's wake-up gets lost | [`wake`] |
+//! | how one of many is woken | [`wake_one`] |
 //! | what lies where in a mapping | [`layout`] |
 //! | reading and writing memory the peer writes too | [`peer_memory`] |
 //! | arithmetic on an index the peer wrote | [`index`] |
@@ -44,4 +45,5 @@ pub mod sync;
 mod threads_of_miri;
 pub mod violation;
 pub mod wake;
+pub mod wake_one;
 pub mod window;

@@ -4,11 +4,11 @@
 use crate::bell_state::{BellState, Eventfds, initialise_semaphores};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
-use crate::fd::{BellFd, Token};
 use crate::mapping::{MapError, Mapping};
+use crate::origin::Origin;
 use crate::peer::Lives;
-use crate::rendezvous::Origin;
-use crate::wait::{Adaptive, Listener, Wait, WaitEntry};
+use crate::select::{Parts, Source};
+use crate::wait::{Adaptive, Listener, Token, Wait, WaitEntry};
 use doorbell_core::layout::Plan;
 use doorbell_core::wake::{Waiter, listen};
 use std::num::NonZeroU32;
@@ -286,13 +286,17 @@ impl<W: Wait> Bell<W> {
         way.wait(&mut [WaitEntry { state, listener }], ready, deadline)?;
         self.take_news()
     }
+}
 
-    /// This handle as a file that is readable from a ring on, for epoll, poll, mio or tokio.
-    ///
-    /// # Errors
-    /// [`WaitError::NoWaiterSlot`] if all eventfds of the bell are in use.
-    pub fn into_fd(self) -> Result<BellFd<W>, WaitError> {
-        BellFd::new(self)
+impl<W: Wait> Source for Bell<W> {
+    fn look(&mut self) -> bool {
+        self.has_news()
+    }
+
+    fn parts<'a>(&'a mut self, parts: &mut Parts<'a>) {
+        let Self { state, listener, heard, deaths, .. } = self;
+        let (state, heard, deaths) = (&**state, *heard, *deaths);
+        parts.add(WaitEntry { state, listener }, move || news(state, heard, deaths));
     }
 }
 

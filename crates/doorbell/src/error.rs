@@ -2,7 +2,6 @@
 //! Why a wait failed.
 
 use crate::peer::PeerId;
-use crate::rendezvous::HungUp;
 use rustix::io::Errno;
 use std::fmt;
 
@@ -73,6 +72,10 @@ impl fmt::Display for WaitError {
 }
 
 impl std::error::Error for WaitError {}
+
+/// The maker of the segment takes this process for gone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HungUp;
 
 impl From<HungUp> for WaitError {
     fn from(_: HungUp) -> Self {

@@ -2,11 +2,9 @@
 //! A bell as a file.
 
 use crate::bell::Bell;
-use crate::bell_state::BellState;
 use crate::error::WaitError;
 use crate::wait::MADE;
-use crate::wait::{Adaptive, Wait, consume_token};
-use doorbell_core::wake::{Sleep, Slept, Waiter};
+use crate::wait::{Adaptive, Wait};
 use rustix::fd::{AsFd, BorrowedFd};
 use std::num::NonZeroU32;
 use std::os::fd::{AsRawFd, RawFd};
@@ -36,8 +34,18 @@ pub struct BellFd<W = Adaptive> {
     index: usize,
 }
 
+impl<W: Wait> Bell<W> {
+    /// This handle as a file that is readable from a ring on, for epoll, poll, mio or tokio.
+    ///
+    /// # Errors
+    /// [`WaitError::NoWaiterSlot`] if all eventfds of the bell are in use.
+    pub fn into_fd(self) -> Result<BellFd<W>, WaitError> {
+        BellFd::new(self)
+    }
+}
+
 impl<W: Wait> BellFd<W> {
-    pub(crate) fn new(mut bell: Bell<W>) -> Result<Self, WaitError> {
+    fn new(mut bell: Bell<W>) -> Result<Self, WaitError> {
         let (_, index) = bell.listener().slots().take_eventfd()?;
         if bell.arm()? {
             bell.state().put_token(index);
@@ -78,27 +86,5 @@ impl<W> AsFd for BellFd<W> {
 impl<W> AsRawFd for BellFd<W> {
     fn as_raw_fd(&self) -> RawFd {
         self.as_fd().as_raw_fd()
-    }
-}
-
-/// The sleeping is done elsewhere: only its token is taken here.
-pub(crate) struct Token<'a> {
-    pub(crate) state: &'a BellState,
-    pub(crate) index: usize,
-}
-
-impl Sleep for Token<'_> {
-    type Error = WaitError;
-
-    fn consume(&mut self, _: usize) -> Result<(), WaitError> {
-        consume_token(self.state, self.index)
-    }
-
-    fn barrier(&mut self, _: usize) -> Result<(), WaitError> {
-        self.state.barrier()
-    }
-
-    fn sleep(&mut self, _: &[Waiter<'_>]) -> Result<Slept, WaitError> {
-        Ok(Slept::Woken)
     }
 }

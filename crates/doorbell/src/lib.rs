@@ -30,9 +30,11 @@
 //! |---|---|
 //! | what happens when it is rung before the wait, twice, by a dead peer, through epoll, … | [`Bell`] |
 //! | messages | [`mod@channel`] |
+//! | work for whichever thread is free | [`mod@queue`], [`Notify`] |
 //! | services and their clients | [`service`] |
 //! | segments, lanes and other ways to share them | [`raw`] |
 //! | bells and channels in tokio | `Async` (feature `tokio`) |
+//! | several unlike ends at once | [`Select`] |
 //! | ways of waiting, and which to choose | [`wait`] |
 //! | bells between processes, and what is told of a peer's death | [`rendezvous`] |
 //! | why no wake-up is lost | [`doorbell_core::wake`] |
@@ -61,12 +63,16 @@ mod fd;
 pub mod mapping;
 mod membarrier;
 mod memory_options;
+mod notify;
 mod order;
+mod origin;
 pub mod peer;
 mod process;
 pub mod profile;
+pub mod queue;
 pub mod raw;
 pub mod rendezvous;
+pub mod select;
 pub mod service;
 pub mod wait;
 mod watch;
@@ -82,6 +88,9 @@ pub use doorbell_core::window::SleepCost;
 pub use error::WaitError;
 pub use fd::BellFd;
 pub use memory_options::Refusal;
+pub use notify::Notify;
+pub use queue::queue;
+pub use select::Select;
 pub use service::{connect, connect_timeout, listen};
 
 /// The examples of the page for newcomers, and of the package, run.

@@ -81,6 +81,41 @@
 #define DOORBELL_GAP 2
 
 /**
+ * `handle` is a doorbell_bell, which is no file.
+ */
+#define DOORBELL_END_BELL 0
+
+/**
+ * `handle` is a doorbell_receiver, of which no message is held.
+ */
+#define DOORBELL_END_RECEIVER 1
+
+/**
+ * `handle` is a doorbell_gather, of which no message is held.
+ */
+#define DOORBELL_END_GATHER 2
+
+/**
+ * `handle` is a doorbell_subscriber.
+ */
+#define DOORBELL_END_SUBSCRIBER 3
+
+/**
+ * `handle` is a doorbell_service.
+ */
+#define DOORBELL_END_SERVICE 4
+
+/**
+ * `fd` is a descriptor, until it can be read, or is at its end.
+ */
+#define DOORBELL_END_READABLE 5
+
+/**
+ * `fd` is a descriptor, until it can be written.
+ */
+#define DOORBELL_END_WRITABLE 6
+
+/**
  * How a call ended. Later releases may add values; none changes its number.
  */
 typedef enum doorbell_status {
@@ -264,6 +299,11 @@ typedef struct doorbell_receiver doorbell_receiver;
 typedef struct doorbell_segment doorbell_segment;
 
 /**
+ * Waits for unlike ends. Keep it between waits: it learns from them, and gives each end its turn.
+ */
+typedef struct doorbell_select doorbell_select;
+
+/**
  * The sending end of a lane. One thread at a time: a second is refused with DOORBELL_IN_USE.
  */
 typedef struct doorbell_sender doorbell_sender;
@@ -400,6 +440,24 @@ typedef struct doorbell_peer {
    */
   int32_t pidfd;
 } doorbell_peer;
+
+/**
+ * One of the ends of a doorbell_select_wait().
+ */
+typedef struct doorbell_end {
+  /**
+   * What it is: DOORBELL_END_BELL and so on.
+   */
+  uint32_t kind;
+  /**
+   * The descriptor, if it is one.
+   */
+  int32_t fd;
+  /**
+   * The handle, if it is none.
+   */
+  const void *handle;
+} doorbell_end;
 
 #ifdef __cplusplus
 extern "C" {
@@ -1078,6 +1136,35 @@ enum doorbell_status doorbell_connection_bell(const struct doorbell_connection *
  */
 enum doorbell_status doorbell_connection_peer(const struct doorbell_connection *connection,
                                               struct doorbell_peer *peer);
+
+/**
+ * Makes one. Where `by_files` is false and the kernel has futex_waitv(), it sleeps on futexes for bells and ends of channels
+ * alone; else in poll(), for which each bell lends it an eventfd.
+ */
+enum doorbell_status doorbell_select_new(bool by_files,
+                                         struct doorbell_select **select);
+
+/**
+ * Frees it. No end is touched.
+ */
+void doorbell_select_free(struct doorbell_select *select);
+
+/**
+ * Whether it sleeps in poll() also where there is no descriptor among its ends: because that was asked for, or because the
+ * kernel has no futex_waitv(). False for NULL and while another thread waits with it.
+ */
+bool doorbell_select_by_files(const struct doorbell_select *select);
+
+/**
+ * Waits until one of `count` ends has something, or something is to be told of its peer, or until `deadline`. `which` becomes its
+ * place: receive there without waiting. It may have nothing, rarely: then wait again. Nothing is taken by waiting. Each end gets
+ * its turn, however busy others are.
+ */
+enum doorbell_status doorbell_select_wait(const struct doorbell_select *select,
+                                          const struct doorbell_end *ends,
+                                          size_t count,
+                                          uint64_t deadline,
+                                          size_t *which);
 
 /**
  * Makes a channel between two threads of this process, with a ring of at least `capacity` bytes.

@@ -2,13 +2,15 @@
 //! Bells.
 
 use crate::error::{Failure, came, doorbell_status, guard, guard_all};
+use crate::lock::{Locked, lock};
 use crate::pointer::{Out, free, lent, put_if_wanted};
+use doorbell::select::Selectable;
 use doorbell::wait::{Adaptive, Eventfd, Futex, Null, Semaphore, Spin, Yield};
 use doorbell::{Bell, BellFd, Deadline, WaitError, raw::BellState};
 use rustix::time::{ClockId, clock_gettime};
 use std::num::NonZeroU32;
 use std::os::fd::AsRawFd;
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// Spin as long as it pays on this machine, then sleep: for almost everything.
@@ -51,7 +53,7 @@ const _: () = {
 macro_rules! ways {
     ($($code:ident $way:ident)*) => {
         #[derive(Debug)]
-        enum Waiter {
+        pub(crate) enum Waiter {
             $($way(Bell<$way>),)*
             /// Since doorbell_bell_fd(): its sleeping is done elsewhere.
             File(BellFd<Eventfd>),
@@ -91,6 +93,13 @@ macro_rules! ways {
                 match self {
                     $(Self::$way(bell) => Ok(bell.try_wait()),)*
                     Self::File(file) => Ok(file.heard()?),
+                }
+            }
+
+            fn as_selectable(&mut self) -> Result<&mut dyn Selectable, Failure> {
+                match self {
+                    $(Self::$way(bell) => Ok(bell),)*
+                    Self::File(_) => Err(is_a_file()),
                 }
             }
 
@@ -143,6 +152,12 @@ ways! {
     DOORBELL_SEMAPHORE Semaphore
 }
 
+impl Locked for Waiter {
+    fn selectable(&mut self) -> Result<&mut dyn Selectable, Failure> {
+        self.as_selectable()
+    }
+}
+
 fn unknown_way(way: u32) -> Failure {
     Failure::invalid(format!("{way} is no way of waiting; doorbell.h names them, from DOORBELL_ADAPTIVE on"))
 }
@@ -159,13 +174,8 @@ impl doorbell_bell {
         Ok(Self { state: Arc::clone(state), waiter: Mutex::new(Waiter::at(state, way)?) })
     }
 
-    fn waiter(&self) -> Result<MutexGuard<'_, Waiter>, Failure> {
-        match self.waiter.try_lock() {
-            Ok(waiter) => Ok(waiter),
-            // After a panic in a wait, which was reported: counters and waiter slots are as good as before.
-            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => Err(Failure::in_use()),
-        }
+    pub(crate) fn waiter(&self) -> Result<MutexGuard<'_, Waiter>, Failure> {
+        lock(&self.waiter)
     }
 }
 

@@ -3,16 +3,18 @@
 
 use crate::bell::at;
 use crate::error::{Failure, came, doorbell_status, guard, guard_all};
+use crate::lock::{Locked, lock};
 use crate::pointer::{Out, bytes, free, lent};
 use crate::rendezvous::doorbell_connection;
 use doorbell::channel::broadcast::{Ended, JoinError, Publisher, Subscriber, WhenSlow};
 use doorbell::channel::{RecvError, SendError};
 use doorbell::peer::Trust;
+use doorbell::select::Selectable;
 use doorbell::{Deadline, WaitError};
 use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::os::fd::AsRawFd;
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::Mutex;
 
 /// The publisher waits for this subscriber, until its deadline: for those it depends on and trusts to go on.
 pub const DOORBELL_HOLD_BACK: u32 = 0;
@@ -27,7 +29,7 @@ pub struct doorbell_publisher(Mutex<Publishing>);
 
 /// One subscription to a broadcast. One thread at a time: a second is refused with DOORBELL_IN_USE.
 #[derive(Debug)]
-pub struct doorbell_subscriber(Mutex<Subscribing>);
+pub struct doorbell_subscriber(pub(crate) Mutex<Subscribing>);
 
 const _: () = {
     const fn shared_by_threads<T: Send + Sync>() {}
@@ -43,7 +45,7 @@ struct Publishing {
 }
 
 /// What C does with a subscriber, whomever it trusts.
-trait Receive: Send + std::fmt::Debug {
+trait Receive: Selectable + Send + std::fmt::Debug {
     fn receive(&mut self, to: &mut Vec<u8>, deadline: Option<Deadline>) -> Result<Option<u64>, RecvError>;
     fn fd(&mut self) -> Result<i32, WaitError>;
     fn listen(&mut self) -> Result<bool, WaitError>;
@@ -64,25 +66,27 @@ impl<T: Trust> Receive for Subscriber<T> {
 }
 
 #[derive(Debug)]
-struct Subscribing {
+pub(crate) struct Subscribing {
     subscriber: Box<dyn Receive>,
     message: Vec<u8>,
     /// How many were missed before the message that is kept, for there was no room for it at the caller's.
     kept: Option<u64>,
 }
 
-impl doorbell_subscriber {
-    fn of<T: Trust>(subscriber: Subscriber<T>) -> Self {
-        Self(Mutex::new(Subscribing { subscriber: Box::new(subscriber), message: Vec::new(), kept: None }))
+impl Locked for Subscribing {
+    fn selectable(&mut self) -> Result<&mut dyn Selectable, Failure> {
+        match self.kept {
+            None => Ok(&mut *self.subscriber),
+            Some(_) => {
+                Err(Failure::invalid("a message is kept that was too long for its place; copy it first"))
+            }
+        }
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> Result<MutexGuard<'_, T>, Failure> {
-    match mutex.try_lock() {
-        Ok(guard) => Ok(guard),
-        // After a panic, which was reported: what is shared is as a killed process leaves it.
-        Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => Err(Failure::in_use()),
+impl doorbell_subscriber {
+    fn of<T: Trust>(subscriber: Subscriber<T>) -> Self {
+        Self(Mutex::new(Subscribing { subscriber: Box::new(subscriber), message: Vec::new(), kept: None }))
     }
 }
 

@@ -3,16 +3,18 @@
 
 use crate::bell::at;
 use crate::error::{Failure, came, doorbell_status, guard, guard_all};
+use crate::lock::{Locked, lock};
 use crate::pointer::{Out, bytes, free, lent};
 use crate::rendezvous::{doorbell_connection, doorbell_segment};
 use doorbell::Deadline;
 use doorbell::channel::{Message, Receiver, SendError, Sender, Slot};
 use doorbell::peer::Trust;
+use doorbell::select::Selectable;
 use doorbell::wait::Adaptive;
 use std::ffi::c_void;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::Mutex;
 
 /// The sending end of a lane. One thread at a time: a second is refused with DOORBELL_IN_USE.
 #[derive(Debug)]
@@ -20,7 +22,7 @@ pub struct doorbell_sender(Mutex<Box<dyn Deliver>>);
 
 /// The receiving end of a lane. One thread at a time: a second is refused with DOORBELL_IN_USE.
 #[derive(Debug)]
-pub struct doorbell_receiver(Mutex<Box<dyn Receive>>);
+pub struct doorbell_receiver(pub(crate) Mutex<Box<dyn Receive>>);
 
 impl doorbell_sender {
     pub(crate) fn of<T: Trust>(sender: Sender<T>) -> Self {
@@ -53,11 +55,12 @@ trait Deliver: Send + std::fmt::Debug {
 }
 
 /// What C does with a receiver, whomever it trusts.
-trait Receive: Send + std::fmt::Debug {
+pub(crate) trait Receive: Send + std::fmt::Debug {
     fn receive(&mut self, deadline: Option<Deadline>) -> Result<Option<(*const u8, usize)>, Failure>;
     fn wait_for_bytes(&mut self, bytes: u64, deadline: Deadline) -> Result<bool, Failure>;
     fn copy(&mut self, to: &mut [u8]) -> usize;
     fn release(&mut self);
+    fn selectable(&mut self) -> Result<&mut dyn Selectable, Failure>;
     fn fd(&mut self) -> Result<i32, Failure>;
     fn listen(&mut self) -> Result<bool, Failure>;
     fn set_interruptible(&mut self, interruptible: bool) -> Result<(), Failure>;
@@ -232,6 +235,10 @@ impl<T: Trust> Receive for Receiving<T> {
         }
     }
 
+    fn selectable(&mut self) -> Result<&mut dyn Selectable, Failure> {
+        Ok(self.free()?)
+    }
+
     fn fd(&mut self) -> Result<i32, Failure> {
         Ok(self.free()?.file()?.as_raw_fd())
     }
@@ -246,12 +253,9 @@ impl<T: Trust> Receive for Receiving<T> {
     }
 }
 
-fn lock<T: ?Sized>(mutex: &Mutex<Box<T>>) -> Result<MutexGuard<'_, Box<T>>, Failure> {
-    match mutex.try_lock() {
-        Ok(guard) => Ok(guard),
-        // After a panic, which was reported: the lane's words are as a killed process leaves them.
-        Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => Err(Failure::in_use()),
+impl Locked for Box<dyn Receive> {
+    fn selectable(&mut self) -> Result<&mut dyn Selectable, Failure> {
+        (**self).selectable()
     }
 }
 

@@ -3,21 +3,23 @@
 
 use crate::bell::at;
 use crate::error::{Failure, came, doorbell_status, guard, guard_all};
+use crate::lock::{Locked, lock};
 use crate::pointer::{Out, free, lent};
 use crate::rendezvous::{doorbell_connection, doorbell_segment};
 use doorbell::Deadline;
 use doorbell::channel::{AttachError, Gather, GatherError, Message};
 use doorbell::peer::{Trust, Trusted, Untrusted};
 use doorbell::rendezvous::{Connection, Segment};
+use doorbell::select::Selectable;
 use std::ffi::c_void;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::Mutex;
 
 /// The receiving ends of many lanes. Lanes are asked in turn; messages of one sender come in order. One thread at a time:
 /// a second is refused with DOORBELL_IN_USE.
 #[derive(Debug)]
-pub struct doorbell_gather(Mutex<Box<dyn Collect>>);
+pub struct doorbell_gather(pub(crate) Mutex<Box<dyn Collect>>);
 
 /// What C is told where no lane is concerned: SIZE_MAX.
 const NO_LANE: usize = usize::MAX;
@@ -31,7 +33,7 @@ const _: () = {
 type Place = (usize, *const u8, usize);
 
 /// What C does with a gather, whomever it trusts.
-trait Collect: Send + std::fmt::Debug {
+pub(crate) trait Collect: Send + std::fmt::Debug {
     fn add_connection(&mut self, connection: &Connection, lane: u32) -> Result<usize, Failure>;
     fn add_segment(&mut self, segment: &Segment, lane: u32) -> Result<usize, Failure>;
     fn remove(&mut self, number: usize) -> Result<bool, Failure>;
@@ -40,6 +42,7 @@ trait Collect: Send + std::fmt::Debug {
     fn receive(&mut self, deadline: Option<Deadline>) -> Result<Option<Place>, (usize, Failure)>;
     fn copy(&mut self, to: &mut [u8]) -> usize;
     fn release(&mut self);
+    fn selectable(&mut self) -> Result<&mut dyn Selectable, Failure>;
     fn fds(&mut self) -> Result<Vec<i32>, Failure>;
     fn listen(&mut self) -> Result<bool, Failure>;
     fn set_interruptible(&mut self, interruptible: bool) -> Result<(), Failure>;
@@ -185,6 +188,10 @@ impl<T: Kind> Collect for Gathering<T> {
         }
     }
 
+    fn selectable(&mut self) -> Result<&mut dyn Selectable, Failure> {
+        Ok(self.free()?)
+    }
+
     fn fds(&mut self) -> Result<Vec<i32>, Failure> {
         Ok(self.free()?.files()?.iter().map(AsRawFd::as_raw_fd).collect())
     }
@@ -200,12 +207,9 @@ impl<T: Kind> Collect for Gathering<T> {
     }
 }
 
-fn lock(gather: &doorbell_gather) -> Result<MutexGuard<'_, Box<dyn Collect>>, Failure> {
-    match gather.0.try_lock() {
-        Ok(guard) => Ok(guard),
-        // After a panic, which was reported: the lanes' words are as a killed process leaves them.
-        Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => Err(Failure::in_use()),
+impl Locked for Box<dyn Collect> {
+    fn selectable(&mut self) -> Result<&mut dyn Selectable, Failure> {
+        (**self).selectable()
     }
 }
 
@@ -266,7 +270,7 @@ fn add<T: Kind>(
     gather: &doorbell_gather,
     lane: impl FnOnce(&mut dyn Collect) -> Result<usize, Failure>,
 ) -> Result<usize, Failure> {
-    let mut gather = lock(gather)?;
+    let mut gather = lock(&gather.0)?;
     if gather.is_empty() {
         let mut fresh = Gathering::<T>::new(gather.is_interruptible());
         let number = lane(&mut fresh)?;
@@ -287,7 +291,7 @@ pub unsafe extern "C" fn doorbell_gather_remove(
     guard_all(|| {
         // SAFETY: the header's contract.
         let (gather, out) = unsafe { (lent(gather, "gather")?, Out::new(removed, "removed")?) };
-        out.put(lock(gather)?.remove(number)?);
+        out.put(lock(&gather.0)?.remove(number)?);
         Ok(())
     })
 }
@@ -324,7 +328,7 @@ pub unsafe extern "C" fn doorbell_gather_recv(
                 Out::new(length, "length")?,
             )
         };
-        match lock(gather)?.receive(at(deadline)) {
+        match lock(&gather.0)?.receive(at(deadline)) {
             Ok(found) => Ok(came(found, |(number, at, long)| {
                 lane.put(number);
                 place.put(at.cast());
@@ -357,7 +361,7 @@ pub unsafe extern "C" fn doorbell_gather_copy(
         if to.is_null() && size > 0 {
             return Err(Failure::null("to"));
         }
-        let mut gather = lock(gather)?;
+        let mut gather = lock(&gather.0)?;
         let length = match gather.receive(at(deadline)) {
             Ok(Some((number, _, length))) => {
                 lane.put(number);
@@ -391,7 +395,7 @@ pub unsafe extern "C" fn doorbell_gather_copy(
 pub unsafe extern "C" fn doorbell_gather_release(gather: *const doorbell_gather) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        lock(unsafe { lent(gather, "gather") }?)?.release();
+        lock(&unsafe { lent(gather, "gather") }?.0)?.release();
         Ok(())
     })
 }
@@ -412,7 +416,7 @@ pub unsafe extern "C" fn doorbell_gather_fds(
         if fds.is_null() && room > 0 {
             return Err(Failure::null("fds"));
         }
-        let files = lock(gather)?.fds()?;
+        let files = lock(&gather.0)?.fds()?;
         for (place, file) in files.iter().enumerate().take(room) {
             // SAFETY: `room` numbers are valid for writes (contract).
             unsafe { fds.add(place).write(*file) };
@@ -432,7 +436,7 @@ pub unsafe extern "C" fn doorbell_gather_listen(
     guard_all(|| {
         // SAFETY: the header's contract.
         let (gather, out) = unsafe { (lent(gather, "gather")?, Out::new(something, "something")?) };
-        out.put(lock(gather)?.listen()?);
+        out.put(lock(&gather.0)?.listen()?);
         Ok(())
     })
 }
@@ -445,6 +449,6 @@ pub unsafe extern "C" fn doorbell_gather_set_interruptible(
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        lock(unsafe { lent(gather, "gather") }?)?.set_interruptible(interruptible)
+        lock(&unsafe { lent(gather, "gather") }?.0)?.set_interruptible(interruptible)
     })
 }

@@ -15,6 +15,8 @@ pub mod broadcast;
 pub mod channel;
 pub mod error;
 pub mod gather;
+mod lock;
 mod pointer;
 pub mod rendezvous;
+pub mod select;
 pub mod service;

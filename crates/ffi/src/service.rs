@@ -4,20 +4,22 @@
 use crate::bell::at;
 use crate::channel::{doorbell_receiver, doorbell_sender};
 use crate::error::{Failure, came, doorbell_status, guard, guard_all};
+use crate::lock::{Locked, lock};
 use crate::pointer::{Out, bytes, free, lent, path};
 use doorbell::channel;
+use doorbell::select::Selectable;
 use doorbell::service::{self, ClientId, Duplex, Service};
 use std::ffi::{c_char, c_void};
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 /// A name, and the clients that came to it. One thread at a time: a second is refused with DOORBELL_IN_USE.
 #[derive(Debug)]
-pub struct doorbell_service(Mutex<Serving>);
+pub struct doorbell_service(pub(crate) Mutex<Serving>);
 
 #[derive(Debug)]
-struct Serving {
+pub(crate) struct Serving {
     service: Service,
     /// Received, and too long for the caller's memory.
     kept: Option<(ClientId, Vec<u8>)>,
@@ -25,13 +27,13 @@ struct Serving {
     known: Vec<ClientId>,
 }
 
-impl doorbell_service {
-    fn lock(&self) -> Result<MutexGuard<'_, Serving>, Failure> {
-        match self.0.try_lock() {
-            Ok(serving) => Ok(serving),
-            // After a panic, which was reported.
-            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => Err(Failure::in_use()),
+impl Locked for Serving {
+    fn selectable(&mut self) -> Result<&mut dyn Selectable, Failure> {
+        match self.kept {
+            None => Ok(&mut self.service),
+            Some(_) => {
+                Err(Failure::invalid("a message is kept that was too long for its place; receive it first"))
+            }
         }
     }
 }
@@ -110,7 +112,7 @@ pub unsafe extern "C" fn doorbell_service_accept(
         let (service, to, from) = unsafe {
             (lent(service, "service")?, Out::new(sender, "sender")?, Out::new(receiver, "receiver")?)
         };
-        let duplex = service.lock()?.service.accept_deadline(at(deadline))?;
+        let duplex = lock(&service.0)?.service.accept_deadline(at(deadline))?;
         Ok(came(duplex, |duplex| put(duplex, to, from)))
     })
 }
@@ -134,7 +136,7 @@ pub unsafe extern "C" fn doorbell_service_recv(
         if to.is_null() && size > 0 {
             return Err(Failure::null("to"));
         }
-        let mut serving = service.lock()?;
+        let mut serving = lock(&service.0)?;
         let (who, message) = match serving.kept.take() {
             Some(kept) => kept,
             None => {
@@ -177,7 +179,7 @@ pub unsafe extern "C" fn doorbell_service_send(
     guard_all(|| {
         // SAFETY: the header's contract.
         let (service, message) = unsafe { (lent(service, "service")?, bytes(message.cast(), length)?) };
-        let mut serving = service.lock()?;
+        let mut serving = lock(&service.0)?;
         let client = serving.known.iter().find(|known| known.number() == client).copied();
         let client = client.ok_or(channel::SendError::Closed)?;
         Ok(serving.service.send(client, message)?)
@@ -190,7 +192,7 @@ pub unsafe extern "C" fn doorbell_service_send(
 pub unsafe extern "C" fn doorbell_service_fd(service: *const doorbell_service) -> i32 {
     // SAFETY: the header's contract.
     let service = unsafe { service.as_ref() };
-    service.and_then(|service| Some(service.lock().ok()?.service.as_fd().as_raw_fd())).unwrap_or(-1)
+    service.and_then(|service| Some(lock(&service.0).ok()?.service.as_fd().as_raw_fd())).unwrap_or(-1)
 }
 
 /// Stops listening, removes the name, and hangs up on the clients, but for those that were accepted.

@@ -16,3 +16,4 @@ mod several;
 mod task;
 mod token;
 mod unfenced;
+mod wake_one;

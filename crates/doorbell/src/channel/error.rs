@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Why a channel did not do what it was asked.
 
-use crate::error::WaitError;
+use crate::error::{HungUp, WaitError};
 use crate::peer::PeerId;
-use crate::rendezvous::HungUp;
 use doorbell_core::violation::PeerViolation;
 use std::fmt;
 

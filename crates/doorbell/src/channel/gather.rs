@@ -8,10 +8,10 @@ use super::ring_reader::RingReader;
 use crate::bell_state::BellState;
 use crate::deadline::Deadline;
 use crate::error::WaitError;
-use crate::fd::Token;
 use crate::peer::{Trust, Trusted, Untrusted};
 use crate::rendezvous::{AttachContext, Connection, Segment};
-use crate::wait::{Adaptive, Listener, Wait, WaitEntry};
+use crate::select::{Parts, Source};
+use crate::wait::{Adaptive, Listener, Token, Wait, WaitEntry};
 use doorbell_core::channel::lane::Found;
 use doorbell_core::wake::{Waiter, listen};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -497,5 +497,25 @@ impl<T: Trust, W: Wait> Gather<T, W> {
             }
         }
         Ok(false)
+    }
+}
+
+impl<T: Trust, W: Wait> Source for Gather<T, W> {
+    fn look(&mut self) -> bool {
+        // All are looked at: each sender is told of the room there is.
+        let news =
+            self.readers.iter_mut().flatten().filter_map(|reader| reader.look_once().then_some(())).count();
+        // That there is no sender left, or no lane, is told again and again.
+        news > 0 || self.readers.iter().flatten().all(RingReader::is_over)
+    }
+
+    fn parts<'a>(&'a mut self, parts: &mut Parts<'a>) {
+        let Self { readers, bells, .. } = self;
+        let readers = &*readers;
+        readers.iter().flatten().for_each(|reader| reader.want(1));
+        for (state, listener) in bells {
+            parts.entries.push(WaitEntry { state, listener });
+        }
+        parts.ready.push(Box::new(|| readers.iter().flatten().any(RingReader::has_news)));
     }
 }

@@ -2,20 +2,20 @@
 //! A lane as this process sees it.
 
 use super::bulk;
+use super::directory::control;
 use super::error::AttachError;
 use crate::atfork_lock::news;
 use crate::bell_state::BellState;
 use crate::mapping::Mapping;
+use crate::origin::Hold;
 use crate::peer::{Lives, PeerId, Trust};
 use crate::process::Process;
-use crate::rendezvous::{AttachContext, ConnectionHold, RendezvousError, Segment};
+use crate::rendezvous::AttachContext;
 use doorbell_core::channel::lane::{Found, Room, Shared};
-use doorbell_core::channel::layout::{Attachment, Control, Directory, Lanes};
+use doorbell_core::channel::layout::{Attachment, Control};
 use doorbell_core::fault;
 use doorbell_core::index::Capacity;
-use doorbell_core::layout::{FEATURE_CHANNELS, LayoutError};
-use doorbell_core::violation::PeerViolation;
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
@@ -36,7 +36,7 @@ pub(super) struct Lane {
     /// Keeps `control` and `ring`.
     _mapping: Arc<Mapping>,
     /// As long as it is held, nobody is given the end that is held here.
-    _hold: Option<Arc<ConnectionHold>>,
+    _hold: Option<Arc<dyn Hold>>,
 }
 
 // SAFETY: shared words are only reached through atomics. The payload is written by the one `Sender` and read by the
@@ -55,10 +55,9 @@ impl Lane {
         }
         let state = |index| segment.state(index).cloned().ok_or(missing);
         let payload = segment.mapping().whole_payload();
-        let control = payload.part(lanes.control_offset(number), size_of::<Control>() as u64)?;
         let ring = payload.part(lanes.ring_offset(number), lanes.capacity().get())?;
         Ok(Self {
-            control: NonNull::new(control.as_ptr().cast()).ok_or(missing)?,
+            control: NonNull::from(control(segment.mapping(), lanes, number)?),
             ring: NonNull::new(ring.as_ptr()).ok_or(missing)?,
             capacity: lanes.capacity(),
             message_state: state(lanes.message_bell(number))?,
@@ -371,51 +370,5 @@ impl Partner {
     pub(super) fn has_changed(&self, word: &AtomicU32) -> bool {
         let now = word.load(Ordering::Acquire);
         now != self.word_at_departure && settled(now, &self.lives) != self.word_at_departure
-    }
-}
-
-fn directory(mapping: &Mapping) -> Result<&Directory, PeerViolation> {
-    let at = mapping.whole_payload().part(0, size_of::<Directory>() as u64)?.as_ptr().cast::<Directory>();
-    // SAFETY: in bounds of the payload, which begins at a multiple of 4096; all fields are atomics; it lives as long as
-    // the mapping.
-    Ok(unsafe { &*at })
-}
-
-/// Describes `lanes` in a fresh mapping.
-pub(crate) fn write_directory(mapping: &Mapping, lanes: &Lanes) -> Result<(), RendezvousError> {
-    let (bells, payload) = (lanes.bells(), lanes.payload_size());
-    if mapping.plan().bells < bells || mapping.plan().payload_size < payload {
-        return Err(RendezvousError::NoRoomForLanes { bells, payload });
-    }
-    directory(mapping)?.write(lanes);
-    Ok(())
-}
-
-/// The lanes of a mapping, if it has any.
-pub(crate) fn read_directory(mapping: &Mapping) -> Result<Option<Lanes>, LayoutError> {
-    let plan = mapping.plan();
-    if plan.features & FEATURE_CHANNELS == 0 {
-        return Ok(None);
-    }
-    directory(mapping).map_err(LayoutError::Violation)?.read(plan.bells, plan.payload_size).map(Some)
-}
-
-/// Frees the places of a dead process for successors.
-pub(crate) fn vacate(segment: &Segment, holder: u32) {
-    for number in 0..segment.lanes().map_or(0, Lanes::lanes) {
-        let Ok(lane) = Lane::new(AttachContext { segment, hold: None }, number) else { return };
-        for word in [&lane.control().sender, &lane.control().receiver] {
-            fault::point();
-            // Acquire and release: a successor that sees it sees all that the dead one did.
-            let (its, died) = (Attachment::word(holder), Attachment::died(holder));
-            let vacated = word.compare_exchange(its, died, Ordering::AcqRel, Ordering::Relaxed);
-            if vacated.is_ok()
-                && ptr::eq(word, &lane.control().sender)
-                && lane.control().unfenced.swap(0, Ordering::AcqRel) != 0
-            {
-                // What it had said, and cannot take back.
-                lane.message_state.record().wake.end_unfenced();
-            }
-        }
     }
 }

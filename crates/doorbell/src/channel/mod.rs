@@ -79,6 +79,7 @@
 
 pub mod broadcast;
 mod bulk;
+mod directory;
 mod distance;
 mod error;
 mod fence;
@@ -101,12 +102,12 @@ pub use gather::{Gather, GatherError};
 pub use iter::Iter;
 pub use message::Message;
 pub use receiver::Receiver;
-pub use sender::{Batch, Sender};
+pub use sender::{Batch, RoomFor, Sender};
 pub use slot::Slot;
 #[cfg(feature = "zerocopy")]
 pub use typed::{Typed, TypedReceiver, TypedSender};
 
-pub(crate) use lane::{read_directory, vacate, write_directory};
+pub(crate) use directory::{read_directory, vacate, write_directory};
 
 use crate::peer::Trusted;
 use crate::rendezvous::{Offer, RendezvousError, Segment};

@@ -6,10 +6,10 @@ use super::message::Message;
 use super::ring_reader::RingReader;
 use crate::deadline::Deadline;
 use crate::error::WaitError;
-use crate::fd::Token;
 use crate::peer::{Trust, Trusted, Untrusted};
 use crate::rendezvous::{AttachContext, Connection, Segment};
-use crate::wait::{Adaptive, Listener, Wait, WaitEntry};
+use crate::select::{Parts, Source};
+use crate::wait::{Adaptive, Listener, Token, Wait, WaitEntry};
 use doorbell_core::channel::lane::Found;
 use doorbell_core::wake::{Waiter, listen};
 use rustix::fd::BorrowedFd;
@@ -321,6 +321,20 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     /// This receiver's waits so far.
     pub fn counts(&self) -> crate::counters::Counts {
         self.listener.counters().read()
+    }
+}
+
+impl<T: Trust, W: Wait> Source for Receiver<T, W> {
+    fn look(&mut self) -> bool {
+        // Tells the sender of the room there is.
+        !matches!(self.reader.poll(), Ok(None))
+    }
+
+    fn parts<'a>(&'a mut self, parts: &mut Parts<'a>) {
+        let Self { reader, listener, .. } = self;
+        let reader = &*reader;
+        reader.want(1);
+        parts.add(WaitEntry { state: &reader.lane.message_state, listener }, || reader.is_ready(1));
     }
 }
 

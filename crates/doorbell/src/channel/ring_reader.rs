@@ -219,6 +219,19 @@ impl RingReader {
         }
     }
 
+    /// As `has_news`, before a sleep: tells the sender of the room there is.
+    pub(super) fn look_once(&mut self) -> bool {
+        match self.told {
+            None => !matches!(self.poll(), Ok(None)),
+            Some(_) => self.has_news(),
+        }
+    }
+
+    /// Was its end told, and has no other sender come?
+    pub(super) fn is_over(&self) -> bool {
+        self.told.is_some()
+    }
+
     /// Is there nothing to do: no message, no change at the sender, nothing held back?
     #[inline(always)]
     pub(super) fn is_idle(&self) -> bool {

@@ -8,10 +8,10 @@ use super::receiver::MOST_TURNS;
 use super::slot::Slot;
 use crate::deadline::Deadline;
 use crate::error::WaitError;
-use crate::fd::Token;
 use crate::peer::{Trust, Trusted, Untrusted};
 use crate::rendezvous::{AttachContext, Connection, Segment};
-use crate::wait::{Adaptive, Listener, Wait, WaitEntry};
+use crate::select::{Parts, Source};
+use crate::wait::{Adaptive, Listener, Token, Wait, WaitEntry};
 use doorbell_core::channel::lane;
 use doorbell_core::fault;
 use doorbell_core::violation::PeerViolation;
@@ -430,6 +430,23 @@ impl<T: Trust, W: Wait> Sender<T, W> {
         Ok(true)
     }
 
+    /// Room for a message of `length` bytes, to be waited for together with other ends.
+    ///
+    /// ```
+    /// use doorbell::{Select, channel::SendError};
+    ///
+    /// let (mut sender, mut receiver) = doorbell::channel::pair(4096)?;
+    /// while sender.try_send(&[7; 500]) != Err(SendError::Full) {}
+    /// while receiver.try_recv()?.is_some() {}
+    /// let room = &mut sender.room_for(500);
+    /// assert_eq!(Select::new().wait(&mut [room, &mut receiver], None)?, Some(0));
+    /// sender.try_send(&[7; 500])?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn room_for(&mut self, length: usize) -> RoomFor<'_, T, W> {
+        RoomFor { sender: self, length: length as u64 }
+    }
+
     /// The slot of what `try_room` found.
     #[cfg(feature = "tokio")]
     pub(crate) fn slot(&mut self, room: lane::Room) -> Slot<'_, T, W> {
@@ -562,6 +579,30 @@ impl<T: Trust, W: Wait> Drop for Sender<T, W> {
         }
         self.end.leave(&self.lane.control().sender);
         self.lane.message_state.announce();
+    }
+}
+
+/// Room for a message, as one of the ends of a [`Select`](crate::Select). See [`Sender::room_for`].
+#[derive(Debug)]
+pub struct RoomFor<'s, T: Trust, W: Wait> {
+    sender: &'s mut Sender<T, W>,
+    length: u64,
+}
+
+impl<T: Trust, W: Wait> Source for RoomFor<'_, T, W> {
+    fn look(&mut self) -> bool {
+        // The receiver may sleep over what was pushed and not rung.
+        self.sender.ring();
+        !matches!(self.sender.try_room(self.length), Ok(None))
+    }
+
+    fn parts<'a>(&'a mut self, parts: &mut Parts<'a>) {
+        let wanted = self.sender.want_room(self.length);
+        let Sender { lane, index, receiver, listener, .. } = &mut *self.sender;
+        let (lane, index, receiver) = (&*lane, &*index, &*receiver);
+        parts.add(WaitEntry { state: &lane.room_state, listener }, move || {
+            index.may_go_on(wanted, lane) || receiver.may_have_gone(&lane.control().receiver)
+        });
     }
 }
 

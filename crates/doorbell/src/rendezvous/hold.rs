@@ -2,12 +2,14 @@
 //! The connection to a peer, and who keeps it.
 
 use super::{RendezvousError, Segment, os};
+use crate::error::HungUp;
+use crate::origin::Hold;
 use crate::process::Process;
 use crate::watch::{Watch, watch};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::Shutdown;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::Arc;
 
 /// The connection to a peer. Kept by the connection, by every end of a channel that was taken over it, and by every waiter
 /// that holds a waiter slot; the last of them hangs up. So nobody takes an end for left, or a waiter slot for free, that is still held.
@@ -20,7 +22,7 @@ pub(crate) struct ConnectionHold {
     /// A forked child has a copy, and its parent goes on.
     process: Process,
     /// Who joined a segment and shares it further hangs up on the one it has it from last.
-    _under: Option<Arc<ConnectionHold>>,
+    _under: Option<Arc<dyn Hold>>,
 }
 
 impl ConnectionHold {
@@ -28,7 +30,7 @@ impl ConnectionHold {
     pub(super) fn new(
         segment: Arc<Segment>,
         file: OwnedFd,
-        under: Option<Arc<Self>>,
+        under: Option<Arc<dyn Hold>>,
         on_death: impl FnOnce() + Send + 'static,
     ) -> Result<Arc<Self>, RendezvousError> {
         let watch = watch(file.as_fd(), Box::new(on_death)).map_err(os("epoll_ctl"))?;
@@ -43,8 +45,9 @@ impl ConnectionHold {
     pub(super) fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
+}
 
-    /// Was it made by this process, and not by one that this was forked from?
+impl Hold for ConnectionHold {
     fn is_ours(&self) -> bool {
         self.process.is_current()
     }
@@ -73,38 +76,15 @@ fn has_hung_up(file: BorrowedFd<'_>) -> bool {
     matches!(poll(&mut polled, Some(&now)), Ok(1))
 }
 
-/// The maker of the segment takes this process for gone.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct HungUp;
-
-/// The hold to whom this process has a segment from, if it did not make it.
-#[derive(Debug, Default)]
-pub(crate) struct Origin(OnceLock<Weak<ConnectionHold>>);
-
-impl Origin {
-    /// The segment was joined over `hold`. The first time counts.
-    pub(super) fn set(&self, hold: &Arc<ConnectionHold>) {
-        let _ = self.0.set(Arc::downgrade(hold));
-    }
-
-    /// What has to be kept for as long as anything is held by this process's number on the segment. Fails if we joined it and
-    /// have hung up since, or are the forked child of the process that joined: to the segment's maker what we hold would be
-    /// a dead process's, to be given to others.
-    pub(crate) fn hold(&self) -> Result<Option<Arc<ConnectionHold>>, HungUp> {
-        let Some(hold) = self.0.get() else { return Ok(None) };
-        Ok(Some(hold.upgrade().filter(|hold| hold.is_ours()).ok_or(HungUp)?))
-    }
-}
-
 /// A segment, and what has to be kept for as long as an end of one of its lanes.
 #[derive(Clone, Debug)]
 pub(crate) struct AttachContext<'a> {
     pub(crate) segment: &'a Segment,
-    pub(crate) hold: Option<Arc<ConnectionHold>>,
+    pub(crate) hold: Option<Arc<dyn Hold>>,
 }
 
 impl Segment {
-    /// Fails as [`Origin::hold`] does.
+    /// Fails as [`Origin::hold`](crate::origin::Origin::hold) does.
     pub(crate) fn attach_context(&self) -> Result<AttachContext<'_>, HungUp> {
         Ok(AttachContext { segment: self, hold: self.origin.hold()? })
     }

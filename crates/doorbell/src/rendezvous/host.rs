@@ -8,10 +8,9 @@ use super::packet::{
     ACCEPTED, HELLO, OFFER, REFUSED, VERDICT, expect, our_version, peer_at, receive, send, set_patience,
 };
 use super::path_lock::PathLock;
-use super::{
-    Connection, ConnectionHold, JOIN_PATIENCE, RendezvousError, Segment, Side, Users, new_socket, os,
-};
+use super::{Connection, JOIN_PATIENCE, RendezvousError, Segment, Side, Users, new_socket, os};
 use crate::deadline::Deadline;
+use crate::origin::Hold;
 use crate::peer::{Peer, Trust, Trusted, Untrusted};
 use crate::process::Process;
 use doorbell_core::layout::{MAJOR, REQUIRED_FEATURES};
@@ -97,7 +96,7 @@ struct Hello {
 #[derive(Debug)]
 struct Offered {
     segment: Arc<Segment>,
-    under: Option<Arc<ConnectionHold>>,
+    under: Option<Arc<dyn Hold>>,
     holder: u32,
 }
 

@@ -25,8 +25,10 @@ mod users;
 use crate::aio::Signaller;
 use crate::bell::Bell;
 use crate::bell_state::{BellState, Eventfds, initialise_semaphores};
+use crate::error::HungUp;
 use crate::mapping::{MapError, Mapping};
 use crate::memory_options::{Refusal, apply};
+use crate::origin::{Hold, Origin};
 use crate::peer::{Lives, Peer, PeerId, Trust, Untrusted};
 use crate::wait::Wait;
 use doorbell_core::channel::layout::Lanes;
@@ -42,7 +44,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 pub use crate::memory_options::MemoryOptions;
-pub(crate) use hold::{AttachContext, ConnectionHold, HungUp, Origin};
+pub(crate) use hold::{AttachContext, ConnectionHold};
 pub use join::Join;
 use socket::{JOIN_PATIENCE, new_socket};
 pub use users::Users;
@@ -292,8 +294,11 @@ impl Segment {
             return Err(RendezvousError::TooMany { bells, eventfds });
         }
         initialise_semaphores(&mapping);
-        if let Some(lanes) = &offer.lanes {
-            crate::channel::write_directory(&mapping, lanes)?;
+        if let Some(lanes) = &offer.lanes
+            && !crate::channel::write_directory(&mapping, lanes)?
+        {
+            let (bells, payload) = (lanes.bells(), lanes.payload_size());
+            return Err(RendezvousError::NoRoomForLanes { bells, payload });
         }
         let of_bell = |_| Eventfds::new(eventfds as usize, mapping.scope());
         let eventfds_of_all = (0..bells).map(of_bell).collect::<Result<Vec<_>, _>>()?;
@@ -396,7 +401,7 @@ impl Segment {
 
     /// Says whether a peer of trust `T` may have this segment. To be asked before it is given anything: what it has it keeps,
     /// whatever becomes of the rendezvous. Returns the hold to keep for as long as it is shared.
-    fn admit<T: Trust>(&self) -> Result<Option<Arc<ConnectionHold>>, RendezvousError> {
+    fn admit<T: Trust>(&self) -> Result<Option<Arc<dyn Hold>>, RendezvousError> {
         if !T::TRUSTED && self.states.iter().any(|state| state.eventfd_slots() > 0) {
             // Rings will need it: better told now than found out then.
             Signaller::ours().map_err(os("io_setup"))?;
@@ -414,7 +419,7 @@ impl Segment {
         self: &Arc<Self>,
         peer: PeerId,
         file: OwnedFd,
-        under: Option<Arc<ConnectionHold>>,
+        under: Option<Arc<dyn Hold>>,
         holder: u32,
         side: Side,
     ) -> Result<Arc<ConnectionHold>, RendezvousError> {
@@ -430,7 +435,9 @@ impl Segment {
         use std::sync::atomic::Ordering;
         self.lives.died(peer, holder, || {
             if side == Side::Host {
-                crate::channel::vacate(self, holder);
+                if let Some(lanes) = &self.lanes {
+                    crate::channel::vacate(&self.mapping, lanes, &self.states, holder);
+                }
                 for slot in self.states.iter().flat_map(|state| &state.record().slot_holders) {
                     fault::point();
                     let _ = slot.compare_exchange(holder, 0, Ordering::Release, Ordering::Relaxed);
@@ -482,7 +489,7 @@ impl<T: Trust> Connection<T> {
     /// `holder` is the number the peer takes waiter slots by, `under` what its admission said to keep.
     fn new(
         segment: &Arc<Segment>,
-        under: Option<Arc<ConnectionHold>>,
+        under: Option<Arc<dyn Hold>>,
         peer: Peer,
         socket: OwnedFd,
         holder: u32,
@@ -491,7 +498,7 @@ impl<T: Trust> Connection<T> {
         segment.lives.met();
         let hold = segment.watch_over(peer.id, socket, under, holder, side)?;
         if side == Side::Joiner {
-            segment.origin.set(&hold);
+            segment.origin.set(Arc::<ConnectionHold>::downgrade(&hold));
         }
         Ok(Self { hold, peer, trust: PhantomData })
     }
@@ -499,7 +506,7 @@ impl<T: Trust> Connection<T> {
     /// As [`Segment::attach_context`], and keeps this connection's hold too.
     pub(crate) fn attach_context(&self) -> Result<AttachContext<'_>, HungUp> {
         let AttachContext { segment, .. } = self.segment().attach_context()?;
-        Ok(AttachContext { segment, hold: Some(Arc::clone(&self.hold)) })
+        Ok(AttachContext { segment, hold: Some(self.hold.clone()) })
     }
 
     /// The segment shared with the peer.

@@ -291,7 +291,7 @@ pub unsafe fn join_of(path: impl AsRef<Path>, owners: &Users) -> Result<Joined, 
     let under = segment.admit::<Trusted>()?;
     segment.lives.met();
     let hold = segment.watch_over(PeerId::UNMET, life, under, MAKER, Side::Joiner)?;
-    segment.origin.set(&hold);
+    segment.origin.set(Arc::<ConnectionHold>::downgrade(&hold));
     Ok(Joined { hold, trust: PhantomData })
 }
 

@@ -5,6 +5,7 @@ use super::name;
 use crate::channel::{Iter, Message, Receiver, RecvError, SendError, Sender};
 use crate::peer::{PeerId, Untrusted};
 use crate::rendezvous::{Connection, Join, RendezvousError};
+use crate::select::{Parts, Source};
 use crate::wait::Adaptive;
 use std::path::Path;
 use std::thread;
@@ -92,6 +93,16 @@ impl Duplex {
     /// The two ends, for two threads.
     pub fn split(self) -> (Sender<Untrusted>, Receiver<Untrusted>) {
         (self.sender, self.receiver)
+    }
+}
+
+impl Source for Duplex {
+    fn look(&mut self) -> bool {
+        self.receiver.look()
+    }
+
+    fn parts<'a>(&'a mut self, parts: &mut Parts<'a>) {
+        self.receiver.parts(parts);
     }
 }
 

@@ -33,8 +33,9 @@ use crate::error::WaitError;
 use crate::peer::{PeerId, Untrusted};
 use crate::rendezvous::socket::Host;
 use crate::rendezvous::{Connection, Offer, RendezvousError, Segment, Users};
+use crate::select::{File, Parts, Source};
 use duplex::{ANSWERS, REQUESTS};
-use rustix::event::epoll;
+use rustix::event::{PollFd, PollFlags, epoll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -413,6 +414,16 @@ impl Service {
     /// whom there was no room.
     pub fn turned_away(&self) -> u64 {
         self.turned_away
+    }
+}
+
+impl Source for Service {
+    fn look(&mut self) -> bool {
+        !self.to_look_at.is_empty() || File::readable(&self.events).look()
+    }
+
+    fn parts<'a>(&'a mut self, parts: &mut Parts<'a>) {
+        parts.files.push(PollFd::new(&self.events, PollFlags::IN));
     }
 }
 

@@ -40,8 +40,22 @@ impl Wait for Adaptive {
     fn wait(
         &mut self,
         entries: &mut [WaitEntry<'_>],
-        mut ready: impl FnMut() -> bool,
+        ready: impl FnMut() -> bool,
         deadline: Option<Deadline>,
+    ) -> Result<bool, WaitError> {
+        self.wait_and_sleep(entries, ready, deadline, futex::sleep)
+    }
+}
+
+impl Adaptive {
+    /// Spins as long as it pays, and then sleeps by `sleep`.
+    #[inline]
+    pub(crate) fn wait_and_sleep<'a, R: FnMut() -> bool>(
+        &mut self,
+        entries: &mut [WaitEntry<'a>],
+        mut ready: R,
+        deadline: Option<Deadline>,
+        sleep: impl FnOnce(&mut [WaitEntry<'a>], R, Option<Deadline>) -> Result<bool, WaitError>,
     ) -> Result<bool, WaitError> {
         if ready() {
             return Ok(true);
@@ -89,7 +103,7 @@ impl Wait for Adaptive {
             }
         }
         let start = start.unwrap_or_else(Instant::now);
-        let ready = futex::sleep(entries, ready, deadline)?;
+        let ready = sleep(entries, ready, deadline)?;
         if ready {
             if spinning_can_help {
                 learned.slept(nanoseconds_since(start), window);

@@ -8,6 +8,7 @@ use crate::error::WaitError;
 use doorbell_core::wake::{Sleep, Slept, Waiter, WaiterSlot, wait_until};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
+use std::cell::Cell;
 use std::io::IoSliceMut;
 
 /// Sleeps in `poll` on one of the bell's eventfds, of which it holds a waiter slot from its first wait on.
@@ -32,17 +33,29 @@ impl Wait for Eventfd {
         if ready() {
             return Ok(true);
         }
-        for entry in entries.iter_mut() {
-            entry.listener.slots.take_eventfd()?;
-        }
-        let waited = with_waiters(entries, slot, |waiters| {
-            wait_until(waiters, &mut Sleeper { entries, deadline }, ready)
-        })?;
-        for entry in entries {
-            entry.listener.counters.slept(waited);
-        }
-        Ok(waited.ready)
+        sleep(entries, &mut [], ready, deadline)
     }
+}
+
+/// Sleeps until `ready`, by the protocol, or until one of `files` is ready too.
+pub(crate) fn sleep(
+    entries: &mut [WaitEntry<'_>],
+    files: &mut [PollFd<'_>],
+    mut ready: impl FnMut() -> bool,
+    deadline: Option<Deadline>,
+) -> Result<bool, WaitError> {
+    for entry in entries.iter_mut() {
+        entry.listener.slots.take_eventfd()?;
+    }
+    let file_is_ready = Cell::new(false);
+    let waited = with_waiters(entries, slot, |waiters| {
+        let mut sleeper = Sleeper { entries, files, file_is_ready: &file_is_ready, deadline };
+        wait_until(waiters, &mut sleeper, || file_is_ready.get() || ready())
+    })?;
+    for entry in entries {
+        entry.listener.counters.slept(waited);
+    }
+    Ok(waited.ready)
 }
 
 fn slot(entry: &WaitEntry<'_>) -> WaiterSlot {
@@ -53,12 +66,14 @@ fn held(entry: &WaitEntry<'_>) -> (WaiterSlot, usize) {
     entry.listener.slots.eventfd().expect("taken before the wait began")
 }
 
-struct Sleeper<'a, 'b> {
+struct Sleeper<'a, 'b, 'c> {
     entries: &'a [WaitEntry<'b>],
+    files: &'a mut [PollFd<'c>],
+    file_is_ready: &'a Cell<bool>,
     deadline: Option<Deadline>,
 }
 
-impl Sleep for Sleeper<'_, '_> {
+impl Sleep for Sleeper<'_, '_, '_> {
     type Error = WaitError;
 
     fn consume(&mut self, index: usize) -> Result<(), WaitError> {
@@ -72,10 +87,15 @@ impl Sleep for Sleeper<'_, '_> {
 
     fn sleep(&mut self, _: &[Waiter<'_>]) -> Result<Slept, WaitError> {
         let timeout = self.deadline.as_ref().map(Deadline::remaining);
-        let polled = if let [entry] = self.entries {
+        let polled = if let ([entry], []) = (self.entries, &*self.files) {
             poll(&mut [until_readable(entry)], timeout.as_ref())
         } else {
-            poll(&mut self.entries.iter().map(until_readable).collect::<Vec<_>>(), timeout.as_ref())
+            let mut all: Vec<_> = self.files.to_vec();
+            all.extend(self.entries.iter().map(until_readable));
+            poll(&mut all, timeout.as_ref()).inspect(|_| {
+                let files = &all[..self.files.len()];
+                self.file_is_ready.set(files.iter().any(|file| !file.revents().is_empty()));
+            })
         };
         match polled {
             Ok(0) => Ok(Slept::TimedOut),
@@ -91,7 +111,7 @@ fn until_readable<'a>(entry: &'a WaitEntry<'_>) -> PollFd<'a> {
 }
 
 /// Takes whatever tokens eventfd `index` of the bell holds. Never blocks.
-pub(crate) fn consume_token(state: &BellState, index: usize) -> Result<(), WaitError> {
+fn consume_token(state: &BellState, index: usize) -> Result<(), WaitError> {
     let eventfd = state.eventfd(index).expect(MADE);
     let mut count = [0; 8];
     let consumed = if state.mapping().descriptor().is_none() {
@@ -113,5 +133,27 @@ pub(crate) fn consume_token(state: &BellState, index: usize) -> Result<(), WaitE
     match consumed {
         Ok(_) | Err(Errno::AGAIN) => Ok(()),
         Err(errno) => Err(WaitError::Os { call: "read(eventfd)", errno }),
+    }
+}
+
+/// The sleeping is done elsewhere: only its token is taken here.
+pub(crate) struct Token<'a> {
+    pub(crate) state: &'a BellState,
+    pub(crate) index: usize,
+}
+
+impl Sleep for Token<'_> {
+    type Error = WaitError;
+
+    fn consume(&mut self, _: usize) -> Result<(), WaitError> {
+        consume_token(self.state, self.index)
+    }
+
+    fn barrier(&mut self, _: usize) -> Result<(), WaitError> {
+        self.state.barrier()
+    }
+
+    fn sleep(&mut self, _: &[Waiter<'_>]) -> Result<Slept, WaitError> {
+        Ok(Slept::Woken)
     }
 }

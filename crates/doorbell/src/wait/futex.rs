@@ -33,7 +33,7 @@ impl Wait for Futex {
 }
 
 /// Sleeps until `ready`, by the protocol. What [`Adaptive`](super::Adaptive) does when spinning did not help.
-pub(super) fn sleep(
+pub(crate) fn sleep(
     entries: &mut [WaitEntry<'_>],
     ready: impl FnMut() -> bool,
     deadline: Option<Deadline>,

@@ -20,6 +20,7 @@ mod futex;
 #[cfg(feature = "io_uring")]
 mod io_uring;
 mod null;
+mod one;
 mod semaphore;
 mod spin;
 mod waiter_slot;
@@ -27,11 +28,13 @@ mod r#yield;
 
 pub use adaptive::Adaptive;
 pub use eventfd::Eventfd;
-pub(crate) use eventfd::consume_token;
+pub(crate) use eventfd::{Token, sleep as sleep_on_files};
 pub use futex::Futex;
+pub(crate) use futex::sleep as sleep_on_futexes;
 #[cfg(feature = "io_uring")]
 pub use io_uring::IoUring;
 pub use null::Null;
+pub(crate) use one::{take as take_or_sleep, wake_all, wake_one};
 pub use semaphore::Semaphore;
 pub use spin::Spin;
 pub use r#yield::Yield;
@@ -70,7 +73,7 @@ pub trait Wait: Send + Sync {
 }
 
 /// `FUTEX_WAITV_MAX` of linux/futex.h.
-const MOST_FUTEXES: usize = 128;
+pub(crate) const MOST_FUTEXES: usize = 128;
 
 /// A bell and this waiter's place at it.
 #[derive(Debug)]

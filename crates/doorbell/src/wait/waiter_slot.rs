@@ -3,8 +3,8 @@
 
 use crate::bell_state::BellState;
 use crate::error::WaitError;
+use crate::origin::Hold;
 use crate::process::Process;
-use crate::rendezvous::ConnectionHold;
 use doorbell_core::fault;
 use doorbell_core::wake::{WAITER_SLOTS, WaiterSlot};
 use rustix::io::Errno;
@@ -21,7 +21,7 @@ pub(crate) struct WaiterSlots {
     process: Process,
     /// While a waiter slot is held: when this process hangs up on who made the segment, that one gives its waiter slots to others. Given
     /// up last.
-    hold: Option<Arc<ConnectionHold>>,
+    hold: Option<Arc<dyn Hold>>,
 }
 
 impl WaiterSlots {

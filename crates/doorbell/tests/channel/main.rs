@@ -14,6 +14,7 @@ mod hostile;
 mod leaving;
 mod other;
 mod processes;
+mod select;
 mod threads;
 
 /// Not a test: what the other process does.

@@ -8,10 +8,10 @@ use crate::channel::receiver::MOST_TURNS;
 use crate::channel::{AttachError, RecvError};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
-use crate::fd::Token;
 use crate::peer::{Trust, Untrusted};
 use crate::rendezvous::{AttachContext, Connection, most_memory};
-use crate::wait::{Adaptive, Listener, Wait, WaitEntry};
+use crate::select::{Parts, Source};
+use crate::wait::{Adaptive, Listener, Token, Wait, WaitEntry};
 use doorbell_core::channel::arithmetic::{may_hold_back, passes};
 use doorbell_core::channel::broadcast::{self, Next};
 use doorbell_core::fault;
@@ -317,6 +317,27 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
             Some(Departure::Left) => Err(RecvError::Closed),
             Some(Departure::Gone(peer)) => Err(RecvError::PeerGone(peer)),
         }
+    }
+}
+
+impl<T: Trust, W: Wait> Source for Subscriber<T, W> {
+    fn look(&mut self) -> bool {
+        let ready = self.settle();
+        if !ready && self.index.cursor() != self.released {
+            self.release();
+        }
+        ready
+    }
+
+    fn parts<'a>(&'a mut self, parts: &mut Parts<'a>) {
+        let Self { log, index, lane, publisher, listener, .. } = self;
+        let (log, index, publisher, control) = (&*log, &*index, &*publisher, lane.control());
+        fault::point();
+        // Before the waiter arms: the publisher reads it behind its fence.
+        control.message_wanted.store(index.cursor(), Ordering::Relaxed);
+        parts.add(WaitEntry { state: &lane.message_state, listener }, || {
+            index.has_next(log) || publisher.may_have_gone(&control.sender)
+        });
     }
 }
 

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The lanes of a mapping: which there are, and their words.
+
+use crate::bell_state::BellState;
+use crate::mapping::Mapping;
+use doorbell_core::channel::layout::{Attachment, Control, Directory, Lanes};
+use doorbell_core::fault;
+use doorbell_core::layout::{FEATURE_CHANNELS, LayoutError};
+use doorbell_core::violation::PeerViolation;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+fn directory(mapping: &Mapping) -> Result<&Directory, PeerViolation> {
+    let at = mapping.whole_payload().part(0, size_of::<Directory>() as u64)?.as_ptr().cast::<Directory>();
+    // SAFETY: in bounds of the payload, which begins at a multiple of 4096; all fields are atomics; it lives as long as
+    // the mapping.
+    Ok(unsafe { &*at })
+}
+
+/// The words of lane `number`, which must be one of `lanes`.
+pub(super) fn control<'a>(
+    mapping: &'a Mapping,
+    lanes: &Lanes,
+    number: u32,
+) -> Result<&'a Control, PeerViolation> {
+    let at = mapping.whole_payload().part(lanes.control_offset(number), size_of::<Control>() as u64)?;
+    // SAFETY: in bounds of the payload, at a multiple of 128 from its begin, which lies at a multiple of 4096; all fields are
+    // atomics; it lives as long as the mapping.
+    Ok(unsafe { &*at.as_ptr().cast::<Control>() })
+}
+
+/// Describes `lanes` in a fresh mapping. False if there is no room for them.
+pub(crate) fn write_directory(mapping: &Mapping, lanes: &Lanes) -> Result<bool, PeerViolation> {
+    let fits = mapping.plan().bells >= lanes.bells() && mapping.plan().payload_size >= lanes.payload_size();
+    if fits {
+        directory(mapping)?.write(lanes);
+    }
+    Ok(fits)
+}
+
+/// The lanes of a mapping, if it has any.
+pub(crate) fn read_directory(mapping: &Mapping) -> Result<Option<Lanes>, LayoutError> {
+    let plan = mapping.plan();
+    if plan.features & FEATURE_CHANNELS == 0 {
+        return Ok(None);
+    }
+    directory(mapping).map_err(LayoutError::Violation)?.read(plan.bells, plan.payload_size).map(Some)
+}
+
+/// Frees the places of a dead process for successors. `states` are the bells of `mapping`.
+pub(crate) fn vacate(mapping: &Mapping, lanes: &Lanes, states: &[Arc<BellState>], holder: u32) {
+    for number in 0..lanes.lanes() {
+        let Ok(control) = control(mapping, lanes, number) else { return };
+        for word in [&control.sender, &control.receiver] {
+            fault::point();
+            // Acquire and release: a successor that sees it sees all that the dead one did.
+            let (its, died) = (Attachment::word(holder), Attachment::died(holder));
+            let vacated = word.compare_exchange(its, died, Ordering::AcqRel, Ordering::Relaxed);
+            if vacated.is_ok()
+                && ptr::eq(word, &control.sender)
+                && control.unfenced.swap(0, Ordering::AcqRel) != 0
+                && let Some(state) = states.get(lanes.message_bell(number) as usize)
+            {
+                // What it had said, and cannot take back.
+                state.record().wake.end_unfenced();
+            }
+        }
+    }
+}
