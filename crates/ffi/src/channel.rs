@@ -128,7 +128,7 @@ impl<T: Trust> Drop for Sending<T> {
 fn unless_full<T>(result: Result<T, SendError>) -> Result<Option<T>, Failure> {
     match result {
         Ok(it) => Ok(Some(it)),
-        Err(SendError::Full | SendError::TimedOut) => Ok(None),
+        Err(SendError::Full | SendError::TimedOut | SendError::NoReceiver) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

@@ -164,7 +164,9 @@ impl From<SendError> for Failure {
     fn from(error: SendError) -> Self {
         let message = error.to_string();
         match error {
-            SendError::Full | SendError::TimedOut => Self::new(DOORBELL_TIMED_OUT, 0, message),
+            SendError::Full | SendError::TimedOut | SendError::NoReceiver => {
+                Self::new(DOORBELL_TIMED_OUT, 0, message)
+            }
             SendError::TooLong { .. } => Self::new(DOORBELL_TOO_LONG, 0, message),
             SendError::Closed => Self::new(DOORBELL_CLOSED, 0, message),
             SendError::Forked => Self::new(DOORBELL_FORKED, 0, message),

@@ -53,7 +53,7 @@ impl<T: Trust> Deliver for channel::Sender<T> {
 fn sent(result: Result<(), SendError>) -> Result<bool, SendError> {
     match result {
         Ok(()) => Ok(true),
-        Err(SendError::Full | SendError::TimedOut) => Ok(false),
+        Err(SendError::Full | SendError::TimedOut | SendError::NoReceiver) => Ok(false),
         Err(error) => Err(error),
     }
 }

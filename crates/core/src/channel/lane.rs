@@ -448,6 +448,25 @@ impl Receiver {
         true
     }
 
+    /// How many messages are committed, as far as what lies there are records.
+    pub fn count(&self, shared: &impl Shared) -> usize {
+        let (mut at, mut count) = (self.head, 0_usize);
+        // A ring full of lies has at most as many.
+        while at.wrapping_sub(self.head) < self.capacity {
+            let word = shared.word(place(at, self.capacity)).load(Ordering::Acquire);
+            let step = match decode(word, at, self.capacity) {
+                Ok(Record::Message { length }) => {
+                    count = count.saturating_add(1);
+                    record_size(length)
+                }
+                Ok(Record::Skip) => until_wrap(at, self.capacity),
+                Ok(Record::Nothing) | Err(_) => break,
+            };
+            at = at.wrapping_add(step);
+        }
+        count
+    }
+
     /// The most that [`has_bytes`](Self::has_bytes) may be asked for: with more in the ring a sender may find no room
     /// for its next message, and wait in turn.
     pub fn most_bytes(&self) -> u64 {

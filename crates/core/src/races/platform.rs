@@ -174,8 +174,13 @@ pub(super) fn explore(race: impl Fn() + Sync + Send + 'static) {
 /// Explores a larger race, in every interleaving with at most [`PREEMPTIONS`] preemptions
 /// (`LOOM_MAX_PREEMPTIONS` changes it; blocking does not count as one).
 pub(super) fn explore_bounded(race: impl Fn() + Sync + Send + 'static) {
+    explore_within(PREEMPTIONS, race);
+}
+
+/// As `explore_bounded`, with at most so many preemptions.
+pub(super) fn explore_within(preemptions: usize, race: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = model.preemption_bound.or(Some(PREEMPTIONS));
+    model.preemption_bound = model.preemption_bound.or(Some(preemptions));
     model.check(race);
 }
 

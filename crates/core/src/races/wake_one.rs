@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Races of notifiers with waiters of whom one is woken.
 
-use super::platform::{caught, explore, explore_bounded};
+use super::platform::{caught, explore, explore_within};
 use crate::wake_one::{Complete, SleepOne, Steps, WakeOne};
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use std::vec::Vec;
+
+/// Of three threads; one more takes minutes. (It was run once, and found nothing.)
+const THREE_THREADS: usize = 3;
 
 /// Things to be taken, and the kernel's queue of those who sleep.
 struct Queue {
@@ -84,7 +87,7 @@ fn one_put_and_one_take() {
 
 #[test]
 fn two_puts_and_one_take_each_of_two() {
-    explore_bounded(|| {
+    explore_within(THREE_THREADS, || {
         let queue = Queue::new();
         let takers = [(); 2].map(|()| {
             let queue = Arc::clone(&queue);
@@ -98,7 +101,7 @@ fn two_puts_and_one_take_each_of_two() {
 
 #[test]
 fn a_put_each_of_two_and_two_takes() {
-    explore_bounded(|| {
+    explore_within(THREE_THREADS, || {
         let queue = Queue::new();
         let putters = [(); 2].map(|()| {
             let queue = Arc::clone(&queue);

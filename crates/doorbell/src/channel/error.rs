@@ -98,6 +98,8 @@ pub enum SendError {
     Full,
     /// There was no room before the deadline.
     TimedOut,
+    /// There is no room, and nobody has taken the receiving end yet.
+    NoReceiver,
     /// The message can never be sent over this channel.
     TooLong {
         /// Its length.
@@ -122,6 +124,9 @@ impl fmt::Display for SendError {
         match self {
             Self::Full => f.write_str("the channel is full; the receiver is behind"),
             Self::TimedOut => f.write_str("there was no room before the deadline; the receiver is behind"),
+            Self::NoReceiver => f.write_str(
+                "the channel is full, and nobody has taken its receiving end yet; take it first, or wait for it with a deadline",
+            ),
             Self::TooLong { length, longest } => write!(
                 f,
                 "a message of {length} bytes does not fit: this channel takes up to {longest}; make its ring larger"

@@ -228,6 +228,11 @@ impl<T: Trust, W: Wait> Gather<T, W> {
         self.readers.iter().all(Option::is_none)
     }
 
+    /// Is no sender left of whom anything is to be told?
+    pub(super) fn is_over(&self) -> bool {
+        self.readers.iter().flatten().all(RingReader::is_over)
+    }
+
     /// Whether a signal that this thread handles ends a wait ([`WaitError::Interrupted`]). It does not if this is not
     /// called, nor at the bells of lanes added later.
     pub fn set_interruptible(&mut self, interruptible: bool) {
@@ -506,7 +511,7 @@ impl<T: Trust, W: Wait> Source for Gather<T, W> {
         let news =
             self.readers.iter_mut().flatten().filter_map(|reader| reader.look_once().then_some(())).count();
         // That there is no sender left, or no lane, is told again and again.
-        news > 0 || self.readers.iter().flatten().all(RingReader::is_over)
+        news > 0 || self.is_over()
     }
 
     fn parts<'a>(&'a mut self, parts: &mut Parts<'a>) {

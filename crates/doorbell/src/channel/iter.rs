@@ -2,6 +2,7 @@
 //! The messages of a receiver, one after another.
 
 use super::error::RecvError;
+use super::gather::{Gather, GatherError};
 use super::receiver::Receiver;
 use crate::peer::Trust;
 use crate::wait::Wait;
@@ -40,6 +41,34 @@ impl<T: Trust, W: Wait> Iterator for Iter<'_, T, W> {
         match self.0.recv_into(&mut message) {
             Err(RecvError::Closed | RecvError::PeerGone(_)) => None,
             result => Some(result.map(|()| message)),
+        }
+    }
+}
+
+/// Copies of the messages of a [`Gather`] and the lanes they came by, until no sender is left. What else goes wrong is an item.
+#[derive(Debug)]
+pub struct GatherIter<'a, T: Trust, W: Wait>(Option<&'a mut Gather<T, W>>);
+
+impl<T: Trust, W: Wait> Gather<T, W> {
+    /// Copies of all messages from now on, until no sender is left. Waits while there is none.
+    pub fn iter(&mut self) -> GatherIter<'_, T, W> {
+        GatherIter(Some(self))
+    }
+}
+
+impl<T: Trust, W: Wait> Iterator for GatherIter<'_, T, W> {
+    type Item = Result<(usize, Vec<u8>), GatherError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut message = Vec::new();
+        let gather = self.0.as_mut()?;
+        let received = gather.recv_into(&mut message);
+        if received.is_err() && gather.is_over() {
+            self.0 = None;
+        }
+        match received {
+            Err(GatherError { error: RecvError::Closed, .. }) => None,
+            result => Some(result.map(|lane| (lane, message))),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! A message that was received and still lies in the ring.
 
 use super::error::RecvError;
+use super::held::Held;
 use super::ring_reader::RingReader;
 use crate::peer::{Trust, Trusted};
 use doorbell_core::channel::lane::Found;
@@ -55,21 +56,17 @@ impl<'a, T: Trust> Message<'a, T> {
     #[inline]
     #[expect(clippy::len_without_is_empty, reason = "an empty message is a message")]
     pub fn len(&self) -> usize {
-        // At most the size of the ring, which is mapped.
-        self.found.length() as usize
+        self.here().len()
     }
 
     /// A copy. As always, a lack of memory ends the process; [`recv_into`](super::Receiver::recv_into) reports it.
     pub fn to_vec(&self) -> Vec<u8> {
-        let mut copy = vec![0; self.len()];
-        self.reader.lane.read::<T>(&self.found, &mut copy);
-        copy
+        self.here().to_vec()
     }
 
     /// Replaces the content of `to` by a copy. Allocates only if `to` has less room than ever needed.
     pub fn copy_to_vec(&self, to: &mut Vec<u8>) {
-        to.resize(self.len(), 0);
-        self.reader.lane.read::<T>(&self.found, to);
+        self.here().copy_to_vec(to);
     }
 
     /// A copy, and [`release`](Self::release).
@@ -91,7 +88,7 @@ impl<'a, T: Trust> Message<'a, T> {
     /// Copies the first bytes, as many as there are and fit. Returns how many.
     #[inline]
     pub fn copy_to(&self, to: &mut [u8]) -> usize {
-        self.reader.lane.read::<T>(&self.found, to)
+        self.here().copy_to(to)
     }
 
     /// Where the message lies, for [`len`](Self::len) bytes, as long as `self` lives.
@@ -99,7 +96,12 @@ impl<'a, T: Trust> Message<'a, T> {
     /// An untrusted sender may be writing there at this moment. Read with volatile or atomic accesses, and only once
     /// what you check.
     pub fn as_ptr(&self) -> *const u8 {
-        self.reader.lane.at(self.found.payload())
+        self.here().as_ptr()
+    }
+
+    #[inline(always)]
+    fn here(&self) -> Held<'_, T> {
+        Held::new(&self.reader.lane, self.found)
     }
 }
 
@@ -108,9 +110,7 @@ impl Deref for Message<'_, Trusted> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the record lies in the ring (`Found`). A trusted sender does not write there until it is consumed, for
-        // which the reader must be used, which `self` has borrowed.
-        unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len()) }
+        self.here().bytes()
     }
 }
 

@@ -43,7 +43,7 @@
 //! |---|---|
 //! | sending: copying, in place, in batches, and what happens when there is no room | [`Sender`] |
 //! | receiving: copying, in place, in an event loop | [`Receiver`] |
-//! | many senders, one receiver | [`Gather`] |
+//! | many senders, one receiver | [`many`]; [`senders`] where they come and go; [`Gather`] |
 //! | one sender, many receivers | [`broadcast`] |
 //! | values of one type | `Typed` (feature `zerocopy`) |
 //! | any of these ends in a tokio task | `Async` (feature `tokio`) |
@@ -84,12 +84,15 @@ mod distance;
 mod error;
 mod fence;
 mod gather;
+mod held;
 mod iter;
 mod lane;
 mod message;
 mod receiver;
+mod recv_batch;
 mod ring_reader;
 mod sender;
+mod senders;
 mod slot;
 #[cfg(feature = "zerocopy")]
 mod typed;
@@ -99,10 +102,13 @@ pub use error::{AttachError, RecvError, SendError};
 #[cfg(feature = "stream")]
 pub(crate) use gather::Polled;
 pub use gather::{Gather, GatherError};
-pub use iter::Iter;
+pub use held::Held;
+pub use iter::{GatherIter, Iter};
 pub use message::Message;
 pub use receiver::Receiver;
+pub use recv_batch::RecvBatch;
 pub use sender::{Batch, RoomFor, Sender};
+pub use senders::{Senders, senders};
 pub use slot::Slot;
 #[cfg(feature = "zerocopy")]
 pub use typed::{Typed, TypedReceiver, TypedSender};
@@ -148,11 +154,7 @@ where
 /// # Errors
 /// As [`pair`].
 pub fn many(senders: u32, capacity: u64) -> Result<(Vec<Sender<Trusted>>, Gather<Trusted>), RendezvousError> {
-    let lanes = Lanes::new(senders, 1, capacity);
-    let lanes = lanes.ok_or(RendezvousError::CannotLayOut { lanes: senders, capacity })?;
-    let segment = Arc::new(Segment::for_threads(&Offer::of_lanes(lanes))?);
-    let gather = Gather::at(&segment, 0).expect("nobody else has the segment");
-    let senders =
-        (0..senders).map(|lane| Sender::at(&segment, lane).expect("nobody else has the segment")).collect();
+    let (all, gather) = self::senders(senders, capacity)?;
+    let senders = (0..senders).map(|_| all.sender().expect("nobody else has the segment")).collect();
     Ok((senders, gather))
 }

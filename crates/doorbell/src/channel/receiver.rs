@@ -22,6 +22,7 @@ use std::time::Duration;
 /// |---|---|
 /// | a [`Message`] that still lies in the ring | [`recv`](Self::recv), [`recv_timeout`](Self::recv_timeout), [`recv_deadline`](Self::recv_deadline), [`try_recv`](Self::try_recv) |
 /// | a copy in memory that is used again and again | [`recv_into`](Self::recv_into) |
+/// | several at once, each where it lies | [`recv_batch`](Self::recv_batch) |
 /// | in an event loop | [`file`](Self::file) and [`listen`](Self::listen) |
 /// | not for every message, but for enough bytes | [`wait_for_bytes`](Self::wait_for_bytes) |
 ///
@@ -153,7 +154,7 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
 
     #[cold]
     #[inline(never)]
-    fn find_at_leisure(&mut self) -> Result<Found, RecvError> {
+    pub(super) fn find_at_leisure(&mut self) -> Result<Found, RecvError> {
         loop {
             // Only `Null` gives up without a deadline.
             if let Some(found) = self.find(None)? {

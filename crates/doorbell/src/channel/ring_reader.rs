@@ -252,6 +252,17 @@ impl RingReader {
         }
     }
 
+    /// How many messages are there.
+    pub(super) fn count(&self) -> usize {
+        self.index.count(&self.lane)
+    }
+
+    /// The messages that are there, of which none is released before the next look.
+    pub(super) fn run(&mut self) -> Run<'_> {
+        let Self { lane, index, violation, .. } = self;
+        Run { lane, index, violation }
+    }
+
     /// Lends out the message that was found, until the next look or `put_back`: nothing is released before.
     #[inline(always)]
     pub(super) fn lend(&mut self, found: Found) {
@@ -289,6 +300,34 @@ impl RingReader {
 
     pub(super) fn dropped(&self) -> u64 {
         self.lane.control().dropped.load(Ordering::Relaxed)
+    }
+}
+
+/// Messages that are received one after another, and released by a later look.
+#[derive(Debug)]
+pub(super) struct Run<'a> {
+    lane: &'a Lane,
+    index: &'a mut lane::Receiver,
+    violation: &'a mut Option<PeerViolation>,
+}
+
+impl<'a> Run<'a> {
+    /// The next. What is wrong with the sender is told by the next look.
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<(&'a Lane, Found)> {
+        if self.violation.is_some() {
+            return None;
+        }
+        match self.index.next(self.lane) {
+            Ok(found) => found.map(|found| {
+                self.index.consume(found);
+                (self.lane, found)
+            }),
+            Err(violation) => {
+                *self.violation = Some(violation);
+                None
+            }
+        }
     }
 }
 

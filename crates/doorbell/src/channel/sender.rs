@@ -8,11 +8,13 @@ use super::receiver::MOST_TURNS;
 use super::slot::Slot;
 use crate::deadline::Deadline;
 use crate::error::WaitError;
+use crate::mapping::Scope;
 use crate::peer::{Trust, Trusted, Untrusted};
 use crate::rendezvous::{AttachContext, Connection, Segment};
 use crate::select::{Parts, Source};
 use crate::wait::{Adaptive, Listener, Token, Wait, WaitEntry};
 use doorbell_core::channel::lane;
+use doorbell_core::channel::layout::Attachment;
 use doorbell_core::fault;
 use doorbell_core::violation::PeerViolation;
 use doorbell_core::wake::{Waiter, Woken, listen};
@@ -40,7 +42,9 @@ use std::time::Duration;
 ///
 /// # What happens when …
 ///
-/// **… nobody receives yet?** Messages wait in the ring.
+/// **… nobody receives yet?** Messages wait in the ring. When it is full, a deadline ends with [`SendError::NoReceiver`]; without
+/// one a send between threads says so at once, and one between processes waits for the process to come
+/// ([`has_receiver`](Self::has_receiver)).
 ///
 /// **… the receiver leaves or dies?** The next send returns [`SendError::Closed`] or [`SendError::PeerGone`]; so does a
 /// send that waits for room. When another receiver attaches, sending works again.
@@ -150,6 +154,17 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     /// The longest message this channel takes, in bytes.
     pub fn longest(&self) -> u64 {
         self.index.longest()
+    }
+
+    /// The size of the ring in bytes: at least what was asked for. A message takes its length, rounded up to eight, and eight
+    /// more.
+    pub fn capacity(&self) -> u64 {
+        self.lane.capacity().get()
+    }
+
+    /// Has anybody taken the receiving end who has not left or died since? Until then messages wait in the ring.
+    pub fn has_receiver(&self) -> bool {
+        matches!(Attachment::of(self.lane.control().receiver.load(Ordering::Acquire)), Attachment::Holder(_))
     }
 
     /// Sends `message`. Waits while there is no room.
@@ -560,13 +575,18 @@ impl<T: Trust, W: Wait> Sender<T, W> {
             let Self { lane, index, receiver, way, listener, .. } = self;
             let ready = || index.may_go_on(wanted, lane) || receiver.may_have_gone(&lane.control().receiver);
             let state = &lane.room_state;
+            // Threads take their ends before they send; a process may come later.
+            let nobody = Attachment::of(lane.control().receiver.load(Ordering::Acquire)) == Attachment::Never;
+            if nobody && deadline.is_none() && state.mapping().scope() == Scope::Threads {
+                return Err(SendError::NoReceiver);
+            }
             let woken = way.wait(&mut [WaitEntry { state, listener }], ready, deadline)?;
             if let Some(room) = self.try_room(most)? {
                 return Ok(room);
             }
             // A hostile receiver can wake us for ever.
             if !woken || deadline.is_some_and(|deadline| deadline.passed()) {
-                return Err(SendError::TimedOut);
+                return Err(if nobody { SendError::NoReceiver } else { SendError::TimedOut });
             }
         }
     }

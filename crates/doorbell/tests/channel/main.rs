@@ -15,6 +15,7 @@ mod leaving;
 mod other;
 mod processes;
 mod select;
+mod several;
 mod threads;
 
 /// Not a test: what the other process does.
