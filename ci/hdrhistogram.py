@@ -55,7 +55,7 @@ for record in result["records"]:
         sums.setdefault(tag, HdrHistogram(1, HOUR_PS, 3)).add(histogram)
 same("intervals", None, reader.get_next_interval_histogram())
 
-# The sections of the text, in the order of the plan, hold all trials of a cell together.
+# The sections of the text, in the order of the plan, hold all trials of a configuration together.
 sections, current = [], None
 with open(text_file, encoding="utf-8") as file:
     for line in file:

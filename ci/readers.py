@@ -64,12 +64,12 @@ db.execute(setup)
 lines = db.execute("SELECT count(*) FROM figures").fetchone()[0]
 assert lines > 1000, lines
 trials = sum(len(rs) for rs in usable.values())
-back_to_back = lambda r: r["cell"]["pattern"].get("gap_ns") == 0 and r["cell"]["subject"] != "null"
+back_to_back = lambda r: r["configuration"]["pattern"].get("gap_ns") == 0 and r["configuration"]["subject"] != "null"
 seen = sum(
     r["tally"]["seen"]
     for rs in usable.values()
     for r in rs
-    if r["cell"]["pattern"]["kind"] in ("ping-pong", "one-way", "open-loop")
+    if r["configuration"]["pattern"]["kind"] in ("ping-pong", "one-way", "open-loop")
 )
 is_time = lambda row, column: all(10 < r[column] < 1e10 for r in row)
 
@@ -79,7 +79,7 @@ def fastest(rows):
         r
         for rs in usable.values()
         for r in rs
-        if "round-trip" in r["series"] and back_to_back(r) and r["cell"]["wait"]["kind"] == "block"
+        if "round-trip" in r["series"] and back_to_back(r) and r["configuration"]["wait"]["kind"] == "block"
     ]
     assert sum(r["trials"] for r in rows) == len(own)
     best = min(rows, key=lambda r: r["p50_ns"])
@@ -110,10 +110,10 @@ checks = {
     6: odd,
     7: lambda rows: is_time(rows, "p50_ns") and all(r["quarter_ns"] <= r["p50_ns"] <= r["three_quarters_ns"] for r in rows),
     8: lambda rows: sum(r["samples"] for r in rows)
-    == samples("wake", lambda r: r["cell"]["pattern"]["kind"] == "one-way" and r["cell"]["subject"] != "null"),
+    == samples("wake", lambda r: r["configuration"]["pattern"]["kind"] == "one-way" and r["configuration"]["subject"] != "null"),
     9: lambda rows: all(0 <= r["share"] <= 1 for r in rows)
     and sum(r["samples"] for r in rows)
-    == sum(samples(q, lambda r: r["cell"]["subject"] != "null") for q in ("round-trip", "wake")),
+    == sum(samples(q, lambda r: r["configuration"]["subject"] != "null") for q in ("round-trip", "wake")),
     10: lambda rows: len(rows) == trials,
 }
 for number, (title, query) in enumerate(zip(titles, queries), 1):

@@ -5,7 +5,7 @@ use std::path::Path;
 
 fn main() {
     let sources = ["fence", "futex", "epoll", "line"].map(|name| format!("src/bell/by_hand/{name}.c"));
-    let shim = "src/channels/arm/boost.cpp";
+    let shim = "src/channels/variant/boost.cpp";
     let header = Path::new("/usr/include/boost/interprocess/ipc/message_queue.hpp");
     for path in sources.iter().map(String::as_str).chain([shim, &header.display().to_string()]) {
         println!("cargo:rerun-if-changed={path}");

@@ -19,7 +19,7 @@ import json, sys
 r = json.load(open(sys.argv[1]))
 by = {}
 for record in r["records"]:
-    by.setdefault((record["cell"]["subject"], record["cell"]["pattern"].get("direction")), []).append(record)
+    by.setdefault((record["configuration"]["subject"], record["configuration"]["pattern"].get("direction")), []).append(record)
 kind = lambda record: record["outcome"]["kind"]
 rules = lambda record: {violation["rule"] for violation in record["outcome"].get("violations", [])}
 sys.exit(not eval(sys.argv[2]))

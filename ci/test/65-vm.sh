@@ -54,7 +54,7 @@ vm run --accel uintr --cpus 4 --numa 2 -- ping futex eventfd --gap 0 --count 300
 says "emulated: every time here is an emulator's"
 holds "$scratch/ping.json" "all(t['outcome']['kind'] == 'done' for t in r['records'])"
 holds "$scratch/ping.json" "all(t['tally']['seen'] == t['tally']['sent'] > 0 and t['tally']['lost'] == 0 for t in r['records'])"
-holds "$scratch/ping.json" "{c['placement']['relation']: c['placement']['cpus'] for c in r['plan']['cells']}['other-node'][1] >= 2"
+holds "$scratch/ping.json" "{c['placement']['relation']: c['placement']['cpus'] for c in r['plan']['configurations']}['other-node'][1] >= 2"
 holds "$scratch/ping.json" "any(w['name'] == 'emulated' for w in r['warnings'])"
 ends 1 "$doorbell" compare crates/lab/tests/data/ping.json "$scratch/ping.json"
 says "one was measured in an emulator and the other was not"
@@ -152,7 +152,7 @@ import json, sys
 for record in json.load(open(sys.argv[1]))["records"]:
     sides = [[side["voluntary_switches"], side["involuntary_switches"]] for side in record["sides"]]
     series = {name: [series["count"], series["p50_ns"], series["max_ns"]] for name, series in sorted(record["series"].items())}
-    print(record["cell"]["subject"], record["tally"], sides, series)
+    print(record["configuration"]["subject"], record["tally"], sides, series)
 PYTHON
 }
 for turn in 1 2; do

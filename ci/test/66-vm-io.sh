@@ -25,7 +25,7 @@ holds() {
     python3 - "$scratch/result.json" "$1" <<'PYTHON' || fail "not so: $1: $(cat "$scratch/said")"
 import json, sys
 r = json.load(open(sys.argv[1]))
-by = {(t["cell"]["subject"], t["cell"]["pattern"]["direction"]): t for t in r["records"]}
+by = {(t["configuration"]["subject"], t["configuration"]["pattern"]["direction"]): t for t in r["records"]}
 kind = lambda *key: by[key]["outcome"]["kind"]
 rules = lambda *key: [violation["rule"] for violation in by[key]["outcome"].get("violations", [])]
 interrupts = lambda *key: by[key]["io"]["interrupts"]

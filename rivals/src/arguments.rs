@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the contests have in common on their command lines.
+//! What the comparisons have in common on their command lines.
 
 use crate::clock::first_cpus;
 use clap::Args;
@@ -7,16 +7,16 @@ use std::path::PathBuf;
 
 #[derive(Args, Debug)]
 pub struct Common {
-    /// Rounds: in each, every arm has one block, in an order drawn by lot; a number of the contest's own if not given.
+    /// Rounds: in each, every variant has one block, in shuffled order; a number of the comparison's own if not given.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
-    /// Only arms whose name holds one of these, and what they are set against.
+    /// Only variants whose name holds one of these, and what they are set against.
     #[arg(long, value_delimiter = ',')]
     pub only: Vec<String>,
     /// A file to which every block is added, one JSON object a line.
     #[arg(long)]
     pub raw: Option<PathBuf>,
-    /// Of the lots.
+    /// Of the shuffles.
     #[arg(long, default_value_t = 1)]
     pub seed: u32,
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is published beside our figures, and how ours stand to it: contests, each in interleaved blocks of one run, with one
-//! clock, one lot, one statistics and one table.
+//! What is published beside our figures, and how ours stand to it: comparisons, each in interleaved blocks of one run, with one
+//! clock, one shuffle, one statistics and one table.
 
 mod arguments;
 mod bell;
@@ -8,12 +8,12 @@ mod channels;
 mod clock;
 mod deaths;
 mod library;
-mod lot;
 mod partner;
 mod peers;
 mod pilot;
 mod raw;
 mod rounds;
+mod shuffle;
 mod statistics;
 mod table;
 mod wakes;
@@ -25,11 +25,11 @@ use std::process::ExitCode;
 #[command(about, name = "rivals")]
 struct Command {
     #[command(subcommand)]
-    contest: Contest,
+    comparison: Comparison,
 }
 
 #[derive(Subcommand)]
-enum Contest {
+enum Comparison {
     /// Ring, futex, epoll and spinning against the same by hand; the status is 1 if a bar is missed
     Bars(bell::Arguments),
     /// `Adaptive` against fixed policies, at gaps from 0 to 10 ms; the status is 1 if a bar is missed
@@ -48,18 +48,19 @@ enum Contest {
 }
 
 fn main() -> ExitCode {
-    let contest = Command::parse().contest;
-    if cfg!(not(feature = "iceoryx2")) && matches!(contest, Contest::Channels(_) | Contest::Wakes(_)) {
+    let comparison = Command::parse().comparison;
+    if cfg!(not(feature = "iceoryx2")) && matches!(comparison, Comparison::Channels(_) | Comparison::Wakes(_))
+    {
         eprintln!("iceoryx2 is left out: this was built without its feature");
     }
-    let result = match contest {
-        Contest::Bars(arguments) => bell::run(&arguments, bell::bars::run),
-        Contest::Curves(arguments) => bell::run(&arguments, bell::curves::run),
-        Contest::Channels(arguments) => channels::run(&arguments),
-        Contest::Alone(arguments) => channels::alone::run(&arguments),
-        Contest::Deaths(arguments) => deaths::run(&arguments),
-        Contest::Wakes(arguments) => wakes::run(&arguments),
-        Contest::Peers(arguments) => peers::run(&arguments),
+    let result = match comparison {
+        Comparison::Bars(arguments) => bell::run(&arguments, bell::bars::run),
+        Comparison::Curves(arguments) => bell::run(&arguments, bell::curves::run),
+        Comparison::Channels(arguments) => channels::run(&arguments),
+        Comparison::Alone(arguments) => channels::alone::run(&arguments),
+        Comparison::Deaths(arguments) => deaths::run(&arguments),
+        Comparison::Wakes(arguments) => wakes::run(&arguments),
+        Comparison::Peers(arguments) => peers::run(&arguments),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

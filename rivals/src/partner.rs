@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The other side of a comparison: a thread or a forked child that serves one block whenever it is told to, and sleeps in
-//! between, so that the arm under measurement has the CPUs to itself.
+//! between, so that the variant under measurement has the CPUs to itself.
 
 use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, pipe_with};

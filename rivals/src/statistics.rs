@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Quantiles, and the ratio of two arms with an interval.
+//! Quantiles, and the ratio of two variants with an interval.
 
 use std::fmt::{Display, Formatter};
 
@@ -20,7 +20,7 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// The ratio of two arms, shown as `1.03 [0.99, 1.08]`.
+/// The ratio of two variants, shown as `1.03 [0.99, 1.08]`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio {
     /// Lower end of the 95 % interval.
@@ -41,7 +41,7 @@ impl Ratio {
     /// ranks).
     ///
     /// A ratio is taken within a round, so what both sides of a round had in common is out of it. The order within a round is
-    /// drawn by lot, so what is left is as likely to be to one side's favour as to the other's, as the ranks need it.
+    /// shuffled, so what is left is as likely to be to one side's favour as to the other's, as the ranks need it.
     pub fn paired(upper: &[f64], lower: &[f64]) -> Self {
         let logarithms: Vec<f64> =
             upper.iter().zip(lower).map(|(upper, lower)| (upper / lower).ln()).collect();
@@ -97,7 +97,7 @@ impl Display for Ratio {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lot::Lot;
+    use crate::shuffle::Shuffle;
 
     #[test]
     fn a_disturbance_that_slows_a_whole_round_leaves_the_ratio_alone() {
@@ -124,9 +124,11 @@ mod tests {
     /// A machine that is half as fast again for half of the runs, and a true ratio of 1.02.
     #[test]
     fn the_interval_holds_the_ratio_in_95_of_100_tries() {
-        let mut lot = Lot::new(7);
+        let mut shuffle = Shuffle::new(7);
         let mut run = |truth: f64| {
-            truth * [1.0, 1.5][lot.below(2)] * (1.0 + 0.02 * lot.below(1 << 20) as f64 / f64::from(1 << 20))
+            truth
+                * [1.0, 1.5][shuffle.below(2)]
+                * (1.0 + 0.02 * shuffle.below(1 << 20) as f64 / f64::from(1 << 20))
         };
         let held = (0..1000)
             .filter(|_| {

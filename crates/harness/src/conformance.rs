@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What every mechanism must do, told to each of them: both ends of a line in one process, where the order of
+//! What every mechanism must do, told to each of them: both ends of a link in one process, where the order of
 //! notifications and waits is ours to choose.
 
-use crate::mechanism::{Line, Mechanism, Notifier, Waiter, Woken};
+use crate::mechanism::{Link, Mechanism, Notifier, Waiter, Woken};
 use crate::site::Site;
 use doorbell_results::record::subject::Notifiers;
 use std::ptr;
@@ -18,7 +18,7 @@ const SHORT: Duration = Duration::from_millis(2);
 /// Enough for a thread to have fallen asleep in most runs; the tests also hold when it has not.
 const SETTLE: Duration = Duration::from_millis(10);
 
-/// Goes through all of it on a line of `M`.
+/// Goes through all of it on a link of `M`.
 pub fn rehearse<M: Mechanism>(site: &Site) {
     a_wait_with_nothing_rung_times_out_and_a_later_one_succeeds::<M>(site);
     a_notification_before_the_wait_is_kept::<M>(site);
@@ -28,14 +28,14 @@ pub fn rehearse<M: Mechanism>(site: &Site) {
     a_second_notifier_wakes_or_is_known_not_to::<M>(site);
 }
 
-fn line<M: Mechanism>(site: &Site) -> M::Line {
-    M::Line::open(site).unwrap_or_else(|error| panic!("{}: {error}", M::NAME))
+fn link<M: Mechanism>(site: &Site) -> M::Link {
+    M::Link::open(site).unwrap_or_else(|error| panic!("{}: {error}", M::NAME))
 }
 
 fn a_wait_with_nothing_rung_times_out_and_a_later_one_succeeds<M: Mechanism>(site: &Site) {
-    let line = line::<M>(site);
-    let mut waiter = line.waiter().unwrap();
-    let mut notifier = line.notifier().unwrap();
+    let link = link::<M>(site);
+    let mut waiter = link.waiter().unwrap();
+    let mut notifier = link.notifier().unwrap();
     for _ in 0..3 {
         assert_eq!(waiter.wait_for(SHORT).unwrap(), Woken::TimedOut, "{}", M::NAME);
         assert_eq!(waiter.wait_for(Duration::ZERO).unwrap(), Woken::TimedOut, "{}", M::NAME);
@@ -47,9 +47,9 @@ fn a_wait_with_nothing_rung_times_out_and_a_later_one_succeeds<M: Mechanism>(sit
 }
 
 fn a_notification_before_the_wait_is_kept<M: Mechanism>(site: &Site) {
-    let line = line::<M>(site);
-    let mut waiter = line.waiter().unwrap();
-    let mut notifier = line.notifier().unwrap();
+    let link = link::<M>(site);
+    let mut waiter = link.waiter().unwrap();
+    let mut notifier = link.notifier().unwrap();
     for _ in 0..3 {
         notifier.notify().unwrap();
         waiter.wait().unwrap();
@@ -59,10 +59,10 @@ fn a_notification_before_the_wait_is_kept<M: Mechanism>(site: &Site) {
 
 /// Two notifiers take turns, and each notification is awaited before the next: whatever merges, none may be lost.
 fn a_second_notifier_wakes_or_is_known_not_to<M: Mechanism>(site: &Site) {
-    let line = line::<M>(site);
-    let mut waiter = line.waiter().unwrap();
-    let mut first = line.notifier().unwrap();
-    let second = line.notifier();
+    let link = link::<M>(site);
+    let mut waiter = link.waiter().unwrap();
+    let mut first = link.notifier().unwrap();
+    let second = link.notifier();
     if M::NOTIFIERS == Notifiers::One {
         // It cannot even be had, or what it writes is what the first has written.
         if let Ok(mut second) = second {
@@ -91,9 +91,9 @@ fn a_second_notifier_wakes_or_is_known_not_to<M: Mechanism>(site: &Site) {
 }
 
 fn a_look_consumes_what_it_finds<M: Mechanism>(site: &Site) {
-    let line = line::<M>(site);
-    let mut waiter = line.waiter().unwrap();
-    let mut notifier = line.notifier().unwrap();
+    let link = link::<M>(site);
+    let mut waiter = link.waiter().unwrap();
+    let mut notifier = link.notifier().unwrap();
     for _ in 0..3 {
         notifier.notify().unwrap();
         let start = Instant::now();
@@ -109,9 +109,9 @@ fn a_look_consumes_what_it_finds<M: Mechanism>(site: &Site) {
 }
 
 fn two_notifications_leave_what_the_mechanism_says<M: Mechanism>(site: &Site) {
-    let line = line::<M>(site);
-    let mut waiter = line.waiter().unwrap();
-    let mut notifier = line.notifier().unwrap();
+    let link = link::<M>(site);
+    let mut waiter = link.waiter().unwrap();
+    let mut notifier = link.notifier().unwrap();
     notifier.notify().unwrap();
     notifier.notify().unwrap();
     assert_eq!(waiter.wait_for(NEVER).unwrap(), Woken::Notified, "{}", M::NAME);
@@ -119,7 +119,7 @@ fn two_notifications_leave_what_the_mechanism_says<M: Mechanism>(site: &Site) {
         assert_eq!(waiter.wait_for(NEVER).unwrap(), Woken::Notified, "{}", M::NAME);
     }
     assert_eq!(waiter.wait_for(SHORT).unwrap(), Woken::TimedOut, "{}", M::NAME);
-    // And what merged has not worn the line out.
+    // And what merged has not worn the link out.
     notifier.notify().unwrap();
     waiter.wait().unwrap();
 }
@@ -135,11 +135,11 @@ fn a_sleeping_waiter_is_woken_whatever_else_interrupts_it<M: Mechanism>(site: &S
         assert_eq!(libc::sigaction(libc::SIGUSR1, &raw const action, ptr::null_mut()), 0);
     }
     for timed in [false, true] {
-        let line = line::<M>(site);
+        let link = link::<M>(site);
         let (task, ready, over) = (AtomicI32::new(0), AtomicBool::new(false), AtomicBool::new(false));
         thread::scope(|scope| {
             let waits = scope.spawn(|| {
-                let mut waiter = line.waiter().unwrap();
+                let mut waiter = link.waiter().unwrap();
                 task.store(rustix::thread::gettid().as_raw_nonzero().get(), SeqCst);
                 while !ready.load(SeqCst) {
                     thread::yield_now();
@@ -154,7 +154,7 @@ fn a_sleeping_waiter_is_woken_whatever_else_interrupts_it<M: Mechanism>(site: &S
             while task.load(SeqCst) == 0 && !waits.is_finished() {
                 thread::yield_now();
             }
-            let mut notifier = line.notifier().unwrap();
+            let mut notifier = link.notifier().unwrap();
             ready.store(true, SeqCst);
             for _ in 0..5 {
                 thread::sleep(SETTLE / 5);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The shared words by which the sides meet, part, and can be watched. None of them is touched by a measured path that
-//! exchanges nothing but the notification ([`Timing::Around`](doorbell_results::cell::Timing::Around)), except for a load of
+//! exchanges nothing but the notification ([`Timing::Around`](doorbell_results::configuration::Timing::Around)), except for a load of
 //! `stop`, which stays in the reader's own cache until it changes.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -48,7 +48,7 @@ impl Step {
             6 => "awaits the acknowledgement",
             7 => "finished",
             8 => "operates",
-            9 => "hands over the yardstick",
+            9 => "hands over the reference",
             10 => "reports",
             _ => "unknown",
         }
@@ -101,8 +101,8 @@ pub struct Control {
     pub arrived: Word,
     /// Set by the side that ends the trial, before its last notification.
     pub stop: Word,
-    /// Set by the first side of a ping-pong while a slice of the yardstick is to follow the round under way.
-    pub yardstick: Word,
+    /// Set by the first side of a ping-pong while a slice of the reference is to follow the round under way.
+    pub reference: Word,
     /// Set by the host when the user interrupts: the first side then ends its window early.
     pub interrupted: Word,
     pub progress: [Progress; 2],

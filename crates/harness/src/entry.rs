@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A mechanism without its type: what the list holds and a trial is given by name.
 
-use crate::mechanism::{Explanation, Line, Mechanism, Unavailable};
+use crate::mechanism::{Explanation, Link, Mechanism, Unavailable};
 use crate::role::{self, Role};
 use crate::side::{Side, SideError};
 use crate::site::{Host, OpenError, Site};
@@ -16,15 +16,15 @@ pub trait Entry: Sync {
     fn explanation(&self) -> Explanation;
     /// See [`Mechanism::available`].
     fn available(&self, host: &Host) -> Result<(), Unavailable>;
-    /// Opens `count` lines in the trial's host.
-    fn open(&self, site: &Site, count: usize) -> Result<Box<dyn Lines>, OpenError>;
+    /// Opens `count` links in the trial's host.
+    fn open(&self, site: &Site, count: usize) -> Result<Box<dyn Links>, OpenError>;
     /// Goes through what every mechanism must do.
     #[cfg(any(test, feature = "sample"))]
     fn rehearse(&self, site: &Site);
 }
 
-/// Open lines of one mechanism, erased; a side plays a role over them.
-pub trait Lines: Send + Sync {
+/// Open links of one mechanism, erased; a side plays a role over them.
+pub trait Links: Send + Sync {
     /// Plays `role` to its end; the whole measured loop runs inside, compiled for this mechanism.
     fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError>;
 }
@@ -42,9 +42,9 @@ impl<M: Mechanism> Entry for M {
     fn available(&self, host: &Host) -> Result<(), Unavailable> {
         M::available(host)
     }
-    fn open(&self, site: &Site, count: usize) -> Result<Box<dyn Lines>, OpenError> {
-        let lines = (0..count).map(|_| M::Line::open(site)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Box::new(Open::<M> { lines }))
+    fn open(&self, site: &Site, count: usize) -> Result<Box<dyn Links>, OpenError> {
+        let links = (0..count).map(|_| M::Link::open(site)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Box::new(Open::<M> { links }))
     }
     #[cfg(any(test, feature = "sample"))]
     fn rehearse(&self, site: &Site) {
@@ -53,11 +53,11 @@ impl<M: Mechanism> Entry for M {
 }
 
 struct Open<M: Mechanism> {
-    lines: Vec<M::Line>,
+    links: Vec<M::Link>,
 }
 
-impl<M: Mechanism> Lines for Open<M> {
+impl<M: Mechanism> Links for Open<M> {
     fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
-        role::play::<M>(&self.lines, role, side)
+        role::play::<M>(&self.links, role, side)
     }
 }

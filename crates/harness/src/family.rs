@@ -2,7 +2,7 @@
 //! What can be measured comes in families: means of notification, fan-outs, operations, tasks, I/O engines. The harness knows
 //! none of their members; whoever starts it hands it the list of families.
 
-use doorbell_results::cell::{Cell, Pattern};
+use doorbell_results::configuration::{Configuration, Pattern};
 use doorbell_results::machine::Machine;
 use doorbell_results::machine::clock::Clock;
 use doorbell_results::record::Record;
@@ -10,21 +10,21 @@ use doorbell_results::record::subject::{Contexts, Subject};
 
 use crate::arena::Arena;
 use crate::control::Control;
-use crate::entry::Lines;
+use crate::entry::Links;
 use crate::fanout::fan::FanEntry;
 use crate::part::Role;
 use crate::run_dir::RunDir;
 use crate::site::Site;
 
 /// What two sides are given to play.
-#[expect(missing_debug_implementations, reason = "lines are erased, and have nothing to show")]
+#[expect(missing_debug_implementations, reason = "links are erased, and have nothing to show")]
 pub struct Cast {
     /// The part of the side that notifies first, and of the other.
     pub roles: [Role; 2],
-    pub lines: Box<dyn Lines>,
+    pub links: Box<dyn Links>,
     /// Whether the sides are processes or threads.
     pub contexts: Contexts,
-    /// Whether bare futexes are opened beside the lines, for the reference that runs in between.
+    /// Whether bare futexes are opened beside the links, for the reference that runs in between.
     pub reference: bool,
 }
 
@@ -32,7 +32,7 @@ pub struct Cast {
 #[derive(Debug)]
 pub struct Stage<'trial> {
     /// What is to be run.
-    pub cell: &'trial Cell,
+    pub configuration: &'trial Configuration,
     /// The clock of the run.
     pub clock: Clock,
     pub site: &'trial Site<'trial>,
@@ -42,29 +42,29 @@ pub struct Stage<'trial> {
     pub run_dir: &'trial RunDir,
 }
 
-/// A family of what can be measured: all that is asked of a cell because of its pattern.
+/// A family of what can be measured: all that is asked of a configuration because of its pattern.
 pub trait Family: Sync {
-    /// Whether cells of `pattern` name its members.
+    /// Whether configurations of `pattern` name its members.
     fn takes(&self, pattern: Pattern) -> bool;
-    /// What the member that `cell` names is, for its record; none if it has none of the name.
-    fn subject(&self, cell: &Cell) -> Option<Subject>;
-    /// What is lacking here for `cell`, told before anything is started; none if it can be run.
-    fn lacks(&self, cell: &Cell, machine: &Machine) -> Option<String>;
+    /// What the member that `configuration` names is, for its record; none if it has none of the name.
+    fn subject(&self, configuration: &Configuration) -> Option<Subject>;
+    /// What is lacking here for `configuration`, told before anything is started; none if it can be run.
+    fn lacks(&self, configuration: &Configuration, machine: &Machine) -> Option<String>;
     /// Bytes of message in shared memory, each way.
-    fn message_bytes(&self, cell: &Cell) -> usize {
-        cell.size as usize
+    fn message_bytes(&self, configuration: &Configuration) -> usize {
+        configuration.size as usize
     }
     /// Bytes of shared memory beside messages and a mechanism's own words.
-    fn own_bytes(&self, cell: &Cell) -> usize {
-        let _ = cell;
+    fn own_bytes(&self, configuration: &Configuration) -> usize {
+        let _ = configuration;
         0
     }
-    /// The fan-out that `cell` names, in a family of fan-outs; they are run by a troupe of their own.
-    fn fan_out(&self, cell: &Cell) -> Option<Result<&'static dyn FanEntry, String>> {
-        let _ = cell;
+    /// The fan-out that `configuration` names, in a family of fan-outs; they are run by a troupe of their own.
+    fn fan_out(&self, configuration: &Configuration) -> Option<Result<&'static dyn FanEntry, String>> {
+        let _ = configuration;
         None
     }
-    /// Opens what the cell names for two sides. An error says what refused.
+    /// Opens what the configuration names for two sides. An error says what refused.
     fn open(&self, stage: &Stage<'_>) -> Result<Cast, String>;
     /// Adds to a record what follows from its own counts and this machine.
     fn derive(&self, record: &mut Record, machine: &Machine) {
@@ -74,7 +74,7 @@ pub trait Family: Sync {
 
 pub type Families = &'static [&'static dyn Family];
 
-/// The family whose members cells of `pattern` name.
+/// The family whose members configurations of `pattern` name.
 pub fn of(families: Families, pattern: Pattern) -> Option<&'static dyn Family> {
     families.iter().copied().find(|family| family.takes(pattern))
 }

@@ -2,7 +2,7 @@
 //! The bare futex: a word in memory, and a kernel queue for those who sleep on its value.
 //!
 //! It stands here and not among the mechanisms because every comparison is made in multiples of it: the harness runs it
-//! beside whatever is measured (`role/yardstick.rs`).
+//! beside whatever is measured (`role/reference.rs`).
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
 
 use crate::deadline::relative;
-use crate::mechanism::{Fault, Line, Notifier};
+use crate::mechanism::{Fault, Link, Notifier};
 use crate::site::{OpenError, Site, Word};
 use crate::watched_word::{WordNotifier, WordReader, WordWaiter};
 
 /// The word and how the kernel keys it.
 #[derive(Debug, Clone, Copy)]
-pub struct FutexLine {
+pub struct FutexLink {
     word: &'static Word,
     flags: Flags,
 }
@@ -35,7 +35,7 @@ pub struct FutexWaiter {
     flags: Flags,
 }
 
-impl Line for FutexLine {
+impl Link for FutexLink {
     type Notifier = FutexNotifier;
     type Waiter = FutexWaiter;
     fn open(site: &Site) -> Result<Self, OpenError> {
@@ -49,8 +49,8 @@ impl Line for FutexLine {
     }
 }
 
-impl FutexLine {
-    /// A line that the kernel keys by its address alone, for threads of one process (`FUTEX_PRIVATE_FLAG`).
+impl FutexLink {
+    /// A link that the kernel keys by its address alone, for threads of one process (`FUTEX_PRIVATE_FLAG`).
     pub fn private(site: &Site) -> Result<Self, OpenError> {
         Ok(Self { word: site.word()?, flags: Flags::PRIVATE })
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The host of one trial: opens the lines, forks the sides, sleeps until they are done or stop making progress.
+//! The host of one trial: opens the links, forks the sides, sleeps until they are done or stop making progress.
 
 use super::arena::Arena;
 use super::control::{Control, Step};
@@ -14,12 +14,12 @@ use super::run_dir::RunDir;
 use super::side::{Side, SideReport, Times};
 use super::tracer::Tracer;
 use super::watchdog::Watchdog;
-use crate::entry::Lines;
-use crate::futex::FutexLine;
-use crate::mechanism::Line;
+use crate::entry::Links;
+use crate::futex::FutexLink;
+use crate::mechanism::Link;
 use crate::site::Site;
 use doorbell_machine::root::Root;
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 use doorbell_results::record::subject::Contexts;
 use doorbell_results::record::{LastSeen, SideCounters, Tally};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -68,13 +68,13 @@ fn read_line<T: for<'de> Deserialize<'de>>(input: &mut impl Read) -> io::Result<
     Ok(serde_json::from_slice(&line)?)
 }
 
-/// Runs the trial, under the load that its cell asks for.
+/// Runs the trial, under the load that its configuration asks for.
 fn under_load(order: &Order, families: Families) -> Result<Report, String> {
     let hold =
         |limit| LatencyLimit::hold(limit).map_err(|error| format!("{}: {error}", latency_limit::DEVICE));
     // Held until the trial is over: it ends with the value.
-    let _held = order.cell.latency_limit_us.map(hold).transpose()?;
-    let Some(load) = &order.cell.load else { return run(order, families, None) };
+    let _held = order.configuration.latency_limit_us.map(hold).transpose()?;
+    let Some(load) = &order.configuration.load else { return run(order, families, None) };
     let topology = doorbell_machine::topology::read(&Root::live(), None);
     let mut session = Session::start(load, &topology).map_err(|error| format!("the load: {error}"))?;
     session.begin();
@@ -86,39 +86,46 @@ fn under_load(order: &Order, families: Families) -> Result<Report, String> {
 }
 
 fn run(order: &Order, families: Families, load: Option<&mut Session>) -> Result<Report, String> {
-    let cell = &order.cell;
+    let configuration = &order.configuration;
     // SAFETY: the launcher left this descriptor open for us under this number, and nobody else here owns it.
     let lock = File::from(unsafe { OwnedFd::from_raw_fd(order.lock) });
     let run_dir = RunDir::inherited(order.run_dir.clone(), lock);
-    let family = family::of(families, cell.pattern).ok_or("nothing here runs a cell of this pattern")?;
-    if let Some(fan) = family.fan_out(cell) {
+    let family = family::of(families, configuration.pattern)
+        .ok_or("nothing here runs a configuration of this pattern")?;
+    if let Some(fan) = family.fan_out(configuration) {
         return super::fanout::run(order, fan?, &run_dir, load);
     }
-    let message = family.message_bytes(cell);
-    let words = family.own_bytes(cell);
+    let message = family.message_bytes(configuration);
+    let words = family.own_bytes(configuration);
     // Control words, payloads both ways with their alignment, and room for the mechanisms' own words.
-    let traced = if cell.trace.is_some() { Journal::BYTES } else { 0 };
+    let traced = if configuration.trace.is_some() { Journal::BYTES } else { 0 };
     let size = size_of::<Control>() + words + traced + 2 * (message + 4096) + (1 << 20);
     let arena = Arena::map(size).map_err(|error| error.to_string())?;
     let control = Control::place(arena).map_err(|error| error.to_string())?;
     let bytes = || arena.bytes(message).map_err(|error| error.to_string());
     let payload = [bytes()?, bytes()?];
-    let journal = match cell.trace {
+    let journal = match configuration.trace {
         Some(_) => Some(Journal::place(arena).map_err(|error| error.to_string())?),
         None => None,
     };
-    let site = Site::new(cell.contexts, arena, &run_dir);
-    let Cast { roles, lines, contexts, reference } =
-        family.open(&Stage { cell, clock: order.clock, site: &site, arena, control, run_dir: &run_dir })?;
-    let yardstick_lines = if reference {
-        let line = || FutexLine::open(&site).map_err(|error| error.to_string());
-        Some([line()?, line()?])
+    let site = Site::new(configuration.contexts, arena, &run_dir);
+    let Cast { roles, links, contexts, reference } = family.open(&Stage {
+        configuration,
+        clock: order.clock,
+        site: &site,
+        arena,
+        control,
+        run_dir: &run_dir,
+    })?;
+    let reference_lines = if reference {
+        let link = || FutexLink::open(&site).map_err(|error| error.to_string());
+        Some([link()?, link()?])
     } else {
         None
     };
     let side = |role| Side {
         clock: order.clock,
-        cell: cell.clone(),
+        configuration: configuration.clone(),
         control,
         payload,
         received: Vec::new(),
@@ -127,17 +134,17 @@ fn run(order: &Order, families: Families, load: Option<&mut Session>) -> Result<
         tally: Tally::default(),
         before: None,
         left_out: 0,
-        yardstick_lines,
-        yardstick: None,
+        reference_lines,
+        reference: None,
         counters: SideCounters::default(),
         figures: Vec::new(),
         journal: journal.clone(),
         io: None,
     };
     let mut troupe =
-        Troupe::fork(contexts, roles, lines.as_ref(), &side).map_err(|error| error.to_string())?;
-    let tracer = match cell.trace.zip(journal) {
-        Some((trace, journal)) => match Tracer::begin(cell, trace, order.clock, control, journal) {
+        Troupe::fork(contexts, roles, links.as_ref(), &side).map_err(|error| error.to_string())?;
+    let tracer = match configuration.trace.zip(journal) {
+        Some((trace, journal)) => match Tracer::begin(configuration, trace, order.clock, control, journal) {
             Ok(tracer) => Some(tracer),
             Err(error) => {
                 troupe.end();
@@ -146,7 +153,7 @@ fn run(order: &Order, families: Families, load: Option<&mut Session>) -> Result<
         },
         None => None,
     };
-    let report = troupe.watch(control, cell, roles, load, tracer);
+    let report = troupe.watch(control, configuration, roles, load, tracer);
     run_dir.clear_notes();
     report.map_err(|error| error.to_string())
 }
@@ -162,7 +169,7 @@ impl Troupe {
     fn fork(
         contexts: Contexts,
         roles: [Role; 2],
-        lines: &dyn Lines,
+        links: &dyn Links,
         side: &dyn Fn(Role) -> Side,
     ) -> io::Result<Self> {
         let mut troupe = Self { processes: Vec::new(), pipes: Vec::new() };
@@ -176,7 +183,7 @@ impl Troupe {
             Contexts::Processes => {
                 for role in roles {
                     let (write, own) = (pipe()?, side(role));
-                    troupe.processes.push(fork(|| act(lines, own, &write))?);
+                    troupe.processes.push(fork(|| act(links, own, &write))?);
                 }
             }
             Contexts::Threads => {
@@ -185,8 +192,8 @@ impl Troupe {
                 troupe.processes.push(fork(|| {
                     let [initiator, responder] = sides;
                     std::thread::scope(|scope| {
-                        scope.spawn(move || act(lines, initiator, &first));
-                        scope.spawn(move || act(lines, responder, &second));
+                        scope.spawn(move || act(links, initiator, &first));
+                        scope.spawn(move || act(links, responder, &second));
                     });
                 })?);
             }
@@ -198,12 +205,12 @@ impl Troupe {
     fn watch(
         mut self,
         control: &Control,
-        cell: &Cell,
+        configuration: &Configuration,
         roles: [Role; 2],
         mut load: Option<&mut Session>,
         mut tracer: Option<Tracer>,
     ) -> io::Result<Report> {
-        let patience = PATIENCE + 4 * Duration::from_nanos(cell.pattern.gap_ns());
+        let patience = PATIENCE + 4 * Duration::from_nanos(configuration.pattern.gap_ns());
         let mut texts = [Vec::new(), Vec::new()];
         let mut open = [true, true];
         let mut interrupted = false;
@@ -340,17 +347,17 @@ fn await_death(process: Pid, limit: Duration) -> rustix::io::Result<Option<(Pid,
 }
 
 /// One side's whole life.
-fn act(lines: &dyn Lines, mut side: Side, pipe: impl AsFd) {
+fn act(links: &dyn Links, mut side: Side, pipe: impl AsFd) {
     let role = side.role;
     // Made here and not in the host: memory inherited through fork is copied page by page at the first write, which
     // would be a page fault inside the measured window.
     side.times = Times::default();
-    side.received = vec![u8::MAX; side.cell.size as usize];
+    side.received = vec![u8::MAX; side.configuration.size as usize];
     let settled = side.settle();
     if let (Ok(()), Some(journal)) = (&settled, &side.journal) {
         journal.await_traced();
     }
-    let error = settled.and_then(|()| lines.play(role, &mut side)).err();
+    let error = settled.and_then(|()| links.play(role, &mut side)).err();
     // After a failure the other side may wait for this one for ever; the report tells the host, which ends it.
     side.step(Step::Reports, 0);
     let report = serde_json::to_vec(&side.report(error.as_ref())).unwrap_or_default();

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::order::{Order, Report};
 use super::run_dir::RunDir;
 use doorbell_machine::clock::Clock;
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 
 /// The hidden verb under which this program is a host.
 pub const HOST_VERB: &str = "trial-host";
@@ -22,10 +22,15 @@ const LOOK_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 /// This very program, even if its file was replaced while the run goes on (proc(5)).
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// Runs one cell in processes of its own; ends it early once `interrupted` is set, which a signal must announce.
-pub fn launch(cell: &Cell, clock: Clock, run_dir: &RunDir, interrupted: &AtomicBool) -> io::Result<Report> {
+/// Runs one configuration in processes of its own; ends it early once `interrupted` is set, which a signal must announce.
+pub fn launch(
+    configuration: &Configuration,
+    clock: Clock,
+    run_dir: &RunDir,
+    interrupted: &AtomicBool,
+) -> io::Result<Report> {
     let order = Order {
-        cell: cell.clone(),
+        configuration: configuration.clone(),
         clock,
         run_dir: run_dir.path().to_owned(),
         lock: run_dir.lock().as_raw_fd(),

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs one cell: sides as processes or threads, rendezvous, watchdog, counters, traced events.
+//! Runs one configuration: sides as processes or threads, rendezvous, watchdog, counters, traced events.
 //!
 //! ```text
 //! doorbell ──exec──► host ──fork──► initiator / notifier
 //!                         └─fork──► responder / waiter
 //! ```
 //!
-//! The host is a fresh process with one thread: it opens the lines, forks the sides, which inherit everything, and
+//! The host is a fresh process with one thread: it opens the links, forks the sides, which inherit everything, and
 //! sleeps until they are done or the time is up; once a second it gets up for some 10 µs to see that they still move.
 //!
 //! What is measured is not known here. It comes as families ([`family::Family`]), whose members implement the traits of
-//! [`mechanism`], [`fanout::fan`] or [`entry::Lines`]; the loops of [`role`] are compiled once for each.
+//! [`mechanism`], [`fanout::fan`] or [`entry::Links`]; the loops of [`role`] are compiled once for each.
 
 #![allow(
     missing_docs,
@@ -25,9 +25,9 @@ pub mod control;
 pub mod counters;
 pub mod deadline;
 pub mod entry;
+pub mod environment;
 pub mod family;
 pub mod fanout;
-pub mod floors;
 pub mod fork;
 pub mod futex;
 pub mod host;
@@ -38,6 +38,7 @@ pub mod load;
 pub mod mechanism;
 pub mod order;
 pub mod part;
+pub mod primitives;
 pub mod proof;
 pub mod role;
 pub mod run_dir;
@@ -47,10 +48,9 @@ pub mod side;
 pub mod site;
 #[cfg(any(test, feature = "sample"))]
 pub mod stand_in;
-pub mod surroundings;
 pub mod trace;
 pub mod tracer;
 mod watchdog;
 pub mod watched_word;
 
-pub use doorbell_results::cell;
+pub use doorbell_results::configuration;

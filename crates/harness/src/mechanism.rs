@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a means of notification is to the harness.
 //!
-//! A mechanism is a [`Mechanism`]; what it opens is a [`Line`], one direction of notification with a [`Notifier`] at one
+//! A mechanism is a [`Mechanism`]; what it opens is a [`Link`], one direction of notification with a [`Notifier`] at one
 //! end and a [`Waiter`] at the other.
 //!
 //! The traits are generic on purpose: a trial's loop is compiled once per mechanism, so that no indirect call stands
@@ -82,7 +82,7 @@ impl Woken {
 }
 
 pub trait Mechanism: Sync + 'static {
-    type Line: Line;
+    type Link: Link;
     /// The name on the command line and in result files: lower case, words joined by `-`.
     const NAME: &'static str;
     const WAITS: Waits = Waits::Blocks;
@@ -95,7 +95,7 @@ pub trait Mechanism: Sync + 'static {
     const DROPS: bool = false;
     /// Whether its waiter learns nothing unless a thread of the notifier's answers, which runs where the notifier does.
     const ANSWERS: bool = false;
-    /// How many notifiers a line may have, as it is used here.
+    /// How many notifiers a link may have, as it is used here.
     const NOTIFIERS: Notifiers = Notifiers::Several;
     /// What a notification can bring along, by its manual: what is measured carries a byte, or nothing.
     const CARRIES: Carries = Carries::Nothing;
@@ -127,14 +127,14 @@ pub trait Mechanism: Sync + 'static {
 ///
 /// The waiter's end is taken first, then the notifier's; the first wait and the first notification follow.
 ///
-/// A line must not own anything that outlives the trial: what the file system or System V keeps is registered with
+/// A link must not own anything that outlives the trial: what the file system or System V keeps is registered with
 /// [`Site::leave_note`] before it is made.
-pub trait Line: Sized + Send + Sync + 'static {
+pub trait Link: Sized + Send + Sync + 'static {
     type Notifier: Notifier;
     type Waiter: Waiter;
-    /// Opens the line in the trial's host, before the sides exist.
+    /// Opens the link in the trial's host, before the sides exist.
     fn open(site: &Site) -> Result<Self, OpenError>;
-    /// Takes the waiting end, in the waiter's own process or thread. Runs before any [`Line::notifier`] of this line.
+    /// Takes the waiting end, in the waiter's own process or thread. Runs before any [`Link::notifier`] of this line.
     fn waiter(&self) -> Result<Self::Waiter, OpenError>;
     /// Takes the notifying end, in the notifier's own process or thread, after the waiter stands ready.
     fn notifier(&self) -> Result<Self::Notifier, OpenError>;
@@ -156,7 +156,7 @@ pub trait Waiter {
     fn wait_for(&mut self, timeout: Duration) -> Result<Woken, Fault>;
     /// One look without waiting; consumes the notification if there is one.
     fn poll(&mut self) -> Result<bool, Fault>;
-    /// The number that the notification consumed last carries: which one of its line it is, counted from 1 and going on
+    /// The number that the notification consumed last carries: which one of its link it is, counted from 1 and going on
     /// at 0 after [`u32::MAX`]. None where notifications carry none.
     fn number(&self) -> Option<u32> {
         None

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use doorbell_results::anatomy::Anatomy;
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 use doorbell_results::machine::clock::Clock;
 use doorbell_results::record::LastSeen;
 use doorbell_results::record::load::LoadProof;
@@ -17,7 +17,7 @@ use crate::side::SideReport;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
     /// What to run.
-    pub cell: Cell,
+    pub configuration: Configuration,
     /// The clock of the run.
     pub clock: Clock,
     /// The run's folder.

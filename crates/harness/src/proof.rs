@@ -32,7 +32,7 @@ impl Sleeper {
         let stat = File::open(&path).map_err(|error| SideError::Setup {
             call: "open",
             cause: format!("{path}: {error}"),
-            cure: "the surely-blocked timing needs /proc with the processes of this user in it",
+            cure: "the blocked timing needs /proc with the processes of this user in it",
         })?;
         Ok(Self { stat })
     }

@@ -3,7 +3,7 @@
 
 use super::control::{Control, STAMPS};
 use super::side::Side;
-use crate::mechanism::{Explanation, Fault, Line, Mechanism, Notifier, Unavailable, Waiter, Woken};
+use crate::mechanism::{Explanation, Fault, Link, Mechanism, Notifier, Unavailable, Waiter, Woken};
 use crate::site::{Host, OpenError, Site};
 use doorbell_machine::clock::Clock;
 use doorbell_machine::clock::Now;
@@ -123,7 +123,7 @@ impl Waiter for Player {
 }
 
 impl Mechanism for Scripted {
-    type Line = Script;
+    type Link = Script;
     const NAME: &'static str = "scripted";
     const COALESCES: bool = true;
     fn explanation() -> Explanation {
@@ -134,7 +134,7 @@ impl Mechanism for Scripted {
     }
 }
 
-impl Line for Script {
+impl Link for Script {
     type Notifier = Nobody;
     type Waiter = Player;
     fn open(_: &Site) -> Result<Self, OpenError> {

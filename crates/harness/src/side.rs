@@ -11,26 +11,26 @@ use super::control::{Control, Step};
 use super::counters::{Counters, Usage};
 use super::journal::Journal;
 use super::part::Role;
-use crate::futex::FutexLine;
+use crate::futex::FutexLink;
 use crate::mechanism::Fault;
 use crate::site::OpenError;
 use doorbell_machine::clock::Now;
 use doorbell_machine::clock::{Clock, Ticks};
-use doorbell_results::cell::{Cell, Scheduler};
+use doorbell_results::configuration::{Configuration, Scheduler};
 use doorbell_results::record::fanout::FanOut;
 use doorbell_results::record::io::Io;
 use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{Figure, Histogram, Series, SideCounters, Tally, Yardstick};
+use doorbell_results::record::{Figure, Histogram, Reference, Series, SideCounters, Tally};
 
 /// Why a side gave up.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SideError {
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// An end of a line could not be taken.
+    /// An end of a link could not be taken.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The scheduler refused what the cell asks for.
+    /// The scheduler refused what the configuration asks for.
     #[error("{call} failed: {cause}; {cure}")]
     Setup {
         call: &'static str,
@@ -46,10 +46,10 @@ pub enum SideError {
 pub struct Side {
     /// The clock of the run.
     pub clock: Clock,
-    pub cell: Cell,
+    pub configuration: Configuration,
     /// The shared words.
     pub control: &'static Control,
-    /// Message bytes there and back; each of the cell's size.
+    /// Message bytes there and back; each of the configuration's size.
     pub payload: [&'static [AtomicU8]; 2],
     /// Where this side reads messages to.
     pub received: Vec<u8>,
@@ -60,10 +60,10 @@ pub struct Side {
     pub before: Option<Counters>,
     /// Time inside the measured window that is not part of it.
     pub left_out: Ticks,
-    /// The yardstick's lines there and back, where there is a way back.
-    pub yardstick_lines: Option<[FutexLine; 2]>,
-    /// What the yardstick found; the first side of a ping-pong has it.
-    pub yardstick: Option<Yardstick>,
+    /// The reference's links there and back, where there is a way back.
+    pub reference_lines: Option<[FutexLink; 2]>,
+    /// What the reference found; the first side of a ping-pong has it.
+    pub reference: Option<Reference>,
     /// Counters of the measured window.
     pub counters: SideCounters,
     /// Single figures beside the times.
@@ -149,9 +149,9 @@ pub struct SideReport {
     /// Each round and each receiver, from the notifier of a fan-out.
     #[serde(default)]
     pub fanout: Option<FanOut>,
-    /// What the yardstick found, from the first side of a ping-pong.
+    /// What the reference found, from the first side of a ping-pong.
     #[serde(default)]
-    pub yardstick: Option<Yardstick>,
+    pub reference: Option<Reference>,
     /// What the device and the kernel counted, from the side that transferred.
     #[serde(default)]
     pub io: Option<Io>,
@@ -174,9 +174,9 @@ impl Side {
         self.control.interrupted.load(Relaxed) != 0
     }
 
-    /// Pins and schedules the calling thread as the cell asks.
+    /// Pins and schedules the calling thread as the configuration asks.
     pub fn settle(&mut self) -> Result<(), SideError> {
-        if let Some(cpus) = self.cell.placement.cpus {
+        if let Some(cpus) = self.configuration.placement.cpus {
             let cpu = cpus[self.role.index()];
             let mut set = rustix::thread::CpuSet::new();
             set.set(cpu as usize);
@@ -186,7 +186,7 @@ impl Side {
                 cure: "choose a CPU that is online and inside this process's affinity mask (`taskset -p $$`)",
             })?;
         }
-        if self.cell.scheduler == Scheduler::Fifo {
+        if self.configuration.scheduler == Scheduler::Fifo {
             super::counters::become_fifo(50).map_err(|error| SideError::Setup {
                 call: "sched_setscheduler(SCHED_FIFO)",
                 cause: error.to_string(),
@@ -233,13 +233,13 @@ impl Side {
 
     /// Whether both sides run on one CPU: pinned to it, or left to a scheduler that has no other for them.
     pub fn shares_core(&self) -> bool {
-        match self.cell.placement.cpus {
+        match self.configuration.placement.cpus {
             Some([first, second]) => first == second,
             None => rustix::thread::sched_getaffinity(None).is_ok_and(|mask| mask.count() == 1),
         }
     }
 
-    /// Writes a message of the cell's size, every byte of it `sequence`'s low byte.
+    /// Writes a message of the configuration's size, every byte of it `sequence`'s low byte.
     ///
     /// Invariant of the messages: one is written only after the one before was read or no longer can be, and before it is
     /// notified; it is read only after its notification.
@@ -248,7 +248,7 @@ impl Side {
         fill(self.payload[direction], sequence as u8);
     }
 
-    /// Reads a message of the cell's size into memory of this side's own.
+    /// Reads a message of the configuration's size into memory of this side's own.
     #[inline]
     pub fn read_payload(&mut self, direction: usize) {
         let message = self.payload[direction];
@@ -294,7 +294,7 @@ impl Side {
             counters: self.counters.clone(),
             figures: self.figures.clone(),
             fanout: None,
-            yardstick: self.yardstick,
+            reference: self.reference,
             io: self.io.clone(),
             error: error.map(ToString::to_string),
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a line is opened: the shared memory, the kind of sides and the run's folder that a mechanism may use.
+//! Where a link is opened: the shared memory, the kind of sides and the run's folder that a mechanism may use.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use doorbell_results::record::subject::Contexts;
 #[non_exhaustive]
 pub struct Host {}
 
-/// Why a line could not be opened.
+/// Why a link could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     #[error("{call} failed: {cause}{}", .cure.map(|cure| format!("; {cure}")).unwrap_or_default())]
@@ -33,8 +33,8 @@ pub enum OpenError {
         taken: usize,
         size: usize,
     },
-    /// The line has room for one notifier, and it was taken.
-    #[error("this line has its notifier already, and there can be no other")]
+    /// The link has room for one notifier, and it was taken.
+    #[error("this link has its notifier already, and there can be no other")]
     HasNotifier,
 }
 
@@ -77,7 +77,7 @@ fn random<const N: usize>() -> Result<[u8; N], OpenError> {
     Ok(bytes)
 }
 
-/// Where a line is opened.
+/// Where a link is opened.
 ///
 /// Sides of a trial trust each other: both are this program. Shared words may therefore be plain references.
 #[derive(Debug)]
@@ -85,13 +85,13 @@ pub struct Site<'trial> {
     contexts: Contexts,
     arena: &'static Arena,
     run_dir: &'trial RunDir,
-    line: Cell<u32>,
+    link: Cell<u32>,
 }
 
 impl<'trial> Site<'trial> {
-    /// A site for lines between `contexts`.
+    /// A site for links between `contexts`.
     pub fn new(contexts: Contexts, arena: &'static Arena, run_dir: &'trial RunDir) -> Self {
-        Self { contexts, arena, run_dir, line: Cell::new(0) }
+        Self { contexts, arena, run_dir, link: Cell::new(0) }
     }
     pub fn contexts(&self) -> Contexts {
         self.contexts
@@ -106,17 +106,17 @@ impl<'trial> Site<'trial> {
     pub fn place<T: crate::arena::Zeroed>(&self) -> Result<&'static T, OpenError> {
         self.arena.place::<T>()
     }
-    /// A number that no other line of this run has; for names and keys.
+    /// A number that no other link of this run has; for names and keys.
     pub fn fresh(&self) -> u32 {
-        let line = self.line.get();
-        self.line.set(line + 1);
-        self.run_dir.fresh(line)
+        let link = self.link.get();
+        self.link.set(link + 1);
+        self.run_dir.fresh(link)
     }
     /// A folder of this run, removed when the run is over; for FIFOs and socket files.
     pub fn folder(&self) -> &Path {
         self.run_dir.path()
     }
-    /// A path in that folder which no other line uses.
+    /// A path in that folder which no other link uses.
     pub fn path(&self, stem: &str) -> PathBuf {
         self.folder().join(format!("{stem}-{}", self.fresh()))
     }

@@ -12,12 +12,12 @@ use crate::side::{Side, Times};
 /// A responder that may run on `cpus`, with messages of `size` bytes, by the monotonic clock.
 pub fn side(cpus: Option<[u32; 2]>, size: usize) -> Side {
     let arena = Arena::map(size_of::<Control>() + 2 * size + 8192).unwrap();
-    let mut cell = sample::cell("futex");
-    cell.placement.cpus = cpus;
-    cell.size = size as u32;
+    let mut configuration = sample::configuration("futex");
+    configuration.placement.cpus = cpus;
+    configuration.size = size as u32;
     Side {
         clock: Clock::MONOTONIC,
-        cell,
+        configuration,
         control: Control::place(arena).unwrap(),
         payload: [arena.bytes(size).unwrap(), arena.bytes(size).unwrap()],
         received: vec![u8::MAX; size],
@@ -26,8 +26,8 @@ pub fn side(cpus: Option<[u32; 2]>, size: usize) -> Side {
         tally: Tally::default(),
         before: None,
         left_out: 0,
-        yardstick_lines: None,
-        yardstick: None,
+        reference_lines: None,
+        reference: None,
         counters: SideCounters::default(),
         figures: Vec::new(),
         journal: None,

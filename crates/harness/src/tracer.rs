@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::control::Control;
 use super::journal::Journal;
 use crate::anatomy::collect::Join;
-use crate::anatomy::untold::{self, untold};
+use crate::anatomy::missing_events::{self, missing_events};
 use crate::trace::event::Kind;
 use crate::trace::instance::Wanted;
 use crate::trace::{Instance, TraceError, Tracefs};
@@ -20,7 +20,7 @@ use doorbell_machine::cpu_list::CpuList;
 use doorbell_machine::cpu_time::CpuTimes;
 use doorbell_machine::root::Root;
 use doorbell_results::anatomy::{Anatomy, Counts, Hidden, Mark, Meanwhile, Rank, Wake};
-use doorbell_results::cell::{Cell, Trace};
+use doorbell_results::configuration::{Configuration, Trace};
 
 /// Buffer of each CPU for the stages of every wake, KiB: 16384 wakes with some ten events of 48 bytes on each CPU.
 const STAGES_KIB: u32 = 8192;
@@ -47,7 +47,7 @@ pub struct Tracer {
     kept: Vec<Wake>,
     lost: u64,
     incomplete: u64,
-    untold: BTreeSet<u32>,
+    missing_events: BTreeSet<u32>,
     reading: Reading,
 }
 
@@ -67,16 +67,16 @@ impl Reading {
 
     /// What was counted from here to `now`.
     fn until(&self, now: &Self, cpus: &CpuList) -> Meanwhile {
-        let stolen = |cpu: u32| {
+        let steal = |cpu: u32| {
             let one: CpuList = std::iter::once(cpu).collect();
-            now.times.as_ref()?.stolen_ns(self.times.as_ref()?, &one)
+            now.times.as_ref()?.steal_ns(self.times.as_ref()?, &one)
         };
-        let stolen_ns: BTreeMap<u32, u64> =
-            cpus.iter().filter_map(|cpu| Some((cpu, stolen(cpu).filter(|ns| *ns > 0)?))).collect();
+        let steal_ns: BTreeMap<u32, u64> =
+            cpus.iter().filter_map(|cpu| Some((cpu, steal(cpu).filter(|ns| *ns > 0)?))).collect();
         let throttled = self.throttled.zip(now.throttled);
         Meanwhile {
             window_ns: u64::try_from((now.at - self.at).as_nanos()).unwrap_or(u64::MAX),
-            stolen_ns,
+            steal_ns,
             throttled_periods: throttled.map(|(then, now)| now.0.saturating_sub(then.0)),
             throttled_ns: throttled.map(|(then, now)| now.1.saturating_sub(then.1)),
         }
@@ -86,7 +86,7 @@ impl Reading {
 impl Tracer {
     /// Sets the buffer up for the sides of `control`, which wait for it, and lets them begin.
     pub fn begin(
-        cell: &Cell,
+        configuration: &Configuration,
         trace: Trace,
         clock: Clock,
         control: &Control,
@@ -98,7 +98,7 @@ impl Tracer {
             std::thread::sleep(Duration::from_micros(100));
         }
         let tasks = [task(0), task(1)];
-        let cpus = match cell.placement.cpus {
+        let cpus = match configuration.placement.cpus {
             Some(cpus) => cpus.into_iter().collect(),
             None => allowed(),
         };
@@ -127,7 +127,7 @@ impl Tracer {
             kept: Vec::new(),
             lost: 0,
             incomplete: 0,
-            untold: BTreeSet::new(),
+            missing_events: BTreeSet::new(),
             reading: Reading::take(),
         })
     }
@@ -151,7 +151,7 @@ impl Tracer {
         self.instance.stop()?;
         let harvest = self.instance.harvest()?;
         self.lost += harvest.lost;
-        self.untold.extend(untold(&harvest, self.join.tasks));
+        self.missing_events.extend(missing_events(&harvest, self.join.tasks));
         if stamps.sent < harvest.whole_from {
             self.incomplete += 1;
         } else {
@@ -176,12 +176,12 @@ impl Tracer {
         let (wakes, merged) = self.journal.wakes();
         if self.trace == Trace::Stages {
             let harvest = self.instance.harvest()?;
-            hidden.extend(untold::hidden(&untold(&harvest, self.join.tasks)));
+            hidden.extend(missing_events::hidden(&missing_events(&harvest, self.join.tasks)));
             let mut anatomy = self.join.collect(&wakes, &harvest, hidden);
             anatomy.counts.merged = merged;
             return Ok(anatomy);
         }
-        hidden.extend(untold::hidden(&self.untold));
+        hidden.extend(missing_events::hidden(&self.missing_events));
         let counts = Counts {
             stamped: wakes.len() as u64,
             cut: self.kept.len() as u64,

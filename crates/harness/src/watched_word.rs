@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use super::deadline::Deadline;
-use crate::mechanism::{Fault, Line, Notifier, Waiter, Woken};
+use crate::mechanism::{Fault, Link, Notifier, Waiter, Woken};
 use crate::site::{OpenError, Site, Word};
 
 /// What a waiter that never sleeps does between two looks.
@@ -19,7 +19,7 @@ pub trait Pause: Send + Sync + 'static {
 
 /// The shared word.
 #[derive(Debug)]
-pub struct WatchedLine<P> {
+pub struct WatchedLink<P> {
     word: &'static Word,
     pause: PhantomData<P>,
 }
@@ -52,7 +52,7 @@ pub trait WordWaiter {
     fn pause(&mut self, timeout: Option<Duration>) -> Result<(), Fault>;
 }
 
-impl<P: Pause> Line for WatchedLine<P> {
+impl<P: Pause> Link for WatchedLink<P> {
     type Notifier = WordNotifier;
     type Waiter = Watcher<P>;
     fn open(site: &Site) -> Result<Self, OpenError> {

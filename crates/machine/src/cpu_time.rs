@@ -21,7 +21,7 @@ pub struct CpuTimes {
 struct Times {
     idle: u64,
     interrupts: u64,
-    stolen: u64,
+    steal: u64,
     all: u64,
 }
 
@@ -44,7 +44,7 @@ impl CpuTimes {
                     Times {
                         idle: ns(3).saturating_add(ns(4)),
                         interrupts: ns(5).saturating_add(ns(6)),
-                        stolen: ns(7),
+                        steal: ns(7),
                         all: (0..8).map(ns).fold(0, u64::saturating_add),
                     },
                 )
@@ -58,20 +58,20 @@ impl CpuTimes {
 
     /// Time that `cpus` were busy since `before`, nanoseconds, in a window of `wall_ns`.
     ///
-    /// Taken as what is left of the window after idle and stolen time. Most kernels charge a whole tick to whatever runs
+    /// Taken as what is left of the window after idle and steal time. Most kernels charge a whole tick to whatever runs
     /// when the tick strikes, which makes user and system time of a side that sleeps and wakes between ticks a
     /// lottery; idle time is taken from the moments at which the CPU enters and leaves idleness.
     pub fn busy_ns(&self, before: &Self, cpus: &CpuList, wall_ns: u64) -> Option<u64> {
         self.sum(before, cpus, |now, then| {
             let away =
-                now.idle.saturating_sub(then.idle).saturating_add(now.stolen.saturating_sub(then.stolen));
+                now.idle.saturating_sub(then.idle).saturating_add(now.steal.saturating_sub(then.steal));
             wall_ns.saturating_sub(away)
         })
     }
 
     /// Time the hypervisor gave to somebody else while `cpus` were ready to run, nanoseconds.
-    pub fn stolen_ns(&self, before: &Self, cpus: &CpuList) -> Option<u64> {
-        self.sum(before, cpus, |now, then| now.stolen.saturating_sub(then.stolen))
+    pub fn steal_ns(&self, before: &Self, cpus: &CpuList) -> Option<u64> {
+        self.sum(before, cpus, |now, then| now.steal.saturating_sub(then.steal))
     }
 
     /// Time that `cpus` spent in interrupts since `before`, hard and soft ones, nanoseconds.
@@ -79,10 +79,10 @@ impl CpuTimes {
         self.sum(before, cpus, |now, then| now.interrupts.saturating_sub(then.interrupts))
     }
 
-    /// Stolen time of all CPUs since boot, as a share of all their time.
-    pub fn stolen_share_since_boot(&self) -> f64 {
+    /// Steal time of all CPUs since boot, as a share of all their time.
+    pub fn steal_share_since_boot(&self) -> f64 {
         let sum = |part: fn(&Times) -> u64| self.cpus.values().map(part).fold(0, u64::saturating_add) as f64;
-        sum(|times| times.stolen) / sum(|times| times.all).max(1.0)
+        sum(|times| times.steal) / sum(|times| times.all).max(1.0)
     }
 
     fn sum(&self, before: &Self, cpus: &CpuList, difference: impl Fn(&Times, &Times) -> u64) -> Option<u64> {
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(busy("0"), Some(100_000_000));
         assert_eq!(busy("1"), Some(400_000_000));
         assert_eq!(busy("0-1"), Some(500_000_000));
-        assert_eq!(after.stolen_ns(&before, &"0-1".parse().unwrap()), Some(100_000_000));
+        assert_eq!(after.steal_ns(&before, &"0-1".parse().unwrap()), Some(100_000_000));
     }
 
     #[test]

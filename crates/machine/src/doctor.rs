@@ -116,7 +116,7 @@ const FAMILIES: [Family; 19] = [
     Family {
         about: About {
             name: "cpus",
-            what: "How many CPUs there are to measure on, and whether they are alike.",
+            what: "How many CPUs there are to measure on, and whether they are the same.",
             taken: "The kernel's topology, this process's affinity and its cpuset.",
             misleads: "A virtual machine shows what its host lets it show.",
         },
@@ -128,7 +128,7 @@ const FAMILIES: [Family; 19] = [
             name: "load",
             what: "What else runs: CPU time that went to other programs just before the run.",
             taken: "/proc/stat over the last fifth of a second, and the load average.",
-            misleads: "It is a moment before the run; each trial is watched by itself as well (see disturbed).",
+            misleads: "It is a moment before the run; each trial is watched by itself as well (see interference).",
         },
         source: load::SOURCE,
         examine: load::examine,
@@ -186,7 +186,7 @@ const FAMILIES: [Family; 19] = [
     Family {
         about: About {
             name: "idle-states",
-            what: "How deep an idle CPU sleeps, which a wake after a long gap has to wait for.",
+            what: "How deep an idle CPU sleeps, which a wake-up after a long gap has to wait for.",
             taken: "cpuidle in /sys: the deepest state that is allowed and its exit latency.",
             misleads: "The exit latency is what the firmware claims.",
         },

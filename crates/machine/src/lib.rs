@@ -120,7 +120,7 @@ pub fn read(root: &Root, clock: clock::Clock, asked: Asked) -> Machine {
         limits: limits::read(root, asked.shm_bytes),
         permissions: permissions::read(root, asked.dma_latency),
         load: None,
-        stolen_share_since_boot: cpu_time::CpuTimes::read(root).map(|times| times.stolen_share_since_boot()),
+        steal_share_since_boot: cpu_time::CpuTimes::read(root).map(|times| times.steal_share_since_boot()),
         binary_sha256: asked.binary_sha256,
         findings: Vec::new(),
         topology,

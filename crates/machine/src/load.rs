@@ -59,7 +59,7 @@ impl Reading {
         let window_ns = u64::try_from(window).unwrap_or(u64::MAX);
         let share = |ns: u64| ns as f64 / window_ns.max(1) as f64;
         let times = self.times.as_ref().zip(later.times.as_ref());
-        let stolen_ns = times.and_then(|(before, after)| after.stolen_ns(before, &cpus));
+        let steal_ns = times.and_then(|(before, after)| after.steal_ns(before, &cpus));
         let pressure = self.pressure_ns.zip(later.pressure_ns);
         // Both readings of a CPU round down to a tick, so their difference is off by a triangle over -1 to 1 tick with
         // a standard deviation of 0.41; 2.4 deviations of the sum over n CPUs are √n ticks, exceeded upwards in 1 of
@@ -84,7 +84,7 @@ impl Reading {
             foreign_share: foreign_ns.map(share),
             foreign_resolution: resolution_ns.map(share),
             busiest: others.and_then(|others| others.busiest).map(|(name, _)| name),
-            steal_share: stolen_ns.map(share),
+            steal_share: steal_ns.map(share),
             share_resolution: times.map(|_| share(ticks_ns)),
             pressure_share: pressure.map(|(then, now)| share(now.saturating_sub(then))),
             load_average: None,
@@ -92,19 +92,19 @@ impl Reading {
         }
     }
 
-    /// What is left of the window after idle and stolen time and this command's own.
+    /// What is left of the window after idle and steal time and this command's own.
     fn foreign_by_ticks(&self, later: &Self, cpus: &CpuList, window_ns: u64) -> Option<u64> {
         let (before, after) = self.times.as_ref().zip(later.times.as_ref())?;
         Some(after.busy_ns(before, cpus, window_ns)?.saturating_sub(self.own_until(later)))
     }
 
-    /// What tasks ran on the CPUs beyond this command's own, and beyond the interrupts and the stolen time in which they stood
+    /// What tasks ran on the CPUs beyond this command's own, and beyond the interrupts and the steal time in which they stood
     /// there without running, and how far it may be off. Those are counted in ticks: one tick that met a short interrupt takes
     /// away as much as ten milliseconds of interrupts, so what was taken away may be foreign up to the ticks' own error.
     fn foreign_by_runs(&self, later: &Self, cpus: &CpuList, ticks_ns: u64) -> Option<(u64, u64)> {
         let (before, after) = self.runs.as_ref().zip(later.runs.as_ref())?;
         let held_up = self.times.as_ref().zip(later.times.as_ref()).and_then(|(before, after)| {
-            Some(after.stolen_ns(before, cpus)?.saturating_add(after.interrupts_ns(before, cpus)?))
+            Some(after.steal_ns(before, cpus)?.saturating_add(after.interrupts_ns(before, cpus)?))
         });
         let held_up = held_up.unwrap_or(0);
         let beyond_own = after.since(before, cpus)?.saturating_sub(self.own_until(later));
@@ -157,11 +157,11 @@ mod tests {
     }
 
     /// One second in which CPU 0 was idle for `idle[0]` ticks of 10 ms, CPU 1 for `idle[1]`, with `stolen` from CPU 1.
-    fn second(own_ms: u64, idle: [u64; 2], stolen: u64) -> Load {
+    fn second(own_ms: u64, idle: [u64; 2], steal: u64) -> Load {
         let start = Instant::now();
         let before = reading(start, 100, Some("cpu0 0 0 0 1000 0 0 0 0\ncpu1 0 0 0 1000 0 0 0 0\n"));
         let after =
-            format!("cpu0 0 0 0 {} 0 0 0 0\ncpu1 0 0 0 {} 0 0 0 {stolen}\n", 1000 + idle[0], 1000 + idle[1]);
+            format!("cpu0 0 0 0 {} 0 0 0 0\ncpu1 0 0 0 {} 0 0 0 {steal}\n", 1000 + idle[0], 1000 + idle[1]);
         let after = reading(start + Duration::from_secs(1), 100 + own_ms, Some(&after));
         before.until(&after, "0-1".parse().unwrap())
     }

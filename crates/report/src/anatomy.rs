@@ -8,7 +8,7 @@ use super::table::{Align, Column, Table};
 use super::unit::{Scale, count, time};
 use crate::wording::counted;
 use doorbell_results::anatomy::{Hidden, Mark, Rank, Wake};
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 use doorbell_results::record::ResultFile;
 use doorbell_verdict::anatomy::{Cost, Dissected, Way, dissect};
 
@@ -16,19 +16,19 @@ use doorbell_verdict::anatomy::{Cost, Dissected, Way, dissect};
 const STRIP: usize = 24;
 const BARS: usize = 48;
 
-/// Paths of fewer wakes than this share of their arm are summed up in a line.
+/// Paths of fewer wakes than this share of their variant are summed up in a line.
 const RARE: f64 = 0.02;
 
 /// Everything about a run of traced trials.
 pub fn tables(result: &ResultFile, style: &Style) -> String {
-    let arms = dissect(result);
-    if arms.iter().all(|arm| arm.paths.is_empty()) {
+    let variants = dissect(result);
+    if variants.iter().all(|variant| variant.paths.is_empty()) {
         return "\nNo traced trial of this run has figures.\n".to_owned();
     }
-    let mut out = costs(&arms, style);
-    for arm in arms.iter().filter(|arm| !arm.paths.is_empty()) {
-        out.push_str(&stages(arm, &arms, style));
-        for wake in &arm.shown {
+    let mut out = costs(&variants, style);
+    for variant in variants.iter().filter(|variant| !variant.paths.is_empty()) {
+        out.push_str(&stages(variant, &variants, style));
+        for wake in &variant.shown {
             out.push_str(&waterfall(wake, &title(wake), style));
         }
     }
@@ -40,17 +40,17 @@ pub fn tables(result: &ResultFile, style: &Style) -> String {
     out
 }
 
-/// What tells this arm from the others, in words.
-pub(super) fn label(cell: &Cell, arms: &[Dissected]) -> String {
-    axis::label(cell, &axis::varying(arms.iter().map(|arm| arm.cell)))
+/// What tells this variant from the others, in words.
+pub(super) fn label(configuration: &Configuration, variants: &[Dissected]) -> String {
+    axis::label(configuration, &axis::varying(variants.iter().map(|variant| variant.configuration)))
 }
 
 /// The name of a wake that is shown.
 pub(super) fn title(wake: &Wake) -> String {
     let which = match wake.rank {
-        Rank::Median => "A median wake",
-        Rank::P99 => "A wake at the 99th percentile",
-        Rank::Worst => "The slowest wake",
+        Rank::Median => "A median wake-up",
+        Rank::P99 => "A wake-up at the 99th percentile",
+        Rank::Worst => "The slowest wake-up",
     };
     format!("{which}: {}", time(wake.whole_ps() as f64))
 }
@@ -59,14 +59,14 @@ fn heading(text: &str, style: &Style) -> String {
     format!("\n{}\n", style.paint(Role::Heading, &style.text(text)))
 }
 
-fn stages(arm: &Dissected, arms: &[Dissected], style: &Style) -> String {
-    let mut out = heading(&format!("Where the time goes: {}", label(arm.cell, arms)), style);
-    let all: u64 = arm.paths.iter().map(|way| way.whole.count()).sum();
+fn stages(variant: &Dissected, variants: &[Dissected], style: &Style) -> String {
+    let mut out = heading(&format!("Where the time goes: {}", label(variant.configuration, variants)), style);
+    let all: u64 = variant.paths.iter().map(|way| way.whole.count()).sum();
     let rare = |way: &&Way| (way.whole.count() as f64) < RARE * all as f64;
-    for way in arm.paths.iter().filter(|way| !rare(way)) {
+    for way in variant.paths.iter().filter(|way| !rare(way)) {
         out.push_str(&stage_table(way, all, style));
     }
-    for way in arm.paths.iter().filter(rare) {
+    for way in variant.paths.iter().filter(rare) {
         let line = format!(
             "{}: {} of {}, median {}.",
             way.name(),
@@ -76,7 +76,7 @@ fn stages(arm: &Dissected, arms: &[Dissected], style: &Style) -> String {
         );
         out.push_str(&style.wrap(&line, 2));
     }
-    for note in notes(arm) {
+    for note in notes(variant) {
         out.push_str(&style.wrap(&note, 2));
     }
     out
@@ -91,10 +91,10 @@ pub(super) fn hidden(hidden: &Hidden) -> String {
     )
 }
 
-/// What must be known of an arm besides its stages.
-pub(super) fn notes(arm: &Dissected) -> Vec<String> {
-    let mut notes: Vec<String> = arm.hidden.iter().map(|one| hidden(one)).collect();
-    let counts = arm.counts;
+/// What must be known of a variant besides its stages.
+pub(super) fn notes(variant: &Dissected) -> Vec<String> {
+    let mut notes: Vec<String> = variant.hidden.iter().map(|one| hidden(one)).collect();
+    let counts = variant.counts;
     if counts.incomplete > 0 || counts.lost_events > 0 {
         notes.push(format!(
             "The kernel overwrote {} before they were read; {} of their time left out.",
@@ -137,7 +137,7 @@ fn stage_table(way: &Way, all: u64, style: &Style) -> String {
         line.push(bars::strip(&stage.buckets().collect::<Vec<_>>(), from, to, STRIP, style));
         table.row(line);
     }
-    let mut line = vec!["the whole wake".to_owned()];
+    let mut line = vec!["the whole wake-up".to_owned()];
     line.extend([0.5, 0.9, 0.99].map(|q| scale.show(way.whole.quantile(q) as f64)));
     line.extend([scale.show(way.whole.max() as f64), scale.show(whole), "100 %".to_owned()]);
     line.push(format!("{} of {}", count(way.whole.count()), count(all)));
@@ -184,8 +184,9 @@ fn bar(from: f64, to: f64, style: &Style) -> String {
 }
 
 /// What the recording itself cost.
-fn costs(arms: &[Dissected], style: &Style) -> String {
-    let known: Vec<(&Dissected, Cost)> = arms.iter().filter_map(|arm| Some((arm, arm.cost?))).collect();
+fn costs(variants: &[Dissected], style: &Style) -> String {
+    let known: Vec<(&Dissected, Cost)> =
+        variants.iter().filter_map(|variant| Some((variant, variant.cost?))).collect();
     if known.is_empty() {
         return String::new();
     }
@@ -200,9 +201,9 @@ fn costs(arms: &[Dissected], style: &Style) -> String {
         number("blocks").keep(2),
         number("wakes cut").keep(1),
     ]);
-    for (arm, cost) in known {
+    for (variant, cost) in known {
         table.row(vec![
-            label(arm.cell, arms),
+            label(variant.configuration, variants),
             scale.show(cost.without_ns * 1e3),
             scale.show(cost.with_ns * 1e3),
             difference(&cost, |ns| scale.show(ns * 1e3)),
@@ -212,7 +213,7 @@ fn costs(arms: &[Dissected], style: &Style) -> String {
                 "none shown".to_owned()
             },
             count(cost.blocks as u64),
-            count(arm.counts.cut),
+            count(variant.counts.cut),
         ]);
     }
     let mut out = format!("\n{}", table.render(style));
@@ -244,24 +245,27 @@ pub(super) fn rows(way: &Way, scale: Scale) -> Vec<Vec<String>> {
         cells
     };
     let stages = way.marks.iter().filter_map(|mark: &Mark| Some(row(mark.stage(), way.stages.get(mark)?)));
-    stages.chain([row("the whole wake", &way.whole)]).collect()
+    stages.chain([row("the whole wake-up", &way.whole)]).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use doorbell_harness::anatomy::recorded;
-    use doorbell_results::cell::{Pattern, Trace};
+    use doorbell_results::configuration::{Pattern, Trace};
     use doorbell_results::record::sample;
 
-    /// Two cells, one of them traced, whose anatomy is a recorded one.
+    /// Two configurations, one of them traced, whose anatomy is a recorded one.
     fn result(lacking: &[&str]) -> ResultFile {
-        let bare = Cell { pattern: Pattern::OneWay { gap_ns: 1_000_000 }, ..sample::cell("futex") };
-        let traced = Cell { trace: Some(Trace::Stages), ..bare.clone() };
-        let mut result = sample::result(&[bare, traced], 4, |cell, block| {
-            16_000.0 + 1000.0 * f64::from(u8::from(cell.trace.is_some())) + f64::from(block)
+        let bare = Configuration {
+            pattern: Pattern::OneWay { gap_ns: 1_000_000 },
+            ..sample::configuration("futex")
+        };
+        let traced = Configuration { trace: Some(Trace::Stages), ..bare.clone() };
+        let mut result = sample::result(&[bare, traced], 4, |configuration, block| {
+            16_000.0 + 1000.0 * f64::from(u8::from(configuration.trace.is_some())) + f64::from(block)
         });
-        for record in result.records.iter_mut().filter(|record| record.cell.trace.is_some()) {
+        for record in result.records.iter_mut().filter(|record| record.configuration.trace.is_some()) {
             record.anatomy = Some(recorded::anatomy(lacking));
         }
         result
@@ -277,7 +281,7 @@ mod tests {
             assert_eq!(rows, tables + 3, "{mark:?}:\n{text}");
         }
         assert!(text.contains("across CPUs, by interrupt"), "{text}");
-        assert!(text.contains("68 of 80"), "the wakes of four trials together:\n{text}");
+        assert!(text.contains("68 of 80"), "the wake-ups of four trials together:\n{text}");
         assert!(text.is_ascii(), "{text}");
     }
 
@@ -302,7 +306,7 @@ mod tests {
         let mut result = result(&["sched_switch"]);
         assert!(tables(&result, &Style::PLAIN).contains("woken on its way to sleep"));
         for anatomy in result.records.iter_mut().filter_map(|record| record.anatomy.as_mut()) {
-            anatomy.hidden.extend(doorbell_harness::anatomy::untold::hidden(&[1].into()));
+            anatomy.hidden.extend(doorbell_harness::anatomy::missing_events::hidden(&[1].into()));
         }
         let text = tables(&result, &Style::PLAIN);
         assert!(

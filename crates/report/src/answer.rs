@@ -64,7 +64,7 @@ fn ns(time_ns: f64) -> String {
 
 fn pick(pick: &Pick) -> String {
     let need = match pick.need {
-        Need::Fastest => "whatever it burns",
+        Need::Fastest => "regardless of CPU cost",
         Need::Sleeps => "and the waiter sleeps",
         Need::Descriptor => "and the waiter sleeps on a descriptor, beside others in poll or epoll",
     };
@@ -179,13 +179,13 @@ fn trust(answer: &Answer) -> Vec<String> {
     lines.push(format!(
         "{} trials: {}, {}, {}.",
         trust.trials,
-        count(trust.disturbed, "disturbed by others to the end"),
+        count(trust.interfered, "with interference to the last try"),
         count(trust.implausible, "with figures that cannot be true"),
         count(trust.broken, "hung or failed")
     ));
-    if let Some((name, spread)) = trust.floor_spread.iter().max_by(|a, b| a.1.total_cmp(b.1)) {
+    if let Some((name, spread)) = trust.primitive_spread.iter().max_by(|a, b| a.1.total_cmp(b.1)) {
         lines.push(format!(
-            "The machine's floors moved by up to a factor of {spread:.2} during the run ({}).",
+            "The machine's primitive costs moved by up to a factor of {spread:.2} during the run ({}).",
             name.replace('-', " ")
         ));
     }

@@ -85,10 +85,10 @@ pub fn answer(question: &Question, result: &ResultFile, others: &[&ResultFile]) 
         }
         Question::Gate(question) => {
             let gated = gate(result, *question).ok_or(NoAnswer::NoWakes)?;
-            let stands = match gated.ruling {
-                gate::Ruling::Pass => Stands::Well,
-                gate::Ruling::Fail(_) => Stands::Broken,
-                gate::Ruling::CannotTell(_) => Stands::Open,
+            let stands = match gated.decision {
+                gate::Decision::Pass => Stands::Well,
+                gate::Decision::Fail(_) => Stands::Broken,
+                gate::Decision::CannotTell(_) => Stands::Open,
             };
             Answer { passages: gate_view::passages(&gated), stands }
         }
@@ -127,13 +127,16 @@ fn checked(question: &Check, candidate: &ResultFile, others: &[&ResultFile]) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doorbell_results::cell::{Cell, Pattern};
+    use doorbell_results::configuration::{Configuration, Pattern};
     use doorbell_results::record::question::{Baseline, Gate, Which, condition};
     use doorbell_results::record::sample;
 
     fn result(question: Option<Question>) -> ResultFile {
-        let cell = Cell { pattern: Pattern::OneWay { gap_ns: 1_000_000 }, ..sample::cell("futex") };
-        let mut result = sample::result(&[cell], 10, |_, _| 16_000.0);
+        let configuration = Configuration {
+            pattern: Pattern::OneWay { gap_ns: 1_000_000 },
+            ..sample::configuration("futex")
+        };
+        let mut result = sample::result(&[configuration], 10, |_, _| 16_000.0);
         result.plan.question = question;
         result
     }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What tells one cell from another, in words: only what differs becomes a column, the rest is said once.
+//! What tells one configuration from another, in words: only what differs becomes a column, the rest is said once.
 
 use std::collections::HashMap;
 
 use super::unit::{count, time};
-use doorbell_results::cell::{Cell, Direction, Pattern, Scheduler, Target, Timing, Trace, WaitPolicy};
+use doorbell_results::configuration::{
+    Configuration, Direction, Pattern, Scheduler, Target, Timing, Trace, WaitPolicy,
+};
 use doorbell_results::record::subject::Contexts;
 
 /// A relation of two CPUs as it is said: `same-l3` is "same L3", `smt-sibling` "SMT sibling".
@@ -16,7 +18,7 @@ pub fn relation(name: &str) -> String {
     name.split('-').map(said).collect::<Vec<String>>().join(" ")
 }
 
-/// One thing in which cells can differ.
+/// One thing in which configurations can differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Axis {
     Subject,
@@ -49,8 +51,8 @@ pub enum Axis {
     Trace,
     /// A slowdown put in on purpose.
     Slowdown,
-    /// Whether trials stopped for the yardstick.
-    Yardstick,
+    /// Whether trials stopped for the reference.
+    Reference,
 }
 
 impl Axis {
@@ -75,7 +77,7 @@ impl Axis {
         Self::Load,
         Self::Trace,
         Self::Slowdown,
-        Self::Yardstick,
+        Self::Reference,
     ];
 
     /// The head of its column.
@@ -100,19 +102,19 @@ impl Axis {
             Self::Load => "load",
             Self::Trace => "traced",
             Self::Slowdown => "slowed on purpose",
-            Self::Yardstick => "yardstick",
+            Self::Reference => "reference",
         }
     }
 
-    /// What `cell` has on it; empty where it does not apply.
-    pub fn value(self, cell: &Cell) -> String {
+    /// What `configuration` has on it; empty where it does not apply.
+    pub fn value(self, configuration: &Configuration) -> String {
         match self {
-            Self::Subject => cell.subject.clone(),
-            Self::Contexts => match cell.contexts {
+            Self::Subject => configuration.subject.clone(),
+            Self::Contexts => match configuration.contexts {
                 Contexts::Processes => "processes".into(),
                 Contexts::Threads => "threads".into(),
             },
-            Self::Pattern => match cell.pattern {
+            Self::Pattern => match configuration.pattern {
                 Pattern::PingPong { .. } => "ping-pong".into(),
                 Pattern::OneWay { .. } => "one way".into(),
                 Pattern::OpenLoop { .. } => "open loop".into(),
@@ -123,30 +125,30 @@ impl Axis {
                 Pattern::Io { direction: Direction::Read, .. } => "read".into(),
                 Pattern::Io { direction: Direction::Write, .. } => "write".into(),
             },
-            Self::Receivers => match cell.pattern {
+            Self::Receivers => match configuration.pattern {
                 Pattern::FanOut { receivers, .. } => count(receivers.into()),
                 _ => String::new(),
             },
-            Self::Tasks => match cell.pattern {
+            Self::Tasks => match configuration.pattern {
                 Pattern::Tasks { tasks, .. } => count(tasks.into()),
                 _ => String::new(),
             },
-            Self::Yields => match cell.pattern {
+            Self::Yields => match configuration.pattern {
                 Pattern::Tasks { yields, .. } => count(yields.into()),
                 _ => String::new(),
             },
-            Self::Gap => match cell.pattern {
+            Self::Gap => match configuration.pattern {
                 Pattern::Operation { .. } | Pattern::Tasks { .. } | Pattern::Io { .. } => String::new(),
                 pattern if pattern.gap_ns() == 0 => "none".into(),
                 pattern => nanoseconds(pattern.gap_ns()),
             },
-            Self::Timing => match (cell.pattern, cell.timing) {
+            Self::Timing => match (configuration.pattern, configuration.timing) {
                 (Pattern::Operation { .. } | Pattern::Tasks { .. } | Pattern::Io { .. }, _) => String::new(),
                 (_, Timing::Around) => "around the wait".into(),
                 (_, Timing::Stamp) => "stamped".into(),
-                (_, Timing::Blocked) => "surely blocked".into(),
+                (_, Timing::Blocked) => "verified blocked".into(),
             },
-            Self::Wait => match (cell.pattern, cell.wait) {
+            Self::Wait => match (configuration.pattern, configuration.wait) {
                 (Pattern::Operation { .. } | Pattern::Tasks { .. } | Pattern::Io { .. }, _) => String::new(),
                 (_, WaitPolicy::Block) => "block".into(),
                 (_, WaitPolicy::Spin) => "spin".into(),
@@ -155,47 +157,47 @@ impl Axis {
                 }
                 (_, WaitPolicy::Timeout { timeout_ns }) => format!("timeout {}", nanoseconds(timeout_ns)),
             },
-            Self::Relation => relation(&cell.placement.relation),
-            Self::Cpus => cell
+            Self::Relation => relation(&configuration.placement.relation),
+            Self::Cpus => configuration
                 .placement
                 .cpus
                 .map_or_else(|| "any".into(), |[first, second]| format!("{first},{second}")),
-            Self::Size => match cell.size {
+            Self::Size => match configuration.size {
                 0 => "none".into(),
                 bytes => format!("{} B", count(bytes.into())),
             },
-            Self::Target => match &cell.target {
+            Self::Target => match &configuration.target {
                 None => String::new(),
                 Some(Target::Created { bytes, .. }) => format!("file of {} MiB", count(bytes >> 20)),
                 Some(Target::File { path } | Target::Device { path, .. }) => path.display().to_string(),
             },
             Self::LatencyLimit => {
-                cell.latency_limit_us.map_or_else(String::new, |limit| format!("{limit} µs"))
+                configuration.latency_limit_us.map_or_else(String::new, |limit| format!("{limit} µs"))
             }
-            Self::Scheduler => match cell.scheduler {
+            Self::Scheduler => match configuration.scheduler {
                 Scheduler::Other => "other".into(),
                 Scheduler::Fifo => "FIFO".into(),
             },
-            Self::Batch => match cell.pattern {
+            Self::Batch => match configuration.pattern {
                 Pattern::Operation { batch } => count(batch.into()),
                 _ => String::new(),
             },
-            Self::Load => match &cell.load {
+            Self::Load => match &configuration.load {
                 None => "idle".into(),
                 Some(load) => {
                     let pinned = if load.pinned { " pinned" } else { "" };
                     format!("{} x {}{pinned}", load.kind, count(load.workers.into()))
                 }
             },
-            Self::Trace => match cell.trace {
+            Self::Trace => match configuration.trace {
                 None => String::new(),
                 Some(Trace::Stages) => "stages".into(),
                 Some(Trace::Worst { .. }) => "causes".into(),
             },
-            Self::Slowdown => cell
+            Self::Slowdown => configuration
                 .injected_slowdown_ppm
                 .map_or_else(String::new, |ppm| format!("{} %", f64::from(ppm) / 10_000.0)),
-            Self::Yardstick => if cell.without_yardstick { "without" } else { "with" }.into(),
+            Self::Reference => if configuration.without_reference { "without" } else { "with" }.into(),
         }
     }
 }
@@ -204,25 +206,25 @@ fn nanoseconds(ns: u64) -> String {
     time(ns as f64 * 1e3)
 }
 
-/// The axes on which `cells` differ; the subject always, so that every row has a name.
+/// The axes on which `configurations` differ; the subject always, so that every row has a name.
 ///
 /// The CPUs are left out where the placement already tells them apart.
-pub fn varying<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> Vec<Axis> {
+pub fn varying<'a>(configurations: impl Iterator<Item = &'a Configuration> + Clone) -> Vec<Axis> {
     let differs = |axis: Axis| {
-        let mut values = cells.clone().map(|cell| axis.value(cell));
+        let mut values = configurations.clone().map(|configuration| axis.value(configuration));
         values.next().is_some_and(|first| values.any(|value| value != first))
     };
     let mut axes: Vec<Axis> =
         Axis::ALL.into_iter().filter(|axis| *axis == Axis::Subject || differs(*axis)).collect();
     // Whether a transfer takes a second CPU follows from the way it is waited for.
-    if cells.clone().all(|cell| matches!(cell.pattern, Pattern::Io { .. })) {
+    if configurations.clone().all(|configuration| matches!(configuration.pattern, Pattern::Io { .. })) {
         axes.retain(|axis| !matches!(axis, Axis::Relation | Axis::Cpus));
     }
     let told_by_relation = || {
         let mut known = HashMap::new();
-        cells.clone().all(|cell| {
-            let cpus = Axis::Cpus.value(cell);
-            *known.entry(Axis::Relation.value(cell)).or_insert_with(|| cpus.clone()) == cpus
+        configurations.clone().all(|configuration| {
+            let cpus = Axis::Cpus.value(configuration);
+            *known.entry(Axis::Relation.value(configuration)).or_insert_with(|| cpus.clone()) == cpus
         })
     };
     if axes.contains(&Axis::Relation) && axes.contains(&Axis::Cpus) && told_by_relation() {
@@ -231,15 +233,17 @@ pub fn varying<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> Vec<Axis> {
     axes
 }
 
-/// What all `cells` have in common, as "gap none, wait block"; what is at its default and says nothing is left out.
-pub fn common<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> String {
-    let varying = varying(cells.clone());
-    let Some(first) = cells.clone().next() else { return String::new() };
+/// What all `configurations` have in common, as "gap none, wait block"; what is at its default and says nothing is left out.
+pub fn common<'a>(configurations: impl Iterator<Item = &'a Configuration> + Clone) -> String {
+    let varying = varying(configurations.clone());
+    let Some(first) = configurations.clone().next() else { return String::new() };
     Axis::ALL
         .into_iter()
         .filter(|axis| !varying.contains(axis) && (*axis != Axis::Cpus || first.placement.cpus.is_some()))
         .filter(|axis| *axis != Axis::Load || first.load.is_some())
-        .filter(|axis| cells.clone().all(|cell| axis.value(cell) == axis.value(first)))
+        .filter(|axis| {
+            configurations.clone().all(|configuration| axis.value(configuration) == axis.value(first))
+        })
         .map(|axis| (axis, axis.value(first)))
         .filter(|(_, value)| !value.is_empty())
         .map(|(axis, value)| format!("{} {value}", axis.name()))
@@ -247,16 +251,16 @@ pub fn common<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> String {
         .join(", ")
 }
 
-/// The name of one cell among others that differ on `axes`.
-pub fn label(cell: &Cell, axes: &[Axis]) -> String {
+/// The name of one configuration among others that differ on `axes`.
+pub fn label(configuration: &Configuration, axes: &[Axis]) -> String {
     axes.iter()
         .map(|axis| match axis {
             Axis::Subject | Axis::Contexts | Axis::Pattern | Axis::Timing | Axis::Relation => {
-                axis.value(cell)
+                axis.value(configuration)
             }
-            Axis::Wait => axis.value(cell),
+            Axis::Wait => axis.value(configuration),
             other => {
-                let value = other.value(cell);
+                let value = other.value(configuration);
                 if value.is_empty() { value } else { format!("{} {value}", other.name()) }
             }
         })

@@ -8,7 +8,7 @@ use super::style::Role;
 use super::table::{Table, number, word};
 use super::unit::{count, time};
 use doorbell_results::record::question::Condition;
-use doorbell_verdict::check::{Checked, Finding, Ruling, Seen, Why};
+use doorbell_verdict::check::{Checked, Decision, Finding, Seen, Why};
 
 /// The verdict, and what stands behind it.
 pub fn passages(checked: &Checked, conditions: &[Condition], baseline: &str) -> Vec<Passage> {
@@ -18,40 +18,46 @@ pub fn passages(checked: &Checked, conditions: &[Condition], baseline: &str) -> 
         title: verdict(checked, conditions, baseline),
         role,
         lead: missing
-            .map(|(cell, reason)| format!("{}: {reason}.", axis::common(std::iter::once(*cell))))
+            .map(|(configuration, reason)| {
+                format!("{}: {reason}.", axis::common(std::iter::once(*configuration)))
+            })
             .collect(),
         ..Passage::default()
     };
-    let axes = axis::varying(checked.findings.iter().map(|finding| finding.cell));
+    let axes = axis::varying(checked.findings.iter().map(|finding| finding.configuration));
     let mut columns = heads(&axes, "mechanism");
     columns.extend([word("fails if"), number("seen"), number("between"), number("blocks"), word("verdict")]);
     let mut table = Table::new(columns);
     for finding in &checked.findings {
-        let mut line: Vec<String> = axes.iter().map(|axis| axis.value(finding.cell)).collect();
+        let mut line: Vec<String> = axes.iter().map(|axis| axis.value(finding.configuration)).collect();
         let (seen, between) = seen(&finding.seen);
         line.extend([conditions[finding.condition].text.clone(), seen, between]);
         line.push(format!("{} and {}", finding.blocks[0], finding.blocks[1]));
-        line.push(ruling(&finding.ruling));
+        line.push(decision(&finding.decision));
         table.row(line);
     }
     let note = "Seen and between: the candidate's figure as a multiple of the baseline's, the machine's own change taken out where \
-                both runs have a yardstick, with an interval that holds for all cells together at 95 %; or the percentile and \
+                both runs have a reference, with an interval that holds for all configurations together at 95 %; or the percentile and \
                 its bounds.";
     std::iter::once(told)
-        .chain(Passage::of_table("Each condition and cell", table, vec![note.to_owned()]))
+        .chain(Passage::of_table("Each condition and configuration", table, vec![note.to_owned()]))
         .collect()
 }
 
 /// The verdict in one sentence.
 pub fn verdict(checked: &Checked, conditions: &[Condition], baseline: &str) -> String {
-    let of = |wanted: fn(&Ruling) -> bool| -> Vec<&Finding> {
-        checked.findings.iter().filter(|finding| wanted(&finding.ruling)).collect()
+    let of = |wanted: fn(&Decision) -> bool| -> Vec<&Finding> {
+        checked.findings.iter().filter(|finding| wanted(&finding.decision)).collect()
     };
-    let axes = axis::varying(checked.findings.iter().map(|finding| finding.cell));
+    let axes = axis::varying(checked.findings.iter().map(|finding| finding.configuration));
     let named = |finding: &Finding| {
         let (seen, between) = seen(&finding.seen);
         let between = if between.is_empty() { between } else { format!(" ({between})") };
-        format!("{}: {} with {seen}{between}", label(finding.cell, &axes), conditions[finding.condition].text)
+        format!(
+            "{}: {} with {seen}{between}",
+            label(finding.configuration, &axes),
+            conditions[finding.condition].text
+        )
     };
     let list = |findings: &[&Finding]| {
         let shown: Vec<String> = findings.iter().take(3).map(|finding| named(finding)).collect();
@@ -59,31 +65,31 @@ pub fn verdict(checked: &Checked, conditions: &[Condition], baseline: &str) -> S
         let rest = if more > 0 { format!("; and {more} more") } else { String::new() };
         format!("{}{rest}", shown.join("; "))
     };
-    let broken = of(|ruling| *ruling == Ruling::Broken);
-    let open = of(|ruling| matches!(ruling, Ruling::CannotTell(_)));
+    let broken = of(|decision| *decision == Decision::Broken);
+    let open = of(|decision| matches!(decision, Decision::CannotTell(_)));
     let missing = match checked.missing.len() {
         0 => String::new(),
-        1 => "; one cell has no figures any more".to_owned(),
-        cells => format!("; {cells} cells have no figures any more"),
+        1 => "; one configuration has no figures any more".to_owned(),
+        configurations => format!("; {configurations} configurations have no figures any more"),
     };
     if !broken.is_empty() {
         return format!("Worse than {baseline}: {}{missing}.", list(&broken));
     }
     if checked.findings.is_empty() {
         return format!(
-            "Cannot tell whether it is worse than {baseline}: no cell could be compared{missing}."
+            "Cannot tell whether it is worse than {baseline}: no configuration could be compared{missing}."
         );
     }
     if !open.is_empty() || !missing.is_empty() {
         let shown = if open.is_empty() { "what was compared is not".to_owned() } else { list(&open) };
         return format!("Cannot tell whether it is worse than {baseline}: {shown}{missing}.");
     }
-    let cells = checked.findings.len();
+    let configurations = checked.findings.len();
     format!(
         "Not worse than {baseline}: {} kept.",
-        match cells {
+        match configurations {
             1 => "the condition is".to_owned(),
-            cells => format!("all {cells} conditions and cells are"),
+            configurations => format!("all {configurations} conditions and configurations are"),
         }
     )
 }
@@ -104,15 +110,15 @@ fn seen(seen: &Seen) -> (String, String) {
     }
 }
 
-fn ruling(ruling: &Ruling) -> String {
-    match ruling {
-        Ruling::Kept => "kept".to_owned(),
-        Ruling::Broken => "broken".to_owned(),
-        Ruling::CannotTell(Why::TooWide(Some(blocks))) => {
+fn decision(decision: &Decision) -> String {
+    match decision {
+        Decision::Kept => "kept".to_owned(),
+        Decision::Broken => "broken".to_owned(),
+        Decision::CannotTell(Why::TooWide(Some(blocks))) => {
             format!("cannot tell: too near; about {} blocks would do", count((*blocks).into()))
         }
-        Ruling::CannotTell(Why::TooWide(None)) => "cannot tell: too near".to_owned(),
-        Ruling::CannotTell(Why::Obstacle(why)) => format!("cannot tell: {}", reason(why)),
-        Ruling::CannotTell(Why::NoFigures(why)) => format!("cannot tell: {why}"),
+        Decision::CannotTell(Why::TooWide(None)) => "cannot tell: too near".to_owned(),
+        Decision::CannotTell(Why::Obstacle(why)) => format!("cannot tell: {}", reason(why)),
+        Decision::CannotTell(Why::NoFigures(why)) => format!("cannot tell: {why}"),
     }
 }

@@ -7,11 +7,11 @@ use doorbell_verdict::claims::{self, Judged};
 
 /// How many claims were ruled how, in words.
 pub fn tally(judged: &[Judged]) -> String {
-    use claims::Ruling::{CannotTell, Confirmed, Contradicted};
+    use claims::Decision::{CannotTell, Confirmed, Contradicted};
     [Confirmed, Contradicted, CannotTell]
-        .map(|ruling| {
-            let number = judged.iter().filter(|judged| judged.ruling == ruling).count();
-            format!("{number} {}", ruling.name())
+        .map(|decision| {
+            let number = judged.iter().filter(|judged| judged.decision == decision).count();
+            format!("{number} {}", decision.name())
         })
         .join(", ")
 }
@@ -23,7 +23,7 @@ pub fn text(result: &ResultFile, style: &Style) -> String {
         return String::new();
     }
     let text =
-        format!("Claims of others, held against this run: {}; `doorbell report` has each.", tally(&judged));
+        format!("Published claims checked against this run: {}; `doorbell report` has each.", tally(&judged));
     format!("\n{}", style.wrap(&text, 0))
 }
 
@@ -35,7 +35,7 @@ mod tests {
     #[test]
     fn the_claims_stand_in_a_line_and_other_experiments_have_none() {
         let text = text(&sample::result("fanout", Vec::new()), &Style { width: 120, ..Style::PLAIN });
-        assert!(text.contains("0 confirmed here") && text.contains("cannot be told here"), "{text}");
+        assert!(text.contains("0 confirmed here") && text.contains("cannot be decided here"), "{text}");
         assert_eq!(super::text(&sample::result("ping", Vec::new()), &Style::PLAIN), "");
     }
 }

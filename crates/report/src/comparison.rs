@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A comparison for the terminal: a ratio with its interval and a verdict for each cell, then what was not compared.
+//! A comparison for the terminal: a ratio with its interval and a verdict for each configuration, then what was not compared.
 
 use super::axis;
 use super::style::{Role, Style};
@@ -15,13 +15,13 @@ pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, styl
     let mut out = format!("{}\n", style.paint(Role::Heading, &style.text(&title)));
     let rows = &comparison.rows;
     if !rows.is_empty() {
-        let common = axis::common(rows.iter().map(|row| row.cell));
+        let common = axis::common(rows.iter().map(|row| row.configuration));
         let note = format!(
-            "Ratios of candidate to baseline, above 1 is slower, the machine's own change (its yardstick) taken out; the \
-             intervals of p50 and p99 hold for all cells of a pair of files together with 95 %. All: {common}."
+            "Ratios of candidate to baseline, above 1 is slower, the machine's own change (its reference) taken out; the \
+             intervals of p50 and p99 hold for all configurations of a pair of files together with 95 %. All: {common}."
         );
         out.push_str(&style.wrap(&note, 0));
-        let axes = axis::varying(rows.iter().map(|row| row.cell));
+        let axes = axis::varying(rows.iter().map(|row| row.configuration));
         let scale = Scale::for_ps(rows.iter().map(|row| row.baseline_p50_ns * 1e3));
         let mut columns: Vec<Column> =
             axes.iter().map(|axis| Column::new(axis.name(), Align::Left)).collect();
@@ -35,7 +35,7 @@ pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, styl
         ]);
         let mut table = Table::new(columns);
         for row in rows {
-            let mut line: Vec<String> = axes.iter().map(|axis| axis.value(row.cell)).collect();
+            let mut line: Vec<String> = axes.iter().map(|axis| axis.value(row.configuration)).collect();
             line.extend([
                 scale.show(row.baseline_p50_ns * 1e3),
                 interval(row.p50),
@@ -48,11 +48,16 @@ pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, styl
         }
         out.push_str(&table.render(style));
     }
-    let axes = axis::varying(comparison.unmatched.iter().map(|cell| cell.cell));
-    for cell in &comparison.unmatched {
-        out.push_str(
-            &style.wrap(&format!("Not compared: {}: {}.", axis::label(cell.cell, &axes), cell.reason), 2),
-        );
+    let axes = axis::varying(comparison.unmatched.iter().map(|configuration| configuration.configuration));
+    for configuration in &comparison.unmatched {
+        out.push_str(&style.wrap(
+            &format!(
+                "Not compared: {}: {}.",
+                axis::label(configuration.configuration, &axes),
+                configuration.reason
+            ),
+            2,
+        ));
     }
     out.push_str(&style.wrap(&conclusion(comparison), 0));
     out
@@ -81,14 +86,14 @@ pub fn reason(obstacle: &Obstacle) -> String {
         Obstacle::Broken { trials, of } => {
             format!("{trials} of {of} trials of the candidate hung, failed or cannot be true")
         }
-        Obstacle::FloorsMoved { floor, ratio } => {
-            format!("the machine's floors moved ({floor} x {ratio:.2})")
+        Obstacle::PrimitivesDrifted { primitive, ratio } => {
+            format!("the machine's primitive costs moved ({primitive} x {ratio:.2})")
         }
-        Obstacle::Disturbed { share } => {
-            format!("{:.0} % of the trials were disturbed", share * 100.0)
+        Obstacle::Interference { share } => {
+            format!("{:.0} % of the trials met interference", share * 100.0)
         }
         Obstacle::PopulationsShifted { shares: [before, after] } => format!(
-            "populations shifted (the fast one from {:.0} % to {:.0} %)",
+            "the two modes shifted (the fast one from {:.0} % to {:.0} %)",
             before * 100.0,
             after * 100.0
         ),
@@ -103,17 +108,17 @@ pub fn conclusion(comparison: &Comparison) -> String {
     let slower = count(|verdict| *verdict == Verdict::Slower);
     let faster = count(|verdict| *verdict == Verdict::Faster);
     let open = count(|verdict| matches!(verdict, Verdict::CannotTell(_)));
-    let cells = counted(comparison.rows.len() as u64, "cell");
+    let configurations = counted(comparison.rows.len() as u64, "configuration");
     if comparison.rows.is_empty() {
-        return "Nothing could be compared: the runs have no cell in common.".to_owned();
+        return "Nothing could be compared: the runs have no configuration in common.".to_owned();
     }
     if slower + faster + open == 0 {
-        return format!("No difference shown in {cells}.");
+        return format!("No difference shown in {configurations}.");
     }
     let parts = [(slower, "slower"), (faster, "faster"), (open, "cannot be told")];
     let parts: Vec<String> =
         parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
-    format!("Of {cells}: {}.", parts.join(", "))
+    format!("Of {configurations}: {}.", parts.join(", "))
 }
 
 #[cfg(test)]
@@ -124,14 +129,16 @@ mod tests {
 
     #[test]
     fn a_comparison_shows_every_verdict_and_what_was_not_compared() {
-        let cells = ["futex", "pipe", "eventfd", "spin"].map(sample::cell);
+        let configurations = ["futex", "pipe", "eventfd", "spin"].map(sample::configuration);
         let level = |subject: &str| match subject {
             "futex" => 17_000.0,
             "pipe" => 16_100.0,
             _ => 14_000.0,
         };
-        let first = sample::result(&cells, 6, |_, block| 16_000.0 + f64::from(block));
-        let second = sample::result(&cells[..3], 6, |cell, block| level(&cell.subject) + f64::from(block));
+        let first = sample::result(&configurations, 6, |_, block| 16_000.0 + f64::from(block));
+        let second = sample::result(&configurations[..3], 6, |configuration, block| {
+            level(&configuration.subject) + f64::from(block)
+        });
         let text =
             comparison(&compare(&first, &second, RELEVANT), "before.json", "after.json", &Style::PLAIN);
         insta::assert_snapshot!(text);

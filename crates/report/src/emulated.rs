@@ -7,7 +7,7 @@ use super::passage::{Passage, heads};
 use super::table::{Table, number};
 use super::unit::count;
 use crate::wording::shown;
-use doorbell_results::cell::{Cell, Pattern};
+use doorbell_results::configuration::{Configuration, Pattern};
 /// A table of the rows that notify: counts, and the median as a multiple of the shortest under the same conditions.
 pub fn counts_and_ratios(figures: &Figures) -> Option<Passage> {
     let rows: Vec<&Row> = figures
@@ -15,12 +15,12 @@ pub fn counts_and_ratios(figures: &Figures) -> Option<Passage> {
         .iter()
         .filter(|row| {
             !matches!(
-                row.cell().pattern,
+                row.configuration().pattern,
                 Pattern::Operation { .. } | Pattern::Tasks { .. } | Pattern::Io { .. }
             )
         })
         .collect();
-    let axes = axis::varying(rows.iter().map(|row| row.cell()));
+    let axes = axis::varying(rows.iter().map(|row| row.configuration()));
     let mut columns = heads(&axes, "mechanism");
     columns.extend([
         number("sent"),
@@ -33,8 +33,8 @@ pub fn counts_and_ratios(figures: &Figures) -> Option<Passage> {
     ]);
     let mut table = Table::new(columns);
     for row in &rows {
-        let tally = row.arm.tally();
-        let sides = || row.arm.usable().flat_map(|record| &record.sides);
+        let tally = row.variant.tally();
+        let sides = || row.variant.usable().flat_map(|record| &record.sides);
         let sum = |of: fn(&doorbell_results::record::SideCounters) -> u64| {
             sides().fold(0_u64, |sum, side| sum.saturating_add(of(side)))
         };
@@ -59,10 +59,12 @@ pub fn counts_and_ratios(figures: &Figures) -> Option<Passage> {
 
 /// The row's median as a multiple of the shortest among rows that differ from it in the mechanism alone.
 fn ratio(row: &Row, rows: &[&Row]) -> Option<f64> {
-    let conditions = |cell: &Cell| Cell { subject: String::new(), ..cell.clone() };
-    let median = |row: &Row| Some(row.series.get(&row.arm.headline())?.quantile(0.5) as f64);
-    let same =
-        rows.iter().filter(|other| !other.is_harness() && conditions(other.cell()) == conditions(row.cell()));
+    let conditions =
+        |configuration: &Configuration| Configuration { subject: String::new(), ..configuration.clone() };
+    let median = |row: &Row| Some(row.series.get(&row.variant.headline())?.quantile(0.5) as f64);
+    let same = rows.iter().filter(|other| {
+        !other.is_harness() && conditions(other.configuration()) == conditions(row.configuration())
+    });
     let shortest = same.filter_map(|other| median(other)).filter(|ps| *ps > 0.0).reduce(f64::min)?;
     Some(median(row)? / shortest)
 }
@@ -71,15 +73,15 @@ fn ratio(row: &Row, rows: &[&Row]) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::passage;
-    use crate::sample::{cell, record, result};
+    use crate::sample::{configuration, record, result};
     use crate::style::Style;
 
     #[test]
     fn ratios_are_to_the_shortest_mechanism_and_never_to_the_harness() {
         let records = vec![
-            record(&cell("futex"), 0, &[8_000_000; 5]),
-            record(&cell("pipe"), 0, &[12_000_000; 5]),
-            record(&cell("null"), 0, &[2_000; 5]),
+            record(&configuration("futex"), 0, &[8_000_000; 5]),
+            record(&configuration("pipe"), 0, &[12_000_000; 5]),
+            record(&configuration("null"), 0, &[2_000; 5]),
         ];
         let result = result("ping", records);
         let told = counts_and_ratios(&Figures::of(&result)).expect("rows");

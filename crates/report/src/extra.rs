@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Single figures beside the series, and the floors, each gathered over the trials of a run.
+//! Single figures beside the series, and the primitive costs, each gathered over the trials of a run.
 
 use super::figures::{Figures, Row};
 use doorbell_results::record::ResultFile;
 
-/// One figure of one arm over its trials.
+/// One figure of one variant over its trials.
 #[derive(Debug, Clone)]
 pub struct Extra<'result> {
     pub row: &'result Row<'result>,
@@ -20,12 +20,14 @@ impl<'result> Extra<'result> {
     pub fn of(figures: &'result Figures) -> Vec<Self> {
         let mut extras: Vec<Self> = Vec::new();
         for row in &figures.rows {
-            for figure in row.arm.records.iter().flat_map(|record| &record.figures) {
+            for figure in row.variant.records.iter().flat_map(|record| &record.figures) {
                 if !figure.value.is_finite() {
                     continue;
                 }
                 let same = |known: &&mut Self| {
-                    known.row.cell() == row.cell() && known.name == figure.name && known.unit == figure.unit
+                    known.row.configuration() == row.configuration()
+                        && known.name == figure.name
+                        && known.unit == figure.unit
                 };
                 match extras.iter_mut().find(same) {
                     Some(known) => known.values.push(figure.value),
@@ -55,9 +57,9 @@ impl<'result> Extra<'result> {
     }
 }
 
-/// One floor of the machine over a run.
+/// One primitive cost of the machine over a run.
 #[derive(Debug, Clone)]
-pub struct FloorLine<'result> {
+pub struct PrimitiveLine<'result> {
     pub name: &'result str,
     /// Median of each reading in the order they were taken: nanoseconds since 1970, picoseconds; never empty.
     pub medians: Vec<(u64, f64)>,
@@ -66,28 +68,26 @@ pub struct FloorLine<'result> {
     pub count: u64,
 }
 
-impl<'result> FloorLine<'result> {
-    /// The floors of a run.
+impl<'result> PrimitiveLine<'result> {
+    /// The primitive costs of a run.
     pub fn of(result: &'result ResultFile) -> Vec<Self> {
         let mut lines: Vec<Self> = Vec::new();
-        for reading in &result.floors {
-            for floor in reading
-                .floors
-                .iter()
-                .filter(|floor| (floor.p50_ns * 1e3).is_finite() && (floor.min_ns * 1e3).is_finite())
-            {
-                let median = (reading.at_unix_ns, floor.p50_ns * 1e3);
-                match lines.iter_mut().find(|known| known.name == floor.name) {
+        for reading in &result.primitives {
+            for primitive in reading.primitives.iter().filter(|primitive| {
+                (primitive.p50_ns * 1e3).is_finite() && (primitive.min_ns * 1e3).is_finite()
+            }) {
+                let median = (reading.at_unix_ns, primitive.p50_ns * 1e3);
+                match lines.iter_mut().find(|known| known.name == primitive.name) {
                     Some(known) => {
                         known.medians.push(median);
-                        known.min_ps = known.min_ps.min(floor.min_ns * 1e3);
-                        known.count = known.count.saturating_add(floor.count);
+                        known.min_ps = known.min_ps.min(primitive.min_ns * 1e3);
+                        known.count = known.count.saturating_add(primitive.count);
                     }
                     None => lines.push(Self {
-                        name: &floor.name,
+                        name: &primitive.name,
                         medians: vec![median],
-                        min_ps: floor.min_ns * 1e3,
-                        count: floor.count,
+                        min_ps: primitive.min_ns * 1e3,
+                        count: primitive.count,
                     }),
                 }
             }

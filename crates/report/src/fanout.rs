@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fan-outs: one line per arm with everything a round has, then what befell shared objects, then memory.
+//! Fan-outs: one line per variant with everything a round has, then what befell shared objects, then memory.
 
 use super::axis;
 use super::figures::{self, Figures, Row};
@@ -38,8 +38,8 @@ pub fn passages(figures: &Figures) -> Vec<Passage> {
 }
 
 fn times(figures: &Figures) -> Option<Passage> {
-    let cells = || figures.rows.iter().map(Row::cell);
-    let axes = axis::varying(cells());
+    let configurations = || figures.rows.iter().map(Row::configuration);
+    let axes = axis::varying(configurations());
     let scale = Scale::for_ps(
         figures.rows.iter().flat_map(|row| row.series.values()).map(|series| series.quantile(0.5) as f64),
     );
@@ -55,7 +55,7 @@ fn times(figures: &Figures) -> Option<Passage> {
         }));
         line.push(row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
         line.push(count(row.series.get(&Quantity::NotifyRound).map_or(0, |series| series.count)));
-        line.push(count(row.arm.tally().seen));
+        line.push(count(row.variant.tally().seen));
         table.row(line);
     }
     let first_to_last = "from just before the first post of a round to the first instruction of the receiver that woke first, in \
@@ -71,16 +71,16 @@ fn times(figures: &Figures) -> Option<Passage> {
     .into();
     if figures.rows.iter().any(Row::is_harness) {
         let note = "The harness itself: nothing is posted; each receiver is woken by a timer of its own at a moment drawn by \
-                    lot, so wake is the lateness of a timer, and first, median and last are the lot's doing.";
+                    lot, so wake is the lateness of a timer, and first, median and last follow from the random moments.";
         notes.push(note.to_owned());
     }
     let title = format!("Fan-out, {}", scale.unit.sign());
-    Some(Passage::of_table(title, table, notes)?.led_by(all(&axis::common(cells()))))
+    Some(Passage::of_table(title, table, notes)?.led_by(all(&axis::common(configurations()))))
 }
 
 /// Whether receivers woke in the order of the posts, and whether it mattered who they were.
 fn orders(figures: &Figures) -> Option<Passage> {
-    let axes = axis::varying(figures.rows.iter().map(Row::cell));
+    let axes = axis::varying(figures.rows.iter().map(Row::configuration));
     let mut columns = heads(&axes, "mechanism");
     columns.extend([ORDER_BY_POST, ORDER_BY_NUMBER, LATENCY_BY_NUMBER, "by chance up to"].map(number));
     columns.push(number("trials").keep(1));
@@ -93,23 +93,23 @@ fn orders(figures: &Figures) -> Option<Passage> {
         let number = |name| of(name).map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
         let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
         line.extend([ORDER_BY_POST, ORDER_BY_NUMBER, LATENCY_BY_NUMBER, BY_CHANCE].map(number));
-        line.push(count(row.arm.usable().count() as u64));
+        line.push(count(row.variant.usable().count() as u64));
         table.row(line);
     }
-    let note = "Spearman's rank correlations, without unit. Order by post: of the places in the order of posts, drawn by lot each \
-                round, and in the order of wakes. By number: of a receiver's number, by which it was started, and its mean place \
+    let note = "Spearman's rank correlations, without unit. Order by post: of the places in the order of posts, randomised each \
+                round, and in the order of wake-ups. By number: of a receiver's number, by which it was started, and its mean place \
                 or median latency; where the number says nothing, chance exceeds the last column one time in twenty.";
     Passage::of_table("Who wakes first", table, vec![note.to_owned()])
 }
 
 /// The rounds of a row.
 fn rounds<'row>(row: &'row Row) -> impl Iterator<Item = &'row FanOut> {
-    row.arm.usable().filter_map(|record| record.fanout.as_ref())
+    row.variant.usable().filter_map(|record| record.fanout.as_ref())
 }
 
 /// What befell receivers that share one object.
 fn demonstrations(figures: &Figures) -> Vec<String> {
-    let axes = axis::varying(figures.rows.iter().map(Row::cell));
+    let axes = axis::varying(figures.rows.iter().map(Row::configuration));
     let sum = |numbers: &[u64]| numbers.iter().fold(0_u64, |sum, number| sum.saturating_add(*number));
     let told = figures.rows.iter().filter_map(|row| {
         let duplicates: Vec<u64> = rounds(row).flat_map(|fan| fan.rounds.duplicates.clone()).collect();
@@ -119,8 +119,8 @@ fn demonstrations(figures: &Figures) -> Vec<String> {
             format!(
                 "{}, one object for all: of {} wakes in {}, {} were a receiver's second of the round and {} times a \
                  receiver got none; {} had such a miss.",
-                axis::label(row.cell(), &axes),
-                count(row.arm.tally().seen),
+                axis::label(row.configuration(), &axes),
+                count(row.variant.tally().seen),
                 counted(duplicates.len() as u64, "round"),
                 count(sum(&duplicates)),
                 count(sum(&misses)),
@@ -131,7 +131,7 @@ fn demonstrations(figures: &Figures) -> Vec<String> {
     told.collect()
 }
 
-/// What the receivers cost in memory: the arm with most of them.
+/// What the receivers cost in memory: the variant with most of them.
 fn memory(figures: &Figures) -> Option<String> {
     let seen = figures.rows.iter().flat_map(|row| rounds(row).map(move |fan| (row, fan)));
     let (row, memory) = seen
@@ -140,7 +140,7 @@ fn memory(figures: &Figures) -> Option<String> {
     let each = |bytes: u64| count(bytes / memory.processes / 1024);
     Some(format!(
         "{} with {} processes: {} KiB each by share of pages (PSS), {} KiB mapped (RSS), {} KiB of the kernel's.",
-        row.cell().subject,
+        row.configuration().subject,
         count(memory.processes),
         each(memory.pss_bytes),
         each(memory.rss_bytes),
@@ -154,16 +154,19 @@ mod tests {
     use crate::passage::text;
     use crate::sample;
     use crate::style::Style;
-    use doorbell_results::cell::{Cell, Pattern};
+    use doorbell_results::configuration::{Configuration, Pattern};
     use doorbell_results::record::fanout::{Memory, Rounds};
     use doorbell_results::record::{Histogram, ResultFile, Series};
 
-    fn cell(subject: &str, receivers: u32) -> Cell {
-        Cell { pattern: Pattern::FanOut { receivers, interval_ns: 1_000_000_000 }, ..sample::cell(subject) }
+    fn configuration(subject: &str, receivers: u32) -> Configuration {
+        Configuration {
+            pattern: Pattern::FanOut { receivers, interval_ns: 1_000_000_000 },
+            ..sample::configuration(subject)
+        }
     }
 
     fn run() -> ResultFile {
-        let mut own = sample::record(&cell("sem-posix-named", 200), 0, &[8_000_000; 40]);
+        let mut own = sample::record(&configuration("sem-posix-named", 200), 0, &[8_000_000; 40]);
         for (quantity, ps) in [
             (Quantity::FirstWake, 9_000_000),
             (Quantity::MedianWake, 50_000_000),
@@ -184,7 +187,7 @@ mod tests {
             }),
             ..FanOut::default()
         });
-        let mut shared = sample::record(&cell("sem-posix-for-all", 200), 0, &[]);
+        let mut shared = sample::record(&configuration("sem-posix-for-all", 200), 0, &[]);
         shared.series.clear();
         shared.tally.seen = 400;
         shared.fanout = Some(FanOut {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A run sorted for showing: arms with figures, and apart from them the trials that have none.
+//! A run sorted for showing: variants with figures, and apart from them the trials that have none.
 
 use std::collections::BTreeMap;
 
-use doorbell_results::cell::{Cell, Pattern};
-use doorbell_results::record::arm::Arm;
+use doorbell_results::configuration::{Configuration, Pattern};
 use doorbell_results::record::series::Quantity;
+use doorbell_results::record::variant::Variant;
 use doorbell_results::record::{Histogram, Outcome, Record, ResultFile};
 
 /// A distribution in the buckets that are occupied; a thousand times smaller than the histogram it comes from.
@@ -64,25 +64,25 @@ impl Distribution {
 #[derive(Debug, Clone)]
 pub struct Row<'result> {
     /// Its trials with usable figures.
-    pub arm: Arm<'result>,
+    pub variant: Variant<'result>,
     /// Each quantity over all its blocks.
     pub series: BTreeMap<Quantity, Distribution>,
 }
 
 impl Row<'_> {
-    pub fn cell(&self) -> &Cell {
-        self.arm.cell
+    pub fn configuration(&self) -> &Configuration {
+        self.variant.configuration
     }
 
     /// CPU time of both sides per round, notification or operation, picoseconds: see [`cpu`].
     pub fn cpu_ps(&self) -> Option<f64> {
-        let Pattern::Operation { batch } = self.cell().pattern else {
-            return self.arm.cpu_ns_per_wake().map(|ns| ns * 1e3);
+        let Pattern::Operation { batch } = self.configuration().pattern else {
+            return self.variant.cpu_ns_per_wake().map(|ns| ns * 1e3);
         };
         let samples = self.series.get(&Quantity::Operation)?.count;
         let operations = samples.checked_mul(u64::from(batch.max(1)))?;
         let spent = self
-            .arm
+            .variant
             .usable()
             .flat_map(|record| &record.sides)
             .fold(0_u64, |sum, side| sum.saturating_add(side.user_ns).saturating_add(side.system_ns));
@@ -92,24 +92,24 @@ impl Row<'_> {
     /// CPU time of the waiting side per notification, picoseconds.
     pub fn waiter_ps(&self) -> Option<f64> {
         let sides =
-            self.arm.usable().filter_map(|record| record.sides.iter().find(|side| side.side == "waiter"));
+            self.variant.usable().filter_map(|record| record.sides.iter().find(|side| side.side == "waiter"));
         let spent =
             sides.fold(0_u64, |sum, side| sum.saturating_add(side.user_ns).saturating_add(side.system_ns));
-        let seen = self.arm.tally().seen;
+        let seen = self.variant.tally().seen;
         (seen > 0 && spent > 0).then(|| spent as f64 * 1e3 / seen as f64)
     }
 
     /// The CPU time to be weighed against the latency, picoseconds, and what it is. One way, what the notifier burns to keep the
     /// gap is the harness's and does not count.
     pub fn price(&self) -> (Option<f64>, &'static str) {
-        match self.cell().pattern {
+        match self.configuration().pattern {
             Pattern::OneWay { .. } | Pattern::OpenLoop { .. } => {
                 let call = self.series.get(&Quantity::Notify).map_or(0.0, |series| series.mean_ps);
                 let name = "CPU time of the waiter and the notifier's call per notification";
                 (self.waiter_ps().map(|ps| ps + call), name)
             }
             Pattern::FanOut { .. } => (self.cpu_ps(), cpu(Quantity::LastWake)),
-            _ => (self.cpu_ps(), cpu(self.arm.headline())),
+            _ => (self.cpu_ps(), cpu(self.variant.headline())),
         }
     }
 
@@ -120,7 +120,7 @@ impl Row<'_> {
 
     /// The middle over the trials of a figure beside the series.
     pub fn figure(&self, wanted: impl Fn(&str) -> bool) -> Option<f64> {
-        let figures = self.arm.usable().flat_map(|record| &record.figures);
+        let figures = self.variant.usable().flat_map(|record| &record.figures);
         let mut values: Vec<f64> = figures
             .filter(|figure| wanted(&figure.name) && figure.value.is_finite())
             .map(|figure| figure.value)
@@ -131,12 +131,12 @@ impl Row<'_> {
 
     /// Whether it measures the harness itself.
     pub fn is_harness(&self) -> bool {
-        self.arm.subject().is_harness()
+        self.variant.subject().is_harness()
     }
 
     /// Whether some of its trials were cut short by the user.
     pub fn is_partial(&self) -> bool {
-        self.arm.records.iter().any(|record| record.outcome == Outcome::Partial)
+        self.variant.records.iter().any(|record| record.outcome == Outcome::Partial)
     }
 }
 
@@ -144,11 +144,11 @@ impl Row<'_> {
 #[derive(Debug, Clone)]
 pub struct Absent<'result> {
     /// What was to be run.
-    pub cell: &'result Cell,
+    pub configuration: &'result Configuration,
     /// `skipped`, `implausible`, `hung`, `failed`, `unreadable`.
     pub name: &'static str,
     pub reasons: Vec<String>,
-    /// How many of the cell's trials ended like this.
+    /// How many of the configuration's trials ended like this.
     pub trials: usize,
 }
 
@@ -170,13 +170,13 @@ impl<'result> Figures<'result> {
     /// Sorts the records of `result`.
     pub fn of(result: &'result ResultFile) -> Self {
         let mut sorted = Self { rows: Vec::new(), absent: Vec::new() };
-        for arm in result.arms() {
-            sorted.sort(arm);
+        for variant in result.variants() {
+            sorted.sort(variant);
         }
         sorted
     }
 
-    /// Every quantity that some arm has, in the order in which readers want them.
+    /// Every quantity that some variant has, in the order in which readers want them.
     pub fn quantities(&self) -> Vec<Quantity> {
         let mut quantities: Vec<Quantity> =
             self.rows.iter().flat_map(|row| row.series.keys().copied()).collect();
@@ -185,11 +185,11 @@ impl<'result> Figures<'result> {
         quantities
     }
 
-    fn sort(&mut self, arm: Arm<'result>) {
+    fn sort(&mut self, variant: Variant<'result>) {
         let mut usable = Vec::new();
         let before = self.absent.len();
         let mut sums: BTreeMap<Quantity, (Histogram, Vec<u64>)> = BTreeMap::new();
-        let mut records = arm.records.clone();
+        let mut records = variant.records.clone();
         records.sort_by_key(|record| record.block);
         for record in records {
             let (name, reasons) = match &record.outcome {
@@ -222,11 +222,16 @@ impl<'result> Figures<'result> {
                 ),
                 Outcome::Failed { cause } => ("failed", vec![cause.clone()]),
             };
-            // Told once with its number, if trials of the same cell ended alike.
+            // Told once with its number, if trials of the same configuration ended alike.
             let alike = |known: &&mut Absent| known.name == name && known.reasons == reasons;
             match self.absent[before..].iter_mut().find(alike) {
                 Some(known) => known.trials += 1,
-                None => self.absent.push(Absent { cell: arm.cell, name, reasons, trials: 1 }),
+                None => self.absent.push(Absent {
+                    configuration: variant.configuration,
+                    name,
+                    reasons,
+                    trials: 1,
+                }),
             }
         }
         if usable.is_empty() {
@@ -237,7 +242,8 @@ impl<'result> Figures<'result> {
             .filter(|(_, (histogram, _))| histogram.count() > 0)
             .map(|(quantity, (histogram, medians))| (quantity, Distribution::of(&histogram, medians)))
             .collect();
-        self.rows.push(Row { arm: Arm { cell: arm.cell, records: usable }, series });
+        self.rows
+            .push(Row { variant: Variant { configuration: variant.configuration, records: usable }, series });
     }
 }
 
@@ -257,7 +263,7 @@ pub fn cpu(quantity: Quantity) -> &'static str {
         Quantity::Create | Quantity::Reap | Quantity::Life => "CPU time per hand-off or life of a task",
         Quantity::Transfer => "CPU time of the waiter and its kernel threads per transfer",
         Quantity::FirstWake | Quantity::MedianWake | Quantity::LastWake | Quantity::NotifyRound => {
-            "CPU time of notifier and receivers per wake"
+            "CPU time of notifier and receivers per wake-up"
         }
         _ => "CPU time of both sides per round or notification",
     }
@@ -273,9 +279,9 @@ pub fn name(quantity: Quantity) -> &'static str {
         Quantity::MedianWake => "Median to wake",
         Quantity::LastWake => "Last to wake",
         Quantity::Response => "Response",
-        Quantity::Notify => "Notify cost",
-        Quantity::NotifyRound => "Notify cost of a whole round",
-        Quantity::AroundWait => "Time in the wait",
+        Quantity::Notify => "Sender-side cost",
+        Quantity::NotifyRound => "Sender-side cost of a whole round",
+        Quantity::AroundWait => "Wait duration",
         Quantity::Operation => "Operation",
         Quantity::HandOff => "Hand-off",
         Quantity::Create => "Making a task",

@@ -8,19 +8,22 @@ use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
 use crate::wording::date;
 use doorbell_results::record::question::{Gate, Which};
-use doorbell_verdict::gate::{Gated, Judged, Ruling};
+use doorbell_verdict::gate::{Decision, Gated, Judged};
 use doorbell_verdict::quantile::unseen;
 use doorbell_verdict::worst::{Unusual, Worst};
 
 /// The verdict, what the longest wake's record tells, and the table.
 pub fn passages(gated: &Gated) -> Vec<Passage> {
-    let role = if gated.ruling == Ruling::Pass { Role::Heading } else { Role::Error };
+    let role = if gated.decision == Decision::Pass { Role::Heading } else { Role::Error };
     let longest = gated
-        .cells
+        .configurations
         .iter()
-        .filter_map(|cell| Some((cell, cell.worst.as_ref()?)))
+        .filter_map(|configuration| Some((configuration, configuration.worst.as_ref()?)))
         .max_by(|a, b| a.1.wake_ns.total_cmp(&b.1.wake_ns));
-    let lead = longest.map(|(cell, worst)| explained(worst, &name(gated, cell))).into_iter().collect();
+    let lead = longest
+        .map(|(configuration, worst)| explained(worst, &name(gated, configuration)))
+        .into_iter()
+        .collect();
     let told = Passage { title: verdict(gated), role, lead, ..Passage::default() };
     std::iter::once(told).chain(table(gated)).collect()
 }
@@ -28,7 +31,7 @@ pub fn passages(gated: &Gated) -> Vec<Passage> {
 /// What must stay below the limit, in words.
 pub fn asked(question: &Gate) -> String {
     match question.which {
-        Which::Quantile(q) => format!("{} % of wakes", percent(q)),
+        Which::Quantile(q) => format!("{} % of wake-ups", percent(q)),
         Which::Longest => "every wake".to_owned(),
     }
 }
@@ -38,29 +41,42 @@ pub fn verdict(gated: &Gated) -> String {
     let Gate { limit_ns, which, confidence } = gated.question;
     let limit = ns(limit_ns as f64);
     let sure = format!("{} % confidence", percent(confidence));
-    let all: u64 = gated.cells.iter().map(|cell| cell.above.all).sum();
-    let among = |cells: &[&Judged]| match (gated.cells.len(), cells) {
+    let all: u64 = gated.configurations.iter().map(|configuration| configuration.above.all).sum();
+    let among = |configurations: &[&Judged]| match (gated.configurations.len(), configurations) {
         (0 | 1, _) | (_, []) => String::new(),
-        (all, [one]) => format!(" in {} ({} of {all} cells)", name(gated, one), cells.len()),
+        (all, [one]) => {
+            format!(" in {} ({} of {all} configurations)", name(gated, one), configurations.len())
+        }
         (all, [first, ..]) => {
-            format!(" in {} and others ({} of {all} cells)", name(gated, first), cells.len())
+            format!(
+                " in {} and others ({} of {all} configurations)",
+                name(gated, first),
+                configurations.len()
+            )
         }
     };
-    let with = |wanted: fn(&Ruling) -> bool| -> Vec<&Judged> {
-        gated.cells.iter().filter(|cell| wanted(&cell.ruling)).collect()
+    let with = |wanted: fn(&Decision) -> bool| -> Vec<&Judged> {
+        gated.configurations.iter().filter(|configuration| wanted(&configuration.decision)).collect()
     };
-    match (&gated.ruling, which) {
-        (Ruling::Pass, Which::Quantile(q)) => {
-            // All of them or none: what holds for some cells is not what the sentence says.
-            let bounds: Option<Vec<u64>> =
-                gated.cells.iter().map(|cell| cell.bounds.and_then(|bounds| bounds.upper_ps)).collect();
+    match (&gated.decision, which) {
+        (Decision::Pass, Which::Quantile(q)) => {
+            // All of them or none: what holds for some configurations is not what the sentence says.
+            let bounds: Option<Vec<u64>> = gated
+                .configurations
+                .iter()
+                .map(|configuration| configuration.bounds.and_then(|bounds| bounds.upper_ps))
+                .collect();
             let bound = bounds
                 .and_then(|all| all.into_iter().max())
                 .map_or_else(String::new, |ps| format!(": p{} is below {}", percent(q), time(ps as f64)));
             format!("Pass: {} take no more than {limit}, with {sure}{bound}.", asked(&gated.question))
         }
-        (Ruling::Pass, Which::Longest) => {
-            let upper = gated.cells.iter().map(|cell| cell.above.upper).fold(0.0, f64::max);
+        (Decision::Pass, Which::Longest) => {
+            let upper = gated
+                .configurations
+                .iter()
+                .map(|configuration| configuration.above.upper)
+                .fold(0.0, f64::max);
             let follows = if upper > 0.5 {
                 "nothing follows for others, of which as many may take longer as not: the column 'alike' says how few independent \
                  ones these tell as much as; give it more --blocks"
@@ -70,16 +86,16 @@ pub fn verdict(gated: &Gated) -> String {
             };
             format!("Pass: none of {} wakes took longer than {limit}; {follows}.", count(all))
         }
-        (Ruling::Fail(why), _) => {
-            let failed = among(&with(|ruling| matches!(ruling, Ruling::Fail(_))));
+        (Decision::Fail(why), _) => {
+            let failed = among(&with(|decision| matches!(decision, Decision::Fail(_))));
             let sure = match which {
                 Which::Quantile(_) => format!(", with {sure}"),
                 Which::Longest => String::new(),
             };
             format!("Fail: not {} takes at most {limit}{sure}{failed}: {why}.", asked(&gated.question))
         }
-        (Ruling::CannotTell(why), _) => {
-            let open = among(&with(|ruling| matches!(ruling, Ruling::CannotTell(_))));
+        (Decision::CannotTell(why), _) => {
+            let open = among(&with(|decision| matches!(decision, Decision::CannotTell(_))));
             format!(
                 "Cannot tell whether {} takes at most {limit}, with {sure}{open}: {why}.",
                 asked(&gated.question)
@@ -88,13 +104,16 @@ pub fn verdict(gated: &Gated) -> String {
     }
 }
 
-fn name(gated: &Gated, cell: &Judged) -> String {
-    label(cell.cell, &axis::varying(gated.cells.iter().map(|cell| cell.cell)))
+fn name(gated: &Gated, configuration: &Judged) -> String {
+    label(
+        configuration.configuration,
+        &axis::varying(gated.configurations.iter().map(|configuration| configuration.configuration)),
+    )
 }
 
 fn explained(worst: &Worst, name: &str) -> String {
     let head = format!(
-        "The longest wake, {}, was in block {} of {name}, in a trial that began {}.",
+        "The longest wake-up, {}, was in block {} of {name}, in a trial that began {}.",
         ns(worst.wake_ns),
         worst.block + 1,
         date(worst.started_at_unix_ns)
@@ -122,8 +141,10 @@ fn fact(fact: &Unusual) -> String {
 }
 
 fn table(gated: &Gated) -> Option<Passage> {
-    let axes = axis::varying(gated.cells.iter().map(|cell| cell.cell));
-    let scale = Scale::for_ps(gated.cells.iter().flat_map(|cell| cell.figures_ps.map(|ps| ps as f64)));
+    let axes = axis::varying(gated.configurations.iter().map(|configuration| configuration.configuration));
+    let scale = Scale::for_ps(
+        gated.configurations.iter().flat_map(|configuration| configuration.figures_ps.map(|ps| ps as f64)),
+    );
     let sign = scale.unit.sign();
     let mut columns = heads(&axes, "mechanism");
     columns.extend(["p50", "p99", "p99.9"].map(|head| number(format!("{head}, {sign}")).keep(3)));
@@ -133,52 +154,54 @@ fn table(gated: &Gated) -> Option<Passage> {
     }
     columns.push(number("longer"));
     columns.push(number("share below"));
-    columns.push(number("alike").keep(1));
+    columns.push(number("design effect").keep(1));
     columns.push(number("trials").keep(2));
-    columns.push(number("disturbed").keep(2));
+    columns.push(number("interference").keep(2));
     columns.push(number("count"));
     columns.push(word("verdict"));
     let mut table = Table::new(columns);
-    for cell in &gated.cells {
-        let mut line: Vec<String> = axes.iter().map(|axis| axis.value(cell.cell)).collect();
-        line.extend(cell.figures_ps.map(|ps| scale.show(ps as f64)));
+    for configuration in &gated.configurations {
+        let mut line: Vec<String> = axes.iter().map(|axis| axis.value(configuration.configuration)).collect();
+        line.extend(configuration.figures_ps.map(|ps| scale.show(ps as f64)));
         if let Which::Quantile(_) = gated.question.which {
             let end = |end: Option<u64>| end.map_or_else(|| "?".to_owned(), |ps| scale.show(ps as f64));
-            line.push(cell.bounds.map_or_else(String::new, |bounds| {
+            line.push(configuration.bounds.map_or_else(String::new, |bounds| {
                 format!("{} to {}", end(bounds.lower_ps), end(bounds.upper_ps))
             }));
         }
-        line.push(count(cell.above.surely));
-        line.push(share(cell.above.upper));
-        line.push(format!("{:.1}", cell.above.alike));
-        line.extend(cell.trials.map(|trials| count(trials as u64)));
-        line.push(count(cell.above.all));
+        line.push(count(configuration.above.surely));
+        line.push(share(configuration.above.upper));
+        line.push(format!("{:.1}", configuration.above.alike));
+        line.extend(configuration.trials.map(|trials| count(trials as u64)));
+        line.push(count(configuration.above.all));
         line.push(
-            match cell.ruling {
-                Ruling::Pass => "pass",
-                Ruling::Fail(_) => "fail",
-                Ruling::CannotTell(_) => "cannot tell",
+            match configuration.decision {
+                Decision::Pass => "pass",
+                Decision::Fail(_) => "fail",
+                Decision::CannotTell(_) => "cannot tell",
             }
             .to_owned(),
         );
         table.row(line);
     }
-    Passage::of_table(format!("Each cell, {sign}"), table, vec![note(gated)])
+    Passage::of_table(format!("Each configuration, {sign}"), table, vec![note(gated)])
 }
 
 fn note(gated: &Gated) -> String {
-    let common = axis::common(gated.cells.iter().map(|cell| cell.cell));
+    let common = axis::common(gated.configurations.iter().map(|configuration| configuration.configuration));
     let all = if common.is_empty() { String::new() } else { format!("All: {common}. ") };
-    let fewest = gated.cells.iter().map(|cell| cell.trials[0]).min().unwrap_or(0);
+    let fewest = gated.configurations.iter().map(|configuration| configuration.trials[0]).min().unwrap_or(0);
     let harness = gated.harness_ns.map_or_else(String::new, |harness| {
         format!(" Two readings of the clock, {}, are part of each.", ns(harness))
     });
     format!(
-        "{all}{}. Longer: wakes above the limit. Share below: what their true share is below, at {} % for each cell (Clopper and \
-         Pearson 1934, wakes that are alike counted together). Alike: how many wakes tell as much as one independent one (Kish's \
+        "{all}{}. Longer: wakes above the limit. Share below: what their true share is below, at {} % for each configuration (Clopper and \
+         Pearson 1934, wakes that are alike counted together). Alike: how many wake-ups tell as much as one independent one (Kish's \
          design effect, with Korn and Graubard's factor for few trials). What comes in fewer than {:.0} % of trials may have come in none of these, and is in no bound.{harness}",
-        crate::wording::sentence(gated.cells.first().map_or("", |cell| cell.quantity.definition()))
-            .trim_end_matches('.'),
+        crate::wording::sentence(
+            gated.configurations.first().map_or("", |configuration| configuration.quantity.definition())
+        )
+        .trim_end_matches('.'),
         percent(gated.each),
         (100.0 * unseen(fewest, gated.each)).ceil(),
     )
@@ -207,7 +230,7 @@ mod tests {
     use super::*;
     use crate::passage::verdict;
     use crate::style::Style;
-    use doorbell_results::cell::{Cell, Pattern};
+    use doorbell_results::configuration::{Configuration, Pattern};
     use doorbell_results::record::series::Quantity;
     use doorbell_results::record::{Histogram, Series, sample};
     use doorbell_verdict::gate;
@@ -217,15 +240,18 @@ mod tests {
     }
 
     fn text_of(blocks: u32, long: u64, which: Which) -> String {
-        let cell = Cell { pattern: Pattern::OneWay { gap_ns: 1_000_000 }, ..sample::cell("futex") };
-        let mut result = sample::result(&[cell], blocks, |_, _| 16_000.0);
+        let configuration = Configuration {
+            pattern: Pattern::OneWay { gap_ns: 1_000_000 },
+            ..sample::configuration("futex")
+        };
+        let mut result = sample::result(&[configuration], blocks, |_, _| 16_000.0);
         for record in &mut result.records {
             let mut wakes = Histogram::new();
             (long..1000).for_each(|wake| wakes.record(4_000_000 + wake * 1000));
             wakes.record_many(50_000_000, long);
             record.series.insert(Quantity::Wake, Series::from(&wakes));
         }
-        result.records.last_mut().unwrap().surroundings.steal_share = Some(0.2);
+        result.records.last_mut().unwrap().environment.steal_share = Some(0.2);
         let question = Gate { limit_ns: 20_000, which, confidence: 0.95 };
         let gated = gate::gate(&result, question).unwrap();
         verdict(&passages(&gated), &result, &Style::PLAIN)
@@ -236,7 +262,7 @@ mod tests {
         let pass = text(0, Which::Quantile(0.999));
         assert!(
             pass.starts_with(
-                "Pass: 99.9 % of wakes take no more than 20 us, with 95 % confidence: p99.9 is below 5 us.\n"
+                "Pass: 99.9 % of wake-ups take no more than 20 us, with 95 % confidence: p99.9 is below 5 us.\n"
             ),
             "{pass}"
         );
@@ -250,7 +276,7 @@ mod tests {
         assert!(longest.starts_with("Pass: none of 10,000 wakes took longer than 20 us; with 95 % confidence fewer than 1 in 2,688 do."), "{longest}");
         let fail = text(20, Which::Quantile(0.99));
         assert!(
-            fail.starts_with("Fail: not 99 % of wakes takes at most 20 us, with 95 % confidence: 200 of 10000 wakes took longer."),
+            fail.starts_with("Fail: not 99 % of wake-ups takes at most 20 us, with 95 % confidence: 200 of 10000 wakes took longer."),
             "{fail}"
         );
     }

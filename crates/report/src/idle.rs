@@ -32,8 +32,13 @@ fn rows<'a>(figures: &'a Figures) -> Vec<Wakes<'a>> {
     let mut rows: Vec<Wakes> =
         figures.rows.iter().filter_map(|row| Some((row, row.series.get(&of(row))?))).collect();
     rows.sort_by_key(|(row, _)| {
-        let cell = row.cell();
-        (!row.is_harness(), cell.subject.clone(), cell.pattern.gap_ns(), cell.latency_limit_us.is_some())
+        let configuration = row.configuration();
+        (
+            !row.is_harness(),
+            configuration.subject.clone(),
+            configuration.pattern.gap_ns(),
+            configuration.latency_limit_us.is_some(),
+        )
     });
     rows
 }
@@ -58,7 +63,7 @@ fn gaps(figures: &Figures) -> Option<Passage> {
     for (row, series) in &rows {
         table.row(vec![
             shown(Axis::Subject, row),
-            time(row.cell().pattern.gap_ns() as f64 * 1e3),
+            time(row.configuration().pattern.gap_ns() as f64 * 1e3),
             held(row),
             scale.show(series.quantile(0.5) as f64),
             scale.show(series.quantile(0.99) as f64),
@@ -81,7 +86,7 @@ fn gaps(figures: &Figures) -> Option<Passage> {
 }
 
 fn held(row: &Row) -> String {
-    match row.cell().latency_limit_us {
+    match row.configuration().latency_limit_us {
         None => "as they are".to_owned(),
         Some(limit) => format!("held at {limit} µs"),
     }
@@ -90,11 +95,11 @@ fn held(row: &Row) -> String {
 /// Entries of each idle state by wake.
 fn entered(row: &Row) -> String {
     let mut sums = std::collections::BTreeMap::<&str, u64>::new();
-    for (name, entries) in row.arm.usable().flat_map(|record| &record.surroundings.idle_entries) {
+    for (name, entries) in row.variant.usable().flat_map(|record| &record.environment.idle_entries) {
         let sum = sums.entry(name).or_default();
         *sum = sum.saturating_add(*entries);
     }
-    let seen = row.arm.tally().seen.max(1) as f64;
+    let seen = row.variant.tally().seen.max(1) as f64;
     let shown: Vec<String> = sums
         .into_iter()
         .filter(|(_, entries)| *entries > 0)
@@ -106,19 +111,20 @@ fn entered(row: &Row) -> String {
 /// What a longer sleep costs, and what holding idle states off buys, in words.
 fn verdicts(figures: &Figures) -> Vec<String> {
     let rows: Vec<Wakes> = rows(figures).into_iter().filter(|(row, _)| !row.is_harness()).collect();
-    let mut subjects: Vec<&str> = rows.iter().map(|(row, _)| row.cell().subject.as_str()).collect();
+    let mut subjects: Vec<&str> = rows.iter().map(|(row, _)| row.configuration().subject.as_str()).collect();
     subjects.dedup();
     let mut told = Vec::new();
     for subject in subjects {
-        let own = || rows.iter().filter(|(row, _)| row.cell().subject == subject);
-        let plain: Vec<&Wakes> = own().filter(|(row, _)| row.cell().latency_limit_us.is_none()).collect();
+        let own = || rows.iter().filter(|(row, _)| row.configuration().subject == subject);
+        let plain: Vec<&Wakes> =
+            own().filter(|(row, _)| row.configuration().latency_limit_us.is_none()).collect();
         if let [first, .., last] = plain[..] {
             told.push(longer(subject, first, last));
         }
         // After the longest sleep, where there is most to be saved.
-        let gap_ns = own().map(|(row, _)| row.cell().pattern.gap_ns()).max().unwrap_or(0);
-        let longest = |row: &Row| row.cell().pattern.gap_ns() == gap_ns;
-        let held = own().find(|(row, _)| longest(row) && row.cell().latency_limit_us.is_some());
+        let gap_ns = own().map(|(row, _)| row.configuration().pattern.gap_ns()).max().unwrap_or(0);
+        let longest = |row: &Row| row.configuration().pattern.gap_ns() == gap_ns;
+        let held = own().find(|(row, _)| longest(row) && row.configuration().latency_limit_us.is_some());
         let same = plain.iter().find(|(row, _)| longest(row));
         if let (Some(held), Some(same)) = (held, same) {
             told.push(bought(subject, gap_ns, same, held));
@@ -131,14 +137,14 @@ fn verdicts(figures: &Figures) -> Vec<String> {
 /// with four blocks each, chance does that once in 35.
 fn doubt((row, a): &Wakes, (other, b): &Wakes) -> Option<&'static str> {
     let few = |series: &Distribution| series.block_medians_ps.len() < FEWEST_BLOCKS as usize;
-    let disturbed = |row: &Row| {
-        let trials = row.arm.records.len();
-        row.arm.records.iter().filter(|record| record.was_disturbed()).count() * 2 > trials
+    let interfered = |row: &Row| {
+        let trials = row.variant.records.len();
+        row.variant.records.iter().filter(|record| record.had_interference()).count() * 2 > trials
     };
     if few(a) || few(b) {
         return Some("cannot tell, there are fewer than four blocks");
     }
-    if disturbed(row) || disturbed(other) {
+    if interfered(row) || interfered(other) {
         return Some("cannot tell, other programs used the CPUs in most of the trials");
     }
     match (a.spread_ps(), b.spread_ps()) {
@@ -148,7 +154,7 @@ fn doubt((row, a): &Wakes, (other, b): &Wakes) -> Option<&'static str> {
 }
 
 fn longer(subject: &str, first: &Wakes, last: &Wakes) -> String {
-    let [from, to] = [first, last].map(|(row, _)| time(row.cell().pattern.gap_ns() as f64 * 1e3));
+    let [from, to] = [first, last].map(|(row, _)| time(row.configuration().pattern.gap_ns() as f64 * 1e3));
     let [a, b] = [first, last].map(|(_, series)| series.quantile(0.5) as f64);
     let figures = format!("{} after a sleep of {from}, {} after one of {to}", time(a), time(b));
     if let Some(doubt) = doubt(first, last) {
@@ -162,14 +168,14 @@ fn bought(subject: &str, gap_ns: u64, plain: &Wakes, held: &Wakes) -> String {
     let [as_is, shallow] = [plain.1, held.1].map(|series| series.quantile(0.5) as f64);
     if let Some(doubt) = doubt(plain, held) {
         return format!(
-            "{subject}: idle states held off, a wake after {gap} takes {} and not {}: {doubt}.",
+            "{subject}: idle states held off, a wake-up after {gap} takes {} and not {}: {doubt}.",
             time(shallow),
             time(as_is)
         );
     }
     let (word, by) = if shallow < as_is { ("saves", as_is - shallow) } else { ("costs", shallow - as_is) };
     format!(
-        "{subject}: holding idle states off {word} {} of a wake after {gap} ({} and not {}). It keeps every CPU awake: to have it, a \
+        "{subject}: holding idle states off {word} {} of a wake-up after {gap} ({} and not {}). It keeps every CPU awake: to have it, a \
          service holds /dev/cpu_dma_latency open, or cpupower idle-set -D forbids deep states.",
         time(by),
         time(shallow),
@@ -184,8 +190,8 @@ fn hidden(machine: &Machine, figures: &Figures) -> Vec<String> {
     let seen = figures
         .rows
         .iter()
-        .flat_map(|row| row.arm.usable())
-        .any(|record| !record.surroundings.idle_entries.is_empty());
+        .flat_map(|row| row.variant.usable())
+        .any(|record| !record.environment.idle_entries.is_empty());
     if power.idle_states.is_empty() {
         lines.push(match power.idle_driver.as_deref() {
             Some("none") | None if machine.virtualisation.guest => {
@@ -239,14 +245,17 @@ mod tests {
     use crate::passage::text;
     use crate::sample;
     use crate::style::Style;
-    use doorbell_results::cell::{Cell, Pattern};
+    use doorbell_results::configuration::{Configuration, Pattern};
     use doorbell_results::record::Record;
 
     fn record(gap_ns: u64, limit: Option<u32>, block: u32, ps: u64) -> Record {
-        let cell =
-            Cell { pattern: Pattern::OneWay { gap_ns }, latency_limit_us: limit, ..sample::cell("futex") };
-        let mut record = sample::record(&cell, block, &[ps; 20]);
-        record.surroundings.idle_entries =
+        let configuration = Configuration {
+            pattern: Pattern::OneWay { gap_ns },
+            latency_limit_us: limit,
+            ..sample::configuration("futex")
+        };
+        let mut record = sample::record(&configuration, block, &[ps; 20]);
+        record.environment.idle_entries =
             [("C6".to_owned(), if limit.is_none() && gap_ns > 1_000_000 { 20 } else { 0 })].into();
         record
     }
@@ -282,7 +291,7 @@ mod tests {
             "C6 1.00",
             "held at 0 us",
             "7.42 times as long",
-            "saves 51 us of a wake after 100 ms",
+            "saves 51 us of a wake-up after 100 ms",
             "C6 (133 us to leave)",
         ] {
             assert!(text.contains(words), "{words}: {text}");

@@ -7,7 +7,7 @@ use super::passage::{Passage, heads, nothing};
 use super::table::{Table, number};
 use super::unit::{Scale, count, time};
 use crate::wording::{four_digits, sentence, shown};
-use doorbell_results::cell::{Cell, Direction, Pattern};
+use doorbell_results::configuration::{Configuration, Direction, Pattern};
 use doorbell_results::figure::transfer::{BREAK_EVEN, INTERRUPTS};
 use doorbell_results::record::io::Io;
 use doorbell_results::record::series::Quantity;
@@ -32,16 +32,16 @@ pub fn passages(result: &ResultFile, figures: &Figures) -> Vec<Passage> {
 }
 
 fn rows<'a>(figures: &'a Figures, wanted: Direction) -> Vec<(&'a Row<'a>, &'a Distribution)> {
-    let same = |cell: &Cell| matches!(cell.pattern, Pattern::Io { direction, .. } if direction == wanted);
-    let own = figures.rows.iter().filter(|row| same(row.cell()));
+    let same = |configuration: &Configuration| matches!(configuration.pattern, Pattern::Io { direction, .. } if direction == wanted);
+    let own = figures.rows.iter().filter(|row| same(row.configuration()));
     own.filter_map(|row| Some((row, row.series.get(&Quantity::Transfer)?))).collect()
 }
 
 fn transfers(figures: &Figures, direction: Direction) -> Option<Passage> {
     let rows = rows(figures, direction);
-    let first = rows.first()?.0.cell();
-    let cells = || rows.iter().map(|(row, _)| row.cell());
-    let axes = axis::varying(cells());
+    let first = rows.first()?.0.configuration();
+    let configurations = || rows.iter().map(|(row, _)| row.configuration());
+    let axes = axis::varying(configurations());
     let real = || rows.iter().filter(|(row, _)| !row.is_harness());
     let scale = Scale::for_ps(real().map(|(_, series)| series.quantile(0.5) as f64));
     let mut columns = heads(&axes, "way");
@@ -97,12 +97,12 @@ fn transfers(figures: &Figures, direction: Direction) -> Option<Passage> {
 /// CPU time of the kernel's threads by transfer over all trials, picoseconds; none where there were none.
 fn thread_ps(row: &Row) -> Option<f64> {
     let spent: u64 = row
-        .arm
+        .variant
         .usable()
         .filter_map(|record| record.io.as_ref())
         .map(|counted| counted.kernel_thread_ns)
         .sum();
-    let seen = row.arm.tally().seen;
+    let seen = row.variant.tally().seen;
     (spent > 0 && seen > 0).then(|| spent as f64 * 1e3 / seen as f64)
 }
 
@@ -111,13 +111,13 @@ fn bargains(figures: &Figures) -> Vec<String> {
     let mut told = Vec::new();
     for direction in DIRECTIONS {
         let rows = rows(figures, direction);
-        let mut sizes: Vec<u32> = rows.iter().map(|(row, _)| row.cell().size).collect();
+        let mut sizes: Vec<u32> = rows.iter().map(|(row, _)| row.configuration().size).collect();
         sizes.sort_unstable();
         sizes.dedup();
         for size in sizes {
             let best = |wanted| {
-                let of = |row: &Row| row.arm.subject().noticed() == Some(wanted);
-                let own = rows.iter().filter(|(row, _)| row.cell().size == size && of(row));
+                let of = |row: &Row| row.variant.subject().noticed() == Some(wanted);
+                let own = rows.iter().filter(|(row, _)| row.configuration().size == size && of(row));
                 own.min_by_key(|(_, series)| series.quantile(0.5))
             };
             let what = format!(
@@ -137,7 +137,7 @@ fn bargains(figures: &Figures) -> Vec<String> {
                         )
                     });
                     format!(
-                        "{what}: nothing polled has figures, so what polling would buy cannot be told here.{even}"
+                        "{what}: nothing polled has figures, so what polling would buy cannot be decided here.{even}"
                     )
                 }
                 (Some(interrupted), Some(polled)) => format!("{what}: {}", bargain(interrupted, polled)),
@@ -154,7 +154,7 @@ fn bargain(
 ) -> String {
     let [long, short] = [waited, polled].map(|series| series.quantile(0.5) as f64);
     let [sleeps, looks] = [slow, quick].map(|row| row.cpu_ps().unwrap_or(0.0));
-    let names = [slow, quick].map(|row| row.cell().subject.clone());
+    let names = [slow, quick].map(|row| row.configuration().subject.clone());
     let saved = long - short;
     let mut text = if saved <= 0.0 {
         format!(
@@ -200,7 +200,7 @@ fn bargain(
 
 /// The devices, and how the target was prepared.
 fn proofs(figures: &Figures) -> Vec<String> {
-    let records = figures.rows.iter().filter(|row| !row.is_harness()).flat_map(|row| &row.arm.records);
+    let records = figures.rows.iter().filter(|row| !row.is_harness()).flat_map(|row| &row.variant.records);
     let Some(counted) = records.filter_map(|record: &&Record| record.io.as_ref()).next_back() else {
         return Vec::new();
     };
@@ -253,12 +253,12 @@ mod tests {
     use doorbell_results::record::{Figure, SideCounters};
 
     fn record(subject: &str, ps: u64, cpu_ns: u64, interrupts: f64) -> Record {
-        let cell = Cell {
+        let configuration = Configuration {
             pattern: Pattern::Io { direction: Direction::Read, direct: true },
             size: 4096,
-            ..sample::cell(subject)
+            ..sample::configuration(subject)
         };
-        let mut record = sample::record(&cell, 0, &[ps; 50]);
+        let mut record = sample::record(&configuration, 0, &[ps; 50]);
         let times = record.series.values().next().unwrap().clone();
         record.series = [(Quantity::Transfer, times)].into();
         record.sides = vec![SideCounters { system_ns: cpu_ns * 50, window_ns: 1, ..SideCounters::default() }];
@@ -295,6 +295,6 @@ mod tests {
     fn a_run_in_which_nothing_polled_says_that_it_cannot_tell() {
         let result = sample::result("io", vec![record("sync", 90_000_000, 6_000, 1.0)]);
         let text = text(&passages(&result, &Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
-        assert!(text.contains("cannot be told here"), "{text}");
+        assert!(text.contains("cannot be decided here"), "{text}");
     }
 }

@@ -35,14 +35,14 @@ pub fn passages(figures: &Figures) -> Vec<Passage> {
 fn loads(figures: &Figures) -> Option<Passage> {
     let lines: Vec<(&Row, [String; 7])> =
         figures.rows.iter().filter_map(|row| Some((row, line(row)?))).collect();
-    let axes = axis::varying(lines.iter().map(|(row, _)| row.cell()));
+    let axes = axis::varying(lines.iter().map(|(row, _)| row.configuration()));
     let mut columns = heads(&axes, "mechanism");
     columns
         .extend(COLUMNS.iter().zip([7, 6, 5, 4, 3, 2, 1]).map(|((head, _), keep)| number(*head).keep(keep)));
     let mut table = Table::new(columns);
-    for (row, cells) in lines {
+    for (row, configurations) in lines {
         let axes = axes.iter().map(|axis| shown(*axis, row));
-        table.row(axes.chain(cells).collect());
+        table.row(axes.chain(configurations).collect());
     }
     let meanings = COLUMNS.map(|(head, meaning)| format!("{head}: {meaning}")).join("; ");
     Passage::of_table("Load during the trials", table, vec![format!("{meanings}.")])
@@ -50,7 +50,7 @@ fn loads(figures: &Figures) -> Option<Passage> {
 
 fn line(row: &Row) -> Option<[String; 7]> {
     let proofs: Vec<&LoadProof> =
-        row.arm.usable().filter_map(|record: &Record| record.load.as_ref()).collect();
+        row.variant.usable().filter_map(|record: &Record| record.load.as_ref()).collect();
     let last = proofs.last()?;
     let shortest = |of: fn(&LoadProof) -> u64| {
         time(proofs.iter().map(|proof| of(proof)).min().unwrap_or(0) as f64 * 1e3)
@@ -76,11 +76,11 @@ fn line(row: &Row) -> Option<[String; 7]> {
     ])
 }
 
-/// Time in idle states, one line an arm; none where the kernel shows none.
+/// Time in idle states, one line a variant; none where the kernel shows none.
 fn idle_states(figures: &Figures) -> Option<Passage> {
     let lines = idle_lines(figures);
     let (_, states) = lines.first()?;
-    let axes = axis::varying(lines.iter().map(|(row, _)| row.cell()));
+    let axes = axis::varying(lines.iter().map(|(row, _)| row.configuration()));
     let mut columns = heads(&axes, "mechanism");
     columns.extend(states.keys().map(|name| number(name.clone())));
     columns.push(number("trials").keep(1));
@@ -90,7 +90,7 @@ fn idle_states(figures: &Figures) -> Option<Passage> {
         line.extend(states.keys().map(|name| {
             shares.get(name).map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", share * 100.0))
         }));
-        line.push(count(row.arm.usable().count() as u64));
+        line.push(count(row.variant.usable().count() as u64));
         table.row(line);
     }
     Passage::of_table("Time of the measured CPUs in idle states, mean of the trials", table, Vec::new())
@@ -100,9 +100,9 @@ fn idle_states(figures: &Figures) -> Option<Passage> {
 fn idle_lines<'row>(figures: &'row Figures) -> Vec<(&'row Row<'row>, BTreeMap<String, f64>)> {
     let mean = |row: &Row| {
         let trials: Vec<&BTreeMap<String, f64>> = row
-            .arm
+            .variant
             .usable()
-            .map(|record| &record.surroundings.idle_states)
+            .map(|record| &record.environment.idle_states)
             .filter(|states| !states.is_empty())
             .collect();
         let mut sums: BTreeMap<String, f64> = BTreeMap::new();
@@ -120,13 +120,13 @@ mod tests {
     use crate::passage::text;
     use crate::sample;
     use crate::style::Style;
-    use doorbell_results::cell::Cell;
-    use doorbell_results::cell::Load;
+    use doorbell_results::configuration::Configuration;
+    use doorbell_results::configuration::Load;
 
     #[test]
     fn idle_states_are_shown_as_shares_where_there_are_any() {
-        let mut record = sample::record(&sample::cell("futex"), 0, &[8_000_000]);
-        record.surroundings.idle_states = BTreeMap::from([("C1".to_owned(), 0.25), ("C6".to_owned(), 0.5)]);
+        let mut record = sample::record(&sample::configuration("futex"), 0, &[8_000_000]);
+        record.environment.idle_states = BTreeMap::from([("C1".to_owned(), 0.25), ("C6".to_owned(), 0.5)]);
         let result = sample::result("ping", vec![record]);
         let shown = text(&passages(&Figures::of(&result)), &Style::PLAIN);
         assert!(shown.contains("25.0 %") && shown.contains("50.0 %") && shown.contains("C6"), "{shown}");
@@ -134,11 +134,12 @@ mod tests {
 
     #[test]
     fn the_proof_of_a_load_is_shown_and_an_idle_run_shows_none() {
-        let idle = sample::result("ping", vec![sample::record(&sample::cell("futex"), 0, &[8_000_000])]);
+        let idle =
+            sample::result("ping", vec![sample::record(&sample::configuration("futex"), 0, &[8_000_000])]);
         assert!(passages(&Figures::of(&idle)).is_empty());
         let load = Load { kind: "sqrt".to_owned(), workers: 4, pinned: false };
-        let cell = Cell { load: Some(load), ..sample::cell("futex") };
-        let mut record = sample::record(&cell, 0, &[8_000_000]);
+        let configuration = Configuration { load: Some(load), ..sample::configuration("futex") };
+        let mut record = sample::record(&configuration, 0, &[8_000_000]);
         record.load = Some(LoadProof {
             started_before_ns: 12_000_000,
             outlasted_ns: 3_000_000,

@@ -4,7 +4,9 @@
 use std::rc::Rc;
 
 use super::axis::Axis;
-use doorbell_results::cell::{Cell, Direction, Pattern, Scheduler, Target, Timing, Trace, WaitPolicy};
+use doorbell_results::configuration::{
+    Configuration, Direction, Pattern, Scheduler, Target, Timing, Trace, WaitPolicy,
+};
 use doorbell_results::record::subject::Contexts;
 use doorbell_results::record::{Outcome, Record, ResultFile};
 
@@ -74,7 +76,7 @@ pub const TRIAL: [(&str, Kind); 31] = [
     ("until_ns", Kind::Whole),
     ("latency_limit_us", Kind::Whole),
     ("slowdown_ppm", Kind::Whole),
-    ("yardstick", Kind::Text),
+    ("reference", Kind::Text),
     ("trace", Kind::Text),
     ("trace_above_ns", Kind::Whole),
 ];
@@ -105,16 +107,16 @@ pub fn trial(name: &Rc<str>, index: usize, record: &Record) -> Vec<Value> {
         Value::Whole(record.attempts.into()),
         Value::text(outcome),
     ];
-    [&head[..], &axes(&record.cell)].concat()
+    [&head[..], &axes(&record.configuration)].concat()
 }
 
-/// The columns of [`TRIAL`] that tell one cell from another.
+/// The columns of [`TRIAL`] that tell one configuration from another.
 const AXES: usize = 26;
 
-/// The fields of those columns. No two cells have the same ones: exporters take them for the name of a series. So every field
-/// of a cell is named here, and one that is added to it does not compile until it is.
-fn axes(cell: &Cell) -> [Value; AXES] {
-    let Cell {
+/// The fields of those columns. No two configurations have the same ones: exporters take them for the name of a series. So every field
+/// of a configuration is named here, and one that is added to it does not compile until it is.
+fn axes(configuration: &Configuration) -> [Value; AXES] {
+    let Configuration {
         subject,
         contexts,
         pattern,
@@ -125,12 +127,12 @@ fn axes(cell: &Cell) -> [Value; AXES] {
         until,
         scheduler,
         injected_slowdown_ppm,
-        without_yardstick,
+        without_reference,
         load: _,
         trace,
         target,
         latency_limit_us,
-    } = cell;
+    } = configuration;
     let contexts = match contexts {
         Contexts::Processes => "processes",
         Contexts::Threads => "threads",
@@ -201,14 +203,14 @@ fn axes(cell: &Cell) -> [Value; AXES] {
         cpu(1),
         Value::Whole((*size).into()),
         Value::text(scheduler),
-        Value::text(&Axis::Load.value(cell)),
+        Value::text(&Axis::Load.value(configuration)),
         page_cache,
         target.as_ref().map_or(Value::Absent, |target| Value::text(&target_of(target))),
         whole(until.count),
         whole(until.time_ns),
         whole(latency_limit_us.map(u64::from)),
         whole(injected_slowdown_ppm.map(u64::from)),
-        Value::text(if *without_yardstick { "without" } else { "with" }),
+        Value::text(if *without_reference { "without" } else { "with" }),
         trace,
         trace_above_ns,
     ]
@@ -275,7 +277,7 @@ fn measured(quantity: &str, statistic: &str, value: f64, unit: &str) -> Number {
 
 /// What else went on while a trial ran.
 fn around(record: &Record) -> Vec<Number> {
-    let around = &record.surroundings;
+    let around = &record.environment;
     let shares = [
         ("foreign", around.foreign_share, "CPUs"),
         ("steal", around.steal_share, "CPUs"),
@@ -284,9 +286,9 @@ fn around(record: &Record) -> Vec<Number> {
     ];
     let mut all: Vec<Number> = shares
         .into_iter()
-        .filter_map(|(statistic, value, unit)| Some(measured("surroundings", statistic, value?, unit)))
+        .filter_map(|(statistic, value, unit)| Some(measured("environment", statistic, value?, unit)))
         .collect();
-    all.extend(around.throttled_ns.map(|ns| number("surroundings", "throttled", Value::Whole(ns), "ns")));
+    all.extend(around.throttled_ns.map(|ns| number("environment", "throttled", Value::Whole(ns), "ns")));
     all.extend(around.idle_states.iter().map(|(state, share)| measured("idle time", state, *share, "share")));
     all.extend(around.idle_entries.iter().map(|(state, entries)| counted("idle entries", state, *entries)));
     all
@@ -358,10 +360,10 @@ fn numbers(record: &Record) -> Vec<Number> {
         }
         let figures = record.figures.iter().filter(|figure| figure.value.is_finite());
         all.extend(figures.map(|figure| measured(&figure.name, "value", figure.value, &figure.unit)));
-        if let Some(yardstick) = &record.yardstick {
-            all.push(measured("yardstick", "round_trip", yardstick.round_trip_ns, "ns"));
-            all.push(measured("yardstick", "ratio", yardstick.ratio, ""));
-            all.push(counted("yardstick", "slices", yardstick.slices.into()));
+        if let Some(reference) = &record.reference {
+            all.push(measured("reference", "round_trip", reference.round_trip_ns, "ns"));
+            all.push(measured("reference", "ratio", reference.ratio, ""));
+            all.push(counted("reference", "slices", reference.slices.into()));
         }
         let tally = &record.tally;
         for (statistic, count) in [
@@ -392,7 +394,7 @@ fn numbers(record: &Record) -> Vec<Number> {
             }
             all.extend(side.migrations.map(|moves| counted(&side.side, "migrations", moves)));
         }
-        for (kind, count) in &record.surroundings.interrupts {
+        for (kind, count) in &record.environment.interrupts {
             all.push(counted("interrupts", kind, *count));
         }
         all.extend(around(record));

@@ -18,7 +18,7 @@ pub fn passages(figures: &Figures) -> Vec<Passage> {
     if rows.is_empty() {
         return nothing();
     }
-    let axes = axis::varying(rows.iter().map(|(row, _)| row.cell()));
+    let axes = axis::varying(rows.iter().map(|(row, _)| row.configuration()));
     let real = rows.iter().filter(|(row, _)| !row.is_harness());
     let scale = Scale::for_ps(real.map(|(_, series)| series.quantile(0.5) as f64));
     let mut columns = heads(&axes, "way");
@@ -66,13 +66,16 @@ mod tests {
     use crate::passage::text;
     use crate::sample;
     use crate::style::Style;
-    use doorbell_results::cell::{Cell, Pattern};
+    use doorbell_results::configuration::{Configuration, Pattern};
     use doorbell_results::record::{Figure, Record};
 
     #[test]
     fn a_way_stands_with_its_clients_cpu_its_servers_thread_and_its_requests() {
-        let cell = Cell { pattern: Pattern::OneWay { gap_ns: 5_000_000 }, ..sample::cell("http-long-poll") };
-        let mut record: Record = sample::record(&cell, 0, &[50_000_000; 20]);
+        let configuration = Configuration {
+            pattern: Pattern::OneWay { gap_ns: 5_000_000 },
+            ..sample::configuration("http-long-poll")
+        };
+        let mut record: Record = sample::record(&configuration, 0, &[50_000_000; 20]);
         let figure =
             |name: &str, value| Figure { name: name.into(), value, unit: "".into(), formula: "".into() };
         record.figures = vec![figure(REQUESTS, 1.05), figure(HELPER, 9_000.0)];

@@ -7,13 +7,17 @@ use super::style::Style;
 use super::table::{Align, Column, Table};
 use super::unit::count;
 use crate::wording::shown;
-use doorbell_results::cell::Timing;
+use doorbell_results::configuration::Timing;
 use doorbell_results::record::Tally;
 
-/// What became of the notifications, by sequence number: a table of the arms where something befell them.
+/// What became of the notifications, by sequence number: a table of the variants where something befell them.
 pub fn text(figures: &Figures, style: &Style) -> String {
-    let tallies: Vec<(&Row, Tally)> =
-        figures.rows.iter().map(|row| (row, row.arm.tally())).filter(|(_, tally)| tally.sent > 0).collect();
+    let tallies: Vec<(&Row, Tally)> = figures
+        .rows
+        .iter()
+        .map(|row| (row, row.variant.tally()))
+        .filter(|(_, tally)| tally.sent > 0)
+        .collect();
     if tallies.is_empty() {
         return String::new();
     }
@@ -27,7 +31,7 @@ pub fn text(figures: &Figures, style: &Style) -> String {
     }
     let mut out = format!("\n{}", style.wrap(&format!("{line}."), 0));
 
-    let blocked = |row: &Row| row.cell().timing == Timing::Blocked;
+    let blocked = |row: &Row| row.configuration().timing == Timing::Blocked;
     let told: Vec<&(&Row, Tally)> = tallies
         .iter()
         .filter(|(row, tally)| blocked(row) || some.iter().any(|kind| (kind.of)(tally) > 0))
@@ -35,7 +39,7 @@ pub fn text(figures: &Figures, style: &Style) -> String {
     if told.is_empty() {
         return out;
     }
-    let axes = axis::varying(told.iter().map(|(row, _)| row.cell()));
+    let axes = axis::varying(told.iter().map(|(row, _)| row.configuration()));
     let mut columns: Vec<Column> = axes.iter().map(|axis| Column::new(axis.name(), Align::Left)).collect();
     columns.push(Column::new("sent", Align::Right));
     columns.extend(some.iter().map(|kind| Column::new(kind.name, Align::Right)));
@@ -69,8 +73,8 @@ pub struct Kind {
 pub const KINDS: [Kind; 6] = [
     Kind { name: "lost", meaning: "never seen", of: |tally| tally.lost },
     Kind { name: "late", meaning: "seen only because a timed wait ran out", of: |tally| tally.late },
-    Kind { name: "duplicate", meaning: "a wake for a number seen before", of: |tally| tally.duplicate },
-    Kind { name: "spurious", meaning: "a wake with nothing behind it", of: |tally| tally.spurious },
+    Kind { name: "duplicate", meaning: "a wake-up for a number seen before", of: |tally| tally.duplicate },
+    Kind { name: "spurious", meaning: "a wake-up with nothing behind it", of: |tally| tally.spurious },
     Kind { name: "merged", meaning: "seen together with a later one, by one wake", of: |tally| tally.merged },
     Kind {
         name: "timed out",

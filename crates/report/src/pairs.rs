@@ -45,15 +45,15 @@ impl<'result> Matrix<'result> {
         let mut found: Vec<(&str, ByCpus)> = Vec::new();
         let mut rest = Vec::new();
         for row in &figures.rows {
-            let series = row.series.get(&row.arm.headline());
+            let series = row.series.get(&row.variant.headline());
             let (Some([from, to]), Some(series), false) =
-                (row.cell().placement.cpus, series, row.is_harness())
+                (row.configuration().placement.cpus, series, row.is_harness())
             else {
                 rest.push(row);
                 continue;
             };
             let pair = Pair { from, to, p50_ps: series.quantile(0.5) as f64, count: series.count };
-            let subject = row.cell().subject.as_str();
+            let subject = row.configuration().subject.as_str();
             let known = found.iter().position(|(known, _)| *known == subject).unwrap_or_else(|| {
                 found.push((subject, BTreeMap::new()));
                 found.len() - 1
@@ -130,18 +130,18 @@ fn in_order(cpus: impl Iterator<Item = u32>) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{cell, record, result};
-    use doorbell_results::cell::{Cell, Placement};
+    use crate::sample::{configuration, record, result};
+    use doorbell_results::configuration::{Configuration, Placement};
 
     #[test]
     fn pairs_scattered_over_thousands_of_cpus_are_rows_and_no_matrix() {
-        let pair = |from, to| Cell {
+        let pair = |from, to| Configuration {
             placement: Placement { relation: "cpus".into(), cpus: Some([from, to]) },
-            ..cell("spin")
+            ..configuration("spin")
         };
         let run = |cpus: fn(u32) -> (u32, u32)| {
             let pairs = (0..200).map(cpus).map(|(from, to)| pair(from, to));
-            result("pairs", pairs.map(|cell| record(&cell, 0, &[52_000; 5])).collect())
+            result("pairs", pairs.map(|configuration| record(&configuration, 0, &[52_000; 5])).collect())
         };
         let (scattered, near) = (run(|n| (n * 40, n * 40 + 1)), run(|n| (n % 15, 20 + n / 15)));
         let figures = Figures::of(&scattered);

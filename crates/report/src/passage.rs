@@ -74,7 +74,7 @@ pub fn verdict(passages: &[Passage], result: &ResultFile, style: &Style) -> Stri
     out
 }
 
-/// "All: …", for what all cells of a table have in common; empty where that is nothing.
+/// "All: …", for what all configurations of a table have in common; empty where that is nothing.
 pub(super) fn all(common: &str) -> String {
     if common.is_empty() { String::new() } else { format!("All: {common}.") }
 }

@@ -35,7 +35,7 @@ fn measured(picked: &Picked) -> &'static str {
     match picked.quantity {
         Quantity::RoundTrip => "a round trip",
         Quantity::LastWake => "until the last is awake",
-        _ => "a wake",
+        _ => "a wake-up",
     }
 }
 

@@ -5,7 +5,7 @@
 use super::axis::{self, Axis};
 use super::style::Style;
 use super::unit::time;
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 use doorbell_results::plan::Plan;
 use doorbell_results::record::Record;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -15,34 +15,38 @@ use std::time::Duration;
 /// How long the rest will take, from the plan and from what the trials before took.
 #[derive(Debug, Clone)]
 pub struct Estimate {
-    /// Trials of each cell not yet run.
-    left: HashMap<Cell, u32>,
-    /// Trials of each cell run, and the time they took together.
-    took: HashMap<Cell, (u32, Duration)>,
+    /// Trials of each configuration not yet run.
+    left: HashMap<Configuration, u32>,
+    /// Trials of each configuration run, and the time they took together.
+    took: HashMap<Configuration, (u32, Duration)>,
 }
 
 impl Estimate {
     /// Before the first trial of `plan`.
     pub fn new(plan: &Plan) -> Self {
         Self {
-            left: plan.cells.iter().map(|cell| (cell.clone(), plan.blocks)).collect(),
+            left: plan
+                .configurations
+                .iter()
+                .map(|configuration| (configuration.clone(), plan.blocks))
+                .collect(),
             took: HashMap::new(),
         }
     }
 
-    /// A trial of `cell` took `wall`, set-up included.
-    pub fn finished(&mut self, cell: &Cell, wall: Duration) {
-        if let Some(left) = self.left.get_mut(cell) {
+    /// A trial of `configuration` took `wall`, set-up included.
+    pub fn finished(&mut self, configuration: &Configuration, wall: Duration) {
+        if let Some(left) = self.left.get_mut(configuration) {
             *left = left.saturating_sub(1);
         }
-        let (trials, sum) = self.took.entry(cell.clone()).or_default();
+        let (trials, sum) = self.took.entry(configuration.clone()).or_default();
         *trials += 1;
         *sum += wall;
     }
 
     /// What the trials not yet run will take; none while nothing is known of them.
     ///
-    /// A cell that has run before is expected to take as long again; one that ends after a set time is expected to take
+    /// A configuration that has run before is expected to take as long again; one that ends after a set time is expected to take
     /// that; any other as long as the mean of those that have run.
     pub fn remaining(&self) -> Option<Duration> {
         let (trials, sum) = self
@@ -53,10 +57,10 @@ impl Estimate {
         self.left
             .iter()
             .filter(|(_, left)| **left > 0)
-            .map(|(cell, left)| {
-                let known = self.took.get(cell).and_then(|(trials, wall)| wall.checked_div(*trials));
-                // A cell with a time of its own that may also end by count takes at most that time.
-                let planned = cell.until.time_ns.map(Duration::from_nanos);
+            .map(|(configuration, left)| {
+                let known = self.took.get(configuration).and_then(|(trials, wall)| wall.checked_div(*trials));
+                // A configuration with a time of its own that may also end by count takes at most that time.
+                let planned = configuration.until.time_ns.map(Duration::from_nanos);
                 Some(known.or(planned).or(mean)? * *left)
             })
             .sum()
@@ -78,21 +82,21 @@ impl Progress {
         // Draws happen a few times per trial at most: the limit only has to be above that, so that none is dropped.
         let target =
             if shown { ProgressDrawTarget::stderr_with_hz(255) } else { ProgressDrawTarget::hidden() };
-        let trials = plan.cells.len() as u64 * u64::from(plan.blocks);
+        let trials = plan.configurations.len() as u64 * u64::from(plan.blocks);
         let bar = ProgressBar::with_draw_target(Some(trials), target);
         if let Ok(shape) = ProgressStyle::with_template("{bar:24} {pos}/{len}  {wide_msg}") {
             let signs = if style.unicode { "█▉▊▋▌▍▎▏ " } else { "##-" };
             bar.set_style(shape.progress_chars(signs));
         }
-        Self { bar, estimate: Estimate::new(plan), axes: axis::varying(plan.cells.iter()), style }
+        Self { bar, estimate: Estimate::new(plan), axes: axis::varying(plan.configurations.iter()), style }
     }
 
     pub fn end(self) {
         self.bar.finish_and_clear();
     }
 
-    fn message(&self, cell: &Cell) -> String {
-        let label = axis::label(cell, &self.axes);
+    fn message(&self, configuration: &Configuration) -> String {
+        let label = axis::label(configuration, &self.axes);
         let text = match self.estimate.remaining() {
             Some(left) if left >= Duration::from_secs(1) => {
                 format!("about {} left · {label}", whole_seconds(left))
@@ -104,15 +108,15 @@ impl Progress {
 }
 
 impl Progress {
-    /// A trial of `cell` is about to start.
-    pub fn starts(&mut self, cell: &Cell) {
-        self.bar.set_message(self.message(cell));
+    /// A trial of `configuration` is about to start.
+    pub fn starts(&mut self, configuration: &Configuration) {
+        self.bar.set_message(self.message(configuration));
         self.bar.tick();
     }
 
     /// It ended with `record`.
     pub fn ends(&mut self, record: &Record) {
-        self.estimate.finished(&record.cell, Duration::from_nanos(record.surroundings.wall_ns));
+        self.estimate.finished(&record.configuration, Duration::from_nanos(record.environment.wall_ns));
         self.bar.inc(1);
     }
 }
@@ -127,33 +131,33 @@ fn whole_seconds(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{cell, record};
-    use doorbell_results::cell::Until;
+    use crate::sample::{configuration, record};
+    use doorbell_results::configuration::Until;
     use doorbell_results::plan::Layout;
 
     #[test]
     fn the_estimate_learns_from_what_ran() {
-        let timed = Cell { until: Until::time(Duration::from_secs(2)), ..cell("timed") };
-        let (counted, other) = (cell("counted"), cell("other"));
+        let timed = Configuration { until: Until::time(Duration::from_secs(2)), ..configuration("timed") };
+        let (counted, other) = (configuration("counted"), configuration("other"));
         let plan = Plan::new("ping", Layout::Quantities, vec![timed.clone(), counted.clone(), other], 2, 1);
         let mut estimate = Estimate::new(&plan);
-        assert_eq!(estimate.remaining(), None, "nothing is known of a counted cell that never ran");
+        assert_eq!(estimate.remaining(), None, "nothing is known of a counted configuration that never ran");
         estimate.finished(&counted, Duration::from_secs(3));
         // Two timed ones at their own time, one counted as before, two others at the mean.
         assert_eq!(estimate.remaining(), Some(Duration::from_secs(2 * 2 + 3 + 2 * 3)));
-        for cell in &plan.cells {
-            estimate.finished(cell, Duration::from_secs(1));
-            estimate.finished(cell, Duration::from_secs(1));
+        for configuration in &plan.configurations {
+            estimate.finished(configuration, Duration::from_secs(1));
+            estimate.finished(configuration, Duration::from_secs(1));
         }
         assert_eq!(estimate.remaining(), Some(Duration::ZERO));
     }
 
     #[test]
     fn a_hidden_bar_draws_nothing_and_still_counts() {
-        let plan = Plan::new("ping", Layout::Quantities, vec![cell("spin")], 1, 1);
+        let plan = Plan::new("ping", Layout::Quantities, vec![configuration("spin")], 1, 1);
         let mut progress = Progress::new(&plan, Style::PLAIN, false);
-        progress.starts(&plan.cells[0]);
-        progress.ends(&record(&plan.cells[0], 0, &[1000]));
+        progress.starts(&plan.configurations[0]);
+        progress.ends(&record(&plan.configurations[0], 0, &[1000]));
         assert!(progress.bar.is_hidden());
         assert_eq!(progress.bar.position(), 1);
         progress.end();

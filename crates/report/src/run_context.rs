@@ -4,7 +4,7 @@
 use doorbell_results::record::ResultFile;
 
 use super::axis;
-use super::extra::FloorLine;
+use super::extra::PrimitiveLine;
 use super::figures::Figures;
 use super::passage::Passage;
 use super::style::{Role, Style};
@@ -19,7 +19,7 @@ pub fn head(result: &ResultFile, style: &Style) -> String {
     let name = result.name.as_ref().map_or_else(String::new, |name| format!(" · {name}"));
     let facts = format!(
         "{name} · {} × {} · {} · took {}",
-        counted(result.plan.cells.len() as u64, "cell"),
+        counted(result.plan.configurations.len() as u64, "configuration"),
         counted(result.plan.blocks.into(), "block"),
         date(result.started_at_unix_ns),
         time(wall_ns as f64 * 1e3),
@@ -36,12 +36,12 @@ pub fn head(result: &ResultFile, style: &Style) -> String {
     out
 }
 
-/// The machine's floors: first and last reading, and how far they lay apart in between; none where none were read.
-pub fn floors(result: &ResultFile) -> Option<Passage> {
-    let lines = FloorLine::of(result);
-    let scale = Scale::for_ps(lines.iter().map(FloorLine::first_ps));
+/// The machine's primitive costs: first and last reading, and how far they lay apart in between; none where none were read.
+pub fn primitives(result: &ResultFile) -> Option<Passage> {
+    let lines = PrimitiveLine::of(result);
+    let scale = Scale::for_ps(lines.iter().map(PrimitiveLine::first_ps));
     let mut table = Table::new(vec![
-        word("floor"),
+        word("primitive cost"),
         number("first p50"),
         number("last p50"),
         number("lowest p50").keep(3),
@@ -50,16 +50,17 @@ pub fn floors(result: &ResultFile) -> Option<Passage> {
         number("readings").keep(1),
         number("count").keep(5),
     ]);
-    for floor in &lines {
-        let (lowest, highest) = floor.range_ps();
-        let mut line = vec![floor.name.replace('-', " ")];
+    for primitive in &lines {
+        let (lowest, highest) = primitive.range_ps();
+        let mut line = vec![primitive.name.replace('-', " ")];
         line.extend(
-            [floor.first_ps(), floor.last_ps(), lowest, highest, floor.min_ps].map(|ps| scale.show(ps)),
+            [primitive.first_ps(), primitive.last_ps(), lowest, highest, primitive.min_ps]
+                .map(|ps| scale.show(ps)),
         );
-        line.extend([floor.medians.len() as u64, floor.count].map(count));
+        line.extend([primitive.medians.len() as u64, primitive.count].map(count));
         table.row(line);
     }
-    let title = format!("Floors of this machine during the run, {}", scale.unit.sign());
+    let title = format!("Primitive costs of this machine during the run, {}", scale.unit.sign());
     Passage::of_table(title, table, Vec::new())
 }
 
@@ -68,7 +69,7 @@ pub fn absent(figures: &Figures, style: &Style) -> String {
     if figures.absent.is_empty() {
         return String::new();
     }
-    let axes = axis::varying(figures.absent.iter().map(|absent| absent.cell));
+    let axes = axis::varying(figures.absent.iter().map(|absent| absent.configuration));
     let mut out = format!("\n{}\n", style.paint(Role::Heading, "Without figures"));
     for absent in &figures.absent {
         let role = if absent.is_error() { Role::Error } else { Role::Warning };
@@ -77,7 +78,8 @@ pub fn absent(figures: &Figures, style: &Style) -> String {
         } else {
             String::new()
         };
-        let line = format!("{}{times}: {}", axis::label(absent.cell, &axes), absent.reasons.join("; "));
+        let line =
+            format!("{}{times}: {}", axis::label(absent.configuration, &axes), absent.reasons.join("; "));
         let wrapped = style.wrap(&line, absent.name.len() + 3);
         out.push_str("  ");
         out.push_str(&style.paint(role, absent.name));

@@ -3,19 +3,21 @@
 
 use std::collections::BTreeMap;
 
-use doorbell_results::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+use doorbell_results::configuration::{
+    Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
+};
 use doorbell_results::machine::Machine;
 use doorbell_results::machine::clock::Clock;
 use doorbell_results::plan::{Layout, Plan};
-use doorbell_results::record::result::{Floor, Floors, SCHEMA_VERSION};
+use doorbell_results::record::result::{Primitive, Primitives, SCHEMA_VERSION};
 use doorbell_results::record::subject::Contexts;
 use doorbell_results::record::{
-    Histogram, Outcome, Record, ResultFile, Series, SideCounters, Surroundings, Tally, Warning,
+    Environment, Histogram, Outcome, Record, ResultFile, Series, SideCounters, Tally, Warning,
 };
 
 /// A ping-pong of `subject`, unpinned.
-pub(super) fn cell(subject: &str) -> Cell {
-    Cell {
+pub(super) fn configuration(subject: &str) -> Configuration {
+    Configuration {
         subject: subject.to_owned(),
         contexts: Contexts::Processes,
         pattern: Pattern::PingPong { gap_ns: 0 },
@@ -26,7 +28,7 @@ pub(super) fn cell(subject: &str) -> Cell {
         until: Until::count(1000),
         scheduler: Scheduler::Other,
         injected_slowdown_ppm: None,
-        without_yardstick: false,
+        without_reference: false,
         load: None,
         trace: None,
         target: None,
@@ -34,21 +36,21 @@ pub(super) fn cell(subject: &str) -> Cell {
     }
 }
 
-/// A trial of `cell` whose headline quantity took `times_ps`.
-pub(super) fn record(cell: &Cell, block: u32, times_ps: &[u64]) -> Record {
+/// A trial of `configuration` whose headline quantity took `times_ps`.
+pub(super) fn record(configuration: &Configuration, block: u32, times_ps: &[u64]) -> Record {
     let mut histogram = Histogram::new();
     for &ps in times_ps {
         histogram.record(ps);
     }
     let mut record = Record {
-        cell: cell.clone(),
-        subject: doorbell_results::record::sample::subject(cell),
+        configuration: configuration.clone(),
+        subject: doorbell_results::record::sample::subject(configuration),
         block,
         attempts: 1,
         outcome: Outcome::Done,
         series: BTreeMap::new(),
         figures: Vec::new(),
-        yardstick: None,
+        reference: None,
         fanout: None,
         io: None,
         tally: Tally { sent: times_ps.len() as u64, seen: times_ps.len() as u64, ..Tally::default() },
@@ -62,32 +64,34 @@ pub(super) fn record(cell: &Cell, block: u32, times_ps: &[u64]) -> Record {
             .into(),
         load: None,
         anatomy: None,
-        surroundings: Surroundings::default(),
+        environment: Environment::default(),
         warnings: Vec::new(),
     };
-    let headline = doorbell_results::record::arm::Arm { cell, records: Vec::new() }.headline();
+    let headline =
+        doorbell_results::record::variant::Variant { configuration, records: Vec::new() }.headline();
     record.series.insert(headline, Series::from(&histogram));
     record
 }
 
-/// A run of `experiment` with these records, its plan made of their cells.
+/// A run of `experiment` with these records, its plan made of their configurations.
 pub(super) fn result(experiment: &str, records: Vec<Record>) -> ResultFile {
-    let mut cells: Vec<Cell> = Vec::new();
+    let mut configurations: Vec<Configuration> = Vec::new();
     for record in &records {
-        if !cells.contains(&record.cell) {
-            cells.push(record.cell.clone());
+        if !configurations.contains(&record.configuration) {
+            configurations.push(record.configuration.clone());
         }
     }
     let blocks = records.iter().map(|record| record.block + 1).max().unwrap_or(1);
-    let floor = |name: &str, p50_ns, min_ns| Floor { name: name.into(), p50_ns, min_ns, count: 10_000 };
+    let primitive =
+        |name: &str, p50_ns, min_ns| Primitive { name: name.into(), p50_ns, min_ns, count: 10_000 };
     let started_at_unix_ns = 1_795_293_000_000_000_000;
-    let floors = (0..=blocks).map(|block| Floors {
+    let primitives = (0..=blocks).map(|block| Primitives {
         block,
         at_unix_ns: started_at_unix_ns + u64::from(block) * 2_000_000_000,
-        floors: vec![
-            floor("clock", 12.5, 12.0),
-            floor("system-call", 238.0 + f64::from(block), 230.0),
-            floor("two-core-wake", 4400.0 - 10.0 * f64::from(block), 4100.5),
+        primitives: vec![
+            primitive("clock", 12.5, 12.0),
+            primitive("system-call", 238.0 + f64::from(block), 230.0),
+            primitive("two-core-wake", 4400.0 - 10.0 * f64::from(block), 4100.5),
         ],
     });
     ResultFile {
@@ -99,8 +103,8 @@ pub(super) fn result(experiment: &str, records: Vec<Record>) -> ResultFile {
         finished_at_unix_ns: started_at_unix_ns + 6_200_000_000,
         partial: false,
         machine: machine(),
-        plan: Plan::new(experiment, layout(experiment), cells, blocks, 7),
-        floors: floors.collect(),
+        plan: Plan::new(experiment, layout(experiment), configurations, blocks, 7),
+        primitives: primitives.collect(),
         records,
         warnings: Vec::new(),
     }

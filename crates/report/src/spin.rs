@@ -6,7 +6,7 @@ use super::passage::Passage;
 use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
 use crate::wording::counted;
-use doorbell_results::cell::WaitPolicy;
+use doorbell_results::configuration::WaitPolicy;
 use doorbell_verdict::spin::{Choice, Gap, Spun, Way};
 
 /// The verdict, and the table of every gap.
@@ -15,10 +15,9 @@ pub fn passages(spun: &Spun) -> Vec<Passage> {
         Choice::CannotTell(why) => Some(format!("Gaps of {}: {why}.", ns(gap.gap_ns as f64))),
         _ => None,
     });
-    let left_out = spun
-        .left_out
-        .iter()
-        .map(|(conditions, cells)| format!("Left out: {}, {conditions}.", counted(*cells as u64, "cell")));
+    let left_out = spun.left_out.iter().map(|(conditions, configurations)| {
+        format!("Left out: {}, {conditions}.", counted(*configurations as u64, "configuration"))
+    });
     let lead = untold.chain(left_out).collect();
     let told = Passage { title: verdict(spun), lead, ..Passage::default() };
     std::iter::once(told).chain(table(spun)).collect()
@@ -81,7 +80,7 @@ fn table(spun: &Spun) -> Option<Passage> {
     let note = format!(
         "{}, {}. Cost: wake x {} + CPU, means. CPU: the waiter's time and the notifier's call, a notification. Behind: the cost \
          as a multiple of the least at this gap, with its interval over blocks; those marked = were not shown to cost more, and \
-         of those the one that burns least is chosen.{harness}",
+         of those the one with the least CPU time is chosen.{harness}",
         spun.subject,
         relation(&spun.placement.relation),
         spun.worth,
@@ -132,7 +131,7 @@ fn ns(ns: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doorbell_results::cell::Placement;
+    use doorbell_results::configuration::Placement;
 
     fn spun(choices: &[(u64, Choice)]) -> Spun {
         Spun {
@@ -168,6 +167,6 @@ mod tests {
         );
         assert_eq!(verdict(&spun(&[(5_000, Choice::Sleep)])), "For gaps of 5 µs sleep at once.");
         let told = &passages(&spun(&[(5_000, Choice::Sleep)]))[0];
-        assert_eq!(told.lead, ["Left out: 5 cells, measured under other conditions: timing."]);
+        assert_eq!(told.lead, ["Left out: 5 configurations, measured under other conditions: timing."]);
     }
 }

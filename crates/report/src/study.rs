@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A repeatability study for the terminal: how often the verdicts were right, cell by cell and as a whole.
+//! A repeatability study for the terminal: how often the verdicts were right, configuration by configuration and as a whole.
 
 use super::axis;
 use super::style::{Role, Style};
@@ -13,13 +13,13 @@ pub fn study(study: &Study, style: &Style) -> String {
     let mut out =
         format!("{}\n", style.paint(Role::Heading, &style.text(&format!("repeatability · {rounds}"))));
     let blocks = counted(study.blocks.into(), "block");
-    let common = axis::common(study.cells.iter());
+    let common = axis::common(study.configurations.iter());
     let note = format!(
         "Each round: a run of {blocks}, the same again (should show no difference), and the same slowed by {percent} % \
          (should be slower). Intervals of the shares hold with 95 %. All: {common}."
     );
     out.push_str(&style.wrap(&note, 0));
-    let axes = axis::varying(study.cells.iter());
+    let axes = axis::varying(study.configurations.iter());
     let mut columns: Vec<Column> = axes.iter().map(|axis| Column::new(axis.name(), Align::Left)).collect();
     for what in ["no difference", "slowdown found"] {
         columns.push(Column::new(what, Align::Right));
@@ -28,8 +28,13 @@ pub fn study(study: &Study, style: &Style) -> String {
         columns.push(Column::new("ratio", Align::Left).keep(3));
     }
     let mut table = Table::new(columns);
-    for (index, cell) in study.cells.iter().enumerate() {
-        line(&mut table, axes.iter().map(|axis| axis.value(cell)).collect(), study, Scored::Cell(index));
+    for (index, configuration) in study.configurations.iter().enumerate() {
+        line(
+            &mut table,
+            axes.iter().map(|axis| axis.value(configuration)).collect(),
+            study,
+            Scored::Configuration(index),
+        );
     }
     let mut head = vec![String::new(); axes.len()];
     head[0] = "any of them".to_owned();
@@ -38,12 +43,12 @@ pub fn study(study: &Study, style: &Style) -> String {
     out
 }
 
-fn line(table: &mut Table, mut cells: Vec<String>, study: &Study, of: Scored) {
+fn line(table: &mut Table, mut configurations: Vec<String>, study: &Study, of: Scored) {
     let score = study.score(of);
     for count in [&score.same, &score.slowed] {
-        cells.extend(figures(count));
+        configurations.extend(figures(count));
     }
-    table.row(cells);
+    table.row(configurations);
 }
 
 fn figures(count: &Count) -> [String; 4] {

@@ -57,7 +57,7 @@ pub fn summary(result: &ResultFile, style: &Style) -> String {
     }
     out.push_str(&passage::text(&load::passages(&figures), style));
     out.push_str(&claims::text(result, style));
-    out.extend(run_context::floors(result).map(|floors| passage::text(&[floors], style)));
+    out.extend(run_context::primitives(result).map(|primitives| passage::text(&[primitives], style)));
     out.push_str(&run_context::absent(&figures, style));
     out.push_str(&warnings::text(result, style));
     out
@@ -93,8 +93,8 @@ pub fn tables(figures: &Figures, style: &Style) -> String {
 }
 
 fn table(quantity: Quantity, rows: &[(&Row, &Distribution)], style: &Style) -> String {
-    let cells = || rows.iter().map(|(row, _)| row.cell());
-    let axes = axis::varying(cells());
+    let configurations = || rows.iter().map(|(row, _)| row.configuration());
+    let axes = axis::varying(configurations());
     let scale = Scale::for_ps(rows.iter().map(|(_, series)| series.quantile(0.5) as f64));
     let from = rows.iter().map(|(_, series)| series.min_ps).min().unwrap_or(1) as f64;
     let to = rows.iter().map(|(_, series)| series.max_ps).max().unwrap_or(1) as f64;
@@ -127,7 +127,7 @@ fn table(quantity: Quantity, rows: &[(&Row, &Distribution)], style: &Style) -> S
     let title = format!("{}, {}", figures::name(quantity), scale.unit.sign());
     let mut out = format!("\n{}\n", style.paint(Role::Heading, &style.text(&title)));
     out.push_str(&style.wrap(&sentence(quantity.definition()), 0));
-    let common = axis::common(cells());
+    let common = axis::common(configurations());
     if !common.is_empty() {
         out.push_str(&style.wrap(&format!("All: {common}."), 0));
     }
@@ -168,10 +168,10 @@ fn pairs(figures: &Figures, style: &Style) -> String {
                 worst.p50_ps / best.p50_ps.max(1.0)
             );
             out.push_str(&style.wrap(&line, 0));
-            let unpinned = rest
-                .iter()
-                .find(|row| row.cell().subject == matrix.subject && row.cell().placement.cpus.is_none());
-            if let Some(series) = unpinned.and_then(|row| row.series.get(&row.arm.headline())) {
+            let unpinned = rest.iter().find(|row| {
+                row.configuration().subject == matrix.subject && row.configuration().placement.cpus.is_none()
+            });
+            if let Some(series) = unpinned.and_then(|row| row.series.get(&row.variant.headline())) {
                 let ps = series.quantile(0.5) as f64;
                 let line = format!(
                     "Left to the scheduler: {}, {:.2} times as much as the best pair.",
@@ -193,7 +193,7 @@ fn pairs(figures: &Figures, style: &Style) -> String {
 pub fn other_figures(figures: &Figures) -> Vec<Passage> {
     let extras = Extra::of(figures);
     let tables = extras.chunk_by(|a, b| a.unit == b.unit).filter_map(|of_unit| {
-        let axes = axis::varying(of_unit.iter().map(|extra| extra.row.cell()));
+        let axes = axis::varying(of_unit.iter().map(|extra| extra.row.configuration()));
         let mut columns = heads(&axes, "mechanism");
         columns.extend([
             word("figure"),
@@ -222,19 +222,19 @@ pub fn other_figures(figures: &Figures) -> Vec<Passage> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{cell, record, result, warning};
-    use doorbell_results::cell::{Cell, Pattern, Placement, Timing};
+    use crate::sample::{configuration, record, result, warning};
+    use doorbell_results::configuration::{Configuration, Pattern, Placement, Timing};
     use doorbell_results::record::{Figure, LastSeen, Outcome, Violation};
 
     const TERMINAL: Style = Style { width: 120, color: false, unicode: true };
 
     fn rich() -> ResultFile {
-        let gap = |subject: &str, gap_ns| Cell {
+        let gap = |subject: &str, gap_ns| Configuration {
             pattern: Pattern::OneWay { gap_ns },
             timing: Timing::Stamp,
-            ..cell(subject)
+            ..configuration(subject)
         };
-        let blocked = Cell { timing: Timing::Blocked, ..gap("pipe", 1_000_000) };
+        let blocked = Configuration { timing: Timing::Blocked, ..gap("pipe", 1_000_000) };
         let mut records = Vec::new();
         for block in 0..3 {
             let drift = u64::from(block) * 20_000;
@@ -250,8 +250,8 @@ mod tests {
             ));
             records.push(record(&gap("null", 10_000), block, &[25_000, 25_000, 26_000, 31_000]));
         }
-        records[0].warnings.push(warning("disturbed"));
-        records[3].warnings.push(warning("disturbed"));
+        records[0].warnings.push(warning("interference"));
+        records[3].warnings.push(warning("interference"));
         records[1].tally.lost = 2;
         records[1].tally.late = 1;
         records[4].figures.push(Figure {
@@ -275,7 +275,7 @@ mod tests {
         };
         records.extend([lacking, implausible, hung]);
         let mut result = result("ping", records);
-        result.warnings.push(warning("floors-moved"));
+        result.warnings.push(warning("primitive-costs-drifted"));
         result
     }
 
@@ -296,15 +296,15 @@ mod tests {
 
     #[test]
     fn pairs_are_a_matrix_with_the_best_and_the_worst_named() {
-        let pair = |from, to| Cell {
+        let pair = |from, to| Configuration {
             placement: Placement { relation: "cpus".into(), cpus: Some([from, to]) },
-            ..cell("spin")
+            ..configuration("spin")
         };
         let records = vec![
             record(&pair(0, 1), 0, &[52_000; 5]),
             record(&pair(1, 0), 0, &[53_000; 5]),
             record(&pair(0, 2), 0, &[180_000; 5]),
-            record(&cell("null"), 0, &[25_000]),
+            record(&configuration("null"), 0, &[25_000]),
         ];
         insta::assert_snapshot!(summary(&result("pairs", records), &TERMINAL));
     }
@@ -317,14 +317,14 @@ mod tests {
 
     #[test]
     fn a_figure_of_a_bad_trial_stands_nowhere() {
-        let mut bad = record(&cell("pipe"), 0, &[777_000_000]);
+        let mut bad = record(&configuration("pipe"), 0, &[777_000_000]);
         bad.outcome = Outcome::Implausible {
-            violations: vec![Violation { rule: "below-floor".into(), evidence: "12 ns".into() }],
+            violations: vec![Violation { rule: "below-primitive-cost".into(), evidence: "12 ns".into() }],
         };
-        let good = record(&cell("futex"), 0, &[8_000_000]);
+        let good = record(&configuration("futex"), 0, &[8_000_000]);
         let text = summary(&result("ping", vec![bad, good]), &Style::PLAIN);
         assert!(!text.contains("777"), "{text}");
-        assert!(text.contains("implausible pipe: below-floor: 12 ns"), "{text}");
+        assert!(text.contains("implausible pipe: below-primitive-cost: 12 ns"), "{text}");
     }
 
     #[test]

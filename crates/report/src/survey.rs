@@ -12,21 +12,21 @@ use super::style::{Role, Style};
 use super::table::{Align, Column, Table};
 use super::unit::count;
 use super::warnings;
-use doorbell_results::cell::{Pattern, WaitPolicy};
+use doorbell_results::configuration::{Pattern, WaitPolicy};
 use doorbell_results::quantity::short;
 use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{Arm, ResultFile};
+use doorbell_results::record::{ResultFile, Variant};
 
 pub fn survey(result: &ResultFile, style: &Style) -> String {
-    let arms = result.arms();
+    let variants = result.variants();
     let figures = Figures::of(result);
     let mut out = crate::run_context::head(result, style);
     if result.emulated() {
         out.extend(emulated::counts_and_ratios(&figures).map(|told| passage::text(&[told], style)));
     }
-    out.push_str(&round_trips(&arms, style));
-    out.push_str(&sleeps(&arms, style));
-    out.extend(crate::run_context::floors(result).map(|floors| passage::text(&[floors], style)));
+    out.push_str(&round_trips(&variants, style));
+    out.push_str(&sleeps(&variants, style));
+    out.extend(crate::run_context::primitives(result).map(|primitives| passage::text(&[primitives], style)));
     out.push_str(&crate::run_context::absent(&figures, style));
     out.push_str(&warnings::text(result, style));
     out.push_str(&doctor(&result.machine, Detail::Brief, style));
@@ -43,28 +43,29 @@ fn us(ns: f64) -> String {
 }
 
 /// One line for each mechanism, the fastest across cores first, three columns for each placement.
-fn round_trips(arms: &[Arm], style: &Style) -> String {
-    let of_interest = |arm: &&Arm| {
-        arm.cell.pattern == Pattern::PingPong { gap_ns: 0 } && arm.cell.wait == WaitPolicy::Block
+fn round_trips(variants: &[Variant], style: &Style) -> String {
+    let of_interest = |variant: &&Variant| {
+        variant.configuration.pattern == Pattern::PingPong { gap_ns: 0 }
+            && variant.configuration.wait == WaitPolicy::Block
     };
     let mut relations: Vec<&str> = Vec::new();
     let mut sorted_by = None;
     let mut subjects: Vec<(&str, f64)> = Vec::new();
-    for arm in arms.iter().filter(of_interest) {
-        let relation = arm.cell.placement.relation.as_str();
+    for variant in variants.iter().filter(of_interest) {
+        let relation = variant.configuration.placement.relation.as_str();
         if !relations.contains(&relation) {
             relations.push(relation);
         }
-        let Some(whole) = arm.histogram(Quantity::RoundTrip) else { continue };
+        let Some(whole) = variant.histogram(Quantity::RoundTrip) else { continue };
         let p50 = whole.quantile(0.5) as f64;
-        match subjects.iter_mut().find(|(subject, _)| *subject == arm.cell.subject) {
+        match subjects.iter_mut().find(|(subject, _)| *subject == variant.configuration.subject) {
             // The last placement with chosen CPUs is the farthest, where mechanisms differ most.
-            Some(entry) if arm.cell.placement.cpus.is_some() => {
+            Some(entry) if variant.configuration.placement.cpus.is_some() => {
                 entry.1 = p50;
                 sorted_by = Some(relation);
             }
             Some(_) => {}
-            None => subjects.push((&arm.cell.subject, p50)),
+            None => subjects.push((&variant.configuration.subject, p50)),
         }
     }
     subjects.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -81,11 +82,11 @@ fn round_trips(arms: &[Arm], style: &Style) -> String {
         let name = if *subject == "null" { "null (the harness itself)" } else { subject };
         let mut row = vec![name.to_owned()];
         for relation in &relations {
-            let arm = arms
-                .iter()
-                .filter(of_interest)
-                .find(|arm| arm.cell.subject == *subject && arm.cell.placement.relation == *relation);
-            row.extend(figures_of(arm, Quantity::RoundTrip));
+            let variant = variants.iter().filter(of_interest).find(|variant| {
+                variant.configuration.subject == *subject
+                    && variant.configuration.placement.relation == *relation
+            });
+            row.extend(figures_of(variant, Quantity::RoundTrip));
         }
         table.row(row);
     }
@@ -96,7 +97,7 @@ fn round_trips(arms: &[Arm], style: &Style) -> String {
 }
 
 /// One line for each mechanism and gap.
-fn sleeps(arms: &[Arm], style: &Style) -> String {
+fn sleeps(variants: &[Variant], style: &Style) -> String {
     let mut table = Table::new(vec![
         Column::new("mechanism", Align::Left),
         Column::new("waiter", Align::Left),
@@ -107,12 +108,19 @@ fn sleeps(arms: &[Arm], style: &Style) -> String {
         Column::new("count", Align::Right).keep(1),
         Column::new("notify p50", Align::Right),
     ]);
-    for arm in arms.iter().filter(|arm| matches!(arm.cell.pattern, Pattern::OneWay { .. })) {
-        let waiter = if arm.cell.wait == WaitPolicy::Spin { "awake" } else { "asleep" };
-        let mut row = vec![arm.cell.subject.clone(), waiter.to_owned(), short(arm.cell.pattern.gap_ns())];
-        row.extend(figures_of(Some(arm), Quantity::Wake));
+    for variant in
+        variants.iter().filter(|variant| matches!(variant.configuration.pattern, Pattern::OneWay { .. }))
+    {
+        let waiter = if variant.configuration.wait == WaitPolicy::Spin { "awake" } else { "asleep" };
+        let mut row = vec![
+            variant.configuration.subject.clone(),
+            waiter.to_owned(),
+            short(variant.configuration.pattern.gap_ns()),
+        ];
+        row.extend(figures_of(Some(variant), Quantity::Wake));
         row.push(
-            arm.histogram(Quantity::Notify)
+            variant
+                .histogram(Quantity::Notify)
                 .map_or_else(dash, |whole| us(whole.quantile(0.5) as f64 / 1000.0)),
         );
         table.row(row);
@@ -122,14 +130,15 @@ fn sleeps(arms: &[Arm], style: &Style) -> String {
 }
 
 /// p50, p99, CPU per wake, count.
-fn figures_of(arm: Option<&Arm>, quantity: Quantity) -> [String; 4] {
-    let Some((arm, whole)) = arm.and_then(|arm| Some((arm, arm.histogram(quantity)?))) else {
+fn figures_of(variant: Option<&Variant>, quantity: Quantity) -> [String; 4] {
+    let Some((variant, whole)) = variant.and_then(|variant| Some((variant, variant.histogram(quantity)?)))
+    else {
         return [dash(), dash(), dash(), dash()];
     };
     [
         us(whole.quantile(0.5) as f64 / 1000.0),
         us(whole.quantile(0.99) as f64 / 1000.0),
-        arm.cpu_ns_per_wake().map_or_else(dash, us),
+        variant.cpu_ns_per_wake().map_or_else(dash, us),
         count(whole.count()),
     ]
 }

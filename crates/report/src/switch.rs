@@ -6,7 +6,7 @@ use super::passage::{Passage, nothing};
 use super::table::{Table, number, word};
 use super::unit::{Scale, count};
 use crate::wording::four_digits;
-use doorbell_results::cell::{Cell, Scheduler};
+use doorbell_results::configuration::{Configuration, Scheduler};
 use doorbell_results::figure::operation::{PER_FAULT, PER_SWITCH, SWITCHES_PER_ROUND};
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::{Contexts, Subject};
@@ -18,7 +18,7 @@ pub fn passages(figures: &Figures) -> Vec<Passage> {
     }
     let (mut alone, mut together) = (Vec::new(), Vec::new());
     for row in &figures.rows {
-        match row.arm.subject() {
+        match row.variant.subject() {
             Subject::Operation { two_sided: false, unit } => alone.push((row, unit.as_str())),
             _ => together.push(row),
         }
@@ -29,7 +29,7 @@ pub fn passages(figures: &Figures) -> Vec<Passage> {
 }
 
 fn calls(rows: &[(&Row, &str)]) -> Option<Passage> {
-    let rows: Vec<_> = rows.iter().filter(|(row, _)| row.cell().size == 0).collect();
+    let rows: Vec<_> = rows.iter().filter(|(row, _)| row.configuration().size == 0).collect();
     let mut table = Table::new(vec![
         word("operation"),
         word("per"),
@@ -42,13 +42,13 @@ fn calls(rows: &[(&Row, &str)]) -> Option<Passage> {
     let scale = Scale::for_ps(rows.iter().map(|(row, _)| quantile(row, 0.5)));
     for (row, unit) in rows {
         table.row(vec![
-            row.cell().subject.clone(),
+            row.configuration().subject.clone(),
             (*unit).to_owned(),
             scale.show(quantile(row, 0.5)),
             scale.show(quantile(row, 0.99)),
             scale.show(mean(row)),
             row.figure(|name| name == PER_FAULT).map_or_else(String::new, |ns| scale.show(ns * 1e3)),
-            count(row.arm.tally().sent),
+            count(row.variant.tally().sent),
         ]);
     }
     let note =
@@ -75,7 +75,7 @@ fn switches(rows: &[&Row]) -> Option<Passage> {
         number("rounds").keep(1),
     ]);
     for row in rows {
-        let cell = row.cell();
+        let configuration = row.configuration();
         let tool = tool_figure(row).map_or_else(String::new, |(value, unit)| {
             if unit == "ns" {
                 format!("{} {}", scale.show(value * 1e3), scale.unit.sign())
@@ -84,11 +84,11 @@ fn switches(rows: &[&Row]) -> Option<Passage> {
             }
         });
         table.row(vec![
-            cell.subject.clone(),
-            sides(cell).to_owned(),
-            placement(cell),
-            policy(cell).to_owned(),
-            bytes(cell.size),
+            configuration.subject.clone(),
+            sides(configuration).to_owned(),
+            placement(configuration),
+            policy(configuration).to_owned(),
+            bytes(configuration.size),
             scale.show(quantile(row, 0.5)),
             scale.show(quantile(row, 0.99)),
             scale.show(mean(row)),
@@ -97,7 +97,7 @@ fn switches(rows: &[&Row]) -> Option<Passage> {
             tool,
             interrupts(row, "RES"),
             interrupts(row, "CAL"),
-            count(row.arm.tally().sent),
+            count(row.variant.tally().sent),
         ]);
     }
     let note = "A round is there and back. Switches: voluntary and involuntary ones of both sides in the measured window, \
@@ -113,14 +113,14 @@ fn working_sets(figures: &Figures) -> Option<Passage> {
         figures
             .rows
             .iter()
-            .find(|row| row.cell().subject == "touch" && row.cell().size == size)
+            .find(|row| row.configuration().subject == "touch" && row.configuration().size == size)
             .map(|row| quantile(row, 0.5))
     };
     let with: Vec<(&Row, f64)> = figures
         .rows
         .iter()
-        .filter(|row| row.cell().subject != "touch" && row.cell().size > 0)
-        .filter_map(|row| Some((row, alone(row.cell().size)?)))
+        .filter(|row| row.configuration().subject != "touch" && row.configuration().size > 0)
+        .filter_map(|row| Some((row, alone(row.configuration().size)?)))
         .collect();
     let scale = Scale::for_ps(with.iter().map(|(row, _)| quantile(row, 0.5)));
     let mut table = Table::new(vec![
@@ -136,20 +136,23 @@ fn working_sets(figures: &Figures) -> Option<Passage> {
         number("rounds").keep(1),
     ]);
     for (row, touch) in with {
-        let cell = row.cell();
-        let bare = figures.rows.iter().find(|other| Cell { size: 0, ..cell.clone() } == *other.cell());
+        let configuration = row.configuration();
+        let bare = figures
+            .rows
+            .iter()
+            .find(|other| Configuration { size: 0, ..configuration.clone() } == *other.configuration());
         let round = quantile(row, 0.5);
         table.row(vec![
-            cell.subject.clone(),
-            sides(cell).to_owned(),
-            placement(cell),
-            policy(cell).to_owned(),
-            bytes(cell.size),
+            configuration.subject.clone(),
+            sides(configuration).to_owned(),
+            placement(configuration),
+            policy(configuration).to_owned(),
+            bytes(configuration.size),
             scale.show(round),
             scale.show(touch),
             signed(round - 2.0 * touch, scale),
             bare.map_or_else(String::new, |bare| scale.show(quantile(bare, 0.5))),
-            count(row.arm.tally().sent),
+            count(row.variant.tally().sent),
         ]);
     }
     let note = "Medians. Each side writes its set before each hand-over, so a round holds two writes; what remains above \
@@ -163,7 +166,7 @@ fn checks(rows: &[&Row]) -> Option<String> {
     let sum = |name: &str| -> Option<f64> {
         let values: Vec<f64> = rows
             .iter()
-            .flat_map(|row| &row.arm.records)
+            .flat_map(|row| &row.variant.records)
             .flat_map(|record| &record.figures)
             .filter(|figure| figure.name == name)
             .map(|figure| figure.value)
@@ -197,37 +200,37 @@ fn mean(row: &Row) -> f64 {
 /// What the tool whose protocol this is would print.
 fn tool_figure<'row>(row: &'row Row) -> Option<(f64, &'row str)> {
     let printed = |name: &str| name.ends_with(" as printed");
-    let mut figures = row.arm.records.iter().flat_map(|record| &record.figures);
+    let mut figures = row.variant.records.iter().flat_map(|record| &record.figures);
     let unit = &figures.find(|figure| printed(&figure.name))?.unit;
     Some((row.figure(printed)?, unit))
 }
 
 /// Interrupts of one kind per round over whole trials.
 fn interrupts(row: &Row, kind: &str) -> String {
-    let known = row.arm.records.iter().any(|record| !record.surroundings.interrupts.is_empty());
-    let rounds = row.arm.tally().sent;
+    let known = row.variant.records.iter().any(|record| !record.environment.interrupts.is_empty());
+    let rounds = row.variant.tally().sent;
     if !known || rounds == 0 {
         return "-".to_owned();
     }
     let came: u64 =
-        row.arm.records.iter().filter_map(|record| record.surroundings.interrupts.get(kind)).sum();
+        row.variant.records.iter().filter_map(|record| record.environment.interrupts.get(kind)).sum();
     format!("{:.2}", came as f64 / rounds as f64)
 }
 
-fn sides(cell: &Cell) -> &'static str {
-    match cell.contexts {
+fn sides(configuration: &Configuration) -> &'static str {
+    match configuration.contexts {
         Contexts::Processes => "processes",
         Contexts::Threads => "threads",
     }
 }
 
-fn placement(cell: &Cell) -> String {
-    let relation = &cell.placement.relation;
-    cell.placement.cpus.map_or_else(|| relation.clone(), |[a, b]| format!("{relation} {a},{b}"))
+fn placement(configuration: &Configuration) -> String {
+    let relation = &configuration.placement.relation;
+    configuration.placement.cpus.map_or_else(|| relation.clone(), |[a, b]| format!("{relation} {a},{b}"))
 }
 
-fn policy(cell: &Cell) -> &'static str {
-    match cell.scheduler {
+fn policy(configuration: &Configuration) -> &'static str {
+    match configuration.scheduler {
         Scheduler::Other => "other",
         Scheduler::Fifo => "fifo",
     }
@@ -253,15 +256,15 @@ mod tests {
     use crate::passage::text;
     use crate::sample;
     use crate::style::Style;
-    use doorbell_results::cell::{Pattern, Placement};
+    use doorbell_results::configuration::{Pattern, Placement};
     use doorbell_subjects::operation;
 
-    fn cell(subject: &str, size: u32) -> Cell {
-        Cell {
+    fn configuration(subject: &str, size: u32) -> Configuration {
+        Configuration {
             pattern: Pattern::Operation { batch: 1 },
             placement: Placement { relation: "same-core".into(), cpus: Some([1, 1]) },
             size,
-            ..sample::cell(subject)
+            ..sample::configuration(subject)
         }
     }
 
@@ -272,12 +275,12 @@ mod tests {
 
     #[test]
     fn the_tools_figure_stands_beside_the_counted_one() {
-        let mut record = sample::record(&cell("timectxsw", 0), 0, &[40_000_000; 1000]);
+        let mut record = sample::record(&configuration("timectxsw", 0), 0, &[40_000_000; 1000]);
         for side in &mut record.sides {
             side.window_ns = 40_000_000;
             side.voluntary_switches = 5000;
         }
-        record.surroundings.interrupts.insert("RES".to_owned(), 250);
+        record.environment.interrupts.insert("RES".to_owned(), 250);
         operation::figures::derive(&mut record);
         let text = shown(vec![record]);
         let line = text.lines().find(|line| line.starts_with("timectxsw")).unwrap();
@@ -309,7 +312,7 @@ mod tests {
 
     #[test]
     fn a_protocol_that_hardly_switched_has_no_figure_per_switch() {
-        let mut record = sample::record(&cell("timetctxsw2", 0), 0, &[200_000; 1000]);
+        let mut record = sample::record(&configuration("timetctxsw2", 0), 0, &[200_000; 1000]);
         record.sides[0].window_ns = 200_000;
         record.sides[0].involuntary_switches = 2;
         operation::figures::derive(&mut record);
@@ -321,9 +324,9 @@ mod tests {
     #[test]
     fn a_working_set_is_shown_with_and_without_its_writing() {
         let text = shown(vec![
-            sample::record(&cell("switch-futex", 0), 0, &[4_000_000; 10]),
-            sample::record(&cell("switch-futex", 65_536), 0, &[9_000_000; 10]),
-            sample::record(&cell("touch", 65_536), 0, &[2_000_000; 10]),
+            sample::record(&configuration("switch-futex", 0), 0, &[4_000_000; 10]),
+            sample::record(&configuration("switch-futex", 65_536), 0, &[9_000_000; 10]),
+            sample::record(&configuration("touch", 65_536), 0, &[2_000_000; 10]),
         ]);
         let line = text.lines().rfind(|line| line.starts_with("switch-futex")).unwrap();
         let words: Vec<&str> = line.split_whitespace().collect();

@@ -8,7 +8,7 @@ use super::passage::{Passage, all, heads, nothing};
 use super::table::{Table, number, word};
 use super::unit::{Scale, count};
 use crate::wording::{four_digits, sentence, shown};
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 use doorbell_results::figure::task::CEILING;
 use doorbell_results::figure::task::{MOVES_PER_TASK, SWITCHES_PER_HANDOFF, TASK_BYTES};
 use doorbell_results::figure::timer_ticks;
@@ -36,11 +36,12 @@ fn scale_of(rows: &[(&Row, &Distribution)]) -> Scale {
 }
 
 /// The control of a row: plain calls with as many tasks and turns and the same working set, under the same load.
-fn control<'a>(figures: &'a Figures, cell: &Cell) -> Option<&'a Distribution> {
+fn control<'a>(figures: &'a Figures, configuration: &Configuration) -> Option<&'a Distribution> {
     let row = figures.rows.iter().find(|row| {
-        let other = row.cell();
+        let other = row.configuration();
         other.subject == CONTROL
-            && (other.pattern, other.size, &other.load) == (cell.pattern, cell.size, &cell.load)
+            && (other.pattern, other.size, &other.load)
+                == (configuration.pattern, configuration.size, &configuration.load)
     })?;
     row.series.get(&Quantity::HandOff)
 }
@@ -57,8 +58,8 @@ fn whole(row: &Row, wanted: &str) -> String {
 
 fn hand_offs(figures: &Figures) -> Option<Passage> {
     let rows = rows(figures, Quantity::HandOff);
-    let cells = || rows.iter().map(|(row, _)| row.cell());
-    let axes = axis::varying(cells());
+    let configurations = || rows.iter().map(|(row, _)| row.configuration());
+    let axes = axis::varying(configurations());
     let scale = scale_of(&rows);
     let mut columns = heads(&axes, "mechanism");
     columns.extend([
@@ -78,7 +79,7 @@ fn hand_offs(figures: &Figures) -> Option<Passage> {
     let mut table = Table::new(columns);
     for (row, series) in &rows {
         let p50 = series.quantile(0.5) as f64;
-        let bare = control(figures, row.cell()).map(|bare| bare.quantile(0.5) as f64);
+        let bare = control(figures, row.configuration()).map(|bare| bare.quantile(0.5) as f64);
         let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
         line.extend([p50, series.quantile(0.99) as f64, series.max_ps as f64].map(|ps| scale.show(ps)));
         line.push(bare.map_or_else(|| "-".to_owned(), |bare| format!("{:.2}", p50 / bare.max(1.0))));
@@ -88,7 +89,7 @@ fn hand_offs(figures: &Figures) -> Option<Passage> {
         line.push(switches.map_or_else(String::new, |value| format!("{value:.3}")));
         line.extend([Quantity::Create, Quantity::Reap].map(|quantity| median(row, quantity, scale)));
         line.extend([TASK_BYTES, CEILING].map(|name| whole(row, name)));
-        line.push(count(row.arm.tally().seen));
+        line.push(count(row.variant.tally().seen));
         table.row(line);
     }
     let notes = vec![
@@ -106,12 +107,12 @@ fn hand_offs(figures: &Figures) -> Option<Passage> {
             .to_owned(),
     ];
     let title = format!("Hand-offs, {}", scale.unit.sign());
-    Some(Passage::of_table(title, table, notes)?.led_by(all(&axis::common(cells()))))
+    Some(Passage::of_table(title, table, notes)?.led_by(all(&axis::common(configurations()))))
 }
 
 fn lives(figures: &Figures) -> Option<Passage> {
     let rows = rows(figures, Quantity::Life);
-    let axes = axis::varying(rows.iter().map(|(row, _)| row.cell()));
+    let axes = axis::varying(rows.iter().map(|(row, _)| row.configuration()));
     let scale = scale_of(&rows);
     let mut columns = heads(&axes, "mechanism");
     columns.extend([
@@ -129,7 +130,7 @@ fn lives(figures: &Figures) -> Option<Passage> {
         line.extend([0.5, 0.99, 1.0].map(|q| scale.show(series.quantile(q) as f64)));
         line.extend([Quantity::Create, Quantity::Reap].map(|quantity| median(row, quantity, scale)));
         line.push(whole(row, CEILING));
-        line.push(count(row.arm.tally().seen));
+        line.push(count(row.variant.tally().seen));
         table.row(line);
     }
     let note = "Per task, of all tasks of a generation together: all are made, then all are waited for. Most here: how many \
@@ -154,23 +155,26 @@ fn queue(figures: &Figures) -> Option<Passage> {
     let medians = rows(figures, Quantity::HandOff);
     let scale = scale_of(&medians);
     for (row, series) in &medians {
-        let cell = row.cell();
-        let Some((_, quick)) = pairs.iter().find(|(slow, _)| *slow == cell.subject) else { continue };
+        let configuration = row.configuration();
+        let Some((_, quick)) = pairs.iter().find(|(slow, _)| *slow == configuration.subject) else {
+            continue;
+        };
         let same = |other: &&(&Row, &Distribution)| {
-            *other.0.cell() == Cell { subject: (*quick).to_owned(), ..cell.clone() }
+            *other.0.configuration()
+                == Configuration { subject: (*quick).to_owned(), ..configuration.clone() }
         };
         let Some((_, quick)) = medians.iter().find(same) else { continue };
         let [slow, quick] = [series, quick].map(|series| series.quantile(0.5) as f64);
         let moves = row.figure(|name| name == MOVES_PER_TASK);
         table.row(vec![
-            cell.subject.clone(),
-            Axis::Tasks.value(cell),
-            Axis::Yields.value(cell),
+            configuration.subject.clone(),
+            Axis::Tasks.value(configuration),
+            Axis::Yields.value(configuration),
             scale.show(slow),
             scale.show(quick),
             format!("{:.0} %", (1.0 - quick / slow.max(1.0)) * 100.0),
             moves.map_or_else(|| "-".to_owned(), |moves| format!("{moves:.1}")),
-            count(row.arm.tally().seen),
+            count(row.variant.tally().seen),
         ]);
     }
     let note = "Medians. The rotating queue deletes a task that has ended by taking every element out and putting all others \
@@ -191,7 +195,7 @@ fn ticks(figures: &Figures) -> Option<Passage> {
         number("worst error of ten runs"),
         number("runs").keep(1),
     ]);
-    for row in figures.rows.iter().filter(|row| row.cell().subject == "timer-ticks") {
+    for row in figures.rows.iter().filter(|row| row.configuration().subject == "timer-ticks") {
         let show = |wanted, unit: &str| {
             let value = row.figure(|name| name == wanted);
             value.map_or_else(|| "-".to_owned(), |value| format!("{}{unit}", four_digits(value)))
@@ -200,8 +204,8 @@ fn ticks(figures: &Figures) -> Option<Passage> {
             continue;
         }
         table.row(vec![
-            Axis::Tasks.value(row.cell()),
-            Axis::Yields.value(row.cell()),
+            Axis::Tasks.value(row.configuration()),
+            Axis::Yields.value(row.configuration()),
             show(timer_ticks::TICKS, ""),
             show(timer_ticks::BY_TICKS, ""),
             show(timer_ticks::BY_CYCLES, ""),
@@ -221,17 +225,17 @@ mod tests {
     use crate::passage::text;
     use crate::sample;
     use crate::style::Style;
-    use doorbell_results::cell::Pattern;
+    use doorbell_results::configuration::Pattern;
     use doorbell_results::record::subject::Contexts;
     use doorbell_results::record::{Figure, Record};
 
     fn record(subject: &str, ps: u64) -> Record {
-        let cell = Cell {
+        let configuration = Configuration {
             pattern: Pattern::Tasks { tasks: 1000, yields: 100 },
             contexts: Contexts::Processes,
-            ..sample::cell(subject)
+            ..sample::configuration(subject)
         };
-        sample::record(&cell, 0, &[ps; 50])
+        sample::record(&configuration, 0, &[ps; 50])
     }
 
     #[test]

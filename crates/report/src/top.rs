@@ -92,7 +92,7 @@ fn per_second(rate: f64) -> String {
 /// What a process holds to be the cost of sleeping, and where it has that from.
 fn reckons(process: &User) -> String {
     let source = match process.profile {
-        Some("not-asked") => return "has no adaptive waiter yet: nothing is reckoned with.".to_owned(),
+        Some("not-asked") => return "has no adaptive waiter yet: nothing is assumed.".to_owned(),
         Some("used") => "from the profile of this machine".to_owned(),
         Some("none") => "measured by itself; `doorbell tune` writes a profile instead".to_owned(),
         Some(word) => {
@@ -102,7 +102,7 @@ fn reckons(process: &User) -> String {
     };
     let ns = |ns: Option<u32>| ns.map_or_else(|| "?".to_owned(), |ns| time(f64::from(ns) * 1e3));
     format!(
-        "reckons with a sleep of {} at the price of {}, {source}.",
+        "assumes a sleep of {} at the price of {}, {source}.",
         ns(process.sleep_latency_ns),
         ns(process.sleep_price_ns)
     )
@@ -166,8 +166,8 @@ mod tests {
             "pid  command  waiter    spun and hit  in vain  slept  woken  hits\n\
              \x2042  feed     adaptive           300        2    100    100  75 %\n\
              \n\
-             42 reckons with a sleep of 9.3 us at the price of 4.1 us, measured by itself, for its profile is\n\
-             other-machine; `doorbell tune` writes a new one.\n\
+             42 assumes a sleep of 9.3 us at the price of 4.1 us, measured by itself, for its profile is other-machine;\n\
+             `doorbell tune` writes a new one.\n\
              3 processes may not be looked into: other users', or protected from tracing. Some may use the library; root,\n\
              or CAP_SYS_PTRACE, sees them.\n"
         );

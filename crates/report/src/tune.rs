@@ -4,7 +4,7 @@
 use super::style::{Role, Style};
 use super::table::{Align, Column, Table};
 use super::unit::time;
-use doorbell_results::cell::Placement;
+use doorbell_results::configuration::Placement;
 use doorbell_verdict::tune::{Placed, Tuned};
 
 /// The table, and what the library makes of it.
@@ -23,7 +23,7 @@ pub fn tune(tuned: &Tuned, style: &Style) -> String {
             ns(placed.latency_ns),
             ns(placed.price_ns),
             placed.hit_ns.map_or_else(|| "-".to_owned(), ns),
-            if tuned.chosen == Some(index) { "reckoned with".to_owned() } else { String::new() },
+            if tuned.chosen == Some(index) { "assumed".to_owned() } else { String::new() },
         ]);
     }
     let mut out = table.render(style);
@@ -32,7 +32,7 @@ pub fn tune(tuned: &Tuned, style: &Style) -> String {
         out.push_str(&style.wrap(
             &format!(
                 "An adaptive waiter spins for at most {} before it sleeps: the processor time of one sleep and one wake. \
-                 It counts {} of every wait that ended in a sleep as the wake, not as waiting.",
+                 It counts {} of every wait that ended in a sleep as the wake-up, not as waiting.",
                 ns(chosen.price_ns),
                 ns(chosen.latency_ns)
             ),
@@ -47,10 +47,10 @@ pub fn tune(tuned: &Tuned, style: &Style) -> String {
 
 /// What to think of figures that other work had its part in.
 fn doubt(placed: &Placed) -> Option<String> {
-    let Placed { disturbed, trials, .. } = placed;
-    (*disturbed > 0).then(|| {
+    let Placed { interfered, trials, .. } = placed;
+    (*interfered > 0).then(|| {
         format!(
-            "Other work disturbed {disturbed} of the {trials} trials these figures are from: they are too high. Run it again \
+            "Other work interfered with {interfered} of the {trials} trials these figures are from: they are too high. Run it again \
              on an idle machine."
         )
     })
@@ -61,11 +61,11 @@ pub fn comments(tuned: &Tuned) -> String {
     let line = |placed: &Placed| {
         let hit = placed.hit_ns.map_or_else(String::new, |hit| format!(", spin that hits {hit:.0} ns"));
         format!(
-            "# {}: wake {:.0} ns, price {:.0} ns{hit}; {} of {} trials disturbed\n",
+            "# {}: wake {:.0} ns, price {:.0} ns{hit}; {} of {} trials with interference\n",
             place(&placed.placement),
             placed.latency_ns,
             placed.price_ns,
-            placed.disturbed,
+            placed.interfered,
             placed.trials
         )
     };

@@ -45,7 +45,7 @@ impl Unit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scale {
     pub unit: Unit,
-    /// Digits after the point, the same in every cell so that the points stand below each other.
+    /// Digits after the point, the same in every configuration so that the points stand below each other.
     pub decimals: usize,
 }
 

@@ -47,7 +47,7 @@ impl<'result> Group<'result> {
 
     /// Every warning of the run, then of its records.
     pub fn of(result: &'result ResultFile) -> Vec<Self> {
-        let axes = axis::varying(result.plan.cells.iter());
+        let axes = axis::varying(result.plan.configurations.iter());
         let of_run = result.warnings.iter().map(|warning| (None, warning));
         let of_records = result
             .records
@@ -55,8 +55,9 @@ impl<'result> Group<'result> {
             .flat_map(|record| record.warnings.iter().map(move |warning| (Some(record), warning)));
         let mut groups: Vec<Self> = Vec::new();
         for (record, warning) in of_run.chain(of_records) {
-            let trial =
-                record.map(|record| format!("{}, block {}", axis::label(&record.cell, &axes), record.block));
+            let trial = record.map(|record| {
+                format!("{}, block {}", axis::label(&record.configuration, &axes), record.block)
+            });
             let same = |group: &Self| {
                 let known = group.warning;
                 known.name == warning.name && known.effect == warning.effect && known.cure == warning.cure

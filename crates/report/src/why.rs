@@ -20,10 +20,10 @@ const EVENTS: usize = 24;
 
 /// Everything about the slow wakes of a run.
 pub fn text(result: &ResultFile, style: &Style) -> String {
-    let cells = why(result);
+    let configurations = why(result);
     let mut out = String::new();
-    for slow in &cells {
-        let line = format!("{} {}", verdict(slow, cells.len()), rest(slow));
+    for slow in &configurations {
+        let line = format!("{} {}", verdict(slow, configurations.len()), rest(slow));
         out.push_str(&format!("\n{}", style.paint(Role::Heading, &style.wrap(line.trim(), 0))));
         if slow.kept.is_empty() {
             continue;
@@ -46,9 +46,9 @@ pub fn text(result: &ResultFile, style: &Style) -> String {
 }
 
 /// What was found, in a sentence.
-pub(super) fn verdict(slow: &Slow, cells: usize) -> String {
-    let place = if cells > 1 {
-        format!("{}: ", axis::label(slow.cell, &[axis::Axis::Subject, axis::Axis::Relation]))
+pub(super) fn verdict(slow: &Slow, configurations: usize) -> String {
+    let place = if configurations > 1 {
+        format!("{}: ", axis::label(slow.configuration, &[axis::Axis::Subject, axis::Axis::Relation]))
     } else {
         String::new()
     };
@@ -104,7 +104,7 @@ fn rest(slow: &Slow) -> String {
         .map_or_else(String::new, |cause| format!("To cure it: {}.", cause.cure));
     let missed = match slow.incomplete {
         0 => String::new(),
-        number => format!(" Of {} the events were overwritten.", counted(number, "slow wake")),
+        number => format!(" Of {} the events were overwritten.", counted(number, "slow wake-up")),
     };
     let hidden: String = slow.hidden.iter().map(|one| format!(" {}", super::anatomy::hidden(one))).collect();
     format!("{cure}{missed}{hidden}")
@@ -204,7 +204,7 @@ fn said(event: &Event, wake: &Wake) -> String {
         What::Waking { task } => format!("{by} begins to wake {}", who(*task, "task")),
         What::Runnable { task, on } => format!("{} is ready on CPU {on}", who(*task, "task")),
         What::Switch { from, from_name, to, to_name, .. } => {
-            format!("{} gives way to {}", who(*from, from_name), who(*to, to_name))
+            format!("{} switched out, {} in", who(*from, from_name), who(*to, to_name))
         }
         What::Migrates { task, from, to } => format!("{} moves from CPU {from} to {to}", who(*task, "task")),
         What::InterruptSent { to } => format!("interrupt sent to CPU {to}"),
@@ -224,19 +224,19 @@ fn said(event: &Event, wake: &Wake) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use doorbell_harness::anatomy::missing_events;
     use doorbell_harness::anatomy::recorded::anatomy;
-    use doorbell_harness::anatomy::untold;
-    use doorbell_results::cell::{Cell, Trace};
+    use doorbell_results::configuration::{Configuration, Trace};
     use doorbell_results::record::sample;
 
     #[test]
     fn a_wake_with_more_events_than_are_kept_is_unknown_for_that_reason() {
-        let cell = sample::cell("futex");
+        let configuration = sample::configuration("futex");
         let mut wake = anatomy(&[]).kept[0].clone();
         wake.events_left_out = 7;
         let one = Explained { wake: &wake, verdict: None, found: Vec::new(), longest: None };
         let slow = Slow {
-            cell: &cell,
+            configuration: &configuration,
             above_ns: 0,
             above: 0,
             wakes: 20,
@@ -256,10 +256,11 @@ mod tests {
     #[test]
     fn what_cannot_be_seen_is_said_once() {
         let trace = Some(Trace::Worst { keep: 1, above_ns: 0 });
-        let mut result = sample::result(&[Cell { trace, ..sample::cell("futex") }], 3, |_, _| 0.0);
+        let mut result =
+            sample::result(&[Configuration { trace, ..sample::configuration("futex") }], 3, |_, _| 0.0);
         for record in &mut result.records {
             let mut seen = anatomy(&[]);
-            seen.hidden = untold::hidden(&[1].into()).collect();
+            seen.hidden = missing_events::hidden(&[1].into()).collect();
             record.anatomy = Some(seen);
         }
         let text = text(&result, &Style::PLAIN);
@@ -268,7 +269,7 @@ mod tests {
 
     #[test]
     fn what_covers_under_a_hundredth_of_a_wake_is_not_listed_beside_its_cause() {
-        let cell = sample::cell("futex");
+        let configuration = sample::configuration("futex");
         let anatomy = anatomy(&[]);
         let wake = &anatomy.kept[0];
         let found = |name, covers_ps| Found { name, covers_ps, evidence: "seen".to_owned() };
@@ -277,7 +278,7 @@ mod tests {
             vec![found("steal", whole), found("page fault", whole / 50), found("interrupts", whole / 200)];
         let one = Explained { wake, verdict: Some(found[0].clone()), found, longest: None };
         let slow = Slow {
-            cell: &cell,
+            configuration: &configuration,
             above_ns: 0,
             above: 0,
             wakes: 20,

@@ -24,7 +24,7 @@ pub fn date(unix_ns: u64) -> String {
 
 /// What a row has on an axis; the harness and a cut trial are marked in the row's name.
 pub(super) fn shown(axis: Axis, row: &Row) -> String {
-    let value = axis.value(row.cell());
+    let value = axis.value(row.configuration());
     match axis {
         Axis::Subject if row.is_harness() => format!("{value} (the harness itself)"),
         Axis::Subject if row.is_partial() => format!("{value} (partial)"),

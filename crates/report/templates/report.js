@@ -5,24 +5,24 @@
   const off = new Set();
 
   const paint = () => {
-    for (const node of all("[data-arm]")) node.classList.toggle("off", off.has(node.dataset.arm));
-    for (const key of all(".key[role=button]")) key.setAttribute("aria-pressed", String(!off.has(key.dataset.arm)));
+    for (const node of all("[data-variant]")) node.classList.toggle("off", off.has(node.dataset.variant));
+    for (const key of all(".key[role=button]")) key.setAttribute("aria-pressed", String(!off.has(key.dataset.variant)));
     tools.hidden = off.size === 0;
   };
 
-  // Legend entries hide and show their arm in every chart and table.
-  const toggle = (arm) => {
-    if (!off.delete(arm)) off.add(arm);
+  // Legend entries hide and show their variant in every chart and table.
+  const toggle = (variant) => {
+    if (!off.delete(variant)) off.add(variant);
     paint();
   };
   for (const key of all(".key")) {
     key.setAttribute("role", "button");
     key.setAttribute("tabindex", "0");
-    key.addEventListener("click", () => toggle(key.dataset.arm));
+    key.addEventListener("click", () => toggle(key.dataset.variant));
     key.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" && event.key !== " ") return;
       event.preventDefault();
-      toggle(key.dataset.arm);
+      toggle(key.dataset.variant);
     });
   }
 
@@ -34,28 +34,28 @@
     node.addEventListener("click", () => act(node));
     return node;
   };
-  tools.append(button("Show all arms again", () => { off.clear(); paint(); }));
+  tools.append(button("Show all variants again", () => { off.clear(); paint(); }));
 
-  // Pointing at a row of a table lifts its arm in the charts; a click makes a link to it.
-  const light = (arm, on) => {
-    for (const node of all("[data-arm]")) if (node.dataset.arm === arm) node.classList.toggle("lit", on);
+  // Pointing at a row of a table lifts its variant in the charts; a click makes a link to it.
+  const light = (variant, on) => {
+    for (const node of all("[data-variant]")) if (node.dataset.variant === variant) node.classList.toggle("lit", on);
   };
-  for (const row of all("tr[data-arm]")) {
-    row.addEventListener("mouseenter", () => light(row.dataset.arm, true));
-    row.addEventListener("mouseleave", () => light(row.dataset.arm, false));
-    row.addEventListener("click", () => { location.hash = "arm=" + row.dataset.arm; });
+  for (const row of all("tr[data-variant]")) {
+    row.addEventListener("mouseenter", () => light(row.dataset.variant, true));
+    row.addEventListener("mouseleave", () => light(row.dataset.variant, false));
+    row.addEventListener("click", () => { location.hash = "variant=" + row.dataset.variant; });
   }
 
-  // #arm=NAME shows one arm alone.
+  // #variant=NAME shows one variant alone.
   const follow = () => {
-    if (!location.hash.startsWith("#arm=")) return;
+    if (!location.hash.startsWith("#variant=")) return;
     const wanted = location.hash.slice(5);
-    const arms = new Set(all("tr[data-arm]").map((row) => row.dataset.arm));
-    if (!arms.has(wanted)) return;
+    const variants = new Set(all("tr[data-variant]").map((row) => row.dataset.variant));
+    if (!variants.has(wanted)) return;
     off.clear();
-    for (const arm of arms) if (arm !== wanted) off.add(arm);
+    for (const variant of variants) if (variant !== wanted) off.add(variant);
     paint();
-    const row = all("tr[data-arm]").find((candidate) => candidate.dataset.arm === wanted);
+    const row = all("tr[data-variant]").find((candidate) => candidate.dataset.variant === wanted);
     row.scrollIntoView({ block: "center" });
   };
   window.addEventListener("hashchange", follow);

@@ -5,12 +5,12 @@
 //! whoever wants to read, check, convert or judge result files needs this crate and no other of the lab's.
 //!
 //! ```text
-//! machine + plan (cells) → records → result file
+//! machine + plan (configurations) → records → result file
 //! ```
 
 pub mod about;
 pub mod anatomy;
-pub mod cell;
+pub mod configuration;
 pub mod event;
 pub mod figure;
 pub mod machine;

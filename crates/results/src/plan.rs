@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A plan: the cells to run, in blocks whose order alternates, what is asked of them, and how they are shown.
+//! A plan: the configurations to run, in blocks whose order alternates, what is asked of them, and how they are shown.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::cell::Cell;
+use crate::configuration::Configuration;
 use crate::record::Subject;
 use crate::record::question::Question;
 
@@ -20,10 +20,10 @@ pub struct Plan {
     /// How its result is shown.
     #[serde(default)]
     pub layout: Layout,
-    /// Every cell; each is run once in each block.
-    pub cells: Vec<Cell>,
-    /// Blocks: repetitions of all cells, each in a random order of its own, so that drift of the machine falls on every
-    /// cell alike and an interval can be taken over blocks.
+    /// Every configuration; each is run once in each block.
+    pub configurations: Vec<Configuration>,
+    /// Blocks: repetitions of all configurations, each in a random order of its own, so that drift of the machine falls on every
+    /// configuration alike and an interval can be taken over blocks.
     #[serde(default = "fewest_blocks")]
     pub blocks: u32,
     /// Seed of the orders.
@@ -32,12 +32,12 @@ pub struct Plan {
     /// What is asked of the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<Question>,
-    /// What could have been measured and is not among the cells.
+    /// What could have been measured and is not among the configurations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
     /// Whether trials that others disturb are run again.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
-    pub repeat_disturbed: bool,
+    pub repeat_on_interference: bool,
 }
 
 fn fewest_blocks() -> u32 {
@@ -82,7 +82,7 @@ pub enum Layout {
     Quantities,
 }
 
-/// Something that could have been measured and is not among the cells.
+/// Something that could have been measured and is not among the configurations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOut {
     /// Its name.
@@ -96,22 +96,28 @@ pub struct LeftOut {
 
 impl Plan {
     /// A plan that asks nothing, leaves nothing out, and repeats what others disturb.
-    pub fn new(experiment: &str, layout: Layout, cells: Vec<Cell>, blocks: u32, seed: u64) -> Self {
+    pub fn new(
+        experiment: &str,
+        layout: Layout,
+        configurations: Vec<Configuration>,
+        blocks: u32,
+        seed: u64,
+    ) -> Self {
         Self {
             experiment: experiment.to_owned(),
             layout,
-            cells,
+            configurations,
             blocks,
             seed,
             question: None,
             left_out: Vec::new(),
-            repeat_disturbed: true,
+            repeat_on_interference: true,
         }
     }
 
-    /// How many disturbed trials the run may repeat. On a machine that is never quiet, repeating everything would treble
+    /// How many trials with interference the run may repeat. On a machine that is never quiet, repeating everything would treble
     /// the run and change nothing.
     pub fn repeats(&self) -> usize {
-        if self.repeat_disturbed { self.cells.len() * self.blocks as usize / 5 + 1 } else { 0 }
+        if self.repeat_on_interference { self.configurations.len() * self.blocks as usize / 5 + 1 } else { 0 }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::cell::WaitPolicy;
+use crate::configuration::WaitPolicy;
 
 /// A duration: `0`, `10us`, `1ms`, `1.5s`, `10m`.
 pub fn duration(text: &str) -> Result<Duration, String> {

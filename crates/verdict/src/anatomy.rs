@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What traced trials say together: each arm's paths with their stages, one wake to stand for the median and one for each
+//! What traced trials say together: each variant's paths with their stages, one wake to stand for the median and one for each
 //! end of the tail, and what tracing itself cost.
 
 use std::collections::BTreeMap;
 
 use super::statistics::{median, reach};
 use doorbell_results::anatomy::{Counts, Hidden, Mark, Rank, Wake};
-use doorbell_results::cell::{Cell, Trace};
+use doorbell_results::configuration::{Configuration, Trace};
 use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{Arm, Histogram, ResultFile};
+use doorbell_results::record::{Histogram, ResultFile, Variant};
 
 #[derive(Debug)]
 pub struct Dissected<'result> {
-    pub cell: &'result Cell,
+    pub configuration: &'result Configuration,
     /// The ways its wakes took, the most frequent first.
     pub paths: Vec<Way>,
     /// Wakes of all its trials.
@@ -21,11 +21,11 @@ pub struct Dissected<'result> {
     pub hidden: Vec<&'result Hidden>,
     /// Wakes to look at: of the trials' medians the one in the middle, so of their 99th percentiles, and the slowest.
     pub shown: Vec<&'result Wake>,
-    /// What tracing cost, where the same cell was run without.
+    /// What tracing cost, where the same configuration was run without.
     pub cost: Option<Cost>,
 }
 
-/// A way that wakes took, over all trials of an arm.
+/// A way that wakes took, over all trials of a variant.
 #[derive(Debug)]
 pub struct Way {
     /// The marks that each of them passed.
@@ -78,21 +78,22 @@ impl Way {
     }
 }
 
-/// Every traced arm of `result`.
+/// Every traced variant of `result`.
 pub fn dissect(result: &ResultFile) -> Vec<Dissected<'_>> {
-    let arms = result.arms();
-    arms.iter()
-        .filter(|arm| arm.cell.trace == Some(Trace::Stages))
-        .map(|arm| {
-            let bare = Cell { trace: None, ..arm.cell.clone() };
-            let bare = arms.iter().find(|other| *other.cell == bare);
-            Dissected { cost: bare.and_then(|bare| cost(arm, bare)), ..dissected(arm) }
+    let variants = result.variants();
+    variants
+        .iter()
+        .filter(|variant| variant.configuration.trace == Some(Trace::Stages))
+        .map(|variant| {
+            let bare = Configuration { trace: None, ..variant.configuration.clone() };
+            let bare = variants.iter().find(|other| *other.configuration == bare);
+            Dissected { cost: bare.and_then(|bare| cost(variant, bare)), ..dissected(variant) }
         })
         .collect()
 }
 
-fn dissected<'result>(arm: &Arm<'result>) -> Dissected<'result> {
-    let usable: Vec<&'result doorbell_results::record::Record> = arm
+fn dissected<'result>(variant: &Variant<'result>) -> Dissected<'result> {
+    let usable: Vec<&'result doorbell_results::record::Record> = variant
         .records
         .iter()
         .copied()
@@ -140,7 +141,7 @@ fn dissected<'result>(arm: &Arm<'result>) -> Dissected<'result> {
     for way in &mut paths {
         way.comings_told = comings_told;
     }
-    Dissected { cell: arm.cell, paths, counts, hidden, shown: shown(&kept), cost: None }
+    Dissected { configuration: variant.configuration, paths, counts, hidden, shown: shown(&kept), cost: None }
 }
 
 fn add(whole: &mut Histogram, series: &doorbell_results::record::Series) {
@@ -164,12 +165,12 @@ fn shown<'result>(kept: &[&'result Wake]) -> Vec<&'result Wake> {
         .collect()
 }
 
-fn cost(traced: &Arm, bare: &Arm) -> Option<Cost> {
-    let medians = |arm: &Arm| -> BTreeMap<u32, f64> {
+fn cost(traced: &Variant, bare: &Variant) -> Option<Cost> {
+    let medians = |variant: &Variant| -> BTreeMap<u32, f64> {
         let of = |record: &doorbell_results::record::Record| {
             Some((record.block, record.series.get(&Quantity::Wake)?.p50_ns))
         };
-        arm.usable().filter_map(of).collect()
+        variant.usable().filter_map(of).collect()
     };
     let (with, without) = (medians(traced), medians(bare));
     let pairs: Vec<(f64, f64)> =

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a survey says: which mechanism for which need, what a placement is worth, what the machine cannot tell.
 //!
-//! Two arms are told apart here only when every block of one is faster than every block of the other. Were they the
+//! Two variants are told apart here only when every block of one is faster than every block of the other. Were they the
 //! same, n blocks against n would separate so cleanly by chance once in (2n)!/(2·n!·n!) surveys: once in 10 for three
 //! blocks, in 126 for five, in 1716 for seven (the extreme of Mann and Whitney's U). Where the best is held against many,
 //! that chance is multiplied by their number and must stay below 5 %. Everything else is said to show no difference.
 
-use doorbell_results::cell::{Pattern, WaitPolicy};
+use doorbell_results::configuration::{Pattern, WaitPolicy};
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::{Contexts, Waits};
-use doorbell_results::record::{Arm, Outcome, ResultFile};
+use doorbell_results::record::{Outcome, ResultFile, Variant};
 use std::collections::BTreeMap;
 /// The operation that is the limit of spinning.
 pub const LIMIT: &str = "cache-line";
@@ -103,30 +103,30 @@ pub struct Trust {
     pub over_bare: Option<f64>,
     pub trials: usize,
     /// Trials that others disturbed to the end.
-    pub disturbed: usize,
+    pub interfered: usize,
     /// Trials whose figures could not be true.
     pub implausible: usize,
     /// Trials that hung or failed.
     pub broken: usize,
-    /// For each floor, the largest reading over the smallest.
-    pub floor_spread: BTreeMap<String, f64>,
+    /// For each primitive cost, the largest reading over the smallest.
+    pub primitive_spread: BTreeMap<String, f64>,
 }
 
 /// What `result`, a survey, says.
 pub fn answer(result: &ResultFile) -> Answer {
-    let arms = result.arms();
+    let variants = result.variants();
     Answer {
-        picks: picks(&arms),
-        placements: placements(&arms),
-        sleeps: sleeps(&arms),
-        notify: notify(&arms),
-        trust: trust(result, &arms),
+        picks: picks(&variants),
+        placements: placements(&variants),
+        sleeps: sleeps(&variants),
+        notify: notify(&variants),
+        trust: trust(result, &variants),
         untold: untold(result),
     }
 }
 
-fn time(arm: &Arm, quantity: Quantity) -> Option<Time> {
-    let mut medians = arm.medians_ns(quantity);
+fn time(variant: &Variant, quantity: Quantity) -> Option<Time> {
+    let mut medians = variant.medians_ns(quantity);
     medians.sort_by(f64::total_cmp);
     let (first, last) = (*medians.first()?, *medians.last()?);
     let middle = medians.len() / 2;
@@ -142,14 +142,18 @@ pub fn shown_slower(slow: &Time, fast: &Time, among: usize) -> bool {
     slow.blocks_ns[0] > fast.blocks_ns[1] && 2.0 * among as f64 / orders <= 0.05
 }
 
-fn back_to_back(arm: &Arm) -> bool {
-    arm.cell.pattern == Pattern::PingPong { gap_ns: 0 } && arm.cell.wait == WaitPolicy::Block
+fn back_to_back(variant: &Variant) -> bool {
+    variant.configuration.pattern == Pattern::PingPong { gap_ns: 0 }
+        && variant.configuration.wait == WaitPolicy::Block
 }
 
-fn picks(arms: &[Arm]) -> Vec<Pick> {
+fn picks(variants: &[Variant]) -> Vec<Pick> {
     let mut relations: Vec<&str> = Vec::new();
-    for arm in arms.iter().filter(|arm| back_to_back(arm) && arm.cell.placement.cpus.is_some()) {
-        let relation = arm.cell.placement.relation.as_str();
+    for variant in variants
+        .iter()
+        .filter(|variant| back_to_back(variant) && variant.configuration.placement.cpus.is_some())
+    {
+        let relation = variant.configuration.placement.relation.as_str();
         if !relations.contains(&relation) {
             relations.push(relation);
         }
@@ -157,38 +161,38 @@ fn picks(arms: &[Arm]) -> Vec<Pick> {
     let mut picks = Vec::new();
     for relation in relations {
         for need in [Need::Fastest, Need::Sleeps, Need::Descriptor] {
-            picks.extend(pick(arms, relation, need));
+            picks.extend(pick(variants, relation, need));
         }
     }
     picks
 }
 
-fn pick(arms: &[Arm], relation: &str, need: Need) -> Option<Pick> {
-    let mut fit: Vec<(&Arm, Time)> = arms
+fn pick(variants: &[Variant], relation: &str, need: Need) -> Option<Pick> {
+    let mut fit: Vec<(&Variant, Time)> = variants
         .iter()
-        .filter(|arm| back_to_back(arm) && arm.cell.placement.relation == relation)
-        .filter(|arm| arm.cell.contexts == Contexts::Processes && serves(arm, need))
-        .filter_map(|arm| Some((arm, time(arm, Quantity::RoundTrip)?)))
+        .filter(|variant| back_to_back(variant) && variant.configuration.placement.relation == relation)
+        .filter(|variant| variant.configuration.contexts == Contexts::Processes && serves(variant, need))
+        .filter_map(|variant| Some((variant, time(variant, Quantity::RoundTrip)?)))
         .collect();
     fit.sort_by(|a, b| a.1.median_ns.total_cmp(&b.1.median_ns));
     let (best, round_trip) = fit.first()?.clone();
     let as_good = fit[1..]
         .iter()
         .filter(|(_, time)| !shown_slower(time, &round_trip, fit.len() - 1))
-        .map(|(arm, _)| arm.cell.subject.clone())
+        .map(|(variant, _)| variant.configuration.subject.clone())
         .collect();
     Some(Pick {
         relation: relation.to_owned(),
         need,
-        best: best.cell.subject.clone(),
+        best: best.configuration.subject.clone(),
         round_trip,
         cpu_ns: best.cpu_ns_per_wake(),
         as_good,
     })
 }
 
-fn serves(arm: &Arm, need: Need) -> bool {
-    arm.subject().notification().is_some_and(|notification| match need {
+fn serves(variant: &Variant, need: Need) -> bool {
+    variant.subject().notification().is_some_and(|notification| match need {
         Need::Fastest => notification.waits != Waits::Nothing,
         Need::Sleeps => notification.waits == Waits::Blocks,
         Need::Descriptor => notification.waits == Waits::Blocks && notification.descriptor,
@@ -196,42 +200,46 @@ fn serves(arm: &Arm, need: Need) -> bool {
 }
 
 /// The mechanisms that were run unpinned too, everywhere they were run.
-fn placements(arms: &[Arm]) -> Vec<Placed> {
-    let everywhere: Vec<&str> = arms
+fn placements(variants: &[Variant]) -> Vec<Placed> {
+    let everywhere: Vec<&str> = variants
         .iter()
-        .filter(|arm| back_to_back(arm) && arm.cell.placement.cpus.is_none())
-        .map(|arm| arm.cell.subject.as_str())
+        .filter(|variant| back_to_back(variant) && variant.configuration.placement.cpus.is_none())
+        .map(|variant| variant.configuration.subject.as_str())
         .collect();
-    arms.iter()
-        .filter(|arm| back_to_back(arm) && everywhere.contains(&arm.cell.subject.as_str()))
-        .filter_map(|arm| {
+    variants
+        .iter()
+        .filter(|variant| {
+            back_to_back(variant) && everywhere.contains(&variant.configuration.subject.as_str())
+        })
+        .filter_map(|variant| {
             Some(Placed {
-                subject: arm.cell.subject.clone(),
-                relation: arm.cell.placement.relation.clone(),
-                round_trip: time(arm, Quantity::RoundTrip)?,
-                migrations_per_s: migrations_per_s(arm),
+                subject: variant.configuration.subject.clone(),
+                relation: variant.configuration.placement.relation.clone(),
+                round_trip: time(variant, Quantity::RoundTrip)?,
+                migrations_per_s: migrations_per_s(variant),
             })
         })
         .collect()
 }
 
-fn migrations_per_s(arm: &Arm) -> Option<f64> {
+fn migrations_per_s(variant: &Variant) -> Option<f64> {
     let mut moves = 0;
     let mut window_ns = 0;
-    for side in arm.usable().flat_map(|record| &record.sides) {
+    for side in variant.usable().flat_map(|record| &record.sides) {
         moves += side.migrations?;
         window_ns = side.window_ns.saturating_add(window_ns);
     }
     (window_ns > 0).then(|| moves as f64 * 2e9 / window_ns as f64)
 }
 
-fn sleeps(arms: &[Arm]) -> Vec<Slept> {
+fn sleeps(variants: &[Variant]) -> Vec<Slept> {
     let mut by_subject: BTreeMap<&str, Vec<(u64, Time)>> = BTreeMap::new();
-    for arm in arms {
-        if let (Pattern::OneWay { gap_ns }, WaitPolicy::Block) = (arm.cell.pattern, arm.cell.wait)
-            && let Some(time) = time(arm, Quantity::Wake)
+    for variant in variants {
+        if let (Pattern::OneWay { gap_ns }, WaitPolicy::Block) =
+            (variant.configuration.pattern, variant.configuration.wait)
+            && let Some(time) = time(variant, Quantity::Wake)
         {
-            by_subject.entry(&arm.cell.subject).or_default().push((gap_ns, time));
+            by_subject.entry(&variant.configuration.subject).or_default().push((gap_ns, time));
         }
     }
     by_subject
@@ -244,41 +252,48 @@ fn sleeps(arms: &[Arm]) -> Vec<Slept> {
         .collect()
 }
 
-fn notify(arms: &[Arm]) -> Option<Notified> {
-    let awake = arms.iter().find(|arm| {
-        matches!(arm.cell.pattern, Pattern::OneWay { .. }) && arm.cell.wait == WaitPolicy::Spin
+fn notify(variants: &[Variant]) -> Option<Notified> {
+    let awake = variants.iter().find(|variant| {
+        matches!(variant.configuration.pattern, Pattern::OneWay { .. })
+            && variant.configuration.wait == WaitPolicy::Spin
     })?;
-    let asleep = arms.iter().find(|arm| {
-        arm.cell.subject == awake.cell.subject
-            && arm.cell.pattern == awake.cell.pattern
-            && arm.cell.placement == awake.cell.placement
-            && arm.cell.wait == WaitPolicy::Block
+    let asleep = variants.iter().find(|variant| {
+        variant.configuration.subject == awake.configuration.subject
+            && variant.configuration.pattern == awake.configuration.pattern
+            && variant.configuration.placement == awake.configuration.placement
+            && variant.configuration.wait == WaitPolicy::Block
     })?;
     Some(Notified {
-        subject: awake.cell.subject.clone(),
+        subject: awake.configuration.subject.clone(),
         awake: time(awake, Quantity::Notify)?,
         asleep: time(asleep, Quantity::Notify)?,
     })
 }
 
-fn trust(result: &ResultFile, arms: &[Arm]) -> Trust {
+fn trust(result: &ResultFile, variants: &[Variant]) -> Trust {
     let ran: Vec<_> =
         result.records.iter().filter(|record| !matches!(record.outcome, Outcome::Skipped { .. })).collect();
     let count = |wanted: fn(&Outcome) -> bool| ran.iter().filter(|record| wanted(&record.outcome)).count();
-    let harness = arms.iter().find(|arm| back_to_back(arm) && arm.cell.subject == "null");
+    let harness =
+        variants.iter().find(|variant| back_to_back(variant) && variant.configuration.subject == "null");
     let mut readings: BTreeMap<String, [f64; 2]> = BTreeMap::new();
-    for floor in result.floors.iter().flat_map(|floors| &floors.floors).filter(|floor| floor.count > 0) {
-        let range = readings.entry(floor.name.clone()).or_insert([floor.p50_ns; 2]);
-        *range = [range[0].min(floor.p50_ns), range[1].max(floor.p50_ns)];
+    for primitive in result
+        .primitives
+        .iter()
+        .flat_map(|primitives| &primitives.primitives)
+        .filter(|primitive| primitive.count > 0)
+    {
+        let range = readings.entry(primitive.name.clone()).or_insert([primitive.p50_ns; 2]);
+        *range = [range[0].min(primitive.p50_ns), range[1].max(primitive.p50_ns)];
     }
     Trust {
-        harness_ns: harness.and_then(|arm| Some(time(arm, Quantity::RoundTrip)?.median_ns)),
-        over_bare: over_bare(arms),
+        harness_ns: harness.and_then(|variant| Some(time(variant, Quantity::RoundTrip)?.median_ns)),
+        over_bare: over_bare(variants),
         trials: ran.len(),
-        disturbed: ran.iter().filter(|record| record.was_disturbed()).count(),
+        interfered: ran.iter().filter(|record| record.had_interference()).count(),
         implausible: count(|outcome| matches!(outcome, Outcome::Implausible { .. })),
         broken: count(|outcome| matches!(outcome, Outcome::Hung { .. } | Outcome::Failed { .. })),
-        floor_spread: readings
+        primitive_spread: readings
             .into_iter()
             .filter(|(_, [low, _])| *low > 0.0)
             .map(|(name, [low, high])| (name, high / low))
@@ -286,12 +301,14 @@ fn trust(result: &ResultFile, arms: &[Arm]) -> Trust {
     }
 }
 
-fn over_bare(arms: &[Arm]) -> Option<f64> {
-    let bare = arms.iter().find(|arm| arm.cell.subject == LIMIT)?;
-    let same_place = |arm: &&Arm| {
-        arm.cell.subject == "spin" && back_to_back(arm) && arm.cell.placement == bare.cell.placement
+fn over_bare(variants: &[Variant]) -> Option<f64> {
+    let bare = variants.iter().find(|variant| variant.configuration.subject == LIMIT)?;
+    let same_place = |variant: &&Variant| {
+        variant.configuration.subject == "spin"
+            && back_to_back(variant)
+            && variant.configuration.placement == bare.configuration.placement
     };
-    let spin = arms.iter().find(same_place)?;
+    let spin = variants.iter().find(same_place)?;
     Some(time(spin, Quantity::RoundTrip)?.median_ns / time(bare, Quantity::Operation)?.median_ns)
 }
 
@@ -306,7 +323,7 @@ fn untold(result: &ResultFile) -> Vec<String> {
     let mut skipped: BTreeMap<&str, &str> = BTreeMap::new();
     for record in &result.records {
         if let Outcome::Skipped { reason } = &record.outcome {
-            skipped.insert(&record.cell.subject, reason);
+            skipped.insert(&record.configuration.subject, reason);
         }
     }
     relations.chain(skipped.into_iter().map(|(subject, reason)| format!("{subject}: {reason}"))).collect()

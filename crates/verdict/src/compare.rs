@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares runs, cell by cell: a ratio with an interval, and a verdict that may be "no difference shown".
+//! Compares runs, configuration by configuration: a ratio with an interval, and a verdict that may be "no difference shown".
 //!
-//! SUMMARY: a cell is called slower or faster if its median differs by at least [`RELEVANT`], more than chance makes
-//! blocks differ, after the machine's own change is taken out. A difference that the machine's floors, other programs
+//! SUMMARY: a configuration is called slower or faster if its median differs by at least [`RELEVANT`], more than chance makes
+//! blocks differ, after the machine's own change is taken out. A difference that the machine's primitive costs, other programs
 //! or a shift between populations explain as well is called none: the verdict is then that nothing can be told.
 //!
-//! DETAILS: a trial gives one number, the logarithm of its median; the trials of a cell are one per block. Blocks are
+//! DETAILS: a trial gives one number, the logarithm of its median; the trials of a configuration are one per block. Blocks are
 //! minutes apart from those of another run, and the machine drifts in between: on a virtual machine whose core was shared the
-//! medians of runs spread by 8 %. So where both runs have a yardstick ([`Yardstick`](doorbell_results::record::Yardstick)) each block's
-//! number is the mechanism's round trip as a multiple of the yardstick's beside it.
+//! medians of runs spread by 8 %. So where both runs have a reference ([`Reference`](doorbell_results::record::Reference)) each block's
+//! number is the mechanism's round trip as a multiple of the reference's beside it.
 //! The difference of two runs is that of their trimmed means, and its standard error comes from resampling both runs'
-//! blocks in stretches of neighbours. The interval holds for all cells of the comparison together: with `m` cells each is
+//! blocks in stretches of neighbours. The interval holds for all configurations of the comparison together: with `m` configurations each is
 //! tested at 5 % / m (Bonferroni), so that chance alone makes two runs of the same thing differ in 1 of 20 comparisons.
 
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 use doorbell_results::record::ResultFile;
-use doorbell_results::record::arm::Arm;
 use doorbell_results::record::series::Quantity;
+use doorbell_results::record::variant::Variant;
 
 use super::statistics::{reach, resample, standard_error, stretch, trimmed_mean};
 
@@ -28,8 +28,8 @@ pub use emulators::apart;
 use matching::matched;
 pub use obstacle::Obstacle;
 
-/// The least difference that is called one, as a share. The drift between two runs that floors do not see is of this
-/// size; a smaller difference needs arms interleaved in one run.
+/// The least difference that is called one, as a share. The drift between two runs that primitive costs do not see is of this
+/// size; a smaller difference needs variants interleaved in one run.
 pub const RELEVANT: f64 = 0.025;
 
 /// The chance that two runs of the same thing differ anywhere in a comparison.
@@ -38,7 +38,7 @@ const ERROR: f64 = 0.05;
 /// Resamplings for a standard error, whose own error is then about 3 %.
 const RESAMPLINGS: usize = 500;
 
-/// What a comparison concludes about a cell.
+/// What a comparison concludes about a configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
     Slower,
@@ -60,20 +60,20 @@ pub struct Ratio {
     pub high: f64,
 }
 
-/// One cell of both runs.
+/// One configuration of both runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row<'result> {
     /// What was run, as the baseline has it.
-    pub cell: &'result Cell,
+    pub configuration: &'result Configuration,
     /// The same, as the candidate has it: on another machine other CPUs may stand for the same placement.
-    pub candidate: &'result Cell,
+    pub candidate: &'result Configuration,
     pub quantity: Quantity,
     /// The baseline's median over its blocks, nanoseconds.
     pub baseline_p50_ns: f64,
     /// Blocks used, of baseline and candidate.
     pub blocks: [usize; 2],
     pub measured: f64,
-    /// How much of it is the machine's own change, where both runs have a yardstick: how much that changed.
+    /// How much of it is the machine's own change, where both runs have a reference: how much that changed.
     pub machine: Option<f64>,
     /// The medians, the machine's own change taken out; what the verdict is about.
     pub p50: Ratio,
@@ -84,11 +84,11 @@ pub struct Row<'result> {
     pub verdict: Verdict,
 }
 
-/// A cell that is not compared.
+/// A configuration that is not compared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unmatched<'result> {
     /// What was or was to be run.
-    pub cell: &'result Cell,
+    pub configuration: &'result Configuration,
     /// Why it is not compared.
     pub reason: String,
     /// Whether the baseline has figures of it and the candidate should have.
@@ -98,23 +98,23 @@ pub struct Unmatched<'result> {
 /// A comparison of two runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison<'result> {
-    /// The cells both have, in the order of the baseline's plan.
+    /// The configurations both have, in the order of the baseline's plan.
     pub rows: Vec<Row<'result>>,
-    /// The cells that are not compared.
+    /// The configurations that are not compared.
     pub unmatched: Vec<Unmatched<'result>>,
     /// The confidence of each interval, such that all hold together with 95 %.
     pub confidence: f64,
 }
 
 impl Comparison<'_> {
-    /// Whether some cell is slower.
+    /// Whether some configuration is slower.
     pub fn has_regression(&self) -> bool {
         self.rows.iter().any(|row| row.verdict == Verdict::Slower)
     }
 
     /// Whether some difference could not be judged.
     pub fn has_obstacle(&self) -> bool {
-        self.unmatched.iter().any(|cell| cell.gone)
+        self.unmatched.iter().any(|configuration| configuration.gone)
             || self.rows.iter().any(|row| matches!(row.verdict, Verdict::CannotTell(_)))
     }
 }
@@ -125,10 +125,13 @@ pub fn compare<'result>(
     candidate: &'result ResultFile,
     relevant: f64,
 ) -> Comparison<'result> {
-    let (first, second) = (baseline.arms(), candidate.arms());
+    let (first, second) = (baseline.variants(), candidate.variants());
     if let Some(reason) = apart(baseline, candidate) {
-        let unmatched =
-            |arm: &Arm<'result>| Unmatched { cell: arm.cell, reason: reason.clone(), gone: false };
+        let unmatched = |variant: &Variant<'result>| Unmatched {
+            configuration: variant.configuration,
+            reason: reason.clone(),
+            gone: false,
+        };
         return Comparison {
             rows: Vec::new(),
             unmatched: first.iter().map(unmatched).collect(),
@@ -136,24 +139,24 @@ pub fn compare<'result>(
         };
     }
     let (pairs, unmatched) = matched(&first, &second, candidate.partial);
-    // Each cell has two intervals, of p50 and of p99.
+    // Each configuration has two intervals, of p50 and of p99.
     let confidence = 1.0 - ERROR / (2 * pairs.len()).max(1) as f64;
     let rows = pairs
         .into_iter()
-        .filter_map(|(arm, other)| row([baseline, candidate], [arm, other], confidence, relevant))
+        .filter_map(|(variant, other)| row([baseline, candidate], [variant, other], confidence, relevant))
         .collect();
     Comparison { rows, unmatched, confidence }
 }
 
-/// How far from in proportion a mechanism may follow the yardstick, as a standard deviation of the exponent: over 1700 trials
+/// How far from in proportion a mechanism may follow the reference, as a standard deviation of the exponent: over 1700 trials
 /// each of futex, eventfd and pipe on a core whose speed varied by 16 % the exponents were 1.01, 0.96 and 0.95.
 const EXPONENT_SPREAD: f64 = 0.05;
 
-/// Whether the yardstick of both runs can only have moved by the machine's own doing: with another kernel, other mitigations,
+/// Whether the reference of both runs can only have moved by the machine's own doing: with another kernel, other mitigations,
 /// another processor, other settings of it or another release of this program it is part of what is compared.
 fn same_system(files: [&ResultFile; 2]) -> bool {
     let [first, second] = files.map(|file| &file.machine);
-    // An emulator's floors follow what else its host does.
+    // An emulator's primitive costs follow what else its host does.
     !files[0].emulated()
         && first.kernel.release == second.kernel.release
         && first.kernel.version == second.kernel.version
@@ -168,35 +171,35 @@ fn same_system(files: [&ResultFile; 2]) -> bool {
 struct Block {
     p50: f64,
     p99: f64,
-    yardstick: Option<Paired>,
+    reference: Option<Paired>,
 }
 
-/// The yardstick's round trip, and the mechanism's as a multiple of it, in logarithms.
+/// The reference's round trip, and the mechanism's as a multiple of it, in logarithms.
 #[derive(Debug, Clone, Copy)]
 struct Paired {
     level: f64,
     ratio: f64,
 }
 
-fn blocks(arm: &Arm, quantity: Quantity) -> Vec<Block> {
-    let mut blocks: Vec<(u32, Block)> = arm
+fn blocks(variant: &Variant, quantity: Quantity) -> Vec<Block> {
+    let mut blocks: Vec<(u32, Block)> = variant
         .usable()
         .filter_map(|record| {
             let series = record.series.get(&quantity).filter(|series| series.p50_ns > 0.0)?;
-            let yardstick = record
-                .yardstick
+            let reference = record
+                .reference
                 .map(|found| Paired { level: found.round_trip_ns.ln(), ratio: found.ratio.ln() });
-            Some((record.block, Block { p50: series.p50_ns.ln(), p99: series.p99_ns.ln(), yardstick }))
+            Some((record.block, Block { p50: series.p50_ns.ln(), p99: series.p99_ns.ln(), reference }))
         })
         .collect();
     blocks.sort_by_key(|(block, _)| *block);
     blocks.into_iter().map(|(_, block)| block).collect()
 }
 
-/// The blocks that have a yardstick, where most of both runs have: a busy block may be too short of slices. Else all.
+/// The blocks that have a reference, where most of both runs have: a busy block may be too short of slices. Else all.
 fn paired(both: Both) -> Both {
     let with = both.each_ref().map(|blocks| {
-        let with = blocks.iter().filter(|block| block.yardstick.is_some()).copied();
+        let with = blocks.iter().filter(|block| block.reference.is_some()).copied();
         with.collect::<Vec<Block>>()
     });
     let most = with.iter().zip(&both).all(|(with, all)| with.len() * 4 >= all.len() * 3);
@@ -219,15 +222,15 @@ fn difference(both: &Both, value: &dyn Fn(&Block) -> Option<f64>) -> Option<f64>
 
 fn row<'result>(
     files: [&ResultFile; 2],
-    arms: [&Arm<'result>; 2],
+    variants: [&Variant<'result>; 2],
     confidence: f64,
     relevant: f64,
 ) -> Option<Row<'result>> {
-    let quantity = arms[0].headline();
-    let both = paired(arms.map(|arm| blocks(arm, quantity)));
+    let quantity = variants[0].headline();
+    let both = paired(variants.map(|variant| blocks(variant, quantity)));
     let counts = [both[0].len(), both[1].len()];
     let measured = difference(&both, &|block| Some(block.p50))?;
-    let machine = difference(&both, &|block| Some(block.yardstick?.level)).filter(|_| same_system(files));
+    let machine = difference(&both, &|block| Some(block.reference?.level)).filter(|_| same_system(files));
     let doubt = machine.map_or(0.0, |machine| machine * EXPONENT_SPREAD);
     let ratio = |figure: &dyn Fn(&Block) -> Option<f64>| {
         let estimate = difference(&both, figure)?;
@@ -254,14 +257,14 @@ fn row<'result>(
     };
     let [p50, p99] = match machine {
         Some(_) => [
-            ratio(&|block| Some(block.yardstick?.ratio)),
-            ratio(&|block| Some(block.p99 - block.yardstick?.level)),
+            ratio(&|block| Some(block.reference?.ratio)),
+            ratio(&|block| Some(block.p99 - block.reference?.level)),
         ],
         None => [ratio(&|block| Some(block.p50)), ratio(&|block| Some(block.p99))],
     };
     let mut row = Row {
-        cell: arms[0].cell,
-        candidate: arms[1].cell,
+        configuration: variants[0].configuration,
+        candidate: variants[1].configuration,
         quantity,
         baseline_p50_ns: level(&both[0], &|block| Some(block.p50))?.exp(),
         blocks: counts,
@@ -272,13 +275,13 @@ fn row<'result>(
         doubt: None,
         verdict: Verdict::NoDifferenceShown,
     };
-    row.doubt = obstacle::to_a_difference(&row, files, arms);
-    row.verdict = verdict(&row, arms, relevant);
+    row.doubt = obstacle::to_a_difference(&row, files, variants);
+    row.verdict = verdict(&row, variants, relevant);
     Some(row)
 }
 
-fn verdict(row: &Row, arms: [&Arm; 2], relevant: f64) -> Verdict {
-    if let Some(obstacle) = obstacle::to_any_verdict(row, arms) {
+fn verdict(row: &Row, variants: [&Variant; 2], relevant: f64) -> Verdict {
+    if let Some(obstacle) = obstacle::to_any_verdict(row, variants) {
         return Verdict::CannotTell(obstacle);
     }
     let different = if row.p50.low > 1.0 && row.p50.estimate >= 1.0 + relevant {
@@ -294,16 +297,16 @@ fn verdict(row: &Row, arms: [&Arm; 2], relevant: f64) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doorbell_results::record::{Yardstick, sample};
+    use doorbell_results::record::{Reference, sample};
 
-    /// Noise as virtual machines have it: a drift that mechanism and yardstick share, and each block's own.
+    /// Noise as virtual machines have it: a drift that mechanism and reference share, and each block's own.
     #[derive(Clone, Copy)]
     struct Noise {
         /// Standard deviation of a block's own, in the logarithm.
         own: f64,
         /// Standard deviation of the drift between runs.
         drift: f64,
-        /// How the mechanism follows the yardstick, as an exponent.
+        /// How the mechanism follows the reference, as an exponent.
         exponent: f64,
     }
 
@@ -321,17 +324,17 @@ mod tests {
                 series.p50_ns *= ratio * drift.exp();
                 series.p99_ns *= ratio * drift.exp();
             }
-            record.yardstick =
-                Some(Yardstick { slices: 10, rounds: 704, round_trip_ns: 9000.0 * drift.exp(), ratio });
+            record.reference =
+                Some(Reference { slices: 10, rounds: 704, round_trip_ns: 9000.0 * drift.exp(), ratio });
         }
         result
     }
 
     fn base() -> ResultFile {
-        sample::result(&[sample::cell("futex"), sample::cell("pipe")], 10, |_, _| 16_000.0)
+        sample::result(&[sample::configuration("futex"), sample::configuration("pipe")], 10, |_, _| 16_000.0)
     }
 
-    /// How many of `times` comparisons find the cell slower, and how many find any difference at all.
+    /// How many of `times` comparisons find the configuration slower, and how many find any difference at all.
     fn found(slowdown: f64, noise: Noise, times: u64) -> (usize, usize) {
         let base = base();
         let verdicts: Vec<[bool; 2]> = (0..times)
@@ -380,7 +383,9 @@ mod tests {
     }
 
     pub(super) fn plain(level: f64) -> ResultFile {
-        sample::result(&[sample::cell("futex")], 6, |_, block| level * (1.0 + 0.001 * f64::from(block)))
+        sample::result(&[sample::configuration("futex")], 6, |_, block| {
+            level * (1.0 + 0.001 * f64::from(block))
+        })
     }
 
     pub(super) fn only(first: &ResultFile, second: &ResultFile) -> Verdict {
@@ -391,13 +396,13 @@ mod tests {
         let mut result = plain(level);
         for record in &mut result.records {
             let ratio = record.series[&Quantity::RoundTrip].p50_ns / round_trip_ns;
-            record.yardstick = Some(Yardstick { slices: 10, rounds: 704, round_trip_ns, ratio });
+            record.reference = Some(Reference { slices: 10, rounds: 704, round_trip_ns, ratio });
         }
         result
     }
 
     #[test]
-    fn a_machine_that_is_slower_by_its_yardstick_is_taken_out_and_shown() {
+    fn a_machine_that_is_slower_by_its_reference_is_taken_out_and_shown() {
         let comparison_of = |first, second| {
             let (first, second) = (paired(16_000.0, first), paired(17_600.0, second));
             let comparison = compare(&first, &second, RELEVANT);
@@ -412,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn between_two_kernels_the_yardstick_is_part_of_what_is_compared() {
+    fn between_two_kernels_the_reference_is_part_of_what_is_compared() {
         let (first, mut second) = (paired(16_000.0, 8000.0), paired(17_600.0, 8800.0));
         second.machine.kernel.release = Some("another".to_owned());
         let comparison = compare(&first, &second, RELEVANT);
@@ -420,11 +425,11 @@ mod tests {
     }
 
     #[test]
-    fn without_a_yardstick_in_most_blocks_the_medians_are_compared_as_they_are() {
+    fn without_a_reference_in_most_blocks_the_medians_are_compared_as_they_are() {
         let (first, mut second) = (paired(16_000.0, 8000.0), paired(17_600.0, 8800.0));
-        second.records[0].yardstick = None;
+        second.records[0].reference = None;
         assert_eq!(only(&first, &second), Verdict::NoDifferenceShown);
-        second.records[1].yardstick = None;
+        second.records[1].reference = None;
         let comparison = compare(&first, &second, RELEVANT);
         assert_eq!((comparison.rows[0].machine, comparison.has_regression()), (None, true));
     }

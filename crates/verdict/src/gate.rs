@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Can this node run it: is a percentile of its wakes, or every one of them, below a limit, and how sure is that?
 //!
-//! The bounds are those of [`super::quantile`]. With several cells each is held against its share of the error (Bonferroni), so
+//! The bounds are those of [`super::quantile`]. With several configurations each is held against its share of the error (Bonferroni), so
 //! that the whole verdict has the confidence asked for. A notification that was lost, or seen only because a wait ran out, took
 //! longer than any limit; so did the one that a hung trial waited for.
 
 use super::quantile::{Above, Bounds, bounds, fewest, share};
 use super::worst::{Worst, worst};
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 use doorbell_results::record::question::{Gate, Which};
 use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{Arm, Histogram, Outcome, ResultFile};
+use doorbell_results::record::{Histogram, Outcome, ResultFile, Variant};
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Ruling {
+pub enum Decision {
     /// It stays below the limit.
     Pass,
     /// It does not; why, in words.
@@ -26,18 +26,18 @@ pub enum Ruling {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gated<'result> {
     pub question: Gate,
-    /// The confidence with which each cell was judged.
+    /// The confidence with which each configuration was judged.
     pub each: f64,
-    pub cells: Vec<Judged<'result>>,
+    pub configurations: Vec<Judged<'result>>,
     /// The answer for all of them.
-    pub ruling: Ruling,
+    pub decision: Decision,
     /// Two readings of the clock, which are part of every wake, nanoseconds.
     pub harness_ns: Option<f64>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged<'result> {
-    pub cell: &'result Cell,
+    pub configuration: &'result Configuration,
     /// The quantity that is judged.
     pub quantity: Quantity,
     /// p50, p99, p99.9 and the longest, picoseconds.
@@ -52,39 +52,47 @@ pub struct Judged<'result> {
     pub trials: [usize; 2],
     /// The longest wake and what its trial's record tells.
     pub worst: Option<Worst>,
-    /// The answer for this cell.
-    pub ruling: Ruling,
+    /// The answer for this configuration.
+    pub decision: Decision,
 }
 
 /// What `result` says of `question`; none if it timed no wake one way.
 pub fn gate<'result>(result: &'result ResultFile, question: Gate) -> Option<Gated<'result>> {
-    let arms: Vec<Arm<'result>> = result
-        .arms()
+    let variants: Vec<Variant<'result>> = result
+        .variants()
         .into_iter()
-        .filter(|arm| {
-            matches!(arm.headline(), Quantity::Wake | Quantity::Response) && arm.cell.subject != "null"
+        .filter(|variant| {
+            matches!(variant.headline(), Quantity::Wake | Quantity::Response)
+                && variant.configuration.subject != "null"
         })
         .collect();
-    if arms.is_empty() {
+    if variants.is_empty() {
         return None;
     }
-    let each = 1.0 - (1.0 - question.confidence) / arms.len() as f64;
-    let judged: Vec<Judged> = arms.iter().map(|arm| judge(arm, question, each)).collect();
-    let ruling = overall(&judged, result);
+    let each = 1.0 - (1.0 - question.confidence) / variants.len() as f64;
+    let judged: Vec<Judged> = variants.iter().map(|variant| judge(variant, question, each)).collect();
+    let decision = overall(&judged, result);
     let clock: Vec<f64> = result
-        .floors
+        .primitives
         .iter()
-        .flat_map(|reading| &reading.floors)
-        .filter(|floor| floor.name == "clock" && floor.count > 0)
-        .map(|floor| floor.p50_ns * 2.0)
+        .flat_map(|reading| &reading.primitives)
+        .filter(|primitive| primitive.name == "clock" && primitive.count > 0)
+        .map(|primitive| primitive.p50_ns * 2.0)
         .collect();
-    Some(Gated { question, each, cells: judged, ruling, harness_ns: super::statistics::median(&clock) })
+    Some(Gated {
+        question,
+        each,
+        configurations: judged,
+        decision,
+        harness_ns: super::statistics::median(&clock),
+    })
 }
 
-fn judge<'result>(arm: &Arm<'result>, question: Gate, confidence: f64) -> Judged<'result> {
-    let quantity = arm.headline();
+fn judge<'result>(variant: &Variant<'result>, question: Gate, confidence: f64) -> Judged<'result> {
+    let quantity = variant.headline();
     let blocks = || {
-        arm.usable()
+        variant
+            .usable()
             .filter_map(move |record| record.series.get(&quantity))
             .filter_map(|series| series.decode().ok())
     };
@@ -95,9 +103,9 @@ fn judge<'result>(arm: &Arm<'result>, question: Gate, confidence: f64) -> Judged
         whole.add(&block);
         trials += 1;
     }
-    let tally = arm.tally();
+    let tally = variant.tally();
     let mut judged = Judged {
-        cell: arm.cell,
+        configuration: variant.configuration,
         quantity,
         figures_ps: [whole.quantile(0.5), whole.quantile(0.99), whole.quantile(0.999), whole.max()],
         above: share(blocks, limit_ps, confidence),
@@ -106,22 +114,22 @@ fn judge<'result>(arm: &Arm<'result>, question: Gate, confidence: f64) -> Judged
             Which::Longest => None,
         },
         missed: tally.lost.saturating_add(tally.late),
-        trials: [trials, arm.usable().filter(|record| record.was_disturbed()).count()],
-        worst: worst(arm, quantity),
-        ruling: Ruling::Pass,
+        trials: [trials, variant.usable().filter(|record| record.had_interference()).count()],
+        worst: worst(variant, quantity),
+        decision: Decision::Pass,
     };
-    judged.ruling = ruling(&judged, arm, question, confidence);
+    judged.decision = decision(&judged, variant, question, confidence);
     judged
 }
 
-fn ruling(judged: &Judged, arm: &Arm, question: Gate, confidence: f64) -> Ruling {
-    let hung = arm.records.iter().filter(|record| matches!(record.outcome, Outcome::Hung { .. })).count();
+fn decision(judged: &Judged, variant: &Variant, question: Gate, confidence: f64) -> Decision {
+    let hung = variant.records.iter().filter(|record| matches!(record.outcome, Outcome::Hung { .. })).count();
     if hung > 0 {
-        return Ruling::Fail(format!("in {hung} of {} trials a wait did not end", arm.records.len()));
+        return Decision::Fail(format!("in {hung} of {} trials a wait did not end", variant.records.len()));
     }
     if judged.missed > 0 {
-        return Ruling::Fail(format!(
-            "{} notifications were lost or seen too late to be a wake",
+        return Decision::Fail(format!(
+            "{} notifications were lost or seen too late to be a wake-up",
             judged.missed
         ));
     }
@@ -131,37 +139,37 @@ fn ruling(judged: &Judged, arm: &Arm, question: Gate, confidence: f64) -> Ruling
         Which::Quantile(q) => lower > 1.0 - q,
     };
     if failed {
-        return Ruling::Fail(format!("{surely} of {all} wakes took longer"));
+        return Decision::Fail(format!("{surely} of {all} wakes took longer"));
     }
-    if let Some(why) = gaps(arm) {
-        return Ruling::CannotTell(why);
+    if let Some(why) = gaps(variant) {
+        return Decision::CannotTell(why);
     }
     match question.which {
-        _ if all == 0 => Ruling::CannotTell("not one wake was timed".to_owned()),
-        Which::Longest if above > 0 => Ruling::CannotTell(format!(
+        _ if all == 0 => Decision::CannotTell("not one wake was timed".to_owned()),
+        Which::Longest if above > 0 => Decision::CannotTell(format!(
             "{above} of {all} wakes took as long as the limit to 0.1 %, and no closer is any time known"
         )),
-        Which::Longest => Ruling::Pass,
-        Which::Quantile(q) if upper <= 1.0 - q => Ruling::Pass,
-        Which::Quantile(_) if judged.trials[0] < 2 => Ruling::CannotTell(
-            "all wakes are of one trial, and how much alike they are for that cannot be seen; give it more --blocks"
+        Which::Longest => Decision::Pass,
+        Which::Quantile(q) if upper <= 1.0 - q => Decision::Pass,
+        Which::Quantile(_) if judged.trials[0] < 2 => Decision::CannotTell(
+            "all wake-ups are of one trial, and how much they repeat each other for that cannot be seen; give it more --blocks"
                 .to_owned(),
         ),
         Which::Quantile(q) if (all as f64) < fewest(q, confidence) as f64 * alike => {
-            Ruling::CannotTell(format!(
-                "{all} wakes are too few: with none longer and no less alike it takes {:.0}; give it more --time and --blocks",
+            Decision::CannotTell(format!(
+                "{all} wakes are too few: with none longer and the same design effect it takes {:.0}; give it more --time and --blocks",
                 (fewest(q, confidence) as f64 * alike).ceil()
             ))
         }
-        Which::Quantile(_) => Ruling::CannotTell(format!(
+        Which::Quantile(_) => Decision::CannotTell(format!(
             "{above} of {all} wakes took longer, which is too near to what is allowed; give it more --time"
         )),
     }
 }
 
-/// Why there are trials of a cell without figures, if there are.
-pub(super) fn without_figures(arm: &Arm) -> Option<String> {
-    arm.records.iter().find_map(|record| match &record.outcome {
+/// Why there are trials of a configuration without figures, if there are.
+pub(super) fn without_figures(variant: &Variant) -> Option<String> {
+    variant.records.iter().find_map(|record| match &record.outcome {
         Outcome::Done | Outcome::Partial | Outcome::Hung { .. } => None,
         Outcome::Skipped { reason } => Some(format!("a trial was not run: {reason}")),
         Outcome::Failed { cause } => Some(format!("a trial failed: {cause}")),
@@ -172,49 +180,50 @@ pub(super) fn without_figures(arm: &Arm) -> Option<String> {
     })
 }
 
-/// Why a cell's figures are not all of its wakes, if they are not.
-fn gaps(arm: &Arm) -> Option<String> {
+/// Why a configuration's figures are not all of its wakes, if they are not.
+fn gaps(variant: &Variant) -> Option<String> {
     let again = || {
-        let again = arm.records.iter().filter(|record| record.attempts > 1).count();
+        let again = variant.records.iter().filter(|record| record.attempts > 1).count();
         (again > 0).then(|| {
-            format!(
-                "{again} trials were done over because others disturbed them: what they had seen is not here"
-            )
+            format!("{again} trials were repeated because of interference: what they had seen is not here")
         })
     };
-    without_figures(arm).or_else(again)
+    without_figures(variant).or_else(again)
 }
 
-fn overall(judged: &[Judged], result: &ResultFile) -> Ruling {
-    let failed = judged.iter().find_map(|cell| match &cell.ruling {
-        Ruling::Fail(why) => Some(Ruling::Fail(why.clone())),
+fn overall(judged: &[Judged], result: &ResultFile) -> Decision {
+    let failed = judged.iter().find_map(|configuration| match &configuration.decision {
+        Decision::Fail(why) => Some(Decision::Fail(why.clone())),
         _ => None,
     });
-    let open = judged.iter().find_map(|cell| match &cell.ruling {
-        Ruling::CannotTell(why) => Some(Ruling::CannotTell(why.clone())),
+    let open = judged.iter().find_map(|configuration| match &configuration.decision {
+        Decision::CannotTell(why) => Some(Decision::CannotTell(why.clone())),
         _ => None,
     });
     let emulated = || {
         let why = "an emulator's times are no machine's";
-        result.emulated().then(|| Ruling::CannotTell(why.to_owned()))
+        result.emulated().then(|| Decision::CannotTell(why.to_owned()))
     };
     let cut = || {
         let why = "the run was interrupted before its time was up";
-        result.partial.then(|| Ruling::CannotTell(why.to_owned()))
+        result.partial.then(|| Decision::CannotTell(why.to_owned()))
     };
-    emulated().or(failed).or(open).or_else(cut).unwrap_or(Ruling::Pass)
+    emulated().or(failed).or(open).or_else(cut).unwrap_or(Decision::Pass)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doorbell_results::cell::Pattern;
+    use doorbell_results::configuration::Pattern;
     use doorbell_results::record::{Series, sample};
 
     /// Twenty trials of `each` wakes of 4 to 5 µs, some of which take 50.
     fn result(each: u64, long: &[u64]) -> ResultFile {
-        let cell = Cell { pattern: Pattern::OneWay { gap_ns: 1_000_000 }, ..sample::cell("futex") };
-        let mut result = sample::result(&[cell], 20, |_, _| 16_000.0);
+        let configuration = Configuration {
+            pattern: Pattern::OneWay { gap_ns: 1_000_000 },
+            ..sample::configuration("futex")
+        };
+        let mut result = sample::result(&[configuration], 20, |_, _| 16_000.0);
         for (index, record) in result.records.iter_mut().enumerate() {
             let long = long.get(index).copied().unwrap_or(0);
             let mut wakes = Histogram::new();
@@ -225,24 +234,28 @@ mod tests {
         result
     }
 
-    fn asked(result: &ResultFile, which: Which) -> Ruling {
-        gate(result, Gate { limit_ns: 20_000, which, confidence: 0.95 }).unwrap().ruling
+    fn asked(result: &ResultFile, which: Which) -> Decision {
+        gate(result, Gate { limit_ns: 20_000, which, confidence: 0.95 }).unwrap().decision
     }
 
     const P999: Which = Which::Quantile(0.999);
 
     #[test]
     fn a_percentile_passes_fails_or_is_left_open_by_its_bounds() {
-        assert_eq!(asked(&result(1000, &[]), P999), Ruling::Pass);
-        assert_eq!(asked(&result(1000, &[1, 1, 1]), P999), Ruling::Pass, "3 of 20,000 where 20 are allowed");
-        assert!(
-            matches!(asked(&result(1000, &[1; 17]), P999), Ruling::CannotTell(why) if why.contains("too near"))
+        assert_eq!(asked(&result(1000, &[]), P999), Decision::Pass);
+        assert_eq!(
+            asked(&result(1000, &[1, 1, 1]), P999),
+            Decision::Pass,
+            "3 of 20,000 where 20 are allowed"
         );
         assert!(
-            matches!(asked(&result(1000, &[3; 20]), P999), Ruling::Fail(why) if why.contains("60 of 20000"))
+            matches!(asked(&result(1000, &[1; 17]), P999), Decision::CannotTell(why) if why.contains("too near"))
         );
         assert!(
-            matches!(asked(&result(100, &[]), P999), Ruling::CannotTell(why) if why.contains("are too few"))
+            matches!(asked(&result(1000, &[3; 20]), P999), Decision::Fail(why) if why.contains("60 of 20000"))
+        );
+        assert!(
+            matches!(asked(&result(100, &[]), P999), Decision::CannotTell(why) if why.contains("are too few"))
         );
     }
 
@@ -250,18 +263,18 @@ mod tests {
     #[test]
     fn long_wakes_in_a_heap_leave_open_what_the_same_number_spread_out_would_pass() {
         let spread: Vec<u64> = (0..20).map(|trial| trial % 2).collect();
-        assert_eq!(asked(&result(1000, &spread), P999), Ruling::Pass);
-        assert!(matches!(asked(&result(1000, &[10]), P999), Ruling::CannotTell(_)));
+        assert_eq!(asked(&result(1000, &spread), P999), Decision::Pass);
+        assert!(matches!(asked(&result(1000, &[10]), P999), Decision::CannotTell(_)));
     }
 
     #[test]
     fn one_wake_too_long_fails_where_the_longest_is_asked_for() {
-        assert_eq!(asked(&result(1000, &[]), Which::Longest), Ruling::Pass);
-        assert!(matches!(asked(&result(1000, &[0, 0, 1]), Which::Longest), Ruling::Fail(_)));
+        assert_eq!(asked(&result(1000, &[]), Which::Longest), Decision::Pass);
+        assert!(matches!(asked(&result(1000, &[0, 0, 1]), Which::Longest), Decision::Fail(_)));
         let result = result(1000, &[]);
         let gated =
             gate(&result, Gate { limit_ns: 20_000, which: Which::Longest, confidence: 0.95 }).unwrap();
-        let upper = gated.cells[0].above.upper;
+        let upper = gated.configurations[0].above.upper;
         // Student's quantiles for twenty trials and for any number are 1.729 and 1.645.
         let three = 3.0 * (1.729_f64 / 1.645).powi(2);
         assert!((upper * 20_000.0 / three - 1.0).abs() < 0.01, "the rule of three: {upper}");
@@ -279,11 +292,11 @@ mod tests {
             }
             result
         };
-        let open = |count, which| matches!(asked(&at_the_limit(count), which), Ruling::CannotTell(_));
+        let open = |count, which| matches!(asked(&at_the_limit(count), which), Decision::CannotTell(_));
         assert!(open(1, Which::Longest));
         assert!(open(10, P999), "1 % of them may have been longer, and none need have been");
         assert!(open(900, Which::Quantile(0.6)));
-        assert_eq!(asked(&at_the_limit(1), Which::Quantile(0.9)), Ruling::Pass);
+        assert_eq!(asked(&at_the_limit(1), Which::Quantile(0.9)), Decision::Pass);
     }
 
     /// One trial's wakes may all be alike, and passed as if each stood for itself.
@@ -291,46 +304,49 @@ mod tests {
     fn one_trial_leaves_a_percentile_open_however_many_wakes_it_has() {
         let mut one = result(100_000, &[]);
         one.records.truncate(1);
-        assert!(matches!(asked(&one, P999), Ruling::CannotTell(why) if why.contains("--blocks")));
+        assert!(matches!(asked(&one, P999), Decision::CannotTell(why) if why.contains("--blocks")));
     }
 
     #[test]
     fn a_wake_that_never_came_is_longer_than_any_limit() {
         let mut lost = result(1000, &[]);
         lost.records[3].tally.lost = 1;
-        assert!(matches!(asked(&lost, P999), Ruling::Fail(why) if why.contains("lost")));
+        assert!(matches!(asked(&lost, P999), Decision::Fail(why) if why.contains("lost")));
         let mut hung = result(1000, &[]);
         hung.records[3].outcome = Outcome::Hung { last_seen: Vec::new() };
-        assert!(matches!(asked(&hung, P999), Ruling::Fail(why) if why.contains("did not end")));
+        assert!(matches!(asked(&hung, P999), Decision::Fail(why) if why.contains("did not end")));
     }
 
     #[test]
     fn trials_without_figures_or_done_over_leave_it_open() {
         let mut failed = result(1000, &[]);
         failed.records[3].outcome = Outcome::Failed { cause: "no right to real-time priority".to_owned() };
-        assert!(matches!(asked(&failed, P999), Ruling::CannotTell(why) if why.contains("real-time")));
+        assert!(matches!(asked(&failed, P999), Decision::CannotTell(why) if why.contains("real-time")));
         let mut again = result(1000, &[]);
         again.records[3].attempts = 2;
-        assert!(matches!(asked(&again, P999), Ruling::CannotTell(why) if why.contains("done over")));
+        assert!(matches!(asked(&again, P999), Decision::CannotTell(why) if why.contains("done over")));
         let mut cut = result(1000, &[]);
         cut.partial = true;
-        assert!(matches!(asked(&cut, P999), Ruling::CannotTell(_)));
+        assert!(matches!(asked(&cut, P999), Decision::CannotTell(_)));
     }
 
     #[test]
-    fn each_of_many_cells_is_held_against_its_share_of_the_error() {
+    fn each_of_many_configurations_is_held_against_its_share_of_the_error() {
         let one = result(1000, &[]);
         let mut many = one.clone();
         for cpu in 2..20 {
             let mut copy = one.clone();
-            copy.plan.cells[0].placement.cpus = Some([0, cpu]);
-            copy.records.iter_mut().for_each(|record| record.cell.placement.cpus = Some([0, cpu]));
-            many.plan.cells.extend(copy.plan.cells);
+            copy.plan.configurations[0].placement.cpus = Some([0, cpu]);
+            copy.records.iter_mut().for_each(|record| record.configuration.placement.cpus = Some([0, cpu]));
+            many.plan.configurations.extend(copy.plan.configurations);
             many.records.extend(copy.records);
         }
         let question = Gate { limit_ns: 20_000, which: P999, confidence: 0.95 };
-        let upper = |result: &ResultFile| gate(result, question).unwrap().cells[0].above.upper;
+        let upper = |result: &ResultFile| gate(result, question).unwrap().configurations[0].above.upper;
         assert!(upper(&many) > upper(&one) * 1.5);
-        assert_eq!(gate(&sample::result(&[sample::cell("futex")], 4, |_, _| 16_000.0), question), None);
+        assert_eq!(
+            gate(&sample::result(&[sample::configuration("futex")], 4, |_, _| 16_000.0), question),
+            None
+        );
     }
 }

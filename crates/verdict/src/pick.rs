@@ -4,13 +4,13 @@
 use super::compare::Ratio;
 use super::conditions::{differing, other_conditions};
 use super::contest::{Blocks, contest};
-use doorbell_results::cell::{Cell, Pattern, Placement, WaitPolicy};
+use doorbell_results::configuration::{Configuration, Pattern, Placement, WaitPolicy};
 use doorbell_results::plan::FEWEST_BLOCKS;
 use doorbell_results::record::need::{contexts, lacks};
 use doorbell_results::record::question::{self, By, Shape};
 use doorbell_results::record::series::{Quantity, Series};
 use doorbell_results::record::subject::{Notification, Subject};
-use doorbell_results::record::{Arm, Outcome, ResultFile};
+use doorbell_results::record::{Outcome, ResultFile, Variant};
 
 /// What a run says of a question.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,40 +56,44 @@ pub enum Choice {
 
 /// What `result` says; an error in words if it is asked for a need that nothing here knows.
 pub fn pick(result: &ResultFile, question: &question::Pick) -> Result<Picked, String> {
-    let arms = result.arms();
-    let fits = |arm: &&Arm| in_pattern(arm.cell, question);
-    let chosen = |arm: &&Arm| match &question.relation {
-        Some(relation) => arm.cell.placement.relation == *relation,
-        None => arm.cell.placement.cpus.is_some_and(|[a, b]| a != b),
+    let variants = result.variants();
+    let fits = |variant: &&Variant| in_pattern(variant.configuration, question);
+    let chosen = |variant: &&Variant| match &question.relation {
+        Some(relation) => variant.configuration.placement.relation == *relation,
+        None => variant.configuration.placement.cpus.is_some_and(|[a, b]| a != b),
     };
-    let first = arms.iter().filter(fits).find(chosen).or_else(|| {
+    let first = variants.iter().filter(fits).find(chosen).or_else(|| {
         let any = question.relation.is_none();
-        arms.iter().find(|arm| any && fits(arm))
+        variants.iter().find(|variant| any && fits(variant))
     });
     let quantity = match question.shape {
         Shape::OneToMany => Quantity::LastWake,
         _ if question.gap_ns == 0 => Quantity::RoundTrip,
         _ => Quantity::Wake,
     };
-    let here: Vec<&Arm> = match first {
-        Some(first) => arms.iter().filter(fits).filter(|arm| like(arm.cell, first.cell)).collect(),
+    let here: Vec<&Variant> = match first {
+        Some(first) => variants
+            .iter()
+            .filter(fits)
+            .filter(|variant| like(variant.configuration, first.configuration))
+            .collect(),
         None => Vec::new(),
     };
-    let mut entrants: Vec<&Arm> = Vec::new();
+    let mut entrants: Vec<&Variant> = Vec::new();
     let mut out = Vec::new();
-    for Candidate { name, notification, lack } in candidates(result, &arms, question.shape) {
-        let arm = here.iter().find(|arm| arm.cell.subject == name);
+    for Candidate { name, notification, lack } in candidates(result, &variants, question.shape) {
+        let variant = here.iter().find(|variant| variant.configuration.subject == name);
         let lacks = lacks(question, &notification)?;
-        let why = match arm {
+        let why = match variant {
             _ if !lacks.is_empty() => lacks.join(", "),
             None => match lack {
                 Some(lack) => lack.to_owned(),
-                None => elsewhere(&arms, name, first.map(|first| first.cell)),
+                None => elsewhere(&variants, name, first.map(|first| first.configuration)),
             },
-            Some(arm) => match without_figures(arm, quantity) {
+            Some(variant) => match without_figures(variant, quantity) {
                 Some(why) => why,
                 None => {
-                    entrants.push(arm);
+                    entrants.push(variant);
                     continue;
                 }
             },
@@ -97,12 +101,12 @@ pub fn pick(result: &ResultFile, question: &question::Pick) -> Result<Picked, St
         out.push((name.to_owned(), why));
     }
     let ranked = rank(&entrants, quantity, question.by);
-    let harness = here.iter().find(|arm| arm.subject().is_harness());
+    let harness = here.iter().find(|variant| variant.subject().is_harness());
     Ok(Picked {
         quantity,
-        placement: first.map(|arm| arm.cell.placement.clone()),
+        placement: first.map(|variant| variant.configuration.placement.clone()),
         choice: choose(&ranked, result),
-        harness_ns: harness.and_then(|arm| super::statistics::median(&arm.medians_ns(quantity))),
+        harness_ns: harness.and_then(|variant| super::statistics::median(&variant.medians_ns(quantity))),
         ranked,
         out,
     })
@@ -119,11 +123,12 @@ struct Candidate<'result> {
 /// What could be chosen: everything in the result that notifies in that shape, measured or left out, in the order of the plan.
 fn candidates<'result>(
     result: &'result ResultFile,
-    arms: &[Arm<'result>],
+    variants: &[Variant<'result>],
     shape: Shape,
 ) -> Vec<Candidate<'result>> {
-    let measured =
-        arms.iter().filter_map(|arm| Some((arm.cell.subject.as_str(), &arm.records.first()?.subject, None)));
+    let measured = variants.iter().filter_map(|variant| {
+        Some((variant.configuration.subject.as_str(), &variant.records.first()?.subject, None))
+    });
     let left_out = result.plan.left_out.iter();
     let left_out = left_out.map(|left| (left.name.as_str(), &left.subject, left.reason.as_deref()));
     let mut candidates: Vec<Candidate> = Vec::new();
@@ -140,8 +145,8 @@ fn candidates<'result>(
     candidates
 }
 
-fn in_pattern(cell: &Cell, question: &question::Pick) -> bool {
-    let pattern = match (question.shape, cell.pattern) {
+fn in_pattern(configuration: &Configuration, question: &question::Pick) -> bool {
+    let pattern = match (question.shape, configuration.pattern) {
         (Shape::OneToMany, Pattern::FanOut { .. }) => true,
         (Shape::OneToOne | Shape::ManyToOne, Pattern::PingPong { gap_ns: 0 }) => question.gap_ns == 0,
         (Shape::OneToOne | Shape::ManyToOne, Pattern::OneWay { gap_ns }) => {
@@ -149,35 +154,39 @@ fn in_pattern(cell: &Cell, question: &question::Pick) -> bool {
         }
         _ => false,
     };
-    pattern && cell.contexts == contexts(question) && cell.wait == WaitPolicy::Block
+    pattern && configuration.contexts == contexts(question) && configuration.wait == WaitPolicy::Block
 }
 
-/// Whether two cells differ in nothing but the mechanism.
-fn like(cell: &Cell, first: &Cell) -> bool {
-    *cell == Cell { subject: cell.subject.clone(), ..first.clone() }
+/// Whether two configurations differ in nothing but the mechanism.
+fn like(configuration: &Configuration, first: &Configuration) -> bool {
+    *configuration == Configuration { subject: configuration.subject.clone(), ..first.clone() }
 }
 
-/// Why a mechanism has no arm among those that are ranked with that of `first`: it was measured in another way, or not at all.
-fn elsewhere(arms: &[Arm], subject: &str, first: Option<&Cell>) -> String {
-    let mut own = arms.iter().map(|arm| arm.cell).filter(|cell| cell.subject == subject).peekable();
+/// Why a mechanism has no variant among those that are ranked with that of `first`: it was measured in another way, or not at all.
+fn elsewhere(variants: &[Variant], subject: &str, first: Option<&Configuration>) -> String {
+    let mut own = variants
+        .iter()
+        .map(|variant| variant.configuration)
+        .filter(|configuration| configuration.subject == subject)
+        .peekable();
     let Some(first) = first else {
         return match own.peek() {
             Some(_) => "measured for another pattern, gap, placement or kind of sides".to_owned(),
             None => "not measured in this run".to_owned(),
         };
     };
-    let first = Cell { subject: subject.to_owned(), ..first.clone() };
-    let nearest = own.min_by_key(|cell| differing(cell, &first).len());
+    let first = Configuration { subject: subject.to_owned(), ..first.clone() };
+    let nearest = own.min_by_key(|configuration| differing(configuration, &first).len());
     nearest
-        .and_then(|cell| other_conditions(cell, &first))
+        .and_then(|configuration| other_conditions(configuration, &first))
         .unwrap_or_else(|| "not measured in this run".to_owned())
 }
 
-fn without_figures(arm: &Arm, quantity: Quantity) -> Option<String> {
-    if arm.usable().any(|record| record.series.contains_key(&quantity)) {
+fn without_figures(variant: &Variant, quantity: Quantity) -> Option<String> {
+    if variant.usable().any(|record| record.series.contains_key(&quantity)) {
         return None;
     }
-    Some(match arm.records.first().map(|record| &record.outcome) {
+    Some(match variant.records.first().map(|record| &record.outcome) {
         Some(Outcome::Skipped { reason }) => reason.clone(),
         Some(Outcome::Failed { cause }) => format!("failed: {cause}"),
         Some(Outcome::Hung { .. }) => "hung".to_owned(),
@@ -189,16 +198,17 @@ fn without_figures(arm: &Arm, quantity: Quantity) -> Option<String> {
     })
 }
 
-fn rank(arms: &[&Arm], quantity: Quantity, by: By) -> Vec<Ranked> {
+fn rank(variants: &[&Variant], quantity: Quantity, by: By) -> Vec<Ranked> {
     let figure = |series: &Series| match by {
         By::P50 => series.p50_ns,
         By::P99 => series.p99_ns,
     };
-    let blocks: Vec<Blocks> = arms
+    let blocks: Vec<Blocks> = variants
         .iter()
-        .map(|arm| {
-            let figures =
-                arm.usable().filter_map(|record| Some((record.block, figure(record.series.get(&quantity)?))));
+        .map(|variant| {
+            let figures = variant
+                .usable()
+                .filter_map(|record| Some((record.block, figure(record.series.get(&quantity)?))));
             figures.filter(|(_, ns)| *ns > 0.0).collect()
         })
         .collect();
@@ -209,16 +219,19 @@ fn rank(arms: &[&Arm], quantity: Quantity, by: By) -> Vec<Ranked> {
         .iter()
         .enumerate()
         .filter_map(|(place, &index)| {
-            let arm = arms[index];
-            let whole = arm.histogram(quantity)?;
-            let tally = arm.tally();
+            let variant = variants[index];
+            let whole = variant.histogram(quantity)?;
+            let tally = variant.tally();
             Some(Ranked {
-                subject: arm.cell.subject.clone(),
+                subject: variant.configuration.subject.clone(),
                 figures_ps: [0.5, 0.99, 0.999].map(|q| whole.quantile(q)),
-                cpu_ns: arm.cpu_ns_per_wake(),
+                cpu_ns: variant.cpu_ns_per_wake(),
                 behind: place.checked_sub(1).and_then(|place| contest.ratios[place]),
                 as_good: as_good.contains(&index),
-                trials: [blocks[index].len(), arm.usable().filter(|record| record.was_disturbed()).count()],
+                trials: [
+                    blocks[index].len(),
+                    variant.usable().filter(|record| record.had_interference()).count(),
+                ],
                 count: whole.count(),
                 missed: tally.lost.saturating_add(tally.late),
             })
@@ -232,7 +245,7 @@ fn rank(arms: &[&Arm], quantity: Quantity, by: By) -> Vec<Ranked> {
 fn choose(ranked: &[Ranked], result: &ResultFile) -> Choice {
     let open = ranked.iter().filter(|ranked| ranked.as_good).count();
     let trials: usize = ranked.iter().map(|ranked| ranked.trials[0]).sum();
-    let disturbed: usize = ranked.iter().map(|ranked| ranked.trials[1]).sum();
+    let interfered: usize = ranked.iter().map(|ranked| ranked.trials[1]).sum();
     let fewest = ranked.iter().map(|ranked| ranked.trials[0]).min().unwrap_or(0);
     if ranked.is_empty() {
         return Choice::CannotTell("no mechanism that serves the needs has figures".to_owned());
@@ -245,9 +258,9 @@ fn choose(ranked: &[Ranked], result: &ResultFile) -> Choice {
             "{fewest} trials of some mechanism are fewer than the {FEWEST_BLOCKS} it takes; run it with more --blocks"
         ));
     }
-    if disturbed * 2 > trials {
+    if interfered * 2 > trials {
         return Choice::CannotTell(format!(
-            "other work disturbed {disturbed} of {trials} trials to their last try; run it on an idle machine"
+            "other work interfered with {interfered} of {trials} trials to their last try; run it on an idle machine"
         ));
     }
     if open == 1 { Choice::First } else { Choice::OneOf(open) }
@@ -256,7 +269,7 @@ fn choose(ranked: &[Ranked], result: &ResultFile) -> Choice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doorbell_results::cell::{Timing, Trace, Until};
+    use doorbell_results::configuration::{Timing, Trace, Until};
     use doorbell_results::plan::LeftOut;
     use doorbell_results::record::sample;
 
@@ -272,10 +285,11 @@ mod tests {
 
     /// A run in which each mechanism takes as long as given, each block with chance of its own and a drift that all share.
     fn run(levels: &[(&str, f64)], blocks: u32) -> ResultFile {
-        let cells: Vec<Cell> = levels.iter().map(|(subject, _)| sample::cell(subject)).collect();
+        let configurations: Vec<Configuration> =
+            levels.iter().map(|(subject, _)| sample::configuration(subject)).collect();
         let random = std::cell::RefCell::new(fastrand::Rng::with_seed(5));
-        sample::result(&cells, blocks, |cell, block| {
-            let level = levels.iter().find(|(subject, _)| *subject == cell.subject).unwrap().1;
+        sample::result(&configurations, blocks, |configuration, block| {
+            let level = levels.iter().find(|(subject, _)| *subject == configuration.subject).unwrap().1;
             level * (1.0 + 0.1 * f64::from(block % 3)) * (1.0 + 0.01 * (random.borrow_mut().f64() - 0.5))
         })
     }
@@ -310,12 +324,12 @@ mod tests {
     #[test]
     fn why_a_mechanism_is_absent_is_what_the_file_says_and_not_what_this_machine_lacks() {
         let mut run = run(&[("futex", 16e3), ("umwait", 22e3)], 10);
-        for record in run.records.iter_mut().filter(|record| record.cell.subject == "umwait") {
+        for record in run.records.iter_mut().filter(|record| record.configuration.subject == "umwait") {
             record.outcome = Outcome::Skipped { reason: "the moon is not full".to_owned() };
         }
         let left = |name: &str, reason: Option<&str>| LeftOut {
             name: name.to_owned(),
-            subject: sample::subject(&sample::cell(name)),
+            subject: sample::subject(&sample::configuration(name)),
             reason: reason.map(str::to_owned),
         };
         run.plan.left_out = vec![left("mwaitx", Some("no such instruction")), left("pipe", None)];
@@ -328,24 +342,24 @@ mod tests {
         assert_eq!(why("eventfd"), None, "of what is not in the file nothing is said");
     }
 
-    /// A change of a cell, and what it is a change of.
-    type Change = (fn(&mut Cell), &'static str);
+    /// A change of a configuration, and what it is a change of.
+    type Change = (fn(&mut Configuration), &'static str);
 
     #[test]
-    fn only_cells_that_differ_in_nothing_but_the_mechanism_are_ranked() {
+    fn only_configurations_that_differ_in_nothing_but_the_mechanism_are_ranked() {
         let changes: [Change; 6] = [
-            (|cell| cell.timing = Timing::Around, "timing"),
-            (|cell| cell.until = Until::count(7), "window"),
-            (|cell| cell.trace = Some(Trace::Stages), "trace"),
-            (|cell| cell.without_yardstick = true, "yardstick"),
-            (|cell| cell.injected_slowdown_ppm = Some(50_000), "slowdown on purpose"),
-            (|cell| cell.latency_limit_us = Some(0), "latency limit"),
+            (|configuration| configuration.timing = Timing::Around, "timing"),
+            (|configuration| configuration.until = Until::count(7), "window"),
+            (|configuration| configuration.trace = Some(Trace::Stages), "trace"),
+            (|configuration| configuration.without_reference = true, "reference"),
+            (|configuration| configuration.injected_slowdown_ppm = Some(50_000), "slowdown on purpose"),
+            (|configuration| configuration.latency_limit_us = Some(0), "latency limit"),
         ];
         for (change, axis) in changes {
             let mut run = run(&[("futex", 16e3), ("pipe", 22e3), ("eventfd", 12e3)], 10);
-            change(&mut run.plan.cells[2]);
-            let cells = run.records.iter_mut().map(|record| &mut record.cell);
-            cells.filter(|cell| cell.subject == "eventfd").for_each(change);
+            change(&mut run.plan.configurations[2]);
+            let configurations = run.records.iter_mut().map(|record| &mut record.configuration);
+            configurations.filter(|configuration| configuration.subject == "eventfd").for_each(change);
             let picked = ask(&run, &question(&[]));
             assert_eq!(names(&picked), ["futex", "pipe"], "{axis}");
             // It said that the mechanism was not measured.

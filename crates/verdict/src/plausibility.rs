@@ -2,17 +2,17 @@
 //! What no machine can do: rules that a record must satisfy before its figures may stand in a table.
 //!
 //! Each rule is a name and a pure function of the record and what is known of the machine. A rule that cannot be
-//! applied, because the floor or the counter is not there, is silent: a violation is a proof, not a suspicion. Adding a rule
+//! applied, because the primitive cost or the counter is not there, is silent: a violation is a proof, not a suspicion. Adding a rule
 //! is adding a file here and one line in `RULES`.
 
 use doorbell_results::about::About;
-use doorbell_results::cell::{Pattern, WaitPolicy};
-use doorbell_results::record::result::Floors;
+use doorbell_results::configuration::{Pattern, WaitPolicy};
+use doorbell_results::record::result::Primitives;
 use doorbell_results::record::subject::Waits;
 use doorbell_results::record::{Record, SideCounters, Violation};
 
 mod before_its_cause;
-pub mod below_floor;
+pub mod below_primitive_cost;
 mod clock_grid;
 mod counts_disagree;
 mod load_was_not_there;
@@ -28,8 +28,8 @@ mod sane;
 /// What the rules need to know besides the record.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
-    /// All readings of the machine's floors taken in the run so far.
-    pub floors: &'a [Floors],
+    /// All readings of the machine's primitive costs taken in the run so far.
+    pub primitives: &'a [Primitives],
     /// The clock's step, nanoseconds; 0 where it is not known.
     pub clock_step_ns: f64,
 }
@@ -42,7 +42,7 @@ struct Rule {
 
 /// Every rule, in the order in which violations are reported. The one list to extend.
 const RULES: [Rule; 11] = [
-    below_floor::RULE,
+    below_primitive_cost::RULE,
     before_its_cause::RULE,
     longer_than_run::RULE,
     never_slept::RULE,
@@ -70,9 +70,9 @@ pub fn violations(record: &Record, known: &Known) -> Vec<Violation> {
         .collect()
 }
 
-/// How the waiter really waits: the policy of the cell, else what the mechanism does. None for operations, tasks and transfers.
+/// How the waiter really waits: the policy of the configuration, else what the mechanism does. None for operations, tasks and transfers.
 fn waits(record: &Record) -> Option<Waits> {
-    match (record.subject.notification()?.waits, record.cell.wait) {
+    match (record.subject.notification()?.waits, record.configuration.wait) {
         (Waits::Nothing, _) => Some(Waits::Nothing),
         (_, WaitPolicy::Spin) => Some(Waits::Spins),
         (waits, WaitPolicy::Block) => Some(waits),
@@ -83,7 +83,7 @@ fn waits(record: &Record) -> Option<Waits> {
 
 /// Sides that do nothing but wait, and how often: the far side, and both where the near one does not pause.
 fn waiting_sides(record: &Record) -> (impl Iterator<Item = &SideCounters>, u64) {
-    let there_and_back = matches!(record.cell.pattern, Pattern::PingPong { gap_ns: 0 });
+    let there_and_back = matches!(record.configuration.pattern, Pattern::PingPong { gap_ns: 0 });
     let skipped = usize::from(!there_and_back);
     (record.sides.iter().skip(skipped), record.tally.seen * if there_and_back { 2 } else { 1 })
 }
@@ -94,8 +94,8 @@ mod tests {
 
     #[test]
     fn a_sane_record_breaks_no_rule() {
-        let (record, floors) = sane();
-        assert_eq!(broken(&record, &floors, 10.0), [""; 0]);
+        let (record, primitives) = sane();
+        assert_eq!(broken(&record, &primitives, 10.0), [""; 0]);
         assert_eq!(broken(&record, &[], 0.0), [""; 0]);
     }
 }

@@ -5,7 +5,7 @@ use doorbell_results::record::populations::Population;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Record, Warning, warning};
 
-use doorbell_results::cell::Pattern;
+use doorbell_results::configuration::Pattern;
 use doorbell_results::record::subject::Waits;
 
 /// Least share of a group beside the largest that a reader is warned of, and least ratio of their levels: smaller and
@@ -56,10 +56,10 @@ pub fn explain(record: &mut Record) {
             })
             .collect();
         record.warnings.push(Warning {
-            name: warning::TWO_POPULATIONS.name.to_owned(),
-            cause: format!("{} fell into groups: {}", quantity.name(), groups.join(", ")),
+            name: warning::BIMODAL.name.to_owned(),
+            cause: format!("{} are bimodal: {}", quantity.name(), groups.join(", ")),
             effect: "a mean or a median of all of them describes none of them".to_owned(),
-            cure: if record.cell.placement.cpus.is_none() {
+            cure: if record.configuration.placement.cpus.is_none() {
                 "pin both sides (`--placement`), or read the groups one by one".to_owned()
             } else {
                 "read the groups one by one; idle states and halt polling part wakes too".to_owned()
@@ -80,11 +80,11 @@ fn material(groups: &[Population]) -> bool {
 
 /// Rescheduling interrupts per wake, if that says how many wakes crossed cores.
 fn share_across(record: &Record) -> Option<f64> {
-    let there_and_back = matches!(record.cell.pattern, Pattern::PingPong { .. });
+    let there_and_back = matches!(record.configuration.pattern, Pattern::PingPong { .. });
     let wakes = record.tally.seen * if there_and_back { 2 } else { 1 };
     let sleeps = record.subject.notification()?.waits == Waits::Blocks;
-    let interrupts = *record.surroundings.interrupts.get("RES")?;
-    let applies = record.cell.placement.cpus.is_none() && sleeps && wakes > 0;
+    let interrupts = *record.environment.interrupts.get("RES")?;
+    let applies = record.configuration.placement.cpus.is_none() && sleeps && wakes > 0;
     applies.then(|| (interrupts as f64 / wakes as f64).min(1.0))
 }
 
@@ -109,9 +109,9 @@ mod tests {
 
     /// An unpinned trial in which `across` of the wakes took an interrupt and the slow group has `slow` of the samples.
     fn unpinned(across: f64, slow: f64) -> Record {
-        let mut record = sample::record(sample::cell("futex"), 0, 16_000.0);
-        record.cell.placement.cpus = None;
-        record.surroundings.interrupts.insert("RES".to_owned(), (across * 2000.0) as u64);
+        let mut record = sample::record(sample::configuration("futex"), 0, 16_000.0);
+        record.configuration.placement.cpus = None;
+        record.environment.interrupts.insert("RES".to_owned(), (across * 2000.0) as u64);
         let slow = (slow * 1000.0) as u64;
         let times = two_groups(1000 - slow, slow);
         record.series.clear();
@@ -154,7 +154,7 @@ mod tests {
     fn populations_come_with_a_warning_that_gives_shares_levels_and_the_cure() {
         let record = unpinned(0.8, 0.8);
         let warning = &record.warnings[0];
-        assert_eq!(warning.name, "two-populations");
+        assert_eq!(warning.name, "bimodal");
         assert!(warning.cause.contains("80 %") && warning.cure.contains("pin"), "{warning:?}");
     }
 }

@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 use super::compare::Ratio;
 use super::conditions::other_conditions;
 use super::contest::{Blocks, contest};
-use doorbell_results::cell::{Cell, Pattern, Placement, Until, WaitPolicy};
+use doorbell_results::configuration::{Configuration, Pattern, Placement, Until, WaitPolicy};
 use doorbell_results::plan::FEWEST_BLOCKS;
 use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{Arm, Record, ResultFile};
+use doorbell_results::record::{Record, ResultFile, Variant};
 
 /// What a run says about spinning.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +28,7 @@ pub struct Spun {
     pub worth: f64,
     /// Each gap, the shortest first.
     pub gaps: Vec<Gap>,
-    /// Cells one way that are not among them: in what their conditions are others, and how many.
+    /// Configurations one way that are not among them: in what their conditions are others, and how many.
     pub left_out: BTreeMap<String, usize>,
     /// What the harness itself adds to a round trip, nanoseconds.
     pub harness_ns: Option<f64>,
@@ -61,7 +61,7 @@ pub struct Way {
     pub trials: usize,
     pub seen: u64,
     /// Trials that others disturbed to the end.
-    pub disturbed: usize,
+    pub interfered: usize,
 }
 
 impl Way {
@@ -93,61 +93,64 @@ struct Trial {
 /// What `result` says, if a microsecond of latency is worth `worth` of CPU time; none if it has no one-way trials without
 /// a time-out.
 pub fn spin(result: &ResultFile, worth: f64) -> Option<Spun> {
-    let arms = result.arms();
-    let one_way =
-        |arm: &&Arm| matches!(arm.cell.pattern, Pattern::OneWay { .. }) && arm.cell.subject != "null";
-    let first = arms.iter().find(one_way)?.cell;
-    let mut gaps = BTreeMap::<u64, Vec<&Arm>>::new();
+    let variants = result.variants();
+    let one_way = |variant: &&Variant| {
+        matches!(variant.configuration.pattern, Pattern::OneWay { .. })
+            && variant.configuration.subject != "null"
+    };
+    let first = variants.iter().find(one_way)?.configuration;
+    let mut gaps = BTreeMap::<u64, Vec<&Variant>>::new();
     let mut left_out = BTreeMap::new();
-    for arm in arms.iter().filter(one_way) {
+    for variant in variants.iter().filter(one_way) {
         // Neither a spin nor a sleep until the notification comes.
-        let timed = matches!(arm.cell.wait, WaitPolicy::Timeout { .. }).then(|| TIMED.to_owned());
-        let common = || other_conditions(&whatever_gap(arm.cell), &whatever_gap(first));
+        let timed =
+            matches!(variant.configuration.wait, WaitPolicy::Timeout { .. }).then(|| TIMED.to_owned());
+        let common = || other_conditions(&whatever_gap(variant.configuration), &whatever_gap(first));
         let at_this_gap = || {
-            let first = gaps.get(&arm.cell.pattern.gap_ns())?.first()?;
-            other_conditions(&whatever_wait(arm.cell), &whatever_wait(first.cell))
+            let first = gaps.get(&variant.configuration.pattern.gap_ns())?.first()?;
+            other_conditions(&whatever_wait(variant.configuration), &whatever_wait(first.configuration))
         };
         match timed.or_else(common).or_else(at_this_gap) {
             Some(conditions) => *left_out.entry(conditions).or_default() += 1,
-            None => gaps.entry(arm.cell.pattern.gap_ns()).or_default().push(arm),
+            None => gaps.entry(variant.configuration.pattern.gap_ns()).or_default().push(variant),
         }
     }
     if gaps.is_empty() {
         return None;
     }
-    let harness = arms.iter().find(|arm| arm.cell.subject == "null");
-    let harness = harness.map(|arm| arm.medians_ns(Quantity::RoundTrip));
+    let harness = variants.iter().find(|variant| variant.configuration.subject == "null");
+    let harness = harness.map(|variant| variant.medians_ns(Quantity::RoundTrip));
     Some(Spun {
         subject: first.subject.clone(),
         placement: first.placement.clone(),
         worth,
         left_out,
-        gaps: gaps.into_iter().map(|(gap_ns, arms)| gap(gap_ns, &arms, worth)).collect(),
+        gaps: gaps.into_iter().map(|(gap_ns, variants)| gap(gap_ns, &variants, worth)).collect(),
         harness_ns: harness.and_then(|medians| super::statistics::median(&medians)),
     })
 }
 
-/// Why cells are left out that wait with a time-out.
+/// Why configurations are left out that wait with a time-out.
 const TIMED: &str = "which wait with a time-out";
 
-/// A cell in which the way to wait is no matter: what is contested.
-fn whatever_wait(cell: &Cell) -> Cell {
-    Cell { wait: WaitPolicy::Block, ..cell.clone() }
+/// A configuration in which the way to wait is no matter: what is contested.
+fn whatever_wait(configuration: &Configuration) -> Configuration {
+    Configuration { wait: WaitPolicy::Block, ..configuration.clone() }
 }
 
 /// And neither is the gap, nor the window, which goes by it: what one run has in common.
-fn whatever_gap(cell: &Cell) -> Cell {
-    Cell {
+fn whatever_gap(configuration: &Configuration) -> Configuration {
+    Configuration {
         pattern: Pattern::OneWay { gap_ns: 0 },
         until: Until { count: None, time_ns: None },
-        ..whatever_wait(cell)
+        ..whatever_wait(configuration)
     }
 }
 
-fn gap(gap_ns: u64, arms: &[&Arm], worth: f64) -> Gap {
-    let trials: Vec<BTreeMap<u32, Trial>> = arms
+fn gap(gap_ns: u64, variants: &[&Variant], worth: f64) -> Gap {
+    let trials: Vec<BTreeMap<u32, Trial>> = variants
         .iter()
-        .map(|arm| arm.usable().filter_map(|record| Some((record.block, trial(record)?))).collect())
+        .map(|variant| variant.usable().filter_map(|record| Some((record.block, trial(record)?))).collect())
         .collect();
     let cost = |trial: &Trial| trial.wake_ns * worth + trial.cpu_ns;
     let costs: Vec<Blocks> = trials
@@ -168,15 +171,15 @@ fn gap(gap_ns: u64, arms: &[&Arm], worth: f64) -> Gap {
         .iter()
         .enumerate()
         .map(|(place, &index)| Way {
-            wait: arms[index].cell.wait,
+            wait: variants[index].configuration.wait,
             wake_ns: middle(&|trial| trial.wake_ns, &trials[index]),
             percentiles_ns: [0, 1].map(|which| middle(&|trial| trial.percentiles_ns[which], &trials[index])),
             cpu_ns: middle(&|trial| trial.cpu_ns, &trials[index]),
             behind: place.checked_sub(1).and_then(|place| contest.ratios[place]),
             as_good: as_good.contains(&index),
             trials: trials[index].len(),
-            seen: arms[index].tally().seen,
-            disturbed: arms[index].usable().filter(|record| record.was_disturbed()).count(),
+            seen: variants[index].tally().seen,
+            interfered: variants[index].usable().filter(|record| record.had_interference()).count(),
         })
         .collect();
     let choice = choose(&ways);
@@ -210,10 +213,10 @@ fn choose(ways: &[Way]) -> Choice {
         ));
     }
     let trials: usize = ways.iter().map(|way| way.trials).sum();
-    let disturbed: usize = ways.iter().map(|way| way.disturbed).sum();
-    if disturbed * 2 > trials {
+    let interfered: usize = ways.iter().map(|way| way.interfered).sum();
+    if interfered * 2 > trials {
         return Choice::CannotTell(format!(
-            "other work disturbed {disturbed} of {trials} trials to their last try; run it on an idle machine"
+            "other work interfered with {interfered} of {trials} trials to their last try; run it on an idle machine"
         ));
     }
     let burns = |wait: &WaitPolicy| match wait {
@@ -232,7 +235,7 @@ fn choose(ways: &[Way]) -> Choice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doorbell_results::cell::{Scheduler, Timing, Trace};
+    use doorbell_results::configuration::{Scheduler, Timing, Trace};
     use doorbell_results::record::sample;
     use doorbell_results::record::{Histogram, Series};
 
@@ -250,21 +253,21 @@ mod tests {
 
     fn result(gaps_ns: &[u64], noise: f64) -> ResultFile {
         let waits = [5, 12, 60].map(|us| WaitPolicy::SpinThenBlock { spin_ns: us * 1000 });
-        let cells: Vec<Cell> = gaps_ns
+        let configurations: Vec<Configuration> = gaps_ns
             .iter()
             .flat_map(|&gap_ns| {
                 let all = [WaitPolicy::Block, WaitPolicy::Spin].into_iter().chain(waits);
-                all.map(move |wait| Cell {
+                all.map(move |wait| Configuration {
                     pattern: Pattern::OneWay { gap_ns },
                     wait,
-                    ..sample::cell("futex")
+                    ..sample::configuration("futex")
                 })
             })
             .collect();
-        let mut result = sample::result(&cells, 8, |_, _| 16_000.0);
+        let mut result = sample::result(&configurations, 8, |_, _| 16_000.0);
         let mut random = fastrand::Rng::with_seed(3);
         for record in &mut result.records {
-            let (wake, cpu) = model(record.cell.pattern.gap_ns(), record.cell.wait);
+            let (wake, cpu) = model(record.configuration.pattern.gap_ns(), record.configuration.wait);
             let factor = (noise * (random.f64() - 0.5)).exp();
             let mut times = Histogram::new();
             times.record_many((wake * factor * 1000.0) as u64, 1000);
@@ -293,31 +296,31 @@ mod tests {
         assert!(spun.gaps[0].ways[1..].iter().all(|way| way.as_good == (way.cost_ns(1.0) < 11_000.0)));
     }
 
-    /// A change of a cell, and what it is a change of.
-    type Change = (fn(&mut Cell), &'static str);
+    /// A change of a configuration, and what it is a change of.
+    type Change = (fn(&mut Configuration), &'static str);
 
-    /// Arms of other sizes, schedulers or windows were contested with those that wait in another way.
+    /// Variants of other sizes, schedulers or windows were contested with those that wait in another way.
     #[test]
-    fn only_arms_that_differ_in_nothing_but_the_wait_are_contested() {
+    fn only_variants_that_differ_in_nothing_but_the_wait_are_contested() {
         let alone = result(&[10_000], 0.02);
         let ways = |result: &ResultFile| spin(result, 1.0).unwrap().gaps[0].ways.len();
         assert!(spin(&alone, 1.0).unwrap().left_out.is_empty());
         let changes: [Change; 8] = [
-            (|cell| cell.size = 64, "message"),
-            (|cell| cell.scheduler = Scheduler::Fifo, "scheduler"),
-            (|cell| cell.timing = Timing::Blocked, "timing"),
-            (|cell| cell.until = Until::count(7), "window"),
-            (|cell| cell.trace = Some(Trace::Stages), "trace"),
-            (|cell| cell.without_yardstick = true, "yardstick"),
-            (|cell| cell.injected_slowdown_ppm = Some(50_000), "slowdown on purpose"),
-            (|cell| cell.latency_limit_us = Some(0), "latency limit"),
+            (|configuration| configuration.size = 64, "message"),
+            (|configuration| configuration.scheduler = Scheduler::Fifo, "scheduler"),
+            (|configuration| configuration.timing = Timing::Blocked, "timing"),
+            (|configuration| configuration.until = Until::count(7), "window"),
+            (|configuration| configuration.trace = Some(Trace::Stages), "trace"),
+            (|configuration| configuration.without_reference = true, "reference"),
+            (|configuration| configuration.injected_slowdown_ppm = Some(50_000), "slowdown on purpose"),
+            (|configuration| configuration.latency_limit_us = Some(0), "latency limit"),
         ];
         for (change, axis) in changes {
             let mut both = alone.clone();
             let mut other = result(&[10_000], 0.02);
-            other.plan.cells.iter_mut().for_each(change);
-            other.records.iter_mut().for_each(|record| change(&mut record.cell));
-            both.plan.cells.extend(other.plan.cells);
+            other.plan.configurations.iter_mut().for_each(change);
+            other.records.iter_mut().for_each(|record| change(&mut record.configuration));
+            both.plan.configurations.extend(other.plan.configurations);
             both.records.extend(other.records);
             assert_eq!((ways(&both), ways(&alone)), (5, 5), "{axis}");
             // Nothing was said of them.
@@ -330,19 +333,20 @@ mod tests {
     fn waits_with_a_time_out_are_left_out_and_that_is_said() {
         let mut timed = result(&[10_000], 0.02);
         let wait = WaitPolicy::Timeout { timeout_ns: 1_000_000 };
-        for record in timed.records.iter_mut().filter(|record| record.cell.wait == WaitPolicy::Spin) {
-            record.cell.wait = wait;
+        for record in timed.records.iter_mut().filter(|record| record.configuration.wait == WaitPolicy::Spin)
+        {
+            record.configuration.wait = wait;
         }
         timed
             .plan
-            .cells
+            .configurations
             .iter_mut()
-            .filter(|cell| cell.wait == WaitPolicy::Spin)
-            .for_each(|cell| cell.wait = wait);
+            .filter(|configuration| configuration.wait == WaitPolicy::Spin)
+            .for_each(|configuration| configuration.wait = wait);
         let spun = spin(&timed, 1.0).unwrap();
         assert_eq!((spun.gaps[0].ways.len(), &spun.left_out), (4, &BTreeMap::from([(TIMED.to_owned(), 1)])));
-        timed.plan.cells.retain(|cell| cell.wait == wait);
-        timed.records.retain(|record| record.cell.wait == wait);
+        timed.plan.configurations.retain(|configuration| configuration.wait == wait);
+        timed.records.retain(|record| record.configuration.wait == wait);
         assert_eq!(spin(&timed, 1.0), None);
     }
 
@@ -364,16 +368,16 @@ mod tests {
         let mut few = result(&[10_000], 0.02);
         few.records.retain(|record| record.block < 3);
         assert!(matches!(&choices(&few, 1.0)[0], Choice::CannotTell(why) if why.contains("--blocks")));
-        let mut disturbed = result(&[10_000], 0.02);
-        for record in &mut disturbed.records {
+        let mut interfered = result(&[10_000], 0.02);
+        for record in &mut interfered.records {
             record.warnings.push(doorbell_results::record::Warning {
-                name: doorbell_results::record::warning::DISTURBED.name.to_owned(),
+                name: doorbell_results::record::warning::INTERFERENCE.name.to_owned(),
                 cause: String::new(),
                 effect: String::new(),
                 cure: String::new(),
             });
         }
-        assert!(matches!(&choices(&disturbed, 1.0)[0], Choice::CannotTell(why) if why.contains("idle")));
-        assert_eq!(spin(&sample::result(&[sample::cell("futex")], 4, |_, _| 16_000.0), 1.0), None);
+        assert!(matches!(&choices(&interfered, 1.0)[0], Choice::CannotTell(why) if why.contains("idle")));
+        assert_eq!(spin(&sample::result(&[sample::configuration("futex")], 4, |_, _| 16_000.0), 1.0), None);
     }
 }

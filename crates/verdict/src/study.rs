@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::compare::{Comparison, Verdict};
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 
 /// The version of the layout of a study's file.
 pub const STUDY_VERSION: u32 = 1;
@@ -22,8 +22,8 @@ pub struct Study {
     /// The slowdown put in, parts per million.
     pub slowdown_ppm: u32,
     pub blocks: u32,
-    /// The cells of each run.
-    pub cells: Vec<Cell>,
+    /// The configurations of each run.
+    pub configurations: Vec<Configuration>,
     /// What was found, round by round.
     pub rounds: Vec<Round>,
 }
@@ -36,11 +36,11 @@ pub struct Round {
     pub slowed: Vec<Finding>,
 }
 
-/// What a comparison said about a cell.
+/// What a comparison said about a configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The place of the cell in [`Study::cells`].
-    pub cell: usize,
+    /// The place of the configuration in [`Study::configurations`].
+    pub configuration: usize,
     /// The ratio of the medians as measured.
     pub measured: f64,
     /// The ratio with the machine's own change taken out, and its interval.
@@ -70,19 +70,19 @@ impl From<&Verdict> for Conclusion {
 }
 
 impl Study {
-    /// What a comparison found, to be kept in a round. Cells that the study does not have are left out.
+    /// What a comparison found, to be kept in a round. Configurations that the study does not have are left out.
     pub fn findings(&self, comparison: &Comparison) -> Vec<Finding> {
-        let place = |cell: &Cell| {
-            let mut plain = cell.clone();
+        let place = |configuration: &Configuration| {
+            let mut plain = configuration.clone();
             plain.injected_slowdown_ppm = None;
-            self.cells.iter().position(|known| *known == plain)
+            self.configurations.iter().position(|known| *known == plain)
         };
         comparison
             .rows
             .iter()
             .filter_map(|row| {
                 Some(Finding {
-                    cell: place(row.cell)?,
+                    configuration: place(row.configuration)?,
                     measured: row.measured,
                     ratio: [row.p50.low, row.p50.estimate, row.p50.high],
                     conclusion: Conclusion::from(&row.verdict),
@@ -91,7 +91,7 @@ impl Study {
             .collect()
     }
 
-    /// The counts of one cell, or of whole comparisons.
+    /// The counts of one configuration, or of whole comparisons.
     pub fn score(&self, of: Scored) -> Score {
         let mut score = Score::default();
         for round in &self.rounds {
@@ -104,9 +104,9 @@ impl Study {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scored {
-    /// Those on the cell at this place.
-    Cell(usize),
-    /// Those of the whole comparison: right about the same if no cell differs, right about a slowdown if some cell is
+    /// Those on the configuration at this place.
+    Configuration(usize),
+    /// Those of the whole comparison: right about the same if no configuration differs, right about a slowdown if some configuration is
     /// slower.
     Comparison,
 }
@@ -134,7 +134,7 @@ impl Count {
     fn add(&mut self, findings: &[Finding], of: Scored, wanted: Conclusion) {
         let chosen: Vec<&Finding> = findings
             .iter()
-            .filter(|finding| of == Scored::Comparison || of == Scored::Cell(finding.cell))
+            .filter(|finding| of == Scored::Comparison || of == Scored::Configuration(finding.configuration))
             .collect();
         if chosen.is_empty() {
             // A run that left nothing to compare is a round in which the truth was not told.
@@ -191,25 +191,32 @@ mod tests {
     use doorbell_results::record::sample;
 
     fn study(rounds: &[(f64, f64)]) -> Study {
-        let cells = vec![sample::cell("futex"), sample::cell("pipe")];
+        let configurations = vec![sample::configuration("futex"), sample::configuration("pipe")];
         let mut study = Study {
             study_version: STUDY_VERSION,
             command_line: Vec::new(),
             slowdown_ppm: 50_000,
             blocks: 6,
-            cells: cells.clone(),
+            configurations: configurations.clone(),
             rounds: Vec::new(),
         };
         let run = |futex: f64| {
-            sample::result(&cells, 6, |cell, block| {
-                let level = if cell.subject == "futex" { futex } else { 1.0 };
+            sample::result(&configurations, 6, |configuration, block| {
+                let level = if configuration.subject == "futex" { futex } else { 1.0 };
                 16_000.0 * level * (1.0 + f64::from(block) * 1e-4)
             })
         };
         for &(again, slowed) in rounds {
             let (first, second, mut third) = (run(1.0), run(again), run(slowed));
-            third.records.iter_mut().for_each(|record| record.cell.injected_slowdown_ppm = Some(50_000));
-            third.plan.cells.iter_mut().for_each(|cell| cell.injected_slowdown_ppm = Some(50_000));
+            third
+                .records
+                .iter_mut()
+                .for_each(|record| record.configuration.injected_slowdown_ppm = Some(50_000));
+            third
+                .plan
+                .configurations
+                .iter_mut()
+                .for_each(|configuration| configuration.injected_slowdown_ppm = Some(50_000));
             let same = study.findings(&compare(&first, &second, RELEVANT));
             let slowed = study.findings(&compare(&second, &third, RELEVANT));
             study.rounds.push(Round { same, slowed });
@@ -218,12 +225,12 @@ mod tests {
     }
 
     #[test]
-    fn right_verdicts_are_counted_for_each_cell_and_for_whole_comparisons() {
+    fn right_verdicts_are_counted_for_each_configuration_and_for_whole_comparisons() {
         let study = study(&[(1.0, 1.05), (1.0, 1.0), (1.1, 1.2)]);
-        let futex = study.score(Scored::Cell(0));
+        let futex = study.score(Scored::Configuration(0));
         assert_eq!((futex.same.right, futex.same.all), (2, 3));
         assert_eq!((futex.slowed.right, futex.slowed.all), (2, 3));
-        let pipe = study.score(Scored::Cell(1));
+        let pipe = study.score(Scored::Configuration(1));
         assert_eq!((pipe.same.right, pipe.slowed.right), (3, 0));
         let whole = study.score(Scored::Comparison);
         assert_eq!((whole.same.right, whole.slowed.right), (2, 2));
@@ -233,7 +240,7 @@ mod tests {
     fn a_round_without_figures_is_one_that_cannot_tell() {
         let mut study = study(&[(1.0, 1.05), (1.0, 1.05)]);
         study.rounds[1].slowed.clear();
-        let futex = study.score(Scored::Cell(0));
+        let futex = study.score(Scored::Configuration(0));
         assert_eq!((futex.slowed.right, futex.slowed.open, futex.slowed.all), (1, 1, 2));
         assert_eq!(study.score(Scored::Comparison).slowed.all, 2);
     }

@@ -2,9 +2,9 @@
 //! What a run says about the cost of sleeping, and which of its figures the library is to reckon with.
 
 use crate::statistics::median;
-use doorbell_results::cell::{Pattern, Placement};
+use doorbell_results::configuration::{Pattern, Placement};
 use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{Arm, ResultFile};
+use doorbell_results::record::{ResultFile, Variant};
 /// The mechanism whose sleep the library's adaptive waiter falls back on.
 pub const SLEEPS: &str = "futex";
 
@@ -31,7 +31,7 @@ pub struct Placed {
     /// From the notifier's store to the spinner's answer: half a round trip; none where spinning makes no sense.
     pub hit_ns: Option<f64>,
     /// Trials of sleeping that other work disturbed, to their last try.
-    pub disturbed: usize,
+    pub interfered: usize,
     pub trials: usize,
 }
 
@@ -40,23 +40,25 @@ pub struct Placed {
 /// The library takes one price for all placements, as the most it spins. On a shared core it does not spin at all, so
 /// what counts is the least price between two cores: with it no spin anywhere costs more than the sleep it replaces.
 pub fn tune(result: &ResultFile) -> Tuned {
-    let arms = result.arms();
+    let variants = result.variants();
     let round_trips = |subject: &'static str| {
-        arms.iter().filter(move |arm| {
-            arm.cell.subject == subject && matches!(arm.cell.pattern, Pattern::PingPong { gap_ns: 0 })
+        variants.iter().filter(move |variant| {
+            variant.configuration.subject == subject
+                && matches!(variant.configuration.pattern, Pattern::PingPong { gap_ns: 0 })
         })
     };
     let placements: Vec<Placed> = round_trips(SLEEPS)
-        .filter_map(|arm| {
-            let spun = round_trips(SPINS).find(|spun| spun.cell.placement == arm.cell.placement);
+        .filter_map(|variant| {
+            let spun = round_trips(SPINS)
+                .find(|spun| spun.configuration.placement == variant.configuration.placement);
             Some(Placed {
-                placement: arm.cell.placement.clone(),
-                latency_ns: half_round_trip(arm)?,
+                placement: variant.configuration.placement.clone(),
+                latency_ns: half_round_trip(variant)?,
                 // Each round has two sleeps and two wakes.
-                price_ns: arm.cpu_ns_per_wake()? / 2.0,
+                price_ns: variant.cpu_ns_per_wake()? / 2.0,
                 hit_ns: spun.and_then(half_round_trip),
-                disturbed: arm.usable().filter(|record| record.was_disturbed()).count(),
-                trials: arm.usable().count(),
+                interfered: variant.usable().filter(|record| record.had_interference()).count(),
+                trials: variant.usable().count(),
             })
         })
         .collect();
@@ -66,8 +68,8 @@ pub fn tune(result: &ResultFile) -> Tuned {
     Tuned { placements, chosen }
 }
 
-fn half_round_trip(arm: &Arm<'_>) -> Option<f64> {
-    Some(median(&arm.medians_ns(Quantity::RoundTrip))? / 2.0)
+fn half_round_trip(variant: &Variant<'_>) -> Option<f64> {
+    Some(median(&variant.medians_ns(Quantity::RoundTrip))? / 2.0)
 }
 
 fn cheapest(placements: &[Placed], which: impl Fn(&Placed) -> bool) -> Option<usize> {
@@ -79,18 +81,24 @@ fn cheapest(placements: &[Placed], which: impl Fn(&Placed) -> bool) -> Option<us
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doorbell_results::cell::Cell;
+    use doorbell_results::configuration::Configuration;
     use doorbell_results::record::{Outcome, sample};
 
-    fn on(subject: &str, relation: &str, cpus: [u32; 2]) -> Cell {
+    fn on(subject: &str, relation: &str, cpus: [u32; 2]) -> Configuration {
         let placement = Placement { relation: relation.to_owned(), cpus: Some(cpus) };
-        Cell { placement, ..sample::cell(subject) }
+        Configuration { placement, ..sample::configuration(subject) }
     }
 
-    fn result(cells: &[(Cell, f64)]) -> ResultFile {
-        let plain: Vec<Cell> = cells.iter().map(|(cell, _)| cell.clone()).collect();
-        let low_ns = |wanted: &Cell| cells.iter().find(|(cell, _)| cell == wanted).map(|(_, low_ns)| *low_ns);
-        sample::result(&plain, 3, |cell, _| low_ns(cell).unwrap())
+    fn result(configurations: &[(Configuration, f64)]) -> ResultFile {
+        let plain: Vec<Configuration> =
+            configurations.iter().map(|(configuration, _)| configuration.clone()).collect();
+        let low_ns = |wanted: &Configuration| {
+            configurations
+                .iter()
+                .find(|(configuration, _)| configuration == wanted)
+                .map(|(_, low_ns)| *low_ns)
+        };
+        sample::result(&plain, 3, |configuration, _| low_ns(configuration).unwrap())
     }
 
     #[test]

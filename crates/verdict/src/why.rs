@@ -3,14 +3,14 @@
 
 use super::cause::{self, Found, longest};
 use doorbell_results::anatomy::{Hidden, Mark, Wake};
-use doorbell_results::cell::{Cell, Trace};
+use doorbell_results::configuration::{Configuration, Trace};
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Outcome, ResultFile};
 
-/// The worst wakes of a cell.
+/// The worst wakes of a configuration.
 #[derive(Debug)]
 pub struct Slow<'result> {
-    pub cell: &'result Cell,
+    pub configuration: &'result Configuration,
     /// The threshold that was asked for, nanoseconds; 0 for none.
     pub above_ns: u64,
     /// Wakes beyond it, kept or not.
@@ -40,21 +40,21 @@ pub struct Explained<'result> {
 /// What `result` says about slow wakes.
 pub fn why(result: &ResultFile) -> Vec<Slow<'_>> {
     result
-        .arms()
+        .variants()
         .iter()
-        .filter_map(|arm| {
-            let Some(Trace::Worst { keep, above_ns }) = arm.cell.trace else { return None };
-            let usable = arm
+        .filter_map(|variant| {
+            let Some(Trace::Worst { keep, above_ns }) = variant.configuration.trace else { return None };
+            let usable = variant
                 .records
                 .iter()
                 .copied()
                 .filter(|record| matches!(record.outcome, Outcome::Done | Outcome::Partial));
             let mut slow = Slow {
-                cell: arm.cell,
+                configuration: variant.configuration,
                 above_ns,
                 above: 0,
                 wakes: 0,
-                median_ps: arm.histogram(Quantity::Wake).map_or(0.0, |wakes| wakes.quantile(0.5) as f64),
+                median_ps: variant.histogram(Quantity::Wake).map_or(0.0, |wakes| wakes.quantile(0.5) as f64),
                 incomplete: 0,
                 hidden: Vec::new(),
                 kept: Vec::new(),

@@ -5,7 +5,7 @@
 //! no proof: that takes a trace of the wake itself.
 
 use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{Arm, Record};
+use doorbell_results::record::{Record, Variant};
 
 use super::statistics::median;
 
@@ -49,25 +49,25 @@ const FACTS: [Fact; 9] = [
         what: "taken by the hypervisor",
         unit: "of a CPU",
         least: 0.002,
-        of: |record| record.surroundings.steal_share,
+        of: |record| record.environment.steal_share,
     },
     Fact {
         what: "used by other programs",
         unit: "of a CPU",
         least: 0.02,
-        of: |record| record.surroundings.foreign_share,
+        of: |record| record.environment.foreign_share,
     },
     Fact {
         what: "some task waited for a CPU",
         unit: "of the time",
         least: 0.01,
-        of: |record| record.surroundings.pressure_share,
+        of: |record| record.environment.pressure_share,
     },
     Fact {
         what: "held back by a CPU quota",
         unit: "ms",
         least: 0.001,
-        of: |record| Some(record.surroundings.throttled_ns? as f64 / 1e6),
+        of: |record| Some(record.environment.throttled_ns? as f64 / 1e6),
     },
     Fact {
         what: "waiter preempted",
@@ -107,14 +107,14 @@ const LEAST_INTERRUPTS: f64 = 50.0;
 /// A fact is unusual from this multiple of the usual on.
 const UNUSUAL: f64 = 2.0;
 
-/// The longest time of `quantity` in `arm`; none of no samples.
-pub fn worst(arm: &Arm, quantity: Quantity) -> Option<Worst> {
+/// The longest time of `quantity` in `variant`; none of no samples.
+pub fn worst(variant: &Variant, quantity: Quantity) -> Option<Worst> {
     let longest = |record: &Record| record.series.get(&quantity).map(|series| series.max_ns);
-    let record = arm
+    let record = variant
         .usable()
         .filter(|record| longest(record).is_some())
         .max_by(|a, b| longest(a).unwrap_or_default().total_cmp(&longest(b).unwrap_or_default()))?;
-    let others: Vec<&Record> = arm.usable().filter(|other| !std::ptr::eq(*other, record)).collect();
+    let others: Vec<&Record> = variant.usable().filter(|other| !std::ptr::eq(*other, record)).collect();
     let mut unusual: Vec<Unusual> = FACTS
         .iter()
         .filter_map(|fact| {
@@ -129,17 +129,14 @@ pub fn worst(arm: &Arm, quantity: Quantity) -> Option<Worst> {
         })
         .collect();
     if let (Some(name), Some(other)) =
-        (&record.surroundings.busiest, unusual.iter_mut().find(|fact| fact.what == "used by other programs"))
+        (&record.environment.busiest, unusual.iter_mut().find(|fact| fact.what == "used by other programs"))
     {
         other.what.push_str(&format!(", most by {name}"));
     }
-    for (kind, count) in &record.surroundings.interrupts {
+    for (kind, count) in &record.environment.interrupts {
         let (here, usual) = (
             *count as f64,
-            usual(
-                &others,
-                |other| Some(other.surroundings.interrupts.get(kind).copied().unwrap_or(0) as f64),
-            ),
+            usual(&others, |other| Some(other.environment.interrupts.get(kind).copied().unwrap_or(0) as f64)),
         );
         if here >= usual * UNUSUAL && here >= usual + LEAST_INTERRUPTS {
             unusual.push(Unusual { what: format!("interrupts ({kind})"), here, usual, unit: "times" });
@@ -150,7 +147,7 @@ pub fn worst(arm: &Arm, quantity: Quantity) -> Option<Worst> {
     Some(Worst {
         wake_ns: longest(record)?,
         block: record.block,
-        started_at_unix_ns: record.surroundings.started_at_unix_ns,
+        started_at_unix_ns: record.environment.started_at_unix_ns,
         unusual,
         others: others.len(),
     })
@@ -168,17 +165,17 @@ mod tests {
 
     #[test]
     fn what_only_the_trial_of_the_longest_wake_had_is_told_and_what_all_had_is_not() {
-        let mut result = sample::result(&[sample::cell("futex")], 6, |_, _| 16_000.0);
+        let mut result = sample::result(&[sample::configuration("futex")], 6, |_, _| 16_000.0);
         let mut long = Histogram::new();
         long.record_many(8_000_000, 999);
         long.record(900_000_000);
         let record = &mut result.records[4];
         record.series.insert(Quantity::Wake, Series::from(&long));
-        record.surroundings.steal_share = Some(0.09);
+        record.environment.steal_share = Some(0.09);
         record.sides[1].involuntary_switches = 3;
-        record.surroundings.interrupts.insert("TLB".to_owned(), 70);
-        let arms = result.arms();
-        let worst = worst(&arms[0], Quantity::Wake).unwrap();
+        record.environment.interrupts.insert("TLB".to_owned(), 70);
+        let variants = result.variants();
+        let worst = worst(&variants[0], Quantity::Wake).unwrap();
         assert!((worst.wake_ns / 900_000.0 - 1.0).abs() < 0.002, "{worst:?}");
         assert_eq!((worst.block, worst.others), (4, 5));
         let mut told: Vec<&str> = worst.unusual.iter().map(|fact| fact.what.as_str()).collect();
@@ -188,8 +185,8 @@ mod tests {
 
     #[test]
     fn a_trial_like_the_others_explains_nothing() {
-        let result = sample::result(&[sample::cell("futex")], 6, |_, _| 16_000.0);
-        assert_eq!(worst(&result.arms()[0], Quantity::Wake).unwrap().unusual, []);
-        assert_eq!(worst(&result.arms()[0], Quantity::Response), None);
+        let result = sample::result(&[sample::configuration("futex")], 6, |_, _| 16_000.0);
+        assert_eq!(worst(&result.variants()[0], Quantity::Wake).unwrap().unusual, []);
+        assert_eq!(worst(&result.variants()[0], Quantity::Response), None);
     }
 }

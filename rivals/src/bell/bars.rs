@@ -2,11 +2,11 @@
 //! What the bell may cost beyond the same thing written by hand.
 
 use crate::arguments::Common;
-use crate::bell::arm::{Arm, Block, epoll, futex, ring_nobody, spin};
-use crate::lot::Lot;
+use crate::bell::variant::{Block, Variant, epoll, futex, ring_nobody, spin};
 use crate::partner::Place::{Processes, Threads};
 use crate::raw::Raw;
 use crate::rounds::rounds;
+use crate::shuffle::Shuffle;
 use crate::statistics::{Ratio, Stands, quantile};
 use crate::table::Table;
 use serde_json::json;
@@ -14,7 +14,7 @@ use serde_json::json;
 /// One thing against another, and the most that the first may cost.
 struct Bar {
     name: String,
-    arms: [Box<dyn Arm>; 2],
+    variants: [Box<dyn Variant>; 2],
     at_most: f64,
     /// Of a block: some 3 ms.
     count: u32,
@@ -30,13 +30,13 @@ fn bars(cpus: (usize, usize)) -> Result<Vec<Bar>, String> {
     let placements: &[_] =
         if cpus.0 == cpus.1 { &[(one, "one core")] } else { &[(one, "one core"), (two, "two cores")] };
     let mut bars = Vec::new();
-    let mut add = |name: String, arms, at_most, count| {
-        bars.push(Bar { name, arms, at_most, count, blocks: [Vec::new(), Vec::new()] });
+    let mut add = |name: String, variants, at_most, count| {
+        bars.push(Bar { name, variants, at_most, count, blocks: [Vec::new(), Vec::new()] });
     };
     for (place, places) in [(Processes, "processes"), (Threads, "threads")] {
         for &(cpus, cores) in placements {
-            let arms = [futex::bell(place, cpus)?, futex::by_hand(place, cpus)?];
-            add(format!("futex round trip, {places}, {cores}"), arms, 1.05, 400);
+            let variants = [futex::bell(place, cpus)?, futex::by_hand(place, cpus)?];
+            add(format!("futex round trip, {places}, {cores}"), variants, 1.05, 400);
         }
     }
     for &(cpus, cores) in placements {
@@ -55,8 +55,8 @@ fn bars(cpus: (usize, usize)) -> Result<Vec<Bar>, String> {
             15_000,
         );
     }
-    let arms = [ring_nobody::bell(cpus.0)?, ring_nobody::by_hand(cpus.0)?];
-    add("ring with nobody waiting / fence and load".to_owned(), arms, 1.2, 200_000);
+    let variants = [ring_nobody::bell(cpus.0)?, ring_nobody::by_hand(cpus.0)?];
+    add("ring with nobody waiting / fence and load".to_owned(), variants, 1.2, 200_000);
     Ok(bars)
 }
 
@@ -69,15 +69,15 @@ pub fn run(arguments: &Common, cpus: (usize, usize), raw: &mut Raw) -> anyhow::R
     bars.retain(|bar| arguments.wants(&bar.name));
     // One round to warm up.
     let all_rounds = arguments.rounds_or(200) + 1;
-    rounds(&mut Lot::new(arguments.seed.into()), all_rounds, &vec![2; bars.len()], |turn| {
+    rounds(&mut Shuffle::new(arguments.seed.into()), all_rounds, &vec![2; bars.len()], |turn| {
         let bar = &mut bars[turn.group];
-        let block = bar.arms[turn.arm].block(bar.count).map_err(anyhow::Error::msg)?;
+        let block = bar.variants[turn.variant].block(bar.count).map_err(anyhow::Error::msg)?;
         if turn.round > 0 {
             let p50_ns = quantile(&mut block.nanoseconds.clone(), 0.5);
             raw.line(&json!({
-                "bar": bar.name, "side": SIDES[turn.arm], "round": turn.round, "p50_ns": p50_ns, "cpu_ns": block.cpu,
+                "bar": bar.name, "side": SIDES[turn.variant], "round": turn.round, "p50_ns": p50_ns, "cpu_ns": block.cpu,
             }))?;
-            bar.blocks[turn.arm].push(block);
+            bar.blocks[turn.variant].push(block);
         }
         anyhow::Ok(())
     })?;

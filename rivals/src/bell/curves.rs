@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `Adaptive` against fixed policies, over the gap between the waiter's readiness and the ring.
 //!
-//! In each round every policy has a block at every gap, in an order drawn by lot. The notifier waits until the waiter has
+//! In each round every policy has a block at every gap, in shuffled order. The notifier waits until the waiter has
 //! said that it is about to wait, lets the gap pass, and rings. Latency is from just before the ring to the waiter's first
 //! instruction after its wait; CPU is what the waiter's thread used for one wait, and what the ring took.
 
 use crate::arguments::Common;
 use crate::clock::{nanoseconds_per_tick, pin, thread_cpu, ticks};
-use crate::lot::Lot;
 use crate::raw::Raw;
 use crate::rounds::rounds;
+use crate::shuffle::Shuffle;
 use crate::statistics::{Ratio, Stands, quantile};
 use crate::table::Table;
 use doorbell::wait::{Adaptive, Futex, Spin, Wait, WaitEntry};
@@ -101,23 +101,24 @@ pub fn run(arguments: &Common, cpus: (usize, usize), raw: &mut Raw) -> anyhow::R
             continue;
         }
         // A bell for each gap: what is learned at one is wrong at another.
-        let cells = GAPS_US.iter().map(|_| policies(!shared)).collect::<Result<Vec<_>, _>>();
-        let mut cells = cells.map_err(anyhow::Error::msg)?;
-        let groups: Vec<usize> = cells.iter().map(Vec::len).collect();
-        let mut points: Vec<Vec<Vec<Point>>> = groups.iter().map(|arms| vec![Vec::new(); *arms]).collect();
-        rounds(&mut Lot::new(arguments.seed.into()), arguments.rounds_or(10), &groups, |turn| {
-            let (gap_us, policy) = (GAPS_US[turn.group], &mut cells[turn.group][turn.arm]);
+        let configurations = GAPS_US.iter().map(|_| policies(!shared)).collect::<Result<Vec<_>, _>>();
+        let mut configurations = configurations.map_err(anyhow::Error::msg)?;
+        let groups: Vec<usize> = configurations.iter().map(Vec::len).collect();
+        let mut points: Vec<Vec<Vec<Point>>> =
+            groups.iter().map(|variants| vec![Vec::new(); *variants]).collect();
+        rounds(&mut Shuffle::new(arguments.seed.into()), arguments.rounds_or(10), &groups, |turn| {
+            let (gap_us, policy) = (GAPS_US[turn.group], &mut configurations[turn.group][turn.variant]);
             let point = (policy.block)(gap_us, cpus);
             raw.line(&json!({
                 "placement": placement, "gap_us": gap_us, "policy": policy.name, "round": turn.round,
                 "p50_ns": point.middle, "p99_ns": point.tail, "cpu_ns": point.cpu,
             }))?;
-            points[turn.group][turn.arm].push(point);
+            points[turn.group][turn.variant].push(point);
             anyhow::Ok(())
         })?;
         let of_one =
             |policy: &Policy| [format!(">{}: p50 ns", policy.name), ">p99".to_owned(), ">CPU".to_owned()];
-        let heads = cells[0].iter().flat_map(of_one);
+        let heads = configurations[0].iter().flat_map(of_one);
         let ratios = ["latency / better", "CPU / best", ""].map(str::to_owned);
         let mut table = Table::new([">gap".to_owned()].into_iter().chain(heads).chain(ratios));
         for (gap, points) in GAPS_US.iter().zip(&points) {
@@ -134,7 +135,7 @@ pub fn run(arguments: &Common, cpus: (usize, usize), raw: &mut Raw) -> anyhow::R
     Ok(missed)
 }
 
-/// The first arm against the best of the others, which is chosen by its median over all rounds.
+/// The first variant against the best of the others, which is chosen by its median over all rounds.
 fn against_best(points: &[Vec<Point>], of: fn(&Point) -> f64) -> Ratio {
     let values = |points: &Vec<Point>| points.iter().map(of).collect::<Vec<f64>>();
     let fixed: Vec<Vec<f64>> = points[1..].iter().map(values).collect();

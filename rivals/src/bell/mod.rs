@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The bell against the same thing written by hand.
 
-mod arm;
 pub mod bars;
 pub mod curves;
+mod variant;
 
 use crate::arguments::Cpus;
 use crate::raw::Raw;
@@ -16,15 +16,15 @@ pub struct Arguments {
     cpus: Cpus,
 }
 
-type Contest = fn(&crate::arguments::Common, (usize, usize), &mut Raw) -> anyhow::Result<usize>;
+type Comparison = fn(&crate::arguments::Common, (usize, usize), &mut Raw) -> anyhow::Result<usize>;
 
 /// Runs one of the two. False if a bar was missed.
 ///
 /// # Errors
 /// What is missing, or what could not be written.
-pub fn run(arguments: &Arguments, contest: Contest) -> anyhow::Result<bool> {
+pub fn run(arguments: &Arguments, comparison: Comparison) -> anyhow::Result<bool> {
     let cpus = arguments.cpus.pair();
     println!("CPUs {} and {}.\n", cpus.0, cpus.1);
     let mut raw = Raw::new(arguments.common.raw.as_deref())?;
-    Ok(contest(&arguments.common, cpus, &mut raw)? == 0)
+    Ok(comparison(&arguments.common, cpus, &mut raw)? == 0)
 }

@@ -2,22 +2,22 @@
 //! The channels against other channels, in interleaved blocks of one run.
 
 pub mod alone;
-mod arm;
-mod contest;
+mod comparison;
 mod idle;
 mod letter;
 mod link;
 mod many;
 mod record;
 mod table;
+mod variant;
 mod watchdog;
 
 use crate::arguments::Cpus;
 use crate::clock::reading;
-use crate::lot::Lot;
 use crate::partner::Place;
 use crate::raw::Raw;
-use contest::{Plan, Results};
+use crate::shuffle::Shuffle;
+use comparison::{Plan, Results};
 use link::Kind;
 use record::{Placement, Record};
 use std::time::Duration;
@@ -45,16 +45,16 @@ pub struct Arguments {
     block: u64,
 }
 
-type Run = fn(&Plan, &mut Lot, &mut dyn FnMut(&Record) -> anyhow::Result<()>) -> anyhow::Result<Results>;
+type Run = fn(&Plan, &mut Shuffle, &mut dyn FnMut(&Record) -> anyhow::Result<()>) -> anyhow::Result<Results>;
 
 fn run_of(size: usize) -> anyhow::Result<Run> {
     let run: Run = match size {
-        8 => |plan, lot, write| contest::run::<8>(plan, lot, write),
-        64 => |plan, lot, write| contest::run::<64>(plan, lot, write),
-        1024 => |plan, lot, write| contest::run::<1024>(plan, lot, write),
-        8192 => |plan, lot, write| contest::run::<8192>(plan, lot, write),
-        65_536 => |plan, lot, write| contest::run::<65_536>(plan, lot, write),
-        1_048_576 => |plan, lot, write| contest::run::<1_048_576>(plan, lot, write),
+        8 => |plan, shuffle, write| comparison::run::<8>(plan, shuffle, write),
+        64 => |plan, shuffle, write| comparison::run::<64>(plan, shuffle, write),
+        1024 => |plan, shuffle, write| comparison::run::<1024>(plan, shuffle, write),
+        8192 => |plan, shuffle, write| comparison::run::<8192>(plan, shuffle, write),
+        65_536 => |plan, shuffle, write| comparison::run::<65_536>(plan, shuffle, write),
+        1_048_576 => |plan, shuffle, write| comparison::run::<1_048_576>(plan, shuffle, write),
         _ => anyhow::bail!("--size {size}: only 8, 64, 1024, 8192, 65536, 1048576"),
     };
     Ok(run)
@@ -70,7 +70,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
         placements.retain(|placement| *placement != Placement::TwoCores);
     }
     let mut raw = Raw::new(arguments.common.raw.as_deref())?;
-    let mut lot = Lot::new(arguments.common.seed.into());
+    let mut shuffle = Shuffle::new(arguments.common.seed.into());
     let rounds = arguments.common.rounds_or(40);
     println!(
         "CPUs {} and {}; blocks of {} ms; seed {}; each round trip holds one reading of the clock, {:.0} ns.\n",
@@ -94,7 +94,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
                 block: Duration::from_millis(arguments.block),
                 only: arguments.common.only.clone(),
             };
-            let results = run_of(size)?(&plan, &mut lot, &mut |record| raw.line(record))?;
+            let results = run_of(size)?(&plan, &mut shuffle, &mut |record| raw.line(record))?;
             print!("{}", table::markdown(&results, place, size, rounds));
         }
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One block of one channel, as it is written down.
 
-use crate::channels::arm::Waiting;
 use crate::channels::letter::Tally;
 use crate::channels::link::Kind;
+use crate::channels::variant::Waiting;
 use crate::partner::Place;
 use serde::Serialize;
 

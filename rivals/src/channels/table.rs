@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The results as Markdown.
 
-use crate::channels::arm::Waiting;
-use crate::channels::contest::{Results, Standing};
+use crate::channels::comparison::{Results, Standing};
 use crate::channels::link::{Kind, Place};
 use crate::channels::record::Placement;
+use crate::channels::variant::Waiting;
 use crate::statistics::{Ratio, Stands};
 use crate::table::Table;
 use std::fmt::Write;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bounded channels of values, one library a file: as little of each as both contests need.
+//! Bounded channels of values, one library a file: as little of each as both comparisons need.
 
 mod crossbeam;
 mod crossfire;

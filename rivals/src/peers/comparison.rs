@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One comparison: what the peer measures, our run of the same, and how both are carried out.
 
-use crate::lot::Lot;
+use crate::shuffle::Shuffle;
 use serde::{Deserialize, Serialize};
 
 /// Of so many rounds one may have to be repeated.
@@ -45,15 +45,15 @@ pub struct Measured {
 }
 
 impl Comparison {
-    /// Runs both sides `rounds` times, the order within a round drawn by lot, after one round that is thrown away.
+    /// Runs both sides `rounds` times, the order within a round shuffled, after one round that is thrown away.
     ///
     /// A round in which one side has no figure (`doorbell` gives none for a trial that cannot be true) is run again; the error
     /// is returned if that happens in more than one of [`REPEATED`].
-    pub fn measure(&self, rounds: usize, lot: &mut Lot) -> anyhow::Result<Measured> {
-        self.round(lot)?;
+    pub fn measure(&self, rounds: usize, shuffle: &mut Shuffle) -> anyhow::Result<Measured> {
+        self.round(shuffle)?;
         let (mut theirs, mut ours, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
         while ours.len() < rounds {
-            match self.round(lot) {
+            match self.round(shuffle) {
                 Ok([their_figure, our_figure]) => {
                     theirs.push(their_figure);
                     ours.push(our_figure);
@@ -65,9 +65,9 @@ impl Comparison {
         Ok(Measured { name: self.name.to_owned(), unit: self.unit.to_owned(), theirs, ours, repeated })
     }
 
-    fn round(&self, lot: &mut Lot) -> anyhow::Result<[f64; 2]> {
+    fn round(&self, shuffle: &mut Shuffle) -> anyhow::Result<[f64; 2]> {
         let mut figures = [0.0; 2];
-        for side in lot.order(2) {
+        for side in shuffle.order(2) {
             figures[side] = [&self.theirs, &self.ours][side]()?;
         }
         Ok(figures)

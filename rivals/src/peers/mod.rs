@@ -3,7 +3,7 @@
 //! table of their figures with the ratio and its interval.
 //!
 //! Two runs of one thing on one machine differ by as much as the machine drifts between them. So the two sides of a
-//! comparison take turns, in an order drawn by lot for each round, and the ratio's interval is taken over rounds.
+//! comparison take turns, in shuffled order for each round, and the ratio's interval is taken over rounds.
 
 mod command;
 mod comparison;
@@ -12,8 +12,8 @@ mod peer;
 mod table;
 
 use crate::arguments::Cpus;
-use crate::lot::Lot;
 use crate::raw::{self, Raw};
+use crate::shuffle::Shuffle;
 use comparison::{Comparison, Measured};
 use std::path::PathBuf;
 
@@ -77,9 +77,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
         }
         None => {
             let mut raw = Raw::new(arguments.common.raw.as_deref())?;
-            let mut lot = Lot::new(arguments.common.seed.into());
+            let mut shuffle = Shuffle::new(arguments.common.seed.into());
             let mut measure = |comparison: &Comparison| {
-                let result = comparison.measure(arguments.common.rounds_or(60), &mut lot);
+                let result = comparison.measure(arguments.common.rounds_or(60), &mut shuffle);
                 match &result {
                     Ok(figures) => {
                         eprintln!("{}", table::line(comparison, figures));

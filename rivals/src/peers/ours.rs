@@ -31,7 +31,7 @@ pub fn run(setup: &Setup, arguments: &str, subject: &str, figure: Figure) -> any
         .as_array()
         .into_iter()
         .flatten()
-        .find(|record| record["cell"]["subject"] == subject)
+        .find(|record| record["configuration"]["subject"] == subject)
         .with_context(|| format!("no record of {subject}"))?;
     let outcome = &record["outcome"]["kind"];
     anyhow::ensure!(outcome == "done", "the trial of {subject} is {}", record["outcome"]);

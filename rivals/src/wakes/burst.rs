@@ -26,15 +26,15 @@ fn one(notify: &mut dyn FnMut(), shared: &Shared) {
 /// Notifies until told to stop, and what was asked for singly if `first`.
 pub fn bursts(notify: &mut dyn FnMut(), shared: &Shared, first: bool, seed: u32) {
     // Zero is the one state that xorshift never leaves.
-    let mut lot = seed.wrapping_mul(0x9e37_79b9) | 1;
+    let mut shuffle = seed.wrapping_mul(0x9e37_79b9) | 1;
     while shared.stop.load(Relaxed) == 0 {
-        let (count, widest) = BURSTS[lot as usize / 7 % BURSTS.len()];
+        let (count, widest) = BURSTS[shuffle as usize / 7 % BURSTS.len()];
         for _ in 0..count {
             one(notify, shared);
-            lot ^= lot << 13;
-            lot ^= lot >> 17;
-            lot ^= lot << 5;
-            for _ in 0..lot % widest {
+            shuffle ^= shuffle << 13;
+            shuffle ^= shuffle >> 17;
+            shuffle ^= shuffle << 5;
+            for _ in 0..shuffle % widest {
                 std::hint::spin_loop();
             }
         }

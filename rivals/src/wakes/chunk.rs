@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One cell for some seconds, in a process of its own: whatever it does, the run goes on, and its memory of earlier cells is
+//! One configuration for some seconds, in a process of its own: whatever it does, the run goes on, and its memory of earlier configurations is
 //! empty.
 
 use crate::partner::Place;
-use crate::wakes::arm::{Arm, Kind};
-use crate::wakes::cell;
-use crate::wakes::vigil::Outcome;
+use crate::wakes::configuration;
+use crate::wakes::probe::Outcome;
+use crate::wakes::variant::{Kind, Variant};
 use serde::{Deserialize, Serialize};
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 
 /// A mistake shows in every burst once it shows: what more than so many times tell is known.
 const MOST: usize = 20;
-/// So long a cell may take beyond its time: all its waits that were not woken, looked into.
+/// So long a configuration may take beyond its time: all its waits that were not woken, looked into.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// What is to be run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Cell<'a> {
+pub struct Configuration<'a> {
     pub round: usize,
-    pub arm: &'a str,
+    pub variant: &'a str,
     pub place: Place,
     pub notifiers: usize,
     pub lasting_ms: u64,
@@ -31,7 +31,7 @@ pub struct Cell<'a> {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Chunk {
     pub round: usize,
-    pub arm: String,
+    pub variant: String,
     pub kind: Kind,
     pub place: Place,
     pub notifiers: usize,
@@ -42,50 +42,57 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    pub fn is(&self, cell: &Cell) -> bool {
-        self.round == cell.round
-            && self.arm == cell.arm
-            && self.place == cell.place
-            && self.notifiers == cell.notifiers
-            && self.lasting_ms == cell.lasting_ms
-            && self.seed == cell.seed
+    pub fn is(&self, configuration: &Configuration) -> bool {
+        self.round == configuration.round
+            && self.variant == configuration.variant
+            && self.place == configuration.place
+            && self.notifiers == configuration.notifiers
+            && self.lasting_ms == configuration.lasting_ms
+            && self.seed == configuration.seed
     }
 }
 
 /// Runs it in this process and ends it.
-pub fn serve(arm: &Arm, cell: &Cell) -> ! {
-    let lasting = Duration::from_millis(cell.lasting_ms);
-    let result = cell::run(arm, cell.place, cell.notifiers, lasting, MOST, cell.seed);
+pub fn serve(variant: &Variant, configuration: &Configuration) -> ! {
+    let lasting = Duration::from_millis(configuration.lasting_ms);
+    let result = configuration::run(
+        variant,
+        configuration.place,
+        configuration.notifiers,
+        lasting,
+        MOST,
+        configuration.seed,
+    );
     println!("{}", serde_json::to_string(&result).expect("plain data"));
     // At once: threads that hang in a call do not keep it.
     std::process::exit(0)
 }
 
 /// Runs it in a process of its own.
-pub fn run(arm: &Arm, cell: &Cell) -> Chunk {
+pub fn run(variant: &Variant, configuration: &Configuration) -> Chunk {
     Chunk {
-        round: cell.round,
-        arm: arm.name.to_owned(),
-        kind: arm.kind,
-        place: cell.place,
-        notifiers: cell.notifiers,
-        lasting_ms: cell.lasting_ms,
-        seed: cell.seed,
-        result: run_alone(cell),
+        round: configuration.round,
+        variant: variant.name.to_owned(),
+        kind: variant.kind,
+        place: configuration.place,
+        notifiers: configuration.notifiers,
+        lasting_ms: configuration.lasting_ms,
+        seed: configuration.seed,
+        result: run_alone(configuration),
     }
 }
 
-fn run_alone(cell: &Cell) -> Result<Outcome, String> {
-    let told = |error: &dyn std::fmt::Display| format!("{}: {error}", cell.arm);
+fn run_alone(configuration: &Configuration) -> Result<Outcome, String> {
+    let told = |error: &dyn std::fmt::Display| format!("{}: {error}", configuration.variant);
     let program = std::env::current_exe().map_err(|error| told(&error))?;
-    let json = serde_json::to_string(cell).map_err(|error| told(&error))?;
+    let json = serde_json::to_string(configuration).map_err(|error| told(&error))?;
     let mut child = Command::new(program)
-        .args(["wakes", "--cell", &json])
+        .args(["wakes", "--configuration", &json])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
         .map_err(|error| told(&error))?;
-    let until = Instant::now() + Duration::from_millis(cell.lasting_ms) + PATIENCE;
+    let until = Instant::now() + Duration::from_millis(configuration.lasting_ms) + PATIENCE;
     let status = loop {
         match child.try_wait().map_err(|error| told(&error))? {
             Some(status) => break status,

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One stress for lost wake-ups over many means of waking, and a table of what was seen.
 
-mod arm;
 mod burst;
-mod cell;
 mod chunk;
+mod configuration;
+mod probe;
 mod ready;
 mod shared;
 mod table;
-mod vigil;
+mod variant;
 
-use crate::lot::Lot;
 use crate::partner::Place;
 use crate::raw::{self, Raw};
 use crate::rounds::rounds;
+use crate::shuffle::Shuffle;
 use anyhow::Context;
-use arm::{Arm, Kind, arms};
-use chunk::{Cell, Chunk};
+use chunk::{Chunk, Configuration};
+use variant::{Kind, Variant, variants};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -36,27 +36,37 @@ pub struct Arguments {
     table: bool,
     /// One part, as this program calls itself.
     #[arg(long, hide = true)]
-    cell: Option<String>,
+    configuration: Option<String>,
 }
 
 /// All parts, in the order in which they run.
-fn plan<'a>(arguments: &Arguments, arms: &'a [Arm]) -> Vec<(&'a Arm, Cell<'a>)> {
-    let mut cells = Vec::new();
-    for arm in arms.iter().filter(|arm| arguments.common.wants(arm.name)) {
-        for &place in arm.places.iter().filter(|place| arguments.place.contains(place)) {
+fn plan<'a>(arguments: &Arguments, variants: &'a [Variant]) -> Vec<(&'a Variant, Configuration<'a>)> {
+    let mut configurations = Vec::new();
+    for variant in variants.iter().filter(|variant| arguments.common.wants(variant.name)) {
+        for &place in variant.places.iter().filter(|place| arguments.place.contains(place)) {
             for &notifiers in &arguments.notifiers {
-                cells.push((arm, Cell { round: 0, arm: arm.name, place, notifiers, lasting_ms: 0, seed: 0 }));
+                configurations.push((
+                    variant,
+                    Configuration {
+                        round: 0,
+                        variant: variant.name,
+                        place,
+                        notifiers,
+                        lasting_ms: 0,
+                        seed: 0,
+                    },
+                ));
             }
         }
     }
     let (often, seed) = (arguments.common.rounds_or(3), arguments.common.seed);
-    let parts = (cells.len() * often).max(1);
+    let parts = (configurations.len() * often).max(1);
     let lasting_ms = (arguments.time * 1000.0 / parts as f64) as u64;
     let mut all = Vec::with_capacity(parts);
-    let planned = rounds(&mut Lot::new(seed.into()), often, &[cells.len()], |turn| {
-        let (arm, cell) = cells[turn.arm];
+    let planned = rounds(&mut Shuffle::new(seed.into()), often, &[configurations.len()], |turn| {
+        let (variant, configuration) = configurations[turn.variant];
         let seed = seed.wrapping_mul(1_000_003).wrapping_add(all.len() as u32 * 16);
-        all.push((arm, Cell { round: turn.round, lasting_ms, seed, ..cell }));
+        all.push((variant, Configuration { round: turn.round, lasting_ms, seed, ..configuration }));
         Ok::<_, std::convert::Infallible>(())
     });
     match planned {
@@ -64,18 +74,18 @@ fn plan<'a>(arguments: &Arguments, arms: &'a [Arm]) -> Vec<(&'a Arm, Cell<'a>)> 
     }
 }
 
-fn chunks(arguments: &Arguments, arms: &[Arm]) -> anyhow::Result<Vec<Chunk>> {
+fn chunks(arguments: &Arguments, variants: &[Variant]) -> anyhow::Result<Vec<Chunk>> {
     let path = arguments.common.raw.as_deref();
     let mut chunks: Vec<Chunk> = path.map_or(Ok(Vec::new()), raw::read)?;
     if arguments.table {
         return Ok(chunks);
     }
     let mut raw = Raw::new(path)?;
-    for (arm, cell) in plan(arguments, arms) {
-        if chunks.iter().any(|chunk| chunk.is(&cell)) {
+    for (variant, configuration) in plan(arguments, variants) {
+        if chunks.iter().any(|chunk| chunk.is(&configuration)) {
             continue;
         }
-        let chunk = chunk::run(arm, &cell);
+        let chunk = chunk::run(variant, &configuration);
         raw.line(&chunk)?;
         chunks.push(chunk);
     }
@@ -88,11 +98,12 @@ fn judge(chunks: &[Chunk]) -> bool {
         chunk.result.as_ref().map_or(0, |outcome| outcome.unwoken.len() as u64 + outcome.stalled)
     };
     let mut sound = true;
-    for arm in table::arms_of(chunks) {
-        let of_arm = || chunks.iter().filter(|chunk| chunk.arm == arm.name && chunk.place == arm.place);
-        let count: u64 = of_arm().map(unwoken).sum();
-        let failed = of_arm().any(|chunk| chunk.result.is_err());
-        let wrong = match arm.kind {
+    for variant in table::variants_of(chunks) {
+        let of_variant =
+            || chunks.iter().filter(|chunk| chunk.variant == variant.name && chunk.place == variant.place);
+        let count: u64 = of_variant().map(unwoken).sum();
+        let failed = of_variant().any(|chunk| chunk.result.is_err());
+        let wrong = match variant.kind {
             Kind::Planted => (count == 0 || failed).then_some(
                 "the mistake put in was not found, or a part came to nothing: nothing follows from this run",
             ),
@@ -102,7 +113,7 @@ fn judge(chunks: &[Chunk]) -> bool {
             Kind::Rival => None,
         };
         if let Some(wrong) = wrong {
-            eprintln!("{} between {}: {wrong}", arm.name, arm.place);
+            eprintln!("{} between {}: {wrong}", variant.name, variant.place);
             sound = false;
         }
     }
@@ -112,16 +123,17 @@ fn judge(chunks: &[Chunk]) -> bool {
 /// # Errors
 /// What could not be read or written.
 pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
-    let arms = arms();
-    if let Some(text) = &arguments.cell {
-        let cell: Cell = serde_json::from_str(text).with_context(|| format!("--cell {text}"))?;
-        let arm = arms
+    let variants = variants();
+    if let Some(text) = &arguments.configuration {
+        let configuration: Configuration =
+            serde_json::from_str(text).with_context(|| format!("--configuration {text}"))?;
+        let variant = variants
             .iter()
-            .find(|arm| arm.name == cell.arm)
-            .with_context(|| format!("--cell {text}: no such part"))?;
-        chunk::serve(arm, &cell);
+            .find(|variant| variant.name == configuration.variant)
+            .with_context(|| format!("--configuration {text}: no such part"))?;
+        chunk::serve(variant, &configuration);
     }
-    let chunks = chunks(arguments, &arms)?;
+    let chunks = chunks(arguments, &variants)?;
     print!("{}", table::markdown(&chunks));
     Ok(judge(&chunks))
 }

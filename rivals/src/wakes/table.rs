@@ -3,9 +3,9 @@
 
 use crate::partner::Place;
 use crate::table::Table;
-use crate::wakes::arm::Kind;
 use crate::wakes::chunk::Chunk;
-use crate::wakes::vigil::{Ending, Evidence, Outcome};
+use crate::wakes::probe::{Ending, Evidence, Outcome};
+use crate::wakes::variant::Kind;
 use std::fmt::Write;
 
 /// One means of waking in one place.
@@ -17,10 +17,10 @@ pub struct Row<'a> {
 }
 
 /// Those there are anything of, threads first, and in each place ours first and what was planted last.
-pub fn arms_of(chunks: &[Chunk]) -> Vec<Row<'_>> {
+pub fn variants_of(chunks: &[Chunk]) -> Vec<Row<'_>> {
     let mut rows: Vec<Row> = Vec::new();
     for chunk in chunks {
-        let row = Row { name: &chunk.arm, place: chunk.place, kind: chunk.kind };
+        let row = Row { name: &chunk.variant, place: chunk.place, kind: chunk.kind };
         if !rows.contains(&row) {
             rows.push(row);
         }
@@ -38,7 +38,7 @@ pub fn arms_of(chunks: &[Chunk]) -> Vec<Row<'_>> {
 /// A table for each place, and under it what every wait that was not woken was followed by.
 pub fn markdown(chunks: &[Chunk]) -> String {
     let mut text = String::new();
-    let rows = arms_of(chunks);
+    let rows = variants_of(chunks);
     for place in [Place::Threads, Place::Processes] {
         if rows.iter().any(|row| row.place == place) {
             let mut table = Table::new([
@@ -54,22 +54,22 @@ pub fn markdown(chunks: &[Chunk]) -> String {
             ]);
             for row in rows.iter().filter(|row| row.place == place) {
                 let of_row: Vec<_> =
-                    chunks.iter().filter(|chunk| chunk.arm == row.name && chunk.place == place).collect();
-                table.row(cells(row, &of_row));
+                    chunks.iter().filter(|chunk| chunk.variant == row.name && chunk.place == place).collect();
+                table.row(configurations(row, &of_row));
             }
             let _ = writeln!(text, "### Between {place}\n\n{table}");
         }
     }
     for chunk in chunks {
         if let Err(reason) = &chunk.result {
-            let (arm, place, notifiers) = (&chunk.arm, chunk.place, chunk.notifiers);
-            let _ = writeln!(text, "Came to nothing: {arm}, {place}, {notifiers} notifiers: {reason}.\n");
+            let (variant, place, notifiers) = (&chunk.variant, chunk.place, chunk.notifiers);
+            let _ = writeln!(text, "Came to nothing: {variant}, {place}, {notifiers} notifiers: {reason}.\n");
         }
     }
     text
 }
 
-fn cells(row: &Row, chunks: &[&Chunk]) -> [String; 9] {
+fn configurations(row: &Row, chunks: &[&Chunk]) -> [String; 9] {
     let outcomes: Vec<&Outcome> = chunks.iter().filter_map(|chunk| chunk.result.as_ref().ok()).collect();
     let sum = |of: fn(&Outcome) -> u64| outcomes.iter().map(|outcome| of(outcome)).sum::<u64>();
     let unwoken: Vec<&Evidence> = outcomes.iter().flat_map(|outcome| &outcome.unwoken).collect();

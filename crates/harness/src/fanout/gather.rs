@@ -40,7 +40,7 @@ pub fn reports(notified: &Notified, table: &Table) -> Vec<SideReport> {
         counters,
         figures,
         fanout,
-        yardstick: None,
+        reference: None,
         io: None,
         error: None,
     };
@@ -148,12 +148,12 @@ fn own(
     add(
         ORDER_BY_POST,
         mean,
-        "Spearman's rho of place in the order of posts and of wakes, mean of the rounds",
+        "Spearman's rho of place in the order of posts and of wake-ups, mean of the rounds",
     );
     // One value a receiver: rounds are no independent witnesses of what a receiver is like.
     let seen = rounds.len() > 0;
     let by_number = of_number(&receivers.mean_place).filter(|_| seen);
-    add(ORDER_BY_NUMBER, by_number, "Spearman's rho of number and mean place in the order of wakes");
+    add(ORDER_BY_NUMBER, by_number, "Spearman's rho of number and mean place in the order of wake-ups");
     let latency_by_number = of_number(&receivers.p50_ns).filter(|_| seen);
     add(LATENCY_BY_NUMBER, latency_by_number, "Spearman's rho of number and median latency");
     let chance = (count > 1 && seen).then(|| 1.96 / (count as f64 - 1.0).sqrt());
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
     use crate::arena::Arena;
     use doorbell_machine::clock::Clock;
-    use doorbell_results::cell::WaitPolicy;
+    use doorbell_results::configuration::WaitPolicy;
     use std::sync::atomic::Ordering::Relaxed;
 
     fn table(receivers: u32, rounds: u64, shared: bool) -> Table {

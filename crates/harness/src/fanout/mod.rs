@@ -24,7 +24,7 @@ use rustix::process::{
 use self::fan::{FanEntry, Hall, OpenFan};
 use self::table::{Part, Table};
 use super::arena::Arena;
-use super::cell::Pattern;
+use super::configuration::Pattern;
 use super::control::Step;
 use super::fork::fork;
 use super::load::session::Session;
@@ -104,42 +104,43 @@ fn play(
     run_dir: &RunDir,
     load: Option<&mut Session>,
 ) -> Result<Report, Failure> {
-    let cell = &order.cell;
+    let configuration = &order.configuration;
     let said = |text: &dyn ToString| Failure::Said(text.to_string());
     let part = part(order, entry).map_err(|text| said(&text))?;
     let topology = doorbell_machine::topology::read(&Root::live(), None);
-    let pinning = Pinning::named(&cell.placement.relation)
-        .ok_or_else(|| said(&format!("no way of pinning is called '{}'", cell.placement.relation)))?;
+    let pinning = Pinning::named(&configuration.placement.relation).ok_or_else(|| {
+        said(&format!("no way of pinning is called '{}'", configuration.placement.relation))
+    })?;
     let spread = pinning.spread(part.receivers, &topology).map_err(|lack| said(&lack))?;
     allow_descriptors(entry.needs(part.receivers.into()).descriptors)
         .map_err(Failure::of("setrlimit(RLIMIT_NOFILE)"))?;
 
     // The table, and a few pairs of cache lines for each receiver's object.
-    let size = Table::bytes(&part, cell.size) + part.receivers as usize * 1024 + (1 << 20);
+    let size = Table::bytes(&part, configuration.size) + part.receivers as usize * 1024 + (1 << 20);
     let arena = Arena::map(size).map_err(|error| said(&error))?;
-    let table = Table::place(arena, part, cell.size).map_err(|error| said(&error))?;
-    let site = Site::new(cell.contexts, arena, run_dir);
+    let table = Table::place(arena, part, configuration.size).map_err(|error| said(&error))?;
+    let site = Site::new(configuration.contexts, arena, run_dir);
     let fan = entry
         .open(&site, &Hall { receivers: part.receivers, clock: order.clock })
         .map_err(|error| said(&error))?;
     let before = memory::of_kernel(&Root::live());
-    let mut troupe = Troupe::start(cell.contexts, &table, fan.as_ref(), spread.as_ref())?;
+    let mut troupe = Troupe::start(configuration.contexts, &table, fan.as_ref(), spread.as_ref())?;
     let outcome = troupe.watch(&table, before, spread.as_ref(), load);
     troupe.end();
     outcome
 }
 
 fn part(order: &Order, entry: &dyn FanEntry) -> Result<Part, String> {
-    let cell = &order.cell;
-    let Pattern::FanOut { receivers, interval_ns } = cell.pattern else {
+    let configuration = &order.configuration;
+    let Pattern::FanOut { receivers, interval_ns } = configuration.pattern else {
         return Err("this is no fan-out".to_owned());
     };
     let part = Part {
         clock: order.clock,
-        wait: cell.wait,
+        wait: configuration.wait,
         receivers,
         warmup: WARMUP,
-        rounds: cell.until.count.unwrap_or(1),
+        rounds: configuration.until.count.unwrap_or(1),
         interval_ns,
         // Another order in each trial; none of them is special.
         seed: order.clock.now(),
@@ -507,7 +508,7 @@ fn last_seen(table: &Table) -> Vec<LastSeen> {
 mod tests {
     use super::*;
     use doorbell_machine::clock::Clock;
-    use doorbell_results::cell::WaitPolicy;
+    use doorbell_results::configuration::WaitPolicy;
 
     /// Such a fan-out would have gone on for ever: the death was one that had been asked for, and no report could come.
     #[test]

@@ -11,7 +11,7 @@ use crate::arena::{Arena, Zeroed};
 use crate::control::Progress;
 use crate::site::{OpenError, Word};
 use doorbell_machine::clock::{Clock, Ticks};
-use doorbell_results::cell::WaitPolicy;
+use doorbell_results::configuration::WaitPolicy;
 use doorbell_results::record::SideCounters;
 
 /// What everybody in a fan-out is told.

@@ -3,7 +3,7 @@
 //!
 //! A kind of load is one file and one line in [`all`].
 
-pub use doorbell_results::cell::Load;
+pub use doorbell_results::configuration::Load;
 
 use doorbell_results::nearest::nearest;
 

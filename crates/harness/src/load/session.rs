@@ -123,7 +123,7 @@ impl Session {
             let (before, after) = before.times.as_ref().zip(times.as_ref())?;
             let one: CpuList = std::iter::once(cpu).collect();
             let wanted =
-                after.busy_ns(before, &one, window_ns)?.saturating_add(after.stolen_ns(before, &one)?);
+                after.busy_ns(before, &one, window_ns)?.saturating_add(after.steal_ns(before, &one)?);
             Some((cpu, share(wanted).min(1.0)))
         };
         self.wait_for_more(&slices)?;

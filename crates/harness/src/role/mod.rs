@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a side does over its lines. One file per pattern; each loop is compiled once per mechanism.
+//! What a side does over its links. One file per pattern; each loop is compiled once per mechanism.
 
 use super::side::{Side, SideError};
 use crate::mechanism::{Fault, Mechanism, Waiter, Woken};
 pub use crate::part::Role;
 use doorbell_machine::clock::Now;
 use doorbell_machine::clock::{Clock, Ticks};
-use doorbell_results::cell::{Cell, WaitPolicy};
+use doorbell_results::configuration::{Configuration, WaitPolicy};
 use std::time::Duration;
 mod arrivals;
 mod one_way;
 pub(crate) mod pause;
 mod ping;
+mod reference;
 mod slowdown;
-mod yardstick;
-/// Plays `role` over `lines`: there and back for a ping-pong, there alone for one way.
-pub fn play<M: Mechanism>(lines: &[M::Line], role: Role, side: &mut Side) -> Result<(), SideError> {
-    match (role, lines) {
+/// Plays `role` over `links`: there and back for a ping-pong, there alone for one way.
+pub fn play<M: Mechanism>(links: &[M::Link], role: Role, side: &mut Side) -> Result<(), SideError> {
+    match (role, links) {
         (Role::Initiate, [there, back]) => ping::initiate::<M>(there, back, side),
         (Role::Respond, [there, back]) => ping::respond::<M>(there, back, side),
         (Role::Emit, [there]) => one_way::emit::<M>(there, side),
         (Role::Absorb, [there]) => one_way::absorb::<M>(there, side),
-        _ => unreachable!("the host opens two lines for a ping-pong and one for one way"),
+        _ => unreachable!("the host opens two links for a ping-pong and one for one way"),
     }
 }
 
 /// Rounds before anything is recorded: enough to fault in code and data and to settle the branch predictors, but no
 /// more than a tenth of the count, and no longer than some 50 ms of gaps.
-fn warmup_rounds(cell: &Cell) -> u64 {
+fn warmup_rounds(configuration: &Configuration) -> u64 {
     const ROUNDS: u64 = 200;
     const GAPS_NS: u64 = 50_000_000;
-    let by_count = cell.until.count.unwrap_or(u64::MAX) / 10 + 1;
-    let by_time = GAPS_NS / cell.pattern.gap_ns().max(1) + 2;
+    let by_count = configuration.until.count.unwrap_or(u64::MAX) / 10 + 1;
+    let by_time = GAPS_NS / configuration.pattern.gap_ns().max(1) + 2;
     ROUNDS.min(by_count).min(by_time)
 }
 

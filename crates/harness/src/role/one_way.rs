@@ -6,12 +6,12 @@ use super::pause::pause_until;
 use super::{Role, wait_by_policy};
 use crate::anatomy::cut::Stamps;
 use crate::control::{Mail, STAMPS, Step};
-use crate::mechanism::{Line, Mechanism, Notifier, Waiter, Woken};
+use crate::mechanism::{Link, Mechanism, Notifier, Waiter, Woken};
 use crate::proof::Sleeper;
 use crate::side::{Side, SideError};
 use doorbell_machine::clock::Now;
 use doorbell_machine::clock::{Clock, Ticks};
-use doorbell_results::cell::{Pattern, Timing};
+use doorbell_results::configuration::{Pattern, Timing};
 use doorbell_results::figure::request::{HELPER, REQUESTS};
 use doorbell_results::record::subject::Waits;
 use doorbell_results::record::{Figure, Tally};
@@ -29,14 +29,14 @@ const GIVEN_UP: Duration = Duration::from_secs(1);
 /// How often a notifier that stays looks whether it may go.
 const LOOK: Duration = Duration::from_millis(1);
 
-pub(super) fn emit<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(), SideError> {
+pub(super) fn emit<M: Mechanism>(there: &M::Link, side: &mut Side) -> Result<(), SideError> {
     side.step(Step::Meets, 0);
     side.control.meet(2, 1);
     let mut notifier = there.notifier()?;
     side.control.meet(2, 2);
     let clock = side.clock;
-    let gap = clock.ticks(Duration::from_nanos(side.cell.pattern.gap_ns()));
-    let open_loop = matches!(side.cell.pattern, Pattern::OpenLoop { .. });
+    let gap = clock.ticks(Duration::from_nanos(side.configuration.pattern.gap_ns()));
+    let open_loop = matches!(side.configuration.pattern, Pattern::OpenLoop { .. });
     let shares_core = side.shares_core();
     let give_up = M::DROPS.then(|| clock.ticks(GIVEN_UP));
     let taken = |mail: &Mail, number: u64| {
@@ -46,11 +46,12 @@ pub(super) fn emit<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(),
         }
     };
     let mail = &side.control.mail[THERE];
-    let mut sleeper = if side.cell.timing == Timing::Blocked { Some(Sleeper::of(side, 1)?) } else { None };
+    let mut sleeper =
+        if side.configuration.timing == Timing::Blocked { Some(Sleeper::of(side, 1)?) } else { None };
 
-    let warmup = super::warmup_rounds(&side.cell);
-    let count = side.cell.until.count.unwrap_or(u64::MAX);
-    let window = side.cell.until.time_ns.map(|ns| clock.ticks(Duration::from_nanos(ns)));
+    let warmup = super::warmup_rounds(&side.configuration);
+    let count = side.configuration.until.count.unwrap_or(u64::MAX);
+    let window = side.configuration.until.time_ns.map(|ns| clock.ticks(Duration::from_nanos(ns)));
     let mut helped = notifier.helper_ns();
     let mut opened = side.open_window();
     let mut sequence = 0_u64;
@@ -71,7 +72,7 @@ pub(super) fn emit<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(),
         side.step(Step::Pauses, sequence);
         pause_until(clock, due, shares_core);
         // A stamp is reused after STAMPS messages, a message's bytes after one: who was there before must have been taken.
-        let ahead = if open_loop && side.cell.size == 0 { STAMPS as u64 } else { 1 };
+        let ahead = if open_loop && side.configuration.size == 0 { STAMPS as u64 } else { 1 };
         side.step(Step::AwaitsTaken, sequence);
         taken(mail, sequence.saturating_sub(ahead));
         if let Some(sleeper) = &mut sleeper {
@@ -143,7 +144,7 @@ fn await_taken(mail: &Mail, number: u64, clock: Clock, shares_core: bool, give_u
     }
 }
 
-pub(super) fn absorb<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(), SideError> {
+pub(super) fn absorb<M: Mechanism>(there: &M::Link, side: &mut Side) -> Result<(), SideError> {
     side.step(Step::Meets, 0);
     let mut waiter = there.waiter()?;
     side.control.meet(2, 1);
@@ -154,10 +155,10 @@ pub(super) fn absorb<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(
         return Ok(());
     }
     let clock = side.clock;
-    let policy = side.cell.wait;
-    let open_loop = matches!(side.cell.pattern, Pattern::OpenLoop { .. });
+    let policy = side.configuration.wait;
+    let open_loop = matches!(side.configuration.pattern, Pattern::OpenLoop { .. });
     let mail = &side.control.mail[THERE];
-    let warmup = super::warmup_rounds(&side.cell);
+    let warmup = super::warmup_rounds(&side.configuration);
     let mut opened = side.open_window();
     let mut arrivals = Arrivals::default();
     let journal = side.journal.clone();
@@ -216,7 +217,7 @@ pub(super) fn absorb<M: Mechanism>(there: &M::Line, side: &mut Side) -> Result<(
         };
         // With a message, the wake ends when the message has been read.
         side.read_payload(THERE);
-        let awake = if side.cell.size > 0 { clock.now_awake() } else { woke };
+        let awake = if side.configuration.size > 0 { clock.now_awake() } else { woke };
         if !warm && last > warmup {
             // A merge jumps over the end of the warm-up: what it brings beyond counts.
             warm = true;
@@ -293,15 +294,15 @@ mod tests {
     use super::*;
     use crate::scripted::{Script, Scripted, Wake};
     use crate::stand_in::side;
-    use doorbell_results::cell::{Until, WaitPolicy};
+    use doorbell_results::configuration::{Until, WaitPolicy};
     use doorbell_results::record::Series;
 
     /// A waiter that `wakes` as told, under `wait`, in an open loop whose first message is its warm-up.
     fn woken(wait: WaitPolicy, wakes: &[Wake]) -> Side {
         let mut side = side(None, 0);
-        side.cell.pattern = Pattern::OpenLoop { gap_ns: 1000 };
-        side.cell.until = Until::count(9);
-        side.cell.wait = wait;
+        side.configuration.pattern = Pattern::OpenLoop { gap_ns: 1000 };
+        side.configuration.until = Until::count(9);
+        side.configuration.wait = wait;
         let script = Script::of(&side, wakes);
         absorb::<Scripted>(&script, &mut side).unwrap();
         side
@@ -326,7 +327,7 @@ mod tests {
                 Wake::over(),
             ],
         );
-        assert!(shortest_wake_ns(&side) > 0.001, "a wake of {} ns", shortest_wake_ns(&side));
+        assert!(shortest_wake_ns(&side) > 0.001, "a wake-up of {} ns", shortest_wake_ns(&side));
         assert_eq!(side.times.wake.count(), 3);
         assert_eq!(side.tally, Tally { seen: 3, merged: 1, ..Tally::default() });
     }
@@ -362,7 +363,7 @@ mod tests {
                 Wake::over(),
             ],
         );
-        assert!(shortest_wake_ns(&side) > 0.001, "a wake of {} ns", shortest_wake_ns(&side));
+        assert!(shortest_wake_ns(&side) > 0.001, "a wake-up of {} ns", shortest_wake_ns(&side));
         assert_eq!(side.tally, Tally { seen: 2, late: 1, ..Tally::default() });
     }
 

@@ -5,16 +5,16 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use super::pause::pause_until;
+use super::reference::{self, Ends, Reference};
 use super::slowdown::Slowdown;
 use super::wait_by_policy;
-use super::yardstick::{self, Ends, Yardstick};
 use crate::control::Step;
-use crate::mechanism::{Fault, Line, Mechanism, Notifier, Waiter, Woken};
+use crate::mechanism::{Fault, Link, Mechanism, Notifier, Waiter, Woken};
 use crate::proof::Sleeper;
 use crate::side::{Side, SideError};
 use doorbell_machine::clock::Now;
 use doorbell_machine::clock::Ticks;
-use doorbell_results::cell::Timing;
+use doorbell_results::configuration::Timing;
 use doorbell_results::record::Tally;
 use doorbell_results::record::subject::Waits;
 
@@ -22,8 +22,8 @@ const THERE: usize = 0;
 const BACK: usize = 1;
 
 pub(super) fn initiate<M: Mechanism>(
-    there: &M::Line,
-    back: &M::Line,
+    there: &M::Link,
+    back: &M::Link,
     side: &mut Side,
 ) -> Result<(), SideError> {
     side.step(Step::Meets, 0);
@@ -32,11 +32,11 @@ pub(super) fn initiate<M: Mechanism>(
     let mut notifier = there.notifier()?;
     side.control.meet(2, 2);
 
-    let warmup = super::warmup_rounds(&side.cell);
+    let warmup = super::warmup_rounds(&side.configuration);
     if M::WAITS == Waits::Spins
-        && side.cell.timing == Timing::Around
-        && side.cell.pattern.gap_ns() == 0
-        && side.cell.size == 0
+        && side.configuration.timing == Timing::Around
+        && side.configuration.pattern.gap_ns() == 0
+        && side.configuration.size == 0
     {
         ring_to_ring(&mut notifier, &mut waiter, warmup, side)
     } else {
@@ -47,7 +47,7 @@ pub(super) fn initiate<M: Mechanism>(
 /// The whole round trip from ring to ring, one clock reading each, taken while the answer is under way.
 ///
 /// A cache-line round trip is some 100 ns: a clock reading (10 to 20 ns) between awake and the next ring would be part
-/// of it. Read after the ring, it overlaps with the line's way to the other core and costs the figure nothing.
+/// of it. Read after the ring, it overlaps with the link's way to the other core and costs the figure nothing.
 fn ring_to_ring(
     notifier: &mut impl Notifier,
     waiter: &mut impl Waiter,
@@ -55,14 +55,14 @@ fn ring_to_ring(
     side: &mut Side,
 ) -> Result<(), SideError> {
     let clock = side.clock;
-    let policy = side.cell.wait;
+    let policy = side.configuration.wait;
     for sequence in 1..=warmup {
         side.step(Step::Notifies, sequence);
         notifier.notify()?;
         side.step(Step::Waits, sequence);
         while wait_by_policy(waiter, policy, clock)? == Woken::TimedOut {}
     }
-    let count = side.cell.until.count.unwrap_or(u64::MAX);
+    let count = side.configuration.until.count.unwrap_or(u64::MAX);
     let opened = side.open_window();
     let ends = end_of_window(side, opened);
     let mut rounds = 0;
@@ -97,16 +97,16 @@ fn stamped<M: Mechanism>(
     side: &mut Side,
 ) -> Result<(), SideError> {
     let clock = side.clock;
-    let policy = side.cell.wait;
-    let timing = side.cell.timing;
-    let gap = clock.ticks(Duration::from_nanos(side.cell.pattern.gap_ns()));
+    let policy = side.configuration.wait;
+    let timing = side.configuration.timing;
+    let gap = clock.ticks(Duration::from_nanos(side.configuration.pattern.gap_ns()));
     let shares_core = side.shares_core();
     let lonely = M::WAITS == Waits::Nothing;
-    let count = side.cell.until.count.unwrap_or(u64::MAX);
+    let count = side.configuration.until.count.unwrap_or(u64::MAX);
     let mut sleeper = if timing == Timing::Blocked { Some(Sleeper::of(side, 1)?) } else { None };
-    let mut slowdown = side.cell.injected_slowdown_ppm.map(|ppm| Slowdown::half_of(ppm, clock));
-    let mut yardstick = ends::<M>(side)?.map(|ends| Yardstick::new(ends, clock));
-    // The first round after a slice of the yardstick finds the mechanism's memory gone from the caches.
+    let mut slowdown = side.configuration.injected_slowdown_ppm.map(|ppm| Slowdown::half_of(ppm, clock));
+    let mut reference = ends::<M>(side)?.map(|ends| Reference::new(ends, clock));
+    // The first round after a slice of the reference finds the mechanism's memory gone from the caches.
     let mut first_after = false;
     let mut suspended = None;
     let mut unrecorded = 0;
@@ -127,10 +127,10 @@ fn stamped<M: Mechanism>(
             ends = end_of_window(side, opened);
         }
         let compares =
-            sequence >= warmup && yardstick.as_mut().is_some_and(|yardstick| yardstick.is_due(last));
+            sequence >= warmup && reference.as_mut().is_some_and(|reference| reference.is_due(last));
         if compares {
             suspended = Some(side.suspend_window());
-            Yardstick::announce(side);
+            Reference::announce(side);
         }
         sequence += 1;
         if gap > 0 {
@@ -164,11 +164,11 @@ fn stamped<M: Mechanism>(
             woke
         };
         side.read_payload(BACK);
-        let awake = if side.cell.size > 0 { clock.now_awake() } else { woke };
+        let awake = if side.configuration.size > 0 { clock.now_awake() } else { woke };
         let round_trip_ps = clock.ps(awake.saturating_sub(before));
         last = awake;
-        if let (true, Some(yardstick)) = (compares, &mut yardstick) {
-            yardstick.measure(side, sequence)?;
+        if let (true, Some(reference)) = (compares, &mut reference) {
+            reference.measure(side, sequence)?;
             first_after = true;
             unrecorded += 2;
             continue;
@@ -180,8 +180,8 @@ fn stamped<M: Mechanism>(
         }
         side.tally.sent += 1;
         side.tally.seen += 1;
-        if let Some(yardstick) = &mut yardstick {
-            yardstick.note(round_trip_ps);
+        if let Some(reference) = &mut reference {
+            reference.note(round_trip_ps);
         }
         side.times.round_trip.record(round_trip_ps);
         side.times.notify.record(clock.ps(notified.saturating_sub(before)));
@@ -197,13 +197,14 @@ fn stamped<M: Mechanism>(
         side.forget_warmup(sequence);
     }
     side.close_window(opened);
-    side.yardstick = yardstick.and_then(|mut yardstick| yardstick.found());
+    side.reference = reference.and_then(|mut reference| reference.found());
     finish(notifier, side, sequence + 1)
 }
 
-/// This side's ends of the yardstick, where the cell has one.
+/// This side's ends of the reference, where the configuration has one.
 fn ends<M: Mechanism>(side: &Side) -> Result<Option<Ends>, SideError> {
-    let Some([there, back]) = side.yardstick_lines.filter(|_| yardstick::fits::<M>(&side.cell)) else {
+    let Some([there, back]) = side.reference_lines.filter(|_| reference::fits::<M>(&side.configuration))
+    else {
         return Ok(None);
     };
     let (out, home) = if side.role.index() == 0 { (there, back) } else { (back, there) };
@@ -212,8 +213,8 @@ fn ends<M: Mechanism>(side: &Side) -> Result<Option<Ends>, SideError> {
 
 /// The responder's side: the same loop for every timing, with the stamps only where they are asked for.
 pub(super) fn respond<M: Mechanism>(
-    there: &M::Line,
-    back: &M::Line,
+    there: &M::Link,
+    back: &M::Link,
     side: &mut Side,
 ) -> Result<(), SideError> {
     side.step(Step::Meets, 0);
@@ -226,7 +227,7 @@ pub(super) fn respond<M: Mechanism>(
         side.step(Step::Finished, 0);
         return Ok(());
     }
-    if side.cell.timing == Timing::Around && side.cell.size == 0 {
+    if side.configuration.timing == Timing::Around && side.configuration.size == 0 {
         let ends = ends::<M>(side)?;
         echo(&mut notifier, &mut waiter, ends, side)
     } else {
@@ -237,12 +238,12 @@ pub(super) fn respond<M: Mechanism>(
 fn echo(
     notifier: &mut impl Notifier,
     waiter: &mut impl Waiter,
-    mut yardstick: Option<Ends>,
+    mut reference: Option<Ends>,
     side: &mut Side,
 ) -> Result<(), SideError> {
-    let (clock, policy) = (side.clock, side.cell.wait);
-    let mut slowdown = side.cell.injected_slowdown_ppm.map(|ppm| Slowdown::half_of(ppm, clock));
-    let warmup = super::warmup_rounds(&side.cell);
+    let (clock, policy) = (side.clock, side.configuration.wait);
+    let mut slowdown = side.configuration.injected_slowdown_ppm.map(|ppm| Slowdown::half_of(ppm, clock));
+    let warmup = super::warmup_rounds(&side.configuration);
     let mut opened = side.open_window();
     let mut sequence = 0;
     let mut warm = false;
@@ -267,11 +268,11 @@ fn echo(
             slowdown.put_in();
         }
         // Before the answer, after which the initiator may take it back.
-        let compares = yardstick.is_some() && Yardstick::is_announced(side);
+        let compares = reference.is_some() && Reference::is_announced(side);
         notifier.notify()?;
         sequence += 1;
-        if let (true, Some(yardstick)) = (compares, &mut yardstick) {
-            yardstick.answer(side, sequence)?;
+        if let (true, Some(reference)) = (compares, &mut reference) {
+            reference.answer(side, sequence)?;
         }
     }
 }
@@ -281,14 +282,14 @@ fn echo_stamped(
     waiter: &mut impl Waiter,
     side: &mut Side,
 ) -> Result<(), SideError> {
-    let (clock, policy) = (side.clock, side.cell.wait);
-    let stamps = side.cell.timing != Timing::Around;
-    let warmup = super::warmup_rounds(&side.cell);
+    let (clock, policy) = (side.clock, side.configuration.wait);
+    let stamps = side.configuration.timing != Timing::Around;
+    let warmup = super::warmup_rounds(&side.configuration);
     let mut opened = side.open_window();
     let mut sequence = 0;
     let mut warm = false;
     let mut owed = 0;
-    let mut slowdown = side.cell.injected_slowdown_ppm.map(|ppm| Slowdown::half_of(ppm, clock));
+    let mut slowdown = side.configuration.injected_slowdown_ppm.map(|ppm| Slowdown::half_of(ppm, clock));
     loop {
         // One round early, as in `echo`.
         if !warm && sequence + 1 >= warmup {
@@ -316,7 +317,7 @@ fn echo_stamped(
         };
         side.read_payload(THERE);
         if stamps {
-            let awake = if side.cell.size > 0 { clock.now_awake() } else { woke };
+            let awake = if side.configuration.size > 0 { clock.now_awake() } else { woke };
             let sent = side.control.mail[THERE].stamps[0].sent.load(Relaxed);
             side.times.wake.record(clock.ps(awake.saturating_sub(sent)));
             side.times.around_wait.record(clock.ps(awake.saturating_sub(entered)));
@@ -344,7 +345,7 @@ fn await_message(
     owed: &mut u64,
 ) -> Result<Option<Ticks>, Fault> {
     loop {
-        let woken = wait_by_policy(waiter, side.cell.wait, side.clock)?;
+        let woken = wait_by_policy(waiter, side.configuration.wait, side.clock)?;
         let woke = side.clock.now_awake();
         // Pairs with the Release store in `publish`: whoever sees the number sees the stamp.
         let there = side.control.mail[direction].published.0.load(Acquire) >= sequence;
@@ -381,7 +382,7 @@ fn publish(side: &Side, direction: usize, sequence: u64, now: Ticks) {
 
 /// The reading at which a time-limited window ends.
 fn end_of_window(side: &Side, opened: Ticks) -> Ticks {
-    side.cell
+    side.configuration
         .until
         .time_ns
         .map_or(Ticks::MAX, |ns| opened.saturating_add(side.clock.ticks(Duration::from_nanos(ns))))
@@ -401,12 +402,12 @@ mod tests {
     use super::*;
     use crate::scripted::{Script, Wake};
     use crate::stand_in::side;
-    use doorbell_results::cell::WaitPolicy;
+    use doorbell_results::configuration::WaitPolicy;
 
     /// How long each of the messages 1 to `count` took to be awaited, ticks; none where the waiter was awake before it.
     fn awaited(wakes: &[Wake], count: u64) -> (Vec<Option<Ticks>>, Tally) {
         let mut side = side(None, 0);
-        side.cell.wait = WaitPolicy::Timeout { timeout_ns: 1000 };
+        side.configuration.wait = WaitPolicy::Timeout { timeout_ns: 1000 };
         let mut waiter = Script::of(&side, wakes).waiter().unwrap();
         let mut owed = 0;
         let times = (1..=count).map(|sequence| {

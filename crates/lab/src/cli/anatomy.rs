@@ -15,12 +15,12 @@ use crate::machine::Machine;
 use crate::mechanism::Contexts;
 use crate::quantity::{duration, span, wait_policy};
 use crate::trace::{Tracefs, instance};
-use crate::trial::cell::{Pattern, Scheduler, Timing, Until, WaitPolicy};
+use crate::trial::configuration::{Pattern, Scheduler, Timing, Until, WaitPolicy};
 
 /// Arguments of `doorbell anatomy`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "EXAMPLES\n  \
-    doorbell anatomy                                  a futex wake on every placement, after short and long sleeps\n  \
+    doorbell anatomy                                  a futex wake-up on every placement, after short and long sleeps\n  \
     doorbell anatomy futex eventfd pipe --placement same-l3 --gap 10us,1ms\n  \
     doorbell anatomy futex --cpus 0,1 --load full     the same while the machine is busy\n  \
     doorbell anatomy futex -o a.json && doorbell report a.json -o a.html     waterfalls to look at\n\n\
@@ -30,13 +30,13 @@ pub struct Args {
     /// Mechanisms (`doorbell list` shows them), or `all`
     #[arg(default_value = "futex", value_name = "MECHANISM")]
     mechanisms: Vec<String>,
-    /// Time between a wake and the next notification, comma separated [default: 10us,1ms]
+    /// Time between a wake-up and the next notification, comma separated [default: 10us,1ms]
     #[arg(long, value_delimiter = ',', value_parser = duration, value_name = "TIME")]
     gap: Vec<Duration>,
     /// How the waiter waits, comma separated: block, spin, spin-then-block=TIME, timeout=TIME
     #[arg(long, value_delimiter = ',', value_parser = wait_policy, default_value = "block", value_name = "POLICY")]
     wait: Vec<WaitPolicy>,
-    /// Bytes of message in shared memory, written before the notification and read after the wake
+    /// Bytes of message in shared memory, written before the notification and read after the wake-up
     #[arg(long, default_value_t = MESSAGE, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(0..=(1 << 26)))]
     size: u32,
     /// What the two sides are, comma separated
@@ -79,14 +79,14 @@ fn from_flags(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
         until: Some(Until { count: args.count, time_ns: Some(ns(args.time.unwrap_or(WINDOW))) }),
         scheduler: Scheduler::Other,
         injected_slowdown_ppm: None,
-        without_yardstick: vec![false],
+        without_reference: vec![false],
         blocks: Some(args.run.blocks.unwrap_or(BLOCKS)),
         seed: args.run.seed(),
     };
     Ok(plan(&ping))
 }
 
-/// Runs a plan with traced cells; without a single one that worked nothing was answered.
+/// Runs a plan with traced configurations; without a single one that worked nothing was answered.
 pub(super) fn run_traced(
     run: &RunArgs,
     plan: Plan,

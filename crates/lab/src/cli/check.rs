@@ -69,12 +69,13 @@ fn question(args: &Args, baseline: &ResultFile) -> Question {
 /// Every condition is about something that the baseline has.
 fn concerned(conditions: &[Condition], baseline: &ResultFile) -> Result<(), Usage> {
     for condition in conditions {
-        let (Some(subject), false) =
-            (&condition.subject, baseline.plan.cells.iter().any(|cell| condition.concerns(cell)))
-        else {
+        let (Some(subject), false) = (
+            &condition.subject,
+            baseline.plan.configurations.iter().any(|configuration| condition.concerns(configuration)),
+        ) else {
             continue;
         };
-        let names = baseline.plan.cells.iter().map(|cell| cell.subject.as_str());
+        let names = baseline.plan.configurations.iter().map(|configuration| configuration.subject.as_str());
         return Err(Usage(format!(
             "'{}': the baseline has nothing called '{subject}'{}",
             condition.text,
@@ -93,15 +94,19 @@ fn plan(args: &Args, baseline: &ResultFile, machine: &Machine) -> anyhow::Result
         .into());
     }
     // What a file says is no consent: the device of that name may be another by now, and the file somebody else's.
-    if let Some(cell) = baseline.plan.cells.iter().find(|cell| cell.target.is_some()) {
+    if let Some(configuration) =
+        baseline.plan.configurations.iter().find(|configuration| configuration.target.is_some())
+    {
         return Err(Usage(format!(
             "the baseline transfers blocks ('{}'), and a check repeats nothing that writes to a file or a device: run `doorbell io` \
              again and give its result with --from",
-            cell.subject
+            configuration.subject
         ))
         .into());
     }
-    for cpu in baseline.plan.cells.iter().filter_map(|cell| cell.placement.cpus).flatten() {
+    for cpu in
+        baseline.plan.configurations.iter().filter_map(|configuration| configuration.placement.cpus).flatten()
+    {
         machine.topology.check(cpu).map_err(|error| {
             Usage(format!(
                 "the baseline ran on CPUs that this machine has not: {error}; measure a baseline here"
@@ -110,7 +115,7 @@ fn plan(args: &Args, baseline: &ResultFile, machine: &Machine) -> anyhow::Result
     }
     let mut plan = baseline.plan.clone();
     // A baseline that was slowed to test this is repeated as it should have been.
-    plan.cells.iter_mut().for_each(|cell| cell.injected_slowdown_ppm = None);
+    plan.configurations.iter_mut().for_each(|configuration| configuration.injected_slowdown_ppm = None);
     plan.blocks = args.run.blocks.unwrap_or(plan.blocks);
     plan.seed = args.run.seed();
     plan.question = Some(question(args, baseline));

@@ -19,7 +19,7 @@ use crate::experiment::run::{self, Conditions};
 use crate::machine::Machine;
 use crate::record::write::{to_json, write};
 use crate::record::{Outcome, Record, ResultFile};
-use crate::trial::cell::Cell;
+use crate::trial::configuration::Configuration;
 use crate::view::progress::Progress;
 use crate::view::style::Style;
 use crate::view::summary::summary;
@@ -140,12 +140,12 @@ pub struct RunArgs {
     /// A name for the result, shown by `compare` and `report`
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// What keeps the machine busy meanwhile, comma separated, each for every cell: idle, full (square roots, five workers
+    /// What keeps the machine busy meanwhile, comma separated, each for every configuration: idle, full (square roots, five workers
     /// for every three CPUs), or KIND[:WORKERS][:pinned] of sqrt, cpu, cache, memory, churn [default: idle]
     #[allow(rustdoc::broken_intra_doc_links, reason = "the brackets say in the help what may be left out")]
     #[arg(long, value_delimiter = ',', value_parser = load, value_name = "LOAD")]
     pub load: Vec<Asked>,
-    /// Repetitions of every cell, in random order within each block
+    /// Repetitions of every configuration, in random order within each block
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub blocks: Option<u32>,
     /// Seed of the random orders [default: from the clock]
@@ -173,20 +173,20 @@ impl RunArgs {
         })
     }
 
-    /// `plan` with each of its cells under each load asked for.
+    /// `plan` with each of its configurations under each load asked for.
     pub fn loaded(&self, mut plan: Plan, machine: &Machine) -> Plan {
         if !self.load.is_empty() {
             let cpus = machine.topology.usable.len();
-            let mut cells = Vec::new();
-            for cell in &plan.cells {
+            let mut configurations = Vec::new();
+            for configuration in &plan.configurations {
                 for asked in &self.load {
-                    let cell = Cell { load: asked.on(cpus), ..cell.clone() };
-                    if !cells.contains(&cell) {
-                        cells.push(cell);
+                    let configuration = Configuration { load: asked.on(cpus), ..configuration.clone() };
+                    if !configurations.contains(&configuration) {
+                        configurations.push(configuration);
                     }
                 }
             }
-            plan.cells = cells;
+            plan.configurations = configurations;
         }
         plan
     }

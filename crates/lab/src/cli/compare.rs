@@ -16,7 +16,7 @@ use crate::view::wording::EMULATED;
 /// Arguments of `doorbell compare`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "EXIT STATUS\n  \
-    0  no cell is slower\n  3  at least one is\n  4  none is, but some difference cannot be told from the machine's own\n\n\
+    0  no configuration is slower\n  3  at least one is\n  4  none is, but some difference cannot be told from the machine's own\n\n\
     EXAMPLES\n  \
     doorbell ping futex --name before -o before.json\n  \
     doorbell ping futex --name after -o after.json\n  \

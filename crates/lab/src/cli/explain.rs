@@ -18,8 +18,8 @@ use crate::record::series::Quantity;
 use crate::record::warning;
 use crate::task;
 use crate::transfer;
-use crate::trial::floors::FLOORS;
 use crate::trial::load;
+use crate::trial::primitives::PRIMITIVES;
 use crate::verdict::plausibility;
 use crate::view::notifications::KINDS;
 use crate::view::style::{Role, Style};
@@ -28,7 +28,7 @@ use crate::view::style::{Role, Style};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A mechanism or an operation (`doorbell list` shows them), or a name out of a result: a figure such as `round-trip`, a
-    /// warning such as `disturbed`, a rule such as `below-floor`, a floor, a finding of `doorbell doctor`
+    /// warning such as `interference`, a rule such as `below-primitive-cost`, a primitive cost, a finding of `doorbell doctor`
     name: String,
     /// Print one JSON object instead of text
     #[arg(long)]
@@ -39,7 +39,7 @@ pub struct Args {
 #[derive(Debug, Serialize)]
 struct Topic {
     name: String,
-    /// What it is: `mechanism`, `operation`, `kind of task`, `fan-out`, `load`, `figure`, `count`, `floor`, `warning`, `rule`, `finding`,
+    /// What it is: `mechanism`, `operation`, `kind of task`, `fan-out`, `load`, `figure`, `count`, `primitive cost`, `warning`, `rule`, `finding`,
     /// `need`.
     kind: &'static str,
     summary: &'static str,
@@ -60,12 +60,12 @@ const REGISTRIES: &[fn() -> Vec<Topic>] = &[
     mechanisms,
     operations,
     kinds_of_task,
-    ways_to_wait_for_a_device,
+    io_engines,
     fan_outs,
     loads,
     figures,
     counts,
-    floors,
+    primitives,
     warnings,
     rules,
     findings,
@@ -86,9 +86,9 @@ fn kinds_of_task() -> Vec<Topic> {
     task::all().iter().map(|kind| explained(kind.name(), "kind of task", kind.explanation())).collect()
 }
 
-fn ways_to_wait_for_a_device() -> Vec<Topic> {
-    let ways = transfer::all().iter();
-    ways.map(|way| explained(way.name(), "way to wait for a device", way.explanation())).collect()
+fn io_engines() -> Vec<Topic> {
+    let engines = transfer::all().iter();
+    engines.map(|engine| explained(engine.name(), "I/O engine", engine.explanation())).collect()
 }
 
 /// What only `doorbell fanout` has: the rest are mechanisms.
@@ -109,8 +109,8 @@ fn counts() -> Vec<Topic> {
     KINDS.iter().map(|kind| plain(&kind.name.replace(' ', "-"), "count", kind.meaning)).collect()
 }
 
-fn floors() -> Vec<Topic> {
-    FLOORS.iter().map(|about| told("floor", *about)).collect()
+fn primitives() -> Vec<Topic> {
+    PRIMITIVES.iter().map(|about| told("primitive cost", *about)).collect()
 }
 
 fn warnings() -> Vec<Topic> {
@@ -215,11 +215,7 @@ mod tests {
 
     #[test]
     fn every_mechanism_and_every_operation_names_its_sources() {
-        let topics = mechanisms()
-            .into_iter()
-            .chain(operations())
-            .chain(kinds_of_task())
-            .chain(ways_to_wait_for_a_device());
+        let topics = mechanisms().into_iter().chain(operations()).chain(kinds_of_task()).chain(io_engines());
         topics.for_each(|topic| assert!(!topic.sources.is_empty(), "{}", topic.name));
     }
 
@@ -227,10 +223,10 @@ mod tests {
     fn what_a_result_names_has_an_explanation() {
         let topics: Vec<Topic> = REGISTRIES.iter().flat_map(|registry| registry()).collect();
         let names = [
-            "disturbed",
-            "two-populations",
-            "floors-moved",
-            "below-floor",
+            "interference",
+            "bimodal",
+            "primitive-costs-drifted",
+            "below-primitive-cost",
             "never-slept",
             "idle-states",
             "late",

@@ -17,7 +17,7 @@ use crate::fan::limits as fanout_limits;
 use crate::machine::Machine;
 use crate::mechanism::Contexts;
 use crate::quantity::{duration, wait_policy};
-use crate::trial::cell::WaitPolicy;
+use crate::trial::configuration::WaitPolicy;
 use crate::view::unit::time;
 use crate::view::wording::counted;
 use doorbell_results::machine::pinning::Pinning;
@@ -121,7 +121,7 @@ pub fn run(mut args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     for lack in &lacking {
         let _ = writeln!(err, "doorbell: {lack}");
     }
-    if lacking.iter().map(|lack| lack.cells).sum::<usize>() == plan.cells.len() {
+    if lacking.iter().map(|lack| lack.configurations).sum::<usize>() == plan.configurations.len() {
         return Err(anyhow::anyhow!("nothing of this can be run here; see the limits above"));
     }
     if !terminal.quiet {
@@ -131,9 +131,9 @@ pub fn run(mut args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     args.run.run(plan, machine, terminal)
 }
 
-/// Why some cells of a plan cannot be run here.
+/// Why some configurations of a plan cannot be run here.
 struct Lack {
-    cells: usize,
+    configurations: usize,
     mechanisms: BTreeSet<String>,
     reason: String,
 }
@@ -141,21 +141,27 @@ struct Lack {
 impl std::fmt::Display for Lack {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<&str> = self.mechanisms.iter().map(String::as_str).collect();
-        write!(f, "{} of {}: {}", counted(self.cells as u64, "cell"), names.join(", "), self.reason)
+        write!(
+            f,
+            "{} of {}: {}",
+            counted(self.configurations as u64, "configuration"),
+            names.join(", "),
+            self.reason
+        )
     }
 }
 
 /// What the plan lacks here, each reason once.
 fn lacking(plan: &Plan, machine: &Machine) -> Vec<Lack> {
     let mut lacking: Vec<Lack> = Vec::new();
-    for cell in &plan.cells {
-        let Some(reason) = fanout_limits::lacks(cell, machine) else { continue };
+    for configuration in &plan.configurations {
+        let Some(reason) = fanout_limits::lacks(configuration, machine) else { continue };
         let place = lacking.iter().position(|lack| lack.reason == reason).unwrap_or_else(|| {
-            lacking.push(Lack { cells: 0, mechanisms: BTreeSet::new(), reason });
+            lacking.push(Lack { configurations: 0, mechanisms: BTreeSet::new(), reason });
             lacking.len() - 1
         });
-        lacking[place].cells += 1;
-        lacking[place].mechanisms.insert(cell.subject.clone());
+        lacking[place].configurations += 1;
+        lacking[place].mechanisms.insert(configuration.subject.clone());
     }
     lacking
 }

@@ -20,19 +20,19 @@ use crate::record::question::{self, Question, Which};
 #[command(after_help = "EXIT STATUS\n  \
     0  pass\n  3  fail\n  4  cannot tell, or this machine is unfit to measure\n\n\
     EXAMPLES\n  \
-    doorbell gate --max 50us                                   99.9 % of wakes on every CPU, one minute\n  \
+    doorbell gate --max 50us                                   99.9 % of wake-ups on every CPU, one minute\n  \
     doorbell gate --max 20us --time 10m --percentile p99.99 --scheduler fifo\n  \
     doorbell gate --max 1ms --percentile max --load full       not one wake longer, while the machine is busy\n  \
     doorbell gate --max 30us --from gate.json                  another limit for what was measured before\n\n\
-    No trial is done over because it was disturbed: what disturbs here is what is asked for.")]
+    No trial is repeated because of interference: interference is what is asked about.")]
 pub struct Args {
     /// The mechanism: one whose waiter sleeps (`doorbell list` shows them)
     #[arg(default_value = "futex", value_name = "MECHANISM")]
     mechanism: String,
-    /// The longest that a wake may take
+    /// The longest that a wake-up may take
     #[arg(long, value_parser = span, value_name = "TIME", required_unless_present = "plan")]
     max: Option<Duration>,
-    /// How many of the wakes must keep to it: p99, p99.9, p99.99, …, or max for every one
+    /// How many of the wake-ups must keep to it: p99, p99.9, p99.99, …, or max for every one
     #[arg(long, value_parser = which, value_name = "P", default_value = "p99.9")]
     percentile: Which,
     /// How sure the verdict is to be
@@ -105,12 +105,12 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     } else {
         ring(&machine.topology)
     };
-    let cells = u32::try_from(placements.len()).unwrap_or(u32::MAX);
+    let configurations = u32::try_from(placements.len()).unwrap_or(u32::MAX);
     // Ten blocks of ten wakes: fewer say nothing at all.
-    let least = args.gap * 100 * cells;
+    let least = args.gap * 100 * configurations;
     if args.time < least {
         let message = format!(
-            "--time {:?} is too short for {cells} placements with a gap of {:?}: it takes at least {least:?}",
+            "--time {:?} is too short for {configurations} placements with a gap of {:?}: it takes at least {least:?}",
             args.time, args.gap
         );
         return Err(Usage(message).into());

@@ -13,7 +13,7 @@ use crate::experiment::plan::FEWEST_BLOCKS;
 use crate::machine::Machine;
 use crate::mechanism::{self, Waits};
 use crate::quantity::span;
-use crate::trial::cell::{Placement, Until};
+use crate::trial::configuration::{Placement, Until};
 
 /// Arguments of `doorbell idle`.
 #[derive(Debug, clap::Args)]
@@ -64,7 +64,8 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let plan = args.run.planned("idle", &machine, || Ok(idle(&args, &machine)?.plan()))?;
     if !args.run.only_planned()
         && !terminal.quiet
-        && let Some(reason) = plan.cells.iter().find_map(|cell| lacks(cell, &machine))
+        && let Some(reason) =
+            plan.configurations.iter().find_map(|configuration| lacks(configuration, &machine))
     {
         let _ = writeln!(std::io::stderr(), "doorbell: idle states cannot be held off: {reason}");
     }

@@ -22,7 +22,7 @@ use crate::quantity::span;
 use crate::record::{Outcome, Record, ResultFile, fio};
 use crate::transfer::scratch::SECTOR;
 use crate::transfer::{self, CONTROL, target};
-use crate::trial::cell::{Direction, Placement, Target, Until};
+use crate::trial::configuration::{Direction, Placement, Target, Until};
 use crate::verdict::plausibility::{Known, violations};
 
 /// How long a trial of transfers lasts unless told otherwise: some thousand of them.
@@ -50,7 +50,7 @@ pub struct Args {
     /// Ways to wait, or `all`: io-null (the control, always run), sync, sync-hipri, uring, uring-iopoll, uring-hybrid,
     /// uring-sqpoll, uring-sqpoll-iopoll
     #[arg(value_name = "WAY")]
-    ways: Vec<String>,
+    engines: Vec<String>,
     /// Read this file, which is there already
     #[arg(long, value_name = "FILE", conflicts_with_all = ["device", "dir", "file_size", "precondition"])]
     file: Option<PathBuf>,
@@ -143,7 +143,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         return args.run.run(plan, machine, terminal);
     }
     let imported = imported(&args.import)?;
-    let plan = if args.import.is_empty() || !args.ways.is_empty() {
+    let plan = if args.import.is_empty() || !args.engines.is_empty() {
         args.run.loaded(args.run.planned("io", &machine, || plan(&args, &machine))?, &machine)
     } else {
         Plan::new("io", Layout::Io, Vec::new(), 1, args.run.seed())
@@ -174,12 +174,12 @@ fn imported(paths: &[PathBuf]) -> anyhow::Result<Vec<Record>> {
 /// Puts `imported` behind what was measured, held to the same rules.
 fn join(result: &mut ResultFile, imported: Vec<Record>) {
     for mut record in imported {
-        let violations = violations(&record, &Known { floors: &[], clock_step_ns: 0.0 });
+        let violations = violations(&record, &Known { primitives: &[], clock_step_ns: 0.0 });
         if !violations.is_empty() {
             record.outcome = Outcome::Implausible { violations };
         }
-        if !result.plan.cells.contains(&record.cell) {
-            result.plan.cells.push(record.cell.clone());
+        if !result.plan.configurations.contains(&record.configuration) {
+            result.plan.configurations.push(record.configuration.clone());
         }
         result.plan.blocks = result.plan.blocks.max(record.block + 1);
         result.records.push(record);
@@ -189,8 +189,10 @@ fn join(result: &mut ResultFile, imported: Vec<Record>) {
 /// The plan of `--net`.
 fn net(args: &Args, machine: &Machine) -> anyhow::Result<Net> {
     let known = net::ways();
-    let all = args.ways.iter().any(|way| way == "all");
-    if let Some(unknown) = args.ways.iter().find(|way| *way != "all" && !known.contains(&way.as_str())) {
+    let all = args.engines.iter().any(|engine| engine == "all");
+    if let Some(unknown) =
+        args.engines.iter().find(|engine| *engine != "all" && !known.contains(&engine.as_str()))
+    {
         let nearest = nearest(unknown, known.iter().copied());
         return Err(Usage(format!(
             "no way to wait for a message is called '{unknown}'{} (with --net: {})",
@@ -202,7 +204,7 @@ fn net(args: &Args, machine: &Machine) -> anyhow::Result<Net> {
     let gaps = if args.gap.is_empty() { vec![net::GAP] } else { args.gap.clone() };
     let until = args.count.map(Until::count);
     Ok(Net {
-        ways: if all { Vec::new() } else { args.ways.clone() },
+        ways: if all { Vec::new() } else { args.engines.clone() },
         gaps_ns: gaps.iter().map(|gap| u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX)).collect(),
         placement: placement(&args.cpus, machine)?,
         until: until.or_else(|| args.time.map(Until::time)),
@@ -214,11 +216,11 @@ fn net(args: &Args, machine: &Machine) -> anyhow::Result<Net> {
 /// What will not be run, and why, before anything is.
 fn tell(plan: &Plan, machine: &Machine) {
     let mut told = BTreeSet::new();
-    for cell in &plan.cells {
-        if let Some(reason) = doorbell_subjects::transfer::Transfers.lacks(cell, machine)
+    for configuration in &plan.configurations {
+        if let Some(reason) = doorbell_subjects::transfer::Transfers.lacks(configuration, machine)
             && told.insert(reason.clone())
         {
-            let _ = writeln!(std::io::stderr(), "doorbell: {}: {reason}", cell.subject);
+            let _ = writeln!(std::io::stderr(), "doorbell: {}: {reason}", configuration.subject);
         }
     }
 }
@@ -260,7 +262,7 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
         }
     }
     Ok(Transfers {
-        ways: ways(&args.ways)?,
+        engines: engines(&args.engines)?,
         directions,
         sizes: args.size.clone(),
         direct: !args.buffered,
@@ -304,8 +306,8 @@ fn placement(cpus: &[u32], machine: &Machine) -> anyhow::Result<Placement> {
     Ok(Placement { relation, cpus: Some([first, second]) })
 }
 
-fn ways(names: &[String]) -> Result<Vec<String>, Usage> {
-    let all = || transfer::all().iter().map(|way| way.name());
+fn engines(names: &[String]) -> Result<Vec<String>, Usage> {
+    let all = || transfer::all().iter().map(|engine| engine.name());
     let mut chosen = if names.is_empty() {
         all().map(str::to_owned).collect()
     } else {

@@ -28,7 +28,7 @@ struct Listing {
     mechanisms: Vec<Item>,
     operations: Vec<Item>,
     kinds_of_task: Vec<Item>,
-    ways_to_wait_for_a_device: Vec<Item>,
+    io_engines: Vec<Item>,
 }
 
 /// A mechanism or an operation, as this machine has it.
@@ -110,11 +110,11 @@ pub fn run(args: Args) -> anyhow::Result<Exit> {
                 })
             })
             .collect(),
-        ways_to_wait_for_a_device: transfer::all()
+        io_engines: transfer::all()
             .iter()
-            .map(|way| {
-                let summary = way.explanation().summary;
-                Item::new(way.name(), summary, way.available(&host), |contexts| {
+            .map(|engine| {
+                let summary = engine.explanation().summary;
+                Item::new(engine.name(), summary, engine.available(&host), |contexts| {
                     contexts == Contexts::Processes
                 })
             })
@@ -135,7 +135,7 @@ fn text(listing: &Listing, style: &Style) -> String {
         ("mechanism (ping, pairs)", &listing.mechanisms),
         ("operation (switch)", &listing.operations),
         ("kind of task (tasks)", &listing.kinds_of_task),
-        ("way to wait for a device (io)", &listing.ways_to_wait_for_a_device),
+        ("I/O engine (io)", &listing.io_engines),
     ] {
         let mut table = Table::new(vec![
             Column::new(head, Align::Left),
@@ -151,7 +151,7 @@ fn text(listing: &Listing, style: &Style) -> String {
         out.push('\n');
     }
     let lacking = listing.mechanisms.iter().chain(&listing.operations).chain(&listing.kinds_of_task);
-    let lacking = lacking.chain(&listing.ways_to_wait_for_a_device);
+    let lacking = lacking.chain(&listing.io_engines);
     for item in lacking.filter(|item| !item.available) {
         out.push_str(&style.paint(Role::Heading, &format!("{} is not here:", item.name)));
         out.push('\n');

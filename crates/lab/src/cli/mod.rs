@@ -11,7 +11,7 @@ use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use doorbell_vm::guest;
 
-use crate::trial::{floors, host, launch};
+use crate::trial::{host, launch, primitives};
 use crate::view::style::Style;
 
 pub mod anatomy;
@@ -75,7 +75,7 @@ pub struct Cli {
 enum Verb {
     /// Measure everything useful in under a minute and say what follows; what a bare `doorbell` does
     Survey(survey::Args),
-    /// Wake a waiter, over and over: round trips, one way with a gap, surely blocked
+    /// Wake a waiter, over and over: round trips, one way with a gap, verified blocked
     Ping(ping::Args),
     /// Every pair of CPUs: a matrix, the best and the worst, the gain over leaving it to the scheduler
     Pairs(pairs::Args),
@@ -118,7 +118,7 @@ enum Verb {
     Top(top::Args),
     /// Measure what sleeping costs here and leave it where the library reads it
     Tune(tune::Args),
-    /// Compare results cell by cell: slower, faster, or no difference shown
+    /// Compare results configuration by configuration: slower, faster, or no difference shown
     Compare(compare::Args),
     /// Find out how often comparisons on this machine say what is true
     Study(study::Args),
@@ -180,7 +180,7 @@ pub fn main() -> ExitCode {
     let hidden = std::env::args_os().nth(1);
     let served = match hidden.as_deref().and_then(|verb| verb.to_str()) {
         Some(launch::HOST_VERB) => Some(host::main(doorbell_subjects::FAMILIES)),
-        Some(floors::FLOORS_VERB) => Some(floors::main()),
+        Some(primitives::PRIMITIVES_VERB) => Some(primitives::main()),
         Some(guest::VERB) => return guest::main(),
         _ => None,
     };
@@ -298,7 +298,7 @@ mod tests {
         let known: [(&str, Vec<&str>); 4] = [
             ("fanout", fan::all().iter().map(|entry| entry.name()).collect()),
             ("switch", operation::all().iter().map(|operation| operation.name()).collect()),
-            ("io", transfer::all().iter().map(|way| way.name()).collect()),
+            ("io", transfer::all().iter().map(|engine| engine.name()).collect()),
             ("tasks", task::all().iter().map(|kind| kind.name()).collect()),
         ];
         for (verb, names) in known {

@@ -19,7 +19,7 @@ use crate::record::{Warning, warning};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "EXAMPLES\n  \
     doorbell pairs                        the cache line between every two CPUs\n  \
-    doorbell pairs spin futex             and a wake by futex, on one CPU too\n  \
+    doorbell pairs spin futex             and a wake-up by futex, on one CPU too\n  \
     doorbell pairs --cpus 0-7 --both-ways each direction of the first eight CPUs\n  \
     doorbell pairs --budget 10m           all 8128 pairs of a machine with 128 CPUs")]
 pub struct Args {

@@ -17,7 +17,7 @@ use crate::machine::topology::Topology;
 use crate::quantity::duration;
 use crate::record::need::need;
 use crate::record::question::{self, By, Question, Shape};
-use crate::trial::cell::Placement;
+use crate::trial::configuration::Placement;
 
 /// Arguments of `doorbell pick`.
 #[derive(Debug, clap::Args)]
@@ -34,7 +34,7 @@ use crate::trial::cell::Placement;
     EXIT STATUS\n  \
     0  there is a verdict, be it that some cannot be told apart\n  4  nothing can be told, or this machine is unfit to measure\n\n\
     EXAMPLES\n  \
-    doorbell pick --need sleep                         the fastest that does not burn a core\n  \
+    doorbell pick --need sleep                         the fastest that does not keep a core busy\n  \
     doorbell pick --need epoll,payload --by p99        in an event loop, by its tail\n  \
     doorbell pick --pattern 1toN --receivers 100       until the last of a hundred is awake\n  \
     doorbell pick --need sleep --gap 1ms               for a waiter that has slept for a millisecond\n  \

@@ -14,7 +14,7 @@ use crate::experiment::plan::Plan;
 use crate::machine::Machine;
 use crate::mechanism::{self, Contexts};
 use crate::quantity::{duration, percent, span, wait_policy};
-use crate::trial::cell::{Pattern, Timing, Until, WaitPolicy};
+use crate::trial::configuration::{Pattern, Timing, Until, WaitPolicy};
 
 /// Arguments of `doorbell ping`.
 #[derive(Debug, clap::Args)]
@@ -40,7 +40,7 @@ pub struct Args {
     /// How the waiter waits, comma separated: block, spin, spin-then-block=TIME, timeout=TIME
     #[arg(long, value_delimiter = ',', value_parser = wait_policy, default_value = "block", value_name = "POLICY")]
     wait: Vec<WaitPolicy>,
-    /// Bytes of message in shared memory, written before the notification and read after the wake
+    /// Bytes of message in shared memory, written before the notification and read after the wake-up
     #[arg(long, value_delimiter = ',', default_value = "0", value_name = "BYTES", value_parser = clap::value_parser!(u32).range(0..=(1 << 26)))]
     size: Vec<u32>,
     /// What the two sides are, comma separated
@@ -58,7 +58,7 @@ pub struct Args {
     /// Slow every notification down by this share of the round trip, to test comparisons
     #[arg(long, value_parser = percent, value_name = "PERCENT", hide_short_help = true)]
     pub(super) inject_slowdown: Option<u32>,
-    /// Whether trials of mechanisms that sleep, back to back, stop for slices of the yardstick by which runs are compared, comma separated
+    /// Whether trials of mechanisms that sleep, back to back, stop for slices of the reference by which runs are compared, comma separated
     #[arg(
         long,
         value_enum,
@@ -67,7 +67,7 @@ pub struct Args {
         value_name = "WHICH",
         hide_short_help = true
     )]
-    yardstick: Vec<Yardstick>,
+    reference: Vec<Reference>,
     #[command(flatten)]
     placements: PlacementArgs,
     #[command(flatten)]
@@ -95,7 +95,7 @@ enum Moments {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Yardstick {
+enum Reference {
     /// They do
     With,
     /// They do not, and cannot be compared through a machine that drifts
@@ -123,12 +123,12 @@ pub fn plan(args: &Args, slowdown_ppm: Option<u32>, machine: &Machine) -> anyhow
         until: until(args),
         scheduler: args.scheduler.into(),
         injected_slowdown_ppm: slowdown_ppm,
-        without_yardstick: args.yardstick.iter().map(|which| *which == Yardstick::Without).collect(),
+        without_reference: args.reference.iter().map(|which| *which == Reference::Without).collect(),
         blocks: args.run.blocks,
         seed: args.run.seed(),
     };
     let plan = ping.plan();
-    if plan.cells.is_empty() {
+    if plan.configurations.is_empty() {
         return Err(Usage(
             "nothing is left to run: a mechanism that spins cannot share a core with its notifier nor be proven asleep, \
              some join only threads or only processes (`doorbell list`), one way needs --timing stamp or blocked, an \

@@ -3,7 +3,7 @@
 
 use super::usage::Usage;
 use crate::machine::topology::{Relation, Topology};
-use crate::trial::cell::Placement;
+use crate::trial::configuration::Placement;
 
 /// The name of the placement that leaves the choice to the scheduler.
 const UNPINNED: &str = "unpinned";

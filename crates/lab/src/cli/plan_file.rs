@@ -16,7 +16,7 @@ use crate::machine::topology::Topology;
 use crate::nearest::{did_you_mean, nearest};
 use crate::record::read::{LONGEST, read_from};
 use crate::record::write;
-use crate::trial::cell::{Cell, Pattern, Target, Trace, WaitPolicy};
+use crate::trial::configuration::{Configuration, Pattern, Target, Trace, WaitPolicy};
 use crate::trial::load;
 use crate::{fan, mechanism, operation, task, transfer};
 use doorbell_results::machine::pinning::Pinning;
@@ -36,16 +36,16 @@ pub fn read(path: &Path, verb: &str, topology: &Topology) -> Result<Plan, Usage>
             plan.experiment
         )));
     }
-    if plan.cells.is_empty() {
-        return Err(refuse("the plan has no cells".to_owned()));
+    if plan.configurations.is_empty() {
+        return Err(refuse("the plan has no configurations".to_owned()));
     }
     if !BLOCKS.contains(&plan.blocks) {
         return Err(refuse(format!("blocks is {}; it is a number from 1 to 10000", plan.blocks)));
     }
-    for (place, cell) in plan.cells.iter_mut().enumerate() {
-        let named = cell.subject.clone();
-        settle(cell, topology)
-            .map_err(|what| refuse(format!("cells, number {} ({named}): {what}", place + 1)))?;
+    for (place, configuration) in plan.configurations.iter_mut().enumerate() {
+        let named = configuration.subject.clone();
+        settle(configuration, topology)
+            .map_err(|what| refuse(format!("configurations, number {} ({named}): {what}", place + 1)))?;
     }
     Ok(plan)
 }
@@ -137,21 +137,21 @@ fn line_of(text: &str, at: usize) -> usize {
 }
 
 /// Finds the CPUs of a placement that is only named, and refuses what the flags would refuse.
-fn settle(cell: &mut Cell, topology: &Topology) -> Result<(), String> {
-    known(cell)?;
-    within("size", cell.size, 0..=LARGEST)?;
-    let ends = [cell.until.count, cell.until.time_ns];
+fn settle(configuration: &mut Configuration, topology: &Topology) -> Result<(), String> {
+    known(configuration)?;
+    within("size", configuration.size, 0..=LARGEST)?;
+    let ends = [configuration.until.count, configuration.until.time_ns];
     if ends.iter().all(Option::is_none) || ends.contains(&Some(0)) {
         return Err("until needs a count or a time_ns above 0".to_owned());
     }
-    match cell.wait {
+    match configuration.wait {
         WaitPolicy::SpinThenBlock { spin_ns: 0 } => return Err("spin_ns is 0; wait is then block".to_owned()),
         WaitPolicy::Timeout { timeout_ns: 0 } => {
             return Err("timeout_ns is 0; to look without waiting is spin".to_owned());
         }
         _ => {}
     }
-    match cell.pattern {
+    match configuration.pattern {
         Pattern::FanOut { receivers, .. } => within("receivers", receivers, 1..=20_000)?,
         Pattern::Operation { batch } => within("batch", batch, 1..=1_000_000)?,
         Pattern::Tasks { tasks, yields } => {
@@ -159,32 +159,34 @@ fn settle(cell: &mut Cell, topology: &Topology) -> Result<(), String> {
             within("yields", yields, 0..=100_000)?;
         }
         Pattern::Io { .. } => {
-            within("size", cell.size, 512..=1 << 20)?;
-            if !cell.size.is_multiple_of(512) {
-                return Err(format!("size is {}; a block is a multiple of 512 bytes", cell.size));
+            within("size", configuration.size, 512..=1 << 20)?;
+            if !configuration.size.is_multiple_of(512) {
+                return Err(format!("size is {}; a block is a multiple of 512 bytes", configuration.size));
             }
         }
         Pattern::PingPong { .. } | Pattern::OneWay { .. } | Pattern::OpenLoop { .. } => {}
     }
-    if let Some(Trace::Worst { keep, .. }) = cell.trace {
+    if let Some(Trace::Worst { keep, .. }) = configuration.trace {
         within("keep", keep, 1..=100)?;
     }
-    if let Some(limit) = cell.latency_limit_us {
+    if let Some(limit) = configuration.latency_limit_us {
         within("latency_limit_us", limit, 0..=1_000_000)?;
     }
-    if let Some(load) = &cell.load {
+    if let Some(load) = &configuration.load {
         load::find(&load.kind).map_err(|unknown| unknown.to_string())?;
         within("workers", load.workers, 1..=10_000)?;
     }
-    if matches!(cell.target, Some(Target::Device { consent: Some(_), .. })) {
+    if matches!(configuration.target, Some(Target::Device { consent: Some(_), .. })) {
         return Err("a file is no consent to overwrite a device, whose name another may have by now; type it: `doorbell io \
                     --device /dev/NAME --write-device NAME`"
             .to_owned());
     }
-    place(cell, topology)?;
-    let between_sides =
-        matches!(cell.pattern, Pattern::PingPong { .. } | Pattern::OneWay { .. } | Pattern::OpenLoop { .. });
-    if between_sides && !ping::makes_sense(cell, topology.usable.len() == 1) {
+    place(configuration, topology)?;
+    let between_sides = matches!(
+        configuration.pattern,
+        Pattern::PingPong { .. } | Pattern::OneWay { .. } | Pattern::OpenLoop { .. }
+    );
+    if between_sides && !ping::makes_sense(configuration, topology.usable.len() == 1) {
         return Err("it cannot be: a mechanism that spins shares no core with its notifier and is never proven asleep, some join \
                     only threads or only processes (`doorbell list`), one way needs timing stamp or blocked, and an open loop a gap"
             .to_owned());
@@ -192,13 +194,13 @@ fn settle(cell: &mut Cell, topology: &Topology) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether this build has what the cell names; if not, the name that may have been meant.
-fn known(cell: &Cell) -> Result<(), String> {
+/// Whether this build has what the configuration names; if not, the name that may have been meant.
+fn known(configuration: &Configuration) -> Result<(), String> {
     fn said<T>(found: Result<T, impl std::fmt::Display>) -> Result<(), String> {
         found.map(drop).map_err(|unknown| unknown.to_string())
     }
-    let name = &cell.subject;
-    match cell.pattern {
+    let name = &configuration.subject;
+    match configuration.pattern {
         Pattern::FanOut { .. } => said(fan::find(name)),
         Pattern::Operation { .. } => said(operation::find(name)),
         Pattern::Tasks { .. } => said(task::find(name)),
@@ -216,9 +218,9 @@ fn within(what: &str, number: u32, bounds: std::ops::RangeInclusive<u32>) -> Res
     Err(format!("{what} is {number}; it is a number from {} to {}", bounds.start(), bounds.end()))
 }
 
-fn place(cell: &mut Cell, topology: &Topology) -> Result<(), String> {
-    let relation = cell.placement.relation.clone();
-    if matches!(cell.pattern, Pattern::FanOut { .. }) {
+fn place(configuration: &mut Configuration, topology: &Topology) -> Result<(), String> {
+    let relation = configuration.placement.relation.clone();
+    if matches!(configuration.pattern, Pattern::FanOut { .. }) {
         return match Pinning::named(&relation) {
             Some(_) => Ok(()),
             None => Err(format!(
@@ -227,9 +229,10 @@ fn place(cell: &mut Cell, topology: &Topology) -> Result<(), String> {
             )),
         };
     }
-    match cell.placement.cpus {
+    match configuration.placement.cpus {
         None => {
-            cell.placement = placements::by_relation(&relation, topology).map_err(|usage| usage.0)?;
+            configuration.placement =
+                placements::by_relation(&relation, topology).map_err(|usage| usage.0)?;
         }
         Some([first, second]) => {
             for cpu in [first, second] {
@@ -276,18 +279,18 @@ mod tests {
     }
 
     /// What somebody writes by hand.
-    const BY_HAND: &str = "experiment = 'ping'\n\n[[cells]]\nsubject = 'futex'\npattern = { kind = 'one-way', gap_ns = 10_000 }\n\
+    const BY_HAND: &str = "experiment = 'ping'\n\n[[configurations]]\nsubject = 'futex'\npattern = { kind = 'one-way', gap_ns = 10_000 }\n\
                            timing = 'stamp'\nuntil = { count = 100 }\n";
 
     #[test]
     fn what_is_left_out_by_hand_has_a_usual_value() {
         let plan = read_text(BY_HAND, "ping").unwrap();
-        let [cell] = &plan.cells[..] else { panic!("{plan:?}") };
+        let [configuration] = &plan.configurations[..] else { panic!("{plan:?}") };
         assert_eq!(
-            (cell.wait, cell.size, cell.placement.relation.as_str()),
+            (configuration.wait, configuration.size, configuration.placement.relation.as_str()),
             (WaitPolicy::Block, 0, "unpinned")
         );
-        assert!(plan.repeat_disturbed && plan.question.is_none());
+        assert!(plan.repeat_on_interference && plan.question.is_none());
     }
 
     #[test]
@@ -295,7 +298,7 @@ mod tests {
         let told = |text: &str| read_text(text, "ping").unwrap_err();
         assert_eq!(
             told(&BY_HAND.replace("timing", "timng")),
-            "plan.toml, line 6: a plan has nothing called 'cells.0.timng'; did you mean 'timing'?"
+            "plan.toml, line 6: a plan has nothing called 'configurations.0.timng'; did you mean 'timing'?"
         );
         assert_eq!(
             told(&BY_HAND.replace("'ping'", "'pairs'")),
@@ -305,7 +308,7 @@ mod tests {
             (
                 "'futex'",
                 "'futx'",
-                "cells, number 1 (futx): no mechanism is called 'futx'; did you mean 'futex'?",
+                "configurations, number 1 (futx): no mechanism is called 'futx'; did you mean 'futex'?",
             ),
             ("count = 100", "count = 0", "until needs a count or a time_ns above 0"),
             ("'stamp'", "'around'", "it cannot be"),
@@ -324,7 +327,7 @@ mod tests {
                 "did you mean 'sqrt'?",
             ),
             ("'ping'", "'ping'\nblocks = 0", "blocks is 0; it is a number from 1 to 10000"),
-            ("[[cells]]", "[[cells]", "plan.toml, line 3: "),
+            ("[[configurations]]", "[[configurations]", "plan.toml, line 3: "),
         ] {
             let error = told(&BY_HAND.replace(right, wrong));
             assert!(error.contains(said), "{wrong}: {error}");
@@ -333,7 +336,7 @@ mod tests {
 
     #[test]
     fn a_file_is_no_consent_to_overwrite_a_device() {
-        let text = "experiment = 'io'\n[[cells]]\nsubject = 'sync'\nsize = 4096\nuntil = { count = 1 }\n\
+        let text = "experiment = 'io'\n[[configurations]]\nsubject = 'sync'\nsize = 4096\nuntil = { count = 1 }\n\
                     pattern = { kind = 'io', direction = 'write', direct = true }\n\
                     target = { kind = 'device', path = '/dev/nvme1n1', consent = 'nvme1n1' }\n";
         assert!(read_text(text, "io").unwrap_err().contains("no consent"));
@@ -341,8 +344,8 @@ mod tests {
 
     #[test]
     fn a_result_is_a_plan_too() {
-        let mut result = sample::result(&[sample::cell("futex")], 3, |_, _| 16_000.0);
-        result.plan.cells[0].placement = placements::unpinned();
+        let mut result = sample::result(&[sample::configuration("futex")], 3, |_, _| 16_000.0);
+        result.plan.configurations[0].placement = placements::unpinned();
         let file = file(&write::to_json(&result));
         assert_eq!(read(file.path(), "ping", &machine().topology).unwrap(), result.plan);
     }

@@ -4,7 +4,7 @@
 use clap::ValueEnum;
 
 use crate::mechanism::Contexts;
-use crate::trial::cell::Scheduler;
+use crate::trial::configuration::Scheduler;
 
 /// What two sides are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

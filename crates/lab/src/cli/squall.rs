@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell vm run --guest squall -- tasks`: the tasks of Squall (`squall/`), as a result file.
 //!
-//! Squall prints a line of JSON for each arm. Its clock is the instructions it retires, one to a nanosecond, so a figure of n
+//! Squall prints a line of JSON for each variant. Its clock is the instructions it retires, one to a nanosecond, so a figure of n
 //! nanoseconds is n instructions, the same in every run.
 
 use std::collections::BTreeMap;
@@ -23,8 +23,8 @@ use crate::mechanism::Contexts;
 use crate::record::result::SCHEMA_VERSION;
 use crate::record::series::Quantity;
 use crate::record::subject::{MadeOf, Measured, Subject};
-use crate::record::{Figure, Histogram, Outcome, Record, ResultFile, Series, Surroundings, Tally};
-use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+use crate::record::{Environment, Figure, Histogram, Outcome, Record, ResultFile, Series, Tally};
+use crate::trial::configuration::{Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
 use crate::verdict::claims::coroutines::{BOARD, MAKING, SWITCHING};
 
 /// A kind of task: its name in the lab, and Squall's. Kinds with the same name in the lab differ in what surrounds them.
@@ -72,7 +72,7 @@ const INSTRUCTIONS_OF_A_TICK: f64 = TICK as f64 * 100.0;
 /// Repetitions of which the study took means.
 const REPETITIONS: usize = 10;
 
-/// What Squall says of an arm.
+/// What Squall says of a variant.
 #[derive(Debug, Deserialize)]
 struct Said {
     subject: String,
@@ -177,11 +177,11 @@ pub(super) fn run(
         said.split_at(said.len() - if document { SWITCHING.len() * REPETITIONS } else { 0 });
     let mut records: Vec<Record> = timed.iter().map(|said| record(said, document)).collect();
     records.extend(ticked.chunks(REPETITIONS).filter_map(|runs| ticks(runs, timed)));
-    let mut cells: Vec<Cell> = Vec::new();
+    let mut configurations: Vec<Configuration> = Vec::new();
     records.retain(|record| {
-        let new = !cells.contains(&record.cell);
+        let new = !configurations.contains(&record.configuration);
         if new {
-            cells.push(record.cell.clone());
+            configurations.push(record.configuration.clone());
         }
         new
     });
@@ -197,14 +197,14 @@ pub(super) fn run(
         plan: Plan {
             experiment: "tasks".to_owned(),
             layout: Layout::Tasks,
-            cells,
+            configurations,
             blocks: 1,
             seed: 0,
             question: None,
             left_out: Vec::new(),
-            repeat_disturbed: false,
+            repeat_on_interference: false,
         },
-        floors: Vec::new(),
+        primitives: Vec::new(),
         records,
         warnings: Vec::new(),
     })
@@ -243,8 +243,8 @@ fn emulated(host: Machine, emulator: String) -> Machine {
     machine
 }
 
-fn cell(subject: &str, tasks: u32, yields: u32) -> Cell {
-    Cell {
+fn configuration(subject: &str, tasks: u32, yields: u32) -> Configuration {
+    Configuration {
         subject: subject.to_owned(),
         contexts: Contexts::Threads,
         pattern: Pattern::Tasks { tasks, yields },
@@ -255,7 +255,7 @@ fn cell(subject: &str, tasks: u32, yields: u32) -> Cell {
         until: Until::count(1),
         scheduler: Scheduler::Other,
         injected_slowdown_ppm: None,
-        without_yardstick: false,
+        without_reference: false,
         load: None,
         trace: None,
         target: None,
@@ -315,7 +315,7 @@ fn record(said: &Said, document: bool) -> Record {
         ));
     }
     Record {
-        cell: cell(&subject, said.tasks, yields),
+        configuration: configuration(&subject, said.tasks, yields),
         subject: Subject::Tasks {
             made_of: if said.space_changes > 0 { MadeOf::Processes } else { MadeOf::Code },
             measured: if yields == 0 { Measured::Lives } else { Measured::HandOffs },
@@ -327,14 +327,14 @@ fn record(said: &Said, document: bool) -> Record {
         outcome: Outcome::Done,
         series: BTreeMap::from([(quantity, Series::from(&histogram))]),
         figures,
-        yardstick: None,
+        reference: None,
         fanout: None,
         io: None,
         tally: Tally { sent: said.done, seen: said.done, ..Tally::default() },
         sides: Vec::new(),
         load: None,
         anatomy: None,
-        surroundings: Surroundings { wall_ns: said.instructions, ..Surroundings::default() },
+        environment: Environment { wall_ns: said.instructions, ..Environment::default() },
         warnings: Vec::new(),
     }
 }
@@ -344,7 +344,7 @@ fn ticks(runs: &[Said], timed: &[Said]) -> Option<Record> {
     let first = runs.first()?;
     let same = |said: &&Said| (&said.subject, said.tasks) == (&first.subject, first.tasks);
     let mut record = record(timed.iter().find(same)?, true);
-    record.cell.subject = "timer-ticks".to_owned();
+    record.configuration.subject = "timer-ticks".to_owned();
     let counted = runs.iter().map(|said| said.timer_interrupts).sum::<u64>();
     let mean = counted as f64 / runs.len() as f64;
     let true_ticks = timed.iter().find(same)?.instructions as f64 / INSTRUCTIONS_OF_A_TICK;

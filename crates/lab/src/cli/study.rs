@@ -53,18 +53,21 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     // Only what can be slowed has a place in it; the harness itself has no waiter to be.
     let from_flags = || ping::plan(&args.ping, Some(args.slowdown), &machine);
     let mut slowed = args.ping.run.planned("ping", &machine, from_flags)?;
-    slowed.cells.iter_mut().for_each(|cell| cell.injected_slowdown_ppm = Some(args.slowdown));
+    slowed
+        .configurations
+        .iter_mut()
+        .for_each(|configuration| configuration.injected_slowdown_ppm = Some(args.slowdown));
     let one_cpu = machine.topology.usable.len() == 1;
-    slowed.cells.retain(|cell| makes_sense(cell, one_cpu));
-    slowed.cells.retain(|cell| cell.subject != "null");
+    slowed.configurations.retain(|configuration| makes_sense(configuration, one_cpu));
+    slowed.configurations.retain(|configuration| configuration.subject != "null");
     let mut plan = slowed.clone();
-    plan.cells.iter_mut().for_each(|cell| cell.injected_slowdown_ppm = None);
+    plan.configurations.iter_mut().for_each(|configuration| configuration.injected_slowdown_ppm = None);
     let fresh = Study {
         study_version: STUDY_VERSION,
         command_line: std::env::args().collect(),
         slowdown_ppm: args.slowdown,
         blocks: plan.blocks,
-        cells: plan.cells.clone(),
+        configurations: plan.configurations.clone(),
         rounds: Vec::new(),
     };
     let mut study = match &args.file {
@@ -117,8 +120,8 @@ fn continued(path: &Path, fresh: Study) -> anyhow::Result<Study> {
         .with_context(named)?;
     let old: Study = serde_json::from_slice(&text)
         .with_context(|| format!("{} is not a study; name another file", path.display()))?;
-    let same = (old.study_version, old.slowdown_ppm, old.blocks, &old.cells)
-        == (fresh.study_version, fresh.slowdown_ppm, fresh.blocks, &fresh.cells);
+    let same = (old.study_version, old.slowdown_ppm, old.blocks, &old.configurations)
+        == (fresh.study_version, fresh.slowdown_ppm, fresh.blocks, &fresh.configurations);
     if !same {
         let message = format!("{} is of other runs; name another file or give its arguments", path.display());
         return Err(Usage(message).into());

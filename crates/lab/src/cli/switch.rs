@@ -15,7 +15,7 @@ use crate::machine::topology::Topology;
 use crate::mechanism::Contexts;
 use crate::operation;
 use crate::quantity::span;
-use crate::trial::cell::{Placement, Scheduler, Until};
+use crate::trial::configuration::{Placement, Scheduler, Until};
 
 /// Arguments of `doorbell switch`.
 #[derive(Debug, clap::Args)]
@@ -117,7 +117,7 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
         seed: args.run.seed(),
     };
     let plan = switch.plan();
-    if plan.cells.is_empty() {
+    if plan.configurations.is_empty() {
         return Err(Usage(
             "nothing is left to run: timetctxsw2 joins threads only, and touch needs --working-set"
                 .to_owned(),

@@ -16,7 +16,7 @@ use crate::machine::Machine;
 use crate::quantity::span;
 use crate::task;
 use crate::task::limits::{self as tasks_limits, Ceiling};
-use crate::trial::cell::Until;
+use crate::trial::configuration::Until;
 use crate::view::unit::count;
 use crate::view::wording::counted;
 use doorbell_verdict::claims::coroutines::{BOARD, MAKING, SWITCHING};
@@ -113,22 +113,22 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     }
     let mut lacking = 0;
     let mut told = BTreeSet::new();
-    for cell in &plan.cells {
-        let Some(reason) = tasks_limits::lacks(cell, &machine) else { continue };
+    for configuration in &plan.configurations {
+        let Some(reason) = tasks_limits::lacks(configuration, &machine) else { continue };
         lacking += 1;
-        if told.insert((cell.subject.clone(), reason.clone())) {
-            let _ = writeln!(err, "doorbell: {}: {reason}", cell.subject);
+        if told.insert((configuration.subject.clone(), reason.clone())) {
+            let _ = writeln!(err, "doorbell: {}: {reason}", configuration.subject);
         }
     }
-    if lacking > 0 && lacking == plan.cells.len() {
+    if lacking > 0 && lacking == plan.configurations.len() {
         return Err(anyhow::anyhow!("nothing of this can be run here; see the limits above"));
     }
     if lacking > 0 {
         let _ = writeln!(
             err,
             "doorbell: {} of {} will be skipped",
-            counted(lacking as u64, "cell"),
-            plan.cells.len()
+            counted(lacking as u64, "configuration"),
+            plan.configurations.len()
         );
     }
     run.run(plan, machine, terminal)
@@ -136,7 +136,8 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
 
 /// How many tasks of each kind fit, by what is known of the kind before any is made.
 fn ceilings(plan: &Plan, machine: &Machine) -> Vec<String> {
-    let names: BTreeSet<&str> = plan.cells.iter().map(|cell| cell.subject.as_str()).collect();
+    let names: BTreeSet<&str> =
+        plan.configurations.iter().map(|configuration| configuration.subject.as_str()).collect();
     let kinds = task::all().iter().filter(|kind| names.contains(kind.name()));
     kinds
         .filter_map(|kind| {
@@ -165,8 +166,12 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     }
     let mut plan = tasks.plan();
     if args.yields.is_empty() {
-        let more = of_one_turn(&tasks).plan().cells.into_iter().filter(|cell| !plan.cells.contains(cell));
-        plan.cells.extend(more.collect::<Vec<_>>());
+        let more = of_one_turn(&tasks)
+            .plan()
+            .configurations
+            .into_iter()
+            .filter(|configuration| !plan.configurations.contains(configuration));
+        plan.configurations.extend(more.collect::<Vec<_>>());
     }
     // Who writes `all` is told what is left out; who writes a name means that kind.
     let named =
@@ -193,7 +198,7 @@ fn of_one_turn(asked: &Tasks) -> Tasks {
 /// Kinds that `names` ask for and `plan` does not run.
 fn left_out(names: &[String], plan: &Plan) -> Vec<&'static str> {
     let asked = |kind: &str| names.iter().any(|name| name == "all" || name == kind);
-    let planned = |kind: &str| plan.cells.iter().any(|cell| cell.subject == kind);
+    let planned = |kind: &str| plan.configurations.iter().any(|configuration| configuration.subject == kind);
     task::all().iter().map(|kind| kind.name()).filter(|kind| asked(kind) && !planned(kind)).collect()
 }
 

@@ -56,7 +56,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     };
     let profile = Profile { machine: profile::machine(), cost: cost(chosen)? };
     let text = format!(
-        "# Written by `doorbell tune` {}. What it found, of which the last two lines are what the library reckons with:\n{}{profile}",
+        "# Written by `doorbell tune` {}. What it found, of which the last two lines are what the library assumes:\n{}{profile}",
         env!("CARGO_PKG_VERSION"),
         view::tune::comments(&tuned),
     );

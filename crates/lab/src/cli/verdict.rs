@@ -65,7 +65,7 @@ impl Source {
         if refused || !terminal.quiet {
             let mut err = std::io::stderr();
             err.write_all(doctor(&machine, Detail::Brief, &Style::of_stdout()).as_bytes())?;
-            let cure = if refused { "Mend that, or measure as it is with --anyway.\n" } else { "" };
+            let cure = if refused { "Fix that, or measure as it is with --anyway.\n" } else { "" };
             writeln!(err, "{cure}")?;
         }
         if refused {

@@ -14,16 +14,16 @@ use crate::experiment::why::{GAP, KEPT, WINDOW, plan};
 use crate::machine::Machine;
 use crate::mechanism::{self, Contexts};
 use crate::quantity::{duration, span, wait_policy};
-use crate::trial::cell::{Pattern, Scheduler, Timing, Until, WaitPolicy};
+use crate::trial::configuration::{Pattern, Scheduler, Timing, Until, WaitPolicy};
 
 /// Arguments of `doorbell why`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "EXAMPLES\n  \
-    doorbell why --above 1ms                 ten seconds of futex wakes; the worst five beyond 1 ms, each with its cause\n  \
+    doorbell why --above 1ms                 ten seconds of futex wake-ups; the worst five beyond 1 ms, each with its cause\n  \
     doorbell why --worst 10 --time 1m        the worst ten, however quick\n  \
     doorbell why eventfd --cpus 0,1 --load full\n  \
     doorbell why --wait timeout=50ms --above 10ms     was it lost, and rescued by the time-out?\n\n\
-    A cause is named where events or counters of that very wake show it and it covers half of the wake or more; else it is\n  \
+    A cause is named where events or counters of that very wake-up show it and it covers half of the wake-up or more; else it is\n  \
     unknown. Needs the kernel's trace events: root, or a tracefs this user may write. Exit status 4 where there is none.")]
 pub struct Args {
     /// Mechanisms (`doorbell list` shows them)
@@ -35,7 +35,7 @@ pub struct Args {
     /// How many of the worst are kept
     #[arg(long, default_value_t = KEPT, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     worst: u32,
-    /// Time between a wake and the next notification
+    /// Time between a wake-up and the next notification
     #[arg(long, value_parser = duration, value_name = "TIME")]
     gap: Option<Duration>,
     /// How the waiter waits: block, spin-then-block=TIME, timeout=TIME
@@ -86,7 +86,7 @@ fn from_flags(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
         until: Some(Until::time(args.time.unwrap_or(WINDOW))),
         scheduler: Scheduler::Other,
         injected_slowdown_ppm: None,
-        without_yardstick: vec![false],
+        without_reference: vec![false],
         blocks: Some(args.run.blocks.unwrap_or(1)),
         seed: args.run.seed(),
     };

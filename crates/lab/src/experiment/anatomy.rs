@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell anatomy` as a plan: every cell twice, with the kernel's events recorded and without, so that what recording costs
+//! `doorbell anatomy` as a plan: every configuration twice, with the kernel's events recorded and without, so that what recording costs
 //! is measured in the same blocks.
 
 use std::time::Duration;
 
 use super::ping::Ping;
 use super::plan::{Layout, Plan};
-use crate::trial::cell::{Cell, Trace, Until};
+use crate::trial::configuration::{Configuration, Trace, Until};
 
 /// The gaps of a run that names none: a waiter that has only just fallen asleep, and one whose CPU has gone idle for good.
 pub const GAPS: [Duration; 2] = [Duration::from_micros(10), Duration::from_millis(1)];
@@ -23,18 +23,19 @@ pub const BLOCKS: u32 = 6;
 /// Most wakes of a trial: the buffer of the events holds them all.
 const MOST: u64 = 10_000;
 
-/// `ping`, each cell of it once bare and once traced.
+/// `ping`, each configuration of it once bare and once traced.
 pub fn plan(ping: &Ping) -> Plan {
     let bare = ping.plan();
-    let mut cells = Vec::new();
-    for cell in bare.cells {
-        let count = cell.until.count.unwrap_or(MOST).min(MOST);
-        let cell = Cell { until: Until { count: Some(count), ..cell.until }, ..cell };
+    let mut configurations = Vec::new();
+    for configuration in bare.configurations {
+        let count = configuration.until.count.unwrap_or(MOST).min(MOST);
+        let configuration =
+            Configuration { until: Until { count: Some(count), ..configuration.until }, ..configuration };
         // Nobody waits for what the null mechanism sends.
-        if cell.subject != "null" {
-            cells.push(Cell { trace: Some(Trace::Stages), ..cell.clone() });
+        if configuration.subject != "null" {
+            configurations.push(Configuration { trace: Some(Trace::Stages), ..configuration.clone() });
         }
-        cells.push(cell);
+        configurations.push(configuration);
     }
-    Plan { experiment: "anatomy".to_owned(), layout: Layout::Stages, cells, ..bare }
+    Plan { experiment: "anatomy".to_owned(), layout: Layout::Stages, configurations, ..bare }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::plan::{Layout, Plan};
 use crate::fan;
 use crate::mechanism::Contexts;
-use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+use crate::trial::configuration::{Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
 use doorbell_results::machine::pinning::Pinning;
 
 /// What is asked for; every list is one axis of the plan.
@@ -30,36 +30,37 @@ pub struct FanOut {
 }
 
 impl FanOut {
-    /// The plan: every cell that makes sense.
+    /// The plan: every configuration that makes sense.
     pub fn plan(&self) -> Plan {
-        let mut cells = Vec::new();
+        let mut configurations = Vec::new();
         for subject in &self.mechanisms {
             let Ok(entry) = fan::find(subject) else { continue };
             for &contexts in self.contexts.iter().filter(|contexts| entry.notification().joins(**contexts)) {
                 for &receivers in &self.receivers {
                     for &wait in &self.waits {
                         for &pinning in &self.pinnings {
-                            let cell = self.cell(subject, contexts, receivers, wait, pinning);
-                            if !cells.contains(&cell) {
-                                cells.push(cell);
+                            let configuration =
+                                self.configuration(subject, contexts, receivers, wait, pinning);
+                            if !configurations.contains(&configuration) {
+                                configurations.push(configuration);
                             }
                         }
                     }
                 }
             }
         }
-        Plan::new("fanout", Layout::FanOut, cells, self.blocks, self.seed)
+        Plan::new("fanout", Layout::FanOut, configurations, self.blocks, self.seed)
     }
 
-    fn cell(
+    fn configuration(
         &self,
         subject: &str,
         contexts: Contexts,
         receivers: u32,
         wait: WaitPolicy,
         pinning: Pinning,
-    ) -> Cell {
-        Cell {
+    ) -> Configuration {
+        Configuration {
             subject: subject.to_owned(),
             contexts,
             pattern: Pattern::FanOut {
@@ -73,7 +74,7 @@ impl FanOut {
             until: Until::count(self.rounds.into()),
             scheduler: Scheduler::Other,
             injected_slowdown_ppm: None,
-            without_yardstick: false,
+            without_reference: false,
             load: None,
             trace: None,
             target: None,
@@ -88,12 +89,12 @@ pub fn takes(plan: &Plan) -> Duration {
     const ROUNDS_OF_WARMUP: u64 = 2;
     const RECEIVER: Duration = Duration::from_millis(1);
     const TRIAL: Duration = Duration::from_millis(100);
-    let cell = |cell: &Cell| {
-        let Pattern::FanOut { receivers, interval_ns } = cell.pattern else { return Duration::ZERO };
-        let rounds = cell.until.count.unwrap_or(1).saturating_add(ROUNDS_OF_WARMUP);
+    let configuration = |configuration: &Configuration| {
+        let Pattern::FanOut { receivers, interval_ns } = configuration.pattern else { return Duration::ZERO };
+        let rounds = configuration.until.count.unwrap_or(1).saturating_add(ROUNDS_OF_WARMUP);
         TRIAL + RECEIVER * receivers + Duration::from_nanos(interval_ns.saturating_mul(rounds))
     };
-    plan.cells.iter().map(cell).sum::<Duration>() * plan.blocks
+    plan.configurations.iter().map(configuration).sum::<Duration>() * plan.blocks
 }
 
 #[cfg(test)]
@@ -116,16 +117,16 @@ mod tests {
     }
 
     #[test]
-    fn the_plan_is_the_product_of_its_axes_and_no_cell_is_twice_in_it() {
+    fn the_plan_is_the_product_of_its_axes_and_no_configuration_is_twice_in_it() {
         let plan = fanout().plan();
-        assert_eq!(plan.cells.len(), fan::all().len() * 3 * 2 * 2);
-        let distinct: std::collections::HashSet<&Cell> = plan.cells.iter().collect();
-        assert_eq!(distinct.len(), plan.cells.len());
+        assert_eq!(plan.configurations.len(), fan::all().len() * 3 * 2 * 2);
+        let distinct: std::collections::HashSet<&Configuration> = plan.configurations.iter().collect();
+        assert_eq!(distinct.len(), plan.configurations.len());
     }
 
     #[test]
     fn what_a_plan_takes_is_at_least_its_rounds() {
         let plan = fanout().plan();
-        assert!(takes(&plan) > Duration::from_secs(22) * plan.cells.len() as u32);
+        assert!(takes(&plan) > Duration::from_secs(22) * plan.configurations.len() as u32);
     }
 }

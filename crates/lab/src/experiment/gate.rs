@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::plan::{Layout, Plan};
 use crate::machine::topology::Topology;
 use crate::mechanism::Contexts;
-use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+use crate::trial::configuration::{Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
 
 #[derive(Debug, Clone)]
 pub struct Gate {
@@ -35,7 +35,7 @@ impl Gate {
         let each = self.time / u32::try_from(self.placements.len().max(1)).unwrap_or(u32::MAX);
         let usual = (each.as_nanos() / WINDOW.as_nanos()).clamp(*BLOCKS.start(), *BLOCKS.end()) as u32;
         let blocks = self.blocks.unwrap_or(usual);
-        let cell = |placement: &Placement| Cell {
+        let configuration = |placement: &Placement| Configuration {
             subject: self.subject.clone(),
             contexts: self.contexts,
             pattern: Pattern::OneWay { gap_ns: u64::try_from(self.gap.as_nanos()).unwrap_or(u64::MAX) },
@@ -46,17 +46,17 @@ impl Gate {
             until: Until::time(each / blocks.max(1)),
             scheduler: self.scheduler,
             injected_slowdown_ppm: None,
-            without_yardstick: false,
+            without_reference: false,
             load: None,
             trace: None,
             target: None,
             latency_limit_us: None,
         };
-        let cells = self.placements.iter().map(cell).collect();
+        let configurations = self.placements.iter().map(configuration).collect();
         Plan {
             // Where the longest is asked for, a trial left out because others disturbed it would be the very answer left out.
-            repeat_disturbed: false,
-            ..Plan::new("gate", Layout::Quantities, cells, blocks, self.seed)
+            repeat_on_interference: false,
+            ..Plan::new("gate", Layout::Quantities, configurations, blocks, self.seed)
         }
     }
 }
@@ -96,7 +96,8 @@ mod tests {
         for (time, placements) in [(600, 1), (600, 64), (3, 2)] {
             let time = Duration::from_secs(time);
             let plan = gate(time, placements);
-            let window: u64 = plan.cells.iter().map(|cell| cell.until.time_ns.unwrap()).sum();
+            let window: u64 =
+                plan.configurations.iter().map(|configuration| configuration.until.time_ns.unwrap()).sum();
             let whole = Duration::from_nanos(window) * plan.blocks;
             assert!(whole <= time && whole > time * 99 / 100, "{whole:?} of {time:?}");
             assert!((10..=200).contains(&plan.blocks), "{}", plan.blocks);

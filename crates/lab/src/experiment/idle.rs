@@ -7,7 +7,7 @@ use super::ping::usual_window;
 use super::plan::{Layout, Plan};
 use crate::machine::Machine;
 use crate::mechanism::Contexts;
-use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+use crate::trial::configuration::{Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
 use crate::trial::latency_limit::DEVICE;
 
 /// The harness's own cost, once in each run.
@@ -44,10 +44,10 @@ pub struct Idle {
 
 impl Idle {
     pub fn plan(&self) -> Plan {
-        let mut cells: Vec<Cell> = Vec::new();
+        let mut configurations: Vec<Configuration> = Vec::new();
         let mut add = |subject: &str, gap_ns, latency_limit_us| {
             let pattern = Pattern::OneWay { gap_ns };
-            let cell = Cell {
+            let configuration = Configuration {
                 subject: subject.to_owned(),
                 contexts: Contexts::Processes,
                 pattern,
@@ -58,14 +58,14 @@ impl Idle {
                 until: self.until.unwrap_or_else(|| usual_window(pattern)),
                 scheduler: Scheduler::Other,
                 injected_slowdown_ppm: None,
-                without_yardstick: false,
+                without_reference: false,
                 trace: None,
                 load: None,
                 target: None,
                 latency_limit_us,
             };
-            if !cells.contains(&cell) {
-                cells.push(cell);
+            if !configurations.contains(&configuration) {
+                configurations.push(configuration);
             }
         };
         if let Some(&gap_ns) = self.gaps_ns.first() {
@@ -78,13 +78,13 @@ impl Idle {
                 }
             }
         }
-        Plan::new("idle", Layout::Idle, cells, self.blocks, self.seed)
+        Plan::new("idle", Layout::Idle, configurations, self.blocks, self.seed)
     }
 }
 
 /// Why a limit of latency cannot be held here; none where none is asked for.
-pub fn lacks(cell: &Cell, machine: &Machine) -> Option<String> {
-    cell.latency_limit_us?;
+pub fn lacks(configuration: &Configuration, machine: &Machine) -> Option<String> {
+    configuration.latency_limit_us?;
     match machine.permissions.dma_latency {
         Some(true) => None,
         Some(false) => {
@@ -110,9 +110,9 @@ mod tests {
             seed: 1,
         };
         let plan = Idle { mechanisms: vec!["futex".to_owned()], ..idle.clone() }.plan();
-        assert_eq!(plan.cells.len(), 1 + 2 * GAPS.len());
-        let distinct: std::collections::HashSet<&Cell> = plan.cells.iter().collect();
-        assert_eq!(distinct.len(), plan.cells.len());
-        assert_eq!(idle.plan().cells.len(), 4 * GAPS.len());
+        assert_eq!(plan.configurations.len(), 1 + 2 * GAPS.len());
+        let distinct: std::collections::HashSet<&Configuration> = plan.configurations.iter().collect();
+        assert_eq!(distinct.len(), plan.configurations.len());
+        assert_eq!(idle.plan().configurations.len(), 4 * GAPS.len());
     }
 }

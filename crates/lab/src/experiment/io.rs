@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell io` as a plan: ways to wait for a device x directions x sizes of block, on one target; what the target needs before
+//! `doorbell io` as a plan: I/O engines x directions x sizes of block, on one target; what the target needs before
 //! the first trial, and what follows from a trial's counts.
 
 use super::plan::{Layout, Plan};
 use crate::mechanism::Contexts;
 use crate::transfer;
-use crate::trial::cell::{Cell, Direction, Pattern, Placement, Scheduler, Target, Timing, Until, WaitPolicy};
+use crate::trial::configuration::{
+    Configuration, Direction, Pattern, Placement, Scheduler, Target, Timing, Until, WaitPolicy,
+};
 /// What is asked for; every list is one axis of the plan.
 #[derive(Debug, Clone)]
 pub struct Transfers {
-    pub ways: Vec<String>,
+    pub engines: Vec<String>,
     pub directions: Vec<Direction>,
     pub sizes: Vec<u32>,
     /// Whether past the page cache.
@@ -24,14 +26,17 @@ pub struct Transfers {
 
 impl Transfers {
     pub fn plan(&self) -> Plan {
-        let mut cells: Vec<Cell> = Vec::new();
-        for name in &self.ways {
-            let Ok(way) = transfer::find(name) else { continue };
+        let mut configurations: Vec<Configuration> = Vec::new();
+        for name in &self.engines {
+            let Ok(engine) = transfer::find(name) else { continue };
             for &direction in &self.directions {
                 for &size in &self.sizes {
-                    let placement =
-                        if way.kernel_thread() { self.placement.clone() } else { alone_on(&self.placement) };
-                    let cell = Cell {
+                    let placement = if engine.kernel_thread() {
+                        self.placement.clone()
+                    } else {
+                        alone_on(&self.placement)
+                    };
+                    let configuration = Configuration {
                         subject: name.clone(),
                         contexts: Contexts::Processes,
                         pattern: Pattern::Io { direction, direct: self.direct },
@@ -42,19 +47,19 @@ impl Transfers {
                         until: self.until,
                         scheduler: Scheduler::Other,
                         injected_slowdown_ppm: None,
-                        without_yardstick: false,
+                        without_reference: false,
                         trace: None,
                         load: None,
                         target: Some(self.target.clone()),
                         latency_limit_us: None,
                     };
-                    if !cells.contains(&cell) {
-                        cells.push(cell);
+                    if !configurations.contains(&configuration) {
+                        configurations.push(configuration);
                     }
                 }
             }
         }
-        Plan::new("io", Layout::Io, cells, self.blocks, self.seed)
+        Plan::new("io", Layout::Io, configurations, self.blocks, self.seed)
     }
 }
 
@@ -72,7 +77,7 @@ mod tests {
 
     pub(super) fn transfers() -> Transfers {
         Transfers {
-            ways: transfer::all().iter().map(|way| way.name().to_owned()).collect(),
+            engines: transfer::all().iter().map(|engine| engine.name().to_owned()).collect(),
             directions: vec![Direction::Read, Direction::Write],
             sizes: vec![4096],
             direct: true,
@@ -87,10 +92,10 @@ mod tests {
     #[test]
     fn only_what_has_a_thread_in_the_kernel_takes_a_second_cpu() {
         let plan = transfers().plan();
-        assert_eq!(plan.cells.len(), 2 * transfer::all().len());
-        for cell in &plan.cells {
-            let two = cell.placement.cpus == Some([0, 1]);
-            assert_eq!(two, cell.subject.contains("sqpoll"), "{}", cell.subject);
+        assert_eq!(plan.configurations.len(), 2 * transfer::all().len());
+        for configuration in &plan.configurations {
+            let two = configuration.placement.cpus == Some([0, 1]);
+            assert_eq!(two, configuration.subject.contains("sqpoll"), "{}", configuration.subject);
         }
     }
 }

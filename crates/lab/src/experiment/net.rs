@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::ping::usual_window;
 use super::plan::{Layout, Plan};
 use crate::mechanism::{Contexts, http};
-use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+use crate::trial::configuration::{Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
 
 /// Time between events unless told otherwise: many times what any of the ways takes, so that every event is waited for.
 pub const GAP: Duration = Duration::from_millis(5);
@@ -50,7 +50,7 @@ impl Net {
     pub fn plan(&self) -> Plan {
         let above = http::all().iter().map(|entry| (entry.name(), WaitPolicy::Block));
         let one_core = self.placement.cpus.is_some_and(|[first, second]| first == second);
-        let mut cells = Vec::new();
+        let mut configurations = Vec::new();
         for (name, wait) in SOCKETS.into_iter().chain(above) {
             let wanted = self.ways.is_empty() || name == "null" || self.ways.iter().any(|way| way == name);
             // A waiter that spins on the notifier's core measures the scheduler's time slice.
@@ -59,7 +59,7 @@ impl Net {
             }
             for &gap_ns in &self.gaps_ns {
                 let pattern = Pattern::OneWay { gap_ns };
-                cells.push(Cell {
+                configurations.push(Configuration {
                     subject: name.to_owned(),
                     contexts: Contexts::Processes,
                     pattern,
@@ -70,7 +70,7 @@ impl Net {
                     until: self.until.unwrap_or_else(|| usual_window(pattern)),
                     scheduler: Scheduler::Other,
                     injected_slowdown_ppm: None,
-                    without_yardstick: false,
+                    without_reference: false,
                     trace: None,
                     load: None,
                     target: None,
@@ -78,7 +78,7 @@ impl Net {
                 });
             }
         }
-        Plan::new("net", Layout::Net, cells, self.blocks, self.seed)
+        Plan::new("net", Layout::Net, configurations, self.blocks, self.seed)
     }
 }
 
@@ -97,10 +97,11 @@ mod tests {
             seed: 1,
         };
         let (apart, together) = (net([0, 1]).plan(), net([1, 1]).plan());
-        assert_eq!(apart.cells.len(), ways().len() + 1, "tcp sleeps and spins");
-        assert_eq!(together.cells.len(), ways().len());
+        assert_eq!(apart.configurations.len(), ways().len() + 1, "tcp sleeps and spins");
+        assert_eq!(together.configurations.len(), ways().len());
         let few = Net { ways: vec!["websocket".to_owned()], ..net([0, 1]) }.plan();
-        let names: Vec<&str> = few.cells.iter().map(|cell| cell.subject.as_str()).collect();
+        let names: Vec<&str> =
+            few.configurations.iter().map(|configuration| configuration.subject.as_str()).collect();
         assert_eq!(names, ["null", "websocket"]);
     }
 }

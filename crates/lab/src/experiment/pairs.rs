@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::plan::{Layout, Plan};
 use crate::machine::topology::{Relation, Topology};
 use crate::mechanism::{self, Contexts, Waits};
-use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+use crate::trial::configuration::{Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
 
 #[derive(Debug, Clone)]
 pub struct Pairs {
@@ -81,16 +81,22 @@ impl Pairs {
             .max(self.window_of_gaps());
 
         let measured = kept.len();
-        let cells = self.cells(&cpus, &kept, topology, window);
-        let plan = Plan::new("pairs", Layout::Pairs, cells, blocks as u32, self.seed);
+        let configurations = self.configurations(&cpus, &kept, topology, window);
+        let plan = Plan::new("pairs", Layout::Pairs, configurations, blocks as u32, self.seed);
         Sample { plan, all, measured }
     }
 
-    fn cells(&self, cpus: &[u32], kept: &[[u32; 2]], topology: &Topology, window: Duration) -> Vec<Cell> {
-        let mut cells = Vec::new();
+    fn configurations(
+        &self,
+        cpus: &[u32],
+        kept: &[[u32; 2]],
+        topology: &Topology,
+        window: Duration,
+    ) -> Vec<Configuration> {
+        let mut configurations = Vec::new();
         for subject in &self.mechanisms {
             let mut add = |relation: Option<Relation>, pair: Option<[u32; 2]>| {
-                cells.push(Cell {
+                configurations.push(Configuration {
                     subject: subject.clone(),
                     contexts: self.contexts,
                     pattern: Pattern::PingPong { gap_ns: self.gap_ns },
@@ -104,7 +110,7 @@ impl Pairs {
                     until: Until::time(window),
                     scheduler: Scheduler::Other,
                     injected_slowdown_ppm: None,
-                    without_yardstick: false,
+                    without_reference: false,
                     load: None,
                     trace: None,
                     target: None,
@@ -125,7 +131,7 @@ impl Pairs {
                 }
             }
         }
-        cells
+        configurations
     }
 
     fn taking_turns(&self) -> usize {
@@ -227,7 +233,7 @@ mod tests {
     }
 
     fn pinned(plan: &Plan) -> Vec<[u32; 2]> {
-        plan.cells.iter().filter_map(|cell| cell.placement.cpus).collect()
+        plan.configurations.iter().filter_map(|configuration| configuration.placement.cpus).collect()
     }
 
     #[test]
@@ -237,7 +243,15 @@ mod tests {
         let distinct: BTreeSet<[u32; 2]> = pinned(&sample.plan).into_iter().collect();
         assert_eq!(distinct.len(), 8128);
         assert!(distinct.iter().all(|[a, b]| a < b));
-        assert_eq!(sample.plan.cells.iter().filter(|cell| cell.placement.cpus.is_none()).count(), 1);
+        assert_eq!(
+            sample
+                .plan
+                .configurations
+                .iter()
+                .filter(|configuration| configuration.placement.cpus.is_none())
+                .count(),
+            1
+        );
         assert_eq!(sample.plan.blocks, 3);
     }
 
@@ -254,8 +268,12 @@ mod tests {
         assert_eq!(met.len(), 128, "every CPU is looked at");
         // One round more or less, and the pairs kept for their relation.
         assert!(most - least <= 5, "{least} to {most} partners");
-        let relations: BTreeSet<&str> =
-            sample.plan.cells.iter().map(|cell| cell.placement.relation.as_str()).collect();
+        let relations: BTreeSet<&str> = sample
+            .plan
+            .configurations
+            .iter()
+            .map(|configuration| configuration.placement.relation.as_str())
+            .collect();
         assert_eq!(
             relations,
             BTreeSet::from(["other-node", "same-l3", "same-node", "smt-sibling", "unpinned"])
@@ -268,8 +286,8 @@ mod tests {
         for seconds in [20, 60, 300, 3600] {
             let budget = Duration::from_secs(seconds);
             let plan = pairs(budget).plan(&topology).plan;
-            let window = Duration::from_nanos(plan.cells[0].until.time_ns.unwrap());
-            let takes = (window + AROUND_A_TRIAL) * plan.cells.len() as u32 * plan.blocks;
+            let window = Duration::from_nanos(plan.configurations[0].until.time_ns.unwrap());
+            let takes = (window + AROUND_A_TRIAL) * plan.configurations.len() as u32 * plan.blocks;
             assert!(takes <= budget, "{takes:?} of {budget:?}");
         }
     }
@@ -279,10 +297,13 @@ mod tests {
         let mut pairs = pairs(Duration::from_secs(36_000));
         pairs.mechanisms = vec!["futex".to_owned(), "spin".to_owned()];
         let plan = pairs.plan(&two_packages_of_64()).plan;
-        let diagonal: Vec<&Cell> =
-            plan.cells.iter().filter(|cell| cell.placement.cpus.is_some_and(|[a, b]| a == b)).collect();
+        let diagonal: Vec<&Configuration> = plan
+            .configurations
+            .iter()
+            .filter(|configuration| configuration.placement.cpus.is_some_and(|[a, b]| a == b))
+            .collect();
         assert_eq!(diagonal.len(), 128);
-        assert!(diagonal.iter().all(|cell| cell.subject == "futex"));
+        assert!(diagonal.iter().all(|configuration| configuration.subject == "futex"));
     }
 
     #[test]

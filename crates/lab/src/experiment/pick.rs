@@ -11,7 +11,7 @@ use crate::mechanism;
 use crate::record::Subject;
 use crate::record::need::{contexts, lacks};
 use crate::record::question::{self, Question, Shape};
-use crate::trial::cell::{Pattern, Placement, Scheduler, WaitPolicy};
+use crate::trial::configuration::{Pattern, Placement, Scheduler, WaitPolicy};
 use doorbell_results::machine::pinning::Pinning;
 
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ fn entrants(shape: Shape) -> Vec<(&'static str, Subject)> {
 }
 
 impl Pick {
-    /// What one cell of the plan is like: how its notifications follow each other.
+    /// What one configuration of the plan is like: how its notifications follow each other.
     pub fn pattern(&self) -> Pattern {
         let gap_ns = self.question.gap_ns;
         match self.question.shape {
@@ -61,7 +61,7 @@ impl Pick {
     }
 
     /// The plan: what serves the needs, and the harness itself. What is not here is skipped when its turn comes, so that the result
-    /// says why. No cells but the harness's if nothing serves.
+    /// says why. No configurations but the harness's if nothing serves.
     pub fn plan(&self) -> Result<Plan, String> {
         let mut mechanisms = Vec::new();
         let mut left_out = Vec::new();
@@ -104,7 +104,7 @@ impl Pick {
                 until: None,
                 scheduler: Scheduler::Other,
                 injected_slowdown_ppm: None,
-                without_yardstick: vec![false],
+                without_reference: vec![false],
                 blocks: self.blocks,
                 seed: self.seed,
             };
@@ -140,7 +140,7 @@ mod tests {
     }
 
     fn subjects(plan: &Plan) -> Vec<&str> {
-        plan.cells.iter().map(|cell| cell.subject.as_str()).collect()
+        plan.configurations.iter().map(|configuration| configuration.subject.as_str()).collect()
     }
 
     #[test]
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn threads_are_measured_where_only_threads_are_asked_for() {
-        let of = |needs: &[&str]| pick(Shape::OneToOne, needs).cells[0].contexts;
+        let of = |needs: &[&str]| pick(Shape::OneToOne, needs).configurations[0].contexts;
         assert_eq!(of(&["thread"]), Contexts::Threads);
         assert_eq!(of(&["thread", "process"]), Contexts::Processes);
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::plan::{Layout, Plan};
 use crate::mechanism::{Contexts, Waits};
-use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+use crate::trial::configuration::{Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
 
 /// What is asked for; every list is one axis of the plan.
 #[derive(Debug, Clone)]
@@ -29,8 +29,8 @@ pub struct Ping {
     pub scheduler: Scheduler,
     /// A slowdown put in on purpose.
     pub injected_slowdown_ppm: Option<u32>,
-    /// Whether trials stop for the yardstick where they can: with it, without it, or both.
-    pub without_yardstick: Vec<bool>,
+    /// Whether trials stop for the reference where they can: with it, without it, or both.
+    pub without_reference: Vec<bool>,
     /// Repetitions, if not the usual number.
     pub blocks: Option<u32>,
     pub seed: u64,
@@ -63,16 +63,16 @@ const WAKES: u32 = 20;
 const LONGEST: Duration = Duration::from_secs(1);
 
 impl Ping {
-    /// The plan: every cell that makes sense. A cell that cannot be true is left out here, not measured and explained.
+    /// The plan: every configuration that makes sense. A configuration that cannot be true is left out here, not measured and explained.
     pub fn plan(&self) -> Plan {
-        let mut cells = Vec::new();
+        let mut configurations = Vec::new();
         for subject in &self.mechanisms {
             for &contexts in &self.contexts {
                 for placement in &self.placements {
                     for &pattern in &self.patterns {
                         for &wait in &self.waits {
                             for &size in &self.sizes {
-                                let cell = Cell {
+                                let configuration = Configuration {
                                     subject: subject.clone(),
                                     contexts,
                                     pattern,
@@ -83,17 +83,17 @@ impl Ping {
                                     until: self.until.unwrap_or_else(|| usual_window(pattern)),
                                     scheduler: self.scheduler,
                                     injected_slowdown_ppm: self.injected_slowdown_ppm,
-                                    without_yardstick: false,
+                                    without_reference: false,
                                     load: None,
                                     trace: None,
                                     target: None,
                                     latency_limit_us: None,
                                 };
-                                if makes_sense(&cell, self.one_cpu) {
-                                    let both = self.without_yardstick.iter();
-                                    cells.extend(both.map(|&without_yardstick| Cell {
-                                        without_yardstick,
-                                        ..cell.clone()
+                                if makes_sense(&configuration, self.one_cpu) {
+                                    let both = self.without_reference.iter();
+                                    configurations.extend(both.map(|&without_reference| Configuration {
+                                        without_reference,
+                                        ..configuration.clone()
                                     }));
                                 }
                             }
@@ -104,16 +104,16 @@ impl Ping {
         }
         // Whatever was asked for twice is run once.
         let mut seen = HashSet::new();
-        cells.retain(|cell| seen.insert(cell.clone()));
-        let blocks = self.blocks.unwrap_or_else(|| usual_blocks(&cells));
-        Plan::new("ping", Layout::Quantities, cells, blocks, self.seed)
+        configurations.retain(|configuration| seen.insert(configuration.clone()));
+        let blocks = self.blocks.unwrap_or_else(|| usual_blocks(&configurations));
+        Plan::new("ping", Layout::Quantities, configurations, blocks, self.seed)
     }
 }
 
 /// As many blocks as [`RUN`] has room for; how long a trial takes that ends by count alone is not known, and it gets the
 /// fewest.
-fn usual_blocks(cells: &[Cell]) -> u32 {
-    let windows: Option<u64> = cells.iter().map(|cell| cell.until.time_ns).sum();
+fn usual_blocks(configurations: &[Configuration]) -> u32 {
+    let windows: Option<u64> = configurations.iter().map(|configuration| configuration.until.time_ns).sum();
     let room = windows.map_or(0, |block_ns| RUN.as_nanos() as u64 / block_ns.max(1));
     room.clamp(*BLOCKS.start(), *BLOCKS.end()) as u32
 }
@@ -134,23 +134,24 @@ pub(crate) fn usual_window(pattern: Pattern) -> Until {
 
 /// Two spinning sides on one core only measure the scheduler's time slice, and a waiter that never sleeps cannot be
 /// proven asleep.
-pub fn makes_sense(cell: &Cell, one_cpu: bool) -> bool {
-    let Ok(entry) = crate::mechanism::find(&cell.subject) else { return true };
+pub fn makes_sense(configuration: &Configuration, one_cpu: bool) -> bool {
+    let Ok(entry) = crate::mechanism::find(&configuration.subject) else { return true };
     let waits = entry.notification().waits;
-    let spins = waits == Waits::Spins || (cell.wait == WaitPolicy::Spin && waits != Waits::Nothing);
-    let one_core = cell.placement.cpus.map_or(one_cpu, |[a, b]| a == b);
-    let sleeps = waits == Waits::Blocks && !matches!(cell.wait, WaitPolicy::Spin);
-    let one_way = matches!(cell.pattern, Pattern::OneWay { .. } | Pattern::OpenLoop { .. });
+    let spins = waits == Waits::Spins || (configuration.wait == WaitPolicy::Spin && waits != Waits::Nothing);
+    let one_core = configuration.placement.cpus.map_or(one_cpu, |[a, b]| a == b);
+    let sleeps = waits == Waits::Blocks && !matches!(configuration.wait, WaitPolicy::Spin);
+    let one_way = matches!(configuration.pattern, Pattern::OneWay { .. } | Pattern::OpenLoop { .. });
     // Without a gap nothing is ever due, and one way there is no timing without stamps.
-    let timed =
-        cell.pattern != Pattern::OpenLoop { gap_ns: 0 } && !(one_way && cell.timing == Timing::Around);
+    let timed = configuration.pattern != Pattern::OpenLoop { gap_ns: 0 }
+        && !(one_way && configuration.timing == Timing::Around);
     // The slowdown is a share of a round trip at each side, which spinning sides do not time and a gap would be part of.
-    let slowed = cell.injected_slowdown_ppm.is_none() || !(one_way || spins || cell.pattern.gap_ns() > 0);
+    let slowed = configuration.injected_slowdown_ppm.is_none()
+        || !(one_way || spins || configuration.pattern.gap_ns() > 0);
     timed
         && slowed
         && !(spins && one_core)
-        && (sleeps || cell.timing != Timing::Blocked)
-        && entry.notification().joins(cell.contexts)
+        && (sleeps || configuration.timing != Timing::Blocked)
+        && entry.notification().joins(configuration.contexts)
 }
 
 #[cfg(test)]
@@ -158,15 +159,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_of_few_cells_has_many_blocks_and_one_of_many_cells_has_ten() {
-        let cells = |count: usize, until| {
-            let cell = Cell { until, ..crate::record::sample::cell("futex") };
-            vec![cell; count]
+    fn a_run_of_few_configurations_has_many_blocks_and_one_of_many_configurations_has_ten() {
+        let configurations = |count: usize, until| {
+            let configuration = Configuration { until, ..crate::record::sample::configuration("futex") };
+            vec![configuration; count]
         };
         let window = Until::time(WINDOW);
-        let blocks = [1, 3, 30].map(|count| usual_blocks(&cells(count, window)));
+        let blocks = [1, 3, 30].map(|count| usual_blocks(&configurations(count, window)));
         assert_eq!(blocks, [60, 33, 10]);
-        assert_eq!(usual_blocks(&cells(1, Until::count(10_000_000))), 10);
+        assert_eq!(usual_blocks(&configurations(1, Until::count(10_000_000))), 10);
     }
 
     fn subjects(one_cpu: bool) -> Vec<String> {
@@ -182,11 +183,11 @@ mod tests {
             until: None,
             scheduler: Scheduler::Other,
             injected_slowdown_ppm: None,
-            without_yardstick: vec![false],
+            without_reference: vec![false],
             blocks: None,
             seed: 1,
         };
-        ping.plan().cells.into_iter().map(|cell| cell.subject).collect()
+        ping.plan().configurations.into_iter().map(|configuration| configuration.subject).collect()
     }
 
     /// Under `taskset -c 0` two spinning sides that nobody had pinned once measured the scheduler's time slice.

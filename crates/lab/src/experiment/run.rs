@@ -11,17 +11,17 @@ use super::idle;
 use super::plan::Plan;
 use crate::machine::Machine;
 use crate::machine::topology::Relation;
-use crate::record::result::Floors;
+use crate::record::result::Primitives;
 use crate::record::result::SCHEMA_VERSION;
-use crate::record::{Outcome, Record, ResultFile, Surroundings, Tally, Warning, warning};
-use crate::trial::cell::Cell;
-use crate::trial::floors::{self, Moved};
+use crate::record::{Environment, Outcome, Record, ResultFile, Tally, Warning, warning};
+use crate::trial::configuration::Configuration;
+use crate::trial::environment::{Watch, interference};
 use crate::trial::launch::launch;
 use crate::trial::order::Report;
+use crate::trial::primitives::{self, Moved};
 use crate::trial::run_dir::RunDir;
 use crate::trial::side::SideReport;
-use crate::trial::surroundings::{Watch, disturbances};
-use crate::verdict::plausibility::{Known, below_floor, violations};
+use crate::verdict::plausibility::{Known, below_primitive_cost, violations};
 use crate::verdict::populations;
 use crate::view::progress::Progress;
 use doorbell_harness::family::{self, Family};
@@ -42,8 +42,8 @@ pub struct Conditions {
 /// Who is told between trials how far the run is. Nothing is called while a trial runs.
 pub trait Observer {
     /// Trial `number` of `total` is about to start.
-    fn starts(&mut self, number: usize, total: usize, cell: &Cell) {
-        let _ = (number, total, cell);
+    fn starts(&mut self, number: usize, total: usize, configuration: &Configuration) {
+        let _ = (number, total, configuration);
     }
     /// It ended with `record`.
     fn ends(&mut self, record: &Record) {
@@ -52,8 +52,8 @@ pub trait Observer {
 }
 
 impl Observer for Progress {
-    fn starts(&mut self, _number: usize, _total: usize, cell: &Cell) {
-        Progress::starts(self, cell);
+    fn starts(&mut self, _number: usize, _total: usize, configuration: &Configuration) {
+        Progress::starts(self, configuration);
     }
 
     fn ends(&mut self, record: &Record) {
@@ -77,32 +77,32 @@ pub fn run(
         interrupted: &conditions.interrupted,
         repeats: plan.repeats(),
     };
-    let total = plan.cells.len() * plan.blocks as usize;
+    let total = plan.configurations.len() * plan.blocks as usize;
     let mut random = fastrand::Rng::with_seed(plan.seed);
     let mut records = Vec::with_capacity(total);
     let interrupted = || conditions.interrupted.load(Relaxed);
     let mut warnings: Vec<Warning> = machine.virtualisation.emulated.then(emulated).into_iter().collect();
-    // Floors read once more for a single record, by its place.
-    let mut witnesses: BTreeMap<usize, Floors> = BTreeMap::new();
-    let mut readings = Readings { machine: &machine, cpus: floor_cpus(&machine), floors: Vec::new() };
+    // Primitive costs read once more for a single record, by its place.
+    let mut witnesses: BTreeMap<usize, Primitives> = BTreeMap::new();
+    let mut readings = Readings { machine: &machine, cpus: primitive_cpus(&machine), primitives: Vec::new() };
     'blocks: for block in 0..plan.blocks {
         if interrupted() {
             break;
         }
         warnings.extend(readings.read(block));
-        let mut order: Vec<&Cell> = plan.cells.iter().collect();
+        let mut order: Vec<&Configuration> = plan.configurations.iter().collect();
         random.shuffle(&mut order);
-        for cell in order {
+        for configuration in order {
             if interrupted() {
                 break 'blocks;
             }
-            observer.starts(records.len() + 1, total, cell);
-            let record = trials.run(cell, block)?;
+            observer.starts(records.len() + 1, total, configuration);
+            let record = trials.run(configuration, block)?;
             observer.ends(&record);
-            if lies_below(&record, bounds(&record, &readings.floors, &machine)) {
+            if lies_below(&record, bounds(&record, &readings.primitives, &machine)) {
                 witnesses.extend(
-                    floors::measure(machine.clock, readings.cpus, block)
-                        .map(|floors| (records.len(), floors)),
+                    primitives::measure(machine.clock, readings.cpus, block)
+                        .map(|primitives| (records.len(), primitives)),
                 );
             }
             records.push(record);
@@ -111,8 +111,8 @@ pub fn run(
     if !interrupted() {
         warnings.extend(readings.read(plan.blocks));
     }
-    let floors = readings.floors;
-    judge(&mut records, &floors, &witnesses, &machine);
+    let primitives = readings.primitives;
+    judge(&mut records, &primitives, &witnesses, &machine);
     warnings.dedup();
     Ok(ResultFile {
         schema_version: SCHEMA_VERSION,
@@ -124,31 +124,31 @@ pub fn run(
         partial: interrupted(),
         machine,
         plan,
-        floors,
+        primitives,
         records,
         warnings,
     })
 }
 
-/// Two cores whose floors stand for the run's; one twice where there is only one.
-fn floor_cpus(machine: &Machine) -> [u32; 2] {
+/// Two cores whose primitive costs stand for the run's; one twice where there is only one.
+fn primitive_cpus(machine: &Machine) -> [u32; 2] {
     let first = machine.topology.usable.iter().next().unwrap_or(0);
     machine.topology.two_cores().unwrap_or([first; 2])
 }
 
-/// The floors as they were read during a run.
+/// The primitive costs as they were read during a run.
 struct Readings<'run> {
     machine: &'run Machine,
     cpus: [u32; 2],
-    floors: Vec<Floors>,
+    primitives: Vec<Primitives>,
 }
 
 impl Readings<'_> {
     /// Reads them once more; a warning if they cannot be read.
     fn read(&mut self, block: u32) -> Option<Warning> {
-        match floors::measure(self.machine.clock, self.cpus, block) {
-            Ok(reading) => self.floors.push(reading),
-            Err(error) => return Some(no_floors(&error)),
+        match primitives::measure(self.machine.clock, self.cpus, block) {
+            Ok(reading) => self.primitives.push(reading),
+            Err(error) => return Some(no_primitives(&error)),
         }
         None
     }
@@ -157,9 +157,9 @@ impl Readings<'_> {
 /// Whether a figure of `record` lies below all readings: it cannot be true, or the machine has changed since the last of them,
 /// as one whose host moved both CPUs to one core (a line took 10 ns instead of 100 for some blocks). A reading taken at once
 /// may tell. It speaks for this record alone: a figure that is false for another reason gets no second chance from it.
-fn lies_below(record: &Record, floors: &[Floors]) -> bool {
-    let known = Known { floors, clock_step_ns: 0.0 };
-    violations(record, &known).iter().any(|violation| violation.rule == below_floor::NAME)
+fn lies_below(record: &Record, primitives: &[Primitives]) -> bool {
+    let known = Known { primitives, clock_step_ns: 0.0 };
+    violations(record, &known).iter().any(|violation| violation.rule == below_primitive_cost::NAME)
 }
 
 fn emulated() -> Warning {
@@ -172,38 +172,45 @@ fn emulated() -> Warning {
     }
 }
 
-fn no_floors(error: &io::Error) -> Warning {
+fn no_primitives(error: &io::Error) -> Warning {
     Warning {
-        name: warning::NO_FLOORS.name.to_owned(),
+        name: warning::NO_PRIMITIVES.name.to_owned(),
         cause: error.to_string(),
-        effect: "figures cannot be held against the machine's floors, nor can a comparison see them move"
-            .to_owned(),
+        effect:
+            "figures cannot be held against the machine's primitive costs, nor can a comparison see them move"
+                .to_owned(),
         cure: "see that this process may start others and use the CPUs of its affinity mask".to_owned(),
     }
 }
 
-/// Those of `floors` that bound `record`: none in an emulator, whose times follow what else its host does, and none for two
-/// threads of one core, between which a line takes a fraction of what it takes between the cores that floors are read on.
-fn bounds<'run>(record: &Record, floors: &'run [Floors], machine: &Machine) -> &'run [Floors] {
+/// Those of `primitive costs` that bound `record`: none in an emulator, whose times follow what else its host does, and none for two
+/// threads of one core, between which a line takes a fraction of what it takes between the cores that primitive costs are read on.
+fn bounds<'run>(record: &Record, primitives: &'run [Primitives], machine: &Machine) -> &'run [Primitives] {
     let relation = |[first, second]: [u32; 2]| machine.topology.relation(first, second);
-    let siblings = record.cell.placement.cpus.map(relation) == Some(Relation::SmtSibling);
-    if machine.virtualisation.emulated || siblings { &[] } else { floors }
+    let siblings = record.configuration.placement.cpus.map(relation) == Some(Relation::SmtSibling);
+    if machine.virtualisation.emulated || siblings { &[] } else { primitives }
 }
 
 /// Marks the records that cannot be true, and those beside which the machine itself changed.
-fn judge(records: &mut [Record], floors: &[Floors], witnesses: &BTreeMap<usize, Floors>, machine: &Machine) {
+fn judge(
+    records: &mut [Record],
+    primitives: &[Primitives],
+    witnesses: &BTreeMap<usize, Primitives>,
+    machine: &Machine,
+) {
     let step_ps = machine.clock_quality.as_ref().map_or(0, |quality| quality.grid_ps);
     for (place, record) in records.iter_mut().enumerate() {
-        let around = |block| floors.iter().find(|reading| reading.block == block);
+        let around = |block| primitives.iter().find(|reading| reading.block == block);
         let witness = witnesses.get(&place);
         if let Some(before) = around(record.block).filter(|_| !machine.virtualisation.emulated) {
             for after in around(record.block + 1).into_iter().chain(witness) {
-                record.warnings.extend(floors::moved(before, after).iter().map(floors_moved));
+                record.warnings.extend(primitives::moved(before, after).iter().map(primitives_drifted));
             }
         }
         populations::explain(record);
-        let floors: Vec<Floors> = bounds(record, floors, machine).iter().chain(witness).cloned().collect();
-        let known = Known { floors: &floors, clock_step_ns: step_ps as f64 / 1000.0 };
+        let primitives: Vec<Primitives> =
+            bounds(record, primitives, machine).iter().chain(witness).cloned().collect();
+        let known = Known { primitives: &primitives, clock_step_ns: step_ps as f64 / 1000.0 };
         let violations = violations(record, &known);
         if matches!(record.outcome, Outcome::Done | Outcome::Partial) && !violations.is_empty() {
             record.outcome = Outcome::Implausible { violations };
@@ -211,9 +218,9 @@ fn judge(records: &mut [Record], floors: &[Floors], witnesses: &BTreeMap<usize, 
     }
 }
 
-fn floors_moved(moved: &Moved) -> Warning {
+fn primitives_drifted(moved: &Moved) -> Warning {
     Warning {
-        name: warning::FLOORS_MOVED.name.to_owned(),
+        name: warning::PRIMITIVES_DRIFTED.name.to_owned(),
         cause: format!(
             "{} went from {:.0} to {:.0} ns around this block",
             moved.name, moved.before_ns, moved.after_ns
@@ -230,7 +237,7 @@ struct Trials<'run> {
     machine: &'run Machine,
     run_dir: &'run RunDir,
     interrupted: &'run AtomicBool,
-    /// Repetitions of disturbed trials the run can still afford.
+    /// Repetitions of trials with interference the run can still afford.
     repeats: usize,
 }
 
@@ -238,20 +245,20 @@ struct Trials<'run> {
 const TRIES: u32 = 3;
 
 impl Trials<'_> {
-    /// Runs one cell until it was left alone, or as often as the run can afford; the last try is kept, marked.
-    fn run(&mut self, cell: &Cell, block: u32) -> io::Result<Record> {
-        if let Some(reason) = lacks(cell, self.machine) {
-            return Ok(record(cell, block, Outcome::Skipped { reason }));
+    /// Runs one configuration until it was left alone, or as often as the run can afford; the last try is kept, marked.
+    fn run(&mut self, configuration: &Configuration, block: u32) -> io::Result<Record> {
+        if let Some(reason) = lacks(configuration, self.machine) {
+            return Ok(record(configuration, block, Outcome::Skipped { reason }));
         }
         let mut attempts = 1;
         loop {
-            let watch = Watch::begin(cell, &self.machine.topology);
-            let report = launch(cell, self.machine.clock, self.run_dir, self.interrupted)
+            let watch = Watch::begin(configuration, &self.machine.topology);
+            let report = launch(configuration, self.machine.clock, self.run_dir, self.interrupted)
                 .unwrap_or_else(|error| Report::Failed { cause: error.to_string() });
-            let surroundings = watch.end();
-            let disturbed = disturbances(&surroundings);
+            let environment = watch.end();
+            let interfered = interference(&environment);
             let whole = matches!(report, Report::Done { interrupted: false, .. });
-            if whole && !disturbed.is_empty() && attempts < TRIES && self.repeats > 0 {
+            if whole && !interfered.is_empty() && attempts < TRIES && self.repeats > 0 {
                 attempts += 1;
                 self.repeats -= 1;
                 continue;
@@ -262,62 +269,62 @@ impl Trials<'_> {
                     Record {
                         load,
                         anatomy: anatomy.map(|anatomy| *anatomy),
-                        ..gather(cell, block, sides, outcome)
+                        ..gather(configuration, block, sides, outcome)
                     }
                 }
-                Report::Hung { last_seen } => record(cell, block, Outcome::Hung { last_seen }),
-                Report::Failed { cause } => record(cell, block, Outcome::Failed { cause }),
+                Report::Hung { last_seen } => record(configuration, block, Outcome::Hung { last_seen }),
+                Report::Failed { cause } => record(configuration, block, Outcome::Failed { cause }),
             };
-            if let Some(family) = family(cell) {
+            if let Some(family) = family(configuration) {
                 family.derive(&mut record, self.machine);
             }
             record.attempts = attempts;
-            record.surroundings = surroundings;
-            record.warnings.extend(disturbed);
+            record.environment = environment;
+            record.warnings.extend(interfered);
             return Ok(record);
         }
     }
 }
 
-/// What this machine lacks for `cell`.
-fn lacks(cell: &Cell, machine: &Machine) -> Option<String> {
-    idle::lacks(cell, machine).or_else(|| family(cell)?.lacks(cell, machine))
+/// What this machine lacks for `configuration`.
+fn lacks(configuration: &Configuration, machine: &Machine) -> Option<String> {
+    idle::lacks(configuration, machine).or_else(|| family(configuration)?.lacks(configuration, machine))
 }
 
-/// The family that knows what `cell` names.
-fn family(cell: &Cell) -> Option<&'static dyn Family> {
-    family::of(FAMILIES, cell.pattern)
+/// The family that knows what `configuration` names.
+fn family(configuration: &Configuration) -> Option<&'static dyn Family> {
+    family::of(FAMILIES, configuration.pattern)
 }
 
-/// What `cell` measures; unknown if this build has nothing of the name, which its trial then says.
-pub fn subject(cell: &Cell) -> Subject {
-    family(cell).and_then(|family| family.subject(cell)).unwrap_or_default()
+/// What `configuration` measures; unknown if this build has nothing of the name, which its trial then says.
+pub fn subject(configuration: &Configuration) -> Subject {
+    family(configuration).and_then(|family| family.subject(configuration)).unwrap_or_default()
 }
 
-fn record(cell: &Cell, block: u32, outcome: Outcome) -> Record {
+fn record(configuration: &Configuration, block: u32, outcome: Outcome) -> Record {
     Record {
-        cell: cell.clone(),
-        subject: subject(cell),
+        configuration: configuration.clone(),
+        subject: subject(configuration),
         block,
         attempts: 1,
         outcome,
         series: BTreeMap::new(),
         figures: Vec::new(),
-        yardstick: None,
+        reference: None,
         fanout: None,
         io: None,
         tally: Tally::default(),
         sides: Vec::new(),
         load: None,
         anatomy: None,
-        surroundings: Surroundings::default(),
+        environment: Environment::default(),
         warnings: Vec::new(),
     }
 }
 
 /// Puts both sides' reports into one record.
-fn gather(cell: &Cell, block: u32, sides: Vec<SideReport>, outcome: Outcome) -> Record {
-    let mut gathered = record(cell, block, outcome);
+fn gather(configuration: &Configuration, block: u32, sides: Vec<SideReport>, outcome: Outcome) -> Record {
+    let mut gathered = record(configuration, block, outcome);
     for side in sides {
         gathered.tally = gathered.tally.plus(&side.tally);
         for (quantity, series) in side.series {
@@ -327,7 +334,7 @@ fn gather(cell: &Cell, block: u32, sides: Vec<SideReport>, outcome: Outcome) -> 
         gathered.sides.push(side.counters);
         gathered.io = gathered.io.or(side.io);
         gathered.figures.extend(side.figures);
-        gathered.yardstick = gathered.yardstick.or(side.yardstick);
+        gathered.reference = gathered.reference.or(side.reference);
         gathered.fanout = gathered.fanout.or(side.fanout);
     }
     gathered
@@ -342,8 +349,8 @@ mod tests {
     use super::*;
     use crate::record::subject::Waits;
     use crate::record::{SideCounters, sample};
-    use crate::trial::cell::Direction;
-    use crate::trial::cell::Pattern;
+    use crate::trial::configuration::Direction;
+    use crate::trial::configuration::Pattern;
     use crate::{fan, mechanism, task};
 
     fn sides(sent: u64, seen: u64) -> Vec<SideReport> {
@@ -353,7 +360,7 @@ mod tests {
             counters: SideCounters::default(),
             figures: Vec::new(),
             fanout: None,
-            yardstick: None,
+            reference: None,
             io: None,
             error: None,
         };
@@ -361,29 +368,29 @@ mod tests {
     }
 
     fn lost(subject: &str, sent: u64, seen: u64) -> u64 {
-        let mut cell = sample::cell(subject);
-        cell.pattern = Pattern::OneWay { gap_ns: 1000 };
-        let mut record = gather(&cell, 0, sides(sent, seen), Outcome::Done);
-        family(&cell).unwrap().derive(&mut record, &sample::machine());
+        let mut configuration = sample::configuration(subject);
+        configuration.pattern = Pattern::OneWay { gap_ns: 1000 };
+        let mut record = gather(&configuration, 0, sides(sent, seen), Outcome::Done);
+        family(&configuration).unwrap().derive(&mut record, &sample::machine());
         record.tally.lost
     }
 
-    /// Round trips of 43 ns were called impossible on a machine whose host had moved its CPUs after the floors were read.
+    /// Round trips of 43 ns were called impossible on a machine whose host had moved its CPUs after the primitive costs were read.
     #[test]
-    fn a_reading_beside_a_trial_below_the_floors_clears_that_trial_alone_and_marks_it() {
-        let mut records = [0, 1].map(|block| sample::record(sample::cell("futex"), block, 40.0));
-        let floors = [0, 1, 2].map(|block| sample::floors(block, 1.0));
-        assert!(records.iter().all(|record| lies_below(record, &floors)));
+    fn a_reading_beside_a_trial_below_the_primitives_clears_that_trial_alone_and_marks_it() {
+        let mut records = [0, 1].map(|block| sample::record(sample::configuration("futex"), block, 40.0));
+        let primitives = [0, 1, 2].map(|block| sample::primitives(block, 1.0));
+        assert!(records.iter().all(|record| lies_below(record, &primitives)));
         judge(
             &mut records,
-            &floors,
-            &BTreeMap::from([(1, sample::floors(1, 0.5))]),
+            &primitives,
+            &BTreeMap::from([(1, sample::primitives(1, 0.5))]),
             &sample::result(&[], 1, |_, _| 0.0).machine,
         );
         let [first, second] = records;
         assert!(matches!(first.outcome, Outcome::Implausible { .. }) && first.warnings.is_empty());
         assert_eq!(second.outcome, Outcome::Done);
-        assert!(second.warnings.iter().any(|warning| warning.name == warning::FLOORS_MOVED.name));
+        assert!(second.warnings.iter().any(|warning| warning.name == warning::PRIMITIVES_DRIFTED.name));
     }
 
     #[test]
@@ -397,14 +404,14 @@ mod tests {
     fn a_sane_record_of_every_mechanism_and_pattern_breaks_no_rule() {
         for entry in mechanism::all() {
             for pattern in [Pattern::PingPong { gap_ns: 0 }, Pattern::OneWay { gap_ns: 1000 }] {
-                let mut record = sample::record(sample::cell(entry.name()), 0, 16_000.0);
-                record.cell.pattern = pattern;
-                record.subject = subject(&record.cell);
+                let mut record = sample::record(sample::configuration(entry.name()), 0, 16_000.0);
+                record.configuration.pattern = pattern;
+                record.subject = subject(&record.configuration);
                 if entry.notification().waits == Waits::Spins {
                     record.sides.iter_mut().for_each(|side| side.voluntary_switches = 0);
-                    record.surroundings.interrupts.clear();
+                    record.environment.interrupts.clear();
                 }
-                let known = Known { floors: &[sample::floors(0, 1.0)], clock_step_ns: 10.0 };
+                let known = Known { primitives: &[sample::primitives(0, 1.0)], clock_step_ns: 10.0 };
                 assert_eq!(violations(&record, &known), [], "{}", entry.name());
             }
         }
@@ -428,12 +435,12 @@ mod tests {
         ))
         .chain(of(
             Pattern::Io { direction: Direction::Read, direct: true },
-            transfer::all().iter().map(|way| way.name()).collect(),
+            transfer::all().iter().map(|engine| engine.name()).collect(),
         ));
         for (pattern, name) in patterns {
-            let mut cell = sample::cell(name);
-            cell.pattern = pattern;
-            let (made_up, real) = (sample::subject(&cell), subject(&cell));
+            let mut configuration = sample::configuration(name);
+            configuration.pattern = pattern;
+            let (made_up, real) = (sample::subject(&configuration), subject(&configuration));
             let essence = |subject: &Subject| match subject {
                 Subject::Mechanism(own) | Subject::FanOut { notification: own, .. } => {
                     format!(
@@ -451,6 +458,6 @@ mod tests {
 
     #[test]
     fn what_this_build_does_not_have_is_unknown() {
-        assert_eq!(subject(&sample::cell("carrier-pigeon")), Subject::Unknown);
+        assert_eq!(subject(&sample::configuration("carrier-pigeon")), Subject::Unknown);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::ping::usual_window;
 use super::plan::{FEWEST_BLOCKS, Layout, Plan};
 use crate::mechanism::Contexts;
-use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+use crate::trial::configuration::{Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
 
 #[derive(Debug, Clone)]
 pub struct Spin {
@@ -69,10 +69,10 @@ pub fn usual_spins(gap: Duration) -> Vec<Duration> {
 impl Spin {
     /// The plan: at each gap every way to wait, and the harness itself.
     pub fn plan(&self) -> Plan {
-        let mut cells = Vec::new();
-        let mut add = |cell: Cell| {
-            if !cells.contains(&cell) {
-                cells.push(cell);
+        let mut configurations = Vec::new();
+        let mut add = |configuration: Configuration| {
+            if !configurations.contains(&configuration) {
+                configurations.push(configuration);
             }
         };
         for &gap in &self.gaps {
@@ -80,24 +80,26 @@ impl Spin {
             let spin_ns = |spin: Duration| u64::try_from(spin.as_nanos()).unwrap_or(u64::MAX);
             let spins = spins.into_iter().map(|spin| WaitPolicy::SpinThenBlock { spin_ns: spin_ns(spin) });
             for wait in [WaitPolicy::Block, WaitPolicy::Spin].into_iter().chain(spins) {
-                add(self.cell(gap, wait));
+                add(self.configuration(gap, wait));
             }
         }
-        add(Cell {
+        add(Configuration {
             subject: "null".to_owned(),
             pattern: Pattern::PingPong { gap_ns: 0 },
-            ..self.cell(Duration::ZERO, WaitPolicy::Block)
+            ..self.configuration(Duration::ZERO, WaitPolicy::Block)
         });
-        let windows: Duration =
-            cells.iter().map(|cell| SETUP + Duration::from_nanos(cell.until.time_ns.unwrap_or(0))).sum();
+        let windows: Duration = configurations
+            .iter()
+            .map(|configuration| SETUP + Duration::from_nanos(configuration.until.time_ns.unwrap_or(0)))
+            .sum();
         let room = RUN.as_nanos() / windows.as_nanos().max(1);
         let usual = u64::try_from(room).unwrap_or(u64::MAX).clamp(*BLOCKS.start(), *BLOCKS.end()) as u32;
-        Plan::new("spin", Layout::Quantities, cells, self.blocks.unwrap_or(usual), self.seed)
+        Plan::new("spin", Layout::Quantities, configurations, self.blocks.unwrap_or(usual), self.seed)
     }
 
-    fn cell(&self, gap: Duration, wait: WaitPolicy) -> Cell {
+    fn configuration(&self, gap: Duration, wait: WaitPolicy) -> Configuration {
         let pattern = Pattern::OneWay { gap_ns: u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX) };
-        Cell {
+        Configuration {
             subject: self.subject.clone(),
             contexts: self.contexts,
             pattern,
@@ -108,7 +110,7 @@ impl Spin {
             until: self.time.map_or_else(|| usual_window(pattern), Until::time),
             scheduler: Scheduler::Other,
             injected_slowdown_ppm: None,
-            without_yardstick: false,
+            without_reference: false,
             load: None,
             trace: None,
             target: None,
@@ -140,16 +142,16 @@ mod tests {
         for gap in GAPS {
             let gap_ns = gap.as_nanos() as u64;
             let waits: Vec<WaitPolicy> = plan
-                .cells
+                .configurations
                 .iter()
-                .filter(|cell| cell.pattern == Pattern::OneWay { gap_ns })
-                .map(|cell| cell.wait)
+                .filter(|configuration| configuration.pattern == Pattern::OneWay { gap_ns })
+                .map(|configuration| configuration.wait)
                 .collect();
             assert_eq!(waits[..2], [WaitPolicy::Block, WaitPolicy::Spin]);
             let beyond = waits.contains(&WaitPolicy::SpinThenBlock { spin_ns: gap_ns + gap_ns / 5 });
             assert_eq!(beyond, gap <= LONGEST, "{gap:?}");
         }
-        assert!(plan.cells.iter().any(|cell| cell.subject == "null"));
+        assert!(plan.configurations.iter().any(|configuration| configuration.subject == "null"));
     }
 
     #[test]

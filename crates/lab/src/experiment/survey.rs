@@ -4,10 +4,10 @@
 use super::plan::{FEWEST_BLOCKS, Layout, LeftOut, Plan};
 use crate::mechanism::{self, Contexts, Host, Waits};
 use crate::record::Subject;
-use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+use crate::trial::configuration::{Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
 use crate::verdict::answer::LIMIT;
 use std::time::Duration;
-/// How long the plan may take, set-up included; a quarter of the minute is left for floors, the doctor and printing.
+/// How long the plan may take, set-up included; a quarter of the minute is left for primitive costs, the doctor and printing.
 pub const BUDGET: Duration = Duration::from_secs(45);
 
 /// What a trial costs beside its window: two `exec`s and `fork`s, three megabytes to map and clear, the reports.
@@ -31,7 +31,7 @@ const UNPINNED_SUBJECTS: [&str; 2] = ["futex", "pipe"];
 
 /// The survey's plan for the placements this machine has, nearest first, with as many blocks as the budget allows.
 pub fn plan(placements: &[Placement], seed: u64) -> Plan {
-    let mut cells = Vec::new();
+    let mut configurations = Vec::new();
     let across: Vec<&Placement> = placements.iter().filter(|placement| !one_core(placement)).collect();
     let mut left_out = Vec::new();
     for entry in mechanism::all() {
@@ -47,9 +47,9 @@ pub fn plan(placements: &[Placement], seed: u64) -> Plan {
         };
         for placement in placements {
             if entry.notification().waits != Waits::Spins || !one_core(placement) {
-                cells.push(Cell {
+                configurations.push(Configuration {
                     contexts,
-                    ..cell(
+                    ..configuration(
                         entry.name(),
                         Pattern::PingPong { gap_ns: 0 },
                         placement,
@@ -65,34 +65,46 @@ pub fn plan(placements: &[Placement], seed: u64) -> Plan {
             for gap in GAPS {
                 let gap_ns = gap.as_nanos() as u64;
                 let window = Duration::from_millis(60).max(gap * 12);
-                cells.push(cell(subject, Pattern::OneWay { gap_ns }, nearest, window));
+                configurations.push(configuration(subject, Pattern::OneWay { gap_ns }, nearest, window));
             }
         }
         // An awake waiter costs its notifier less than a sleeping one.
         let gap_ns = GAPS[0].as_nanos() as u64;
-        let awake = cell("futex", Pattern::OneWay { gap_ns }, nearest, Duration::from_millis(60));
-        cells.push(Cell { wait: WaitPolicy::Spin, ..awake });
+        let awake = configuration("futex", Pattern::OneWay { gap_ns }, nearest, Duration::from_millis(60));
+        configurations.push(Configuration { wait: WaitPolicy::Spin, ..awake });
     }
     // What spinning could reach at best, beside what it reached.
     if let Some(nearest) = across.first() {
-        cells.push(cell(LIMIT, Pattern::Operation { batch: 1000 }, nearest, Duration::from_millis(30)));
+        configurations.push(configuration(
+            LIMIT,
+            Pattern::Operation { batch: 1000 },
+            nearest,
+            Duration::from_millis(30),
+        ));
     }
     let unpinned = Placement { relation: "unpinned".to_owned(), cpus: None };
     for subject in UNPINNED_SUBJECTS {
-        cells.push(cell(subject, Pattern::PingPong { gap_ns: 0 }, &unpinned, Duration::from_millis(100)));
+        configurations.push(configuration(
+            subject,
+            Pattern::PingPong { gap_ns: 0 },
+            &unpinned,
+            Duration::from_millis(100),
+        ));
     }
-    let known: Vec<Cell> = cells
+    let known: Vec<Configuration> = configurations
         .into_iter()
-        .filter(|cell| cell.subject == LIMIT || mechanism::find(&cell.subject).is_ok())
+        .filter(|configuration| {
+            configuration.subject == LIMIT || mechanism::find(&configuration.subject).is_ok()
+        })
         .collect();
-    let once: Duration = known.iter().map(|cell| SETUP + window(cell)).sum();
+    let once: Duration = known.iter().map(|configuration| SETUP + window(configuration)).sum();
     let affordable = u32::try_from(BUDGET.as_nanos() / once.as_nanos().max(1)).unwrap_or(u32::MAX);
     let blocks = affordable.clamp(*BLOCKS.start(), *BLOCKS.end());
     Plan { left_out, ..Plan::new("survey", Layout::Survey, known, blocks, seed) }
 }
 
-fn cell(subject: &str, pattern: Pattern, placement: &Placement, window: Duration) -> Cell {
-    Cell {
+fn configuration(subject: &str, pattern: Pattern, placement: &Placement, window: Duration) -> Configuration {
+    Configuration {
         subject: subject.to_owned(),
         contexts: Contexts::Processes,
         pattern,
@@ -103,7 +115,7 @@ fn cell(subject: &str, pattern: Pattern, placement: &Placement, window: Duration
         until: Until::time(window),
         scheduler: Scheduler::Other,
         injected_slowdown_ppm: None,
-        without_yardstick: false,
+        without_reference: false,
         load: None,
         trace: None,
         target: None,
@@ -116,8 +128,8 @@ fn one_core(placement: &Placement) -> bool {
 }
 
 /// The window and the gaps of the warm-up.
-fn window(cell: &Cell) -> Duration {
-    Duration::from_nanos(cell.until.time_ns.unwrap_or_default()) + Duration::from_millis(10)
+fn window(configuration: &Configuration) -> Duration {
+    Duration::from_nanos(configuration.until.time_ns.unwrap_or_default()) + Duration::from_millis(10)
 }
 
 #[cfg(test)]
@@ -135,19 +147,22 @@ mod tests {
     fn the_plan_fits_its_budget_unless_that_would_leave_no_interval() {
         let plan = plan(&two_cpus(), 1);
         let whole: Duration =
-            plan.cells.iter().map(|cell| SETUP + window(cell)).sum::<Duration>() * plan.blocks;
+            plan.configurations.iter().map(|configuration| SETUP + window(configuration)).sum::<Duration>()
+                * plan.blocks;
         assert!(whole <= BUDGET || plan.blocks == *BLOCKS.start(), "{} blocks take {whole:?}", plan.blocks);
     }
 
     #[test]
     fn the_harness_is_always_in_it() {
-        assert!(plan(&two_cpus(), 1).cells.iter().any(|cell| cell.subject == "null"));
+        assert!(
+            plan(&two_cpus(), 1).configurations.iter().any(|configuration| configuration.subject == "null")
+        );
     }
 
     #[test]
     fn a_machine_with_one_cpu_still_has_a_plan() {
         let plan = plan(&two_cpus()[..1], 1);
-        assert!(plan.cells.iter().all(|cell| cell.placement.cpus != Some([0, 1])));
-        assert!(plan.cells.iter().any(|cell| cell.subject == "futex"));
+        assert!(plan.configurations.iter().all(|configuration| configuration.placement.cpus != Some([0, 1])));
+        assert!(plan.configurations.iter().any(|configuration| configuration.subject == "futex"));
     }
 }

@@ -4,7 +4,7 @@
 use super::plan::{Layout, Plan};
 use crate::mechanism::Contexts;
 use crate::operation;
-use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+use crate::trial::configuration::{Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
 
 #[derive(Debug, Clone)]
 pub struct Switch {
@@ -27,15 +27,15 @@ pub struct Switch {
 pub const WORKING_SETS: [u32; 7] = [0, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
 
 impl Switch {
-    /// The plan: every cell that makes sense.
+    /// The plan: every configuration that makes sense.
     pub fn plan(&self) -> Plan {
-        let cells = self.operations.iter().flat_map(|name| self.cells(name)).collect();
-        Plan::new("switch", Layout::Operations, cells, self.blocks, self.seed)
+        let configurations = self.operations.iter().flat_map(|name| self.configurations(name)).collect();
+        Plan::new("switch", Layout::Operations, configurations, self.blocks, self.seed)
     }
 
-    fn cells(&self, name: &str) -> Vec<Cell> {
+    fn configurations(&self, name: &str) -> Vec<Configuration> {
         let Ok(operation) = operation::find(name) else { return Vec::new() };
-        let mut cells = Vec::new();
+        let mut configurations = Vec::new();
         for (number, placement) in self.placements.iter().enumerate() {
             let joined = self.contexts.iter().filter(|contexts| operation.joins(**contexts));
             for (rank, &contexts) in joined.enumerate() {
@@ -54,7 +54,7 @@ impl Switch {
                             continue;
                         }
                         let placement = if alone { alone_on(placement) } else { placement.clone() };
-                        cells.push(Cell {
+                        configurations.push(Configuration {
                             subject: name.to_owned(),
                             contexts,
                             pattern: Pattern::Operation { batch: self.batch.unwrap_or(operation.batch()) },
@@ -65,7 +65,7 @@ impl Switch {
                             until: self.until,
                             scheduler,
                             injected_slowdown_ppm: None,
-                            without_yardstick: false,
+                            without_reference: false,
                             load: None,
                             trace: None,
                             target: None,
@@ -75,7 +75,7 @@ impl Switch {
                 }
             }
         }
-        cells
+        configurations
     }
 }
 
@@ -121,7 +121,8 @@ mod tests {
     #[test]
     fn an_operation_of_one_side_is_measured_once_and_on_the_first_cpu() {
         let plan = switch().plan();
-        let calls: Vec<&Cell> = plan.cells.iter().filter(|cell| cell.subject == "getppid").collect();
+        let calls: Vec<&Configuration> =
+            plan.configurations.iter().filter(|configuration| configuration.subject == "getppid").collect();
         assert_eq!(calls.len(), 1);
         assert_eq!(calls[0].placement.cpus, Some([3, 3]));
     }
@@ -130,7 +131,11 @@ mod tests {
     fn every_switch_with_a_working_set_has_the_same_set_alone_beside_it() {
         let plan = switch().plan();
         let sizes = |name: &str| -> std::collections::BTreeSet<u32> {
-            plan.cells.iter().filter(|cell| cell.subject == name).map(|cell| cell.size).collect()
+            plan.configurations
+                .iter()
+                .filter(|configuration| configuration.subject == name)
+                .map(|configuration| configuration.size)
+                .collect()
         };
         let with: std::collections::BTreeSet<u32> =
             sizes("switch-futex").into_iter().filter(|size| *size > 0).collect();
@@ -138,21 +143,21 @@ mod tests {
     }
 
     #[test]
-    fn no_cell_is_planned_twice() {
+    fn no_configuration_is_planned_twice() {
         let plan = switch().plan();
-        let distinct: std::collections::HashSet<&Cell> = plan.cells.iter().collect();
-        assert_eq!(distinct.len(), plan.cells.len());
+        let distinct: std::collections::HashSet<&Configuration> = plan.configurations.iter().collect();
+        assert_eq!(distinct.len(), plan.configurations.len());
     }
 
     #[test]
     fn processes_do_not_play_what_only_threads_can() {
         let plan = switch().plan();
-        assert!(plan.cells.iter().any(|cell| cell.subject == "timetctxsw2"));
+        assert!(plan.configurations.iter().any(|configuration| configuration.subject == "timetctxsw2"));
         assert!(
-            plan.cells
+            plan.configurations
                 .iter()
-                .filter(|cell| cell.subject == "timetctxsw2")
-                .all(|cell| cell.contexts == Contexts::Threads && cell.size == 0)
+                .filter(|configuration| configuration.subject == "timetctxsw2")
+                .all(|configuration| configuration.contexts == Contexts::Threads && configuration.size == 0)
         );
     }
 }

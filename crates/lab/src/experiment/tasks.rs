@@ -4,7 +4,7 @@
 use super::plan::{Layout, Plan};
 use crate::mechanism::Contexts;
 use crate::task::{self, MadeOf, Measured};
-use crate::trial::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+use crate::trial::configuration::{Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
 use crate::verdict::claims::coroutines::{BOARD, MAKING, SWITCHING};
 /// What is asked for; every list is one axis of the plan.
 #[derive(Debug, Clone)]
@@ -24,9 +24,9 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// The plan: every cell that makes sense, once.
+    /// The plan: every configuration that makes sense, once.
     pub fn plan(&self) -> Plan {
-        let mut cells: Vec<Cell> = Vec::new();
+        let mut configurations: Vec<Configuration> = Vec::new();
         for name in &self.kinds {
             let Ok(kind) = task::find(name) else { continue };
             let lives = kind.measured() == Measured::Lives;
@@ -38,26 +38,27 @@ impl Tasks {
                             let (yields, size) = if lives { (0, 0) } else { (yields, size) };
                             let code = kind.made_of() == MadeOf::Code || lives;
                             let placement = if code { alone_on(placement) } else { placement.clone() };
-                            let cell = self.cell(name, kind.made_of(), [tasks, yields, size], placement);
-                            if kind.takes(yields) && !cells.contains(&cell) {
-                                cells.push(cell);
+                            let configuration =
+                                self.configuration(name, kind.made_of(), [tasks, yields, size], placement);
+                            if kind.takes(yields) && !configurations.contains(&configuration) {
+                                configurations.push(configuration);
                             }
                         }
                     }
                 }
             }
         }
-        Plan::new("tasks", Layout::Tasks, cells, self.blocks, self.seed)
+        Plan::new("tasks", Layout::Tasks, configurations, self.blocks, self.seed)
     }
 
-    fn cell(
+    fn configuration(
         &self,
         name: &str,
         made_of: MadeOf,
         [tasks, yields, size]: [u32; 3],
         placement: Placement,
-    ) -> Cell {
-        Cell {
+    ) -> Configuration {
+        Configuration {
             subject: name.to_owned(),
             contexts: match made_of {
                 MadeOf::Processes => Contexts::Processes,
@@ -71,7 +72,7 @@ impl Tasks {
             until: self.until,
             scheduler: Scheduler::Other,
             injected_slowdown_ppm: None,
-            without_yardstick: false,
+            without_reference: false,
             load: None,
             trace: None,
             target: None,
@@ -99,7 +100,7 @@ pub fn of_the_study(asked: &Tasks) -> Plan {
         Tasks { kinds: names(&switching), tasks: SWITCHING.to_vec(), yields: vec![1], ..asked.clone() };
     let making = Tasks { kinds: names(&["life-future", "life-fork"]), tasks: making, ..asked.clone() };
     let mut plan = switching.plan();
-    plan.cells.extend(making.plan().cells);
+    plan.configurations.extend(making.plan().configurations);
     plan
 }
 
@@ -130,20 +131,24 @@ mod tests {
     }
 
     #[test]
-    fn the_study_is_planned_whole_and_every_claim_about_it_finds_its_cells() {
+    fn the_study_is_planned_whole_and_every_claim_about_it_finds_its_configurations() {
         let plan = of_the_study(&tasks());
-        let distinct: std::collections::HashSet<&Cell> = plan.cells.iter().collect();
-        assert_eq!(distinct.len(), plan.cells.len());
-        let of = |name: &str| plan.cells.iter().filter(|cell| cell.subject == name).count();
+        let distinct: std::collections::HashSet<&Configuration> = plan.configurations.iter().collect();
+        assert_eq!(distinct.len(), plan.configurations.len());
+        let of = |name: &str| {
+            plan.configurations.iter().filter(|configuration| configuration.subject == name).count()
+        };
         assert_eq!((of("stackless-rotating"), of("life-fork")), (2 * 8, 13));
     }
 
     #[test]
-    fn code_runs_on_one_cpu_and_no_cell_is_planned_twice() {
+    fn code_runs_on_one_cpu_and_no_configuration_is_planned_twice() {
         let plan = tasks().plan();
-        let distinct: std::collections::HashSet<&Cell> = plan.cells.iter().collect();
-        assert_eq!(distinct.len(), plan.cells.len());
-        let of = |name: &str| plan.cells.iter().filter(|cell| cell.subject == name).count();
+        let distinct: std::collections::HashSet<&Configuration> = plan.configurations.iter().collect();
+        assert_eq!(distinct.len(), plan.configurations.len());
+        let of = |name: &str| {
+            plan.configurations.iter().filter(|configuration| configuration.subject == name).count()
+        };
         assert_eq!(of("stackless"), 2 * 2 * 2);
         assert_eq!(of("process-futex"), 2 * 2 * 2 * 2);
     }

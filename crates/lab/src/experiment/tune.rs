@@ -5,7 +5,7 @@
 use super::ping::Ping;
 use super::plan::Plan;
 use crate::mechanism::Contexts;
-use crate::trial::cell::{Pattern, Placement, Scheduler, WaitPolicy};
+use crate::trial::configuration::{Pattern, Placement, Scheduler, WaitPolicy};
 use crate::verdict::tune::{SLEEPS, SPINS};
 /// Back-to-back round trips, in which each side sleeps, or spins, once.
 pub fn plan(placements: &[Placement], blocks: Option<u32>, seed: u64) -> Plan {
@@ -22,7 +22,7 @@ pub fn plan(placements: &[Placement], blocks: Option<u32>, seed: u64) -> Plan {
         until: None,
         scheduler: Scheduler::Other,
         injected_slowdown_ppm: None,
-        without_yardstick: vec![false],
+        without_reference: vec![false],
         blocks,
         seed,
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::ping::Ping;
 use super::plan::{Layout, Plan};
-use crate::trial::cell::{Cell, Trace};
+use crate::trial::configuration::{Configuration, Trace};
 
 /// The gap unless told otherwise: long enough for the waiter's CPU to go idle, short enough for a thousand wakes a second.
 pub const GAP: Duration = Duration::from_millis(1);
@@ -16,18 +16,18 @@ pub const WINDOW: Duration = Duration::from_secs(10);
 /// Wakes that are kept unless told otherwise.
 pub const KEPT: u32 = 5;
 
-/// `ping`, each cell of it traced for the `keep` worst wakes above `above`.
+/// `ping`, each configuration of it traced for the `keep` worst wakes above `above`.
 pub fn plan(ping: &Ping, keep: u32, above: Duration) -> Plan {
     let above_ns = u64::try_from(above.as_nanos()).unwrap_or(u64::MAX);
     let bare = ping.plan();
-    let cells = bare
-        .cells
+    let configurations = bare
+        .configurations
         .into_iter()
-        .map(|cell| match cell.subject.as_str() {
+        .map(|configuration| match configuration.subject.as_str() {
             // Nobody waits for what the null mechanism sends.
-            "null" => cell,
-            _ => Cell { trace: Some(Trace::Worst { keep, above_ns }), ..cell },
+            "null" => configuration,
+            _ => Configuration { trace: Some(Trace::Worst { keep, above_ns }), ..configuration },
         })
         .collect();
-    Plan { experiment: "why".to_owned(), layout: Layout::SlowWakes, cells, ..bare }
+    Plan { experiment: "why".to_owned(), layout: Layout::SlowWakes, configurations, ..bare }
 }

@@ -77,7 +77,8 @@ fn the_stages_of_traced_wakes_add_up_and_the_same_wakes_run_without() {
         let result = run(
             "anatomy futex eventfd-epoll --gap 100us --time 100ms --blocks 2 --placement unpinned,same-core",
         );
-        let traced: Vec<_> = result.records.iter().filter(|record| record.cell.trace.is_some()).collect();
+        let traced: Vec<_> =
+            result.records.iter().filter(|record| record.configuration.trace.is_some()).collect();
         assert_eq!(traced.len(), 8);
         // The null mechanism is run beside, bare alone.
         assert_eq!(result.records.len(), 2 * traced.len() + 4);
@@ -135,9 +136,9 @@ fn a_report_of_traced_wakes_has_a_waterfall_for_each() {
         let result = read::read(Path::new(file)).unwrap();
         let usable = |block, traced| {
             let ran = |record: &&Record| {
-                record.cell.subject == "futex"
+                record.configuration.subject == "futex"
                     && record.block == block
-                    && record.cell.trace.is_some() == traced
+                    && record.configuration.trace.is_some() == traced
             };
             result.records.iter().filter(ran).any(|record| record.outcome == Outcome::Done)
         };
@@ -145,7 +146,7 @@ fn a_report_of_traced_wakes_has_a_waterfall_for_each() {
             doorbell_skipped::skip("this machine is too busy for one plausible pair of trials in six");
             return;
         }
-        assert!(text.contains("A median wake") && text.contains("What tracing costs"), "{text}");
+        assert!(text.contains("A median wake-up") && text.contains("What tracing costs"), "{text}");
         let output = stage.doorbell(&["report", file, "--output", "-"]).output().unwrap();
         let page = String::from_utf8_lossy(&output.stdout);
         assert_eq!(page.matches(" in all\"").count(), 3, "a median, a 99th percentile and a worst one");
@@ -214,8 +215,13 @@ fn two_cpus() -> Option<[usize; 2]> {
 }
 
 /// Everything that was found for the kept wakes of a run, by name.
-fn found(cells: &[Slow]) -> BTreeSet<&'static str> {
-    cells.iter().flat_map(|slow| &slow.kept).flat_map(|one| &one.found).map(|found| found.name).collect()
+fn found(configurations: &[Slow]) -> BTreeSet<&'static str> {
+    configurations
+        .iter()
+        .flat_map(|slow| &slow.kept)
+        .flat_map(|one| &one.found)
+        .map(|found| found.name)
+        .collect()
 }
 
 #[test]
@@ -233,8 +239,8 @@ fn a_task_of_higher_priority_on_the_waiters_cpu_is_named_as_what_was_in_the_way(
         };
         let told = in_one_of_five(|| {
             let result = run(&format!("why futex --cpus {first},{second} --time 2s --above 5ms --worst 20"));
-            let cells = why(&result);
-            let kept = &cells[0].kept;
+            let configurations = why(&result);
+            let kept = &configurations[0].kept;
             for one in kept {
                 assert!(one.wake.whole_ps() > 5_000_000_000, "only what is beyond the threshold is kept");
             }

@@ -76,7 +76,7 @@ fn usage_errors_exit_with_two_and_say_what_would_have_been_right() {
         (&["--blocks", "3", "list"], "--blocks stands before 'list'"),
         (&["--json", "--quiet", "doctor"], "--json stands before 'doctor'"),
         (&["-o", "x.json", "ping"], "--output stands before 'ping'"),
-        (&["explain", "two-population"], "did you mean 'two-populations'?"),
+        (&["explain", "two-population"], "did you mean 'bimodal'?"),
         (&["pong"], "unrecognized subcommand"),
         (&["man", "pong"], "no verb is called 'pong'"),
     ] {
@@ -112,8 +112,11 @@ fn a_mechanism_named_twice_is_measured_once() {
     let subjects = |args: &[&str]| {
         let output = run(&stage, args);
         let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        let cells = plan["cells"].as_array().unwrap();
-        cells.iter().map(|cell| cell["subject"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        let configurations = plan["configurations"].as_array().unwrap();
+        configurations
+            .iter()
+            .map(|configuration| configuration["subject"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(
         subjects(&["ping", "futex", "futex", "--gap", "0,0", "--placement", "unpinned", "--dry-run"]),
@@ -137,7 +140,7 @@ fn is_rescued(output: &Output, target: &str) {
     std::fs::remove_file(rescued).unwrap();
     assert_eq!(
         result["records"].as_array().unwrap().len(),
-        result["plan"]["cells"].as_array().unwrap().len()
+        result["plan"]["configurations"].as_array().unwrap().len()
     );
 }
 
@@ -300,6 +303,6 @@ fn a_dry_run_prints_the_plan_and_measures_nothing() {
     let output = run(&stage, &args);
     let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(plan["seed"], 7);
-    assert_eq!(plan["cells"][0]["subject"], "futex");
+    assert_eq!(plan["configurations"][0]["subject"], "futex");
     assert!(!stage.path().join("doorbell").exists());
 }

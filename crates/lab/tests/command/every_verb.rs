@@ -332,8 +332,8 @@ fn a_full_disk_costs_no_verb_its_result_and_no_piece_of_one_is_called_a_result()
         let result: Value = serde_json::from_slice(&fs::read(rescued).unwrap()).unwrap();
         fs::remove_file(rescued).unwrap();
         let records = result["records"].as_array().unwrap().len() as u64;
-        let cells = result["plan"]["cells"].as_array().unwrap().len() as u64;
-        assert_eq!(records, cells * result["plan"]["blocks"].as_u64().unwrap(), "{short}");
+        let configurations = result["plan"]["configurations"].as_array().unwrap().len() as u64;
+        assert_eq!(records, configurations * result["plan"]["blocks"].as_u64().unwrap(), "{short}");
         assert_eq!(
             (&result["partial"], fs::read_to_string(&left).unwrap().as_str()),
             (&Value::Bool(false), ""),

@@ -13,7 +13,7 @@ use doorbell_lab::view::{comparison, export, summary};
 pub(crate) fn exercise(bytes: &[u8]) -> bool {
     let Ok(mut result) = read::read_bytes(bytes.to_vec(), "fuzzed") else { return false };
     for record in &result.records {
-        violations(record, &Known { floors: &result.floors, clock_step_ns: 10.0 });
+        violations(record, &Known { primitives: &result.primitives, clock_step_ns: 10.0 });
         for series in record.series.values() {
             series.decode().expect("the reader has checked every histogram");
         }

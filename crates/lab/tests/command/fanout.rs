@@ -42,12 +42,12 @@ fn number(record: &Value, path: &str) -> u64 {
 fn every_receiver_of_every_mechanism_is_woken_in_every_round_as_process_and_as_thread() {
     let records = fanout("all -n 1,7 --rounds 4 --interval 2ms --contexts processes,threads");
     let subjects: BTreeSet<&str> =
-        records.iter().filter_map(|record| record["cell"]["subject"].as_str()).collect();
+        records.iter().filter_map(|record| record["configuration"]["subject"].as_str()).collect();
     assert!(subjects.len() >= 11, "{subjects:?}");
     for record in &records {
-        let subject = &record["cell"]["subject"];
+        let subject = &record["configuration"]["subject"];
         assert!(ran(record), "{subject}: {}", record["outcome"]);
-        let receivers = number(record, "/cell/pattern/receivers");
+        let receivers = number(record, "/configuration/pattern/receivers");
         assert_eq!(number(record, "/tally/sent"), 4 * receivers, "{subject}");
         if subject == "sem-posix-for-all" {
             continue;
@@ -75,7 +75,7 @@ fn a_time_out_that_runs_out_between_rounds_loses_no_post() {
         "sem-posix-named sem-sysv sem-sysv-many unix-dgram condvar -n 5 --rounds 3 --interval 30ms --wait timeout=5ms",
     );
     for record in &records {
-        let subject = &record["cell"]["subject"];
+        let subject = &record["configuration"]["subject"];
         assert!(ran(record), "{subject}: {}", record["outcome"]);
         assert_eq!(number(record, "/tally/seen"), 15, "{subject}: {record}");
         assert_eq!(number(record, "/tally/lost"), 0, "{subject}: {record}");
@@ -89,14 +89,19 @@ fn a_time_out_that_runs_out_between_rounds_loses_no_post() {
 fn receivers_that_leave_by_themselves_at_the_end_fail_nobody() {
     for record in &fanout("signal-sigwaitinfo -n 40 --rounds 3 --interval 5ms --wait timeout=50us") {
         assert!(ran(record), "{}", record["outcome"]);
-        assert_eq!(number(record, "/tally/seen"), 3 * number(record, "/cell/pattern/receivers"), "{record}");
+        assert_eq!(
+            number(record, "/tally/seen"),
+            3 * number(record, "/configuration/pattern/receivers"),
+            "{record}"
+        );
     }
 }
 
 #[test]
 fn one_semaphore_for_all_keeps_count_of_every_post() {
     let records = fanout("sem-posix-for-all -n 12 --rounds 10 --interval 1ms");
-    let record = records.iter().find(|record| record["cell"]["subject"] == "sem-posix-for-all").unwrap();
+    let record =
+        records.iter().find(|record| record["configuration"]["subject"] == "sem-posix-for-all").unwrap();
     assert!(ran(record), "{}", record["outcome"]);
     // Once what it is there to show was called impossible, and its figures were kept back.
     assert!(!record["outcome"].to_string().contains("counts-disagree"), "{}", record["outcome"]);
@@ -111,7 +116,7 @@ fn one_semaphore_for_all_keeps_count_of_every_post() {
 #[test]
 fn pinned_receivers_stay_where_they_were_put() {
     let records = fanout("futex -n 6 --rounds 3 --interval 2ms --pin scatter,compact,all-on-one");
-    for record in records.iter().filter(|record| record["cell"]["subject"] == "futex") {
+    for record in records.iter().filter(|record| record["configuration"]["subject"] == "futex") {
         assert!(ran(record), "{}", record["outcome"]);
         let placed = record["fanout"]["receiver_cpus"].as_str().unwrap();
         let seen = record["sides"][1]["cpus"].as_array().unwrap();
@@ -175,7 +180,7 @@ fn a_limit_that_is_too_low_is_told_with_the_command_that_raises_it_and_the_rest_
     assert!(complaint.contains("RLIMIT_NOFILE") && complaint.contains("ulimit -Hn 244"), "{complaint}");
     let records = records(&output);
     let outcome = |subject: &str| {
-        let record = records.iter().find(|record| record["cell"]["subject"] == subject).unwrap();
+        let record = records.iter().find(|record| record["configuration"]["subject"] == subject).unwrap();
         record["outcome"]["kind"].as_str().unwrap().to_owned()
     };
     assert_eq!(outcome("eventfd"), "skipped");
@@ -285,7 +290,7 @@ fn every_experiment_runs_under_a_load_and_proves_it() {
         stage.wait_until_empty();
         let records = records(&output);
         let (loaded, idle): (Vec<&Value>, Vec<&Value>) =
-            records.iter().partition(|record| record["cell"]["load"].is_object());
+            records.iter().partition(|record| record["configuration"]["load"].is_object());
         assert!(!loaded.is_empty() && loaded.len() == idle.len(), "{words}");
         for record in loaded {
             assert!(ran(record), "{words}: {}", record["outcome"]);

@@ -98,7 +98,7 @@ fn samples_kept_after(ticks: u64) -> u64 {
     samples
 }
 
-/// With a computing program on its CPU the floor of a switch once came out as milliseconds, and true round trips as impossible.
+/// With a computing program on its CPU the primitive cost of a switch once came out as milliseconds, and true round trips as impossible.
 #[test]
 fn one_long_trial_ends_early_on_ctrl_c_and_its_samples_are_kept() {
     // How much CPU time passes before the first sample is the machine's affair: an emulated one took the first of these.
@@ -142,7 +142,7 @@ fn kill_at_random_moments() {
         let ends = asked.unwrap_or(if NAMED.contains(&entry.name()) { ENDS.len() } else { 1 });
         (number..number + ends).map(move |end| (entry.name(), ENDS[end % ENDS.len()]))
     });
-    // Pinned to one core a side spends a fifth of its time in slices of the yardstick, where it waits for another mechanism.
+    // Pinned to one core a side spends a fifth of its time in slices of the reference, where it waits for another mechanism.
     let placements = "--placement=same-core,unpinned";
     for (name, end) in rounds {
         let run =
@@ -187,7 +187,7 @@ fn a_verb_that_judges_keeps_what_there_is_when_it_is_interrupted_before_there_is
         }
         let stage = Stage::new();
         let long = ["--anyway", "--blocks", "10000", "--json", "--output", "-"];
-        // A busy machine may be beyond the floors, which come first, before they are seen.
+        // A busy machine may be beyond the primitive costs, which come first, before they are seen.
         let nothing_measured = || {
             let child = stage.doorbell(&[verb, &long].concat()).spawn().unwrap();
             wait_until("a process of its own", || stage.processes().len() >= 2);
@@ -200,7 +200,7 @@ fn a_verb_that_judges_keeps_what_there_is_when_it_is_interrupted_before_there_is
             stage.wait_until_empty();
             result["records"].as_array().unwrap().is_empty()
         };
-        assert!((0..20).any(|_| nothing_measured()), "{verb:?}: never interrupted in the floors");
+        assert!((0..20).any(|_| nothing_measured()), "{verb:?}: never interrupted in the primitive costs");
     }
 }
 

@@ -54,7 +54,7 @@ fn every_way_ends_in_figures_or_in_a_reason_and_the_file_is_gone_afterwards() {
     let records = records(&output);
     assert_eq!(records.len(), 2 * doorbell_lab::transfer::all().len());
     for record in &records {
-        let (way, outcome) = (record["cell"]["subject"].as_str().unwrap(), &record["outcome"]);
+        let (way, outcome) = (record["configuration"]["subject"].as_str().unwrap(), &record["outcome"]);
         match outcome["kind"].as_str().unwrap() {
             "done" => {
                 assert_eq!(record["tally"]["seen"], 50, "{way}");
@@ -77,7 +77,7 @@ fn every_way_ends_in_figures_or_in_a_reason_and_the_file_is_gone_afterwards() {
             assert_eq!(record["io"]["device"]["polls"], true, "{way} has figures without a queue to poll");
         }
     }
-    let control = records.iter().find(|record| record["cell"]["subject"] == "io-null").unwrap();
+    let control = records.iter().find(|record| record["configuration"]["subject"] == "io-null").unwrap();
     assert_eq!(control["outcome"]["kind"], "done", "{control}");
     assert_eq!(left(folder.path()), [""; 0].map(PathBuf::from));
     stage.wait_until_empty();
@@ -91,7 +91,7 @@ fn buffered_reads_that_the_device_never_saw_have_no_figures() {
     let words = "sync --file-size 1M --buffered --rw read --count 20000";
     let Some(output) = io(&stage, folder.path(), words) else { return };
     let records = records(&output);
-    let read = records.iter().find(|record| record["cell"]["subject"] == "sync").unwrap();
+    let read = records.iter().find(|record| record["configuration"]["subject"] == "sync").unwrap();
     assert_eq!(rules(read), ["not-from-the-device"], "{}", read["outcome"]);
 }
 
@@ -153,7 +153,7 @@ fn ctrl_c_while_the_file_is_filled_ends_the_run_and_removes_the_file() {
     assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(result["partial"], true);
-    assert_eq!((records(&output).len(), result["floors"].as_array().unwrap().len()), (0, 0));
+    assert_eq!((records(&output).len(), result["primitives"].as_array().unwrap().len()), (0, 0));
     assert_eq!(left(folder.path()), [""; 0].map(PathBuf::from));
     stage.wait_until_empty();
     assert!(stage.run_folders().is_empty(), "{:?}", stage.run_folders());
@@ -270,7 +270,7 @@ fn a_result_of_fio_stands_in_the_same_result_and_one_that_does_not_compare_is_re
     let output = stage.doorbell(&import).output().unwrap();
     let records = records(&output);
     assert_eq!(records.len(), 1);
-    assert_eq!(records[0]["cell"]["subject"], "fio pvsync2 hipri");
+    assert_eq!(records[0]["configuration"]["subject"], "fio pvsync2 hipri");
     assert_eq!(records[0]["warnings"][0]["name"], "imported");
     fs::write(&file, job("32")).unwrap();
     let output = stage.doorbell(&import).output().unwrap();
@@ -293,7 +293,7 @@ fn a_waiter_that_sleeps_is_measured_by_gap_and_a_limit_that_cannot_be_held_is_to
     // The harness once, two gaps with idle states as they are and held off.
     assert_eq!(records.len(), 5, "{complaint}");
     for record in &records {
-        let held = record["cell"]["latency_limit_us"] == 0;
+        let held = record["configuration"]["latency_limit_us"] == 0;
         match record["outcome"]["kind"].as_str().unwrap() {
             "done" => assert_eq!(record["tally"]["sent"], 5, "{record}"),
             "skipped" => assert!(held, "{record}"),

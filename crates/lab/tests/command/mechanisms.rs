@@ -30,11 +30,11 @@ fn ping_all(args: &[&str]) -> Vec<Record> {
     result.records.into_iter().filter(|record| !matches!(record.outcome, Outcome::Skipped { .. })).collect()
 }
 
-/// The cell in words, for a message.
+/// The configuration in words, for a message.
 fn name(record: &Record) -> String {
     format!(
         "{} between {:?}: {:?} {:?}",
-        record.cell.subject, record.cell.contexts, record.outcome, record.tally
+        record.configuration.subject, record.configuration.contexts, record.outcome, record.tally
     )
 }
 
@@ -49,9 +49,9 @@ fn all_are_there(records: &[Record], left_out: impl Fn(Waits) -> bool) {
             let expected = entry.available(&Host::default()).is_ok()
                 && entry.notification().joins(contexts)
                 && !left_out(entry.notification().waits);
-            let there = records
-                .iter()
-                .any(|record| record.cell.subject == entry.name() && record.cell.contexts == contexts);
+            let there = records.iter().any(|record| {
+                record.configuration.subject == entry.name() && record.configuration.contexts == contexts
+            });
             assert_eq!(there, expected, "{} between {contexts:?}", entry.name());
         }
     }
@@ -75,18 +75,18 @@ fn on_one_core(subject: &str, args: &[&str]) -> Record {
     let output = stage.doorbell(&command).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let result: ResultFile = serde_json::from_slice(&output.stdout).unwrap();
-    result.records.into_iter().find(|record| record.cell.subject == subject).unwrap()
+    result.records.into_iter().find(|record| record.configuration.subject == subject).unwrap()
 }
 
 #[test]
-fn a_mechanism_that_sleeps_is_held_against_the_yardstick_and_its_own_rounds_are_all_recorded() {
+fn a_mechanism_that_sleeps_is_held_against_the_reference_and_its_own_rounds_are_all_recorded() {
     for contexts in ["processes", "threads"] {
         let record = on_one_core("pipe", &["--count", "20000", "--contexts", contexts]);
-        let yardstick = record.yardstick.unwrap_or_else(|| panic!("{}", name(&record)));
-        assert!(yardstick.slices >= 4, "{yardstick:?}");
+        let reference = record.reference.unwrap_or_else(|| panic!("{}", name(&record)));
+        assert!(reference.slices >= 4, "{reference:?}");
         // One slice before the first that is compared, and at most one at the end that is not.
-        let slices = yardstick.rounds / 64;
-        assert!((1..=2).contains(&(slices - u64::from(yardstick.slices))), "{yardstick:?}");
+        let slices = reference.rounds / 64;
+        assert!((1..=2).contains(&(slices - u64::from(reference.slices))), "{reference:?}");
         assert_eq!(record.tally.sent, 20_000);
         assert_eq!(record.series[&Quantity::RoundTrip].count, 20_000);
         // Each round is two wakes of one sleeper each; what is left out would add a third of it.
@@ -100,13 +100,13 @@ fn a_mechanism_that_sleeps_is_held_against_the_yardstick_and_its_own_rounds_are_
 fn a_trial_of_a_few_rounds_is_all_the_mechanisms() {
     let record = on_one_core("pipe", &["--count", "2"]);
     assert_eq!((record.tally.sent, record.series[&Quantity::RoundTrip].count), (2, 2));
-    assert_eq!(record.yardstick, None);
+    assert_eq!(record.reference, None);
 }
 
 #[test]
-fn what_spins_or_is_timed_otherwise_has_no_yardstick() {
-    assert_eq!(on_one_core("sched-yield", &["--count", "5000"]).yardstick, None);
-    assert_eq!(on_one_core("pipe", &["--count", "5000", "--timing", "stamp"]).yardstick, None);
+fn what_spins_or_is_timed_otherwise_has_no_reference() {
+    assert_eq!(on_one_core("sched-yield", &["--count", "5000"]).reference, None);
+    assert_eq!(on_one_core("pipe", &["--count", "5000", "--timing", "stamp"]).reference, None);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn what_a_full_socket_buffer_drops_is_counted_as_lost() {
     let more = ["--cpus", &cpus, "--json", "--output", "-"];
     let output = stage.doorbell(&[&args[..], &more[..]].concat()).output().unwrap();
     let result: ResultFile = serde_json::from_slice(&output.stdout).unwrap();
-    let record = result.records.iter().find(|record| record.cell.subject == "udp").unwrap();
+    let record = result.records.iter().find(|record| record.configuration.subject == "udp").unwrap();
     assert!(matches!(record.outcome, Outcome::Done | Outcome::Implausible { .. }), "{}", name(record));
     // How many fit is the system's choice (net.core.rmem_default); that none goes unnoticed is ours.
     assert_eq!(record.tally.seen + record.tally.lost, record.tally.sent, "{}", name(record));

@@ -14,7 +14,7 @@ fn every_way_to_wait_for_a_message_ends_with_every_event_seen_or_with_a_reason()
     let result: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
     for record in result["records"].as_array().unwrap() {
-        let (way, outcome) = (&record["cell"]["subject"], &record["outcome"]);
+        let (way, outcome) = (&record["configuration"]["subject"], &record["outcome"]);
         match outcome["kind"].as_str().unwrap() {
             // The harness itself: nobody waits.
             "done" if way == "null" => {}

@@ -30,8 +30,8 @@ fn every_usual_operation_comes_to_its_end_between_processes_and_between_threads(
     let records = records("all --count 300 --placement same-core --working-set 0,4096");
     assert!(records.len() > 15, "{}", records.len());
     for record in &records {
-        assert!(ran(record), "{}: {}", record["cell"]["subject"], record["outcome"]);
-        assert!(record["tally"]["sent"].as_u64() >= Some(300), "{}", record["cell"]["subject"]);
+        assert!(ran(record), "{}: {}", record["configuration"]["subject"], record["outcome"]);
+        assert!(record["tally"]["sent"].as_u64() >= Some(300), "{}", record["configuration"]["subject"]);
     }
 }
 
@@ -39,7 +39,7 @@ fn every_usual_operation_comes_to_its_end_between_processes_and_between_threads(
 fn a_round_on_one_core_is_two_switches_at_least_and_three_counts_agree() {
     let words = "switch-futex switch-pipe context1 timectxsw --count 500 --placement same-core";
     for record in &records(words) {
-        let subject = &record["cell"]["subject"];
+        let subject = &record["configuration"]["subject"];
         assert!(ran(record), "{subject}: {}", record["outcome"]);
         // The two sides can only alternate; a round is missing one at most, where the window opened or closed.
         let per_round = figure(record, "switches per round").unwrap();
@@ -60,9 +60,9 @@ fn the_protocols_of_other_tools_come_to_their_end() {
     let records = records(words);
     assert_eq!(records.len(), 15, "all eight, and all but the mutex between processes too");
     for record in &records {
-        assert!(ran(record), "{}: {}", record["cell"]["subject"], record["outcome"]);
+        assert!(ran(record), "{}: {}", record["configuration"]["subject"], record["outcome"]);
         // On a busy machine handover-semop once took its own permission to go on for hand-overs.
-        assert_eq!(record["series"]["operation"]["count"], 200, "{}", record["cell"]["subject"]);
+        assert_eq!(record["series"]["operation"]["count"], 200, "{}", record["configuration"]["subject"]);
     }
 }
 
@@ -78,7 +78,7 @@ fn a_stream_through_a_pipe_always_finds_its_end() {
 fn tools_of_many_tasks_come_to_their_end() {
     let words = "futex-wake-all hackbench --batch 5 --count 5 --placement unpinned";
     for record in &records(words) {
-        assert!(ran(record), "{}: {}", record["cell"]["subject"], record["outcome"]);
+        assert!(ran(record), "{}: {}", record["configuration"]["subject"], record["outcome"]);
     }
 }
 

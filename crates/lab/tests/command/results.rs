@@ -96,7 +96,7 @@ fn a_run_compared_with_itself_shows_no_difference_and_with_a_slower_copy_a_regre
     // On a busy machine the run's own figures spread too much: these spread little, and the copy's are three times as long.
     for (level, file) in [(10_000, &run), (30_000, &slower)] {
         let mut document: serde_json::Value = serde_json::from_slice(&std::fs::read(&run).unwrap()).unwrap();
-        document["floors"] = serde_json::json!([]);
+        document["primitives"] = serde_json::json!([]);
         for record in document["records"].as_array_mut().unwrap() {
             record["warnings"] = serde_json::json!([]);
             let time = level + record["block"].as_u64().unwrap();

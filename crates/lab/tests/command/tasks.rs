@@ -48,11 +48,11 @@ fn every_kind_has_exactly_its_hand_offs_and_the_kernel_counted_those_it_had_a_pa
     let records = tasks("all -n 2,30 -y 1,4 --count 3");
     let mut seen: BTreeMap<String, u32> = BTreeMap::new();
     for record in &records {
-        let subject = record["cell"]["subject"].as_str().unwrap();
+        let subject = record["configuration"]["subject"].as_str().unwrap();
         *seen.entry(subject.to_owned()).or_default() += 1;
         assert!(ran(record), "{subject}: {}", record["outcome"]);
         let (number_of, yields) =
-            (number(record, "/cell/pattern/tasks"), number(record, "/cell/pattern/yields"));
+            (number(record, "/configuration/pattern/tasks"), number(record, "/configuration/pattern/yields"));
         let handoffs = 3 * number_of * yields.max(1);
         assert_eq!(number(record, "/tally/sent"), handoffs, "{subject}");
         assert_eq!(number(record, "/tally/seen"), handoffs, "{subject}");
@@ -97,7 +97,7 @@ fn a_study_is_run_whole_and_its_claims_are_judged_from_the_result() {
     let text = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     for words in [
-        "Claims of others",
+        "Published claims, checked",
         "The share of the queue",
         "Counting timer ticks",
         "Lives: made, run once, reaped",
@@ -109,19 +109,22 @@ fn a_study_is_run_whole_and_its_claims_are_judged_from_the_result() {
 #[test]
 fn a_kind_of_one_turn_a_task_runs_with_one_where_none_are_asked_for_and_all_says_what_it_leaves_out() {
     let records = tasks("timer-ticks stackless-rotating process-pair stackless -n 10 --count 2");
-    let cells: Vec<(&str, u64)> = records
+    let configurations: Vec<(&str, u64)> = records
         .iter()
         .map(|record| {
             assert!(ran(record), "{}", record["outcome"]);
-            (record["cell"]["subject"].as_str().unwrap(), number(record, "/cell/pattern/yields"))
+            (
+                record["configuration"]["subject"].as_str().unwrap(),
+                number(record, "/configuration/pattern/yields"),
+            )
         })
         .collect();
     let due = [("timer-ticks", 1), ("stackless-rotating", 1), ("process-pair", 1), ("stackless", 100)];
     // The control goes with either number of turns.
-    for cell in due.into_iter().chain([("call", 1), ("call", 100)]) {
-        assert!(cells.contains(&cell), "{cell:?} of {cells:?}");
+    for configuration in due.into_iter().chain([("call", 1), ("call", 100)]) {
+        assert!(configurations.contains(&configuration), "{configuration:?} of {configurations:?}");
     }
-    assert_eq!(cells.len(), 6, "{cells:?}");
+    assert_eq!(configurations.len(), 6, "{configurations:?}");
 
     let output = Stage::new().doorbell(&["tasks", "all", "-y", "4", "--dry-run"]).output().unwrap();
     let complaint = String::from_utf8_lossy(&output.stderr);
@@ -189,7 +192,7 @@ fn a_limit_that_is_too_low_is_told_before_the_start_and_the_rest_is_run() {
     assert!(complaint.contains("ulimit -Hn 264 as root"), "{complaint}");
     for record in records(&output) {
         let skipped = record["outcome"]["kind"] == "skipped";
-        assert_eq!(skipped, record["cell"]["subject"] == "process-pipe", "{record}");
+        assert_eq!(skipped, record["configuration"]["subject"] == "process-pipe", "{record}");
     }
 }
 

@@ -97,18 +97,18 @@ fn look(group: &Group) {
         assert!(output.status.success(), "{complaint}");
         let result = read::read_bytes(output.stdout, "the output").unwrap();
         assert_eq!(result.machine.cgroup.cpu_quota, Some(0.25));
-        let cells = why(&result);
-        let verdicts: Vec<_> = cells[0].kept.iter().filter_map(|one| one.verdict.as_ref()).collect();
+        let configurations = why(&result);
+        let verdicts: Vec<_> = configurations[0].kept.iter().filter_map(|one| one.verdict.as_ref()).collect();
         if verdicts.iter().any(|found| found.name == "throttling" && found.evidence.contains("nr_throttled"))
         {
             return;
         }
         // A CPU that runs somebody else's task is what the wake waits for, with any quota.
-        if result.records.iter().any(Record::was_disturbed) {
+        if result.records.iter().any(Record::had_interference) {
             eprintln!("not seen: other programs kept the CPUs of both sides busy");
             return;
         }
-        said = format!("{:?}", cells[0].kept.iter().map(|one| &one.found).collect::<Vec<_>>());
+        said = format!("{:?}", configurations[0].kept.iter().map(|one| &one.found).collect::<Vec<_>>());
     }
     panic!("{said}");
 }

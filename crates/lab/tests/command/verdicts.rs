@@ -71,7 +71,7 @@ fn spin_measures_every_way_to_wait_at_each_gap_and_gives_one_verdict() {
     assert!(text(&cheap).contains("wake x 0 + CPU"), "{}", text(&cheap));
     let stored: serde_json::Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
     assert_eq!(stored["plan"]["experiment"], "spin");
-    assert_eq!(stored["plan"]["cells"].as_array().unwrap().len(), 2 * 3 + 1);
+    assert_eq!(stored["plan"]["configurations"].as_array().unwrap().len(), 2 * 3 + 1);
 }
 
 #[test]
@@ -105,8 +105,9 @@ fn pick_ranks_what_serves_the_needs_and_says_what_the_others_lack() {
     );
     assert!([Some(0), Some(4)].contains(&measured.status.code()), "{}", complaint(&measured));
     let result: serde_json::Value = serde_json::from_slice(&measured.stdout).unwrap();
-    let cells = result["plan"]["cells"].as_array().unwrap();
-    let subjects: Vec<&str> = cells.iter().map(|cell| cell["subject"].as_str().unwrap()).collect();
+    let configurations = result["plan"]["configurations"].as_array().unwrap();
+    let subjects: Vec<&str> =
+        configurations.iter().map(|configuration| configuration["subject"].as_str().unwrap()).collect();
     assert!(
         subjects.contains(&"pipe") && subjects.contains(&"null") && !subjects.contains(&"eventfd"),
         "{subjects:?}"
@@ -123,8 +124,8 @@ fn a_gate_passes_what_keeps_to_the_limit_and_fails_what_does_not() {
     let output = run(&stage, &[&gate[..], &["--max", "1ns", "--percentile", "p90", "-o", file]].concat());
     let said = text(&output);
     assert_eq!(output.status.code(), Some(3), "no wake takes a nanosecond: {said}{}", complaint(&output));
-    assert!(said.starts_with("Fail: not 90 % of wakes takes at most 1 ns"), "{said}");
-    assert!(said.contains("The longest wake") && said.contains("Again: doorbell gate"), "{said}");
+    assert!(said.starts_with("Fail: not 90 % of wake-ups takes at most 1 ns"), "{said}");
+    assert!(said.contains("The longest wake-up") && said.contains("Again: doorbell gate"), "{said}");
     let stored: serde_json::Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
     let attempts =
         stored["records"].as_array().unwrap().iter().map(|record| record["attempts"].as_u64().unwrap());
@@ -195,10 +196,10 @@ fn a_check_repeats_the_baselines_own_plan_and_ends_by_its_conditions() {
     let slower = path("slower.json");
     for (level, file) in [(10_000, &baseline), (30_000, &slower)] {
         let mut document: serde_json::Value = serde_json::from_slice(&fs::read(&baseline).unwrap()).unwrap();
-        document["floors"] = serde_json::json!([]);
+        document["primitives"] = serde_json::json!([]);
         for record in document["records"].as_array_mut().unwrap() {
             record["warnings"] = serde_json::json!([]);
-            record.as_object_mut().unwrap().remove("yardstick");
+            record.as_object_mut().unwrap().remove("reference");
             let time = level + record["block"].as_u64().unwrap();
             if let Some(series) = record["series"].get_mut("round-trip") {
                 for key in ["min_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns"] {
@@ -230,9 +231,9 @@ fn a_check_repeats_nothing_that_transfers_blocks_whatever_the_file_says() {
     );
     assert!(made.status.success(), "{}", complaint(&made));
     let mut document: serde_json::Value = serde_json::from_slice(&fs::read(&baseline).unwrap()).unwrap();
-    for cell in document["plan"]["cells"].as_array_mut().unwrap() {
-        cell["subject"] = "sync".into();
-        cell["target"] =
+    for configuration in document["plan"]["configurations"].as_array_mut().unwrap() {
+        configuration["subject"] = "sync".into();
+        configuration["target"] =
             serde_json::json!({ "kind": "device", "path": victim, "consent": "victim", "passes": 1 });
     }
     fs::write(&baseline, document.to_string()).unwrap();
@@ -287,7 +288,7 @@ fn a_wrong_plan_file_is_told_with_its_line() {
     let name = file.to_str().unwrap();
     let of = |lines: &str| {
         format!(
-            "experiment = 'ping'\n{lines}[[cells]]\nsubject = 'futex'\npattern = {{ kind = 'ping-pong', gap_ns = 0 }}\n\
+            "experiment = 'ping'\n{lines}[[configurations]]\nsubject = 'futex'\npattern = {{ kind = 'ping-pong', gap_ns = 0 }}\n\
              until = {{ count = 5 }}\n"
         )
     };

@@ -97,7 +97,7 @@ fn load_is_ok_then_a_warning_then_unfit() {
 #[test]
 fn stolen_time_is_warned_of_from_one_per_cent() {
     let mut machine = examined("micro-vm");
-    machine.stolen_share_since_boot = Some(0.011);
+    machine.steal_share_since_boot = Some(0.011);
     assert_eq!(severity(&machine, "steal"), Severity::Warn);
 }
 

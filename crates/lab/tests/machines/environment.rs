@@ -55,7 +55,7 @@ fn without_any_file_everything_is_missing_and_nothing_is_made_up() {
     assert_eq!(machine.memory.total_bytes, None);
     assert_eq!(machine.limits.open_files, None);
     assert_eq!(machine.interrupts.count, None);
-    assert_eq!(machine.stolen_share_since_boot, None);
+    assert_eq!(machine.steal_share_since_boot, None);
 }
 
 #[test]

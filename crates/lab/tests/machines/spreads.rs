@@ -91,8 +91,12 @@ fn a_short_run_over_pairs_keeps_one_of_every_relation_that_the_machine_has() {
         let all: Vec<u32> = topology.usable.iter().collect();
         let pairs = || all.iter().flat_map(|a| all.iter().filter(move |b| a < b).map(move |b| (*a, *b)));
         let there: BTreeSet<&str> = pairs().map(|(a, b)| topology.relation(a, b).name()).collect();
-        let planned: BTreeSet<&str> =
-            sample.plan.cells.iter().map(|cell| cell.placement.relation.as_str()).collect();
+        let planned: BTreeSet<&str> = sample
+            .plan
+            .configurations
+            .iter()
+            .map(|configuration| configuration.placement.relation.as_str())
+            .collect();
         assert!(there.is_subset(&planned), "{name}: {there:?} of {planned:?}");
         if name == "two-socket-smt" {
             assert!(sample.measured < sample.all, "a second is not enough for all of {}", sample.all);

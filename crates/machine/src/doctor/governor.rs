@@ -40,7 +40,7 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
     if decided_by_cpu {
         return Verdict::note(
             seen,
-            "the CPU itself chooses its frequency, and starts low after a long sleep: short wakes after long \
+            "the CPU itself chooses its frequency, and starts low after a long sleep: short wake-ups after long \
              gaps are slower",
             CURE,
         );

@@ -15,7 +15,7 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
         return Verdict::note(
             "idle=poll on the kernel's command line",
             "idle CPUs spin: wakes are as short as they can be, and power and SMT siblings pay for it",
-            "carry these figures only to machines booted alike",
+            "carry these figures only to machines booted the same way",
         );
     }
     if let Some((name, exit_us)) = power.deepest(&machine.topology.usable) {
@@ -27,7 +27,7 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
         }
         return Verdict::note(
             seen,
-            format!("a wake after a long gap is up to {exit_us} µs longer than one after a short gap"),
+            format!("a wake-up after a long gap is up to {exit_us} µs longer than one after a short gap"),
             "read figures by gap; to keep CPUs shallow, hold /dev/cpu_dma_latency open at 0, or cpupower \
              idle-set -D 10",
         );

@@ -6,7 +6,7 @@ use crate::Machine;
 
 pub(super) const SOURCE: &str = "proc_stat(5); kernel Documentation/accounting/psi.rst";
 
-/// As much as a trial may meet before it counts as disturbed (the bound of the trials' own surroundings), per pair.
+/// As much as a trial may meet before it counts as interference (the bound of the trials' own environment), per pair.
 const BUSY_SHARE: f64 = 0.05;
 
 /// With less than half a CPU left over, no side of a trial runs when it is woken.
@@ -16,7 +16,7 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
     let Some((load, share)) = machine.load.as_ref().and_then(|load| Some((load, load.foreign_share?))) else {
         return Verdict::note(
             "unknown (/proc/stat is hidden)",
-            "trials that other programs disturb cannot be told from others",
+            "trials with interference by other programs cannot be told from others",
             "show /proc/stat to the container",
         );
     };
@@ -40,7 +40,7 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
     if sure > BUSY_SHARE * (usable / 2.0).max(1.0) {
         return Verdict::warn(
             seen,
-            "wakes meet other programs on their CPU; such trials are repeated, then marked disturbed",
+            "wakes meet other programs on their CPU; such trials are repeated, then marked with interference",
             "stop the other work, or measure on CPUs it does not use (--cpus)",
         );
     }

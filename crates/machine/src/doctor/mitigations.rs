@@ -23,7 +23,7 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
         return Verdict::note(
             "off on the kernel's command line",
             "system calls and switches are cheaper than on a machine with the kernel's defaults",
-            "carry these figures only to machines booted alike",
+            "carry these figures only to machines booted the same way",
         );
     }
     let mut seen = if active.is_empty() {

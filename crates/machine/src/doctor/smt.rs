@@ -34,10 +34,10 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
                 "siblings may be hidden: a median hop of {median_ns:.1} ns between CPUs {first} and {second}, which claim separate \
                  cores (a rule of thumb: cores of x86 are {SIBLINGS_BELOW_NS} ns and more apart)"
             ),
-            "two sides there would share one core: who spins slows the other down, a wake needs no interrupt of another core, and where the \
+            "two sides there would share one core: who spins slows the other down, a wake-up needs no interrupt of another core, and where the \
              host moves them apart figures change severalfold",
             "have the host pin virtual CPUs to whole cores, or show its topology to the guest; else compare only blocks whose \
-             cache-line-hop floors agree",
+             cache-line-hop primitive costs agree",
         );
     }
     let control =

@@ -15,10 +15,10 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
         .load
         .as_ref()
         .and_then(|load| Some((load.steal_share?, load.share_resolution.unwrap_or(0.0))));
-    let Some(since_boot) = machine.stolen_share_since_boot else {
+    let Some(since_boot) = machine.steal_share_since_boot else {
         return Verdict::note(
             "unknown (/proc/stat is hidden)",
-            "time that the hypervisor takes cannot be told from a slow wake",
+            "time that the hypervisor takes cannot be told from a slow wake-up",
             "show /proc/stat to the container",
         );
     };
@@ -29,7 +29,7 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
     if surely_now || since_boot > SHARE {
         return Verdict::warn(
             seen,
-            "a wake that falls into stolen time is longer by up to the host's time slice: the tail is the \
+            "a wake-up that falls into steal time is longer by up to the host's time slice: the tail is the \
              host's",
             "measure when the host is less busy, or on a machine type with dedicated CPUs",
         );

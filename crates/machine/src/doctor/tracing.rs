@@ -30,7 +30,7 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
             "as root: sysctl kernel.perf_event_paranoid=1, or give the program CAP_PERFMON",
         ),
         (true, false) => (
-            "cycles and instructions per wake are unknown",
+            "cycles and instructions per wake-up are unknown",
             "a virtual machine needs a virtual performance monitoring unit from its host",
         ),
         (true, true) => (

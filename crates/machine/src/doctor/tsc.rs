@@ -60,7 +60,7 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
     if quality.grid_ps >= COARSE_GRID_PS || quality.cost_ps >= DEAR_READING_PS {
         return Verdict::warn(
             seen,
-            "the grid and the reading are a visible part of short times: spinning, notify cost",
+            "the grid and the reading are a visible part of short times: spinning, sender-side cost",
             "make the kernel use the time-stamp counter (see clock-source)",
         );
     }

@@ -37,8 +37,8 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
         return Verdict::note(
             seen,
             "waking a halted CPU leaves the guest twice (the halt and the interrupt), and where CPUs lie is \
-             the host's affair: floors may move between runs",
-            "compare only runs whose floors agree; on the host, pin the virtual CPUs and look at halt polling",
+             the host's affair: primitive costs may move between runs",
+            "compare only runs whose primitive costs agree; on the host, pin the virtual CPUs and look at halt polling",
         );
     }
     Verdict::ok(seen)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a chart is told of an arm.
+//! What a chart is told of a variant.
 
 use crate::figures::Distribution;
 
-/// One arm in a chart.
+/// One variant in a chart.
 #[derive(Debug, Clone)]
 pub struct Curve<'figures> {
-    /// What the arm is called throughout a page.
+    /// What the variant is called throughout a page.
     pub id: String,
     /// Its name in this chart.
     pub name: String,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The share of samples that took at most so long, one step curve per arm.
+//! The share of samples that took at most so long, one step curve per variant.
 
 use super::curve::Curve;
 use super::frame::{Frame, group};
@@ -20,7 +20,7 @@ pub fn draw(curves: &[Curve], quantity: &str) -> Picture {
     let x = Log::over(ends, frame.left, frame.right);
     let y = Linear::new(100.0, frame.bottom, frame.top);
     let mut picture =
-        frame.picture(format!("Share of samples within a time, {quantity}, {} arms", curves.len()));
+        frame.picture(format!("Share of samples within a time, {quantity}, {} variants", curves.len()));
     frame.horizontal(
         &mut picture,
         &x.time_ticks(),

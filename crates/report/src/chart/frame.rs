@@ -103,7 +103,7 @@ pub(super) fn grid(picture: &mut Picture, ticks: &[Tick], ends: impl Fn(f64) -> 
     }
 }
 
-/// What belongs to one arm: hiding an arm hides every element with its name.
+/// What belongs to one variant: hiding a variant hides every element with its name.
 pub(super) fn group(curve: &Curve) -> Element {
-    Element::new("g").with("data-arm", &curve.id)
+    Element::new("g").with("data-variant", &curve.id)
 }

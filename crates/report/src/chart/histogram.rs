@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many samples took how long, one strip per arm: counts are logarithmic, so that a single worst case shows.
+//! How many samples took how long, one strip per variant: counts are logarithmic, so that a single worst case shows.
 
 use super::curve::Curve;
 use super::frame::{Frame, group};
@@ -11,7 +11,7 @@ use crate::unit::{count, time};
 /// Bins across the chart; wide enough that the histograms' own buckets (0.1 %) never show as teeth.
 const BINS: usize = 180;
 
-/// Height of one arm's strip.
+/// Height of one variant's strip.
 const STRIP: f64 = 66.0;
 
 /// Draws it; `quantity` names what was timed.
@@ -27,7 +27,8 @@ pub fn draw(curves: &[Curve], quantity: &str) -> Picture {
     };
     let ends = curves.iter().flat_map(|curve| [curve.series.min_ps as f64, curve.series.max_ps as f64]);
     let x = Log::over(ends, frame.left, frame.right);
-    let mut picture = frame.picture(format!("Number of samples by time, {quantity}, {} arms", curves.len()));
+    let mut picture =
+        frame.picture(format!("Number of samples by time, {quantity}, {} variants", curves.len()));
     frame.horizontal(
         &mut picture,
         &x.time_ticks(),

@@ -7,7 +7,6 @@
 
 mod curve;
 pub mod ecdf;
-pub mod floors;
 mod frame;
 pub mod histogram;
 pub mod pairs;
@@ -15,6 +14,7 @@ pub mod palette;
 pub mod pareto;
 pub mod percentiles;
 pub mod placements;
+pub mod primitives;
 pub mod ranges;
 mod scale;
 pub mod svg;

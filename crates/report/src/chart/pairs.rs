@@ -63,7 +63,7 @@ pub fn draw(matrix: &Matrix, quantity: &str) -> Picture {
             let ink = if shade < 0.5 { "#10161c" } else { "#ffffff" };
             cell.push(
                 Element::new("text")
-                    .with("class", "cell middle")
+                    .with("class", "square middle")
                     .at("x", x + wide / 2.0)
                     .at("y", y + high / 2.0 + 4.0)
                     .with("fill", ink)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Colours, dashes and marks: no two arms differ by colour alone.
+//! Colours, dashes and marks: no two variants differ by colour alone.
 
 use super::curve::Curve;
 use super::svg::{Element, tenths};
 
-/// Colours that arms take in turn.
+/// Colours that variants take in turn.
 pub const COLORS: usize = 8;
 
 /// The style sheet of every chart, for light and dark.
@@ -13,17 +13,17 @@ pub const COLORS: usize = 8;
 /// darkened on light paper and lightened on dark until each has a contrast of at least 3 : 1 (WCAG 2.1, 1.4.11).
 pub const STYLE: &str = include_str!("style.css");
 
-/// The class of a stroke of this arm.
+/// The class of a stroke of this variant.
 pub(super) fn stroke(curve: &Curve) -> String {
     if curve.harness { "line harness".to_owned() } else { format!("line c{}", curve.color % COLORS) }
 }
 
-/// The class of an area of this arm.
+/// The class of an area of this variant.
 pub(super) fn fill(curve: &Curve) -> String {
     if curve.harness { "area harness".to_owned() } else { format!("area c{}", curve.color % COLORS) }
 }
 
-/// The mark of this arm at a place.
+/// The mark of this variant at a place.
 pub(super) fn mark(curve: &Curve, x: f64, y: f64) -> Element {
     let shape = if curve.harness { Shape::Cross } else { Shape::ALL[curve.color % Shape::ALL.len()] };
     shape.at(x, y).with("class", &fill(curve))
@@ -41,7 +41,7 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    /// Shapes of arms, in the order of the colours.
+    /// Shapes of variants, in the order of the colours.
     const ALL: [Self; 5] = [Self::Circle, Self::Square, Self::Triangle, Self::Diamond, Self::TriangleDown];
 
     /// The shape around a place, about 8 units wide.

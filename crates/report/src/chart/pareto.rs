@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Latency against the CPU time it costs: what lies left and low is better, and the dashed line joins those that no
-//! other arm beats in both.
+//! other variant beats in both.
 
 use super::curve::Curve;
 use super::frame::{Frame, group};
@@ -10,10 +10,10 @@ use super::scale::Log;
 use super::svg::{Element, LETTER, Picture, cut, label, line, tenths};
 use crate::unit::{count, time};
 
-/// Among more arms than these no mark can be told from another.
+/// Among more variants than these no mark can be told from another.
 const MOST: usize = 200;
 
-/// Draws the arms whose CPU time is known; none if there are fewer than two, or too many to be told apart. `price` says what that CPU time is.
+/// Draws the variants whose CPU time is known; none if there are fewer than two, or too many to be told apart. `price` says what that CPU time is.
 pub fn draw(curves: &[Curve], quantity: &str, price: &str) -> Option<Picture> {
     let known: Vec<(&Curve, f64, f64)> = curves
         .iter()
@@ -27,7 +27,7 @@ pub fn draw(curves: &[Curve], quantity: &str, price: &str) -> Option<Picture> {
     let x = Log::over(known.iter().map(|known| known.1), frame.left, frame.right);
     let times = known.iter().flat_map(|(curve, _, p50)| [*p50, curve.series.quantile(0.99) as f64]);
     let y = Log::over(times, frame.bottom, frame.top);
-    let mut picture = frame.picture(format!("{quantity} against {price}, {} arms", known.len()));
+    let mut picture = frame.picture(format!("{quantity} against {price}, {} variants", known.len()));
     frame.horizontal(&mut picture, &x.time_ticks(), &format!("{price} (logarithmic)"));
     frame.vertical(&mut picture, &y.time_ticks(), &format!("{quantity}, p50 to p99 (logarithmic)"));
 
@@ -52,15 +52,15 @@ pub fn draw(curves: &[Curve], quantity: &str, price: &str) -> Option<Picture> {
             time(*cpu),
             count(curve.series.count)
         );
-        let mut arm = group(curve)
+        let mut variant = group(curve)
             .titled(&title)
             .child(line(&format!("{} hair solid", stroke(curve)), across, down, across, y.at(p99)))
             .child(mark(curve, across, down));
         let name = cut(&curve.name, 150.0);
         if let Some((left, base)) = free_place(&mut taken, across, down, &name, &frame) {
-            arm.push(label(left, base, &name));
+            variant.push(label(left, base, &name));
         }
-        picture.push(arm);
+        picture.push(variant);
     }
     Some(picture)
 }

@@ -19,7 +19,8 @@ pub fn draw(curves: &[Curve], quantity: &str) -> Picture {
     let most = curves.iter().map(|curve| curve.series.count).max().unwrap_or(1);
     let x = Nines::new(most, frame.left, frame.right);
     let y = Log::over(ends, frame.bottom, frame.top);
-    let mut picture = frame.picture(format!("Time at each percentile, {quantity}, {} arms", curves.len()));
+    let mut picture =
+        frame.picture(format!("Time at each percentile, {quantity}, {} variants", curves.len()));
     frame.horizontal(&mut picture, &x.ticks(), "percentile, % (each nine as wide as the last)");
     frame.vertical(&mut picture, &y.time_ticks(), &format!("{quantity} (logarithmic)"));
     for curve in curves {
@@ -33,14 +34,14 @@ pub fn draw(curves: &[Curve], quantity: &str) -> Picture {
             places.push([x.at(q), y.at(ps as f64)]);
         }
         let title = format!("{}: {} samples", curve.name, count(own));
-        let mut arm = group(curve).titled(&title).child(Path::through(&places).element(&stroke(curve)));
+        let mut variant = group(curve).titled(&title).child(Path::through(&places).element(&stroke(curve)));
         // A percentile is marked only where more than one sample lies beyond it.
         for q in MARKED.into_iter().filter(|q| (1.0 - q) * own as f64 > 1.0) {
             let ps = curve.series.quantile(q) as f64;
             let title = format!("{} % within {}", q * 100.0, time(ps));
-            arm.push(mark(curve, x.at(q), y.at(ps)).titled(&title));
+            variant.push(mark(curve, x.at(q), y.at(ps)).titled(&title));
         }
-        picture.push(arm);
+        picture.push(variant);
     }
     frame.legend(&mut picture, &shown);
     picture

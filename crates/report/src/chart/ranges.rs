@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every arm in one line: from its shortest to its longest time, with the median and the tail marked. Readable with two
-//! arms and with two hundred.
+//! Every variant in one line: from its shortest to its longest time, with the median and the tail marked. Readable with two
+//! variants and with two hundred.
 
 use super::curve::Curve;
 use super::frame::{grid, group};
@@ -9,31 +9,31 @@ use super::scale::Log;
 use super::svg::{Element, Path, Picture, cut, label_as, line, tenths};
 use crate::unit::{count, time};
 
-/// Height of one arm's line.
+/// Height of one variant's line.
 const ROW: f64 = 22.0;
 
-/// Arms that were run under the same conditions.
+/// Variants that were run under the same conditions.
 #[derive(Debug)]
 pub struct Group<'curves> {
     /// The conditions; empty where there is only one group.
     pub name: String,
-    /// The arms, in the order they are drawn.
+    /// The variants, in the order they are drawn.
     pub curves: &'curves [Curve<'curves>],
 }
 
 /// Draws it; `quantity` names what was timed, `title` stands above (a page has its own headings and gives none).
 pub fn draw(groups: &[Group], quantity: &str, title: Option<&str>) -> Picture {
-    let arms: usize = groups.iter().map(|group| group.curves.len()).sum();
+    let variants: usize = groups.iter().map(|group| group.curves.len()).sum();
     let heads = groups.iter().filter(|group| !group.name.is_empty()).count();
     let head = if title.is_some() { 34.0 } else { 8.0 };
     let key = head + 20.0;
     let top = key + 14.0;
-    let bottom = top + (arms + heads) as f64 * ROW + 6.0;
+    let bottom = top + (variants + heads) as f64 * ROW + 6.0;
     let (width, left, right) = (960.0, 250.0, 806.0);
     let all = || groups.iter().flat_map(|group| group.curves);
     let ends = all().flat_map(|curve| [curve.series.min_ps as f64, curve.series.max_ps as f64]);
     let x = Log::over(ends, left, right);
-    let mut picture = Picture::new(width, bottom + 48.0, format!("{quantity}: range of {arms} arms"));
+    let mut picture = Picture::new(width, bottom + 48.0, format!("{quantity}: range of {variants} variants"));
     if let Some(title) = title {
         picture.push(label_as("title", 12.0, 26.0, &cut(title, width * 0.78)));
     }

@@ -67,7 +67,7 @@ pub fn draw(lines: &[Line], quantity: &str, along: &str) -> Option<Picture> {
             Element::new("polyline").with("points", &corners.join(" "))
         };
         let class = stroke(&line.look);
-        let mut arm = group(&line.look)
+        let mut variant = group(&line.look)
             .child(path(0.5).with("class", &class))
             .child(path(0.99).with("class", &format!("{class} hair")));
         for (value, said, series) in &line.points {
@@ -79,9 +79,9 @@ pub fn draw(lines: &[Line], quantity: &str, along: &str) -> Option<Picture> {
                 time(series.quantile(0.99) as f64),
                 count(series.count)
             );
-            arm.push(mark(&line.look, place(*value), y.at(p50)).titled(&title));
+            variant.push(mark(&line.look, place(*value), y.at(p50)).titled(&title));
         }
-        picture.push(arm);
+        picture.push(variant);
     }
     frame.legend(&mut picture, &looks);
     Some(picture)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The median of each trial, one line of marks per arm: how far a figure repeats, and whether an unpinned run is really
+//! The median of each trial, one line of marks per variant: how far a figure repeats, and whether an unpinned run is really
 //! two populations.
 
 use super::curve::Curve;
@@ -10,10 +10,10 @@ use super::svg::{Picture, cut, label_as, line};
 use crate::unit::time;
 use doorbell_results::record::{Record, SideCounters};
 
-/// Height of one arm's line.
+/// Height of one variant's line.
 const ROW: f64 = 22.0;
 
-/// One arm and the medians of its trials.
+/// One variant and the medians of its trials.
 #[derive(Debug)]
 pub struct Line<'curves> {
     /// How it is drawn and called.
@@ -104,15 +104,15 @@ pub fn draw(lines: &[Line], quantity: &str) -> Picture {
     for (index, own) in lines.iter().enumerate() {
         let y = frame.top + (index as f64 + 0.7) * ROW;
         picture.push(line("grid faint", frame.left, y, frame.right, y));
-        let mut arm = group(&own.look).child(
+        let mut variant = group(&own.look).child(
             label_as("end", frame.left - 12.0, y + 4.0, &cut(&own.look.name, frame.left - 20.0))
                 .titled(&own.look.name),
         );
         for &(block, ps, sides) in &own.trials {
             let title = format!("block {block}: median {}, {}", time(ps), sides.words());
-            arm.push(sides.shape().at(x.at(ps), y).with("class", &fill(&own.look)).titled(&title));
+            variant.push(sides.shape().at(x.at(ps), y).with("class", &fill(&own.look)).titled(&title));
         }
-        picture.push(arm);
+        picture.push(variant);
     }
     picture
 }

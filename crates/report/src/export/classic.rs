@@ -10,7 +10,7 @@ use crate::export::Export;
 use crate::figures::Figures;
 use crate::wording::EMULATED;
 
-/// The eight lines, once per arm.
+/// The eight lines, once per variant.
 #[derive(Debug, Clone, Copy)]
 pub struct Classic;
 
@@ -20,24 +20,24 @@ impl Export for Classic {
     }
 
     fn about(&self) -> &'static str {
-        "the eight lines of ipc-bench for each cell: message size, count, total, average, minimum, maximum, deviation, rate"
+        "the eight lines of ipc-bench for each configuration: message size, count, total, average, minimum, maximum, deviation, rate"
     }
 
     fn export(&self, result: &doorbell_results::record::ResultFile, out: &mut dyn Write) -> io::Result<()> {
         let figures = Figures::of(result);
-        let axes = axis::varying(figures.rows.iter().map(|row| row.cell()));
+        let axes = axis::varying(figures.rows.iter().map(|row| row.configuration()));
         if result.emulated() {
             writeln!(out, "# {EMULATED}")?;
         }
         for row in &figures.rows {
-            let quantity = row.arm.headline();
-            let Some(histogram) = row.arm.histogram(quantity) else { continue };
+            let quantity = row.variant.headline();
+            let Some(histogram) = row.variant.histogram(quantity) else { continue };
             let (count, us) = (histogram.count(), |ps: f64| ps / 1e6);
             // As ipc-bench has it: the total is the sum of what was timed, and the rate follows from it.
             let total_ps = histogram.mean() * count as f64;
-            writeln!(out, "# {} ({})", axis::label(row.cell(), &axes), quantity.name())?;
+            writeln!(out, "# {} ({})", axis::label(row.configuration(), &axes), quantity.name())?;
             writeln!(out, "============ RESULTS ================")?;
-            writeln!(out, "Message size:       {}", row.cell().size)?;
+            writeln!(out, "Message size:       {}", row.configuration().size)?;
             writeln!(out, "Message count:      {count}")?;
             writeln!(out, "Total duration:     {:.3}\tms", total_ps / 1e9)?;
             writeln!(out, "Average duration:   {:.3}\tus", us(histogram.mean()))?;
@@ -57,10 +57,10 @@ mod tests {
     use doorbell_results::record::sample;
 
     #[test]
-    fn every_arm_has_its_eight_lines_and_they_fit_together() {
-        let cells = [sample::cell("futex"), sample::cell("eventfd")];
+    fn every_variant_has_its_eight_lines_and_they_fit_together() {
+        let configurations = [sample::configuration("futex"), sample::configuration("eventfd")];
         let mut text = Vec::new();
-        Classic.export(&sample::result(&cells, 3, |_, _| 16_000.0), &mut text).unwrap();
+        Classic.export(&sample::result(&configurations, 3, |_, _| 16_000.0), &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
         assert_eq!(text.lines().filter(|line| line.starts_with("Message rate")).count(), 2);
         let number = |head: &str| -> f64 {

@@ -16,7 +16,7 @@ impl Export for Csv {
     }
 
     fn about(&self) -> &'static str {
-        "one number a line: every statistic, counter and figure of every trial, with the cell it belongs to"
+        "one number a line: every statistic, counter and figure of every trial, with the configuration it belongs to"
     }
 
     fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn every_line_has_every_column_and_the_numbers_are_those_of_the_result() {
-        let mut result = sample::result(&[sample::cell("futex")], 2, |_, _| 16_000.0);
+        let mut result = sample::result(&[sample::configuration("futex")], 2, |_, _| 16_000.0);
         result.name = Some("with, comma and \"quotes\"".to_owned());
         let table = table(&result);
         assert!(table.iter().all(|line| line.len() == TRIAL.len() + FIGURE.len()));
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_record_without_figures_keeps_its_outcome_and_shows_no_number() {
-        let mut result = sample::result(&[sample::cell("futex")], 1, |_, _| 16_000.0);
+        let mut result = sample::result(&[sample::configuration("futex")], 1, |_, _| 16_000.0);
         result.records[0].outcome = Outcome::Implausible { violations: Vec::new() };
         let table = table(&result);
         assert_eq!(table.len(), 1);
@@ -70,20 +70,20 @@ mod tests {
 
     #[test]
     fn what_a_trial_leaves_beside_its_times_is_in_the_table() {
-        let mut result = sample::result(&[sample::cell("sync")], 1, |_, _| 16_000.0);
+        let mut result = sample::result(&[sample::configuration("sync")], 1, |_, _| 16_000.0);
         let record = &mut result.records[0];
         record.io =
             Some(doorbell_results::record::io::Io { device_operations: Some(321), ..Default::default() });
         record.load =
             Some(doorbell_results::record::load::LoadProof { fewest_slices: 77, ..Default::default() });
-        record.surroundings.idle_entries = [("C6".to_owned(), 12)].into();
-        record.surroundings.throttled_ns = Some(5000);
+        record.environment.idle_entries = [("C6".to_owned(), 12)].into();
+        record.environment.throttled_ns = Some(5000);
         let rows = table(&result);
         for (quantity, statistic, value) in [
             ("device", "operations", "321"),
             ("load", "fewest_slices", "77"),
             ("idle entries", "C6", "12"),
-            ("surroundings", "throttled", "5000"),
+            ("environment", "throttled", "5000"),
         ] {
             let found = rows.iter().any(|row| {
                 let fields: Vec<&str> = row.iter().collect();

@@ -10,7 +10,7 @@ use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Interv
 use crate::axis::{self, Axis};
 use crate::export::Export;
 use crate::figures::Figures;
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 use doorbell_results::record::{Outcome, ResultFile};
 
 #[derive(Debug, Clone, Copy)]
@@ -27,8 +27,9 @@ impl Export for HdrLog {
 
     fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
         let figures = Figures::of(result);
-        let cells: Vec<&Cell> = figures.rows.iter().map(|row| row.cell()).collect();
-        let axes = axis::varying(cells.iter().copied());
+        let configurations: Vec<&Configuration> =
+            figures.rows.iter().map(|row| row.configuration()).collect();
+        let axes = axis::varying(configurations.iter().copied());
         let start = moment(result.started_at_unix_ns);
         let mut serializer = V2DeflateSerializer::new();
         let mut builder = IntervalLogWriterBuilder::new();
@@ -45,11 +46,11 @@ impl Export for HdrLog {
         for record in
             result.records.iter().filter(|record| matches!(record.outcome, Outcome::Done | Outcome::Partial))
         {
-            let began = record.surroundings.started_at_unix_ns.saturating_sub(result.started_at_unix_ns);
-            let lasted = Duration::from_nanos(record.surroundings.wall_ns);
+            let began = record.environment.started_at_unix_ns.saturating_sub(result.started_at_unix_ns);
+            let lasted = Duration::from_nanos(record.environment.wall_ns);
             for (quantity, series) in &record.series {
                 let Ok(histogram) = series.decode() else { continue };
-                let mut tag = tag(&record.cell, &axes, quantity.name());
+                let mut tag = tag(&record.configuration, &axes, quantity.name());
                 if result.emulated() {
                     tag.push_str(".emulated");
                 }
@@ -69,9 +70,9 @@ fn moment(unix_ns: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_nanos(unix_ns)
 }
 
-/// What tells the cell and the quantity from others, in the letters a tag may have: no comma, no blank, no line end.
-fn tag(cell: &Cell, axes: &[Axis], quantity: &str) -> String {
-    let parts = axes.iter().map(|axis| axis.value(cell)).filter(|value| !value.is_empty());
+/// What tells the configuration and the quantity from others, in the letters a tag may have: no comma, no blank, no line end.
+fn tag(configuration: &Configuration, axes: &[Axis], quantity: &str) -> String {
+    let parts = axes.iter().map(|axis| axis.value(configuration)).filter(|value| !value.is_empty());
     let text = parts.chain([quantity.to_owned()]).collect::<Vec<_>>().join(".");
     text.chars().map(|letter| if letter.is_ascii_graphic() && letter != ',' { letter } else { '-' }).collect()
 }
@@ -86,8 +87,8 @@ mod tests {
 
     #[test]
     fn every_trial_is_an_interval_from_which_its_histogram_comes_back() {
-        let cells = [sample::cell("futex"), sample::cell("eventfd")];
-        let result = sample::result(&cells, 3, |_, _| 16_000.0);
+        let configurations = [sample::configuration("futex"), sample::configuration("eventfd")];
+        let result = sample::result(&configurations, 3, |_, _| 16_000.0);
         let mut text = Vec::new();
         HdrLog.export(&result, &mut text).unwrap();
         let mut tags = Vec::new();
@@ -118,7 +119,7 @@ mod tests {
                 Ok(())
             }
         }
-        let result = sample::result(&[sample::cell("futex")], 3, |_, _| 16_000.0);
+        let result = sample::result(&[sample::configuration("futex")], 3, |_, _| 16_000.0);
         for writes in 0..40 {
             let error = HdrLog.export(&result, &mut Gone(writes)).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::BrokenPipe, "after {writes} writes: {error}");
@@ -127,8 +128,8 @@ mod tests {
 
     #[test]
     fn a_tag_never_breaks_the_line_it_stands_in() {
-        let mut cell = sample::cell("a, b\nc\u{1f}µ");
-        cell.placement.cpus = Some([0, 1]);
-        assert_eq!(tag(&cell, &[Axis::Subject, Axis::Cpus], "wake"), "a--b-c--.0-1.wake");
+        let mut configuration = sample::configuration("a, b\nc\u{1f}µ");
+        configuration.placement.cpus = Some([0, 1]);
+        assert_eq!(tag(&configuration, &[Axis::Subject, Axis::Cpus], "wake"), "a--b-c--.0-1.wake");
     }
 }

@@ -22,17 +22,22 @@ impl Export for HdrText {
     }
 
     fn about(&self) -> &'static str {
-        "HdrHistogram's percentile text in microseconds, one section per cell and quantity"
+        "HdrHistogram's percentile text in microseconds, one section per configuration and quantity"
     }
 
     fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
         let figures = Figures::of(result);
-        let axes = axis::varying(figures.rows.iter().map(|row| row.cell()));
+        let axes = axis::varying(figures.rows.iter().map(|row| row.configuration()));
         let unit = if result.emulated() { "us emulated" } else { "us" };
         for row in &figures.rows {
             for &quantity in row.series.keys() {
-                if let Some(histogram) = row.arm.histogram(quantity) {
-                    writeln!(out, "#[{} {}, {unit}]", axis::label(row.cell(), &axes), quantity.name())?;
+                if let Some(histogram) = row.variant.histogram(quantity) {
+                    writeln!(
+                        out,
+                        "#[{} {}, {unit}]",
+                        axis::label(row.configuration(), &axes),
+                        quantity.name()
+                    )?;
                     section(&histogram, out)?;
                 }
             }
@@ -72,7 +77,9 @@ mod tests {
     #[test]
     fn percentiles_rise_to_the_maximum_and_the_whole_count() {
         let mut text = Vec::new();
-        HdrText.export(&sample::result(&[sample::cell("futex")], 2, |_, _| 16_000.0), &mut text).unwrap();
+        HdrText
+            .export(&sample::result(&[sample::configuration("futex")], 2, |_, _| 16_000.0), &mut text)
+            .unwrap();
         let text = String::from_utf8(text).unwrap();
         let first = text.split("#[Mean").next().unwrap();
         let rows: Vec<Vec<f64>> = first

@@ -43,9 +43,9 @@ impl Export for Markdown {
         for quantity in figures.quantities() {
             table(&figures, quantity, out)?;
         }
-        let axes = axis::varying(figures.absent.iter().map(|absent| absent.cell));
+        let axes = axis::varying(figures.absent.iter().map(|absent| absent.configuration));
         for absent in &figures.absent {
-            let label = escape(&axis::label(absent.cell, &axes));
+            let label = escape(&axis::label(absent.configuration, &axes));
             writeln!(out, "- **{}**: {label}: {}", absent.name, escape(&absent.reasons.join("; ")))?;
         }
         for group in warnings::Group::of(result) {
@@ -65,12 +65,12 @@ impl Export for Markdown {
 fn table(figures: &Figures, quantity: Quantity, out: &mut dyn Write) -> io::Result<()> {
     let rows: Vec<(&Row, &Distribution)> =
         figures.rows.iter().filter_map(|row| Some((row, row.series.get(&quantity)?))).collect();
-    let axes = axis::varying(rows.iter().map(|(row, _)| row.cell()));
+    let axes = axis::varying(rows.iter().map(|(row, _)| row.configuration()));
     let scale = Scale::for_ps(rows.iter().map(|(_, series)| series.quantile(0.5) as f64));
     let sign = scale.unit.sign();
     writeln!(out, "### {} ({sign})\n", quantity.name())?;
     writeln!(out, "{}\n", crate::wording::sentence(quantity.definition()))?;
-    let common = axis::common(rows.iter().map(|(row, _)| row.cell()));
+    let common = axis::common(rows.iter().map(|(row, _)| row.configuration()));
     if !common.is_empty() {
         writeln!(out, "All: {}.\n", escape(&common))?;
     }
@@ -81,7 +81,7 @@ fn table(figures: &Figures, quantity: Quantity, out: &mut dyn Write) -> io::Resu
     writeln!(out, "|{}{}", " --- |".repeat(axes.len()), " ---: |".repeat(7))?;
     for (row, series) in rows {
         for axis in &axes {
-            write!(out, "| {} ", escape(&axis.value(row.cell())))?;
+            write!(out, "| {} ", escape(&axis.value(row.configuration())))?;
         }
         for q in [0.5, 0.9, 0.99, 0.999, 1.0] {
             write!(out, "| {} ", scale.show(series.quantile(q) as f64))?;
@@ -121,13 +121,13 @@ mod tests {
 
     #[test]
     fn a_result_becomes_a_table_per_quantity_with_its_definition() {
-        let cells = [sample::cell("futex"), sample::cell("eventfd")];
-        insta::assert_snapshot!(exported(&sample::result(&cells, 2, |_, _| 16_000.0)));
+        let configurations = [sample::configuration("futex"), sample::configuration("eventfd")];
+        insta::assert_snapshot!(exported(&sample::result(&configurations, 2, |_, _| 16_000.0)));
     }
 
     #[test]
     fn what_has_no_figures_is_named_below_and_never_in_a_table() {
-        let mut result = sample::result(&[sample::cell("futex")], 1, |_, _| 16_000.0);
+        let mut result = sample::result(&[sample::configuration("futex")], 1, |_, _| 16_000.0);
         result.records[0].outcome = Outcome::Failed { cause: "a <b> | c\nd".to_owned() };
         let text = exported(&result);
         assert!(text.contains("**failed**") && text.contains("a &lt;b&gt; \\| c d"), "{text}");
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_hostile_name_is_shown_and_not_obeyed() {
-        let mut result = sample::result(&[sample::cell("futex")], 1, |_, _| 16_000.0);
+        let mut result = sample::result(&[sample::configuration("futex")], 1, |_, _| 16_000.0);
         result.name = Some("<script>[x](y)".to_owned());
         result.command_line = vec!["`rm`".to_owned()];
         let text = exported(&result);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! OpenMetrics text: what Prometheus and its kin read, one metric a cell, over all its blocks.
+//! OpenMetrics text: what Prometheus and its kin read, one metric a configuration, over all its blocks.
 //!
 //! No sample has a time of its own: who collects files (the node exporter's textfile collector, a push gateway) refuses
 //! those. When the run ended is a metric.
@@ -19,7 +19,7 @@ pub struct OpenMetrics;
 /// buckets of any number of runs and machines may be added up.
 const DECADES_NS: std::ops::Range<i32> = 2..9;
 
-/// The columns that are no labels. All others tell one cell from another, whatever the run: without one of them two series of a run
+/// The columns that are no labels. All others tell one configuration from another, whatever the run: without one of them two series of a run
 /// would have one name, which whoever reads the text refuses.
 const NO_LABELS: [&str; 4] = ["result", "record", "block", "attempts"];
 
@@ -29,7 +29,7 @@ impl Export for OpenMetrics {
     }
 
     fn about(&self) -> &'static str {
-        "OpenMetrics text: a summary and a histogram of each quantity of each cell, counts, CPU time, floors"
+        "OpenMetrics text: a summary and a histogram of each quantity of each configuration, counts, CPU time, primitive costs"
     }
 
     fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
@@ -89,7 +89,7 @@ impl Export for OpenMetrics {
             "Notifications of the run by what became of them.",
         )?;
         for (labels, row) in &rows {
-            let tally = row.arm.tally();
+            let tally = row.variant.tally();
             for (kind, count) in [("sent", tally.sent), ("seen", tally.seen)] {
                 writeln!(out, "doorbell_notifications{{{labels},kind=\"{kind}\"}} {count}")?;
             }
@@ -102,11 +102,11 @@ impl Export for OpenMetrics {
         for (outcome, count) in outcomes(result) {
             writeln!(out, "doorbell_trials{{{},outcome=\"{outcome}\"}} {count}", run(result))?;
         }
-        let help = "The machine's floors: the costs of which every wake-up is a small multiple. Median over the run's readings.";
-        family(out, "doorbell_floor_seconds", "gauge", "seconds", help)?;
-        for (floor, ns) in floors(result) {
-            let labels = format!("{},floor=\"{}\"", run(result), escape(&floor));
-            writeln!(out, "doorbell_floor_seconds{{{labels}}} {}", ns / 1e9)?;
+        let help = "The machine's primitive costs: the costs of which every wake-up is a small multiple. Median over the run's readings.";
+        family(out, "doorbell_primitive_cost_seconds", "gauge", "seconds", help)?;
+        for (primitive, ns) in primitives(result) {
+            let labels = format!("{},primitive cost=\"{}\"", run(result), escape(&primitive));
+            writeln!(out, "doorbell_primitive_cost_seconds{{{labels}}} {}", ns / 1e9)?;
         }
         family(out, "doorbell_run_finished_timestamp_seconds", "gauge", "seconds", "When the run ended.")?;
         let finished = result.finished_at_unix_ns as f64 / 1e9;
@@ -131,9 +131,9 @@ fn run(result: &ResultFile) -> String {
     format!("run=\"{}\"{emulated}", escape(&name(result)))
 }
 
-/// The labels of a cell, all that apply to it; none of an arm without a record.
+/// The labels of a configuration, all that apply to it; none of a variant without a record.
 fn labels(result: &ResultFile, row: &Row) -> Option<String> {
-    let record = row.arm.records.first()?;
+    let record = row.variant.records.first()?;
     let fields = trial(&"".into(), 0, record);
     let mut labels = run(result);
     for ((column, _), field) in TRIAL.iter().zip(fields) {
@@ -167,10 +167,15 @@ fn outcomes(result: &ResultFile) -> Vec<(String, usize)> {
     counts.into_iter().collect()
 }
 
-fn floors(result: &ResultFile) -> Vec<(String, f64)> {
+fn primitives(result: &ResultFile) -> Vec<(String, f64)> {
     let mut readings = std::collections::BTreeMap::<&str, Vec<f64>>::new();
-    for floor in result.floors.iter().flat_map(|reading| &reading.floors).filter(|floor| floor.count > 0) {
-        readings.entry(&floor.name).or_default().push(floor.p50_ns);
+    for primitive in result
+        .primitives
+        .iter()
+        .flat_map(|reading| &reading.primitives)
+        .filter(|primitive| primitive.count > 0)
+    {
+        readings.entry(&primitive.name).or_default().push(primitive.p50_ns);
     }
     let middle = |(name, values): (&str, Vec<f64>)| {
         Some((name.to_owned(), doorbell_verdict::statistics::median(&values)?))
@@ -202,9 +207,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use doorbell_results::cell::Load;
-    use doorbell_results::cell::{
-        Cell, Direction, Pattern, Placement, Scheduler, Target, Timing, Trace, Until, WaitPolicy,
+    use doorbell_results::configuration::Load;
+    use doorbell_results::configuration::{
+        Configuration, Direction, Pattern, Placement, Scheduler, Target, Timing, Trace, Until, WaitPolicy,
     };
     use doorbell_results::record::sample;
     use doorbell_results::record::subject::Contexts;
@@ -223,7 +228,7 @@ mod tests {
 
     #[test]
     fn percentiles_are_in_seconds_and_buckets_hold_every_sample() {
-        let result = sample::result(&[sample::cell("futex")], 2, |_, _| 16_000.0);
+        let result = sample::result(&[sample::configuration("futex")], 2, |_, _| 16_000.0);
         let text = text(&result);
         let p50 = sample_of(&text, "doorbell_latency_seconds{", "quantity=\"round-trip\",quantile=\"0.5\"");
         assert!((p50 / 18e-6 - 1.0).abs() < 0.01, "{p50}");
@@ -237,14 +242,14 @@ mod tests {
         assert!(text.ends_with("# EOF\n"));
     }
 
-    /// Cells that differ in nothing but one thing each, of every kind that there is.
-    fn every_kind_of_cell() -> Vec<Cell> {
-        let cell = || sample::cell("futex");
-        let io = || Cell {
+    /// Configurations that differ in nothing but one thing each, of every kind that there is.
+    fn every_kind_of_configuration() -> Vec<Configuration> {
+        let configuration = || sample::configuration("futex");
+        let io = || Configuration {
             pattern: Pattern::Io { direction: Direction::Read, direct: true },
-            ..sample::cell("sync")
+            ..sample::configuration("sync")
         };
-        let target = |target| Cell { target: Some(target), ..io() };
+        let target = |target| Configuration { target: Some(target), ..io() };
         let made = |bytes, folder: Option<&str>, passes| Target::Created {
             bytes,
             folder: folder.map(Into::into),
@@ -255,16 +260,16 @@ mod tests {
             consent: consent.map(str::to_owned),
             passes,
         };
-        let load = |workers, pinned| Cell {
+        let load = |workers, pinned| Configuration {
             load: Some(Load { kind: "sqrt".to_owned(), workers, pinned }),
-            ..cell()
+            ..configuration()
         };
-        let trace = |trace| Cell { trace: Some(trace), ..cell() };
-        let pattern = |pattern| Cell { pattern, ..cell() };
+        let trace = |trace| Configuration { trace: Some(trace), ..configuration() };
+        let pattern = |pattern| Configuration { pattern, ..configuration() };
         vec![
-            cell(),
-            sample::cell("pipe"),
-            Cell { contexts: Contexts::Threads, ..cell() },
+            configuration(),
+            sample::configuration("pipe"),
+            Configuration { contexts: Contexts::Threads, ..configuration() },
             pattern(Pattern::PingPong { gap_ns: 7 }),
             pattern(Pattern::OneWay { gap_ns: 0 }),
             pattern(Pattern::OpenLoop { gap_ns: 7 }),
@@ -277,8 +282,8 @@ mod tests {
             pattern(Pattern::Tasks { tasks: 2, yields: 0 }),
             pattern(Pattern::Tasks { tasks: 2, yields: 1 }),
             io(),
-            Cell { pattern: Pattern::Io { direction: Direction::Write, direct: true }, ..io() },
-            Cell { pattern: Pattern::Io { direction: Direction::Read, direct: false }, ..io() },
+            Configuration { pattern: Pattern::Io { direction: Direction::Write, direct: true }, ..io() },
+            Configuration { pattern: Pattern::Io { direction: Direction::Read, direct: false }, ..io() },
             target(made(1 << 20, None, 1)),
             target(made(2 << 20, None, 1)),
             target(made(1 << 20, Some("/a"), 1)),
@@ -287,19 +292,28 @@ mod tests {
             target(device(None, 0)),
             target(device(Some("a"), 0)),
             target(device(Some("a"), 1)),
-            Cell { timing: Timing::Around, ..cell() },
-            Cell { wait: WaitPolicy::Spin, ..cell() },
-            Cell { wait: WaitPolicy::SpinThenBlock { spin_ns: 7 }, ..cell() },
-            Cell { wait: WaitPolicy::Timeout { timeout_ns: 7 }, ..cell() },
-            Cell { placement: Placement { relation: "unpinned".to_owned(), cpus: None }, ..cell() },
-            Cell { placement: Placement { relation: "same-l3".to_owned(), cpus: Some([0, 2]) }, ..cell() },
-            Cell { placement: Placement { relation: "same-l2".to_owned(), cpus: Some([0, 1]) }, ..cell() },
-            Cell { size: 64, ..cell() },
-            Cell { until: Until::count(7), ..cell() },
-            Cell { until: Until::time(Duration::from_nanos(1000)), ..cell() },
-            Cell { scheduler: Scheduler::Fifo, ..cell() },
-            Cell { injected_slowdown_ppm: Some(50_000), ..cell() },
-            Cell { without_yardstick: true, ..cell() },
+            Configuration { timing: Timing::Around, ..configuration() },
+            Configuration { wait: WaitPolicy::Spin, ..configuration() },
+            Configuration { wait: WaitPolicy::SpinThenBlock { spin_ns: 7 }, ..configuration() },
+            Configuration { wait: WaitPolicy::Timeout { timeout_ns: 7 }, ..configuration() },
+            Configuration {
+                placement: Placement { relation: "unpinned".to_owned(), cpus: None },
+                ..configuration()
+            },
+            Configuration {
+                placement: Placement { relation: "same-l3".to_owned(), cpus: Some([0, 2]) },
+                ..configuration()
+            },
+            Configuration {
+                placement: Placement { relation: "same-l2".to_owned(), cpus: Some([0, 1]) },
+                ..configuration()
+            },
+            Configuration { size: 64, ..configuration() },
+            Configuration { until: Until::count(7), ..configuration() },
+            Configuration { until: Until::time(Duration::from_nanos(1000)), ..configuration() },
+            Configuration { scheduler: Scheduler::Fifo, ..configuration() },
+            Configuration { injected_slowdown_ppm: Some(50_000), ..configuration() },
+            Configuration { without_reference: true, ..configuration() },
             load(1, false),
             load(2, false),
             load(2, true),
@@ -307,28 +321,28 @@ mod tests {
             trace(Trace::Worst { keep: 1, above_ns: 0 }),
             trace(Trace::Worst { keep: 2, above_ns: 0 }),
             trace(Trace::Worst { keep: 2, above_ns: 7 }),
-            Cell { latency_limit_us: Some(0), ..cell() },
+            Configuration { latency_limit_us: Some(0), ..configuration() },
         ]
     }
 
-    /// Cells with and without the yardstick, traced and not, by different targets, limits and slowdowns had one name.
+    /// Configurations with and without the reference, traced and not, by different targets, limits and slowdowns had one name.
     #[test]
     fn no_two_series_of_a_run_have_the_same_labels() {
-        let cells = every_kind_of_cell();
-        let result = sample::result(&cells, 1, |_, _| 16_000.0);
-        assert_eq!(result.arms().len(), cells.len(), "some of them are the same");
+        let configurations = every_kind_of_configuration();
+        let result = sample::result(&configurations, 1, |_, _| 16_000.0);
+        assert_eq!(result.variants().len(), configurations.len(), "some of them are the same");
         let text = text(&result);
         let mut seen = std::collections::BTreeSet::new();
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let (series, _) = line.rsplit_once(' ').unwrap();
             assert!(seen.insert(series), "{series}");
         }
-        assert!(seen.len() > cells.len() * 20, "{}", seen.len());
+        assert!(seen.len() > configurations.len() * 20, "{}", seen.len());
     }
 
     #[test]
     fn a_name_with_quotes_and_line_ends_stays_one_label() {
-        let mut result = sample::result(&[sample::cell("futex")], 1, |_, _| 16_000.0);
+        let mut result = sample::result(&[sample::configuration("futex")], 1, |_, _| 16_000.0);
         result.name = Some("a\"b\\c\nd".to_owned());
         assert!(text(&result).contains("run=\"a\\\"b\\\\c\\nd\""));
     }

@@ -246,7 +246,10 @@ mod tests {
 
     #[test]
     fn the_figures_read_back_are_those_of_the_result() {
-        let result = sample::result(&[sample::cell("futex"), sample::cell("pipe")], 2, |_, _| 16_000.0);
+        let result =
+            sample::result(&[sample::configuration("futex"), sample::configuration("pipe")], 2, |_, _| {
+                16_000.0
+            });
         let rows = rows(&Figures, &result);
         assert_eq!(rows.len(), lines(&result).count());
         let p50 = rows
@@ -267,7 +270,7 @@ mod tests {
 
     #[test]
     fn the_bins_hold_every_sample_and_lie_in_order() {
-        let result = sample::result(&[sample::cell("futex")], 2, |_, _| 16_000.0);
+        let result = sample::result(&[sample::configuration("futex")], 2, |_, _| 16_000.0);
         let rows = rows(&Bins, &result);
         let number = |row: &[(String, Field)], column| match at(row, column) {
             Field::Double(number) => *number,
@@ -290,7 +293,7 @@ mod tests {
 
     #[test]
     fn what_may_not_be_shown_has_a_line_and_no_bin() {
-        let mut result = sample::result(&[sample::cell("futex")], 1, |_, _| 16_000.0);
+        let mut result = sample::result(&[sample::configuration("futex")], 1, |_, _| 16_000.0);
         result.records[0].outcome = Outcome::Hung { last_seen: Vec::new() };
         assert_eq!(rows(&Bins, &result), Vec::<Vec<(String, Field)>>::new());
         let figures = rows(&Figures, &result);

@@ -27,15 +27,18 @@ pub(super) struct Dissection {
 const WATERFALL: &str = "One wake, from the notifier's stamp to the message read. Each bar begins where the one above ended, so \
     they add up to the whole. Hover over a bar for the event that told of its end.";
 
-/// Every traced arm of a result.
+/// Every traced variant of a result.
 pub(super) fn dissections(result: &ResultFile) -> Vec<Dissection> {
-    let (arms, slow) = (dissect(result), why(result));
-    let stages = arms.iter().filter(|arm| !arm.paths.is_empty()).map(|arm| dissection(arm, &arms));
+    let (variants, slow) = (dissect(result), why(result));
+    let stages = variants
+        .iter()
+        .filter(|variant| !variant.paths.is_empty())
+        .map(|variant| dissection(variant, &variants));
     stages.chain(slow.iter().map(|one| slowest(one, slow.len()))).collect()
 }
 
-/// The slowest wakes of an arm.
-fn slowest(slow: &Slow, cells: usize) -> Dissection {
+/// The slowest wakes of a variant.
+fn slowest(slow: &Slow, configurations: usize) -> Dissection {
     let scale = Scale::for_ps(slow.kept.iter().map(|one| one.wake.whole_ps() as f64));
     let charts = slow
         .kept
@@ -58,31 +61,35 @@ fn slowest(slow: &Slow, cells: usize) -> Dissection {
         ],
         rows: causes(slow, scale)
             .into_iter()
-            .map(|cells| Line { arm: String::new(), harness: false, cells: cells.to_vec() })
+            .map(|configurations| Line {
+                variant: String::new(),
+                harness: false,
+                cells: configurations.to_vec(),
+            })
             .collect(),
     };
     Dissection {
-        name: axis::label(slow.cell, &[Axis::Subject, Axis::Relation, Axis::Gap, Axis::Load]),
+        name: axis::label(slow.configuration, &[Axis::Subject, Axis::Relation, Axis::Gap, Axis::Load]),
         charts,
         how: WATERFALL,
         tables: if slow.kept.is_empty() { Vec::new() } else { vec![table] },
         events: told(&slow.kept.iter().map(|one| events(one.wake)).collect::<Vec<_>>()),
-        notes: vec![verdict(slow, cells)],
+        notes: vec![verdict(slow, configurations)],
     }
 }
 
-fn dissection(arm: &Dissected, arms: &[Dissected]) -> Dissection {
-    let charts = arm
+fn dissection(variant: &Dissected, variants: &[Dissected]) -> Dissection {
+    let charts = variant
         .shown
         .iter()
         .map(|wake| Chart {
             heading: title(wake),
             how: "",
-            svg: waterfall::draw(wake, &label(arm.cell, arms)).inline(),
+            svg: waterfall::draw(wake, &label(variant.configuration, variants)).inline(),
             wide: false,
         })
         .collect();
-    let tables = arm.paths.iter().map(|way| {
+    let tables = variant.paths.iter().map(|way| {
         let scale = Scale::for_ps(way.stages.values().map(|stage| stage.quantile(0.5) as f64));
         let unit = scale.unit.sign();
         let numbers = ["p50", "p90", "p99", "max", "mean", "share", "count"];
@@ -93,12 +100,12 @@ fn dissection(arm: &Dissected, arms: &[Dissected]) -> Dissection {
                 .collect(),
             rows: rows(way, scale)
                 .into_iter()
-                .map(|cells| Line { arm: String::new(), harness: false, cells })
+                .map(|cells| Line { variant: String::new(), harness: false, cells })
                 .collect(),
         }
     });
-    let mut notes = notes(arm);
-    if let Some(cost) = arm.cost {
+    let mut notes = notes(variant);
+    if let Some(cost) = variant.cost {
         let said = match cost.within_ns {
             Some(_) if cost.is_shown() => "Tracing cost",
             Some(_) => "No cost of tracing is shown:",
@@ -113,7 +120,7 @@ fn dissection(arm: &Dissected, arms: &[Dissected]) -> Dissection {
         ));
     }
     Dissection {
-        name: label(arm.cell, arms),
+        name: label(variant.configuration, variants),
         charts,
         how: WATERFALL,
         tables: tables.collect(),

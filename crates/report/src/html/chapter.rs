@@ -11,12 +11,12 @@ use crate::chart::pairs;
 use crate::command_line::repeat;
 use crate::figures::Figures;
 use crate::pairs::Matrix;
-use crate::{axis, comparison, emulated, load, summary, surroundings};
+use crate::{axis, comparison, emulated, environment, load, summary};
 use doorbell_results::plan::Layout;
 use doorbell_verdict::answer::answer;
 use doorbell_verdict::compare::{RELEVANT, compare};
 
-/// One file of a chapter, with its figures and the names of its arms.
+/// One file of a chapter, with its figures and the names of its variants.
 pub(super) type Part<'a> = (&'a Source, &'a Figures<'a>, &'a [String]);
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(super) struct Chapter {
     /// Stands before every id of the chapter; empty where it is the only one.
     pub prefix: String,
     /// What each file tells by itself.
-    pub tales: Vec<Tale>,
+    pub files: Vec<File>,
     pub comparisons: Vec<Compared>,
     pub matrices: Vec<Map>,
     pub sections: Vec<Section>,
@@ -34,7 +34,7 @@ pub(super) struct Chapter {
 
 /// What one file tells by itself.
 #[derive(Debug)]
-pub(super) struct Tale {
+pub(super) struct File {
     pub run: String,
     /// The command that does the run again.
     pub again: String,
@@ -97,23 +97,23 @@ impl Chapter {
 
     /// Whether several files are told of.
     pub(super) fn several(&self) -> bool {
-        self.tales.len() > 1
+        self.files.len() > 1
     }
 
     pub(super) fn has_verdict(&self) -> bool {
-        self.tales.iter().any(|tale| !tale.answer.is_empty() || !tale.verdict.is_empty())
+        self.files.iter().any(|file| !file.answer.is_empty() || !file.verdict.is_empty())
     }
 
     pub(super) fn has_results(&self) -> bool {
-        self.tales.iter().any(|tale| !tale.results.is_empty())
+        self.files.iter().any(|file| !file.results.is_empty())
     }
 
     pub(super) fn has_anatomy(&self) -> bool {
-        self.tales.iter().any(|tale| !tale.anatomies.is_empty())
+        self.files.iter().any(|file| !file.anatomies.is_empty())
     }
 
     pub(super) fn has_claims(&self) -> bool {
-        self.tales.iter().any(|tale| tale.claims.is_some())
+        self.files.iter().any(|file| file.claims.is_some())
     }
 }
 
@@ -123,7 +123,7 @@ fn chapter(name: &str, prefix: String, parts: &[Part]) -> Chapter {
     let maps = parts.iter().filter(|(source, ..)| source.result.plan.layout == Layout::Pairs);
     Chapter {
         name: name.to_owned(),
-        tales: parts.iter().map(|(source, figures, _)| tale(source, figures)).collect(),
+        files: parts.iter().map(|(source, figures, _)| file(source, figures)).collect(),
         comparisons: comparisons(parts),
         matrices: maps.flat_map(|(source, figures, _)| maps_of(source, figures, several)).collect(),
         sections: sections(&items, several, &prefix),
@@ -132,14 +132,14 @@ fn chapter(name: &str, prefix: String, parts: &[Part]) -> Chapter {
     }
 }
 
-fn tale(source: &Source, figures: &Figures) -> Tale {
+fn file(source: &Source, figures: &Figures) -> File {
     let result = &source.result;
     let mut conditions = load::passages(figures);
-    conditions.extend(surroundings::passage(figures));
+    conditions.extend(environment::passage(figures));
     let mut results: Vec<_> =
         emulated::counts_and_ratios(figures).into_iter().filter(|_| result.emulated()).collect();
     results.extend(summary::passages(result, figures).unwrap_or_default());
-    Tale {
+    File {
         run: source.name.clone(),
         again: repeat(result),
         answer: if result.plan.layout == Layout::Survey && !result.emulated() {
@@ -161,7 +161,7 @@ fn comparisons(parts: &[Part]) -> Vec<Compared> {
     let Some(((first, ..), others)) = parts.split_first() else { return Vec::new() };
     let one = |(other, ..): &Part| {
         let compared = compare(&first.result, &other.result, RELEVANT);
-        let axes = axis::varying(compared.unmatched.iter().map(|cell| cell.cell));
+        let axes = axis::varying(compared.unmatched.iter().map(|configuration| configuration.configuration));
         Compared {
             heading: format!("{} against {}", other.name, first.name),
             conclusion: comparison::conclusion(&compared),
@@ -169,7 +169,9 @@ fn comparisons(parts: &[Part]) -> Vec<Compared> {
             unmatched: compared
                 .unmatched
                 .iter()
-                .map(|cell| format!("{}: {}", axis::label(cell.cell, &axes), cell.reason))
+                .map(|configuration| {
+                    format!("{}: {}", axis::label(configuration.configuration, &axes), configuration.reason)
+                })
                 .collect(),
         }
     };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which arms are drawn over each other: those that differ in one thing, a few at a time.
+//! Which variants are drawn over each other: those that differ in one thing, a few at a time.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use crate::axis::{self, Axis};
 use crate::chart::palette::COLORS;
 use crate::chart::{Curve, placements};
 use crate::figures::{Distribution, Figures, Row};
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 use doorbell_results::record::series::Quantity;
 
-/// One arm of one file.
+/// One variant of one file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Item<'a> {
     /// The file, counted from 0.
@@ -22,31 +22,31 @@ pub(crate) struct Item<'a> {
     pub id: &'a str,
 }
 
-/// Arms run under the same conditions.
+/// Variants run under the same conditions.
 #[derive(Debug)]
 pub(crate) struct Group<'a> {
-    /// The conditions; empty where all arms have the same.
+    /// The conditions; empty where all variants have the same.
     pub name: String,
-    /// The arms, the quickest first.
+    /// The variants, the quickest first.
     pub items: Vec<(Item<'a>, &'a Distribution)>,
     pub apart: Vec<Axis>,
 }
 
-/// The arms that have `quantity`, in groups that differ only on one axis: the mechanism if there are several, else
-/// what differs most. With several files, the arms of one group are those of all files.
+/// The variants that have `quantity`, in groups that differ only on one axis: the mechanism if there are several, else
+/// what differs most. With several files, the variants of one group are those of all files.
 pub(crate) fn groups<'a>(items: &[Item<'a>], quantity: Quantity, headline: bool) -> Vec<Group<'a>> {
     let having: Vec<(Item, &Distribution)> = items
         .iter()
-        .filter(|item| !headline || item.row.arm.headline() == quantity)
+        .filter(|item| !headline || item.row.variant.headline() == quantity)
         .filter_map(|item| Some((*item, item.row.series.get(&quantity)?)))
         .collect();
-    let cells = || having.iter().map(|(item, _)| item.row.cell());
-    let varying = axis::varying(cells());
+    let configurations = || having.iter().map(|(item, _)| item.row.configuration());
+    let varying = axis::varying(configurations());
     let distinct = |axis: Axis| {
         let mut values: Vec<String> = having
             .iter()
             .filter(|(item, _)| !item.row.is_harness())
-            .map(|(item, _)| axis.value(item.row.cell()))
+            .map(|(item, _)| axis.value(item.row.configuration()))
             .collect();
         values.sort();
         values.dedup();
@@ -61,7 +61,7 @@ pub(crate) fn groups<'a>(items: &[Item<'a>], quantity: Quantity, headline: bool)
         varying.iter().copied().filter(|axis| *axis != apart && *axis != Axis::Subject).collect();
     let mut groups: Vec<Group> = Vec::new();
     for (item, series) in having {
-        let name = axis::label(item.row.cell(), &shared);
+        let name = axis::label(item.row.configuration(), &shared);
         let known = groups.iter_mut().find(|group| group.name == name);
         match known {
             Some(group) => group.items.push((item, series)),
@@ -73,13 +73,13 @@ pub(crate) fn groups<'a>(items: &[Item<'a>], quantity: Quantity, headline: bool)
         }
     }
     for group in &mut groups {
-        // The quickest first; the same arm of several files side by side, by the quickest of them.
-        let mut best: HashMap<&Cell, u64> = HashMap::new();
+        // The quickest first; the same variant of several files side by side, by the quickest of them.
+        let mut best: HashMap<&Configuration, u64> = HashMap::new();
         for (item, series) in &group.items {
-            let known = best.entry(item.row.cell()).or_insert(u64::MAX);
+            let known = best.entry(item.row.configuration()).or_insert(u64::MAX);
             *known = series.quantile(0.5).min(*known);
         }
-        let places: Vec<_> = group.items.iter().map(|(item, _)| best[item.row.cell()]).collect();
+        let places: Vec<_> = group.items.iter().map(|(item, _)| best[item.row.configuration()]).collect();
         let mut order: Vec<usize> = (0..group.items.len()).collect();
         order.sort_by_key(|&index| (places[index], group.items[index].0.file));
         group.items = order.into_iter().map(|index| group.items[index]).collect();
@@ -88,11 +88,11 @@ pub(crate) fn groups<'a>(items: &[Item<'a>], quantity: Quantity, headline: bool)
 }
 
 impl<'a> Group<'a> {
-    /// The arms as curves, at most as many to a panel as there are colours; the harness in every panel.
+    /// The variants as curves, at most as many to a panel as there are colours; the harness in every panel.
     pub(crate) fn panels(&self, several: bool) -> Vec<Vec<Curve<'a>>> {
-        let (harness, arms): (Vec<_>, Vec<_>) =
+        let (harness, variants): (Vec<_>, Vec<_>) =
             self.items.iter().partition(|(item, _)| item.row.is_harness());
-        let mut panels: Vec<Vec<Curve>> = arms
+        let mut panels: Vec<Vec<Curve>> = variants
             .chunks(COLORS)
             .map(|chunk| {
                 let own = chunk.iter().enumerate();
@@ -108,7 +108,7 @@ impl<'a> Group<'a> {
         panels
     }
 
-    /// All arms as curves of one colour, or of one colour per file where there are several.
+    /// All variants as curves of one colour, or of one colour per file where there are several.
     pub(crate) fn curves(&self, several: bool) -> Vec<Curve<'a>> {
         self.items
             .iter()
@@ -116,13 +116,13 @@ impl<'a> Group<'a> {
             .collect()
     }
 
-    /// What the CPU time of its arms is.
+    /// What the CPU time of its variants is.
     pub(crate) fn price(&self) -> &'static str {
         self.items.first().map_or("CPU time", |(item, _)| item.row.price().1)
     }
 
     fn curve(&self, (item, series): &(Item<'a>, &'a Distribution), color: usize, several: bool) -> Curve<'a> {
-        let name = axis::label(item.row.cell(), &self.apart);
+        let name = axis::label(item.row.configuration(), &self.apart);
         let name = if item.row.is_harness() { format!("{name} (the harness)") } else { name };
         Curve {
             id: item.id.to_owned(),
@@ -143,12 +143,12 @@ pub(crate) fn by_placement<'a>(
 ) -> Option<(Vec<String>, Vec<placements::Row<'a>>)> {
     let having: Vec<(Item, &Distribution)> = items
         .iter()
-        .filter(|item| item.row.arm.headline() == quantity)
+        .filter(|item| item.row.variant.headline() == quantity)
         .filter_map(|item| Some((*item, item.row.series.get(&quantity)?)))
         .collect();
     let mut places: Vec<String> = Vec::new();
     for (item, _) in &having {
-        let place = Axis::Relation.value(item.row.cell());
+        let place = Axis::Relation.value(item.row.configuration());
         if !places.contains(&place) {
             places.push(place);
         }
@@ -157,7 +157,7 @@ pub(crate) fn by_placement<'a>(
     if !(2..=4).contains(&places.len()) || having.iter().any(|(item, _)| item.file > 0) {
         return None;
     }
-    let varying = axis::varying(having.iter().map(|(item, _)| item.row.cell()));
+    let varying = axis::varying(having.iter().map(|(item, _)| item.row.configuration()));
     if !varying.contains(&Axis::Relation) {
         return None;
     }
@@ -166,13 +166,13 @@ pub(crate) fn by_placement<'a>(
     let usual: Vec<String> = axes.iter().map(|axis| most_common(*axis, &having)).collect();
     let mut rows: Vec<placements::Row> = Vec::new();
     for (item, series) in having {
-        let cell = item.row.cell();
-        let place = places.iter().position(|known| *known == Axis::Relation.value(cell))?;
+        let configuration = item.row.configuration();
+        let place = places.iter().position(|known| *known == Axis::Relation.value(configuration))?;
         let words = axes
             .iter()
             .zip(&usual)
-            .filter(|(axis, usual)| **axis == Axis::Subject || axis.value(cell) != **usual);
-        let mut name = axis::label(cell, &words.map(|(axis, _)| *axis).collect::<Vec<_>>());
+            .filter(|(axis, usual)| **axis == Axis::Subject || axis.value(configuration) != **usual);
+        let mut name = axis::label(configuration, &words.map(|(axis, _)| *axis).collect::<Vec<_>>());
         if item.row.is_harness() {
             name.push_str(" (the harness)");
         }
@@ -200,7 +200,7 @@ pub(crate) fn by_placement<'a>(
 fn most_common(axis: Axis, having: &[(Item, &Distribution)]) -> String {
     let mut counts: Vec<(String, usize)> = Vec::new();
     for (item, _) in having {
-        let value = axis.value(item.row.cell());
+        let value = axis.value(item.row.configuration());
         match counts.iter_mut().find(|known| known.0 == value) {
             Some(known) => known.1 += 1,
             None => counts.push((value, 1)),
@@ -209,24 +209,24 @@ fn most_common(axis: Axis, having: &[(Item, &Distribution)]) -> String {
     counts.into_iter().max_by_key(|known| known.1).map(|known| known.0).unwrap_or_default()
 }
 
-/// The arms of some files, each with its figures and the names of its arms.
+/// The variants of some files, each with its figures and the names of its variants.
 pub(crate) fn items<'a>(files: &[(&'a Source, &'a Figures<'a>, &'a [String])]) -> Vec<Item<'a>> {
     let mut items = Vec::new();
     for (file, (source, figures, ids)) in files.iter().enumerate() {
-        let arms = figures.rows.iter().zip(ids.iter());
-        items.extend(arms.map(|(row, id)| Item { file, run: &source.name, row, id }));
+        let variants = figures.rows.iter().zip(ids.iter());
+        items.extend(variants.map(|(row, id)| Item { file, run: &source.name, row, id }));
     }
     items
 }
 
-/// A name for each arm that can stand in a link and belongs to no other.
+/// A name for each variant that can stand in a link and belongs to no other.
 pub(crate) fn ids(figures: &[Figures]) -> Vec<Vec<String>> {
     let mut taken = std::collections::HashSet::new();
     let mut named = Vec::new();
     for (file, figures) in figures.iter().enumerate() {
-        let axes = axis::varying(figures.rows.iter().map(|row| row.cell()));
+        let axes = axis::varying(figures.rows.iter().map(|row| row.configuration()));
         let own = figures.rows.iter().map(|row| {
-            let label = slug(&axis::label(row.cell(), &axes));
+            let label = slug(&axis::label(row.configuration(), &axes));
             let wanted = if file == 0 { label } else { format!("{label}-{}", file + 1) };
             let mut id = wanted.clone();
             let mut number = 2;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The report: one page that needs nothing but itself.
 //!
-//! Everything a reader needs is text and SVG in the page; the script adds only comfort (hiding arms, links to an arm,
+//! Everything a reader needs is text and SVG in the page; the script adds only comfort (hiding variants, links to a variant,
 //! copying). The page forbids itself every connection by its content security policy, and names the digests of its own
 //! style and script there, so that nothing smuggled in by a result file could run.
 

@@ -53,7 +53,7 @@ struct Missing {
     run: String,
     name: &'static str,
     error: bool,
-    cell: String,
+    configuration: String,
     trials: String,
     reasons: Vec<String>,
 }
@@ -153,12 +153,12 @@ fn packed(sources: &[Source]) -> Result<Option<String>, ReportError> {
 }
 
 fn missing(source: &Source, figures: &Figures) -> Vec<Missing> {
-    let axes = axis::varying(figures.absent.iter().map(|absent| absent.cell));
+    let axes = axis::varying(figures.absent.iter().map(|absent| absent.configuration));
     let one = |absent: &Absent| Missing {
         run: source.name.clone(),
         name: absent.name,
         error: absent.is_error(),
-        cell: axis::label(absent.cell, &axes),
+        configuration: axis::label(absent.configuration, &axes),
         trials: counted(absent.trials as u64, "trial"),
         reasons: absent.reasons.clone(),
     };

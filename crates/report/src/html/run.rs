@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the page tells of one file whatever was measured: the run, its machine, its floors, how to repeat it.
+//! What the page tells of one file whatever was measured: the run, its machine, its primitive costs, how to repeat it.
 
 use serde_json::Value;
 
 use super::sections::Chart;
 use super::tables::{Line, Table, Told, told};
 use super::{Source, digest};
-use crate::chart::floors;
+use crate::chart::primitives;
 use crate::command_line::{command, repeat};
-use crate::extra::FloorLine;
+use crate::extra::PrimitiveLine;
 use crate::figures::Figures;
 use crate::unit::{count, time};
 use crate::warnings::Group;
@@ -36,23 +36,23 @@ pub(super) struct Run {
     pub fitness: String,
     /// Whether the doctor found the machine unfit to measure.
     pub unfit: bool,
-    pub floors: Vec<Told>,
-    pub floor_chart: Option<Chart>,
-    pub cells: Vec<String>,
+    pub primitives: Vec<Told>,
+    pub primitive_chart: Option<Chart>,
+    pub configurations: Vec<String>,
     pub share: String,
 }
 
-const FLOORS: &str = "What the machine itself costs, read before each block of trials and after the last. Flat lines mean \
-    that the machine held still; where a floor moved, figures taken around it moved with it.";
+const PRIMITIVES: &str = "What the machine itself costs, read before each block of trials and after the last. Flat lines mean \
+    that the machine held still; where a primitive cost moved, figures taken around it moved with it.";
 
 impl Run {
     /// Of `source`; what it has in common with `first`, the first file of the page, is not told again.
     pub(super) fn of(source: &Source, figures: &Figures, first: Option<&ResultFile>) -> Self {
         let result = &source.result;
-        let axes = axis::varying(result.plan.cells.iter());
+        let axes = axis::varying(result.plan.configurations.iter());
         let known = first.map(machine).unwrap_or_default();
         let new = |finding: &&Finding| first.is_none_or(|first| !first.machine.findings.contains(finding));
-        let floors_read = FloorLine::of(result);
+        let primitives_read = PrimitiveLine::of(result);
         Self {
             name: source.name.clone(),
             partial: result.partial,
@@ -67,14 +67,19 @@ impl Run {
             },
             unfit: worst(&result.machine.findings) == Severity::Unfit,
             findings: result.machine.findings.iter().filter(new).cloned().collect(),
-            floors: told(&crate::run_context::floors(result).into_iter().collect::<Vec<_>>()),
-            floor_chart: floors::draw(&floors_read).map(|picture| Chart {
-                heading: "Floors over the run".to_owned(),
-                how: FLOORS,
+            primitives: told(&crate::run_context::primitives(result).into_iter().collect::<Vec<_>>()),
+            primitive_chart: primitives::draw(&primitives_read).map(|picture| Chart {
+                heading: "Primitive costs over the run".to_owned(),
+                how: PRIMITIVES,
                 svg: picture.inline(),
                 wide: false,
             }),
-            cells: result.plan.cells.iter().map(|cell| axis::label(cell, &axes)).collect(),
+            configurations: result
+                .plan
+                .configurations
+                .iter()
+                .map(|configuration| axis::label(configuration, &axes))
+                .collect(),
             share: share_block(source, figures),
         }
     }
@@ -84,7 +89,7 @@ fn facts(result: &ResultFile, figures: &Figures) -> Vec<Fact> {
     let samples = figures
         .rows
         .iter()
-        .flat_map(|row| row.series.get(&row.arm.headline()))
+        .flat_map(|row| row.series.get(&row.variant.headline()))
         .fold(0_u64, |sum, series| sum.saturating_add(series.count));
     let wall_ns = result.finished_at_unix_ns.saturating_sub(result.started_at_unix_ns);
     vec![
@@ -92,7 +97,7 @@ fn facts(result: &ResultFile, figures: &Figures) -> Vec<Fact> {
         ("machine", doctor::title(&result.machine), false),
         ("started", date(result.started_at_unix_ns), false),
         ("took", time(wall_ns as f64 * 1e3), true),
-        ("cells", count(result.plan.cells.len() as u64), true),
+        ("configurations", count(result.plan.configurations.len() as u64), true),
         ("blocks", count(result.plan.blocks.into()), true),
         ("trials", count(result.records.len() as u64), true),
         ("samples of the headline quantities", count(samples), true),
@@ -169,17 +174,17 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// A short text for an issue or a chat: what was run, where, the five quickest arms and the digest of the result.
+/// A short text for an issue or a chat: what was run, where, the five quickest variants and the digest of the result.
 fn share_block(source: &Source, figures: &Figures) -> String {
     let result = &source.result;
     let mut rows: Vec<_> = figures
         .rows
         .iter()
         .filter(|row| !row.is_harness())
-        .filter_map(|row| Some((row, row.series.get(&row.arm.headline())?)))
+        .filter_map(|row| Some((row, row.series.get(&row.variant.headline())?)))
         .collect();
     rows.sort_by_key(|(_, series)| series.quantile(0.5));
-    let axes = axis::varying(rows.iter().map(|(row, _)| row.cell()));
+    let axes = axis::varying(rows.iter().map(|(row, _)| row.configuration()));
     let mut lines = vec![
         format!("doorbell {} · {} · {}", result.tool_version, source.name, date(result.started_at_unix_ns)),
         doctor::title(&result.machine),
@@ -189,7 +194,7 @@ fn share_block(source: &Source, figures: &Figures) -> String {
         let at = |q: f64| time(series.quantile(q) as f64);
         lines.push(format!(
             "{}: p50 {}, p99 {}, p99.9 {}, {} samples",
-            axis::label(row.cell(), &axes),
+            axis::label(row.configuration(), &axes),
             at(0.5),
             at(0.99),
             at(0.999),
@@ -197,13 +202,13 @@ fn share_block(source: &Source, figures: &Figures) -> String {
         ));
     }
     if rows.len() > 5 {
-        lines.push(format!("and {} more", counted(rows.len() as u64 - 5, "arm")));
+        lines.push(format!("and {} more", counted(rows.len() as u64 - 5, "variant")));
     }
     let bad = figures.absent.iter().filter(|absent| absent.is_error()).count();
     lines.push(format!(
         "{}, {} without figures",
         counted(Group::of(result).len() as u64, "warning"),
-        counted(bad as u64, "cell")
+        counted(bad as u64, "configuration")
     ));
     if let Ok(text) = serde_json::to_string(result) {
         lines.push(format!("result {}", digest(&text)));

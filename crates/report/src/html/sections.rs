@@ -9,7 +9,7 @@ use crate::axis::{self, Axis};
 use crate::chart::palette::COLORS;
 use crate::chart::{self, Curve, ecdf, histogram, pareto, percentiles, placements, ranges, sweep, trials};
 use crate::figures::{self, Distribution};
-use doorbell_results::cell::{Cell, Pattern};
+use doorbell_results::configuration::{Configuration, Pattern};
 use doorbell_results::record::series::Quantity;
 
 /// A chart with the sentence that tells how to read it.
@@ -30,36 +30,36 @@ pub(super) struct Section {
     pub common: String,
     pub overviews: Vec<Chart>,
     pub table: Table,
-    /// The charts of each group of arms run under the same conditions.
+    /// The charts of each group of variants run under the same conditions.
     pub panels: Vec<Panel>,
 }
 
-/// Arms drawn over each other, under several views.
+/// Variants drawn over each other, under several views.
 #[derive(Debug)]
 pub(super) struct Panel {
     pub name: String,
     pub charts: Vec<Chart>,
 }
 
-const RANGES: &str = "One line per arm. The dot is the median; the thick bar reaches to the 99th percentile, the middle one \
+const RANGES: &str = "One line per variant. The dot is the median; the thick bar reaches to the 99th percentile, the middle one \
     to the 99.9th, the thin one to the longest time seen. Further left is quicker. Hover over a line for its figures.";
 const PLACEMENTS: &str = "One row per mechanism, one line per placement, the quickest mechanism on top. How far the \
-    lines of a row lie apart is what the placement is worth to it. Names leave out what most arms share.";
+    lines of a row lie apart is what the placement is worth to it. Names leave out what most variants share.";
 const ECDF: &str = "How large a share of the samples took at most the time below. A steep curve repeats well; a \
     stair means two populations, such as wakes on one core and wakes across cores. The axis ends at the largest 99.9th \
     percentile: the worst samples are in the charts beside this one.";
 const PERCENTILES: &str = "The time at each percentile. Each further nine takes as much room as the one before, so the \
     tail can be read: a curve that stays flat to the right keeps its promise to the unlucky too.";
 const HISTOGRAM: &str = "How many samples took how long. Heights are logarithmic: one sample in a million still shows, \
-    so a single worst case can be seen, and humps far apart are populations.";
+    so a single worst case can be seen, and humps far apart are modes of the distribution.";
 const TRIALS: &str = "Each mark is the median of one trial, in processes of its own. Marks close together repeat; two \
     clusters are two populations, and the shape of the mark says on which CPUs the sides were seen.";
 const PARETO: &str = "Time against the CPU time spent for it. Left and low is better; the dashed line \
-    joins the arms that no other beats in both. The thin line upwards reaches to the 99th percentile.";
+    joins the variants that no other beats in both. The thin line upwards reaches to the 99th percentile.";
 /// Something that is varied on purpose, along which times are drawn.
 struct Sweep {
     axis: Axis,
-    value: fn(&Cell) -> f64,
+    value: fn(&Configuration) -> f64,
     /// The title of its axis, with the unit.
     along: &'static str,
     heading: &'static str,
@@ -70,7 +70,7 @@ struct Sweep {
 const SWEEPS: [Sweep; 3] = [
     Sweep {
         axis: Axis::Gap,
-        value: |cell| cell.pattern.gap_ns() as f64,
+        value: |configuration| configuration.pattern.gap_ns() as f64,
         along: "gap between notifications (time)",
         heading: "Time against the gap",
         what: "what a longer sleep costs",
@@ -79,7 +79,7 @@ const SWEEPS: [Sweep; 3] = [
     },
     Sweep {
         axis: Axis::Receivers,
-        value: |cell| match cell.pattern {
+        value: |configuration| match configuration.pattern {
             Pattern::FanOut { receivers, .. } => receivers.into(),
             _ => 0.0,
         },
@@ -90,7 +90,7 @@ const SWEEPS: [Sweep; 3] = [
     },
     Sweep {
         axis: Axis::Tasks,
-        value: |cell| match cell.pattern {
+        value: |configuration| match configuration.pattern {
             Pattern::Tasks { tasks, .. } => tasks.into(),
             _ => 0.0,
         },
@@ -102,9 +102,9 @@ const SWEEPS: [Sweep; 3] = [
     },
 ];
 
-/// Nobody opens more panels than these. Where arms ran under more conditions, each panel is two charts and not four: histograms and
+/// Nobody opens more panels than these. Where variants ran under more conditions, each panel is two charts and not four: histograms and
 /// medians of trials tell little that the others and the table do not. And of more panels of the same conditions none is drawn: the
-/// overview has a line for every arm.
+/// overview has a line for every variant.
 const MANY: usize = 12;
 
 /// One section per quantity, each id after `prefix`.
@@ -130,7 +130,7 @@ fn section(items: &[Item], quantity: Quantity, several: bool, prefix: &str) -> S
         id: format!("{prefix}{}", slug(name)),
         heading: name.to_owned(),
         definition: quantity.definition(),
-        common: axis::common(having().map(|item| item.row.cell())),
+        common: axis::common(having().map(|item| item.row.configuration())),
         overviews: [by_placement(items, quantity, name), Some(overview(&all, name, several))]
             .into_iter()
             .flatten()
@@ -154,7 +154,7 @@ fn overview(all: &[Group], name: &str, several: bool) -> Chart {
         .map(|(group, curves)| ranges::Group { name: group.name.clone(), curves })
         .collect();
     Chart {
-        heading: format!("{name}, every arm"),
+        heading: format!("{name}, every variant"),
         how: RANGES,
         svg: ranges::draw(&rows, name, None).inline(),
         wide: true,
@@ -203,7 +203,7 @@ fn trial_lines<'a>(group: &Group<'a>, curves: &[Curve<'a>]) -> Vec<trials::Line<
         .filter_map(|curve| {
             let (item, series) = group.items.iter().find(|(item, _)| item.id == curve.id)?;
             let medians = series.block_medians_ps.iter();
-            let trials = item.row.arm.records.iter().zip(medians);
+            let trials = item.row.variant.records.iter().zip(medians);
             Some(trials::Line {
                 look: curve.clone(),
                 trials: trials
@@ -214,40 +214,40 @@ fn trial_lines<'a>(group: &Group<'a>, curves: &[Curve<'a>]) -> Vec<trials::Line<
         .collect()
 }
 
-/// Times along `sweep`: arms that differ in nothing else make one line.
+/// Times along `sweep`: variants that differ in nothing else make one line.
 fn swept(sweep: &Sweep, items: &[Item], quantity: Quantity, several: bool) -> Option<Panel> {
     // The last to wake is what a fan-out is about, beside its headline.
-    let wanted = |item: &&Item| item.row.arm.headline() == quantity || quantity == Quantity::LastWake;
+    let wanted = |item: &&Item| item.row.variant.headline() == quantity || quantity == Quantity::LastWake;
     let having: Vec<(&Item, &Distribution)> = items
         .iter()
         .filter(wanted)
         .filter(|item| !item.row.is_harness())
         .filter_map(|item| Some((item, item.row.series.get(&quantity)?)))
         .collect();
-    let varying = axis::varying(having.iter().map(|(item, _)| item.row.cell()));
+    let varying = axis::varying(having.iter().map(|(item, _)| item.row.configuration()));
     let apart: Vec<Axis> = varying.iter().copied().filter(|axis| *axis != sweep.axis).collect();
     if apart.len() == varying.len() {
         return None;
     }
     let mut lines: BTreeMap<(String, usize), sweep::Line> = BTreeMap::new();
     for (item, series) in having {
-        let cell = item.row.cell();
-        let name = axis::label(cell, &apart);
+        let configuration = item.row.configuration();
+        let name = axis::label(configuration, &apart);
         let name = if several { format!("{name} · {}", item.run) } else { name };
         let line = lines.entry((name.clone(), item.file)).or_insert_with(|| sweep::Line {
             look: Curve { id: item.id.to_owned(), name, color: 0, harness: false, series, cpu_ps: None },
             points: Vec::new(),
         });
-        line.points.push(((sweep.value)(cell), sweep.axis.value(cell), series));
+        line.points.push(((sweep.value)(configuration), sweep.axis.value(configuration), series));
     }
-    let mut arms: Vec<sweep::Line> = lines.into_values().collect();
-    for line in &mut arms {
+    let mut variants: Vec<sweep::Line> = lines.into_values().collect();
+    for line in &mut variants {
         line.points.sort_by(|a, b| a.0.total_cmp(&b.0));
     }
-    arms.sort_by_key(|line| line.points.last().map(|point| point.2.quantile(0.5)));
-    let number = arms.len().div_ceil(COLORS);
+    variants.sort_by_key(|line| line.points.last().map(|point| point.2.quantile(0.5)));
+    let number = variants.len().div_ceil(COLORS);
     let mut charts = Vec::new();
-    for (part, chunk) in arms.chunks_mut(COLORS).enumerate() {
+    for (part, chunk) in variants.chunks_mut(COLORS).enumerate() {
         for (color, line) in chunk.iter_mut().enumerate() {
             line.look.color = color;
         }
@@ -268,7 +268,7 @@ fn small(heading: &str, how: &'static str, picture: chart::svg::Picture) -> Char
     Chart { heading: heading.to_owned(), how, svg: picture.inline(), wide: false }
 }
 
-/// What a panel shows, after the conditions its arms share.
+/// What a panel shows, after the conditions its variants share.
 fn join(conditions: &str, what: &str) -> String {
-    if conditions.is_empty() { format!("All arms: {what}") } else { format!("{conditions}: {what}") }
+    if conditions.is_empty() { format!("All variants: {what}") } else { format!("{conditions}: {what}") }
 }

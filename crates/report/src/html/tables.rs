@@ -12,7 +12,7 @@ use crate::passage::Passage;
 use crate::style::Role;
 use crate::table::{self, Align};
 use crate::unit::{Scale, count, time};
-use doorbell_results::cell::Timing;
+use doorbell_results::configuration::Timing;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{ResultFile, Tally};
 use doorbell_verdict::claims;
@@ -27,36 +27,36 @@ pub(super) struct Table {
     pub rows: Vec<Line>,
 }
 
-/// A row: the arm it belongs to (or nothing), its cells.
+/// A row: the variant it belongs to (or nothing), its configurations.
 #[derive(Debug)]
 pub(super) struct Line {
-    pub arm: String,
+    pub variant: String,
     pub harness: bool,
     pub cells: Vec<String>,
 }
 
 impl Line {
     pub(super) fn plain(cells: Vec<String>) -> Self {
-        Self { arm: String::new(), harness: false, cells }
+        Self { variant: String::new(), harness: false, cells }
     }
 
-    /// The cells, each with the class of its kind: numbers have none, and a sentence may be broken over lines.
+    /// The configurations, each with the class of its kind: numbers have none, and a sentence may be broken over lines.
     pub(super) fn typed<'a>(
         &'a self,
         columns: &'a [(String, bool)],
     ) -> impl Iterator<Item = (&'a str, &'static str)> {
-        self.cells.iter().zip(columns).map(|(cell, (_, number))| {
-            let class = match cell.chars().count() {
+        self.cells.iter().zip(columns).map(|(configuration, (_, number))| {
+            let class = match configuration.chars().count() {
                 _ if *number => "",
                 0..=SENTENCE => "w",
                 _ => "w long",
             };
-            (cell.as_str(), class)
+            (configuration.as_str(), class)
         })
     }
 }
 
-/// Letters of a cell of words that is still no sentence.
+/// Letters of a configuration of words that is still no sentence.
 const SENTENCE: usize = 60;
 
 impl From<&table::Table> for Table {
@@ -104,7 +104,7 @@ fn numbers(heads: &[&str]) -> Vec<(String, bool)> {
 }
 
 fn named(axis: Axis, row: &Row) -> String {
-    let value = axis.value(row.cell());
+    let value = axis.value(row.configuration());
     match axis {
         Axis::Subject if row.is_harness() => format!("{value} (the harness)"),
         Axis::Subject if row.is_partial() => format!("{value} (partial)"),
@@ -112,11 +112,11 @@ fn named(axis: Axis, row: &Row) -> String {
     }
 }
 
-/// The figures of one quantity, one arm a row, all in one unit.
+/// The figures of one quantity, one variant a row, all in one unit.
 pub(super) fn quantity(items: &[Item], quantity: Quantity, several: bool) -> Table {
     let having: Vec<(&Item, &Distribution)> =
         items.iter().filter_map(|item| Some((item, item.row.series.get(&quantity)?))).collect();
-    let axes = axis::varying(having.iter().map(|(item, _)| item.row.cell()));
+    let axes = axis::varying(having.iter().map(|(item, _)| item.row.configuration()));
     let scale = Scale::for_ps(having.iter().map(|(_, series)| series.quantile(0.5) as f64));
     let mut columns = Vec::new();
     if several {
@@ -152,7 +152,7 @@ pub(super) fn quantity(items: &[Item], quantity: Quantity, several: bool) -> Tab
                 || "–".to_owned(),
                 |(low, high)| format!("{} … {}", scale.show(low as f64), scale.show(high as f64)),
             ));
-            Line { arm: item.id.to_owned(), harness: item.row.is_harness(), cells }
+            Line { variant: item.id.to_owned(), harness: item.row.is_harness(), cells }
         })
         .collect();
     let caption = format!(
@@ -166,7 +166,7 @@ pub(super) fn quantity(items: &[Item], quantity: Quantity, several: bool) -> Tab
 /// A comparison of two runs.
 pub(super) fn comparison(compared: &Comparison) -> Table {
     let rows = &compared.rows;
-    let axes = axis::varying(rows.iter().map(|row| row.cell));
+    let axes = axis::varying(rows.iter().map(|row| row.configuration));
     let scale = Scale::for_ps(rows.iter().map(|row| row.baseline_p50_ns * 1e3));
     let mut columns: Vec<(String, bool)> = axes.iter().map(|axis| words(axis.name())).collect();
     columns.extend(numbers(&[
@@ -181,7 +181,7 @@ pub(super) fn comparison(compared: &Comparison) -> Table {
     let lines = rows
         .iter()
         .map(|row| {
-            let mut cells: Vec<String> = axes.iter().map(|axis| axis.value(row.cell)).collect();
+            let mut cells: Vec<String> = axes.iter().map(|axis| axis.value(row.configuration)).collect();
             cells.push(scale.show(row.baseline_p50_ns * 1e3));
             cells.push(interval(row.p50));
             cells.push(row.p99.map_or_else(|| "–".to_owned(), interval));
@@ -194,7 +194,7 @@ pub(super) fn comparison(compared: &Comparison) -> Table {
         .collect();
     let caption = format!(
         "Baseline p50 in {}; ratios of candidate to baseline without unit, above 1 is slower. p50 and p99 ratio: the machine's \
-         own change (its yardstick) taken out, with an interval; the intervals of all cells hold together with 95 %. As measured: \
+         own change (its reference) taken out, with an interval; the intervals of all configurations hold together with 95 %. As measured: \
          the medians alone. Machine: its own change.",
         scale.unit.sign()
     );
@@ -203,12 +203,15 @@ pub(super) fn comparison(compared: &Comparison) -> Table {
 
 /// What became of the notifications, by sequence number.
 pub(super) fn notifications(items: &[Item], several: bool) -> Option<Table> {
-    let told: Vec<(&Item, Tally)> =
-        items.iter().map(|item| (item, item.row.arm.tally())).filter(|(_, tally)| tally.sent > 0).collect();
+    let told: Vec<(&Item, Tally)> = items
+        .iter()
+        .map(|item| (item, item.row.variant.tally()))
+        .filter(|(_, tally)| tally.sent > 0)
+        .collect();
     if told.is_empty() {
         return None;
     }
-    let axes = axis::varying(told.iter().map(|(item, _)| item.row.cell()));
+    let axes = axis::varying(told.iter().map(|(item, _)| item.row.configuration()));
     let mut columns = Vec::new();
     if several {
         columns.push(words("run"));
@@ -228,30 +231,30 @@ pub(super) fn notifications(items: &[Item], several: bool) -> Option<Table> {
             cells.extend([tally.sent, tally.seen].map(count));
             cells.extend(KINDS.iter().map(|kind| count((kind.of)(tally))));
             cells.push(share(tally.late, tally.seen));
-            let blocked = item.row.cell().timing == Timing::Blocked;
+            let blocked = item.row.configuration().timing == Timing::Blocked;
             cells.push(if blocked { share(tally.proven_asleep, tally.sent) } else { "–".to_owned() });
-            let sides = item.row.arm.records.iter().flat_map(|record| &record.sides);
+            let sides = item.row.variant.records.iter().flat_map(|record| &record.sides);
             cells.push(count(sides.fold(0_u64, |sum, side| {
                 sum.saturating_add(side.voluntary_switches).saturating_add(side.involuntary_switches)
             })));
-            Line { arm: item.id.to_owned(), harness: item.row.is_harness(), cells }
+            Line { variant: item.id.to_owned(), harness: item.row.is_harness(), cells }
         })
         .collect();
     let meanings: Vec<String> = KINDS.iter().map(|kind| format!("{}: {}", kind.name, kind.meaning)).collect();
     Some(Table { caption: format!("Numbers of notifications. {}.", meanings.join("; ")), columns, rows })
 }
 
-/// Claims of others, each with its ruling.
+/// Claims of others, each with its result.
 pub(super) fn claims(result: &ResultFile) -> Option<Table> {
     let judged = claims::judge(result);
     let source = claims::source(result.plan.layout).filter(|_| !judged.is_empty())?;
-    let columns = vec![("row".to_owned(), true), words("claim"), words("ruling"), words("evidence")];
+    let columns = vec![("row".to_owned(), true), words("claim"), words("result"), words("evidence")];
     let rows = judged
         .iter()
         .map(|judged| {
             let row = judged.claim.row.map_or_else(String::new, |row| row.to_string());
             let says = judged.claim.says.to_owned();
-            Line::plain(vec![row, says, judged.ruling.name().to_owned(), judged.evidence.clone()])
+            Line::plain(vec![row, says, judged.decision.name().to_owned(), judged.evidence.clone()])
         })
         .collect();
     let caption = format!("Claims of {}: {}.", source.about, tally(&judged));

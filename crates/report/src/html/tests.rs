@@ -5,10 +5,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::picture::{Name, PictureError, draw};
-use crate::sample::{cell, record, result, warning};
+use crate::sample::{configuration, record, result, warning};
 use crate::style::Role;
-use doorbell_results::cell::{Cell, Direction, Pattern, Placement, Timing, Trace};
-use doorbell_results::record::result::{Floor, Floors};
+use doorbell_results::configuration::{Configuration, Direction, Pattern, Placement, Timing, Trace};
+use doorbell_results::record::result::{Primitive, Primitives};
 use doorbell_results::record::{Figure, Outcome, Violation};
 
 fn source(name: &str, result: ResultFile) -> Source {
@@ -100,7 +100,7 @@ fn a_run_without_records_says_so_and_still_tells_the_machine_and_the_plan() {
 
 #[test]
 fn one_sample_is_enough_for_every_chart() {
-    let page = page(result("ping", vec![record(&cell("futex"), 0, &[8_312_000])]));
+    let page = page(result("ping", vec![record(&configuration("futex"), 0, &[8_312_000])]));
     check(&page);
     assert!(pictures(&page).len() >= 4);
     assert!(
@@ -111,22 +111,25 @@ fn one_sample_is_enough_for_every_chart() {
 
 #[test]
 fn a_sample_of_zero_and_one_of_an_hour_share_a_chart() {
-    let records = vec![record(&cell("null"), 0, &[0]), record(&cell("pipe"), 0, &[3_600_000_000_000_000, 1])];
+    let records = vec![
+        record(&configuration("null"), 0, &[0]),
+        record(&configuration("pipe"), 0, &[3_600_000_000_000_000, 1]),
+    ];
     check(&page(result("ping", records)));
 }
 
 #[test]
-fn two_hundred_cells_stay_within_a_few_megabytes_and_all_are_told() {
+fn two_hundred_configurations_stay_within_a_few_megabytes_and_all_are_told() {
     let mut records = Vec::new();
     for subject in 0..40_u64 {
         for gap in 0..5_u32 {
-            let cell = Cell {
+            let configuration = Configuration {
                 pattern: Pattern::OneWay { gap_ns: 10_u64.pow(gap + 3) },
                 timing: Timing::Stamp,
-                ..cell(&format!("mechanism-{subject}"))
+                ..configuration(&format!("mechanism-{subject}"))
             };
             let times: Vec<u64> = (0..200).map(|n| 1_000_000 + subject * 90_000 + n * 7_000).collect();
-            records.push(record(&cell, 0, &times));
+            records.push(record(&configuration, 0, &times));
         }
     }
     let page = page(result("ping", records));
@@ -141,7 +144,7 @@ fn two_hundred_cells_stay_within_a_few_megabytes_and_all_are_told() {
 fn hostile_text_stays_text() {
     let hostile =
         "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'><svg onload=alert(3)>&amp;{{7*7}}";
-    let mut bad = record(&cell(hostile), 0, &[1_000_000, 2_000_000]);
+    let mut bad = record(&configuration(hostile), 0, &[1_000_000, 2_000_000]);
     bad.warnings.push(warning(hostile));
     bad.figures.push(Figure {
         name: hostile.into(),
@@ -149,10 +152,10 @@ fn hostile_text_stays_text() {
         unit: hostile.into(),
         formula: hostile.into(),
     });
-    bad.cell.placement = Placement { relation: hostile.into(), cpus: None };
-    let mut broken = record(&cell("pipe"), 1, &[5]);
+    bad.configuration.placement = Placement { relation: hostile.into(), cpus: None };
+    let mut broken = record(&configuration("pipe"), 1, &[5]);
     broken.outcome = Outcome::Failed { cause: hostile.into() };
-    let mut implausible = record(&cell("fifo"), 1, &[5]);
+    let mut implausible = record(&configuration("fifo"), 1, &[5]);
     implausible.outcome = Outcome::Implausible {
         violations: vec![Violation { rule: hostile.into(), evidence: hostile.into() }],
     };
@@ -160,8 +163,8 @@ fn hostile_text_stays_text() {
     result.command_line = vec![hostile.into()];
     result.plan.experiment = hostile.into();
     result.tool_version = hostile.into();
-    for reading in &mut result.floors {
-        reading.floors.push(Floor { name: hostile.into(), p50_ns: 10.0, min_ns: 9.0, count: 3 });
+    for reading in &mut result.primitives {
+        reading.primitives.push(Primitive { name: hostile.into(), p50_ns: 10.0, min_ns: 9.0, count: 3 });
     }
     let sources = [source(hostile, result.clone()), source("other", result.clone())];
     let page = report(&sources).expect("a report");
@@ -183,34 +186,34 @@ fn hostile_text_stays_text() {
 }
 
 #[test]
-fn floors_that_no_clock_could_read_draw_no_impossible_line() {
-    let mut result = result("ping", vec![record(&cell("futex"), 0, &[1_000_000])]);
+fn primitives_that_no_clock_could_read_draw_no_impossible_line() {
+    let mut result = result("ping", vec![record(&configuration("futex"), 0, &[1_000_000])]);
     for (value, at_unix_ns) in [(f64::MAX, u64::MAX), (f64::MIN_POSITIVE, 0), (-5.0, 7), (0.0, 9)] {
-        let floors = vec![Floor { name: "clock".into(), p50_ns: value, min_ns: value, count: 1 }];
-        result.floors.push(Floors { block: 0, at_unix_ns, floors });
+        let primitives = vec![Primitive { name: "clock".into(), p50_ns: value, min_ns: value, count: 1 }];
+        result.primitives.push(Primitives { block: 0, at_unix_ns, primitives });
     }
     check(&page(result));
 }
 
 #[test]
 fn a_figure_of_a_bad_trial_stands_nowhere_but_in_the_data() {
-    let mut bad = record(&cell("pipe"), 0, &[777_000_000]);
+    let mut bad = record(&configuration("pipe"), 0, &[777_000_000]);
     bad.outcome = Outcome::Implausible {
-        violations: vec![Violation { rule: "below-floor".into(), evidence: "12 ns".into() }],
+        violations: vec![Violation { rule: "below-primitive-cost".into(), evidence: "12 ns".into() }],
     };
-    let page = page(result("ping", vec![bad, record(&cell("futex"), 0, &[8_000_000])]));
+    let page = page(result("ping", vec![bad, record(&configuration("futex"), 0, &[8_000_000])]));
     check(&page);
     let shown = page.split("<script type=\"application/gzip\"").next().unwrap_or("");
     assert!(!shown.contains("777"));
-    assert!(shown.contains("below-floor: 12 ns"));
+    assert!(shown.contains("below-primitive-cost: 12 ns"));
 }
 
 #[test]
 fn the_same_result_twice_is_two_runs_with_names_of_their_own() {
-    let one = result("ping", vec![record(&cell("futex"), 0, &[8_000_000, 9_000_000])]);
+    let one = result("ping", vec![record(&configuration("futex"), 0, &[8_000_000, 9_000_000])]);
     let page = report(&[source("before", one.clone()), source("after", one)]).expect("a report");
     check(&page);
-    assert!(page.contains("data-arm=\"futex\"") && page.contains("data-arm=\"futex-2\""));
+    assert!(page.contains("data-variant=\"futex\"") && page.contains("data-variant=\"futex-2\""));
     assert!(page.contains("futex · before") && page.contains("futex · after"));
     assert!(page.contains("id=\"comparison\"") && page.contains("after against before"));
 }
@@ -223,21 +226,21 @@ fn pairs_are_a_map_with_values_and_a_large_machine_a_map_without() {
             for to in (0..cpus).filter(|to| *to != from) {
                 let placement = Placement { relation: "cpus".into(), cpus: Some([from, to]) };
                 let times = [100_000 + u64::from(from.abs_diff(to)) * 1000];
-                records.push(record(&Cell { placement, ..cell("spin") }, 0, &times));
+                records.push(record(&Configuration { placement, ..configuration("spin") }, 0, &times));
             }
         }
         let page = page(result("pairs", records));
         check(&page);
-        assert_eq!(page.contains("class=\"cell middle\""), values, "{cpus} CPUs");
+        assert_eq!(page.contains("class=\"square middle\""), values, "{cpus} CPUs");
         assert!(page.contains("Best pair: CPUs 0 and 1 with 101 ns"));
     }
 }
 
 #[test]
 fn placements_of_a_mechanism_stand_in_one_row() {
-    let placed = |subject: &str, relation: &str| Cell {
+    let placed = |subject: &str, relation: &str| Configuration {
         placement: Placement { relation: relation.into(), cpus: None },
-        ..cell(subject)
+        ..configuration(subject)
     };
     let records = vec![
         record(&placed("futex", "same-core"), 0, &[3_000_000]),
@@ -257,14 +260,15 @@ fn placements_of_a_mechanism_stand_in_one_row() {
 }
 
 #[test]
-fn traced_arms_have_waterfalls_and_their_stages_in_a_table() {
-    let traced = Cell { trace: Some(Trace::Stages), ..cell("futex") };
-    let mut records = vec![record(&cell("futex"), 0, &[8_000_000]), record(&traced, 0, &[9_000_000])];
+fn traced_variants_have_waterfalls_and_their_stages_in_a_table() {
+    let traced = Configuration { trace: Some(Trace::Stages), ..configuration("futex") };
+    let mut records =
+        vec![record(&configuration("futex"), 0, &[8_000_000]), record(&traced, 0, &[9_000_000])];
     records[1].anatomy = Some(doorbell_harness::anatomy::recorded::anatomy(&[]));
     let page = page(result("anatomy", records));
     check(&page);
     let drawn = pictures(&page).into_iter().filter(|picture| picture.contains("8 stages, ")).count();
-    assert_eq!(drawn, 3, "a median wake, one at the 99th percentile, the slowest");
+    assert_eq!(drawn, 3, "a median wake-up, one at the 99th percentile, the slowest");
     assert!(page.contains("across CPUs, by interrupt: time of each stage, "));
 }
 
@@ -300,7 +304,8 @@ fn uncounted(page: &str) -> Vec<&str> {
 
 #[test]
 fn every_table_has_a_count_and_a_unit() {
-    let mut records = vec![record(&cell("futex"), 0, &[8_000_000]), record(&cell("null"), 0, &[25_000])];
+    let mut records =
+        vec![record(&configuration("futex"), 0, &[8_000_000]), record(&configuration("null"), 0, &[25_000])];
     records[0].figures.push(Figure {
         name: "rate".into(),
         value: 5.0,
@@ -316,16 +321,19 @@ fn every_table_has_a_count_and_a_unit() {
 
 /// A small run of each experiment that has tables of its own.
 fn one_of_everything() -> Vec<Source> {
-    let of = |experiment: &str, cells: Vec<Cell>| {
-        let records = cells.iter().map(|cell| record(cell, 0, &[8_000_000, 9_000_000])).collect();
+    let of = |experiment: &str, configurations: Vec<Configuration>| {
+        let records = configurations
+            .iter()
+            .map(|configuration| record(configuration, 0, &[8_000_000, 9_000_000]))
+            .collect();
         source(experiment, result(experiment, records))
     };
-    let with = |subject: &str, pattern| Cell { pattern, ..cell(subject) };
+    let with = |subject: &str, pattern| Configuration { pattern, ..configuration(subject) };
     let reads = Pattern::Io { direction: Direction::Read, direct: true };
     let one_way = |gap_ns| Pattern::OneWay { gap_ns };
     let fan = |receivers| Pattern::FanOut { receivers, interval_ns: 1_000_000 };
     let tasks = |tasks| Pattern::Tasks { tasks, yields: 10 };
-    let held = Cell { latency_limit_us: Some(0), ..with("futex", one_way(1_000_000)) };
+    let held = Configuration { latency_limit_us: Some(0), ..with("futex", one_way(1_000_000)) };
     let mut all = vec![
         of("io", vec![with("sync", reads), with("fio pvsync2", reads), with("io-null", reads)]),
         of(
@@ -349,7 +357,7 @@ fn one_of_everything() -> Vec<Source> {
     ];
     let gate = all.last_mut().expect("a gate");
     gate.verdict = vec![Passage {
-        title: "Fail: not 99.9 % of wakes take at most 20 µs".to_owned(),
+        title: "Fail: not 99.9 % of wake-ups take at most 20 µs".to_owned(),
         role: Role::Error,
         ..Passage::default()
     }];
@@ -379,7 +387,7 @@ fn one_run_of_everything_is_a_page_with_a_chapter_for_each_experiment() {
         "<h3>Fan-out, µs</h3>",
         "<h3>Hand-offs, µs</h3>",
         "<h3>Calls and faults, µs</h3>",
-        "<h3 class=\"bad\">Fail: not 99.9 % of wakes",
+        "<h3 class=\"bad\">Fail: not 99.9 % of wake-ups",
         "Time against the number of receivers",
         "Time against the number of tasks",
         "Time against the gap",
@@ -395,7 +403,7 @@ fn one_run_of_everything_is_a_page_with_a_chapter_for_each_experiment() {
 
 #[test]
 fn what_a_second_run_has_in_common_with_the_first_is_told_once() {
-    let mut one = result("ping", vec![record(&cell("futex"), 0, &[8_000_000])]);
+    let mut one = result("ping", vec![record(&configuration("futex"), 0, &[8_000_000])]);
     one.machine.processor.model_name = Some("a processor".to_owned());
     let page = report(&[source("before", one.clone()), source("after", one)]).expect("a report");
     assert_eq!(page.matches("<th scope=\"row\">processor: model name</th>").count(), 1);
@@ -403,7 +411,7 @@ fn what_a_second_run_has_in_common_with_the_first_is_told_once() {
 
 #[test]
 fn results_too_large_to_be_sent_are_not_in_the_page_and_it_says_so() {
-    let mut large = result("ping", vec![record(&cell("futex"), 0, &[8_000_000])]);
+    let mut large = result("ping", vec![record(&configuration("futex"), 0, &[8_000_000])]);
     // Digits without any order: nothing packs them.
     let mut digit = 1_u64;
     large.command_line = (0..400_000)
@@ -429,10 +437,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
     #[test]
     fn whatever_was_measured_can_be_drawn(
-        arms in proptest::collection::vec(proptest::collection::vec(0_u64..=u64::MAX, 1..20), 1..8)
+        variants in proptest::collection::vec(proptest::collection::vec(0_u64..=u64::MAX, 1..20), 1..8)
     ) {
-        let records = arms.iter().enumerate().map(|(index, times)| {
-            record(&cell(&format!("arm {index}")), index as u32 % 3, times)
+        let records = variants.iter().enumerate().map(|(index, times)| {
+            record(&configuration(&format!("variant {index}")), index as u32 % 3, times)
         });
         check(&page(result("ping", records.collect())));
     }

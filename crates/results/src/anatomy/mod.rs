@@ -162,7 +162,7 @@ pub struct Meanwhile {
     pub window_ns: u64,
     /// Time that the hypervisor took from each CPU, nanoseconds, in steps of the kernel's tick.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub stolen_ns: BTreeMap<u32, u64>,
+    pub steal_ns: BTreeMap<u32, u64>,
     /// Periods in which the control group was stopped for want of quota.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled_periods: Option<u64>,

@@ -15,7 +15,7 @@ pub struct Load {
     /// CPU time used on them by anything else, as a share of one CPU.
     pub foreign_share: Option<f64>,
     /// How far it may be off: a percent of a short trial where the scheduler's own clock told it and no tick fell into an
-    /// interrupt or into stolen time.
+    /// interrupt or into steal time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign_resolution: Option<f64>,
     /// The task that used most of it, where the kernel tells.

@@ -82,9 +82,9 @@ pub struct Machine {
     /// Load by other programs just before the run.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub load: Option<Load>,
-    /// Stolen time since boot as a share of all CPUs' time.
+    /// Steal time since boot as a share of all CPUs' time.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub stolen_share_since_boot: Option<f64>,
+    pub steal_share_since_boot: Option<f64>,
     /// SHA-256 of the program that measured, in hexadecimal.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub binary_sha256: Option<String>,

@@ -41,7 +41,7 @@ impl Pinning {
     /// Every way, as `--pin` lists them.
     pub const ALL: [Self; 5] = [Self::Unpinned, Self::OneEach, Self::AllOnOne, Self::Compact, Self::Scatter];
 
-    /// Its name in result files ([`Placement::relation`](crate::cell::Placement::relation)).
+    /// Its name in result files ([`Placement::relation`](crate::configuration::Placement::relation)).
     pub fn name(self) -> &'static str {
         match self {
             Self::Unpinned => "unpinned",

@@ -4,7 +4,7 @@
 use super::histogram::HistogramError;
 use super::populations::Population;
 use super::question::{Limited, Question, Which};
-use super::{Histogram, Record, ResultFile, Series, Tally, Yardstick};
+use super::{Histogram, Record, Reference, ResultFile, Series, Tally};
 use crate::anatomy::Path;
 
 /// CPU numbers end below this: the greatest `NR_CPUS` of any Linux (x86 with `MAXSMP`). Matrices are sized by them.
@@ -16,7 +16,7 @@ const BLOCKS: u32 = 1_000_000;
 /// the sum over every record a file can hold fits 64 bits.
 const COUNTS: u64 = 1 << 47;
 
-/// Multiples of a yardstick, and yardsticks in nanoseconds, lie in these: no two ways of waking are a million times apart, and
+/// Multiples of a reference, and references in nanoseconds, lie in these: no two ways of waking are a million times apart, and
 /// no hand-over takes an hour.
 const MULTIPLES: std::ops::Range<f64> = 1e-6..1e6;
 const ROUND_TRIPS_NS: std::ops::Range<f64> = 1.0..3.6e12;
@@ -66,14 +66,14 @@ pub enum Nonsense {
         /// The first number that cannot be.
         limit: u64,
     },
-    /// A yardstick that no time is a multiple of.
-    #[error("record {record}: {ratio} times a yardstick of {round_trip_ns} ns")]
-    Yardstick {
+    /// A reference that no time is a multiple of.
+    #[error("record {record}: {ratio} times a reference of {round_trip_ns} ns")]
+    Reference {
         /// The record's place in the file, from 0.
         record: usize,
         /// The multiple.
         ratio: f64,
-        /// The yardstick.
+        /// The reference.
         round_trip_ns: f64,
     },
     /// A question that nobody can ask.
@@ -150,7 +150,7 @@ fn check_record(index: usize, record: &Record) -> Result<u64, Nonsense> {
         }
         Ok(())
     };
-    let placed = record.cell.placement.cpus.iter().flatten();
+    let placed = record.configuration.placement.cpus.iter().flatten();
     let seen = record.sides.iter().flat_map(|side| &side.cpus);
     below("CPU", CPUS.into(), &mut placed.chain(seen).map(|cpu| u64::from(*cpu)))?;
     below("block", BLOCKS.into(), &mut std::iter::once(record.block.into()))?;
@@ -168,13 +168,13 @@ fn check_record(index: usize, record: &Record) -> Result<u64, Nonsense> {
             switches.into_iter().chain(rest)
         }),
     )?;
-    let interrupts = record.surroundings.interrupts.values().copied();
-    below("counter", COUNTS, &mut interrupts.chain([record.surroundings.wall_ns]))?;
-    below("yardstick round", COUNTS, &mut record.yardstick.iter().map(|yardstick| yardstick.rounds))?;
-    if let Some(Yardstick { ratio, round_trip_ns, .. }) = record.yardstick
+    let interrupts = record.environment.interrupts.values().copied();
+    below("counter", COUNTS, &mut interrupts.chain([record.environment.wall_ns]))?;
+    below("reference round", COUNTS, &mut record.reference.iter().map(|reference| reference.rounds))?;
+    if let Some(Reference { ratio, round_trip_ns, .. }) = record.reference
         && !(MULTIPLES.contains(&ratio) && ROUND_TRIPS_NS.contains(&round_trip_ns))
     {
-        return Err(Nonsense::Yardstick { record: index, ratio, round_trip_ns });
+        return Err(Nonsense::Reference { record: index, ratio, round_trip_ns });
     }
     let mut buckets = 0;
     for (quantity, series) in &record.series {
@@ -215,7 +215,7 @@ fn misfit(series: &Series, count: u64) -> Option<String> {
     }
     let share = |group: &Population| (0.0..=1.0).contains(&group.share) && group.p50_ns <= group.p99_ns;
     if !series.populations.iter().all(share) {
-        return Some("a population holds less than nothing or more than everything".to_owned());
+        return Some("a mode holds less than nothing or more than everything".to_owned());
     }
     (series.mean_ns < 0.0 || series.stdev_ns < 0.0)
         .then(|| format!("mean {} ns and standard deviation {} ns", series.mean_ns, series.stdev_ns))

@@ -9,8 +9,10 @@ use serde::Deserialize;
 
 use super::series::Quantity;
 use super::subject::{Contexts, Subject};
-use super::{Histogram, Outcome, Record, Series, SideCounters, Surroundings, Tally, Warning, warning};
-use crate::cell::{Cell, Direction, Pattern, Placement, Scheduler, Target, Timing, Until, WaitPolicy};
+use super::{Environment, Histogram, Outcome, Record, Series, SideCounters, Tally, Warning, warning};
+use crate::configuration::{
+    Configuration, Direction, Pattern, Placement, Scheduler, Target, Timing, Until, WaitPolicy,
+};
 
 /// Why a file is no result of fio that can stand in a table here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -165,7 +167,7 @@ fn record(
         String::new()
     };
     Ok(Record {
-        cell: Cell {
+        configuration: Configuration {
             subject,
             contexts: Contexts::Processes,
             pattern: Pattern::Io { direction, direct },
@@ -176,7 +178,7 @@ fn record(
             until: Until::time(Duration::from_nanos(window_ns)),
             scheduler: Scheduler::Other,
             injected_slowdown_ppm: None,
-            without_yardstick: false,
+            without_reference: false,
             trace: None,
             load: None,
             target: option("filename").map(target),
@@ -188,7 +190,7 @@ fn record(
         outcome: Outcome::Done,
         series: [(Quantity::Transfer, Series::from(&histogram))].into(),
         figures: Vec::new(),
-        yardstick: None,
+        reference: None,
         anatomy: None,
         fanout: None,
         io: None,
@@ -204,7 +206,7 @@ fn record(
             ..SideCounters::default()
         }],
         load: None,
-        surroundings: Surroundings { wall_ns: window_ns, ..Surroundings::default() },
+        environment: Environment { wall_ns: window_ns, ..Environment::default() },
         warnings: vec![Warning {
             name: warning::IMPORTED.name.to_owned(),
             cause: format!("job '{}' was measured by {}, {what}{left_out}", job.jobname, document.version),
@@ -264,10 +266,10 @@ mod tests {
         let records = records(FIO, 3).unwrap();
         let [record] = &records[..] else { panic!("{}", records.len()) };
         assert_eq!(
-            (record.cell.subject.as_str(), record.cell.size, record.block),
+            (record.configuration.subject.as_str(), record.configuration.size, record.block),
             ("fio io_uring hipri", 4096, 3)
         );
-        assert_eq!(record.cell.pattern, Pattern::Io { direction: Direction::Read, direct: true });
+        assert_eq!(record.configuration.pattern, Pattern::Io { direction: Direction::Read, direct: true });
         let times = &record.series[&Quantity::Transfer];
         assert_eq!(times.count, 1000);
         assert!((times.p50_ns / 80_384.0 - 1.0).abs() < 0.001, "{}", times.p50_ns);

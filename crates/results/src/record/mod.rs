@@ -7,10 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::anatomy::Anatomy;
-use crate::cell::Cell;
+use crate::configuration::Configuration;
 use crate::machine::cpu_list::CpuList;
 
-pub mod arm;
 mod check;
 mod encoded;
 pub mod fanout;
@@ -22,6 +21,7 @@ pub mod need;
 pub mod populations;
 pub mod question;
 pub mod read;
+pub mod reference;
 pub mod result;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
@@ -29,29 +29,29 @@ mod scan;
 pub mod schema;
 pub mod series;
 pub mod subject;
+pub mod variant;
 pub mod warning;
 pub mod write;
-pub mod yardstick;
 
-pub use arm::Arm;
 pub use histogram::Histogram;
+pub use reference::Reference;
 pub use result::ResultFile;
 pub use series::Series;
 pub use subject::Subject;
-pub use yardstick::Yardstick;
+pub use variant::Variant;
 
-use warning::{DISTURBED, STOLEN_FROM, THROTTLED};
+use warning::{CPU_STEAL, INTERFERENCE, THROTTLED};
 
 /// The result of one trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
-    /// Which cell was run.
-    pub cell: Cell,
+    /// Which configuration was run.
+    pub configuration: Configuration,
     /// What its subject was, as the build that ran it knew it.
     pub subject: Subject,
-    /// The block it belongs to: trials of one block are run close together, in random order, between the same floors.
+    /// The block it belongs to: trials of one block are run close together, in random order, between the same primitive costs.
     pub block: u32,
-    /// Tries it took: more than one when an earlier try was disturbed.
+    /// Tries it took: more than one when an earlier try met interference.
     pub attempts: u32,
     /// How it ended.
     pub outcome: Outcome,
@@ -62,7 +62,7 @@ pub struct Record {
     pub figures: Vec<Figure>,
     /// What a bare hand-over took beside the mechanism; of back-to-back ping-pongs that sleep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub yardstick: Option<Yardstick>,
+    pub reference: Option<Reference>,
     /// Each round and each receiver of a fan-out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fanout: Option<fanout::FanOut>,
@@ -73,24 +73,24 @@ pub struct Record {
     pub tally: Tally,
     /// The two sides: initiator or notifier first.
     pub sides: Vec<SideCounters>,
-    /// The proof that the load the cell asks for was there.
+    /// The proof that the load the configuration asks for was there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<load::LoadProof>,
     /// Where the time of its wakes went, where the kernel's events were recorded beside the stamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anatomy: Option<Anatomy>,
     /// What else went on while it ran.
-    pub surroundings: Surroundings,
+    pub environment: Environment,
     /// What the reader must know about this record.
     pub warnings: Vec<Warning>,
 }
 
 impl Record {
     /// Whether others took more of the measured CPUs than a trial can bear, to its last try.
-    pub fn was_disturbed(&self) -> bool {
+    pub fn had_interference(&self) -> bool {
         self.warnings
             .iter()
-            .any(|warning| [DISTURBED, STOLEN_FROM, THROTTLED].iter().any(|kind| kind.name == warning.name))
+            .any(|warning| [INTERFERENCE, CPU_STEAL, THROTTLED].iter().any(|kind| kind.name == warning.name))
     }
 }
 
@@ -140,7 +140,7 @@ pub enum Outcome {
 /// A rule of plausibility that a record broke: an error by name, never a figure in a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Violation {
-    /// The rule's name: `below-floor`, `longer-than-run`, `never-slept`, `poll-took-interrupts`, `clock-grid`, …
+    /// The rule's name: `below-primitive-cost`, `longer-than-run`, `never-slept`, `poll-took-interrupts`, `clock-grid`, …
     pub rule: String,
     /// The values that break it.
     pub evidence: String,
@@ -211,7 +211,7 @@ pub struct SideCounters {
 
 /// What else went on while a trial ran.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Surroundings {
+pub struct Environment {
     /// Wall-clock start, nanoseconds since 1970.
     pub started_at_unix_ns: u64,
     /// Length of the trial, set-up included, nanoseconds.
@@ -251,7 +251,7 @@ pub struct Surroundings {
 /// A warning is part of the result: its name, what it did to this run, and the cure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
-    /// A short name, the same for the same cause: `disturbed`, `floors-moved`, `two-populations`, …
+    /// A short name, the same for the same cause: `interference`, `primitive-costs-drifted`, `bimodal`, …
     pub name: String,
     /// What was seen, with values.
     pub cause: String,

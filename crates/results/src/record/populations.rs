@@ -45,8 +45,8 @@ const LEAST_DEVIATIONS: f64 = 4.0;
 const FEWEST: u64 = 200;
 /// Narrowest kernel, in natural logarithm.
 const NARROWEST: f64 = 0.02;
-/// Cells per kernel width; the density is smooth at this scale.
-const CELLS_PER_WIDTH: usize = 4;
+/// Configurations per kernel width; the density is smooth at this scale.
+const CONFIGURATIONS_PER_WIDTH: usize = 4;
 
 /// The groups in `histogram` from short to long; empty unless there are at least two.
 pub fn populations(histogram: &Histogram) -> Vec<Population> {
@@ -85,14 +85,14 @@ fn describe(histogram: &Histogram, borders: &[u64]) -> Vec<Population> {
         .collect()
 }
 
-/// The density of the logarithms, in cells of a quarter of the kernel's width.
+/// The density of the logarithms, in configurations of a quarter of the kernel's width.
 struct Density {
-    /// The logarithm at which cell 0 begins, and the width of a cell.
+    /// The logarithm at which configuration 0 begins, and the width of a configuration.
     low: f64,
-    cell: f64,
+    configuration: f64,
     /// The smoothed density.
     at: Vec<f64>,
-    /// Samples in all cells before each.
+    /// Samples in all configurations before each.
     sums: Vec<f64>,
 }
 
@@ -102,30 +102,30 @@ impl Density {
         // Outside of these lies less than the smallest group, so that no peak is missed.
         let low = ln(histogram.quantile(0.001)) - 2.0 * width;
         let high = ln(histogram.quantile(0.999)) + 2.0 * width;
-        let cell = width / CELLS_PER_WIDTH as f64;
+        let configuration = width / CONFIGURATIONS_PER_WIDTH as f64;
         // At most ln(one hour / 1 ps) / (2 % / 4), some 7000.
-        let mut cells = vec![0.0; ((high - low) / cell) as usize + 1];
+        let mut configurations = vec![0.0; ((high - low) / configuration) as usize + 1];
         for (ps, samples) in histogram.buckets() {
-            let place = (ln(ps) - low) / cell;
-            if place >= 0.0 && (place as usize) < cells.len() {
-                cells[place as usize] += samples as f64;
+            let place = (ln(ps) - low) / configuration;
+            if place >= 0.0 && (place as usize) < configurations.len() {
+                configurations[place as usize] += samples as f64;
             }
         }
         let mut sums = vec![0.0];
-        for samples in &cells {
+        for samples in &configurations {
             sums.push(sums[sums.len() - 1] + samples);
         }
-        Self { low, cell, at: smooth(&cells), sums }
+        Self { low, configuration, at: smooth(&configurations), sums }
     }
 
-    /// Where a cell begins, picoseconds.
-    fn ps(&self, cell: usize) -> u64 {
-        (self.low + cell as f64 * self.cell).exp() as u64
+    /// Where a configuration begins, picoseconds.
+    fn ps(&self, configuration: usize) -> u64 {
+        (self.low + configuration as f64 * self.configuration).exp() as u64
     }
 
-    fn samples(&self, cells: std::ops::Range<usize>) -> f64 {
+    fn samples(&self, configurations: std::ops::Range<usize>) -> f64 {
         let last = self.sums.len() - 1;
-        self.sums[cells.end.min(last)] - self.sums[cells.start.min(last)]
+        self.sums[configurations.end.min(last)] - self.sums[configurations.start.min(last)]
     }
 
     /// Every local maximum.
@@ -136,7 +136,7 @@ impl Density {
             .collect()
     }
 
-    /// The lowest cell between a peak and the next.
+    /// The lowest configuration between a peak and the next.
     fn valley(&self, peaks: &[usize], index: usize) -> usize {
         let between = peaks[index]..=peaks[index + 1];
         between.min_by(|&a, &b| self.at[a].total_cmp(&self.at[b])).unwrap_or(peaks[index])
@@ -154,11 +154,15 @@ impl Density {
         let last = if index + 2 == peaks.len() { self.at.len() } else { self.valley(peaks, index + 1) + 1 };
         let smaller = self.samples(first..valley + 1).min(self.samples(valley + 1..last));
         let lower = if self.at[peak] < self.at[next] { peak } else { next };
-        let around =
-            |cell: usize| self.samples(cell.saturating_sub(CELLS_PER_WIDTH)..cell + CELLS_PER_WIDTH + 1);
+        let around = |configuration: usize| {
+            self.samples(
+                configuration.saturating_sub(CONFIGURATIONS_PER_WIDTH)
+                    ..configuration + CONFIGURATIONS_PER_WIDTH + 1,
+            )
+        };
         let (high, low) = (around(lower), around(valley));
         smaller >= LEAST_SHARE * self.sums[self.sums.len() - 1]
-            && (next - peak) as f64 * self.cell >= LEAST_RATIO.ln()
+            && (next - peak) as f64 * self.configuration >= LEAST_RATIO.ln()
             && self.depth(peaks, index) <= GREATEST_VALLEY
             && high - low >= LEAST_DEVIATIONS * (high + low).sqrt()
     }
@@ -178,15 +182,16 @@ fn kernel_width(histogram: &Histogram) -> f64 {
     rule.max(grid).max(NARROWEST)
 }
 
-/// The cells under a Gaussian kernel of [`CELLS_PER_WIDTH`] cells, cut at four standard deviations.
-fn smooth(cells: &[f64]) -> Vec<f64> {
-    const REACH: usize = 4 * CELLS_PER_WIDTH;
-    let weight = |distance: usize| (-0.5 * (distance as f64 / CELLS_PER_WIDTH as f64).powi(2)).exp();
+/// The configurations under a Gaussian kernel of [`CONFIGURATIONS_PER_WIDTH`] configurations, cut at four standard deviations.
+fn smooth(configurations: &[f64]) -> Vec<f64> {
+    const REACH: usize = 4 * CONFIGURATIONS_PER_WIDTH;
+    let weight = |distance: usize| (-0.5 * (distance as f64 / CONFIGURATIONS_PER_WIDTH as f64).powi(2)).exp();
     let weights: Vec<f64> = (0..=REACH).map(weight).collect();
-    (0..cells.len())
+    (0..configurations.len())
         .map(|center| {
-            let near = center.saturating_sub(REACH)..(center + REACH + 1).min(cells.len());
-            near.map(|cell| cells[cell] * weights[cell.abs_diff(center)]).sum()
+            let near = center.saturating_sub(REACH)..(center + REACH + 1).min(configurations.len());
+            near.map(|configuration| configurations[configuration] * weights[configuration.abs_diff(center)])
+                .sum()
         })
         .collect()
 }

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::cell::Cell;
+use crate::configuration::Configuration;
 use crate::quantity::{duration, percent, percentile};
 
 /// What was asked.
@@ -180,9 +180,11 @@ pub enum Missed {
 }
 
 impl Condition {
-    /// Whether it is about `cell`. The harness itself is nobody's mechanism: only by its name.
-    pub fn concerns(&self, cell: &Cell) -> bool {
-        self.subject.as_ref().map_or(cell.subject != "null", |subject| *subject == cell.subject)
+    /// Whether it is about `configuration`. The harness itself is nobody's mechanism: only by its name.
+    pub fn concerns(&self, configuration: &Configuration) -> bool {
+        self.subject
+            .as_ref()
+            .map_or(configuration.subject != "null", |subject| *subject == configuration.subject)
     }
 }
 

@@ -239,8 +239,8 @@ mod tests {
     use super::*;
 
     fn written() -> String {
-        let cells = [sample::cell("futex"), sample::cell("spin")];
-        write::to_json(&sample::result(&cells, 2, |_, _| 16_000.0))
+        let configurations = [sample::configuration("futex"), sample::configuration("spin")];
+        write::to_json(&sample::result(&configurations, 2, |_, _| 16_000.0))
     }
 
     fn refused(text: impl Into<Vec<u8>>) -> ReadError {
@@ -256,7 +256,8 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read_the_same() {
-        let result = sample::result(&[sample::cell("futex")], 3, |_, block| 16_000.0 + f64::from(block));
+        let result =
+            sample::result(&[sample::configuration("futex")], 3, |_, block| 16_000.0 + f64::from(block));
         assert_eq!(read_bytes(write::to_json(&result).into_bytes(), "x.json").unwrap(), result);
     }
 
@@ -264,7 +265,7 @@ mod tests {
     #[test]
     fn histograms_that_unfold_to_far_more_than_their_text_are_refused_together() {
         let dense = Series::from(&Histogram::every_bucket());
-        let mut result = sample::result(&[sample::cell("futex")], 16, |_, _| 16_000.0);
+        let mut result = sample::result(&[sample::configuration("futex")], 16, |_, _| 16_000.0);
         for record in &mut result.records {
             record.series = Quantity::ALL.into_iter().map(|quantity| (quantity, dense.clone())).collect();
         }
@@ -351,7 +352,7 @@ mod tests {
             with(p50, 1e300.into()),
             with("/records/0/series/round-trip/count", 5.into()),
             with("/records/0/tally/sent", u64::MAX.into()),
-            with("/records/0/cell/placement/cpus", serde_json::json!([0, 4_000_000_000_u32])),
+            with("/records/0/configuration/placement/cpus", serde_json::json!([0, 4_000_000_000_u32])),
             with("/records/0/block", 4_000_000_000_u32.into()),
             with("/records/1/sides/0/user_ns", u64::MAX.into()),
             with("/records/0/series/round-trip/stdev_ns", (-3.5).into()),

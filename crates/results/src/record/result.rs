@@ -34,8 +34,8 @@ pub struct ResultFile {
     pub machine: Machine,
     /// What was to be run.
     pub plan: Plan,
-    /// The machine's floors, before each block of trials and after the last.
-    pub floors: Vec<Floors>,
+    /// The machine's primitive costs, before each block of trials and after the last.
+    pub primitives: Vec<Primitives>,
     /// What came of it, in the order of execution.
     pub records: Vec<Record>,
     /// What the reader must know about the whole run.
@@ -49,20 +49,20 @@ impl ResultFile {
     }
 }
 
-/// The machine's floors at one moment: the costs of which every wake-up is a small multiple.
+/// The machine's primitive costs at one moment: the costs of which every wake-up is a small multiple.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Floors {
+pub struct Primitives {
     /// Measured just before this block; the number of blocks for the reading after the last.
     pub block: u32,
     /// Wall-clock time of the reading, nanoseconds since 1970.
     pub at_unix_ns: u64,
-    /// Each floor that this machine has.
-    pub floors: Vec<Floor>,
+    /// Each primitive cost that this machine has.
+    pub primitives: Vec<Primitive>,
 }
 
-/// One floor.
+/// One primitive cost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Floor {
+pub struct Primitive {
     /// `clock`, `system-call`, `cache-line-hop`, `same-core-switch`, `wake-nobody`, `two-core-wake`.
     pub name: String,
     /// Median, nanoseconds.

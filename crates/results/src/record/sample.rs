@@ -3,20 +3,20 @@
 
 use std::collections::BTreeMap;
 
-use super::result::{Floor, Floors, SCHEMA_VERSION};
+use super::result::{Primitive, Primitives, SCHEMA_VERSION};
 use super::series::Quantity;
 use super::subject::{Carries, Contexts, MadeOf, Measured, Noticed, Notification, Notifiers, Subject, Waits};
 use super::{
-    Figure, Histogram, Outcome, Record, ResultFile, Series, SideCounters, Surroundings, Tally, Warning,
+    Environment, Figure, Histogram, Outcome, Record, ResultFile, Series, SideCounters, Tally, Warning,
 };
-use crate::cell::{Cell, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+use crate::configuration::{Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
 use crate::machine::Machine;
 use crate::machine::clock::Clock;
 use crate::plan::{Layout, Plan};
 
 /// Back-to-back round trips between CPUs 0 and 1.
-pub fn cell(subject: &str) -> Cell {
-    Cell {
+pub fn configuration(subject: &str) -> Configuration {
+    Configuration {
         subject: subject.to_owned(),
         contexts: Contexts::Processes,
         pattern: Pattern::PingPong { gap_ns: 0 },
@@ -27,7 +27,7 @@ pub fn cell(subject: &str) -> Cell {
         until: Until::count(1000),
         scheduler: Scheduler::Other,
         injected_slowdown_ppm: None,
-        without_yardstick: false,
+        without_reference: false,
         load: None,
         trace: None,
         target: None,
@@ -35,9 +35,9 @@ pub fn cell(subject: &str) -> Cell {
     }
 }
 
-/// What a cell's subject is, for the few names that tests use; any other blocks, coalesces and drops nothing, as a futex does.
-pub fn subject(cell: &Cell) -> Subject {
-    let name = cell.subject.as_str();
+/// What a configuration's subject is, for the few names that tests use; any other blocks, coalesces and drops nothing, as a futex does.
+pub fn subject(configuration: &Configuration) -> Subject {
+    let name = configuration.subject.as_str();
     let futex = Notification {
         waits: Waits::Blocks,
         coalesces: true,
@@ -63,7 +63,7 @@ pub fn subject(cell: &Cell) -> Subject {
         name if name.starts_with("eventfd") => descriptor,
         _ => futex,
     };
-    match cell.pattern {
+    match configuration.pattern {
         Pattern::FanOut { .. } => Subject::FanOut { shared: name.ends_with("-for-all"), notification },
         Pattern::Operation { .. } => {
             let alone = ["clock-read", "getppid", "gettid", "touch", "page-fault-anonymous"].contains(&name);
@@ -108,8 +108,8 @@ pub fn histogram(low_ns: f64, count: u64) -> Histogram {
     histogram
 }
 
-/// A trial of `cell` in `block` whose round trips begin at `low_ns`.
-pub fn record(cell: Cell, block: u32, low_ns: f64) -> Record {
+/// A trial of `configuration` in `block` whose round trips begin at `low_ns`.
+pub fn record(configuration: Configuration, block: u32, low_ns: f64) -> Record {
     let count = 1000;
     let series = BTreeMap::from([
         (Quantity::RoundTrip, Series::from(&histogram(low_ns, count))),
@@ -127,74 +127,80 @@ pub fn record(cell: Cell, block: u32, low_ns: f64) -> Record {
         window_ns,
         ..SideCounters::default()
     };
-    let cpus = cell.placement.cpus.unwrap_or([0, 1]);
+    let cpus = configuration.placement.cpus.unwrap_or([0, 1]);
     Record {
-        subject: subject(&cell),
-        cell,
+        subject: subject(&configuration),
+        configuration,
         block,
         attempts: 1,
         outcome: Outcome::Done,
         series,
         figures: vec![Figure {
-            name: "per wake".to_owned(),
+            name: "per wake-up".to_owned(),
             value: low_ns / 2.0,
             unit: "ns".to_owned(),
             formula: "round trip / 2".to_owned(),
         }],
-        yardstick: None,
+        reference: None,
         fanout: None,
         io: None,
         tally: Tally { sent: count, seen: count, warmup: 100, ..Tally::default() },
         sides: vec![side("initiator", cpus[0]), side("responder", cpus[1])],
         load: None,
         anatomy: None,
-        surroundings: Surroundings {
+        environment: Environment {
             started_at_unix_ns: 1_700_000_000_000_000_000 + u64::from(block) * 1_000_000_000,
             wall_ns: window_ns + 10_000_000,
             foreign_share: Some(0.01),
             steal_share: Some(0.0),
             interrupts: BTreeMap::from([("RES".to_owned(), 2 * count), ("LOC".to_owned(), 40)]),
-            ..Surroundings::default()
+            ..Environment::default()
         },
         warnings: Vec::new(),
     }
 }
 
-/// `record` with what its cell names by now as its subject.
+/// `record` with what its configuration names by now as its subject.
 pub fn renamed(mut record: Record) -> Record {
-    record.subject = subject(&record.cell);
+    record.subject = subject(&record.configuration);
     record
 }
 
-/// A reading of the floors before `block`.
-pub fn floors(block: u32, scale: f64) -> Floors {
-    let floor = |name: &str, p50_ns: f64| Floor {
+/// A reading of the primitive costs before `block`.
+pub fn primitives(block: u32, scale: f64) -> Primitives {
+    let primitive = |name: &str, p50_ns: f64| Primitive {
         name: name.to_owned(),
         p50_ns: p50_ns * scale,
         min_ns: p50_ns * scale * 0.8,
         count: 1000,
     };
-    Floors {
+    Primitives {
         block,
         at_unix_ns: 1_700_000_000_000_000_000 + u64::from(block) * 1_000_000_000,
-        floors: vec![
-            floor("clock", 17.0),
-            floor("system-call", 240.0),
-            floor("cache-line-hop", 70.0),
-            floor("same-core-switch", 2770.0),
-            floor("wake-nobody", 530.0),
-            floor("two-core-wake", 8000.0),
+        primitives: vec![
+            primitive("clock", 17.0),
+            primitive("system-call", 240.0),
+            primitive("cache-line-hop", 70.0),
+            primitive("same-core-switch", 2770.0),
+            primitive("wake-nobody", 530.0),
+            primitive("two-core-wake", 8000.0),
         ],
     }
 }
 
-/// A run of `cells` in `blocks` blocks; the round trips of each cell begin at what `low_ns` says.
-pub fn result(cells: &[Cell], blocks: u32, low_ns: impl Fn(&Cell, u32) -> f64) -> ResultFile {
+/// A run of `configurations` in `blocks` blocks; the round trips of each configuration begin at what `low_ns` says.
+pub fn result(
+    configurations: &[Configuration],
+    blocks: u32,
+    low_ns: impl Fn(&Configuration, u32) -> f64,
+) -> ResultFile {
     let records = (0..blocks)
-        .flat_map(|block| cells.iter().map(move |cell| (cell.clone(), block)).collect::<Vec<_>>())
-        .map(|(cell, block)| {
-            let low = low_ns(&cell, block);
-            record(cell, block, low)
+        .flat_map(|block| {
+            configurations.iter().map(move |configuration| (configuration.clone(), block)).collect::<Vec<_>>()
+        })
+        .map(|(configuration, block)| {
+            let low = low_ns(&configuration, block);
+            record(configuration, block, low)
         })
         .collect();
     ResultFile {
@@ -206,8 +212,8 @@ pub fn result(cells: &[Cell], blocks: u32, low_ns: impl Fn(&Cell, u32) -> f64) -
         finished_at_unix_ns: 1_700_000_000_000_000_000 + u64::from(blocks) * 1_000_000_000,
         partial: false,
         machine: machine(),
-        plan: Plan::new("ping", Layout::Quantities, cells.to_vec(), blocks, 1),
-        floors: (0..=blocks).map(|block| floors(block, 1.0)).collect(),
+        plan: Plan::new("ping", Layout::Quantities, configurations.to_vec(), blocks, 1),
+        primitives: (0..=blocks).map(|block| primitives(block, 1.0)).collect(),
         records,
         warnings: vec![Warning {
             name: "made-up".to_owned(),
@@ -237,7 +243,7 @@ pub fn machine() -> Machine {
         limits: Default::default(),
         permissions: Default::default(),
         load: None,
-        stolen_share_since_boot: None,
+        steal_share_since_boot: None,
         binary_sha256: None,
         findings: Vec::new(),
     }

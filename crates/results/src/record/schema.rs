@@ -28,7 +28,7 @@ mod tests {
     fn a_result_made_by_hand_satisfies_it_and_a_broken_one_does_not() {
         let schema = serde_json::from_str(&schema()).unwrap();
         let validator = jsonschema::validator_for(&schema).unwrap();
-        let text = write::to_json(&sample::result(&[sample::cell("futex")], 2, |_, _| 16_000.0));
+        let text = write::to_json(&sample::result(&[sample::configuration("futex")], 2, |_, _| 16_000.0));
         let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert!(validator.is_valid(&document), "{:?}", validator.iter_errors(&document).next());
         document["records"][0]["tally"]["sent"] = "many".into();

@@ -4,24 +4,24 @@
 use crate::about::About;
 
 /// Other programs used the measured CPUs.
-pub const DISTURBED: About = About {
-    name: "disturbed",
+pub const INTERFERENCE: About = About {
+    name: "interference",
     what: "Other programs used more of the measured CPUs during this trial than it can bear, to its last try.",
     taken: "Before and after the trial, from the scheduler's own clock: what tasks ran on the measured CPUs less the trial's own \
             (/proc/schedstat), else what every other task ran that was last seen there (/proc/PID/task/TID/schedstat), \
             and in any case as much as the ticks of /proc/stat are sure of. More than 5 % of a pair of CPUs, beyond half a \
             millisecond or where there is nothing but ticks beyond what those leave open, counts, and such a trial is \
             repeated up to twice, while the run can afford it. `compare` believes no difference between runs of which \
-            more than half the trials are disturbed.",
+            more than half the trials met interference.",
     misleads: "Where the kernel tells of tasks only, one that begins and ends within the trial is seen by ticks of 10 ms alone, \
                a large share of a short trial. Work on the SMT sibling of a measured CPU is not on that CPU.",
 };
 
 /// The hypervisor took time.
-pub const STOLEN_FROM: About = About {
-    name: "stolen-from",
+pub const CPU_STEAL: About = About {
+    name: "cpu-steal",
     what: "The hypervisor gave the time of the measured CPUs to somebody else during this trial.",
-    taken: "The steal column of /proc/stat, before and after; bound and repetition as for disturbed.",
+    taken: "The steal column of /proc/stat, before and after; bound and repetition as for interference.",
     misleads: "Not every hypervisor tells: none reported is not none taken.",
 };
 
@@ -33,13 +33,13 @@ pub const THROTTLED: About = About {
     misleads: "Only the process's own group is read; a quota of a group above it that the container hides is not seen.",
 };
 
-/// The floors before and after a block are apart.
-pub const FLOORS_MOVED: About = About {
-    name: "floors-moved",
-    what: "The machine itself changed around this block of trials: one of its floors is not where it was.",
-    taken: "Floors are read before each block and after the last. A median that differs from the next reading by more than \
+/// The primitive costs before and after a block are apart.
+pub const PRIMITIVES_DRIFTED: About = About {
+    name: "primitive-costs-drifted",
+    what: "The machine itself changed around this block of trials: one of its primitive costs is not where it was.",
+    taken: "Primitive costs are read before each block and after the last. A median that differs from the next reading by more than \
             a factor of 1.3 (clock, system call, wake with nobody waiting) or 1.4 (the others) has moved.",
-    misleads: "It says that the ground moved, not that a figure is wrong: blocks whose arms alternate bear it alike. A \
+    misleads: "It says that the ground moved, not that a figure is wrong: blocks whose variants alternate bear it equally. A \
                busy or virtual machine moves often.",
 };
 
@@ -60,17 +60,17 @@ pub const GUEST_COMPLAINED: About = About {
     misleads: "A host too busy to run all CPUs of an emulator makes a sound kernel say so, too.",
 };
 
-/// No floors.
-pub const NO_FLOORS: About = About {
-    name: "no-floors",
-    what: "The machine's floors could not be measured beside this run.",
+/// No primitive costs.
+pub const NO_PRIMITIVES: About = About {
+    name: "no-primitive-costs",
+    what: "The machine's primitive costs could not be measured beside this run.",
     taken: "The process that measures them could not be started, or not be pinned where it should.",
     misleads: "Figures are then held against nothing, and a comparison cannot take the machine's own change out.",
 };
 
 /// Samples fall into groups.
-pub const TWO_POPULATIONS: About = About {
-    name: "two-populations",
+pub const BIMODAL: About = About {
+    name: "bimodal",
     what: "The times of a trial fall into groups, such as wakes on one core and wakes across cores: a median of all of them \
            describes none.",
     taken: "The density of the logarithms has a valley between two peaks that is deeper than chance makes it. A group that \
@@ -123,14 +123,14 @@ pub const IMPORTED: About = About {
 
 /// Every warning. The one list to extend.
 pub const ALL: [About; 13] = [
-    DISTURBED,
-    STOLEN_FROM,
+    INTERFERENCE,
+    CPU_STEAL,
     THROTTLED,
-    FLOORS_MOVED,
+    PRIMITIVES_DRIFTED,
     EMULATED,
     GUEST_COMPLAINED,
-    NO_FLOORS,
-    TWO_POPULATIONS,
+    NO_PRIMITIVES,
+    BIMODAL,
     PAIRS_SAMPLED,
     NOT_A_NUMBER,
     SWITCH_COUNTS_DISAGREE,

@@ -170,10 +170,11 @@ fn finite(result: &ResultFile) -> Cow<'_, ResultFile> {
             });
         }
     }
-    let sound = |floor: &super::result::Floor| floor.p50_ns.is_finite() && floor.min_ns.is_finite();
-    if !result.floors.iter().flat_map(|reading| &reading.floors).all(sound) {
-        for reading in &mut copy.to_mut().floors {
-            reading.floors.retain(sound);
+    let sound =
+        |primitive: &super::result::Primitive| primitive.p50_ns.is_finite() && primitive.min_ns.is_finite();
+    if !result.primitives.iter().flat_map(|reading| &reading.primitives).all(sound) {
+        for reading in &mut copy.to_mut().primitives {
+            reading.primitives.retain(sound);
         }
     }
     copy
@@ -186,7 +187,7 @@ mod tests {
     use super::*;
 
     fn result() -> ResultFile {
-        sample::result(&[sample::cell("futex")], 2, |_, _| 16_000.0)
+        sample::result(&[sample::configuration("futex")], 2, |_, _| 16_000.0)
     }
 
     fn names(folder: &Path) -> Vec<String> {
@@ -281,16 +282,16 @@ mod tests {
     fn a_number_that_is_not_finite_is_left_out_and_named_and_the_rest_is_kept() {
         let mut result = result();
         result.records[0].figures[0].value = f64::NAN;
-        result.records[0].surroundings.steal_share = Some(f64::INFINITY);
+        result.records[0].environment.steal_share = Some(f64::INFINITY);
         result.records[1].series.get_mut(&Quantity::Wake).unwrap().mean_ns = f64::NEG_INFINITY;
-        result.floors[1].floors[0].p50_ns = f64::NAN;
+        result.primitives[1].primitives[0].p50_ns = f64::NAN;
         let back = read::read_bytes(to_json(&result).into_bytes(), "x.json").unwrap();
         assert_eq!(back.records[0].figures, []);
-        assert_eq!(back.records[0].surroundings.steal_share, None);
-        assert_eq!(back.records[0].surroundings.foreign_share, Some(0.01));
-        assert!(back.records[0].warnings[0].cause.contains("per wake"));
+        assert_eq!(back.records[0].environment.steal_share, None);
+        assert_eq!(back.records[0].environment.foreign_share, Some(0.01));
+        assert!(back.records[0].warnings[0].cause.contains("per wake-up"));
         assert!(!back.records[1].series.contains_key(&Quantity::Wake));
         assert!(back.records[1].series.contains_key(&Quantity::RoundTrip));
-        assert_eq!(back.floors[1].floors.len() + 1, back.floors[0].floors.len());
+        assert_eq!(back.primitives[1].primitives.len() + 1, back.primitives[0].primitives.len());
     }
 }

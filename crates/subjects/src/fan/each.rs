@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An ordinary mechanism with a line of its own for each receiver.
+//! An ordinary mechanism with a link of its own for each receiver.
 
 use std::marker::PhantomData;
 
@@ -12,9 +12,9 @@ use crate::mechanism::sem_posix_named::SemPosixNamed;
 use crate::mechanism::sem_sysv::SemSysv;
 use crate::mechanism::signal_sigwaitinfo::SignalSigwaitinfo;
 use crate::mechanism::unix_dgram::UnixDgram;
-use crate::mechanism::{Host, Line, Mechanism, Notification, OpenError, Site, Unavailable};
+use crate::mechanism::{Host, Link, Mechanism, Notification, OpenError, Site, Unavailable};
 
-/// A line of `M` for each receiver.
+/// A link of `M` for each receiver.
 #[derive(Debug)]
 pub(super) struct Each<M> {
     needs: fn(u64) -> Needs,
@@ -37,7 +37,7 @@ const NONE: Needs = Needs {
     mappings: 0,
     queued_signals: 0,
 };
-/// A line's two descriptors, inherited by all, and the notifier's own for each.
+/// A link's two descriptors, inherited by all, and the notifier's own for each.
 const DESCRIPTORS: fn(u64) -> Needs = |receivers| Needs { descriptors: 3 * receivers, ..NONE };
 /// A file of one page for each, which the notifier maps.
 const FILES: fn(u64) -> Needs =
@@ -55,11 +55,11 @@ pub(super) const UNIX_DGRAM: Each<UnixDgram> = Each::with(DESCRIPTORS);
 pub(super) const CONDVAR: Each<Condvar> = Each::with(MEMORY);
 pub(super) const SIGNAL: Each<SignalSigwaitinfo> = Each::with(SIGNALS);
 
-struct Lines<M: Mechanism>(Vec<M::Line>);
+struct Links<M: Mechanism>(Vec<M::Link>);
 
-impl<M: Mechanism> Fan for Lines<M> {
-    type Notifier = <M::Line as Line>::Notifier;
-    type Waiter = <M::Line as Line>::Waiter;
+impl<M: Mechanism> Fan for Links<M> {
+    type Notifier = <M::Link as Link>::Notifier;
+    type Waiter = <M::Link as Link>::Waiter;
     fn waiter(&self, number: u32) -> Result<Self::Waiter, OpenError> {
         self.0[number as usize].waiter()
     }
@@ -85,7 +85,7 @@ impl<M: Mechanism> FanEntry for Each<M> {
         (self.needs)(receivers)
     }
     fn open(&self, site: &Site, hall: &Hall) -> Result<Box<dyn OpenFan>, OpenError> {
-        let lines = (0..hall.receivers).map(|_| M::Line::open(site)).collect::<Result<_, _>>()?;
-        Ok(Box::new(Lines::<M>(lines)))
+        let links = (0..hall.receivers).map(|_| M::Link::open(site)).collect::<Result<_, _>>()?;
+        Ok(Box::new(Links::<M>(links)))
     }
 }

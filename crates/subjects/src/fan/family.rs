@@ -4,7 +4,7 @@
 use doorbell_harness::family::{Cast, Family, Stage};
 use doorbell_harness::fanout::fan::FanEntry;
 use doorbell_harness::site::Host;
-use doorbell_results::cell::{Cell, Pattern};
+use doorbell_results::configuration::{Configuration, Pattern};
 use doorbell_results::machine::Machine;
 use doorbell_results::record::subject::Subject;
 
@@ -18,25 +18,26 @@ impl Family for FanOuts {
         matches!(pattern, Pattern::FanOut { .. })
     }
 
-    fn subject(&self, cell: &Cell) -> Option<Subject> {
-        Some(find(&cell.subject).ok()?.subject())
+    fn subject(&self, configuration: &Configuration) -> Option<Subject> {
+        Some(find(&configuration.subject).ok()?.subject())
     }
 
-    fn lacks(&self, cell: &Cell, machine: &Machine) -> Option<String> {
-        match find(&cell.subject) {
-            Ok(entry) if !entry.notification().joins(cell.contexts) => {
-                Some(format!("{} does not join {:?}", cell.subject, cell.contexts).to_lowercase())
-            }
+    fn lacks(&self, configuration: &Configuration, machine: &Machine) -> Option<String> {
+        match find(&configuration.subject) {
+            Ok(entry) if !entry.notification().joins(configuration.contexts) => Some(
+                format!("{} does not join {:?}", configuration.subject, configuration.contexts)
+                    .to_lowercase(),
+            ),
             Ok(entry) => match entry.available(&Host::default()) {
-                Ok(()) => limits::lacks(cell, machine),
+                Ok(()) => limits::lacks(configuration, machine),
                 Err(lack) => Some(lack.reason),
             },
             Err(unknown) => Some(unknown.to_string()),
         }
     }
 
-    fn fan_out(&self, cell: &Cell) -> Option<Result<&'static dyn FanEntry, String>> {
-        Some(find(&cell.subject).map_err(|unknown| unknown.to_string()))
+    fn fan_out(&self, configuration: &Configuration) -> Option<Result<&'static dyn FanEntry, String>> {
+        Some(find(&configuration.subject).map_err(|unknown| unknown.to_string()))
     }
 
     fn open(&self, _: &Stage<'_>) -> Result<Cast, String> {

@@ -6,13 +6,13 @@
 
 use super::{Fan, FanEntry, Hall, Needs, OpenFan};
 use crate::mechanism::posix_semaphore::SemaphoreEnd;
-use crate::mechanism::sem_posix::{SemPosix, SemPosixLine, Shared};
-use crate::mechanism::{Host, Line, Mechanism, Notification, OpenError, Site, Unavailable};
+use crate::mechanism::sem_posix::{SemPosix, SemPosixLink, Shared};
+use crate::mechanism::{Host, Link, Mechanism, Notification, OpenError, Site, Unavailable};
 
 #[derive(Debug)]
 pub(super) struct SemPosixForAll;
 
-struct One(SemPosixLine);
+struct One(SemPosixLink);
 
 impl Fan for One {
     type Notifier = SemaphoreEnd<&'static Shared>;
@@ -45,6 +45,6 @@ impl FanEntry for SemPosixForAll {
         true
     }
     fn open(&self, site: &Site, _: &Hall) -> Result<Box<dyn OpenFan>, OpenError> {
-        Ok(Box::new(One(SemPosixLine::open(site)?)))
+        Ok(Box::new(One(SemPosixLink::open(site)?)))
     }
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a fan-out will meet of this machine's limits, told before it starts: a pure function of the cell and the machine.
+//! What a fan-out will meet of this machine's limits, told before it starts: a pure function of the configuration and the machine.
 
 use crate::mechanism::Contexts;
 use crate::shortfall::{self, Demand, Shortfall};
 use doorbell_machine::Machine;
-use doorbell_results::cell::{Cell, Pattern};
+use doorbell_results::configuration::{Configuration, Pattern};
 use doorbell_results::machine::pinning::Pinning;
 
 /// Tasks beside the receivers: the command, the host, the notifier, and some of the shell's.
 const OTHER_TASKS: u64 = 16;
-/// Descriptors beside those of the lines.
+/// Descriptors beside those of the links.
 const OTHER_DESCRIPTORS: u64 = 64;
 /// Mappings of a process beside those of the semaphores.
 const OTHER_MAPPINGS: u64 = 256;
@@ -21,14 +21,14 @@ const PROCESS_BYTES: u64 = 512 << 10;
 /// Memory of a receiving thread: its kernel stack and the touched part of its own.
 const THREAD_BYTES: u64 = 64 << 10;
 
-/// Everything too low for `cell`; empty if it can be run, or is no fan-out.
-pub fn shortfalls(cell: &Cell, machine: &Machine) -> Vec<Shortfall> {
-    let Pattern::FanOut { receivers, .. } = cell.pattern else { return Vec::new() };
-    let Ok(entry) = super::find(&cell.subject) else { return Vec::new() };
+/// Everything too low for `configuration`; empty if it can be run, or is no fan-out.
+pub fn shortfalls(configuration: &Configuration, machine: &Machine) -> Vec<Shortfall> {
+    let Pattern::FanOut { receivers, .. } = configuration.pattern else { return Vec::new() };
+    let Ok(entry) = super::find(&configuration.subject) else { return Vec::new() };
     let receivers = u64::from(receivers);
     let needs = entry.needs(receivers);
     let limits = &machine.limits;
-    let each = if cell.contexts == Contexts::Processes { PROCESS_BYTES } else { THREAD_BYTES };
+    let each = if configuration.contexts == Contexts::Processes { PROCESS_BYTES } else { THREAD_BYTES };
     let demand = Demand {
         tasks: receivers + OTHER_TASKS,
         descriptors: needs.descriptors + OTHER_DESCRIPTORS,
@@ -74,15 +74,15 @@ pub fn shortfalls(cell: &Cell, machine: &Machine) -> Vec<Shortfall> {
     found
 }
 
-/// Why `cell` cannot be run on `machine`, in one line; none if it can.
-pub fn lacks(cell: &Cell, machine: &Machine) -> Option<String> {
-    if let Pattern::FanOut { receivers, .. } = cell.pattern
-        && let Some(pinning) = Pinning::named(&cell.placement.relation)
+/// Why `configuration` cannot be run on `machine`, in one line; none if it can.
+pub fn lacks(configuration: &Configuration, machine: &Machine) -> Option<String> {
+    if let Pattern::FanOut { receivers, .. } = configuration.pattern
+        && let Some(pinning) = Pinning::named(&configuration.placement.relation)
         && let Err(lack) = pinning.spread(receivers, &machine.topology)
     {
         return Some(lack);
     }
-    let found: Vec<String> = shortfalls(cell, machine).iter().map(ToString::to_string).collect();
+    let found: Vec<String> = shortfalls(configuration, machine).iter().map(ToString::to_string).collect();
     (!found.is_empty()).then(|| found.join("; "))
 }
 
@@ -94,14 +94,14 @@ mod tests {
     use doorbell_machine::limits::Limit;
     use doorbell_machine::root::Root;
     use doorbell_machine::{Asked, Machine};
-    use doorbell_results::cell::Placement;
+    use doorbell_results::configuration::Placement;
     use doorbell_results::record::sample;
 
-    fn cell(subject: &str, receivers: u32) -> Cell {
-        Cell {
+    fn configuration(subject: &str, receivers: u32) -> Configuration {
+        Configuration {
             pattern: Pattern::FanOut { receivers, interval_ns: 1_000_000_000 },
             placement: Placement { relation: "unpinned".to_owned(), cpus: None },
-            ..sample::cell(subject)
+            ..sample::configuration(subject)
         }
     }
 
@@ -112,7 +112,7 @@ mod tests {
     }
 
     fn short(subject: &str, receivers: u32, machine: &Machine) -> Vec<&'static str> {
-        shortfalls(&cell(subject, receivers), machine).into_iter().map(|short| short.limit).collect()
+        shortfalls(&configuration(subject, receivers), machine).into_iter().map(|short| short.limit).collect()
     }
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
         machine.limits.semaphores_per_set = Some(250);
         assert_eq!(short("sem-sysv", 20, &machine), [""; 0]);
         assert_eq!(short("sem-sysv", 2000, &machine), ["SEMMNI (System V semaphore sets)"]);
-        let text = lacks(&cell("sem-sysv", 2000), &machine).unwrap();
+        let text = lacks(&configuration("sem-sysv", 2000), &machine).unwrap();
         assert!(text.contains("is 128, and 2064 are needed: sysctl kernel.sem="), "{text}");
         assert_eq!(short("futex", 2000, &machine), [""; 0], "whoever needs no sets meets no limit of them");
     }
@@ -141,7 +141,7 @@ mod tests {
         machine.memory.available_bytes = Some(512 << 20);
         machine.permissions.tasks = Some(false);
         let all = |subject: &str, machine: &Machine| {
-            let found = shortfalls(&cell(subject, 2000), machine);
+            let found = shortfalls(&configuration(subject, 2000), machine);
             found
                 .iter()
                 .map(|short| short.cure.split(' ').take(2).collect::<Vec<_>>().join(" "))
@@ -169,7 +169,7 @@ mod tests {
     fn threads_need_less_memory_than_processes() {
         let mut machine = unknown();
         machine.memory.available_bytes = Some(512 << 20);
-        let threads = Cell { contexts: Contexts::Threads, ..cell("futex", 2000) };
+        let threads = Configuration { contexts: Contexts::Threads, ..configuration("futex", 2000) };
         assert!(shortfalls(&threads, &machine).is_empty());
         assert_eq!(short("futex", 2000, &machine), ["the memory available, bytes,"]);
     }

@@ -169,7 +169,7 @@ impl FanEntry for Null {
         "null"
     }
     fn summary(&self) -> &'static str {
-        "no post at all: each receiver wakes by a timer of its own at a moment drawn by lot"
+        "no post at all: each receiver wakes by a timer of its own at a random moment"
     }
     fn available(&self, _: &Host) -> Result<(), Unavailable> {
         Ok(())

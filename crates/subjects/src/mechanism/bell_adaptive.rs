@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! This project's bell, whose waiter spins as long as it pays and then sleeps.
 
-use super::library::BellLine;
+use super::library::BellLink;
 use super::{Explanation, Host, Mechanism, Unavailable, Waits};
 
 /// This project's bell, whose waiter spins as long as it pays and then sleeps.
@@ -9,7 +9,7 @@ use super::{Explanation, Host, Mechanism, Unavailable, Waits};
 pub struct BellAdaptive;
 
 impl Mechanism for BellAdaptive {
-    type Line = BellLine<doorbell::wait::Adaptive>;
+    type Link = BellLink<doorbell::wait::Adaptive>;
     const NAME: &'static str = "bell-adaptive";
     const WAITS: Waits = Waits::Adapts;
     const COALESCES: bool = true;

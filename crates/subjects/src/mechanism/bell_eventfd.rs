@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! This project's bell, whose waiter sleeps on an eventfd.
 
-use super::library::BellLine;
+use super::library::BellLink;
 use super::{Explanation, Host, Mechanism, Unavailable, Waits};
 
 /// This project's bell, whose waiter sleeps on an eventfd.
@@ -9,7 +9,7 @@ use super::{Explanation, Host, Mechanism, Unavailable, Waits};
 pub struct BellEventfd;
 
 impl Mechanism for BellEventfd {
-    type Line = BellLine<doorbell::wait::Eventfd>;
+    type Link = BellLink<doorbell::wait::Eventfd>;
     const NAME: &'static str = "bell-eventfd";
     const WAITS: Waits = Waits::Blocks;
     const COALESCES: bool = true;

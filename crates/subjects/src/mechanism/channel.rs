@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! This project's channel: an eight-byte message, received by a waiter that spins as long as it pays.
 
-use super::library::ChannelLine;
+use super::library::ChannelLink;
 use super::{Carries, Explanation, Host, Mechanism, Notifiers, Unavailable, Waits};
 
 /// This project's channel: an eight-byte message, received by a waiter that spins as long as it pays.
@@ -9,7 +9,7 @@ use super::{Carries, Explanation, Host, Mechanism, Notifiers, Unavailable, Waits
 pub struct Channel;
 
 impl Mechanism for Channel {
-    type Line = ChannelLine<doorbell::wait::Adaptive>;
+    type Link = ChannelLink<doorbell::wait::Adaptive>;
     const NAME: &'static str = "channel";
     const WAITS: Waits = Waits::Adapts;
     const COALESCES: bool = false;

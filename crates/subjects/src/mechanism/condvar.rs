@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::deadline::monotonic;
 use super::{
-    Explanation, Fault, Host, Line, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
+    Explanation, Fault, Host, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
 };
 use doorbell_harness::arena::Zeroed;
 
@@ -19,7 +19,7 @@ pub struct Condvar;
 
 /// The condition variable and what belongs to it.
 #[derive(Debug)]
-pub struct CondvarLine(&'static Shared);
+pub struct CondvarLink(&'static Shared);
 
 #[derive(Debug)]
 pub struct CondvarEnd(&'static Shared);
@@ -102,7 +102,7 @@ fn take(rung: *mut u64) -> bool {
 }
 
 impl Mechanism for Condvar {
-    type Line = CondvarLine;
+    type Link = CondvarLink;
     const NAME: &'static str = "condvar";
     const COALESCES: bool = false;
 
@@ -131,7 +131,7 @@ impl Mechanism for Condvar {
     }
 }
 
-impl Line for CondvarLine {
+impl Link for CondvarLink {
     type Notifier = CondvarEnd;
     type Waiter = CondvarEnd;
     fn open(site: &Site) -> Result<Self, OpenError> {

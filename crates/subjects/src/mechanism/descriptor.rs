@@ -10,7 +10,7 @@ use rustix::io::{Errno, dup, read, retry_on_intr, write};
 use rustix::net::{RecvFlags, recv};
 
 use super::deadline::{Deadline, relative};
-use super::{Fault, Line, Notifier, OpenError, Site, Waiter, Woken};
+use super::{Fault, Link, Notifier, OpenError, Site, Waiter, Woken};
 
 /// A pair of descriptors through which tokens travel one way.
 pub trait Descriptors: Send + Sync + 'static {
@@ -37,7 +37,7 @@ pub struct Ends {
 
 /// Both ends, before the sides part.
 #[derive(Debug)]
-pub struct DescriptorLine<D> {
+pub struct DescriptorLink<D> {
     ends: Ends,
     kind: PhantomData<D>,
 }
@@ -58,7 +58,7 @@ pub struct Reader<D> {
     kind: PhantomData<D>,
 }
 
-impl<D: Descriptors> Line for DescriptorLine<D> {
+impl<D: Descriptors> Link for DescriptorLink<D> {
     type Notifier = Writer<D>;
     type Waiter = Reader<D>;
     fn open(site: &Site) -> Result<Self, OpenError> {

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::event::EventfdFlags;
 
-use super::descriptor::{DescriptorLine, Descriptors, Ends, LONGEST, again};
+use super::descriptor::{DescriptorLink, Descriptors, Ends, LONGEST, again};
 use super::{Explanation, Host, Mechanism, OpenError, Site, Unavailable};
 
 /// A counter in the kernel behind a descriptor; the waiter reads it.
@@ -31,7 +31,7 @@ impl Descriptors for EventfdRead {
 }
 
 impl Mechanism for EventfdRead {
-    type Line = DescriptorLine<Self>;
+    type Link = DescriptorLink<Self>;
     const NAME: &'static str = "eventfd";
     const COALESCES: bool = true;
     const DESCRIPTOR: bool = true;

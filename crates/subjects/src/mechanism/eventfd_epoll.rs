@@ -11,14 +11,14 @@ use rustix::io::Errno;
 use super::deadline::{Deadline, relative};
 use super::descriptor::{Writer, again, take_token};
 use super::eventfd::{self, EventfdRead};
-use super::{Explanation, Fault, Host, Line, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
+use super::{Explanation, Fault, Host, Link, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
 
 /// The waiter sleeps in `epoll_wait(2)`, then reads.
 #[derive(Debug)]
 pub struct EventfdEpoll;
 
 #[derive(Debug)]
-pub struct EventfdEpollLine(OwnedFd);
+pub struct EventfdEpollLink(OwnedFd);
 
 /// The end that sleeps in the set, and reads.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ pub(super) fn probe() -> Result<(), Unavailable> {
 }
 
 impl Mechanism for EventfdEpoll {
-    type Line = EventfdEpollLine;
+    type Link = EventfdEpollLink;
     const NAME: &'static str = "eventfd-epoll";
     const COALESCES: bool = true;
     const DESCRIPTOR: bool = true;
@@ -86,7 +86,7 @@ impl Mechanism for EventfdEpoll {
             kernel: "The set hangs on the eventfd's wait queue for good. The write calls its callback, which puts the \
                      eventfd on the ready list and wakes the sleeper; epoll_wait asks the eventfd again, reports it \
                      and, being level triggered, keeps it on the list until a later call finds it unreadable.",
-            limits: "Two system calls a wake, and a look at the eventfd more per epoll_wait than edge triggered. \
+            limits: "Two system calls a wake-up, and a look at the eventfd more per epoll_wait than edge triggered. \
                      Notifications before a read merge. The timed wait is epoll_pwait2(2) (kernel 5.11; before that \
                      milliseconds only).",
             sources: &[
@@ -101,7 +101,7 @@ impl Mechanism for EventfdEpoll {
     }
 }
 
-impl Line for EventfdEpollLine {
+impl Link for EventfdEpollLink {
     type Notifier = Writer<EventfdRead>;
     type Waiter = LevelWaiter;
     fn open(_: &Site) -> Result<Self, OpenError> {

@@ -9,21 +9,21 @@ use rustix::event::epoll::EventFlags;
 use super::descriptor::{Writer, again};
 use super::eventfd::{self, EventfdRead};
 use super::eventfd_epoll::{self, EpollSet};
-use super::{Explanation, Fault, Host, Line, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
+use super::{Explanation, Fault, Host, Link, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
 
 /// The waiter sleeps in `epoll_wait(2)` and is done.
 #[derive(Debug)]
 pub struct EventfdEpollEt;
 
 #[derive(Debug)]
-pub struct EdgeLine(OwnedFd);
+pub struct EdgeLink(OwnedFd);
 
 /// The end that sleeps in the set.
 #[derive(Debug)]
 pub struct EdgeWaiter(EpollSet);
 
 impl Mechanism for EventfdEpollEt {
-    type Line = EdgeLine;
+    type Link = EdgeLink;
     const NAME: &'static str = "eventfd-epoll-et";
     const COALESCES: bool = true;
     const DESCRIPTOR: bool = true;
@@ -35,7 +35,7 @@ impl Mechanism for EventfdEpollEt {
                   EPOLLET: every write is an event, whether the sum was read or not, so the read is left out and the \
                   sum grows.",
             kernel: "As eventfd-epoll, but the eventfd leaves the ready list as soon as it is reported.",
-            limits: "One system call a wake. The sum reaches 2^64-2 after more notifications than a machine can make \
+            limits: "One system call a wake-up. The sum reaches 2^64-2 after more notifications than a machine can make \
                      in a century; a write there would block. Two events before a wait are one. The timed wait is \
                      epoll_pwait2(2) (kernel 5.11; before that milliseconds only).",
             sources: &[
@@ -50,7 +50,7 @@ impl Mechanism for EventfdEpollEt {
     }
 }
 
-impl Line for EdgeLine {
+impl Link for EdgeLink {
     type Notifier = Writer<EventfdRead>;
     type Waiter = EdgeWaiter;
     fn open(_: &Site) -> Result<Self, OpenError> {

@@ -10,7 +10,7 @@ use io_uring::{opcode, types};
 use super::descriptor::{Writer, again};
 use super::eventfd::{self, EventfdRead};
 use super::uring::{self, Ring, outcome};
-use super::{Explanation, Fault, Host, Line, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
+use super::{Explanation, Fault, Host, Link, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
 use doorbell_harness::arena::Zeroed;
 
 /// The waiter has a read under way and waits for its completion.
@@ -19,7 +19,7 @@ pub struct EventfdIoUring;
 
 /// The eventfd and where its sum is read to.
 #[derive(Debug)]
-pub struct EventfdIoUringLine {
+pub struct EventfdIoUringLink {
     eventfd: OwnedFd,
     /// Written by the kernel; in memory that is never given back, as a read under way demands.
     sum: &'static Sum,
@@ -45,7 +45,7 @@ pub struct ReadWaiter {
 }
 
 impl Mechanism for EventfdIoUring {
-    type Line = EventfdIoUringLine;
+    type Link = EventfdIoUringLink;
     const NAME: &'static str = "eventfd-io-uring";
     const COALESCES: bool = true;
 
@@ -74,7 +74,7 @@ impl Mechanism for EventfdIoUring {
     }
 }
 
-impl Line for EventfdIoUringLine {
+impl Link for EventfdIoUringLink {
     type Notifier = Writer<EventfdRead>;
     type Waiter = ReadWaiter;
     fn open(site: &Site) -> Result<Self, OpenError> {

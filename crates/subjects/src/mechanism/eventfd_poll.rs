@@ -9,20 +9,20 @@ use rustix::io::retry_on_intr;
 
 use super::descriptor::{Writer, again, readable, take_token};
 use super::eventfd::{self, EventfdRead};
-use super::{Explanation, Fault, Host, Line, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
+use super::{Explanation, Fault, Host, Link, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
 
 /// The waiter polls, then reads.
 #[derive(Debug)]
 pub struct EventfdPoll;
 
 #[derive(Debug)]
-pub struct EventfdPollLine(OwnedFd);
+pub struct EventfdPollLink(OwnedFd);
 
 #[derive(Debug)]
 pub struct Poller(OwnedFd);
 
 impl Mechanism for EventfdPoll {
-    type Line = EventfdPollLine;
+    type Link = EventfdPollLink;
     const NAME: &'static str = "eventfd-poll";
     const COALESCES: bool = true;
     const DESCRIPTOR: bool = true;
@@ -34,7 +34,7 @@ impl Mechanism for EventfdPoll {
                   readable, read(2), which sets the sum to zero.",
             kernel: "poll puts the task on the eventfd's wait queue, sleeps, and takes it off again on every call; the \
                      read is a second system call. The write is the same as for eventfd.",
-            limits: "Two system calls a wake where reading alone takes one, and a cost that grows with the number of \
+            limits: "Two system calls a wake-up where reading alone takes one, and a cost that grows with the number of \
                      descriptors polled. Notifications before a read merge. The timed wait is the same call, \
                      ppoll(2), with a time.",
             sources: &["eventfd(2), poll(2)", "Linux fs/select.c, do_poll; fs/eventfd.c, eventfd_poll"],
@@ -46,7 +46,7 @@ impl Mechanism for EventfdPoll {
     }
 }
 
-impl Line for EventfdPollLine {
+impl Link for EventfdPollLink {
     type Notifier = Writer<EventfdRead>;
     type Waiter = Poller;
     fn open(_: &Site) -> Result<Self, OpenError> {

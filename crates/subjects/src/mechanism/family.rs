@@ -4,7 +4,7 @@
 use doorbell_harness::family::{Cast, Family, Stage};
 use doorbell_harness::role::Role;
 use doorbell_harness::site::Host;
-use doorbell_results::cell::{Cell, Pattern};
+use doorbell_results::configuration::{Configuration, Pattern};
 use doorbell_results::machine::Machine;
 use doorbell_results::record::Record;
 use doorbell_results::record::subject::{Subject, Waits};
@@ -19,33 +19,34 @@ impl Family for Mechanisms {
         matches!(pattern, Pattern::PingPong { .. } | Pattern::OneWay { .. } | Pattern::OpenLoop { .. })
     }
 
-    fn subject(&self, cell: &Cell) -> Option<Subject> {
-        Some(Subject::Mechanism(find(&cell.subject).ok()?.notification()))
+    fn subject(&self, configuration: &Configuration) -> Option<Subject> {
+        Some(Subject::Mechanism(find(&configuration.subject).ok()?.notification()))
     }
 
-    fn lacks(&self, cell: &Cell, _: &Machine) -> Option<String> {
-        match find(&cell.subject) {
-            Ok(entry) if !entry.notification().joins(cell.contexts) => {
-                Some(format!("{} does not join {:?}", cell.subject, cell.contexts).to_lowercase())
-            }
+    fn lacks(&self, configuration: &Configuration, _: &Machine) -> Option<String> {
+        match find(&configuration.subject) {
+            Ok(entry) if !entry.notification().joins(configuration.contexts) => Some(
+                format!("{} does not join {:?}", configuration.subject, configuration.contexts)
+                    .to_lowercase(),
+            ),
             Ok(entry) => entry.available(&Host::default()).err().map(|lack| lack.reason),
             Err(unknown) => Some(unknown.to_string()),
         }
     }
 
     fn open(&self, stage: &Stage<'_>) -> Result<Cast, String> {
-        let there_and_back = matches!(stage.cell.pattern, Pattern::PingPong { .. });
+        let there_and_back = matches!(stage.configuration.pattern, Pattern::PingPong { .. });
         let roles = if there_and_back { [Role::Initiate, Role::Respond] } else { [Role::Emit, Role::Absorb] };
-        let entry = find(&stage.cell.subject).map_err(|error| error.to_string())?;
-        let lines = entry.open(stage.site, roles.len() - usize::from(!there_and_back));
-        let lines = lines.map_err(|error| error.to_string())?;
-        Ok(Cast { roles, lines, contexts: stage.cell.contexts, reference: there_and_back })
+        let entry = find(&stage.configuration.subject).map_err(|error| error.to_string())?;
+        let links = entry.open(stage.site, roles.len() - usize::from(!there_and_back));
+        let links = links.map_err(|error| error.to_string())?;
+        Ok(Cast { roles, links, contexts: stage.configuration.contexts, reference: there_and_back })
     }
 
     fn derive(&self, record: &mut Record, _: &Machine) {
         // What nobody waits for is not lost.
         let awaited = record.subject.notification().is_some_and(|own| own.waits != Waits::Nothing);
-        if awaited && !matches!(record.cell.pattern, Pattern::PingPong { .. }) {
+        if awaited && !matches!(record.configuration.pattern, Pattern::PingPong { .. }) {
             record.tally.lost += record.tally.sent.saturating_sub(record.tally.seen);
         }
     }

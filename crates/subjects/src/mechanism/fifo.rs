@@ -7,17 +7,17 @@ use rustix::fs::{CWD, Mode, OFlags, fcntl_setfl, mkfifoat, open};
 
 use super::descriptor::{Reader, Writer};
 use super::pipe::Pipe;
-use super::{Carries, Explanation, Host, Line, Mechanism, OpenError, Site, Unavailable};
+use super::{Carries, Explanation, Host, Link, Mechanism, OpenError, Site, Unavailable};
 
 /// The notifier writes a byte, the waiter reads it; each opens the FIFO by its name.
 #[derive(Debug)]
 pub struct Fifo;
 
 #[derive(Debug)]
-pub struct FifoLine(PathBuf);
+pub struct FifoLink(PathBuf);
 
 impl Mechanism for Fifo {
-    type Line = FifoLine;
+    type Link = FifoLink;
     const NAME: &'static str = "fifo";
     const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Message;
@@ -42,7 +42,7 @@ impl Mechanism for Fifo {
     }
 }
 
-impl Line for FifoLine {
+impl Link for FifoLink {
     type Notifier = Writer<Pipe>;
     type Waiter = Reader<Pipe>;
     fn open(site: &Site) -> Result<Self, OpenError> {

@@ -3,9 +3,9 @@
 
 use rustix::thread::futex::{self, Flags};
 
-pub use doorbell_harness::futex::{FutexLine, FutexNotifier, FutexWaiter};
+pub use doorbell_harness::futex::{FutexLink, FutexNotifier, FutexWaiter};
 
-use super::{Explanation, Host, Line, Mechanism, Notifiers, OpenError, Site, Unavailable, Word};
+use super::{Explanation, Host, Link, Mechanism, Notifiers, OpenError, Site, Unavailable, Word};
 
 /// A futex keyed by the page behind it, as processes need.
 #[derive(Debug)]
@@ -16,9 +16,9 @@ pub struct FutexShared;
 pub struct FutexPrivate;
 
 const HOW: &str = "The notifier stores the next number in a shared word and calls FUTEX_WAKE for one waiter, always: \
-                   whether somebody sleeps is not asked, so the notify cost is that of a real wake. The waiter calls \
+                   whether somebody sleeps is not asked, so the sender-side cost is that of a real wake-up. The waiter calls \
                    FUTEX_WAIT with the number it saw last; the kernel compares under its own lock and sleeps only if \
-                   the word still holds it, which is what makes the wake impossible to lose.";
+                   the word still holds it, which is what makes the wake-up impossible to lose.";
 
 const SOURCES: &[&str] =
     &["futex(2), futex(7)", "Linux kernel/futex/waitwake.c", "U. Drepper, Futexes Are Tricky (2011)"];
@@ -32,7 +32,7 @@ fn probe() -> Result<(), Unavailable> {
 }
 
 impl Mechanism for FutexShared {
-    type Line = FutexLine;
+    type Link = FutexLink;
     const NAME: &'static str = "futex";
     const COALESCES: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
@@ -56,7 +56,7 @@ impl Mechanism for FutexShared {
 }
 
 impl Mechanism for FutexPrivate {
-    type Line = PrivateLine;
+    type Link = PrivateLink;
     const NAME: &'static str = "futex-private";
     const COALESCES: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
@@ -78,15 +78,15 @@ impl Mechanism for FutexPrivate {
     }
 }
 
-/// A [`FutexLine`] with the private key.
+/// A [`FutexLink`] with the private key.
 #[derive(Debug)]
-pub struct PrivateLine(FutexLine);
+pub struct PrivateLink(FutexLink);
 
-impl Line for PrivateLine {
+impl Link for PrivateLink {
     type Notifier = FutexNotifier;
     type Waiter = FutexWaiter;
     fn open(site: &Site) -> Result<Self, OpenError> {
-        Ok(Self(FutexLine::private(site)?))
+        Ok(Self(FutexLink::private(site)?))
     }
     fn waiter(&self) -> Result<FutexWaiter, OpenError> {
         self.0.waiter()

@@ -10,14 +10,14 @@ use rustix::thread::futex::Flags;
 use super::futex::FutexNotifier;
 use super::uring::{self, Ring, outcome};
 use super::watched_word::{WordReader, WordWaiter};
-use super::{Explanation, Fault, Host, Line, Mechanism, Notifiers, OpenError, Site, Unavailable, Word};
+use super::{Explanation, Fault, Host, Link, Mechanism, Notifiers, OpenError, Site, Unavailable, Word};
 
 /// The waiter has a futex wait under way and waits for its completion.
 #[derive(Debug)]
 pub struct FutexIoUring;
 
 #[derive(Debug)]
-pub struct FutexIoUringLine(&'static Word);
+pub struct FutexIoUringLink(&'static Word);
 
 /// The end that waits for completions.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ const FUTEX2_SIZE_U32: u32 = 2;
 const ANY: u64 = 0xffff_ffff;
 
 impl Mechanism for FutexIoUring {
-    type Line = FutexIoUringLine;
+    type Link = FutexIoUringLink;
     const NAME: &'static str = "futex-io-uring";
     const COALESCES: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
@@ -48,7 +48,7 @@ impl Mechanism for FutexIoUring {
                   IORING_OP_FUTEX_WAIT with the number it saw last and sleeps in io_uring_enter(2) until it is \
                   completed, in one call for both: a ring can so wait for words and descriptors at once.",
             kernel: "The operation queues itself on the futex's hash bucket, after the same comparison as FUTEX_WAIT. \
-                     The wake finds it there, queues task work for the waiter and wakes it; the waiter posts the \
+                     The wake-up finds it there, queues task work for the waiter and wakes it; the waiter posts the \
                      completion and returns.",
             limits: "Kernel 6.7. Two notifications before the waiter looks are one. Rings are closed to many \
                      containers and can be disabled for all (kernel.io_uring_disabled). The timed wait is \
@@ -62,7 +62,7 @@ impl Mechanism for FutexIoUring {
     }
 }
 
-impl Line for FutexIoUringLine {
+impl Link for FutexIoUringLink {
     type Notifier = FutexNotifier;
     type Waiter = FutexRingWaiter;
     fn open(site: &Site) -> Result<Self, OpenError> {

@@ -9,7 +9,7 @@ use io_uring::{IoUring, Parameters, opcode, squeue, types};
 use super::descriptor::again;
 use super::uring::{self, Ring, outcome};
 use super::{
-    Carries, Explanation, Fault, Host, Line, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
+    Carries, Explanation, Fault, Host, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
 };
 
 /// The notifier's ring posts into the waiter's.
@@ -17,7 +17,7 @@ use super::{
 pub struct IoUringMsgRing;
 
 /// The waiter's ring, made before the sides part so that the notifier has its descriptor.
-pub struct MsgRingLine {
+pub struct MsgRingLink {
     ring: OwnedFd,
     parameters: Parameters,
 }
@@ -33,14 +33,14 @@ pub struct Poster {
 #[derive(Debug)]
 pub struct Recipient(Ring);
 
-impl std::fmt::Debug for MsgRingLine {
+impl std::fmt::Debug for MsgRingLink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MsgRingLine").field("ring", &self.ring).finish_non_exhaustive()
+        f.debug_struct("MsgRingLink").field("ring", &self.ring).finish_non_exhaustive()
     }
 }
 
 impl Mechanism for IoUringMsgRing {
-    type Line = MsgRingLine;
+    type Link = MsgRingLink;
     const NAME: &'static str = "io-uring-msg-ring";
     const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Word;
@@ -66,7 +66,7 @@ impl Mechanism for IoUringMsgRing {
     }
 }
 
-impl Line for MsgRingLine {
+impl Link for MsgRingLink {
     type Notifier = Poster;
     type Waiter = Recipient;
     fn open(_: &Site) -> Result<Self, OpenError> {
@@ -145,9 +145,9 @@ mod tests {
         }
         let run_dir = RunDir::create().unwrap();
         let site = Site::new(Contexts::Threads, Arena::map(1 << 16).unwrap(), &run_dir);
-        let line = MsgRingLine::open(&site).unwrap();
-        let mut waiter = line.waiter().unwrap();
-        let mut notifier = line.notifier().unwrap();
+        let link = MsgRingLink::open(&site).unwrap();
+        let mut waiter = link.waiter().unwrap();
+        let mut notifier = link.notifier().unwrap();
         for _ in 0..1000 {
             notifier.notify().unwrap();
         }

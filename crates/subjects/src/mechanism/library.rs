@@ -11,7 +11,7 @@ use doorbell::rendezvous::{Offer, Segment};
 use doorbell::wait::Wait;
 use doorbell::{Bell, Deadline};
 
-use super::{Contexts, Fault, Line, Notifier, OpenError, Site, Waiter, Woken};
+use super::{Contexts, Fault, Link, Notifier, OpenError, Site, Waiter, Woken};
 
 /// Memory for `offer`, which the sides inherit.
 fn segment(site: &Site, offer: &Offer) -> Result<Arc<Segment>, OpenError> {
@@ -24,7 +24,7 @@ fn segment(site: &Site, offer: &Offer) -> Result<Arc<Segment>, OpenError> {
 
 /// A bell whose waiter waits by `W`.
 #[derive(Debug)]
-pub struct BellLine<W> {
+pub struct BellLink<W> {
     segment: Arc<Segment>,
     way: std::marker::PhantomData<fn() -> W>,
 }
@@ -35,7 +35,7 @@ pub struct BellWaiter<W>(Bell<W>);
 #[derive(Debug)]
 pub struct BellNotifier(Bell);
 
-impl<W: Wait + Default + 'static> Line for BellLine<W> {
+impl<W: Wait + Default + 'static> Link for BellLink<W> {
     type Notifier = BellNotifier;
     type Waiter = BellWaiter<W>;
 
@@ -81,7 +81,7 @@ impl<W: Wait> Waiter for BellWaiter<W> {
 
 /// A channel whose receiver waits by `W`.
 #[derive(Debug)]
-pub struct ChannelLine<W> {
+pub struct ChannelLink<W> {
     segment: Arc<Segment>,
     way: std::marker::PhantomData<fn() -> W>,
 }
@@ -96,7 +96,7 @@ pub struct ChannelNotifier<W: Wait>(ManuallyDrop<Sender<Trusted, W>>);
 /// A ring large enough for bursts of eight-byte messages.
 const RING: u64 = 1 << 16;
 
-impl<W: Wait + Default + 'static> Line for ChannelLine<W> {
+impl<W: Wait + Default + 'static> Link for ChannelLink<W> {
     type Notifier = ChannelNotifier<W>;
     type Waiter = ChannelWaiter<W>;
 

@@ -7,9 +7,9 @@ use doorbell_harness::{deadline, watched_word};
 use doorbell_results::nearest::{did_you_mean, nearest};
 
 // What a mechanism is made of, so that its file needs one `use super::{…}`.
-pub use doorbell_harness::entry::{Entry, Lines};
+pub use doorbell_harness::entry::{Entry, Links};
 pub use doorbell_harness::mechanism::{
-    Explanation, Fault, Line, Mechanism, Notifier, Unavailable, Waiter, Woken,
+    Explanation, Fault, Link, Mechanism, Notifier, Unavailable, Waiter, Woken,
 };
 pub use doorbell_harness::site::{Host, OpenError, Site, Word};
 pub use doorbell_results::record::subject::{Carries, Contexts, Notification, Notifiers, Waits};

@@ -13,7 +13,7 @@ use rustix::thread::CapabilitySet;
 use super::c_call::{absent_or_made, c_string, result};
 use super::deadline::realtime;
 use super::{
-    Carries, Explanation, Fault, Host, Line, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
+    Carries, Explanation, Fault, Host, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
 };
 use doorbell_harness::run_dir::Note;
 
@@ -22,7 +22,7 @@ use doorbell_harness::run_dir::Note;
 pub struct MqPosix;
 
 #[derive(Debug)]
-pub struct MqPosixLine(CString);
+pub struct MqPosixLink(CString);
 
 /// Either end: on Linux a message queue descriptor is a file descriptor (mq_overview(7)).
 #[derive(Debug)]
@@ -64,7 +64,7 @@ fn open(name: &CStr, flags: libc::c_int) -> Result<MqPosixEnd, Errno> {
 }
 
 impl Mechanism for MqPosix {
-    type Line = MqPosixLine;
+    type Link = MqPosixLink;
     const NAME: &'static str = "mq-posix";
     const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Message;
@@ -115,7 +115,7 @@ fn lacking(queues_max: Option<u64>, own_bytes: Option<u64>, privileged: bool) ->
     ))
 }
 
-impl Line for MqPosixLine {
+impl Link for MqPosixLink {
     type Notifier = MqPosixEnd;
     type Waiter = MqPosixEnd;
     fn open(site: &Site) -> Result<Self, OpenError> {

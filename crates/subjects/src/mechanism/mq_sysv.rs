@@ -9,7 +9,7 @@ use super::alarm::Alarm;
 use super::c_call::{PROBE_KEY, absent_or_made, result};
 use super::deadline::Deadline;
 use super::{
-    Carries, Explanation, Fault, Host, Line, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
+    Carries, Explanation, Fault, Host, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
 };
 use doorbell_harness::run_dir::Note;
 
@@ -18,7 +18,7 @@ use doorbell_harness::run_dir::Note;
 pub struct MqSysv;
 
 #[derive(Debug)]
-pub struct MqSysvLine(libc::c_int);
+pub struct MqSysvLink(libc::c_int);
 
 #[derive(Debug)]
 pub struct Sender(libc::c_int);
@@ -47,7 +47,7 @@ fn receive(queue: libc::c_int, flags: libc::c_int) -> Result<(), Errno> {
 }
 
 impl Mechanism for MqSysv {
-    type Line = MqSysvLine;
+    type Link = MqSysvLink;
     const NAME: &'static str = "mq-sysv";
     const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Message;
@@ -78,7 +78,7 @@ impl Mechanism for MqSysv {
     }
 }
 
-impl Line for MqSysvLine {
+impl Link for MqSysvLink {
     type Notifier = Sender;
     type Waiter = Receiver;
     fn open(site: &Site) -> Result<Self, OpenError> {

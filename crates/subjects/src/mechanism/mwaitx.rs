@@ -3,7 +3,7 @@
 
 use std::sync::atomic::AtomicU32;
 
-use super::watched_word::{Pause, WatchedLine};
+use super::watched_word::{Pause, WatchedLink};
 use super::{Explanation, Host, Mechanism, Notifiers, Unavailable, Waits};
 
 /// The notifier increments a word, the waiter's core dozes on its cache line.
@@ -65,7 +65,7 @@ impl Pause for Mwaitx {
 }
 
 impl Mechanism for Mwaitx {
-    type Line = WatchedLine<Self>;
+    type Link = WatchedLink<Self>;
     const NAME: &'static str = "mwaitx";
     const WAITS: Waits = Waits::Spins;
     const COALESCES: bool = true;

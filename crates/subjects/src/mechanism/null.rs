@@ -4,21 +4,21 @@
 use std::time::Duration;
 
 use super::{
-    Explanation, Fault, Host, Line, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Waits, Woken,
+    Explanation, Fault, Host, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Waits, Woken,
 };
 
 #[derive(Debug)]
 pub struct Null;
 
-/// A line along which nothing travels.
+/// A link along which nothing travels.
 #[derive(Debug)]
-pub struct NullLine;
+pub struct NullLink;
 
 #[derive(Debug)]
 pub struct NullEnd;
 
 impl Mechanism for Null {
-    type Line = NullLine;
+    type Link = NullLink;
     const NAME: &'static str = "null";
     const WAITS: Waits = Waits::Nothing;
     const COALESCES: bool = false;
@@ -28,7 +28,7 @@ impl Mechanism for Null {
             summary: "no notification at all: the cost of the harness",
             how: "The notifier returns at once and so does the waiter; only the initiating side runs.",
             kernel: "Nothing: no system call is made and no shared memory is touched.",
-            limits: "Its figures are the floor under every other row: two clock reads and the histogram.",
+            limits: "Its figures are the primitive cost under every other row: two clock reads and the histogram.",
             sources: &["fio's `null` engine, which exists to test fio itself"],
         }
     }
@@ -38,7 +38,7 @@ impl Mechanism for Null {
     }
 }
 
-impl Line for NullLine {
+impl Link for NullLink {
     type Notifier = NullEnd;
     type Waiter = NullEnd;
     fn open(_: &Site) -> Result<Self, OpenError> {

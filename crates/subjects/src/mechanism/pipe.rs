@@ -3,7 +3,7 @@
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::descriptor::{DescriptorLine, Descriptors, Ends};
+use super::descriptor::{DescriptorLink, Descriptors, Ends};
 use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable};
 
 /// The notifier writes a byte, the waiter reads it.
@@ -22,7 +22,7 @@ impl Descriptors for Pipe {
 }
 
 impl Mechanism for Pipe {
-    type Line = DescriptorLine<Self>;
+    type Link = DescriptorLink<Self>;
     const NAME: &'static str = "pipe";
     const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Message;

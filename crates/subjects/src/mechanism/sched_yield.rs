@@ -3,7 +3,7 @@
 
 use std::sync::atomic::AtomicU32;
 
-use super::watched_word::{Pause, WatchedLine};
+use super::watched_word::{Pause, WatchedLink};
 use super::{Explanation, Host, Mechanism, Notifiers, Unavailable, Waits};
 
 /// The notifier increments a word, the waiter calls `sched_yield` until it changes.
@@ -18,7 +18,7 @@ impl Pause for SchedYield {
 }
 
 impl Mechanism for SchedYield {
-    type Line = WatchedLine<Self>;
+    type Link = WatchedLink<Self>;
     const NAME: &'static str = "sched-yield";
     const WAITS: Waits = Waits::Yields;
     const COALESCES: bool = true;

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use super::c_call::result;
 use super::posix_semaphore::{KERNEL, LIMITS, Semaphore, SemaphoreEnd};
-use super::{Explanation, Host, Line, Mechanism, OpenError, Site, Unavailable};
+use super::{Explanation, Host, Link, Mechanism, OpenError, Site, Unavailable};
 use doorbell_harness::arena::Zeroed;
 
 /// The notifier posts, the waiter waits.
@@ -15,7 +15,7 @@ use doorbell_harness::arena::Zeroed;
 pub struct SemPosix;
 
 #[derive(Debug)]
-pub struct SemPosixLine(&'static Shared);
+pub struct SemPosixLink(&'static Shared);
 
 /// A semaphore in memory that both sides map, alone on its cache lines.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ unsafe impl Sync for Shared {}
 // SAFETY: `sem_t` is plain data, valid when zero, without pointers into a process when initialised as process-shared.
 unsafe impl Zeroed for Shared {}
 
-// SAFETY: `SemPosixLine::open` initialises it before anybody gets the reference, and the arena is never unmapped.
+// SAFETY: `SemPosixLink::open` initialises it before anybody gets the reference, and the arena is never unmapped.
 unsafe impl Semaphore for &'static Shared {
     #[inline]
     fn raw(&self) -> *mut libc::sem_t {
@@ -42,7 +42,7 @@ fn initialise(shared: &Shared) -> Result<(), Errno> {
 }
 
 impl Mechanism for SemPosix {
-    type Line = SemPosixLine;
+    type Link = SemPosixLink;
     const NAME: &'static str = "sem-posix";
     const COALESCES: bool = false;
 
@@ -70,7 +70,7 @@ impl Mechanism for SemPosix {
     }
 }
 
-impl Line for SemPosixLine {
+impl Link for SemPosixLink {
     type Notifier = SemaphoreEnd<&'static Shared>;
     type Waiter = SemaphoreEnd<&'static Shared>;
     fn open(site: &Site) -> Result<Self, OpenError> {

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::c_call::{absent_or_made, c_string, errno, result};
 use super::posix_semaphore::{KERNEL, LIMITS, Semaphore, SemaphoreEnd};
-use super::{Explanation, Host, Line, Mechanism, OpenError, Site, Unavailable};
+use super::{Explanation, Host, Link, Mechanism, OpenError, Site, Unavailable};
 use doorbell_harness::run_dir::Note;
 
 /// The notifier posts, the waiter waits.
@@ -21,7 +21,7 @@ pub struct SemPosixNamed;
 
 /// The name, as the file system and as the calls take it; the waiter makes the semaphore.
 #[derive(Debug)]
-pub struct NamedLine {
+pub struct NamedLink {
     name: String,
     slashed: CString,
 }
@@ -74,7 +74,7 @@ fn make(name: &str) -> io::Result<()> {
 }
 
 impl Mechanism for SemPosixNamed {
-    type Line = NamedLine;
+    type Link = NamedLink;
     const NAME: &'static str = "sem-posix-named";
     const COALESCES: bool = false;
 
@@ -98,7 +98,7 @@ impl Mechanism for SemPosixNamed {
     }
 }
 
-impl Line for NamedLine {
+impl Link for NamedLink {
     type Notifier = SemaphoreEnd<Open>;
     type Waiter = SemaphoreEnd<Open>;
     fn open(site: &Site) -> Result<Self, OpenError> {

@@ -10,7 +10,7 @@ use rustix::io::{Errno, retry_on_intr};
 use super::c_call::{PROBE_KEY, absent_or_made, result};
 use super::deadline::{Deadline, relative};
 use super::{
-    Explanation, Fault, Host, Line, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
+    Explanation, Fault, Host, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
 };
 use doorbell_harness::run_dir::Note;
 
@@ -20,7 +20,7 @@ pub struct SemSysv;
 
 /// The set's key; the waiter makes the set, the notifier finds it.
 #[derive(Debug)]
-pub struct SemSysvLine(libc::key_t);
+pub struct SemSysvLink(libc::key_t);
 
 #[derive(Debug, Clone, Copy)]
 pub struct SemSysvEnd {
@@ -48,7 +48,7 @@ fn change(end: SemSysvEnd, change: i16, flags: i16, timeout: Option<&Timespec>) 
 }
 
 impl Mechanism for SemSysv {
-    type Line = SemSysvLine;
+    type Link = SemSysvLink;
     const NAME: &'static str = "sem-sysv";
     const COALESCES: bool = false;
 
@@ -77,7 +77,7 @@ impl Mechanism for SemSysv {
     }
 }
 
-impl Line for SemSysvLine {
+impl Link for SemSysvLink {
     type Notifier = SemSysvEnd;
     type Waiter = SemSysvEnd;
     fn open(site: &Site) -> Result<Self, OpenError> {

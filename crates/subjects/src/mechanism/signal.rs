@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
 use super::c_call::result;
-use super::{Contexts, Fault, Line, Notifier, OpenError, Site, Waiter};
+use super::{Contexts, Fault, Link, Notifier, OpenError, Site, Waiter};
 
 /// A way of taking a blocked signal.
 pub trait Reception: Send + Sync + 'static {
@@ -18,7 +18,7 @@ pub trait Reception: Send + Sync + 'static {
 }
 
 #[derive(Debug)]
-pub struct SignalLine<R> {
+pub struct SignalLink<R> {
     contexts: Contexts,
     /// The waiter's process and thread, once it stands ready.
     target: &'static [AtomicU32; 2],
@@ -74,7 +74,7 @@ fn own_set() -> libc::sigset_t {
     }
 }
 
-impl<R: Reception> Line for SignalLine<R> {
+impl<R: Reception> Link for SignalLink<R> {
     type Notifier = SignalNotifier;
     type Waiter = R::Waiter;
     fn open(site: &Site) -> Result<Self, OpenError> {

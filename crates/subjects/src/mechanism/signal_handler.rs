@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::c_call::{errno, result};
 use super::deadline::{Deadline, posix};
-use super::signal::{Reception, SignalLine, by_signal, number, queued_signals};
+use super::signal::{Reception, SignalLink, by_signal, number, queued_signals};
 use super::{Carries, Explanation, Fault, Host, Mechanism, OpenError, Unavailable, Waiter, Woken};
 
 /// The waiter's wait is interrupted by a handler that counts.
@@ -43,7 +43,7 @@ fn take() -> bool {
 }
 
 impl Mechanism for SignalHandler {
-    type Line = SignalLine<Self>;
+    type Link = SignalLink<Self>;
     const NAME: &'static str = "signal-handler";
     const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Word;

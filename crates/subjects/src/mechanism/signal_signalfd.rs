@@ -8,7 +8,7 @@ use rustix::io::{read, retry_on_intr};
 
 use super::c_call::result;
 use super::descriptor::readable;
-use super::signal::{Reception, SignalLine, by_signal, queued_signals};
+use super::signal::{Reception, SignalLink, by_signal, queued_signals};
 use super::{Carries, Explanation, Fault, Host, Mechanism, OpenError, Unavailable, Waiter, Woken};
 
 /// The waiter reads the signal like data.
@@ -30,7 +30,7 @@ fn signalfd(set: &libc::sigset_t) -> Result<SignalReader, OpenError> {
 }
 
 impl Mechanism for SignalSignalfd {
-    type Line = SignalLine<Self>;
+    type Link = SignalLink<Self>;
     const NAME: &'static str = "signal-signalfd";
     const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Word;

@@ -8,7 +8,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::c_call::result;
 use super::deadline::{Deadline, posix};
-use super::signal::{Reception, SignalLine, by_signal, queued_signals};
+use super::signal::{Reception, SignalLink, by_signal, queued_signals};
 use super::{Carries, Explanation, Fault, Host, Mechanism, OpenError, Unavailable, Waiter, Woken};
 
 /// The waiter sleeps in the call and no handler runs.
@@ -20,7 +20,7 @@ pub struct SignalSigwaitinfo;
 pub struct Taker(libc::sigset_t);
 
 impl Mechanism for SignalSigwaitinfo {
-    type Line = SignalLine<Self>;
+    type Link = SignalLink<Self>;
     const NAME: &'static str = "signal-sigwaitinfo";
     const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Word;

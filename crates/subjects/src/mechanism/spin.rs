@@ -3,7 +3,7 @@
 
 use std::sync::atomic::AtomicU32;
 
-use super::watched_word::{Pause, WatchedLine};
+use super::watched_word::{Pause, WatchedLink};
 use super::{Explanation, Host, Mechanism, Notifiers, Unavailable, Waits};
 
 /// The notifier increments a word, the waiter reads it in a loop.
@@ -18,7 +18,7 @@ impl Pause for Spin {
 }
 
 impl Mechanism for Spin {
-    type Line = WatchedLine<Self>;
+    type Link = WatchedLink<Self>;
     const NAME: &'static str = "spin";
     const WAITS: Waits = Waits::Spins;
     const COALESCES: bool = true;
@@ -29,7 +29,7 @@ impl Mechanism for Spin {
             summary: "spin on a shared word",
             how: "The notifier stores the next number in a word of shared memory; the waiter loads it until it changes.",
             kernel: "Nothing. The cache line moves from the writer's core to the reader's: two coherence messages a hop.",
-            limits: "Burns a whole core while waiting; on one shared core the waiter holds up its notifier until the \
+            limits: "Keeps a whole core busy while waiting; on one shared core the waiter holds up its notifier until the \
                      scheduler intervenes, a time slice later. The timed wait reads the clock at every look.",
             sources: &[
                 "Intel SDM vol. 3A §10.4, cache coherence",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! TCP over the loopback device: one byte a notification.
 
-use super::descriptor::{DescriptorLine, Descriptors, Ends};
+use super::descriptor::{DescriptorLink, Descriptors, Ends};
 use super::socket::{self, tcp_pair, timed_by_ppoll};
 use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable};
 
@@ -17,7 +17,7 @@ impl Descriptors for Tcp {
 }
 
 impl Mechanism for Tcp {
-    type Line = DescriptorLine<Self>;
+    type Link = DescriptorLink<Self>;
     const NAME: &'static str = "tcp";
     const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Message;

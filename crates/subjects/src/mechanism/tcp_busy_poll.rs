@@ -2,7 +2,7 @@
 //! TCP over the loopback device with busy polling, where the kernel has something to poll.
 
 use super::busy_poll::{self, KERNEL, LIMITS, SOURCES, polling};
-use super::descriptor::{DescriptorLine, Descriptors, Ends};
+use super::descriptor::{DescriptorLink, Descriptors, Ends};
 use super::socket::tcp_pair;
 use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable};
 
@@ -18,7 +18,7 @@ impl Descriptors for TcpBusyPoll {
 }
 
 impl Mechanism for TcpBusyPoll {
-    type Line = DescriptorLine<Self>;
+    type Link = DescriptorLink<Self>;
     const NAME: &'static str = "tcp-busy-poll";
     const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Message;

@@ -11,14 +11,14 @@ use super::descriptor::{Ends, Writer, again, take_token};
 use super::eventfd_epoll::EpollSet;
 use super::socket::tcp_pair;
 use super::tcp::Tcp;
-use super::{Explanation, Fault, Host, Line, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
+use super::{Explanation, Fault, Host, Link, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
 
 /// As tcp, in an epoll set with busy polling.
 #[derive(Debug)]
 pub struct TcpEpollBusyPoll;
 
 #[derive(Debug)]
-pub struct EpollLine(Ends);
+pub struct EpollLink(Ends);
 
 /// The end that waits in the set.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ fn polling(set: EpollSet) -> Result<EpollSet, OpenError> {
 }
 
 impl Mechanism for TcpEpollBusyPoll {
-    type Line = EpollLine;
+    type Link = EpollLink;
     const NAME: &'static str = "tcp-epoll-busy-poll";
     const COALESCES: bool = false;
     const DESCRIPTOR: bool = true;
@@ -76,7 +76,7 @@ impl Mechanism for TcpEpollBusyPoll {
     }
 }
 
-impl Line for EpollLine {
+impl Link for EpollLink {
     type Notifier = Writer<Tcp>;
     type Waiter = EpollWaiter;
     fn open(_: &Site) -> Result<Self, OpenError> {

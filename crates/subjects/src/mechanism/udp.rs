@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! UDP over the loopback device: one datagram a notification.
 
-use super::descriptor::{DescriptorLine, Descriptors, Ends};
+use super::descriptor::{DescriptorLink, Descriptors, Ends};
 use super::socket::{self, timed_by_ppoll, udp_pair};
 use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable};
 
@@ -19,7 +19,7 @@ impl Descriptors for Udp {
 }
 
 impl Mechanism for Udp {
-    type Line = DescriptorLine<Self>;
+    type Link = DescriptorLink<Self>;
     const NAME: &'static str = "udp";
     const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Message;

@@ -2,7 +2,7 @@
 //! UDP over the loopback device with busy polling, where the kernel has something to poll.
 
 use super::busy_poll::{self, KERNEL, LIMITS, SOURCES, polling};
-use super::descriptor::{DescriptorLine, Descriptors, Ends};
+use super::descriptor::{DescriptorLink, Descriptors, Ends};
 use super::socket::udp_pair;
 use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable};
 
@@ -20,7 +20,7 @@ impl Descriptors for UdpBusyPoll {
 }
 
 impl Mechanism for UdpBusyPoll {
-    type Line = DescriptorLine<Self>;
+    type Link = DescriptorLink<Self>;
     const NAME: &'static str = "udp-busy-poll";
     const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Message;

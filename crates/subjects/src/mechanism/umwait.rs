@@ -3,7 +3,7 @@
 
 use std::sync::atomic::AtomicU32;
 
-use super::watched_word::{Pause, WatchedLine};
+use super::watched_word::{Pause, WatchedLink};
 use super::{Explanation, Host, Mechanism, Notifiers, Unavailable, Waits};
 
 /// The notifier increments a word, the waiter's core dozes on its cache line.
@@ -56,7 +56,7 @@ impl Pause for Umwait {
 }
 
 impl Mechanism for Umwait {
-    type Line = WatchedLine<Self>;
+    type Link = WatchedLink<Self>;
     const NAME: &'static str = "umwait";
     const WAITS: Waits = Waits::Spins;
     const COALESCES: bool = true;
@@ -72,7 +72,7 @@ impl Mechanism for Umwait {
                      (/sys/devices/system/cpu/umwait_control/max_time, 100000 ticks by default) and whether C0.2 is \
                      allowed.",
             limits: "The waiter keeps its CPU from other tasks, but leaves a sibling thread more of the core and \
-                     burns less power than spinning. An interrupt ends a doze early. Absent in many virtual machines \
+                     takes less power than spinning. An interrupt ends a doze early. Absent in many virtual machines \
                      even where the CPU has it. The timed wait looks at the clock after each doze.",
             sources: &[
                 "Intel SDM vol. 2B, UMONITOR and UMWAIT",

@@ -3,7 +3,7 @@
 
 use rustix::net::SocketType;
 
-use super::descriptor::{DescriptorLine, Descriptors, Ends};
+use super::descriptor::{DescriptorLink, Descriptors, Ends};
 use super::socket::{self, timed_by_ppoll, unix_pair};
 use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable};
 
@@ -19,7 +19,7 @@ impl Descriptors for UnixSeqpacket {
 }
 
 impl Mechanism for UnixSeqpacket {
-    type Line = DescriptorLine<Self>;
+    type Link = DescriptorLink<Self>;
     const NAME: &'static str = "unix-seqpacket";
     const COALESCES: bool = false;
     const CARRIES: Carries = Carries::Message;

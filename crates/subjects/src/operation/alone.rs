@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use crate::mechanism::{Fault, Lines};
+use crate::mechanism::{Fault, Links};
 use doorbell_harness::control::Step;
 use doorbell_harness::role::Role;
 use doorbell_harness::side::{Side, SideError};
 use doorbell_machine::clock::Now;
-use doorbell_results::cell::Pattern;
+use doorbell_results::configuration::Pattern;
 
 /// Something one side can repeat.
 pub(super) trait Alone: Send + Sync + 'static {
@@ -36,7 +36,7 @@ pub(super) trait Bench {
 /// An operation of one side, open.
 pub(super) struct Solo<A: Alone>(pub(super) A);
 
-impl<A: Alone> Lines for Solo<A> {
+impl<A: Alone> Links for Solo<A> {
     fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
         side.step(Step::Meets, 0);
         side.control.meet(2, 1);
@@ -61,8 +61,8 @@ fn repeat(bench: &mut impl Bench, side: &mut Side) -> Result<(), SideError> {
         bench.run(batch)?;
         side.step(Step::Operates, sequence);
     }
-    let count = side.cell.until.count.unwrap_or(u64::MAX);
-    let window = side.cell.until.time_ns.map(|ns| clock.ticks(Duration::from_nanos(ns)));
+    let count = side.configuration.until.count.unwrap_or(u64::MAX);
+    let window = side.configuration.until.time_ns.map(|ns| clock.ticks(Duration::from_nanos(ns)));
     let opened = side.open_window();
     let mut done = 0;
     while done < count && !side.interrupted() {
@@ -88,7 +88,7 @@ fn repeat(bench: &mut impl Bench, side: &mut Side) -> Result<(), SideError> {
 
 /// Operations between two clock readings.
 pub(super) fn batch(side: &Side) -> u32 {
-    match side.cell.pattern {
+    match side.configuration.pattern {
         Pattern::Operation { batch } => batch.max(1),
         _ => 1,
     }

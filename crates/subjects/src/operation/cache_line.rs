@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use super::Operation;
 use super::alone::batch;
-use crate::mechanism::{Explanation, Lines, OpenError, Site, Word};
+use crate::mechanism::{Explanation, Links, OpenError, Site, Word};
 use doorbell_harness::control::Step;
 use doorbell_harness::role::Role;
 use doorbell_harness::side::{Side, SideError};
 use doorbell_machine::clock::Now;
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 
 /// Stores and loads of two words, one each way.
 #[derive(Debug)]
-pub(super) struct CacheLine;
+pub(super) struct CacheLink;
 
 /// Told in place of a round's number when it is over; rounds stay below it.
 const OVER: u32 = u32::MAX;
@@ -23,7 +23,7 @@ const OVER: u32 = u32::MAX;
 /// Batches before anything is recorded.
 const WARMUP: u32 = 20;
 
-impl Operation for CacheLine {
+impl Operation for CacheLink {
     fn name(&self) -> &'static str {
         "cache-line"
     }
@@ -49,7 +49,7 @@ impl Operation for CacheLine {
             sources: &["c2clat and core-to-core-latency time the same exchange"],
         }
     }
-    fn open(&self, site: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+    fn open(&self, site: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
         Ok(Box::new(Words { there: site.word()?, back: site.word()? }))
     }
 }
@@ -59,7 +59,7 @@ struct Words {
     back: &'static Word,
 }
 
-impl Lines for Words {
+impl Links for Words {
     fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
         side.step(Step::Meets, 0);
         side.control.meet(2, 1);
@@ -93,8 +93,8 @@ impl Words {
             next += batch;
             side.step(Step::Operates, u64::from(next));
         }
-        let count = side.cell.until.count.unwrap_or(u64::MAX);
-        let window = side.cell.until.time_ns.map(|ns| clock.ticks(Duration::from_nanos(ns)));
+        let count = side.configuration.until.count.unwrap_or(u64::MAX);
+        let window = side.configuration.until.time_ns.map(|ns| clock.ticks(Duration::from_nanos(ns)));
         let opened = side.open_window();
         let mut before = opened;
         let mut done = 0;

@@ -3,10 +3,10 @@
 
 use super::Operation;
 use super::alone::{Alone, Bench, Solo};
-use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
+use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::side::{Side, SideError};
 use doorbell_machine::clock::monotonic_ns;
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 
 /// `clock_gettime(CLOCK_MONOTONIC)`.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Operation for ClockRead {
             sources: &["vdso(7)", "/sys/devices/system/clocksource/clocksource0/current_clocksource"],
         }
     }
-    fn open(&self, _: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+    fn open(&self, _: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
         Ok(Box::new(Solo(Self)))
     }
 }

@@ -5,10 +5,10 @@ use super::Operation;
 use super::exchange::{Duo, End, Exchange};
 use super::figures::{figure, window};
 use super::pipes::{PipeEnd, Pipes};
-use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
+use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::role::Role;
 use doorbell_harness::side::SideError;
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 use doorbell_results::record::{Figure, Record};
 
 /// Two pipes, a counter of 8 bytes.
@@ -39,7 +39,7 @@ impl Operation for Context1 {
             sources: &["byte-unixbench, pgms/context1.c"],
         }
     }
-    fn open(&self, _: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+    fn open(&self, _: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
         Ok(Box::new(Duo(Counters(Pipes::open()?))))
     }
     fn classic(&self, record: &Record) -> Option<Figure> {

@@ -8,10 +8,10 @@ use rustix::io::Errno;
 
 use super::Operation;
 use super::exchange::{Duo, End, Exchange};
-use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
+use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::role::Role;
 use doorbell_harness::side::SideError;
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 
 #[derive(Debug)]
 pub(super) struct EchoTcp;
@@ -46,7 +46,7 @@ impl Operation for EchoTcp {
             sources: &["sockperf 3.7, client.cpp", "tcp(7)"],
         }
     }
-    fn open(&self, _: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+    fn open(&self, _: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
         let connect = || -> std::io::Result<(TcpStream, TcpStream)> {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
             let client = TcpStream::connect(listener.local_addr()?)?;

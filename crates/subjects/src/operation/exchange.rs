@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The loop of two sides in lockstep: one gives, the other takes and gives back.
 //!
-//! A round is there and back. Before it gives, each side writes the working set of the cell's size, if it has one.
+//! A round is there and back. Before it gives, each side writes the working set of the configuration's size, if it has one.
 
 use std::sync::atomic::{
     AtomicU8,
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::alone::batch;
 use super::count::{CHECK_ROUNDS, SwitchCount};
-use crate::mechanism::{Fault, Lines};
+use crate::mechanism::{Fault, Links};
 use doorbell_harness::control::Step;
 use doorbell_harness::role::Role;
 use doorbell_harness::side::{Side, SideError, fill};
@@ -38,7 +38,7 @@ pub(super) trait End {
 
 pub(super) struct Duo<X: Exchange>(pub(super) X);
 
-impl<X: Exchange> Lines for Duo<X> {
+impl<X: Exchange> Links for Duo<X> {
     fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
         side.step(Step::Meets, 0);
         let mut end = self.0.end(role)?;
@@ -70,8 +70,8 @@ fn lead(end: &mut impl End, set: &[AtomicU8], side: &mut Side) -> Result<(), Sid
     side.control.meet(2, 2);
     // The other side opens its window now; one round more, and it is certain to stand in the loop.
     exchange(side)?;
-    let count = side.cell.until.count.unwrap_or(u64::MAX);
-    let window = side.cell.until.time_ns.map(|ns| clock.ticks(Duration::from_nanos(ns)));
+    let count = side.configuration.until.count.unwrap_or(u64::MAX);
+    let window = side.configuration.until.time_ns.map(|ns| clock.ticks(Duration::from_nanos(ns)));
     let opened = side.open_window();
     let mut before = opened;
     let mut done = 0;

@@ -2,7 +2,7 @@
 //! Figures that follow from a record of an operation: pure arithmetic on what the kernel counted.
 
 use super::{Operation, find};
-use doorbell_results::cell::Pattern;
+use doorbell_results::configuration::Pattern;
 use doorbell_results::figure::operation::{
     MEAN, PER_FAULT, PER_SWITCH, RATE, REAL_SWITCHES, SWITCHES_PER_ROUND,
 };
@@ -20,13 +20,13 @@ const CHECK_SLACK: f64 = 16.0;
 
 /// Adds to a record of an operation what follows from its counts; leaves every other record as it is.
 pub fn derive(record: &mut Record) {
-    if !matches!(record.cell.pattern, Pattern::Operation { .. }) {
+    if !matches!(record.configuration.pattern, Pattern::Operation { .. }) {
         return;
     }
     if record.sides.is_empty() {
         return;
     }
-    let Ok(operation) = find(&record.cell.subject) else { return };
+    let Ok(operation) = find(&record.configuration.subject) else { return };
     let mut figures = mean_and_rate(record, operation);
     if operation.two_sided() {
         figures.extend(switches(record));
@@ -106,7 +106,7 @@ fn switches(record: &Record) -> Vec<Figure> {
 
 fn faults(record: &Record) -> Option<Figure> {
     let series = record.series.get(&Quantity::Operation)?;
-    if !record.cell.subject.starts_with("page-fault") {
+    if !record.configuration.subject.starts_with("page-fault") {
         return None;
     }
     let side = record.sides.first()?;
@@ -202,7 +202,7 @@ mod tests {
             ..SideCounters::default()
         };
         let mut record: Record = serde_json::from_value(serde_json::json!({
-            "cell": {
+            "configuration": {
                 "subject": subject, "contexts": "threads", "pattern": { "kind": "operation", "batch": 1 },
                 "timing": "around", "wait": { "kind": "block" },
                 "placement": { "relation": "same-core", "cpus": [0, 0] },
@@ -212,7 +212,7 @@ mod tests {
             "block": 0, "attempts": 1, "outcome": { "kind": "done" }, "series": {},
             "tally": serde_json::to_value(doorbell_results::record::Tally::default()).unwrap(),
             "sides": [],
-            "surroundings": serde_json::to_value(doorbell_results::record::Surroundings::default()).unwrap(),
+            "environment": serde_json::to_value(doorbell_results::record::Environment::default()).unwrap(),
             "warnings": []
         }))
         .unwrap();

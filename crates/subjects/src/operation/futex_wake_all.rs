@@ -12,9 +12,9 @@ use rustix::thread::futex::{self, Flags};
 use super::Operation;
 use super::alone::{Alone, Bench, Solo, batch};
 use super::figures::figure;
-use crate::mechanism::{Contexts, Explanation, Fault, Lines, OpenError, Site};
+use crate::mechanism::{Contexts, Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::side::{Side, SideError};
-use doorbell_results::cell::{Cell, Pattern};
+use doorbell_results::configuration::{Configuration, Pattern};
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Figure, Record};
 
@@ -49,17 +49,17 @@ impl Operation for FutexWakeAll {
             summary: "the protocol of perf bench futex wake: one thread wakes many, one at a time",
             how: "--batch threads, spread over the CPUs, sleep on one private futex for 100 ms; then FUTEX_WAKE for one, \
                   over and over until all were woken. A woken thread ends at once.",
-            kernel: "Each wake unqueues one waiter and puts it on its CPU's run queue; the waker may be preempted by whom \
+            kernel: "Each wake-up unqueues one waiter and puts it on its CPU's run queue; the waker may be preempted by whom \
                      it woke, and by threads that end.",
             limits: "The sender's time alone: when the woken threads run is not looked at. Run it unpinned, as the tool.",
             sources: &["Linux tools/perf/bench/futex-wake.c"],
         }
     }
-    fn open(&self, _: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+    fn open(&self, _: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
         Ok(Box::new(Solo(Self)))
     }
     fn classic(&self, record: &Record) -> Option<Figure> {
-        let Pattern::Operation { batch } = record.cell.pattern else { return None };
+        let Pattern::Operation { batch } = record.configuration.pattern else { return None };
         let mean = record.series.get(&Quantity::Operation)?.mean_ns;
         let formula = format!("mean time of {batch} wakes");
         Some(figure("perf bench futex wake as printed", mean * f64::from(batch) / 1e6, "ms", formula))

@@ -3,9 +3,9 @@
 
 use super::Operation;
 use super::alone::{Alone, Bench, Solo};
-use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
+use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::side::{Side, SideError};
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 
 /// `getppid`.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Operation for Getppid {
             sources: &["`perf bench syscall basic`", "will-it-scale, getppid1"],
         }
     }
-    fn open(&self, _: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+    fn open(&self, _: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
         Ok(Box::new(Solo(Self)))
     }
 }

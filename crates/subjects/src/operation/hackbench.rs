@@ -11,9 +11,9 @@ use rustix::process::{Pid, Signal, WaitOptions, set_parent_process_death_signal,
 use super::Operation;
 use super::alone::{Alone, Bench, Solo, batch};
 use super::figures::figure;
-use crate::mechanism::{Contexts, Explanation, Fault, Lines, OpenError, Site};
+use crate::mechanism::{Contexts, Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::side::{Side, SideError};
-use doorbell_results::cell::{Cell, Pattern};
+use doorbell_results::configuration::{Configuration, Pattern};
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Figure, Record};
 
@@ -56,11 +56,11 @@ impl Operation for Hackbench {
             sources: &["rt-tests, hackbench.c", "perf bench sched messaging"],
         }
     }
-    fn open(&self, _: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+    fn open(&self, _: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
         Ok(Box::new(Solo(Self)))
     }
     fn classic(&self, record: &Record) -> Option<Figure> {
-        let Pattern::Operation { batch } = record.cell.pattern else { return None };
+        let Pattern::Operation { batch } = record.configuration.pattern else { return None };
         let mean = record.series.get(&Quantity::Operation)?.mean_ns;
         let formula = format!("mean time of {batch} loops");
         Some(figure("hackbench as printed", mean * f64::from(batch) / 1e9, "s", formula))

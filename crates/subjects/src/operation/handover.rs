@@ -10,7 +10,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-use crate::mechanism::{Fault, Lines};
+use crate::mechanism::{Fault, Links};
 use doorbell_harness::control::Step;
 use doorbell_harness::role::Role;
 use doorbell_harness::side::{Side, SideError};
@@ -56,7 +56,7 @@ pub(super) trait Receiver {
 
 pub(super) struct OneWay<H: Handover>(pub(super) H);
 
-impl<H: Handover> Lines for OneWay<H> {
+impl<H: Handover> Links for OneWay<H> {
     fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
         side.step(Step::Meets, 0);
         if role.index() == 0 {
@@ -75,8 +75,8 @@ fn send(sender: &mut impl Sender, side: &mut Side) -> Result<(), SideError> {
     let clock = side.clock;
     let stamp = &side.control.mail[0].stamps[0];
     sender.begin()?;
-    let count = side.cell.until.count.unwrap_or(u64::MAX);
-    let window = side.cell.until.time_ns.map(|ns| clock.ticks(Duration::from_nanos(ns)));
+    let count = side.configuration.until.count.unwrap_or(u64::MAX);
+    let window = side.configuration.until.time_ns.map(|ns| clock.ticks(Duration::from_nanos(ns)));
     let mut opened = side.open_window();
     let mut round = 0_u64;
     loop {

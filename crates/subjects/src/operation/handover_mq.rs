@@ -4,9 +4,9 @@
 use super::Operation;
 use super::handover::{Handover, OneWay, Receiver, Sender};
 use super::message_queue::MessageQueue;
-use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
+use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::side::SideError;
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 
 /// Two queues of one message.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Operation for HandoverMq {
             sources: &["rt-tests, pmqtest.c", "mq_overview(7)"],
         }
     }
-    fn open(&self, site: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+    fn open(&self, site: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
         let queue = || MessageQueue::make(site, 1, MESSAGE as i64);
         Ok(Box::new(OneWay(Queues { there: queue()?, back: queue()? })))
     }

@@ -5,9 +5,9 @@ use std::cell::UnsafeCell;
 
 use super::Operation;
 use super::handover::{Handover, OneWay, Receiver, Sender};
-use crate::mechanism::{Contexts, Explanation, Fault, Lines, OpenError, Site};
+use crate::mechanism::{Contexts, Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::side::SideError;
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 
 /// Two mutexes: one handed over, one that lets the sender go on.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Operation for HandoverMutex {
             sources: &["rt-tests, ptsematest.c (\"test POSIX threads mutex latency\")"],
         }
     }
-    fn open(&self, _: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+    fn open(&self, _: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
         let pair: &'static [Mutex; 2] = Box::leak(Box::new([Mutex::new(), Mutex::new()]));
         // Whoever is first to come waits: the mutex to be handed over starts locked.
         lock(&pair[0]).map_err(|fault| OpenError::call("pthread_mutex_lock", fault))?;
@@ -55,7 +55,7 @@ impl Operation for HandoverMutex {
 #[derive(Debug)]
 struct Mutex(UnsafeCell<libc::pthread_mutex_t>);
 
-// SAFETY: pthread_mutex_t is made to be used by several threads at once, and nothing else touches the cell.
+// SAFETY: pthread_mutex_t is made to be used by several threads at once, and nothing else touches the configuration.
 unsafe impl Sync for Mutex {}
 // SAFETY: as above; it is leaked and so never moves once it is in use.
 unsafe impl Send for Mutex {}

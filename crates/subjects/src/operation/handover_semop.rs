@@ -4,9 +4,9 @@
 use super::Operation;
 use super::handover::{Handover, OneWay, Receiver, Sender};
 use super::semaphore_set::SemaphoreSet;
-use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
+use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::side::SideError;
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 
 /// A set of three semaphores.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl Operation for HandoverSemop {
             sources: &["rt-tests, svsematest.c"],
         }
     }
-    fn open(&self, site: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+    fn open(&self, site: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
         Ok(Box::new(OneWay(Set(SemaphoreSet::make(site, 3)?))))
     }
 }

@@ -8,9 +8,9 @@ use std::sync::atomic::{
 
 use super::Operation;
 use super::handover::{Handover, OneWay, Receiver, Sender};
-use crate::mechanism::{Contexts, Explanation, Fault, Lines, OpenError, Site};
+use crate::mechanism::{Contexts, Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::side::SideError;
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 
 /// `SIGUSR2` there, `SIGUSR1` back.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Operation for HandoverSignal {
             sources: &["rt-tests, sigwaittest.c", "sigwaitinfo(2)"],
         }
     }
-    fn open(&self, site: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+    fn open(&self, site: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
         // Blocked before the sides exist, so that no signal finds a side that would die of it.
         let (usr1, usr2) = (set_of(libc::SIGUSR1), set_of(libc::SIGUSR2));
         for set in [usr1, usr2] {

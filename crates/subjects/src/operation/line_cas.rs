@@ -10,12 +10,12 @@ use std::time::Duration;
 use super::Operation;
 use super::alone::batch;
 use super::figures::figure;
-use crate::mechanism::{Explanation, Lines, OpenError, Site};
+use crate::mechanism::{Explanation, Links, OpenError, Site};
 use doorbell_harness::control::Step;
 use doorbell_harness::role::Role;
 use doorbell_harness::side::{Side, SideError};
 use doorbell_machine::clock::Now;
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Figure, Record};
 
@@ -54,7 +54,7 @@ impl Operation for LineCas {
             sources: &["core-to-core-latency 1.2.0, bench/cas.rs"],
         }
     }
-    fn open(&self, site: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+    fn open(&self, site: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
         Ok(Box::new(Line(&site.word()?.0)))
     }
     fn classic(&self, record: &Record) -> Option<Figure> {
@@ -77,7 +77,7 @@ impl Line {
 /// Batches before anything is recorded.
 const WARMUP: u64 = 20;
 
-impl Lines for Line {
+impl Links for Line {
     fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
         side.step(Step::Meets, 0);
         side.control.meet(2, 1);
@@ -96,8 +96,8 @@ impl Line {
     fn lead(&self, batch: u32, side: &mut Side) {
         let clock = side.clock;
         let per_sample = u64::from(batch);
-        let count = side.cell.until.count.unwrap_or(u64::MAX);
-        let window = side.cell.until.time_ns.map(|ns| clock.ticks(Duration::from_nanos(ns)));
+        let count = side.configuration.until.count.unwrap_or(u64::MAX);
+        let window = side.configuration.until.time_ns.map(|ns| clock.ticks(Duration::from_nanos(ns)));
         let mut opened = side.open_window();
         let mut done = 0;
         let mut batches = 0_u64;

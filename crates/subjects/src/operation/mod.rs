@@ -2,16 +2,16 @@
 //! What `doorbell switch` measures: operations of the kernel and the CPU of which every wake-up is made, one file each.
 //!
 //! An operation runs in a trial's sides like a mechanism does, but notifies nobody for its own sake: it is timed in
-//! batches ([`Pattern::Operation`](doorbell_results::cell::Pattern::Operation)). There are two kinds. An operation of one
+//! batches ([`Pattern::Operation`](doorbell_results::configuration::Pattern::Operation)). There are two kinds. An operation of one
 //! side (`alone`) is a call or an instruction sequence repeated; an operation of two sides is a protocol that makes
 //! the kernel switch between them, either in lockstep (`exchange`) or each as fast as it is let (`side_by_side`).
 //!
 //! How many switches a protocol makes is never assumed: [`figures`] divides by the count the kernel kept. Adding an
 //! operation is adding a file here and one line in [`all`].
 
-use crate::mechanism::{Contexts, Explanation, Host, Lines, OpenError, Site, Unavailable};
+use crate::mechanism::{Contexts, Explanation, Host, Links, OpenError, Site, Unavailable};
 use doorbell_harness::counters::become_fifo;
-use doorbell_results::cell::{Cell, Scheduler};
+use doorbell_results::configuration::{Configuration, Scheduler};
 use doorbell_results::nearest::{did_you_mean, nearest};
 use doorbell_results::record::{Figure, Record, Subject};
 
@@ -80,7 +80,7 @@ pub trait Operation: Sync {
         Ok(())
     }
     /// Sets it up in the trial's host, before the sides exist.
-    fn open(&self, site: &Site, cell: &Cell) -> Result<Box<dyn Lines>, OpenError>;
+    fn open(&self, site: &Site, configuration: &Configuration) -> Result<Box<dyn Links>, OpenError>;
     /// Whether it is part of a run that names no operation: the protocols of other tools are for comparisons with them.
     fn usual(&self) -> bool {
         true
@@ -101,13 +101,17 @@ impl dyn Operation {
     pub fn subject(&self) -> Subject {
         Subject::Operation { two_sided: self.two_sided(), unit: self.unit().to_owned() }
     }
-    /// Whether `cell` can be run here, and what is lacking if not: the operation itself, its kind of sides, or the
+    /// Whether `configuration` can be run here, and what is lacking if not: the operation itself, its kind of sides, or the
     /// right to the scheduling policy.
-    pub fn fits(&self, cell: &Cell, host: &Host) -> Result<(), Unavailable> {
-        if !self.joins(cell.contexts) {
-            return Err(Unavailable::because(format!("{} does not join {:?}", self.name(), cell.contexts)));
+    pub fn fits(&self, configuration: &Configuration, host: &Host) -> Result<(), Unavailable> {
+        if !self.joins(configuration.contexts) {
+            return Err(Unavailable::because(format!(
+                "{} does not join {:?}",
+                self.name(),
+                configuration.contexts
+            )));
         }
-        if cell.scheduler == Scheduler::Fifo && !may_become_fifo() {
+        if configuration.scheduler == Scheduler::Fifo && !may_become_fifo() {
             return Err(Unavailable::because(
                 "SCHED_FIFO is not permitted to this user: run as root, grant CAP_SYS_NICE, or raise `ulimit -r`",
             ));
@@ -125,7 +129,7 @@ fn may_become_fifo() -> bool {
 pub fn all() -> &'static [&'static dyn Operation] {
     &[
         &clock_read::ClockRead,
-        &cache_line::CacheLine,
+        &cache_line::CacheLink,
         &getppid::Getppid,
         &gettid::Gettid,
         &read_nothing::ReadNothing,

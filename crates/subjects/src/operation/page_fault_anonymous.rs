@@ -8,9 +8,9 @@ use rustix::param::page_size;
 
 use super::Operation;
 use super::alone::{Alone, Bench, Solo, batch};
-use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
+use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::side::{Side, SideError};
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 
 /// First write to a page of anonymous memory.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Operation for PageFaultAnonymous {
             sources: &["getrusage(2), ru_minflt", "will-it-scale, page_fault1"],
         }
     }
-    fn open(&self, _: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+    fn open(&self, _: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
         Ok(Box::new(Solo(Self)))
     }
 }

@@ -11,9 +11,9 @@ use rustix::param::page_size;
 
 use super::Operation;
 use super::alone::{Alone, Bench, Solo, batch};
-use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
+use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::side::{Side, SideError};
-use doorbell_results::cell::{Cell, Pattern};
+use doorbell_results::configuration::{Configuration, Pattern};
 
 /// First read of a page of a cached file.
 #[derive(Debug)]
@@ -44,9 +44,9 @@ impl Operation for PageFaultFile {
             sources: &["lmbench lat_pagefault", "Linux mm/memory.c, do_fault_around"],
         }
     }
-    fn open(&self, site: &Site, cell: &Cell) -> Result<Box<dyn Lines>, OpenError> {
-        let Pattern::Operation { batch } = cell.pattern else {
-            return Err(OpenError::call("page-fault-file", "the cell is not an operation"));
+    fn open(&self, site: &Site, configuration: &Configuration) -> Result<Box<dyn Links>, OpenError> {
+        let Pattern::Operation { batch } = configuration.pattern else {
+            return Err(OpenError::call("page-fault-file", "the configuration is not an operation"));
         };
         // In the run's folder, which goes with the run.
         let path = site.path("pages");

@@ -5,9 +5,9 @@ use std::fs::File;
 
 use super::Operation;
 use super::alone::{Alone, Bench, Solo};
-use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
+use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::side::{Side, SideError};
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 
 /// `read` of 0 bytes.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Operation for ReadNothing {
             sources: &["lmbench lat_syscall read, which reads one byte of the same device"],
         }
     }
-    fn open(&self, _: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+    fn open(&self, _: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
         let zero = File::open("/dev/zero").map_err(|error| OpenError::call("open(/dev/zero)", error))?;
         Ok(Box::new(Solo(Device(zero))))
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 
 use super::count::{CHECK_ROUNDS, SwitchCount};
 use super::timed::timed;
-use crate::mechanism::{Fault, Lines};
+use crate::mechanism::{Fault, Links};
 use doorbell_harness::control::Step;
 use doorbell_harness::role::Role;
 use doorbell_harness::side::{Side, SideError};
@@ -20,7 +20,7 @@ pub(super) struct Pair<B: Beside>(pub(super) B);
 /// Repetitions before anything is recorded.
 const WARMUP: u64 = 200;
 
-impl<B: Beside> Lines for Pair<B> {
+impl<B: Beside> Links for Pair<B> {
     fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
         side.step(Step::Meets, 0);
         side.control.meet(2, 1);

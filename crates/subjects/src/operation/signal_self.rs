@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::Operation;
 use super::alone::{Alone, Bench, Solo};
-use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
+use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::side::{Side, SideError};
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 
 /// `tgkill` to the calling thread, delivered to a handler.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Operation for SignalSelf {
             sources: &["signal(7), sigreturn(2)", "lmbench lat_sig catch"],
         }
     }
-    fn open(&self, _: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+    fn open(&self, _: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
         Ok(Box::new(Solo(Self)))
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering::{Acquire, Release};
 
 use super::timed::timed;
-use crate::mechanism::{Fault, Lines};
+use crate::mechanism::{Fault, Links};
 use doorbell_harness::control::Step;
 use doorbell_harness::role::Role;
 use doorbell_harness::side::{Side, SideError};
@@ -24,7 +24,7 @@ pub(super) struct Turns<S: Stream>(pub(super) S);
 /// Operations before anything is recorded.
 const WARMUP: u64 = 200;
 
-impl<S: Stream> Lines for Turns<S> {
+impl<S: Stream> Links for Turns<S> {
     fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
         side.step(Step::Meets, 0);
         side.control.meet(2, 1);

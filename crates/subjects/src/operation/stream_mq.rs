@@ -7,8 +7,8 @@ use super::Operation;
 use super::figures::{figure, window};
 use super::message_queue::MessageQueue;
 use super::stream::{Stream, Turns};
-use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
-use doorbell_results::cell::Cell;
+use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
+use doorbell_results::configuration::Configuration;
 use doorbell_results::record::{Figure, Record};
 
 /// A POSIX message queue of one place.
@@ -40,7 +40,7 @@ impl Operation for StreamMq {
             sources: &["stress-ng, stress-switch.c"],
         }
     }
-    fn open(&self, site: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+    fn open(&self, site: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
         Ok(Box::new(Turns(Queue(MessageQueue::make(site, 1, 8)?))))
     }
     fn classic(&self, record: &Record) -> Option<Figure> {

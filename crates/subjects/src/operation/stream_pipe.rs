@@ -10,8 +10,8 @@ use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use super::Operation;
 use super::figures::{figure, window};
 use super::stream::{Stream, Turns};
-use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
-use doorbell_results::cell::Cell;
+use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
+use doorbell_results::configuration::Configuration;
 use doorbell_results::record::{Figure, Record};
 
 /// A pipe of one packet.
@@ -43,7 +43,7 @@ impl Operation for StreamPipe {
             sources: &["stress-ng, stress-switch.c"],
         }
     }
-    fn open(&self, _: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+    fn open(&self, _: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
         let (reads, writes) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::DIRECT)
             .map_err(|error| OpenError::call("pipe2(O_DIRECT)", error))?;
         // Rounded up to one page by the kernel.

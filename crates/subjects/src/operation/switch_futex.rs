@@ -8,10 +8,10 @@ use rustix::thread::futex::{self, Flags};
 
 use super::Operation;
 use super::exchange::{Duo, End, Exchange};
-use crate::mechanism::{Contexts, Explanation, Fault, Lines, OpenError, Site, Word};
+use crate::mechanism::{Contexts, Explanation, Fault, Links, OpenError, Site, Word};
 use doorbell_harness::role::Role;
 use doorbell_harness::side::SideError;
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 
 /// Two futex words, one each way.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Operation for SwitchFutex {
             sources: &["futex(2)", "Linux kernel/futex/waitwake.c"],
         }
     }
-    fn open(&self, site: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+    fn open(&self, site: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
         let flags = if site.contexts() == Contexts::Threads { Flags::PRIVATE } else { Flags::empty() };
         Ok(Box::new(Duo(Words { words: [site.word()?, site.word()?], flags })))
     }

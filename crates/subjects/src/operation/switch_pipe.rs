@@ -4,10 +4,10 @@
 use super::Operation;
 use super::exchange::{Duo, End, Exchange};
 use super::pipes::{PipeEnd, Pipes};
-use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
+use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::role::Role;
 use doorbell_harness::side::SideError;
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 
 /// Two pipes, 4 bytes.
 #[derive(Debug)]
@@ -31,14 +31,14 @@ impl Operation for SwitchPipe {
             summary: "switch by two pipes, a 4-byte integer there and back",
             how: "Each side writes an integer into one pipe and reads one from the other. A round is there and back.",
             kernel: "write copies into the pipe's page and wakes the reader; read on an empty pipe sleeps. On one core \
-                     the wake takes effect when the writer sleeps in its own read, or at once if the scheduler lets \
+                     the wake-up takes effect when the writer sleeps in its own read, or at once if the scheduler lets \
                      the woken task preempt; on two cores it is an interrupt and an exit from idle.",
             limits: "A round is two switches and four calls; the figure per switch is the window divided by the \
                      switches counted, calls included.",
             sources: &["`perf bench sched pipe`", "pipe(7)"],
         }
     }
-    fn open(&self, _: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+    fn open(&self, _: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
         Ok(Box::new(Duo(Integers(Pipes::open()?))))
     }
 }

@@ -3,8 +3,8 @@
 
 use super::Operation;
 use super::side_by_side::{Beside, Pair};
-use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
-use doorbell_results::cell::Cell;
+use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
+use doorbell_results::configuration::Configuration;
 
 /// `sched_yield` on both sides.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl Operation for SwitchYield {
     }
     fn explanation(&self) -> Explanation {
         Explanation {
-            summary: "switch by sched_yield on both sides: no wake, the same-core floor",
+            summary: "switch by sched_yield on both sides: no wake, the same-core primitive cost",
             how: "Both sides call sched_yield over and over. On one core a call returns after the other side has run: \
                   a round is then two switches.",
             kernel: "sched_yield puts the caller behind and picks the next task: no sleep, no wake, one switch.",
@@ -35,7 +35,7 @@ impl Operation for SwitchYield {
             sources: &["sched_yield(2)", "Linux kernel/sched/fair.c, yield_task_fair"],
         }
     }
-    fn open(&self, _: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+    fn open(&self, _: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
         Ok(Box::new(Pair(Yields)))
     }
 }

@@ -9,10 +9,10 @@ use rustix::thread::sched_yield;
 use super::Operation;
 use super::exchange::{Duo, End, Exchange};
 use super::figures::{figure, window};
-use crate::mechanism::{Contexts, Explanation, Fault, Lines, OpenError, Site, Word};
+use crate::mechanism::{Contexts, Explanation, Fault, Links, OpenError, Site, Word};
 use doorbell_harness::role::Role;
 use doorbell_harness::side::SideError;
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 use doorbell_results::record::{Figure, Record};
 
 /// `timectxsw` between processes, `timetctxsw` between threads, `timectxswws` with a working set.
@@ -43,21 +43,21 @@ impl Operation for Timectxsw {
             how: "One shared futex word holds A or B. A side stores its value, wakes until somebody was woken, yields, \
                   and waits on the other's value until a wait succeeds; every call that did not do is followed by \
                   sched_yield and tried again. With --working-set both sides write the same memory each time.",
-            kernel: "A mixture of wakes, sleeps and yields whose proportion depends on timing.",
+            kernel: "A mixture of wake-ups, sleeps and yields whose proportion depends on timing.",
             limits: "The tool divides its time by four switches a loop. The kernel made six in one published count, ten \
                      in another, two on two cores: both quotients are shown, the tool's and the counted one. The tool \
                      subtracts two working-set writes a loop; the row `touch` shows what one costs alone.",
             sources: &["tsuna/contextswitch, timectxsw.c, timetctxsw.c, timectxswws.c; issue 3 there"],
         }
     }
-    fn open(&self, site: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+    fn open(&self, site: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
         let word = site.word()?;
         word.store(LEADERS, Relaxed);
         Ok(Box::new(Duo(OneWord(word))))
     }
     fn classic(&self, record: &Record) -> Option<Figure> {
         let (window, rounds) = window(record)?;
-        let name = match record.cell.contexts {
+        let name = match record.configuration.contexts {
             Contexts::Processes => "timectxsw as printed",
             Contexts::Threads => "timetctxsw as printed",
         };

@@ -9,7 +9,7 @@ use doorbell_harness::control::Step;
 use doorbell_harness::side::Side;
 use doorbell_machine::clock::Now;
 
-/// Does `once` over and over until the cell's end, the cell's batch of it between two clock readings, and opens and
+/// Does `once` over and over until the configuration's end, the configuration's batch of it between two clock readings, and opens and
 /// closes the window around. `warmup` counts what was done before.
 pub(super) fn timed(
     side: &mut Side,
@@ -18,8 +18,8 @@ pub(super) fn timed(
 ) -> Result<(), Fault> {
     let clock = side.clock;
     let batch = u64::from(batch(side));
-    let count = side.cell.until.count.unwrap_or(u64::MAX);
-    let window = side.cell.until.time_ns.map(|ns| clock.ticks(Duration::from_nanos(ns)));
+    let count = side.configuration.until.count.unwrap_or(u64::MAX);
+    let window = side.configuration.until.time_ns.map(|ns| clock.ticks(Duration::from_nanos(ns)));
     let opened = side.open_window();
     let mut before = opened;
     let mut done = 0;

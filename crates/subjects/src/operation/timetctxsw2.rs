@@ -5,8 +5,8 @@ use super::Operation;
 use super::figures::{figure, window};
 use super::side_by_side::Pair;
 use super::switch_yield::Yields;
-use crate::mechanism::{Contexts, Explanation, Lines, OpenError, Site};
-use doorbell_results::cell::Cell;
+use crate::mechanism::{Contexts, Explanation, Links, OpenError, Site};
+use doorbell_results::configuration::Configuration;
 use doorbell_results::record::{Figure, Record};
 
 /// `sched_yield` in two threads.
@@ -39,7 +39,7 @@ impl Operation for Timetctxsw2 {
             sources: &["tsuna/contextswitch, timetctxsw2.c"],
         }
     }
-    fn open(&self, _: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+    fn open(&self, _: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
         Ok(Box::new(Pair(Yields)))
     }
     fn classic(&self, record: &Record) -> Option<Figure> {

@@ -5,11 +5,11 @@ use std::sync::atomic::AtomicU8;
 
 use super::Operation;
 use super::alone::{Alone, Bench, Solo};
-use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
+use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::side::{Side, SideError, fill};
-use doorbell_results::cell::Cell;
+use doorbell_results::configuration::Configuration;
 
-/// `memset` of the cell's size.
+/// `memset` of the configuration's size.
 #[derive(Debug)]
 pub(super) struct Touch;
 
@@ -36,7 +36,7 @@ impl Operation for Touch {
             sources: &["tsuna/contextswitch, timectxswws"],
         }
     }
-    fn open(&self, _: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+    fn open(&self, _: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
         Ok(Box::new(Solo(Self)))
     }
 }

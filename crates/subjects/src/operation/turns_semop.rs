@@ -5,8 +5,8 @@ use super::Operation;
 use super::figures::{figure, window};
 use super::semaphore_set::SemaphoreSet;
 use super::stream::{Stream, Turns};
-use crate::mechanism::{Explanation, Fault, Lines, OpenError, Site};
-use doorbell_results::cell::Cell;
+use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
+use doorbell_results::configuration::Configuration;
 use doorbell_results::record::{Figure, Record};
 
 /// A System V semaphore that both sides raise and lower.
@@ -38,7 +38,7 @@ impl Operation for TurnsSemop {
             sources: &["stress-ng, stress-switch.c"],
         }
     }
-    fn open(&self, site: &Site, _: &Cell) -> Result<Box<dyn Lines>, OpenError> {
+    fn open(&self, site: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
         Ok(Box::new(Turns(One(SemaphoreSet::make(site, 1)?))))
     }
     fn classic(&self, record: &Record) -> Option<Figure> {

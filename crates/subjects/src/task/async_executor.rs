@@ -3,9 +3,9 @@
 
 use async_executor::LocalExecutor;
 
-use super::course::{Course, Known};
+use super::generations::{Generations, Known};
 use super::stackless::walk;
-use super::{Kind, MadeOf, Needs, Scene};
+use super::{Kind, MadeOf, Needs, TaskContext};
 use crate::mechanism::Explanation;
 use doorbell_harness::side::SideError;
 
@@ -33,17 +33,17 @@ impl Kind for AsyncExecutor {
     fn needs(&self) -> Needs {
         Needs { tasks: 0, descriptors: 0, mappings: 0, bytes: 768 }
     }
-    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
+    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
         let executor = LocalExecutor::new();
         futures_lite::future::block_on(executor.run(async {
-            course.starts(scene);
+            generations.starts(task_context);
             let tasks: Vec<_> =
-                (0..scene.tasks).map(|own| executor.spawn(walk::<Self>(*scene, own))).collect();
-            course.made(scene, Known::None)?;
+                (0..task_context.tasks).map(|own| executor.spawn(walk::<Self>(*task_context, own))).collect();
+            generations.made(task_context, Known::None)?;
             for task in tasks {
                 task.await;
             }
-            course.done(scene, Known::None)
+            generations.done(task_context, Known::None)
         }))
     }
 }

@@ -3,8 +3,8 @@
 
 use std::hint::black_box;
 
-use super::course::{Course, Known};
-use super::{Kind, MadeOf, Needs, Scene};
+use super::generations::{Generations, Known};
+use super::{Kind, MadeOf, Needs, TaskContext};
 use crate::mechanism::Explanation;
 use doorbell_harness::side::SideError;
 
@@ -33,22 +33,22 @@ impl Kind for Call {
     fn needs(&self) -> Needs {
         Needs { tasks: 0, descriptors: 0, mappings: 0, bytes: 256 }
     }
-    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
-        course.starts(scene);
-        let calls: Vec<fn(&Scene, u32) -> bool> =
-            vec![black_box(turn as fn(&Scene, u32) -> bool); scene.tasks as usize];
-        scene.queue.fill();
-        course.made(scene, Known::None)?;
-        while let Some(task) = scene.queue.pop() {
-            if calls[task as usize](scene, task) {
-                scene.queue.push(task);
+    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+        generations.starts(task_context);
+        let calls: Vec<fn(&TaskContext, u32) -> bool> =
+            vec![black_box(turn as fn(&TaskContext, u32) -> bool); task_context.tasks as usize];
+        task_context.queue.fill();
+        generations.made(task_context, Known::None)?;
+        while let Some(task) = task_context.queue.pop() {
+            if calls[task as usize](task_context, task) {
+                task_context.queue.push(task);
             }
         }
-        course.done(scene, Known::None)
+        generations.done(task_context, Known::None)
     }
 }
 
 #[inline(never)]
-fn turn(scene: &Scene, task: u32) -> bool {
-    scene.turn(task)
+fn turn(task_context: &TaskContext, task: u32) -> bool {
+    task_context.turn(task)
 }

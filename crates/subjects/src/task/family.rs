@@ -4,12 +4,12 @@
 use doorbell_harness::family::{Cast, Family, Stage};
 use doorbell_harness::role::Role;
 use doorbell_harness::site::Host;
-use doorbell_results::cell::{Cell, Pattern};
+use doorbell_results::configuration::{Configuration, Pattern};
 use doorbell_results::machine::Machine;
 use doorbell_results::record::Record;
 use doorbell_results::record::subject::{Contexts, Subject};
 
-use super::{Play, Scene, find, limits, scene};
+use super::{Driver, TaskContext, find, limits, task_context};
 
 #[derive(Debug)]
 pub struct Tasks;
@@ -19,14 +19,14 @@ impl Family for Tasks {
         matches!(pattern, Pattern::Tasks { .. })
     }
 
-    fn subject(&self, cell: &Cell) -> Option<Subject> {
-        Some(find(&cell.subject).ok()?.subject())
+    fn subject(&self, configuration: &Configuration) -> Option<Subject> {
+        Some(find(&configuration.subject).ok()?.subject())
     }
 
-    fn lacks(&self, cell: &Cell, machine: &Machine) -> Option<String> {
-        match find(&cell.subject) {
+    fn lacks(&self, configuration: &Configuration, machine: &Machine) -> Option<String> {
+        match find(&configuration.subject) {
             Ok(kind) => match kind.available(&Host::default()) {
-                Ok(()) => limits::lacks(cell, machine),
+                Ok(()) => limits::lacks(configuration, machine),
                 Err(lack) => Some(lack.reason),
             },
             Err(unknown) => Some(unknown.to_string()),
@@ -34,21 +34,21 @@ impl Family for Tasks {
     }
 
     /// Tasks have a working set each and no messages.
-    fn message_bytes(&self, _: &Cell) -> usize {
+    fn message_bytes(&self, _: &Configuration) -> usize {
         0
     }
 
-    fn own_bytes(&self, cell: &Cell) -> usize {
-        scene::bytes(cell)
+    fn own_bytes(&self, configuration: &Configuration) -> usize {
+        task_context::bytes(configuration)
     }
 
     fn open(&self, stage: &Stage<'_>) -> Result<Cast, String> {
-        let kind = find(&stage.cell.subject).map_err(|error| error.to_string())?;
-        let scene = Scene::place(stage.arena, stage.cell, stage.clock, stage.control);
-        let scene = scene.map_err(|error| error.to_string())?;
+        let kind = find(&stage.configuration.subject).map_err(|error| error.to_string())?;
+        let task_context = TaskContext::place(stage.arena, stage.configuration, stage.clock, stage.control);
+        let task_context = task_context.map_err(|error| error.to_string())?;
         Ok(Cast {
             roles: [Role::Initiate, Role::Respond],
-            lines: Box::new(Play { kind, scene }),
+            links: Box::new(Driver { kind, task_context }),
             // Whatever the tasks are, whoever drives them is a process with one thread, from which others can be forked.
             contexts: Contexts::Processes,
             reference: false,

@@ -7,9 +7,9 @@ use std::io;
 use corosensei::stack::{DefaultStack, Stack};
 use rustix::process::Pid;
 
-use super::course::Course;
-use super::crew::{Children, no_more};
-use super::{Kind, MadeOf, Measured, Needs, Scene, stack_pool};
+use super::generations::Generations;
+use super::tasks::{Children, no_more};
+use super::{Kind, MadeOf, Measured, Needs, TaskContext, stack_pool};
 use crate::mechanism::{Explanation, Fault};
 use doorbell_harness::side::SideError;
 
@@ -48,18 +48,18 @@ impl Kind for LifeClone {
         // A touched page of stack and its page table, the kernel's stack of 16 KiB, its task and what hangs on it.
         Needs { tasks: 1, descriptors: 0, mappings: 2, bytes: 36 << 10 }
     }
-    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
-        let clones = Clones::new(scene, scene.tasks as usize)?;
-        course.starts(scene);
-        let mut children = Children::none(scene.tasks);
-        for own in 0..scene.tasks {
+    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+        let clones = Clones::new(task_context, task_context.tasks as usize)?;
+        generations.starts(task_context);
+        let mut children = Children::none(task_context.tasks);
+        for own in 0..task_context.tasks {
             // SAFETY: `children` was made after `clones`, so it goes first however this ends, and it goes when all in it have been
             // waited for. Each task has a stack of its own.
             let child = unsafe { clones.start(own, SHARED) };
-            children.add(child.map_err(|error| no_more("a task", own, scene, &error))?);
-            scene.alive(own);
+            children.add(child.map_err(|error| no_more("a task", own, task_context, &error))?);
+            task_context.alive(own);
         }
-        course.run(scene);
+        generations.run(task_context);
         children.leave()
     }
 }
@@ -78,16 +78,16 @@ impl Drop for Clones {
 
 /// What a task is told.
 struct Task {
-    scene: Scene,
+    task_context: TaskContext,
     own: u32,
 }
 
 impl Clones {
-    /// Room for `stacks` tasks of `scene` at a time.
-    pub(super) fn new(scene: &Scene, stacks: usize) -> Result<Self, Fault> {
+    /// Room for `stacks` tasks of `task context` at a time.
+    pub(super) fn new(task_context: &TaskContext, stacks: usize) -> Result<Self, Fault> {
         Ok(Self {
             stacks: (0..stacks).map(|_| stack_pool::stack()).collect::<Result<_, _>>()?,
-            tasks: (0..scene.tasks).map(|own| Task { scene: *scene, own }).collect(),
+            tasks: (0..task_context.tasks).map(|own| Task { task_context: *task_context, own }).collect(),
         })
     }
 
@@ -113,6 +113,6 @@ impl Clones {
 extern "C" fn live(task: *mut c_void) -> i32 {
     // SAFETY: `start` gave a task that lives until this one has been waited for.
     let task = unsafe { &*task.cast::<Task>() };
-    task.scene.live(task.own);
+    task.task_context.live(task.own);
     0
 }

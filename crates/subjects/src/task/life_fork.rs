@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The life of a forked process: forked, run to its end, waited for.
 
-use super::course::Course;
-use super::crew::{Children, no_more};
-use super::{Kind, MadeOf, Measured, Needs, Scene};
+use super::generations::Generations;
+use super::tasks::{Children, no_more};
+use super::{Kind, MadeOf, Measured, Needs, TaskContext};
 use crate::mechanism::Explanation;
 use doorbell_harness::fork::fork;
 use doorbell_harness::side::SideError;
@@ -36,14 +36,17 @@ impl Kind for LifeFork {
     fn needs(&self) -> Needs {
         Needs { tasks: 1, descriptors: 0, mappings: 0, bytes: 224 << 10 }
     }
-    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
-        course.starts(scene);
-        let mut children = Children::none(scene.tasks);
-        for own in 0..scene.tasks {
-            children.add(fork(|| scene.live(own)).map_err(|error| no_more("a process", own, scene, &error))?);
-            scene.alive(own);
+    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+        generations.starts(task_context);
+        let mut children = Children::none(task_context.tasks);
+        for own in 0..task_context.tasks {
+            children.add(
+                fork(|| task_context.live(own))
+                    .map_err(|error| no_more("a process", own, task_context, &error))?,
+            );
+            task_context.alive(own);
         }
-        course.run(scene);
+        generations.run(task_context);
         children.leave()
     }
 }

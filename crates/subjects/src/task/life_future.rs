@@ -4,9 +4,9 @@
 use std::pin::Pin;
 use std::task::{Context, Waker};
 
-use super::course::Course;
+use super::generations::Generations;
 use super::stackless::walk;
-use super::{Kind, MadeOf, Measured, Needs, Scene};
+use super::{Kind, MadeOf, Measured, Needs, TaskContext};
 use crate::mechanism::Explanation;
 use doorbell_harness::side::SideError;
 
@@ -36,15 +36,15 @@ impl Kind for LifeFuture {
     fn needs(&self) -> Needs {
         Needs { tasks: 0, descriptors: 0, mappings: 0, bytes: 512 }
     }
-    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
-        course.starts(scene);
+    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+        generations.starts(task_context);
         let one = |own: u32| -> (Pin<Box<_>>, Waker) {
-            (Box::pin(walk::<Self>(*scene, own)), scene.nodes[own as usize].waker())
+            (Box::pin(walk::<Self>(*task_context, own)), task_context.nodes[own as usize].waker())
         };
-        let mut tasks: Vec<_> = (0..scene.tasks).map(one).collect();
-        scene.queue.fill();
-        course.run(scene);
-        while let Some(own) = scene.queue.pop() {
+        let mut tasks: Vec<_> = (0..task_context.tasks).map(one).collect();
+        task_context.queue.fill();
+        generations.run(task_context);
+        while let Some(own) = task_context.queue.pop() {
             let (future, waker) = &mut tasks[own as usize];
             let _ = future.as_mut().poll(&mut Context::from_waker(waker));
         }

@@ -6,9 +6,9 @@ use std::io;
 
 use rustix::process::Pid;
 
-use super::course::Course;
-use super::crew::{Children, no_more};
-use super::{Kind, MadeOf, Measured, Needs, Scene};
+use super::generations::Generations;
+use super::tasks::{Children, no_more};
+use super::{Kind, MadeOf, Measured, Needs, TaskContext};
 use crate::mechanism::{Explanation, Fault, Host, Unavailable};
 use doorbell_harness::side::SideError;
 
@@ -45,17 +45,17 @@ impl Kind for LifePosixSpawn {
             Unavailable::because(format!("{PROGRAM:?} cannot be run: {error}; install coreutils"))
         })
     }
-    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
-        course.starts(scene);
-        let mut children = Children::none(scene.tasks);
-        for own in 0..scene.tasks {
-            children.add(spawn().map_err(|error| no_more("a program", own, scene, &error))?);
-            scene.alive(own);
+    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+        generations.starts(task_context);
+        let mut children = Children::none(task_context.tasks);
+        for own in 0..task_context.tasks {
+            children.add(spawn().map_err(|error| no_more("a program", own, task_context, &error))?);
+            task_context.alive(own);
         }
-        course.run(scene);
+        generations.run(task_context);
         children.leave_after(|own, status| match status.exit_status() {
             Some(0) => {
-                scene.live(own);
+                task_context.live(own);
                 Ok(())
             }
             _ => Err(Fault::new("waitpid", format!("program {own} ended with {status:?}")).into()),

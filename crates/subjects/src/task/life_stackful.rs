@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The life of a stackful coroutine: on a stack from the pool, resumed once, its stack given back.
 
-use super::course::Course;
-use super::stackful::{Crew, NEEDS, available};
-use super::{Kind, MadeOf, Measured, Needs, Scene};
+use super::generations::Generations;
+use super::stackful::{Coroutines, NEEDS, available};
+use super::{Kind, MadeOf, Measured, Needs, TaskContext};
 use crate::mechanism::{Explanation, Host, Unavailable};
 use doorbell_harness::side::SideError;
 
@@ -37,12 +37,12 @@ impl Kind for LifeStackful {
     fn available(&self, _: &Host) -> Result<(), Unavailable> {
         available()
     }
-    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
-        course.starts(scene);
-        let crew = Crew::make(scene)?;
-        course.run(scene);
+    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+        generations.starts(task_context);
+        let coroutines = Coroutines::make(task_context)?;
+        generations.run(task_context);
         // The queue is empty: each comes back when it has ended.
-        (0..scene.tasks).for_each(|own| crew.run(own));
+        (0..task_context.tasks).for_each(|own| coroutines.run(own));
         Ok(())
     }
 }

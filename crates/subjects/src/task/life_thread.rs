@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The life of a thread: created, run to its end, joined.
 
-use super::course::Course;
-use super::crew::no_more;
-use super::{Kind, MadeOf, Measured, Needs, Scene};
+use super::generations::Generations;
+use super::tasks::no_more;
+use super::{Kind, MadeOf, Measured, Needs, TaskContext};
 use crate::mechanism::{Explanation, Fault};
 use doorbell_harness::side::SideError;
 
@@ -32,15 +32,15 @@ impl Kind for LifeThread {
     fn needs(&self) -> Needs {
         Needs { tasks: 1, descriptors: 0, mappings: 2, bytes: 36 << 10 }
     }
-    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
-        course.starts(scene);
-        let mut threads = Vec::with_capacity(scene.tasks as usize);
-        for own in 0..scene.tasks {
-            let scene = *scene;
-            let thread = std::thread::Builder::new().spawn(move || scene.live(own));
-            threads.push(thread.map_err(|error| no_more("a thread", own, &scene, &error))?);
+    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+        generations.starts(task_context);
+        let mut threads = Vec::with_capacity(task_context.tasks as usize);
+        for own in 0..task_context.tasks {
+            let task_context = *task_context;
+            let thread = std::thread::Builder::new().spawn(move || task_context.live(own));
+            threads.push(thread.map_err(|error| no_more("a thread", own, &task_context, &error))?);
         }
-        course.run(scene);
+        generations.run(task_context);
         for thread in threads {
             thread.join().map_err(|_| Fault::new("pthread_join", "a thread panicked"))?;
         }

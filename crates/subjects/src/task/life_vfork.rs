@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The life of a vfork: the maker stands still until the new process has ended.
 
-use super::course::Course;
-use super::crew::{Children, no_more};
+use super::generations::Generations;
 use super::life_clone::Clones;
-use super::{Kind, MadeOf, Measured, Needs, Scene};
+use super::tasks::{Children, no_more};
+use super::{Kind, MadeOf, Measured, Needs, TaskContext};
 use crate::mechanism::Explanation;
 use doorbell_harness::side::SideError;
 
@@ -35,18 +35,18 @@ impl Kind for LifeVfork {
     fn needs(&self) -> Needs {
         Needs { tasks: 1, descriptors: 0, mappings: 0, bytes: 32 << 10 }
     }
-    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
+    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
         // One at a time: the maker sleeps until the stack is free again.
-        let clones = Clones::new(scene, 1)?;
-        course.starts(scene);
-        let mut children = Children::none(scene.tasks);
-        for own in 0..scene.tasks {
+        let clones = Clones::new(task_context, 1)?;
+        generations.starts(task_context);
+        let mut children = Children::none(task_context.tasks);
+        for own in 0..task_context.tasks {
             // SAFETY: CLONE_VFORK lets the caller go on only when the new process has ended (clone(2)), so its stack is free.
             let child = unsafe { clones.start(own, libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD) };
-            children.add(child.map_err(|error| no_more("a process", own, scene, &error))?);
-            scene.alive(own);
+            children.add(child.map_err(|error| no_more("a process", own, task_context, &error))?);
+            task_context.alive(own);
         }
-        course.run(scene);
+        generations.run(task_context);
         children.leave()
     }
 }

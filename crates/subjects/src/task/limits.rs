@@ -2,10 +2,10 @@
 //! How many tasks of each kind this machine has room for, told before any is made: a pure function of the kind and the
 //! machine.
 
-use super::{self as task, Kind, Needs, scene};
+use super::{self as task, Kind, Needs, task_context};
 use crate::shortfall::{self, Demand, Room, Shortfall};
 use doorbell_machine::Machine;
-use doorbell_results::cell::{Cell, Pattern};
+use doorbell_results::configuration::{Configuration, Pattern};
 use doorbell_results::figure::task::{CEILING, TASK_BYTES};
 use doorbell_results::record::{Figure, Record};
 /// The most tasks of a kind that there can be.
@@ -38,17 +38,17 @@ fn demand(needs: Needs, tasks: u64, shared: u64) -> Demand {
     }
 }
 
-/// Everything too low for `cell`; empty if it can be run, or has no tasks.
-pub fn shortfalls(cell: &Cell, machine: &Machine) -> Vec<Shortfall> {
-    let Pattern::Tasks { tasks, .. } = cell.pattern else { return Vec::new() };
-    let Ok(kind) = task::find(&cell.subject) else { return Vec::new() };
-    let demand = demand(kind.needs(), tasks.into(), scene::bytes(cell) as u64);
+/// Everything too low for `configuration`; empty if it can be run, or has no tasks.
+pub fn shortfalls(configuration: &Configuration, machine: &Machine) -> Vec<Shortfall> {
+    let Pattern::Tasks { tasks, .. } = configuration.pattern else { return Vec::new() };
+    let Ok(kind) = task::find(&configuration.subject) else { return Vec::new() };
+    let demand = demand(kind.needs(), tasks.into(), task_context::bytes(configuration) as u64);
     shortfall::shortfalls(&demand, machine, "use fewer tasks (-n), or a smaller working set")
 }
 
-/// Why `cell` cannot be run on `machine`, in one line; none if it can.
-pub fn lacks(cell: &Cell, machine: &Machine) -> Option<String> {
-    let found: Vec<String> = shortfalls(cell, machine).iter().map(ToString::to_string).collect();
+/// Why `configuration` cannot be run on `machine`, in one line; none if it can.
+pub fn lacks(configuration: &Configuration, machine: &Machine) -> Option<String> {
+    let found: Vec<String> = shortfalls(configuration, machine).iter().map(ToString::to_string).collect();
     (!found.is_empty()).then(|| found.join("; "))
 }
 
@@ -80,10 +80,10 @@ pub fn ceiling(kind: &dyn Kind, machine: &Machine, bytes: u64) -> Option<Ceiling
 
 /// Adds the ceiling to a record of tasks, by the memory that was measured in it or else by what is known of the kind.
 pub fn derive(record: &mut Record, machine: &Machine) {
-    if !matches!(record.cell.pattern, Pattern::Tasks { .. }) {
+    if !matches!(record.configuration.pattern, Pattern::Tasks { .. }) {
         return;
     }
-    let Ok(kind) = task::find(&record.cell.subject) else { return };
+    let Ok(kind) = task::find(&record.configuration.subject) else { return };
     let measured = record.figures.iter().find(|figure| figure.name == TASK_BYTES).map(|figure| figure.value);
     let bytes = measured.map_or(kind.needs().bytes, |bytes| bytes as u64).max(1);
     if let Some(Ceiling { tasks, limit }) = ceiling(kind, machine, bytes) {
@@ -106,8 +106,8 @@ mod tests {
     use doorbell_machine::root::Root;
     use doorbell_results::record::sample;
 
-    fn cell(subject: &str, tasks: u32) -> Cell {
-        Cell { pattern: Pattern::Tasks { tasks, yields: 10 }, ..sample::cell(subject) }
+    fn configuration(subject: &str, tasks: u32) -> Configuration {
+        Configuration { pattern: Pattern::Tasks { tasks, yields: 10 }, ..sample::configuration(subject) }
     }
 
     /// A machine of which no limit is known.
@@ -119,13 +119,19 @@ mod tests {
     #[test]
     fn each_kind_meets_the_limit_of_what_it_is_made_of() {
         let mut machine = unknown();
-        assert!(lacks(&cell("process-futex", 10_000), &machine).is_none(), "what is not known stops nobody");
+        assert!(
+            lacks(&configuration("process-futex", 10_000), &machine).is_none(),
+            "what is not known stops nobody"
+        );
         machine.permissions.tasks = Some(false);
         machine.limits.tasks = Some(Limit { soft: 1000, hard: 1000 });
         machine.limits.tasks_current = Some(100);
-        let text = lacks(&cell("process-futex", 1000), &machine).unwrap();
+        let text = lacks(&configuration("process-futex", 1000), &machine).unwrap();
         assert!(text.contains("is 900, and 1016 are needed: ulimit -u 2132"), "{text}");
-        assert!(lacks(&cell("stackless", 1000), &machine).is_none(), "code needs no tasks of the kernel");
+        assert!(
+            lacks(&configuration("stackless", 1000), &machine).is_none(),
+            "code needs no tasks of the kernel"
+        );
         let ceiling = ceiling(task::find("process-futex").unwrap(), &machine, 1).unwrap();
         assert_eq!((ceiling.tasks, ceiling.limit.contains("RLIMIT_NPROC")), (884, true));
     }
@@ -139,7 +145,7 @@ mod tests {
             ceiling(kind, &machine, kind.needs().bytes).unwrap().tasks
         };
         assert!(ceiling("process-futex") < 2000 && ceiling("stackless") > 100_000);
-        let wide = Cell { size: 1 << 20, ..cell("stackless", 1000) };
+        let wide = Configuration { size: 1 << 20, ..configuration("stackless", 1000) };
         let text = lacks(&wide, &machine).unwrap();
         assert!(text.contains("memory available") && text.contains("smaller working set"), "{text}");
     }

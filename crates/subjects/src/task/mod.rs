@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What `doorbell tasks` measures: kinds of task that hand over to one another, and what it takes to make and reap one.
 //!
-//! Every kind drives the same scene ([`scene::Scene`]): the same ready queue, the same turn with the same count and the same
+//! Every kind drives the same task context ([`TaskContext`]): the same ready queue, the same turn with the same count and the same
 //! working set. They differ in how control gets from one task to the next, and each file here is one such way. A trial is
 //! many generations: N tasks are made, hand over N × Y times, and are reaped; each phase is timed by itself, so that what is
 //! said of a hand-off has no creation in it and the other way round.
@@ -15,9 +15,9 @@ use doorbell_results::record::Subject;
 
 mod async_executor;
 mod call;
-mod course;
-mod crew;
+mod driver;
 mod family;
+mod generations;
 mod life_clone;
 mod life_fork;
 mod life_future;
@@ -27,30 +27,30 @@ mod life_thread;
 mod life_vfork;
 pub mod limits;
 mod node;
-mod play;
 mod process_eventfd;
 mod process_futex;
 mod process_pair;
 mod process_pipe;
 mod queue;
 mod rotating;
-pub mod scene;
 mod stack_pool;
 mod stack_switch;
 mod stackful;
 mod stackful_bare;
 mod stackless;
 mod stackless_rotating;
+pub mod task_context;
+mod tasks;
 mod thread_futex;
 mod thread_yield;
 pub mod timer_ticks;
 mod tokio_current;
 
-pub use course::Course;
 pub use doorbell_results::record::subject::{MadeOf, Measured};
+pub use driver::Driver;
 pub use family::Tasks;
-pub use play::Play;
-pub use scene::Scene;
+pub use generations::Generations;
+pub use task_context::TaskContext;
 pub use thread_yield::IN_A_ROW;
 
 /// What one task takes of what the machine has; how many there can be follows from it.
@@ -94,10 +94,10 @@ pub trait Kind: Sync {
         true
     }
     /// Lets one generation of tasks live: makes them, lets them take all their turns, reaps them. What it does is timed to its end.
-    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError>;
+    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError>;
     /// Adds to the record what it has to say of all generations beside their times; called once, after the last.
-    fn conclude(&self, scene: &Scene, course: &mut Course) {
-        let _ = (scene, course);
+    fn conclude(&self, task_context: &TaskContext, generations: &mut Generations) {
+        let _ = (task_context, generations);
     }
 }
 

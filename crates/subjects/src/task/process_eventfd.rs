@@ -6,9 +6,9 @@ use std::os::fd::OwnedFd;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
-use super::course::Course;
-use super::crew::{self, Pass};
-use super::{Kind, MadeOf, Needs, Scene};
+use super::generations::Generations;
+use super::tasks::{self, Pass};
+use super::{Kind, MadeOf, Needs, TaskContext};
 use crate::mechanism::{Explanation, Fault};
 use doorbell_harness::fanout::allow_descriptors;
 use doorbell_harness::side::SideError;
@@ -36,11 +36,12 @@ impl Kind for ProcessEventfd {
     fn needs(&self) -> Needs {
         Needs { tasks: 1, descriptors: 1, mappings: 0, bytes: 240 << 10 }
     }
-    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
-        allow_descriptors(self.needs().descriptors * u64::from(scene.tasks))
+    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+        allow_descriptors(self.needs().descriptors * u64::from(task_context.tasks))
             .map_err(Fault::of("setrlimit"))?;
-        let events = (0..scene.tasks).map(|_| eventfd(0, EventfdFlags::CLOEXEC)).collect::<Result<_, _>>();
-        crew::processes(scene, course, &Events(events.map_err(Fault::of("eventfd"))?))
+        let events =
+            (0..task_context.tasks).map(|_| eventfd(0, EventfdFlags::CLOEXEC)).collect::<Result<_, _>>();
+        tasks::processes(task_context, generations, &Events(events.map_err(Fault::of("eventfd"))?))
     }
 }
 

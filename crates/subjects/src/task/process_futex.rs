@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
 
-use super::course::Course;
-use super::crew::{self, Pass};
-use super::{Kind, MadeOf, Needs, Scene};
+use super::generations::Generations;
+use super::tasks::{self, Pass};
+use super::{Kind, MadeOf, Needs, TaskContext};
 use crate::mechanism::{Explanation, Fault, Word};
 use doorbell_harness::side::SideError;
 
@@ -25,7 +25,7 @@ impl Kind for ProcessFutex {
             summary: "processes that hand over by futex in shared memory",
             how: "A process each, forked from one. Whoever has its turn takes the next from the ready queue, sets that one's \
                   word, wakes it (FUTEX_WAKE) and sleeps on its own (FUTEX_WAIT).",
-            kernel: "A wake, a sleep and a switch to another address space: the page tables change, and with them what the \
+            kernel: "A wake-up, a sleep and a switch to another address space: the page tables change, and with them what the \
                      TLB may still use where the CPU has no address-space numbers left.",
             limits: "Two system calls a hand-off. All share one core, so a hand-off has no inter-processor interrupt in it; \
                      --placement two-cores shows one that has.",
@@ -38,8 +38,12 @@ impl Kind for ProcessFutex {
     fn needs(&self) -> Needs {
         Needs { tasks: 1, descriptors: 0, mappings: 0, bytes: 224 << 10 }
     }
-    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
-        crew::processes(scene, course, &Words { words: scene.words, flags: Flags::empty() })
+    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+        tasks::processes(
+            task_context,
+            generations,
+            &Words { words: task_context.words, flags: Flags::empty() },
+        )
     }
 }
 

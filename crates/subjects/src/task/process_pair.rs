@@ -3,12 +3,12 @@
 
 use rustix::thread::futex::Flags;
 
-use super::course::Course;
-use super::crew::{self, Pass};
+use super::generations::Generations;
 use super::process_futex::Words;
 use super::queue::Queue;
 use super::rotating::Rotating;
-use super::{Kind, MadeOf, Needs, Scene};
+use super::tasks::{self, Pass};
+use super::{Kind, MadeOf, Needs, TaskContext};
 use crate::mechanism::{Explanation, Fault};
 use doorbell_harness::side::SideError;
 
@@ -51,8 +51,8 @@ impl Kind for ProcessPair {
     fn usual(&self) -> bool {
         false
     }
-    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
-        pair(scene, course, scene.queue)
+    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+        pair(task_context, generations, task_context.queue)
     }
 }
 
@@ -82,10 +82,10 @@ impl Kind for ProcessPairRotating {
     fn usual(&self) -> bool {
         false
     }
-    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
-        let ring = Rotating::over(scene.slots, &scene.ends[0].0, &scene.ends[1].0);
+    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+        let ring = Rotating::over(task_context.slots, &task_context.ends[0].0, &task_context.ends[1].0);
         ring.fill();
-        pair(scene, course, ring)
+        pair(task_context, generations, ring)
     }
 }
 
@@ -117,19 +117,23 @@ impl Shared for Rotating {
     }
 }
 
-fn pair(scene: &Scene, course: &mut Course, queue: impl Shared) -> Result<(), SideError> {
-    let pass = Words { words: scene.words, flags: Flags::empty() };
-    let life = |scene: &Scene, own| walk(scene, &pass, queue, own);
-    crew::forked(scene, course, 2, life, || pass.give(0).map_err(Into::into))
+fn pair(
+    task_context: &TaskContext,
+    generations: &mut Generations,
+    queue: impl Shared,
+) -> Result<(), SideError> {
+    let pass = Words { words: task_context.words, flags: Flags::empty() };
+    let life = |task_context: &TaskContext, own| walk(task_context, &pass, queue, own);
+    tasks::forked(task_context, generations, 2, life, || pass.give(0).map_err(Into::into))
 }
 
 /// A process takes its own tasks out while they are at the head, and gives control to the other at one of the other's.
-fn walk(scene: &Scene, pass: &impl Pass, queue: impl Shared, own: u32) -> Result<(), Fault> {
+fn walk(task_context: &TaskContext, pass: &impl Pass, queue: impl Shared, own: u32) -> Result<(), Fault> {
     pass.take(own)?;
     loop {
         match queue.peek() {
             Some(task) if task % 2 == own => {
-                scene.turn(task);
+                task_context.turn(task);
                 queue.delete(task);
             }
             Some(_) => {
@@ -140,8 +144,8 @@ fn walk(scene: &Scene, pass: &impl Pass, queue: impl Shared, own: u32) -> Result
         }
     }
     // The other sleeps until it is given control once more, and then finds the queue empty too.
-    if scene.leave(2) {
-        scene.finish();
+    if task_context.leave(2) {
+        task_context.finish();
     } else {
         pass.give(1 - own)?;
     }

@@ -6,9 +6,9 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::course::Course;
-use super::crew::{self, Pass};
-use super::{Kind, MadeOf, Needs, Scene};
+use super::generations::Generations;
+use super::tasks::{self, Pass};
+use super::{Kind, MadeOf, Needs, TaskContext};
 use crate::mechanism::{Explanation, Fault};
 use doorbell_harness::fanout::allow_descriptors;
 use doorbell_harness::side::SideError;
@@ -37,11 +37,11 @@ impl Kind for ProcessPipe {
     fn needs(&self) -> Needs {
         Needs { tasks: 1, descriptors: 2, mappings: 0, bytes: 256 << 10 }
     }
-    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
-        allow_descriptors(self.needs().descriptors * u64::from(scene.tasks))
+    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+        allow_descriptors(self.needs().descriptors * u64::from(task_context.tasks))
             .map_err(Fault::of("setrlimit"))?;
-        let pipes = (0..scene.tasks).map(|_| pipe_with(PipeFlags::CLOEXEC)).collect::<Result<_, _>>();
-        crew::processes(scene, course, &Pipes(pipes.map_err(Fault::of("pipe2"))?))
+        let pipes = (0..task_context.tasks).map(|_| pipe_with(PipeFlags::CLOEXEC)).collect::<Result<_, _>>();
+        tasks::processes(task_context, generations, &Pipes(pipes.map_err(Fault::of("pipe2"))?))
     }
 }
 

@@ -5,9 +5,9 @@ use std::cell::Cell;
 
 use corosensei::stack::DefaultStack;
 
-use super::course::{Course, Known};
+use super::generations::{Generations, Known};
 use super::stack_switch::{self, Left, lay_out, switch};
-use super::{Kind, MadeOf, Needs, Scene, stack_pool};
+use super::{Kind, MadeOf, Needs, TaskContext, stack_pool};
 use crate::mechanism::{Explanation, Fault, Host, Unavailable};
 use doorbell_harness::side::SideError;
 
@@ -41,15 +41,15 @@ impl Kind for Stackful {
     fn available(&self, _: &Host) -> Result<(), Unavailable> {
         available()
     }
-    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
-        course.starts(scene);
-        let crew = Crew::make(scene)?;
-        scene.queue.fill();
-        course.made(scene, Known::None)?;
-        if let Some(first) = scene.queue.pop() {
-            crew.run(first);
+    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+        generations.starts(task_context);
+        let coroutines = Coroutines::make(task_context)?;
+        task_context.queue.fill();
+        generations.made(task_context, Known::None)?;
+        if let Some(first) = task_context.queue.pop() {
+            coroutines.run(first);
         }
-        course.done(scene, Known::None)?;
+        generations.done(task_context, Known::None)?;
         Ok(())
     }
 }
@@ -65,25 +65,25 @@ pub(super) fn available() -> Result<(), Unavailable> {
     Err(Unavailable::because("its switch of stacks is written for x86-64"))
 }
 
-/// All tasks of a scene, each on a stack of its own.
-pub(super) struct Crew {
-    scene: Scene,
+/// All tasks of a task context, each on a stack of its own.
+pub(super) struct Coroutines {
+    task_context: TaskContext,
     /// Where each task left off.
     left: Vec<Cell<Left>>,
     driver: Cell<Left>,
     stacks: Vec<DefaultStack>,
 }
 
-impl Crew {
+impl Coroutines {
     /// Lays every task out on a stack from the pool. Boxed, for the tasks know where it is.
-    pub(super) fn make(scene: &Scene) -> Result<Box<Self>, Fault> {
-        let stacks = (0..scene.tasks).map(|_| stack_pool::stack()).collect::<Result<Vec<_>, _>>()?;
+    pub(super) fn make(task_context: &TaskContext) -> Result<Box<Self>, Fault> {
+        let stacks = (0..task_context.tasks).map(|_| stack_pool::stack()).collect::<Result<Vec<_>, _>>()?;
         let left = vec![Cell::new(0); stacks.len()];
-        let crew = Box::new(Self { scene: *scene, left, driver: Cell::new(0), stacks });
-        for (number, (stack, left)) in crew.stacks.iter().zip(&crew.left).enumerate() {
+        let coroutines = Box::new(Self { task_context: *task_context, left, driver: Cell::new(0), stacks });
+        for (number, (stack, left)) in coroutines.stacks.iter().zip(&coroutines.left).enumerate() {
             left.set(lay_out(stack, number, live));
         }
-        Ok(crew)
+        Ok(coroutines)
     }
 
     /// Lets the task `first` run, and who is in the queue after it, until the queue is empty.
@@ -92,24 +92,25 @@ impl Crew {
     }
 
     /// Leaves to where `to` left off, the task `number` unless it is the driver, noting in `leave` where. Returns, as whoever comes back
-    /// here brings them, the crew and the number of the task that left.
+    /// here brings them, the coroutines and the number of the task that left.
     #[inline(always)]
-    fn switch<'crew>(
-        &'crew self,
-        leave: &'crew Cell<Left>,
+    fn switch<'coroutines>(
+        &'coroutines self,
+        leave: &'coroutines Cell<Left>,
         to: &Cell<Left>,
         number: u32,
-    ) -> (&'crew Self, u32) {
+    ) -> (&'coroutines Self, u32) {
         let own: *const Self = self;
-        // SAFETY: a task was laid out by `make`, or left off here, on a stack that lives as long as the crew, and the driver left off in
+        // SAFETY: a task was laid out by `make`, or left off here, on a stack that lives as long as they do, and the driver left off in
         // `run`. Nobody is gone on with twice: a task is in the queue once, and no more when it has ended.
-        let [crew, number] = unsafe { switch(leave, to.get(), [own.expose_provenance(), number as usize]) };
-        // SAFETY: all who switch are of this crew, which outlives the run.
-        (unsafe { &*std::ptr::with_exposed_provenance(crew) }, number as u32)
+        let [coroutines, number] =
+            unsafe { switch(leave, to.get(), [own.expose_provenance(), number as usize]) };
+        // SAFETY: all who switch are of these coroutines, which outlive the run.
+        (unsafe { &*std::ptr::with_exposed_provenance(coroutines) }, number as u32)
     }
 }
 
-impl Drop for Crew {
+impl Drop for Coroutines {
     fn drop(&mut self) {
         // A task that was not run to its end owns nothing.
         stack_pool::give_back(self.stacks.drain(..));
@@ -117,20 +118,22 @@ impl Drop for Crew {
 }
 
 /// A task's life: a turn, and giving way, as often as it is due.
-extern "C" fn live(crew: usize, own: usize) -> ! {
-    // SAFETY: who switches here for the first time brings the crew, as each time after.
-    let (mut crew, mut own) = (unsafe { &*std::ptr::with_exposed_provenance::<Crew>(crew) }, own as u32);
-    while crew.scene.turn(own) {
-        crew.scene.queue.push(own);
+extern "C" fn live(coroutines: usize, own: usize) -> ! {
+    // SAFETY: who switches here for the first time brings the coroutines, as each time after.
+    let (mut coroutines, mut own) =
+        (unsafe { &*std::ptr::with_exposed_provenance::<Coroutines>(coroutines) }, own as u32);
+    while coroutines.task_context.turn(own) {
+        coroutines.task_context.queue.push(own);
         // It is in the queue itself: there is one, and if it is this very task it goes on.
-        if let Some(next) = crew.scene.queue.pop().filter(|next| *next != own) {
-            (crew, own) = crew.switch(&crew.left[own as usize], &crew.left[next as usize], next);
+        if let Some(next) = coroutines.task_context.queue.pop().filter(|next| *next != own) {
+            (coroutines, own) =
+                coroutines.switch(&coroutines.left[own as usize], &coroutines.left[next as usize], next);
         }
     }
-    let left = &crew.left[own as usize];
-    match crew.scene.queue.pop() {
-        Some(next) => crew.switch(left, &crew.left[next as usize], next),
-        None => crew.switch(left, &crew.driver, own),
+    let left = &coroutines.left[own as usize];
+    match coroutines.task_context.queue.pop() {
+        Some(next) => coroutines.switch(left, &coroutines.left[next as usize], next),
+        None => coroutines.switch(left, &coroutines.driver, own),
     };
     // Nobody goes on with a task that has had its last turn.
     std::process::abort()

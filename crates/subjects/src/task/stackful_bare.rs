@@ -4,9 +4,9 @@
 use corosensei::Coroutine;
 use corosensei::stack::DefaultStack;
 
-use super::course::{Course, Known};
+use super::generations::{Generations, Known};
 use super::stackful::NEEDS;
-use super::{Kind, MadeOf, Needs, Scene, stack_pool};
+use super::{Kind, MadeOf, Needs, TaskContext, stack_pool};
 use crate::mechanism::Explanation;
 use doorbell_harness::side::SideError;
 
@@ -35,16 +35,16 @@ impl Kind for StackfulBare {
     fn needs(&self) -> Needs {
         NEEDS
     }
-    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
-        course.starts(scene);
-        let mut tasks = make(scene)?;
-        course.made(scene, Known::None)?;
-        for _ in 0..scene.yields {
+    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+        generations.starts(task_context);
+        let mut tasks = make(task_context)?;
+        generations.made(task_context, Known::None)?;
+        for _ in 0..task_context.yields {
             for task in tasks.iter_mut().filter(|task| !task.done()) {
                 task.resume(());
             }
         }
-        course.done(scene, Known::None)?;
+        generations.done(task_context, Known::None)?;
         stack_pool::give_back(tasks.into_iter().filter(Own::done).map(Own::into_stack));
         Ok(())
     }
@@ -53,13 +53,13 @@ impl Kind for StackfulBare {
 /// A coroutine that takes nothing, yields nothing and returns nothing.
 type Own = Coroutine<(), (), (), DefaultStack>;
 
-/// All tasks of a scene, on stacks from the pool: each a turn, and giving way, as often as it is due.
-fn make(scene: &Scene) -> Result<Vec<Own>, SideError> {
-    let mut tasks = Vec::with_capacity(scene.tasks as usize);
-    for own in 0..scene.tasks {
-        let scene = *scene;
+/// All tasks of a task context, on stacks from the pool: each a turn, and giving way, as often as it is due.
+fn make(task_context: &TaskContext) -> Result<Vec<Own>, SideError> {
+    let mut tasks = Vec::with_capacity(task_context.tasks as usize);
+    for own in 0..task_context.tasks {
+        let task_context = *task_context;
         tasks.push(Own::with_stack(stack_pool::stack()?, move |yielder, ()| {
-            while scene.turn(own) {
+            while task_context.turn(own) {
                 yielder.suspend(());
             }
         }));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Stackless coroutines: Rust futures, whose wakers put them back into the ready queue.
 
-use super::course::{Course, Known};
+use super::generations::{Generations, Known};
 use super::node::Node;
-use super::{Kind, MadeOf, Needs, Scene};
+use super::{Kind, MadeOf, Needs, TaskContext};
 use crate::mechanism::Explanation;
 use doorbell_harness::side::SideError;
 use std::future::Future;
@@ -36,20 +36,20 @@ impl Kind for Stackless {
     fn needs(&self) -> Needs {
         Needs { tasks: 0, descriptors: 0, mappings: 0, bytes: 512 }
     }
-    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
-        course.starts(scene);
-        let mut tasks = make::<Self>(scene);
-        scene.queue.fill();
-        course.made(scene, Known::None)?;
-        while let Some(own) = scene.queue.pop() {
+    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+        generations.starts(task_context);
+        let mut tasks = make::<Self>(task_context);
+        task_context.queue.fill();
+        generations.made(task_context, Known::None)?;
+        while let Some(own) = task_context.queue.pop() {
             // Ready: it had its last turn, and nobody puts it back.
             let _ = tasks.poll(own);
         }
-        course.done(scene, Known::None)
+        generations.done(task_context, Known::None)
     }
 }
 
-/// The tasks of a scene as futures, side by side and each with its waker: one address to compute, and no box to look into.
+/// The tasks of a task context as futures, side by side and each with its waker: one address to compute, and no box to look into.
 pub(super) struct Tasks<F>(Pin<Box<[Task<F>]>>);
 
 struct Task<F> {
@@ -57,10 +57,11 @@ struct Task<F> {
     waker: Waker,
 }
 
-/// All tasks of `scene`, to be polled by `By`.
-pub(super) fn make<By>(scene: &Scene) -> Tasks<impl Future<Output = ()> + use<By>> {
-    let task = |node: &'static Node| Task { future: walk::<By>(*scene, node.own), waker: node.waker() };
-    Tasks(Box::into_pin(scene.nodes.iter().map(task).collect()))
+/// All tasks of `task context`, to be polled by `By`.
+pub(super) fn make<By>(task_context: &TaskContext) -> Tasks<impl Future<Output = ()> + use<By>> {
+    let task =
+        |node: &'static Node| Task { future: walk::<By>(*task_context, node.own), waker: node.waker() };
+    Tasks(Box::into_pin(task_context.nodes.iter().map(task).collect()))
 }
 
 impl<F: Future<Output = ()>> Tasks<F> {
@@ -79,13 +80,13 @@ impl<F: Future<Output = ()>> Tasks<F> {
 /// A task's life: its turns, waited for. A future for each kind that polls it: what one place alone calls the compiler puts there, as it
 /// would in a program that has no other kinds.
 #[expect(clippy::extra_unused_type_parameters, reason = "it makes a type of its own for each")]
-pub(super) async fn walk<By>(scene: Scene, own: u32) {
-    Turns { scene, own }.await;
+pub(super) async fn walk<By>(task_context: TaskContext, own: u32) {
+    Turns { task_context, own }.await;
 }
 
 /// The turns of a task: one at each poll, after which it wakes itself and gives way, until it has had the last.
 struct Turns {
-    scene: Scene,
+    task_context: TaskContext,
     own: u32,
 }
 
@@ -93,7 +94,7 @@ impl Future for Turns {
     type Output = ();
     #[inline]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        if !self.scene.turn(self.own) {
+        if !self.task_context.turn(self.own) {
             return Poll::Ready(());
         }
         context.waker().wake_by_ref();
@@ -103,18 +104,18 @@ impl Future for Turns {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scene::tests::scene;
+    use super::super::task_context::tests::task_context;
     use super::*;
 
     #[test]
     fn a_task_goes_to_the_end_of_the_queue_by_its_waker_or_any_copy_of_it() {
-        let scene = scene(3, 2);
-        let mut tasks = make::<Stackless>(&scene);
-        scene.queue.fill();
-        let first = scene.queue.pop().unwrap();
+        let task_context = task_context(3, 2);
+        let mut tasks = make::<Stackless>(&task_context);
+        task_context.queue.fill();
+        let first = task_context.queue.pop().unwrap();
         assert_eq!((first, tasks.poll(first)), (0, Poll::Pending));
-        let copy = scene.nodes[0].waker().clone();
-        let order = || std::iter::from_fn(|| scene.queue.pop()).collect::<Vec<_>>();
+        let copy = task_context.nodes[0].waker().clone();
+        let order = || std::iter::from_fn(|| task_context.queue.pop()).collect::<Vec<_>>();
         assert_eq!(order(), [1, 2, 0]);
         drop(tasks);
         copy.wake();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Stackless coroutines on the queue of tornado-os, whose delete is O(n).
 
-use super::course::{Course, Known};
+use super::generations::{Generations, Known};
 use super::rotating::Rotating;
 use super::stackless::make;
-use super::{Kind, MadeOf, Needs, Scene};
+use super::{Kind, MadeOf, Needs, TaskContext};
 use crate::mechanism::Explanation;
 use doorbell_harness::side::SideError;
 use doorbell_results::figure::task::MOVES_PER_TASK;
@@ -45,32 +45,32 @@ impl Kind for StacklessRotating {
     fn usual(&self) -> bool {
         false
     }
-    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
-        MOVES.set(live(scene, course)?);
+    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+        MOVES.set(live(task_context, generations)?);
         Ok(())
     }
-    fn conclude(&self, scene: &Scene, course: &mut Course) {
+    fn conclude(&self, task_context: &TaskContext, generations: &mut Generations) {
         let moves = MOVES.get();
-        let each = moves as f64 / f64::from(scene.tasks);
+        let each = moves as f64 / f64::from(task_context.tasks);
         let formula =
-            format!("{moves} elements taken out by deletes of a generation / {} tasks", scene.tasks);
-        course.figure(MOVES_PER_TASK, each, "moves", formula);
+            format!("{moves} elements taken out by deletes of a generation / {} tasks", task_context.tasks);
+        generations.figure(MOVES_PER_TASK, each, "moves", formula);
     }
 }
 
 /// A generation, and how many elements its deletes moved.
-pub(super) fn live(scene: &Scene, course: &mut Course) -> Result<u64, SideError> {
-    let ring = Rotating::over(scene.slots, &scene.ends[0].0, &scene.ends[1].0);
-    course.starts(scene);
-    let mut tasks = make::<StacklessRotating>(scene);
+pub(super) fn live(task_context: &TaskContext, generations: &mut Generations) -> Result<u64, SideError> {
+    let ring = Rotating::over(task_context.slots, &task_context.ends[0].0, &task_context.ends[1].0);
+    generations.starts(task_context);
+    let mut tasks = make::<StacklessRotating>(task_context);
     ring.fill();
-    course.made(scene, Known::None)?;
+    generations.made(task_context, Known::None)?;
     let mut moves = 0;
     while let Some(own) = ring.peek() {
         // Its only turn ends it; the original marks what is not at its end as asleep, which no task here ever is.
         let _ = tasks.poll(own);
         moves += ring.delete(own);
     }
-    course.done(scene, Known::None)?;
+    generations.done(task_context, Known::None)?;
     Ok(moves)
 }

@@ -3,9 +3,9 @@
 
 use rustix::thread::futex::Flags;
 
-use super::course::Course;
+use super::generations::Generations;
 use super::process_futex::Words;
-use super::{Kind, MadeOf, Needs, Scene, crew};
+use super::{Kind, MadeOf, Needs, TaskContext, tasks};
 use crate::mechanism::Explanation;
 use doorbell_harness::side::SideError;
 
@@ -21,7 +21,7 @@ impl Kind for ThreadFutex {
         Explanation {
             summary: "threads that hand over by futex",
             how: "As process-futex, with threads of one process and the private key of the futex.",
-            kernel: "A wake, a sleep and a switch within one address space: registers and stack change, page tables stay.",
+            kernel: "A wake-up, a sleep and a switch within one address space: registers and stack change, page tables stay.",
             limits: "Two system calls a hand-off. What a program adds by a mutex with a condition variable is on top.",
             sources: &["futex(2), FUTEX_PRIVATE_FLAG", "pthreads(7)"],
         }
@@ -33,7 +33,7 @@ impl Kind for ThreadFutex {
         // A stack and its guard page.
         Needs { tasks: 1, descriptors: 0, mappings: 2, bytes: 36 << 10 }
     }
-    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
-        crew::threads(scene, course, Words { words: scene.words, flags: Flags::PRIVATE })
+    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+        tasks::threads(task_context, generations, Words { words: task_context.words, flags: Flags::PRIVATE })
     }
 }

@@ -3,8 +3,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-use super::course::Course;
-use super::{Kind, MadeOf, Needs, Scene, crew};
+use super::generations::Generations;
+use super::{Kind, MadeOf, Needs, TaskContext, tasks};
 use crate::mechanism::Explanation;
 use doorbell_harness::side::SideError;
 
@@ -40,40 +40,47 @@ impl Kind for ThreadYield {
     fn needs(&self) -> Needs {
         Needs { tasks: 1, descriptors: 0, mappings: 2, bytes: 36 << 10 }
     }
-    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
-        let [held, last] = [&scene.ends[0], &scene.ends[1]];
+    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
+        let [held, last] = [&task_context.ends[0], &task_context.ends[1]];
         last.store(u32::MAX, Relaxed);
         // Held until all are awake: waking them is no part of a hand-off. Pairs with the Acquire swap in `walk`.
         held.store(1, Relaxed);
         let begin = || {
-            scene.begin();
+            task_context.begin();
             held.store(0, Release);
         };
-        crew::all_at_once(scene, course, move |scene, own| walk(scene, own, &held.0, &last.0), begin)
+        tasks::all_at_once(
+            task_context,
+            generations,
+            move |task_context, own| walk(task_context, own, &held.0, &last.0),
+            begin,
+        )
     }
-    fn conclude(&self, scene: &Scene, course: &mut Course) {
-        let formula =
-            format!("turns that followed one of the same task, in the last generation of {}", scene.total());
-        course.figure(IN_A_ROW, scene.repeats() as f64, "turns", formula);
+    fn conclude(&self, task_context: &TaskContext, generations: &mut Generations) {
+        let formula = format!(
+            "turns that followed one of the same task, in the last generation of {}",
+            task_context.total()
+        );
+        generations.figure(IN_A_ROW, task_context.repeats() as f64, "turns", formula);
     }
 }
 
-fn walk(scene: &Scene, own: u32, held: &AtomicU32, last: &AtomicU32) {
+fn walk(task_context: &TaskContext, own: u32, held: &AtomicU32, last: &AtomicU32) {
     loop {
         // Pairs with the Release store below, by whoever had its turn before.
         if held.swap(1, Acquire) == 0 {
             if last.swap(own, Relaxed) == own {
-                scene.repeat();
+                task_context.repeat();
             }
             // The same work as for the kinds that ask the queue who is next.
-            if let Some(other) = scene.queue.pop() {
-                scene.queue.push(other);
+            if let Some(other) = task_context.queue.pop() {
+                task_context.queue.push(other);
             }
-            let more = scene.turn(own);
+            let more = task_context.turn(own);
             held.store(0, Release);
             if !more {
-                if scene.leave(scene.tasks) {
-                    scene.finish();
+                if task_context.leave(task_context.tasks) {
+                    task_context.finish();
                 }
                 return;
             }

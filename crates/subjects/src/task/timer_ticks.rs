@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The source's way of measuring: counting timer interrupts of an interval while the tasks run, beside a cycle counter.
 
-use super::course::Course;
+use super::generations::Generations;
 use super::stackless_rotating::live;
-use super::{Kind, MadeOf, Needs, Scene};
+use super::{Kind, MadeOf, Needs, TaskContext};
 use crate::mechanism::{Explanation, Fault};
 use doorbell_harness::side::SideError;
 use doorbell_results::figure::timer_ticks::{BY_CYCLES, BY_TICKS, STEP, TICKS, WORST};
@@ -39,7 +39,7 @@ impl Kind for TimerTicks {
         Explanation {
             summary: "stackless-rotating, measured by counting timer ticks beside the cycle counter",
             how: "Runs stackless-rotating while a timer of 0.5 ms ticks (5000 units of a timebase of 10 MHz), begun at a moment \
-                  drawn by lot. As in the source, the handler counts and arms the timer anew from when it runs.",
+                  randomised. As in the source, the handler counts and arms the timer anew from when it runs.",
             kernel: "A timer interrupt and a signal for each tick.",
             limits: "A count is a whole number: one tick more or less is an error of one tick's length, however short the run. \
                      Each tick also takes time from the run it measures.",
@@ -58,15 +58,15 @@ impl Kind for TimerTicks {
     fn usual(&self) -> bool {
         false
     }
-    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
+    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
         let timer = Timer::start()?;
         let before = COUNT.load(Relaxed);
-        live(scene, course)?;
+        live(task_context, generations)?;
         let ticks = COUNT.load(Relaxed) - before;
         drop(timer);
-        let ps = scene.stretches().map(|(ps, _)| ps).sum();
+        let ps = task_context.stretches().map(|(ps, _)| ps).sum();
         RUNS.with_borrow_mut(|runs| {
-            if course.probing {
+            if generations.probing {
                 runs.clear();
             } else {
                 runs.push((ticks, ps));
@@ -74,27 +74,27 @@ impl Kind for TimerTicks {
         });
         Ok(())
     }
-    fn conclude(&self, scene: &Scene, course: &mut Course) {
-        RUNS.with_borrow(|runs| figures(runs, scene, course));
+    fn conclude(&self, task_context: &TaskContext, generations: &mut Generations) {
+        RUNS.with_borrow(|runs| figures(runs, task_context, generations));
     }
 }
 
 /// What ticks and cycles say of the same runs.
-fn figures(runs: &[(u64, u64)], scene: &Scene, course: &mut Course) {
+fn figures(runs: &[(u64, u64)], task_context: &TaskContext, generations: &mut Generations) {
     let interval_ps = INTERVAL_NS as f64 * 1e3;
     let number = runs.len() as f64;
     let ticks: u64 = runs.iter().map(|run| run.0).sum();
     let ps: u64 = runs.iter().map(|run| run.1).sum();
-    let handoffs = number * scene.total() as f64;
+    let handoffs = number * task_context.total() as f64;
     let run_ps = (ps as f64 / number).max(1.0);
-    course.figure(TICKS, ticks as f64 / number, "ticks", format!("{ticks} ticks / {number} runs"));
+    generations.figure(TICKS, ticks as f64 / number, "ticks", format!("{ticks} ticks / {number} runs"));
     let by_ticks = ticks as f64 * interval_ps / handoffs / 1e3;
     let formula = format!("{ticks} ticks x {INTERVAL_NS} ns / {handoffs} hand-offs");
-    course.figure(BY_TICKS, by_ticks, "ns", formula);
+    generations.figure(BY_TICKS, by_ticks, "ns", formula);
     let formula = format!("{} ns / {handoffs} hand-offs", ps / 1000);
-    course.figure(BY_CYCLES, ps as f64 / 1e3 / handoffs, "ns", formula);
+    generations.figure(BY_CYCLES, ps as f64 / 1e3 / handoffs, "ns", formula);
     let step = interval_ps / run_ps * 100.0;
-    course.figure(
+    generations.figure(
         STEP,
         step,
         "%",
@@ -103,7 +103,7 @@ fn figures(runs: &[(u64, u64)], scene: &Scene, course: &mut Course) {
     if let Some(worst) = worst_of_ten(runs, interval_ps) {
         let formula =
             format!("greatest of |ticks x interval - cycles| / cycles over means of {AVERAGED} runs");
-        course.figure(WORST, worst * 100.0, "%", formula);
+        generations.figure(WORST, worst * 100.0, "%", formula);
     }
 }
 
@@ -186,7 +186,7 @@ extern "C" fn tick(_: i32) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scene::tests::scene;
+    use super::super::task_context::tests::task_context;
     use super::*;
 
     /// Time until the timer's next tick, nanoseconds; 0 if it is stopped.
@@ -214,10 +214,10 @@ mod tests {
     /// They were once worked out anew in every generation, and the time that took grew with the trial and counted as reaping.
     #[test]
     fn figures_are_worked_out_once_of_all_runs() {
-        let (scene, mut course) = (scene(10, 1), Course::new());
+        let (task_context, mut generations) = (task_context(10, 1), Generations::new());
         RUNS.set(vec![(1, 400_000_000), (0, 600_000_000)]);
-        TimerTicks.conclude(&scene, &mut course);
-        let (_, figures) = course.result(0);
+        TimerTicks.conclude(&task_context, &mut generations);
+        let (_, figures) = generations.result(0);
         let ticks: Vec<_> = figures.iter().filter(|figure| figure.name == TICKS).collect();
         assert_eq!(ticks.len(), 1, "{figures:?}");
         assert!(ticks[0].formula.ends_with("/ 2 runs"), "{figures:?}");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Futures on tokio's scheduler of one thread.
 
-use super::course::{Course, Known};
+use super::generations::{Generations, Known};
 use super::stackless::walk;
-use super::{Kind, MadeOf, Needs, Scene};
+use super::{Kind, MadeOf, Needs, TaskContext};
 use crate::mechanism::{Explanation, Fault};
 use doorbell_harness::side::SideError;
 
@@ -31,17 +31,18 @@ impl Kind for Tokio {
     fn needs(&self) -> Needs {
         Needs { tasks: 0, descriptors: 0, mappings: 0, bytes: 768 }
     }
-    fn generation(&self, scene: &Scene, course: &mut Course) -> Result<(), SideError> {
+    fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
         let runtime = tokio::runtime::Builder::new_current_thread().build();
         let runtime = runtime.map_err(Fault::of("tokio::runtime::Builder::build"))?;
         runtime.block_on(async {
-            course.starts(scene);
-            let tasks: Vec<_> = (0..scene.tasks).map(|own| tokio::spawn(walk::<Self>(*scene, own))).collect();
-            course.made(scene, Known::None)?;
+            generations.starts(task_context);
+            let tasks: Vec<_> =
+                (0..task_context.tasks).map(|own| tokio::spawn(walk::<Self>(*task_context, own))).collect();
+            generations.made(task_context, Known::None)?;
             for task in tasks {
                 task.await.map_err(Fault::of("tokio::task::JoinHandle"))?;
             }
-            course.done(scene, Known::None)
+            generations.done(task_context, Known::None)
         })
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The trial of a way to wait for a device: one transfer after another at random places, and beside them what the device and
+//! The trial of a I/O engine: one transfer after another at random places, and beside them what the device and
 //! the kernel counted, which says whether it was what it is called.
 
 use std::os::fd::AsFd;
@@ -9,21 +9,21 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::scratch::{stamp, stamp_all};
 use super::target::Opened;
-use super::{Buffer, Place, Way};
-use crate::mechanism::{Fault, Lines};
+use super::{Buffer, Engine, Place};
+use crate::mechanism::{Fault, Links};
 use doorbell_harness::control::Step;
 use doorbell_harness::role::Role;
 use doorbell_harness::side::{Side, SideError};
 use doorbell_machine::block;
 use doorbell_machine::clock::Now;
 use doorbell_machine::root::Root;
-use doorbell_results::cell::{Direction, Pattern};
+use doorbell_results::configuration::{Direction, Pattern};
 use doorbell_results::record::io::Io;
 
 /// A way and what it transfers between.
 #[expect(missing_debug_implementations, reason = "a way is code and has nothing to show but its name")]
 pub struct Drive {
-    pub way: &'static dyn Way,
+    pub engine: &'static dyn Engine,
     pub target: Opened,
 }
 
@@ -33,7 +33,7 @@ const WARM_UP: u64 = 64;
 /// What the buffer holds before a read, and no stamp is.
 const POISON: u64 = 0;
 
-impl Lines for Drive {
+impl Links for Drive {
     fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
         side.step(Step::Meets, 0);
         side.control.meet(2, 1);
@@ -66,23 +66,23 @@ impl Drive {
     }
 
     fn drive(&self, side: &mut Side) -> Result<(), SideError> {
-        let Pattern::Io { direction, .. } = side.cell.pattern else {
-            return Err(Fault::new("doorbell io", "the cell has another pattern").into());
+        let Pattern::Io { direction, .. } = side.configuration.pattern else {
+            return Err(Fault::new("doorbell io", "the configuration has another pattern").into());
         };
         // Never freed: a device may still write into it when a submission fails, and the process ends after one trial.
-        let buffer: &Buffer = Box::leak(Box::new(Buffer::new(side.cell.size as usize)));
+        let buffer: &Buffer = Box::leak(Box::new(Buffer::new(side.configuration.size as usize)));
         let place = Place {
             file: self.target.file.as_fd(),
             buffer,
             direction,
-            thread_cpu: side.cell.placement.cpus.map(|cpus| cpus[1]),
+            thread_cpu: side.configuration.placement.cpus.map(|cpus| cpus[1]),
         };
-        let mut transfer = self.way.open(place)?;
-        let size = u64::from(side.cell.size);
+        let mut transfer = self.engine.open(place)?;
+        let size = u64::from(side.configuration.size);
         let blocks = self.target.bytes / size;
         // What is known of every sector is held against every block that is read.
         let known = self.target.prepared.as_ref().map_or(0, |prepared| prepared.bytes) / size;
-        let reads = direction == Direction::Read && self.way.name() != super::CONTROL;
+        let reads = direction == Direction::Read && self.engine.name() != super::CONTROL;
         let clock = side.clock;
         let mut random = fastrand::Rng::new();
         let mut once = |side: &mut Side, record: bool| -> Result<u64, Fault> {
@@ -111,8 +111,8 @@ impl Drive {
             once(side, false)?;
             side.step(Step::Operates, number);
         }
-        let most = side.cell.until.count.unwrap_or(u64::MAX);
-        let window = side.cell.until.time_ns.map(|ns| clock.ticks(Duration::from_nanos(ns)));
+        let most = side.configuration.until.count.unwrap_or(u64::MAX);
+        let window = side.configuration.until.time_ns.map(|ns| clock.ticks(Duration::from_nanos(ns)));
         let before = self.read();
         let threads_before = other_threads_ns();
         let opened = side.open_window();

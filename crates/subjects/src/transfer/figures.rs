@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What follows from the counts of transfers: interrupts and CPU time by transfer, and the rate from which on polling costs less.
 
-use doorbell_results::cell::Pattern;
+use doorbell_results::configuration::Pattern;
 use doorbell_results::figure::transfer::{BREAK_EVEN, CPU, INTERRUPTS, THREAD_CPU};
 use doorbell_results::record::io::Io;
 use doorbell_results::record::subject::Noticed;
 use doorbell_results::record::{Figure, Record, SideCounters, Warning, warning};
 /// Adds to a record of transfers what follows from its counts; leaves every other record as it is.
 pub fn derive(record: &mut Record) {
-    let (Pattern::Io { .. }, Some(counted)) = (record.cell.pattern, record.io.clone()) else { return };
+    let (Pattern::Io { .. }, Some(counted)) = (record.configuration.pattern, record.io.clone()) else {
+        return;
+    };
     // The side that leaves at once has counted nothing.
     record.sides.retain(|side| side.window_ns > 0);
     let window_ns = record.sides.first().map_or(0, |side| side.window_ns);
@@ -63,14 +65,14 @@ fn masked(record: &Record, counted: &Io) -> Option<Warning> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doorbell_results::cell::Direction;
+    use doorbell_results::configuration::Direction;
     use doorbell_results::machine::block::BlockDevice;
     use doorbell_results::record::sample;
 
     #[test]
     fn counts_become_figures_and_a_kernels_thread_is_a_side_of_its_own() {
-        let mut record = sample::record(sample::cell("sync"), 0, 40_000.0);
-        record.cell.pattern = Pattern::Io { direction: Direction::Read, direct: true };
+        let mut record = sample::record(sample::configuration("sync"), 0, 40_000.0);
+        record.configuration.pattern = Pattern::Io { direction: Direction::Read, direct: true };
         record = sample::renamed(record);
         record.figures.clear();
         record.sides.truncate(1);
@@ -98,7 +100,7 @@ mod tests {
         assert_eq!(figure(&record, BREAK_EVEN), Some(200_000.0));
         assert_eq!(record.warnings[0].name, "behind-the-device");
 
-        polled.cell.subject = "uring-sqpoll".into();
+        polled.configuration.subject = "uring-sqpoll".into();
         polled = sample::renamed(polled);
         polled.io.as_mut().unwrap().kernel_thread_ns = 90_000_000;
         derive(&mut polled);

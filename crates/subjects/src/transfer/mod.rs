@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `doorbell io` measures: ways to wait for a device, one file each.
+//! What `doorbell io` measures: I/O engines, one file each.
 //!
 //! Every way transfers one block at a time, straight between the device and the same aligned buffer, at random places, and
 //! the next begins when the last is done. They differ in nothing but in how the completion is waited for: an interrupt, looking
@@ -8,7 +8,7 @@
 //! Adding a way is adding a file here and one line in [`all`].
 
 use crate::mechanism::{Explanation, Fault, Host, OpenError, Unavailable};
-use doorbell_results::cell::Direction;
+use doorbell_results::configuration::Direction;
 use doorbell_results::nearest::{did_you_mean, nearest};
 use doorbell_results::record::Subject;
 use std::os::fd::BorrowedFd;
@@ -33,7 +33,7 @@ pub use doorbell_results::record::subject::Noticed;
 pub use drive::Drive;
 pub use family::Transfers;
 /// A way to transfer a block and to wait for it.
-pub trait Way: Sync {
+pub trait Engine: Sync {
     /// The name on the command line and in result files.
     fn name(&self) -> &'static str;
     /// The text of `doorbell explain`.
@@ -53,7 +53,7 @@ pub trait Way: Sync {
     fn open<'buffer>(&self, place: Place<'buffer>) -> Result<Box<dyn Transfer + 'buffer>, OpenError>;
 }
 
-impl dyn Way {
+impl dyn Engine {
     /// What it is, as it is stored with what was measured.
     pub fn subject(&self) -> Subject {
         Subject::IoEngine { noticed: self.noticed(), kernel_thread: self.kernel_thread() }
@@ -79,7 +79,7 @@ pub trait Transfer {
 }
 
 /// Every way, in the order `doorbell list` shows. The one list to extend.
-pub fn all() -> &'static [&'static dyn Way] {
+pub fn all() -> &'static [&'static dyn Engine] {
     &[
         &null::Null,
         &sync::SyncCall,
@@ -96,22 +96,22 @@ pub fn all() -> &'static [&'static dyn Way] {
 pub const CONTROL: &str = "io-null";
 
 /// The way called `name`, or the nearest name if there is none.
-pub fn find(name: &str) -> Result<&'static dyn Way, UnknownWay> {
-    all().iter().copied().find(|way| way.name() == name).ok_or_else(|| UnknownWay::new(name))
+pub fn find(name: &str) -> Result<&'static dyn Engine, UnknownEngine> {
+    all().iter().copied().find(|engine| engine.name() == name).ok_or_else(|| UnknownEngine::new(name))
 }
 
 /// No way has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no way to wait for a device is called '{name}'{} (`doorbell list` shows all)", did_you_mean(*.nearest))]
-pub struct UnknownWay {
+#[error("no I/O engine is called '{name}'{} (`doorbell list` shows all)", did_you_mean(*.nearest))]
+pub struct UnknownEngine {
     pub name: String,
     /// The name that may have been meant.
     pub nearest: Option<&'static str>,
 }
 
-impl UnknownWay {
+impl UnknownEngine {
     fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), nearest: nearest(name, all().iter().map(|way| way.name())) }
+        Self { name: name.to_owned(), nearest: nearest(name, all().iter().map(|engine| engine.name())) }
     }
 }
 
@@ -122,9 +122,9 @@ mod tests {
     #[test]
     fn every_name_is_found_and_a_misspelt_one_meets_the_nearest() {
         let mut names = std::collections::BTreeSet::new();
-        for way in all() {
-            assert!(names.insert(way.name()), "{} is used twice", way.name());
-            assert_eq!(find(way.name()).unwrap().name(), way.name());
+        for engine in all() {
+            assert!(names.insert(engine.name()), "{} is used twice", engine.name());
+            assert_eq!(find(engine.name()).unwrap().name(), engine.name());
         }
         assert_eq!(find("uring-iopol").err().unwrap().nearest, Some("uring-iopoll"));
         assert_eq!(find("rendezvous").err().unwrap().nearest, None);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! No transfer: what the harness costs.
 
-use super::{CONTROL, Noticed, Place, Transfer, Way};
+use super::{CONTROL, Engine, Noticed, Place, Transfer};
 use crate::mechanism::{Explanation, Fault, OpenError};
 
 #[derive(Debug)]
@@ -9,7 +9,7 @@ pub(super) struct Null;
 
 struct Nothing;
 
-impl Way for Null {
+impl Engine for Null {
     fn name(&self) -> &'static str {
         CONTROL
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use doorbell_harness::run_dir::RunDir;
-use doorbell_results::cell::{Direction, Target};
+use doorbell_results::configuration::{Direction, Target};
 use doorbell_results::plan::Plan;
 
 use super::scratch::{self, ScratchError};
@@ -16,11 +16,11 @@ use super::target;
 /// has `interrupted`, it stops: what is there goes with the run's folder.
 pub fn prepare(plan: &Plan, run_dir: &RunDir, interrupted: &AtomicBool) -> io::Result<()> {
     let mut targets: Vec<(&Target, u32)> = Vec::new();
-    for cell in &plan.cells {
-        if let Some(target) = &cell.target
+    for configuration in &plan.configurations {
+        if let Some(target) = &configuration.target
             && !targets.iter().any(|(known, _)| *known == target)
         {
-            targets.push((target, cell.size));
+            targets.push((target, configuration.size));
         }
     }
     for (target, block) in targets {

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::Place;
 use crate::mechanism::{Fault, OpenError, Unavailable};
-use doorbell_results::cell::Direction;
+use doorbell_results::configuration::Direction;
 
 /// Completions are found by looking (include/uapi/linux/io_uring.h).
 pub(super) const IOPOLL: u32 = 1 << 0;

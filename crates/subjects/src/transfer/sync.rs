@@ -3,9 +3,9 @@
 
 use std::os::fd::AsRawFd;
 
-use super::{Noticed, Place, Transfer, Way};
+use super::{Engine, Noticed, Place, Transfer};
 use crate::mechanism::{Explanation, Fault, OpenError};
-use doorbell_results::cell::Direction;
+use doorbell_results::configuration::Direction;
 
 #[derive(Debug)]
 pub(super) struct SyncCall;
@@ -16,7 +16,7 @@ pub(super) struct Call<'buffer> {
     flags: libc::c_int,
 }
 
-impl Way for SyncCall {
+impl Engine for SyncCall {
     fn name(&self) -> &'static str {
         "sync"
     }

@@ -2,14 +2,14 @@
 //! preadv2 and pwritev2 with RWF_HIPRI: the caller looks at the device's queue, where the kernel still does that.
 
 use super::sync::Call;
-use super::{Noticed, Place, Transfer, Way};
+use super::{Engine, Noticed, Place, Transfer};
 use crate::mechanism::{Explanation, OpenError};
 
 /// The call that asks for polling.
 #[derive(Debug)]
 pub(super) struct SyncHipri;
 
-impl Way for SyncHipri {
+impl Engine for SyncHipri {
     fn name(&self) -> &'static str {
         "sync-hipri"
     }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::scratch::{self, Noted};
 use doorbell_machine::block::{self, BlockDevice, InUse};
 use doorbell_machine::root::Root;
-use doorbell_results::cell::{Direction, Target};
+use doorbell_results::configuration::{Direction, Target};
 use doorbell_results::record::io::Prepared;
 
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 //! io_uring without flags: one call submits and sleeps until the device interrupts.
 
 use super::ring::{self, Ring};
-use super::{Noticed, Place, Transfer, Way};
+use super::{Engine, Noticed, Place, Transfer};
 use crate::mechanism::{Explanation, Fault, Host, OpenError, Unavailable};
 
 #[derive(Debug)]
@@ -10,7 +10,7 @@ pub(super) struct Uring;
 
 struct Waits<'buffer>(Ring<'buffer>);
 
-impl Way for Uring {
+impl Engine for Uring {
     fn name(&self) -> &'static str {
         "uring"
     }

@@ -2,7 +2,7 @@
 //! io_uring with IORING_SETUP_HYBRID_IOPOLL: sleep for a part of the usual time, look then.
 
 use super::ring::{self, Ring};
-use super::{Noticed, Place, Transfer, Way};
+use super::{Engine, Noticed, Place, Transfer};
 use crate::mechanism::{Explanation, Fault, Host, OpenError, Unavailable};
 
 /// The ring that sleeps before it polls.
@@ -11,7 +11,7 @@ pub(super) struct UringHybrid;
 
 struct Waits<'buffer>(Ring<'buffer>);
 
-impl Way for UringHybrid {
+impl Engine for UringHybrid {
     fn name(&self) -> &'static str {
         "uring-hybrid"
     }

@@ -2,7 +2,7 @@
 //! io_uring with IORING_SETUP_IOPOLL: the call looks at the device's queue until the block is there.
 
 use super::ring::{self, Ring};
-use super::{Noticed, Place, Transfer, Way};
+use super::{Engine, Noticed, Place, Transfer};
 use crate::mechanism::{Explanation, Fault, Host, OpenError, Unavailable};
 
 #[derive(Debug)]
@@ -10,7 +10,7 @@ pub(super) struct UringIopoll;
 
 struct Waits<'buffer>(Ring<'buffer>);
 
-impl Way for UringIopoll {
+impl Engine for UringIopoll {
     fn name(&self) -> &'static str {
         "uring-iopoll"
     }

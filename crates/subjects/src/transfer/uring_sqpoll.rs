@@ -2,7 +2,7 @@
 //! io_uring with IORING_SETUP_SQPOLL: a thread of the kernel looks for submissions; the waiter sleeps until the device interrupts.
 
 use super::ring::{self, Ring};
-use super::{Noticed, Place, Transfer, Way};
+use super::{Engine, Noticed, Place, Transfer};
 use crate::mechanism::{Explanation, Fault, Host, OpenError, Unavailable};
 
 /// The ring whose submissions are polled.
@@ -11,7 +11,7 @@ pub(super) struct UringSqpoll;
 
 struct Waits<'buffer>(Ring<'buffer>);
 
-impl Way for UringSqpoll {
+impl Engine for UringSqpoll {
     fn name(&self) -> &'static str {
         "uring-sqpoll"
     }

@@ -2,7 +2,7 @@
 //! io_uring with IORING_SETUP_SQPOLL and IORING_SETUP_IOPOLL: a thread of the kernel submits and polls, the waiter looks at memory.
 
 use super::ring::{self, Ring};
-use super::{Noticed, Place, Transfer, Way};
+use super::{Engine, Noticed, Place, Transfer};
 use crate::mechanism::{Explanation, Fault, Host, OpenError, Unavailable};
 
 /// The ring in which everything is polled.
@@ -11,7 +11,7 @@ pub(super) struct UringSqpollIopoll;
 
 struct Waits<'buffer>(Ring<'buffer>);
 
-impl Way for UringSqpollIopoll {
+impl Engine for UringSqpollIopoll {
     fn name(&self) -> &'static str {
         "uring-sqpoll-iopoll"
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The hypervisor ran somebody else on the CPU.
 //!
-//! A guest is told of stolen time in ticks of 10 ms and by no event. So steal is named only where the counter of a CPU that the
+//! A guest is told of steal time in ticks of 10 ms and by no event. So steal is named only where the counter of a CPU that the
 //! wake needed moved since the last reading, and there is a gap of this wake in which that CPU said nothing at all. A CPU that
 //! has not been told yet has nothing to say; where it was idle then, [`idle_exit`](super::idle_exit) covers as much and is
 //! what was seen, so it is named first.
@@ -17,8 +17,8 @@ pub(super) const CAUSE: Cause = Cause {
         let meanwhile = wake.meanwhile.as_ref()?;
         let (from, to) = whole(wake);
         let needed = |cpu: u32| wake.marks.iter().any(|passed| passed.cpu == Some(cpu));
-        let (cpu, stolen) = meanwhile
-            .stolen_ns
+        let (cpu, steal) = meanwhile
+            .steal_ns
             .iter()
             .filter(|(cpu, ns)| needed(**cpu) && **ns > 0)
             .max_by_key(|(_, ns)| **ns)?;
@@ -37,12 +37,12 @@ pub(super) const CAUSE: Cause = Cause {
         }
         let silent = silent.max(0).unsigned_abs();
         // The counter may have moved for another moment of its window: no more is claimed than it says.
-        let covers = silent.min(stolen.saturating_mul(1000));
+        let covers = silent.min(steal.saturating_mul(1000));
         Some((
             covers,
             format!(
                 "the hypervisor took {} from CPU {cpu} in the {} before it was caught, and that CPU said nothing for {} of this wake",
-                took(stolen.saturating_mul(1000)),
+                took(steal.saturating_mul(1000)),
                 took(meanwhile.window_ns.saturating_mul(1000)),
                 took(silent)
             ),

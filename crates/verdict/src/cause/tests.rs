@@ -218,17 +218,17 @@ fn a_slow_idle_exit_needs_a_cpu_that_was_idle_when_it_was_told() {
 
 #[test]
 fn steal_needs_the_counter_of_a_cpu_of_the_wake_and_covers_no_more_than_it_says() {
-    let stolen = |cpu, ns| Wake {
+    let steal = |cpu, ns| Wake {
         meanwhile: Some(Meanwhile {
             window_ns: 1_000_000_000,
-            stolen_ns: BTreeMap::from([(cpu, ns)]),
+            steal_ns: BTreeMap::from([(cpu, ns)]),
             ..Meanwhile::default()
         }),
         ..wake(900, vec![])
     };
-    assert_eq!(named(&stolen(1, 10_000_000)), Some("steal"));
-    assert_eq!(named(&stolen(7, 10_000_000)), None);
-    assert_eq!(named(&stolen(1, 100_000)), None, "a tenth of the wake does not explain it");
+    assert_eq!(named(&steal(1, 10_000_000)), Some("steal"));
+    assert_eq!(named(&steal(7, 10_000_000)), None);
+    assert_eq!(named(&steal(1, 100_000)), None, "a tenth of the wake-up does not explain it");
 }
 
 /// `wake` in a group that stood still for 90 ms in so many periods since the last reading.

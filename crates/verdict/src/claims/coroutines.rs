@@ -2,13 +2,13 @@
 //! The claims of the makers of tornado-os: switching between coroutines against switching between processes, and running
 //! many tasks against forking as many processes.
 
-use super::{Claim, Ruling, Source, TOO_NEAR, against};
-use Ruling::{CannotTell, Confirmed, Contradicted};
-use doorbell_results::cell::Pattern;
+use super::{Claim, Decision, Source, TOO_NEAR, against};
+use Decision::{CannotTell, Confirmed, Contradicted};
+use doorbell_results::configuration::Pattern;
 use doorbell_results::figure::task::CEILING;
 use doorbell_results::figure::timer_ticks as ticks;
 use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{Arm, Figure, ResultFile};
+use doorbell_results::record::{Figure, ResultFile, Variant};
 /// Numbers of tasks in the study's comparison of switching.
 pub const SWITCHING: [u32; 8] = [100, 150, 200, 250, 300, 320, 350, 380];
 
@@ -39,7 +39,7 @@ pub static SOURCE: Source = Source {
         },
         Claim {
             row: None,
-            says: "all but the switch of context is alike in both, so what lies between them is the switch",
+            says: "all but the switch of context is the same in both, so what lies between them is the switch",
             judge: difference_is_the_switch,
         },
         Claim {
@@ -86,30 +86,32 @@ const COROUTINES: &str = "stackless-rotating";
 
 const PROCESSES: &str = "process-pair-rotating";
 
-/// What brings the missing cells.
+/// What brings the missing configurations.
 const MORE: &str = "--document with --placement same-core runs them";
 
-/// The arms that may be compared: unloaded, without a working set, and all on the same CPU, as the study's machines had one.
-fn alike(result: &ResultFile) -> Vec<Arm<'_>> {
-    let mut arms = result.arms();
-    arms.retain(|arm| {
-        let cell = arm.cell;
-        matches!(cell.pattern, Pattern::Tasks { .. })
-            && cell.size == 0
-            && cell.load.is_none()
-            && cell.placement.cpus.is_some_and(|[first, second]| first == second)
+/// The variants that may be compared: unloaded, without a working set, and all on the same CPU, as the study's machines had one.
+fn alike(result: &ResultFile) -> Vec<Variant<'_>> {
+    let mut variants = result.variants();
+    variants.retain(|variant| {
+        let configuration = variant.configuration;
+        matches!(configuration.pattern, Pattern::Tasks { .. })
+            && configuration.size == 0
+            && configuration.load.is_none()
+            && configuration.placement.cpus.is_some_and(|[first, second]| first == second)
     });
-    let cpus = arms.first().map(|arm| arm.cell.placement.cpus);
-    arms.retain(|arm| Some(arm.cell.placement.cpus) == cpus);
-    arms
+    let cpus = variants.first().map(|variant| variant.configuration.placement.cpus);
+    variants.retain(|variant| Some(variant.configuration.placement.cpus) == cpus);
+    variants
 }
 
-/// The median of `quantity` of the arm of `subject` with `tasks` tasks of `yields` turns; nanoseconds.
+/// The median of `quantity` of the variant of `subject` with `tasks` tasks of `yields` turns; nanoseconds.
 fn median(result: &ResultFile, subject: &str, [tasks, yields]: [u32; 2], quantity: Quantity) -> Option<f64> {
-    let arms = alike(result);
+    let variants = alike(result);
     let wanted = Pattern::Tasks { tasks, yields };
-    let arm = arms.iter().find(|arm| arm.cell.subject == subject && arm.cell.pattern == wanted)?;
-    Some(arm.histogram(quantity)?.quantile(0.5) as f64 / 1e3)
+    let variant = variants.iter().find(|variant| {
+        variant.configuration.subject == subject && variant.configuration.pattern == wanted
+    })?;
+    Some(variant.histogram(quantity)?.quantile(0.5) as f64 / 1e3)
 }
 
 fn hand_off(result: &ResultFile, subject: &str, tasks: u32) -> Option<f64> {
@@ -141,36 +143,36 @@ fn listed(values: &[(u32, f64)], unit: &str) -> String {
     }
 }
 
-/// Where cells are missing, what there is decides nothing but a contradiction.
-fn unless_missing(ruling: Ruling, missing: usize, text: String) -> (Ruling, String) {
-    match (ruling, missing) {
+/// Where configurations are missing, what there is decides nothing but a contradiction.
+fn unless_missing(decision: Decision, missing: usize, text: String) -> (Decision, String) {
+    match (decision, missing) {
         (Confirmed, 1..) => (CannotTell, format!("{text}; {missing} numbers of tasks are missing ({MORE})")),
-        _ => (ruling, text),
+        _ => (decision, text),
     }
 }
 
-fn none() -> (Ruling, String) {
-    (CannotTell, format!("no such cells were measured; {MORE}"))
+fn none() -> (Decision, String) {
+    (CannotTell, format!("no such configurations were measured; {MORE}"))
 }
 
-fn coroutines_win(result: &ResultFile) -> (Ruling, String) {
+fn coroutines_win(result: &ResultFile) -> (Decision, String) {
     let (lags, missing) = over(&SWITCHING, |tasks| lag(result, tasks));
     if lags.is_empty() {
         return none();
     }
     let text = format!("in processes {}, both on the study's queue", listed(&lags, " times as long"));
     let sides: Vec<_> = lags.iter().map(|(_, lag)| against(*lag, 1.0)).collect();
-    let ruling = if sides.contains(&Some(std::cmp::Ordering::Less)) {
+    let decision = if sides.contains(&Some(std::cmp::Ordering::Less)) {
         Contradicted
     } else if sides.contains(&None) {
         CannotTell
     } else {
         Confirmed
     };
-    unless_missing(ruling, missing, text)
+    unless_missing(decision, missing, text)
 }
 
-fn ratio_is_as_printed(result: &ResultFile) -> (Ruling, String) {
+fn ratio_is_as_printed(result: &ResultFile) -> (Decision, String) {
     let (lags, missing) = over(&SWITCHING, |tasks| lag(result, tasks));
     if lags.is_empty() {
         return none();
@@ -181,7 +183,7 @@ fn ratio_is_as_printed(result: &ResultFile) -> (Ruling, String) {
     unless_missing(if within == lags.len() { Confirmed } else { Contradicted }, missing, text)
 }
 
-fn lag_shrinks(result: &ResultFile) -> (Ruling, String) {
+fn lag_shrinks(result: &ResultFile) -> (Decision, String) {
     let ends = lag(result, SWITCHING[0]).zip(lag(result, SWITCHING[7]));
     let Some((few, many)) = ends else { return none() };
     let text = format!("{few:.2} times at {}, {many:.2} times at {}", SWITCHING[0], SWITCHING[7]);
@@ -195,7 +197,7 @@ fn lag_shrinks(result: &ResultFile) -> (Ruling, String) {
 /// With a queue in which a delete is one step, the same two experiments should lie as far apart as with the study's, if only
 /// the switch lay between them. By so many nanoseconds, and not so many times: what both sides share changes a ratio of them,
 /// also where it has no part in the difference.
-fn difference_is_the_switch(result: &ResultFile) -> (Ruling, String) {
+fn difference_is_the_switch(result: &ResultFile) -> (Decision, String) {
     let at = |tasks| {
         let [slow, quick] = [COROUTINES, "stackless"].map(|subject| hand_off(result, subject, tasks));
         let [process, bare] = [PROCESSES, "process-pair"].map(|subject| hand_off(result, subject, tasks));
@@ -248,7 +250,7 @@ impl Apart {
     }
 }
 
-fn tasks_slow_each_other(result: &ResultFile) -> (Ruling, String) {
+fn tasks_slow_each_other(result: &ResultFile) -> (Decision, String) {
     let grown = |subject| {
         let many = hand_off(result, subject, SWITCHING[7])?;
         Some(many / hand_off(result, subject, SWITCHING[0])?)
@@ -268,23 +270,23 @@ fn tasks_slow_each_other(result: &ResultFile) -> (Ruling, String) {
 }
 
 /// Whether all ratios lie between `least` and `most`; infinity is no bound.
-fn fork_takes(result: &ResultFile, series: &[u32], least: f64, most: f64) -> (Ruling, String) {
+fn fork_takes(result: &ResultFile, series: &[u32], least: f64, most: f64) -> (Decision, String) {
     let ratio = |tasks| Some(life(result, "life-fork", tasks)? / life(result, "life-future", tasks)?);
     let (ratios, missing) = over(series, ratio);
     let values = || ratios.iter().map(|(_, ratio)| *ratio);
     let extremes = values().min_by(f64::total_cmp).zip(values().max_by(f64::total_cmp));
     let Some((lowest, highest)) = extremes else { return none() };
     let all = listed(&ratios, " times as long");
-    let (ruling, beyond) = match (against(lowest, least), against(highest, most)) {
+    let (decision, beyond) = match (against(lowest, least), against(highest, most)) {
         (Some(std::cmp::Ordering::Less), _) => (Contradicted, ", less than claimed"),
         (_, Some(std::cmp::Ordering::Greater)) => (Contradicted, ", more than claimed"),
         (Some(_), Some(_)) => (Confirmed, ""),
         _ => (CannotTell, ", too near what is claimed"),
     };
-    unless_missing(ruling, missing, format!("{all}{beyond}"))
+    unless_missing(decision, missing, format!("{all}{beyond}"))
 }
 
-fn forks_do_not_slow_each_other(result: &ResultFile) -> (Ruling, String) {
+fn forks_do_not_slow_each_other(result: &ResultFile) -> (Decision, String) {
     let (each, missing) = over(&MAKING, |tasks| life(result, "life-fork", tasks));
     let extremes = each
         .iter()
@@ -295,27 +297,30 @@ fn forks_do_not_slow_each_other(result: &ResultFile) -> (Ruling, String) {
     }
     let apart = extremes.1 / extremes.0;
     let text = format!("{:.0} to {:.0} ns each, {apart:.2} times", extremes.0, extremes.1);
-    let ruling = match against(apart, 1.2) {
+    let decision = match against(apart, 1.2) {
         Some(std::cmp::Ordering::Less) => Confirmed,
         Some(_) => Contradicted,
         None => CannotTell,
     };
-    unless_missing(ruling, missing, text)
+    unless_missing(decision, missing, text)
 }
 
 /// The figure `name` of the trials of timer-ticks with the most tasks.
 fn of_ticks(result: &ResultFile, name: &str) -> Option<Figure> {
-    let tasks = |record: &doorbell_results::record::Record| match record.cell.pattern {
+    let tasks = |record: &doorbell_results::record::Record| match record.configuration.pattern {
         Pattern::Tasks { tasks, .. } => tasks,
         _ => 0,
     };
-    let arms = alike(result);
-    let usable = arms.iter().filter(|arm| arm.cell.subject == "timer-ticks").flat_map(Arm::usable);
+    let variants = alike(result);
+    let usable = variants
+        .iter()
+        .filter(|variant| variant.configuration.subject == "timer-ticks")
+        .flat_map(Variant::usable);
     let record = usable.filter(|record| !record.figures.is_empty()).max_by_key(|record| tasks(record))?;
     record.figures.iter().find(|figure| figure.name == name).cloned()
 }
 
-fn ticks_tell(result: &ResultFile) -> (Ruling, String) {
+fn ticks_tell(result: &ResultFile) -> (Decision, String) {
     let (Some(step), Some(number)) = (of_ticks(result, ticks::STEP), of_ticks(result, ticks::TICKS)) else {
         return none();
     };
@@ -331,17 +336,18 @@ fn ticks_tell(result: &ResultFile) -> (Ruling, String) {
     }
 }
 
-fn ten_repetitions(result: &ResultFile) -> (Ruling, String) {
-    let arms = alike(result);
-    let counts = arms.iter().map(|arm| {
-        arm.usable()
+fn ten_repetitions(result: &ResultFile) -> (Decision, String) {
+    let variants = alike(result);
+    let counts = variants.iter().map(|variant| {
+        variant
+            .usable()
             .filter_map(|record| record.series.get(&Quantity::Create))
             .map(|series| series.count)
             .sum::<u64>()
     });
-    // A cell that was skipped, or failed, has no mean.
+    // A configuration that was skipped, or failed, has no mean.
     let Some(fewest) = counts.filter(|count| *count > 0).min() else { return none() };
-    let text = format!("each cell that was measured has at least {fewest} generations");
+    let text = format!("each configuration that was measured has at least {fewest} generations");
     if fewest >= 10 {
         (Confirmed, text)
     } else {
@@ -349,8 +355,8 @@ fn ten_repetitions(result: &ResultFile) -> (Ruling, String) {
     }
 }
 
-fn eighty_fit(result: &ResultFile) -> (Ruling, String) {
-    let figures = result.records.iter().filter(|record| record.cell.subject == "life-fork");
+fn eighty_fit(result: &ResultFile) -> (Decision, String) {
+    let figures = result.records.iter().filter(|record| record.configuration.subject == "life-fork");
     let ceiling = figures.flat_map(|record| &record.figures).find(|figure| figure.name == CEILING);
     let here = ceiling.map_or_else(String::new, |ceiling| {
         format!("; here there is room for {:.0} ({})", ceiling.value, ceiling.formula)
@@ -362,7 +368,7 @@ fn eighty_fit(result: &ResultFile) -> (Ruling, String) {
 mod tests {
     use super::*;
     use crate::claims::judge;
-    use doorbell_results::cell::{Cell, Placement};
+    use doorbell_results::configuration::{Configuration, Placement};
     use doorbell_results::plan::Layout;
     use doorbell_results::record::{Histogram, Outcome, Record, Series, sample};
 
@@ -372,29 +378,29 @@ mod tests {
 
     /// A run of the study's experiments whose times are what `ns` says of kind and number.
     fn run(ns: impl Fn(&str, u32) -> f64) -> ResultFile {
-        let mut cells = Vec::new();
-        let cell = |subject: &str, tasks, yields| Cell {
+        let mut configurations = Vec::new();
+        let configuration = |subject: &str, tasks, yields| Configuration {
             pattern: Pattern::Tasks { tasks, yields },
             placement: on([0, 0]),
-            ..sample::cell(subject)
+            ..sample::configuration(subject)
         };
         for tasks in SWITCHING {
             for subject in ["stackless", COROUTINES, "process-pair", PROCESSES] {
-                cells.push(cell(subject, tasks, 1));
+                configurations.push(configuration(subject, tasks, 1));
             }
         }
         for tasks in MAKING.into_iter().chain(BOARD) {
             for subject in ["life-future", "life-fork"] {
-                cells.push(cell(subject, tasks, 0));
+                configurations.push(configuration(subject, tasks, 0));
             }
         }
-        let mut result = sample::result(&cells, 1, |_, _| 1.0);
+        let mut result = sample::result(&configurations, 1, |_, _| 1.0);
         result.plan.layout = Layout::Tasks;
         for record in &mut result.records {
-            let Pattern::Tasks { tasks, yields } = record.cell.pattern else { continue };
+            let Pattern::Tasks { tasks, yields } = record.configuration.pattern else { continue };
             record.series.clear();
             let mut histogram = Histogram::new();
-            (0..20).for_each(|_| histogram.record((ns(&record.cell.subject, tasks) * 1e3) as u64));
+            (0..20).for_each(|_| histogram.record((ns(&record.configuration.subject, tasks) * 1e3) as u64));
             let headline = if yields == 0 { Quantity::Life } else { Quantity::HandOff };
             for quantity in [headline, Quantity::Create] {
                 record.series.insert(quantity, Series::from(&histogram));
@@ -403,7 +409,7 @@ mod tests {
         result
     }
 
-    fn ruling(result: &ResultFile, says: &str) -> (Ruling, String) {
+    fn decision(result: &ResultFile, says: &str) -> (Decision, String) {
         let claim = SOURCE.claims.iter().find(|claim| claim.says.contains(says)).unwrap();
         (claim.judge)(result)
     }
@@ -424,20 +430,20 @@ mod tests {
     #[test]
     fn a_machine_with_costly_switches_confirms_the_order_and_contradicts_the_figures() {
         let result = run(plain);
-        assert_eq!(ruling(&result, "less time as coroutines").0, Confirmed);
-        assert_eq!(ruling(&result, "1.31 to 1.63").0, Contradicted);
-        assert_eq!(ruling(&result, "lag behind").0, Confirmed);
-        let (ruled, evidence) = ruling(&result, "is the switch");
+        assert_eq!(decision(&result, "less time as coroutines").0, Confirmed);
+        assert_eq!(decision(&result, "1.31 to 1.63").0, Contradicted);
+        assert_eq!(decision(&result, "lag behind").0, Confirmed);
+        let (ruled, evidence) = decision(&result, "is the switch");
         assert_eq!(ruled, Confirmed, "{evidence}");
         assert!(evidence.contains("91 and 97 % of a coroutine's time"), "{evidence}");
         assert!(evidence.contains("polls no future"), "{evidence}");
-        let (ruled, evidence) = ruling(&result, "2.8 to 5.4 times");
+        let (ruled, evidence) = decision(&result, "2.8 to 5.4 times");
         assert_eq!(ruled, Contradicted, "500 times are not 5.4");
         assert!(evidence.contains("more than claimed"), "{evidence}");
-        assert_eq!(ruling(&result, "at least 37 times").0, Confirmed);
-        assert_eq!(ruling(&result, "the same among 50").0, Confirmed);
-        assert_eq!(ruling(&result, "10 repetitions").0, Confirmed);
-        assert_eq!(ruling(&result, "5000 units").0, CannotTell);
+        assert_eq!(decision(&result, "at least 37 times").0, Confirmed);
+        assert_eq!(decision(&result, "the same among 50").0, Confirmed);
+        assert_eq!(decision(&result, "10 repetitions").0, Confirmed);
+        assert_eq!(decision(&result, "5000 units").0, CannotTell);
     }
 
     #[test]
@@ -447,14 +453,14 @@ mod tests {
             "life-fork" => 90.0,
             _ => plain(subject, tasks),
         });
-        assert_eq!(ruling(&result, "less time as coroutines").0, Contradicted);
-        assert_eq!(ruling(&result, "2.8 to 5.4 times").0, Contradicted);
+        assert_eq!(decision(&result, "less time as coroutines").0, Contradicted);
+        assert_eq!(decision(&result, "2.8 to 5.4 times").0, Contradicted);
     }
 
     #[test]
     fn what_lies_between_them_is_judged_by_differences() {
         let says = "is the switch";
-        let with = |own: fn(&str, u32) -> f64| ruling(&run(own), says).0;
+        let with = |own: fn(&str, u32) -> f64| decision(&run(own), says).0;
         // A share that both have, however great, is not between them.
         assert_eq!(with(|subject, tasks| 2000.0 + 10.0 * plain(subject, tasks)), Confirmed);
         // A queue that costs a process three times what it costs a coroutine is.
@@ -475,7 +481,7 @@ mod tests {
                 "life-fork" => 100.0 * times,
                 _ => plain(subject, tasks),
             });
-            ["2.8 to 5.4 times", "at least 37 times"].map(|says| ruling(&result, says).0)
+            ["2.8 to 5.4 times", "at least 37 times"].map(|says| decision(&result, says).0)
         };
         assert_eq!(with(4.0), [Confirmed, Contradicted]);
         assert_eq!(with(5.4), [CannotTell, Contradicted]);
@@ -484,14 +490,14 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_that_was_skipped_and_a_run_of_few_generations_contradict_no_condition() {
+    fn a_configuration_that_was_skipped_and_a_run_of_few_generations_contradict_no_condition() {
         let mut result = run(plain);
         result.records[3].outcome = Outcome::Skipped { reason: "ulimit -u".to_owned() };
         result.records[3].series.clear();
-        assert_eq!(ruling(&result, "10 repetitions").0, Confirmed);
+        assert_eq!(decision(&result, "10 repetitions").0, Confirmed);
         let few = Series::from(&sample::histogram(100.0, 2));
         result.records[4].series.insert(Quantity::Create, few);
-        let (ruled, evidence) = ruling(&result, "10 repetitions");
+        let (ruled, evidence) = decision(&result, "10 repetitions");
         assert_eq!(ruled, CannotTell);
         assert!(evidence.contains("at least 2 generations"), "{evidence}");
     }
@@ -499,10 +505,15 @@ mod tests {
     #[test]
     fn processes_on_two_cpus_are_not_held_against_coroutines_on_one() {
         let mut result = run(plain);
-        let cells =
-            result.plan.cells.iter_mut().chain(result.records.iter_mut().map(|record| &mut record.cell));
-        cells.filter(|cell| cell.subject == PROCESSES).for_each(|cell| cell.placement = on([0, 1]));
-        let (ruled, evidence) = ruling(&result, "less time as coroutines");
+        let configurations = result
+            .plan
+            .configurations
+            .iter_mut()
+            .chain(result.records.iter_mut().map(|record| &mut record.configuration));
+        configurations
+            .filter(|configuration| configuration.subject == PROCESSES)
+            .for_each(|configuration| configuration.placement = on([0, 1]));
+        let (ruled, evidence) = decision(&result, "less time as coroutines");
         assert_eq!(ruled, CannotTell, "{evidence}");
         assert!(evidence.contains("same-core"), "{evidence}");
     }
@@ -510,21 +521,22 @@ mod tests {
     #[test]
     fn half_the_numbers_confirm_nothing_and_none_says_what_brings_them() {
         let mut result = run(plain);
-        let few = |record: &Record| !matches!(record.cell.pattern, Pattern::Tasks { tasks: 200.., .. });
+        let few =
+            |record: &Record| !matches!(record.configuration.pattern, Pattern::Tasks { tasks: 200.., .. });
         result.records.retain(few);
-        assert_eq!(ruling(&result, "less time as coroutines").0, CannotTell);
+        assert_eq!(decision(&result, "less time as coroutines").0, CannotTell);
         result.records.clear();
         for judged in judge(&result) {
-            assert_eq!(judged.ruling, CannotTell, "{}", judged.claim.says);
+            assert_eq!(judged.decision, CannotTell, "{}", judged.claim.says);
         }
-        assert!(ruling(&result, "lag behind").1.contains("--document"));
+        assert!(decision(&result, "lag behind").1.contains("--document"));
     }
 
     #[test]
     fn ticks_longer_than_the_run_they_time_are_a_contradiction_with_figures() {
         let mut result = run(plain);
         let mut record = result.records[0].clone();
-        record.cell.subject = "timer-ticks".to_owned();
+        record.configuration.subject = "timer-ticks".to_owned();
         record.figures = [(ticks::STEP, 210.0), (ticks::TICKS, 0.48), (ticks::WORST, 90.0)]
             .map(|(name, value)| Figure {
                 name: name.into(),
@@ -533,12 +545,12 @@ mod tests {
                 formula: String::new(),
             })
             .into();
-        result.plan.cells.push(record.cell.clone());
+        result.plan.configurations.push(record.configuration.clone());
         result.records.push(record);
-        let (ruled, evidence) = ruling(&result, "5000 units");
+        let (ruled, evidence) = decision(&result, "5000 units");
         assert_eq!(ruled, Contradicted);
         assert!(evidence.contains("0.48 ticks a run, one tick is 210 %"), "{evidence}");
         result.records.last_mut().unwrap().outcome = Outcome::Failed { cause: "killed".to_owned() };
-        assert_eq!(ruling(&result, "5000 units").0, CannotTell, "what failed decides nothing");
+        assert_eq!(decision(&result, "5000 units").0, CannotTell, "what failed decides nothing");
     }
 }

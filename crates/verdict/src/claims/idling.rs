@@ -1,42 +1,45 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the study of semaphores says of idle machines.
 
-use super::{Claim, Ruling, Source, TOO_NEAR};
-use doorbell_results::cell::Cell;
+use super::{Claim, Decision, Source, TOO_NEAR};
+use doorbell_results::configuration::Configuration;
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::series::Quantity;
 
-use Ruling::{CannotTell, Confirmed, Contradicted};
+use Decision::{CannotTell, Confirmed, Contradicted};
 
 pub static SOURCE: Source = Source {
     about: "a study, in Chinese, of semaphores as notification in place of sockets, which found its idle machine slower at times \
             than the same under full load",
     claims: &[Claim {
         row: None,
-        says: "Linux: some scenes are quicker under full load than on the idle machine",
+        says: "Linux: some scenarios are quicker under full load than on the idle machine",
         judge: load_helps,
     }],
 };
 
 /// Compares each mechanism, gap and placement with itself under a load.
-fn load_helps(result: &ResultFile) -> (Ruling, String) {
-    let arms = result.arms();
-    let mean = |cell: &Cell| {
-        let arm = arms.iter().find(|arm| arm.cell == cell)?;
-        Some(arm.histogram(Quantity::Wake)?.mean())
+fn load_helps(result: &ResultFile) -> (Decision, String) {
+    let variants = result.variants();
+    let mean = |configuration: &Configuration| {
+        let variant = variants.iter().find(|variant| variant.configuration == configuration)?;
+        Some(variant.histogram(Quantity::Wake)?.mean())
     };
-    let ratio = |cell: &Cell| {
-        let idle = Cell { load: None, ..cell.clone() };
-        Some(mean(cell)? / mean(&idle)?)
+    let ratio = |configuration: &Configuration| {
+        let idle = Configuration { load: None, ..configuration.clone() };
+        Some(mean(configuration)? / mean(&idle)?)
     };
-    let loaded = arms.iter().map(|arm| arm.cell).filter(|cell| cell.load.is_some() && cell.subject != "null");
+    let loaded = variants
+        .iter()
+        .map(|variant| variant.configuration)
+        .filter(|configuration| configuration.load.is_some() && configuration.subject != "null");
     let ratios: Vec<f64> = loaded.filter_map(ratio).collect();
     let Some(best) = ratios.iter().copied().min_by(f64::total_cmp) else {
         return (CannotTell, "nothing was measured both idle and under a load: --load idle,full".to_owned());
     };
     let quicker = ratios.iter().filter(|ratio| **ratio < 1.0 - TOO_NEAR).count();
     let seen = format!(
-        "quicker under load in {quicker} of {} scenes; at best {best:.2} times the idle mean",
+        "quicker under load in {quicker} of {} scenarios; at best {best:.2} times the idle mean",
         ratios.len()
     );
     (if quicker > 0 { Confirmed } else { Contradicted }, seen)
@@ -46,34 +49,29 @@ fn load_helps(result: &ResultFile) -> (Ruling, String) {
 mod tests {
     use super::super::judge;
     use super::*;
-    use doorbell_results::cell::Load;
+    use doorbell_results::configuration::Load;
     use doorbell_results::plan::Layout;
     use doorbell_results::record::sample;
 
-    /// A run of sleeps with the mean of each cell.
+    /// A run of sleeps with the mean of each configuration.
     fn of(idle_ns: Option<f64>, loaded_ns: f64) -> ResultFile {
         let load = Some(Load { kind: "sqrt".to_owned(), workers: 4, pinned: false });
-        let cell = sample::cell("futex");
-        let cells = [cell.clone(), Cell { load, ..cell }];
-        let cells = &cells[usize::from(idle_ns.is_none())..];
-        let mut result =
-            sample::result(
-                cells,
-                6,
-                |cell, _| {
-                    if cell.load.is_some() { loaded_ns } else { idle_ns.unwrap_or(0.0) }
-                },
-            );
+        let configuration = sample::configuration("futex");
+        let configurations = [configuration.clone(), Configuration { load, ..configuration }];
+        let configurations = &configurations[usize::from(idle_ns.is_none())..];
+        let mut result = sample::result(configurations, 6, |configuration, _| {
+            if configuration.load.is_some() { loaded_ns } else { idle_ns.unwrap_or(0.0) }
+        });
         result.plan.layout = Layout::Idle;
         result
     }
 
     #[test]
     fn load_helps_where_a_loaded_mean_is_clearly_lower() {
-        let ruling = |result: &ResultFile| judge(result)[0].ruling;
-        assert_eq!(ruling(&of(Some(40_000.0), 10_000.0)), Confirmed);
-        assert_eq!(ruling(&of(Some(10_000.0), 40_000.0)), Contradicted);
-        assert_eq!(ruling(&of(Some(10_000.0), 9_900.0)), Contradicted, "within chance");
-        assert_eq!(ruling(&of(None, 10_000.0)), CannotTell);
+        let decision = |result: &ResultFile| judge(result)[0].decision;
+        assert_eq!(decision(&of(Some(40_000.0), 10_000.0)), Confirmed);
+        assert_eq!(decision(&of(Some(10_000.0), 40_000.0)), Contradicted);
+        assert_eq!(decision(&of(Some(10_000.0), 9_900.0)), Contradicted, "within chance");
+        assert_eq!(decision(&of(None, 10_000.0)), CannotTell);
     }
 }

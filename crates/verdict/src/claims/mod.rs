@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What others have claimed, held against a result: confirmed here, contradicted here, or cannot be told here.
 //!
-//! A ruling is a function of the result alone. A claim about every scene is contradicted by one scene and confirmed only
+//! A result is a function of the result alone. A claim about every scene is contradicted by one scene and confirmed only
 //! by all of them; a figure too near a claim's bound decides nothing.
 
 use doorbell_results::plan::Layout;
@@ -14,7 +14,7 @@ pub mod semaphores;
 
 /// What a result says of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ruling {
+pub enum Decision {
     Confirmed,
     /// The result shows the opposite.
     Contradicted,
@@ -22,12 +22,12 @@ pub enum Ruling {
     CannotTell,
 }
 
-impl Ruling {
+impl Decision {
     pub fn name(self) -> &'static str {
         match self {
             Self::Confirmed => "confirmed here",
             Self::Contradicted => "contradicted here",
-            Self::CannotTell => "cannot be told here",
+            Self::CannotTell => "cannot be decided here",
         }
     }
 }
@@ -37,14 +37,14 @@ pub struct Claim {
     /// Its row in the list of the source's figures; none for what the source says without a figure.
     pub row: Option<u32>,
     pub says: &'static str,
-    judge: fn(&ResultFile) -> (Ruling, String),
+    judge: fn(&ResultFile) -> (Decision, String),
 }
 
-/// A claim with its ruling.
+/// A claim with its result.
 #[derive(Debug)]
 pub struct Judged {
     pub claim: &'static Claim,
-    pub ruling: Ruling,
+    pub decision: Decision,
     /// What it rests on, with values.
     pub evidence: String,
 }
@@ -73,8 +73,8 @@ pub fn judge(result: &ResultFile) -> Vec<Judged> {
     claims
         .iter()
         .map(|claim| {
-            let (ruling, evidence) = (claim.judge)(result);
-            Judged { claim, ruling, evidence }
+            let (decision, evidence) = (claim.judge)(result);
+            Judged { claim, decision, evidence }
         })
         .collect()
 }

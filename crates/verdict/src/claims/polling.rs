@@ -2,13 +2,13 @@
 //! The claims of a maker of NVMe devices about polling in Linux 4.4: transfers one at a time, synchronous and direct, woken by
 //! interrupts and polled.
 
-use super::{Claim, Ruling, Source, against};
-use doorbell_results::cell::{Direction, Pattern};
+use super::{Claim, Decision, Source, against};
+use doorbell_results::configuration::{Direction, Pattern};
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::{Noticed, Subject};
-use doorbell_results::record::{Arm, Histogram, ResultFile};
+use doorbell_results::record::{Histogram, ResultFile, Variant};
 
-use Ruling::{CannotTell, Confirmed, Contradicted};
+use Decision::{CannotTell, Confirmed, Contradicted};
 
 pub static SOURCE: Source = Source {
     about: "an article, in Chinese, of an engineer of Memblaze on IO polling in Linux 4.4: fio 2.2.9, synchronous, direct, 4 KiB at \
@@ -78,19 +78,18 @@ fn device(result: &ResultFile) -> Result<(), String> {
 }
 
 /// The synchronous way by interrupt, or the quickest way by polling, in this direction.
-fn arm(result: &ResultFile, wanted: Noticed, direction: Direction) -> Option<(String, Histogram)> {
-    let fits = |arm: &Arm| {
-        let cell = arm.cell;
-        cell.pattern == Pattern::Io { direction, direct: true }
-            && cell.size == BLOCK
-            && cell.load.is_none()
-            && *arm.subject() == Subject::IoEngine { noticed: wanted, kernel_thread: false }
+fn variant(result: &ResultFile, wanted: Noticed, direction: Direction) -> Option<(String, Histogram)> {
+    let fits = |variant: &Variant| {
+        let configuration = variant.configuration;
+        configuration.pattern == Pattern::Io { direction, direct: true }
+            && configuration.size == BLOCK
+            && configuration.load.is_none()
+            && *variant.subject() == Subject::IoEngine { noticed: wanted, kernel_thread: false }
     };
-    let arms = result.arms();
-    let own = arms
-        .iter()
-        .filter(|arm| fits(arm))
-        .filter_map(|arm| Some((arm.cell.subject.clone(), arm.histogram(Quantity::Transfer)?)));
+    let variants = result.variants();
+    let own = variants.iter().filter(|variant| fits(variant)).filter_map(|variant| {
+        Some((variant.configuration.subject.clone(), variant.histogram(Quantity::Transfer)?))
+    });
     match wanted {
         // What the article measured, and not a ring that is quicker for other reasons.
         Noticed::ByInterrupt => own.into_iter().find(|(name, _)| name == "sync"),
@@ -106,8 +105,8 @@ struct Pair {
 
 impl Pair {
     fn of(result: &ResultFile, direction: Direction) -> Result<Self, String> {
-        let waited = arm(result, Noticed::ByInterrupt, direction);
-        let polled = arm(result, Noticed::ByPolling, direction);
+        let waited = variant(result, Noticed::ByInterrupt, direction);
+        let polled = variant(result, Noticed::ByPolling, direction);
         let name = if direction == Direction::Read { "read" } else { "write" };
         let waited =
             waited.ok_or_else(|| format!("no 4 KiB {name}s by interrupt have figures (way sync)"))?;
@@ -125,22 +124,22 @@ impl Pair {
     }
 }
 
-fn or_cannot_tell(judged: Result<(Ruling, String), String>) -> (Ruling, String) {
+fn or_cannot_tell(judged: Result<(Decision, String), String>) -> (Decision, String) {
     judged.unwrap_or_else(|reason| (CannotTell, reason))
 }
 
-fn about(value: f64, claimed: f64) -> Ruling {
+fn about(value: f64, claimed: f64) -> Decision {
     if (value / claimed - 1.0).abs() <= ABOUT { Confirmed } else { Contradicted }
 }
 
-fn saves(result: &ResultFile, direction: Direction, claimed_us: f64) -> (Ruling, String) {
+fn saves(result: &ResultFile, direction: Direction, claimed_us: f64) -> (Decision, String) {
     or_cannot_tell(device(result).and_then(|()| Pair::of(result, direction)).map(|pair| {
         let [waited, polled] = pair.means_us();
         (about(waited - polled, claimed_us), format!("{:.1} us less: {}", waited - polled, pair.text()))
     }))
 }
 
-fn share_saved(result: &ResultFile, direction: Direction, claimed: f64) -> (Ruling, String) {
+fn share_saved(result: &ResultFile, direction: Direction, claimed: f64) -> (Decision, String) {
     or_cannot_tell(device(result).and_then(|()| Pair::of(result, direction)).map(|pair| {
         let [waited, polled] = pair.means_us();
         let share = (1.0 - polled / waited) * 100.0;
@@ -149,7 +148,7 @@ fn share_saved(result: &ResultFile, direction: Direction, claimed: f64) -> (Ruli
 }
 
 /// Whether the polled way's spread, 99th percentile less median, is below `share` of the other's.
-fn steadier(result: &ResultFile, direction: Direction, share: f64) -> (Ruling, String) {
+fn steadier(result: &ResultFile, direction: Direction, share: f64) -> (Decision, String) {
     or_cannot_tell(device(result).and_then(|()| Pair::of(result, direction)).map(|pair| {
         let spread =
             |times: &Histogram| times.quantile(0.99).saturating_sub(times.quantile(0.5)) as f64 / 1e6;
@@ -166,9 +165,9 @@ fn steadier(result: &ResultFile, direction: Direction, share: f64) -> (Ruling, S
     }))
 }
 
-fn write_takes(result: &ResultFile) -> (Ruling, String) {
+fn write_takes(result: &ResultFile) -> (Decision, String) {
     or_cannot_tell(device(result).and_then(|()| {
-        let (name, times) = arm(result, Noticed::ByInterrupt, Direction::Write)
+        let (name, times) = variant(result, Noticed::ByInterrupt, Direction::Write)
             .ok_or("no 4 KiB writes by interrupt have figures (way sync)")?;
         let us = times.mean() / 1e6;
         Ok((about(us, 20.0), format!("{name} {us:.1} us, mean")))
@@ -180,33 +179,37 @@ fn switch_us(result: &ResultFile) -> Result<f64, String> {
     if result.emulated() {
         return Err("an emulator's times are no machine's".to_owned());
     }
-    let floors = result.floors.iter().flat_map(|reading| &reading.floors);
-    let mut own: Vec<f64> =
-        floors.filter(|floor| floor.name == "same-core-switch").map(|floor| floor.p50_ns / 1e3).collect();
+    let primitives = result.primitives.iter().flat_map(|reading| &reading.primitives);
+    let mut own: Vec<f64> = primitives
+        .filter(|primitive| primitive.name == "same-core-switch")
+        .map(|primitive| primitive.p50_ns / 1e3)
+        .collect();
     own.sort_by(f64::total_cmp);
-    own.get(own.len() / 2).copied().ok_or_else(|| "the run has no floor of a switch".to_owned())
+    own.get(own.len() / 2).copied().ok_or_else(|| "the run has no primitive cost of a switch".to_owned())
 }
 
-fn switch_takes(result: &ResultFile) -> (Ruling, String) {
+fn switch_takes(result: &ResultFile) -> (Decision, String) {
     or_cannot_tell(switch_us(result).map(|us| {
         (
             about(us, 5.0),
-            format!("{us:.2} us from thread to thread on one core, the floor measured beside this run"),
+            format!(
+                "{us:.2} us from thread to thread on one core, the primitive cost measured beside this run"
+            ),
         )
     }))
 }
 
-fn share_of_switch(result: &ResultFile) -> (Ruling, String) {
+fn share_of_switch(result: &ResultFile) -> (Decision, String) {
     or_cannot_tell(device(result).and_then(|()| {
         let switch = switch_us(result)?;
-        let (_, times) = arm(result, Noticed::ByInterrupt, Direction::Write)
+        let (_, times) = variant(result, Noticed::ByInterrupt, Direction::Write)
             .ok_or("no 4 KiB writes by interrupt have figures (way sync)")?;
         let share = switch / (times.mean() / 1e6) * 100.0;
         Ok((about(share, 25.0), format!("{share:.0} %: a switch takes {switch:.2} us")))
     }))
 }
 
-fn saved_is_the_switch(result: &ResultFile) -> (Ruling, String) {
+fn saved_is_the_switch(result: &ResultFile) -> (Decision, String) {
     or_cannot_tell(device(result).and_then(|()| {
         let switch = switch_us(result)?;
         let saved = [Direction::Read, Direction::Write].map(|direction| {
@@ -228,7 +231,7 @@ fn saved_is_the_switch(result: &ResultFile) -> (Ruling, String) {
 mod tests {
     use super::super::judge;
     use super::*;
-    use doorbell_results::cell::Cell;
+    use doorbell_results::configuration::Configuration;
     use doorbell_results::machine::block::BlockDevice;
     use doorbell_results::plan::Layout;
     use doorbell_results::record::io::Io;
@@ -236,20 +239,20 @@ mod tests {
 
     /// A run on an NVMe device; `low_us` is where the times of a way begin.
     fn run(low_us: fn(&str, Direction) -> f64) -> ResultFile {
-        let mut cells = Vec::new();
+        let mut configurations = Vec::new();
         for subject in ["sync", "uring-iopoll"] {
             for direction in [Direction::Read, Direction::Write] {
                 let pattern = Pattern::Io { direction, direct: true };
-                cells.push(Cell { pattern, size: BLOCK, ..sample::cell(subject) });
+                configurations.push(Configuration { pattern, size: BLOCK, ..sample::configuration(subject) });
             }
         }
-        let mut result = sample::result(&cells, 2, |_, _| 1000.0);
+        let mut result = sample::result(&configurations, 2, |_, _| 1000.0);
         result.plan.layout = Layout::Io;
         result.machine.virtualisation = Default::default();
         let device = BlockDevice { name: "nvme0n1".into(), polls: Some(true), ..BlockDevice::default() };
         for record in &mut result.records {
-            let Pattern::Io { direction, .. } = record.cell.pattern else { unreachable!() };
-            let times = sample::histogram(low_us(&record.cell.subject, direction) * 1000.0, 1000);
+            let Pattern::Io { direction, .. } = record.configuration.pattern else { unreachable!() };
+            let times = sample::histogram(low_us(&record.configuration.subject, direction) * 1000.0, 1000);
             record.series = [(Quantity::Transfer, Series::from(&times))].into();
             record.io = Some(Io { device: Some(device.clone()), ..Io::default() });
         }
@@ -267,46 +270,46 @@ mod tests {
         mean / 1.4
     }
 
-    fn ruling(result: &ResultFile, says: &str) -> (Ruling, String) {
+    fn decision(result: &ResultFile, says: &str) -> (Decision, String) {
         let judged = judge(result).into_iter().find(|judged| judged.claim.says.contains(says)).unwrap();
-        (judged.ruling, judged.evidence)
+        (judged.decision, judged.evidence)
     }
 
     #[test]
     fn the_articles_own_figures_confirm_what_it_saves() {
         let result = run(article);
         for says in ["reads take 6 us less", "7 % of a read", "writes take 5 us less", "20 % of a write"] {
-            assert_eq!(ruling(&result, says).0, Confirmed, "{says}: {}", ruling(&result, says).1);
+            assert_eq!(decision(&result, says).0, Confirmed, "{says}: {}", decision(&result, says).1);
         }
-        assert_eq!(ruling(&result, "switch takes 5 us").0, Contradicted, "the floor is 2.77 us");
-        assert_eq!(ruling(&result, "about what a context switch").0, Contradicted);
-        assert_eq!(ruling(&result, "almost no jitter").0, Contradicted, "both have the same shape");
+        assert_eq!(decision(&result, "switch takes 5 us").0, Contradicted, "the primitive cost is 2.77 us");
+        assert_eq!(decision(&result, "about what a context switch").0, Contradicted);
+        assert_eq!(decision(&result, "almost no jitter").0, Contradicted, "both have the same shape");
     }
 
     #[test]
     fn a_device_on_which_polling_saves_nothing_contradicts_it() {
         let result = run(|_, _| 50.0);
         for says in ["reads take 6 us less", "7 % of a read", "writes take 5 us less", "20 % of a write"] {
-            assert_eq!(ruling(&result, says).0, Contradicted, "{says}");
+            assert_eq!(decision(&result, says).0, Contradicted, "{says}");
         }
-        assert_eq!(ruling(&result, "are steadier").0, CannotTell, "neither is");
+        assert_eq!(decision(&result, "are steadier").0, CannotTell, "neither is");
     }
 
     #[test]
     fn what_was_not_proven_to_be_polled_and_what_is_no_nvme_device_decide_nothing() {
         let mut unproven = run(article);
-        for record in unproven.records.iter_mut().filter(|record| record.cell.subject != "sync") {
+        for record in unproven.records.iter_mut().filter(|record| record.configuration.subject != "sync") {
             record.outcome = Outcome::Implausible { violations: Vec::new() };
         }
-        let (ruled, evidence) = ruling(&unproven, "reads take 6 us less");
+        let (ruled, evidence) = decision(&unproven, "reads take 6 us less");
         assert_eq!(ruled, CannotTell);
         assert!(evidence.contains("proven to be polled"), "{evidence}");
         let mut virtual_disk = run(article);
         for record in &mut virtual_disk.records {
             record.io.as_mut().unwrap().device.as_mut().unwrap().name = "vda".into();
         }
-        let (ruled, evidence) = ruling(&virtual_disk, "reads take 6 us less");
+        let (ruled, evidence) = decision(&virtual_disk, "reads take 6 us less");
         assert_eq!((ruled, evidence.as_str()), (CannotTell, "vda is no NVMe device"));
-        assert_eq!(ruling(&virtual_disk, "switch takes 5 us").0, Contradicted, "a switch needs no device");
+        assert_eq!(decision(&virtual_disk, "switch takes 5 us").0, Contradicted, "a switch needs no device");
     }
 }

@@ -3,13 +3,13 @@
 
 use std::cmp::Ordering::{Greater, Less};
 
-use super::{Claim, Ruling, Source, against};
-use doorbell_results::cell::{Cell, Pattern, WaitPolicy};
+use super::{Claim, Decision, Source, against};
+use doorbell_results::configuration::{Configuration, Pattern, WaitPolicy};
 use doorbell_results::machine::pinning::Pinning;
 use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{Arm, ResultFile};
+use doorbell_results::record::{ResultFile, Variant};
 
-use Ruling::{CannotTell, Confirmed, Contradicted};
+use Decision::{CannotTell, Confirmed, Contradicted};
 
 pub static SOURCE: Source = Source {
     about: "a study, in Chinese, of semaphores as notification in place of sockets: one sender, 20 to 2000 receivers, \
@@ -17,7 +17,7 @@ pub static SOURCE: Source = Source {
     claims: &[
         Claim {
             row: Some(1),
-            says: "Linux: a post costs 1 to 2 µs in every scene",
+            says: "Linux: a post costs 1 to 2 µs in every scenario",
             judge: post_costs_one_to_two,
         },
         Claim {
@@ -37,13 +37,13 @@ pub static SOURCE: Source = Source {
         },
         Claim {
             row: Some(4),
-            says: "Linux: below 10 µs on average in every pinned scene but 2000 System V semaphores with a time-out of \
+            says: "Linux: below 10 µs on average in every pinned scenario but 2000 System V semaphores with a time-out of \
                    100 ms",
             judge: pinned_is_single_digit,
         },
         Claim {
             row: None,
-            says: "Linux: some scenes are quicker under full load than on the idle machine",
+            says: "Linux: some scenarios are quicker under full load than on the idle machine",
             judge: load_helps,
         },
         Claim {
@@ -75,10 +75,10 @@ pub static SOURCE: Source = Source {
     ],
 };
 
-/// One arm as the study would have named it.
+/// One variant as the study would have named it.
 #[derive(Debug, Clone)]
 struct Scene<'result> {
-    cell: &'result Cell,
+    configuration: &'result Configuration,
     receivers: u32,
     pinned: bool,
     /// Mean wake-up latency, microseconds; none where wakes belong to no post.
@@ -91,26 +91,26 @@ const NAMED: &str = "sem-posix-named";
 const HUNDRED_MS: WaitPolicy = WaitPolicy::Timeout { timeout_ns: 100_000_000 };
 
 fn is_system_v(scene: &Scene) -> bool {
-    scene.cell.subject.starts_with("sem-sysv")
+    scene.configuration.subject.starts_with("sem-sysv")
 }
 
 fn is_of_the_study(scene: &Scene) -> bool {
-    scene.cell.subject == NAMED || is_system_v(scene)
+    scene.configuration.subject == NAMED || is_system_v(scene)
 }
 
 fn scenes<'result>(result: &'result ResultFile) -> Vec<Scene<'result>> {
-    let scene = |arm: Arm<'result>| {
-        let Pattern::FanOut { receivers, .. } = arm.cell.pattern else { return None };
-        let mean = |quantity| Some(arm.histogram(quantity)?.mean() / 1e6);
+    let scene = |variant: Variant<'result>| {
+        let Pattern::FanOut { receivers, .. } = variant.configuration.pattern else { return None };
+        let mean = |quantity| Some(variant.histogram(quantity)?.mean() / 1e6);
         Some(Scene {
-            cell: arm.cell,
+            configuration: variant.configuration,
             receivers,
-            pinned: arm.cell.placement.relation != Pinning::Unpinned.name(),
+            pinned: variant.configuration.placement.relation != Pinning::Unpinned.name(),
             wake_us: mean(Quantity::Wake),
             post_us: mean(Quantity::Notify)?,
         })
     };
-    result.arms().into_iter().filter_map(scene).collect()
+    result.variants().into_iter().filter_map(scene).collect()
 }
 
 fn of_the_study(result: &ResultFile) -> Vec<Scene<'_>> {
@@ -118,13 +118,13 @@ fn of_the_study(result: &ResultFile) -> Vec<Scene<'_>> {
 }
 
 fn named(scene: &Scene) -> String {
-    let wait = match scene.cell.wait {
+    let wait = match scene.configuration.wait {
         WaitPolicy::Timeout { timeout_ns } => format!(", time-out {} ms", timeout_ns / 1_000_000),
         _ => String::new(),
     };
-    let load = if scene.cell.load.is_some() { "loaded" } else { "idle" };
+    let load = if scene.configuration.load.is_some() { "loaded" } else { "idle" };
     let pinned = if scene.pinned { "pinned" } else { "unpinned" };
-    format!("{} x {}{wait}, {pinned}, {load}", scene.cell.subject, scene.receivers)
+    format!("{} x {}{wait}, {pinned}, {load}", scene.configuration.subject, scene.receivers)
 }
 
 /// What of the whole table (named and System V, 20 and 2000, both waits, pinned or not, idle or full) is missing.
@@ -138,9 +138,9 @@ fn missing(scenes: &[Scene], of_interest: impl Fn(bool, u32, WaitPolicy, bool) -
                         let there = scenes.iter().any(|scene| {
                             is_system_v(scene) == system_v
                                 && scene.receivers == receivers
-                                && scene.cell.wait == wait
+                                && scene.configuration.wait == wait
                                 && scene.pinned == pinned
-                                && scene.cell.load.is_some() == loaded
+                                && scene.configuration.load.is_some() == loaded
                         });
                         if of_interest(system_v, receivers, wait, pinned) && !there {
                             missing += 1;
@@ -154,26 +154,32 @@ fn missing(scenes: &[Scene], of_interest: impl Fn(bool, u32, WaitPolicy, bool) -
 }
 
 /// A claim about every scene: `outside` are those that break it, `near` those too near to tell.
-fn about_all(number: usize, outside: &[String], near: usize, missing: usize, seen: &str) -> (Ruling, String) {
+fn about_all(
+    number: usize,
+    outside: &[String],
+    near: usize,
+    missing: usize,
+    seen: &str,
+) -> (Decision, String) {
     if number == 0 {
-        return (CannotTell, "no such scene was measured".to_owned());
+        return (CannotTell, "no such scenario was measured".to_owned());
     }
     if let Some(first) = outside.first() {
         return (
             Contradicted,
-            format!("{seen}; {} of {number} scenes break it, such as {first}", outside.len()),
+            format!("{seen}; {} of {number} scenarios break it, such as {first}", outside.len()),
         );
     }
     if near > 0 {
-        return (CannotTell, format!("{seen}; {near} of {number} scenes are too near the bound"));
+        return (CannotTell, format!("{seen}; {near} of {number} scenarios are too near the bound"));
     }
     if missing > 0 {
         let text = format!(
-            "{seen}; it holds in the {number} scenes measured, and {missing} of the table are missing (--grid)"
+            "{seen}; it holds in the {number} scenarios measured, and {missing} of the table are missing (--grid)"
         );
         return (CannotTell, text);
     }
-    (Confirmed, format!("{seen}, in all {number} scenes"))
+    (Confirmed, format!("{seen}, in all {number} scenarios"))
 }
 
 /// The least and the greatest, as words.
@@ -183,7 +189,7 @@ fn range(values: impl Iterator<Item = f64> + Clone) -> String {
     format!("{least:.2} to {most:.2} µs")
 }
 
-fn post_costs_one_to_two(result: &ResultFile) -> (Ruling, String) {
+fn post_costs_one_to_two(result: &ResultFile) -> (Decision, String) {
     let scenes = of_the_study(result);
     let surely_outside = |scene: &&Scene| {
         against(scene.post_us, 1.0) == Some(Less) || against(scene.post_us, 2.0) == Some(Greater)
@@ -199,14 +205,14 @@ fn post_costs_one_to_two(result: &ResultFile) -> (Ruling, String) {
 }
 
 /// 2000 named semaphores under load: above the bound unpinned, below it pinned.
-fn mean_beyond(result: &ResultFile, pinned: bool, bound_us: f64) -> (Ruling, String) {
+fn mean_beyond(result: &ResultFile, pinned: bool, bound_us: f64) -> (Decision, String) {
     let scenes: Vec<Scene> = of_the_study(result)
         .into_iter()
         .filter(|scene| {
-            scene.cell.subject == NAMED
+            scene.configuration.subject == NAMED
                 && scene.receivers == 2000
                 && scene.pinned == pinned
-                && scene.cell.load.is_some()
+                && scene.configuration.load.is_some()
         })
         .collect();
     let means: Vec<f64> = scenes.iter().filter_map(|scene| scene.wake_us).collect();
@@ -214,7 +220,7 @@ fn mean_beyond(result: &ResultFile, pinned: bool, bound_us: f64) -> (Ruling, Str
         let how = if pinned { "pinned" } else { "unpinned" };
         return (CannotTell, format!("2000 named semaphores under load, {how}, were not measured"));
     }
-    let seen = format!("mean {} in {} scenes", range(means.iter().copied()), means.len());
+    let seen = format!("mean {} in {} scenarios", range(means.iter().copied()), means.len());
     let wanted = if pinned { Less } else { Greater };
     let verdicts: Vec<_> = means.iter().map(|mean| against(*mean, bound_us)).collect();
     if verdicts.iter().all(|verdict| *verdict == Some(wanted)) {
@@ -241,13 +247,13 @@ fn pairs<'result>(
 }
 
 fn same_but_pinning(a: &Scene, b: &Scene) -> bool {
-    let placement = b.cell.placement.clone();
-    Cell { placement, ..a.cell.clone() } == *b.cell
+    let placement = b.configuration.placement.clone();
+    Configuration { placement, ..a.configuration.clone() } == *b.configuration
 }
 
 fn same_but_load(a: &Scene, b: &Scene) -> bool {
-    let load = b.cell.load.clone();
-    Cell { load, ..a.cell.clone() } == *b.cell
+    let load = b.configuration.load.clone();
+    Configuration { load, ..a.configuration.clone() } == *b.configuration
 }
 
 /// Ratio of the means of a pair.
@@ -255,16 +261,16 @@ fn ratio((a, b): &(Scene, Scene)) -> Option<f64> {
     Some(a.wake_us? / b.wake_us?)
 }
 
-fn pinning_lowers(result: &ResultFile) -> (Ruling, String) {
+fn pinning_lowers(result: &ResultFile) -> (Decision, String) {
     let pairs = pairs(&of_the_study(result), |scene| scene.pinned, same_but_pinning);
     let ratios: Vec<f64> = pairs.iter().filter_map(ratio).collect();
     if ratios.is_empty() {
-        return (CannotTell, "no scene was measured both pinned and unpinned".to_owned());
+        return (CannotTell, "no scenario was measured both pinned and unpinned".to_owned());
     }
     let lower = ratios.iter().filter(|ratio| against(**ratio, 1.0) == Some(Less)).count();
     let higher = ratios.iter().filter(|ratio| against(**ratio, 1.0) == Some(Greater)).count();
     let seen = format!(
-        "pinned, the mean is {} times the unpinned one; lower in {lower} of {} pairs of scenes, higher in {higher}",
+        "pinned, the mean is {} times the unpinned one; lower in {lower} of {} pairs of scenarios, higher in {higher}",
         range(ratios.iter().copied()).replace(" µs", ""),
         ratios.len()
     );
@@ -275,13 +281,15 @@ fn pinning_lowers(result: &ResultFile) -> (Ruling, String) {
     }
 }
 
-fn pinned_is_single_digit(result: &ResultFile) -> (Ruling, String) {
+fn pinned_is_single_digit(result: &ResultFile) -> (Decision, String) {
     let excepted = |system_v: bool, receivers: u32, wait: WaitPolicy| {
         system_v && receivers == 2000 && wait == HUNDRED_MS
     };
     let scenes: Vec<Scene> = of_the_study(result)
         .into_iter()
-        .filter(|scene| scene.pinned && !excepted(is_system_v(scene), scene.receivers, scene.cell.wait))
+        .filter(|scene| {
+            scene.pinned && !excepted(is_system_v(scene), scene.receivers, scene.configuration.wait)
+        })
         .collect();
     let means = || scenes.iter().filter_map(|scene| Some((scene, scene.wake_us?)));
     let outside: Vec<String> = means()
@@ -295,11 +303,11 @@ fn pinned_is_single_digit(result: &ResultFile) -> (Ruling, String) {
     about_all(means().count(), &outside, near, missing, &seen)
 }
 
-fn load_helps(result: &ResultFile) -> (Ruling, String) {
-    let pairs = pairs(&of_the_study(result), |scene| scene.cell.load.is_some(), same_but_load);
+fn load_helps(result: &ResultFile) -> (Decision, String) {
+    let pairs = pairs(&of_the_study(result), |scene| scene.configuration.load.is_some(), same_but_load);
     let ratios: Vec<(f64, &Scene)> = pairs.iter().filter_map(|pair| Some((ratio(pair)?, &pair.0))).collect();
     let Some((best, scene)) = ratios.iter().min_by(|a, b| a.0.total_cmp(&b.0)) else {
-        return (CannotTell, "no scene was measured both idle and under load".to_owned());
+        return (CannotTell, "no scenario was measured both idle and under load".to_owned());
     };
     let quicker = ratios.iter().filter(|(ratio, _)| against(*ratio, 1.0) == Some(Less)).count();
     let power = &result.machine.power;
@@ -323,9 +331,9 @@ fn load_helps(result: &ResultFile) -> (Ruling, String) {
     (if quicker > 0 { Confirmed } else { Contradicted }, seen)
 }
 
-fn one_for_all_misses(result: &ResultFile) -> (Ruling, String) {
+fn one_for_all_misses(result: &ResultFile) -> (Decision, String) {
     let (mut rounds, mut duplicates, mut misses, mut bad) = (0_u64, 0_u64, 0_u64, 0_u64);
-    for fanout in result.arms().iter().flat_map(|arm| arm.usable().collect::<Vec<_>>()) {
+    for fanout in result.variants().iter().flat_map(|variant| variant.usable().collect::<Vec<_>>()) {
         let Some(kept) = fanout.fanout.as_ref().map(|fanout| &fanout.rounds) else { continue };
         for (duplicate, miss) in kept.duplicates.iter().zip(&kept.misses) {
             rounds += 1;
@@ -343,10 +351,10 @@ fn one_for_all_misses(result: &ResultFile) -> (Ruling, String) {
     }
 }
 
-fn other_transport(result: &ResultFile) -> (Ruling, String) {
+fn other_transport(result: &ResultFile) -> (Decision, String) {
     let datagrams: Vec<f64> = scenes(result)
         .iter()
-        .filter(|scene| scene.cell.subject == "unix-dgram" && scene.pinned)
+        .filter(|scene| scene.configuration.subject == "unix-dgram" && scene.pinned)
         .filter_map(|scene| scene.wake_us)
         .collect();
     let beside = if datagrams.is_empty() {
@@ -361,18 +369,18 @@ fn other_transport(result: &ResultFile) -> (Ruling, String) {
 }
 
 /// Which of the study's conditions the run kept, and what it had of each.
-fn conditions(result: &ResultFile) -> (Ruling, String) {
-    let (cells, scenes) = (&result.plan.cells, scenes(result));
-    let gaps = || cells.iter().map(|cell| cell.pattern.gap_ns() / 1_000_000);
-    let rounds = || cells.iter().filter_map(|cell| cell.until.count);
-    let loads = || cells.iter().filter_map(|cell| cell.load.as_ref());
+fn conditions(result: &ResultFile) -> (Decision, String) {
+    let (configurations, scenes) = (&result.plan.configurations, scenes(result));
+    let gaps = || configurations.iter().map(|configuration| configuration.pattern.gap_ns() / 1_000_000);
+    let rounds = || configurations.iter().filter_map(|configuration| configuration.until.count);
+    let loads = || configurations.iter().filter_map(|configuration| configuration.load.as_ref());
     let proofs = || result.records.iter().filter_map(|record| record.load.as_ref());
     let cpus = result.machine.topology.usable.len();
     let busy = proofs().filter_map(|proof| proof.least_busy()).map(|(_, share)| share).reduce(f64::min);
     let outlasted = proofs().map(|proof| proof.outlasted_ns).min();
     let of = |receivers| scenes.iter().any(|scene| scene.receivers == receivers);
-    let waited = |wait| scenes.iter().any(|scene| scene.cell.wait == wait);
-    let waits = scenes.iter().map(|scene| match scene.cell.wait {
+    let waited = |wait| scenes.iter().any(|scene| scene.configuration.wait == wait);
+    let waits = scenes.iter().map(|scene| match scene.configuration.wait {
         WaitPolicy::Timeout { timeout_ns } => format!("time-out {} ms", timeout_ns / 1_000_000),
         WaitPolicy::Block => "no time-out".to_owned(),
         _ => "other".to_owned(),
@@ -400,8 +408,8 @@ fn conditions(result: &ResultFile) -> (Ruling, String) {
     ];
     let kept = conditions.iter().filter(|(kept, _)| *kept).count();
     let had: Vec<&str> = conditions.iter().map(|(_, had)| had.as_str()).collect();
-    let ruling = if kept == conditions.len() { Confirmed } else { CannotTell };
-    (ruling, format!("{kept} of {} kept; this run: {}", conditions.len(), had.join("; ")))
+    let decision = if kept == conditions.len() { Confirmed } else { CannotTell };
+    (decision, format!("{kept} of {} kept; this run: {}", conditions.len(), had.join("; ")))
 }
 
 fn distinct<T: Ord + ToString>(values: impl Iterator<Item = T>) -> String {
@@ -412,7 +420,7 @@ fn distinct<T: Ord + ToString>(values: impl Iterator<Item = T>) -> String {
     values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-fn default_sets(result: &ResultFile) -> (Ruling, String) {
+fn default_sets(result: &ResultFile) -> (Decision, String) {
     match result.machine.limits.semaphore_sets {
         Some(128) => (Confirmed, "SEMMNI is 128 here".to_owned()),
         Some(sets) => (CannotTell, format!("SEMMNI is {sets} here, and this is another system")),
@@ -420,10 +428,10 @@ fn default_sets(result: &ResultFile) -> (Ruling, String) {
     }
 }
 
-fn no_limit_met(result: &ResultFile) -> (Ruling, String) {
+fn no_limit_met(result: &ResultFile) -> (Decision, String) {
     let most = of_the_study(result)
         .iter()
-        .filter(|scene| scene.cell.subject == NAMED)
+        .filter(|scene| scene.configuration.subject == NAMED)
         .map(|scene| scene.receivers)
         .max();
     match most {
@@ -437,52 +445,58 @@ fn no_limit_met(result: &ResultFile) -> (Ruling, String) {
 mod tests {
     use super::*;
     use crate::claims::judge;
-    use doorbell_results::cell::Load;
-    use doorbell_results::cell::{Placement, Until};
+    use doorbell_results::configuration::Load;
+    use doorbell_results::configuration::{Placement, Until};
     use doorbell_results::plan::Layout;
     use doorbell_results::record::fanout::{FanOut, Rounds};
     use doorbell_results::record::{Histogram, Record, Series, sample};
 
-    fn cell(subject: &str, receivers: u32, wait: WaitPolicy, pinned: bool, loaded: bool) -> Cell {
+    fn configuration(
+        subject: &str,
+        receivers: u32,
+        wait: WaitPolicy,
+        pinned: bool,
+        loaded: bool,
+    ) -> Configuration {
         let relation = if pinned { "scatter" } else { "unpinned" };
-        Cell {
+        Configuration {
             pattern: Pattern::FanOut { receivers, interval_ns: 1_000_000_000 },
             wait,
             placement: Placement { relation: relation.to_owned(), cpus: None },
             until: Until::count(20),
             load: loaded.then(|| Load { kind: "sqrt".to_owned(), workers: 20, pinned: false }),
-            ..sample::cell(subject)
+            ..sample::configuration(subject)
         }
     }
 
-    fn record(cell: Cell, wake_us: f64, post_us: f64) -> Record {
+    fn record(configuration: Configuration, wake_us: f64, post_us: f64) -> Record {
         let series = |us: f64| {
             let mut histogram = Histogram::new();
             histogram.record_many((us * 1e6) as u64, 100);
             Series::from(&histogram)
         };
-        let mut record = sample::record(cell, 0, 1000.0);
+        let mut record = sample::record(configuration, 0, 1000.0);
         record.series = [(Quantity::Wake, series(wake_us)), (Quantity::Notify, series(post_us))].into();
         record
     }
 
     /// A grid whose means are what `wake_us` says.
-    fn grid(wake_us: impl Fn(&Cell) -> f64, post_us: f64) -> ResultFile {
-        let mut cells = Vec::new();
+    fn grid(wake_us: impl Fn(&Configuration) -> f64, post_us: f64) -> ResultFile {
+        let mut configurations = Vec::new();
         for subject in [NAMED, "sem-sysv"] {
             for receivers in [20, 2000] {
                 for wait in [WaitPolicy::Block, HUNDRED_MS] {
                     for pinned in [false, true] {
                         for loaded in [false, true] {
-                            cells.push(cell(subject, receivers, wait, pinned, loaded));
+                            configurations.push(configuration(subject, receivers, wait, pinned, loaded));
                         }
                     }
                 }
             }
         }
-        of(cells.into_iter().map(|cell| {
-            let wake = wake_us(&cell);
-            record(cell, wake, post_us)
+        of(configurations.into_iter().map(|configuration| {
+            let wake = wake_us(&configuration);
+            record(configuration, wake, post_us)
         }))
     }
 
@@ -490,25 +504,25 @@ mod tests {
         let records: Vec<Record> = records.collect();
         let mut result = sample::result(&[], 1, |_, _| 0.0);
         result.plan.layout = Layout::FanOut;
-        result.plan.cells = records.iter().map(|record| record.cell.clone()).collect();
+        result.plan.configurations = records.iter().map(|record| record.configuration.clone()).collect();
         result.records = records;
         result
     }
 
-    fn ruling(result: &ResultFile, row: u32) -> Ruling {
+    fn decision(result: &ResultFile, row: u32) -> Decision {
         let claim = SOURCE.claims.iter().find(|claim| claim.row == Some(row)).unwrap();
         (claim.judge)(result).0
     }
 
-    fn said(result: &ResultFile, words: &str) -> Ruling {
+    fn said(result: &ResultFile, words: &str) -> Decision {
         let claim = SOURCE.claims.iter().find(|claim| claim.says.contains(words)).unwrap();
         (claim.judge)(result).0
     }
 
     /// The machine of the study, as far as its text tells.
-    fn as_claimed(cell: &Cell) -> f64 {
-        let pinned = cell.placement.relation == "scatter";
-        let loaded = cell.load.is_some();
+    fn as_claimed(configuration: &Configuration) -> f64 {
+        let pinned = configuration.placement.relation == "scatter";
+        let loaded = configuration.load.is_some();
         match (pinned, loaded) {
             (true, true) => 6.0,
             (true, false) => 8.0,
@@ -521,20 +535,23 @@ mod tests {
     fn a_machine_like_the_studys_confirms_it() {
         let result = grid(as_claimed, 1.5);
         for row in [1, 2, 3, 4, 15] {
-            assert_eq!(ruling(&result, row), Confirmed, "row {row}");
+            assert_eq!(decision(&result, row), Confirmed, "row {row}");
         }
         assert_eq!(said(&result, "pinning lowers"), Confirmed);
         assert_eq!(said(&result, "quicker under full load"), Confirmed);
-        let (ruling, kept) = conditions(&result);
+        let (decision, kept) = conditions(&result);
         // No proof of the load, and other CPUs.
-        assert!(ruling == CannotTell && kept.starts_with("5 of 7 kept"), "{kept}");
+        assert!(decision == CannotTell && kept.starts_with("5 of 7 kept"), "{kept}");
     }
 
     #[test]
     fn a_machine_unlike_it_contradicts_it() {
-        let result = grid(|cell| if cell.placement.relation == "scatter" { 90.0 } else { 50.0 }, 6.0);
+        let result = grid(
+            |configuration| if configuration.placement.relation == "scatter" { 90.0 } else { 50.0 },
+            6.0,
+        );
         for row in [1, 2, 3, 4] {
-            assert_eq!(ruling(&result, row), Contradicted, "row {row}");
+            assert_eq!(decision(&result, row), Contradicted, "row {row}");
         }
         assert_eq!(said(&result, "pinning lowers"), Contradicted);
         assert_eq!(said(&result, "quicker under full load"), Contradicted);
@@ -544,36 +561,38 @@ mod tests {
     fn the_excepted_scene_breaks_nothing_and_any_other_pinned_one_does() {
         let slow = |subject: &'static str| {
             grid(
-                move |cell| {
-                    let at_2000 = matches!(cell.pattern, Pattern::FanOut { receivers: 2000, .. });
-                    if cell.subject == subject && at_2000 && cell.wait == HUNDRED_MS {
+                move |configuration| {
+                    let at_2000 = matches!(configuration.pattern, Pattern::FanOut { receivers: 2000, .. });
+                    if configuration.subject == subject && at_2000 && configuration.wait == HUNDRED_MS {
                         300.0
                     } else {
-                        as_claimed(cell)
+                        as_claimed(configuration)
                     }
                 },
                 1.5,
             )
         };
-        assert_eq!(ruling(&slow("sem-sysv"), 4), Confirmed);
-        assert_eq!(ruling(&slow(NAMED), 4), Contradicted);
+        assert_eq!(decision(&slow("sem-sysv"), 4), Confirmed);
+        assert_eq!(decision(&slow(NAMED), 4), Contradicted);
     }
 
     #[test]
     fn part_of_the_table_confirms_no_claim_about_all_of_it_but_can_break_it() {
-        let one =
-            |post_us| of([record(cell(NAMED, 20, WaitPolicy::Block, true, false), 5.0, post_us)].into_iter());
-        assert_eq!(ruling(&one(1.5), 1), CannotTell);
-        assert_eq!(ruling(&one(1.5), 4), CannotTell);
-        assert_eq!(ruling(&one(3.0), 1), Contradicted);
-        assert_eq!(ruling(&one(2.05), 1), CannotTell, "too near the bound");
-        assert_eq!(ruling(&one(1.5), 2), CannotTell);
+        let one = |post_us| {
+            of([record(configuration(NAMED, 20, WaitPolicy::Block, true, false), 5.0, post_us)].into_iter())
+        };
+        assert_eq!(decision(&one(1.5), 1), CannotTell);
+        assert_eq!(decision(&one(1.5), 4), CannotTell);
+        assert_eq!(decision(&one(3.0), 1), Contradicted);
+        assert_eq!(decision(&one(2.05), 1), CannotTell, "too near the bound");
+        assert_eq!(decision(&one(1.5), 2), CannotTell);
     }
 
     #[test]
     fn a_shared_semaphore_confirms_by_a_round_that_has_both_a_duplicate_and_a_miss() {
         let with = |duplicates, misses| {
-            let mut record = record(cell("sem-posix-for-all", 20, WaitPolicy::Block, false, false), 5.0, 1.0);
+            let mut record =
+                record(configuration("sem-posix-for-all", 20, WaitPolicy::Block, false, false), 5.0, 1.0);
             let rounds = Rounds { duplicates, misses, ..Rounds::default() };
             record.fanout = Some(FanOut { rounds, ..FanOut::default() });
             of([record].into_iter())
@@ -586,8 +605,8 @@ mod tests {
     #[test]
     fn an_empty_run_and_a_run_of_something_else_decide_nothing() {
         let empty = of(std::iter::empty());
-        assert!(judge(&empty).iter().all(|judged| judged.ruling != Contradicted));
-        let ping = sample::result(&[sample::cell("futex")], 1, |_, _| 1000.0);
+        assert!(judge(&empty).iter().all(|judged| judged.decision != Contradicted));
+        let ping = sample::result(&[sample::configuration("futex")], 1, |_, _| 1000.0);
         assert!(judge(&ping).is_empty());
     }
 }

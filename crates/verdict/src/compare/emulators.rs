@@ -34,7 +34,7 @@ mod tests {
     use doorbell_results::record::sample;
 
     fn guest(change: impl FnOnce(&mut Vm)) -> ResultFile {
-        let mut file = sample::result(&[sample::cell("futex")], 2, |_, _| 16_000.0);
+        let mut file = sample::result(&[sample::configuration("futex")], 2, |_, _| 16_000.0);
         let mut vm = Vm {
             accelerator: "tcg".into(),
             emulator: "QEMU 10.0.13".into(),

@@ -3,22 +3,22 @@
 
 use super::Row;
 use crate::statistics::median;
-use doorbell_results::cell::Pattern;
+use doorbell_results::configuration::Pattern;
 use doorbell_results::plan::FEWEST_BLOCKS;
-use doorbell_results::record::arm::Arm;
 use doorbell_results::record::populations::populations;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::{MadeOf, Measured, Subject};
+use doorbell_results::record::variant::Variant;
 use doorbell_results::record::{Outcome, Record, ResultFile};
 
 /// A bare system call: the speed of the CPU.
 const SPEED: &str = "system-call";
 
-/// How far the floors of two runs may be apart, as a ratio, for the rest of the difference still to be believed.
-const FLOORS_APART: f64 = 1.25;
+/// How far the primitive costs of two runs may be apart, as a ratio, for the rest of the difference still to be believed.
+const PRIMITIVES_APART: f64 = 1.25;
 
-/// Share of the trials of a cell that may be disturbed for a difference to be believed.
-const DISTURBED: f64 = 0.5;
+/// Share of the trials of a configuration that may be disturbed for a difference to be believed.
+const INTERFERENCE: f64 = 0.5;
 
 /// Share of the samples by which a population may grow or shrink for the medians still to be comparable.
 const POPULATION_SHIFT: f64 = 0.1;
@@ -32,13 +32,13 @@ pub enum Obstacle {
     /// choice of the lucky ones.
     Broken { trials: usize, of: usize },
     /// The machine itself was not the same.
-    FloorsMoved {
-        floor: &'static str,
+    PrimitivesDrifted {
+        primitive: &'static str,
         /// Its later level as a multiple of the earlier.
         ratio: f64,
     },
     /// Other programs, the hypervisor or a quota disturbed most trials.
-    Disturbed {
+    Interference {
         /// Share of the trials of the worse run.
         share: f64,
     },
@@ -49,44 +49,50 @@ pub enum Obstacle {
     },
 }
 
-/// What forbids any verdict about the cell, that nothing differs too.
-pub(super) fn to_any_verdict(row: &Row, arms: [&Arm; 2]) -> Option<Obstacle> {
+/// What forbids any verdict about the configuration, that nothing differs too.
+pub(super) fn to_any_verdict(row: &Row, variants: [&Variant; 2]) -> Option<Obstacle> {
     // Beyond that a mechanism's own change may hide in what is taken out.
-    if let Some(ratio) = row.machine.filter(|ratio| !(1.0 / FLOORS_APART..=FLOORS_APART).contains(ratio)) {
-        return Some(Obstacle::FloorsMoved { floor: "yardstick", ratio });
+    if let Some(ratio) =
+        row.machine.filter(|ratio| !(1.0 / PRIMITIVES_APART..=PRIMITIVES_APART).contains(ratio))
+    {
+        return Some(Obstacle::PrimitivesDrifted { primitive: "reference", ratio });
     }
     let fewest = row.blocks[0].min(row.blocks[1]);
     if fewest < FEWEST_BLOCKS as usize {
         return Some(Obstacle::FewBlocks(fewest));
     }
-    let [before, after] = arms.map(broken);
-    (after > before).then(|| Obstacle::Broken { trials: after, of: arms[1].records.len() })
+    let [before, after] = variants.map(broken);
+    (after > before).then(|| Obstacle::Broken { trials: after, of: variants[1].records.len() })
 }
 
 /// What else explains a difference that was seen.
-pub(super) fn to_a_difference(row: &Row, files: [&ResultFile; 2], arms: [&Arm; 2]) -> Option<Obstacle> {
-    // What the floors would tell, a yardstick inside the trials has told better.
+pub(super) fn to_a_difference(
+    row: &Row,
+    files: [&ResultFile; 2],
+    variants: [&Variant; 2],
+) -> Option<Obstacle> {
+    // What the primitive costs would tell, a reference inside the trials has told better.
     if row.machine.is_none()
-        && let Some((floor, ratio)) = moved(files, arms[0])
+        && let Some((primitive, ratio)) = moved(files, variants[0])
     {
-        return Some(Obstacle::FloorsMoved { floor, ratio });
+        return Some(Obstacle::PrimitivesDrifted { primitive, ratio });
     }
-    let share = arms.map(disturbed).into_iter().fold(0.0, f64::max);
-    if share > DISTURBED {
-        return Some(Obstacle::Disturbed { share });
+    let share = variants.map(interfered).into_iter().fold(0.0, f64::max);
+    if share > INTERFERENCE {
+        return Some(Obstacle::Interference { share });
     }
-    // Of sides that are pinned, slow and fast stretches of their CPUs make populations, which the yardstick has too.
-    if row.machine.is_some() && row.cell.placement.cpus.is_some() {
+    // Of sides that are pinned, slow and fast stretches of their CPUs make populations, which the reference has too.
+    if row.machine.is_some() && row.configuration.placement.cpus.is_some() {
         return None;
     }
-    shifted(arms, row.quantity).map(|shares| Obstacle::PopulationsShifted { shares })
+    shifted(variants, row.quantity).map(|shares| Obstacle::PopulationsShifted { shares })
 }
 
-/// The floors of which the time of the arm's cell is made.
-fn floors_of(arm: &Arm) -> &'static [&'static str] {
-    match (arm.cell.pattern, arm.cell.placement.cpus) {
+/// The primitive costs of which the time of the variant's configuration is made.
+fn primitives_of(variant: &Variant) -> &'static [&'static str] {
+    match (variant.configuration.pattern, variant.configuration.placement.cpus) {
         (Pattern::Operation { .. } | Pattern::Io { .. }, _) => &[SPEED],
-        _ if never_switches(arm.subject()) => &[SPEED],
+        _ if never_switches(variant.subject()) => &[SPEED],
         (_, Some([first, second])) if first == second => &[SPEED, "same-core-switch"],
         _ => &[SPEED, "cache-line-hop", "two-core-wake"],
     }
@@ -97,34 +103,34 @@ fn never_switches(subject: &Subject) -> bool {
     matches!(subject, Subject::Tasks { made_of: MadeOf::Code, measured: Measured::HandOffs, .. })
 }
 
-/// The first floor of the cell that is not where it was, and its later level as a multiple of the earlier.
-fn moved(files: [&ResultFile; 2], arm: &Arm) -> Option<(&'static str, f64)> {
+/// The first primitive cost of the configuration that is not where it was, and its later level as a multiple of the earlier.
+fn moved(files: [&ResultFile; 2], variant: &Variant) -> Option<(&'static str, f64)> {
     let level = |file: &ResultFile, name: &str| {
-        let readings = file.floors.iter().flat_map(|reading| &reading.floors);
+        let readings = file.primitives.iter().flat_map(|reading| &reading.primitives);
         let levels: Vec<f64> = readings
-            .filter(|floor| floor.name == name && floor.p50_ns > 0.0)
-            .map(|floor| floor.p50_ns)
+            .filter(|primitive| primitive.name == name && primitive.p50_ns > 0.0)
+            .map(|primitive| primitive.p50_ns)
             .collect();
         median(&levels)
     };
-    floors_of(arm).iter().find_map(|name| {
+    primitives_of(variant).iter().find_map(|name| {
         let ratio = level(files[1], name)? / level(files[0], name)?;
-        (!(1.0 / FLOORS_APART..=FLOORS_APART).contains(&ratio)).then_some((*name, ratio))
+        (!(1.0 / PRIMITIVES_APART..=PRIMITIVES_APART).contains(&ratio)).then_some((*name, ratio))
     })
 }
 
 /// Trials that ran and have no figures.
-fn broken(arm: &Arm) -> usize {
+fn broken(variant: &Variant) -> usize {
     let broken = |record: &&&Record| {
         matches!(record.outcome, Outcome::Hung { .. } | Outcome::Failed { .. } | Outcome::Implausible { .. })
     };
-    arm.records.iter().filter(broken).count()
+    variant.records.iter().filter(broken).count()
 }
 
 /// The share of trials that others disturbed.
-fn disturbed(arm: &Arm) -> f64 {
-    let usable = arm.usable().count().max(1);
-    arm.usable().filter(|record| record.was_disturbed()).count() as f64 / usable as f64
+fn interfered(variant: &Variant) -> f64 {
+    let usable = variant.usable().count().max(1);
+    variant.usable().filter(|record| record.had_interference()).count() as f64 / usable as f64
 }
 
 /// The shares of the fastest population, if samples went from one population to another between the runs.
@@ -132,8 +138,8 @@ fn disturbed(arm: &Arm) -> f64 {
 /// Runs with as many populations each are compared population by population: where all of them became slower the shares
 /// stay, though a border drawn in one run would cut the other's in the wrong place. Where only one run has populations, or
 /// they are not as many, the border between its first two is held against both.
-fn shifted(arms: [&Arm; 2], quantity: Quantity) -> Option<[f64; 2]> {
-    let times = [arms[0].histogram(quantity)?, arms[1].histogram(quantity)?];
+fn shifted(variants: [&Variant; 2], quantity: Quantity) -> Option<[f64; 2]> {
+    let times = [variants[0].histogram(quantity)?, variants[1].histogram(quantity)?];
     let groups = [populations(&times[0]), populations(&times[1])];
     let shares = if groups[0].len() == groups[1].len() {
         [groups[0].first()?.share, groups[1].first()?.share]
@@ -163,13 +169,13 @@ mod tests {
         let mut second = plain(18_000.0);
         for record in &mut second.records[..4] {
             record.warnings.push(Warning {
-                name: warning::DISTURBED.name.to_owned(),
+                name: warning::INTERFERENCE.name.to_owned(),
                 cause: String::new(),
                 effect: String::new(),
                 cure: String::new(),
             });
         }
-        assert!(matches!(only(&first, &second), Verdict::CannotTell(Obstacle::Disturbed { .. })));
+        assert!(matches!(only(&first, &second), Verdict::CannotTell(Obstacle::Interference { .. })));
         // Where nothing differs, the disturbance does not matter.
         let mut calm = second.clone();
         calm.records = plain(16_000.0).records;
@@ -201,10 +207,11 @@ mod tests {
     #[test]
     fn a_wake_across_cores_that_costs_the_machine_itself_more_is_no_regression() {
         let (first, mut second) = (plain(16_000.0), plain(20_000.0));
-        for floor in second.floors.iter_mut().flat_map(|reading| &mut reading.floors) {
-            floor.p50_ns *= if floor.name == "two-core-wake" { 1.4 } else { 1.0 };
+        for primitive in second.primitives.iter_mut().flat_map(|reading| &mut reading.primitives) {
+            primitive.p50_ns *= if primitive.name == "two-core-wake" { 1.4 } else { 1.0 };
         }
-        let Verdict::CannotTell(Obstacle::FloorsMoved { floor: "two-core-wake", .. }) = only(&first, &second)
+        let Verdict::CannotTell(Obstacle::PrimitivesDrifted { primitive: "two-core-wake", .. }) =
+            only(&first, &second)
         else {
             panic!("{:?}", only(&first, &second))
         };
@@ -214,8 +221,8 @@ mod tests {
     fn a_machine_that_is_another_one_is_named_instead_of_a_regression() {
         let first = plain(16_000.0);
         let mut second = plain(36_000.0);
-        second.floors.iter_mut().for_each(|reading| *reading = sample::floors(reading.block, 2.0));
-        let Verdict::CannotTell(Obstacle::FloorsMoved { floor: "system-call", ratio }) =
+        second.primitives.iter_mut().for_each(|reading| *reading = sample::primitives(reading.block, 2.0));
+        let Verdict::CannotTell(Obstacle::PrimitivesDrifted { primitive: "system-call", ratio }) =
             only(&first, &second)
         else {
             panic!("{:?}", only(&first, &second))
@@ -225,7 +232,7 @@ mod tests {
 
     #[test]
     fn three_blocks_conclude_nothing() {
-        let few = |level: f64| sample::result(&[sample::cell("futex")], 3, |_, _| level);
+        let few = |level: f64| sample::result(&[sample::configuration("futex")], 3, |_, _| level);
         assert_eq!(only(&few(16_000.0), &few(32_000.0)), Verdict::CannotTell(Obstacle::FewBlocks(3)));
     }
 

@@ -3,7 +3,7 @@
 
 use super::{Known, Rule, waits};
 use doorbell_results::about::About;
-use doorbell_results::cell::Pattern;
+use doorbell_results::configuration::Pattern;
 use doorbell_results::record::Record;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::Waits;
@@ -31,7 +31,7 @@ fn evidence(record: &Record, known: &Known) -> Vec<String> {
         .filter_map(|quantity| {
             let series = record.series.get(&quantity).filter(|series| series.count > 0)?;
             // Operations are timed in batches, so a step of the clock is shared out over the batch.
-            let batch = match (quantity, record.cell.pattern) {
+            let batch = match (quantity, record.configuration.pattern) {
                 (Quantity::Operation, Pattern::Operation { batch }) => f64::from(batch.max(1)),
                 _ => 1.0,
             };
@@ -53,30 +53,30 @@ mod tests {
     #[test]
     fn a_minimum_on_the_grid_of_a_double_is_the_clocks() {
         // Seconds times 1e9 plus nanoseconds in a double: readings differ by 0, 256 or 512 ns.
-        let (mut record, floors) = sane();
+        let (mut record, primitives) = sane();
         let mut trip = Histogram::new();
         for sample in 0..1000_u64 {
             trip.record([256_000, 512_000, 512_000, 768_000][sample as usize % 4]);
         }
         replace(&mut record, Quantity::RoundTrip, &trip);
-        only("clock-grid", &record, &floors);
+        only("clock-grid", &record, &primitives);
     }
 
     #[test]
     fn a_minimum_of_two_known_steps_is_the_clocks_and_of_ten_is_not() {
-        let (record, floors) = sane();
-        assert_eq!(broken(&record, &floors, 6_000.0), ["clock-grid", "clock-grid"]);
-        assert_eq!(broken(&record, &floors, 800.0), [""; 0]);
+        let (record, primitives) = sane();
+        assert_eq!(broken(&record, &primitives, 6_000.0), ["clock-grid", "clock-grid"]);
+        assert_eq!(broken(&record, &primitives, 800.0), [""; 0]);
     }
 
     #[test]
     fn a_fine_grid_under_a_long_time_is_no_fault() {
-        let (mut record, floors) = sane();
+        let (mut record, primitives) = sane();
         let mut trip = Histogram::new();
         for sample in 0..1000_u64 {
             trip.record(16_000_000 + sample % 5 * 100_000);
         }
         replace(&mut record, Quantity::RoundTrip, &trip);
-        assert_eq!(broken(&record, &floors, 10.0), [""; 0]);
+        assert_eq!(broken(&record, &primitives, 10.0), [""; 0]);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{Known, Rule, waits};
 use doorbell_results::about::About;
-use doorbell_results::cell::Pattern;
+use doorbell_results::configuration::Pattern;
 use doorbell_results::record::Record;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::{Subject, Waits};
@@ -24,12 +24,12 @@ pub(super) const RULE: Rule = Rule {
 fn evidence(record: &Record, _: &Known) -> Vec<String> {
     let tally = &record.tally;
     let mut evidence = Vec::new();
-    if matches!(record.cell.pattern, Pattern::Tasks { .. }) && tally.seen != tally.sent {
+    if matches!(record.configuration.pattern, Pattern::Tasks { .. }) && tally.seen != tally.sent {
         evidence.push(format!("{} hand-offs were due and {} were counted", tally.sent, tally.seen));
     }
     if matches!(waits(record), Some(Waits::Nothing))
         || matches!(
-            record.cell.pattern,
+            record.configuration.pattern,
             Pattern::Operation { .. } | Pattern::Tasks { .. } | Pattern::Io { .. }
         )
     {
@@ -67,14 +67,14 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::super::sane::{broken, only, replace, sane};
-    use doorbell_results::cell::Pattern;
+    use doorbell_results::configuration::Pattern;
     use doorbell_results::record::sample;
     use doorbell_results::record::series::Quantity;
 
     #[test]
     fn hand_offs_of_another_number_than_due_disagree() {
-        let mut record = sample::record(sample::cell("stackless"), 0, 100.0);
-        record.cell.pattern = Pattern::Tasks { tasks: 10, yields: 100 };
+        let mut record = sample::record(sample::configuration("stackless"), 0, 100.0);
+        record.configuration.pattern = Pattern::Tasks { tasks: 10, yields: 100 };
         assert_eq!(broken(&record, &[], 0.0), [""; 0]);
         record.tally.seen -= 1;
         only("counts-disagree", &record, &[]);
@@ -82,56 +82,56 @@ mod tests {
 
     #[test]
     fn more_seen_than_sent_disagrees() {
-        let (mut record, floors) = sane();
+        let (mut record, primitives) = sane();
         record.tally.seen = record.tally.sent + 5;
-        only("counts-disagree", &record, &floors);
+        only("counts-disagree", &record, &primitives);
         record.tally.duplicate = 5;
-        assert_eq!(broken(&record, &floors, 10.0), [""; 0]);
+        assert_eq!(broken(&record, &primitives, 10.0), [""; 0]);
     }
 
     /// One lost token once shifted every later stamp, and the figures stood in the table.
     #[test]
     fn a_loss_is_believed_only_of_mechanisms_that_drop() {
-        let (mut record, floors) = sane();
+        let (mut record, primitives) = sane();
         record.tally.lost = 1;
         record.tally.seen -= 1;
         record.series.remove(&Quantity::RoundTrip);
-        only("counts-disagree", &record, &floors);
-        record.cell.subject = "udp".to_owned();
+        only("counts-disagree", &record, &primitives);
+        record.configuration.subject = "udp".to_owned();
         record = sample::renamed(record);
-        assert_eq!(broken(&record, &floors, 10.0), [""; 0]);
+        assert_eq!(broken(&record, &primitives, 10.0), [""; 0]);
     }
 
     /// A whole grid once showed no figure of the demonstration: each of its trials had been called impossible.
     #[test]
     fn receivers_that_share_one_object_may_go_without_and_others_may_not() {
-        let (mut record, floors) = sane();
-        record.cell.pattern = Pattern::FanOut { receivers: 20, interval_ns: 1_000_000 };
-        record.cell.subject = "sem-posix-for-all".to_owned();
+        let (mut record, primitives) = sane();
+        record.configuration.pattern = Pattern::FanOut { receivers: 20, interval_ns: 1_000_000 };
+        record.configuration.subject = "sem-posix-for-all".to_owned();
         record = sample::renamed(record);
         record.series.clear();
         record.tally.lost = 1;
-        assert_eq!(broken(&record, &floors, 10.0), [""; 0]);
-        record.cell.subject = "sem-posix".to_owned();
+        assert_eq!(broken(&record, &primitives, 10.0), [""; 0]);
+        record.configuration.subject = "sem-posix".to_owned();
         record = sample::renamed(record);
-        only("counts-disagree", &record, &floors);
+        only("counts-disagree", &record, &primitives);
     }
 
     #[test]
     fn a_trial_in_which_nothing_was_seen_disagrees() {
-        let (mut record, floors) = sane();
-        record.cell.subject = "udp".to_owned();
+        let (mut record, primitives) = sane();
+        record.configuration.subject = "udp".to_owned();
         record = sample::renamed(record);
         record.tally.lost = record.tally.sent;
         record.tally.seen = 0;
         record.series.clear();
-        only("counts-disagree", &record, &floors);
+        only("counts-disagree", &record, &primitives);
     }
 
     #[test]
     fn more_samples_than_notifications_disagree() {
-        let (mut record, floors) = sane();
+        let (mut record, primitives) = sane();
         replace(&mut record, Quantity::RoundTrip, &sample::histogram(8_000.0, 1001));
-        only("counts-disagree", &record, &floors);
+        only("counts-disagree", &record, &primitives);
     }
 }

@@ -25,7 +25,7 @@ const BUSY: f64 = 0.9;
 
 /// A trial called loaded had every worker at work, and with a worker for every CPU no CPU idle.
 fn evidence(record: &Record, _: &Known) -> Vec<String> {
-    let Some(load) = &record.cell.load else { return Vec::new() };
+    let Some(load) = &record.configuration.load else { return Vec::new() };
     if !matches!(record.outcome, Outcome::Done | Outcome::Partial) {
         return Vec::new();
     }
@@ -62,10 +62,13 @@ mod tests {
     #[test]
     fn a_load_without_proof_or_with_an_idle_worker_or_an_idle_cpu_was_not_there() {
         use doorbell_results::record::load::LoadProof;
-        let (mut record, floors) = sane();
-        record.cell.load =
-            Some(doorbell_results::cell::Load { kind: "sqrt".to_owned(), workers: 4, pinned: false });
-        only("load-was-not-there", &record, &floors);
+        let (mut record, primitives) = sane();
+        record.configuration.load = Some(doorbell_results::configuration::Load {
+            kind: "sqrt".to_owned(),
+            workers: 4,
+            pinned: false,
+        });
+        only("load-was-not-there", &record, &primitives);
         let proof = LoadProof {
             fewest_slices: 7,
             busy: std::collections::BTreeMap::from([(0, 1.0), (1, 0.97)]),
@@ -73,13 +76,13 @@ mod tests {
             ..LoadProof::default()
         };
         record.load = Some(proof.clone());
-        assert_eq!(broken(&record, &floors, 10.0), [""; 0]);
+        assert_eq!(broken(&record, &primitives, 10.0), [""; 0]);
         record.load = Some(LoadProof { fewest_slices: 0, ..proof.clone() });
-        only("load-was-not-there", &record, &floors);
+        only("load-was-not-there", &record, &primitives);
         let busy = std::collections::BTreeMap::from([(0, 1.0), (1, 0.5)]);
         record.load = Some(LoadProof { busy: busy.clone(), ..proof.clone() });
-        only("load-was-not-there", &record, &floors);
+        only("load-was-not-there", &record, &primitives);
         record.load = Some(LoadProof { busy, busy_resolution: 0.2, ..proof });
-        assert_eq!(broken(&record, &floors, 10.0), [""; 0], "ticks too coarse to tell prove nothing");
+        assert_eq!(broken(&record, &primitives, 10.0), [""; 0], "ticks too coarse to tell prove nothing");
     }
 }

@@ -19,7 +19,7 @@ pub(super) const RULE: Rule = Rule {
 
 fn evidence(record: &Record, _: &Known) -> Vec<String> {
     let windows = record.sides.iter().map(|side| side.window_ns);
-    let window = windows.chain([record.surroundings.wall_ns]).max().unwrap_or(0);
+    let window = windows.chain([record.environment.wall_ns]).max().unwrap_or(0);
     if window == 0 {
         return Vec::new();
     }
@@ -59,24 +59,24 @@ mod tests {
     #[test]
     fn a_latency_of_the_machines_uptime_is_longer_than_the_run() {
         // fio 3.33 printed 2 309 370 ms for a run of one second.
-        let (mut record, floors) = sane();
+        let (mut record, primitives) = sane();
         let mut wake = sample::histogram(8000.0, 999);
         wake.record(2_309_370_000_000_000);
         replace(&mut record, Quantity::Wake, &wake);
-        only("longer-than-run", &record, &floors);
+        only("longer-than-run", &record, &primitives);
     }
 
     #[test]
     fn round_trips_that_add_up_to_more_than_the_run_are_longer_than_it() {
-        let (mut record, floors) = sane();
+        let (mut record, primitives) = sane();
         replace(&mut record, Quantity::RoundTrip, &sample::histogram(60_000.0, 1000));
-        only("longer-than-run", &record, &floors);
+        only("longer-than-run", &record, &primitives);
     }
 
     #[test]
     fn more_cpu_time_than_the_run_took_is_longer_than_it() {
-        let (mut record, floors) = sane();
+        let (mut record, primitives) = sane();
         record.sides[1].system_ns = record.sides[1].window_ns * 2;
-        only("longer-than-run", &record, &floors);
+        only("longer-than-run", &record, &primitives);
     }
 }

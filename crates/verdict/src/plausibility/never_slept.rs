@@ -3,7 +3,7 @@
 
 use super::{Known, Rule, waiting_sides, waits};
 use doorbell_results::about::About;
-use doorbell_results::cell::{Pattern, Timing};
+use doorbell_results::configuration::{Pattern, Timing};
 use doorbell_results::figure::task::SWITCHES_COUNTED;
 use doorbell_results::record::Record;
 use doorbell_results::record::subject::{Subject, Waits};
@@ -11,9 +11,9 @@ use doorbell_results::record::subject::{Subject, Waits};
 pub(super) const RULE: Rule = Rule {
     about: About {
         name: "never-slept",
-        what: "Waits that are called blocked, or surely blocked, were no sleeps.",
+        what: "Waits that are called blocked, or verified blocked, were no sleeps.",
         taken: "The kernel counts a voluntary switch for every sleep: fewer than one for a hundred waits that block, or \
-                than nine for ten that are surely blocked, breaks the rule, and so do fewer than nine proofs for ten \
+                than nine for ten that are verified blocked, breaks the rule, and so do fewer than nine proofs for ten \
                 notifications, and fewer than nine switches for ten hand-offs between tasks that sleep, all on one CPU.",
         misleads: "A fast notifier finds the waiter awake now and then: that is no breach.",
     },
@@ -22,7 +22,7 @@ pub(super) const RULE: Rule = Rule {
 
 /// A wait that is called blocked has slept: the kernel counts a voluntary switch for each sleep.
 fn evidence(record: &Record, _: &Known) -> Vec<String> {
-    if matches!(record.cell.pattern, Pattern::Tasks { .. }) {
+    if matches!(record.configuration.pattern, Pattern::Tasks { .. }) {
         return handed_over_awake(record);
     }
     if waits(record) != Some(Waits::Blocks) || record.tally.seen == 0 {
@@ -33,13 +33,16 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
     let slept: u64 = sides.map(|side| side.voluntary_switches).sum();
     // "Surely blocked" must be so for nearly all; otherwise a notification may come before the waiter is asleep, but
     // if that happened every time the record is not one of blocking.
-    let (least, claim) =
-        if record.cell.timing == Timing::Blocked { (0.9, "surely blocked") } else { (0.01, "blocking") };
+    let (least, claim) = if record.configuration.timing == Timing::Blocked {
+        (0.9, "verified blocked")
+    } else {
+        (0.01, "blocking")
+    };
     if !record.sides.is_empty() && (slept as f64) < waits as f64 * least {
         evidence.push(format!("{slept} voluntary switches in {waits} waits that are called {claim}"));
     }
     let (proven, sent) = (record.tally.proven_asleep, record.tally.sent);
-    if record.cell.timing == Timing::Blocked && (proven as f64) < sent as f64 * 0.9 {
+    if record.configuration.timing == Timing::Blocked && (proven as f64) < sent as f64 * 0.9 {
         evidence.push(format!("proven asleep before {proven} of {sent} notifications"));
     }
     evidence
@@ -48,7 +51,7 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
 /// Tasks of one CPU that sleep while others have their turns were switched away from once for each hand-off: no two of them can
 /// run at a time. On two CPUs control may come back to a task before it has gone to sleep.
 fn handed_over_awake(record: &Record) -> Vec<String> {
-    if record.cell.placement.cpus.is_none_or(|[first, second]| first != second) {
+    if record.configuration.placement.cpus.is_none_or(|[first, second]| first != second) {
         return Vec::new();
     }
     let sleeps = matches!(record.subject, Subject::Tasks { sleeps: true, .. });
@@ -63,28 +66,28 @@ fn handed_over_awake(record: &Record) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::super::sane::{broken, only, sane};
-    use doorbell_results::cell::{Pattern, Timing, WaitPolicy};
+    use doorbell_results::configuration::{Pattern, Timing, WaitPolicy};
     use doorbell_results::figure::task::SWITCHES_COUNTED;
     use doorbell_results::record::sample;
 
     #[test]
     fn blocking_without_a_switch_never_slept() {
-        let (mut record, floors) = sane();
+        let (mut record, primitives) = sane();
         record.sides.iter_mut().for_each(|side| side.voluntary_switches = 2);
-        only("never-slept", &record, &floors);
+        only("never-slept", &record, &primitives);
         // The same waits as polling are as they should be.
-        record.cell.wait = WaitPolicy::Spin;
-        record.surroundings.interrupts.clear();
-        assert_eq!(broken(&record, &floors, 10.0), [""; 0]);
+        record.configuration.wait = WaitPolicy::Spin;
+        record.environment.interrupts.clear();
+        assert_eq!(broken(&record, &primitives, 10.0), [""; 0]);
     }
 
     #[test]
     fn hand_offs_without_a_switch_of_tasks_that_sleep_never_slept() {
         let tasks = |subject: &str, cpus: [u32; 2], switches: f64| {
-            let mut cell = sample::cell(subject);
-            cell.pattern = Pattern::Tasks { tasks: 10, yields: 100 };
-            cell.placement.cpus = Some(cpus);
-            let mut record = sample::record(cell, 0, 2_000.0);
+            let mut configuration = sample::configuration(subject);
+            configuration.pattern = Pattern::Tasks { tasks: 10, yields: 100 };
+            configuration.placement.cpus = Some(cpus);
+            let mut record = sample::record(configuration, 0, 2_000.0);
             record.figures[0].name = SWITCHES_COUNTED.to_owned();
             record.figures[0].value = switches;
             record
@@ -99,11 +102,11 @@ mod tests {
 
     #[test]
     fn surely_blocked_needs_proof_for_nearly_every_wake() {
-        let (mut record, floors) = sane();
-        record.cell.timing = Timing::Blocked;
+        let (mut record, primitives) = sane();
+        record.configuration.timing = Timing::Blocked;
         record.tally.proven_asleep = 950;
-        assert_eq!(broken(&record, &floors, 10.0), [""; 0]);
+        assert_eq!(broken(&record, &primitives, 10.0), [""; 0]);
         record.tally.proven_asleep = 850;
-        only("never-slept", &record, &floors);
+        only("never-slept", &record, &primitives);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{Known, Rule};
 use doorbell_results::about::About;
-use doorbell_results::cell::Pattern;
+use doorbell_results::configuration::Pattern;
 use doorbell_results::record::Record;
 
 pub(super) const RULE: Rule = Rule {
@@ -20,7 +20,10 @@ pub(super) const RULE: Rule = Rule {
 fn evidence(record: &Record, _: &Known) -> Vec<String> {
     let transfers = record.tally.seen;
     let Some(counted) = &record.io else { return Vec::new() };
-    if record.subject.is_harness() || transfers == 0 || !matches!(record.cell.pattern, Pattern::Io { .. }) {
+    if record.subject.is_harness()
+        || transfers == 0
+        || !matches!(record.configuration.pattern, Pattern::Io { .. })
+    {
         return Vec::new();
     }
     let Some(device) = &counted.device else {
@@ -44,15 +47,15 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::super::sane::{broken, only};
-    use doorbell_results::cell::{Direction, Pattern};
+    use doorbell_results::configuration::{Direction, Pattern};
     use doorbell_results::machine::block::BlockDevice;
     use doorbell_results::record::io::Io;
     use doorbell_results::record::sample;
 
     #[test]
     fn reads_that_the_device_does_not_know_of_are_not_its_own() {
-        let mut record = sample::record(sample::cell("sync"), 0, 40_000.0);
-        record.cell.pattern = Pattern::Io { direction: Direction::Read, direct: false };
+        let mut record = sample::record(sample::configuration("sync"), 0, 40_000.0);
+        record.configuration.pattern = Pattern::Io { direction: Direction::Read, direct: false };
         let device = BlockDevice { name: "vda".into(), ..BlockDevice::default() };
         let with = |done| Some(Io { device: Some(device.clone()), device_operations: done, ..Io::default() });
         record.io = with(Some(1003));
@@ -63,7 +66,7 @@ mod tests {
         only("not-from-the-device", &record, &[]);
         record.io = Some(Io::default());
         only("not-from-the-device", &record, &[]);
-        record.cell.subject = "io-null".into();
+        record.configuration.subject = "io-null".into();
         record = sample::renamed(record);
         assert_eq!(broken(&record, &[], 0.0), [""; 0]);
     }

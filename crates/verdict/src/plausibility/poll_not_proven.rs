@@ -3,7 +3,7 @@
 
 use super::{Known, Rule};
 use doorbell_results::about::About;
-use doorbell_results::cell::Pattern;
+use doorbell_results::configuration::Pattern;
 use doorbell_results::record::Record;
 use doorbell_results::record::io::CURE;
 use doorbell_results::record::subject::Noticed;
@@ -24,7 +24,7 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
     let polled = record.subject.noticed() == Some(Noticed::ByPolling);
     let transfers = record.tally.seen;
     // Figures that another tool measured come without the counts that would prove them, and say so in their warnings.
-    if !polled || transfers == 0 || !matches!(record.cell.pattern, Pattern::Io { .. }) {
+    if !polled || transfers == 0 || !matches!(record.configuration.pattern, Pattern::Io { .. }) {
         return Vec::new();
     }
     let Some(counted) = &record.io else { return vec!["the device was not watched".to_owned()] };
@@ -45,7 +45,7 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
         Some(own) if own > 10 + transfers / 100 => vec![format!(
             "{own} interrupts of {name} in {transfers} transfers: the kernel took the request to be polled for and waited for an \
              interrupt all the same{}",
-            if record.cell.subject == "sync-hipri" {
+            if record.configuration.subject == "sync-hipri" {
                 " (since Linux 6.0 RWF_HIPRI does not poll; uring-iopoll does)"
             } else {
                 ""
@@ -58,15 +58,15 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::super::sane::{broken, only};
-    use doorbell_results::cell::{Direction, Pattern};
+    use doorbell_results::configuration::{Direction, Pattern};
     use doorbell_results::machine::block::BlockDevice;
     use doorbell_results::record::io::Io;
     use doorbell_results::record::{Record, sample};
 
     /// A thousand transfers on an NVMe device with poll queues, and so many interrupts of its.
     fn polled(subject: &str, interrupts: u64) -> Record {
-        let mut record = sample::record(sample::cell(subject), 0, 40_000.0);
-        record.cell.pattern = Pattern::Io { direction: Direction::Read, direct: true };
+        let mut record = sample::record(sample::configuration(subject), 0, 40_000.0);
+        record.configuration.pattern = Pattern::Io { direction: Direction::Read, direct: true };
         record = sample::renamed(record);
         record.io = Some(Io {
             device: Some(BlockDevice {

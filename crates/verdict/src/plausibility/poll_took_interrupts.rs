@@ -29,7 +29,7 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
     if slept <= 10 + waits_made / 100 {
         return Vec::new();
     }
-    let rescheduled = record.surroundings.interrupts.get("RES").copied().unwrap_or(0);
+    let rescheduled = record.environment.interrupts.get("RES").copied().unwrap_or(0);
     vec![format!(
         "{slept} voluntary switches and {rescheduled} rescheduling interrupts in {waits_made} waits that are called polling"
     )]
@@ -38,23 +38,23 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::super::sane::{broken, only, sane};
-    use doorbell_results::cell::WaitPolicy;
+    use doorbell_results::configuration::WaitPolicy;
 
     #[test]
     fn polling_that_sleeps_and_is_woken_by_interrupts_is_no_polling() {
         // fio accepted polled I/O on a device without poll queues and measured interrupts.
-        let (mut record, floors) = sane();
-        record.cell.wait = WaitPolicy::Spin;
-        only("poll-took-interrupts", &record, &floors);
+        let (mut record, primitives) = sane();
+        record.configuration.wait = WaitPolicy::Spin;
+        only("poll-took-interrupts", &record, &primitives);
     }
 
     /// A busy machine sent 377 rescheduling interrupts to the CPU of a waiter that looked twenty times and never slept.
     #[test]
     fn interrupts_that_others_cause_prove_nothing_of_a_waiter_that_never_slept() {
-        let (mut record, floors) = sane();
-        record.cell.wait = WaitPolicy::Spin;
+        let (mut record, primitives) = sane();
+        record.configuration.wait = WaitPolicy::Spin;
         record.sides.iter_mut().for_each(|side| side.voluntary_switches = 3);
-        assert!(record.surroundings.interrupts["RES"] > 1000);
-        assert_eq!(broken(&record, &floors, 10.0), [""; 0]);
+        assert!(record.environment.interrupts["RES"] > 1000);
+        assert_eq!(broken(&record, &primitives, 10.0), [""; 0]);
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn comparisons(setup: &Setup) -> Vec<Comparison> {
         within: 0.05,
         unit: "ns",
         theirs: theirs(&setup.programs.join(&command).display().to_string(), |text| {
-            // The matrix as CSV: its one cell that holds a number.
+            // The matrix as CSV: its one configuration that holds a number.
             text.lines()
                 .filter(|line| line.contains(','))
                 .flat_map(|line| line.split(','))

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::{Connection, Stream, ask, probe};
 use crate::mechanism::{
-    Explanation, Fault, Host, Line, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter,
+    Explanation, Fault, Host, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter,
     Woken,
 };
 
@@ -28,10 +28,10 @@ pub struct Publisher {
 
 /// The connection between the two.
 #[derive(Debug)]
-pub struct EventsLine(Connection);
+pub struct EventsLink(Connection);
 
 impl Mechanism for HttpEvents {
-    type Line = EventsLine;
+    type Link = EventsLink;
     const NAME: &'static str = "http-sse";
     const COALESCES: bool = false;
     const NOTIFIERS: Notifiers = Notifiers::One;
@@ -52,7 +52,7 @@ impl Mechanism for HttpEvents {
     }
 }
 
-impl Line for EventsLine {
+impl Link for EventsLink {
     type Notifier = Publisher;
     type Waiter = Client;
     fn open(site: &Site) -> Result<Self, OpenError> {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::board::Server;
 use super::{Connection, Stream, ask, probe};
 use crate::mechanism::{
-    Explanation, Fault, Host, Line, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter,
+    Explanation, Fault, Host, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter,
     Woken,
 };
 
@@ -29,10 +29,10 @@ pub struct Publisher(Server);
 
 /// The connection between the two.
 #[derive(Debug)]
-pub struct LongPollLine(Connection);
+pub struct LongPollLink(Connection);
 
 impl Mechanism for HttpLongPoll {
-    type Line = LongPollLine;
+    type Link = LongPollLink;
     const NAME: &'static str = "http-long-poll";
     const COALESCES: bool = false;
     const ANSWERS: bool = true;
@@ -54,7 +54,7 @@ impl Mechanism for HttpLongPoll {
     }
 }
 
-impl Line for LongPollLine {
+impl Link for LongPollLink {
     type Notifier = Publisher;
     type Waiter = Client;
     fn open(site: &Site) -> Result<Self, OpenError> {

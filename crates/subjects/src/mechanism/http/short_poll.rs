@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::board::Server;
 use super::{Connection, Stream, ask, probe};
 use crate::mechanism::{
-    Explanation, Fault, Host, Line, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter,
+    Explanation, Fault, Host, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter,
     Woken,
 };
 
@@ -30,7 +30,7 @@ pub struct Client {
 pub struct Publisher(Server);
 
 impl Mechanism for HttpShortPoll {
-    type Line = ShortPollLine;
+    type Link = ShortPollLink;
     const NAME: &'static str = "http-short-poll";
     const COALESCES: bool = false;
     const ANSWERS: bool = true;
@@ -55,9 +55,9 @@ impl Mechanism for HttpShortPoll {
 
 /// The connection between the two.
 #[derive(Debug)]
-pub struct ShortPollLine(Connection);
+pub struct ShortPollLink(Connection);
 
-impl Line for ShortPollLine {
+impl Link for ShortPollLink {
     type Notifier = Publisher;
     type Waiter = Client;
     fn open(site: &Site) -> Result<Self, OpenError> {

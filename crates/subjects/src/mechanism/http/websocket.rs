@@ -10,7 +10,7 @@ use tungstenite::{Error, Message, WebSocket};
 use super::{Connection, probe};
 use crate::mechanism::descriptor::readable;
 use crate::mechanism::{
-    Explanation, Fault, Host, Line, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter,
+    Explanation, Fault, Host, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter,
     Woken,
 };
 
@@ -29,13 +29,13 @@ pub struct Publisher {
 
 /// The connection between the two.
 #[derive(Debug)]
-pub struct WebsocketLine(Connection);
+pub struct WebsocketLink(Connection);
 
 /// How long a wait without an end looks at once: what is between two looks costs nothing.
 const LONG: Duration = Duration::from_secs(3600);
 
 impl Mechanism for Websocket {
-    type Line = WebsocketLine;
+    type Link = WebsocketLink;
     const NAME: &'static str = "websocket";
     const COALESCES: bool = false;
     const NOTIFIERS: Notifiers = Notifiers::One;
@@ -56,7 +56,7 @@ impl Mechanism for Websocket {
     }
 }
 
-impl Line for WebsocketLine {
+impl Link for WebsocketLink {
     type Notifier = Publisher;
     type Waiter = Client;
     fn open(site: &Site) -> Result<Self, OpenError> {

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The reference of a ping-pong: bare futex hand-overs between the same two sides, a slice of them between two slices of
+//! the mechanism.
+//!
+//! WHY: a CPU that shares its core with others whom this machine cannot see is now fast, now slow, by a factor of 1.5 and
+//! for some milliseconds to a second at a time. Medians of runs, and primitive costs measured before and after a trial, then differ
+//! by whole percents for no reason of their own. Slices of a millisecond beside each other were fast or slow together: over
+//! runs of 1.5 s on one such core the medians spread by 1.5 to 8 %, the ratio of neighbouring slices by 0.1 to 0.3 %.
+//!
+//! HOW: the initiator announces a slice during a round of the mechanism; the responder, having answered that round, answers
+//! [`ROUNDS`] hand-overs. Neither that round nor the first after the slice is recorded, and the initiator's window of
+//! counters and times stands still over both; the responder's stands still over the slice alone, since it learns of it in that
+//! round: two rounds in some hundred are its CPU time without being counted.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Duration;
+
+use crate::control::Step;
+use crate::futex::{FutexLink, FutexNotifier, FutexWaiter};
+use crate::mechanism::{Link, Mechanism, Notifier, Waiter};
+use crate::side::{Side, SideError};
+use doorbell_machine::clock::Now;
+use doorbell_machine::clock::{Clock, Ticks};
+use doorbell_results::configuration::{Configuration, Pattern, Timing, WaitPolicy};
+use doorbell_results::record;
+use doorbell_results::record::subject::Waits;
+
+/// Hand-overs, there and back, of a slice: 0.3 ms on one core, 1 ms across two.
+const ROUNDS: usize = 64;
+
+/// How many times longer than the reference's a slice of the mechanism is: a fifth of the trial is the reference's.
+const SHARE: u64 = 4;
+
+/// Rounds of a slice of the mechanism at the least.
+const FEWEST: usize = 16;
+
+/// Rounds of a slice of the mechanism whose times are kept: more than [`SHARE`] times [`ROUNDS`], should it be faster than the
+/// reference.
+const MOST: usize = 1024;
+
+/// Slices that are kept: 20 s of a trial at 1.5 ms each, and later ones are left out.
+const SLICES: usize = 1 << 14;
+
+/// The first slice of the mechanism, before the reference has said how long one of its own is.
+const FIRST: Duration = Duration::from_millis(1);
+
+/// Whether both sides of `configuration` stop for the reference: where the mechanism sleeps as a bare futex does, pinned, back to back and
+/// without a message. What spins, sleeps long or carries much is made of other things and follows it less.
+pub(super) fn fits<M: Mechanism>(configuration: &Configuration) -> bool {
+    M::WAITS == Waits::Blocks
+        && configuration.pattern == Pattern::PingPong { gap_ns: 0 }
+        && configuration.timing == Timing::Around
+        && matches!(configuration.wait, WaitPolicy::Block | WaitPolicy::Timeout { .. })
+        && configuration.size == 0
+        && !configuration.without_reference
+        // Left to the scheduler, the sides may stand elsewhere after a slice than before.
+        && configuration.placement.cpus.is_some()
+}
+
+/// One side's ends of the reference's links.
+#[derive(Debug)]
+pub(super) struct Ends {
+    notifier: FutexNotifier,
+    waiter: FutexWaiter,
+}
+
+impl Ends {
+    /// The ends of the side that notifies over `out` and waits on `home`.
+    pub(super) fn take(out: &FutexLink, home: &FutexLink) -> Result<Self, SideError> {
+        Ok(Self { waiter: home.waiter()?, notifier: out.notifier()? })
+    }
+
+    pub(super) fn answer(&mut self, side: &mut Side, sequence: u64) -> Result<(), SideError> {
+        let suspended = side.suspend_window();
+        for round in 0..ROUNDS as u64 {
+            // Another number each time: a hand-over is progress, however long a slice takes on a busy machine.
+            side.step(Step::Compares, sequence + round);
+            self.waiter.wait()?;
+            self.notifier.notify()?;
+        }
+        side.resume_window(suspended);
+        Ok(())
+    }
+}
+
+/// The initiator's reference: decides when it is due, and keeps what came of it.
+#[derive(Debug)]
+pub(super) struct Reference {
+    ends: Ends,
+    /// How long the first slice of the mechanism is.
+    rest: Ticks,
+    /// When the mechanism's slice has been long enough; none before the first began.
+    due: Option<Ticks>,
+    /// Its round trips, picoseconds.
+    slice_ps: Vec<u64>,
+    /// The median of the last slice of the reference, in the logarithm; none before the first.
+    last: Option<f64>,
+    /// Its hand-overs, there and back.
+    rounds: u64,
+    ratios: Vec<f64>,
+    round_trips: Vec<f64>,
+}
+
+impl Reference {
+    /// With all memory it will need, written to, so that nothing is allocated and no page is faulted in between two rounds.
+    pub(super) fn new(ends: Ends, clock: Clock) -> Self {
+        let written = |length: usize| {
+            let mut slices = vec![f64::MAX; length];
+            slices.clear();
+            slices
+        };
+        let mut slice_ps = vec![u64::MAX; MOST];
+        slice_ps.clear();
+        Self {
+            ends,
+            rest: clock.ticks(FIRST),
+            due: None,
+            slice_ps,
+            last: None,
+            rounds: 0,
+            ratios: written(SLICES),
+            round_trips: written(SLICES),
+        }
+    }
+
+    /// Whether a slice of it is due at `now`. Not before the mechanism has had a slice: a trial of a few rounds is all its.
+    #[inline]
+    pub(super) fn is_due(&mut self, now: Ticks) -> bool {
+        let due = *self.due.get_or_insert(now.saturating_add(self.rest));
+        now >= due && self.slice_ps.len() >= FEWEST
+    }
+
+    /// Announces a slice, before a notification of the mechanism that then tells the responder.
+    pub(super) fn announce(side: &Side) {
+        // Pairs with the Acquire load in `is_announced`, by way of the mechanism's notification.
+        side.control.reference.store(1, Release);
+    }
+
+    /// Whether the initiator announced a slice.
+    #[inline(always)]
+    pub(super) fn is_announced(side: &Side) -> bool {
+        side.control.reference.load(Acquire) != 0
+    }
+
+    /// Keeps a round trip of the mechanism.
+    #[inline]
+    pub(super) fn note(&mut self, round_trip_ps: u64) {
+        if self.slice_ps.len() < MOST {
+            self.slice_ps.push(round_trip_ps);
+        }
+    }
+
+    /// Runs a slice that was announced.
+    pub(super) fn measure(&mut self, side: &mut Side, sequence: u64) -> Result<(), SideError> {
+        // The next notification of the mechanism is behind all hand-overs below: whoever it wakes sees this.
+        side.control.reference.store(0, Relaxed);
+        let clock = side.clock;
+        let mut round_trips_ps = [0; ROUNDS];
+        for (round, round_trip_ps) in (0..).zip(&mut round_trips_ps) {
+            side.step(Step::Compares, sequence + round);
+            let before = clock.now();
+            self.ends.notifier.notify()?;
+            self.ends.waiter.wait()?;
+            *round_trip_ps = clock.ps(clock.now_awake().saturating_sub(before)).max(1);
+        }
+        let median_ps = median(&mut round_trips_ps);
+        let now = ln_ns(median_ps);
+        if let Some(last) = self.last
+            && self.ratios.len() < SLICES
+        {
+            self.ratios.push(ln_ns(median(&mut self.slice_ps)) - f64::midpoint(last, now));
+            self.round_trips.push(now);
+        }
+        self.last = Some(now);
+        self.slice_ps.clear();
+        self.rounds += ROUNDS as u64;
+        self.due = Some(clock.now().saturating_add(clock.ticks_of_ps(SHARE * ROUNDS as u64 * median_ps)));
+        Ok(())
+    }
+
+    pub(super) fn found(&mut self) -> Option<record::Reference> {
+        record::Reference::of(&mut self.ratios, &mut self.round_trips, self.rounds)
+    }
+}
+
+/// The middle one; 1 of none.
+fn median(values: &mut [u64]) -> u64 {
+    let middle = values.len() / 2;
+    if values.is_empty() { 1 } else { *values.select_nth_unstable(middle).1 }
+}
+
+fn ln_ns(ps: u64) -> f64 {
+    (ps as f64 / 1000.0).ln()
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One configuration of a plan: everything that tells one trial from another.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::record::subject::Contexts;
+/// What is run, on which CPUs, how.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Configuration {
+    /// What is measured: the name of a mechanism, of an operation ([`Pattern::Operation`]),
+    /// of a kind of task ([`Pattern::Tasks`]), or of a way to wait for a device ([`Pattern::Io`]).
+    pub subject: String,
+    /// Two processes or two threads.
+    #[serde(default)]
+    pub contexts: Contexts,
+    /// Who notifies whom, and when.
+    pub pattern: Pattern,
+    /// Which moments are taken.
+    #[serde(default)]
+    pub timing: Timing,
+    /// How the waiter waits.
+    #[serde(default)]
+    pub wait: WaitPolicy,
+    /// Where the sides run.
+    #[serde(default)]
+    pub placement: Placement,
+    /// Bytes of message written to shared memory before each notification and read after each wake.
+    #[serde(default)]
+    pub size: u32,
+    /// When the trial ends.
+    pub until: Until,
+    /// How the sides are scheduled.
+    #[serde(default)]
+    pub scheduler: Scheduler,
+    /// A slowdown put in on purpose, to test whether a comparison finds it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub injected_slowdown_ppm: Option<u32>,
+    /// Whether a trial that would stop for the reference goes on without it, to see what the reference does to it.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub without_reference: bool,
+    /// What keeps the machine busy meanwhile; none leaves it as it is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub load: Option<Load>,
+    /// What of the kernel's events is recorded beside the stamps; none leaves tracing alone.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub trace: Option<Trace>,
+    /// What is transferred between ([`Pattern::Io`]).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub target: Option<Target>,
+    /// The wake-up latency that the kernel is asked to keep to while the trial runs, microseconds, by `/dev/cpu_dma_latency`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub latency_limit_us: Option<u32>,
+}
+
+/// What of the kernel's events is recorded beside the stamps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Trace {
+    /// What the stages of every wake are cut from.
+    Stages,
+    /// What explains slow wakes, of which the worst are kept.
+    Worst {
+        /// How many are kept.
+        keep: u32,
+        /// Nanoseconds that a wake must take to be kept.
+        above_ns: u64,
+    },
+}
+
+/// What blocks are transferred to or from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Target {
+    /// A file that the run makes, fills, and removes.
+    Created {
+        /// Its length.
+        bytes: u64,
+        /// Where it is made; none where the command was called.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        folder: Option<PathBuf>,
+        /// Times it is filled before the first trial.
+        passes: u32,
+    },
+    /// A file that was there before; it is only read.
+    File {
+        /// Where.
+        path: PathBuf,
+    },
+    /// A block device.
+    Device {
+        /// Where.
+        path: PathBuf,
+        /// The name by which the user allowed that it be overwritten.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        consent: Option<String>,
+        /// Times it is filled before the first trial.
+        #[serde(skip_serializing_if = "is_none", default)]
+        passes: u32,
+    },
+}
+
+fn is_none(passes: &u32) -> bool {
+    *passes == 0
+}
+
+/// Which way a block goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// From the device.
+    Read,
+    /// To the device.
+    Write,
+}
+
+/// Who notifies whom, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Pattern {
+    /// There and back: each side notifies when it was notified; the initiator pauses `gap_ns` before each round.
+    PingPong {
+        /// Nanoseconds between the end of a round and the start of the next.
+        gap_ns: u64,
+    },
+    /// One way, closed loop: the next notification follows `gap_ns` after the waiter has taken the last.
+    OneWay {
+        /// Nanoseconds between the acknowledgement and the next notification.
+        gap_ns: u64,
+    },
+    /// One way, open loop: notifications are due every `gap_ns` whatever became of the ones before. Latency counts
+    /// from the due time, so a stall is felt by every notification that was due in it.
+    OpenLoop {
+        /// Nanoseconds between due times.
+        gap_ns: u64,
+    },
+    /// One notifier wakes each of many receivers, every one over an object of its own, once a round.
+    FanOut {
+        /// Receivers.
+        receivers: u32,
+        /// Nanoseconds from the start of a round to the start of the next, if all have been woken by then.
+        interval_ns: u64,
+    },
+    /// No notification: an operation of the kernel or the CPU, timed in batches (`doorbell switch`).
+    Operation {
+        /// Operations between two clock readings; the sample is the batch's time divided by this.
+        batch: u32,
+    },
+    /// Tasks that hand over to one another through a ready queue, or that are only made, run once and reaped
+    /// (`doorbell tasks`).
+    Tasks {
+        /// Tasks alive at once.
+        tasks: u32,
+        /// Turns of each task, each of which ends by handing over; 0 where the tasks are only made, run once and reaped.
+        yields: u32,
+    },
+    /// Blocks of the configuration's size to or from a device, one at a time, at random places (`doorbell io`).
+    Io {
+        /// Which way.
+        direction: Direction,
+        /// Whether past the page cache.
+        direct: bool,
+    },
+}
+
+impl Pattern {
+    /// The gap, nanoseconds; 0 where there is none.
+    pub fn gap_ns(self) -> u64 {
+        match self {
+            Self::PingPong { gap_ns } | Self::OneWay { gap_ns } | Self::OpenLoop { gap_ns } => gap_ns,
+            Self::FanOut { interval_ns, .. } => interval_ns,
+            Self::Operation { .. } | Self::Tasks { .. } | Self::Io { .. } => 0,
+        }
+    }
+}
+
+/// Which moments are taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Timing {
+    /// Only the waiting side's own clock, before and after its wait: nothing but the notification is exchanged.
+    #[default]
+    Around,
+    /// The notifier stamps the time into shared memory just before its call; the waiter reads it once awake.
+    Stamp,
+    /// As `Stamp`, and the notifier has first proven from the kernel's task state that the waiter sleeps.
+    Blocked,
+}
+
+/// How the waiter waits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum WaitPolicy {
+    /// The mechanism's own wait.
+    #[default]
+    Block,
+    /// Look without waiting until there is something.
+    Spin,
+    /// Look for `spin_ns`, then wait.
+    SpinThenBlock {
+        /// Nanoseconds of looking.
+        spin_ns: u64,
+    },
+    /// The mechanism's timed wait, over and over.
+    Timeout {
+        /// Nanoseconds until a wait gives up.
+        timeout_ns: u64,
+    },
+}
+
+/// Where the two sides run.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Placement {
+    /// The relation of the two CPUs by topology: `same-core`, `smt-sibling`, `same-l2`, `same-l3`, `same-node`,
+    /// `other-node`, `cpus` (chosen by number) or `unpinned`. For a fan-out, how the receivers are spread over the CPUs:
+    /// see `--pin`.
+    pub relation: String,
+    /// The initiator's or notifier's CPU, and the other side's; none where the scheduler decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<[u32; 2]>,
+}
+
+impl Default for Placement {
+    /// Where the scheduler likes.
+    fn default() -> Self {
+        Self { relation: "unpinned".to_owned(), cpus: None }
+    }
+}
+
+/// When a trial ends: at whichever comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Until {
+    /// Recorded rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// Nanoseconds of the measured window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_ns: Option<u64>,
+}
+
+impl Until {
+    /// Ends after `count` rounds.
+    pub fn count(count: u64) -> Self {
+        Self { count: Some(count), time_ns: None }
+    }
+    /// Ends after `time`.
+    pub fn time(time: Duration) -> Self {
+        Self { count: None, time_ns: Some(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)) }
+    }
+}
+
+/// How the sides are scheduled.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scheduler {
+    /// `SCHED_OTHER`, nice 0.
+    #[default]
+    Other,
+    /// `SCHED_FIFO`, priority 50.
+    Fifo,
+}
+
+/// What is to be loaded, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Load {
+    /// The kind, by name: `sqrt`, `cpu`, `cache`, `memory`, `churn`.
+    pub kind: String,
+    /// Worker processes.
+    pub workers: u32,
+    /// Whether worker k is pinned to the k-th usable CPU, counting round; else the scheduler spreads them.
+    pub pinned: bool,
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A variant: all trials of one configuration, block by block, as one thing to look at.
+
+use std::collections::HashMap;
+
+use super::{Histogram, Outcome, Record, ResultFile, Subject, Tally};
+use crate::configuration::{Configuration, Pattern};
+use crate::record::series::Quantity;
+
+/// All trials of one configuration.
+#[derive(Debug, Clone)]
+pub struct Variant<'result> {
+    /// What was run.
+    pub configuration: &'result Configuration,
+    /// Its trials in the order of execution, however they ended.
+    pub records: Vec<&'result Record>,
+}
+
+impl ResultFile {
+    /// The variants, in the order of the plan; configurations that never came to run have none.
+    pub fn variants(&self) -> Vec<Variant<'_>> {
+        let mut records: HashMap<&Configuration, Vec<&Record>> = HashMap::new();
+        for record in &self.records {
+            records.entry(&record.configuration).or_default().push(record);
+        }
+        // Taken out, so that a configuration which a plan from elsewhere names twice is one variant.
+        let variant =
+            |configuration| Some(Variant { configuration, records: records.remove(configuration)? });
+        self.plan.configurations.iter().filter_map(variant).collect()
+    }
+}
+
+impl Variant<'_> {
+    /// What was measured.
+    pub fn subject(&self) -> &Subject {
+        self.records.first().map_or(&Subject::Unknown, |record| &record.subject)
+    }
+
+    /// Trials whose figures may be used.
+    pub fn usable(&self) -> impl Iterator<Item = &Record> {
+        self.records
+            .iter()
+            .copied()
+            .filter(|record| matches!(record.outcome, Outcome::Done | Outcome::Partial))
+    }
+
+    /// The quantity a reader compares first.
+    pub fn headline(&self) -> Quantity {
+        match self.configuration.pattern {
+            Pattern::PingPong { .. } => Quantity::RoundTrip,
+            Pattern::OneWay { .. } | Pattern::FanOut { .. } => Quantity::Wake,
+            Pattern::OpenLoop { .. } => Quantity::Response,
+            Pattern::Operation { .. } => Quantity::Operation,
+            Pattern::Tasks { yields: 0, .. } => Quantity::Life,
+            Pattern::Tasks { .. } => Quantity::HandOff,
+            Pattern::Io { .. } => Quantity::Transfer,
+        }
+    }
+
+    /// All usable samples of `quantity` together; none if there are none or a histogram cannot be decoded.
+    pub fn histogram(&self, quantity: Quantity) -> Option<Histogram> {
+        let mut whole = Histogram::new();
+        for record in self.usable() {
+            if let Some(series) = record.series.get(&quantity) {
+                whole.add(&series.decode().ok()?);
+            }
+        }
+        (whole.count() > 0).then_some(whole)
+    }
+
+    /// The median of `quantity` in each usable trial, nanoseconds.
+    pub fn medians_ns(&self, quantity: Quantity) -> Vec<f64> {
+        self.usable().filter_map(|record| record.series.get(&quantity)).map(|series| series.p50_ns).collect()
+    }
+
+    /// Notifications of all usable trials.
+    pub fn tally(&self) -> Tally {
+        self.usable().fold(Tally::default(), |sum, record| sum.plus(&record.tally))
+    }
+
+    /// CPU time of both sides per notification seen, nanoseconds; none where nothing was seen.
+    pub fn cpu_ns_per_wake(&self) -> Option<f64> {
+        let spent = self
+            .usable()
+            .flat_map(|record| &record.sides)
+            .fold(0_u64, |sum, side| sum.saturating_add(side.user_ns).saturating_add(side.system_ns));
+        let seen = self.tally().seen;
+        (seen > 0).then(|| spent as f64 / seen as f64)
+    }
+}
+
+impl Tally {
+    /// Both together; a file from elsewhere may hold any number, so sums stop at the greatest.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            sent: self.sent.saturating_add(other.sent),
+            seen: self.seen.saturating_add(other.seen),
+            lost: self.lost.saturating_add(other.lost),
+            late: self.late.saturating_add(other.late),
+            duplicate: self.duplicate.saturating_add(other.duplicate),
+            spurious: self.spurious.saturating_add(other.spurious),
+            merged: self.merged.saturating_add(other.merged),
+            timeouts: self.timeouts.saturating_add(other.timeouts),
+            warmup: self.warmup.saturating_add(other.warmup),
+            proven_asleep: self.proven_asleep.saturating_add(other.proven_asleep),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::record::sample;
+
+    #[test]
+    fn a_run_of_many_configurations_falls_into_variants_in_the_order_of_the_plan() {
+        let configurations: Vec<_> =
+            (0..300).map(|number| sample::configuration(&format!("mechanism-{number}"))).collect();
+        let mut result = sample::result(&configurations[..3], 2, |_, _| 16_000.0);
+        result.records.reverse();
+        result.plan.configurations = configurations;
+        // Named twice, as only a plan from elsewhere has it: no trial may count twice.
+        result.plan.configurations.push(sample::configuration("mechanism-1"));
+        let variants = result.variants();
+        let subjects: Vec<&str> =
+            variants.iter().map(|variant| variant.configuration.subject.as_str()).collect();
+        assert_eq!(subjects, ["mechanism-0", "mechanism-1", "mechanism-2"]);
+        assert!(variants.iter().all(|variant| variant.records.len() == 2));
+    }
+}

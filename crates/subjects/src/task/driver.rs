@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The trial of a kind of task: one generation after another, each timed by its phases and counted to the last turn.
+
+use std::time::Duration;
+
+use super::generations::Generations;
+use super::{Kind, Measured, TaskContext};
+use crate::mechanism::{Fault, Links};
+use doorbell_harness::control::Step;
+use doorbell_harness::role::Role;
+use doorbell_harness::side::{Side, SideError};
+use doorbell_machine::clock::Now;
+
+/// A kind of task and the task context it plays on.
+#[expect(missing_debug_implementations, reason = "a kind is code and has nothing to show but its name")]
+pub struct Driver {
+    pub kind: &'static dyn Kind,
+    pub task_context: TaskContext,
+}
+
+impl Links for Driver {
+    fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
+        side.step(Step::Meets, 0);
+        side.control.meet(2, 1);
+        if role.index() == 1 {
+            side.step(Step::Finished, 0);
+            return Ok(());
+        }
+        drive(self.kind, &self.task_context, side)
+    }
+}
+
+fn drive(kind: &dyn Kind, task_context: &TaskContext, side: &mut Side) -> Result<(), SideError> {
+    let clock = side.clock;
+    let lives = kind.measured() == Measured::Lives;
+    let mut generations = Generations::new();
+    // The first generation warms code, data and pools, and is the one whose memory is looked at.
+    generations.probing = !lives;
+    task_context.reset();
+    kind.generation(task_context, &mut generations)?;
+    generations.probing = false;
+    generations.forget();
+
+    let most = side.configuration.until.count.unwrap_or(u64::MAX);
+    let window = side.configuration.until.time_ns.map(|ns| clock.ticks(Duration::from_nanos(ns)));
+    let opened = side.open_window();
+    let (mut lived, mut spent) = (0, [0; 4]);
+    while lived < most && !side.interrupted() {
+        task_context.reset();
+        kind.generation(task_context, &mut generations)?;
+        let phases = generations.reaped(task_context);
+        if side.interrupted() {
+            // Tasks that went home early had fewer turns: this generation does not count.
+            break;
+        }
+        check(task_context)?;
+        let each = |ticks| clock.ps(ticks) / u64::from(task_context.tasks);
+        if lives {
+            side.times.life.record(each(phases.life));
+        } else {
+            task_context.stretches().for_each(|(ps, turns)| side.times.hand_off.record(ps / turns));
+        }
+        side.times.create.record(each(phases.made));
+        side.times.reap.record(each(phases.reaped));
+        let own = task_context.spent();
+        let sums = [own.user_ns, own.system_ns, own.minor_faults, own.major_faults];
+        spent.iter_mut().zip(sums).for_each(|(sum, own)| *sum += own);
+        lived += 1;
+        side.step(Step::Operates, lived);
+        if window.is_some_and(|window| clock.now().saturating_sub(opened) >= window) {
+            break;
+        }
+    }
+    side.close_window(opened);
+    if lived > 0 {
+        kind.conclude(task_context, &mut generations);
+    }
+    let turns = task_context.total() * lived;
+    let (switches, figures) = generations.result(if lives { 0 } else { turns });
+    let counters = &mut side.counters;
+    if let Some(switches) = switches {
+        // The driver's own are those of making and reaping.
+        counters.side = "tasks".to_owned();
+        [counters.user_ns, counters.system_ns, counters.minor_faults, counters.major_faults] = spent;
+        counters.voluntary_switches = switches;
+        counters.involuntary_switches = 0;
+    }
+    side.figures = figures;
+    side.tally.sent = turns;
+    side.tally.seen = turns;
+    side.tally.warmup = task_context.total();
+    side.step(Step::Finished, lived);
+    Ok(())
+}
+
+/// Every task had its turns, neither more nor fewer: counted twice, by all together and by each for itself.
+fn check(task_context: &TaskContext) -> Result<(), SideError> {
+    let total = task_context.total();
+    let (all, own) = task_context.counted();
+    if (all, own) != (total, total) {
+        let cause =
+            format!("{all} hand-offs counted by all together and {own} by each for itself, {total} were due");
+        return Err(Fault::new("the count of hand-offs", cause).into());
+    }
+    if let Some((task, turns)) = task_context.odd_one() {
+        let cause = format!("task {task} had {turns} turns, {} were due", task_context.yields);
+        return Err(Fault::new("the count of hand-offs", cause).into());
+    }
+    Ok(())
+}

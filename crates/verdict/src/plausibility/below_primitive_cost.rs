@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Nothing is faster than the primitive costs of the machine.
+
+use super::{Known, Rule, waits};
+use doorbell_results::about::About;
+use doorbell_results::configuration::{Pattern, Timing};
+use doorbell_results::record::Record;
+use doorbell_results::record::series::Quantity;
+use doorbell_results::record::subject::Waits;
+
+pub const NAME: &str = "below-primitive-cost";
+
+pub(super) const RULE: Rule = Rule {
+    about: About {
+        name: NAME,
+        what: "A time is shorter than the machine can be: no word reaches another core faster than a cache line does, \
+               and on one core a waiter runs only after a switch.",
+        taken: "The figure against half the lowest reading of its primitive cost in the whole run and, where it lies below, in one more taken at \
+                once; on two cores a cache-line hop each way, on one core a switch, and for a verified blocked wake the \
+                two-core wake.",
+        misleads: "Primitive costs are those of two cores: of two threads of one core the rule knows nothing. Where a primitive cost is missing, or rests on fewer than twenty samples because others used the CPUs, the rule is \
+                   silent.",
+    },
+    evidence,
+};
+
+/// How far below the lowest reading of a primitive cost a figure must be to be impossible. The primitive costs themselves move: the same
+/// cache-line program took 43 to 240 ns within an hour on one virtual machine, but its lowest readings within a run
+/// stayed within a factor of two.
+const SLACK: f64 = 0.5;
+
+/// Fewest samples of which the lowest is a primitive cost. On a machine whose CPUs others use a single sample may hold their time
+/// slices, and its share of the reading's time may be used up by it; of twenty one at least lies within a slice of its own.
+const FEWEST: u64 = 20;
+
+fn evidence(record: &Record, known: &Known) -> Vec<String> {
+    if matches!(waits(record), None | Some(Waits::Nothing)) {
+        return Vec::new();
+    }
+    let mut evidence = Vec::new();
+    let mut below = |quantity: Quantity, figure: &str, value: f64, primitive: &str, times: f64| {
+        if let Some(least) = primitive_ns(known, primitive).map(|ns| ns * times)
+            && value < least
+        {
+            let name = quantity.name();
+            evidence
+                .push(format!("{name} {figure} {value:.1} ns, {times} x {primitive} at least {least:.1} ns"));
+        }
+    };
+    for (&quantity, series) in &record.series {
+        let hops = match quantity {
+            Quantity::RoundTrip => 2.0,
+            Quantity::Wake
+            | Quantity::WakeBack
+            | Quantity::FirstWake
+            | Quantity::MedianWake
+            | Quantity::LastWake
+            | Quantity::Response => 1.0,
+            Quantity::Notify
+            | Quantity::NotifyRound
+            | Quantity::AroundWait
+            | Quantity::Operation
+            | Quantity::HandOff
+            | Quantity::Create
+            | Quantity::Reap
+            | Quantity::Life
+            | Quantity::Transfer => continue,
+        };
+        match same_cpu(record) {
+            // From ring to ring (`trial::role::ping`) a clock reading delayed by an interrupt lengthens one round and
+            // shortens the next by as much: single rounds prove nothing there, half of them do.
+            Some(false) if from_ring_to_ring(record) => {
+                below(quantity, "p50", series.p50_ns, "cache-line-hop", hops);
+            }
+            // No word reaches another core faster than a cache line does.
+            Some(false) => below(quantity, "min", series.min_ns, "cache-line-hop", hops),
+            // On one core the waiter runs only after a switch.
+            Some(true) => below(quantity, "min", series.min_ns, "same-core-switch", hops),
+            None => {}
+        }
+        let proven = record.configuration.timing == Timing::Blocked && waits(record) == Some(Waits::Blocks);
+        if proven && same_cpu(record) == Some(false) && quantity == Quantity::Wake {
+            below(quantity, "p50", series.p50_ns, "two-core-wake", 1.0);
+        }
+    }
+    evidence
+}
+
+/// The lowest reading of a primitive cost in the whole run, times [`SLACK`].
+fn primitive_ns(known: &Known, name: &str) -> Option<f64> {
+    let readings = known.primitives.iter().flat_map(|reading| &reading.primitives);
+    let lowest = readings
+        .filter(|primitive| primitive.name == name && primitive.count >= FEWEST)
+        .map(|primitive| primitive.min_ns);
+    lowest.min_by(f64::total_cmp).map(|ns| ns * SLACK)
+}
+
+/// Whether the sides are pinned to one CPU, to two, or not at all.
+fn same_cpu(record: &Record) -> Option<bool> {
+    record.configuration.placement.cpus.map(|[first, second]| first == second)
+}
+
+fn from_ring_to_ring(record: &Record) -> bool {
+    let configuration = &record.configuration;
+    waits(record) == Some(Waits::Spins)
+        && configuration.timing == Timing::Around
+        && configuration.pattern == Pattern::PingPong { gap_ns: 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sane::{broken, only, replace, sane};
+    use doorbell_results::configuration::Timing;
+    use doorbell_results::record::sample;
+    use doorbell_results::record::series::Quantity;
+
+    #[test]
+    fn a_round_trip_faster_than_two_cache_line_hops_is_below_its_primitive() {
+        let (mut record, primitives) = sane();
+        // Two hops of at least 56 ns, halved for the primitive cost's own spread.
+        replace(&mut record, Quantity::RoundTrip, &sample::histogram(55.0, 1000));
+        only("below-primitive-cost", &record, &primitives);
+        replace(&mut record, Quantity::RoundTrip, &sample::histogram(57.0, 1000));
+        assert_eq!(broken(&record, &primitives, 10.0), [""; 0]);
+    }
+
+    /// On a busy machine a cache-line hop of 1.3 ms, from one sample, once made every true round trip impossible.
+    #[test]
+    fn a_primitive_of_a_few_samples_proves_nothing() {
+        let (mut record, mut primitives) = sane();
+        replace(&mut record, Quantity::RoundTrip, &sample::histogram(55.0, 1000));
+        primitives
+            .iter_mut()
+            .flat_map(|reading| &mut reading.primitives)
+            .for_each(|primitive| primitive.count = 19);
+        assert_eq!(broken(&record, &primitives, 10.0), [""; 0]);
+        primitives[0].primitives.iter_mut().for_each(|primitive| primitive.count = 20);
+        only("below-primitive-cost", &record, &primitives);
+    }
+
+    #[test]
+    fn a_wake_on_the_same_core_faster_than_a_switch_is_below_its_primitive() {
+        let (mut record, primitives) = sane();
+        record.configuration.placement.cpus = Some([1, 1]);
+        record.sides[0].cpus = vec![1, 1];
+        replace(&mut record, Quantity::Wake, &sample::histogram(600.0, 1000));
+        only("below-primitive-cost", &record, &primitives);
+    }
+
+    #[test]
+    fn a_surely_blocked_wake_faster_than_the_machine_wakes_is_below_its_primitive() {
+        let (mut record, primitives) = sane();
+        record.configuration.timing = Timing::Blocked;
+        record.tally.proven_asleep = record.tally.sent;
+        replace(&mut record, Quantity::Wake, &sample::histogram(1_000.0, 1000));
+        only("below-primitive-cost", &record, &primitives);
+    }
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A comparison: all channels of one place with messages of one size, in interleaved blocks.
+
+use crate::channels::link::{Block, Kind, Link, Order, Place};
+use crate::channels::record::{Placement, Record};
+use crate::channels::variant::{Rival, Waiting, rivals};
+use crate::channels::watchdog::watch;
+use crate::pilot::fitting;
+use crate::rounds::rounds;
+use crate::shuffle::Shuffle;
+use crate::statistics::{Ratio, quantile};
+use hdrhistogram::Histogram;
+use std::time::Duration;
+
+/// What is run.
+pub struct Plan {
+    pub place: Place,
+    pub kinds: Vec<Kind>,
+    pub placements: Vec<Placement>,
+    pub cpus: (usize, usize),
+    pub rounds: usize,
+    pub block: Duration,
+    /// Parts of names; empty means all. What is set against comes along.
+    pub only: Vec<String>,
+}
+
+/// A channel that could not be had, or went away.
+pub struct Absence {
+    pub channel: &'static str,
+    pub waiting: Waiting,
+    pub reason: String,
+}
+
+/// One channel in one kind and placement.
+pub struct Standing {
+    pub channel: &'static str,
+    pub waiting: Waiting,
+    pub ours: bool,
+    pub kind: Kind,
+    pub placement: Placement,
+    /// Median over rounds, in nanoseconds.
+    pub middle: f64,
+    /// Over all round trips of all rounds. `None` of what goes one way.
+    pub tail: Option<u64>,
+    pub cpu: f64,
+    /// Against the first of ours that waits alike. `None` if that is the channel itself.
+    pub ratio: Option<Ratio>,
+    pub sent: u64,
+    pub received: u64,
+    pub missing: u64,
+    pub repeated: u64,
+    pub corrupt: u64,
+    pub late: u64,
+}
+
+pub struct Results {
+    pub standings: Vec<Standing>,
+    pub absences: Vec<Absence>,
+}
+
+/// One channel, one kind, one placement.
+struct Configuration {
+    rival: usize,
+    kind: Kind,
+    placement: Placement,
+    count: u64,
+    blocks: Vec<Block>,
+    round_trips: Histogram<u64>,
+}
+
+/// So long a block may take before the channel counts as hanging; a block is some milliseconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Beyond what a round trip may take, which `PATIENCE` ends.
+const LONGEST_NS: u64 = 60_000_000_000;
+const MOST_BLOCK: u64 = 200_000;
+const LEAST_BLOCK: u64 = 8;
+const WARM: u64 = 4;
+
+/// Runs one comparison. Every block is handed to `write` as it is done.
+pub fn run<const S: usize>(
+    plan: &Plan,
+    shuffle: &mut Shuffle,
+    mut write: impl FnMut(&Record) -> anyhow::Result<()>,
+) -> anyhow::Result<Results> {
+    let mut absences = Vec::new();
+    let mut open: Vec<(Rival, Box<dyn Link>)> = Vec::new();
+    let serves = |rival: &Rival| plan.kinds.iter().any(|kind| rival.serves(*kind));
+    let all = rivals::<S>(plan.place).into_iter().filter(serves).collect();
+    for rival in wanted(all, &plan.only) {
+        match watch(rival.name, PATIENCE, rival.open) {
+            Ok(link) => open.push((rival, link)),
+            Err(reason) => absences.push(Absence { channel: rival.name, waiting: rival.waiting, reason }),
+        }
+    }
+    let order = |configuration: &Configuration, warm, count| {
+        let cpus = match configuration.placement {
+            Placement::OneCore => (plan.cpus.0, plan.cpus.0),
+            Placement::TwoCores => plan.cpus,
+        };
+        Order { kind: configuration.kind, cpus, warm, count }
+    };
+    let mut groups = Vec::new();
+    for &kind in &plan.kinds {
+        for &placement in &plan.placements {
+            let mut group = Vec::new();
+            for (index, (rival, link)) in
+                open.iter_mut().enumerate().filter(|(_, (rival, _))| rival.serves(kind))
+            {
+                let round_trips = Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("valid bounds");
+                let mut configuration = Configuration {
+                    rival: index,
+                    kind,
+                    placement,
+                    count: 0,
+                    blocks: Vec::new(),
+                    round_trips,
+                };
+                let who = format!("{} ({S} bytes, {kind:?}, {placement:?})", rival.name);
+                match watch(&who, PATIENCE, || {
+                    fitting(plan.block, LEAST_BLOCK, MOST_BLOCK, |count| {
+                        link.block(order(&configuration, WARM, count)).map(|block| block.elapsed)
+                    })
+                }) {
+                    Ok(count) => {
+                        configuration.count = count;
+                        group.push(configuration);
+                    }
+                    Err(reason) => {
+                        absences.push(Absence { channel: rival.name, waiting: rival.waiting, reason })
+                    }
+                }
+            }
+            groups.push(group);
+        }
+    }
+    let variants: Vec<usize> = groups.iter().map(Vec::len).collect();
+    rounds(shuffle, plan.rounds, &variants, |turn| {
+        let configuration = &mut groups[turn.group][turn.variant];
+        let (rival, link) = &mut open[configuration.rival];
+        let warm = WARM.max(configuration.count / 32);
+        let who = format!(
+            "{} ({S} bytes, {:?}, {:?}, round {})",
+            rival.name, configuration.kind, configuration.placement, turn.round
+        );
+        let ordered = order(&*configuration, warm, configuration.count);
+        let block = match watch(&who, PATIENCE, || link.block(ordered)) {
+            Ok(block) => block,
+            Err(reason) => anyhow::bail!("{who}: {reason}"),
+        };
+        write(&Record {
+            channel: rival.name,
+            waiting: rival.waiting,
+            ours: rival.ours,
+            place: plan.place,
+            placement: configuration.placement,
+            kind: configuration.kind,
+            size: S,
+            round: turn.round,
+            turn: turn.place,
+            count: configuration.count,
+            ns: block.nanoseconds,
+            elapsed_ns: block.elapsed,
+            cpu_ns: block.cpu,
+            sent: block.sent,
+            tally: block.tally,
+            late: block.late,
+        })?;
+        for round_trip in &block.round_trips {
+            configuration.round_trips.saturating_record(*round_trip);
+        }
+        configuration.blocks.push(Block { round_trips: Vec::new(), ..block });
+        Ok(())
+    })?;
+    let standings = groups.iter().flat_map(|group| standings(group, &open)).collect();
+    Ok(Results { standings, absences })
+}
+
+/// Those asked for, and for each the one it is set against.
+fn wanted(all: Vec<Rival>, only: &[String]) -> Vec<Rival> {
+    let named = |rival: &Rival| only.is_empty() || only.iter().any(|part| rival.name.contains(part.as_str()));
+    let alike = |rival: &Rival| (rival.waiting, rival.shape);
+    let asked: Vec<_> = all.iter().filter(|rival| named(rival)).map(alike).collect();
+    let mut bases = Vec::new();
+    all.into_iter()
+        .filter(|rival| {
+            let is_base = rival.ours && asked.contains(&alike(rival)) && !bases.contains(&alike(rival));
+            if is_base {
+                bases.push(alike(rival));
+            }
+            is_base || named(rival)
+        })
+        .collect()
+}
+
+fn standings(group: &[Configuration], open: &[(Rival, Box<dyn Link>)]) -> Vec<Standing> {
+    let rival = |configuration: &Configuration| &open[configuration.rival].0;
+    let times = |configuration: &Configuration| {
+        configuration.blocks.iter().map(|block| block.nanoseconds).collect::<Vec<f64>>()
+    };
+    let base = |waiting| {
+        group
+            .iter()
+            .find(|configuration| rival(configuration).ours && rival(configuration).waiting == waiting)
+    };
+    group
+        .iter()
+        .map(|configuration| {
+            let Rival { name, waiting, ours, .. } = *rival(configuration);
+            let base = base(waiting).filter(|base| base.rival != configuration.rival);
+            let count = |of: fn(&Block) -> u64| configuration.blocks.iter().map(of).sum();
+            Standing {
+                channel: name,
+                waiting,
+                ours,
+                kind: configuration.kind,
+                placement: configuration.placement,
+                middle: quantile(&mut times(configuration), 0.5),
+                tail: (configuration.kind == Kind::RoundTrip)
+                    .then(|| configuration.round_trips.value_at_quantile(0.999)),
+                cpu: quantile(
+                    &mut configuration.blocks.iter().map(|block| block.cpu).collect::<Vec<_>>(),
+                    0.5,
+                ),
+                ratio: base.map(|base| Ratio::paired(&times(configuration), &times(base))),
+                sent: count(|block| block.sent),
+                received: count(|block| block.tally.received),
+                missing: count(|block| block.tally.missing),
+                repeated: count(|block| block.tally.repeated),
+                corrupt: count(|block| block.tally.corrupt),
+                late: count(|block| block.late),
+            }
+        })
+        .collect()
+}
