@@ -2,6 +2,7 @@
 //! The guest's hardware, as arguments of QEMU and parameters of the kernel.
 
 use crate::accelerator::Accelerator;
+use crate::counter;
 use crate::emulator::Emulator;
 use crate::guest::VERB;
 use crate::order::PROGRAM;
@@ -214,6 +215,12 @@ impl Hardware {
             // All translated CPUs read one counter, which the kernel cannot know; the timers it would use instead are
             // devices, whose every reading takes the emulator's great lock.
             line += " tsc=reliable";
+            // Where instructions are the clock, the kernel's own comparison is exact.
+            if !self.deterministic
+                && let Some(kilohertz) = counter::kilohertz()
+            {
+                line += &format!(" tsc_early_khz={kilohertz}");
+            }
         }
         if self.nvme == Some(Nvme::Poll) {
             line += &format!(" nvme.poll_queues={}", self.cpus);
@@ -322,6 +329,20 @@ mod tests {
         for part in ["tcg,thread=single", "-icount shift=3,sleep=off", "-seed 1", "clock=vm", "norandmaps"] {
             assert!(text.contains(part), "{part} is not in {text}");
         }
+        assert!(!text.contains("tsc_early_khz"), "{text}");
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn a_kernel_on_a_busy_host_is_told_what_it_would_measure_wrong() {
+        let told = |accelerator| {
+            let text = line(&Hardware { accelerator, ..plain() }, true, &WIRES);
+            text.split_whitespace()
+                .filter_map(|word| word.strip_prefix("tsc_early_khz=")?.parse::<u64>().ok())
+                .max()
+        };
+        assert!(told(Accelerator::Tcg) > Some(0) && told(Accelerator::Uintr) > Some(0));
+        assert_eq!(told(Accelerator::Kvm), None);
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub mod cache;
 pub mod carry;
 pub mod channel;
 pub mod console;
+mod counter;
 mod cpio;
 pub mod emulator;
 pub mod guest;

@@ -108,17 +108,25 @@ static void show(const char *name, int beside, int parts)
 	n = 0;
 }
 
-/* A hundred instructions more are as many ticks each time, or this clock counts something else. */
+/* A hundred instructions more are as many ticks nearly each time, or this clock counts something else. */
 static void calibrate(void)
 {
+	uint32_t least = UINT32_MAX;
+	int equal = 0;
+
 	for (int i = 0; i < 100; i++) {
 		uint32_t none = STAMPED("", 0), hundred = STAMPED(".rept 100; nop; .endr", 0) - none;
 
-		if (!ticks)
-			ticks = hundred / 100;
-		if (!ticks || hundred != 100 * ticks || none != STAMPS * ticks)
-			errx(1, "instructions are not this machine's clock: a hundred took %u ticks, none %u", hundred, none);
+		if (hundred < least) {
+			least = hundred;
+			equal = 0;
+		}
+		/* A timer's interrupt comes between now and then. */
+		equal += hundred == least && none * 100 == STAMPS * hundred;
 	}
+	ticks = least / 100;
+	if (!ticks || least % 100 || equal < 90)
+		errx(1, "instructions are not this machine's clock: a hundred took %u ticks at least, %d times of 100", least, equal);
 }
 
 static void on_cpu_0(int priority)

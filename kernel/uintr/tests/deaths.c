@@ -20,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <x86gprintrin.h>
 
@@ -27,6 +28,8 @@
 
 /* Alive at a time. */
 #define TOGETHER	4
+/* Seconds from one word of how far it is to the next: a slow guest looks like one that stands still. */
+#define TOLD_EVERY	30
 /* No death is under way that long, whatever else the emulator's host does. */
 #define LOST_AFTER	300
 
@@ -260,6 +263,7 @@ int main(int argc, char **argv)
 {
 	long number = argc > 1 ? atol(argv[1]) : 0;
 	unsigned long before;
+	time_t start, told;
 	int receiver, index;
 
 	if (argc == 2 && !strcmp(argv[1], "--nothing"))
@@ -270,6 +274,7 @@ int main(int argc, char **argv)
 	}
 	state = argc > 2 ? atol(argv[2]) : 1;
 	signal(SIGALRM, stands_still);
+	setlinebuf(stdout);
 	device = open(UINTR_DEVICE, O_RDWR | O_CLOEXEC);
 	CHECK(device >= 0);
 	receiver = receiver_new(&own_vector);
@@ -277,6 +282,7 @@ int main(int argc, char **argv)
 	_stui();
 	for (int i = 0; i < TOGETHER; i++)
 		is_born(&victims[i]);
+	start = told = time(NULL);
 	for (long i = 0; i < number; i++) {
 		struct victim *victim = &victims[lot(TOGETHER)];
 
@@ -286,6 +292,10 @@ int main(int argc, char **argv)
 			poll(NULL, 0, lot(4));
 		dies(victim);
 		is_born(victim);
+		if (time(NULL) - told >= TOLD_EVERY) {
+			told = time(NULL);
+			printf("%ld of %ld deaths after %ld s\n", i + 1, number, (long)(told - start));
+		}
 	}
 	for (int i = 0; i < TOGETHER; i++)
 		dies(&victims[i]);
