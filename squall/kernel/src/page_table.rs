@@ -190,24 +190,22 @@ impl PageTable {
         true
     }
 
-    /// The first page that is mapped from `address` on, before `end`.
+    /// The first page that is mapped from `address` on, before `end`, which is a multiple of what a table of pages covers.
     pub(crate) fn next_page(&self, mut address: usize, end: usize) -> Option<usize> {
+        const TABLE: usize = ENTRIES * FRAME;
+        // SAFETY: a table of this space.
+        let entry_of = |table: usize, index: usize| unsafe { *mapped::<usize>(table).add(index) };
         while address < end {
-            let (mut table, mut level) = (self.root, 2);
-            loop {
-                // SAFETY: a table of this space.
-                let entry = unsafe { *mapped::<usize>(table).add(address >> (12 + 9 * level) & 511) };
-                if entry & VALID == 0 {
-                    break;
+            let upper = entry_of(self.root, address >> 30 & 511);
+            let middle = if upper & VALID != 0 { entry_of(frame_of(upper), address >> 21 & 511) } else { 0 };
+            if middle & VALID != 0 {
+                let first = address >> 12 & 511;
+                let found = (first..ENTRIES).find(|index| entry_of(frame_of(middle), *index) & VALID != 0);
+                if let Some(index) = found {
+                    return Some(address + (index - first) * FRAME);
                 }
-                if level == 0 {
-                    return Some(address);
-                }
-                (table, level) = (frame_of(entry), level - 1);
             }
-            // Nothing is mapped as far as this entry reaches.
-            let reach = FRAME << (9 * level);
-            address = (address / reach + 1) * reach;
+            address = (address / TABLE + 1) * TABLE;
         }
         None
     }

@@ -161,16 +161,16 @@ impl Mail {
 /// Sleeps until `other` knocks; the knocks, or none if it ended without one.
 pub(crate) fn knocks_of(other: usize, me: usize) -> Option<u64> {
     let mail = Mail { me, others: [other, 0], count: 1 };
+    let knocks = || Some(from(other, me).collect()).filter(|knocks| *knocks != 0);
     loop {
-        // In this order: it may end, having knocked, at any moment, and an end behind the first look leaves its mark for `sleep`.
-        take_mail();
-        let lives = call(Call::Connect, [other, 0, 0, 0]) >= 0;
-        let knocks = from(other, me).collect();
-        if knocks != 0 {
+        if let Some(knocks) = knocks() {
             return Some(knocks);
         }
-        if !lives {
-            return None;
+        // In this order: an end behind the question leaves its mark for `sleep`.
+        take_mail();
+        if call(Call::Connect, [other, 0, 0, 0]) < 0 {
+            // It may have knocked before it ended.
+            return knocks();
         }
         mail.sleep();
     }

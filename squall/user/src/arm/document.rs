@@ -158,7 +158,7 @@ pub(crate) fn side(tasks: usize, what: usize, me: usize, parent: usize) -> ! {
             call(Call::Yield, [0; 4]);
         }
     }
-    let [all_moves, all_done] = [&shared.scratch[1], &shared.scratch[2]];
+    let [all_moves, all_done, over] = [&shared.scratch[1], &shared.scratch[2], &shared.scratch[3]];
     all_moves.fetch_add(moves as u64, Relaxed);
     all_done.fetch_add(turn::taken() as u64, Relaxed);
     if let Some(begin) = begin {
@@ -169,6 +169,11 @@ pub(crate) fn side(tasks: usize, what: usize, me: usize, parent: usize) -> ! {
         let (done, moves) = (all_done.load(Relaxed) as usize, all_moves.load(Relaxed) as usize);
         let record = Record { subject, tasks, turns: 0, done, space_changes: None, bytes: 0, moves };
         record.print(&begin, &end);
+        over.store(1, Release);
+    }
+    // The end of a process is no switch: neither may come before the last reading.
+    while over.load(Acquire) == 0 {
+        call(Call::Yield, [0; 4]);
     }
     exit(0)
 }
