@@ -16,7 +16,7 @@ pub(crate) const STACK: usize = 32 << 10;
 /// One processor.
 #[repr(C)]
 pub(crate) struct Hart {
-    /// Where its stack begins.
+    /// Where the stack begins that the kernel is entered on: the hart's, or that of the space which runs.
     pub(crate) stack: usize,
     /// The space that it runs; null while it is idle.
     pub(crate) space: *mut Space,
@@ -31,6 +31,8 @@ pub(crate) struct Hart {
     pub(crate) flushes: u64,
     /// The kernel's lock, for the trap's entry to have its address at hand.
     pub(crate) lock: *const Lock,
+    /// Where its own stack was left while a space's is used.
+    pub(crate) left: usize,
     pub(crate) id: usize,
     /// When its slice ends, in timebase ticks.
     pub(crate) slice_end: u64,
@@ -75,6 +77,7 @@ static mut ALL: [Hart; HARTS] = [const {
         traps: 0,
         flushes: 0,
         lock: &raw const KERNEL,
+        left: 0,
         id: 0,
         slice_end: u64::MAX,
         armed: 0,

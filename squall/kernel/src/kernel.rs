@@ -17,6 +17,7 @@ use squall_scheduler::pool::{ATTENTION, LEVELS, Queue};
 use crate::console::say;
 use crate::frames::Frames;
 use crate::hart::{self, Flush, Hart, IDLE, TOLD};
+use crate::kernel_stack;
 use crate::register::{read, write};
 use crate::sbi;
 use crate::space::{SPACES, Space, State, space_at};
@@ -32,6 +33,8 @@ pub(crate) struct Kernel {
     pub(crate) last_number: usize,
     pub(crate) numbers_used_up: bool,
     pub(crate) keep_translations: bool,
+    /// Whether new spaces get a kernel stack.
+    pub(crate) kernel_stacks: bool,
     pub(crate) tick: Tick,
     /// The space whose alarm goes off first; the others follow through `later`.
     pub(crate) first_alarm: *mut Space,
@@ -62,6 +65,7 @@ pub(crate) static KERNEL: Lock = Lock {
         last_number: 0,
         numbers_used_up: false,
         keep_translations: true,
+        kernel_stacks: false,
         tick: Tick::SLICES,
         first_alarm: ptr::null_mut(),
         harts: 0,
@@ -93,6 +97,13 @@ impl Lock {
             }
         }
         Held
+    }
+}
+
+impl Held {
+    /// The lock that somebody else took, and whoever runs now has to let go of.
+    pub(crate) fn passed_on() -> Self {
+        Self
     }
 }
 
@@ -128,7 +139,7 @@ pub(crate) extern "C" fn give_way(hart: &mut Hart) -> *mut Space {
 
 /// As [`give_way`], with the lock taken by the trap's entry, which found that not just an equal of the space's is ready.
 pub(crate) extern "C" fn give_way_locked(hart: &mut Hart) -> *mut Space {
-    let mut kernel = Held;
+    let mut kernel = Held::passed_on();
     // SAFETY: a hart that was trapped runs a space; a space's queue is one of the kernel's.
     unsafe {
         let space = hart.space;
@@ -237,6 +248,25 @@ impl Kernel {
         }
     }
 
+    /// After a trap of `space`: whether it goes on at once. If not it is where it belongs, and `hart` has to find something else.
+    #[inline(always)]
+    pub(crate) fn goes_on(&mut self, hart: &mut Hart, space: &mut Space, expired: bool) -> bool {
+        if space.doomed {
+            // Whatever it does meanwhile, wait or park.
+            leave_space(hart);
+            self.end(space, usize::MAX);
+        } else if space.state == State::Runnable {
+            let better = if expired { space.level } else { space.level + 1 };
+            if self.ready >> better == 0 {
+                hart.busy = space.level + 1;
+                self.arm_timer(hart);
+                return true;
+            }
+            self.push_ready(space);
+        }
+        false
+    }
+
     /// The ring of a level, for a space's place.
     pub(crate) fn queue(&mut self, level: usize) -> *mut Queue {
         &raw mut self.queues[level % LEVELS]
@@ -289,22 +319,20 @@ impl Kernel {
 }
 
 /// What `hart` runs next, after a trap; waits if there is nothing. `expired`: its space had its slice.
+#[inline(always)]
 pub(crate) fn choose(mut kernel: Held, hart: &mut Hart, expired: bool) -> *mut Space {
-    if let Some(space) = space_at(hart.space) {
-        if space.doomed {
-            // Whatever it does meanwhile, wait or park.
-            leave_space(hart);
-            kernel.end(space, usize::MAX);
-        } else if space.state == State::Runnable {
-            let better = if expired { space.level } else { space.level + 1 };
-            if kernel.ready >> better == 0 {
-                hart.busy = space.level + 1;
-                kernel.arm_timer(hart);
-                return space;
-            }
-            kernel.push_ready(space);
-        }
+    if let Some(space) = space_at(hart.space)
+        && kernel.goes_on(hart, space, expired)
+    {
+        return space;
     }
+    let (kernel, next) = find(kernel, hart);
+    if next.kernel_stack == 0 { next } else { kernel_stack::run(kernel, hart, next) }
+}
+
+/// What `hart` runs next; waits until there is something.
+#[inline(always)]
+pub(crate) fn find(mut kernel: Held, hart: &mut Hart) -> (Held, &'static mut Space) {
     loop {
         if kernel.ready != 0 {
             let level = kernel.highest();
@@ -312,7 +340,8 @@ pub(crate) fn choose(mut kernel: Held, hart: &mut Hart, expired: bool) -> *mut S
             hart.busy = level + 1;
             kernel.begin_slice(hart);
             kernel.arm_timer(hart);
-            return next;
+            // SAFETY: it was ready, so it lives, and it is this hart's now.
+            return (kernel, unsafe { &mut *next });
         }
         leave_space(hart);
         hart.busy = IDLE;

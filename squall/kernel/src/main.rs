@@ -11,6 +11,7 @@
 //! | `space.rs`, `program.rs` | an address space, from its program to its end |
 //! | `kernel.rs` | who runs where; waking without a lost wake-up |
 //! | `trap.rs` | the two ways into the kernel, and out |
+//! | `kernel_stack.rs` | the same for processes that stay on a kernel stack, as most kernels' do |
 //! | `syscall.rs`, `timer.rs` | what processes may ask for; slices and alarms |
 //! | `../../scheduler` | the scheduler that the kernel and all processes share |
 //! | `kernel_tasks.rs` | the same scheduler, for tasks of the kernel |
@@ -21,6 +22,7 @@ mod console;
 mod frames;
 mod hart;
 mod kernel;
+mod kernel_stack;
 mod kernel_tasks;
 mod page_table;
 mod program;

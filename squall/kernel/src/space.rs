@@ -4,10 +4,11 @@
 use core::ptr;
 
 use squall_scheduler::image::MAIL;
-use squall_scheduler::pool::{Part, Task};
+use squall_scheduler::pool::{LEVELS, Part, Task};
 
 use crate::frames::{FRAME, Purse};
 use crate::kernel::{Kernel, wait_until_left};
+use crate::kernel_stack;
 use crate::page_table::{NoMemory, PRIVATE, PageTable, READ, WRITE, frame_of, mapped};
 
 /// Numbers of spaces: what an ASID has bits for. 0 is the kernel's.
@@ -31,6 +32,9 @@ pub(crate) struct Space {
     pub(crate) level: usize,
     pub(crate) state: State,
     pub(crate) table: PageTable,
+    /// Where its kernel stack begins, and where it was left; 0 if it runs on the hart's.
+    pub(crate) kernel_stack: usize,
+    pub(crate) left: usize,
     /// The part of the pool, in the kernel's map; null for a process without an executor.
     pub(crate) part: *mut Part,
     /// The end of what [`squall_scheduler::call::Call::Grow`] gave.
@@ -156,7 +160,17 @@ impl Kernel {
     ) -> Result<&'static mut Space, NoMemory> {
         let number = self.free_number().ok_or(NoMemory)?;
         let frame = self.frames.take().ok_or(NoMemory)?;
-        let table = PageTable::new(&mut self.frames).inspect_err(|NoMemory| self.frames.give_back(frame))?;
+        let stack = match self.kernel_stacks {
+            true => {
+                self.frames.take().ok_or(NoMemory).inspect_err(|NoMemory| self.frames.give_back(frame))?
+            }
+            false => 0,
+        };
+        let level = if stack != 0 { level.min(LEVELS - 2) } else { level };
+        let table = PageTable::new(&mut self.frames).inspect_err(|NoMemory| {
+            self.frames.give_back(frame);
+            self.frames.give_back(stack);
+        })?;
         let space = mapped::<Space>(frame);
         // SAFETY: the frame is new and large enough; `parent` lives or is null.
         let space = unsafe {
@@ -171,6 +185,8 @@ impl Kernel {
                 level,
                 state: State::Runnable,
                 table,
+                kernel_stack: 0,
+                left: 0,
                 part: ptr::null_mut(),
                 heap_end: squall_scheduler::image::HEAP,
                 alarm: u64::MAX,
@@ -186,6 +202,9 @@ impl Kernel {
             });
             &mut *space
         };
+        if stack != 0 {
+            kernel_stack::lay_out(space, mapped::<u8>(stack + FRAME).addr());
+        }
         self.spaces[number] = space;
         self.counters.spaces += 1;
         if let Some(parent) = space_at(parent) {
@@ -285,6 +304,7 @@ impl Kernel {
 
     fn reap(&mut self, zombie: &mut Space) {
         self.spaces[zombie.number] = ptr::null_mut();
+        self.take_back_stack(zombie);
         self.frames.give_back(crate::page_table::physical(zombie));
     }
 }

@@ -20,8 +20,8 @@ use crate::{program, scheduler_image};
 /// The most that one call gives or prints.
 const MOST_BYTES: usize = 1 << 34;
 
-/// The longest command line that is passed on.
-const MOST_WORDS: usize = 8192;
+/// Bytes that are copied at a time, by way of the kernel's stack.
+const PIECE: usize = 256;
 
 type Answer = Result<usize, Refusal>;
 
@@ -73,15 +73,14 @@ impl Kernel {
             n if n == Call::Count as usize => self.count(space, a),
             n if n == Call::Myself as usize => Ok(space.number),
             n if n == Call::CommandLine as usize => {
-                let mut line = [0; MOST_WORDS];
-                let length = self.command_line.len().min(line.len());
-                line[..length].copy_from_slice(&self.command_line[..length]);
-                let length = length.min(b);
-                if space.copy(self, a, &mut line[..length], true) {
-                    Ok(length)
-                } else {
-                    Err(Refusal::BadAddress)
-                }
+                let line = &self.command_line[..self.command_line.len().min(b)];
+                let mut pieces = line.chunks(PIECE).zip((a..).step_by(PIECE));
+                let whole = pieces.all(|(from, to)| {
+                    let mut piece = [0; PIECE];
+                    piece[..from.len()].copy_from_slice(from);
+                    space.copy(self, to, &mut piece[..from.len()], true)
+                });
+                if whole { Ok(line.len()) } else { Err(Refusal::BadAddress) }
             }
             // What follows concerns the whole machine.
             _ if space.number != 1 => {
@@ -89,6 +88,13 @@ impl Kernel {
             }
             n if n == Call::Tick as usize => self.set_tick(hart, a, b),
             n if n == Call::KeepTranslations as usize => self.set_keep_translations(a),
+            n if n == Call::KernelStacks as usize => match self.counters.spaces {
+                1 => {
+                    self.kernel_stacks = a != 0;
+                    Ok(0)
+                }
+                _ => Err(Refusal::BadArgument),
+            },
             n if n == Call::KernelTasks as usize => crate::kernel_tasks::run(self, a, b),
             n if n == Call::Stop as usize => crate::stop(a),
             _ => Err(Refusal::NoSuchCall),
@@ -98,9 +104,9 @@ impl Kernel {
     }
 
     fn print(&mut self, space: &mut Space, address: usize, length: usize) -> Answer {
-        let mut piece = [0; 256];
-        for at in (0..length.min(MOST_BYTES)).step_by(piece.len()) {
-            let piece = &mut piece[..(length - at).min(256)];
+        let mut piece = [0; PIECE];
+        for at in (0..length.min(MOST_BYTES)).step_by(PIECE) {
+            let piece = &mut piece[..(length - at).min(PIECE)];
             if !space.copy(self, address.wrapping_add(at), piece, false) {
                 return Err(Refusal::BadAddress);
             }
@@ -203,7 +209,8 @@ impl Kernel {
             .checked_mul(size_of::<Task>())
             .filter(|bytes| *bytes <= 1 << 28)
             .ok_or(Refusal::BadArgument)?;
-        if !space.part.is_null() || how > TURN_BY_TURN + Executor::Future as usize {
+        if !space.part.is_null() || space.kernel_stack != 0 || how > TURN_BY_TURN + Executor::Future as usize
+        {
             return Err(Refusal::BadArgument);
         }
         let bytes = size_of::<Part>() + bytes;

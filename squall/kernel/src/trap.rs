@@ -17,6 +17,7 @@ use squall_scheduler::pool::{Queue, Task};
 use crate::console::say;
 use crate::hart::{Flush, Hart};
 use crate::kernel::{KERNEL, Kernel, Lock, choose, give_way, give_way_locked};
+use crate::kernel_stack;
 use crate::register::{read, write};
 use crate::space::{Space, State, space_at};
 use crate::{kernel::leave_space, page_table};
@@ -63,13 +64,13 @@ pub(crate) unsafe extern "C" fn entry() {
         "sd t4, {previous}(t4)",
         "sd t4, {current}(t5)",
         "6:",
-        "amoswap.w.rl zero, zero, (t1)",
+        "amoswap.w.rl a6, zero, (t1)",
         // The other page table, as in `enter`.
         "ld s2, {satp}(a0)",
         "ld s3, {changes}(tp)",
         "ld s4, {flush}(tp)",
         "addi a3, s3, 1",
-        "csrw satp, s2",
+        "csrrw s6, satp, s2",
         "sd a0, {space}(tp)",
         "sd a3, {changes}(tp)",
         "bnez s4, 8f",
@@ -79,7 +80,7 @@ pub(crate) unsafe extern "C" fn entry() {
         "ld t6, {resume_point}(a0)",
         "csrw sepc, t6",
         // The image loads ra, sp and t3, and sets a0; a7 and t0 are zero.
-        "li gp, 0", "li a6, 0", "li s6, 0", "li s7, 0", "li s8, 0", "li s9, 0", "li s10, 0",
+        "li gp, 0", "li s7, 0", "li s8, 0", "li s9, 0", "li s10, 0",
         "li s11, 0", "li tp, 0",
         "sret",
         "5:",
@@ -311,6 +312,9 @@ extern "C" fn trap(hart: &mut Hart) -> *mut Space {
         expired = kernel.call(hart, space);
     } else {
         kernel.fault(hart, space, cause, read!("stval"));
+    }
+    if space.kernel_stack != 0 {
+        return kernel_stack::stay_or_leave(kernel, hart, space, expired);
     }
     choose(kernel, hart, expired)
 }

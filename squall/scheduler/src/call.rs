@@ -43,6 +43,9 @@ pub enum Call {
     KernelTasks,
     /// (0 or 1): whether address spaces keep their translations while others run.
     KeepTranslations,
+    /// (0 or 1): whether spaces made from now on have a kernel stack of their own, and are switched by way of it, as most kernels'
+    /// processes are. While no other space lives. Such a space has no part of the pool, and is less urgent than the first.
+    KernelStacks,
     /// This space's number.
     Myself,
     /// (exit status): stops the machine. The first space only.

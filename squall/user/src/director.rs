@@ -19,9 +19,17 @@ const ARMS: &[(&str, Arm)] = &[
     ("call", Arm::Space(control::run)),
     ("future", Arm::Space(future::run)),
     ("stackful", Arm::Space(stackful::run)),
-    ("process", Arm::Space(process::run)),
-    ("fork-copy", Arm::Space(|tasks, _| fork::run(tasks, false))),
-    ("fork-copy-on-write", Arm::Space(|tasks, _| fork::run(tasks, true))),
+    ("process", Arm::Space(|tasks, turns| process::run("process", tasks, turns))),
+    (
+        "process-kernel-stack",
+        Arm::OnKernelStacks(|tasks, turns| process::run("process-kernel-stack", tasks, turns)),
+    ),
+    ("fork-copy", Arm::Space(|tasks, _| fork::run("fork-copy", tasks, false))),
+    ("fork-copy-on-write", Arm::Space(|tasks, _| fork::run("fork-copy-on-write", tasks, true))),
+    (
+        "fork-copy-kernel-stack",
+        Arm::OnKernelStacks(|tasks, _| fork::run("fork-copy-kernel-stack", tasks, false)),
+    ),
     ("life-future", Arm::Space(|tasks, _| future::lives(tasks))),
     ("document-coroutine", Arm::Space(|tasks, _| document::coroutines(tasks, Queue::Rotating, false))),
     ("document-coroutine-head", Arm::Space(|tasks, _| document::coroutines(tasks, Queue::Head, false))),
@@ -38,6 +46,8 @@ const ARMS: &[(&str, Arm)] = &[
 enum Arm {
     /// In a space of its own, which is new.
     Space(fn(usize, usize) -> bool),
+    /// The same, with a kernel stack for it and each of its children.
+    OnKernelStacks(fn(usize, usize) -> bool),
     /// By the first space, which makes others for it.
     Here(fn(usize, usize, usize) -> bool),
 }
@@ -92,9 +102,12 @@ fn carry_out(word: &str, me: usize) -> Result<(), usize> {
             let Some(index) = found else { return Err(not_understood(word)) };
             let went_well = match ARMS[index].1 {
                 Arm::Here(run) => run(tasks, turns, me),
-                Arm::Space(_) => {
+                arm => {
+                    must(Call::KernelStacks, [usize::from(matches!(arm, Arm::OnKernelStacks(_))), 0, 0, 0]);
                     spawn(program::ARM, [index, tasks << 32 | turns], program::LEVEL);
-                    wait().is_some_and(|(_, code)| code == 0)
+                    let went_well = wait().is_some_and(|(_, code)| code == 0);
+                    must(Call::KernelStacks, [0; 4]);
+                    went_well
                 }
             };
             if !went_well {
@@ -115,7 +128,7 @@ fn not_understood(word: &str) -> usize {
 pub(crate) fn arm(index: usize, size: usize) -> ! {
     let (tasks, turns) = (size >> 32, size & u32::MAX as usize);
     match ARMS.get(index) {
-        Some((_, Arm::Space(run))) => exit(usize::from(!run(tasks, turns))),
+        Some((_, Arm::Space(run) | Arm::OnKernelStacks(run))) => exit(usize::from(!run(tasks, turns))),
         _ => exit(2),
     }
 }

@@ -7,7 +7,7 @@ use crate::kernel::{call, counters, exit, say, wait};
 use crate::record::{Reading, Record};
 
 /// Runs in a space of its own, which is small: what is copied is its stack and its data.
-pub(crate) fn run(tasks: usize, on_write: bool) -> bool {
+pub(crate) fn run(subject: &'static str, tasks: usize, on_write: bool) -> bool {
     let before = counters();
     let begin = Reading::begin();
     for index in 0..tasks {
@@ -26,7 +26,6 @@ pub(crate) fn run(tasks: usize, on_write: bool) -> bool {
     let end = Reading::end();
     assert!(wait().is_none(), "a child more than was made");
     assert!(counters().frames_used == before.frames_used, "children left memory behind");
-    let subject = if on_write { "fork-copy-on-write" } else { "fork-copy" };
     let record = Record { subject, tasks, turns: 0, done, space_changes: None, bytes, moves: 0 };
     record.print(&begin, &end);
     true

@@ -10,11 +10,11 @@ use crate::kernel::{call, counters, exit, wait};
 use crate::record::{Reading, Record};
 
 /// Makes the processes, which run once this one waits for them.
-pub(crate) fn run(tasks: usize, turns: usize) -> bool {
+pub(crate) fn run(subject: &'static str, tasks: usize, turns: usize) -> bool {
     let before = counters();
     for index in 0..tasks {
         match call(Call::Fork, [0; 4]) {
-            0 if index == 0 => measure(tasks, turns, before.frames_used),
+            0 if index == 0 => measure(subject, tasks, turns, before.frames_used),
             0 => turns_only(turns + 2),
             number if number < 0 => {
                 crate::kernel::say!("{{\"ceiling\":\"process\",\"fit\":{index}}}");
@@ -42,7 +42,7 @@ fn turns_only(turns: usize) -> ! {
     exit(0)
 }
 
-fn measure(tasks: usize, turns: usize, frames_before: u64) -> ! {
+fn measure(subject: &'static str, tasks: usize, turns: usize, frames_before: u64) -> ! {
     yield_now();
     let bytes = (counters().frames_used - frames_before) as usize * 4096 / tasks;
     let begin = Reading::begin();
@@ -52,15 +52,7 @@ fn measure(tasks: usize, turns: usize, frames_before: u64) -> ! {
     }
     let end = Reading::end();
     let done = tasks * turn::taken();
-    let record = Record {
-        subject: "process",
-        tasks,
-        turns,
-        done,
-        space_changes: Some(tasks * turns),
-        bytes,
-        moves: 0,
-    };
+    let record = Record { subject, tasks, turns, done, space_changes: Some(tasks * turns), bytes, moves: 0 };
     record.print(&begin, &end);
     exit(0)
 }
