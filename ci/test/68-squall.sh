@@ -23,7 +23,7 @@ squall/build lint >/dev/null
 step "two runs of all arms give the same counts"
 words="call:100:100 future:100:100 stackful:100:100 stackful:1000:100 kernel-task:100:100 stackful-across:100:100
     future-across:100:100 process:100:100 flush stackful-across:100:100 process:100:100 keep fork-copy:100
-    fork-copy-on-write:100 life-future:100 document-coroutine:100 document-coroutine:380 document-process:100
+    process-kernel-stack:100:100 fork-copy-kernel-stack:100 fork-copy-on-write:100 life-future:100 document-coroutine:100 document-coroutine:380 document-process:100
     document-process:380 document-coroutine-head:100 document-process-head:100 document-coroutine-head:380
     document-process-head:380 stackful:100000:10 future:100000:10"
 for turn in 1 2; do
@@ -45,6 +45,8 @@ holds("abs(each('stackful', 100000) - each('stackful')) < 1")
 holds("abs(each('future', 100000) - each('future')) < 1")
 # The bar across spaces, beside the classic mode.
 holds("each('stackful-across') <= each('process') / 3")
+# The leaner of the two classic ways is the rival.
+holds("each('process') < each('process-kernel-stack')")
 holds("each('stackful-across-flush') > each('stackful-across')")
 # That queue hides what it was to show; without it any number of tasks gives the same ratio.
 def ratio(tasks, queue):

@@ -52,9 +52,11 @@ const KINDS: &[Kind] = &[
     kind("stackless-across", "future-across"),
     kind("stackful-across", "stackful-across"),
     kind("process-yield", "process"),
+    kind("process-yield-kernel-stack", "process-kernel-stack"),
     life("life-future", "life-future"),
     life("life-fork", "fork-copy"),
     life("life-fork-cow", "fork-copy-on-write"),
+    life("life-fork-kernel-stack", "fork-copy-kernel-stack"),
 ];
 
 /// The study's own experiments, under the names by which its claims look for them.
@@ -127,7 +129,7 @@ pub(super) fn words(tasks: &ArgMatches) -> anyhow::Result<String> {
                     .into());
                 }
                 // Where address spaces change, once with their translations kept and once without.
-                if kind.squall.ends_with("-across") || kind.squall == "process" {
+                if kind.squall.ends_with("-across") || kind.squall.starts_with("process") {
                     words.extend([word.clone(), "flush".into(), word, "keep".into()]);
                 } else {
                     words.push(word);
