@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The host's time-stamp counter, which is also what translated CPUs show their guest.
 //!
-//! A guest's kernel would compare it with emulated timers for some milliseconds of its boot. Where the host is busy the
-//! emulator is kept from running in between, and the comparison goes wrong by any factor: all of the guest's time runs
-//! too fast then, or too slowly. So the kernel is told.
+//! A guest's kernel would compare it with emulated timers for some milliseconds of its boot, between which a busy host keeps
+//! the emulator from running: all of the guest's time is wrong by what that comparison is. So the kernel is told.
 
 use std::thread;
 use std::time::{Duration, Instant};
