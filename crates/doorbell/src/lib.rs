@@ -78,7 +78,7 @@ pub mod wait;
 mod watch;
 
 #[cfg(feature = "tokio")]
-pub use asynchronous::{Async, AsyncBell, Awaitable};
+pub use asynchronous::{Async, AsyncBell, AsyncService, Awaitable};
 pub use bell::{Bell, wait_any};
 pub use calibrate::{Calibration, CostSource, calibration, measure as measure_sleep_cost, sleep_cost};
 pub use channel::pair as channel;

@@ -132,13 +132,18 @@ impl Mapping {
     /// # Errors
     /// [`MapError`].
     pub fn sealed(plan: Plan, huge_pages: bool) -> Result<Self, MapError> {
+        Self::sealed_as("doorbell", plan, huge_pages)
+    }
+
+    /// As `sealed`, in a file of that name.
+    pub(crate) fn sealed_as(name: &str, plan: Plan, huge_pages: bool) -> Result<Self, MapError> {
         let mut flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let mut length = plan.size();
         if huge_pages {
             flags |= MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
             length = length.next_multiple_of(HUGE_PAGE);
         }
-        let file = memfd_create("doorbell", flags).map_err(os("memfd_create"))?;
+        let file = memfd_create(name, flags).map_err(os("memfd_create"))?;
         ftruncate(&file, length).map_err(os("ftruncate"))?;
         let mapping = Self::of_new_file(file, plan, length)?;
         fcntl_add_seals(mapping.file.as_ref().expect("just given"), SEALS).map_err(os("F_ADD_SEALS"))?;
@@ -147,7 +152,7 @@ impl Mapping {
 
     /// Maps a file that this process just made and sized, and writes the header.
     pub(crate) fn of_new_file(file: OwnedFd, plan: Plan, length: u64) -> Result<Self, MapError> {
-        let mapping = Self::of_file(file, plan, length)?;
+        let mapping = Self::of_file(file, plan, length, READ_AND_WRITE)?;
         mapping.header().write(&plan);
         Ok(mapping)
     }
@@ -163,6 +168,12 @@ impl Mapping {
         Self::of_existing_file(file)
     }
 
+    /// As `from_peer`, of one who is not trusted, for those who only look: whoever writes there ends by SIGSEGV.
+    pub(crate) fn read_only(file: OwnedFd, most: u64) -> Result<Self, MapError> {
+        check_from_peer(&file, most, false)?;
+        Self::of_existing(file, ProtFlags::READ)
+    }
+
     /// Can a page of it be taken away from us, sealed as it is?
     pub(crate) fn can_be_punched(&self) -> bool {
         self.huge_pages
@@ -170,19 +181,22 @@ impl Mapping {
 
     /// A file another process made, whose size the caller has reason to think fixed.
     pub(crate) fn of_existing_file(file: OwnedFd) -> Result<Self, MapError> {
+        Self::of_existing(file, READ_AND_WRITE)
+    }
+
+    fn of_existing(file: OwnedFd, rights: ProtFlags) -> Result<Self, MapError> {
         let size = u64::try_from(fstat(&file).map_err(os("fstat"))?.st_size).unwrap_or(0);
         let smallest = Plan::new(0, 0, 0)?;
         if size < smallest.size() {
             return Err(PeerViolation::TooSmall { size, needed: smallest.size() }.into());
         }
-        let mut mapping = Self::of_file(file, smallest, size)?;
+        let mut mapping = Self::of_file(file, smallest, size, rights)?;
         mapping.plan = mapping.header().read(size)?;
         Ok(mapping)
     }
 
-    fn of_file(file: OwnedFd, plan: Plan, length: u64) -> Result<Self, MapError> {
+    fn of_file(file: OwnedFd, plan: Plan, length: u64, rights: ProtFlags) -> Result<Self, MapError> {
         let length = usize::try_from(length).map_err(|_| too_large(&plan))?;
-        let rights = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: no address is asked for, so no existing mapping is touched.
         let base = unsafe { mmap(std::ptr::null_mut(), length, rights, MapFlags::SHARED, &file, 0) };
         Self::at(base, length, plan, Scope::Processes, Some(file))
@@ -306,6 +320,8 @@ pub(crate) fn is_huge(file: &OwnedFd) -> Result<bool, MapError> {
     // Its type differs from machine to machine; the number has 32 bits on all.
     Ok(fstatfs(file).map_err(os("fstatfs"))?.f_type as u32 == HUGETLBFS)
 }
+
+const READ_AND_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 
 /// The size of the huge pages that are asked for.
 const HUGE_PAGE: u64 = 2 << 20;

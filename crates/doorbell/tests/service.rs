@@ -224,3 +224,82 @@ fn names_are_listed() {
     drop(service);
     assert!(!names().unwrap().contains(&name));
 }
+
+#[test]
+fn anybody_may_see_who_serves_whom_and_what_lies_between_them() {
+    let path = scratch("seen");
+    let mut service = doorbell::listen(&path).unwrap();
+    let other = Other::start(&path);
+    let mut client = service.accept_timeout(FOREVER).unwrap().expect("hung");
+    let look = || {
+        let found = doorbell::service::inspect().unwrap().services;
+        found.into_iter().find(|served| served.name == path.to_str().unwrap()).expect("it has a client")
+    };
+    // Until it was received.
+    let requests = loop {
+        let served = look();
+        assert_eq!(served.process, Some(std::process::id()));
+        assert_eq!(served.clients[0].processes, [other.0.id()]);
+        if served.clients[0].requests.messages == 1 {
+            break served.clients[0].requests;
+        }
+        thread::yield_now();
+    };
+    assert_eq!((requests.bytes, requests.dropped), (16, 0));
+    assert_eq!(client.recv().unwrap(), b"hello");
+    assert_eq!(client.try_recv(), Ok(None));
+    assert_eq!(look().clients[0].requests.messages, 0);
+    while client.sender().send_or_drop(&[0; 20_000]).unwrap() {}
+    assert_eq!(look().clients[0].answers.dropped, 1);
+}
+
+/// What a hostile client writes there is looked at by whoever lists services, root among them.
+#[test]
+fn a_look_at_services_ends_well_whatever_lies_in_their_memory() {
+    let path = scratch("lies");
+    let mut service = doorbell::listen(&path).unwrap();
+    let joining = thread::spawn({
+        let path = path.clone();
+        move || doorbell::raw::Join::default().at(path).unwrap()
+    });
+    let _client = service.accept_timeout(FOREVER).unwrap().expect("hung");
+    let connection = joining.join().unwrap();
+    // SAFETY: nothing of it is borrowed: both ends are untrusted.
+    let file = unsafe { connection.segment().mapping().file() }.unwrap().try_clone_to_owned().unwrap();
+    let file = std::fs::File::from(file);
+    let (mut random, length) = (1_u64, file.metadata().unwrap().len());
+    for _ in 0..100 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let value = [0, 1, 2, u64::MAX, random, 40 << 2 | 1][(random >> 60) as usize % 6];
+        let at = (random >> 20) % (length / 8) * 8;
+        std::os::unix::fs::FileExt::write_at(&file, &value.to_ne_bytes(), at).unwrap();
+        doorbell::service::inspect().unwrap();
+    }
+}
+
+#[cfg(feature = "tokio")]
+#[test]
+fn a_task_accepts_clients_and_receives_from_them_without_a_thread() {
+    let path = scratch("task");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let service = doorbell::listen(&path).unwrap();
+    let _others: Vec<_> = (0..3).map(|_| Other::start(&path)).collect();
+    runtime.block_on(async {
+        let mut service = doorbell::AsyncService::new(service).unwrap();
+        let all = async {
+            let mut accepted = service.accept().await.unwrap();
+            // Others come and speak while nobody looks.
+            let (other, message) = service.recv().await.unwrap();
+            assert_eq!(message, b"hello");
+            service.get_mut().send(other, b"again").unwrap();
+            let mut heard = Vec::new();
+            while heard.len() < 2 {
+                heard.push(service.recv().await.unwrap().1);
+            }
+            heard.sort();
+            assert_eq!(heard, [b"again".to_vec(), b"hello".to_vec()]);
+            assert_eq!(accepted.recv_timeout(FOREVER), Ok(Some(b"hello".to_vec())));
+        };
+        tokio::time::timeout(FOREVER, all).await.expect("hung");
+    });
+}

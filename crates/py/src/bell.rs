@@ -30,7 +30,7 @@ impl Bell {
         Self { state: Arc::clone(bell.state()), waiter: Mutex::new(bell) }
     }
 
-    fn waiter(&self) -> PyResult<MutexGuard<'_, doorbell::Bell<Adaptive>>> {
+    pub(crate) fn waiter(&self) -> PyResult<MutexGuard<'_, doorbell::Bell<Adaptive>>> {
         lock(&self.waiter)
     }
 }

@@ -5,10 +5,12 @@ use crate::bell::lock;
 use crate::blocking::{self, Stretch};
 use crate::changes::Changes;
 use crate::error::{Closed, of_join, of_map, of_receive, of_send, of_wait};
+use crate::locked::Locked;
 use crate::rendezvous::Connection;
 use doorbell::channel::broadcast::{self, Ended, JoinError, WhenSlow};
 use doorbell::channel::{RecvError, SendError};
 use doorbell::peer::{Trust, Untrusted};
+use doorbell::select::Selectable;
 use doorbell::{Deadline, WaitError, rendezvous};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
@@ -129,7 +131,7 @@ impl Publisher {
 }
 
 /// What Python does with a subscriber, whomever it trusts.
-trait Hear: Send + std::fmt::Debug {
+trait Hear: Selectable + Send + std::fmt::Debug {
     fn recv(&mut self, to: &mut Vec<u8>, until: Option<Instant>) -> Result<Option<u64>, RecvError>;
     fn try_recv(&mut self, to: &mut Vec<u8>) -> Result<Option<u64>, RecvError>;
     fn fd(&mut self) -> Result<i32, WaitError>;
@@ -175,7 +177,17 @@ struct Hearing {
     message: Vec<u8>,
 }
 
+impl Locked for Option<Hearing> {
+    fn selectable(&mut self) -> PyResult<&mut dyn Selectable> {
+        Ok(&mut *self.as_mut().ok_or_else(closed)?.subscriber)
+    }
+}
+
 impl Subscriber {
+    pub(crate) fn locked(&self) -> PyResult<impl Locked + '_> {
+        lock(&self.subscriber)
+    }
+
     pub(crate) fn join(connection: &rendezvous::Connection<Untrusted>, lane: u32) -> PyResult<Self> {
         Self::of(broadcast::Subscriber::join(connection, lane))
     }

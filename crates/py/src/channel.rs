@@ -5,8 +5,10 @@ use crate::bell::lock;
 use crate::blocking::{self, Stretch};
 use crate::changes::Changes;
 use crate::error::{Closed, of_attach, of_receive, of_send, of_wait};
+use crate::locked::Locked;
 use doorbell::channel::{self, RecvError, SendError};
 use doorbell::peer::{Trust, Trusted, Untrusted};
+use doorbell::select::Selectable;
 use doorbell::{Deadline, WaitError, rendezvous};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBufferError, PyValueError};
@@ -26,6 +28,8 @@ trait Deliver: Send + std::fmt::Debug {
     fn push(&mut self, message: &[u8]) -> Result<bool, SendError>;
     fn ring(&mut self);
     fn longest(&self) -> u64;
+    fn listen(&mut self, length: usize) -> Result<bool, WaitError>;
+    fn watch(&mut self, changes: &Changes) -> PyResult<Vec<i32>>;
 }
 
 impl<T: Trust> Deliver for channel::Sender<T> {
@@ -48,6 +52,14 @@ impl<T: Trust> Deliver for channel::Sender<T> {
     fn longest(&self) -> u64 {
         self.longest()
     }
+
+    fn listen(&mut self, length: usize) -> Result<bool, WaitError> {
+        self.listen(length)
+    }
+
+    fn watch(&mut self, changes: &Changes) -> PyResult<Vec<i32>> {
+        changes.watch(&[self.file().map_err(of_wait)?])
+    }
 }
 
 fn sent(result: Result<(), SendError>) -> Result<bool, SendError> {
@@ -64,6 +76,7 @@ fn sent(result: Result<(), SendError>) -> Result<bool, SendError> {
 pub(crate) struct Sender {
     /// `None` once closed.
     sender: Mutex<Option<Box<dyn Deliver>>>,
+    changes: Changes,
 }
 
 impl Sender {
@@ -81,7 +94,7 @@ impl Sender {
 
     pub(crate) fn over<T: Trust>(mut sender: channel::Sender<T>) -> Self {
         sender.set_interruptible(true);
-        Self { sender: Mutex::new(Some(Box::new(sender))) }
+        Self { sender: Mutex::new(Some(Box::new(sender))), changes: Changes::default() }
     }
 
     fn with<R>(&self, run: impl FnOnce(&mut dyn Deliver) -> PyResult<R>) -> PyResult<R> {
@@ -132,6 +145,27 @@ impl Sender {
         self.send_patiently(py, &message, timeout)
     }
 
+    fn try_send(&self, py: Python<'_>, message: PyBuffer<u8>) -> PyResult<bool> {
+        let message = message.to_vec(py)?;
+        self.with(|sender| sender.try_send(&message).map_err(of_send))
+    }
+
+    fn listen(&self, length: usize) -> PyResult<bool> {
+        self.with(|sender| sender.listen(length).map_err(of_wait))
+    }
+
+    fn _begin_await(&self) -> PyResult<()> {
+        self.changes.begin()
+    }
+
+    fn _end_await(&self) {
+        self.changes.end();
+    }
+
+    fn _watch(&self) -> PyResult<Vec<i32>> {
+        self.with(|sender| sender.watch(&self.changes))
+    }
+
     #[pyo3(signature = (messages, timeout = None))]
     fn send_batch(
         &self,
@@ -155,6 +189,7 @@ impl Sender {
 
     fn close(&self) -> PyResult<()> {
         lock(&self.sender)?.take();
+        self.changes.tell();
         Ok(())
     }
 
@@ -175,6 +210,7 @@ trait Take: Send + std::fmt::Debug {
     fn hold(&mut self, until: Option<Instant>) -> Result<Option<(NonNull<u8>, usize)>, RecvError>;
     fn release(&mut self);
     fn is_held(&self) -> bool;
+    fn selectable(&mut self) -> &mut dyn Selectable;
     fn fd(&mut self) -> Result<i32, RecvError>;
     fn listen(&mut self) -> Result<bool, RecvError>;
     fn watch(&mut self, changes: &Changes) -> PyResult<Vec<i32>>;
@@ -247,6 +283,10 @@ impl<T: Trust> Take for Receiving<T> {
         self.message.is_some()
     }
 
+    fn selectable(&mut self) -> &mut dyn Selectable {
+        self.free()
+    }
+
     fn fd(&mut self) -> Result<i32, RecvError> {
         Ok(self.free().file()?.as_raw_fd())
     }
@@ -291,12 +331,26 @@ impl Receiver {
 
     /// Runs `run` on the receiver, of which no message is held.
     fn with<R>(&self, run: impl FnOnce(&mut dyn Take) -> PyResult<R>) -> PyResult<R> {
-        let mut receiver = lock(&self.receiver)?;
-        let receiver = receiver.as_deref_mut().ok_or_else(closed)?;
-        if receiver.is_held() {
-            return Err(PyValueError::new_err("a received view is still held; release it first"));
-        }
-        run(receiver)
+        run(free(&mut *lock(&self.receiver)?)?)
+    }
+
+    pub(crate) fn locked(&self) -> PyResult<impl Locked + '_> {
+        lock(&self.receiver)
+    }
+}
+
+/// The receiver, if it was not closed and no message of it is held.
+fn free(receiver: &mut Option<Box<dyn Take>>) -> PyResult<&mut dyn Take> {
+    let receiver = receiver.as_deref_mut().ok_or_else(closed)?;
+    if receiver.is_held() {
+        return Err(PyValueError::new_err("a received view is still held; release it first"));
+    }
+    Ok(receiver)
+}
+
+impl Locked for Option<Box<dyn Take>> {
+    fn selectable(&mut self) -> PyResult<&mut dyn Selectable> {
+        Ok(free(self)?.selectable())
     }
 }
 

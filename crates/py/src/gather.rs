@@ -5,9 +5,11 @@ use crate::bell::lock;
 use crate::blocking::{self, Stretch};
 use crate::changes::Changes;
 use crate::error::{Closed, of_attach, of_gather, of_wait};
+use crate::locked::Locked;
 use crate::rendezvous::{Connection, Segment};
 use doorbell::channel::{self, AttachError, GatherError, RecvError};
 use doorbell::peer::{Trust, Trusted, Untrusted};
+use doorbell::select::Selectable;
 use doorbell::{Deadline, WaitError, rendezvous};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -81,7 +83,22 @@ pub(crate) struct Gather {
     changes: Changes,
 }
 
+impl Locked for Lanes {
+    fn selectable(&mut self) -> PyResult<&mut dyn Selectable> {
+        match self {
+            Self::OfBoards(gather) => Ok(gather),
+            Self::OfSessions(gather) => Ok(gather),
+            Self::None => Err(PyValueError::new_err("this gather has no lane to wait for")),
+            Self::Left => Err(PyValueError::new_err("this gather was closed")),
+        }
+    }
+}
+
 impl Gather {
+    pub(crate) fn locked(&self) -> PyResult<impl Locked + '_> {
+        lock(&self.lanes)
+    }
+
     fn with<R>(&self, run: impl FnOnce(&mut dyn Collect) -> PyResult<R>) -> PyResult<R> {
         match &mut *lock(&self.lanes)? {
             // It has nobody to trust.

@@ -10,7 +10,9 @@ mod changes;
 mod channel;
 mod error;
 mod gather;
+mod locked;
 mod rendezvous;
+mod select;
 mod service;
 
 use pyo3::prelude::*;
@@ -32,6 +34,8 @@ mod _native {
     use super::gather::Gather;
     #[pymodule_export]
     use super::rendezvous::{Connection, Host, Owner, Peer, Pending, Segment, inherit, join, join_named};
+    #[pymodule_export]
+    use super::select::Select;
     #[pymodule_export]
     use super::service::{_connect, Service, services};
     use pyo3::prelude::*;

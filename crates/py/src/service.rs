@@ -5,7 +5,9 @@ use crate::bell::lock;
 use crate::blocking::{self, Stretch};
 use crate::channel::{Receiver, Sender};
 use crate::error::{of_rendezvous, of_send, of_wait};
+use crate::locked::Locked;
 use doorbell::channel::SendError;
+use doorbell::select::Selectable;
 use doorbell::service::{self, ClientId, ServiceError};
 use doorbell::{Deadline, rendezvous};
 use pyo3::buffer::PyBuffer;
@@ -29,9 +31,23 @@ struct Serving {
     known: Vec<ClientId>,
 }
 
+impl Locked for Option<Serving> {
+    fn selectable(&mut self) -> PyResult<&mut dyn Selectable> {
+        Ok(&mut self.as_mut().ok_or_else(closed)?.service)
+    }
+}
+
+fn closed() -> PyErr {
+    PyValueError::new_err("the service is closed")
+}
+
 impl Service {
+    pub(crate) fn locked(&self) -> PyResult<impl Locked + '_> {
+        lock(&self.0)
+    }
+
     fn with<R>(&self, run: impl FnOnce(&mut Serving) -> PyResult<R>) -> PyResult<R> {
-        run(lock(&self.0)?.as_mut().ok_or_else(|| PyValueError::new_err("the service is closed"))?)
+        run(lock(&self.0)?.as_mut().ok_or_else(closed)?)
     }
 }
 

@@ -448,8 +448,8 @@ impl Receiver {
         true
     }
 
-    /// How many messages are committed, as far as what lies there are records.
-    pub fn count(&self, shared: &impl Shared) -> usize {
+    /// How many messages are committed and how many bytes their records take, as far as what lies there are records.
+    pub fn waiting(&self, shared: &impl Shared) -> (usize, u64) {
         let (mut at, mut count) = (self.head, 0_usize);
         // A ring full of lies has at most as many.
         while at.wrapping_sub(self.head) < self.capacity {
@@ -464,7 +464,7 @@ impl Receiver {
             };
             at = at.wrapping_add(step);
         }
-        count
+        (count, at.wrapping_sub(self.head))
     }
 
     /// The most that [`has_bytes`](Self::has_bytes) may be asked for: with more in the ring a sender may find no room

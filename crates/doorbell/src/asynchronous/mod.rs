@@ -7,6 +7,7 @@ mod gather;
 mod publisher;
 mod receiver;
 mod sender;
+mod service;
 #[cfg(feature = "stream")]
 mod stream;
 mod subscriber;
@@ -14,6 +15,7 @@ mod subscriber;
 mod typed;
 
 pub use bell::AsyncBell;
+pub use service::AsyncService;
 
 use crate::error::WaitError;
 use crate::wait::Listener;
@@ -35,6 +37,10 @@ use tokio::task::coop::poll_proceed;
 ///
 /// With feature `zerocopy`, typed ends too; with feature `stream`, a [`Receiver`](crate::channel::Receiver) and a
 /// [`Gather`](crate::channel::Gather) are a `futures_core::Stream` of copies.
+///
+/// A [`Service`](crate::service::Service) is awaited by [`AsyncService`](crate::AsyncService). In other runtimes register an end's
+/// [`file`](crate::channel::Receiver::file), and await that it is readable whenever [`listen`](crate::channel::Receiver::listen) says
+/// false; the example there runs in smol's reactor.
 ///
 /// ```
 /// use doorbell::Async;

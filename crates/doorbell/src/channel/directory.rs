@@ -3,13 +3,14 @@
 
 use crate::bell_state::BellState;
 use crate::mapping::Mapping;
+use doorbell_core::channel::lane::{Receiver, Shared};
 use doorbell_core::channel::layout::{Attachment, Control, Directory, Lanes};
 use doorbell_core::fault;
 use doorbell_core::layout::{FEATURE_CHANNELS, LayoutError};
 use doorbell_core::violation::PeerViolation;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 fn directory(mapping: &Mapping) -> Result<&Directory, PeerViolation> {
     let at = mapping.whole_payload().part(0, size_of::<Directory>() as u64)?.as_ptr().cast::<Directory>();
@@ -46,6 +47,37 @@ pub(crate) fn read_directory(mapping: &Mapping) -> Result<Option<Lanes>, LayoutE
         return Ok(None);
     }
     directory(mapping).map_err(LayoutError::Violation)?.read(plan.bells, plan.payload_size).map(Some)
+}
+
+/// A lane of memory that others use.
+struct Seen<'a> {
+    control: &'a Control,
+    ring: *const u8,
+    mask: u64,
+}
+
+impl Shared for Seen<'_> {
+    fn word(&self, place: u64) -> &AtomicU64 {
+        let at = self.ring.wrapping_add((place & self.mask & !7) as usize).cast::<AtomicU64>();
+        // SAFETY: the ring is as long as the mask says, aligned to 4096, and lives as long as `control`; only loads are made.
+        unsafe { &*at }
+    }
+
+    fn released(&self) -> &AtomicU64 {
+        &self.control.released
+    }
+}
+
+/// How large the ring of lane `number` of a foreign mapping is, how many messages lie in it, the bytes they take, and how many its
+/// sender has dropped. Nothing is written, whatever lies there. `None` if there is no such lane.
+pub(crate) fn look_at_lane(mapping: &Mapping, number: u32) -> Option<(u64, usize, u64, u64)> {
+    let lanes = read_directory(mapping).ok()?.filter(|lanes| number < lanes.lanes())?;
+    let control = control(mapping, &lanes, number).ok()?;
+    let capacity = lanes.capacity();
+    let ring = mapping.whole_payload().part(lanes.ring_offset(number), capacity.get()).ok()?;
+    let seen = Seen { control, ring: ring.as_ptr(), mask: capacity.get() - 1 };
+    let (messages, bytes) = Receiver::attach(capacity, &seen).ok()?.waiting(&seen);
+    Some((capacity.get(), messages, bytes, control.dropped.load(Ordering::Relaxed)))
 }
 
 /// Frees the places of a dead process for successors. `states` are the bells of `mapping`.

@@ -113,7 +113,7 @@ pub use slot::Slot;
 #[cfg(feature = "zerocopy")]
 pub use typed::{Typed, TypedReceiver, TypedSender};
 
-pub(crate) use directory::{read_directory, vacate, write_directory};
+pub(crate) use directory::{look_at_lane, read_directory, vacate, write_directory};
 
 use crate::peer::Trusted;
 use crate::rendezvous::{Offer, RendezvousError, Segment};

@@ -278,6 +278,28 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
+    /// The same in a runtime, here smol's:
+    ///
+    /// ```
+    /// use async_io::{Async, block_on};
+    ///
+    /// let (mut sender, mut receiver) = doorbell::channel::pair(4096)?;
+    /// std::thread::spawn(move || sender.send(b"wake up"));
+    /// let file = Async::new(receiver.file()?.try_clone_to_owned()?)?;
+    /// let message = block_on(async {
+    ///     loop {
+    ///         if let Some(message) = receiver.try_recv()? {
+    ///             break Ok::<_, Box<dyn std::error::Error>>(message.into_vec());
+    ///         }
+    ///         if !receiver.listen()? {
+    ///             file.readable().await?;
+    ///         }
+    ///     }
+    /// })?;
+    /// assert_eq!(message, b"wake up");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`WaitError::NoWaiterSlot`], [`WaitError::Os`].
     pub fn listen(&mut self) -> Result<bool, WaitError> {

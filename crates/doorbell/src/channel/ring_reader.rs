@@ -254,7 +254,7 @@ impl RingReader {
 
     /// How many messages are there.
     pub(super) fn count(&self) -> usize {
-        self.index.count(&self.lane)
+        self.index.waiting(&self.lane).0
     }
 
     /// The messages that are there, of which none is released before the next look.

@@ -250,13 +250,18 @@ impl Segment {
     /// # Errors
     /// [`RendezvousError::TooMany`], [`RendezvousError::Map`].
     pub fn new(offer: &Offer) -> Result<Self, RendezvousError> {
+        Self::in_file("doorbell", offer)
+    }
+
+    /// As `new`, in memory that is called `name` where others look for it.
+    pub(crate) fn in_file(name: &str, offer: &Offer) -> Result<Self, RendezvousError> {
         let mut refused = Vec::new();
         let plan = Plan::new(offer.bells, offer.payload, offer.features | c_library_feature())
             .map_err(MapError::from)?;
-        let mapping = match Mapping::sealed(plan, offer.memory.huge_pages) {
+        let mapping = match Mapping::sealed_as(name, plan, offer.memory.huge_pages) {
             Err(MapError::Os { errno, .. }) if offer.memory.huge_pages => {
                 refused.push(Refusal { option: "huge_pages", errno });
-                Mapping::sealed(plan, false)?
+                Mapping::sealed_as(name, plan, false)?
             }
             result => result?,
         };

@@ -18,13 +18,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! [`inspect`] and `doorbell list-services` show the services there are, their clients, and what lies in their rings.
+//!
 //! Each client has a segment of its own: whatever it writes, or however it ends, reaches no other. Clients are not trusted;
 //! by default they are processes of the service's user, or root's.
 
 mod duplex;
+mod inspect;
 mod name;
 
 pub use duplex::{Duplex, connect, connect_by, connect_timeout};
+pub use inspect::{ClientSeen, Found, Occupancy, Served, inspect};
 pub use name::{VARIABLE, names};
 
 use crate::channel::{Lanes, Receiver, RecvError, SendError, Sender};
@@ -83,13 +87,16 @@ impl Listen {
         let capacity = self.capacity;
         let lanes = Lanes::new(2, 2, capacity).ok_or(RendezvousError::CannotLayOut { lanes: 2, capacity })?;
         let mode = self.mode.unwrap_or_else(|| self.users.mode());
-        let host = Host::bind_for(name::path(name.as_ref())?, self.users, mode)?;
+        let path = name::path(name.as_ref())?;
+        let label = inspect::label(&path);
+        let host = Host::bind_for(path, self.users, mode)?;
         let os = |call| move |errno| RendezvousError::Os { call, errno };
         let events = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(os("epoll_create1"))?;
         let data = epoll::EventData::new_u64(DOOR);
         epoll::add(&events, &host, data, epoll::EventFlags::IN).map_err(os("epoll_ctl"))?;
         Ok(Service {
             host,
+            label,
             lanes,
             most_clients: self.most_clients,
             events,
@@ -144,6 +151,8 @@ impl fmt::Display for ClientId {
 #[derive(Debug)]
 pub struct Service {
     host: Host,
+    /// What the memory of each client is called.
+    label: String,
     lanes: Lanes,
     most_clients: usize,
     /// Readable when the host or one of the clients is.
@@ -208,9 +217,10 @@ impl Service {
     fn meet(&mut self, deadline: Option<Deadline>) -> Result<Option<Connection>, RendezvousError> {
         let full = self.clients.iter().flatten().count() >= self.most_clients;
         let offer = Offer::of_lanes(self.lanes);
+        let label = &self.label;
         let segment = |_: &_| match full {
             true => Err(RendezvousError::Refused),
-            false => Ok(Arc::new(Segment::new(&offer)?)),
+            false => Ok(Arc::new(Segment::in_file(label, &offer)?)),
         };
         loop {
             match self.host.accept_with(deadline, segment) {

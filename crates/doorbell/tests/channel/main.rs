@@ -16,6 +16,7 @@ mod other;
 mod processes;
 mod select;
 mod several;
+mod smol;
 mod threads;
 
 /// Not a test: what the other process does.

@@ -27,6 +27,7 @@ pub mod gate;
 pub mod idle;
 pub mod io;
 pub mod list;
+pub mod list_services;
 pub mod load;
 pub mod man;
 pub mod model;
@@ -116,6 +117,8 @@ enum Verb {
     Explain(explain::Args),
     /// Show what the waiters of every process that uses the library do: spin and hit, spin in vain, sleep
     Top(top::Args),
+    /// List the services of this user: names, processes, clients, what lies in their rings, what was dropped
+    ListServices(list_services::Args),
     /// Measure what sleeping costs here and leave it where the library reads it
     Tune(tune::Args),
     /// Compare results configuration by configuration: slower, faster, or no difference shown
@@ -156,6 +159,7 @@ impl Verb {
             Self::List(args) => list::run(args),
             Self::Explain(args) => explain::run(args),
             Self::Top(args) => top::run(&args),
+            Self::ListServices(args) => list_services::run(&args),
             Self::Tune(args) => tune::run(&args, terminal),
             Self::Compare(args) => compare::run(&args),
             Self::Study(args) => study::run(&args, terminal),

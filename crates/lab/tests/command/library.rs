@@ -62,6 +62,34 @@ fn top_goes_on_until_it_is_told_to_end_and_then_ends_well() {
 }
 
 #[test]
+fn list_services_shows_who_serves_whom_and_what_lies_between_them() {
+    let stage = Stage::new();
+    let list = |more: &str| {
+        let mut command = stage.doorbell(&["list-services", more][..if more.is_empty() { 1 } else { 2 }]);
+        done(command.env("DOORBELL_RUNTIME_DIR", stage.path()).output().unwrap())
+    };
+    let mut service = doorbell::listen(stage.path().join("clock.sock")).unwrap();
+    let seen: Value = serde_json::from_str(&list("--json")).unwrap();
+    assert_eq!(seen["services"][0]["name"], "clock", "{seen}");
+    assert_eq!(seen["services"][0]["pid"], std::process::id());
+    assert_eq!(seen["services"][0]["clients"], Value::Array(Vec::new()));
+    let path = stage.path().join("clock.sock");
+    let connecting = std::thread::spawn(move || doorbell::service::connect(path).unwrap());
+    let _accepted = service.accept().unwrap();
+    let mut client = connecting.join().unwrap();
+    client.send(b"how late is it?").unwrap();
+    client.send(b"and now?").unwrap();
+    let seen: Value = serde_json::from_str(&list("--json")).unwrap();
+    let requests = &seen["services"][0]["clients"][0]["requests"];
+    assert_eq!((requests["messages"].as_u64(), requests["bytes"].as_u64()), (Some(2), Some(40)), "{seen}");
+    assert_eq!(seen["services"][0]["clients"][0]["answers"]["messages"], 0);
+    assert!(list("").contains("clock"), "{}", list(""));
+    drop(service);
+    let seen: Value = serde_json::from_str(&list("--json")).unwrap();
+    assert_ne!(seen["services"][0]["pid"], std::process::id(), "nobody listens any more: {seen}");
+}
+
+#[test]
 fn tune_leaves_a_profile_that_the_library_takes_and_keeps_the_old_one_when_it_fails() {
     let stage = Stage::new();
     let path = stage.path().join("profile.toml");

@@ -10,7 +10,8 @@ Between programs, a name is a service: `doorbell.listen("name")` in one, `doorbe
 data: one side rings, the other wakes up. Segments, lanes and all ways to share them are in `doorbell.raw`.
 
 Calls that may block let other threads of the interpreter run, and end with KeyboardInterrupt on Ctrl-C. Under asyncio,
-`AsyncBell` waits without a thread, and `async for message in receiver` receives.
+`AsyncBell` waits without a thread, `async for message in receiver` receives, and `AsyncSender` sends. `Select` waits for any
+of several unlike ends.
 """
 
 from ._native import (
@@ -33,6 +34,7 @@ from ._native import (
     Receiver,
     RendezvousError,
     Segment,
+    Select,
     Sender,
     Service,
     Subscriber,
@@ -44,7 +46,7 @@ from ._native import (
     services,
     wait_any,
 )
-from .aio import AsyncBell, AsyncGather, AsyncReceiver, AsyncSubscriber
+from .aio import AsyncBell, AsyncGather, AsyncReceiver, AsyncSender, AsyncSubscriber
 from .child import start
 from .words import ChannelReceiver, ChannelSender, Duplex, Listener, channel, connect, listen
 
@@ -52,6 +54,7 @@ __all__ = [
     "AsyncBell",
     "AsyncGather",
     "AsyncReceiver",
+    "AsyncSender",
     "AsyncSubscriber",
     "Bell",
     "BellFile",
@@ -76,6 +79,7 @@ __all__ = [
     "Receiver",
     "RendezvousError",
     "Segment",
+    "Select",
     "Sender",
     "Service",
     "Subscriber",

@@ -2,7 +2,7 @@
 import os
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Literal, Self, TypedDict, final, type_check_only
+from typing import Any, Literal, Self, TypedDict, final, type_check_only
 
 from typing_extensions import Buffer, disjoint_base
 
@@ -12,6 +12,7 @@ __all__ = [
     "Bell",
     "BellFile",
     "Segment",
+    "Select",
     "Closed",
     "Dropped",
     "Error",
@@ -130,6 +131,29 @@ def wait_any(bells: Sequence[Bell], timeout: float | None = None) -> int | None:
     """Waits for a ring at any of `bells`. The place of one that was rung, whose `try_wait` says how often."""
 
 @final
+class Select:
+    """Waits until one of several unlike ends has something. Keep it between waits: it learns from them, and gives each end its turn.
+
+        select = doorbell.Select()
+        match select.wait([rx, bell, sock]): ...
+
+    Where the kernel has `futex_waitv` it sleeps on all futexes at once, unless there is a descriptor among the ends; else in
+    poll, as it always does with `by_files`.
+    """
+
+    def __new__(cls, *, by_files: bool = False) -> Self: ...
+    @property
+    def by_files(self) -> bool:
+        """Does it sleep in poll for bells and ends of channels too?"""
+
+    def wait(self, ends: Sequence[Any], timeout: float | None = None) -> Any:
+        """The one of `ends` that has something, or of whose peer something is to be told: receive there without waiting, which may
+        find nothing, rarely. None if `timeout` seconds went by first.
+
+        Ends are bells, receivers, gathers, subscribers, services, connections, and whatever has a `fileno`, until it can be read.
+        """
+
+@final
 class Segment:
     """Bells of one mapping, with bytes beside them. All who share it can change all of it at any moment."""
 
@@ -182,6 +206,17 @@ class Sender:
     def send_batch(self, messages: Sequence[Buffer], timeout: float | None = None) -> int:
         """Sends copies of `messages`, and wakes the receiver once for all that there is room for. Waits while there is no
         room, `timeout` seconds in all; returns how many were sent."""
+
+    def try_send(self, message: Buffer) -> bool:
+        """Sends a copy of `message` if there is room."""
+
+    def listen(self, length: int) -> bool:
+        """Before going back to an event loop: is there room for `length` bytes after all?"""
+
+    def _begin_await(self) -> None: ...
+    def _end_await(self) -> None: ...
+    def _watch(self) -> list[int]:
+        """Duplicates of a file that is readable when there is room, and of one that is once this is closed."""
 
     @property
     def longest(self) -> int:

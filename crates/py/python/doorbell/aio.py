@@ -3,12 +3,13 @@
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from ._native import Bell, Closed, Gather, Receiver, Subscriber
+from ._native import Bell, Closed, Gather, Receiver, Sender, Subscriber
 
 T = TypeVar("T", covariant=True)
+R = TypeVar("R")
 
 
 class _HasFile(Protocol):
@@ -72,35 +73,62 @@ class AsyncBell:
         self._file.close()
 
 
-class _End(Protocol[T]):
-    """A receiving end that one task at a time awaits."""
+class _Awaited(Protocol):
+    """An end that one task at a time awaits."""
 
-    def try_recv(self) -> T | None: ...
-    def listen(self) -> bool: ...
     def _begin_await(self) -> None: ...
     def _end_await(self) -> None: ...
     def _watch(self) -> list[int]: ...
 
 
-async def _receive(end: _End[T]) -> T:
-    """What `end` receives next. ValueError if it is closed meanwhile."""
+class _End(_Awaited, Protocol[T]):
+    """A receiving end that one task at a time awaits."""
+
+    def try_recv(self) -> T | None: ...
+    def listen(self) -> bool: ...
+
+
+async def _until(end: _Awaited, attempt: Callable[[], R | None], listen: Callable[[], bool]) -> R:
+    """What `attempt` gives. ValueError if `end` is closed meanwhile."""
     end._begin_await()
     try:
         while True:
-            received = end.try_recv()
-            if received is not None:
-                return received
+            result = attempt()
+            if result is not None:
+                return result
             # Before `listen`: what changes in between makes the last of them readable. Duplicates: the end closes its own
             # when it is closed or loses a lane, and their numbers may then be a stranger's.
             files = end._watch()
             try:
-                if not end.listen():
+                if not listen():
                     await any_readable(files)
             finally:
                 for file in files:
                     os.close(file)
     finally:
         end._end_await()
+
+
+async def _receive(end: _End[T]) -> T:
+    """What `end` receives next."""
+    return await _until(end, end.try_recv, end.listen)
+
+
+class AsyncSender:
+    """A sending end that one task awaits while there is no room."""
+
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
+
+    async def send(self, message: bytes | bytearray | memoryview) -> None:
+        """Sends a copy of `message`. Cancelling it sends nothing, or all.
+
+        One task at a time. ValueError if the sender is closed meanwhile.
+        """
+        length = memoryview(message).nbytes
+        await _until(
+            self._sender, lambda: self._sender.try_send(message) or None, lambda: self._sender.listen(length)
+        )
 
 
 class AsyncReceiver:

@@ -90,6 +90,9 @@ class ChannelReceiver(_End):
             return self._segment.receiver(0)
         return _Gathered(self._segment, self._lanes)
 
+    def _native_end(self) -> Any:
+        return self._ours()
+
     def recv(self, timeout: float | None = None) -> bytes | None:
         """A copy of the next message. None if `timeout` seconds went by first."""
         message: bytes | None = self._ours().recv(timeout)
@@ -117,6 +120,9 @@ class _Gathered:
         self._gather = Gather()
         for lane in range(lanes):
             self._gather.add(segment, lane)
+
+    def _native_end(self) -> Gather:
+        return self._gather
 
     def recv(self, timeout: float | None) -> bytes | None:
         came = self._gather.recv(timeout)
@@ -161,6 +167,9 @@ class Duplex:
     def try_recv(self) -> bytes | None:
         """A copy of the next message, if there is one."""
         return self.receiver.try_recv()
+
+    def _native_end(self) -> Receiver:
+        return self.receiver
 
     def __iter__(self) -> Iterator[bytes]:
         try:

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell list-services`.
+
+use std::io::Write;
+
+use doorbell::service::{ClientSeen, Found, Occupancy, inspect};
+use serde_json::{Value, json};
+
+use super::common::Exit;
+use crate::view::style::{Role, Style};
+use crate::view::table::{Align, Column, Table};
+use crate::view::unit::count;
+
+/// Arguments of `doorbell list-services`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "EXAMPLES\n  \
+    doorbell list-services                  names, processes, clients, and what lies in their rings\n  \
+    doorbell list-services --json | jq '.services[].clients[].requests.messages'\n\n\
+    WHAT IS SEEN\n  \
+    The services of this user's folder ($DOORBELL_RUNTIME_DIR, else /run/user/UID/doorbell or /tmp/doorbell-UID), and those at\n  \
+    other paths that have clients. Nothing is asked of them: the memory that a service shares with a client shows among the\n  \
+    open files of both, and is read. Messages are those sent whose room was not given back yet; drops are as the sender says.")]
+pub struct Args {
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists services, their clients, occupancy and drops.
+pub fn run(args: &Args) -> anyhow::Result<Exit> {
+    let found = inspect()?;
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", as_json(&found))?;
+    } else {
+        out.write_all(text(&found, &Style::of_stdout()).as_bytes())?;
+    }
+    Ok(Exit::Done)
+}
+
+fn text(found: &Found, style: &Style) -> String {
+    let mut text = if found.services.is_empty() {
+        style.wrap("This user has no services now.", 0)
+    } else {
+        table(found).render(style)
+    };
+    if found.closed > 0 {
+        let more = format!(
+            "{} processes may not be looked into: other users', or protected from tracing. Some may be services or clients.",
+            count(found.closed as u64)
+        );
+        text.push_str(&style.paint(Role::Aside, &style.wrap(&more, 0)));
+    }
+    text
+}
+
+fn table(found: &Found) -> Table {
+    let mut table = Table::new(vec![
+        Column::new("service", Align::Left),
+        Column::new("pid", Align::Right),
+        Column::new("client", Align::Right),
+        Column::new("requests", Align::Right),
+        Column::new("full", Align::Right),
+        Column::new("dropped", Align::Right),
+        Column::new("answers", Align::Right),
+        Column::new("full", Align::Right),
+        Column::new("dropped", Align::Right),
+    ]);
+    for served in &found.services {
+        let process = served.process.map_or_else(|| "nobody".to_owned(), |process| process.to_string());
+        if served.clients.is_empty() {
+            let mut row = vec![served.name.clone(), process];
+            row.resize(9, "-".to_owned());
+            table.row(row);
+            continue;
+        }
+        for client in &served.clients {
+            let mut row = vec![served.name.clone(), process.clone(), processes(client)];
+            row.extend(ring(&client.requests).into_iter().chain(ring(&client.answers)));
+            table.row(row);
+        }
+    }
+    table
+}
+
+fn processes(client: &ClientSeen) -> String {
+    if client.processes.is_empty() {
+        return "?".to_owned();
+    }
+    client.processes.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+}
+
+fn ring(ring: &Occupancy) -> [String; 3] {
+    let full = ring.bytes.saturating_mul(100).checked_div(ring.capacity).unwrap_or(0);
+    [count(ring.messages as u64), format!("{full} %"), count(ring.dropped)]
+}
+
+fn as_json(found: &Found) -> Value {
+    let ring = |ring: &Occupancy| json!({"capacity": ring.capacity, "messages": ring.messages, "bytes": ring.bytes, "dropped": ring.dropped});
+    let client = |client: &ClientSeen| json!({"pids": client.processes, "requests": ring(&client.requests), "answers": ring(&client.answers)});
+    let services: Vec<_> = found
+        .services
+        .iter()
+        .map(|served| {
+            let clients: Vec<_> = served.clients.iter().map(client).collect();
+            json!({"name": served.name, "pid": served.process, "clients": clients})
+        })
+        .collect();
+    json!({"services": services, "closed": found.closed})
+}
