@@ -36,6 +36,7 @@ mod trap;
 
 use core::arch::naked_asm;
 use core::mem::offset_of;
+use core::sync::atomic::AtomicU32;
 
 use hermit_dtb::Dtb;
 
@@ -45,12 +46,23 @@ use crate::hart::{HARTS, Hart};
 use crate::kernel::{KERNEL, choose};
 use crate::page_table::{BASE, KERNEL_GIGABYTE, ROOT, mapped, physical};
 
+/// Whether a hart came to [`start`] yet. In what the file brings, since the rest of memory is cleared behind it.
+#[unsafe(link_section = ".data")]
+static BEGUN: AtomicU32 = AtomicU32::new(0);
+
 /// Where the firmware jumps to, on one hart, without translation: `a0` is its number, `a1` the device tree.
+///
+/// On one hart only: but OpenSBI 1.1 says that a hart may start before it has noted where (`sbi_hsm_hart_start`), and one that looks
+/// in between comes here again. It is one of the others.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".text.start")]
 unsafe extern "C" fn start() -> ! {
     naked_asm!(
+        "lla t0, {begun}",
+        "li t1, 1",
+        "amoadd.w.aqrl t1, t1, (t0)",
+        "bnez t1, {start_other}",
         "lla t0, bss",
         "lla t1, bss_end",
         "0: sd zero, 0(t0)",
@@ -67,6 +79,8 @@ unsafe extern "C" fn start() -> ! {
         "mv a1, s1",
         "lla a2, {first}",
         "j {translate}",
+        begun = sym BEGUN,
+        start_other = sym start_other,
         root = sym ROOT,
         gigabyte = sym KERNEL_GIGABYTE,
         map = sym page_table::map_all_memory,

@@ -10,7 +10,7 @@ use squall_scheduler::image::{Entries, IMAGE, MAIL, PART, hand_over};
 use squall_scheduler::mailbox::{Connection, Mailbox};
 use squall_scheduler::pool::{ATTENTION, LEVELS, Part, Task};
 
-use crate::kernel::{call, must};
+use crate::kernel::{call, must, time};
 
 /// This space's part of the pool.
 pub(crate) fn part() -> *mut Part {
@@ -173,6 +173,21 @@ pub(crate) fn knocks_of(other: usize, me: usize) -> Option<u64> {
             return knocks();
         }
         mail.sleep();
+    }
+}
+
+/// Sleeps for so many timebase ticks, whatever mail comes meanwhile.
+pub(crate) fn sleep_for(ticks: usize, me: usize) {
+    let end = time() as usize + ticks;
+    loop {
+        // In this order: an alarm that goes off at once leaves its mark for `sleep`.
+        take_mail();
+        let now = time() as usize;
+        if now >= end {
+            return;
+        }
+        must(Call::Alarm, [end - now, 0, 0, 0]);
+        Mail { me, others: [0; 2], count: 0 }.sleep();
     }
 }
 

@@ -17,7 +17,7 @@ use crate::arm::LEVEL;
 use crate::kernel::{call, counters, exit, grow, must, say, spawn, time, wait};
 use crate::program;
 use crate::scheduler::{
-    Mail, block, connect, connection, from, insert, knock, knocks_of, take_mail, take_part, task,
+    Mail, block, connect, connection, from, insert, knock, knocks_of, sleep_for, take_mail, take_part, task,
     tasks_are_ready, yield_now,
 };
 use crate::stackful::start_on;
@@ -78,10 +78,8 @@ pub(crate) fn soak(rounds: usize, seed: usize, longest_sleep: usize, me: usize) 
         let mut dead = [false; 2 * PAIRS];
         for pair in 0..PAIRS {
             if random(3) == 0 {
-                // Some time, in which they get anywhere.
-                for _ in 0..random(200) {
-                    call(Call::Yield, [0; 4]);
-                }
+                // In the midst of what they do.
+                sleep_for(random(1 << random(longest_sleep)), me);
                 let which = random(3);
                 for side in (0..2).filter(|side| which != *side) {
                     // It may have ended already.
