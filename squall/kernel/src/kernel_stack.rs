@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The classic mode as most kernels have it: a process has a kernel stack of its own and stays on it while it waits, and the hart's
-//! stack is its who chooses. To get from one process to another is then two switches of stacks, from the one's to the hart's and
+//! stack is for choosing. To get from one process to another is then two switches of stacks, from the one's to the hart's and
 //! from there to the other's, as in xv6 and rCore.
 //!
 //! The kernel's lock is passed along with the processor: who switches has it, and who is switched to lets go of it.
