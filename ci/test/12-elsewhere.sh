@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The libraries compile with the oldest compiler that Cargo.toml promises, and for processors other than this one. That tests keep to
+# The libraries compile with the oldest compiler that Cargo.toml promises, for processors other than this one, and for musl. That tests keep to
 # the promise too is clippy's to say (`incompatible_msrv`, clippy.toml).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -11,7 +11,7 @@ if rustc "+$oldest" --version 2>/dev/null; then
 else
     ci/skipped "12-elsewhere: Rust $oldest is not installed (ci/install/11-targets.sh)"
 fi
-for target in aarch64-unknown-linux-gnu riscv64gc-unknown-linux-gnu; do
+for target in aarch64-unknown-linux-gnu riscv64gc-unknown-linux-gnu x86_64-unknown-linux-musl; do
     if [ -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ]; then
         cargo check --quiet --locked --lib "${libraries[@]}" --all-features --target "$target"
         echo "12-elsewhere: the libraries compile for $target"
@@ -19,3 +19,8 @@ for target in aarch64-unknown-linux-gnu riscv64gc-unknown-linux-gnu; do
         ci/skipped "12-elsewhere: no standard library for $target is installed (ci/install/11-targets.sh)"
     fi
 done
+# Another C library on this processor: its tests run as they are.
+if [ "$(uname -m)" = x86_64 ] && [ -d "$(rustc --print sysroot)/lib/rustlib/x86_64-unknown-linux-musl/lib" ]; then
+    timeout 900 cargo test --quiet --locked --target x86_64-unknown-linux-musl --package doorbell --test channel --test queue
+    echo "12-elsewhere: the tests of channels and queues passed with musl"
+fi

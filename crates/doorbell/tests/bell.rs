@@ -386,7 +386,7 @@ mod signals {
             let (send, number) = std::sync::mpsc::channel();
             let waiter = scope.spawn(move || {
                 // SAFETY: no arguments.
-                send.send(unsafe { libc::pthread_self() }).unwrap();
+                send.send(unsafe { libc::pthread_self() } as usize).unwrap();
                 bell.set_interruptible(true);
                 assert_eq!(bell.wait_timeout(FOREVER), Err(WaitError::Interrupted));
                 bell.set_interruptible(false);
@@ -397,7 +397,7 @@ mod signals {
             let mut signals_after = 0;
             while signals_after < 20 && !waiter.is_finished() {
                 // SAFETY: the thread is not joined yet.
-                unsafe { libc::pthread_kill(number, libc::SIGUSR1) };
+                unsafe { libc::pthread_kill(number as libc::pthread_t, libc::SIGUSR1) };
                 signals_after += u32::from(!asked.load(Ordering::SeqCst));
                 thread::sleep(Duration::from_millis(1));
             }
@@ -417,7 +417,7 @@ mod signals {
             let (send, number) = std::sync::mpsc::channel();
             let waiter = scope.spawn(move || {
                 // SAFETY: no arguments.
-                send.send(unsafe { libc::pthread_self() }).unwrap();
+                send.send(unsafe { libc::pthread_self() } as usize).unwrap();
                 assert_eq!(bell.wait_timeout(Duration::from_secs(60)), Err(WaitError::Interrupted));
                 asked.store(false, Ordering::SeqCst);
                 assert_eq!(bell.wait().unwrap().get(), 1);
@@ -426,7 +426,7 @@ mod signals {
             let mut signals_after = 0;
             while signals_after < 20 && !waiter.is_finished() {
                 // SAFETY: the thread is not joined yet.
-                unsafe { libc::pthread_kill(number, libc::SIGUSR2) };
+                unsafe { libc::pthread_kill(number as libc::pthread_t, libc::SIGUSR2) };
                 signals_after += u32::from(!asked.load(Ordering::SeqCst));
                 thread::sleep(Duration::from_millis(1));
             }

@@ -56,6 +56,14 @@ impl Default for Join {
 impl<T: Trust> Join<T> {
     /// Joins a host that is trusted if `T` says so: takes any amount of memory, and lends it out as it lies there.
     ///
+    /// To trust is a promise, which safe code cannot make:
+    ///
+    /// ```compile_fail,E0133
+    /// use doorbell::{peer::Trusted, raw::Join};
+    ///
+    /// let join: Join<Trusted> = Join::of();
+    /// ```
+    ///
     /// # Safety
     /// If `T` is [`Trusted`](crate::peer::Trusted): the host, and whoever else it shares the memory with, follows the protocol
     /// for as long as the connection or anything taken over it lives. One that does not makes a `&[u8]` of this process change.
