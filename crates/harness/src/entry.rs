@@ -12,6 +12,8 @@ pub trait Entry: Sync {
     fn name(&self) -> &'static str;
     /// How it notifies, as it is stored with what was measured.
     fn notification(&self) -> Notification;
+    /// See [`Mechanism::ABOVE_SOCKETS`].
+    fn above_sockets(&self) -> bool;
     /// See [`Mechanism::explanation`].
     fn explanation(&self) -> Explanation;
     /// See [`Mechanism::available`].
@@ -35,6 +37,9 @@ impl<M: Mechanism> Entry for M {
     }
     fn notification(&self) -> Notification {
         M::NOTIFICATION
+    }
+    fn above_sockets(&self) -> bool {
+        M::ABOVE_SOCKETS
     }
     fn explanation(&self) -> Explanation {
         M::explanation()

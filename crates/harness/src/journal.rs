@@ -77,6 +77,7 @@ impl Journal {
 
     /// The waiter has taken a message; `more` came with the same wake. Returns once the host has taken the events, if the wake
     /// is to be caught.
+    #[inline]
     pub fn woke(&self, stamps: &Stamps, more: u64, clock: Clock) {
         let entry = &self.entries[(stamps.sequence % WAKES) as usize];
         entry.sequence.store(0, Relaxed);

@@ -95,6 +95,8 @@ pub trait Mechanism: Sync + 'static {
     const DROPS: bool = false;
     /// Whether its waiter learns nothing unless a thread of the notifier's answers, which runs where the notifier does.
     const ANSWERS: bool = false;
+    /// Whether it is a protocol above sockets: measured by name and by `doorbell io --net`, and left out where all are.
+    const ABOVE_SOCKETS: bool = false;
     /// How many notifiers a link may have, as it is used here.
     const NOTIFIERS: Notifiers = Notifiers::Several;
     /// What a notification can bring along, by its manual: what is measured carries a byte, or nothing.

@@ -7,7 +7,7 @@
 //! machine + flags → plan → trial, trial, … → record → result file → verdict · view
 //! ```
 //!
-//! Code that measures (`mechanism`, `trial`) prints nothing; code that prints (`view`, `cli`) measures nothing.
+//! What measures, what judges and what shows are crates of their own; here are the verbs, the experiments and the run.
 
 #![allow(
     missing_docs,
@@ -16,11 +16,3 @@
 
 pub mod cli;
 pub mod experiment;
-
-pub use doorbell_harness as trial;
-pub use doorbell_harness::trace;
-pub use doorbell_machine as machine;
-pub use doorbell_report as view;
-pub use doorbell_results::{about, anatomy, nearest, quantity, record};
-pub use doorbell_subjects::{fan, mechanism, operation, task, transfer};
-pub use doorbell_verdict as verdict;

@@ -3,6 +3,8 @@
 
 use super::axis;
 use super::bars;
+use super::figures::Figures;
+use super::section::Section;
 use super::style::{Role, Style};
 use super::table::{Align, Column, Table};
 use super::unit::{Scale, count, time};
@@ -18,6 +20,18 @@ const BARS: usize = 48;
 
 /// Paths of fewer wakes than this share of their variant are summed up in a line.
 const RARE: f64 = 0.02;
+
+#[derive(Debug)]
+pub struct Stages;
+
+impl Section for Stages {
+    fn name(&self) -> &'static str {
+        "stages"
+    }
+    fn text(&self, result: &ResultFile, _: &Figures, style: &Style) -> String {
+        tables(result, style)
+    }
+}
 
 /// Everything about a run of traced trials.
 pub fn tables(result: &ResultFile, style: &Style) -> String {

@@ -4,9 +4,7 @@
 use std::collections::HashMap;
 
 use super::unit::{count, time};
-use doorbell_results::configuration::{
-    Configuration, Direction, Pattern, Scheduler, Target, Timing, Trace, WaitPolicy,
-};
+use doorbell_results::configuration::{Configuration, Scheduler, Target, Timing, Trace, WaitPolicy};
 use doorbell_results::record::subject::Contexts;
 
 /// A relation of two CPUs as it is said: `same-l3` is "same L3", `smt-sibling` "SMT sibling".
@@ -114,48 +112,23 @@ impl Axis {
                 Contexts::Processes => "processes".into(),
                 Contexts::Threads => "threads".into(),
             },
-            Self::Pattern => match configuration.pattern {
-                Pattern::PingPong { .. } => "ping-pong".into(),
-                Pattern::OneWay { .. } => "one way".into(),
-                Pattern::OpenLoop { .. } => "open loop".into(),
-                Pattern::FanOut { .. } => "fan-out".into(),
-                Pattern::Operation { .. } => "operation".into(),
-                Pattern::Tasks { yields: 0, .. } => "lives".into(),
-                Pattern::Tasks { .. } => "hand-offs".into(),
-                Pattern::Io { direction: Direction::Read, .. } => "read".into(),
-                Pattern::Io { direction: Direction::Write, .. } => "write".into(),
+            Self::Pattern => configuration.pattern.title().into(),
+            Self::Receivers => optional(configuration.pattern.receivers()),
+            Self::Tasks => optional(configuration.pattern.tasks().map(|(tasks, _)| tasks)),
+            Self::Yields => optional(configuration.pattern.tasks().map(|(_, turns)| turns)),
+            Self::Gap | Self::Timing | Self::Wait if !configuration.pattern.notifies() => String::new(),
+            Self::Gap if configuration.pattern.gap_ns() == 0 => "none".into(),
+            Self::Gap => nanoseconds(configuration.pattern.gap_ns()),
+            Self::Timing => match configuration.timing {
+                Timing::Around => "around the wait".into(),
+                Timing::Stamp => "stamped".into(),
+                Timing::Blocked => "verified blocked".into(),
             },
-            Self::Receivers => match configuration.pattern {
-                Pattern::FanOut { receivers, .. } => count(receivers.into()),
-                _ => String::new(),
-            },
-            Self::Tasks => match configuration.pattern {
-                Pattern::Tasks { tasks, .. } => count(tasks.into()),
-                _ => String::new(),
-            },
-            Self::Yields => match configuration.pattern {
-                Pattern::Tasks { yields, .. } => count(yields.into()),
-                _ => String::new(),
-            },
-            Self::Gap => match configuration.pattern {
-                Pattern::Operation { .. } | Pattern::Tasks { .. } | Pattern::Io { .. } => String::new(),
-                pattern if pattern.gap_ns() == 0 => "none".into(),
-                pattern => nanoseconds(pattern.gap_ns()),
-            },
-            Self::Timing => match (configuration.pattern, configuration.timing) {
-                (Pattern::Operation { .. } | Pattern::Tasks { .. } | Pattern::Io { .. }, _) => String::new(),
-                (_, Timing::Around) => "around the wait".into(),
-                (_, Timing::Stamp) => "stamped".into(),
-                (_, Timing::Blocked) => "verified blocked".into(),
-            },
-            Self::Wait => match (configuration.pattern, configuration.wait) {
-                (Pattern::Operation { .. } | Pattern::Tasks { .. } | Pattern::Io { .. }, _) => String::new(),
-                (_, WaitPolicy::Block) => "block".into(),
-                (_, WaitPolicy::Spin) => "spin".into(),
-                (_, WaitPolicy::SpinThenBlock { spin_ns }) => {
-                    format!("spin {} then block", nanoseconds(spin_ns))
-                }
-                (_, WaitPolicy::Timeout { timeout_ns }) => format!("timeout {}", nanoseconds(timeout_ns)),
+            Self::Wait => match configuration.wait {
+                WaitPolicy::Block => "block".into(),
+                WaitPolicy::Spin => "spin".into(),
+                WaitPolicy::SpinThenBlock { spin_ns } => format!("spin {} then block", nanoseconds(spin_ns)),
+                WaitPolicy::Timeout { timeout_ns } => format!("timeout {}", nanoseconds(timeout_ns)),
             },
             Self::Relation => relation(&configuration.placement.relation),
             Self::Cpus => configuration
@@ -178,10 +151,7 @@ impl Axis {
                 Scheduler::Other => "other".into(),
                 Scheduler::Fifo => "FIFO".into(),
             },
-            Self::Batch => match configuration.pattern {
-                Pattern::Operation { batch } => count(batch.into()),
-                _ => String::new(),
-            },
+            Self::Batch => optional(configuration.pattern.batch()),
             Self::Load => match &configuration.load {
                 None => "idle".into(),
                 Some(load) => {
@@ -202,6 +172,10 @@ impl Axis {
     }
 }
 
+fn optional(number: Option<u32>) -> String {
+    number.map_or_else(String::new, |number| count(number.into()))
+}
+
 fn nanoseconds(ns: u64) -> String {
     time(ns as f64 * 1e3)
 }
@@ -217,7 +191,7 @@ pub fn varying<'a>(configurations: impl Iterator<Item = &'a Configuration> + Clo
     let mut axes: Vec<Axis> =
         Axis::ALL.into_iter().filter(|axis| *axis == Axis::Subject || differs(*axis)).collect();
     // Whether a transfer takes a second CPU follows from the way it is waited for.
-    if configurations.clone().all(|configuration| matches!(configuration.pattern, Pattern::Io { .. })) {
+    if configurations.clone().all(|configuration| configuration.pattern.transfers().is_some()) {
         axes.retain(|axis| !matches!(axis, Axis::Relation | Axis::Cpus));
     }
     let told_by_relation = || {

@@ -7,19 +7,10 @@ use super::passage::{Passage, heads};
 use super::table::{Table, number};
 use super::unit::count;
 use crate::wording::shown;
-use doorbell_results::configuration::{Configuration, Pattern};
+use doorbell_results::configuration::Configuration;
 /// A table of the rows that notify: counts, and the median as a multiple of the shortest under the same conditions.
 pub fn counts_and_ratios(figures: &Figures) -> Option<Passage> {
-    let rows: Vec<&Row> = figures
-        .rows
-        .iter()
-        .filter(|row| {
-            !matches!(
-                row.configuration().pattern,
-                Pattern::Operation { .. } | Pattern::Tasks { .. } | Pattern::Io { .. }
-            )
-        })
-        .collect();
+    let rows: Vec<&Row> = figures.rows.iter().filter(|row| row.configuration().pattern.notifies()).collect();
     let axes = axis::varying(rows.iter().map(|row| row.configuration()));
     let mut columns = heads(&axes, "mechanism");
     columns.extend([

@@ -4,10 +4,12 @@
 use super::axis;
 use super::figures::{self, Figures, Row};
 use super::passage::{Passage, all, heads, nothing};
+use super::section::Section;
 use super::table::{Table, number};
 use super::unit::{Scale, count};
 use crate::wording::{counted, sentence, shown};
 use doorbell_results::figure::fanout::{BY_CHANCE, LATENCY_BY_NUMBER, ORDER_BY_NUMBER, ORDER_BY_POST};
+use doorbell_results::record::ResultFile;
 use doorbell_results::record::fanout::FanOut;
 use doorbell_results::record::series::Quantity;
 
@@ -24,6 +26,21 @@ const TIMES: [(Quantity, f64, &str, u8); 10] = [
     (Quantity::Notify, 0.99, "post p99", 3),
     (Quantity::NotifyRound, 0.5, "round of posts p50", 6),
 ];
+
+#[derive(Debug)]
+pub struct FanOuts;
+
+impl Section for FanOuts {
+    fn name(&self) -> &'static str {
+        "fan-outs"
+    }
+    fn passages(&self, _: &ResultFile, figures: &Figures) -> Vec<Passage> {
+        passages(figures)
+    }
+    fn tells(&self, name: &str) -> bool {
+        [ORDER_BY_POST, ORDER_BY_NUMBER, LATENCY_BY_NUMBER, BY_CHANCE].contains(&name)
+    }
+}
 
 /// Everything about a run of fan-outs.
 pub fn passages(figures: &Figures) -> Vec<Passage> {

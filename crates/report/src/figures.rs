@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use doorbell_results::configuration::{Configuration, Pattern};
+use doorbell_results::configuration::Configuration;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::variant::Variant;
 use doorbell_results::record::{Histogram, Outcome, Record, ResultFile};
@@ -76,7 +76,7 @@ impl Row<'_> {
 
     /// CPU time of both sides per round, notification or operation, picoseconds: see [`cpu`].
     pub fn cpu_ps(&self) -> Option<f64> {
-        let Pattern::Operation { batch } = self.configuration().pattern else {
+        let Some(batch) = self.configuration().pattern.batch() else {
             return self.variant.cpu_ns_per_wake().map(|ns| ns * 1e3);
         };
         let samples = self.series.get(&Quantity::Operation)?.count;
@@ -102,14 +102,15 @@ impl Row<'_> {
     /// The CPU time to be weighed against the latency, picoseconds, and what it is. One way, what the notifier burns to keep the
     /// gap is the harness's and does not count.
     pub fn price(&self) -> (Option<f64>, &'static str) {
-        match self.configuration().pattern {
-            Pattern::OneWay { .. } | Pattern::OpenLoop { .. } => {
-                let call = self.series.get(&Quantity::Notify).map_or(0.0, |series| series.mean_ps);
-                let name = "CPU time of the waiter and the notifier's call per notification";
-                (self.waiter_ps().map(|ps| ps + call), name)
-            }
-            Pattern::FanOut { .. } => (self.cpu_ps(), cpu(Quantity::LastWake)),
-            _ => (self.cpu_ps(), cpu(self.variant.headline())),
+        let pattern = self.configuration().pattern;
+        if pattern.receivers().is_some() {
+            (self.cpu_ps(), cpu(Quantity::LastWake))
+        } else if pattern.notifies() && !pattern.there_and_back() {
+            let call = self.series.get(&Quantity::Notify).map_or(0.0, |series| series.mean_ps);
+            let name = "CPU time of the waiter and the notifier's call per notification";
+            (self.waiter_ps().map(|ps| ps + call), name)
+        } else {
+            (self.cpu_ps(), cpu(pattern.headline()))
         }
     }
 

@@ -5,6 +5,7 @@
 use super::axis::Axis;
 use super::figures::{Distribution, Figures, Row};
 use super::passage::{Passage, nothing};
+use super::section::Section;
 use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
 use crate::wording::{sentence, shown};
@@ -12,6 +13,18 @@ use doorbell_results::machine::Machine;
 use doorbell_results::plan::FEWEST_BLOCKS;
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::series::Quantity;
+
+#[derive(Debug)]
+pub struct Sleeps;
+
+impl Section for Sleeps {
+    fn name(&self) -> &'static str {
+        "sleeps"
+    }
+    fn passages(&self, result: &ResultFile, figures: &Figures) -> Vec<Passage> {
+        passages(result, figures)
+    }
+}
 
 /// Everything about a run of sleeps.
 pub fn passages(result: &ResultFile, figures: &Figures) -> Vec<Passage> {

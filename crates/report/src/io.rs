@@ -4,17 +4,33 @@
 use super::axis::{self, Axis};
 use super::figures::{Distribution, Figures, Row};
 use super::passage::{Passage, heads, nothing};
+use super::section::Section;
 use super::table::{Table, number};
 use super::unit::{Scale, count, time};
 use crate::wording::{four_digits, sentence, shown};
-use doorbell_results::configuration::{Configuration, Direction, Pattern};
-use doorbell_results::figure::transfer::{BREAK_EVEN, INTERRUPTS};
+use doorbell_results::configuration::{Configuration, Direction};
+use doorbell_results::figure::transfer::{BREAK_EVEN, CPU, INTERRUPTS, THREAD_CPU};
 use doorbell_results::record::io::Io;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::Noticed;
 use doorbell_results::record::{Record, ResultFile};
 
 const DIRECTIONS: [Direction; 2] = [Direction::Read, Direction::Write];
+
+#[derive(Debug)]
+pub struct Transfers;
+
+impl Section for Transfers {
+    fn name(&self) -> &'static str {
+        "transfers"
+    }
+    fn passages(&self, result: &ResultFile, figures: &Figures) -> Vec<Passage> {
+        passages(result, figures)
+    }
+    fn tells(&self, name: &str) -> bool {
+        [INTERRUPTS, CPU, THREAD_CPU, BREAK_EVEN].contains(&name)
+    }
+}
 
 /// Everything about a run of transfers.
 pub fn passages(result: &ResultFile, figures: &Figures) -> Vec<Passage> {
@@ -32,7 +48,9 @@ pub fn passages(result: &ResultFile, figures: &Figures) -> Vec<Passage> {
 }
 
 fn rows<'a>(figures: &'a Figures, wanted: Direction) -> Vec<(&'a Row<'a>, &'a Distribution)> {
-    let same = |configuration: &Configuration| matches!(configuration.pattern, Pattern::Io { direction, .. } if direction == wanted);
+    let same = |configuration: &Configuration| {
+        configuration.pattern.transfers().is_some_and(|(direction, _)| direction == wanted)
+    };
     let own = figures.rows.iter().filter(|row| same(row.configuration()));
     own.filter_map(|row| Some((row, row.series.get(&Quantity::Transfer)?))).collect()
 }
@@ -250,6 +268,7 @@ mod tests {
     use crate::passage::text;
     use crate::sample;
     use crate::style::Style;
+    use doorbell_results::configuration::Pattern;
     use doorbell_results::record::{Figure, SideCounters};
 
     fn record(subject: &str, ps: u64, cpu_ns: u64, interrupts: f64) -> Record {

@@ -4,9 +4,7 @@
 use std::rc::Rc;
 
 use super::axis::Axis;
-use doorbell_results::configuration::{
-    Configuration, Direction, Pattern, Scheduler, Target, Timing, Trace, WaitPolicy,
-};
+use doorbell_results::configuration::{Configuration, Scheduler, Target, Timing, Trace, WaitPolicy};
 use doorbell_results::record::subject::Contexts;
 use doorbell_results::record::{Outcome, Record, ResultFile};
 
@@ -137,31 +135,6 @@ fn axes(configuration: &Configuration) -> [Value; AXES] {
         Contexts::Processes => "processes",
         Contexts::Threads => "threads",
     };
-    let gap_ns = pattern.gap_ns();
-    let (mut receivers, mut batch, mut tasks, mut yields, mut page_cache) =
-        (Value::Absent, Value::Absent, Value::Absent, Value::Absent, Value::Absent);
-    match *pattern {
-        Pattern::FanOut { receivers: all, interval_ns: _ } => receivers = Value::Whole(all.into()),
-        Pattern::Operation { batch: size } => batch = Value::Whole(size.into()),
-        Pattern::Tasks { tasks: all, yields: turns } => {
-            (tasks, yields) = (Value::Whole(all.into()), Value::Whole(turns.into()));
-        }
-        Pattern::Io { direction: _, direct } => {
-            page_cache = Value::text(if direct { "bypassed" } else { "used" });
-        }
-        Pattern::PingPong { gap_ns: _ } | Pattern::OneWay { gap_ns: _ } | Pattern::OpenLoop { gap_ns: _ } => {
-        }
-    }
-    let pattern = match pattern {
-        Pattern::PingPong { .. } => "ping-pong",
-        Pattern::OneWay { .. } => "one-way",
-        Pattern::OpenLoop { .. } => "open-loop",
-        Pattern::FanOut { .. } => "fan-out",
-        Pattern::Operation { .. } => "operation",
-        Pattern::Tasks { .. } => "tasks",
-        Pattern::Io { direction: Direction::Read, .. } => "read",
-        Pattern::Io { direction: Direction::Write, .. } => "write",
-    };
     let timing = match timing {
         Timing::Around => "around",
         Timing::Stamp => "stamp",
@@ -186,15 +159,16 @@ fn axes(configuration: &Configuration) -> [Value; AXES] {
         }
     };
     let whole = |number: Option<u64>| number.map_or(Value::Absent, Value::Whole);
+    let small = |number: Option<u32>| whole(number.map(u64::from));
     [
         Value::text(subject),
         Value::text(contexts),
-        Value::text(pattern),
-        Value::Whole(gap_ns),
-        receivers,
-        tasks,
-        yields,
-        batch,
+        Value::text(pattern.name()),
+        Value::Whole(pattern.gap_ns()),
+        small(pattern.receivers()),
+        small(pattern.tasks().map(|(tasks, _)| tasks)),
+        small(pattern.tasks().map(|(_, yields)| yields)),
+        small(pattern.batch()),
         Value::text(timing),
         Value::text(wait),
         wait_ns,
@@ -204,12 +178,14 @@ fn axes(configuration: &Configuration) -> [Value; AXES] {
         Value::Whole((*size).into()),
         Value::text(scheduler),
         Value::text(&Axis::Load.value(configuration)),
-        page_cache,
+        pattern
+            .transfers()
+            .map_or(Value::Absent, |(_, direct)| Value::text(if direct { "bypassed" } else { "used" })),
         target.as_ref().map_or(Value::Absent, |target| Value::text(&target_of(target))),
         whole(until.count),
         whole(until.time_ns),
-        whole(latency_limit_us.map(u64::from)),
-        whole(injected_slowdown_ppm.map(u64::from)),
+        small(*latency_limit_us),
+        small(*injected_slowdown_ppm),
         Value::text(if *without_reference { "without" } else { "with" }),
         trace,
         trace_above_ns,

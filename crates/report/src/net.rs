@@ -4,11 +4,28 @@
 use super::axis;
 use super::figures::{Distribution, Figures, Row};
 use super::passage::{Passage, heads, nothing};
+use super::section::Section;
 use super::table::{Table, number};
 use super::unit::{Scale, count};
 use crate::wording::{sentence, shown};
 use doorbell_results::figure::request::{HELPER, REQUESTS};
+use doorbell_results::record::ResultFile;
 use doorbell_results::record::series::Quantity;
+
+#[derive(Debug)]
+pub struct Messages;
+
+impl Section for Messages {
+    fn name(&self) -> &'static str {
+        "messages"
+    }
+    fn passages(&self, _: &ResultFile, figures: &Figures) -> Vec<Passage> {
+        passages(figures)
+    }
+    fn tells(&self, name: &str) -> bool {
+        [REQUESTS, HELPER].contains(&name)
+    }
+}
 
 /// Everything about a run of messages.
 pub fn passages(figures: &Figures) -> Vec<Passage> {

@@ -15,6 +15,7 @@ pub fn text(figures: &Figures, style: &Style) -> String {
     let tallies: Vec<(&Row, Tally)> = figures
         .rows
         .iter()
+        .filter(|row| row.configuration().pattern.notifies())
         .map(|row| (row, row.variant.tally()))
         .filter(|(_, tally)| tally.sent > 0)
         .collect();

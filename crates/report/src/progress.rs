@@ -133,13 +133,12 @@ mod tests {
     use super::*;
     use crate::sample::{configuration, record};
     use doorbell_results::configuration::Until;
-    use doorbell_results::plan::Layout;
 
     #[test]
     fn the_estimate_learns_from_what_ran() {
         let timed = Configuration { until: Until::time(Duration::from_secs(2)), ..configuration("timed") };
         let (counted, other) = (configuration("counted"), configuration("other"));
-        let plan = Plan::new("ping", Layout::Quantities, vec![timed.clone(), counted.clone(), other], 2, 1);
+        let plan = Plan::new("ping", vec![timed.clone(), counted.clone(), other], 2, 1);
         let mut estimate = Estimate::new(&plan);
         assert_eq!(estimate.remaining(), None, "nothing is known of a counted configuration that never ran");
         estimate.finished(&counted, Duration::from_secs(3));
@@ -154,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_hidden_bar_draws_nothing_and_still_counts() {
-        let plan = Plan::new("ping", Layout::Quantities, vec![configuration("spin")], 1, 1);
+        let plan = Plan::new("ping", vec![configuration("spin")], 1, 1);
         let mut progress = Progress::new(&plan, Style::PLAIN, false);
         progress.starts(&plan.configurations[0]);
         progress.ends(&record(&plan.configurations[0], 0, &[1000]));

@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use crate::switch::WRITES_ALONE;
+use crate::tasks::CONTROL;
 use doorbell_results::configuration::{
     Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
 };
 use doorbell_results::machine::Machine;
 use doorbell_results::machine::clock::Clock;
-use doorbell_results::plan::{Layout, Plan};
+use doorbell_results::plan::Plan;
 use doorbell_results::record::result::{Primitive, Primitives, SCHEMA_VERSION};
 use doorbell_results::record::subject::Contexts;
 use doorbell_results::record::{
@@ -94,6 +96,8 @@ pub(super) fn result(experiment: &str, records: Vec<Record>) -> ResultFile {
             primitive("two-core-wake", 4400.0 - 10.0 * f64::from(block), 4100.5),
         ],
     });
+    let mut plan = Plan::new(experiment, configurations, blocks, 7);
+    told(experiment, &mut plan);
     ResultFile {
         schema_version: SCHEMA_VERSION,
         tool_version: "0.1.0".into(),
@@ -103,28 +107,40 @@ pub(super) fn result(experiment: &str, records: Vec<Record>) -> ResultFile {
         finished_at_unix_ns: started_at_unix_ns + 6_200_000_000,
         partial: false,
         machine: machine(),
-        plan: Plan::new(experiment, layout(experiment), configurations, blocks, 7),
+        plan,
         primitives: primitives.collect(),
         records,
         warnings: Vec::new(),
     }
 }
 
-/// The layout that the experiment of a name has.
-fn layout(experiment: &str) -> Layout {
-    match experiment {
-        "survey" => Layout::Survey,
-        "switch" => Layout::Operations,
-        "fanout" => Layout::FanOut,
-        "tasks" => Layout::Tasks,
-        "io" => Layout::Io,
-        "net" => Layout::Net,
-        "idle" => Layout::Idle,
-        "pairs" => Layout::Pairs,
-        "anatomy" => Layout::Stages,
-        "why" => Layout::SlowWakes,
-        _ => Layout::Quantities,
-    }
+/// What an experiment of this name says that its results are told in, and who plays which part.
+fn told(experiment: &str, plan: &mut Plan) {
+    let section = match experiment {
+        "survey" | "pairs" | "tasks" => experiment,
+        "switch" => "operations",
+        "fanout" => "fan-outs",
+        "io" => "transfers",
+        "net" => "messages",
+        "idle" => "sleeps",
+        "anatomy" => "stages",
+        "why" => "slow-wakes",
+        _ => return,
+    };
+    plan.sections = vec![section.to_owned()];
+    let parts: &[(&str, &str)] = match experiment {
+        "tasks" => &[("call", CONTROL), ("timer-ticks", "ticks")],
+        "switch" => &[("touch", WRITES_ALONE)],
+        _ => &[],
+    };
+    plan.parts = parts.iter().map(|(subject, part)| ((*subject).to_owned(), (*part).to_owned())).collect();
+    plan.claims = match experiment {
+        "fanout" => Some("semaphores".to_owned()),
+        "tasks" => Some("tornado-os".to_owned()),
+        "io" => Some("polling".to_owned()),
+        "idle" => Some("idling".to_owned()),
+        _ => None,
+    };
 }
 
 /// A machine of which nothing is known but its clock: what a file of the first layout holds.

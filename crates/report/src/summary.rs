@@ -1,197 +1,48 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A result for the terminal: one table per quantity with its definition, then everything that is no figure by name.
+//! A result for the terminal: its sections, then everything that they do not tell, by name.
 
-use super::anatomy;
 use super::axis;
-use super::bars;
 use super::claims;
 use super::emulated;
 use super::extra::Extra;
-use super::fanout;
-use super::figures::{self, Distribution, Figures, Row};
-use super::idle;
-use super::io;
+use super::figures::Figures;
 use super::load;
-use super::net;
 use super::notifications;
-use super::pairs::Matrix;
 use super::passage::{self, Passage, heads};
 use super::run_context;
-use super::style::{Role, Style};
-use super::switch;
+use super::sections;
+use super::style::Style;
 use super::table::{Table, number, word};
-use super::tasks;
-use super::unit::{Scale, count, time};
+use super::unit::count;
 use super::warnings;
-use super::why;
-use super::wording::{counted, four_digits, sentence, shown};
-use doorbell_results::plan::Layout::{self, *};
+use super::wording::{four_digits, shown};
 use doorbell_results::record::ResultFile;
-use doorbell_results::record::series::Quantity;
-/// Columns of a distribution's strip.
-const STRIP: usize = 24;
 
 /// The whole result.
 pub fn summary(result: &ResultFile, style: &Style) -> String {
-    if result.plan.layout == Layout::Survey {
-        return super::survey::survey(result, style);
-    }
     let figures = Figures::of(result);
+    let sections = sections::of(&result.plan);
     let mut out = run_context::head(result, style);
     if result.emulated() {
         out.extend(emulated::counts_and_ratios(&figures).map(|told| passage::text(&[told], style)));
     }
-    let layout = result.plan.layout;
-    match (layout, passages(result, &figures)) {
-        (Layout::Pairs, _) => out.push_str(&pairs(&figures, style)),
-        (Layout::Stages, _) => out.push_str(&anatomy::tables(result, style)),
-        (Layout::SlowWakes, _) => out.push_str(&why::text(result, style)),
-        (_, None) => out.push_str(&tables(&figures, style)),
-        (_, Some(passages)) => out.push_str(&passage::text(&passages, style)),
-    }
-    if !matches!(layout, Operations | Tasks | Io | FanOut | Net) {
-        out.push_str(&passage::text(&other_figures(&figures), style));
-    }
-    if !matches!(layout, Operations | Tasks | Io) {
-        out.push_str(&notifications::text(&figures, style));
-    }
+    out.extend(sections.iter().map(|section| section.text(result, &figures, style)));
+    let untold = |name: &str| !sections.iter().any(|section| section.tells(name));
+    out.push_str(&passage::text(&other_figures(&figures, untold), style));
+    out.push_str(&notifications::text(&figures, style));
     out.push_str(&passage::text(&load::passages(&figures), style));
     out.push_str(&claims::text(result, style));
     out.extend(run_context::primitives(result).map(|primitives| passage::text(&[primitives], style)));
     out.push_str(&run_context::absent(&figures, style));
     out.push_str(&warnings::text(result, style));
+    out.extend(sections.iter().map(|section| section.closing(result, style)));
     out
 }
 
-/// What an experiment tells in tables of its own; none of those whose figures are one table per quantity.
-pub fn passages(result: &ResultFile, figures: &Figures) -> Option<Vec<Passage>> {
-    Some(match result.plan.layout {
-        Operations => switch::passages(figures),
-        FanOut => fanout::passages(figures),
-        Tasks => tasks::passages(figures),
-        Io => io::passages(result, figures),
-        Net => net::passages(figures),
-        Idle => idle::passages(result, figures),
-        Survey | Pairs | Stages | SlowWakes | Quantities => return None,
-    })
-}
-
-/// One table per quantity.
-pub fn tables(figures: &Figures, style: &Style) -> String {
-    let mut out = String::new();
-    for quantity in figures.quantities() {
-        let rows: Vec<(&Row, &Distribution)> =
-            figures.rows.iter().filter_map(|row| Some((row, row.series.get(&quantity)?))).collect();
-        out.push_str(&table(quantity, &rows, style));
-    }
-    if figures.rows.is_empty() {
-        out.push_str("\nNo trial of this run has figures.\n");
-    } else if !figures.rows.iter().any(Row::is_harness) {
-        out.push_str("\nThe harness's own cost was not measured in this run (mechanism null).\n");
-    }
-    out
-}
-
-fn table(quantity: Quantity, rows: &[(&Row, &Distribution)], style: &Style) -> String {
-    let configurations = || rows.iter().map(|(row, _)| row.configuration());
-    let axes = axis::varying(configurations());
-    let scale = Scale::for_ps(rows.iter().map(|(_, series)| series.quantile(0.5) as f64));
-    let from = rows.iter().map(|(_, series)| series.min_ps).min().unwrap_or(1) as f64;
-    let to = rows.iter().map(|(_, series)| series.max_ps).max().unwrap_or(1) as f64;
-
-    let mut columns = heads(&axes, "mechanism");
-    columns.extend([
-        number("p50"),
-        number("p90").keep(3),
-        number("p99"),
-        number("p99.9").keep(4),
-        number("max").keep(5),
-        number("count").keep(6),
-        number("CPU").keep(7),
-        number("p50 by block").keep(1),
-        word("distribution").keep(2),
-    ]);
-    let mut table = Table::new(columns);
-    for (row, series) in rows {
-        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
-        line.extend([0.5, 0.9, 0.99, 0.999, 1.0].map(|q| scale.show(series.quantile(q) as f64)));
-        line.push(count(series.count));
-        line.push(row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
-        line.push(series.spread_ps().map_or_else(String::new, |(low, high)| {
-            format!("{}..{}", scale.show(low as f64), scale.show(high as f64))
-        }));
-        line.push(bars::strip(&series.buckets, from, to, STRIP, style));
-        table.row(line);
-    }
-
-    let title = format!("{}, {}", figures::name(quantity), scale.unit.sign());
-    let mut out = format!("\n{}\n", style.paint(Role::Heading, &style.text(&title)));
-    out.push_str(&style.wrap(&sentence(quantity.definition()), 0));
-    let common = axis::common(configurations());
-    if !common.is_empty() {
-        out.push_str(&style.wrap(&format!("All: {common}."), 0));
-    }
-    out.push_str(&table.render(style));
-    let note = format!(
-        "CPU: {}. Distribution: {} to {}, both axes logarithmic.",
-        figures::cpu(quantity),
-        time(from),
-        time(to)
-    );
-    out.push_str(&style.wrap(&note, 0));
-    out
-}
-
-/// The figures of `doorbell pairs` as one matrix per mechanism, with the best and the worst pair named.
-fn pairs(figures: &Figures, style: &Style) -> String {
-    let (matrices, rest) = Matrix::of(figures);
-    let mut out = String::new();
-    for matrix in &matrices {
-        let scale = Scale::for_ps(matrix.pairs.iter().map(|pair| pair.p50_ps));
-        let title = format!("{}: median by pair, {}", matrix.subject, scale.unit.sign());
-        out.push_str(&format!("\n{}\n", style.paint(Role::Heading, &style.text(&title))));
-        let note = format!(
-            "Row: the CPU that notifies first; column: the other. {}.",
-            counted(matrix.count(), "sample")
-        );
-        out.push_str(&style.wrap(&note, 0));
-        out.push_str(&bars::matrix(matrix, scale, style));
-        if let (Some(best), Some(worst)) = (matrix.best(), matrix.worst()) {
-            let line = format!(
-                "Best pair: {},{} with {}. Worst: {},{} with {}, {:.2} times as much.",
-                best.from,
-                best.to,
-                time(best.p50_ps),
-                worst.from,
-                worst.to,
-                time(worst.p50_ps),
-                worst.p50_ps / best.p50_ps.max(1.0)
-            );
-            out.push_str(&style.wrap(&line, 0));
-            let unpinned = rest.iter().find(|row| {
-                row.configuration().subject == matrix.subject && row.configuration().placement.cpus.is_none()
-            });
-            if let Some(series) = unpinned.and_then(|row| row.series.get(&row.variant.headline())) {
-                let ps = series.quantile(0.5) as f64;
-                let line = format!(
-                    "Left to the scheduler: {}, {:.2} times as much as the best pair.",
-                    time(ps),
-                    ps / best.p50_ps.max(1.0)
-                );
-                out.push_str(&style.wrap(&line, 0));
-            }
-        }
-    }
-    if !rest.is_empty() {
-        let rest = Figures { rows: rest.into_iter().cloned().collect(), absent: Vec::new() };
-        out.push_str(&tables(&rest, style));
-    }
-    out
-}
-
-/// The single figures beside the series, one table per unit: the median of the trials and how far they lie apart.
-pub fn other_figures(figures: &Figures) -> Vec<Passage> {
-    let extras = Extra::of(figures);
+/// The figures beside the series whose names are `wanted`, one table per unit: the median of the trials and how far they lie apart.
+pub fn other_figures(figures: &Figures, wanted: impl Fn(&str) -> bool) -> Vec<Passage> {
+    let mut extras = Extra::of(figures);
+    extras.retain(|extra| wanted(extra.name));
     let tables = extras.chunk_by(|a, b| a.unit == b.unit).filter_map(|of_unit| {
         let axes = axis::varying(of_unit.iter().map(|extra| extra.row.configuration()));
         let mut columns = heads(&axes, "mechanism");

@@ -5,36 +5,41 @@
 use super::answer::answer;
 use super::axis;
 use super::doctor::{Detail, doctor};
-use super::emulated;
 use super::figures::Figures;
-use super::passage;
+use super::section::Section;
 use super::style::{Role, Style};
+use super::switch::Operations;
 use super::table::{Align, Column, Table};
 use super::unit::count;
-use super::warnings;
-use doorbell_results::configuration::{Pattern, WaitPolicy};
+use doorbell_results::configuration::WaitPolicy;
 use doorbell_results::quantity::short;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{ResultFile, Variant};
 
-pub fn survey(result: &ResultFile, style: &Style) -> String {
-    let variants = result.variants();
-    let figures = Figures::of(result);
-    let mut out = crate::run_context::head(result, style);
-    if result.emulated() {
-        out.extend(emulated::counts_and_ratios(&figures).map(|told| passage::text(&[told], style)));
+#[derive(Debug)]
+pub struct Survey;
+
+impl Section for Survey {
+    fn name(&self) -> &'static str {
+        "survey"
     }
-    out.push_str(&round_trips(&variants, style));
-    out.push_str(&sleeps(&variants, style));
-    out.extend(crate::run_context::primitives(result).map(|primitives| passage::text(&[primitives], style)));
-    out.push_str(&crate::run_context::absent(&figures, style));
-    out.push_str(&warnings::text(result, style));
-    out.push_str(&doctor(&result.machine, Detail::Brief, style));
-    // Which mechanism to use is a question of times, and an emulator's times answer none.
-    if !result.emulated() {
-        out.push_str(&answer(&doorbell_verdict::answer::answer(result), style));
+    fn text(&self, result: &ResultFile, _: &Figures, style: &Style) -> String {
+        let variants = result.variants();
+        round_trips(&variants, style) + &sleeps(&variants, style)
     }
-    out
+    fn closing(&self, result: &ResultFile, style: &Style) -> String {
+        let doctor = doctor(&result.machine, Detail::Brief, style);
+        // Which mechanism to use is a question of times, and an emulator's times answer none.
+        if result.emulated() {
+            doctor
+        } else {
+            doctor + &answer(&doorbell_verdict::answer::answer(result), style)
+        }
+    }
+    /// The one operation of a survey is there for its time alone.
+    fn tells(&self, name: &str) -> bool {
+        Operations.tells(name)
+    }
 }
 
 /// Nanoseconds as microseconds.
@@ -45,12 +50,14 @@ fn us(ns: f64) -> String {
 /// One line for each mechanism, the fastest across cores first, three columns for each placement.
 fn round_trips(variants: &[Variant], style: &Style) -> String {
     let of_interest = |variant: &&Variant| {
-        variant.configuration.pattern == Pattern::PingPong { gap_ns: 0 }
-            && variant.configuration.wait == WaitPolicy::Block
+        variant.configuration.pattern.back_to_back() && variant.configuration.wait == WaitPolicy::Block
     };
     let mut relations: Vec<&str> = Vec::new();
     let mut sorted_by = None;
     let mut subjects: Vec<(&str, f64)> = Vec::new();
+    let is_harness = |subject: &str| {
+        variants.iter().any(|variant| variant.configuration.subject == subject && variant.is_harness())
+    };
     for variant in variants.iter().filter(of_interest) {
         let relation = variant.configuration.placement.relation.as_str();
         if !relations.contains(&relation) {
@@ -79,8 +86,8 @@ fn round_trips(variants: &[Variant], style: &Style) -> String {
     }
     let mut table = Table::new(columns);
     for (subject, _) in &subjects {
-        let name = if *subject == "null" { "null (the harness itself)" } else { subject };
-        let mut row = vec![name.to_owned()];
+        let note = if is_harness(subject) { " (the harness itself)" } else { "" };
+        let mut row = vec![format!("{subject}{note}")];
         for relation in &relations {
             let variant = variants.iter().filter(of_interest).find(|variant| {
                 variant.configuration.subject == *subject
@@ -108,9 +115,7 @@ fn sleeps(variants: &[Variant], style: &Style) -> String {
         Column::new("count", Align::Right).keep(1),
         Column::new("notify p50", Align::Right),
     ]);
-    for variant in
-        variants.iter().filter(|variant| matches!(variant.configuration.pattern, Pattern::OneWay { .. }))
-    {
+    for variant in variants.iter().filter(|variant| variant.configuration.pattern.one_way()) {
         let waiter = if variant.configuration.wait == WaitPolicy::Spin { "awake" } else { "asleep" };
         let mut row = vec![
             variant.configuration.subject.clone(),

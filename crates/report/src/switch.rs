@@ -3,16 +3,40 @@
 
 use super::figures::{Figures, Row};
 use super::passage::{Passage, nothing};
+use super::section::Section;
 use super::table::{Table, number, word};
 use super::unit::{Scale, count};
 use crate::wording::four_digits;
 use doorbell_results::configuration::{Configuration, Scheduler};
-use doorbell_results::figure::operation::{PER_FAULT, PER_SWITCH, SWITCHES_PER_ROUND};
+use doorbell_results::figure::operation::{
+    AS_PRINTED, CHECKS, MEAN, PER_FAULT, PER_SWITCH, RATE, REAL_SWITCHES, SWITCHES_PER_ROUND,
+};
+use doorbell_results::record::ResultFile;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::{Contexts, Subject};
 
+/// The part of the operation that only writes a working set.
+pub const WRITES_ALONE: &str = "writing the set alone";
+
+#[derive(Debug)]
+pub struct Operations;
+
+impl Section for Operations {
+    fn name(&self) -> &'static str {
+        "operations"
+    }
+    fn passages(&self, result: &ResultFile, figures: &Figures) -> Vec<Passage> {
+        passages(result, figures)
+    }
+    fn tells(&self, name: &str) -> bool {
+        [MEAN, RATE, REAL_SWITCHES, SWITCHES_PER_ROUND, PER_SWITCH, PER_FAULT].contains(&name)
+            || CHECKS.contains(&name)
+            || name.ends_with(AS_PRINTED)
+    }
+}
+
 /// Everything about a run of operations.
-pub fn passages(figures: &Figures) -> Vec<Passage> {
+pub fn passages(result: &ResultFile, figures: &Figures) -> Vec<Passage> {
     if figures.rows.is_empty() {
         return nothing();
     }
@@ -24,7 +48,7 @@ pub fn passages(figures: &Figures) -> Vec<Passage> {
         }
     }
     let checks = Passage::of_lines("How the switches were counted", checks(&together).into_iter().collect());
-    let tables = [calls(&alone), switches(&together), working_sets(figures), checks];
+    let tables = [calls(&alone), switches(&together), working_sets(result, figures), checks];
     tables.into_iter().flatten().collect()
 }
 
@@ -108,18 +132,19 @@ fn switches(rows: &[&Row]) -> Option<Passage> {
 }
 
 /// Switches with a working set, less what writing the set costs alone.
-fn working_sets(figures: &Figures) -> Option<Passage> {
+fn working_sets(result: &ResultFile, figures: &Figures) -> Option<Passage> {
+    let writes_alone = |row: &Row| result.plan.plays(&row.configuration().subject, WRITES_ALONE);
     let alone = |size: u32| {
         figures
             .rows
             .iter()
-            .find(|row| row.configuration().subject == "touch" && row.configuration().size == size)
+            .find(|row| writes_alone(row) && row.configuration().size == size)
             .map(|row| quantile(row, 0.5))
     };
     let with: Vec<(&Row, f64)> = figures
         .rows
         .iter()
-        .filter(|row| row.configuration().subject != "touch" && row.configuration().size > 0)
+        .filter(|row| !writes_alone(row) && row.configuration().size > 0)
         .filter_map(|row| Some((row, alone(row.configuration().size)?)))
         .collect();
     let scale = Scale::for_ps(with.iter().map(|(row, _)| quantile(row, 0.5)));
@@ -173,14 +198,15 @@ fn checks(rows: &[&Row]) -> Option<String> {
             .collect();
         (!values.is_empty()).then(|| values.iter().sum())
     };
-    let usage = sum("check-getrusage")?;
+    let [usage, status, event] = CHECKS;
+    let usage = sum(usage)?;
     let say =
         |name: &str| sum(name).map_or_else(|| "not to be had here".to_owned(), |value| count(value as u64));
     Some(format!(
         "Over the same rounds after each window, all trials: getrusage {}, /proc status {}, perf software event {}.",
         count(usage as u64),
-        say("check-proc-status"),
-        say("check-perf-event"),
+        say(status),
+        say(event),
     ))
 }
 
@@ -199,7 +225,7 @@ fn mean(row: &Row) -> f64 {
 
 /// What the tool whose protocol this is would print.
 fn tool_figure<'row>(row: &'row Row) -> Option<(f64, &'row str)> {
-    let printed = |name: &str| name.ends_with(" as printed");
+    let printed = |name: &str| name.ends_with(AS_PRINTED);
     let mut figures = row.variant.records.iter().flat_map(|record| &record.figures);
     let unit = &figures.find(|figure| printed(&figure.name))?.unit;
     Some((row.figure(printed)?, unit))
@@ -270,7 +296,7 @@ mod tests {
 
     fn shown(records: Vec<doorbell_results::record::Record>) -> String {
         let result = sample::result("switch", records);
-        text(&passages(&Figures::of(&result)), &Style::PLAIN)
+        text(&passages(&result, &Figures::of(&result)), &Style::PLAIN)
     }
 
     #[test]

@@ -5,24 +5,48 @@
 use super::axis::{self, Axis};
 use super::figures::{Distribution, Figures, Row};
 use super::passage::{Passage, all, heads, nothing};
+use super::section::Section;
 use super::table::{Table, number, word};
 use super::unit::{Scale, count};
 use crate::wording::{four_digits, sentence, shown};
 use doorbell_results::configuration::Configuration;
-use doorbell_results::figure::task::CEILING;
-use doorbell_results::figure::task::{MOVES_PER_TASK, SWITCHES_PER_HANDOFF, TASK_BYTES};
+use doorbell_results::figure::task::{
+    CEILING, MOVES_PER_TASK, SWITCHES_COUNTED, SWITCHES_PER_HANDOFF, TASK_BYTES,
+};
 use doorbell_results::figure::timer_ticks;
+use doorbell_results::record::ResultFile;
 use doorbell_results::record::series::Quantity;
+use doorbell_verdict::claims::coroutines::{COROUTINES, COROUTINES_ALONE, PROCESSES, PROCESSES_ALONE};
 
-/// The kind that every other is held against.
-const CONTROL: &str = "call";
+/// The part of the kind that every other is held against.
+pub const CONTROL: &str = "control";
+
+#[derive(Debug)]
+pub struct Tasks;
+
+impl Section for Tasks {
+    fn name(&self) -> &'static str {
+        "tasks"
+    }
+    fn passages(&self, result: &ResultFile, figures: &Figures) -> Vec<Passage> {
+        passages(result, figures)
+    }
+    fn tells(&self, name: &str) -> bool {
+        use timer_ticks::{BY_CYCLES, BY_TICKS, STEP, TICKS, WORST};
+        let own = [SWITCHES_COUNTED, SWITCHES_PER_HANDOFF, TASK_BYTES, CEILING, MOVES_PER_TASK];
+        own.contains(&name) || [TICKS, BY_TICKS, BY_CYCLES, STEP, WORST].contains(&name)
+    }
+}
 
 /// Everything about a run of tasks.
-pub fn passages(figures: &Figures) -> Vec<Passage> {
+pub fn passages(result: &ResultFile, figures: &Figures) -> Vec<Passage> {
     if figures.rows.is_empty() {
         return nothing();
     }
-    [hand_offs(figures), lives(figures), queue(figures), ticks(figures)].into_iter().flatten().collect()
+    [hand_offs(result, figures), lives(figures), queue(result, figures), ticks(figures)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// The rows that have figures of `quantity`.
@@ -36,10 +60,14 @@ fn scale_of(rows: &[(&Row, &Distribution)]) -> Scale {
 }
 
 /// The control of a row: plain calls with as many tasks and turns and the same working set, under the same load.
-fn control<'a>(figures: &'a Figures, configuration: &Configuration) -> Option<&'a Distribution> {
+fn control<'a>(
+    result: &ResultFile,
+    figures: &'a Figures,
+    configuration: &Configuration,
+) -> Option<&'a Distribution> {
     let row = figures.rows.iter().find(|row| {
         let other = row.configuration();
-        other.subject == CONTROL
+        result.plan.plays(&other.subject, CONTROL)
             && (other.pattern, other.size, &other.load)
                 == (configuration.pattern, configuration.size, &configuration.load)
     })?;
@@ -56,7 +84,7 @@ fn whole(row: &Row, wanted: &str) -> String {
     row.figure(|name| name == wanted).map_or_else(|| "-".to_owned(), |value| count(value.max(0.0) as u64))
 }
 
-fn hand_offs(figures: &Figures) -> Option<Passage> {
+fn hand_offs(result: &ResultFile, figures: &Figures) -> Option<Passage> {
     let rows = rows(figures, Quantity::HandOff);
     let configurations = || rows.iter().map(|(row, _)| row.configuration());
     let axes = axis::varying(configurations());
@@ -79,7 +107,7 @@ fn hand_offs(figures: &Figures) -> Option<Passage> {
     let mut table = Table::new(columns);
     for (row, series) in &rows {
         let p50 = series.quantile(0.5) as f64;
-        let bare = control(figures, row.configuration()).map(|bare| bare.quantile(0.5) as f64);
+        let bare = control(result, figures, row.configuration()).map(|bare| bare.quantile(0.5) as f64);
         let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
         line.extend([p50, series.quantile(0.99) as f64, series.max_ps as f64].map(|ps| scale.show(ps)));
         line.push(bare.map_or_else(|| "-".to_owned(), |bare| format!("{:.2}", p50 / bare.max(1.0))));
@@ -140,8 +168,9 @@ fn lives(figures: &Figures) -> Option<Passage> {
 }
 
 /// How much of a figure was the queue: the same tasks on a queue whose delete moves every element.
-fn queue(figures: &Figures) -> Option<Passage> {
-    let pairs = [("stackless-rotating", "stackless"), ("process-pair-rotating", "process-pair")];
+fn queue(result: &ResultFile, figures: &Figures) -> Option<Passage> {
+    let plan = &result.plan;
+    let pairs = [(COROUTINES, COROUTINES_ALONE), (PROCESSES, PROCESSES_ALONE)];
     let mut table = Table::new(vec![
         word("tasks on the rotating queue"),
         number("tasks"),
@@ -156,12 +185,13 @@ fn queue(figures: &Figures) -> Option<Passage> {
     let scale = scale_of(&medians);
     for (row, series) in &medians {
         let configuration = row.configuration();
-        let Some((_, quick)) = pairs.iter().find(|(slow, _)| *slow == configuration.subject) else {
+        let Some((_, quick)) = pairs.iter().find(|(slow, _)| plan.plays(&configuration.subject, slow)) else {
             continue;
         };
-        let same = |other: &&(&Row, &Distribution)| {
-            *other.0.configuration()
-                == Configuration { subject: (*quick).to_owned(), ..configuration.clone() }
+        let same = |(other, _): &&(&Row, &Distribution)| {
+            let other = other.configuration();
+            plan.plays(&other.subject, quick)
+                && *other == Configuration { subject: other.subject.clone(), ..configuration.clone() }
         };
         let Some((_, quick)) = medians.iter().find(same) else { continue };
         let [slow, quick] = [series, quick].map(|series| series.quantile(0.5) as f64);
@@ -195,7 +225,7 @@ fn ticks(figures: &Figures) -> Option<Passage> {
         number("worst error of ten runs"),
         number("runs").keep(1),
     ]);
-    for row in figures.rows.iter().filter(|row| row.configuration().subject == "timer-ticks") {
+    for row in &figures.rows {
         let show = |wanted, unit: &str| {
             let value = row.figure(|name| name == wanted);
             value.map_or_else(|| "-".to_owned(), |value| format!("{}{unit}", four_digits(value)))
@@ -250,7 +280,7 @@ mod tests {
             });
         }
         let result = sample::result("tasks", vec![record("call", 4_000), own]);
-        let text = text(&passages(&Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
+        let text = text(&passages(&result, &Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
         let line = text.lines().find(|line| line.starts_with("process-futex")).unwrap();
         for word in ["500.10", "1.000", "180,000", "23,456"] {
             assert!(line.split_whitespace().any(|own| own == word), "{word}:\n{text}");

@@ -4,7 +4,9 @@
 use super::anatomy::waterfall;
 use super::axis;
 use super::doctor;
+use super::figures::Figures;
 use super::passage::{self, Passage};
+use super::section::Section;
 use super::style::{Role, Style};
 use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
@@ -17,6 +19,18 @@ use doorbell_verdict::why::{Explained, Slow, why};
 
 /// Events that are printed of a wake; the result file has them all.
 const EVENTS: usize = 24;
+
+#[derive(Debug)]
+pub struct SlowWakes;
+
+impl Section for SlowWakes {
+    fn name(&self) -> &'static str {
+        "slow-wakes"
+    }
+    fn text(&self, result: &ResultFile, _: &Figures, style: &Style) -> String {
+        text(result, style)
+    }
+}
 
 /// Everything about the slow wakes of a run.
 pub fn text(result: &ResultFile, style: &Style) -> String {

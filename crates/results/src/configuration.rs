@@ -7,7 +7,9 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::record::series::Quantity;
 use crate::record::subject::Contexts;
+
 /// What is run, on which CPUs, how.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Configuration {
@@ -167,12 +169,95 @@ pub enum Pattern {
 }
 
 impl Pattern {
+    /// Its name for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PingPong { .. } => "ping-pong",
+            Self::OneWay { .. } => "one-way",
+            Self::OpenLoop { .. } => "open-loop",
+            Self::FanOut { .. } => "fan-out",
+            Self::Operation { .. } => "operation",
+            Self::Tasks { .. } => "tasks",
+            Self::Io { direction: Direction::Read, .. } => "read",
+            Self::Io { direction: Direction::Write, .. } => "write",
+        }
+    }
+
+    /// Its name for readers.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::OneWay { .. } => "one way",
+            Self::OpenLoop { .. } => "open loop",
+            Self::Tasks { yields: 0, .. } => "lives",
+            Self::Tasks { .. } => "hand-offs",
+            other => other.name(),
+        }
+    }
+
     /// The gap, nanoseconds; 0 where there is none.
     pub fn gap_ns(self) -> u64 {
         match self {
             Self::PingPong { gap_ns } | Self::OneWay { gap_ns } | Self::OpenLoop { gap_ns } => gap_ns,
             Self::FanOut { interval_ns, .. } => interval_ns,
             Self::Operation { .. } | Self::Tasks { .. } | Self::Io { .. } => 0,
+        }
+    }
+
+    /// Whether somebody is notified.
+    pub fn notifies(self) -> bool {
+        !matches!(self, Self::Operation { .. } | Self::Tasks { .. } | Self::Io { .. })
+    }
+
+    /// Whether one side notifies another: there and back, or one way.
+    pub fn between_two(self) -> bool {
+        matches!(self, Self::PingPong { .. } | Self::OneWay { .. } | Self::OpenLoop { .. })
+    }
+
+    /// Whether each side notifies when it was notified.
+    pub fn there_and_back(self) -> bool {
+        matches!(self, Self::PingPong { .. })
+    }
+
+    /// Whether rounds there and back follow one another without a pause.
+    pub fn back_to_back(self) -> bool {
+        self == Self::PingPong { gap_ns: 0 }
+    }
+
+    /// Whether one side notifies and the other waits, in a closed loop.
+    pub fn one_way(self) -> bool {
+        matches!(self, Self::OneWay { .. })
+    }
+
+    /// Receivers of a fan-out.
+    pub fn receivers(self) -> Option<u32> {
+        if let Self::FanOut { receivers, .. } = self { Some(receivers) } else { None }
+    }
+
+    /// Tasks that are alive at once, and turns of each.
+    pub fn tasks(self) -> Option<(u32, u32)> {
+        if let Self::Tasks { tasks, yields } = self { Some((tasks, yields)) } else { None }
+    }
+
+    /// Operations between two clock readings.
+    pub fn batch(self) -> Option<u32> {
+        if let Self::Operation { batch } = self { Some(batch) } else { None }
+    }
+
+    /// Which way blocks go, and whether past the page cache.
+    pub fn transfers(self) -> Option<(Direction, bool)> {
+        if let Self::Io { direction, direct } = self { Some((direction, direct)) } else { None }
+    }
+
+    /// The quantity a reader compares first.
+    pub fn headline(self) -> Quantity {
+        match self {
+            Self::PingPong { .. } => Quantity::RoundTrip,
+            Self::OneWay { .. } | Self::FanOut { .. } => Quantity::Wake,
+            Self::OpenLoop { .. } => Quantity::Response,
+            Self::Operation { .. } => Quantity::Operation,
+            Self::Tasks { yields: 0, .. } => Quantity::Life,
+            Self::Tasks { .. } => Quantity::HandOff,
+            Self::Io { .. } => Quantity::Transfer,
         }
     }
 }

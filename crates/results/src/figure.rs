@@ -43,6 +43,10 @@ pub mod operation {
     pub const PER_SWITCH: &str = "per real switch";
     /// Time in the faults divided by the faults counted.
     pub const PER_FAULT: &str = "per real fault";
+    /// How the name of what another tool would print ends.
+    pub const AS_PRINTED: &str = " as printed";
+    /// The same switches counted in three ways.
+    pub const CHECKS: [&str; 3] = ["check-getrusage", "check-proc-status", "check-perf-event"];
 }
 
 /// Of transfers.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A plan: the configurations to run, in blocks whose order alternates, what is asked of them, and how they are shown.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,9 +19,16 @@ pub const FEWEST_BLOCKS: u32 = 4;
 pub struct Plan {
     /// The experiment's verb: `ping`, `pairs`, `switch`, …; a name, by which nothing is decided.
     pub experiment: String,
-    /// How its result is shown.
-    #[serde(default)]
-    pub layout: Layout,
+    /// The sections in which its result is told, by name; none is a table for each quantity. A name that a reader does not know
+    /// is left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sections: Vec<String>,
+    /// The part that a subject plays in what is told: `control`, …
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parts: BTreeMap<String, String>,
+    /// Whose claims the result can speak to, by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claims: Option<String>,
     /// Every configuration; each is run once in each block.
     pub configurations: Vec<Configuration>,
     /// Blocks: repetitions of all configurations, each in a random order of its own, so that drift of the machine falls on every
@@ -52,36 +61,6 @@ fn is_yes(whether: &bool) -> bool {
     *whether
 }
 
-/// Which tables a result is shown in.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Layout {
-    /// Which mechanism serves which need, in words, and a table of all.
-    Survey,
-    /// Calls, switches and working sets, with what each was divided by.
-    Operations,
-    /// First, median and last receiver to wake.
-    FanOut,
-    /// Hand-offs, lives, memory and limits of tasks.
-    Tasks,
-    /// Transfers by way of waiting, with CPU time and interrupts.
-    Io,
-    /// Ways to wait for a message over a network.
-    Net,
-    /// What a wake costs after sleeps of several lengths, with idle states and without.
-    Idle,
-    /// A matrix of CPUs for each mechanism.
-    Pairs,
-    /// The stages of wakes.
-    Stages,
-    /// The slowest wakes, each with its cause.
-    SlowWakes,
-    /// A table for each quantity; also of a layout that this build does not know.
-    #[default]
-    #[serde(other)]
-    Quantities,
-}
-
 /// Something that could have been measured and is not among the configurations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOut {
@@ -96,16 +75,12 @@ pub struct LeftOut {
 
 impl Plan {
     /// A plan that asks nothing, leaves nothing out, and repeats what others disturb.
-    pub fn new(
-        experiment: &str,
-        layout: Layout,
-        configurations: Vec<Configuration>,
-        blocks: u32,
-        seed: u64,
-    ) -> Self {
+    pub fn new(experiment: &str, configurations: Vec<Configuration>, blocks: u32, seed: u64) -> Self {
         Self {
             experiment: experiment.to_owned(),
-            layout,
+            sections: Vec::new(),
+            parts: BTreeMap::new(),
+            claims: None,
             configurations,
             blocks,
             seed,
@@ -113,6 +88,21 @@ impl Plan {
             left_out: Vec::new(),
             repeat_on_interference: true,
         }
+    }
+
+    /// Whether its result is told in the section called `name`.
+    pub fn has_section(&self, name: &str) -> bool {
+        self.sections.iter().any(|section| section == name)
+    }
+
+    /// The subjects that play `part`.
+    pub fn playing<'plan>(&'plan self, part: &'plan str) -> impl Iterator<Item = &'plan str> {
+        self.parts.iter().filter(move |(_, plays)| *plays == part).map(|(subject, _)| subject.as_str())
+    }
+
+    /// Whether `subject` plays `part`.
+    pub fn plays(&self, subject: &str, part: &str) -> bool {
+        self.parts.get(subject).is_some_and(|plays| plays == part)
     }
 
     /// How many trials with interference the run may repeat. On a machine that is never quiet, repeating everything would treble

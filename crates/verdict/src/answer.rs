@@ -6,13 +6,19 @@
 //! blocks, in 126 for five, in 1716 for seven (the extreme of Mann and Whitney's U). Where the best is held against many,
 //! that chance is multiplied by their number and must stay below 5 %. Everything else is said to show no difference.
 
-use doorbell_results::configuration::{Pattern, WaitPolicy};
+use doorbell_results::configuration::WaitPolicy;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::{Contexts, Waits};
 use doorbell_results::record::{Outcome, ResultFile, Variant};
 use std::collections::BTreeMap;
 /// The operation that is the limit of spinning.
 pub const LIMIT: &str = "cache-line";
+
+/// The part that an operation plays here: what spinning could reach at best.
+pub const LIMIT_OF_SPINNING: &str = "the limit of spinning";
+
+/// The part that a mechanism plays here: it spins, and does nothing else.
+pub const BARE_SPINNING: &str = "bare spinning";
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
@@ -143,8 +149,7 @@ pub fn shown_slower(slow: &Time, fast: &Time, among: usize) -> bool {
 }
 
 fn back_to_back(variant: &Variant) -> bool {
-    variant.configuration.pattern == Pattern::PingPong { gap_ns: 0 }
-        && variant.configuration.wait == WaitPolicy::Block
+    variant.configuration.pattern.back_to_back() && variant.configuration.wait == WaitPolicy::Block
 }
 
 fn picks(variants: &[Variant]) -> Vec<Pick> {
@@ -235,11 +240,14 @@ fn migrations_per_s(variant: &Variant) -> Option<f64> {
 fn sleeps(variants: &[Variant]) -> Vec<Slept> {
     let mut by_subject: BTreeMap<&str, Vec<(u64, Time)>> = BTreeMap::new();
     for variant in variants {
-        if let (Pattern::OneWay { gap_ns }, WaitPolicy::Block) =
-            (variant.configuration.pattern, variant.configuration.wait)
+        if variant.configuration.pattern.one_way()
+            && variant.configuration.wait == WaitPolicy::Block
             && let Some(time) = time(variant, Quantity::Wake)
         {
-            by_subject.entry(&variant.configuration.subject).or_default().push((gap_ns, time));
+            by_subject
+                .entry(&variant.configuration.subject)
+                .or_default()
+                .push((variant.configuration.pattern.gap_ns(), time));
         }
     }
     by_subject
@@ -254,8 +262,7 @@ fn sleeps(variants: &[Variant]) -> Vec<Slept> {
 
 fn notify(variants: &[Variant]) -> Option<Notified> {
     let awake = variants.iter().find(|variant| {
-        matches!(variant.configuration.pattern, Pattern::OneWay { .. })
-            && variant.configuration.wait == WaitPolicy::Spin
+        variant.configuration.pattern.one_way() && variant.configuration.wait == WaitPolicy::Spin
     })?;
     let asleep = variants.iter().find(|variant| {
         variant.configuration.subject == awake.configuration.subject
@@ -274,8 +281,7 @@ fn trust(result: &ResultFile, variants: &[Variant]) -> Trust {
     let ran: Vec<_> =
         result.records.iter().filter(|record| !matches!(record.outcome, Outcome::Skipped { .. })).collect();
     let count = |wanted: fn(&Outcome) -> bool| ran.iter().filter(|record| wanted(&record.outcome)).count();
-    let harness =
-        variants.iter().find(|variant| back_to_back(variant) && variant.configuration.subject == "null");
+    let harness = variants.iter().find(|variant| back_to_back(variant) && variant.is_harness());
     let mut readings: BTreeMap<String, [f64; 2]> = BTreeMap::new();
     for primitive in result
         .primitives
@@ -288,7 +294,7 @@ fn trust(result: &ResultFile, variants: &[Variant]) -> Trust {
     }
     Trust {
         harness_ns: harness.and_then(|variant| Some(time(variant, Quantity::RoundTrip)?.median_ns)),
-        over_bare: over_bare(variants),
+        over_bare: over_bare(result, variants),
         trials: ran.len(),
         interfered: ran.iter().filter(|record| record.had_interference()).count(),
         implausible: count(|outcome| matches!(outcome, Outcome::Implausible { .. })),
@@ -301,10 +307,11 @@ fn trust(result: &ResultFile, variants: &[Variant]) -> Trust {
     }
 }
 
-fn over_bare(variants: &[Variant]) -> Option<f64> {
-    let bare = variants.iter().find(|variant| variant.configuration.subject == LIMIT)?;
+fn over_bare(result: &ResultFile, variants: &[Variant]) -> Option<f64> {
+    let plays = |variant: &Variant, part| result.plan.plays(&variant.configuration.subject, part);
+    let bare = variants.iter().find(|variant| plays(variant, LIMIT_OF_SPINNING))?;
     let same_place = |variant: &&Variant| {
-        variant.configuration.subject == "spin"
+        plays(variant, BARE_SPINNING)
             && back_to_back(variant)
             && variant.configuration.placement == bare.configuration.placement
     };

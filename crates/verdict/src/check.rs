@@ -90,24 +90,31 @@ pub fn check<'result>(
     conditions: &[Condition],
 ) -> Checked<'result> {
     let variants = candidate.variants();
+    // The harness itself is the same in both.
+    let concerns = |condition: &Condition, configuration: &Configuration| {
+        comparison
+            .files
+            .iter()
+            .all(|file| condition.concerns(configuration, file.is_harness(&configuration.subject)))
+    };
     let missing = comparison
         .unmatched
         .iter()
         .filter(|configuration| {
             configuration.gone
-                && conditions.iter().any(|condition| condition.concerns(configuration.configuration))
+                && conditions.iter().any(|condition| concerns(condition, configuration.configuration))
         })
         .map(|configuration| (configuration.configuration, configuration.reason.clone()))
         .collect();
     let concerned = |condition: &Condition| {
-        comparison.rows.iter().filter(|row| condition.concerns(row.configuration)).count()
+        comparison.rows.iter().filter(|row| concerns(condition, row.configuration)).count()
     };
     let timed = conditions.iter().filter(|condition| matches!(condition.limited, Limited::Percentile(..)));
     let judged: usize = timed.map(concerned).sum();
     let each = 1.0 - (1.0 - CONFIDENCE) / judged.max(1) as f64;
     let mut findings = Vec::new();
     for (index, condition) in conditions.iter().enumerate() {
-        for row in comparison.rows.iter().filter(|row| condition.concerns(row.configuration)) {
+        for row in comparison.rows.iter().filter(|row| concerns(condition, row.configuration)) {
             let variant = variants.iter().find(|variant| variant.configuration == row.candidate);
             let (seen, decision) = judge(condition.limited, row, variant, each);
             findings.push(Finding {

@@ -98,6 +98,8 @@ pub struct Unmatched<'result> {
 /// A comparison of two runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison<'result> {
+    /// The baseline and the candidate.
+    pub files: [&'result ResultFile; 2],
     /// The configurations both have, in the order of the baseline's plan.
     pub rows: Vec<Row<'result>>,
     /// The configurations that are not compared.
@@ -133,6 +135,7 @@ pub fn compare<'result>(
             gone: false,
         };
         return Comparison {
+            files: [baseline, candidate],
             rows: Vec::new(),
             unmatched: first.iter().map(unmatched).collect(),
             confidence: 1.0 - ERROR,
@@ -145,7 +148,7 @@ pub fn compare<'result>(
         .into_iter()
         .filter_map(|(variant, other)| row([baseline, candidate], [variant, other], confidence, relevant))
         .collect();
-    Comparison { rows, unmatched, confidence }
+    Comparison { files: [baseline, candidate], rows, unmatched, confidence }
 }
 
 /// How far from in proportion a mechanism may follow the reference, as a standard deviation of the exponent: over 1700 trials

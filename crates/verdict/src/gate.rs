@@ -62,8 +62,7 @@ pub fn gate<'result>(result: &'result ResultFile, question: Gate) -> Option<Gate
         .variants()
         .into_iter()
         .filter(|variant| {
-            matches!(variant.headline(), Quantity::Wake | Quantity::Response)
-                && variant.configuration.subject != "null"
+            matches!(variant.headline(), Quantity::Wake | Quantity::Response) && !variant.is_harness()
         })
         .collect();
     if variants.is_empty() {
@@ -324,7 +323,7 @@ mod tests {
         assert!(matches!(asked(&failed, P999), Decision::CannotTell(why) if why.contains("real-time")));
         let mut again = result(1000, &[]);
         again.records[3].attempts = 2;
-        assert!(matches!(asked(&again, P999), Decision::CannotTell(why) if why.contains("done over")));
+        assert!(matches!(asked(&again, P999), Decision::CannotTell(why) if why.contains("repeated")));
         let mut cut = result(1000, &[]);
         cut.partial = true;
         assert!(matches!(asked(&cut, P999), Decision::CannotTell(_)));

@@ -4,7 +4,7 @@
 use super::compare::Ratio;
 use super::conditions::{differing, other_conditions};
 use super::contest::{Blocks, contest};
-use doorbell_results::configuration::{Configuration, Pattern, Placement, WaitPolicy};
+use doorbell_results::configuration::{Configuration, Placement, WaitPolicy};
 use doorbell_results::plan::FEWEST_BLOCKS;
 use doorbell_results::record::need::{contexts, lacks};
 use doorbell_results::record::question::{self, By, Shape};
@@ -146,13 +146,10 @@ fn candidates<'result>(
 }
 
 fn in_pattern(configuration: &Configuration, question: &question::Pick) -> bool {
-    let pattern = match (question.shape, configuration.pattern) {
-        (Shape::OneToMany, Pattern::FanOut { .. }) => true,
-        (Shape::OneToOne | Shape::ManyToOne, Pattern::PingPong { gap_ns: 0 }) => question.gap_ns == 0,
-        (Shape::OneToOne | Shape::ManyToOne, Pattern::OneWay { gap_ns }) => {
-            gap_ns == question.gap_ns && gap_ns > 0
-        }
-        _ => false,
+    let pattern = match question.shape {
+        Shape::OneToMany => configuration.pattern.receivers().is_some(),
+        _ if question.gap_ns == 0 => configuration.pattern.back_to_back(),
+        _ => configuration.pattern.one_way() && configuration.pattern.gap_ns() == question.gap_ns,
     };
     pattern && configuration.contexts == contexts(question) && configuration.wait == WaitPolicy::Block
 }

@@ -6,7 +6,7 @@
 //! is adding a file here and one line in `RULES`.
 
 use doorbell_results::about::About;
-use doorbell_results::configuration::{Pattern, WaitPolicy};
+use doorbell_results::configuration::WaitPolicy;
 use doorbell_results::record::result::Primitives;
 use doorbell_results::record::subject::Waits;
 use doorbell_results::record::{Record, SideCounters, Violation};
@@ -83,7 +83,7 @@ fn waits(record: &Record) -> Option<Waits> {
 
 /// Sides that do nothing but wait, and how often: the far side, and both where the near one does not pause.
 fn waiting_sides(record: &Record) -> (impl Iterator<Item = &SideCounters>, u64) {
-    let there_and_back = matches!(record.configuration.pattern, Pattern::PingPong { gap_ns: 0 });
+    let there_and_back = record.configuration.pattern.back_to_back();
     let skipped = usize::from(!there_and_back);
     (record.sides.iter().skip(skipped), record.tally.seen * if there_and_back { 2 } else { 1 })
 }

@@ -5,7 +5,6 @@ use doorbell_results::record::populations::Population;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Record, Warning, warning};
 
-use doorbell_results::configuration::Pattern;
 use doorbell_results::record::subject::Waits;
 
 /// Least share of a group beside the largest that a reader is warned of, and least ratio of their levels: smaller and
@@ -80,7 +79,7 @@ fn material(groups: &[Population]) -> bool {
 
 /// Rescheduling interrupts per wake, if that says how many wakes crossed cores.
 fn share_across(record: &Record) -> Option<f64> {
-    let there_and_back = matches!(record.configuration.pattern, Pattern::PingPong { .. });
+    let there_and_back = record.configuration.pattern.there_and_back();
     let wakes = record.tally.seen * if there_and_back { 2 } else { 1 };
     let sleeps = record.subject.notification()?.waits == Waits::Blocks;
     let interrupts = *record.environment.interrupts.get("RES")?;

@@ -94,10 +94,7 @@ struct Trial {
 /// a time-out.
 pub fn spin(result: &ResultFile, worth: f64) -> Option<Spun> {
     let variants = result.variants();
-    let one_way = |variant: &&Variant| {
-        matches!(variant.configuration.pattern, Pattern::OneWay { .. })
-            && variant.configuration.subject != "null"
-    };
+    let one_way = |variant: &&Variant| variant.configuration.pattern.one_way() && !variant.is_harness();
     let first = variants.iter().find(one_way)?.configuration;
     let mut gaps = BTreeMap::<u64, Vec<&Variant>>::new();
     let mut left_out = BTreeMap::new();
@@ -118,7 +115,7 @@ pub fn spin(result: &ResultFile, worth: f64) -> Option<Spun> {
     if gaps.is_empty() {
         return None;
     }
-    let harness = variants.iter().find(|variant| variant.configuration.subject == "null");
+    let harness = variants.iter().find(|variant| variant.is_harness());
     let harness = harness.map(|variant| variant.medians_ns(Quantity::RoundTrip));
     Some(Spun {
         subject: first.subject.clone(),

@@ -2,7 +2,7 @@
 //! What a run says about the cost of sleeping, and which of its figures the library is to reckon with.
 
 use crate::statistics::median;
-use doorbell_results::configuration::{Pattern, Placement};
+use doorbell_results::configuration::Placement;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{ResultFile, Variant};
 /// The mechanism whose sleep the library's adaptive waiter falls back on.
@@ -43,8 +43,7 @@ pub fn tune(result: &ResultFile) -> Tuned {
     let variants = result.variants();
     let round_trips = |subject: &'static str| {
         variants.iter().filter(move |variant| {
-            variant.configuration.subject == subject
-                && matches!(variant.configuration.pattern, Pattern::PingPong { gap_ns: 0 })
+            variant.configuration.subject == subject && variant.configuration.pattern.back_to_back()
         })
     };
     let placements: Vec<Placed> = round_trips(SLEEPS)

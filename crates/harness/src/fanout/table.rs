@@ -106,6 +106,7 @@ impl Table {
     }
 
     /// The row of receiver `number`.
+    #[inline]
     pub fn row(&self, number: u32) -> Row<'_> {
         let words = row_words(&self.part);
         let start = number as usize * words;
@@ -143,16 +144,20 @@ pub struct Row<'table> {
 }
 
 impl Row<'_> {
+    #[inline]
     fn get(&self, field: usize) -> u64 {
         self.words[field].load(Relaxed)
     }
+    #[inline]
     fn set(&self, field: usize, value: u64) {
         self.words[field].store(value, Relaxed);
     }
+    #[inline]
     fn add(&self, field: usize) {
         self.set(field, self.get(field) + 1);
     }
 
+    #[inline]
     pub fn seen(&self) -> u64 {
         // Pairs with the Release store in `saw`: whoever sees the count sees the readings.
         self.words[field::SEEN].load(Acquire)
@@ -164,10 +169,12 @@ impl Row<'_> {
         self.words[field::SEEN].store(round + 1, Release);
     }
     /// When it woke in `round` (from 0); zero if it did not.
+    #[inline]
     pub fn awake(&self, round: usize) -> Ticks {
         self.get(field::HEAD + round)
     }
     /// It woke in `round`, perhaps not for the first time, through an object that all share.
+    #[inline]
     pub fn woke(&self, round: usize, awake: Ticks) {
         if self.wakes(round) == 0 {
             self.set(field::HEAD + round, awake);
@@ -177,6 +184,7 @@ impl Row<'_> {
         self.words[field::WAKES].store(self.get(field::WAKES) + 1, Release);
     }
     /// How often it woke in `round`.
+    #[inline]
     pub fn wakes(&self, round: usize) -> u64 {
         self.get(field::HEAD + self.rounds + round)
     }
@@ -188,6 +196,7 @@ impl Row<'_> {
     pub fn timeouts(&self) -> u64 {
         self.get(field::TIMEOUTS)
     }
+    #[inline]
     pub fn timed_out(&self) {
         self.add(field::TIMEOUTS);
     }
@@ -195,6 +204,7 @@ impl Row<'_> {
     pub fn late(&self) -> u64 {
         self.get(field::LATE)
     }
+    #[inline]
     pub fn was_late(&self) {
         self.add(field::LATE);
     }
@@ -202,6 +212,7 @@ impl Row<'_> {
     pub fn spurious(&self) -> u64 {
         self.get(field::SPURIOUS)
     }
+    #[inline]
     pub fn woke_for_nothing(&self) {
         self.add(field::SPURIOUS);
     }

@@ -35,6 +35,7 @@ impl Arrivals {
     ///
     /// `number` is what the notification carries. Where it carries none, notifications that count come one for each
     /// message and in their order, and those that merge stand for all that was sent before the wake.
+    #[inline]
     pub(super) fn notified(
         &mut self,
         coalesces: bool,
@@ -86,11 +87,13 @@ impl Arrivals {
     }
 
     /// The last `messages` seen were seen only because a wait ran out: their notifications may still come.
+    #[inline]
     pub(super) fn late(&mut self, coalesces: bool, messages: u64, tally: &mut Tally) {
         tally.late += messages;
         self.owed = if !coalesces { self.owed + messages } else { 1 };
     }
 
+    #[inline]
     fn takes_owed(&mut self) -> bool {
         let owed = self.owed > 0;
         self.owed -= u64::from(owed);

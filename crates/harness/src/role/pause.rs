@@ -15,6 +15,7 @@ const EARLY: Duration = Duration::from_micros(150);
 /// A notifier on a core of its own sleeps through the long part of a gap and spins the rest, so that it notifies from a
 /// running core, at the due time. On the waiter's core it must sleep: spinning there would keep the waiter from
 /// falling asleep, which is the state to be measured.
+#[inline]
 pub(crate) fn pause_until(clock: Clock, due: Ticks, shares_core: bool) {
     let early = if shares_core { 0 } else { clock.ticks(EARLY) };
     let now = clock.now();

@@ -5,17 +5,19 @@ use std::io::Write;
 use std::time::Duration;
 
 use super::common::{Exit, RunArgs, Terminal, machine_here};
+use super::experiment::Experiment;
+pub use super::experiment::run;
 use super::ping::mechanisms;
 use super::placements::PlacementArgs;
 use super::sides::Sides;
 use crate::experiment::anatomy::{BLOCKS, GAPS, MESSAGE, WINDOW, plan};
 use crate::experiment::ping::Ping;
-use crate::experiment::plan::Plan;
-use crate::machine::Machine;
-use crate::mechanism::Contexts;
-use crate::quantity::{duration, span, wait_policy};
-use crate::trace::{Tracefs, instance};
-use crate::trial::configuration::{Pattern, Scheduler, Timing, Until, WaitPolicy};
+use doorbell_harness::trace::{Tracefs, instance};
+use doorbell_machine::Machine;
+use doorbell_results::configuration::{Pattern, Scheduler, Timing, Until, WaitPolicy};
+use doorbell_results::plan::Plan;
+use doorbell_results::quantity::{duration, span, wait_policy};
+use doorbell_subjects::mechanism::Contexts;
 
 /// Arguments of `doorbell anatomy`.
 #[derive(Debug, clap::Args)]
@@ -54,14 +56,28 @@ pub struct Args {
     run: RunArgs,
 }
 
-/// Runs `doorbell anatomy`.
-pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
-    let machine = machine_here();
-    let plan = args.run.planned("anatomy", &machine, || from_flags(args, &machine))?;
-    if !args.run.only_planned() && !events_at_hand()? {
-        return Ok(Exit::Unfit);
+impl Experiment for Args {
+    fn name(&self) -> &'static str {
+        "anatomy"
     }
-    run_traced(&args.run, plan, machine, terminal)
+    fn flags(&self) -> &RunArgs {
+        &self.run
+    }
+    fn plan(&self, machine: &Machine) -> anyhow::Result<Plan> {
+        from_flags(self, machine)
+    }
+    fn sections(&self) -> &'static [&'static str] {
+        &["stages"]
+    }
+    fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
+        let args = self;
+        let machine = machine_here();
+        let plan = args.planned(&machine)?;
+        if !args.run.only_planned() && !events_at_hand()? {
+            return Ok(Exit::Unfit);
+        }
+        run_traced(&args.run, plan, machine, terminal)
+    }
 }
 
 fn from_flags(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {

@@ -4,13 +4,14 @@
 use std::path::PathBuf;
 
 use super::common::{Exit, RunArgs, Terminal};
+use super::experiment::Experiment;
 use super::usage::Usage;
 use super::verdict::{Figures, Source};
-use crate::experiment::plan::Plan;
-use crate::machine::Machine;
-use crate::nearest::{did_you_mean, nearest};
-use crate::record::question::{Baseline, Check, Condition, Question, condition};
-use crate::record::{ResultFile, read};
+use doorbell_machine::Machine;
+use doorbell_results::nearest::{did_you_mean, nearest};
+use doorbell_results::plan::Plan;
+use doorbell_results::record::question::{Baseline, Check, Condition, Question, condition};
+use doorbell_results::record::{ResultFile, read};
 
 /// Arguments of `doorbell check`.
 #[derive(Debug, clap::Args)]
@@ -38,7 +39,7 @@ pub struct Args {
 }
 
 /// Runs `doorbell check`.
-pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
+pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let from = args.source.from.as_deref();
     if from.is_some_and(|path| path.as_os_str() == "-") && args.baseline.as_os_str() == "-" {
         return Err(Usage("standard input can be read only once; name the other file".to_owned()).into());
@@ -51,12 +52,11 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     }
     let baseline = read::read(&args.baseline)?;
     concerned(&args.fail_if, &baseline)?;
-    let candidate =
-        match args.source.figures(&args.run, terminal, "check", |machine| plan(args, &baseline, machine))? {
-            Figures::Of(result) => result,
-            Figures::None(exit) => return Ok(exit),
-        };
-    args.source.deliver(&args.run, terminal, &candidate, &question(args, &baseline), &[&baseline])
+    let candidate = match args.source.figures(&Repeat { args: &args, baseline: &baseline }, terminal)? {
+        Figures::Of(result) => result,
+        Figures::None(exit) => return Ok(exit),
+    };
+    args.source.deliver(&args.run, terminal, &candidate, &question(&args, &baseline), &[&baseline])
 }
 
 fn question(args: &Args, baseline: &ResultFile) -> Question {
@@ -71,7 +71,9 @@ fn concerned(conditions: &[Condition], baseline: &ResultFile) -> Result<(), Usag
     for condition in conditions {
         let (Some(subject), false) = (
             &condition.subject,
-            baseline.plan.configurations.iter().any(|configuration| condition.concerns(configuration)),
+            baseline.plan.configurations.iter().any(|configuration| {
+                condition.concerns(configuration, baseline.is_harness(&configuration.subject))
+            }),
         ) else {
             continue;
         };
@@ -83,6 +85,24 @@ fn concerned(conditions: &[Condition], baseline: &ResultFile) -> Result<(), Usag
         )));
     }
     Ok(())
+}
+
+/// The baseline's run once more.
+struct Repeat<'run> {
+    args: &'run Args,
+    baseline: &'run ResultFile,
+}
+
+impl Experiment for Repeat<'_> {
+    fn name(&self) -> &'static str {
+        "check"
+    }
+    fn flags(&self) -> &RunArgs {
+        &self.args.run
+    }
+    fn plan(&self, machine: &Machine) -> anyhow::Result<Plan> {
+        plan(self.args, self.baseline, machine)
+    }
 }
 
 /// The baseline's plan, on this machine.

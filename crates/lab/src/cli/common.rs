@@ -12,24 +12,24 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::{Args, ValueEnum};
 
 use super::load::{Asked, load};
-use super::plan_file;
+use super::plan_file::save;
 use super::usage::Usage;
-use crate::experiment::plan::Plan;
 use crate::experiment::run::{self, Conditions};
-use crate::machine::Machine;
-use crate::record::write::{to_json, write};
-use crate::record::{Outcome, Record, ResultFile};
-use crate::trial::configuration::Configuration;
-use crate::view::progress::Progress;
-use crate::view::style::Style;
-use crate::view::summary::summary;
+use doorbell_machine::Machine;
+use doorbell_report::progress::Progress;
+use doorbell_report::style::Style;
+use doorbell_report::summary::summary;
+use doorbell_results::configuration::Configuration;
+use doorbell_results::plan::Plan;
+use doorbell_results::record::write::{to_json, write};
+use doorbell_results::record::{Outcome, Record, ResultFile};
 
 /// How long the clock is calibrated: an error of 50 ns in either bracket then is one part in a million.
 const CALIBRATION: Duration = Duration::from_millis(50);
 
 /// The machine, with a clock calibrated on the spot.
 pub fn machine_here() -> Machine {
-    crate::machine::here(crate::machine::clock::calibrate(CALIBRATION))
+    doorbell_machine::here(doorbell_machine::clock::calibrate(CALIBRATION))
 }
 
 /// How a verb ended; the numbers are part of the interface.
@@ -191,20 +191,6 @@ impl RunArgs {
         plan
     }
 
-    /// The plan of `doorbell VERB`: that of the file, if one was named, else what `plan` makes of the flags.
-    pub fn planned(
-        &self,
-        verb: &str,
-        machine: &Machine,
-        plan: impl FnOnce() -> anyhow::Result<Plan>,
-    ) -> anyhow::Result<Plan> {
-        let Some(path) = &self.plan else { return plan() };
-        let mut plan = plan_file::read(path, verb, &machine.topology)?;
-        plan.blocks = self.blocks.unwrap_or(plan.blocks);
-        plan.seed = self.seed.unwrap_or(plan.seed);
-        Ok(plan)
-    }
-
     /// Whether the plan is shown or written, and nothing run.
     pub fn only_planned(&self) -> bool {
         self.dry_run || self.save_plan.is_some()
@@ -213,7 +199,7 @@ impl RunArgs {
     /// Carries `plan` out under the flags, saves and shows the result.
     pub fn run(&self, plan: Plan, machine: Machine, terminal: &Terminal) -> anyhow::Result<Exit> {
         if let Some(path) = &self.save_plan {
-            plan_file::save(&self.loaded(plan, &machine), path)?;
+            save(&self.loaded(plan, &machine), path)?;
             return Ok(Exit::Done);
         }
         if self.dry_run {

@@ -4,14 +4,14 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::common::Exit;
+use super::common::{Exit, Terminal};
 use super::usage::Usage;
-use crate::quantity::percent;
-use crate::record::{ResultFile, read};
-use crate::verdict::compare::{apart, compare};
-use crate::view::comparison::comparison;
-use crate::view::style::Style;
-use crate::view::wording::EMULATED;
+use doorbell_report::comparison::comparison;
+use doorbell_report::style::Style;
+use doorbell_report::wording::EMULATED;
+use doorbell_results::quantity::percent;
+use doorbell_results::record::{ResultFile, read};
+use doorbell_verdict::compare::{apart, compare};
 
 /// Arguments of `doorbell compare`.
 #[derive(Debug, clap::Args)]
@@ -33,7 +33,7 @@ pub struct Args {
 }
 
 /// Runs `doorbell compare`.
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
+pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     let all = || std::iter::once(&args.baseline).chain(&args.candidates);
     if all().filter(|path| path.as_os_str() == "-").count() > 1 {
         return Err(Usage("standard input can be read only once; name the other file".to_owned()).into());

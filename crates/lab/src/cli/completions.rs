@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell completions`: from the same definition as `--help`.
 
-use super::common::Exit;
+use super::common::{Exit, Terminal};
 
 /// Arguments of `doorbell completions`.
 #[derive(Debug, clap::Args)]
@@ -10,7 +10,7 @@ pub struct Args {
     shell: clap_complete::Shell,
 }
 
-pub fn run(args: Args) -> anyhow::Result<Exit> {
+pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut super::command(), "doorbell", &mut script);
     std::io::Write::write_all(&mut std::io::stdout(), &script)?;

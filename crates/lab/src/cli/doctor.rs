@@ -3,10 +3,10 @@
 
 use std::io::Write;
 
-use super::common::{Exit, machine_here};
-use crate::machine::doctor::{Severity, worst};
-use crate::view::doctor::{Detail, doctor};
-use crate::view::style::Style;
+use super::common::{Exit, Terminal, machine_here};
+use doorbell_machine::doctor::{Severity, worst};
+use doorbell_report::doctor::{Detail, doctor};
+use doorbell_report::style::Style;
 
 /// Arguments of `doorbell doctor`.
 #[derive(Debug, clap::Args)]
@@ -25,7 +25,7 @@ pub struct Args {
 }
 
 /// Examines the machine and prints what was found.
-pub fn run(args: Args) -> anyhow::Result<Exit> {
+pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     let machine = machine_here();
     let text = if args.json {
         serde_json::to_string_pretty(&machine)? + "\n"

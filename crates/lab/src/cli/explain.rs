@@ -5,24 +5,24 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::common::Exit;
+use super::common::{Exit, Terminal};
 use super::usage::Usage;
-use crate::about::About;
-use crate::fan;
-use crate::machine::doctor;
-use crate::mechanism::{self, Explanation};
-use crate::nearest::{did_you_mean, nearest};
-use crate::operation;
-use crate::record::need;
-use crate::record::series::Quantity;
-use crate::record::warning;
-use crate::task;
-use crate::transfer;
-use crate::trial::load;
-use crate::trial::primitives::PRIMITIVES;
-use crate::verdict::plausibility;
-use crate::view::notifications::KINDS;
-use crate::view::style::{Role, Style};
+use doorbell_harness::load;
+use doorbell_harness::primitives::PRIMITIVES;
+use doorbell_machine::doctor;
+use doorbell_report::notifications::KINDS;
+use doorbell_report::style::{Role, Style};
+use doorbell_results::about::About;
+use doorbell_results::nearest::{did_you_mean, nearest};
+use doorbell_results::record::need;
+use doorbell_results::record::series::Quantity;
+use doorbell_results::record::warning;
+use doorbell_subjects::fan;
+use doorbell_subjects::mechanism::{self, Explanation};
+use doorbell_subjects::operation;
+use doorbell_subjects::task;
+use doorbell_subjects::transfer;
+use doorbell_verdict::plausibility;
 
 /// Arguments of `doorbell explain`.
 #[derive(Debug, clap::Args)]
@@ -73,7 +73,7 @@ const REGISTRIES: &[fn() -> Vec<Topic>] = &[
 ];
 
 fn mechanisms() -> Vec<Topic> {
-    let entries = mechanism::all().iter().chain(mechanism::http::all());
+    let entries = mechanism::all().iter();
     entries.map(|entry| explained(entry.name(), "mechanism", entry.explanation())).collect()
 }
 
@@ -157,7 +157,7 @@ fn explained(name: &str, kind: &'static str, explanation: Explanation) -> Topic 
 }
 
 /// Runs `doorbell explain`.
-pub fn run(args: Args) -> anyhow::Result<Exit> {
+pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     let topics: Vec<Topic> = REGISTRIES.iter().flat_map(|registry| registry()).collect();
     let Some(topic) = topics.iter().find(|topic| topic.name == args.name) else {
         return Err(Usage(unknown(&args.name, &topics)).into());

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use clap::builder::PossibleValue;
 use clap::builder::PossibleValuesParser;
 
-use super::common::Exit;
-use crate::record::{read, write};
-use crate::view::export;
+use super::common::{Exit, Terminal};
+use doorbell_report::export;
+use doorbell_results::record::{read, write};
 
 /// Arguments of `doorbell export`.
 #[derive(Debug, clap::Args)]
@@ -34,7 +34,7 @@ fn formats() -> PossibleValuesParser {
 }
 
 /// Runs `doorbell export`.
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
+pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     let result = read::read(&args.file)?;
     let format = export::find(&args.format)
         .ok_or_else(|| super::usage::Usage(format!("no format is called '{}'", args.format)))?;

@@ -8,19 +8,22 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use super::common::{Exit, RunArgs, Terminal, machine_here, named, once};
+use super::experiment::Experiment;
+pub use super::experiment::run;
 use super::load::Asked;
 use super::usage::Usage;
 use crate::experiment::fanout::{FanOut, takes};
-use crate::experiment::plan::Plan;
-use crate::fan;
-use crate::fan::limits as fanout_limits;
-use crate::machine::Machine;
-use crate::mechanism::Contexts;
-use crate::quantity::{duration, wait_policy};
-use crate::trial::configuration::WaitPolicy;
-use crate::view::unit::time;
-use crate::view::wording::counted;
+use doorbell_machine::Machine;
+use doorbell_report::unit::time;
+use doorbell_report::wording::counted;
+use doorbell_results::configuration::WaitPolicy;
 use doorbell_results::machine::pinning::Pinning;
+use doorbell_results::plan::Plan;
+use doorbell_results::quantity::{duration, wait_policy};
+use doorbell_subjects::fan;
+use doorbell_subjects::fan::limits as fanout_limits;
+use doorbell_subjects::mechanism::Contexts;
+use doorbell_verdict::claims::semaphores::{self, PARTS};
 
 /// Arguments of `doorbell fanout`.
 #[derive(Debug, clap::Args)]
@@ -103,32 +106,55 @@ impl From<Pin> for Pinning {
 
 const HUNDRED_MS: WaitPolicy = WaitPolicy::Timeout { timeout_ns: 100_000_000 };
 
-/// Runs `doorbell fanout`.
-pub fn run(mut args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
-    let machine = machine_here();
-    let mut plan = args.run.planned("fanout", &machine, || plan(&args))?;
-    if args.grid && args.run.load.is_empty() {
-        args.run.load = vec![Asked::Idle, Asked::Busy { kind: "sqrt", workers: None, pinned: false }];
+impl Experiment for Args {
+    fn name(&self) -> &'static str {
+        "fanout"
     }
-    plan = args.run.loaded(plan, &machine);
-    args.run.load.clear();
-    if args.run.only_planned() {
-        return args.run.run(plan, machine, terminal);
+    fn flags(&self) -> &RunArgs {
+        &self.run
     }
-    let lacking = lacking(&plan, &machine);
-    // Told before anything is started, so that who wants all of it can mend the limits first.
-    let mut err = std::io::stderr();
-    for lack in &lacking {
-        let _ = writeln!(err, "doorbell: {lack}");
+    fn plan(&self, _: &Machine) -> anyhow::Result<Plan> {
+        plan(self)
     }
-    if lacking.iter().map(|lack| lack.configurations).sum::<usize>() == plan.configurations.len() {
-        return Err(anyhow::anyhow!("nothing of this can be run here; see the limits above"));
+    fn sections(&self) -> &'static [&'static str] {
+        &["fan-outs"]
     }
-    if !terminal.quiet {
-        let _ =
-            writeln!(std::io::stderr(), "This takes about {}.", time(takes(&plan).as_nanos() as f64 * 1e3));
+    fn parts(&self) -> Vec<(&'static str, &'static str)> {
+        PARTS.to_vec()
     }
-    args.run.run(plan, machine, terminal)
+    fn claims(&self) -> Option<&'static str> {
+        Some(semaphores::SOURCE.name)
+    }
+    fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
+        let mut args = self;
+        let machine = machine_here();
+        let mut plan = args.planned(&machine)?;
+        if args.grid && args.run.load.is_empty() {
+            args.run.load = vec![Asked::Idle, Asked::Busy { kind: "sqrt", workers: None, pinned: false }];
+        }
+        plan = args.run.loaded(plan, &machine);
+        args.run.load.clear();
+        if args.run.only_planned() {
+            return args.run.run(plan, machine, terminal);
+        }
+        let lacking = lacking(&plan, &machine);
+        // Told before anything is started, so that who wants all of it can mend the limits first.
+        let mut err = std::io::stderr();
+        for lack in &lacking {
+            let _ = writeln!(err, "doorbell: {lack}");
+        }
+        if lacking.iter().map(|lack| lack.configurations).sum::<usize>() == plan.configurations.len() {
+            return Err(anyhow::anyhow!("nothing of this can be run here; see the limits above"));
+        }
+        if !terminal.quiet {
+            let _ = writeln!(
+                std::io::stderr(),
+                "This takes about {}.",
+                time(takes(&plan).as_nanos() as f64 * 1e3)
+            );
+        }
+        args.run.run(plan, machine, terminal)
+    }
 }
 
 /// Why some configurations of a plan cannot be run here.

@@ -4,16 +4,18 @@
 use std::time::Duration;
 
 use super::common::{Exit, RunArgs, Terminal};
+use super::experiment::Experiment;
+pub use super::experiment::run;
 use super::placements::PlacementArgs;
 use super::sides::{Policy, Sides};
 use super::usage::Usage;
 use super::verdict::{Figures, Source};
 use crate::experiment::gate::{Gate, ring};
-use crate::experiment::plan::Plan;
-use crate::machine::Machine;
-use crate::mechanism::{self, Contexts, Waits};
-use crate::quantity::{percentile, share, span};
-use crate::record::question::{self, Question, Which};
+use doorbell_machine::Machine;
+use doorbell_results::plan::Plan;
+use doorbell_results::quantity::{percentile, share, span};
+use doorbell_results::record::question::{self, Question, Which};
+use doorbell_subjects::mechanism::{self, Contexts, Waits};
 
 /// Arguments of `doorbell gate`.
 #[derive(Debug, clap::Args)]
@@ -70,14 +72,25 @@ fn confidence(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Runs `doorbell gate`.
-pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
-    let result = match args.source.figures(&args.run, terminal, "gate", |machine| plan(args, machine))? {
-        Figures::Of(result) => result,
-        Figures::None(exit) => return Ok(exit),
-    };
-    let question = args.source.question(&result, || question(args))?;
-    args.source.deliver(&args.run, terminal, &result, &question, &[])
+impl Experiment for Args {
+    fn name(&self) -> &'static str {
+        "gate"
+    }
+    fn flags(&self) -> &RunArgs {
+        &self.run
+    }
+    fn plan(&self, machine: &Machine) -> anyhow::Result<Plan> {
+        plan(self, machine)
+    }
+    fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
+        let args = self;
+        let result = match args.source.figures(&args, terminal)? {
+            Figures::Of(result) => result,
+            Figures::None(exit) => return Ok(exit),
+        };
+        let question = args.source.question(&result, || question(&args))?;
+        args.source.deliver(&args.run, terminal, &result, &question, &[])
+    }
 }
 
 fn question(args: &Args) -> Result<Question, Usage> {

@@ -7,13 +7,17 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use super::common::{Exit, RunArgs, Terminal, machine_here, once};
+use super::experiment::Experiment;
+pub use super::experiment::run;
 use super::usage::Usage;
 use crate::experiment::idle::{GAPS, Idle, lacks};
-use crate::experiment::plan::FEWEST_BLOCKS;
-use crate::machine::Machine;
-use crate::mechanism::{self, Waits};
-use crate::quantity::span;
-use crate::trial::configuration::{Placement, Until};
+use doorbell_machine::Machine;
+use doorbell_results::configuration::{Placement, Until};
+use doorbell_results::plan::FEWEST_BLOCKS;
+use doorbell_results::plan::Plan;
+use doorbell_results::quantity::span;
+use doorbell_subjects::mechanism::{self, Waits};
+use doorbell_verdict::claims::idling;
 
 /// Arguments of `doorbell idle`.
 #[derive(Debug, clap::Args)]
@@ -58,18 +62,35 @@ enum Hold {
     On,
 }
 
-/// Runs `doorbell idle`.
-pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
-    let machine = machine_here();
-    let plan = args.run.planned("idle", &machine, || Ok(idle(&args, &machine)?.plan()))?;
-    if !args.run.only_planned()
-        && !terminal.quiet
-        && let Some(reason) =
-            plan.configurations.iter().find_map(|configuration| lacks(configuration, &machine))
-    {
-        let _ = writeln!(std::io::stderr(), "doorbell: idle states cannot be held off: {reason}");
+impl Experiment for Args {
+    fn name(&self) -> &'static str {
+        "idle"
     }
-    args.run.run(plan, machine, terminal)
+    fn flags(&self) -> &RunArgs {
+        &self.run
+    }
+    fn plan(&self, machine: &Machine) -> anyhow::Result<Plan> {
+        Ok(idle(self, machine)?.plan())
+    }
+    fn sections(&self) -> &'static [&'static str] {
+        &["sleeps"]
+    }
+    fn claims(&self) -> Option<&'static str> {
+        Some(idling::SOURCE.name)
+    }
+    fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
+        let args = self;
+        let machine = machine_here();
+        let plan = args.planned(&machine)?;
+        if !args.run.only_planned()
+            && !terminal.quiet
+            && let Some(reason) =
+                plan.configurations.iter().find_map(|configuration| lacks(configuration, &machine))
+        {
+            let _ = writeln!(std::io::stderr(), "doorbell: idle states cannot be held off: {reason}");
+        }
+        args.run.run(plan, machine, terminal)
+    }
 }
 
 fn idle(args: &Args, machine: &Machine) -> anyhow::Result<Idle> {

@@ -10,20 +10,23 @@ use anyhow::Context;
 use clap::ValueEnum;
 
 use super::common::{Exit, RunArgs, Terminal, machine_here, named, once};
+use super::experiment::Experiment;
+pub use super::experiment::run;
 use super::usage::Usage;
 use doorbell_harness::family::Family;
 
 use crate::experiment::io::Transfers;
 use crate::experiment::net::{self, Net};
-use crate::experiment::plan::{FEWEST_BLOCKS, Layout, Plan};
-use crate::machine::Machine;
-use crate::nearest::{did_you_mean, nearest};
-use crate::quantity::span;
-use crate::record::{Outcome, Record, ResultFile, fio};
-use crate::transfer::scratch::SECTOR;
-use crate::transfer::{self, CONTROL, target};
-use crate::trial::configuration::{Direction, Placement, Target, Until};
-use crate::verdict::plausibility::{Known, violations};
+use doorbell_machine::Machine;
+use doorbell_results::configuration::{Direction, Placement, Target, Until};
+use doorbell_results::nearest::{did_you_mean, nearest};
+use doorbell_results::plan::{FEWEST_BLOCKS, Plan};
+use doorbell_results::quantity::span;
+use doorbell_results::record::{Outcome, Record, ResultFile, fio};
+use doorbell_subjects::transfer::scratch::SECTOR;
+use doorbell_subjects::transfer::{self, CONTROL, target};
+use doorbell_verdict::claims::polling::{self, PARTS};
+use doorbell_verdict::plausibility::{Known, violations};
 
 /// How long a trial of transfers lasts unless told otherwise: some thousand of them.
 const WINDOW: Duration = Duration::from_millis(500);
@@ -135,29 +138,44 @@ fn file_size(text: &str) -> Result<u64, String> {
     Ok(bytes)
 }
 
-/// Runs `doorbell io`.
-pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
-    let machine = machine_here();
-    if args.net {
-        let plan = args.run.planned("net", &machine, || Ok(net(&args, &machine)?.plan()))?;
-        return args.run.run(plan, machine, terminal);
+impl Experiment for Args {
+    fn name(&self) -> &'static str {
+        if self.net { "net" } else { "io" }
     }
-    let imported = imported(&args.import)?;
-    let plan = if args.import.is_empty() || !args.engines.is_empty() {
-        args.run.loaded(args.run.planned("io", &machine, || plan(&args, &machine))?, &machine)
-    } else {
-        Plan::new("io", Layout::Io, Vec::new(), 1, args.run.seed())
-    };
-    let run = RunArgs { load: Vec::new(), ..args.run };
-    if run.only_planned() {
-        return run.run(plan, machine, terminal);
+    fn flags(&self) -> &RunArgs {
+        &self.run
     }
-    if !terminal.quiet {
-        tell(&plan, &machine);
+    fn plan(&self, machine: &Machine) -> anyhow::Result<Plan> {
+        match (self.net, self.import.is_empty() || !self.engines.is_empty()) {
+            (true, _) => Ok(net(self, machine)?.plan()),
+            (false, true) => plan(self, machine),
+            (false, false) => Ok(Plan::new("io", Vec::new(), 1, self.run.seed())),
+        }
     }
-    let mut result = run.measure(plan, machine, terminal)?;
-    join(&mut result, imported);
-    run.deliver(&result, terminal)
+    fn sections(&self) -> &'static [&'static str] {
+        if self.net { &["messages"] } else { &["transfers"] }
+    }
+    fn parts(&self) -> Vec<(&'static str, &'static str)> {
+        PARTS.to_vec()
+    }
+    fn claims(&self) -> Option<&'static str> {
+        (!self.net).then_some(polling::SOURCE.name)
+    }
+    fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
+        let machine = machine_here();
+        let imported = imported(&self.import)?;
+        let plan = self.run.loaded(self.planned(&machine)?, &machine);
+        let run = RunArgs { load: Vec::new(), ..self.run };
+        if run.only_planned() {
+            return run.run(plan, machine, terminal);
+        }
+        if !self.net && !terminal.quiet {
+            tell(&plan, &machine);
+        }
+        let mut result = run.measure(plan, machine, terminal)?;
+        join(&mut result, imported);
+        run.deliver(&result, terminal)
+    }
 }
 
 /// The records in results of fio; the same job of several files is a block of each.

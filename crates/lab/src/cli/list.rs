@@ -5,14 +5,14 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::common::Exit;
-use crate::mechanism::{self, Contexts, Host, Unavailable};
-use crate::operation;
-use crate::record::need::NEEDS;
-use crate::task::{self, MadeOf};
-use crate::transfer;
-use crate::view::style::{Role, Style};
-use crate::view::table::{Align, Column, Table};
+use super::common::{Exit, Terminal};
+use doorbell_report::style::{Role, Style};
+use doorbell_report::table::{Align, Column, Table};
+use doorbell_results::record::need::NEEDS;
+use doorbell_subjects::mechanism::{self, Contexts, Host, Unavailable};
+use doorbell_subjects::operation;
+use doorbell_subjects::task::{self, MadeOf};
+use doorbell_subjects::transfer;
 
 /// Arguments of `doorbell list`.
 #[derive(Debug, clap::Args)]
@@ -76,7 +76,7 @@ impl Item {
 }
 
 /// Runs `doorbell list`.
-pub fn run(args: Args) -> anyhow::Result<Exit> {
+pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     let host = Host::default();
     let listing = Listing {
         mechanisms: mechanism::all()

@@ -6,10 +6,10 @@ use std::io::Write;
 use doorbell::service::{ClientSeen, Found, Occupancy, inspect};
 use serde_json::{Value, json};
 
-use super::common::Exit;
-use crate::view::style::{Role, Style};
-use crate::view::table::{Align, Column, Table};
-use crate::view::unit::count;
+use super::common::{Exit, Terminal};
+use doorbell_report::style::{Role, Style};
+use doorbell_report::table::{Align, Column, Table};
+use doorbell_report::unit::count;
 
 /// Arguments of `doorbell list-services`.
 #[derive(Debug, clap::Args)]
@@ -27,7 +27,7 @@ pub struct Args {
 }
 
 /// Lists services, their clients, occupancy and drops.
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
+pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     let found = inspect()?;
     let mut out = std::io::stdout().lock();
     if args.json {

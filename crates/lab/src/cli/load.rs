@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `--load`: how a load is written on the command line.
 
-use crate::trial::load::{self, Load};
+use doorbell_harness::load::{self, Load};
 
 /// One condition of load, before the machine is known.
 #[derive(Debug, Clone, PartialEq, Eq)]

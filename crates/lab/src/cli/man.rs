@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell man`: the manual page, from the same definition as `--help`.
 
-use super::common::Exit;
+use super::common::{Exit, Terminal};
 
 /// Arguments of `doorbell man`.
 #[derive(Debug, clap::Args)]
@@ -11,7 +11,7 @@ pub struct Args {
 }
 
 /// Prints the page in roff; `doorbell man | man -l -` shows it.
-pub fn run(args: Args) -> anyhow::Result<Exit> {
+pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     let mut command = super::command();
     command.build();
     let page = match &args.verb {

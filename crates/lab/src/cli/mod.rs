@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The verbs of `doorbell`, one file each: its arguments, and the few lines that call the rooms behind it.
 //!
-//! Adding a verb is adding a file, a variant of `Verb` and its line in `Verb::run`.
+//! Adding a verb is adding a file and its line in `verbs!`. What measures is an [`experiment::Experiment`].
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -11,8 +11,8 @@ use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use doorbell_vm::guest;
 
-use crate::trial::{host, launch, primitives};
-use crate::view::style::Style;
+use doorbell_harness::{host, launch, primitives};
+use doorbell_report::style::Style;
 
 pub mod anatomy;
 pub mod check;
@@ -20,6 +20,7 @@ pub mod common;
 pub mod compare;
 pub mod completions;
 pub mod doctor;
+pub mod experiment;
 pub mod explain;
 pub mod export;
 pub mod fanout;
@@ -71,104 +72,86 @@ pub struct Cli {
     verb: Option<Verb>,
 }
 
-/// What to do.
-#[derive(Debug, Subcommand)]
-enum Verb {
-    /// Measure everything useful in under a minute and say what follows; what a bare `doorbell` does
-    Survey(survey::Args),
-    /// Wake a waiter, over and over: round trips, one way with a gap, verified blocked
-    Ping(ping::Args),
-    /// Every pair of CPUs: a matrix, the best and the worst, the gain over leaving it to the scheduler
-    Pairs(pairs::Args),
-    /// What wake-ups are made of: system calls, faults, switches on one core and across, counted by the kernel
-    Switch(switch::Args),
-    /// One notifier, up to thousands of receivers: first, median and last to wake, cost of each post
-    #[command(name = "fanout")]
-    FanOut(fanout::Args),
-    /// Coroutines, threads or processes for N tasks? What a hand-off costs, what making and reaping one costs, how many fit
-    Tasks(tasks::Args),
-    /// Which mechanism for my pattern and needs? The fastest that serves them, and by how much
-    Pick(pick::Args),
-    /// How long to spin before sleeping? The knee of latency and CPU time at each gap
-    Spin(spin::Args),
-    /// Can this node run it? Pass or fail against a longest wake-up, with a bound and its confidence
-    Gate(gate::Args),
-    /// Did it get worse? A baseline's own plan run again and held against limits
-    Check(check::Args),
-    /// Where the time of a wake-up goes, stage by stage, from the kernel's own events
-    Anatomy(anatomy::Args),
-    /// Why was that wake-up slow? The worst ones, each with a waterfall and its cause where the evidence supports one
-    Why(why::Args),
-    /// Poll, hybrid or interrupt for a disk? Latency and CPU of each, with the proof that what is called polled was
-    Io(io::Args),
-    /// What a wake-up costs after a longer sleep, which idle states were entered, and what holding them off buys
-    Idle(idle::Args),
-    /// Make one self-contained page of result files: charts, tables, warnings, how to repeat it
-    Report(report::Args),
-    /// Search every interleaving of a wake-up protocol, and show how a known mistake loses a wake-up
-    Model(model::Args),
-    /// Run this program in a virtual machine: another topology, a polled disk, a CPU with user interrupts
-    Vm(vm::Args),
-    /// Is this machine fit to measure? Each finding with what it does to figures and the cure
-    Doctor(doctor::Args),
-    /// Show what can be measured, and what this machine lacks
-    List(list::Args),
-    /// Say how a mechanism or an operation works, or what a figure means
-    Explain(explain::Args),
-    /// Show what the waiters of every process that uses the library do: spin and hit, spin in vain, sleep
-    Top(top::Args),
-    /// List the services of this user: names, processes, clients, what lies in their rings, what was dropped
-    ListServices(list_services::Args),
-    /// Measure what sleeping costs here and leave it where the library reads it
-    Tune(tune::Args),
-    /// Compare results configuration by configuration: slower, faster, or no difference shown
-    Compare(compare::Args),
-    /// Find out how often comparisons on this machine say what is true
-    Study(study::Args),
-    /// Write a result in another tool's format: csv, markdown, hgrm, hlog, classic, openmetrics, parquet
-    Export(export::Args),
-    /// Print the JSON Schema of result files
-    Schema,
-    /// Print shell completions
-    Completions(completions::Args),
-    /// Print the manual page
-    Man(man::Args),
+/// The verbs, each by its module: its arguments, and how they are carried out.
+macro_rules! verbs {
+    ($($(#[$said:meta])* $verb:ident of $module:ident,)*) => {
+        /// What to do.
+        #[derive(Debug, Subcommand)]
+        enum Verb {
+            $($(#[$said])* $verb($module::Args),)*
+        }
+
+        impl Verb {
+            fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
+                match self {
+                    $(Self::$verb(args) => $module::run(args, terminal),)*
+                }
+            }
+        }
+    };
 }
 
-impl Verb {
-    fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
-        match self {
-            Self::Survey(args) => survey::run(args, terminal),
-            Self::Ping(args) => ping::run(args, terminal),
-            Self::Pairs(args) => pairs::run(args, terminal),
-            Self::Switch(args) => switch::run(args, terminal),
-            Self::FanOut(args) => fanout::run(args, terminal),
-            Self::Tasks(args) => tasks::run(args, terminal),
-            Self::Pick(args) => pick::run(&args, terminal),
-            Self::Spin(args) => spin::run(&args, terminal),
-            Self::Gate(args) => gate::run(&args, terminal),
-            Self::Check(args) => check::run(&args, terminal),
-            Self::Anatomy(args) => anatomy::run(&args, terminal),
-            Self::Why(args) => why::run(&args, terminal),
-            Self::Io(args) => io::run(args, terminal),
-            Self::Idle(args) => idle::run(args, terminal),
-            Self::Report(args) => report::run(args, terminal),
-            Self::Model(args) => model::run(args),
-            Self::Vm(args) => vm::run(args, terminal),
-            Self::Doctor(args) => doctor::run(args),
-            Self::List(args) => list::run(args),
-            Self::Explain(args) => explain::run(args),
-            Self::Top(args) => top::run(&args),
-            Self::ListServices(args) => list_services::run(&args),
-            Self::Tune(args) => tune::run(&args, terminal),
-            Self::Compare(args) => compare::run(&args),
-            Self::Study(args) => study::run(&args, terminal),
-            Self::Export(args) => export::run(&args),
-            Self::Schema => schema::run(),
-            Self::Completions(args) => completions::run(args),
-            Self::Man(args) => man::run(args),
-        }
-    }
+// Every verb. The one list to extend.
+verbs! {
+    /// Measure everything useful in under a minute and say what follows; what a bare `doorbell` does
+    Survey of survey,
+    /// Wake a waiter, over and over: round trips, one way with a gap, verified blocked
+    Ping of ping,
+    /// Every pair of CPUs: a matrix, the best and the worst, the gain over leaving it to the scheduler
+    Pairs of pairs,
+    /// What wake-ups are made of: system calls, faults, switches on one core and across, counted by the kernel
+    Switch of switch,
+    /// One notifier, up to thousands of receivers: first, median and last to wake, cost of each post
+    #[command(name = "fanout")]
+    FanOut of fanout,
+    /// Coroutines, threads or processes for N tasks? What a hand-off costs, what making and reaping one costs, how many fit
+    Tasks of tasks,
+    /// Which mechanism for my pattern and needs? The fastest that serves them, and by how much
+    Pick of pick,
+    /// How long to spin before sleeping? The knee of latency and CPU time at each gap
+    Spin of spin,
+    /// Can this node run it? Pass or fail against a longest wake-up, with a bound and its confidence
+    Gate of gate,
+    /// Did it get worse? A baseline's own plan run again and held against limits
+    Check of check,
+    /// Where the time of a wake-up goes, stage by stage, from the kernel's own events
+    Anatomy of anatomy,
+    /// Why was that wake-up slow? The worst ones, each with a waterfall and its cause where the evidence supports one
+    Why of why,
+    /// Poll, hybrid or interrupt for a disk? Latency and CPU of each, with the proof that what is called polled was
+    Io of io,
+    /// What a wake-up costs after a longer sleep, which idle states were entered, and what holding them off buys
+    Idle of idle,
+    /// Make one self-contained page of result files: charts, tables, warnings, how to repeat it
+    Report of report,
+    /// Search every interleaving of a wake-up protocol, and show how a known mistake loses a wake-up
+    Model of model,
+    /// Run this program in a virtual machine: another topology, a polled disk, a CPU with user interrupts
+    Vm of vm,
+    /// Is this machine fit to measure? Each finding with what it does to figures and the cure
+    Doctor of doctor,
+    /// Show what can be measured, and what this machine lacks
+    List of list,
+    /// Say how a mechanism or an operation works, or what a figure means
+    Explain of explain,
+    /// Show what the waiters of every process that uses the library do: spin and hit, spin in vain, sleep
+    Top of top,
+    /// List the services of this user: names, processes, clients, what lies in their rings, what was dropped
+    ListServices of list_services,
+    /// Measure what sleeping costs here and leave it where the library reads it
+    Tune of tune,
+    /// Compare results configuration by configuration: slower, faster, or no difference shown
+    Compare of compare,
+    /// Find out how often comparisons on this machine say what is true
+    Study of study,
+    /// Write a result in another tool's format: csv, markdown, hgrm, hlog, classic, openmetrics, parquet
+    Export of export,
+    /// Print the JSON Schema of result files
+    Schema of schema,
+    /// Print shell completions
+    Completions of completions,
+    /// Print the manual page
+    Man of man,
 }
 
 /// The definition of the command line, from which `--help`, completions and the manual page are made.
@@ -294,8 +277,10 @@ fn broken_pipe(error: &anyhow::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fan;
-    use crate::{operation, task, transfer};
+    use doorbell_subjects::fan;
+    use doorbell_subjects::operation;
+    use doorbell_subjects::task;
+    use doorbell_subjects::transfer;
 
     #[test]
     fn the_help_names_everything_that_can_be_asked_for() {

@@ -8,7 +8,7 @@ use anyhow::Context;
 use doorbell_uintr::report::{Mechanism, correct, hazard, list};
 use doorbell_uintr::view::{Glyphs, svg};
 
-use super::common::Exit;
+use super::common::{Exit, Terminal};
 use super::usage::Usage;
 
 /// Arguments of `doorbell model`.
@@ -37,7 +37,7 @@ pub struct Args {
 }
 
 /// Searches a model and prints what was found; fails if it is not what the protocol promises.
-pub fn run(args: Args) -> anyhow::Result<Exit> {
+pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     let mechanism = Mechanism::ALL
         .into_iter()
         .find(|mechanism| mechanism.name() == args.mechanism)

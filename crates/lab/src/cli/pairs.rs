@@ -6,14 +6,17 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use super::common::{Exit, RunArgs, Terminal, machine_here, once};
+use super::experiment::Experiment;
+pub use super::experiment::run;
 use super::usage::Usage;
 use crate::experiment::pairs::{Pairs, Sample};
-use crate::experiment::plan::FEWEST_BLOCKS;
-use crate::machine::Machine;
-use crate::machine::cpu_list::CpuList;
-use crate::mechanism::{self, Contexts};
-use crate::quantity::{duration, span};
-use crate::record::{Warning, warning};
+use doorbell_machine::Machine;
+use doorbell_machine::cpu_list::CpuList;
+use doorbell_results::plan::FEWEST_BLOCKS;
+use doorbell_results::plan::Plan;
+use doorbell_results::quantity::{duration, span};
+use doorbell_results::record::{Warning, warning};
+use doorbell_subjects::mechanism::{self, Contexts};
 
 /// Arguments of `doorbell pairs`.
 #[derive(Debug, clap::Args)]
@@ -53,21 +56,34 @@ enum Kind {
     Threads,
 }
 
-/// Runs `doorbell pairs`.
-pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
-    let machine = machine_here();
-    let mut warning = None;
-    let plan = args.run.planned("pairs", &machine, || {
-        let sample = sample(&args, &machine)?;
-        warning = left_out(&sample, args.budget);
-        Ok(sample.plan)
-    })?;
-    if args.run.only_planned() {
-        return args.run.run(plan, machine, terminal);
+impl Experiment for Args {
+    fn name(&self) -> &'static str {
+        "pairs"
     }
-    let mut result = args.run.measure(plan, machine, terminal)?;
-    result.warnings.extend(warning);
-    args.run.deliver(&result, terminal)
+    fn flags(&self) -> &RunArgs {
+        &self.run
+    }
+    fn plan(&self, machine: &Machine) -> anyhow::Result<Plan> {
+        Ok(sample(self, machine)?.plan)
+    }
+    fn sections(&self) -> &'static [&'static str] {
+        &["pairs"]
+    }
+    fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
+        let args = self;
+        let machine = machine_here();
+        let plan = args.planned(&machine)?;
+        if args.run.only_planned() {
+            return args.run.run(plan, machine, terminal);
+        }
+        let warning = match &args.run.plan {
+            Some(_) => None,
+            None => left_out(&sample(&args, &machine)?, args.budget),
+        };
+        let mut result = args.run.measure(plan, machine, terminal)?;
+        result.warnings.extend(warning);
+        args.run.deliver(&result, terminal)
+    }
 }
 
 /// The pairs that the arguments ask for and their time allows.

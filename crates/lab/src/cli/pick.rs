@@ -6,18 +6,20 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use super::common::{Exit, RunArgs, Terminal};
+use super::experiment::Experiment;
+pub use super::experiment::run;
 use super::placements::PlacementArgs;
 use super::usage::Usage;
 use super::verdict::{Figures, Source};
 use crate::experiment::pick::Pick;
-use crate::experiment::plan::Plan;
-use crate::machine::Machine;
-use crate::machine::topology::Topology;
+use doorbell_machine::Machine;
+use doorbell_machine::topology::Topology;
+use doorbell_results::plan::Plan;
 
-use crate::quantity::duration;
-use crate::record::need::need;
-use crate::record::question::{self, By, Question, Shape};
-use crate::trial::configuration::Placement;
+use doorbell_results::configuration::Placement;
+use doorbell_results::quantity::duration;
+use doorbell_results::record::need::need;
+use doorbell_results::record::question::{self, By, Question, Shape};
 
 /// Arguments of `doorbell pick`.
 #[derive(Debug, clap::Args)]
@@ -99,20 +101,31 @@ fn need_named(name: &str) -> Result<String, String> {
     need(name).map(|need| need.name.to_owned())
 }
 
-/// Runs `doorbell pick`.
-pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
-    if args.pattern == Who::OneToMany && (args.placements.is_given() || !args.gap.is_zero()) {
-        let message = "one to many is a fan-out, whose receivers the scheduler places, a round every 20 ms: leave --placement, --cpus \
-                       and --gap out, or see `doorbell fanout`";
-        return Err(Usage(message.to_owned()).into());
+impl Experiment for Args {
+    fn name(&self) -> &'static str {
+        "pick"
     }
-    let result = match args.source.figures(&args.run, terminal, "pick", |machine| plan(args, machine))? {
-        Figures::Of(result) => result,
-        Figures::None(exit) => return Ok(exit),
-    };
-    let flags = || Ok(Question::Pick(question(args, &result.machine.topology)?));
-    let question = args.source.question(&result, flags)?;
-    args.source.deliver(&args.run, terminal, &result, &question, &[])
+    fn flags(&self) -> &RunArgs {
+        &self.run
+    }
+    fn plan(&self, machine: &Machine) -> anyhow::Result<Plan> {
+        plan(self, machine)
+    }
+    fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
+        let args = self;
+        if args.pattern == Who::OneToMany && (args.placements.is_given() || !args.gap.is_zero()) {
+            let message = "one to many is a fan-out, whose receivers the scheduler places, a round every 20 ms: leave --placement, --cpus \
+                           and --gap out, or see `doorbell fanout`";
+            return Err(Usage(message.to_owned()).into());
+        }
+        let result = match args.source.figures(&args, terminal)? {
+            Figures::Of(result) => result,
+            Figures::None(exit) => return Ok(exit),
+        };
+        let flags = || Ok(Question::Pick(question(&args, &result.machine.topology)?));
+        let question = args.source.question(&result, flags)?;
+        args.source.deliver(&args.run, terminal, &result, &question, &[])
+    }
 }
 
 /// What the arguments ask of a result of a machine with `topology`.
@@ -151,8 +164,8 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
 
 #[cfg(test)]
 mod tests {
-    use crate::record::need::NEEDS;
     use clap::Args as _;
+    use doorbell_results::record::need::NEEDS;
 
     #[test]
     fn the_help_says_what_every_need_means() {

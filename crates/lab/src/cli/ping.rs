@@ -5,19 +5,21 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::common::{Exit, RunArgs, Terminal, machine_here, named};
+use super::common::{RunArgs, named};
+use super::experiment::Experiment;
+pub use super::experiment::run;
 use super::placements::PlacementArgs;
 use super::sides::{Policy, Sides};
 use super::usage::Usage;
 use crate::experiment::ping::{GAPS, Ping};
-use crate::experiment::plan::Plan;
-use crate::machine::Machine;
-use crate::mechanism::{self, Contexts};
-use crate::quantity::{duration, percent, span, wait_policy};
-use crate::trial::configuration::{Pattern, Timing, Until, WaitPolicy};
+use doorbell_machine::Machine;
+use doorbell_results::configuration::{Pattern, Timing, Until, WaitPolicy};
+use doorbell_results::plan::Plan;
+use doorbell_results::quantity::{duration, percent, span, wait_policy};
+use doorbell_subjects::mechanism::{self, Contexts};
 
 /// Arguments of `doorbell ping`.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "EXAMPLES\n  \
     doorbell ping futex                          round trips, and one way after gaps of 10us to 100ms\n  \
     doorbell ping futex eventfd --gap 0          two mechanisms back to back\n  \
@@ -102,15 +104,19 @@ enum Reference {
     Without,
 }
 
-/// Runs `doorbell ping`.
-pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
-    let machine = machine_here();
-    let plan = args.run.planned("ping", &machine, || plan(&args, args.inject_slowdown, &machine))?;
-    args.run.run(plan, machine, terminal)
+impl Experiment for Args {
+    fn name(&self) -> &'static str {
+        "ping"
+    }
+    fn flags(&self) -> &RunArgs {
+        &self.run
+    }
+    fn plan(&self, machine: &Machine) -> anyhow::Result<Plan> {
+        plan(self, machine)
+    }
 }
 
-/// What the arguments ask for on `machine`, slowed by `slowdown_ppm`.
-pub fn plan(args: &Args, slowdown_ppm: Option<u32>, machine: &Machine) -> anyhow::Result<Plan> {
+fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     let ping = Ping {
         mechanisms: mechanisms(&args.mechanisms)?,
         contexts: args.contexts.iter().map(|sides| Contexts::from(*sides)).collect(),
@@ -122,7 +128,7 @@ pub fn plan(args: &Args, slowdown_ppm: Option<u32>, machine: &Machine) -> anyhow
         sizes: args.size.clone(),
         until: until(args),
         scheduler: args.scheduler.into(),
-        injected_slowdown_ppm: slowdown_ppm,
+        injected_slowdown_ppm: args.inject_slowdown,
         without_reference: args.reference.iter().map(|which| *which == Reference::Without).collect(),
         blocks: args.run.blocks,
         seed: args.run.seed(),
@@ -141,7 +147,7 @@ pub fn plan(args: &Args, slowdown_ppm: Option<u32>, machine: &Machine) -> anyhow
 }
 
 pub(super) fn mechanisms(names: &[String]) -> Result<Vec<String>, Usage> {
-    let mut chosen = named(names, mechanism::all().iter().map(|entry| entry.name()), mechanism::find)?;
+    let mut chosen = named(names, mechanism::usual().map(|entry| entry.name()), mechanism::find)?;
     // The harness's own cost is a row of every result.
     if !chosen.iter().any(|name| name == "null") {
         chosen.push("null".to_owned());

@@ -11,15 +11,19 @@ use std::path::Path;
 use super::placements;
 use super::usage::Usage;
 use crate::experiment::ping;
-use crate::experiment::plan::Plan;
-use crate::machine::topology::Topology;
-use crate::nearest::{did_you_mean, nearest};
-use crate::record::read::{LONGEST, read_from};
-use crate::record::write;
-use crate::trial::configuration::{Configuration, Pattern, Target, Trace, WaitPolicy};
-use crate::trial::load;
-use crate::{fan, mechanism, operation, task, transfer};
+use doorbell_harness::load;
+use doorbell_machine::topology::Topology;
+use doorbell_results::configuration::{Configuration, Pattern, Target, Trace, WaitPolicy};
 use doorbell_results::machine::pinning::Pinning;
+use doorbell_results::nearest::{did_you_mean, nearest};
+use doorbell_results::plan::Plan;
+use doorbell_results::record::read::{LONGEST, read_from};
+use doorbell_results::record::write;
+use doorbell_subjects::fan;
+use doorbell_subjects::mechanism;
+use doorbell_subjects::operation;
+use doorbell_subjects::task;
+use doorbell_subjects::transfer;
 
 /// Numbers of blocks, as `--blocks` takes them.
 const BLOCKS: std::ops::RangeInclusive<u32> = 1..=10_000;
@@ -252,12 +256,12 @@ fn place(configuration: &mut Configuration, topology: &Topology) -> Result<(), S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Machine;
-    use crate::machine::clock::Clock;
-    use crate::record::sample;
     use clap::FromArgMatches as _;
     use doorbell_machine::Asked;
+    use doorbell_machine::Machine;
+    use doorbell_machine::clock::Clock;
     use doorbell_machine::root::Root;
+    use doorbell_results::record::sample;
     use proptest::prelude::*;
 
     /// A machine of which nothing is known but the CPUs that this process may use.
@@ -387,7 +391,7 @@ mod tests {
     fn plan(words: &[String], machine: &Machine) -> Option<Plan> {
         let matches = crate::cli::command().try_get_matches_from(words).ok()?;
         let args = crate::cli::ping::Args::from_arg_matches(matches.subcommand()?.1).ok()?;
-        let plan = crate::cli::ping::plan(&args, None, machine).ok()?;
+        let plan = crate::cli::experiment::Experiment::plan(&args, machine).ok()?;
         Some(args.run.loaded(plan, machine))
     }
 

@@ -7,11 +7,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::common::{Exit, Terminal};
-use crate::record::ResultFile;
-use crate::record::read::{read, read_from};
-use crate::view::asked::answered;
-use crate::view::html::{Source, report};
-use crate::view::picture::{self, Name};
+use doorbell_report::asked::answered;
+use doorbell_report::html::{Source, report};
+use doorbell_report::picture::{self, Name};
+use doorbell_results::record::ResultFile;
+use doorbell_results::record::read::{read, read_from};
 
 /// Arguments of `doorbell report`.
 #[derive(Debug, clap::Args)]

@@ -3,10 +3,14 @@
 
 use std::io::Write;
 
-use super::common::Exit;
+use super::common::{Exit, Terminal};
 
 /// Prints the JSON Schema of result files.
-pub fn run() -> anyhow::Result<Exit> {
-    std::io::stdout().write_all(crate::record::schema::schema().as_bytes())?;
+/// Arguments of `doorbell schema`: none.
+#[derive(Debug, clap::Args)]
+pub struct Args {}
+
+pub fn run(_: Args, _: &Terminal) -> anyhow::Result<Exit> {
+    std::io::stdout().write_all(doorbell_results::record::schema::schema().as_bytes())?;
     Ok(Exit::Done)
 }

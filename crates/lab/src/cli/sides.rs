@@ -3,8 +3,8 @@
 
 use clap::ValueEnum;
 
-use crate::mechanism::Contexts;
-use crate::trial::configuration::Scheduler;
+use doorbell_results::configuration::Scheduler;
+use doorbell_subjects::mechanism::Contexts;
 
 /// What two sides are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

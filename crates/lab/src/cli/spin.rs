@@ -4,16 +4,18 @@
 use std::time::Duration;
 
 use super::common::{Exit, RunArgs, Terminal};
+use super::experiment::Experiment;
+pub use super::experiment::run;
 use super::placements::PlacementArgs;
 use super::sides::Sides;
 use super::usage::Usage;
 use super::verdict::{Figures, Source};
-use crate::experiment::plan::Plan;
 use crate::experiment::spin::Spin;
-use crate::machine::Machine;
-use crate::mechanism::{self, Contexts, Waits};
-use crate::quantity::{gaps, span};
-use crate::record::question::{self, Question};
+use doorbell_machine::Machine;
+use doorbell_results::plan::Plan;
+use doorbell_results::quantity::{gaps, span};
+use doorbell_results::record::question::{self, Question};
+use doorbell_subjects::mechanism::{self, Contexts, Waits};
 
 /// Arguments of `doorbell spin`.
 #[derive(Debug, clap::Args)]
@@ -59,14 +61,25 @@ fn worth(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Runs `doorbell spin`.
-pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
-    let result = match args.source.figures(&args.run, terminal, "spin", |machine| plan(args, machine))? {
-        Figures::Of(result) => result,
-        Figures::None(exit) => return Ok(exit),
-    };
-    let question = args.source.question(&result, || Ok(question(args)))?;
-    args.source.deliver(&args.run, terminal, &result, &question, &[])
+impl Experiment for Args {
+    fn name(&self) -> &'static str {
+        "spin"
+    }
+    fn flags(&self) -> &RunArgs {
+        &self.run
+    }
+    fn plan(&self, machine: &Machine) -> anyhow::Result<Plan> {
+        plan(self, machine)
+    }
+    fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
+        let args = self;
+        let result = match args.source.figures(&args, terminal)? {
+            Figures::Of(result) => result,
+            Figures::None(exit) => return Ok(exit),
+        };
+        let question = args.source.question(&result, || Ok(question(&args)))?;
+        args.source.deliver(&args.run, terminal, &result, &question, &[])
+    }
 }
 
 fn question(args: &Args) -> Question {

@@ -16,16 +16,18 @@ use doorbell_vm::squall;
 use serde::Deserialize;
 
 use super::usage::Usage;
-use crate::experiment::plan::{Layout, Plan};
-use crate::machine::Machine;
-use crate::machine::virtualisation::{TRANSLATOR, Virtualisation, Vm};
-use crate::mechanism::Contexts;
-use crate::record::result::SCHEMA_VERSION;
-use crate::record::series::Quantity;
-use crate::record::subject::{MadeOf, Measured, Subject};
-use crate::record::{Environment, Figure, Histogram, Outcome, Record, ResultFile, Series, Tally};
-use crate::trial::configuration::{Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
-use crate::verdict::claims::coroutines::{BOARD, MAKING, SWITCHING};
+use doorbell_machine::Machine;
+use doorbell_machine::virtualisation::{TRANSLATOR, Virtualisation, Vm};
+use doorbell_results::configuration::{
+    Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
+};
+use doorbell_results::plan::Plan;
+use doorbell_results::record::result::SCHEMA_VERSION;
+use doorbell_results::record::series::Quantity;
+use doorbell_results::record::subject::{MadeOf, Measured, Subject};
+use doorbell_results::record::{Environment, Figure, Histogram, Outcome, Record, ResultFile, Series, Tally};
+use doorbell_subjects::mechanism::Contexts;
+use doorbell_verdict::claims::coroutines::{BOARD, MAKING, SWITCHING};
 
 /// A kind of task: its name in the lab, and Squall's. Kinds with the same name in the lab differ in what surrounds them.
 struct Kind {
@@ -197,14 +199,9 @@ pub(super) fn run(
         partial: false,
         machine: emulated(machine, emulator),
         plan: Plan {
-            experiment: "tasks".to_owned(),
-            layout: Layout::Tasks,
-            configurations,
-            blocks: 1,
-            seed: 0,
-            question: None,
-            left_out: Vec::new(),
+            sections: vec!["tasks".to_owned()],
             repeat_on_interference: false,
+            ..Plan::new("tasks", configurations, 1, 0)
         },
         primitives: Vec::new(),
         records,

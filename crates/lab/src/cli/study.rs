@@ -7,15 +7,16 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use super::common::{Exit, Terminal, machine_here};
+use super::experiment::Experiment;
 use super::ping;
 use super::usage::Usage;
 use crate::experiment::ping::makes_sense;
-use crate::quantity::percent;
-use crate::record::{ResultFile, write};
-use crate::verdict::compare::{RELEVANT, compare};
-use crate::verdict::study::{Round, STUDY_VERSION, Study};
-use crate::view::style::Style;
-use crate::view::wording::EMULATED;
+use doorbell_report::style::Style;
+use doorbell_report::wording::EMULATED;
+use doorbell_results::quantity::percent;
+use doorbell_results::record::{ResultFile, write};
+use doorbell_verdict::compare::{RELEVANT, compare};
+use doorbell_verdict::study::{Round, STUDY_VERSION, Study};
 
 /// A study's file is longer than this only if it is none: a finding takes some 200 bytes.
 const LONGEST_STUDY: u64 = 64 << 20;
@@ -45,14 +46,15 @@ pub struct Args {
 }
 
 /// Runs `doorbell study`.
-pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
+pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let machine = machine_here();
     if args.ping.inject_slowdown.is_some() {
         return Err(Usage("the study slows every third run by itself: `--slowdown`".to_owned()).into());
     }
     // Only what can be slowed has a place in it; the harness itself has no waiter to be.
-    let from_flags = || ping::plan(&args.ping, Some(args.slowdown), &machine);
-    let mut slowed = args.ping.run.planned("ping", &machine, from_flags)?;
+    let mut slow = args.ping.clone();
+    slow.inject_slowdown = Some(args.slowdown);
+    let mut slowed = slow.planned(&machine)?;
     slowed
         .configurations
         .iter_mut()
@@ -105,7 +107,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     if machine.virtualisation.emulated {
         writeln!(std::io::stdout(), "{EMULATED}")?;
     }
-    std::io::stdout().write_all(crate::view::study::study(&study, &Style::of_stdout()).as_bytes())?;
+    std::io::stdout().write_all(doorbell_report::study::study(&study, &Style::of_stdout()).as_bytes())?;
     Ok(exit)
 }
 

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell survey`, also what a bare `doorbell` runs.
 
-use super::common::{Exit, RunArgs, Terminal, machine_here};
+use super::common::RunArgs;
+use super::experiment::Experiment;
+pub use super::experiment::run;
 use super::placements::present;
 use crate::experiment::survey;
+use doorbell_results::machine::Machine;
+use doorbell_results::plan::Plan;
+use doorbell_verdict::answer::{BARE_SPINNING, LIMIT, LIMIT_OF_SPINNING};
 
 /// Arguments of `doorbell survey`.
 #[derive(Debug, clap::Args)]
@@ -12,13 +17,22 @@ pub struct Args {
     run: RunArgs,
 }
 
-/// Runs `doorbell survey`.
-pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
-    let machine = machine_here();
-    let plan = args.run.planned("survey", &machine, || {
-        let mut plan = survey::plan(&present(&machine.topology), args.run.seed());
-        plan.blocks = args.run.blocks.unwrap_or(plan.blocks);
+impl Experiment for Args {
+    fn name(&self) -> &'static str {
+        "survey"
+    }
+    fn flags(&self) -> &RunArgs {
+        &self.run
+    }
+    fn plan(&self, machine: &Machine) -> anyhow::Result<Plan> {
+        let mut plan = survey::plan(&present(&machine.topology), self.run.seed());
+        plan.blocks = self.run.blocks.unwrap_or(plan.blocks);
         Ok(plan)
-    })?;
-    args.run.run(plan, machine, terminal)
+    }
+    fn sections(&self) -> &'static [&'static str] {
+        &["survey"]
+    }
+    fn parts(&self) -> Vec<(&'static str, &'static str)> {
+        vec![(LIMIT, LIMIT_OF_SPINNING), ("spin", BARE_SPINNING)]
+    }
 }

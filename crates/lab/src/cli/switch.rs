@@ -5,17 +5,20 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::common::{Exit, RunArgs, Terminal, machine_here, named};
+use super::common::{RunArgs, named};
+use super::experiment::Experiment;
+pub use super::experiment::run;
 use super::sides::{Policy, Sides};
 use super::usage::Usage;
-use crate::experiment::plan::Plan;
 use crate::experiment::switch::{Switch, WORKING_SETS};
-use crate::machine::Machine;
-use crate::machine::topology::Topology;
-use crate::mechanism::Contexts;
-use crate::operation;
-use crate::quantity::span;
-use crate::trial::configuration::{Placement, Scheduler, Until};
+use doorbell_machine::Machine;
+use doorbell_machine::topology::Topology;
+use doorbell_report::switch::WRITES_ALONE;
+use doorbell_results::configuration::{Placement, Scheduler, Until};
+use doorbell_results::plan::Plan;
+use doorbell_results::quantity::span;
+use doorbell_subjects::mechanism::Contexts;
+use doorbell_subjects::operation;
 
 /// Arguments of `doorbell switch`.
 #[derive(Debug, clap::Args)]
@@ -97,11 +100,22 @@ pub(super) fn working_set(text: &str) -> Result<Set, String> {
     }
 }
 
-/// Runs `doorbell switch`.
-pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
-    let machine = machine_here();
-    let plan = args.run.planned("switch", &machine, || plan(&args, &machine))?;
-    args.run.run(plan, machine, terminal)
+impl Experiment for Args {
+    fn name(&self) -> &'static str {
+        "switch"
+    }
+    fn flags(&self) -> &RunArgs {
+        &self.run
+    }
+    fn plan(&self, machine: &Machine) -> anyhow::Result<Plan> {
+        plan(self, machine)
+    }
+    fn sections(&self) -> &'static [&'static str] {
+        &["operations"]
+    }
+    fn parts(&self) -> Vec<(&'static str, &'static str)> {
+        vec![("touch", WRITES_ALONE)]
+    }
 }
 
 fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {

@@ -8,17 +8,21 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use super::common::{Exit, RunArgs, Terminal, machine_here, named, once};
+use super::experiment::Experiment;
+pub use super::experiment::run;
 use super::switch::{Set, Where, placements, working_set, working_sets};
 use super::usage::Usage;
-use crate::experiment::plan::Plan;
 use crate::experiment::tasks::{Tasks, of_the_study};
-use crate::machine::Machine;
-use crate::quantity::span;
-use crate::task;
-use crate::task::limits::{self as tasks_limits, Ceiling};
-use crate::trial::configuration::Until;
-use crate::view::unit::count;
-use crate::view::wording::counted;
+use doorbell_machine::Machine;
+use doorbell_report::tasks;
+use doorbell_report::unit::count;
+use doorbell_report::wording::counted;
+use doorbell_results::configuration::Until;
+use doorbell_results::plan::Plan;
+use doorbell_results::quantity::span;
+use doorbell_subjects::task;
+use doorbell_subjects::task::limits::{self as tasks_limits, Ceiling};
+use doorbell_verdict::claims::coroutines::{self, PARTS};
 use doorbell_verdict::claims::coroutines::{BOARD, MAKING, SWITCHING};
 
 /// Arguments of `doorbell tasks`.
@@ -87,51 +91,71 @@ impl Series {
     }
 }
 
-/// Runs `doorbell tasks`.
-pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
-    let machine = machine_here();
-    let plan = args.run.planned("tasks", &machine, || plan(&args, &machine))?;
-    let plan = args.run.loaded(plan, &machine);
-    let run = RunArgs { load: Vec::new(), ..args.run };
-    let without = left_out(&args.kinds, &plan);
-    if !terminal.quiet && !without.is_empty() {
-        let _ = writeln!(
-            std::io::stderr(),
-            "doorbell: left out, for they take one turn a task (-y 1): {}",
-            without.join(", ")
-        );
+impl Experiment for Args {
+    fn name(&self) -> &'static str {
+        "tasks"
     }
-    if run.only_planned() {
-        return run.run(plan, machine, terminal);
+    fn flags(&self) -> &RunArgs {
+        &self.run
     }
-    // Told before anything is started, so that who wants all of it can mend the limits first.
-    let mut err = std::io::stderr();
-    if !terminal.quiet {
-        ceilings(&plan, &machine).iter().for_each(|line| {
-            let _ = writeln!(err, "{line}");
-        });
+    fn plan(&self, machine: &Machine) -> anyhow::Result<Plan> {
+        plan(self, machine)
     }
-    let mut lacking = 0;
-    let mut told = BTreeSet::new();
-    for configuration in &plan.configurations {
-        let Some(reason) = tasks_limits::lacks(configuration, &machine) else { continue };
-        lacking += 1;
-        if told.insert((configuration.subject.clone(), reason.clone())) {
-            let _ = writeln!(err, "doorbell: {}: {reason}", configuration.subject);
+    fn sections(&self) -> &'static [&'static str] {
+        &["tasks"]
+    }
+    fn parts(&self) -> Vec<(&'static str, &'static str)> {
+        PARTS.into_iter().chain([(CONTROL, tasks::CONTROL)]).collect()
+    }
+    fn claims(&self) -> Option<&'static str> {
+        Some(coroutines::SOURCE.name)
+    }
+    fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
+        let args = self;
+        let machine = machine_here();
+        let plan = args.planned(&machine)?;
+        let plan = args.run.loaded(plan, &machine);
+        let run = RunArgs { load: Vec::new(), ..args.run };
+        let without = left_out(&args.kinds, &plan);
+        if !terminal.quiet && !without.is_empty() {
+            let _ = writeln!(
+                std::io::stderr(),
+                "doorbell: left out, for they take one turn a task (-y 1): {}",
+                without.join(", ")
+            );
         }
+        if run.only_planned() {
+            return run.run(plan, machine, terminal);
+        }
+        // Told before anything is started, so that who wants all of it can mend the limits first.
+        let mut err = std::io::stderr();
+        if !terminal.quiet {
+            ceilings(&plan, &machine).iter().for_each(|line| {
+                let _ = writeln!(err, "{line}");
+            });
+        }
+        let mut lacking = 0;
+        let mut told = BTreeSet::new();
+        for configuration in &plan.configurations {
+            let Some(reason) = tasks_limits::lacks(configuration, &machine) else { continue };
+            lacking += 1;
+            if told.insert((configuration.subject.clone(), reason.clone())) {
+                let _ = writeln!(err, "doorbell: {}: {reason}", configuration.subject);
+            }
+        }
+        if lacking > 0 && lacking == plan.configurations.len() {
+            return Err(anyhow::anyhow!("nothing of this can be run here; see the limits above"));
+        }
+        if lacking > 0 {
+            let _ = writeln!(
+                err,
+                "doorbell: {} of {} will be skipped",
+                counted(lacking as u64, "configuration"),
+                plan.configurations.len()
+            );
+        }
+        run.run(plan, machine, terminal)
     }
-    if lacking > 0 && lacking == plan.configurations.len() {
-        return Err(anyhow::anyhow!("nothing of this can be run here; see the limits above"));
-    }
-    if lacking > 0 {
-        let _ = writeln!(
-            err,
-            "doorbell: {} of {} will be skipped",
-            counted(lacking as u64, "configuration"),
-            plan.configurations.len()
-        );
-    }
-    run.run(plan, machine, terminal)
 }
 
 /// How many tasks of each kind fit, by what is known of the kind before any is made.
@@ -158,7 +182,7 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
         working_sets: working_sets(&args.working_set),
         placements: placements(&args.placement, &args.cpus, &machine.topology)?,
         until: args.count.map_or_else(|| Until::time(args.time), Until::count),
-        blocks: args.run.blocks.unwrap_or(crate::experiment::plan::FEWEST_BLOCKS),
+        blocks: args.run.blocks.unwrap_or(doorbell_results::plan::FEWEST_BLOCKS),
         seed: args.run.seed(),
     };
     if args.document {

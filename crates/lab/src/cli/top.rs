@@ -9,11 +9,11 @@ use console::Term;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::common::Exit;
-use crate::machine::waiters::Waiters;
-use crate::quantity::duration;
-use crate::view::style::Style;
-use crate::view::top::{BEGIN, END, screen, top};
+use super::common::{Exit, Terminal};
+use doorbell_machine::waiters::Waiters;
+use doorbell_report::style::Style;
+use doorbell_report::top::{BEGIN, END, screen, top};
+use doorbell_results::quantity::duration;
 
 /// Arguments of `doorbell top`.
 #[derive(Debug, clap::Args)]
@@ -45,10 +45,10 @@ pub struct Args {
 }
 
 /// Shows the waiters of all processes, once or until interrupted.
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
+pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     let mut out = std::io::stdout();
     if args.once {
-        write_look(&crate::machine::waiters::now().only(&args.pid), None, args.json)?;
+        write_look(&doorbell_machine::waiters::now().only(&args.pid), None, args.json)?;
         return Ok(Exit::Done);
     }
     let ended = Ended::watch()?;
@@ -56,7 +56,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let _screen = live.then(Screen::begin).transpose()?;
     let mut before: Option<Waiters> = None;
     loop {
-        let now = crate::machine::waiters::now().only(&args.pid);
+        let now = doorbell_machine::waiters::now().only(&args.pid);
         if live {
             let text = top(&now, before.as_ref(), &Style::of_stdout());
             let rows = Term::stdout().size_checked().map_or(24, |(rows, _)| usize::from(rows));

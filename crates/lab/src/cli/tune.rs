@@ -9,13 +9,16 @@ use doorbell::SleepCost;
 use doorbell::profile::{self, Profile};
 
 use super::common::{Exit, RunArgs, Terminal, machine_here};
+use super::experiment::Experiment;
+pub use super::experiment::run;
 use super::placements::present;
 use crate::experiment::tune::plan;
-use crate::record::write::replace;
-use crate::verdict::tune::{Placed, Tuned, tune};
-use crate::view;
-use crate::view::style::Style;
-use crate::view::wording::EMULATED;
+use doorbell_report::style::Style;
+use doorbell_report::wording::EMULATED;
+use doorbell_results::machine::Machine;
+use doorbell_results::plan::Plan;
+use doorbell_results::record::write::replace;
+use doorbell_verdict::tune::{Placed, Tuned, tune};
 
 /// Arguments of `doorbell tune`.
 #[derive(Debug, clap::Args)]
@@ -33,53 +36,65 @@ pub struct Args {
     run: RunArgs,
 }
 
-/// Measures what sleeping costs, says so, and writes the profile.
-pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
-    let machine = machine_here();
-    let plan = args.run.planned("tune", &machine, || {
-        Ok(plan(&present(&machine.topology), args.run.blocks, args.run.seed()))
-    })?;
-    if args.run.only_planned() {
-        return args.run.run(plan, machine, terminal);
+impl Experiment for Args {
+    fn name(&self) -> &'static str {
+        "tune"
     }
-    // Before minutes are spent on what cannot be delivered.
-    let path = target(args)?;
-    let result = args.run.measure(plan, machine, terminal)?;
-    let exit = args.run.deliver(&result, terminal)?;
-    if exit != Exit::Done {
-        writeln!(std::io::stderr(), "doorbell: no profile written: the run did not come to its end")?;
-        return Ok(exit);
+    fn flags(&self) -> &RunArgs {
+        &self.run
     }
-    let tuned = tune(&result);
-    let Some(chosen) = tuned.chosen.and_then(|index| tuned.placements.get(index)) else {
-        bail!("no profile written: sleeping could be measured on no pair of CPUs; the result file says why");
-    };
-    let profile = Profile { machine: profile::machine(), cost: cost(chosen)? };
-    let text = format!(
-        "# Written by `doorbell tune` {}. What it found, of which the last two lines are what the library assumes:\n{}{profile}",
-        env!("CARGO_PKG_VERSION"),
-        view::tune::comments(&tuned),
-    );
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fn plan(&self, machine: &Machine) -> anyhow::Result<Plan> {
+        Ok(plan(&present(&machine.topology), self.run.blocks, self.run.seed()))
     }
-    replace(&path, |file| file.write_all(text.as_bytes()))
-        .with_context(|| format!("cannot write {}; choose another place with --profile", path.display()))?;
-    // What the library would make of it, asked of the library.
-    Profile::read(&path).with_context(|| format!("{} was written and cannot be used", path.display()))?;
-    if !args.run.json {
-        let mut out = std::io::stdout();
-        if result.emulated() {
-            writeln!(out, "\n{EMULATED}")?;
+    fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
+        let args = self;
+        let machine = machine_here();
+        let plan = args.planned(&machine)?;
+        if args.run.only_planned() {
+            return args.run.run(plan, machine, terminal);
         }
-        out.write_all(said(&tuned, &path).as_bytes())?;
+        // Before minutes are spent on what cannot be delivered.
+        let path = target(&args)?;
+        let result = args.run.measure(plan, machine, terminal)?;
+        let exit = args.run.deliver(&result, terminal)?;
+        if exit != Exit::Done {
+            writeln!(std::io::stderr(), "doorbell: no profile written: the run did not come to its end")?;
+            return Ok(exit);
+        }
+        let tuned = tune(&result);
+        let Some(chosen) = tuned.chosen.and_then(|index| tuned.placements.get(index)) else {
+            bail!(
+                "no profile written: sleeping could be measured on no pair of CPUs; the result file says why"
+            );
+        };
+        let profile = Profile { machine: profile::machine(), cost: cost(chosen)? };
+        let text = format!(
+            "# Written by `doorbell tune` {}. What it found, of which the last two lines are what the library assumes:\n{}{profile}",
+            env!("CARGO_PKG_VERSION"),
+            doorbell_report::tune::comments(&tuned),
+        );
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        }
+        replace(&path, |file| file.write_all(text.as_bytes())).with_context(|| {
+            format!("cannot write {}; choose another place with --profile", path.display())
+        })?;
+        // What the library would make of it, asked of the library.
+        Profile::read(&path).with_context(|| format!("{} was written and cannot be used", path.display()))?;
+        if !args.run.json {
+            let mut out = std::io::stdout();
+            if result.emulated() {
+                writeln!(out, "\n{EMULATED}")?;
+            }
+            out.write_all(said(&tuned, &path).as_bytes())?;
+        }
+        Ok(Exit::Done)
     }
-    Ok(Exit::Done)
 }
 
 fn said(tuned: &Tuned, path: &std::path::Path) -> String {
     let style = Style::of_stdout();
-    let mut out = format!("\n{}\n", view::tune::tune(tuned, &style));
+    let mut out = format!("\n{}\n", doorbell_report::tune::tune(tuned, &style));
     let read = profile::path();
     let told = if read.as_deref() == Some(path) {
         format!("Written to {}, which programs of this user read from now on.", path.display())

@@ -5,16 +5,15 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use super::common::{Exit, RunArgs, Terminal, machine_here};
+use super::experiment::Experiment;
 use super::usage::Usage;
-use crate::experiment::plan::Plan;
-use crate::machine::Machine;
-use crate::machine::doctor::{Severity, worst};
-use crate::record::question::Question;
-use crate::record::{ResultFile, read};
-use crate::view::asked::{NoAnswer, Stands, answer};
-use crate::view::doctor::{Detail, doctor};
-use crate::view::passage::{self, Passage};
-use crate::view::style::Style;
+use doorbell_machine::doctor::{Severity, worst};
+use doorbell_report::asked::{NoAnswer, Stands, answer};
+use doorbell_report::doctor::{Detail, doctor};
+use doorbell_report::passage::{self, Passage};
+use doorbell_report::style::Style;
+use doorbell_results::record::question::Question;
+use doorbell_results::record::{ResultFile, read};
 
 /// Where a verdict takes its figures from.
 #[derive(Debug, Clone, clap::Args)]
@@ -37,21 +36,16 @@ pub enum Figures {
 }
 
 impl Source {
-    /// The result to judge: the one named, or that of carrying out what `plan` makes of this machine, once its doctor was heard on
+    /// The result to judge: the one named, or that of carrying out the plan of `experiment`, once its doctor was heard on
     /// standard error.
-    pub fn figures(
-        &self,
-        run: &RunArgs,
-        terminal: &Terminal,
-        verb: &str,
-        plan: impl FnOnce(&Machine) -> anyhow::Result<Plan>,
-    ) -> anyhow::Result<Figures> {
+    pub fn figures(&self, experiment: &impl Experiment, terminal: &Terminal) -> anyhow::Result<Figures> {
+        let (verb, run) = (experiment.name(), experiment.flags());
         if let Some(path) = &self.from {
             return Ok(Figures::Of(Box::new(read::read(path)?)));
         }
         let machine = machine_here();
         // What was asked for wrongly is told before anything about the machine.
-        let plan = run.planned(verb, &machine, || plan(&machine))?;
+        let plan = experiment.planned(&machine)?;
         if plan.question.is_none() {
             let named = run.plan.as_deref().map_or_else(String::new, |path| path.display().to_string());
             return Err(Usage(format!("{named}: the plan asks nothing, so that there is nothing to answer; `doorbell {verb} --save-plan \

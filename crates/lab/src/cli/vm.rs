@@ -26,11 +26,11 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::common::{Exit, Terminal, state_folder};
 use super::usage::Usage;
-use crate::machine::root::Root;
-use crate::machine::virtualisation::{self, Vm};
-use crate::quantity::duration;
-use crate::record::{Warning, read, warning, write};
-use crate::view::wording::counted;
+use doorbell_machine::root::Root;
+use doorbell_machine::virtualisation::{self, Vm};
+use doorbell_report::wording::counted;
+use doorbell_results::quantity::duration;
+use doorbell_results::record::{Warning, read, warning, write};
 
 /// How long a translated kernel may be silent while it boots: a line comes every few milliseconds on two idle cores, the
 /// longest pause is the unpacking of the archive, and an emulator is often not alone.
@@ -525,7 +525,7 @@ fn prepared<T>(
     let kernel = file_of(Part::Kernel(args.kernel), args.kernel)?;
     let busybox = file_of(Part::Shell, args.kernel)?;
     let busybox = std::fs::read(&busybox).with_context(|| format!("cannot read {}", busybox.display()))?;
-    let host = crate::machine::virtualisation::read(&Root::live(), virtualisation::signature(), false);
+    let host = doorbell_machine::virtualisation::read(&Root::live(), virtualisation::signature(), false);
     let vm = Vm {
         accelerator: args.accel.name().to_owned(),
         emulator: emulator.version.clone(),
@@ -561,7 +561,7 @@ fn prepared<T>(
 /// What the emulator runs on: the times of two are comparable only on one.
 fn host_name() -> String {
     let root = Root::live();
-    let model = crate::machine::processor::read(&root, None)
+    let model = doorbell_machine::processor::read(&root, None)
         .model_name
         .unwrap_or_else(|| std::env::consts::ARCH.to_owned());
     let cpus = std::thread::available_parallelism().map_or(0, usize::from);

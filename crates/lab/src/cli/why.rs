@@ -5,16 +5,18 @@ use std::time::Duration;
 
 use super::anatomy::{events_at_hand, run_traced};
 use super::common::{Exit, RunArgs, Terminal, machine_here};
+use super::experiment::Experiment;
+pub use super::experiment::run;
 use super::placements::{PlacementArgs, unpinned};
 use super::sides::Sides;
 use super::usage::Usage;
 use crate::experiment::ping::Ping;
-use crate::experiment::plan::Plan;
 use crate::experiment::why::{GAP, KEPT, WINDOW, plan};
-use crate::machine::Machine;
-use crate::mechanism::{self, Contexts};
-use crate::quantity::{duration, span, wait_policy};
-use crate::trial::configuration::{Pattern, Scheduler, Timing, Until, WaitPolicy};
+use doorbell_machine::Machine;
+use doorbell_results::configuration::{Pattern, Scheduler, Timing, Until, WaitPolicy};
+use doorbell_results::plan::Plan;
+use doorbell_results::quantity::{duration, span, wait_policy};
+use doorbell_subjects::mechanism::{self, Contexts};
 
 /// Arguments of `doorbell why`.
 #[derive(Debug, clap::Args)]
@@ -53,14 +55,28 @@ pub struct Args {
     run: RunArgs,
 }
 
-/// Runs `doorbell why`.
-pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
-    let machine = machine_here();
-    let plan = args.run.planned("why", &machine, || from_flags(args, &machine))?;
-    if !args.run.only_planned() && !events_at_hand()? {
-        return Ok(Exit::Unfit);
+impl Experiment for Args {
+    fn name(&self) -> &'static str {
+        "why"
     }
-    run_traced(&args.run, plan, machine, terminal)
+    fn flags(&self) -> &RunArgs {
+        &self.run
+    }
+    fn plan(&self, machine: &Machine) -> anyhow::Result<Plan> {
+        from_flags(self, machine)
+    }
+    fn sections(&self) -> &'static [&'static str] {
+        &["slow-wakes"]
+    }
+    fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
+        let args = self;
+        let machine = machine_here();
+        let plan = args.planned(&machine)?;
+        if !args.run.only_planned() && !events_at_hand()? {
+            return Ok(Exit::Unfit);
+        }
+        run_traced(&args.run, plan, machine, terminal)
+    }
 }
 
 fn from_flags(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use super::ping::Ping;
-use super::plan::{Layout, Plan};
-use crate::trial::configuration::{Configuration, Trace, Until};
+use doorbell_results::configuration::{Configuration, Trace, Until};
+use doorbell_results::plan::Plan;
 
 /// The gaps of a run that names none: a waiter that has only just fallen asleep, and one whose CPU has gone idle for good.
 pub const GAPS: [Duration; 2] = [Duration::from_micros(10), Duration::from_millis(1)];
@@ -37,5 +37,5 @@ pub fn plan(ping: &Ping) -> Plan {
         }
         configurations.push(configuration);
     }
-    Plan { experiment: "anatomy".to_owned(), layout: Layout::Stages, configurations, ..bare }
+    Plan { experiment: "anatomy".to_owned(), configurations, ..bare }
 }

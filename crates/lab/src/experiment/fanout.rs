@@ -3,11 +3,13 @@
 
 use std::time::Duration;
 
-use super::plan::{Layout, Plan};
-use crate::fan;
-use crate::mechanism::Contexts;
-use crate::trial::configuration::{Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+use doorbell_results::configuration::{
+    Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
+};
 use doorbell_results::machine::pinning::Pinning;
+use doorbell_results::plan::Plan;
+use doorbell_subjects::fan;
+use doorbell_subjects::mechanism::Contexts;
 
 /// What is asked for; every list is one axis of the plan.
 #[derive(Debug, Clone)]
@@ -49,7 +51,7 @@ impl FanOut {
                 }
             }
         }
-        Plan::new("fanout", Layout::FanOut, configurations, self.blocks, self.seed)
+        Plan::new("fanout", configurations, self.blocks, self.seed)
     }
 
     fn configuration(

@@ -3,10 +3,12 @@
 
 use std::time::Duration;
 
-use super::plan::{Layout, Plan};
-use crate::machine::topology::Topology;
-use crate::mechanism::Contexts;
-use crate::trial::configuration::{Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+use doorbell_machine::topology::Topology;
+use doorbell_results::configuration::{
+    Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
+};
+use doorbell_results::plan::Plan;
+use doorbell_subjects::mechanism::Contexts;
 
 #[derive(Debug, Clone)]
 pub struct Gate {
@@ -56,7 +58,7 @@ impl Gate {
         Plan {
             // Where the longest is asked for, a trial left out because others disturbed it would be the very answer left out.
             repeat_on_interference: false,
-            ..Plan::new("gate", Layout::Quantities, configurations, blocks, self.seed)
+            ..Plan::new("gate", configurations, blocks, self.seed)
         }
     }
 }
@@ -74,7 +76,7 @@ pub fn ring(topology: &Topology) -> Vec<Placement> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::sample;
+    use doorbell_results::record::sample;
 
     fn gate(time: Duration, placements: usize) -> Plan {
         let placement = |cpu| Placement { relation: "same-l3".to_owned(), cpus: Some([0, cpu]) };

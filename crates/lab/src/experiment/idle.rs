@@ -4,11 +4,13 @@
 use std::time::Duration;
 
 use super::ping::usual_window;
-use super::plan::{Layout, Plan};
-use crate::machine::Machine;
-use crate::mechanism::Contexts;
-use crate::trial::configuration::{Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
-use crate::trial::latency_limit::DEVICE;
+use doorbell_harness::latency_limit::DEVICE;
+use doorbell_machine::Machine;
+use doorbell_results::configuration::{
+    Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
+};
+use doorbell_results::plan::Plan;
+use doorbell_subjects::mechanism::Contexts;
 
 /// The harness's own cost, once in each run.
 const CONTROL: &str = "null";
@@ -78,7 +80,7 @@ impl Idle {
                 }
             }
         }
-        Plan::new("idle", Layout::Idle, configurations, self.blocks, self.seed)
+        Plan::new("idle", configurations, self.blocks, self.seed)
     }
 }
 

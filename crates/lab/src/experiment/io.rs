@@ -2,12 +2,12 @@
 //! `doorbell io` as a plan: I/O engines x directions x sizes of block, on one target; what the target needs before
 //! the first trial, and what follows from a trial's counts.
 
-use super::plan::{Layout, Plan};
-use crate::mechanism::Contexts;
-use crate::transfer;
-use crate::trial::configuration::{
+use doorbell_results::configuration::{
     Configuration, Direction, Pattern, Placement, Scheduler, Target, Timing, Until, WaitPolicy,
 };
+use doorbell_results::plan::Plan;
+use doorbell_subjects::mechanism::Contexts;
+use doorbell_subjects::transfer;
 /// What is asked for; every list is one axis of the plan.
 #[derive(Debug, Clone)]
 pub struct Transfers {
@@ -59,7 +59,7 @@ impl Transfers {
                 }
             }
         }
-        Plan::new("io", Layout::Io, configurations, self.blocks, self.seed)
+        Plan::new("io", configurations, self.blocks, self.seed)
     }
 }
 

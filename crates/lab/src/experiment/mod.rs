@@ -17,5 +17,3 @@ pub mod switch;
 pub mod tasks;
 pub mod tune;
 pub mod why;
-
-pub use doorbell_results::plan;

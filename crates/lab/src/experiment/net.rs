@@ -4,9 +4,11 @@
 use std::time::Duration;
 
 use super::ping::usual_window;
-use super::plan::{Layout, Plan};
-use crate::mechanism::{Contexts, http};
-use crate::trial::configuration::{Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+use doorbell_results::configuration::{
+    Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
+};
+use doorbell_results::plan::Plan;
+use doorbell_subjects::mechanism::{self, Contexts};
 
 /// Time between events unless told otherwise: many times what any of the ways takes, so that every event is waited for.
 pub const GAP: Duration = Duration::from_millis(5);
@@ -37,18 +39,23 @@ pub struct Net {
     pub seed: u64,
 }
 
+/// The protocols above sockets, by name.
+fn above_sockets() -> impl Iterator<Item = &'static str> {
+    mechanism::all().iter().filter(|entry| entry.above_sockets()).map(|entry| entry.name())
+}
+
 /// Every way there is, by name.
 pub fn ways() -> Vec<&'static str> {
     let mut names: Vec<&str> = SOCKETS.iter().map(|(name, _)| *name).collect();
     names.dedup();
     names.pop();
-    names.extend(http::all().iter().map(|entry| entry.name()));
+    names.extend(above_sockets());
     names
 }
 
 impl Net {
     pub fn plan(&self) -> Plan {
-        let above = http::all().iter().map(|entry| (entry.name(), WaitPolicy::Block));
+        let above = above_sockets().map(|name| (name, WaitPolicy::Block));
         let one_core = self.placement.cpus.is_some_and(|[first, second]| first == second);
         let mut configurations = Vec::new();
         for (name, wait) in SOCKETS.into_iter().chain(above) {
@@ -78,7 +85,7 @@ impl Net {
                 });
             }
         }
-        Plan::new("net", Layout::Net, configurations, self.blocks, self.seed)
+        Plan::new("net", configurations, self.blocks, self.seed)
     }
 }
 

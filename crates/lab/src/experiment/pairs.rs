@@ -10,10 +10,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::plan::{Layout, Plan};
-use crate::machine::topology::{Relation, Topology};
-use crate::mechanism::{self, Contexts, Waits};
-use crate::trial::configuration::{Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+use doorbell_machine::topology::{Relation, Topology};
+use doorbell_results::configuration::{
+    Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
+};
+use doorbell_results::plan::Plan;
+use doorbell_subjects::mechanism::{self, Contexts, Waits};
 
 #[derive(Debug, Clone)]
 pub struct Pairs {
@@ -82,7 +84,7 @@ impl Pairs {
 
         let measured = kept.len();
         let configurations = self.configurations(&cpus, &kept, topology, window);
-        let plan = Plan::new("pairs", Layout::Pairs, configurations, blocks as u32, self.seed);
+        let plan = Plan::new("pairs", configurations, blocks as u32, self.seed);
         Sample { plan, all, measured }
     }
 
@@ -188,7 +190,7 @@ fn representatives(cpus: &[u32], topology: &Topology) -> Vec<[u32; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::topology::Cpu;
+    use doorbell_machine::topology::Cpu;
     use std::collections::BTreeMap;
 
     /// Two packages of 32 cores with two hardware threads each, eight cores behind each third-level cache.

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use super::fanout::FanOut;
 use super::ping::Ping;
-use super::plan::{Layout, LeftOut, Plan};
-use crate::fan;
-use crate::mechanism;
-use crate::record::Subject;
-use crate::record::need::{contexts, lacks};
-use crate::record::question::{self, Question, Shape};
-use crate::trial::configuration::{Pattern, Placement, Scheduler, WaitPolicy};
+use doorbell_results::configuration::{Pattern, Placement, Scheduler, WaitPolicy};
 use doorbell_results::machine::pinning::Pinning;
+use doorbell_results::plan::{LeftOut, Plan};
+use doorbell_results::record::Subject;
+use doorbell_results::record::need::{contexts, lacks};
+use doorbell_results::record::question::{self, Question, Shape};
+use doorbell_subjects::fan;
+use doorbell_subjects::mechanism;
 
 #[derive(Debug, Clone)]
 pub struct Pick {
@@ -34,10 +34,9 @@ const FANOUT_INTERVAL: Duration = Duration::from_millis(20);
 /// Everything that notifies in `shape`, in the order of the lists.
 fn entrants(shape: Shape) -> Vec<(&'static str, Subject)> {
     let entrants: Vec<_> = match shape {
-        Shape::OneToOne | Shape::ManyToOne => mechanism::all()
-            .iter()
-            .map(|entry| (entry.name(), Subject::Mechanism(entry.notification())))
-            .collect(),
+        Shape::OneToOne | Shape::ManyToOne => {
+            mechanism::usual().map(|entry| (entry.name(), Subject::Mechanism(entry.notification()))).collect()
+        }
         Shape::OneToMany => {
             let own = fan::all().iter().filter(|entry| !entry.shared());
             own.map(|entry| (entry.name(), entry.subject())).collect()
@@ -112,7 +111,7 @@ impl Pick {
         };
         Ok(Plan {
             experiment: "pick".to_owned(),
-            layout: Layout::Quantities,
+
             question: Some(Question::Pick(self.question.clone())),
             left_out,
             ..plan
@@ -123,9 +122,9 @@ impl Pick {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mechanism::Contexts;
-    use crate::record::need::{NEEDS, need};
-    use crate::record::question::By;
+    use doorbell_results::record::need::{NEEDS, need};
+    use doorbell_results::record::question::By;
+    use doorbell_subjects::mechanism::Contexts;
 
     fn pick(shape: Shape, needs: &[&str]) -> Plan {
         let needs = needs.iter().map(|name| (*name).to_owned()).collect();
@@ -197,7 +196,7 @@ mod tests {
 
     fn serve(name: &str) -> Vec<&'static str> {
         let need = need(name).unwrap();
-        let own = mechanism::all().iter().filter(|entry| (need.served)(&entry.notification()));
+        let own = mechanism::usual().filter(|entry| (need.served)(&entry.notification()));
         own.map(|entry| entry.name()).collect()
     }
 
@@ -206,7 +205,7 @@ mod tests {
         for need in &NEEDS {
             let served = serve(need.name).len();
             // Threads can use whatever processes can.
-            let all = served == mechanism::all().len();
+            let all = served == mechanism::usual().count();
             assert!(served > 0 && all == (need.name == "thread"), "{} is served by {served}", need.name);
         }
     }

@@ -4,9 +4,11 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use super::plan::{Layout, Plan};
-use crate::mechanism::{Contexts, Waits};
-use crate::trial::configuration::{Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+use doorbell_results::configuration::{
+    Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
+};
+use doorbell_results::plan::Plan;
+use doorbell_subjects::mechanism::{Contexts, Waits};
 
 /// What is asked for; every list is one axis of the plan.
 #[derive(Debug, Clone)]
@@ -106,7 +108,7 @@ impl Ping {
         let mut seen = HashSet::new();
         configurations.retain(|configuration| seen.insert(configuration.clone()));
         let blocks = self.blocks.unwrap_or_else(|| usual_blocks(&configurations));
-        Plan::new("ping", Layout::Quantities, configurations, blocks, self.seed)
+        Plan::new("ping", configurations, blocks, self.seed)
     }
 }
 
@@ -135,7 +137,7 @@ pub(crate) fn usual_window(pattern: Pattern) -> Until {
 /// Two spinning sides on one core only measure the scheduler's time slice, and a waiter that never sleeps cannot be
 /// proven asleep.
 pub fn makes_sense(configuration: &Configuration, one_cpu: bool) -> bool {
-    let Ok(entry) = crate::mechanism::find(&configuration.subject) else { return true };
+    let Ok(entry) = doorbell_subjects::mechanism::find(&configuration.subject) else { return true };
     let waits = entry.notification().waits;
     let spins = waits == Waits::Spins || (configuration.wait == WaitPolicy::Spin && waits != Waits::Nothing);
     let one_core = configuration.placement.cpus.map_or(one_cpu, |[a, b]| a == b);
@@ -161,7 +163,8 @@ mod tests {
     #[test]
     fn a_run_of_few_configurations_has_many_blocks_and_one_of_many_configurations_has_ten() {
         let configurations = |count: usize, until| {
-            let configuration = Configuration { until, ..crate::record::sample::configuration("futex") };
+            let configuration =
+                Configuration { until, ..doorbell_results::record::sample::configuration("futex") };
             vec![configuration; count]
         };
         let window = Until::time(WINDOW);

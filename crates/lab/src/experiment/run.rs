@@ -8,25 +8,25 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::idle;
-use super::plan::Plan;
-use crate::machine::Machine;
-use crate::machine::topology::Relation;
-use crate::record::result::Primitives;
-use crate::record::result::SCHEMA_VERSION;
-use crate::record::{Environment, Outcome, Record, ResultFile, Tally, Warning, warning};
-use crate::trial::configuration::Configuration;
-use crate::trial::environment::{Watch, interference};
-use crate::trial::launch::launch;
-use crate::trial::order::Report;
-use crate::trial::primitives::{self, Moved};
-use crate::trial::run_dir::RunDir;
-use crate::trial::side::SideReport;
-use crate::verdict::plausibility::{Known, below_primitive_cost, violations};
-use crate::verdict::populations;
-use crate::view::progress::Progress;
+use doorbell_harness::environment::{Watch, interference};
 use doorbell_harness::family::{self, Family};
+use doorbell_harness::launch::launch;
+use doorbell_harness::order::Report;
+use doorbell_harness::primitives::{self, Moved};
+use doorbell_harness::run_dir::RunDir;
+use doorbell_harness::side::SideReport;
+use doorbell_machine::Machine;
+use doorbell_machine::topology::Relation;
+use doorbell_report::progress::Progress;
+use doorbell_results::configuration::Configuration;
+use doorbell_results::plan::Plan;
+use doorbell_results::record::result::Primitives;
+use doorbell_results::record::result::SCHEMA_VERSION;
 use doorbell_results::record::subject::Subject;
+use doorbell_results::record::{Environment, Outcome, Record, ResultFile, Tally, Warning, warning};
 use doorbell_subjects::{FAMILIES, transfer};
+use doorbell_verdict::plausibility::{Known, below_primitive_cost, violations};
+use doorbell_verdict::populations;
 
 /// What a run is told besides its plan.
 #[derive(Debug, Clone)]
@@ -347,11 +347,13 @@ fn unix_ns() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::subject::Waits;
-    use crate::record::{SideCounters, sample};
-    use crate::trial::configuration::Direction;
-    use crate::trial::configuration::Pattern;
-    use crate::{fan, mechanism, task};
+    use doorbell_results::configuration::Direction;
+    use doorbell_results::configuration::Pattern;
+    use doorbell_results::record::subject::Waits;
+    use doorbell_results::record::{SideCounters, sample};
+    use doorbell_subjects::fan;
+    use doorbell_subjects::mechanism;
+    use doorbell_subjects::task;
 
     fn sides(sent: u64, seen: u64) -> Vec<SideReport> {
         let side = |tally| SideReport {

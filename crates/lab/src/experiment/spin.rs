@@ -4,9 +4,11 @@
 use std::time::Duration;
 
 use super::ping::usual_window;
-use super::plan::{FEWEST_BLOCKS, Layout, Plan};
-use crate::mechanism::Contexts;
-use crate::trial::configuration::{Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+use doorbell_results::configuration::{
+    Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
+};
+use doorbell_results::plan::{FEWEST_BLOCKS, Plan};
+use doorbell_subjects::mechanism::Contexts;
 
 #[derive(Debug, Clone)]
 pub struct Spin {
@@ -94,7 +96,7 @@ impl Spin {
             .sum();
         let room = RUN.as_nanos() / windows.as_nanos().max(1);
         let usual = u64::try_from(room).unwrap_or(u64::MAX).clamp(*BLOCKS.start(), *BLOCKS.end()) as u32;
-        Plan::new("spin", Layout::Quantities, configurations, self.blocks.unwrap_or(usual), self.seed)
+        Plan::new("spin", configurations, self.blocks.unwrap_or(usual), self.seed)
     }
 
     fn configuration(&self, gap: Duration, wait: WaitPolicy) -> Configuration {

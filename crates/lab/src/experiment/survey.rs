@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The survey: the useful subset of all experiments, in under a minute.
 
-use super::plan::{FEWEST_BLOCKS, Layout, LeftOut, Plan};
-use crate::mechanism::{self, Contexts, Host, Waits};
-use crate::record::Subject;
-use crate::trial::configuration::{Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
-use crate::verdict::answer::LIMIT;
+use doorbell_results::configuration::{
+    Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
+};
+use doorbell_results::plan::{FEWEST_BLOCKS, LeftOut, Plan};
+use doorbell_results::record::Subject;
+use doorbell_subjects::mechanism::{self, Contexts, Host, Waits};
+use doorbell_verdict::answer::LIMIT;
 use std::time::Duration;
 /// How long the plan may take, set-up included; a quarter of the minute is left for primitive costs, the doctor and printing.
 pub const BUDGET: Duration = Duration::from_secs(45);
@@ -34,7 +36,7 @@ pub fn plan(placements: &[Placement], seed: u64) -> Plan {
     let mut configurations = Vec::new();
     let across: Vec<&Placement> = placements.iter().filter(|placement| !one_core(placement)).collect();
     let mut left_out = Vec::new();
-    for entry in mechanism::all() {
+    for entry in mechanism::usual() {
         if let Err(lack) = entry.available(&Host::default()) {
             let subject = Subject::Mechanism(entry.notification());
             left_out.push(LeftOut { name: entry.name().to_owned(), subject, reason: Some(lack.reason) });
@@ -100,7 +102,7 @@ pub fn plan(placements: &[Placement], seed: u64) -> Plan {
     let once: Duration = known.iter().map(|configuration| SETUP + window(configuration)).sum();
     let affordable = u32::try_from(BUDGET.as_nanos() / once.as_nanos().max(1)).unwrap_or(u32::MAX);
     let blocks = affordable.clamp(*BLOCKS.start(), *BLOCKS.end());
-    Plan { left_out, ..Plan::new("survey", Layout::Survey, known, blocks, seed) }
+    Plan { left_out, ..Plan::new("survey", known, blocks, seed) }
 }
 
 fn configuration(subject: &str, pattern: Pattern, placement: &Placement, window: Duration) -> Configuration {

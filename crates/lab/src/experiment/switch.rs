@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell switch` as a plan: operations of the kernel, each where and how it makes sense.
 
-use super::plan::{Layout, Plan};
-use crate::mechanism::Contexts;
-use crate::operation;
-use crate::trial::configuration::{Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+use doorbell_results::configuration::{
+    Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
+};
+use doorbell_results::plan::Plan;
+use doorbell_subjects::mechanism::Contexts;
+use doorbell_subjects::operation;
 
 #[derive(Debug, Clone)]
 pub struct Switch {
@@ -30,7 +32,7 @@ impl Switch {
     /// The plan: every configuration that makes sense.
     pub fn plan(&self) -> Plan {
         let configurations = self.operations.iter().flat_map(|name| self.configurations(name)).collect();
-        Plan::new("switch", Layout::Operations, configurations, self.blocks, self.seed)
+        Plan::new("switch", configurations, self.blocks, self.seed)
     }
 
     fn configurations(&self, name: &str) -> Vec<Configuration> {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell tasks` as a plan: kinds of task x numbers of tasks x turns of each x working sets x placements.
 
-use super::plan::{Layout, Plan};
-use crate::mechanism::Contexts;
-use crate::task::{self, MadeOf, Measured};
-use crate::trial::configuration::{Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
-use crate::verdict::claims::coroutines::{BOARD, MAKING, SWITCHING};
+use doorbell_results::configuration::{
+    Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
+};
+use doorbell_results::plan::Plan;
+use doorbell_subjects::mechanism::Contexts;
+use doorbell_subjects::task::{self, MadeOf, Measured};
+use doorbell_verdict::claims::coroutines::{BOARD, MAKING, SWITCHING};
 /// What is asked for; every list is one axis of the plan.
 #[derive(Debug, Clone)]
 pub struct Tasks {
@@ -48,7 +50,7 @@ impl Tasks {
                 }
             }
         }
-        Plan::new("tasks", Layout::Tasks, configurations, self.blocks, self.seed)
+        Plan::new("tasks", configurations, self.blocks, self.seed)
     }
 
     fn configuration(

@@ -3,10 +3,10 @@
 //! takes there.
 
 use super::ping::Ping;
-use super::plan::Plan;
-use crate::mechanism::Contexts;
-use crate::trial::configuration::{Pattern, Placement, Scheduler, WaitPolicy};
-use crate::verdict::tune::{SLEEPS, SPINS};
+use doorbell_results::configuration::{Pattern, Placement, Scheduler, WaitPolicy};
+use doorbell_results::plan::Plan;
+use doorbell_subjects::mechanism::Contexts;
+use doorbell_verdict::tune::{SLEEPS, SPINS};
 /// Back-to-back round trips, in which each side sleeps, or spins, once.
 pub fn plan(placements: &[Placement], blocks: Option<u32>, seed: u64) -> Plan {
     let ping = Ping {

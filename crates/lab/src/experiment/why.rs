@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::ping::Ping;
-use super::plan::{Layout, Plan};
-use crate::trial::configuration::{Configuration, Trace};
+use doorbell_results::configuration::{Configuration, Trace};
+use doorbell_results::plan::Plan;
 
 /// The gap unless told otherwise: long enough for the waiter's CPU to go idle, short enough for a thousand wakes a second.
 pub const GAP: Duration = Duration::from_millis(1);
@@ -29,5 +29,5 @@ pub fn plan(ping: &Ping, keep: u32, above: Duration) -> Plan {
             _ => Configuration { trace: Some(Trace::Worst { keep, above_ns }), ..configuration },
         })
         .collect();
-    Plan { experiment: "why".to_owned(), layout: Layout::SlowWakes, configurations, ..bare }
+    Plan { experiment: "why".to_owned(), configurations, ..bare }
 }

@@ -10,7 +10,7 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use clap::builder::ValueParser;
-use doorbell_lab::trace::Tracefs;
+use doorbell_harness::trace::Tracefs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Everything that is done with a result file after it was read; for the fuzzer and for the test that mutates files.
 
-use doorbell_lab::record::{read, write};
-use doorbell_lab::verdict::compare::{RELEVANT, compare};
-use doorbell_lab::verdict::plausibility::{Known, violations};
-use doorbell_lab::verdict::populations;
-use doorbell_lab::view::style::Style;
-use doorbell_lab::view::{comparison, export, summary};
+use doorbell_report::style::Style;
+use doorbell_report::{comparison, export, summary};
+use doorbell_results::record::{read, write};
+use doorbell_verdict::compare::{RELEVANT, compare};
+use doorbell_verdict::plausibility::{Known, violations};
+use doorbell_verdict::populations;
 
 /// Reads `bytes` as a result file and, if they are one, does with it all that the command does. Returns whether they
 /// were one.

@@ -4,7 +4,7 @@
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use doorbell_lab::mechanism::{self, Host};
+use doorbell_subjects::mechanism::{self, Host};
 
 use crate::stage::Stage;
 use crate::world::World;
@@ -136,7 +136,7 @@ fn kill_at_random_moments() {
     }
     let left = || world.as_ref().map(World::objects).unwrap_or_default();
     let mut random = fastrand::Rng::with_seed(0x2026);
-    let available = mechanism::all().iter().filter(|entry| entry.available(&Host::default()).is_ok());
+    let available = mechanism::usual().filter(|entry| entry.available(&Host::default()).is_ok());
     let asked = std::env::var("DOORBELL_ENDS").ok().and_then(|number| number.parse().ok());
     let rounds = available.enumerate().flat_map(|(number, entry)| {
         let ends = asked.unwrap_or(if NAMED.contains(&entry.name()) { ENDS.len() } else { 1 });

@@ -52,7 +52,7 @@ fn every_way_ends_in_figures_or_in_a_reason_and_the_file_is_gone_afterwards() {
     let (stage, folder) = (Stage::new(), folder());
     let Some(output) = io(&stage, folder.path(), "--file-size 4M --count 50") else { return };
     let records = records(&output);
-    assert_eq!(records.len(), 2 * doorbell_lab::transfer::all().len());
+    assert_eq!(records.len(), 2 * doorbell_subjects::transfer::all().len());
     for record in &records {
         let (way, outcome) = (record["configuration"]["subject"].as_str().unwrap(), &record["outcome"]);
         match outcome["kind"].as_str().unwrap() {

@@ -17,6 +17,7 @@ mod operations;
 mod primitives;
 mod results;
 mod stage;
+mod stands_alone;
 mod tasks;
 mod throttled;
 mod verdicts;

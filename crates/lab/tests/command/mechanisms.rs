@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use doorbell_lab::mechanism::{self, Contexts, Host, Waits};
-use doorbell_lab::record::series::Quantity;
-use doorbell_lab::record::{Outcome, Record, ResultFile};
-use doorbell_lab::trial::run_dir::Note;
+use doorbell_harness::run_dir::Note;
+use doorbell_results::record::series::Quantity;
+use doorbell_results::record::{Outcome, Record, ResultFile};
+use doorbell_subjects::mechanism::{self, Contexts, Host, Waits};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::stage::Stage;
@@ -44,7 +44,7 @@ fn waits(record: &Record) -> Waits {
 
 /// Every mechanism that is here must be among `records` for each kind of side it joins, unless `left_out` says so.
 fn all_are_there(records: &[Record], left_out: impl Fn(Waits) -> bool) {
-    for entry in mechanism::all() {
+    for entry in mechanism::usual() {
         for contexts in [Contexts::Processes, Contexts::Threads] {
             let expected = entry.available(&Host::default()).is_ok()
                 && entry.notification().joins(contexts)

@@ -57,7 +57,7 @@ impl Stage {
 
     /// The processes of the trial that runs now: its host and the sides, which inherit its arguments.
     pub(crate) fn trial_processes(&self) -> Vec<i32> {
-        let verb = doorbell_lab::trial::launch::HOST_VERB.as_bytes();
+        let verb = doorbell_harness::launch::HOST_VERB.as_bytes();
         let is_trial = |pid: &i32| {
             let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             arguments.split(|byte| *byte == 0).nth(1) == Some(verb)

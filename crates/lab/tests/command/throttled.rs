@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::PoisonError;
 
-use doorbell_lab::record::{Record, read};
-use doorbell_lab::trace::Tracefs;
-use doorbell_lab::verdict::why::why;
+use doorbell_harness::trace::Tracefs;
+use doorbell_results::record::{Record, read};
+use doorbell_verdict::why::why;
 
 use crate::stage::Stage;
 

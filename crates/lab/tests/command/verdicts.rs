@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-use doorbell_lab::record::series::Quantity;
-use doorbell_lab::record::write::to_json;
-use doorbell_lab::record::{Histogram, Outcome, Series, read};
+use doorbell_results::record::series::Quantity;
+use doorbell_results::record::write::to_json;
+use doorbell_results::record::{Histogram, Outcome, Series, read};
 
 use crate::stage::Stage;
 

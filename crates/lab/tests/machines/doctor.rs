@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the doctor finds on other machines, and how it is printed.
 
-use doorbell_lab::machine::Machine;
-use doorbell_lab::machine::clock_quality::{ClockQuality, Skew};
-use doorbell_lab::machine::doctor::{Severity, examine, worst};
-use doorbell_lab::machine::line_hop::LineHop;
-use doorbell_lab::machine::load::Load;
-use doorbell_lab::machine::topology::Relation;
-use doorbell_lab::view::doctor::{Detail, doctor};
-use doorbell_lab::view::style::Style;
+use doorbell_machine::Machine;
+use doorbell_machine::clock_quality::{ClockQuality, Skew};
+use doorbell_machine::doctor::{Severity, examine, worst};
+use doorbell_machine::line_hop::LineHop;
+use doorbell_machine::load::Load;
+use doorbell_machine::topology::Relation;
+use doorbell_report::doctor::{Detail, doctor};
+use doorbell_report::style::Style;
 
 use crate::recorded::{NAMES, machine};
 

@@ -3,9 +3,9 @@
 
 use std::fs;
 
-use doorbell_lab::machine::clock::Clock;
-use doorbell_lab::machine::root::Root;
-use doorbell_lab::machine::{Asked, Machine, doctor};
+use doorbell_machine::clock::Clock;
+use doorbell_machine::root::Root;
+use doorbell_machine::{Asked, Machine, doctor};
 use proptest::prelude::*;
 
 use crate::recorded::{NAMES, machine};

@@ -7,10 +7,10 @@
 use std::fs;
 use std::path::Path;
 
-use doorbell_lab::machine::clock::Clock;
-use doorbell_lab::machine::cpu_list::CpuList;
-use doorbell_lab::machine::root::Root;
-use doorbell_lab::machine::{Asked, Machine};
+use doorbell_machine::clock::Clock;
+use doorbell_machine::cpu_list::CpuList;
+use doorbell_machine::root::Root;
+use doorbell_machine::{Asked, Machine};
 
 /// The recorded trees.
 pub(crate) const NAMES: [&str; 5] = ["two-socket-smt", "amd-ccx", "arm-clusters", "micro-vm", "container"];

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use doorbell_lab::experiment::gate::ring;
 use doorbell_lab::experiment::pairs::Pairs;
-use doorbell_lab::machine::topology::Relation;
-use doorbell_lab::mechanism::Contexts;
+use doorbell_machine::topology::Relation;
 use doorbell_results::machine::pinning::Pinning;
+use doorbell_subjects::mechanism::Contexts;
 
 use crate::recorded::{NAMES, machine};
 

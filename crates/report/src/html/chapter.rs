@@ -10,9 +10,12 @@ use crate::answer::{Paragraph, paragraphs};
 use crate::chart::pairs;
 use crate::command_line::repeat;
 use crate::figures::Figures;
+use crate::matrices::Matrices;
 use crate::pairs::Matrix;
+use crate::section::Section as _;
+use crate::sections;
+use crate::survey::Survey;
 use crate::{axis, comparison, emulated, environment, load, summary};
-use doorbell_results::plan::Layout;
 use doorbell_verdict::answer::answer;
 use doorbell_verdict::compare::{RELEVANT, compare};
 
@@ -120,7 +123,7 @@ impl Chapter {
 fn chapter(name: &str, prefix: String, parts: &[Part]) -> Chapter {
     let several = parts.len() > 1;
     let items: Vec<Item> = items(parts);
-    let maps = parts.iter().filter(|(source, ..)| source.result.plan.layout == Layout::Pairs);
+    let maps = parts.iter().filter(|(source, ..)| source.result.plan.has_section(Matrices.name()));
     Chapter {
         name: name.to_owned(),
         files: parts.iter().map(|(source, figures, _)| file(source, figures)).collect(),
@@ -138,11 +141,13 @@ fn file(source: &Source, figures: &Figures) -> File {
     conditions.extend(environment::passage(figures));
     let mut results: Vec<_> =
         emulated::counts_and_ratios(figures).into_iter().filter(|_| result.emulated()).collect();
-    results.extend(summary::passages(result, figures).unwrap_or_default());
+    for section in sections::of(&result.plan) {
+        results.extend(section.passages(result, figures));
+    }
     File {
         run: source.name.clone(),
         again: repeat(result),
-        answer: if result.plan.layout == Layout::Survey && !result.emulated() {
+        answer: if result.plan.has_section(Survey.name()) && !result.emulated() {
             paragraphs(&answer(result))
         } else {
             Vec::new()
@@ -152,7 +157,7 @@ fn file(source: &Source, figures: &Figures) -> File {
         anatomies: dissections(result),
         claims: tables::claims(result),
         conditions: told(&conditions),
-        extras: told(&summary::other_figures(figures)),
+        extras: told(&summary::other_figures(figures, |_| true)),
     }
 }
 

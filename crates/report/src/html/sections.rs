@@ -9,7 +9,7 @@ use crate::axis::{self, Axis};
 use crate::chart::palette::COLORS;
 use crate::chart::{self, Curve, ecdf, histogram, pareto, percentiles, placements, ranges, sweep, trials};
 use crate::figures::{self, Distribution};
-use doorbell_results::configuration::{Configuration, Pattern};
+use doorbell_results::configuration::Configuration;
 use doorbell_results::record::series::Quantity;
 
 /// A chart with the sentence that tells how to read it.
@@ -79,10 +79,7 @@ const SWEEPS: [Sweep; 3] = [
     },
     Sweep {
         axis: Axis::Receivers,
-        value: |configuration| match configuration.pattern {
-            Pattern::FanOut { receivers, .. } => receivers.into(),
-            _ => 0.0,
-        },
+        value: |configuration| configuration.pattern.receivers().unwrap_or(0).into(),
         along: "receivers (number)",
         heading: "Time against the number of receivers",
         what: "what more receivers cost",
@@ -90,10 +87,7 @@ const SWEEPS: [Sweep; 3] = [
     },
     Sweep {
         axis: Axis::Tasks,
-        value: |configuration| match configuration.pattern {
-            Pattern::Tasks { tasks, .. } => tasks.into(),
-            _ => 0.0,
-        },
+        value: |configuration| configuration.pattern.tasks().map_or(0.0, |(tasks, _)| tasks.into()),
         along: "tasks (number)",
         heading: "Time against the number of tasks",
         what: "what more tasks cost",

@@ -247,7 +247,7 @@ pub(super) fn notifications(items: &[Item], several: bool) -> Option<Table> {
 /// Claims of others, each with its result.
 pub(super) fn claims(result: &ResultFile) -> Option<Table> {
     let judged = claims::judge(result);
-    let source = claims::source(result.plan.layout).filter(|_| !judged.is_empty())?;
+    let source = claims::source(result).filter(|_| !judged.is_empty())?;
     let columns = vec![("row".to_owned(), true), words("claim"), words("result"), words("evidence")];
     let rows = judged
         .iter()

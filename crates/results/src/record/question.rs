@@ -181,10 +181,8 @@ pub enum Missed {
 
 impl Condition {
     /// Whether it is about `configuration`. The harness itself is nobody's mechanism: only by its name.
-    pub fn concerns(&self, configuration: &Configuration) -> bool {
-        self.subject
-            .as_ref()
-            .map_or(configuration.subject != "null", |subject| *subject == configuration.subject)
+    pub fn concerns(&self, configuration: &Configuration, is_harness: bool) -> bool {
+        self.subject.as_ref().map_or(!is_harness, |subject| *subject == configuration.subject)
     }
 }
 

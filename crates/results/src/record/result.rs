@@ -43,6 +43,13 @@ pub struct ResultFile {
 }
 
 impl ResultFile {
+    /// Whether `subject` was the harness alone, with nothing to measure in it.
+    pub fn is_harness(&self, subject: &str) -> bool {
+        self.records
+            .iter()
+            .any(|record| record.configuration.subject == subject && record.subject.is_harness())
+    }
+
     /// Whether it was measured where instructions are translated by software: its times are then no machine's.
     pub fn emulated(&self) -> bool {
         self.machine.virtualisation.emulated

@@ -12,7 +12,7 @@ use super::{
 use crate::configuration::{Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
 use crate::machine::Machine;
 use crate::machine::clock::Clock;
-use crate::plan::{Layout, Plan};
+use crate::plan::Plan;
 
 /// Back-to-back round trips between CPUs 0 and 1.
 pub fn configuration(subject: &str) -> Configuration {
@@ -212,7 +212,7 @@ pub fn result(
         finished_at_unix_ns: 1_700_000_000_000_000_000 + u64::from(blocks) * 1_000_000_000,
         partial: false,
         machine: machine(),
-        plan: Plan::new("ping", Layout::Quantities, configurations.to_vec(), blocks, 1),
+        plan: Plan::new("ping", configurations.to_vec(), blocks, 1),
         primitives: (0..=blocks).map(|block| primitives(block, 1.0)).collect(),
         records,
         warnings: vec![Warning {

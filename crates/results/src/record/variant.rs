@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::{Histogram, Outcome, Record, ResultFile, Subject, Tally};
-use crate::configuration::{Configuration, Pattern};
+use crate::configuration::Configuration;
 use crate::record::series::Quantity;
 
 /// All trials of one configuration.
@@ -36,6 +36,11 @@ impl Variant<'_> {
         self.records.first().map_or(&Subject::Unknown, |record| &record.subject)
     }
 
+    /// Whether it is the harness alone, with nothing to measure in it.
+    pub fn is_harness(&self) -> bool {
+        self.subject().is_harness()
+    }
+
     /// Trials whose figures may be used.
     pub fn usable(&self) -> impl Iterator<Item = &Record> {
         self.records
@@ -46,15 +51,7 @@ impl Variant<'_> {
 
     /// The quantity a reader compares first.
     pub fn headline(&self) -> Quantity {
-        match self.configuration.pattern {
-            Pattern::PingPong { .. } => Quantity::RoundTrip,
-            Pattern::OneWay { .. } | Pattern::FanOut { .. } => Quantity::Wake,
-            Pattern::OpenLoop { .. } => Quantity::Response,
-            Pattern::Operation { .. } => Quantity::Operation,
-            Pattern::Tasks { yields: 0, .. } => Quantity::Life,
-            Pattern::Tasks { .. } => Quantity::HandOff,
-            Pattern::Io { .. } => Quantity::Transfer,
-        }
+        self.configuration.pattern.headline()
     }
 
     /// All usable samples of `quantity` together; none if there are none or a histogram cannot be decoded.

@@ -101,12 +101,21 @@ pub fn all() -> &'static [&'static dyn Entry] {
         &bell_futex::BellFutex,
         &bell_eventfd::BellEventfd,
         &channel::Channel,
+        &http::short_poll::HttpShortPoll,
+        &http::long_poll::HttpLongPoll,
+        &http::events::HttpEvents,
+        &http::websocket::Websocket,
     ]
 }
+
+/// Those that are measured where all are asked for.
+pub fn usual() -> impl Iterator<Item = &'static dyn Entry> + Clone {
+    all().iter().copied().filter(|entry| !entry.above_sockets())
+}
+
 /// The mechanism called `name`, or the nearest name if there is none.
 pub fn find(name: &str) -> Result<&'static dyn Entry, UnknownMechanism> {
-    let known = all().iter().chain(http::all()).copied();
-    known.into_iter().find(|entry| entry.name() == name).ok_or_else(|| UnknownMechanism::new(name))
+    all().iter().copied().find(|entry| entry.name() == name).ok_or_else(|| UnknownMechanism::new(name))
 }
 /// No mechanism has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

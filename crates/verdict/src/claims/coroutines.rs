@@ -4,7 +4,6 @@
 
 use super::{Claim, Decision, Source, TOO_NEAR, against};
 use Decision::{CannotTell, Confirmed, Contradicted};
-use doorbell_results::configuration::Pattern;
 use doorbell_results::figure::task::CEILING;
 use doorbell_results::figure::timer_ticks as ticks;
 use doorbell_results::record::series::Quantity;
@@ -18,7 +17,19 @@ pub const MAKING: [u32; 6] = [50, 100, 150, 200, 250, 300];
 /// The same on a board.
 pub const BOARD: [u32; 8] = [10, 20, 30, 40, 50, 60, 70, 80];
 
+/// The part that each kind of task plays in the claims.
+pub const PARTS: [(&str, &str); 7] = [
+    ("stackless", COROUTINES_ALONE),
+    ("stackless-rotating", COROUTINES),
+    ("process-pair", PROCESSES_ALONE),
+    ("process-pair-rotating", PROCESSES),
+    ("life-future", FUTURES),
+    ("life-fork", FORKS),
+    ("timer-ticks", "ticks"),
+];
+
 pub static SOURCE: Source = Source {
+    name: "tornado-os",
     about: "chapter 9 of the documentation, in Chinese, of the kernel tornado-os: coroutines and processes on its shared \
             scheduler, and fork under rCore-Tutorial, on QEMU 5.2 and on a K210 board, in counts of timer interrupts",
     claims: &[
@@ -81,10 +92,15 @@ pub static SOURCE: Source = Source {
     ],
 };
 
-/// Its coroutines and its processes, on its queue.
-const COROUTINES: &str = "stackless-rotating";
+/// Its coroutines and its processes, on its queue and on one that is O(1).
+pub const COROUTINES: &str = "coroutines on the study's queue";
+pub const COROUTINES_ALONE: &str = "coroutines";
+pub const PROCESSES: &str = "processes on the study's queue";
+pub const PROCESSES_ALONE: &str = "processes";
 
-const PROCESSES: &str = "process-pair-rotating";
+/// Tasks that are made, run once and reaped: as coroutines, and by forking.
+const FUTURES: &str = "lives of coroutines";
+const FORKS: &str = "lives of forked processes";
 
 /// What brings the missing configurations.
 const MORE: &str = "--document with --placement same-core runs them";
@@ -94,7 +110,7 @@ fn alike(result: &ResultFile) -> Vec<Variant<'_>> {
     let mut variants = result.variants();
     variants.retain(|variant| {
         let configuration = variant.configuration;
-        matches!(configuration.pattern, Pattern::Tasks { .. })
+        configuration.pattern.tasks().is_some()
             && configuration.size == 0
             && configuration.load.is_none()
             && configuration.placement.cpus.is_some_and(|[first, second]| first == second)
@@ -104,22 +120,23 @@ fn alike(result: &ResultFile) -> Vec<Variant<'_>> {
     variants
 }
 
-/// The median of `quantity` of the variant of `subject` with `tasks` tasks of `yields` turns; nanoseconds.
-fn median(result: &ResultFile, subject: &str, [tasks, yields]: [u32; 2], quantity: Quantity) -> Option<f64> {
+/// The median of `quantity` of the variant that plays `part`, with `tasks` tasks of `yields` turns; nanoseconds.
+fn median(result: &ResultFile, part: &str, [tasks, yields]: [u32; 2], quantity: Quantity) -> Option<f64> {
     let variants = alike(result);
-    let wanted = Pattern::Tasks { tasks, yields };
+    let wanted = Some((tasks, yields));
     let variant = variants.iter().find(|variant| {
-        variant.configuration.subject == subject && variant.configuration.pattern == wanted
+        result.plan.plays(&variant.configuration.subject, part)
+            && variant.configuration.pattern.tasks() == wanted
     })?;
     Some(variant.histogram(quantity)?.quantile(0.5) as f64 / 1e3)
 }
 
-fn hand_off(result: &ResultFile, subject: &str, tasks: u32) -> Option<f64> {
-    median(result, subject, [tasks, 1], Quantity::HandOff)
+fn hand_off(result: &ResultFile, part: &str, tasks: u32) -> Option<f64> {
+    median(result, part, [tasks, 1], Quantity::HandOff)
 }
 
-fn life(result: &ResultFile, subject: &str, tasks: u32) -> Option<f64> {
-    median(result, subject, [tasks, 0], Quantity::Life)
+fn life(result: &ResultFile, part: &str, tasks: u32) -> Option<f64> {
+    median(result, part, [tasks, 0], Quantity::Life)
 }
 
 /// `of` for each number of tasks that has it, and how many have not.
@@ -199,8 +216,8 @@ fn lag_shrinks(result: &ResultFile) -> (Decision, String) {
 /// also where it has no part in the difference.
 fn difference_is_the_switch(result: &ResultFile) -> (Decision, String) {
     let at = |tasks| {
-        let [slow, quick] = [COROUTINES, "stackless"].map(|subject| hand_off(result, subject, tasks));
-        let [process, bare] = [PROCESSES, "process-pair"].map(|subject| hand_off(result, subject, tasks));
+        let [slow, quick] = [COROUTINES, COROUTINES_ALONE].map(|part| hand_off(result, part, tasks));
+        let [process, bare] = [PROCESSES, PROCESSES_ALONE].map(|part| hand_off(result, part, tasks));
         Some((Apart { coroutine: slow?, process: process? }, Apart { coroutine: quick?, process: bare? }))
     };
     let ends = [SWITCHING[0], SWITCHING[7]].map(at);
@@ -251,13 +268,13 @@ impl Apart {
 }
 
 fn tasks_slow_each_other(result: &ResultFile) -> (Decision, String) {
-    let grown = |subject| {
-        let many = hand_off(result, subject, SWITCHING[7])?;
-        Some(many / hand_off(result, subject, SWITCHING[0])?)
+    let grown = |part| {
+        let many = hand_off(result, part, SWITCHING[7])?;
+        Some(many / hand_off(result, part, SWITCHING[0])?)
     };
     let Some(ratio) = grown(COROUTINES) else { return none() };
-    let bare =
-        grown("stackless").map_or_else(String::new, |bare| format!(", on the O(1) queue {bare:.2} times"));
+    let bare = grown(COROUTINES_ALONE)
+        .map_or_else(String::new, |bare| format!(", on the O(1) queue {bare:.2} times"));
     let text = format!("on the study's queue {ratio:.2} times{bare}");
     match against(ratio, 1.0) {
         Some(std::cmp::Ordering::Greater) if against(ratio, 1.72).is_none() => (Confirmed, text),
@@ -271,7 +288,7 @@ fn tasks_slow_each_other(result: &ResultFile) -> (Decision, String) {
 
 /// Whether all ratios lie between `least` and `most`; infinity is no bound.
 fn fork_takes(result: &ResultFile, series: &[u32], least: f64, most: f64) -> (Decision, String) {
-    let ratio = |tasks| Some(life(result, "life-fork", tasks)? / life(result, "life-future", tasks)?);
+    let ratio = |tasks| Some(life(result, FORKS, tasks)? / life(result, FUTURES, tasks)?);
     let (ratios, missing) = over(series, ratio);
     let values = || ratios.iter().map(|(_, ratio)| *ratio);
     let extremes = values().min_by(f64::total_cmp).zip(values().max_by(f64::total_cmp));
@@ -287,7 +304,7 @@ fn fork_takes(result: &ResultFile, series: &[u32], least: f64, most: f64) -> (De
 }
 
 fn forks_do_not_slow_each_other(result: &ResultFile) -> (Decision, String) {
-    let (each, missing) = over(&MAKING, |tasks| life(result, "life-fork", tasks));
+    let (each, missing) = over(&MAKING, |tasks| life(result, FORKS, tasks));
     let extremes = each
         .iter()
         .map(|(_, ns)| *ns)
@@ -307,16 +324,14 @@ fn forks_do_not_slow_each_other(result: &ResultFile) -> (Decision, String) {
 
 /// The figure `name` of the trials of timer-ticks with the most tasks.
 fn of_ticks(result: &ResultFile, name: &str) -> Option<Figure> {
-    let tasks = |record: &doorbell_results::record::Record| match record.configuration.pattern {
-        Pattern::Tasks { tasks, .. } => tasks,
-        _ => 0,
-    };
     let variants = alike(result);
     let usable = variants
         .iter()
-        .filter(|variant| variant.configuration.subject == "timer-ticks")
+        .filter(|variant| result.plan.plays(&variant.configuration.subject, "ticks"))
         .flat_map(Variant::usable);
-    let record = usable.filter(|record| !record.figures.is_empty()).max_by_key(|record| tasks(record))?;
+    let record = usable
+        .filter(|record| !record.figures.is_empty())
+        .max_by_key(|record| record.configuration.pattern.tasks())?;
     record.figures.iter().find(|figure| figure.name == name).cloned()
 }
 
@@ -356,7 +371,8 @@ fn ten_repetitions(result: &ResultFile) -> (Decision, String) {
 }
 
 fn eighty_fit(result: &ResultFile) -> (Decision, String) {
-    let figures = result.records.iter().filter(|record| record.configuration.subject == "life-fork");
+    let figures =
+        result.records.iter().filter(|record| result.plan.plays(&record.configuration.subject, FORKS));
     let ceiling = figures.flat_map(|record| &record.figures).find(|figure| figure.name == CEILING);
     let here = ceiling.map_or_else(String::new, |ceiling| {
         format!("; here there is room for {:.0} ({})", ceiling.value, ceiling.formula)
@@ -368,8 +384,7 @@ fn eighty_fit(result: &ResultFile) -> (Decision, String) {
 mod tests {
     use super::*;
     use crate::claims::judge;
-    use doorbell_results::configuration::{Configuration, Placement};
-    use doorbell_results::plan::Layout;
+    use doorbell_results::configuration::{Configuration, Pattern, Placement};
     use doorbell_results::record::{Histogram, Outcome, Record, Series, sample};
 
     fn on(cpus: [u32; 2]) -> Placement {
@@ -385,7 +400,7 @@ mod tests {
             ..sample::configuration(subject)
         };
         for tasks in SWITCHING {
-            for subject in ["stackless", COROUTINES, "process-pair", PROCESSES] {
+            for subject in ["stackless", "stackless-rotating", "process-pair", "process-pair-rotating"] {
                 configurations.push(configuration(subject, tasks, 1));
             }
         }
@@ -395,7 +410,8 @@ mod tests {
             }
         }
         let mut result = sample::result(&configurations, 1, |_, _| 1.0);
-        result.plan.layout = Layout::Tasks;
+        result.plan.claims = Some(SOURCE.name.to_owned());
+        result.plan.parts = PARTS.map(|(subject, part)| (subject.to_owned(), part.to_owned())).into();
         for record in &mut result.records {
             let Pattern::Tasks { tasks, yields } = record.configuration.pattern else { continue };
             record.series.clear();
@@ -419,9 +435,9 @@ mod tests {
         let queue = f64::from(tasks);
         match subject {
             "stackless" => 10.0,
-            COROUTINES => 10.0 + queue,
+            "stackless-rotating" => 10.0 + queue,
             "process-pair" => 1000.0,
-            PROCESSES => 1000.0 + queue,
+            "process-pair-rotating" => 1000.0 + queue,
             "life-future" => 100.0,
             _ => 50_000.0,
         }
@@ -449,7 +465,7 @@ mod tests {
     #[test]
     fn a_machine_whose_processes_are_as_quick_contradicts_the_order() {
         let result = run(|subject, tasks| match subject {
-            PROCESSES => plain(COROUTINES, tasks) * 0.8,
+            "process-pair-rotating" => plain("stackless-rotating", tasks) * 0.8,
             "life-fork" => 90.0,
             _ => plain(subject, tasks),
         });
@@ -465,7 +481,7 @@ mod tests {
         assert_eq!(with(|subject, tasks| 2000.0 + 10.0 * plain(subject, tasks)), Confirmed);
         // A queue that costs a process three times what it costs a coroutine is.
         let dearer = |subject: &str, tasks| match subject {
-            PROCESSES => 1000.0 + 3.0 * f64::from(tasks),
+            "process-pair-rotating" => 1000.0 + 3.0 * f64::from(tasks),
             _ => plain(subject, tasks),
         };
         assert_eq!(with(dearer), Contradicted);
@@ -511,7 +527,7 @@ mod tests {
             .iter_mut()
             .chain(result.records.iter_mut().map(|record| &mut record.configuration));
         configurations
-            .filter(|configuration| configuration.subject == PROCESSES)
+            .filter(|configuration| configuration.subject == "process-pair-rotating")
             .for_each(|configuration| configuration.placement = on([0, 1]));
         let (ruled, evidence) = decision(&result, "less time as coroutines");
         assert_eq!(ruled, CannotTell, "{evidence}");

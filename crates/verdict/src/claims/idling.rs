@@ -9,6 +9,7 @@ use doorbell_results::record::series::Quantity;
 use Decision::{CannotTell, Confirmed, Contradicted};
 
 pub static SOURCE: Source = Source {
+    name: "idling",
     about: "a study, in Chinese, of semaphores as notification in place of sockets, which found its idle machine slower at times \
             than the same under full load",
     claims: &[Claim {
@@ -29,11 +30,9 @@ fn load_helps(result: &ResultFile) -> (Decision, String) {
         let idle = Configuration { load: None, ..configuration.clone() };
         Some(mean(configuration)? / mean(&idle)?)
     };
-    let loaded = variants
-        .iter()
-        .map(|variant| variant.configuration)
-        .filter(|configuration| configuration.load.is_some() && configuration.subject != "null");
-    let ratios: Vec<f64> = loaded.filter_map(ratio).collect();
+    let loaded =
+        variants.iter().filter(|variant| variant.configuration.load.is_some() && !variant.is_harness());
+    let ratios: Vec<f64> = loaded.filter_map(|variant| ratio(variant.configuration)).collect();
     let Some(best) = ratios.iter().copied().min_by(f64::total_cmp) else {
         return (CannotTell, "nothing was measured both idle and under a load: --load idle,full".to_owned());
     };
@@ -50,7 +49,6 @@ mod tests {
     use super::super::judge;
     use super::*;
     use doorbell_results::configuration::Load;
-    use doorbell_results::plan::Layout;
     use doorbell_results::record::sample;
 
     /// A run of sleeps with the mean of each configuration.
@@ -62,7 +60,7 @@ mod tests {
         let mut result = sample::result(configurations, 6, |configuration, _| {
             if configuration.load.is_some() { loaded_ns } else { idle_ns.unwrap_or(0.0) }
         });
-        result.plan.layout = Layout::Idle;
+        result.plan.claims = Some(SOURCE.name.to_owned());
         result
     }
 

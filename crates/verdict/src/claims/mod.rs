@@ -4,7 +4,6 @@
 //! A result is a function of the result alone. A claim about every scene is contradicted by one scene and confirmed only
 //! by all of them; a figure too near a claim's bound decides nothing.
 
-use doorbell_results::plan::Layout;
 use doorbell_results::record::ResultFile;
 
 pub mod coroutines;
@@ -51,25 +50,25 @@ pub struct Judged {
 
 #[derive(Debug)]
 pub struct Source {
+    /// The name by which a plan says that its result can speak to these claims.
+    pub name: &'static str,
     /// What it is, in a sentence.
     pub about: &'static str,
     pub claims: &'static [Claim],
 }
 
-/// The source whose claims a result of `layout` can speak to.
-pub fn source(layout: Layout) -> Option<&'static Source> {
-    match layout {
-        Layout::FanOut => Some(&semaphores::SOURCE),
-        Layout::Tasks => Some(&coroutines::SOURCE),
-        Layout::Io => Some(&polling::SOURCE),
-        Layout::Idle => Some(&idling::SOURCE),
-        _ => None,
-    }
+/// Every source. The one list to extend.
+static SOURCES: [&Source; 4] = [&semaphores::SOURCE, &coroutines::SOURCE, &polling::SOURCE, &idling::SOURCE];
+
+/// The source whose claims `result` can speak to.
+pub fn source(result: &ResultFile) -> Option<&'static Source> {
+    let name = result.plan.claims.as_deref()?;
+    SOURCES.into_iter().find(|source| source.name == name)
 }
 
 /// Every claim that `result` could speak to, judged; empty for experiments that nobody has made claims about.
 pub fn judge(result: &ResultFile) -> Vec<Judged> {
-    let claims = source(result.plan.layout).map_or(&[] as &[Claim], |source| source.claims);
+    let claims = source(result).map_or(&[] as &[Claim], |source| source.claims);
     claims
         .iter()
         .map(|claim| {

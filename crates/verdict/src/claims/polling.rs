@@ -3,14 +3,20 @@
 //! interrupts and polled.
 
 use super::{Claim, Decision, Source, against};
-use doorbell_results::configuration::{Direction, Pattern};
+use doorbell_results::configuration::Direction;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::{Noticed, Subject};
 use doorbell_results::record::{Histogram, ResultFile, Variant};
 
 use Decision::{CannotTell, Confirmed, Contradicted};
 
+/// The part that an I/O engine plays in the claims.
+pub const PARTS: [(&str, &str); 1] = [("sync", SYNCHRONOUS)];
+
+const SYNCHRONOUS: &str = "synchronous, by interrupt";
+
 pub static SOURCE: Source = Source {
+    name: "polling",
     about: "an article, in Chinese, of an engineer of Memblaze on IO polling in Linux 4.4: fio 2.2.9, synchronous, direct, 4 KiB at \
             random places of an NVMe device, woken by interrupts and polled",
     claims: &[
@@ -81,7 +87,7 @@ fn device(result: &ResultFile) -> Result<(), String> {
 fn variant(result: &ResultFile, wanted: Noticed, direction: Direction) -> Option<(String, Histogram)> {
     let fits = |variant: &Variant| {
         let configuration = variant.configuration;
-        configuration.pattern == Pattern::Io { direction, direct: true }
+        configuration.pattern.transfers() == Some((direction, true))
             && configuration.size == BLOCK
             && configuration.load.is_none()
             && *variant.subject() == Subject::IoEngine { noticed: wanted, kernel_thread: false }
@@ -92,7 +98,7 @@ fn variant(result: &ResultFile, wanted: Noticed, direction: Direction) -> Option
     });
     match wanted {
         // What the article measured, and not a ring that is quicker for other reasons.
-        Noticed::ByInterrupt => own.into_iter().find(|(name, _)| name == "sync"),
+        Noticed::ByInterrupt => own.into_iter().find(|(name, _)| result.plan.plays(name, SYNCHRONOUS)),
         _ => own.min_by_key(|(_, times)| times.quantile(0.5)),
     }
 }
@@ -232,8 +238,8 @@ mod tests {
     use super::super::judge;
     use super::*;
     use doorbell_results::configuration::Configuration;
+    use doorbell_results::configuration::Pattern;
     use doorbell_results::machine::block::BlockDevice;
-    use doorbell_results::plan::Layout;
     use doorbell_results::record::io::Io;
     use doorbell_results::record::{Outcome, Series, sample};
 
@@ -247,7 +253,8 @@ mod tests {
             }
         }
         let mut result = sample::result(&configurations, 2, |_, _| 1000.0);
-        result.plan.layout = Layout::Io;
+        result.plan.claims = Some(SOURCE.name.to_owned());
+        result.plan.parts = PARTS.map(|(subject, part)| (subject.to_owned(), part.to_owned())).into();
         result.machine.virtualisation = Default::default();
         let device = BlockDevice { name: "nvme0n1".into(), polls: Some(true), ..BlockDevice::default() };
         for record in &mut result.records {

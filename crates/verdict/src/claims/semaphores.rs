@@ -4,14 +4,23 @@
 use std::cmp::Ordering::{Greater, Less};
 
 use super::{Claim, Decision, Source, against};
-use doorbell_results::configuration::{Configuration, Pattern, WaitPolicy};
+use doorbell_results::configuration::{Configuration, WaitPolicy};
 use doorbell_results::machine::pinning::Pinning;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{ResultFile, Variant};
 
 use Decision::{CannotTell, Confirmed, Contradicted};
 
+/// The part that each fan-out plays in the claims.
+pub const PARTS: [(&str, &str); 4] = [
+    ("sem-posix-named", NAMED),
+    ("sem-sysv", SYSTEM_V),
+    ("sem-sysv-many", SYSTEM_V),
+    ("unix-dgram", DATAGRAM),
+];
+
 pub static SOURCE: Source = Source {
+    name: "semaphores",
     about: "a study, in Chinese, of semaphores as notification in place of sockets: one sender, 20 to 2000 receivers, \
             POSIX named and System V semaphores on 12 CPUs under CentOS 7.9; its own tables are lost",
     claims: &[
@@ -79,6 +88,8 @@ pub static SOURCE: Source = Source {
 #[derive(Debug, Clone)]
 struct Scene<'result> {
     configuration: &'result Configuration,
+    /// What its subject is to the study.
+    part: &'result str,
     receivers: u32,
     pinned: bool,
     /// Mean wake-up latency, microseconds; none where wakes belong to no post.
@@ -87,23 +98,26 @@ struct Scene<'result> {
     post_us: f64,
 }
 
-const NAMED: &str = "sem-posix-named";
+const NAMED: &str = "named POSIX semaphores";
+const SYSTEM_V: &str = "System V semaphores";
+const DATAGRAM: &str = "datagrams";
 const HUNDRED_MS: WaitPolicy = WaitPolicy::Timeout { timeout_ns: 100_000_000 };
 
 fn is_system_v(scene: &Scene) -> bool {
-    scene.configuration.subject.starts_with("sem-sysv")
+    scene.part == SYSTEM_V
 }
 
 fn is_of_the_study(scene: &Scene) -> bool {
-    scene.configuration.subject == NAMED || is_system_v(scene)
+    scene.part == NAMED || is_system_v(scene)
 }
 
 fn scenes<'result>(result: &'result ResultFile) -> Vec<Scene<'result>> {
     let scene = |variant: Variant<'result>| {
-        let Pattern::FanOut { receivers, .. } = variant.configuration.pattern else { return None };
+        let receivers = variant.configuration.pattern.receivers()?;
         let mean = |quantity| Some(variant.histogram(quantity)?.mean() / 1e6);
         Some(Scene {
             configuration: variant.configuration,
+            part: result.plan.parts.get(&variant.configuration.subject).map_or("", String::as_str),
             receivers,
             pinned: variant.configuration.placement.relation != Pinning::Unpinned.name(),
             wake_us: mean(Quantity::Wake),
@@ -209,7 +223,7 @@ fn mean_beyond(result: &ResultFile, pinned: bool, bound_us: f64) -> (Decision, S
     let scenes: Vec<Scene> = of_the_study(result)
         .into_iter()
         .filter(|scene| {
-            scene.configuration.subject == NAMED
+            scene.part == NAMED
                 && scene.receivers == 2000
                 && scene.pinned == pinned
                 && scene.configuration.load.is_some()
@@ -354,7 +368,7 @@ fn one_for_all_misses(result: &ResultFile) -> (Decision, String) {
 fn other_transport(result: &ResultFile) -> (Decision, String) {
     let datagrams: Vec<f64> = scenes(result)
         .iter()
-        .filter(|scene| scene.configuration.subject == "unix-dgram" && scene.pinned)
+        .filter(|scene| scene.part == DATAGRAM && scene.pinned)
         .filter_map(|scene| scene.wake_us)
         .collect();
     let beside = if datagrams.is_empty() {
@@ -429,11 +443,8 @@ fn default_sets(result: &ResultFile) -> (Decision, String) {
 }
 
 fn no_limit_met(result: &ResultFile) -> (Decision, String) {
-    let most = of_the_study(result)
-        .iter()
-        .filter(|scene| scene.configuration.subject == NAMED)
-        .map(|scene| scene.receivers)
-        .max();
+    let most =
+        of_the_study(result).iter().filter(|scene| scene.part == NAMED).map(|scene| scene.receivers).max();
     match most {
         Some(most @ 2000..) => (Confirmed, format!("{most} were made and none refused")),
         Some(most) => (CannotTell, format!("no more than {most} were made")),
@@ -446,8 +457,8 @@ mod tests {
     use super::*;
     use crate::claims::judge;
     use doorbell_results::configuration::Load;
+    use doorbell_results::configuration::Pattern;
     use doorbell_results::configuration::{Placement, Until};
-    use doorbell_results::plan::Layout;
     use doorbell_results::record::fanout::{FanOut, Rounds};
     use doorbell_results::record::{Histogram, Record, Series, sample};
 
@@ -483,7 +494,7 @@ mod tests {
     /// A grid whose means are what `wake_us` says.
     fn grid(wake_us: impl Fn(&Configuration) -> f64, post_us: f64) -> ResultFile {
         let mut configurations = Vec::new();
-        for subject in [NAMED, "sem-sysv"] {
+        for subject in ["sem-posix-named", "sem-sysv"] {
             for receivers in [20, 2000] {
                 for wait in [WaitPolicy::Block, HUNDRED_MS] {
                     for pinned in [false, true] {
@@ -503,7 +514,8 @@ mod tests {
     fn of(records: impl Iterator<Item = Record>) -> ResultFile {
         let records: Vec<Record> = records.collect();
         let mut result = sample::result(&[], 1, |_, _| 0.0);
-        result.plan.layout = Layout::FanOut;
+        result.plan.claims = Some(SOURCE.name.to_owned());
+        result.plan.parts = PARTS.map(|(subject, part)| (subject.to_owned(), part.to_owned())).into();
         result.plan.configurations = records.iter().map(|record| record.configuration.clone()).collect();
         result.records = records;
         result
@@ -573,13 +585,14 @@ mod tests {
             )
         };
         assert_eq!(decision(&slow("sem-sysv"), 4), Confirmed);
-        assert_eq!(decision(&slow(NAMED), 4), Contradicted);
+        assert_eq!(decision(&slow("sem-posix-named"), 4), Contradicted);
     }
 
     #[test]
     fn part_of_the_table_confirms_no_claim_about_all_of_it_but_can_break_it() {
         let one = |post_us| {
-            of([record(configuration(NAMED, 20, WaitPolicy::Block, true, false), 5.0, post_us)].into_iter())
+            of([record(configuration("sem-posix-named", 20, WaitPolicy::Block, true, false), 5.0, post_us)]
+                .into_iter())
         };
         assert_eq!(decision(&one(1.5), 1), CannotTell);
         assert_eq!(decision(&one(1.5), 4), CannotTell);

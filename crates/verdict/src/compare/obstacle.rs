@@ -3,7 +3,6 @@
 
 use super::Row;
 use crate::statistics::median;
-use doorbell_results::configuration::Pattern;
 use doorbell_results::plan::FEWEST_BLOCKS;
 use doorbell_results::record::populations::populations;
 use doorbell_results::record::series::Quantity;
@@ -90,9 +89,9 @@ pub(super) fn to_a_difference(
 
 /// The primitive costs of which the time of the variant's configuration is made.
 fn primitives_of(variant: &Variant) -> &'static [&'static str] {
-    match (variant.configuration.pattern, variant.configuration.placement.cpus) {
-        (Pattern::Operation { .. } | Pattern::Io { .. }, _) => &[SPEED],
-        _ if never_switches(variant.subject()) => &[SPEED],
+    match (variant.subject(), variant.configuration.placement.cpus) {
+        (Subject::Operation { .. } | Subject::IoEngine { .. }, _) => &[SPEED],
+        (subject, _) if never_switches(subject) => &[SPEED],
         (_, Some([first, second])) if first == second => &[SPEED, "same-core-switch"],
         _ => &[SPEED, "cache-line-hop", "two-core-wake"],
     }

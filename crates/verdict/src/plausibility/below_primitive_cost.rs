@@ -3,7 +3,7 @@
 
 use super::{Known, Rule, waits};
 use doorbell_results::about::About;
-use doorbell_results::configuration::{Pattern, Timing};
+use doorbell_results::configuration::Timing;
 use doorbell_results::record::Record;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::Waits;
@@ -104,7 +104,7 @@ fn from_ring_to_ring(record: &Record) -> bool {
     let configuration = &record.configuration;
     waits(record) == Some(Waits::Spins)
         && configuration.timing == Timing::Around
-        && configuration.pattern == Pattern::PingPong { gap_ns: 0 }
+        && configuration.pattern.back_to_back()
 }
 
 #[cfg(test)]

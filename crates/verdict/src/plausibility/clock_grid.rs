@@ -3,7 +3,6 @@
 
 use super::{Known, Rule, waits};
 use doorbell_results::about::About;
-use doorbell_results::configuration::Pattern;
 use doorbell_results::record::Record;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::Waits;
@@ -31,8 +30,10 @@ fn evidence(record: &Record, known: &Known) -> Vec<String> {
         .filter_map(|quantity| {
             let series = record.series.get(&quantity).filter(|series| series.count > 0)?;
             // Operations are timed in batches, so a step of the clock is shared out over the batch.
-            let batch = match (quantity, record.configuration.pattern) {
-                (Quantity::Operation, Pattern::Operation { batch }) => f64::from(batch.max(1)),
+            let batch = match quantity {
+                Quantity::Operation => {
+                    record.configuration.pattern.batch().map_or(1.0, |batch| f64::from(batch.max(1)))
+                }
                 _ => 1.0,
             };
             let grid_ns = series.decode().map_or(0.0, |histogram| histogram.grid_ps() / 1000.0);

@@ -3,7 +3,6 @@
 
 use super::{Known, Rule, waits};
 use doorbell_results::about::About;
-use doorbell_results::configuration::Pattern;
 use doorbell_results::record::Record;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::{Subject, Waits};
@@ -24,15 +23,10 @@ pub(super) const RULE: Rule = Rule {
 fn evidence(record: &Record, _: &Known) -> Vec<String> {
     let tally = &record.tally;
     let mut evidence = Vec::new();
-    if matches!(record.configuration.pattern, Pattern::Tasks { .. }) && tally.seen != tally.sent {
+    if record.configuration.pattern.tasks().is_some() && tally.seen != tally.sent {
         evidence.push(format!("{} hand-offs were due and {} were counted", tally.sent, tally.seen));
     }
-    if matches!(waits(record), Some(Waits::Nothing))
-        || matches!(
-            record.configuration.pattern,
-            Pattern::Operation { .. } | Pattern::Tasks { .. } | Pattern::Io { .. }
-        )
-    {
+    if matches!(waits(record), Some(Waits::Nothing)) || !record.configuration.pattern.notifies() {
         return evidence;
     }
     if tally.seen > tally.sent + tally.duplicate {

@@ -3,7 +3,7 @@
 
 use super::{Known, Rule, waiting_sides, waits};
 use doorbell_results::about::About;
-use doorbell_results::configuration::{Pattern, Timing};
+use doorbell_results::configuration::Timing;
 use doorbell_results::figure::task::SWITCHES_COUNTED;
 use doorbell_results::record::Record;
 use doorbell_results::record::subject::{Subject, Waits};
@@ -22,7 +22,7 @@ pub(super) const RULE: Rule = Rule {
 
 /// A wait that is called blocked has slept: the kernel counts a voluntary switch for each sleep.
 fn evidence(record: &Record, _: &Known) -> Vec<String> {
-    if matches!(record.configuration.pattern, Pattern::Tasks { .. }) {
+    if record.configuration.pattern.tasks().is_some() {
         return handed_over_awake(record);
     }
     if waits(record) != Some(Waits::Blocks) || record.tally.seen == 0 {

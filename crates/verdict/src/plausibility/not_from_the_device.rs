@@ -3,7 +3,6 @@
 
 use super::{Known, Rule};
 use doorbell_results::about::About;
-use doorbell_results::configuration::Pattern;
 use doorbell_results::record::Record;
 
 pub(super) const RULE: Rule = Rule {
@@ -20,10 +19,7 @@ pub(super) const RULE: Rule = Rule {
 fn evidence(record: &Record, _: &Known) -> Vec<String> {
     let transfers = record.tally.seen;
     let Some(counted) = &record.io else { return Vec::new() };
-    if record.subject.is_harness()
-        || transfers == 0
-        || !matches!(record.configuration.pattern, Pattern::Io { .. })
-    {
+    if record.subject.is_harness() || transfers == 0 || record.configuration.pattern.transfers().is_none() {
         return Vec::new();
     }
     let Some(device) = &counted.device else {

@@ -3,7 +3,6 @@
 
 use super::{Known, Rule};
 use doorbell_results::about::About;
-use doorbell_results::configuration::Pattern;
 use doorbell_results::record::Record;
 use doorbell_results::record::io::CURE;
 use doorbell_results::record::subject::Noticed;
@@ -24,7 +23,7 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
     let polled = record.subject.noticed() == Some(Noticed::ByPolling);
     let transfers = record.tally.seen;
     // Figures that another tool measured come without the counts that would prove them, and say so in their warnings.
-    if !polled || transfers == 0 || !matches!(record.configuration.pattern, Pattern::Io { .. }) {
+    if !polled || transfers == 0 || record.configuration.pattern.transfers().is_none() {
         return Vec::new();
     }
     let Some(counted) = &record.io else { return vec!["the device was not watched".to_owned()] };

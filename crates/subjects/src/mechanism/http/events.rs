@@ -34,6 +34,7 @@ impl Mechanism for HttpEvents {
     type Link = EventsLink;
     const NAME: &'static str = "http-sse";
     const COALESCES: bool = false;
+    const ABOVE_SOCKETS: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
 
     fn explanation() -> Explanation {

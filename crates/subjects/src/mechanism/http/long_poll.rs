@@ -35,6 +35,7 @@ impl Mechanism for HttpLongPoll {
     type Link = LongPollLink;
     const NAME: &'static str = "http-long-poll";
     const COALESCES: bool = false;
+    const ABOVE_SOCKETS: bool = true;
     const ANSWERS: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
 

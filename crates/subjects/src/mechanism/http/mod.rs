@@ -3,8 +3,8 @@
 //! sent events, and one with a WebSocket.
 //!
 //! Client and server hold the two ends of one connection over loopback, made before they part and kept open: what is measured
-//! is the waiting and not the connecting. Heads are parsed by the crate httparse, frames by tungstenite. These are no part of
-//! `doorbell ping`'s mechanisms: `doorbell io --net` runs them. Adding one is adding a file here and one line in [`all`].
+//! is the waiting and not the connecting. Heads are parsed by the crate httparse, frames by tungstenite. Where all
+//! mechanisms are measured, these are left out: `doorbell io --net` runs them.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -14,18 +14,13 @@ use std::time::Duration;
 
 use super::descriptor::{Ends, again, readable};
 use super::socket::{self, tcp_pair};
-use super::{Entry, Fault, OpenError, Site, Unavailable};
+use super::{Fault, OpenError, Site, Unavailable};
 
 mod board;
 pub mod events;
 pub mod long_poll;
 pub mod short_poll;
 pub mod websocket;
-
-/// Every way, from the layer's simplest to its youngest.
-pub fn all() -> &'static [&'static dyn Entry] {
-    &[&short_poll::HttpShortPoll, &long_poll::HttpLongPoll, &events::HttpEvents, &websocket::Websocket]
-}
 
 /// The two ends of a connection.
 #[derive(Debug)]
@@ -165,19 +160,6 @@ pub(super) fn tell(published: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mechanism::Contexts;
-    use doorbell_harness::arena::Arena;
-    use doorbell_harness::run_dir::RunDir;
-
-    #[test]
-    fn each_does_what_every_mechanism_must() {
-        for entry in all() {
-            let run_dir = RunDir::create().unwrap();
-            let arena = Arena::map(1 << 20).unwrap();
-            let site = Site::new(Contexts::Threads, arena, &run_dir);
-            entry.rehearse(&site);
-        }
-    }
 
     #[test]
     fn a_request_and_an_answer_are_told_however_they_are_cut() {

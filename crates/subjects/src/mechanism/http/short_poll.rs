@@ -33,6 +33,7 @@ impl Mechanism for HttpShortPoll {
     type Link = ShortPollLink;
     const NAME: &'static str = "http-short-poll";
     const COALESCES: bool = false;
+    const ABOVE_SOCKETS: bool = true;
     const ANSWERS: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
 

@@ -38,6 +38,7 @@ impl Mechanism for Websocket {
     type Link = WebsocketLink;
     const NAME: &'static str = "websocket";
     const COALESCES: bool = false;
+    const ABOVE_SOCKETS: bool = true;
     const NOTIFIERS: Notifiers = Notifiers::One;
 
     fn explanation() -> Explanation {

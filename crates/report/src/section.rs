@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sections: what a plan says that its result is told in, beside what stands around every result.
+//!
+//! A section is a type of the trait [`Section`]. Adding one is adding a file and one line in `sections.rs`.
+
+use super::figures::Figures;
+use super::passage::{self, Passage};
+use super::style::Style;
+use doorbell_results::record::ResultFile;
+
+/// A way to tell a result, or a part of it.
+pub trait Section: Sync {
+    /// The name by which plans ask for it.
+    fn name(&self) -> &'static str;
+
+    /// What it tells on a terminal and on a page alike.
+    fn passages(&self, result: &ResultFile, figures: &Figures) -> Vec<Passage> {
+        let _ = (result, figures);
+        Vec::new()
+    }
+
+    /// The same on a terminal, where that is told in another way than on a page.
+    fn text(&self, result: &ResultFile, figures: &Figures, style: &Style) -> String {
+        passage::text(&self.passages(result, figures), style)
+    }
+
+    /// What stands below everything else, next to the prompt.
+    fn closing(&self, result: &ResultFile, style: &Style) -> String {
+        let _ = (result, style);
+        String::new()
+    }
+
+    /// Whether it tells the figure called `name`; every other figure beside the series is told by its name in tables of their own.
+    fn tells(&self, name: &str) -> bool {
+        let _ = name;
+        false
+    }
+}
