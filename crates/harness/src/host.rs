@@ -18,6 +18,7 @@ use crate::entry::Links;
 use crate::futex::FutexLink;
 use crate::mechanism::Link;
 use crate::site::Site;
+use doorbell_machine::pinned::together;
 use doorbell_machine::root::Root;
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::subject::Contexts;
@@ -158,6 +159,9 @@ fn run(order: &Order, families: Families, load: Option<&mut Session>) -> Result<
     report.map_err(|error| error.to_string())
 }
 
+/// How a process ends that could not have both of its threads: an error of the system (sysexits(3), `EX_OSERR`).
+const NO_THREAD: i32 = 71;
+
 /// The sides at work: their processes and the pipes they report through.
 #[derive(Debug)]
 struct Troupe {
@@ -191,10 +195,15 @@ impl Troupe {
                 let [first, second] = [pipe()?, pipe()?];
                 troupe.processes.push(fork(|| {
                     let [initiator, responder] = sides;
-                    std::thread::scope(|scope| {
-                        scope.spawn(move || act(links, initiator, &first));
-                        scope.spawn(move || act(links, responder, &second));
-                    });
+                    let done = together(
+                        move || act(links, initiator, &first),
+                        move || act(links, responder, &second),
+                    );
+                    if done.is_err() {
+                        // SAFETY: ends this process at once, as `fork` does when its work is done.
+                        // JUSTIFICATION: `std::process::exit` would run what the parent has registered for its own end.
+                        unsafe { libc::_exit(NO_THREAD) }
+                    }
                 })?);
             }
         }
@@ -316,6 +325,10 @@ impl Troupe {
                 role.name(),
                 status.terminating_signal().unwrap_or_default()
             ),
+            Ok(Some((_, status))) if status.exit_status() == Some(NO_THREAD) => {
+                "two threads are needed and one cannot be started: raise `ulimit -u`, or the pids.max of this control group"
+                    .to_owned()
+            }
             Ok(Some((_, status))) => {
                 format!("the {} left without a report, exit status {:?}", role.name(), status.exit_status())
             }

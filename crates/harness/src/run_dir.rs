@@ -57,16 +57,7 @@ pub struct RunDir {
 impl RunDir {
     /// Makes a folder for this run, after clearing what dead runs left.
     pub fn create() -> io::Result<Self> {
-        let parent = parent();
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&parent)?;
-        let made = fs::symlink_metadata(&parent)?;
-        // In a folder for everybody's temporary files somebody else may have made it first, with notes of his own.
-        if !made.is_dir() || made.uid() != rustix::process::geteuid().as_raw() || made.mode() & 0o077 != 0 {
-            let path = parent.display();
-            return Err(io::Error::other(format!(
-                "{path} is not a folder of this user alone (mode 0700): remove it"
-            )));
-        }
+        let parent = own(&parent())?;
         sweep(&parent);
         let owner = std::process::id();
         for attempt in 0.. {
@@ -156,6 +147,34 @@ fn parent() -> PathBuf {
         Some(runtime) => runtime.join("doorbell"),
         None => std::env::temp_dir().join(format!("doorbell-{}", rustix::process::geteuid().as_raw())),
     }
+}
+
+/// The folder `wanted`, made if it is not there; where somebody else has one by that name, perhaps with notes of his own, one of
+/// ours beside it, whose name nobody could foresee.
+fn own(wanted: &Path) -> io::Result<PathBuf> {
+    let make = |path: &Path, recursive| fs::DirBuilder::new().recursive(recursive).mode(0o700).create(path);
+    let is_ours = |path: &Path| {
+        fs::symlink_metadata(path).is_ok_and(|made| {
+            made.is_dir() && made.uid() == rustix::process::geteuid().as_raw() && made.mode() & 0o077 == 0
+        })
+    };
+    let made = make(wanted, true);
+    if is_ours(wanted) {
+        return Ok(wanted.to_owned());
+    }
+    let (Some(folder), Some(name)) = (wanted.parent(), wanted.file_name()) else {
+        return made.map(|()| wanted.to_owned());
+    };
+    let prefix = format!("{}.", name.display());
+    // What a run that was killed has left in one of them is cleared by the next.
+    let known = fs::read_dir(folder)?
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
+    if let Some(path) = known.map(|entry| entry.path()).find(|path| is_ours(path)) {
+        return Ok(path);
+    }
+    let path = folder.join(format!("{prefix}{:016x}", fastrand::Rng::new().u64(..)));
+    make(&path, false).map(|()| path)
 }
 
 fn open_lock(folder: &Path) -> io::Result<File> {
@@ -294,6 +313,8 @@ fn with_c_string(text: &str, act: impl FnOnce(*const libc::c_char)) {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     /// What a note makes of the folder that it is about: the names that are left there.
@@ -305,6 +326,23 @@ mod tests {
             .collect();
         names.sort();
         names
+    }
+
+    /// Another user who had made the folder first kept everybody's runs from beginning.
+    #[test]
+    fn a_folder_that_is_not_ours_is_left_to_its_owner_and_another_is_found_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let wanted = folder.path().join("doorbell-7");
+        assert_eq!(own(&wanted).unwrap(), wanted);
+        // Anybody may write to it: it is no more ours than another user's.
+        fs::set_permissions(&wanted, fs::Permissions::from_mode(0o777)).unwrap();
+        let other = own(&wanted).unwrap();
+        assert_ne!(other, wanted);
+        assert_eq!(fs::metadata(&other).unwrap().mode() & 0o777, 0o700);
+        assert_eq!(own(&wanted).unwrap(), other);
+        fs::remove_dir(&wanted).unwrap();
+        std::os::unix::fs::symlink(&other, &wanted).unwrap();
+        assert_eq!(own(&wanted).unwrap(), other, "a link leads where its owner likes");
     }
 
     /// Once whatever had the name was removed.

@@ -2,6 +2,8 @@
 //! Threads pinned to CPUs, for short measurements of the machine itself.
 
 use std::io;
+use std::sync::mpsc::channel;
+use std::thread::Builder;
 
 /// Runs `act` on a thread of its own, pinned to `cpu`.
 pub fn on<T: Send>(cpu: u32, act: impl FnOnce() -> T + Send) -> io::Result<T> {
@@ -16,13 +18,32 @@ pub fn both<A: Send, B: Send>(
     first: impl FnOnce() -> A + Send,
     second: impl FnOnce() -> B + Send,
 ) -> io::Result<(A, B)> {
+    let ((pinned_first, first), (pinned_second, second)) =
+        together(|| (pin(cpus[0]), first()), || (pin(cpus[1]), second()))?;
+    pinned_first.and(pinned_second).map(|()| (first, second))
+}
+
+/// Runs `first` and `second` at the same time on threads of their own. Neither begins before both threads are there, since one may
+/// wait for the other; a thread that cannot be had is the error.
+pub fn together<A: Send, B: Send>(
+    first: impl FnOnce() -> A + Send,
+    second: impl FnOnce() -> B + Send,
+) -> io::Result<(A, B)> {
+    let lacking = |error: io::Error| {
+        io::Error::new(error.kind(), format!("two threads are needed and one cannot be started: {error}"))
+    };
     std::thread::scope(|scope| {
-        let second = scope.spawn(|| (pin(cpus[1]), second()));
-        let first = scope.spawn(|| (pin(cpus[0]), first()));
+        let (begin, begun) = channel::<()>();
+        // Where the other thread cannot be had, `begin` is dropped, and this one leaves.
+        let second = move || begun.recv().is_ok().then(second);
+        let second = Builder::new().spawn_scoped(scope, second).map_err(lacking)?;
+        let first = Builder::new().spawn_scoped(scope, first).map_err(lacking)?;
         let panicked = || io::Error::other("a measuring thread panicked");
-        let (pinned_first, first) = first.join().map_err(|_| panicked())?;
-        let (pinned_second, second) = second.join().map_err(|_| panicked())?;
-        pinned_first.and(pinned_second).map(|()| (first, second))
+        // It waits for that in `recv`, whatever comes of it.
+        let _ = begin.send(());
+        let first = first.join().map_err(|_| panicked())?;
+        let second = second.join().ok().flatten().ok_or_else(panicked)?;
+        Ok((first, second))
     })
 }
 

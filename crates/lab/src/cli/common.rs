@@ -215,7 +215,10 @@ impl RunArgs {
     pub fn measure(&self, plan: Plan, machine: Machine, terminal: &Terminal) -> anyhow::Result<ResultFile> {
         let plan = self.loaded(plan, &machine);
         let interrupted = Arc::new(AtomicBool::new(false));
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        let mut signals = vec![signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM];
+        // The terminal is gone. Whoever started the command by nohup(1) wants it to go on.
+        signals.extend((!ignores_hangup()).then_some(signal_hook::consts::SIGHUP));
+        for signal in signals {
             // The second signal ends the command at once; the trial's processes die with it.
             signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&interrupted))?;
             signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
@@ -244,10 +247,15 @@ impl RunArgs {
         let target = self.output.clone().unwrap_or_else(|| fresh_file(result));
         let saved = write(result, &target);
         let to_stdout = self.output.as_deref().is_some_and(|target| target.as_os_str() == "-");
-        if self.json && !to_stdout {
-            std::io::stdout().write_all(to_json(result).as_bytes())?;
-        } else if !to_stdout {
-            std::io::stdout().write_all(text().as_bytes())?;
+        let shown = match (to_stdout, self.json) {
+            (true, _) => Ok(()),
+            (false, true) => std::io::stdout().write_all(to_json(result).as_bytes()),
+            (false, false) => std::io::stdout().write_all(text().as_bytes()),
+        };
+        match shown {
+            // A terminal that hung up: what was measured is saved, and that it is partial is the answer.
+            Err(_) if result.partial && saved.is_ok() => {}
+            shown => shown?,
         }
         if let Err(error) = saved {
             if error.rescued.is_none() && !self.json && !to_stdout {
@@ -272,6 +280,14 @@ impl RunArgs {
             false => Exit::Done,
         })
     }
+}
+
+/// Whether this process was started with SIGHUP ignored (proc(5), `SigIgn`: bit n - 1 stands for signal n).
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask & 1 << (signal_hook::consts::SIGHUP - 1) != 0)
 }
 
 /// A new file in the user's state folder, named after the experiment and the time.

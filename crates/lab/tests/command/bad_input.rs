@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Bad input, low limits and missing permissions: a message that says what to do, the right exit code, nothing lost.
 
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
@@ -76,7 +77,7 @@ fn usage_errors_exit_with_two_and_say_what_would_have_been_right() {
         (&["--blocks", "3", "list"], "--blocks stands before 'list'"),
         (&["--json", "--quiet", "doctor"], "--json stands before 'doctor'"),
         (&["-o", "x.json", "ping"], "--output stands before 'ping'"),
-        (&["explain", "two-population"], "did you mean 'bimodal'?"),
+        (&["explain", "bi-modal"], "did you mean 'bimodal'?"),
         (&["pong"], "unrecognized subcommand"),
         (&["man", "pong"], "no verb is called 'pong'"),
     ] {
@@ -305,4 +306,31 @@ fn a_dry_run_prints_the_plan_and_measures_nothing() {
     assert_eq!(plan["seed"], 7);
     assert_eq!(plan["configurations"][0]["subject"], "futex");
     assert!(!stage.path().join("doorbell").exists());
+}
+
+/// It panicked where a second thread could not be had, and the first waited for that for ever, deaf to Ctrl-C.
+#[test]
+fn where_two_threads_cannot_be_had_nothing_panics_and_nothing_waits_for_them() {
+    let stage = Stage::new();
+    let program = stage.path().join("doorbell");
+    fs::copy(env!("CARGO_BIN_EXE_doorbell"), &program).unwrap();
+    fs::set_permissions(stage.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    // No limit holds the superuser: then it is a user with no other process, who may have one thread more.
+    let limits: &[&str] = if rustix::process::geteuid().is_root() {
+        &["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups", "prlimit", "--nproc=2:2"]
+    } else {
+        &["prlimit", "--nproc=1:1"]
+    };
+    let threads = ["ping", "futex", "--contexts", "threads", "--gap", "0", "--count", "10", "--blocks", "1"];
+    for (verb, said) in [(&["doctor"][..], ""), (&threads[..], "two threads are needed")] {
+        let doorbell = stage.doorbell(verb);
+        let mut command = Command::new("timeout");
+        // Only what hangs is killed by it.
+        command.args(["-s", "KILL", "600"]).args(limits).arg(&program).args(verb);
+        command.envs(doorbell.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let output = command.stdin(std::process::Stdio::null()).output().unwrap();
+        let text = everything(&output);
+        assert!(matches!(output.status.code(), Some(0 | 1 | 4)), "{verb:?}: {} {text}", output.status);
+        assert!(!text.contains("panicked") && text.contains(said), "{verb:?}: {text}");
+    }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whatever ends a run, nothing stays behind, and what was measured is kept where that is possible.
 
-use std::process::Child;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use doorbell_subjects::mechanism::{self, Host};
@@ -57,8 +57,8 @@ fn wait_for_work(stage: &Stage, command: &Child, ticks: u64) {
 }
 
 #[test]
-fn ctrl_c_and_sigterm_keep_what_was_measured_and_say_that_it_is_partial() {
-    for end in [Signal::INT, Signal::TERM] {
+fn ctrl_c_sigterm_and_a_lost_terminal_keep_what_was_measured_and_say_that_it_is_partial() {
+    for end in [Signal::INT, Signal::TERM, Signal::HUP] {
         let stage = Stage::new();
         let child = stage.doorbell(LONG_RUN).spawn().unwrap();
         wait_for_trials(&stage);
@@ -78,6 +78,25 @@ fn ctrl_c_and_sigterm_keep_what_was_measured_and_say_that_it_is_partial() {
         stage.wait_until_empty();
         assert!(stage.run_folders().is_empty(), "{:?}", stage.run_folders());
     }
+}
+
+#[test]
+fn a_run_that_was_started_to_survive_its_terminal_goes_on() {
+    let stage = Stage::new();
+    let args = ["ping", "futex", "--gap", "0", "--time", "600s", "--blocks", "1", "--json", "--output", "-"];
+    let doorbell = stage.doorbell(&args);
+    let mut command = std::process::Command::new("nohup");
+    command.arg(doorbell.get_program()).args(doorbell.get_args());
+    command.envs(doorbell.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    wait_for_work(&stage, &child, 5);
+    signal(pid(&child), Signal::HUP);
+    let before = stage.side_ticks(pid(&child));
+    wait_until("work after the terminal went", || stage.side_ticks(pid(&child)) > before + 5);
+    signal(pid(&child), Signal::INT);
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
+    stage.wait_until_empty();
 }
 
 /// Interrupts a long trial in which a side has used CPU time for so many clock ticks; how many samples it kept, which are as

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use crate::export::Export;
-use crate::long_table::{FIGURE, TRIAL, lines};
+use crate::long_table::{FIGURE, TRIAL, Value, lines};
 use doorbell_results::record::ResultFile;
 
 #[derive(Debug, Clone, Copy)]
@@ -23,9 +23,18 @@ impl Export for Csv {
         let mut table = csv::Writer::from_writer(out);
         table.write_record(TRIAL.iter().chain(&FIGURE).map(|(column, _)| column))?;
         for line in lines(result) {
-            table.write_record(line.iter().map(ToString::to_string))?;
+            table.write_record(line.iter().map(cell))?;
         }
         table.flush()
+    }
+}
+
+/// What a cell says. Words that a spreadsheet would take for a formula, and run, get an apostrophe, which it does not show
+/// (OWASP, "CSV Injection").
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Text(text) if text.starts_with(['=', '+', '-', '@', '\t', '\r']) => format!("'{text}"),
+        value => value.to_string(),
     }
 }
 
@@ -38,6 +47,16 @@ mod tests {
         let mut text = Vec::new();
         Csv.export(result, &mut text).unwrap();
         csv::Reader::from_reader(text.as_slice()).records().map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn no_name_is_a_formula_and_no_number_is_words() {
+        for name in ["=HYPERLINK(\"http://x\")", "+1", "-1", "@SUM(A1)", "\t=1"] {
+            let mut result = sample::result(&[sample::configuration("futex")], 1, |_, _| 16_000.0);
+            result.name = Some(name.to_owned());
+            assert_eq!(table(&result)[0][0], format!("'{name}"));
+        }
+        assert_eq!(cell(&Value::Real(-1.5)), "-1.5");
     }
 
     #[test]

@@ -122,7 +122,8 @@ impl dyn Operation {
 
 /// Whether a thread of this process may enter `SCHED_FIFO`; tried on a thread that ends with the question.
 fn may_become_fifo() -> bool {
-    std::thread::spawn(|| become_fifo(1).is_ok()).join().unwrap_or(false)
+    let asked = std::thread::Builder::new().spawn(|| become_fifo(1).is_ok());
+    asked.is_ok_and(|thread| thread.join().unwrap_or(false))
 }
 
 /// Every operation, in the order `doorbell list` shows. The one list to extend.
