@@ -21,6 +21,16 @@ built=$(kernel/uintr/build --kernel 6.12)
     fail "$(cat "$scratch/said")"
 says "this CPU has no user interrupts"
 
+step "page-table isolation is refused, and the parameter named"
+# `vm shell` gives a kernel no parameters of its caller's. The superuser's emulator is nobody's, who reaches no cache of the superuser's.
+chmod 755 "$scratch"
+cp -r "$(dirname "$(qemu/build 2>/dev/null)")/.." "$scratch/qemu"
+printf '#!/usr/bin/env bash\nexec %q "${@/no_timer_check/no_timer_check pti=on}"\n' "$scratch/qemu/bin/qemu-system-x86_64" >"$scratch/emulator"
+chmod 755 "$scratch/emulator"
+"$doorbell" vm shell --accel uintr --qemu "$scratch/emulator" --kernel 6.12 --carry "$built" -c "insmod $built/uintr.ko || dmesg | grep uintr:" \
+    >"$scratch/said" 2>&1 || fail "$(cat "$scratch/said")"
+says "boot with the parameter nopti"
+
 step "6.12: every promise, and two programs that wake each other, all of them an ordinary user's; a hundred deaths in traffic"
 guest --kernel 6.12 '
     $built/lives --as 1000 || fail "lives"
