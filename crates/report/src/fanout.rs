@@ -87,8 +87,8 @@ fn times(figures: &Figures) -> Option<Passage> {
     .map(|(name, definition)| format!("{name}: {}", sentence(definition)))
     .into();
     if figures.rows.iter().any(Row::is_harness) {
-        let note = "The harness itself: nothing is posted; each receiver is woken by a timer of its own at a moment drawn by \
-                    lot, so wake is the lateness of a timer, and first, median and last follow from the random moments.";
+        let note = "The harness itself: nothing is posted; each receiver is woken by a timer of its own at a random moment, \
+                    so wake is the lateness of a timer, and first, median and last follow from the random moments.";
         notes.push(note.to_owned());
     }
     let title = format!("Fan-out, {}", scale.unit.sign());

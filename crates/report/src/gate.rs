@@ -78,8 +78,8 @@ pub fn verdict(gated: &Gated) -> String {
                 .map(|configuration| configuration.above.upper)
                 .fold(0.0, f64::max);
             let follows = if upper > 0.5 {
-                "nothing follows for others, of which as many may take longer as not: the column 'alike' says how few independent \
-                 ones these tell as much as; give it more --blocks"
+                "nothing follows for others, of which as many may take longer as not: the column 'design effect' says how few \
+                 independent ones these are worth; give it more --blocks"
                     .to_owned()
             } else {
                 format!("with {sure} fewer than 1 in {} do", count((1.0 / upper) as u64))
@@ -195,9 +195,9 @@ fn note(gated: &Gated) -> String {
         format!(" Two readings of the clock, {}, are part of each.", ns(harness))
     });
     format!(
-        "{all}{}. Longer: wakes above the limit. Share below: what their true share is below, at {} % for each configuration (Clopper and \
-         Pearson 1934, wakes that are alike counted together). Alike: how many wake-ups tell as much as one independent one (Kish's \
-         design effect, with Korn and Graubard's factor for few trials). What comes in fewer than {:.0} % of trials may have come in none of these, and is in no bound.{harness}",
+        "{all}{}. Longer: wake-ups above the limit. Share below: what their true share is below, at {} % for each configuration (Clopper and \
+         Pearson 1934, wake-ups that repeat each other counted together). Design effect: how many wake-ups are worth one independent \
+         one (Kish, with Korn and Graubard's factor for few trials). What comes in fewer than {:.0} % of trials may have come in none of these, and is in no bound.{harness}",
         crate::wording::sentence(
             gated.configurations.first().map_or("", |configuration| configuration.quantity.definition())
         )

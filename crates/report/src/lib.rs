@@ -46,6 +46,7 @@ pub mod summary;
 pub mod switch;
 pub mod table;
 pub mod tasks;
+pub mod terms;
 pub mod top;
 pub mod tune;
 pub mod unit;

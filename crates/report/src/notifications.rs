@@ -10,7 +10,7 @@ use crate::wording::shown;
 use doorbell_results::configuration::Timing;
 use doorbell_results::record::Tally;
 
-/// What became of the notifications, by sequence number: a table of the variants where something befell them.
+/// What became of the notifications, by sequence number: a table of the variants where something happened them.
 pub fn text(figures: &Figures, style: &Style) -> String {
     let tallies: Vec<(&Row, Tally)> = figures
         .rows
@@ -22,8 +22,8 @@ pub fn text(figures: &Figures, style: &Style) -> String {
     if tallies.is_empty() {
         return String::new();
     }
-    let befell = |kind: &Kind| tallies.iter().any(|(_, tally)| (kind.of)(tally) > 0);
-    let (some, none): (Vec<&Kind>, Vec<&Kind>) = KINDS.iter().partition(|kind| befell(kind));
+    let happened = |kind: &Kind| tallies.iter().any(|(_, tally)| (kind.of)(tally) > 0);
+    let (some, none): (Vec<&Kind>, Vec<&Kind>) = KINDS.iter().partition(|kind| happened(kind));
     let sent = tallies.iter().fold(0_u64, |sum, (_, tally)| sum.saturating_add(tally.sent));
     let mut line = format!("Notifications, counted by sequence number: {} sent", count(sent));
     if !none.is_empty() {

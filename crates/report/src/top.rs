@@ -17,7 +17,7 @@ pub fn top(now: &Waiters, before: Option<&Waiters>, style: &Style) -> String {
         out.push_str(&table(now, before).render(style));
         out.push('\n');
         for process in &now.processes {
-            out.push_str(&style.wrap(&format!("{} {}", process.pid, reckons(process)), 0));
+            out.push_str(&style.wrap(&format!("{} {}", process.pid, assumes(process)), 0));
         }
     }
     if now.closed > 0 {
@@ -90,7 +90,7 @@ fn per_second(rate: f64) -> String {
 }
 
 /// What a process holds to be the cost of sleeping, and where it has that from.
-fn reckons(process: &User) -> String {
+fn assumes(process: &User) -> String {
     let source = match process.profile {
         Some("not-asked") => return "has no adaptive waiter yet: nothing is assumed.".to_owned(),
         Some("used") => "from the profile of this machine".to_owned(),

@@ -12,6 +12,7 @@ use doorbell_harness::primitives::PRIMITIVES;
 use doorbell_machine::doctor;
 use doorbell_report::notifications::KINDS;
 use doorbell_report::style::{Role, Style};
+use doorbell_report::terms::{TERMS, key};
 use doorbell_results::about::About;
 use doorbell_results::nearest::{did_you_mean, nearest};
 use doorbell_results::record::need;
@@ -28,7 +29,8 @@ use doorbell_verdict::plausibility;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A mechanism or an operation (`doorbell list` shows them), or a name out of a result: a figure such as `round-trip`, a
-    /// warning such as `interference`, a rule such as `below-primitive-cost`, a primitive cost, a finding of `doorbell doctor`
+    /// warning such as `interference`, a rule such as `below-primitive-cost`, a primitive cost, a finding of `doorbell doctor`, a
+    /// placement such as `same-l3`, a percentile, or the head of any column
     name: String,
     /// Print one JSON object instead of text
     #[arg(long)]
@@ -40,7 +42,7 @@ pub struct Args {
 struct Topic {
     name: String,
     /// What it is: `mechanism`, `operation`, `kind of task`, `fan-out`, `load`, `figure`, `count`, `primitive cost`, `warning`, `rule`, `finding`,
-    /// `need`.
+    /// `need`, `percentile`, `placement`, `part of a run`, `condition`, `column`.
     kind: &'static str,
     summary: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -70,6 +72,7 @@ const REGISTRIES: &[fn() -> Vec<Topic>] = &[
     rules,
     findings,
     needs,
+    terms,
 ];
 
 fn mechanisms() -> Vec<Topic> {
@@ -135,6 +138,12 @@ fn needs() -> Vec<Topic> {
     need::NEEDS.iter().map(|need| plain(need.name, "need", need.meaning)).collect()
 }
 
+/// Heads of columns, placements, percentiles and parts of a run; what has the name of something above is explained there.
+fn terms() -> Vec<Topic> {
+    let kinds = TERMS.iter().flat_map(|(kind, words)| words.iter().map(|word| (*kind, word)));
+    kinds.map(|(kind, (name, meaning))| plain(name, kind, meaning)).collect()
+}
+
 fn plain(name: &str, kind: &'static str, summary: &'static str) -> Topic {
     Topic { name: name.to_owned(), kind, summary, parts: Vec::new(), sources: &[] }
 }
@@ -159,7 +168,7 @@ fn explained(name: &str, kind: &'static str, explanation: Explanation) -> Topic 
 /// Runs `doorbell explain`.
 pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     let topics: Vec<Topic> = REGISTRIES.iter().flat_map(|registry| registry()).collect();
-    let Some(topic) = topics.iter().find(|topic| topic.name == args.name) else {
+    let Some(topic) = find(&args.name, &topics) else {
         return Err(Usage(unknown(&args.name, &topics)).into());
     };
     let mut out = std::io::stdout().lock();
@@ -169,6 +178,12 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
         out.write_all(text(topic, &Style::of_stdout()).as_bytes())?;
     }
     Ok(Exit::Done)
+}
+
+/// By its name; in whatever letters and with blanks, as the head of a column has it.
+fn find<'topics>(name: &str, topics: &'topics [Topic]) -> Option<&'topics Topic> {
+    let exact = topics.iter().find(|topic| topic.name == name);
+    exact.or_else(|| topics.iter().find(|topic| key(&topic.name) == key(name)))
 }
 
 fn unknown(name: &str, topics: &[Topic]) -> String {
@@ -197,19 +212,80 @@ fn text(topic: &Topic, style: &Style) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use doorbell_report::axis::Axis;
 
     #[test]
     fn every_name_means_one_thing_and_has_an_explanation() {
         let topics: Vec<Topic> = REGISTRIES.iter().flat_map(|registry| registry()).collect();
         let mut names: Vec<&str> = topics.iter().map(|topic| topic.name.as_str()).collect();
         names.sort_unstable();
-        names.windows(2).for_each(|pair| assert_ne!(pair[0], pair[1]));
+        let twice: Vec<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).collect();
+        assert!(twice.is_empty(), "{twice:?}");
         for topic in &topics {
             assert!(!topic.summary.is_empty(), "{}", topic.name);
             for part in &topic.parts {
                 let sentence = part.text.ends_with('.') || part.head == "Sources";
                 assert!(sentence, "{}, {}: {}", topic.name, part.head, part.text);
             }
+        }
+    }
+
+    /// The heads that tables are made with, read from the files that make them: whoever adds a column explains it.
+    #[test]
+    fn every_head_of_every_table_has_an_explanation() {
+        let topics: Vec<Topic> = REGISTRIES.iter().flat_map(|registry| registry()).collect();
+        let mut heads: Vec<(String, String)> =
+            Axis::ALL.iter().map(|axis| ("axis".into(), axis.name().into())).collect();
+        let mut folders = vec![
+            format!("{}/../report/src", env!("CARGO_MANIFEST_DIR")),
+            format!("{}/src/cli", env!("CARGO_MANIFEST_DIR")),
+        ];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).unwrap() {
+                let path = entry.unwrap().path().to_str().unwrap().to_owned();
+                if std::path::Path::new(&path).is_dir() {
+                    folders.push(path);
+                } else if path.ends_with(".rs")
+                    && !["long_table.rs", "explain.rs", "tests.rs"].iter().any(|other| path.ends_with(other))
+                {
+                    let text = std::fs::read_to_string(&path).unwrap();
+                    let text = text.split("#[cfg(test)]").next().unwrap();
+                    for opening in ["number(\"", "word(\"", "words(\"", "Column::new(\""] {
+                        let found = text.split(opening).skip(1).filter_map(|rest| rest.split_once('"'));
+                        heads.extend(found.map(|(head, _)| (path.clone(), head.replace("\\\\", "\\"))));
+                    }
+                }
+            }
+        }
+        assert!(heads.len() > 150, "{} heads were found", heads.len());
+        let explained = |head: &str| {
+            let whole = find(head, &topics).is_some();
+            whole
+                || head.rsplit_once(' ').is_some_and(|(first, last)| {
+                    find(first, &topics).is_some() && find(last, &topics).is_some()
+                })
+        };
+        let unknown: Vec<_> = heads
+            .iter()
+            .filter(|(_, head)| !head.is_empty() && !head.contains('{') && !explained(head))
+            .collect();
+        assert!(unknown.is_empty(), "{unknown:#?}");
+        for relation in doorbell_results::machine::topology::Relation::ALL {
+            assert!(find(relation.name(), &topics).is_some(), "{}", relation.name());
+        }
+        for name in [
+            "p50",
+            "p99.9",
+            "CPU",
+            "gap",
+            "block",
+            "same L3",
+            "unpinned",
+            "primitive cost",
+            "reference",
+            "configuration",
+        ] {
+            assert!(explained(name), "{name}");
         }
     }
 

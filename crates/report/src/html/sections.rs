@@ -46,14 +46,14 @@ const RANGES: &str = "One line per variant. The dot is the median; the thick bar
 const PLACEMENTS: &str = "One row per mechanism, one line per placement, the quickest mechanism on top. How far the \
     lines of a row lie apart is what the placement is worth to it. Names leave out what most variants share.";
 const ECDF: &str = "How large a share of the samples took at most the time below. A steep curve repeats well; a \
-    stair means two populations, such as wakes on one core and wakes across cores. The axis ends at the largest 99.9th \
+    stair means a bimodal distribution, such as wake-ups on one core and across cores. The axis ends at the largest 99.9th \
     percentile: the worst samples are in the charts beside this one.";
 const PERCENTILES: &str = "The time at each percentile. Each further nine takes as much room as the one before, so the \
     tail can be read: a curve that stays flat to the right keeps its promise to the unlucky too.";
 const HISTOGRAM: &str = "How many samples took how long. Heights are logarithmic: one sample in a million still shows, \
     so a single worst case can be seen, and humps far apart are modes of the distribution.";
 const TRIALS: &str = "Each mark is the median of one trial, in processes of its own. Marks close together repeat; two \
-    clusters are two populations, and the shape of the mark says on which CPUs the sides were seen.";
+    clusters are a bimodal distribution, and the shape of the mark says on which CPUs the sides were seen.";
 const PARETO: &str = "Time against the CPU time spent for it. Left and low is better; the dashed line \
     joins the variants that no other beats in both. The thin line upwards reaches to the 99th percentile.";
 /// Something that is varied on purpose, along which times are drawn.

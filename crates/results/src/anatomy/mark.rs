@@ -47,10 +47,10 @@ impl Mark {
         match self {
             Self::Sent => "notifier's stamp",
             Self::Enters => "notifier enters the kernel",
-            Self::Decided => "wakeup issued (sched_waking)",
+            Self::Decided => "wakeup issued",
             Self::InterruptSent => "interrupt sent",
             Self::Taken => "interrupt taken or idle left",
-            Self::SwitchedIn => "scheduled in (run-queue delay)",
+            Self::SwitchedIn => "scheduled in",
             Self::UserMode => "waiter back in user mode",
             Self::Woke => "waiter's first instruction",
             Self::Read => "message read",

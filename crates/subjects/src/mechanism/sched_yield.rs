@@ -33,7 +33,7 @@ impl Mechanism for SchedYield {
                      is due and else returns to the caller.",
             limits: "The waiter stays runnable: it costs a whole core unless others want it. Under SCHED_OTHER the \
                      order after a yield is the scheduler's affair (sched_yield(2) calls its use there unspecified), \
-                     so that on one core a hop may take one switch or several; under SCHED_FIFO it only gives way to \
+                     so that on one core a hop may take one switch or several; under SCHED_FIFO it only yields to \
                      the same priority. The timed wait reads the clock between yields.",
             sources: &[
                 "sched_yield(2)",

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What users read is written in the words of DESIGN.md, section 4: help, tables, warnings, report, book, README, changelog.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Words and phrases that have a better one, each with it. Looked for as whole words, in small letters.
+const OLD: &[(&str, &str)] = &[
+    ("yardstick", "reference"),
+    ("yardsticks", "references"),
+    ("an arm", "a variant"),
+    ("each arm", "each variant"),
+    ("every arm", "every variant"),
+    ("the arms", "the variants"),
+    ("surely blocked", "verified blocked"),
+    ("notify cost", "sender-side cost"),
+    ("time in the wait", "wait duration"),
+    ("stolen from", "CPU steal"),
+    ("stolen time", "steal time"),
+    ("disturbed", "met interference"),
+    ("befell", "happened to"),
+    ("two populations", "a bimodal distribution"),
+    ("fell into groups", "bimodal"),
+    ("drawn by lot", "randomised, shuffled"),
+    ("done over", "repeated"),
+    ("claims of others", "published claims, checked"),
+    ("ruling", "result"),
+    ("rulings", "results"),
+    ("hired skis", "ski-rental rule"),
+    ("whatever it burns", "regardless of CPU cost"),
+    ("waking decided", "wakeup issued"),
+    ("switched in", "scheduled in"),
+    ("reckon", "assume"),
+    ("reckons", "assumes"),
+    ("reckoned", "assumed"),
+    ("heed", "respect"),
+    ("heaps of", "many"),
+    ("its kin", "related"),
+    ("mended", "fixed"),
+    ("mends", "fixes"),
+    ("surroundings", "environment"),
+    ("vigil", "lost-wakeup probe"),
+    ("yardstick's", "reference's"),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The files under `folder` whose names end in one of `endings`.
+fn files(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path, endings));
+        } else if endings.iter().any(|ending| path.to_string_lossy().ends_with(ending)) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// The strings of a Rust source, its tests left out, and of the command line's definition also the comments that become help.
+fn strings(source: &str, help: bool) -> String {
+    let source = source.split("#[cfg(test)]\nmod tests").next().unwrap();
+    let mut out = String::new();
+    for line in source.lines() {
+        let line = line.trim_start();
+        let comment = line.strip_prefix("///");
+        match comment {
+            Some(comment) if help => out.push_str(comment),
+            _ if line.starts_with("//") => {}
+            // A string may go on over lines, so quotation marks are not counted: what is no string is code, in whose names
+            // words are joined by underscores or written together.
+            _ => out.push_str(line.trim_end_matches('\\')),
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// `text` in small letters, of which everything that is no letter is a blank.
+fn plain(text: &str) -> String {
+    let letters = text.chars().map(|letter| match letter {
+        letter if letter.is_alphanumeric() || letter == '_' || letter == '\'' => letter.to_ascii_lowercase(),
+        _ => ' ',
+    });
+    let words: String = letters.collect();
+    format!(" {} ", words.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn old_words(text: &str) -> Vec<&'static (&'static str, &'static str)> {
+    let plain = plain(text);
+    OLD.iter().filter(|(old, _)| plain.contains(&format!(" {old} "))).collect()
+}
+
+#[test]
+fn what_users_read_has_no_word_of_which_there_is_a_better_one() {
+    let root = root();
+    let mut read: Vec<PathBuf> = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "rivals/README.md"]
+        .map(|name| root.join(name))
+        .into();
+    read.extend(files(&root.join("book"), &[".md"]));
+    read.extend(files(&root.join("crates/report/templates"), &[".html", ".js"]));
+    let sources = ["results", "machine", "harness", "subjects", "verdict", "report", "lab"];
+    let mut wrong = Vec::new();
+    for path in read {
+        let text = fs::read_to_string(&path).unwrap();
+        wrong.extend(
+            old_words(&text).into_iter().map(|(old, new)| format!("{}: '{old}' ({new})", path.display())),
+        );
+    }
+    for path in sources.iter().flat_map(|name| files(&root.join("crates").join(name).join("src"), &[".rs"])) {
+        let text = strings(
+            &fs::read_to_string(&path).unwrap(),
+            path.components().any(|part| part.as_os_str() == "cli"),
+        );
+        wrong.extend(
+            old_words(&text).into_iter().map(|(old, new)| format!("{}: '{old}' ({new})", path.display())),
+        );
+    }
+    assert!(wrong.is_empty(), "words of DESIGN.md, section 4:\n{}", wrong.join("\n"));
+}
+
+/// So that the test above cannot pass because it reads nothing.
+#[test]
+fn an_old_word_is_found_in_a_page_a_string_and_a_help_text_and_not_in_a_name() {
+    assert_eq!(old_words("The *yardstick*.")[0].1, "reference");
+    assert_eq!(
+        old_words(&strings("fn f() {\n    print(\"drawn by \\\n        lot\");\n}\n", false)).len(),
+        1
+    );
+    assert_eq!(old_words(&strings("/// How it was done\n/// over\n", true)).len(), 1);
+    assert!(old_words(&strings("/// How it was done over\nlet was_disturbed = 1;\n", false)).is_empty());
+    assert!(files(&root().join("book"), &[".md"]).len() > 20);
+}
+
+/// Every word of the glossary has a meaning, and none is among those that are no longer written.
+#[test]
+fn the_glossary_says_each_word_once_and_uses_no_old_one() {
+    let design = fs::read_to_string(root().join("DESIGN.md")).unwrap();
+    let section = design.split("\n## 4. Words").nth(1).unwrap().split("\n## ").next().unwrap();
+    let mut words: Vec<String> = Vec::new();
+    for row in section
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| word") && !line.starts_with("| today"))
+    {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        assert!(cells.len() == 2 && cells.iter().all(|cell| !cell.is_empty()), "{row}");
+        words.extend(cells[0].split(", ").map(str::to_owned));
+        assert!(old_words(cells[1]).is_empty(), "{row}");
+    }
+    assert!(words.len() > 25, "{words:?}");
+    let count = words.len();
+    words.sort();
+    words.dedup();
+    assert_eq!(words.len(), count, "a word stands twice in the glossary");
+}
