@@ -97,7 +97,7 @@ fn a_study_is_run_whole_and_its_claims_are_judged_from_the_result() {
     let text = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     for words in [
-        "Published claims, checked",
+        "Published claims checked against this run",
         "The share of the queue",
         "Counting timer ticks",
         "Lives: made, run once, reaped",
