@@ -5,7 +5,10 @@ use super::axis;
 use super::style::{Role, Style};
 use super::unit::time;
 use doorbell_results::quantity::short;
-use doorbell_verdict::answer::{Answer, Need, Pick, Placed, Time, shown_slower};
+use doorbell_verdict::answer::{Answer, Need, Pick, Placed};
+use doorbell_verdict::compare::RELEVANT;
+use doorbell_verdict::judge::{Ratio, Verdict};
+use doorbell_verdict::provisional::Provisional;
 
 /// The title of what was not found.
 const UNTOLD: &str = "What this machine cannot tell";
@@ -16,7 +19,10 @@ const NAMES: usize = 5;
 /// The whole answer for the terminal, where the end is what stands above the prompt: what cannot be told comes first, for
 /// it may be long, and what was found after it.
 pub fn answer(answer: &Answer, style: &Style) -> String {
-    let mut out = String::new();
+    let mut out = answer
+        .trust
+        .provisional
+        .map_or_else(String::new, |found| format!("\n{}", style.wrap(&provisional(found), 0)));
     let (found, untold): (Vec<_>, Vec<_>) =
         paragraphs(answer).into_iter().partition(|paragraph| paragraph.title != UNTOLD);
     for paragraph in untold.into_iter().chain(found) {
@@ -50,6 +56,24 @@ pub fn paragraphs(answer: &Answer) -> Vec<Paragraph> {
         .collect()
 }
 
+/// What stands before all that a run says where others interfered with most of it.
+pub fn provisional(found: Provisional) -> String {
+    format!(
+        "Provisional: other work interfered with {} of {} trials; intervals hold what it did to them, an idle machine may say otherwise.",
+        found.trials, found.of
+    )
+}
+
+/// How far from the same a ratio could be, as "-2 % to +9 %".
+pub fn could_be(ratio: Ratio) -> String {
+    let percent = |end: f64| match (end - 1.0) * 100.0 {
+        percent if percent.is_infinite() => "any number of %".to_owned(),
+        percent if percent.abs() < 9.95 => format!("{percent:+.1} %"),
+        percent => format!("{percent:+.0} %"),
+    };
+    format!("{} to {}", percent(ratio.low), percent(ratio.high))
+}
+
 fn words(relation: &str) -> String {
     match relation {
         "same-core" => "both sides on one core".to_owned(),
@@ -69,16 +93,45 @@ fn pick(pick: &Pick) -> String {
         Need::Descriptor => "and the waiter sleeps on a descriptor, beside others in poll or epoll",
     };
     let cpu = pick.cpu_ns.map_or_else(String::new, |cpu| format!(", {} of CPU", ns(cpu)));
-    let rest = match &pick.as_good[..] {
-        [] => "every other was shown to be slower".to_owned(),
-        names => format!("no difference shown to {}", listed(names)),
-    };
     format!(
-        "{}, {need}: {}, {} a round trip{cpu}; {rest}.",
+        "{}, {need}: {}, {} a round trip{cpu}{}.",
         words(&pick.relation),
         pick.best,
-        ns(pick.round_trip.median_ns)
+        ns(pick.round_trip_ns),
+        others(pick)
     )
+}
+
+/// How the others stand to the best: the same, perhaps the same, slower.
+fn others(pick: &Pick) -> String {
+    let of = |wanted: fn(Verdict) -> bool| pick.others.iter().filter(move |other| wanted(other.verdict));
+    let same = of(|verdict| matches!(verdict, Verdict::Same { .. }));
+    let same: Vec<String> = same.map(|other| other.subject.clone()).collect();
+    let open = of(|verdict| verdict == Verdict::Inconclusive);
+    let open: Vec<String> = open
+        .map(|other| match other.ratio {
+            Some(ratio) => format!("{} ({})", other.subject, could_be(ratio)),
+            None => format!("{} (too few blocks)", other.subject),
+        })
+        .collect();
+    let mut parts = Vec::new();
+    if !same.is_empty() {
+        parts.push(format!("the same within {} %: {}", RELEVANT * 100.0, listed(&same)));
+    }
+    if !open.is_empty() {
+        parts.push(format!("inconclusive: {}", listed(&open)));
+    }
+    if let Some(next) = of(|verdict| verdict == Verdict::Slower).next() {
+        let by = next.ratio.map_or_else(String::new, |ratio| {
+            format!(
+                ", {} by a factor of {:.2} ({:.2} to {:.2})",
+                next.subject, ratio.estimate, ratio.low, ratio.high
+            )
+        });
+        let who = if parts.is_empty() { "every other" } else { "every one else" };
+        parts.push(format!("{who} is slower{by}"));
+    }
+    parts.into_iter().map(|part| format!("; {part}")).collect()
 }
 
 fn listed(names: &[String]) -> String {
@@ -98,10 +151,10 @@ fn placements(placed: &[Placed]) -> Vec<String> {
         .filter_map(|subject| {
             let own: Vec<&Placed> = placed.iter().filter(|placed| placed.subject == subject).collect();
             let pinned = own.iter().filter(|placed| placed.relation != "unpinned");
-            let best = pinned.min_by(|a, b| a.round_trip.median_ns.total_cmp(&b.round_trip.median_ns))?;
+            let best = pinned.min_by(|a, b| a.round_trip_ns.total_cmp(&b.round_trip_ns))?;
             let figures: Vec<String> = own
                 .iter()
-                .map(|placed| format!("{} {}", words(&placed.relation), ns(placed.round_trip.median_ns)))
+                .map(|placed| format!("{} {}", words(&placed.relation), ns(placed.round_trip_ns)))
                 .collect();
             let free = own.iter().find(|placed| placed.relation == "unpinned");
             let gain = free.map_or_else(String::new, |free| gain(best, free));
@@ -111,34 +164,51 @@ fn placements(placed: &[Placed]) -> Vec<String> {
 }
 
 fn gain(best: &Placed, free: &Placed) -> String {
-    let apart = |slow: &Time, fast: &Time| shown_slower(slow, fast, 1);
     let moves = free.migrations_per_s.filter(|moves| *moves >= 1.0).map_or_else(String::new, |moves| {
         format!(" (the scheduler moved the sides {moves:.0} times a second)")
     });
-    let ratio = free.round_trip.median_ns / best.round_trip.median_ns;
-    if apart(&free.round_trip, &best.round_trip) {
-        format!(" Pinning to {} is worth a factor of {ratio:.2}{moves}.", words(&best.relation))
-    } else if apart(&best.round_trip, &free.round_trip) {
-        format!(" Left alone it is faster than pinned anywhere, by a factor of {:.2}{moves}.", 1.0 / ratio)
-    } else {
-        format!(" No difference shown between unpinned and the best pinning{moves}.")
+    let Some(ratio) = best.unpinned else {
+        return format!(" Too few blocks to say what pinning is worth{moves}.");
+    };
+    let interval = |ratio: Ratio| format!("{:.2} ({:.2} to {:.2})", ratio.estimate, ratio.low, ratio.high);
+    match ratio.verdict(RELEVANT) {
+        Verdict::Slower => {
+            format!(" Pinning to {} is worth a factor of {}{moves}.", words(&best.relation), interval(ratio))
+        }
+        Verdict::Faster => format!(
+            " Left alone it is faster than pinned anywhere, by a factor of {}{moves}.",
+            interval(ratio.inverse())
+        ),
+        Verdict::Same { within } => {
+            format!(" Unpinned and the best pinning are the same within {:.1} %{moves}.", within * 100.0)
+        }
+        Verdict::Inconclusive => format!(
+            " Inconclusive between unpinned and the best pinning: unpinned could take {}{moves}.",
+            could_be(ratio)
+        ),
     }
 }
 
 fn sleeps(answer: &Answer) -> Vec<String> {
     let sleeps = answer.sleeps.iter().map(|slept| {
-        let ((short_gap, short_wake), (long_gap, long_wake)) = (&slept.short, &slept.long);
+        let ((short_gap, short_ns), (long_gap, long_ns)) = (slept.short_ns, slept.long_ns);
         format!(
             "{}: a waiter that slept {} wakes in {}, one that slept {} in {}{}.",
             slept.subject,
-            short(*short_gap),
-            ns(short_wake.median_ns),
-            short(*long_gap),
-            ns(long_wake.median_ns),
-            match long_wake.median_ns / short_wake.median_ns {
-                // Nothing that a longer sleep makes quicker: chance, or a machine that changed in between.
-                ratio if ratio < 1.05 => ": the length of the sleep costs nothing here".to_owned(),
-                ratio => format!(", a factor of {ratio:.1}"),
+            short(short_gap),
+            ns(short_ns),
+            short(long_gap),
+            ns(long_ns),
+            match slept.ratio.map(|ratio| (ratio, ratio.verdict(RELEVANT))) {
+                Some((ratio, Verdict::Slower)) => {
+                    format!(", a factor of {:.1} ({:.1} to {:.1})", ratio.estimate, ratio.low, ratio.high)
+                }
+                // Nothing that a longer sleep makes quicker: the machine was in another state after it.
+                Some((_, Verdict::Faster | Verdict::Same { .. })) => {
+                    ": the length of the sleep costs nothing here".to_owned()
+                }
+                Some((ratio, Verdict::Inconclusive)) => format!("; inconclusive ({})", could_be(ratio)),
+                None => "; too few blocks to tell them apart".to_owned(),
             }
         )
     });
@@ -146,8 +216,8 @@ fn sleeps(answer: &Answer) -> Vec<String> {
         format!(
             "The notifier's own cost, {}: {} while the waiter is awake, {} to wake it.",
             notified.subject,
-            ns(notified.awake.median_ns),
-            ns(notified.asleep.median_ns)
+            ns(notified.awake_ns),
+            ns(notified.asleep_ns)
         )
     });
     sleeps.chain(notify).collect()

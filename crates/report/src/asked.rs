@@ -71,7 +71,21 @@ pub fn answered(result: &ResultFile, others: &[&ResultFile]) -> Vec<Passage> {
 }
 
 /// `question` asked of `result`; the baseline of a check is looked for among `others`.
+///
+/// Where others interfered with most of the run, it says first that it is provisional, and stands open.
 pub fn answer(question: &Question, result: &ResultFile, others: &[&ResultFile]) -> Result<Answer, NoAnswer> {
+    let mut answer = as_measured(question, result, others)?;
+    if let Some(found) = doorbell_verdict::provisional::provisional(result) {
+        let first = Passage { title: crate::answer::provisional(found), ..Passage::default() };
+        answer.passages.insert(0, first);
+        if answer.stands == Stands::Well {
+            answer.stands = Stands::Open;
+        }
+    }
+    Ok(answer)
+}
+
+fn as_measured(question: &Question, result: &ResultFile, others: &[&ResultFile]) -> Result<Answer, NoAnswer> {
     Ok(match question {
         Question::Pick(question) => {
             let picked = pick(result, question).map_err(NoAnswer::UnknownNeed)?;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A comparison for the terminal: a ratio with its interval and a verdict for each configuration, then what was not compared.
 
+use super::answer::could_be;
 use super::axis;
 use super::style::{Role, Style};
 use super::table::{Align, Column, Table};
 use super::unit::Scale;
 use crate::wording::counted;
 use doorbell_results::plan::FEWEST_BLOCKS;
-use doorbell_verdict::compare::{Comparison, Obstacle, Ratio, Verdict};
+use doorbell_verdict::compare::{Comparison, Obstacle, Row};
+use doorbell_verdict::judge::{Ratio, Verdict};
 
 /// The comparison of `candidate` with `baseline`, by the names of their files or runs.
 pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, style: &Style) -> String {
@@ -17,8 +19,8 @@ pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, styl
     if !rows.is_empty() {
         let common = axis::common(rows.iter().map(|row| row.configuration));
         let note = format!(
-            "Ratios of candidate to baseline, above 1 is slower, the machine's own change (its reference) taken out; the \
-             intervals of p50 and p99 hold for all configurations of a pair of files together with 95 %. All: {common}."
+            "Ratios of candidate to baseline, above 1 is slower, the machine's own change (its reference) taken out; all \
+             intervals of p50 and p99 hold together in 95 of 100 comparisons. All: {common}."
         );
         out.push_str(&style.wrap(&note, 0));
         let axes = axis::varying(rows.iter().map(|row| row.configuration));
@@ -42,7 +44,7 @@ pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, styl
                 row.p99.map_or_else(|| "-".to_owned(), interval),
                 format!("{:.3}", row.measured),
                 row.machine.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}")),
-                words(&row.verdict),
+                words(row),
             ]);
             table.row(line);
         }
@@ -65,19 +67,25 @@ pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, styl
 
 /// A ratio with its interval.
 pub fn interval(ratio: Ratio) -> String {
-    format!("{:.3} [{:.3}..{:.3}]", ratio.estimate, ratio.low, ratio.high)
+    let high = if ratio.high.is_finite() { format!("{:.3}", ratio.high) } else { "?".to_owned() };
+    format!("{:.3} [{:.3}..{high}]", ratio.estimate, ratio.low)
 }
 
-pub fn words(verdict: &Verdict) -> String {
-    match verdict {
+/// The verdict on a configuration, and what keeps it open.
+pub fn words(row: &Row) -> String {
+    let why = row.doubt.as_ref().map_or_else(String::new, |doubt| format!("; {}", reason(doubt)));
+    match row.verdict {
         Verdict::Slower => "slower".to_owned(),
         Verdict::Faster => "faster".to_owned(),
-        Verdict::NoDifferenceShown => "no difference shown".to_owned(),
-        Verdict::CannotTell(obstacle) => format!("cannot tell: {}", reason(obstacle)),
+        Verdict::Same { within } => format!("same within {:.1} %", within * 100.0),
+        Verdict::Inconclusive => match &row.doubt {
+            Some(Obstacle::FewBlocks(_)) => format!("inconclusive{why}"),
+            _ => format!("inconclusive: {}{why}", could_be(row.p50)),
+        },
     }
 }
 
-/// Why a difference proves nothing, in words.
+/// What else explains a difference, in words.
 pub fn reason(obstacle: &Obstacle) -> String {
     match obstacle {
         Obstacle::FewBlocks(blocks) => {
@@ -102,23 +110,21 @@ pub fn reason(obstacle: &Obstacle) -> String {
 
 /// What it all comes to, in a sentence.
 pub fn conclusion(comparison: &Comparison) -> String {
-    let count = |wanted: fn(&Verdict) -> bool| {
-        comparison.rows.iter().filter(|row| wanted(&row.verdict)).count() as u64
-    };
-    let slower = count(|verdict| *verdict == Verdict::Slower);
-    let faster = count(|verdict| *verdict == Verdict::Faster);
-    let open = count(|verdict| matches!(verdict, Verdict::CannotTell(_)));
+    let count =
+        |wanted: fn(Verdict) -> bool| comparison.rows.iter().filter(|row| wanted(row.verdict)).count() as u64;
+    let slower = count(|verdict| verdict == Verdict::Slower);
+    let faster = count(|verdict| verdict == Verdict::Faster);
+    let same = count(|verdict| matches!(verdict, Verdict::Same { .. }));
+    let open = count(|verdict| verdict == Verdict::Inconclusive);
     let configurations = counted(comparison.rows.len() as u64, "configuration");
     if comparison.rows.is_empty() {
         return "Nothing could be compared: the runs have no configuration in common.".to_owned();
     }
-    if slower + faster + open == 0 {
-        return format!("No difference shown in {configurations}.");
-    }
-    let parts = [(slower, "slower"), (faster, "faster"), (open, "cannot be told")];
+    let matters = format!("the same within {} %", comparison.relevant * 100.0);
+    let parts = [(slower, "slower"), (faster, "faster"), (same, &matters), (open, "inconclusive")];
     let parts: Vec<String> =
         parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
-    format!("Of {configurations}: {}.", parts.join(", "))
+    format!("Of {configurations}: {}; in 95 of 100 comparisons all of that is right.", parts.join(", "))
 }
 
 #[cfg(test)]
@@ -135,9 +141,9 @@ mod tests {
             "pipe" => 16_100.0,
             _ => 14_000.0,
         };
-        let first = sample::result(&configurations, 6, |_, block| 16_000.0 + f64::from(block));
-        let second = sample::result(&configurations[..3], 6, |configuration, block| {
-            level(&configuration.subject) + f64::from(block)
+        let first = sample::result(&configurations, 8, |_, block| 16_000.0 + f64::from(block % 3));
+        let second = sample::result(&configurations[..3], 8, |configuration, block| {
+            level(&configuration.subject) + f64::from(block % 3)
         });
         let text =
             comparison(&compare(&first, &second, RELEVANT), "before.json", "after.json", &Style::PLAIN);

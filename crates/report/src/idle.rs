@@ -147,7 +147,7 @@ fn verdicts(figures: &Figures) -> Vec<String> {
 }
 
 /// Why nothing is said of a difference between two rows; none if the medians of the blocks of one lie beyond all of the other's:
-/// with four blocks each, chance does that once in 35.
+/// with six blocks each, chance does that once in 462.
 fn doubt((row, a): &Wakes, (other, b): &Wakes) -> Option<&'static str> {
     let few = |series: &Distribution| series.block_medians_ps.len() < FEWEST_BLOCKS as usize;
     let interfered = |row: &Row| {
@@ -155,7 +155,7 @@ fn doubt((row, a): &Wakes, (other, b): &Wakes) -> Option<&'static str> {
         row.variant.records.iter().filter(|record| record.had_interference()).count() * 2 > trials
     };
     if few(a) || few(b) {
-        return Some("cannot tell, there are fewer than four blocks");
+        return Some("cannot tell, there are fewer than six blocks");
     }
     if interfered(row) || interfered(other) {
         return Some("cannot tell, other programs used the CPUs in most of the trials");
@@ -274,7 +274,7 @@ mod tests {
     }
 
     fn told(held_ps: u64, states: bool) -> String {
-        let records = (0..4).flat_map(|block| {
+        let records = (0..6).flat_map(|block| {
             let drift = u64::from(block) * 100_000;
             [
                 record(10_000, None, block, 8_000_000 + drift),
@@ -303,7 +303,7 @@ mod tests {
         for words in [
             "C6 1.00",
             "held at 0 us",
-            "7.42 times as long",
+            "7.34 times as long",
             "saves 51 us of a wake-up after 100 ms",
             "C6 (133 us to leave)",
         ] {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which mechanism, in words, and the table behind it.
 
+use super::answer::could_be;
 use super::axis::relation;
 use super::passage::Passage;
 use super::table::{Table, number, word};
@@ -8,6 +9,7 @@ use super::unit::{Scale, count, time};
 use crate::wording::counted;
 use doorbell_results::record::question::{By, Pick, Shape};
 use doorbell_results::record::series::Quantity;
+use doorbell_verdict::judge::Verdict;
 use doorbell_verdict::pick::{Choice, Picked, Ranked};
 
 /// Names in the verdict before the rest becomes a number.
@@ -68,7 +70,7 @@ pub fn verdict(picked: &Picked, question: &Pick) -> String {
             format!("Use {}: {}; {second}.", best.subject, figure(best))
         }
         (Choice::OneOf(open), ranked) => {
-            let names: Vec<&str> = ranked.iter().take(*open).map(|ranked| ranked.subject.as_str()).collect();
+            let names: Vec<String> = ranked.iter().take(*open).enumerate().map(named).collect();
             let shown = match names.len() {
                 0..=NAMES => names.join(", "),
                 all => format!("{} and {} more", names[..NAMES].join(", "), all - NAMES),
@@ -78,12 +80,23 @@ pub fn verdict(picked: &Picked, question: &Pick) -> String {
                 || "nothing else that serves the needs was measured".to_owned(),
                 |next| format!("the next, {}, takes {}", next.subject, behind(next)),
             );
-            format!(
-                "Cannot tell which is fastest of {shown}: no difference shown, {best} for the first; {next}."
-            )
+            let open = ranked[..*open].iter().any(|ranked| ranked.verdict == Verdict::Inconclusive);
+            let lead = if open { "Inconclusive which is fastest of" } else { "Use any of" };
+            format!("{lead} {shown}: {best} for the first; {next}.")
         }
         (Choice::CannotTell(why), _) => format!("Cannot tell: {why}."),
         (Choice::First, []) => "Cannot tell: nothing has figures.".to_owned(),
+    }
+}
+
+/// One that was not shown to be slower than the best, which is the first of them.
+fn named((place, ranked): (usize, &Ranked)) -> String {
+    match (place, ranked.verdict, ranked.behind) {
+        (0, ..) | (_, _, None) => ranked.subject.clone(),
+        (_, Verdict::Same { within }, _) => {
+            format!("{} (same within {:.1} %)", ranked.subject, within * 100.0)
+        }
+        (_, _, Some(ratio)) => format!("{} ({})", ranked.subject, could_be(ratio)),
     }
 }
 
@@ -111,7 +124,7 @@ fn table(picked: &Picked, question: &Pick) -> Option<Passage> {
     for (place, ranked) in picked.ranked.iter().enumerate() {
         let behind = match ranked.behind {
             _ if place == 0 => "best".to_owned(),
-            Some(ratio) if ranked.as_good => {
+            Some(ratio) if ranked.verdict != Verdict::Slower => {
                 format!("= {:.2} ({:.2} to {:.2})", ratio.estimate, ratio.low, ratio.high)
             }
             Some(ratio) => format!("{:.2} ({:.2} to {:.2})", ratio.estimate, ratio.low, ratio.high),
@@ -136,7 +149,7 @@ fn note(picked: &Picked) -> String {
     });
     format!(
         "{placed}{}: {}. CPU: of both sides a round or notification. Behind: as a multiple of the best, block by block, with an \
-         interval; those marked = were not shown to be slower.",
+         interval, all of which hold together in 95 of 100 runs; those marked = were not shown to be slower.",
         picked.quantity.name(),
         picked.quantity.definition()
     )

@@ -7,6 +7,7 @@ use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
 use crate::wording::counted;
 use doorbell_results::configuration::WaitPolicy;
+use doorbell_verdict::judge::Verdict;
 use doorbell_verdict::spin::{Choice, Gap, Spun, Way};
 
 /// The verdict, and the table of every gap.
@@ -79,8 +80,8 @@ fn table(spun: &Spun) -> Option<Passage> {
     });
     let note = format!(
         "{}, {}. Cost: wake x {} + CPU, means. CPU: the waiter's time and the notifier's call, a notification. Behind: the cost \
-         as a multiple of the least at this gap, with its interval over blocks; those marked = were not shown to cost more, and \
-         of those the one with the least CPU time is chosen.{harness}",
+         as a multiple of the least at this gap, with an interval; all of them hold together in 95 of 100 runs. Those marked = cost \
+         the same, and of those the one with the least CPU time is chosen.{harness}",
         spun.subject,
         relation(&spun.placement.relation),
         spun.worth,
@@ -99,10 +100,11 @@ fn line(spun: &Spun, gap: &Gap, way: &Way, scale: Scale) -> Vec<String> {
         (Choice::SpinThenSleep(chosen), WaitPolicy::SpinThenBlock { spin_ns }) => *chosen == spin_ns,
         _ => false,
     };
-    let mark = match (chosen, way.as_good) {
+    let mark = match (chosen, way.verdict) {
         (true, _) => "<- this",
-        (false, true) => "=",
-        (false, false) => "",
+        (false, Verdict::Same { .. }) => "=",
+        (false, Verdict::Inconclusive) => "inconclusive",
+        (false, Verdict::Slower | Verdict::Faster) => "",
     };
     vec![
         ns(gap.gap_ns as f64),

@@ -3,8 +3,9 @@
 
 use super::axis;
 use super::style::{Role, Style};
-use super::table::{Align, Column, Table};
+use super::table::{Align, Column, Table, number, word};
 use crate::wording::counted;
+use doorbell_verdict::noise::Calibration;
 use doorbell_verdict::study::{Count, Scored, Study};
 
 pub fn study(study: &Study, style: &Style) -> String {
@@ -15,18 +16,20 @@ pub fn study(study: &Study, style: &Style) -> String {
     let blocks = counted(study.blocks.into(), "block");
     let common = axis::common(study.configurations.iter());
     let note = format!(
-        "Each round: a run of {blocks}, the same again (should show no difference), and the same slowed by {percent} % \
-         (should be slower). Intervals of the shares hold with 95 %. All: {common}."
+        "Each round: a run of {blocks}, the same again (should not be called different), and the same slowed by {percent} % \
+         (should be slower). Finds: the least slowdown that would have been called slower in 95 of 100 of these places. Intervals \
+         of the shares hold with 95 %. All: {common}."
     );
     out.push_str(&style.wrap(&note, 0));
     let axes = axis::varying(study.configurations.iter());
     let mut columns: Vec<Column> = axes.iter().map(|axis| Column::new(axis.name(), Align::Left)).collect();
-    for what in ["no difference", "slowdown found"] {
+    for what in ["not different", "slowdown found"] {
         columns.push(Column::new(what, Align::Right));
         columns.push(Column::new("share", Align::Left).keep(2));
-        columns.push(Column::new("cannot tell", Align::Right).keep(1));
+        columns.push(Column::new("inconclusive", Align::Right).keep(1));
         columns.push(Column::new("ratio", Align::Left).keep(3));
     }
+    columns.push(Column::new("finds", Align::Right));
     let mut table = Table::new(columns);
     for (index, configuration) in study.configurations.iter().enumerate() {
         line(
@@ -43,11 +46,37 @@ pub fn study(study: &Study, style: &Style) -> String {
     out
 }
 
+/// What surveys of equal things said.
+pub fn calibration(found: &Calibration, style: &Style) -> String {
+    let Calibration { surveys, blocks, wrong, finds } = found;
+    let mut out = style.wrap(
+        &format!(
+            "{wrong} of {surveys} surveys of {blocks} blocks, all of whose mechanisms are equal, call something different ({:.1} %; 5 % is \
+             the most).",
+            f64::from(*wrong) * 100.0 / f64::from((*surveys).max(1))
+        ),
+        0,
+    );
+    let mut table = Table::new(vec![
+        word("placement"),
+        word("reference inside the trial"),
+        number("found in 95 of 100, from"),
+    ]);
+    for ((relation, referred), from) in finds {
+        let referred = if *referred { "yes" } else { "no" };
+        table.row(vec![axis::relation(relation), referred.to_owned(), format!("{:.1} %", from * 100.0)]);
+    }
+    out.push_str(&table.render(style));
+    out
+}
+
 fn line(table: &mut Table, mut configurations: Vec<String>, study: &Study, of: Scored) {
     let score = study.score(of);
     for count in [&score.same, &score.slowed] {
         configurations.extend(figures(count));
     }
+    configurations
+        .push(score.same.finds().map_or_else(|| "-".to_owned(), |finds| format!("{:.1} %", finds * 100.0)));
     table.row(configurations);
 }
 

@@ -10,9 +10,9 @@ use crate::configuration::Configuration;
 use crate::record::Subject;
 use crate::record::question::Question;
 
-/// Blocks without which a comparison concludes nothing: the spread between fewer says nothing. No experiment plans fewer
-/// unless it is told to.
-pub const FEWEST_BLOCKS: u32 = 4;
+/// Blocks without which no verdict is reached: that the differences of five blocks of a pair all have one sign comes by chance in
+/// 2 of 2⁵ runs, which is more than 1 of 20, and of six in 2 of 2⁶. No experiment plans fewer unless it is told to.
+pub const FEWEST_BLOCKS: u32 = 6;
 
 /// What is to be run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

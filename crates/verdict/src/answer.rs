@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a survey says: which mechanism for which need, what a placement is worth, what the machine cannot tell.
 //!
-//! Two variants are told apart here only when every block of one is faster than every block of the other. Were they the
-//! same, n blocks against n would separate so cleanly by chance once in (2n)!/(2·n!·n!) surveys: once in 10 for three
-//! blocks, in 126 for five, in 1716 for seven (the extreme of Mann and Whitney's U). Where the best is held against many,
-//! that chance is multiplied by their number and must stay below 5 %. Everything else is said to show no difference.
+//! All round trips back to back are judged together, every pair of mechanisms on a placement and every pinning of one against none, and so are
+//! all wakes after sleeps ([`judge`](super::judge)): whatever a survey calls different anywhere is so in 95 of 100 surveys.
 
+use super::by_block::samples;
+use super::compare::RELEVANT;
+use super::judge::{ERROR, Family, Ratio, Verdict};
+use super::provisional::{Provisional, provisional};
 use doorbell_results::configuration::WaitPolicy;
+use doorbell_results::record::question::By;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::{Contexts, Waits};
 use doorbell_results::record::{Outcome, ResultFile, Variant};
@@ -36,16 +39,6 @@ pub struct Answer {
     pub untold: Vec<String>,
 }
 
-/// A time as its blocks gave it, nanoseconds.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Time {
-    /// The median of the blocks' medians.
-    pub median_ns: f64,
-    /// The fastest and the slowest block's median.
-    pub blocks_ns: [f64; 2],
-    pub blocks: usize,
-}
-
 /// A need and what serves it best.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pick {
@@ -54,11 +47,21 @@ pub struct Pick {
     pub need: Need,
     /// The fastest mechanism, by round trip.
     pub best: String,
-    pub round_trip: Time,
+    /// The median of all samples, nanoseconds.
+    pub round_trip_ns: f64,
     /// CPU time of both sides per round trip, nanoseconds.
     pub cpu_ns: Option<f64>,
-    /// Mechanisms that serve the need and were not shown to be slower.
-    pub as_good: Vec<String>,
+    /// The others that serve the need, the fastest first.
+    pub others: Vec<Other>,
+}
+
+/// A mechanism against the best.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Other {
+    pub subject: String,
+    /// As a multiple of the best; none of too few blocks.
+    pub ratio: Option<Ratio>,
+    pub verdict: Verdict,
 }
 
 /// What a waiter needs from its mechanism.
@@ -77,7 +80,10 @@ pub struct Placed {
     pub subject: String,
     /// The relation of the two CPUs, or `unpinned`.
     pub relation: String,
-    pub round_trip: Time,
+    /// The median of all samples, nanoseconds.
+    pub round_trip_ns: f64,
+    /// Unpinned, as a multiple of this; none of itself and of too few blocks.
+    pub unpinned: Option<Ratio>,
     /// Moves between CPUs per second, where the kernel tells.
     pub migrations_per_s: Option<f64>,
 }
@@ -86,18 +92,21 @@ pub struct Placed {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slept {
     pub subject: String,
-    /// The shortest gap, nanoseconds, and the wake after it.
-    pub short: (u64, Time),
-    /// The longest gap, nanoseconds, and the wake after it.
-    pub long: (u64, Time),
+    /// The shortest gap and the median wake after it, nanoseconds.
+    pub short_ns: (u64, f64),
+    /// The longest gap and the median wake after it, nanoseconds.
+    pub long_ns: (u64, f64),
+    /// The wake after the longest as a multiple of that after the shortest; none of too few blocks.
+    pub ratio: Option<Ratio>,
 }
 
 /// What a notification costs the notifier.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Notified {
     pub subject: String,
-    pub awake: Time,
-    pub asleep: Time,
+    /// The median of all calls, nanoseconds.
+    pub awake_ns: f64,
+    pub asleep_ns: f64,
 }
 
 /// How far to believe the figures.
@@ -114,6 +123,7 @@ pub struct Trust {
     pub implausible: usize,
     /// Trials that hung or failed.
     pub broken: usize,
+    pub provisional: Option<Provisional>,
     /// For each primitive cost, the largest reading over the smallest.
     pub primitive_spread: BTreeMap<String, f64>,
 }
@@ -121,9 +131,10 @@ pub struct Trust {
 /// What `result`, a survey, says.
 pub fn answer(result: &ResultFile) -> Answer {
     let variants = result.variants();
+    let round_trips = RoundTrips::of(&variants);
     Answer {
-        picks: picks(&variants),
-        placements: placements(&variants),
+        picks: round_trips.picks(),
+        placements: round_trips.placements(),
         sleeps: sleeps(&variants),
         notify: notify(&variants),
         trust: trust(result, &variants),
@@ -131,70 +142,128 @@ pub fn answer(result: &ResultFile) -> Answer {
     }
 }
 
-fn time(variant: &Variant, quantity: Quantity) -> Option<Time> {
-    let mut medians = variant.medians_ns(quantity);
-    medians.sort_by(f64::total_cmp);
-    let (first, last) = (*medians.first()?, *medians.last()?);
-    let middle = medians.len() / 2;
-    let median_ns = (medians[middle] + medians[(medians.len() - 1) / 2]) / 2.0;
-    Some(Time { median_ns, blocks_ns: [first, last], blocks: medians.len() })
-}
-
-/// Whether every block of `slow` was slower than every block of `fast`, and the blocks are enough for that to mean
-/// something when `among` such pairs are looked at together (Bonferroni, 5 % for all of them).
-pub fn shown_slower(slow: &Time, fast: &Time, among: usize) -> bool {
-    let (n, m) = (slow.blocks as u32, fast.blocks as u32);
-    let orders = (1..=n).fold(1.0, |orders, i| orders * f64::from(m + i) / f64::from(i));
-    slow.blocks_ns[0] > fast.blocks_ns[1] && 2.0 * among as f64 / orders <= 0.05
+fn p50_ns(variant: &Variant, quantity: Quantity) -> Option<f64> {
+    Some(variant.histogram(quantity)?.quantile(0.5) as f64 / 1000.0)
 }
 
 fn back_to_back(variant: &Variant) -> bool {
     variant.configuration.pattern.back_to_back() && variant.configuration.wait == WaitPolicy::Block
 }
 
-fn picks(variants: &[Variant]) -> Vec<Pick> {
-    let mut relations: Vec<&str> = Vec::new();
-    for variant in variants
-        .iter()
-        .filter(|variant| back_to_back(variant) && variant.configuration.placement.cpus.is_some())
-    {
-        let relation = variant.configuration.placement.relation.as_str();
-        if !relations.contains(&relation) {
-            relations.push(relation);
-        }
-    }
-    let mut picks = Vec::new();
-    for relation in relations {
-        for need in [Need::Fastest, Need::Sleeps, Need::Descriptor] {
-            picks.extend(pick(variants, relation, need));
-        }
-    }
-    picks
+/// All that goes back to back, judged together.
+struct RoundTrips<'variant, 'result> {
+    variants: Vec<&'variant Variant<'result>>,
+    family: Family,
+    /// How many times as long the second of a pair takes as the first.
+    ratios: BTreeMap<(usize, usize), Ratio>,
 }
 
-fn pick(variants: &[Variant], relation: &str, need: Need) -> Option<Pick> {
-    let mut fit: Vec<(&Variant, Time)> = variants
-        .iter()
-        .filter(|variant| back_to_back(variant) && variant.configuration.placement.relation == relation)
-        .filter(|variant| variant.configuration.contexts == Contexts::Processes && serves(variant, need))
-        .filter_map(|variant| Some((variant, time(variant, Quantity::RoundTrip)?)))
-        .collect();
-    fit.sort_by(|a, b| a.1.median_ns.total_cmp(&b.1.median_ns));
-    let (best, round_trip) = fit.first()?.clone();
-    let as_good = fit[1..]
-        .iter()
-        .filter(|(_, time)| !shown_slower(time, &round_trip, fit.len() - 1))
-        .map(|(variant, _)| variant.configuration.subject.clone())
-        .collect();
-    Some(Pick {
-        relation: relation.to_owned(),
-        need,
-        best: best.configuration.subject.clone(),
-        round_trip,
-        cpu_ns: best.cpu_ns_per_wake(),
-        as_good,
-    })
+/// Whether the sides of a variant are two processes and its mechanism serves some need.
+fn is_candidate(variant: &Variant) -> bool {
+    variant.configuration.contexts == Contexts::Processes && serves(variant, Need::Fastest)
 }
+
+/// The pairs of variants that a survey speaks of.
+pub(super) fn pairs(variants: &[&Variant]) -> Vec<(usize, usize)> {
+    let spoken_of = |a: &Variant, b: &Variant| {
+        let one_place = a.configuration.placement == b.configuration.placement
+            && a.configuration.placement.cpus.is_some();
+        let one_pinned = a.configuration.placement.cpus.is_some() != b.configuration.placement.cpus.is_some();
+        (one_place && is_candidate(a) && is_candidate(b))
+            || (one_pinned && a.configuration.subject == b.configuration.subject)
+    };
+    let all = (0..variants.len()).flat_map(|a| (0..variants.len()).map(move |b| (a, b)));
+    all.filter(|&(a, b)| a < b && spoken_of(variants[a], variants[b])).collect()
+}
+
+/// The variants of a survey that are judged together.
+pub(super) fn judged<'variant, 'result>(
+    variants: &'variant [Variant<'result>],
+) -> Vec<&'variant Variant<'result>> {
+    variants.iter().filter(|variant| back_to_back(variant)).collect()
+}
+
+impl<'variant, 'result> RoundTrips<'variant, 'result> {
+    fn of(variants: &'variant [Variant<'result>]) -> Self {
+        let variants = judged(variants);
+        let family = Family::alternated(&samples(&variants, Quantity::RoundTrip, By::P50));
+        let pairs = pairs(&variants);
+        let ratios = family.ratios(&pairs, SHARE);
+        let ratios = pairs.into_iter().zip(ratios).filter_map(|(pair, ratio)| Some((pair, ratio?))).collect();
+        Self { variants, family, ratios }
+    }
+
+    fn ratio(&self, first: usize, second: usize) -> Option<Ratio> {
+        let turned = || Some(self.ratios.get(&(second, first))?.inverse());
+        self.ratios.get(&(first, second)).copied().or_else(turned)
+    }
+
+    fn picks(&self) -> Vec<Pick> {
+        let mut relations: Vec<&str> = Vec::new();
+        for variant in self.variants.iter().filter(|variant| variant.configuration.placement.cpus.is_some()) {
+            let relation = variant.configuration.placement.relation.as_str();
+            if !relations.contains(&relation) {
+                relations.push(relation);
+            }
+        }
+        let needs = [Need::Fastest, Need::Sleeps, Need::Descriptor];
+        let all = relations.into_iter().flat_map(|relation| needs.map(|need| (relation, need)));
+        all.filter_map(|(relation, need)| self.pick(relation, need)).collect()
+    }
+
+    fn pick(&self, relation: &str, need: Need) -> Option<Pick> {
+        let mut fit: Vec<(usize, f64)> = (0..self.variants.len())
+            .filter(|&index| {
+                let variant = self.variants[index];
+                variant.configuration.placement.relation == relation
+                    && is_candidate(variant)
+                    && serves(variant, need)
+            })
+            .filter_map(|index| Some((index, self.family.level(index)?)))
+            .collect();
+        fit.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let (&(best, _), rest) = fit.split_first()?;
+        let others = rest.iter().map(|&(index, _)| {
+            let ratio = self.ratio(best, index);
+            Other {
+                subject: self.variants[index].configuration.subject.clone(),
+                ratio,
+                verdict: ratio.map_or(Verdict::Inconclusive, |ratio| ratio.verdict(RELEVANT)),
+            }
+        });
+        Some(Pick {
+            relation: relation.to_owned(),
+            need,
+            best: self.variants[best].configuration.subject.clone(),
+            round_trip_ns: p50_ns(self.variants[best], Quantity::RoundTrip)?,
+            cpu_ns: self.variants[best].cpu_ns_per_wake(),
+            others: others.collect(),
+        })
+    }
+
+    /// The mechanisms that were run unpinned too, everywhere they were run.
+    fn placements(&self) -> Vec<Placed> {
+        let free = |subject: &str| {
+            self.variants.iter().position(|variant| {
+                variant.configuration.placement.cpus.is_none() && variant.configuration.subject == subject
+            })
+        };
+        let placed = self.variants.iter().enumerate().filter_map(|(index, variant)| {
+            let free = free(&variant.configuration.subject)?;
+            Some(Placed {
+                subject: variant.configuration.subject.clone(),
+                relation: variant.configuration.placement.relation.clone(),
+                round_trip_ns: p50_ns(variant, Quantity::RoundTrip)?,
+                unpinned: self.ratio(index, free),
+                migrations_per_s: migrations_per_s(variant),
+            })
+        });
+        placed.collect()
+    }
+}
+
+/// Of the chance that a survey is wrong anywhere half is for round trips and half for wakes after sleeps.
+pub(super) const SHARE: f64 = ERROR / 2.0;
 
 fn serves(variant: &Variant, need: Need) -> bool {
     variant.subject().notification().is_some_and(|notification| match need {
@@ -202,29 +271,6 @@ fn serves(variant: &Variant, need: Need) -> bool {
         Need::Sleeps => notification.waits == Waits::Blocks,
         Need::Descriptor => notification.waits == Waits::Blocks && notification.descriptor,
     })
-}
-
-/// The mechanisms that were run unpinned too, everywhere they were run.
-fn placements(variants: &[Variant]) -> Vec<Placed> {
-    let everywhere: Vec<&str> = variants
-        .iter()
-        .filter(|variant| back_to_back(variant) && variant.configuration.placement.cpus.is_none())
-        .map(|variant| variant.configuration.subject.as_str())
-        .collect();
-    variants
-        .iter()
-        .filter(|variant| {
-            back_to_back(variant) && everywhere.contains(&variant.configuration.subject.as_str())
-        })
-        .filter_map(|variant| {
-            Some(Placed {
-                subject: variant.configuration.subject.clone(),
-                relation: variant.configuration.placement.relation.clone(),
-                round_trip: time(variant, Quantity::RoundTrip)?,
-                migrations_per_s: migrations_per_s(variant),
-            })
-        })
-        .collect()
 }
 
 fn migrations_per_s(variant: &Variant) -> Option<f64> {
@@ -238,26 +284,37 @@ fn migrations_per_s(variant: &Variant) -> Option<f64> {
 }
 
 fn sleeps(variants: &[Variant]) -> Vec<Slept> {
-    let mut by_subject: BTreeMap<&str, Vec<(u64, Time)>> = BTreeMap::new();
+    let mut by_subject: BTreeMap<&str, Vec<(u64, &Variant)>> = BTreeMap::new();
     for variant in variants {
-        if variant.configuration.pattern.one_way()
-            && variant.configuration.wait == WaitPolicy::Block
-            && let Some(time) = time(variant, Quantity::Wake)
-        {
-            by_subject
-                .entry(&variant.configuration.subject)
-                .or_default()
-                .push((variant.configuration.pattern.gap_ns(), time));
+        if variant.configuration.pattern.one_way() && variant.configuration.wait == WaitPolicy::Block {
+            let gap_ns = variant.configuration.pattern.gap_ns();
+            by_subject.entry(&variant.configuration.subject).or_default().push((gap_ns, variant));
         }
     }
-    by_subject
-        .into_iter()
-        .filter_map(|(subject, mut wakes)| {
+    // The shortest and the longest of each, one behind the other.
+    let ends: Vec<(u64, &Variant)> = by_subject
+        .into_values()
+        .filter_map(|mut wakes| {
             wakes.sort_by_key(|(gap, _)| *gap);
-            let (short, long) = (wakes.first()?.clone(), wakes.last()?.clone());
-            (short.0 < long.0).then(|| Slept { subject: subject.to_owned(), short, long })
+            let (short, long) = (*wakes.first()?, *wakes.last()?);
+            (short.0 < long.0).then_some([short, long])
         })
-        .collect()
+        .flatten()
+        .collect();
+    let variants: Vec<&Variant> = ends.iter().map(|(_, variant)| *variant).collect();
+    let family = Family::alternated(&samples(&variants, Quantity::Wake, By::P50));
+    let pairs: Vec<(usize, usize)> = (0..variants.len() / 2).map(|pair| (2 * pair, 2 * pair + 1)).collect();
+    let ratios = family.ratios(&pairs, SHARE);
+    let slept = ends.chunks_exact(2).zip(ratios).filter_map(|(ends, ratio)| {
+        let end = |(gap_ns, variant): (u64, &Variant)| Some((gap_ns, p50_ns(variant, Quantity::Wake)?));
+        Some(Slept {
+            subject: ends[0].1.configuration.subject.clone(),
+            short_ns: end(ends[0])?,
+            long_ns: end(ends[1])?,
+            ratio,
+        })
+    });
+    slept.collect()
 }
 
 fn notify(variants: &[Variant]) -> Option<Notified> {
@@ -272,8 +329,8 @@ fn notify(variants: &[Variant]) -> Option<Notified> {
     })?;
     Some(Notified {
         subject: awake.configuration.subject.clone(),
-        awake: time(awake, Quantity::Notify)?,
-        asleep: time(asleep, Quantity::Notify)?,
+        awake_ns: p50_ns(awake, Quantity::Notify)?,
+        asleep_ns: p50_ns(asleep, Quantity::Notify)?,
     })
 }
 
@@ -293,12 +350,13 @@ fn trust(result: &ResultFile, variants: &[Variant]) -> Trust {
         *range = [range[0].min(primitive.p50_ns), range[1].max(primitive.p50_ns)];
     }
     Trust {
-        harness_ns: harness.and_then(|variant| Some(time(variant, Quantity::RoundTrip)?.median_ns)),
+        harness_ns: harness.and_then(|variant| p50_ns(variant, Quantity::RoundTrip)),
         over_bare: over_bare(result, variants),
         trials: ran.len(),
         interfered: ran.iter().filter(|record| record.had_interference()).count(),
         implausible: count(|outcome| matches!(outcome, Outcome::Implausible { .. })),
         broken: count(|outcome| matches!(outcome, Outcome::Hung { .. } | Outcome::Failed { .. })),
+        provisional: provisional(result),
         primitive_spread: readings
             .into_iter()
             .filter(|(_, [low, _])| *low > 0.0)
@@ -316,7 +374,7 @@ fn over_bare(result: &ResultFile, variants: &[Variant]) -> Option<f64> {
             && variant.configuration.placement == bare.configuration.placement
     };
     let spin = variants.iter().find(same_place)?;
-    Some(time(spin, Quantity::RoundTrip)?.median_ns / time(bare, Quantity::Operation)?.median_ns)
+    Some(p50_ns(spin, Quantity::RoundTrip)? / p50_ns(bare, Quantity::Operation)?)
 }
 
 fn untold(result: &ResultFile) -> Vec<String> {

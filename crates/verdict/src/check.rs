@@ -6,8 +6,9 @@
 //! judged by the bounds of the share of wakes that take longer ([`super::quantile`]) in the same three ways, and a limit on a count by the count.
 //! So what is broken was shown to be, and what is kept was shown to be.
 
-use super::compare::{Comparison, Obstacle, Ratio, Row, Verdict};
+use super::compare::{Comparison, Obstacle, Row};
 use super::gate::without_figures;
+use super::judge::Ratio;
 use super::quantile::{Bounds, Count, above, bounds, share};
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::question::{Condition, Limited, Missed, Tail};
@@ -65,7 +66,7 @@ pub enum Decision {
 pub enum Why {
     /// The interval holds the limit; how many blocks would make it small enough, if that can be told.
     TooWide(Option<u32>),
-    /// Something else explains the difference as well.
+    /// The interval holds the limit, and something else explains a part of the difference.
     Obstacle(Obstacle),
     NoFigures(String),
 }
@@ -202,17 +203,16 @@ fn by_figures(limited: Limited, row: &Row, variant: Option<&Variant>, confidence
 }
 
 fn relative(ratio: Ratio, limit: f64, row: &Row) -> Decision {
-    if let Verdict::CannotTell(obstacle) = &row.verdict {
-        return Decision::CannotTell(Why::Obstacle(obstacle.clone()));
-    }
     if ratio.high <= limit {
         return Decision::Kept;
     }
-    if ratio.low <= limit {
-        return Decision::CannotTell(Why::TooWide(blocks_for(ratio, limit, row.blocks[1])));
+    if ratio.low > limit {
+        return Decision::Broken;
     }
-    // What the median does not show, something else may still have done to the tail.
-    row.doubt.clone().map_or(Decision::Broken, |obstacle| Decision::CannotTell(Why::Obstacle(obstacle)))
+    Decision::CannotTell(match &row.doubt {
+        Some(obstacle) => Why::Obstacle(obstacle.clone()),
+        None => Why::TooWide(blocks_for(ratio, limit, row.blocks[1])),
+    })
 }
 
 /// With how many blocks the interval would no longer hold the limit: its half grows smaller with the root of their number. None

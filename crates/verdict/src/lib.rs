@@ -8,16 +8,19 @@
 
 pub mod anatomy;
 pub mod answer;
+pub mod by_block;
 pub mod cause;
 pub mod check;
 pub mod claims;
 pub mod compare;
 pub mod conditions;
-pub mod contest;
 pub mod gate;
+pub mod judge;
+pub mod noise;
 pub mod pick;
 pub mod plausibility;
 pub mod populations;
+pub mod provisional;
 pub mod quantile;
 pub mod spin;
 pub mod statistics;

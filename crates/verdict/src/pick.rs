@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which mechanism for a pattern and some needs: the fastest, those not shown to be slower, and what each other one lacks.
 
-use super::compare::Ratio;
+use super::by_block::samples;
+use super::compare::RELEVANT;
 use super::conditions::{differing, other_conditions};
-use super::contest::{Blocks, contest};
+use super::judge::{self, ERROR, Family, Ratio, Verdict};
 use doorbell_results::configuration::{Configuration, Placement, WaitPolicy};
-use doorbell_results::plan::FEWEST_BLOCKS;
 use doorbell_results::record::need::{contexts, lacks};
 use doorbell_results::record::question::{self, By, Shape};
-use doorbell_results::record::series::{Quantity, Series};
+use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::{Notification, Subject};
 use doorbell_results::record::{Outcome, ResultFile, Variant};
 
@@ -37,8 +37,8 @@ pub struct Ranked {
     pub cpu_ns: Option<f64>,
     /// What it goes by, as a multiple of the best one's; none of the best, and of too few blocks.
     pub behind: Option<Ratio>,
-    /// Whether it was not shown to be slower than the best.
-    pub as_good: bool,
+    /// Against the best.
+    pub verdict: Verdict,
     /// Trials with figures, and those that others disturbed.
     pub trials: [usize; 2],
     pub count: u64,
@@ -49,7 +49,7 @@ pub struct Ranked {
 pub enum Choice {
     /// The first of those ranked.
     First,
-    /// One of the first so many: they cannot be told apart.
+    /// One of the first so many: they are the same, or cannot be told apart.
     OneOf(usize),
     CannotTell(String),
 }
@@ -196,37 +196,35 @@ fn without_figures(variant: &Variant, quantity: Quantity) -> Option<String> {
 }
 
 fn rank(variants: &[&Variant], quantity: Quantity, by: By) -> Vec<Ranked> {
-    let figure = |series: &Series| match by {
-        By::P50 => series.p50_ns,
-        By::P99 => series.p99_ns,
-    };
-    let blocks: Vec<Blocks> = variants
+    let family = Family::alternated(&samples(variants, quantity, by));
+    let mut order: Vec<usize> =
+        (0..variants.len()).filter(|variant| family.level(*variant).is_some()).collect();
+    order.sort_by(|a, b| family.level(*a).unwrap_or(0.0).total_cmp(&family.level(*b).unwrap_or(0.0)));
+    let Some(&best) = order.first() else { return Vec::new() };
+    // Which is the best is chosen from the same figures: all pairs are looked at.
+    let pairs: Vec<(usize, usize)> =
+        order.iter().enumerate().flat_map(|(place, a)| order[place + 1..].iter().map(|b| (*a, *b))).collect();
+    let ratios = family.ratios(&pairs, ERROR);
+    let mut ranked: Vec<Ranked> = order
         .iter()
-        .map(|variant| {
-            let figures = variant
-                .usable()
-                .filter_map(|record| Some((record.block, figure(record.series.get(&quantity)?))));
-            figures.filter(|(_, ns)| *ns > 0.0).collect()
-        })
-        .collect();
-    let Some(contest) = contest(&blocks) else { return Vec::new() };
-    let as_good = contest.as_good();
-    let mut ranked: Vec<Ranked> = contest
-        .order
-        .iter()
-        .enumerate()
-        .filter_map(|(place, &index)| {
+        .filter_map(|&index| {
             let variant = variants[index];
             let whole = variant.histogram(quantity)?;
             let tally = variant.tally();
+            let behind = pairs.iter().position(|pair| *pair == (best, index)).and_then(|pair| ratios[pair]);
+            let verdict = if index == best {
+                Verdict::Same { within: 0.0 }
+            } else {
+                behind.map_or(Verdict::Inconclusive, |ratio| ratio.verdict(RELEVANT))
+            };
             Some(Ranked {
                 subject: variant.configuration.subject.clone(),
                 figures_ps: [0.5, 0.99, 0.999].map(|q| whole.quantile(q)),
                 cpu_ns: variant.cpu_ns_per_wake(),
-                behind: place.checked_sub(1).and_then(|place| contest.ratios[place]),
-                as_good: as_good.contains(&index),
+                behind,
+                verdict,
                 trials: [
-                    blocks[index].len(),
+                    variant.usable().count(),
                     variant.usable().filter(|record| record.had_interference()).count(),
                 ],
                 count: whole.count(),
@@ -235,14 +233,12 @@ fn rank(variants: &[&Variant], quantity: Quantity, by: By) -> Vec<Ranked> {
         })
         .collect();
     // Those that cannot be told apart stand together, whatever chance put between them.
-    ranked.sort_by_key(|ranked| !ranked.as_good);
+    ranked.sort_by_key(|ranked| ranked.verdict == Verdict::Slower);
     ranked
 }
 
 fn choose(ranked: &[Ranked], result: &ResultFile) -> Choice {
-    let open = ranked.iter().filter(|ranked| ranked.as_good).count();
-    let trials: usize = ranked.iter().map(|ranked| ranked.trials[0]).sum();
-    let interfered: usize = ranked.iter().map(|ranked| ranked.trials[1]).sum();
+    let open = ranked.iter().filter(|ranked| ranked.verdict != Verdict::Slower).count();
     let fewest = ranked.iter().map(|ranked| ranked.trials[0]).min().unwrap_or(0);
     if ranked.is_empty() {
         return Choice::CannotTell("no mechanism that serves the needs has figures".to_owned());
@@ -250,14 +246,10 @@ fn choose(ranked: &[Ranked], result: &ResultFile) -> Choice {
     if result.emulated() {
         return Choice::CannotTell("an emulator's times are no machine's".to_owned());
     }
-    if fewest < FEWEST_BLOCKS as usize {
+    if fewest < judge::FEWEST {
         return Choice::CannotTell(format!(
-            "{fewest} trials of some mechanism are fewer than the {FEWEST_BLOCKS} it takes; run it with more --blocks"
-        ));
-    }
-    if interfered * 2 > trials {
-        return Choice::CannotTell(format!(
-            "other work interfered with {interfered} of {trials} trials to their last try; run it on an idle machine"
+            "{fewest} trials of some mechanism are fewer than the {} it takes; run it with more --blocks",
+            judge::FEWEST
         ));
     }
     if open == 1 { Choice::First } else { Choice::OneOf(open) }
@@ -370,7 +362,8 @@ mod tests {
         let picked =
             ask(&run(&[("futex", 16e3), ("sem-posix", 16.01e3), ("pipe", 22e3)], 10), &question(&[]));
         assert_eq!(picked.choice, Choice::OneOf(2));
-        assert!(!picked.ranked[2].as_good);
+        assert_eq!(picked.ranked[2].verdict, Verdict::Slower);
+        assert!(matches!(picked.ranked[1].verdict, Verdict::Same { within } if within < RELEVANT));
         let few = ask(&run(&[("futex", 16e3), ("pipe", 22e3)], 3), &question(&[]));
         assert!(matches!(few.choice, Choice::CannotTell(why) if why.contains("--blocks")));
     }

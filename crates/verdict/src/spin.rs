@@ -11,13 +11,14 @@
 
 use std::collections::BTreeMap;
 
-use super::compare::Ratio;
 use super::conditions::other_conditions;
-use super::contest::{Blocks, contest};
+use super::judge::{self, ERROR, Family, Ratio, Sample, Verdict};
 use doorbell_results::configuration::{Configuration, Pattern, Placement, Until, WaitPolicy};
-use doorbell_results::plan::FEWEST_BLOCKS;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Record, ResultFile, Variant};
+
+/// Ways that cost the same within this share are as good as each other: the next longer spin costs more than that.
+const RELEVANT: f64 = 0.1;
 
 /// What a run says about spinning.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,8 +56,8 @@ pub struct Way {
     pub cpu_ns: f64,
     /// The cost as a multiple of the best one's; none of the best, and where there are too few blocks.
     pub behind: Option<Ratio>,
-    /// Whether it was not shown to cost more than the best.
-    pub as_good: bool,
+    /// Against the best, by the cost.
+    pub verdict: Verdict,
     /// Trials with figures, and notifications in them.
     pub trials: usize,
     pub seen: u64,
@@ -74,7 +75,7 @@ impl Way {
 /// What to do at a gap.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Choice {
-    /// Sleep at once; spinning costs more, or was not shown to cost less.
+    /// Sleep at once; spinning costs as much, or more.
     Sleep,
     /// Spin so long, then sleep; nanoseconds.
     SpinThenSleep(u64),
@@ -122,7 +123,10 @@ pub fn spin(result: &ResultFile, worth: f64) -> Option<Spun> {
         placement: first.placement.clone(),
         worth,
         left_out,
-        gaps: gaps.into_iter().map(|(gap_ns, variants)| gap(gap_ns, &variants, worth)).collect(),
+        gaps: gaps
+            .iter()
+            .map(|(gap_ns, variants)| gap(*gap_ns, variants, worth, ERROR / gaps.len() as f64))
+            .collect(),
         harness_ns: harness.and_then(|medians| super::statistics::median(&medians)),
     })
 }
@@ -144,36 +148,46 @@ fn whatever_gap(configuration: &Configuration) -> Configuration {
     }
 }
 
-fn gap(gap_ns: u64, variants: &[&Variant], worth: f64) -> Gap {
+fn gap(gap_ns: u64, variants: &[&Variant], worth: f64, error: f64) -> Gap {
     let trials: Vec<BTreeMap<u32, Trial>> = variants
         .iter()
         .map(|variant| variant.usable().filter_map(|record| Some((record.block, trial(record)?))).collect())
         .collect();
     let cost = |trial: &Trial| trial.wake_ns * worth + trial.cpu_ns;
-    let costs: Vec<Blocks> = trials
+    let costs: Vec<Sample> = trials
         .iter()
         .map(|trials| trials.iter().map(|(block, trial)| (*block, cost(trial))).collect())
         .collect();
-    let Some(contest) = contest(&costs) else {
+    let family = Family::alternated(&costs);
+    let mut order: Vec<usize> =
+        (0..variants.len()).filter(|variant| family.level(*variant).is_some()).collect();
+    order.sort_by(|a, b| family.level(*a).unwrap_or(0.0).total_cmp(&family.level(*b).unwrap_or(0.0)));
+    let Some(&best) = order.first() else {
         let choice = Choice::CannotTell("no trial at this gap has figures".to_owned());
         return Gap { gap_ns, ways: Vec::new(), choice };
     };
-    let as_good = contest.as_good();
+    let pairs: Vec<(usize, usize)> =
+        order.iter().enumerate().flat_map(|(place, a)| order[place + 1..].iter().map(|b| (*a, *b))).collect();
+    let ratios = family.ratios(&pairs, error);
+    let behind =
+        |index: usize| pairs.iter().position(|pair| *pair == (best, index)).and_then(|pair| ratios[pair]);
     let middle = |of: &dyn Fn(&Trial) -> f64, trials: &BTreeMap<u32, Trial>| {
         let values: Vec<f64> = trials.values().map(of).collect();
-        super::statistics::trimmed_mean(&values).unwrap_or_default()
+        super::statistics::median(&values).unwrap_or_default()
     };
-    let ways: Vec<Way> = contest
-        .order
+    let ways: Vec<Way> = order
         .iter()
-        .enumerate()
-        .map(|(place, &index)| Way {
+        .map(|&index| Way {
             wait: variants[index].configuration.wait,
             wake_ns: middle(&|trial| trial.wake_ns, &trials[index]),
             percentiles_ns: [0, 1].map(|which| middle(&|trial| trial.percentiles_ns[which], &trials[index])),
             cpu_ns: middle(&|trial| trial.cpu_ns, &trials[index]),
-            behind: place.checked_sub(1).and_then(|place| contest.ratios[place]),
-            as_good: as_good.contains(&index),
+            behind: behind(index),
+            verdict: match behind(index) {
+                _ if index == best => Verdict::Same { within: 0.0 },
+                Some(ratio) => ratio.verdict(RELEVANT),
+                None => Verdict::Inconclusive,
+            },
             trials: trials[index].len(),
             seen: variants[index].tally().seen,
             interfered: variants[index].usable().filter(|record| record.had_interference()).count(),
@@ -197,23 +211,18 @@ fn trial(record: &Record) -> Option<Trial> {
     })
 }
 
-/// Of what was not shown to cost more than the best the one that burns least: to sleep, else the shortest spin.
+/// Of what costs the same as the best the one that burns least: to sleep, else the shortest spin. Nothing where one that burns less
+/// may cost the same or more.
 fn choose(ways: &[Way]) -> Choice {
     if ways.len() < 2 {
         return Choice::CannotTell(
             "there is only one way to wait with figures: nothing to compare".to_owned(),
         );
     }
-    if ways.iter().any(|way| way.trials < FEWEST_BLOCKS as usize) {
+    if ways.iter().any(|way| way.trials < judge::FEWEST) {
         return Choice::CannotTell(format!(
-            "fewer than {FEWEST_BLOCKS} trials of some way to wait have figures; run it with more --blocks"
-        ));
-    }
-    let trials: usize = ways.iter().map(|way| way.trials).sum();
-    let interfered: usize = ways.iter().map(|way| way.interfered).sum();
-    if interfered * 2 > trials {
-        return Choice::CannotTell(format!(
-            "other work interfered with {interfered} of {trials} trials to their last try; run it on an idle machine"
+            "fewer than {} trials of some way to wait have figures; run it with more --blocks",
+            judge::FEWEST
         ));
     }
     let burns = |wait: &WaitPolicy| match wait {
@@ -221,10 +230,23 @@ fn choose(ways: &[Way]) -> Choice {
         WaitPolicy::Spin => u64::MAX,
         WaitPolicy::Block | WaitPolicy::Timeout { .. } => 0,
     };
-    let open = ways.iter().filter(|way| way.as_good).map(|way| way.wait);
-    match open.min_by_key(burns) {
-        Some(WaitPolicy::Spin) => Choice::Spin,
-        Some(WaitPolicy::SpinThenBlock { spin_ns }) => Choice::SpinThenSleep(spin_ns),
+    let open = ways.iter().filter(|way| way.verdict != Verdict::Slower);
+    match open.min_by_key(|way| burns(&way.wait)) {
+        Some(Way { verdict: Verdict::Inconclusive, behind, wait, .. }) => {
+            let what = match wait {
+                WaitPolicy::Block => "to sleep at once".to_owned(),
+                WaitPolicy::SpinThenBlock { spin_ns } => {
+                    format!("to spin {}", doorbell_results::quantity::short(*spin_ns))
+                }
+                _ => "to spin".to_owned(),
+            };
+            let could = behind.map_or_else(String::new, |ratio| {
+                format!(" could cost {:.2} to {:.2} times the least", ratio.low.max(1.0), ratio.high)
+            });
+            Choice::CannotTell(format!("{what}{could}; run it with more --blocks"))
+        }
+        Some(Way { wait: WaitPolicy::Spin, .. }) => Choice::Spin,
+        Some(Way { wait: WaitPolicy::SpinThenBlock { spin_ns }, .. }) => Choice::SpinThenSleep(*spin_ns),
         _ => Choice::Sleep,
     }
 }
@@ -290,7 +312,8 @@ mod tests {
         let spun = spin(&result, 1.0).unwrap();
         let best = &spun.gaps[0].ways[0];
         assert!((best.cost_ns(1.0) / 10_700.0 - 1.0).abs() < 0.02, "{best:?}");
-        assert!(spun.gaps[0].ways[1..].iter().all(|way| way.as_good == (way.cost_ns(1.0) < 11_000.0)));
+        let ways = spun.gaps[0].ways[1..].iter();
+        assert!(ways.clone().all(|way| (way.verdict != Verdict::Slower) == (way.cost_ns(1.0) < 11_000.0)));
     }
 
     /// A change of a configuration, and what it is a change of.
@@ -355,26 +378,21 @@ mod tests {
     }
 
     #[test]
-    fn where_no_difference_is_shown_the_waiter_sleeps() {
-        // At 12.6 µs spinning costs 0.1 + 12.7 + 0.5, and sleeping 8 + 6 + 0.5: apart by less than this noise shows.
-        assert_eq!(choices(&result(&[12_600], 3.0), 1.0), [Choice::Sleep]);
+    fn the_waiter_sleeps_where_that_was_shown_to_cost_as_much_and_not_where_nothing_was_shown() {
+        // At 13.5 µs spinning costs 0.1 + 13.6 + 0.5, and sleeping 8 + 6 + 0.5.
+        assert_eq!(choices(&result(&[13_500], 0.02), 1.0), [Choice::Sleep]);
+        let open = &choices(&result(&[12_600], 3.0), 1.0)[0];
+        assert!(
+            matches!(open, Choice::CannotTell(why) if why.contains("to sleep at once could cost")),
+            "{open:?}"
+        );
     }
 
     #[test]
-    fn too_few_or_disturbed_trials_tell_nothing() {
+    fn too_few_trials_tell_nothing() {
         let mut few = result(&[10_000], 0.02);
         few.records.retain(|record| record.block < 3);
         assert!(matches!(&choices(&few, 1.0)[0], Choice::CannotTell(why) if why.contains("--blocks")));
-        let mut interfered = result(&[10_000], 0.02);
-        for record in &mut interfered.records {
-            record.warnings.push(doorbell_results::record::Warning {
-                name: doorbell_results::record::warning::INTERFERENCE.name.to_owned(),
-                cause: String::new(),
-                effect: String::new(),
-                cure: String::new(),
-            });
-        }
-        assert!(matches!(&choices(&interfered, 1.0)[0], Choice::CannotTell(why) if why.contains("idle")));
         assert_eq!(spin(&sample::result(&[sample::configuration("futex")], 4, |_, _| 16_000.0), 1.0), None);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The statistics of all verdicts: robust location, resampling of blocks, intervals.
+//! Medians, and the distributions that bounds of shares come from.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::function::beta::ln_beta;
@@ -15,52 +15,10 @@ pub fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// The mean without the lowest and the highest fifth; none of nothing.
-///
-/// Of normal samples it is nearly as exact as the mean (efficiency 0.93 against 0.64 of the median; W. N. Venables,
-/// B. D. Ripley, *Modern Applied Statistics with S*, 2002, §5.5), and it takes no notice of a trial in five that met
-/// something else.
-pub fn trimmed_mean(values: &[f64]) -> Option<f64> {
-    let sorted = sorted(values);
-    let trim = sorted.len() / 5;
-    let kept = &sorted[trim..sorted.len() - trim];
-    (!kept.is_empty()).then(|| kept.iter().sum::<f64>() / kept.len() as f64)
-}
-
 fn sorted(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted
-}
-
-/// Draws indices of `count` blocks with replacement, in stretches of neighbours: what one block has in common with the
-/// next survives the resampling (H. R. Künsch, *The jackknife and the bootstrap for general stationary observations*,
-/// Annals of Statistics 17, 1989). The stretches are as long as the cube root of the count, the rate at which the
-/// variance's error is least.
-pub fn resample(count: usize, random: &mut fastrand::Rng) -> Vec<usize> {
-    let length = stretch(count);
-    let mut drawn = Vec::with_capacity(count);
-    while drawn.len() < count {
-        let start = random.usize(0..=count - length);
-        drawn.extend((start..start + length).take(count - drawn.len()));
-    }
-    drawn
-}
-
-/// The length of the stretches in which blocks are drawn: neighbours in time are alike.
-pub fn stretch(count: usize) -> usize {
-    ((count as f64).cbrt().round() as usize).clamp(1, count.max(1))
-}
-
-/// The standard error of `statistic` over resamplings; it is called with a fresh generator state each time.
-pub fn standard_error(resamplings: usize, mut statistic: impl FnMut() -> Option<f64>) -> Option<f64> {
-    let values: Vec<f64> = (0..resamplings).filter_map(|_| statistic()).collect();
-    if values.len() < 2 {
-        return None;
-    }
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    Some((squares / (values.len() - 1) as f64).sqrt())
 }
 
 /// How many standard errors above the middle the share `share` of Student's distribution with `freedom` degrees, at least one, ends.
@@ -143,13 +101,6 @@ mod tests {
     }
 
     #[test]
-    fn the_trimmed_mean_takes_no_notice_of_one_in_five() {
-        assert_eq!(trimmed_mean(&[]), None);
-        assert_eq!(trimmed_mean(&[7.0]), Some(7.0));
-        assert_eq!(trimmed_mean(&[1.0, 2.0, 3.0, 4.0, 1e9]), Some(3.0));
-    }
-
-    #[test]
     fn the_quantiles_of_students_distribution_are_those_of_the_tables() {
         // Any printed table of Student's distribution.
         for (share, freedom, table) in [
@@ -190,30 +141,5 @@ mod tests {
         for all in [3e3, 3e6] {
             assert!((beta_share_below(0.5, all / 2.0, all / 2.0) - 0.5).abs() < 1e-6);
         }
-    }
-
-    #[test]
-    fn a_resampling_has_as_many_blocks_and_keeps_neighbours_together() {
-        let mut random = fastrand::Rng::with_seed(1);
-        for count in 1..40 {
-            let drawn = resample(count, &mut random);
-            assert_eq!(drawn.len(), count);
-            assert!(drawn.iter().all(|index| *index < count));
-        }
-        let drawn = resample(1000, &mut random);
-        let neighbours = drawn.windows(2).filter(|pair| pair[1] == pair[0] + 1).count();
-        assert!(neighbours >= 890, "stretches of ten: {neighbours}");
-    }
-
-    #[test]
-    fn the_standard_error_of_a_mean_is_the_spread_over_the_root_of_the_count() {
-        let mut random = fastrand::Rng::with_seed(2);
-        let values: Vec<f64> = (0..400).map(|_| (0..12).map(|_| random.f64()).sum::<f64>() - 6.0).collect();
-        let error = standard_error(400, || {
-            let drawn: Vec<f64> = resample(400, &mut random).iter().map(|index| values[*index]).collect();
-            trimmed_mean(&drawn)
-        })
-        .unwrap();
-        assert!((error * 20.0 - 1.0).abs() < 0.25, "{error}");
     }
 }

@@ -2,15 +2,16 @@
 //! The repeatability study: how often comparisons on this machine say what is true.
 //!
 //! A round is three runs, one after the other: the plan, the plan again, and the plan with a slowdown put in on purpose.
-//! The second compared with the first should show no difference; the third compared with the second should be slower.
+//! The second compared with the first should not be called different; the third compared with the second should be slower.
 
 use serde::{Deserialize, Serialize};
 
-use super::compare::{Comparison, Verdict};
+use super::compare::{Comparison, RELEVANT};
+use super::judge::Verdict;
 use doorbell_results::configuration::Configuration;
 
 /// The version of the layout of a study's file.
-pub const STUDY_VERSION: u32 = 1;
+pub const STUDY_VERSION: u32 = 2;
 
 /// A study: what was compared and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -54,18 +55,24 @@ pub struct Finding {
 pub enum Conclusion {
     Slower,
     Faster,
-    NoDifferenceShown,
-    CannotTell,
+    Same,
+    Inconclusive,
 }
 
-impl From<&Verdict> for Conclusion {
-    fn from(verdict: &Verdict) -> Self {
+impl From<Verdict> for Conclusion {
+    fn from(verdict: Verdict) -> Self {
         match verdict {
             Verdict::Slower => Self::Slower,
             Verdict::Faster => Self::Faster,
-            Verdict::NoDifferenceShown => Self::NoDifferenceShown,
-            Verdict::CannotTell(_) => Self::CannotTell,
+            Verdict::Same { .. } => Self::Same,
+            Verdict::Inconclusive => Self::Inconclusive,
         }
+    }
+}
+
+impl Conclusion {
+    fn is_different(self) -> bool {
+        matches!(self, Self::Slower | Self::Faster)
     }
 }
 
@@ -84,8 +91,9 @@ impl Study {
                 Some(Finding {
                     configuration: place(row.configuration)?,
                     measured: row.measured,
-                    ratio: [row.p50.low, row.p50.estimate, row.p50.high],
-                    conclusion: Conclusion::from(&row.verdict),
+                    // JSON has no infinity, which an interval of too few blocks reaches to.
+                    ratio: [row.p50.low, row.p50.estimate, row.p50.high.min(f64::MAX)],
+                    conclusion: Conclusion::from(row.verdict),
                 })
             })
             .collect()
@@ -95,8 +103,8 @@ impl Study {
     pub fn score(&self, of: Scored) -> Score {
         let mut score = Score::default();
         for round in &self.rounds {
-            score.same.add(&round.same, of, Conclusion::NoDifferenceShown);
-            score.slowed.add(&round.slowed, of, Conclusion::Slower);
+            score.same.add(&round.same, of, Wanted::NotDifferent);
+            score.slowed.add(&round.slowed, of, Wanted::Slower);
         }
         score
     }
@@ -106,7 +114,7 @@ impl Study {
 pub enum Scored {
     /// Those on the configuration at this place.
     Configuration(usize),
-    /// Those of the whole comparison: right about the same if no configuration differs, right about a slowdown if some configuration is
+    /// Those of the whole comparison: right about the same if no configuration is called different, right about a slowdown if some configuration is
     /// slower.
     Comparison,
 }
@@ -114,7 +122,7 @@ pub enum Scored {
 /// How often the verdicts were right.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Score {
-    /// Of two runs of the same thing: "no difference shown".
+    /// Of two runs of the same thing: not called different.
     pub same: Count,
     /// Of a slowed run: "slower".
     pub slowed: Count,
@@ -123,38 +131,56 @@ pub struct Score {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Count {
     pub right: u32,
-    /// "Cannot tell" where that is not right.
+    /// Inconclusive: what is right of the same is among them, and of a slowdown it is not.
     pub open: u32,
     pub all: u32,
+    /// For each ratio the least slowdown that would have been called slower in its place.
+    pub found_from: Vec<f64>,
     /// The logarithms of the ratios.
     pub ratios: Vec<f64>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    NotDifferent,
+    Slower,
+}
+
 impl Count {
-    fn add(&mut self, findings: &[Finding], of: Scored, wanted: Conclusion) {
+    fn add(&mut self, findings: &[Finding], of: Scored, wanted: Wanted) {
         let chosen: Vec<&Finding> = findings
             .iter()
             .filter(|finding| of == Scored::Comparison || of == Scored::Configuration(finding.configuration))
             .collect();
+        self.all += 1;
         if chosen.is_empty() {
             // A run that left nothing to compare is a round in which the truth was not told.
-            self.all += 1;
             self.open += 1;
             return;
         }
+        let all = |which: fn(Conclusion) -> bool| chosen.iter().all(|finding| which(finding.conclusion));
         let right = match wanted {
-            Conclusion::Slower => chosen.iter().any(|finding| finding.conclusion == wanted),
-            _ => chosen.iter().all(|finding| finding.conclusion == wanted),
+            Wanted::Slower => !all(|conclusion| conclusion != Conclusion::Slower),
+            Wanted::NotDifferent => all(|conclusion| !conclusion.is_different()),
         };
-        let open = !right
-            && chosen.iter().all(|finding| {
-                matches!(finding.conclusion, Conclusion::CannotTell | Conclusion::NoDifferenceShown)
-            })
-            && chosen.iter().any(|finding| finding.conclusion == Conclusion::CannotTell);
-        self.all += 1;
+        let open =
+            all(|conclusion| !conclusion.is_different()) && !all(|conclusion| conclusion == Conclusion::Same);
         self.right += u32::from(right);
         self.open += u32::from(open);
         self.ratios.extend(chosen.iter().map(|finding| finding.ratio[1].ln()));
+        self.found_from.extend(chosen.iter().map(|finding| {
+            let [low, estimate, _] = finding.ratio;
+            (1.0 / low).max((1.0 + RELEVANT) / estimate) - 1.0
+        }));
+    }
+
+    /// The least slowdown that would have been found in 95 of 100 of these places; none of no ratios, or of intervals
+    /// without ends.
+    pub fn finds(&self) -> Option<f64> {
+        let mut sorted = self.found_from.clone();
+        sorted.sort_by(f64::total_cmp);
+        let place = (sorted.len() as f64 * 0.95).ceil() as usize;
+        sorted.get(place.checked_sub(1)?).copied().filter(|finds| finds.is_finite())
     }
 
     /// The mean ratio and the spread between rounds, as shares; none of fewer than two.
@@ -187,7 +213,7 @@ impl Count {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::{RELEVANT, compare};
+    use crate::compare::compare;
     use doorbell_results::record::sample;
 
     fn study(rounds: &[(f64, f64)]) -> Study {
@@ -196,14 +222,14 @@ mod tests {
             study_version: STUDY_VERSION,
             command_line: Vec::new(),
             slowdown_ppm: 50_000,
-            blocks: 6,
+            blocks: 8,
             configurations: configurations.clone(),
             rounds: Vec::new(),
         };
         let run = |futex: f64| {
-            sample::result(&configurations, 6, |configuration, block| {
+            sample::result(&configurations, 8, |configuration, block| {
                 let level = if configuration.subject == "futex" { futex } else { 1.0 };
-                16_000.0 * level * (1.0 + f64::from(block) * 1e-4)
+                16_000.0 * level * (1.0 + f64::from(block % 3) * 1e-4)
             })
         };
         for &(again, slowed) in rounds {
@@ -232,6 +258,8 @@ mod tests {
         assert_eq!((futex.slowed.right, futex.slowed.all), (2, 3));
         let pipe = study.score(Scored::Configuration(1));
         assert_eq!((pipe.same.right, pipe.slowed.right), (3, 0));
+        // Not called slower below what matters.
+        assert!((2.4..2.7).contains(&(100.0 * pipe.same.finds().unwrap())), "{:?}", pipe.same);
         let whole = study.score(Scored::Comparison);
         assert_eq!((whole.same.right, whole.slowed.right), (2, 2));
     }
@@ -257,7 +285,11 @@ mod tests {
 
     #[test]
     fn a_study_survives_its_file() {
-        let study = study(&[(1.0, 1.05)]);
+        let mut study = study(&[(1.0, 1.05)]);
+        let few = sample::result(&study.configurations, 4, |_, _| 16_000.0);
+        let same = study.findings(&compare(&few, &few, RELEVANT));
+        study.rounds.push(Round { same, slowed: Vec::new() });
+        assert_eq!(study.score(Scored::Comparison).same.finds(), None, "too few blocks find nothing");
         let text = serde_json::to_string(&study).unwrap();
         assert_eq!(serde_json::from_str::<Study>(&text).unwrap(), study);
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use super::pause::pause_until;
-use super::reference::{self, Ends, Reference};
+use super::reference::{self, Answerer, Ends, Reference};
 use super::slowdown::Slowdown;
 use super::wait_by_policy;
 use crate::control::Step;
@@ -105,7 +105,7 @@ fn stamped<M: Mechanism>(
     let count = side.configuration.until.count.unwrap_or(u64::MAX);
     let mut sleeper = if timing == Timing::Blocked { Some(Sleeper::of(side, 1)?) } else { None };
     let mut slowdown = side.configuration.injected_slowdown_ppm.map(|ppm| Slowdown::half_of(ppm, clock));
-    let mut reference = ends::<M>(side)?.map(|ends| Reference::new(ends, clock));
+    let mut reference = ends::<M>(side)?.map(Reference::new);
     // The first round after a slice of the reference finds the mechanism's memory gone from the caches.
     let mut first_after = false;
     let mut suspended = None;
@@ -126,8 +126,7 @@ fn stamped<M: Mechanism>(
             opened = side.open_window();
             ends = end_of_window(side, opened);
         }
-        let compares =
-            sequence >= warmup && reference.as_mut().is_some_and(|reference| reference.is_due(last));
+        let compares = sequence >= warmup && reference.as_ref().is_some_and(Reference::is_due);
         if compares {
             suspended = Some(side.suspend_window());
             Reference::announce(side);
@@ -228,8 +227,8 @@ pub(super) fn respond<M: Mechanism>(
         return Ok(());
     }
     if side.configuration.timing == Timing::Around && side.configuration.size == 0 {
-        let ends = ends::<M>(side)?;
-        echo(&mut notifier, &mut waiter, ends, side)
+        let answerer = ends::<M>(side)?.map(Answerer::new);
+        echo(&mut notifier, &mut waiter, answerer, side)
     } else {
         echo_stamped(&mut notifier, &mut waiter, side)
     }
@@ -238,7 +237,7 @@ pub(super) fn respond<M: Mechanism>(
 fn echo(
     notifier: &mut impl Notifier,
     waiter: &mut impl Waiter,
-    mut reference: Option<Ends>,
+    mut reference: Option<Answerer>,
     side: &mut Side,
 ) -> Result<(), SideError> {
     let (clock, policy) = (side.clock, side.configuration.wait);
@@ -260,6 +259,7 @@ fn echo(
         }
         // Pairs with the Release store in `finish`.
         if side.control.stop.load(Acquire) != 0 {
+            reference.iter_mut().for_each(|reference| reference.resume(side));
             side.close_window(opened);
             side.step(Step::Finished, sequence);
             return Ok(());
@@ -271,8 +271,8 @@ fn echo(
         let compares = reference.is_some() && Reference::is_announced(side);
         notifier.notify()?;
         sequence += 1;
-        if let (true, Some(reference)) = (compares, &mut reference) {
-            reference.answer(side, sequence)?;
+        if let Some(reference) = &mut reference {
+            reference.answered(compares, side, sequence)?;
         }
     }
 }

@@ -4,45 +4,35 @@
 //!
 //! WHY: a CPU that shares its core with others whom this machine cannot see is now fast, now slow, by a factor of 1.5 and
 //! for some milliseconds to a second at a time. Medians of runs, and primitive costs measured before and after a trial, then differ
-//! by whole percents for no reason of their own. Slices of a millisecond beside each other were fast or slow together: over
-//! runs of 1.5 s on one such core the medians spread by 1.5 to 8 %, the ratio of neighbouring slices by 0.1 to 0.3 %.
+//! by whole percents for no reason of their own. What is done within some tens of microseconds of each other is fast or slow
+//! together: across two cores the ratio of two loops spread by 0.3 to 0.9 % where slices had 1 to 4 rounds, and by up to 44 % where
+//! they had 64.
 //!
-//! HOW: the initiator announces a slice during a round of the mechanism; the responder, having answered that round, answers
-//! [`ROUNDS`] hand-overs. Neither that round nor the first after the slice is recorded, and the initiator's window of
-//! counters and times stands still over both; the responder's stands still over the slice alone, since it learns of it in that
-//! round: two rounds in some hundred are its CPU time without being counted.
+//! HOW: the initiator announces a slice during a round of the mechanism, always after as many; the responder, having answered that
+//! round, answers [`ROUNDS`] hand-overs. Neither that round nor the first after the slice is recorded, and the windows of counters
+//! and times stand still over both, the initiator's from the announcement, the responder's by its own count of rounds.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::time::Duration;
 
 use crate::control::Step;
 use crate::futex::{FutexLink, FutexNotifier, FutexWaiter};
 use crate::mechanism::{Link, Mechanism, Notifier, Waiter};
-use crate::side::{Side, SideError};
+use crate::side::{Side, SideError, Suspended};
 use doorbell_machine::clock::Now;
-use doorbell_machine::clock::{Clock, Ticks};
 use doorbell_results::configuration::{Configuration, Pattern, Timing, WaitPolicy};
 use doorbell_results::record;
 use doorbell_results::record::subject::Waits;
 
-/// Hand-overs, there and back, of a slice: 0.3 ms on one core, 1 ms across two.
-const ROUNDS: usize = 64;
+/// Hand-overs, there and back, of a slice. An odd number has a middle one, and the first finds the caches as the mechanism left
+/// them.
+const ROUNDS: usize = 3;
 
-/// How many times longer than the reference's a slice of the mechanism is: a fifth of the trial is the reference's.
-const SHARE: u64 = 4;
+/// Recorded rounds of a slice of the mechanism, beside the two around it that are not recorded: a third of the trial is the
+/// reference's. A fixed number, for a slice that ends by the clock ends the sooner the slower its rounds are.
+const SLICE: usize = 5;
 
-/// Rounds of a slice of the mechanism at the least.
-const FEWEST: usize = 16;
-
-/// Rounds of a slice of the mechanism whose times are kept: more than [`SHARE`] times [`ROUNDS`], should it be faster than the
-/// reference.
-const MOST: usize = 1024;
-
-/// Slices that are kept: 20 s of a trial at 1.5 ms each, and later ones are left out.
-const SLICES: usize = 1 << 14;
-
-/// The first slice of the mechanism, before the reference has said how long one of its own is.
-const FIRST: Duration = Duration::from_millis(1);
+/// Slices that are kept: 5 s of a trial at 80 µs each, and later ones are left out.
+const SLICES: usize = 1 << 16;
 
 /// Whether both sides of `configuration` stop for the reference: where the mechanism sleeps as a bare futex does, pinned, back to back and
 /// without a message. What spins, sleeps long or carries much is made of other things and follows it less.
@@ -69,17 +59,53 @@ impl Ends {
     pub(super) fn take(out: &FutexLink, home: &FutexLink) -> Result<Self, SideError> {
         Ok(Self { waiter: home.waiter()?, notifier: out.notifier()? })
     }
+}
 
-    pub(super) fn answer(&mut self, side: &mut Side, sequence: u64) -> Result<(), SideError> {
-        let suspended = side.suspend_window();
-        for round in 0..ROUNDS as u64 {
-            // Another number each time: a hand-over is progress, however long a slice takes on a busy machine.
-            side.step(Step::Compares, sequence + round);
-            self.waiter.wait()?;
-            self.notifier.notify()?;
+/// The responder's reference: answers slices, and keeps its window open over as many rounds as the initiator's.
+#[derive(Debug)]
+pub(super) struct Answerer {
+    ends: Ends,
+    /// Rounds of the mechanism since the last slice; none before the first.
+    since: Option<usize>,
+    suspended: Option<Suspended>,
+}
+
+impl Answerer {
+    pub(super) fn new(ends: Ends) -> Self {
+        Self { ends, since: None, suspended: None }
+    }
+
+    /// After a round of the mechanism was answered, which `announced` a slice or did not.
+    #[inline]
+    pub(super) fn answered(
+        &mut self,
+        announced: bool,
+        side: &mut Side,
+        sequence: u64,
+    ) -> Result<(), SideError> {
+        if announced {
+            self.suspended.get_or_insert_with(|| side.suspend_window());
+            for round in 0..ROUNDS as u64 {
+                // Another number each time: a hand-over is progress, however long a slice takes on a busy machine.
+                side.step(Step::Compares, sequence + round);
+                self.ends.waiter.wait()?;
+                self.ends.notifier.notify()?;
+            }
+            self.since = Some(0);
+        } else if let Some(rounds) = &mut self.since {
+            *rounds += 1;
+            // The first round after the slice is not recorded, nor is the one after those that are.
+            if *rounds == 1 {
+                self.resume(side);
+            } else if *rounds == 1 + SLICE {
+                self.suspended = Some(side.suspend_window());
+            }
         }
-        side.resume_window(suspended);
         Ok(())
+    }
+
+    pub(super) fn resume(&mut self, side: &mut Side) {
+        self.suspended.take().into_iter().for_each(|suspended| side.resume_window(suspended));
     }
 }
 
@@ -87,10 +113,6 @@ impl Ends {
 #[derive(Debug)]
 pub(super) struct Reference {
     ends: Ends,
-    /// How long the first slice of the mechanism is.
-    rest: Ticks,
-    /// When the mechanism's slice has been long enough; none before the first began.
-    due: Option<Ticks>,
     /// Its round trips, picoseconds.
     slice_ps: Vec<u64>,
     /// The median of the last slice of the reference, in the logarithm; none before the first.
@@ -103,31 +125,21 @@ pub(super) struct Reference {
 
 impl Reference {
     /// With all memory it will need, written to, so that nothing is allocated and no page is faulted in between two rounds.
-    pub(super) fn new(ends: Ends, clock: Clock) -> Self {
+    pub(super) fn new(ends: Ends) -> Self {
         let written = |length: usize| {
             let mut slices = vec![f64::MAX; length];
             slices.clear();
             slices
         };
-        let mut slice_ps = vec![u64::MAX; MOST];
+        let mut slice_ps = vec![u64::MAX; SLICE];
         slice_ps.clear();
-        Self {
-            ends,
-            rest: clock.ticks(FIRST),
-            due: None,
-            slice_ps,
-            last: None,
-            rounds: 0,
-            ratios: written(SLICES),
-            round_trips: written(SLICES),
-        }
+        Self { ends, slice_ps, last: None, rounds: 0, ratios: written(SLICES), round_trips: written(SLICES) }
     }
 
-    /// Whether a slice of it is due at `now`. Not before the mechanism has had a slice: a trial of a few rounds is all its.
+    /// Whether a slice of it is due. Not before the mechanism has had one: a trial of a few rounds is all its.
     #[inline]
-    pub(super) fn is_due(&mut self, now: Ticks) -> bool {
-        let due = *self.due.get_or_insert(now.saturating_add(self.rest));
-        now >= due && self.slice_ps.len() >= FEWEST
+    pub(super) fn is_due(&self) -> bool {
+        self.slice_ps.len() >= SLICE
     }
 
     /// Announces a slice, before a notification of the mechanism that then tells the responder.
@@ -145,7 +157,7 @@ impl Reference {
     /// Keeps a round trip of the mechanism.
     #[inline]
     pub(super) fn note(&mut self, round_trip_ps: u64) {
-        if self.slice_ps.len() < MOST {
+        if self.slice_ps.len() < SLICE {
             self.slice_ps.push(round_trip_ps);
         }
     }
@@ -174,7 +186,6 @@ impl Reference {
         self.last = Some(now);
         self.slice_ps.clear();
         self.rounds += ROUNDS as u64;
-        self.due = Some(clock.now().saturating_add(clock.ticks_of_ps(SHARE * ROUNDS as u64 * median_ps)));
         Ok(())
     }
 

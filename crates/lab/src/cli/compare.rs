@@ -12,11 +12,12 @@ use doorbell_report::wording::EMULATED;
 use doorbell_results::quantity::percent;
 use doorbell_results::record::{ResultFile, read};
 use doorbell_verdict::compare::{apart, compare};
+use doorbell_verdict::provisional::provisional;
 
 /// Arguments of `doorbell compare`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "EXIT STATUS\n  \
-    0  no configuration is slower\n  3  at least one is\n  4  none is, but some difference cannot be told from the machine's own\n\n\
+    0  no configuration is slower by as much as matters\n  3  at least one is\n  4  none was shown to be, and some may be, or the run is provisional\n\n\
     EXAMPLES\n  \
     doorbell ping futex --name before -o before.json\n  \
     doorbell ping futex --name after -o after.json\n  \
@@ -27,7 +28,7 @@ pub struct Args {
     /// The result files to compare
     #[arg(required = true)]
     candidates: Vec<PathBuf>,
-    /// The least difference that is called one
+    /// The least difference that matters
     #[arg(long, value_parser = percent, value_name = "PERCENT", default_value = "2.5%")]
     threshold: u32,
 }
@@ -51,7 +52,7 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     }
     let names: Vec<String> = files.iter().zip(all()).map(|(file, path)| name(file, path)).collect();
     let relevant = f64::from(args.threshold) / 1e6;
-    let (mut regression, mut obstacle) = (false, false);
+    let (mut regression, mut open) = (false, false);
     let mut text = String::new();
     for (candidate, name) in files.iter().zip(&names).skip(1) {
         if !text.is_empty() {
@@ -61,12 +62,16 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
         if candidate.emulated() {
             text.push_str(&format!("{EMULATED}\n"));
         }
+        let interfered = [&files[0], candidate].into_iter().find_map(provisional);
+        if let Some(found) = interfered {
+            text.push_str(&format!("{}\n", doorbell_report::answer::provisional(found)));
+        }
         text.push_str(&comparison(&compared, &names[0], name, &Style::of_stdout()));
         regression |= compared.has_regression();
-        obstacle |= compared.has_obstacle() || compared.rows.is_empty();
+        open |= compared.is_open() || compared.rows.is_empty() || interfered.is_some();
     }
     std::io::stdout().write_all(text.as_bytes())?;
-    Ok(match (regression, obstacle) {
+    Ok(match (regression, open) {
         (true, _) => Exit::Regression,
         (false, true) => Exit::Unfit,
         (false, false) => Exit::Done,

@@ -62,7 +62,7 @@ use common::{Exit, Terminal};
 #[command(name = "doorbell", version, propagate_version = true, max_term_width = 110)]
 #[command(after_help = "EXIT STATUS\n  \
     0  done\n  1  could not run\n  2  wrong usage\n  3  a threshold was broken, or a comparison found a regression\n  \
-    4  this machine is unfit to measure, or a comparison cannot tell\n  130  interrupted; what was measured is kept, marked partial")]
+    4  this machine is unfit to measure, or a verdict is open\n  130  interrupted; what was measured is kept, marked partial")]
 pub struct Cli {
     #[command(flatten)]
     terminal: Terminal,
@@ -140,7 +140,7 @@ verbs! {
     ListServices of list_services,
     /// Measure what sleeping costs here and leave it where the library reads it
     Tune of tune,
-    /// Compare results configuration by configuration: slower, faster, or no difference shown
+    /// Compare results configuration by configuration: slower, faster, the same, or inconclusive
     Compare of compare,
     /// Find out how often comparisons on this machine say what is true
     Study of study,

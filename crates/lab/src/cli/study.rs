@@ -11,11 +11,13 @@ use super::experiment::Experiment;
 use super::ping;
 use super::usage::Usage;
 use crate::experiment::ping::makes_sense;
+use crate::experiment::survey::FEWEST_BLOCKS as SURVEY_BLOCKS;
 use doorbell_report::style::Style;
 use doorbell_report::wording::EMULATED;
 use doorbell_results::quantity::percent;
-use doorbell_results::record::{ResultFile, write};
+use doorbell_results::record::{ResultFile, read, write};
 use doorbell_verdict::compare::{RELEVANT, compare};
+use doorbell_verdict::noise::{Noise, calibrate};
 use doorbell_verdict::study::{Round, STUDY_VERSION, Study};
 
 /// A study's file is longer than this only if it is none: a finding takes some 200 bytes.
@@ -27,7 +29,8 @@ const LONGEST_STUDY: u64 = 64 << 20;
 #[group(skip)]
 #[command(after_help = "EXAMPLES\n  \
     doorbell study futex eventfd pipe --gap 0 --rounds 5\n  \
-    doorbell study futex --gap 0 --rounds 5 --file study.json    adds five rounds to what the file has")]
+    doorbell study futex --gap 0 --rounds 5 --file study.json    adds five rounds to what the file has\n  \
+    doorbell survey --blocks 40 -o noise.json && doorbell study --noise noise.json\n                                                               how often a survey is wrong on this machine's noise")]
 pub struct Args {
     /// Rounds of three runs each
     #[arg(long, value_name = "N", default_value_t = 5)]
@@ -41,12 +44,21 @@ pub struct Args {
     /// A folder that keeps the result of every run
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
+    /// Measure nothing: make surveys of equal things of the noise of these stored ones, and count what they call different
+    #[arg(long, value_delimiter = ',', value_name = "FILE")]
+    noise: Vec<PathBuf>,
+    /// How many surveys to make of it
+    #[arg(long, value_name = "N", default_value_t = 1000, requires = "noise")]
+    surveys: u32,
     #[command(flatten)]
     ping: ping::Args,
 }
 
 /// Runs `doorbell study`.
 pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
+    if !args.noise.is_empty() {
+        return on_noise(&args);
+    }
     let machine = machine_here();
     if args.ping.inject_slowdown.is_some() {
         return Err(Usage("the study slows every third run by itself: `--slowdown`".to_owned()).into());
@@ -111,15 +123,44 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-/// The study in the file at `path`, if it is of the same runs as `fresh`.
-fn continued(path: &Path, fresh: Study) -> anyhow::Result<Study> {
+/// What surveys say that are made of the noise of stored ones; `--file` keeps that noise, which is some kilobytes.
+fn on_noise(args: &Args) -> anyhow::Result<Exit> {
+    let mut noises: Vec<Noise> = Vec::new();
+    for path in &args.noise {
+        let text = bounded(path)?;
+        match serde_json::from_slice::<Vec<Noise>>(&text) {
+            Ok(kept) => noises.extend(kept),
+            Err(_) => noises.push(Noise::of(&read::read(path)?)),
+        }
+    }
+    if let Some(path) = &args.file {
+        let text = serde_json::to_string(&noises)?;
+        write::replace(path, |file| file.write_all(text.as_bytes()))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let blocks = args.ping.run.blocks.unwrap_or(SURVEY_BLOCKS);
+    let Some(found) = calibrate(&noises, blocks, args.surveys, args.ping.run.seed()) else {
+        let message = format!(
+            "none of these has {blocks} blocks of back-to-back round trips; write more with `doorbell survey --blocks 40 -o FILE`"
+        );
+        return Err(Usage(message).into());
+    };
+    std::io::stdout()
+        .write_all(doorbell_report::study::calibration(&found, &Style::of_stdout()).as_bytes())?;
+    Ok(Exit::Done)
+}
+
+fn bounded(path: &Path) -> anyhow::Result<Vec<u8>> {
     let mut text = Vec::new();
     let named = || format!("cannot read {}", path.display());
-    std::fs::File::open(path)
-        .with_context(named)?
-        .take(LONGEST_STUDY)
-        .read_to_end(&mut text)
-        .with_context(named)?;
+    let file = std::fs::File::open(path).with_context(named)?;
+    file.take(LONGEST_STUDY).read_to_end(&mut text).with_context(named)?;
+    Ok(text)
+}
+
+/// The study in the file at `path`, if it is of the same runs as `fresh`.
+fn continued(path: &Path, fresh: Study) -> anyhow::Result<Study> {
+    let text = bounded(path)?;
     let old: Study = serde_json::from_slice(&text)
         .with_context(|| format!("{} is not a study; name another file", path.display()))?;
     let same = (old.study_version, old.slowdown_ppm, old.blocks, &old.configurations)

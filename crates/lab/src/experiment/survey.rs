@@ -4,7 +4,7 @@
 use doorbell_results::configuration::{
     Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
 };
-use doorbell_results::plan::{FEWEST_BLOCKS, LeftOut, Plan};
+use doorbell_results::plan::{LeftOut, Plan};
 use doorbell_results::record::Subject;
 use doorbell_subjects::mechanism::{self, Contexts, Host, Waits};
 use doorbell_verdict::answer::LIMIT;
@@ -15,7 +15,18 @@ pub const BUDGET: Duration = Duration::from_secs(45);
 /// What a trial costs beside its window: two `exec`s and `fork`s, three megabytes to map and clear, the reports.
 const SETUP: Duration = Duration::from_millis(25);
 
-const BLOCKS: std::ops::RangeInclusive<u32> = FEWEST_BLOCKS..=7;
+/// The gaps and rounds before a window.
+const WARMUP: Duration = Duration::from_millis(10);
+
+/// Blocks at the least: with nine of them a difference of two and a half times what trials of one thing spread by is found among all
+/// pairs of thirty mechanisms (`doorbell study --noise`), with six it takes four times.
+pub const FEWEST_BLOCKS: u32 = 9;
+
+/// And at the most.
+const MOST_BLOCKS: u32 = 20;
+
+/// A back-to-back trial at the most and at the least: where there are many placements, its window makes room for the blocks.
+const WINDOW: std::ops::RangeInclusive<Duration> = Duration::from_millis(3)..=Duration::from_millis(30);
 
 /// The gaps the survey shows: a waiter hardly asleep, asleep, and long asleep.
 const GAPS: [Duration; 4] = [
@@ -51,12 +62,7 @@ pub fn plan(placements: &[Placement], seed: u64) -> Plan {
             if entry.notification().waits != Waits::Spins || !one_core(placement) {
                 configurations.push(Configuration {
                     contexts,
-                    ..configuration(
-                        entry.name(),
-                        Pattern::PingPong { gap_ns: 0 },
-                        placement,
-                        Duration::from_millis(30),
-                    )
+                    ..configuration(entry.name(), Pattern::PingPong { gap_ns: 0 }, placement, *WINDOW.end())
                 });
             }
         }
@@ -93,16 +99,35 @@ pub fn plan(placements: &[Placement], seed: u64) -> Plan {
             Duration::from_millis(100),
         ));
     }
-    let known: Vec<Configuration> = configurations
+    let mut known: Vec<Configuration> = configurations
         .into_iter()
         .filter(|configuration| {
             configuration.subject == LIMIT || mechanism::find(&configuration.subject).is_ok()
         })
         .collect();
+    make_room(&mut known);
     let once: Duration = known.iter().map(|configuration| SETUP + window(configuration)).sum();
     let affordable = u32::try_from(BUDGET.as_nanos() / once.as_nanos().max(1)).unwrap_or(u32::MAX);
-    let blocks = affordable.clamp(*BLOCKS.start(), *BLOCKS.end());
+    let blocks = affordable.clamp(FEWEST_BLOCKS, MOST_BLOCKS);
     Plan { left_out, ..Plan::new("survey", known, blocks, seed) }
+}
+
+/// Shortens what is ranked until a block takes its share of the budget.
+fn make_room(configurations: &mut [Configuration]) {
+    let is_ranked = |configuration: &Configuration| {
+        configuration.pattern == Pattern::PingPong { gap_ns: 0 } && configuration.placement.cpus.is_some()
+    };
+    let rest: Duration = configurations
+        .iter()
+        .filter(|configuration| !is_ranked(configuration))
+        .map(|configuration| SETUP + window(configuration))
+        .sum();
+    let ranked = configurations.iter_mut().filter(|configuration| is_ranked(configuration));
+    let ranked: Vec<&mut Configuration> = ranked.collect();
+    let count = u32::try_from(ranked.len()).unwrap_or(u32::MAX).max(1);
+    let each = (BUDGET / FEWEST_BLOCKS).saturating_sub(rest) / count;
+    let window = each.saturating_sub(SETUP + WARMUP).clamp(*WINDOW.start(), *WINDOW.end());
+    ranked.into_iter().for_each(|configuration| configuration.until = Until::time(window));
 }
 
 fn configuration(subject: &str, pattern: Pattern, placement: &Placement, window: Duration) -> Configuration {
@@ -131,7 +156,7 @@ fn one_core(placement: &Placement) -> bool {
 
 /// The window and the gaps of the warm-up.
 fn window(configuration: &Configuration) -> Duration {
-    Duration::from_nanos(configuration.until.time_ns.unwrap_or_default()) + Duration::from_millis(10)
+    Duration::from_nanos(configuration.until.time_ns.unwrap_or_default()) + WARMUP
 }
 
 #[cfg(test)]
@@ -145,13 +170,20 @@ mod tests {
         ]
     }
 
+    /// With three placements it had too few blocks for any verdict.
     #[test]
-    fn the_plan_fits_its_budget_unless_that_would_leave_no_interval() {
-        let plan = plan(&two_cpus(), 1);
-        let whole: Duration =
-            plan.configurations.iter().map(|configuration| SETUP + window(configuration)).sum::<Duration>()
-                * plan.blocks;
-        assert!(whole <= BUDGET || plan.blocks == *BLOCKS.start(), "{} blocks take {whole:?}", plan.blocks);
+    fn machines_with_two_and_three_placements_get_blocks_enough_for_verdicts_in_a_minute() {
+        let mut placements = two_cpus();
+        for three in [false, true] {
+            if three {
+                placements.push(Placement { relation: "smt-sibling".to_owned(), cpus: Some([0, 4]) });
+            }
+            let plan = plan(&placements, 1);
+            let once: Duration =
+                plan.configurations.iter().map(|configuration| SETUP + window(configuration)).sum();
+            let whole = once * plan.blocks;
+            assert!(plan.blocks >= FEWEST_BLOCKS && whole <= BUDGET, "{} blocks take {whole:?}", plan.blocks);
+        }
     }
 
     #[test]

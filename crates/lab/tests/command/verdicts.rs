@@ -27,6 +27,14 @@ fn data(name: &str) -> String {
     format!("{}/tests/data/{name}.json", env!("CARGO_MANIFEST_DIR"))
 }
 
+/// What was said, without that others interfered with the run: whether they do is the affair of the machine that tests run on.
+fn verdict(said: &str) -> &str {
+    match said.strip_prefix("Provisional: ") {
+        Some(rest) => rest.split_once("\n\n").map_or("", |(_, rest)| rest),
+        None => said,
+    }
+}
+
 /// Whether there are two CPUs to put two sides on; says so where not.
 fn two_cpus() -> bool {
     let two = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
@@ -54,7 +62,7 @@ fn spin_measures_every_way_to_wait_at_each_gap_and_gives_one_verdict() {
     let said = text(&output);
     // On a busy machine nothing may be told; never is it a failure to run.
     assert!([Some(0), Some(4)].contains(&output.status.code()), "{said}{}", complaint(&output));
-    let first = said.lines().next().unwrap();
+    let first = verdict(&said).lines().next().unwrap();
     assert!(first.starts_with("For gaps of 10 "), "{said}");
     assert!(
         said.contains("sleep at once") && said.contains("spin 12") && said.contains("Again: doorbell spin"),
@@ -82,7 +90,7 @@ fn pick_ranks_what_serves_the_needs_and_says_what_the_others_lack() {
     let said = text(&output);
     assert_eq!(output.status.code(), Some(4), "a survey of one block: {said}{}", complaint(&output));
     assert!(
-        said.starts_with("Cannot tell: 1 trials of some mechanism are fewer than the 4 it takes"),
+        verdict(&said).starts_with("Cannot tell: 1 trials of some mechanism are fewer than the 6 it takes"),
         "{said}"
     );
     let out = said.split("not a candidate").nth(1).unwrap();
@@ -124,7 +132,7 @@ fn a_gate_passes_what_keeps_to_the_limit_and_fails_what_does_not() {
     let output = run(&stage, &[&gate[..], &["--max", "1ns", "--percentile", "p90", "-o", file]].concat());
     let said = text(&output);
     assert_eq!(output.status.code(), Some(3), "no wake takes a nanosecond: {said}{}", complaint(&output));
-    assert!(said.starts_with("Fail: not 90 % of wake-ups takes at most 1 ns"), "{said}");
+    assert!(verdict(&said).starts_with("Fail: not 90 % of wake-ups takes at most 1 ns"), "{said}");
     assert!(said.contains("The longest wake-up") && said.contains("Again: doorbell gate"), "{said}");
     let stored: serde_json::Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
     let attempts =
@@ -138,6 +146,7 @@ fn a_gate_passes_what_keeps_to_the_limit_and_fails_what_does_not() {
         wakes.record(20_000_000);
         record.series.insert(Quantity::Wake, Series::from(&wakes));
         (record.outcome, record.attempts, record.tally.lost, record.tally.late) = (Outcome::Done, 1, 0, 0);
+        record.warnings.clear();
     });
     fs::write(file, to_json(&result)).unwrap();
     for (max, percentile, status, begins) in [
@@ -168,7 +177,7 @@ fn a_check_repeats_the_baselines_own_plan_and_ends_by_its_conditions() {
     let path = |name: &str| stage.path().join(name).to_str().unwrap().to_owned();
     let (baseline, again) = (path("baseline.json"), path("again.json"));
     let ping =
-        ["ping", "eventfd", "--gap", "0", "--contexts", "threads", "--count", "100", "--blocks", "4", "-q"];
+        ["ping", "eventfd", "--gap", "0", "--contexts", "threads", "--count", "100", "--blocks", "6", "-q"];
     let made =
         run(&stage, &[&ping[..], &["--placement", "unpinned", "--name", "main", "-o", &baseline]].concat());
     assert!(made.status.success(), "{}", complaint(&made));
@@ -179,7 +188,7 @@ fn a_check_repeats_the_baselines_own_plan_and_ends_by_its_conditions() {
     };
     let output = check(&["eventfd:p50>1ns"], &["--anyway", "-o", &again]);
     assert_eq!(output.status.code(), Some(3), "{}{}", text(&output), complaint(&output));
-    assert!(text(&output).starts_with("Worse than main ("), "{}", text(&output));
+    assert!(verdict(&text(&output)).starts_with("Worse than main ("), "{}", text(&output));
     let plan = |file: &str| -> serde_json::Value {
         let mut plan: serde_json::Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
         plan["plan"]["seed"] = 0.into();
@@ -189,6 +198,9 @@ fn a_check_repeats_the_baselines_own_plan_and_ends_by_its_conditions() {
     let asked = repeated.as_object_mut().unwrap().remove("question").expect("a check says what it asked");
     assert_eq!(asked["baseline"]["name"], "main");
     assert_eq!(plan(&baseline), repeated);
+    let mut calm = read::read(Path::new(&again)).unwrap();
+    calm.records.iter_mut().for_each(|record| record.warnings.clear());
+    fs::write(&again, to_json(&calm)).unwrap();
     let kept = check(&["max>10h", "lost>0"], &["--from", &again]);
     assert_eq!(kept.status.code(), Some(0), "{}", text(&kept));
     assert!(text(&kept).starts_with("Not worse than main ("), "{}", text(&kept));

@@ -188,7 +188,7 @@ pub(super) fn comparison(compared: &Comparison) -> Table {
             cells.push(format!("{:.3}", row.measured));
             cells.push(row.machine.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.3}")));
             cells.push(format!("{} and {}", row.blocks[0], row.blocks[1]));
-            cells.push(verdict(&row.verdict));
+            cells.push(verdict(row));
             Line::plain(cells)
         })
         .collect();

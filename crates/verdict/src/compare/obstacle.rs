@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What explains a difference as well as the thing that was changed, so that it proves nothing.
+//! What explains a difference as well as the thing that was changed, and by how much that widens its interval.
 
-use super::Row;
+use super::{Ratio, Row};
+use crate::judge;
 use crate::statistics::median;
-use doorbell_results::plan::FEWEST_BLOCKS;
 use doorbell_results::record::populations::populations;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::{MadeOf, Measured, Subject};
@@ -22,7 +22,7 @@ const INTERFERENCE: f64 = 0.5;
 /// Share of the samples by which a population may grow or shrink for the medians still to be comparable.
 const POPULATION_SHIFT: f64 = 0.1;
 
-/// Why a difference proves nothing.
+/// What else explains a difference.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Obstacle {
     /// Too few blocks in one of the runs.
@@ -48,41 +48,41 @@ pub enum Obstacle {
     },
 }
 
-/// What forbids any verdict about the configuration, that nothing differs too.
-pub(super) fn to_any_verdict(row: &Row, variants: [&Variant; 2]) -> Option<Obstacle> {
-    // Beyond that a mechanism's own change may hide in what is taken out.
-    if let Some(ratio) =
-        row.machine.filter(|ratio| !(1.0 / PRIMITIVES_APART..=PRIMITIVES_APART).contains(ratio))
-    {
-        return Some(Obstacle::PrimitivesDrifted { primitive: "reference", ratio });
+impl Obstacle {
+    /// `ratio` with all that it could be.
+    pub(super) fn widen(&self, ratio: Ratio) -> Ratio {
+        match self {
+            // It has no ends as it is.
+            Self::FewBlocks(_) => ratio,
+            // Those that are left may be the fast ones.
+            Self::Broken { .. } => Ratio { high: f64::INFINITY, ..ratio },
+            Self::PrimitivesDrifted { ratio: moved, .. } => ratio.explained_by(*moved),
+            Self::Interference { .. } | Self::PopulationsShifted { .. } => ratio.explained(),
+        }
     }
+}
+
+/// What else explains a difference of the configuration.
+pub(super) fn found(row: &Row, files: [&ResultFile; 2], variants: [&Variant; 2]) -> Option<Obstacle> {
     let fewest = row.blocks[0].min(row.blocks[1]);
-    if fewest < FEWEST_BLOCKS as usize {
+    if fewest < judge::FEWEST {
         return Some(Obstacle::FewBlocks(fewest));
     }
     let [before, after] = variants.map(broken);
-    (after > before).then(|| Obstacle::Broken { trials: after, of: variants[1].records.len() })
-}
-
-/// What else explains a difference that was seen.
-pub(super) fn to_a_difference(
-    row: &Row,
-    files: [&ResultFile; 2],
-    variants: [&Variant; 2],
-) -> Option<Obstacle> {
-    // What the primitive costs would tell, a reference inside the trials has told better.
-    if row.machine.is_none()
-        && let Some((primitive, ratio)) = moved(files, variants[0])
-    {
+    if after > before {
+        return Some(Obstacle::Broken { trials: after, of: variants[1].records.len() });
+    }
+    // A reference inside the trials met what they met: of sides that are pinned, slow and fast stretches of their CPUs make
+    // populations, which the reference has too, and what others took they took from both.
+    if row.machine.is_some() && row.configuration.placement.cpus.is_some() {
+        return None;
+    }
+    if let Some((primitive, ratio)) = moved(files, variants[0]) {
         return Some(Obstacle::PrimitivesDrifted { primitive, ratio });
     }
     let share = variants.map(interfered).into_iter().fold(0.0, f64::max);
     if share > INTERFERENCE {
         return Some(Obstacle::Interference { share });
-    }
-    // Of sides that are pinned, slow and fast stretches of their CPUs make populations, which the reference has too.
-    if row.machine.is_some() && row.configuration.placement.cpus.is_some() {
-        return None;
     }
     shifted(variants, row.quantity).map(|shares| Obstacle::PopulationsShifted { shares })
 }
@@ -157,16 +157,23 @@ fn shifted(variants: [&Variant; 2], quantity: Quantity) -> Option<[f64; 2]> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Verdict;
     use super::super::tests::{only, plain};
+    use super::super::{RELEVANT, Verdict, compare};
     use super::*;
     use doorbell_results::record::{Histogram, Series, Warning, sample, warning};
+
+    /// What keeps the one verdict open.
+    fn open(first: &ResultFile, second: &ResultFile) -> Obstacle {
+        let comparison = compare(first, second, RELEVANT);
+        assert_eq!(comparison.rows[0].verdict, Verdict::Inconclusive, "{:?}", comparison.rows[0]);
+        comparison.rows[0].doubt.clone().unwrap()
+    }
 
     #[test]
     fn a_difference_between_disturbed_runs_proves_nothing() {
         let first = plain(16_000.0);
         let mut second = plain(18_000.0);
-        for record in &mut second.records[..4] {
+        for record in &mut second.records[..6] {
             record.warnings.push(Warning {
                 name: warning::INTERFERENCE.name.to_owned(),
                 cause: String::new(),
@@ -174,12 +181,12 @@ mod tests {
                 cure: String::new(),
             });
         }
-        assert!(matches!(only(&first, &second), Verdict::CannotTell(Obstacle::Interference { .. })));
+        assert!(matches!(open(&first, &second), Obstacle::Interference { .. }));
         // Where nothing differs, the disturbance does not matter.
         let mut calm = second.clone();
         calm.records = plain(16_000.0).records;
         calm.records.iter_mut().for_each(|record| record.warnings = second.records[0].warnings.clone());
-        assert_eq!(only(&first, &calm), Verdict::NoDifferenceShown);
+        assert!(matches!(only(&first, &calm), Verdict::Same { .. }));
     }
 
     #[test]
@@ -196,9 +203,9 @@ mod tests {
             }
             result
         };
-        let verdict = only(&with_slow_share(300), &with_slow_share(700));
-        let Verdict::CannotTell(Obstacle::PopulationsShifted { shares }) = verdict else {
-            panic!("{verdict:?}")
+        let Obstacle::PopulationsShifted { shares } = open(&with_slow_share(300), &with_slow_share(700))
+        else {
+            panic!("no shift")
         };
         assert!((shares[0] - 0.7).abs() < 0.01 && (shares[1] - 0.3).abs() < 0.01, "{shares:?}");
     }
@@ -209,30 +216,32 @@ mod tests {
         for primitive in second.primitives.iter_mut().flat_map(|reading| &mut reading.primitives) {
             primitive.p50_ns *= if primitive.name == "two-core-wake" { 1.4 } else { 1.0 };
         }
-        let Verdict::CannotTell(Obstacle::PrimitivesDrifted { primitive: "two-core-wake", .. }) =
-            only(&first, &second)
-        else {
-            panic!("{:?}", only(&first, &second))
-        };
+        assert!(matches!(
+            open(&first, &second),
+            Obstacle::PrimitivesDrifted { primitive: "two-core-wake", .. }
+        ));
+        // It explains a factor of 1.4 and no more.
+        for record in &mut second.records {
+            record.series.values_mut().for_each(|series| series.p50_ns *= 2.0);
+        }
+        assert_eq!(only(&first, &second), Verdict::Slower);
     }
 
     #[test]
     fn a_machine_that_is_another_one_is_named_instead_of_a_regression() {
         let first = plain(16_000.0);
-        let mut second = plain(36_000.0);
+        let mut second = plain(31_000.0);
         second.primitives.iter_mut().for_each(|reading| *reading = sample::primitives(reading.block, 2.0));
-        let Verdict::CannotTell(Obstacle::PrimitivesDrifted { primitive: "system-call", ratio }) =
-            only(&first, &second)
-        else {
+        let Obstacle::PrimitivesDrifted { primitive: "system-call", ratio } = open(&first, &second) else {
             panic!("{:?}", only(&first, &second))
         };
         assert!((ratio - 2.0).abs() < 1e-6);
     }
 
     #[test]
-    fn three_blocks_conclude_nothing() {
-        let few = |level: f64| sample::result(&[sample::configuration("futex")], 3, |_, _| level);
-        assert_eq!(only(&few(16_000.0), &few(32_000.0)), Verdict::CannotTell(Obstacle::FewBlocks(3)));
+    fn five_blocks_conclude_nothing() {
+        let few = |level: f64| sample::result(&[sample::configuration("futex")], 5, |_, _| level);
+        assert_eq!(open(&few(16_000.0), &few(32_000.0)), Obstacle::FewBlocks(5));
     }
 
     /// Such a difference once was called a shift: the border of the first run lay in the middle of the second's groups.

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What each variant of a run took in each block, to be judged together.
+
+use super::judge::Sample;
+use super::statistics::median;
+use doorbell_results::record::Variant;
+use doorbell_results::record::question::By;
+use doorbell_results::record::series::Quantity;
+
+/// What each of `variants` took in each block by its median or its 99th percentile, nanoseconds.
+///
+/// What had a reference inside its trials is the multiple of that, in the unit of the others: times what the reference took on that
+/// placement in the middle of the run. So what a trial's own moment made of it is out of it, and it can be held against what has none.
+pub fn samples(variants: &[&Variant], quantity: Quantity, by: By) -> Vec<Sample> {
+    variants
+        .iter()
+        .map(|variant| {
+            let levels: Vec<f64> = variants
+                .iter()
+                .filter(|other| other.configuration.placement == variant.configuration.placement)
+                .flat_map(|other| other.usable().filter_map(|record| Some(record.reference?.round_trip_ns)))
+                .collect();
+            let usual = median(&levels).filter(|_| is_referred(variant));
+            variant
+                .usable()
+                .filter_map(|record| {
+                    let series = record.series.get(&quantity)?;
+                    let figure = match (by, usual) {
+                        (By::P50, Some(usual)) => record.reference?.ratio * usual,
+                        (By::P99, Some(usual)) => series.p99_ns * usual / record.reference?.round_trip_ns,
+                        (By::P50, None) => series.p50_ns,
+                        (By::P99, None) => series.p99_ns,
+                    };
+                    Some((record.block, figure))
+                })
+                .collect()
+        })
+        .collect()
+}
+
+/// Whether most of a variant's trials had a reference: a busy trial may have been too short of slices.
+pub fn is_referred(variant: &Variant) -> bool {
+    let with = variant.usable().filter(|record| record.reference.is_some()).count();
+    with > 0 && with * 4 >= variant.usable().count() * 3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use doorbell_results::record::{Reference, sample};
+
+    #[test]
+    fn what_a_slow_moment_did_to_a_trial_is_out_of_what_had_a_reference_beside_it() {
+        let configurations = ["futex", "spin"].map(sample::configuration);
+        let mut result =
+            sample::result(&configurations, 8, |_, block| if block == 3 { 20_000.0 } else { 16_000.0 });
+        for record in result.records.iter_mut().filter(|record| record.configuration.subject == "futex") {
+            let slow = if record.block == 3 { 1.25 } else { 1.0 };
+            record.reference =
+                Some(Reference { slices: 10, rounds: 30, round_trip_ns: 8000.0 * slow, ratio: 2.0 });
+        }
+        let variants = result.variants();
+        let variants: Vec<&Variant> = variants.iter().collect();
+        let samples = samples(&variants, Quantity::RoundTrip, By::P50);
+        assert!(samples[0].values().all(|ns| (ns - 16_000.0).abs() < 1e-6), "{samples:?}");
+        assert!(samples[1][&3] > 1.2 * samples[1][&2]);
+    }
+}

@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether one thing takes longer than another, by how much, and how sure that is: every verdict of this project that compares
+//! times is made here.
+//!
+//! SUMMARY: given are figures by block, of things measured beside each other in one run ([`Family::alternated`]) or of pairs of
+//! runs ([`Family::apart`]). What comes out is the ratio of any two with an interval, such that **all intervals asked for hold
+//! together** in 95 of 100 runs, and one of four verdicts ([`Verdict`]). The ratio is that of the two [levels](Family::level), so that
+//! the figure in a sentence is the figure in the table.
+//!
+//! DETAILS: everything is done in logarithms.
+//! - The level of a sample is the Hodges–Lehmann estimate, the median of the means of all pairs of its values (J. L. Hodges,
+//!   E. L. Lehmann, *Estimates of location based on rank tests*, Annals of Mathematical Statistics 34, 1963): 95 % as exact as the mean of normal
+//!   samples, and up to 29 % of the blocks may have met something else.
+//! - What the blocks of one run share is taken out: in each block the median of what its samples have above their levels (one
+//!   step of J. W. Tukey's median polish, *Exploratory Data Analysis*, 1977).
+//! - The statistic of a pair is the difference of its levels over its standard error. How large the greatest of all pairs becomes by
+//!   chance alone is seen from the run's own noise: residuals over their sample's spread change places at random, within their
+//!   block, or between the two runs of a pair, and the greatest statistic is taken anew (P. H. Westfall, S. S. Young,
+//!   *Resampling-Based Multiple Testing*, 1993; that a permuted statistic over its standard error stays valid where spreads differ:
+//!   E. Chung, J. P. Romano, *Exact and asymptotically robust permutation tests*, Annals of Statistics 41, 2013). So the number of things
+//!   compared costs no more than their noise makes it cost, and no shape of noise is assumed.
+//! - Of few blocks the spread of a sample is known badly, and the smallest of many is too small by chance. None counts as less than half
+//!   the median spread of its family.
+//!
+//! `doorbell study --noise` says what this gives on the noise of stored runs.
+
+use std::collections::BTreeMap;
+
+/// The chance that some interval of a family does not hold.
+pub const ERROR: f64 = 0.05;
+
+/// Fewer blocks than this are no evidence.
+pub const FEWEST: usize = doorbell_results::plan::FEWEST_BLOCKS as usize;
+
+/// Half of the error is kept for what permuted residuals of six to ten blocks do not show: with all of it, 5 to 9 of 100 whole runs of
+/// equal things were called different in simulations of normal, two-speed and outlying noise, with half of it 1 to 6.
+const SPENT: f64 = ERROR / 2.0;
+
+/// Draws from which the greatest statistic's distribution is taken.
+const DRAWS: std::ops::RangeInclusive<usize> = 399..=999;
+
+/// Means of pairs that all draws may take together: some tenths of a second.
+const WORK: usize = 20_000_000;
+
+/// No sample's spread counts as less than this share of the median one.
+const LEAST_SPREAD: f64 = 0.5;
+
+/// A figure above 0 for each block that has one.
+pub type Sample = BTreeMap<u32, f64>;
+
+/// How many times as long one thing takes as another.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ratio {
+    /// Above 1: it takes longer.
+    pub estimate: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+}
+
+/// What a ratio says of the first thing against the second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Verdict {
+    Slower,
+    Faster,
+    /// Whatever the difference is, it is less than this share.
+    Same {
+        within: f64,
+    },
+    /// It could be no difference, or one that matters.
+    Inconclusive,
+}
+
+impl Ratio {
+    /// The verdict, if differences of less than `relevant`, a share, do not matter: the whole interval beyond 1 and the estimate
+    /// beyond what matters, or the whole interval within it, or neither.
+    pub fn verdict(self, relevant: f64) -> Verdict {
+        let most = 1.0 + relevant;
+        let within = self.high.max(1.0 / self.low) - 1.0;
+        if within <= relevant {
+            Verdict::Same { within }
+        } else if self.low > 1.0 && self.estimate >= most {
+            Verdict::Slower
+        } else if self.high < 1.0 && self.estimate <= 1.0 / most {
+            Verdict::Faster
+        } else {
+            Verdict::Inconclusive
+        }
+    }
+
+    /// With an interval that is longer at both ends: by what `doubt`, a standard deviation of the logarithm, adds to a reach of two.
+    #[must_use]
+    pub fn doubted(self, doubt: f64) -> Self {
+        let longer = |end: f64| (end / self.estimate).ln().abs().hypot(2.0 * doubt).exp();
+        Self { low: self.estimate / longer(self.low), high: self.estimate * longer(self.high), ..self }
+    }
+
+    /// With an interval that reaches to what the ratio is if something else took `factor` times as long for all of it.
+    #[must_use]
+    pub fn explained_by(self, factor: f64) -> Self {
+        Self { low: self.low.min(self.low / factor), high: self.high.max(self.high / factor), ..self }
+    }
+
+    /// With an interval that holds 1: something else explains all of the difference.
+    #[must_use]
+    pub fn explained(self) -> Self {
+        Self { low: self.low.min(1.0), high: self.high.max(1.0), ..self }
+    }
+
+    /// The other way round.
+    #[must_use]
+    pub fn inverse(self) -> Self {
+        Self { estimate: 1.0 / self.estimate, low: 1.0 / self.high, high: 1.0 / self.low }
+    }
+}
+
+/// One block's value of one sample, without its level and what its block shares.
+#[derive(Debug, Clone, Copy)]
+struct Residual {
+    sample: usize,
+    /// It may change places with those of the same group.
+    group: u32,
+    value: f64,
+}
+
+/// Samples that are judged together.
+#[derive(Debug)]
+pub struct Family {
+    /// Each sample's level and the square of its standard error, in logarithms; none of too few blocks to judge by.
+    levels: Vec<Option<f64>>,
+    errors: Vec<Option<f64>>,
+    counts: Vec<usize>,
+    residuals: Vec<Residual>,
+}
+
+impl Family {
+    /// Things of one run that alternated within each block.
+    pub fn alternated(samples: &[Sample]) -> Self {
+        let mut logarithms: Vec<BTreeMap<u32, f64>> = samples.iter().map(logarithms).collect();
+        let levels: Vec<Option<f64>> = logarithms.iter().map(|sample| level(sample.values())).collect();
+        let blocks: std::collections::BTreeSet<u32> =
+            logarithms.iter().flat_map(|sample| sample.keys().copied()).collect();
+        for block in blocks {
+            let mut above: Vec<f64> = logarithms
+                .iter()
+                .zip(&levels)
+                .filter_map(|(sample, level)| Some(sample.get(&block)? - (*level)?))
+                .collect();
+            // What a lone sample has is its own.
+            let shared = if above.len() > 1 { middle(&mut above).unwrap_or(0.0) } else { 0.0 };
+            for sample in &mut logarithms {
+                sample.entry(block).and_modify(|value| *value -= shared);
+            }
+        }
+        let groups: Vec<Vec<(u32, f64)>> =
+            logarithms.into_iter().map(|sample| sample.into_iter().collect()).collect();
+        Self::of(&groups)
+    }
+
+    /// Pairs of runs; the samples of pair `p` are `2 p` and `2 p + 1`.
+    pub fn apart(pairs: &[[Sample; 2]]) -> Self {
+        let samples =
+            (0..).zip(pairs).flat_map(|(pair, samples)| samples.iter().map(move |sample| (pair, sample)));
+        let groups: Vec<Vec<(u32, f64)>> = samples
+            .map(|(pair, sample)| logarithms(sample).into_values().map(|value| (pair, value)).collect())
+            .collect();
+        Self::of(&groups)
+    }
+
+    /// Samples of values, each with the group within which it may change places.
+    fn of(samples: &[Vec<(u32, f64)>]) -> Self {
+        let mut family =
+            Self { levels: Vec::new(), errors: Vec::new(), counts: Vec::new(), residuals: Vec::new() };
+        let mut spreads = Vec::new();
+        for (sample, values) in samples.iter().enumerate() {
+            let level = level(values.iter().map(|(_, value)| value));
+            let spread = level.filter(|_| values.len() >= FEWEST).map(|level| spread(values, level));
+            if let (Some(level), Some(spread)) = (level, spread) {
+                family.residuals.extend(values.iter().map(|&(group, value)| Residual {
+                    sample,
+                    group,
+                    value: if spread > 0.0 { (value - level) / spread } else { 0.0 },
+                }));
+            }
+            family.counts.push(values.len());
+            family.levels.push(level);
+            spreads.push(spread);
+        }
+        family.errors = errors(&spreads, &family.counts);
+        // Groups are shuffled as stretches of neighbours.
+        family.residuals.sort_by_key(|residual| residual.group);
+        family
+    }
+
+    /// The level of a sample, in the unit of its figures; none without figures.
+    pub fn level(&self, sample: usize) -> Option<f64> {
+        self.levels.get(sample).copied().flatten().map(f64::exp)
+    }
+
+    /// For each pair (a, b) how many times as long `b` takes as `a`; none of a pair without [`FEWEST`] blocks each. The intervals hold
+    /// together in all but `error` of 100 % of runs, [`ERROR`] or a part of it where there are more families.
+    pub fn ratios(&self, pairs: &[(usize, usize)], error: f64) -> Vec<Option<Ratio>> {
+        let known: Vec<(usize, usize)> = pairs
+            .iter()
+            .copied()
+            .filter(|&(a, b)| self.errors[a].is_some() && self.errors[b].is_some())
+            .collect();
+        let reach = if known.is_empty() { 0.0 } else { self.reach(&known, error / ERROR * SPENT) };
+        let ratio = |&(a, b): &(usize, usize)| {
+            let own = reach * (self.errors[a]? + self.errors[b]?).sqrt();
+            let estimate = self.levels[b]? - self.levels[a]?;
+            Some(Ratio {
+                estimate: estimate.exp(),
+                low: (estimate - own).exp(),
+                high: (estimate + own).exp(),
+            })
+        };
+        pairs.iter().map(ratio).collect()
+    }
+
+    /// How many standard errors the greatest difference of `pairs` stays below but for the share `error` of runs in which none differ.
+    fn reach(&self, pairs: &[(usize, usize)], error: f64) -> f64 {
+        let means: usize = self.counts.iter().map(|count| count * (count + 1) / 2).sum();
+        let draws = (WORK / means.max(1)).clamp(*DRAWS.start(), *DRAWS.end());
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut values: Vec<f64> = self.residuals.iter().map(|residual| residual.value).collect();
+        let mut drawn: Vec<Vec<(u32, f64)>> = vec![Vec::new(); self.counts.len()];
+        let mut greatest: Vec<f64> = (0..draws)
+            .map(|_| {
+                let mut start = 0;
+                for group in self.residuals.chunk_by(|a, b| a.group == b.group) {
+                    random.shuffle(&mut values[start..start + group.len()]);
+                    start += group.len();
+                }
+                drawn.iter_mut().for_each(Vec::clear);
+                for (residual, value) in self.residuals.iter().zip(&values) {
+                    drawn[residual.sample].push((residual.group, *value));
+                }
+                let levels: Vec<f64> = drawn
+                    .iter()
+                    .map(|values| level(values.iter().map(|(_, value)| value)).unwrap_or(0.0))
+                    .collect();
+                let spreads: Vec<Option<f64>> = drawn
+                    .iter()
+                    .zip(&levels)
+                    .map(|(values, level)| (!values.is_empty()).then(|| spread(values, *level)))
+                    .collect();
+                let errors = errors(&spreads, &self.counts);
+                pairs
+                    .iter()
+                    .map(|&(a, b)| {
+                        let error = errors[a].unwrap_or(0.0) + errors[b].unwrap_or(0.0);
+                        let apart = (levels[a] - levels[b]).abs();
+                        if apart > 0.0 { apart / error.sqrt() } else { 0.0 }
+                    })
+                    .fold(0.0, f64::max)
+            })
+            .collect();
+        greatest.sort_by(f64::total_cmp);
+        // The run itself is one of the draws.
+        let place = ((draws + 1) as f64 * (1.0 - error)).ceil() as usize;
+        greatest[place.clamp(1, draws) - 1]
+    }
+}
+
+/// The one sample against the other, both of the same blocks of one run: how many times as long `b` takes as `a`.
+pub fn paired(a: &Sample, b: &Sample) -> Option<Ratio> {
+    Family::alternated(&[a.clone(), b.clone()]).ratios(&[(0, 1)], ERROR)[0]
+}
+
+fn logarithms(sample: &Sample) -> BTreeMap<u32, f64> {
+    let logarithms = sample.iter().map(|(block, value)| (*block, value.ln()));
+    logarithms.filter(|(_, value)| value.is_finite()).collect()
+}
+
+/// The squares of the standard errors of the levels of samples with these spreads and counts.
+fn errors(spreads: &[Option<f64>], counts: &[usize]) -> Vec<Option<f64>> {
+    let mut known: Vec<f64> = spreads.iter().copied().flatten().collect();
+    let least = LEAST_SPREAD * middle(&mut known).unwrap_or(0.0);
+    spreads
+        .iter()
+        .zip(counts)
+        .map(|(spread, count)| spread.map(|spread| spread.max(least).powi(2) / (*count).max(1) as f64))
+        .collect()
+}
+
+/// The standard deviation of a sample around its level.
+fn spread(values: &[(u32, f64)], level: f64) -> f64 {
+    let squares: f64 = values.iter().map(|(_, value)| (value - level).powi(2)).sum();
+    (squares / (values.len().saturating_sub(1)).max(1) as f64).sqrt()
+}
+
+/// The Hodges–Lehmann estimate; none of nothing.
+fn level<'values>(values: impl Iterator<Item = &'values f64>) -> Option<f64> {
+    let values: Vec<f64> = values.copied().collect();
+    let mut means = Vec::with_capacity(values.len() * (values.len() + 1) / 2);
+    for (place, one) in values.iter().enumerate() {
+        means.extend(values[..=place].iter().map(|other| f64::midpoint(*one, *other)));
+    }
+    middle(&mut means)
+}
+
+/// The middle value, or the mean of the two middle ones; none of nothing.
+fn middle(values: &mut [f64]) -> Option<f64> {
+    let half = values.len() / 2;
+    if values.is_empty() {
+        return None;
+    }
+    let even = values.len().is_multiple_of(2);
+    let (below, upper, _) = values.select_nth_unstable_by(half, f64::total_cmp);
+    let lower = below.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    Some(if even { f64::midpoint(lower, *upper) } else { *upper })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normal(random: &mut fastrand::Rng) -> f64 {
+        (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
+    }
+
+    /// Noise of so many percent, with a second speed now and then, as virtual machines have it.
+    #[derive(Clone, Copy)]
+    struct Noise {
+        own: f64,
+        shared: f64,
+        slow: f64,
+    }
+
+    const QUIET: Noise = Noise { own: 0.01, shared: 0.0, slow: 0.0 };
+    const DRIFTING: Noise = Noise { own: 0.01, shared: 0.2, slow: 0.0 };
+    const TWO_SPEEDS: Noise = Noise { own: 0.01, shared: 0.0, slow: 0.22 };
+
+    fn run(levels: &[f64], blocks: u32, noise: Noise, seed: u64) -> Vec<Sample> {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let drift: Vec<f64> = (0..blocks).map(|_| noise.shared * normal(&mut random)).collect();
+        let mut sample = |level: &f64| {
+            let value = |(block, drift): (u32, &f64)| {
+                let slow = if random.f64() < noise.slow { 1.35 } else { 1.0 };
+                (block, level * slow * (drift + noise.own * normal(&mut random)).exp())
+            };
+            (0..).zip(&drift).map(value).collect()
+        };
+        levels.iter().map(&mut sample).collect()
+    }
+
+    fn all_pairs(count: usize) -> Vec<(usize, usize)> {
+        (0..count).flat_map(|b| (0..b).map(move |a| (a, b))).collect()
+    }
+
+    #[test]
+    fn of_equal_things_none_is_called_different_in_nineteen_of_twenty_runs_however_many_they_are() {
+        for noise in [QUIET, DRIFTING, TWO_SPEEDS] {
+            for (count, blocks) in [(2, 8), (12, 6), (12, 9)] {
+                let wrong = (0..60).filter(|seed| {
+                    let family = Family::alternated(&run(&vec![10.0; count], blocks, noise, *seed));
+                    let ratios = family.ratios(&all_pairs(count), ERROR);
+                    ratios.iter().flatten().any(|ratio| ratio.low > 1.0 || ratio.high < 1.0)
+                });
+                let wrong = wrong.count();
+                assert!(wrong <= 6, "{wrong} of 60 with {count} things and {blocks} blocks");
+            }
+        }
+    }
+
+    /// With six blocks, and thirty rivals, complete separation was no verdict.
+    #[test]
+    fn six_blocks_of_thirty_things_tell_what_differs_widely() {
+        let mut levels = vec![30_000.0; 30];
+        levels[3] = 80.0;
+        let family = Family::alternated(&run(&levels, 6, QUIET, 1));
+        let ratios = family.ratios(&all_pairs(30), ERROR);
+        let others = all_pairs(30).into_iter().zip(ratios).filter(|((a, b), _)| *a == 3 || *b == 3);
+        for ((a, _), ratio) in others {
+            let verdict = ratio.unwrap().verdict(0.025);
+            assert_eq!(verdict, if a == 3 { Verdict::Slower } else { Verdict::Faster });
+        }
+    }
+
+    #[test]
+    fn a_tenth_is_told_through_a_drift_of_twenty_percent() {
+        let told = (0..40).filter(|seed| {
+            let family = Family::alternated(&run(&[10.0, 11.0, 15.0], 10, DRIFTING, *seed));
+            family.ratios(&[(0, 1)], ERROR)[0].unwrap().verdict(0.025) == Verdict::Slower
+        });
+        assert!(told.count() >= 38);
+    }
+
+    #[test]
+    fn the_ratio_is_that_of_the_levels_and_the_interval_holds_it() {
+        let samples = run(&[10.0, 12.0], 8, QUIET, 3);
+        let family = Family::alternated(&samples);
+        let ratio = family.ratios(&[(0, 1)], ERROR)[0].unwrap();
+        assert!((ratio.estimate - family.level(1).unwrap() / family.level(0).unwrap()).abs() < 1e-12);
+        assert!(ratio.low < 1.2 && 1.2 < ratio.high && ratio.high / ratio.low < 1.06, "{ratio:?}");
+        let [first, second] = [&samples[0], &samples[1]].map(Clone::clone);
+        let apart = Family::apart(&[[first, second]]).ratios(&[(0, 1)], ERROR)[0].unwrap();
+        assert!(apart.low < 1.2 && 1.2 < apart.high, "{apart:?}");
+    }
+
+    #[test]
+    fn five_blocks_tell_nothing_apart_and_still_have_a_level() {
+        let family = Family::alternated(&run(&[10.0, 100.0], 5, QUIET, 1));
+        assert_eq!(family.ratios(&[(0, 1)], ERROR), [None]);
+        assert!((family.level(1).unwrap() / 100.0 - 1.0).abs() < 0.05);
+        assert_eq!(Family::alternated(&[]).ratios(&[], ERROR), []);
+    }
+
+    #[test]
+    fn there_are_four_verdicts() {
+        let verdict = |low, estimate, high| Ratio { estimate, low, high }.verdict(0.025);
+        assert_eq!(verdict(1.01, 1.05, 1.09), Verdict::Slower);
+        assert_eq!(verdict(0.91, 0.95, 0.99), Verdict::Faster);
+        assert!(matches!(verdict(0.99, 1.0, 1.02), Verdict::Same { within } if (within - 0.02).abs() < 1e-9));
+        assert_eq!(verdict(0.97, 1.0, 1.01), Verdict::Inconclusive);
+        assert_eq!(
+            verdict(1.001, 1.02, 1.04),
+            Verdict::Inconclusive,
+            "shown, and perhaps too small to matter"
+        );
+    }
+
+    #[test]
+    fn what_else_explains_a_difference_widens_the_interval() {
+        let ratio = Ratio { estimate: 1.3, low: 1.2, high: 1.4 };
+        assert_eq!(ratio.explained().verdict(0.025), Verdict::Inconclusive);
+        let primitive = ratio.explained_by(1.1);
+        assert!((primitive.low - 1.2 / 1.1).abs() < 1e-9 && (primitive.high - 1.4).abs() < 1e-9);
+        assert_eq!(
+            primitive.verdict(0.025),
+            Verdict::Slower,
+            "a machine slower by a tenth does not make it slower by three"
+        );
+        let doubted = ratio.doubted(0.0);
+        assert!((doubted.low - 1.2).abs() < 1e-9 && (doubted.high - 1.4).abs() < 1e-9);
+        assert!(ratio.doubted(0.05).low < 1.17);
+        assert!((ratio.inverse().high - 1.0 / 1.2).abs() < 1e-12);
+    }
+}
