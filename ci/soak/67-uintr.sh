@@ -24,6 +24,7 @@ for kernel in 6.12 7.3; do
     done
     ! wanted storm || { step "$kernel: the same with waits between any two steps"; guest --kernel $kernel --cpus 4 --define UINTR_DELAYS '$built/storm --count 2500000 --burst 4000 --seed 5 || fail storm'; }
     ! wanted storm || { step "$kernel: a million, at most four before an answer, so that most of them notify"; guest --kernel $kernel --cpus 4 '$built/storm --count 1000000 --burst 4 --seed 6 || fail storm'; }
+    ! wanted storm || { step "$kernel: a million where nothing but a notification ends a sleep"; guest --kernel $kernel --cpus 4 '$built/storm --count 1000000 --burst 4 --seed 7 --signals 0 --timeouts 0 || fail storm'; }
     ! wanted plug || { step "$kernel: the storm while CPUs go off-line and come back"; guest --kernel $kernel --cpus 4 '
         while :; do
             for cpu in 1 2 3; do

@@ -44,6 +44,24 @@ says "times there and back"
 says "104 deaths, and the survivor was told of each"
 ! grep '^not ok' "$scratch/said" || fail "$(cat "$scratch/said")"
 
+step "6.12: a wake-up that is forgotten is found; a driver in use stays; a user has no more receivers than allowed; a CPU that stays after all is not refused"
+guest --kernel 6.12 --define UINTR_FORGETS '
+    $built/storm --signals 0 --timeouts 0 --lost-after 10 >&2 && fail "it was not found"
+    echo 2 >/sys/module/uintr/parameters/receivers_per_user
+    $built/storm --receivers 3 2>&1 | tee /tmp/refused >&2
+    grep -q "UINTR_RECEIVE: Resource temporarily unavailable" /tmp/refused || fail "three receivers"
+    $built/ping /tmp/socket 1 & ping=$!
+    until [ $(cat /sys/module/uintr/refcnt) -gt 0 ]; do usleep 10000; done
+    rmmod uintr 2>/dev/null && fail "unloaded in use"
+    kill $ping
+    plug=/sys/devices/system/cpu
+    sed -n "s/^ *\([0-9]*\): workqueue:online/\1/p" $plug/hotplug/states >$plug/cpu1/hotplug/fail || fail "no such state"
+    echo 0 >$plug/cpu1/online && fail "it went"
+    dmesg | grep "user interrupts already" && fail "its return was refused"
+    true
+'
+says "LOST: receiver"
+
 step "6.12: nothing else than the checked model allows"
 guest --kernel 6.12 '
     mount -t tracefs tracefs /sys/kernel/tracing
@@ -62,14 +80,15 @@ step "7.3: every promise, a storm with waits between any two steps of the driver
 guest --kernel 7.3 --cpus 4 --define UINTR_DELAYS '
     $built/lives --as 1000 || fail "lives"
     $built/storm --count 20000 --burst 200 || fail "storm"
+    $built/storm --count 5000 --burst 4 --signals 0 --timeouts 0 || fail "storm in which nothing else ends a sleep"
     $built/fuzz 5000 || fail "fuzz"
 '
 ! grep '^not ok' "$scratch/said" || fail "$(cat "$scratch/said")"
-says "none lost"
+[ "$(grep -c "none lost" "$scratch/said")" = 2 ] || fail "$(cat "$scratch/said")"
 says "the bystander heard nothing"
-step "eight arms of wake-ups, every notification accounted for; what does not add up is told"
+step "eight variants of wake-ups, every notification accounted for; what does not add up is told"
 ci/wakeups-guest --rounds 2 --count 50 >"$scratch/said" 2>&1 || fail "$(cat "$scratch/said")"
-says "800 notifications sent, 800 seen, in 8 arms of 2 rounds"
+says "800 notifications sent, 800 seen, in 8 variants of 2 rounds"
 awk 'BEGIN { print "clock 1000 ticks 1000 ns"; print "block 0 blocked-senduipi sent 2 seen 1 calls 2 slept 1 woken 1 ticks 5 6" }' |
     kernel/uintr/measure/figures >"$scratch/said" 2>&1 && fail "a lost notification passed"
 says "2 sent, 1 seen, 2 timed"

@@ -123,7 +123,8 @@ static int cpu_comes(unsigned int cpu)
 	unsigned long flags;
 	u32 msr = msr_in_use();
 
-	if (msr || (native_read_cr4() & CR4_UINTR)) {
+	/* It is ours already if it was about to go and stays after all. */
+	if (!this_cpu_read(ours) && (msr || (native_read_cr4() & CR4_UINTR))) {
 		pr_err("CPU %u: somebody uses user interrupts already (CR4 %lx, MSR %x)\n",
 		       cpu, native_read_cr4(), msr);
 		return -EBUSY;
@@ -154,8 +155,10 @@ static void cpu_clear(void *nothing)
 
 	if (!this_cpu_read(ours))
 		return;
-	WARN_ON_ONCE(msr_in_use() || testui());
+	WARN_ON_ONCE(msr_in_use());
 	local_irq_save(flags);
+	/* Anybody may have opened it. */
+	clui();
 	cr4_update(0, CR4_UINTR);
 	this_cpu_write(ours, false);
 	local_irq_restore(flags);

@@ -97,6 +97,7 @@ struct receiver {
 	struct uintr_upid upid;
 
 	struct kref refs;
+	struct account *account;
 	unsigned int number;
 	struct list_head others;	/* for debugfs */
 	struct counters counters;	/* the thread's own, or under its list's lock */
@@ -232,6 +233,10 @@ void counters_remove(struct receiver *receiver);
 int counters_start(void);
 void counters_stop(void);
 
+/* accounts.c */
+struct account *account_take(void);
+void account_give(struct account *account);
+
 /* switch.c */
 void sleepers_open(int cpu);
 void sleepers_move(int cpu);
@@ -284,6 +289,7 @@ int signals_start(void);
 void signals_stop(void);
 
 /* reaper.c */
+void let_sends_end(void);
 void reap_receiver(struct receiver *receiver);
 void reap_table(struct table *table);
 void reap_thread(struct thread *thread);

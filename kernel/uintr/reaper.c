@@ -21,6 +21,15 @@ static void nothing(void *data)
 {
 }
 
+/*
+ * Every SENDUIPI that has begun is over. A CPU that runs user code is quiet for RCU,
+ * in the middle of an instruction too; an interrupt comes behind it (H13).
+ */
+void let_sends_end(void)
+{
+	on_each_cpu(nothing, NULL, 1);
+}
+
 static void reap(struct work_struct *work)
 {
 	struct llist_node *their_threads = llist_del_all(&dead_threads);
@@ -30,11 +39,11 @@ static void reap(struct work_struct *work)
 	struct thread *thread, *next_thread;
 	struct table *table, *next_table;
 
-	if (their_threads)
+	/* Interrupts refer to threads, look-ups to tables. */
+	if (their_threads || their_tables)
 		synchronize_rcu();
-	/* A CPU that runs user code is quiet for RCU, in the middle of an instruction too; an interrupt comes behind it (H13). */
 	if (their_receivers)
-		on_each_cpu(nothing, NULL, 1);
+		let_sends_end();
 	llist_for_each_entry_safe(receiver, next_receiver, their_receivers, dead)
 		receiver_free(receiver);
 	llist_for_each_entry_safe(table, next_table, their_tables, dead)

@@ -51,6 +51,7 @@ void receiver_put(struct receiver *receiver)
 void receiver_free(struct receiver *receiver)
 {
 	counters_remove(receiver);
+	account_give(receiver->account);
 	mutex_destroy(&receiver->lock);
 	kmem_cache_free(receivers, receiver);
 }
@@ -96,6 +97,7 @@ long receiver_new(const struct uintr_receive *args)
 	s64 adjust = stack_adjust(args);
 	struct receiver *receiver;
 	struct thread *thread;
+	struct account *account;
 	struct file *file;
 	int fd;
 
@@ -110,9 +112,15 @@ long receiver_new(const struct uintr_receive *args)
 		return PTR_ERR(thread);
 	if (thread->receiver)
 		return -EBUSY;
+	account = account_take();
+	if (IS_ERR(account))
+		return PTR_ERR(account);
 	receiver = kmem_cache_zalloc(receivers, GFP_KERNEL_ACCOUNT);
-	if (!receiver)
+	if (!receiver) {
+		account_give(account);
 		return -ENOMEM;
+	}
+	receiver->account = account;
 	receiver->upid.low = UPID_SN;
 	receiver->handler = args->handler;
 	receiver->stack_adjust = adjust;
@@ -138,6 +146,7 @@ long receiver_new(const struct uintr_receive *args)
 	local_irq_disable();
 	disarm(thread);
 	thread->receiver = receiver;
+	thread->uif = false;
 	arm(thread);
 	local_irq_enable();
 	fd_install(fd, file);
@@ -243,7 +252,8 @@ static int receiver_close(struct inode *inode, struct file *file)
 
 	mutex_lock(&receiver->lock);
 	if (receiver->thread)
-		thread_work(receiver->thread, WORK_ENDED, &receiver->thread->ended, TWA_RESUME);
+		/* It may be asleep in a system call. */
+		thread_work(receiver->thread, WORK_ENDED, &receiver->thread->ended, TWA_SIGNAL);
 	mutex_unlock(&receiver->lock);
 	receiver_put(receiver);
 	return 0;

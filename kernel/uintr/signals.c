@@ -73,9 +73,15 @@ void framed(struct callback_head *head)
 	unsigned long flags;
 
 	clear_bit(WORK_FRAMED, &thread->works);
-	if (thread->left || regs->ip != thread->signal_handler || regs->di != thread->signal ||
-	    regs->dx != (unsigned long)&frame->uc)
+	if (thread->left || !thread->receiver)
 		goto put;
+	if (regs->ip != thread->signal_handler || regs->di != thread->signal ||
+	    regs->dx != (unsigned long)&frame->uc) {
+		/* There is no frame: SIGSEGV comes next, and finds UIF as this signal did. */
+		if (thread->signal_uif)
+			stui();
+		goto put;
+	}
 	if (get_user(flags, &frame->uc.uc_flags))
 		goto put;
 	flags |= UC_UIF;

@@ -137,8 +137,11 @@ void arm(struct thread *thread)
 		misc |= MISC_UINV(NOTIFY);
 	}
 	wrmsrq(MSR_UINTR_MISC, misc);
+	/* A thread without a part runs STUI as it likes, and leaves the CPU's UIF as it was (H8). */
 	if (thread->uif)
 		stui();
+	else
+		clui();
 	thread->armed = true;
 }
 
@@ -173,6 +176,13 @@ bool thread_work(struct thread *thread, int work, struct callback_head *head,
 /* Ends the thread's sleep. */
 static void wake(struct thread *thread)
 {
+#ifdef UINTR_FORGETS
+	/* A fault that tests/storm must find. */
+	static atomic_t wakes;
+
+	if (atomic_inc_return(&wakes) % 100 == 0)
+		return;
+#endif
 	if (READ_ONCE(thread->waiting))
 		wake_up_process(thread->task);
 	else

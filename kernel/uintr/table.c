@@ -15,6 +15,13 @@
 static struct kmem_cache *tables;
 static struct rhashtable processes;
 
+/*
+ * Whom an entry names that is free: with SN set, it tells nobody. No manual says
+ * that SENDUIPI reads both halves of an entry at once. One that has the half of a
+ * connection just made finds an address that may be written to behind the other.
+ */
+static struct uintr_upid nobody = { .low = UPID_SN };
+
 static const struct rhashtable_params by_process = {
 	.head_offset = offsetof(struct table, node),
 	.key_offset = offsetof(struct table, process),
@@ -84,8 +91,10 @@ static struct table *table_new(void)
 		kmem_cache_free(tables, table);
 		return ERR_PTR(-ENOMEM);
 	}
-	for (i = 0; i < UINTR_CONNECTIONS; i++)
+	for (i = 0; i < UINTR_CONNECTIONS; i++) {
+		table->uitt[i].upid = (u64)&nobody;
 		table->connections[i].entry = &table->uitt[i].low;
+	}
 	/* Of the process, and the caller's. */
 	kref_init(&table->refs);
 	kref_get(&table->refs);
@@ -152,7 +161,7 @@ long table_connect(struct vector *vector)
 		connection->vector = vector;
 		list_add(&connection->others, &vector->connections);
 		table->uitt[index].upid = (u64)&receiver->upid;
-		/* Pairs with SENDUIPI's read, which is of the whole entry. */
+		/* Whoever reads that it is valid before the other half finds that. */
 		smp_store_release(connection->entry, UITT_VALID | UITT_UV(vector->number));
 	}
 	mutex_unlock(&receiver->lock);
@@ -176,8 +185,11 @@ long table_disconnect(unsigned long index)
 	if (vector) {
 		mutex_lock(&vector->receiver->lock);
 		WRITE_ONCE(*connection->entry, 0);
+		WRITE_ONCE(table->uitt[index].upid, (u64)&nobody);
 		list_del(&connection->others);
 		mutex_unlock(&vector->receiver->lock);
+		/* No half of this one is left with anybody when the next takes its place. */
+		let_sends_end();
 		connection->vector = NULL;
 	}
 	mutex_unlock(&table->lock);

@@ -110,7 +110,9 @@ long vector_new(struct receiver *receiver, unsigned long number)
 		if (fd >= 0)
 			return fd;
 		mutex_lock(&receiver->lock);
-		vector_revoke(vector);
+		/* Else UINTR_REVOKE was faster, and the number may be another's. */
+		if (!vector->revoked)
+			vector_revoke(vector);
 		mutex_unlock(&receiver->lock);
 	}
 	vector_put(vector);

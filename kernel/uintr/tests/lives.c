@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -197,9 +198,10 @@ static void closes_and_comes_back(void)
 	/* Nobody hears it, and nothing happens. */
 	_stui();
 	_senduipi(0);
-	_clui();
+	/* Open as it was, it is shut for the new one. */
 	receiver = receive(0);
 	CHECK(receiver >= 0);
+	CHECK(!_testui());
 	vector = call(receiver, UINTR_VECTOR, 5);
 	CHECK(call(vector, UINTR_CONNECT, 0) == 1);
 	_stui();
@@ -221,6 +223,30 @@ static void is_closed_by_another_thread(void)
 	while (_testui())
 		__builtin_ia32_pause();
 	CHECK(poll(&(struct pollfd){ vector, 0, 0 }, 1, -1) == 1);
+	CHECK(receive(0) >= 0);
+}
+
+static int pipe_ends[2];
+
+static void *closes_a_sleeper(void *nothing)
+{
+	await_sleep(receiving_thread);
+	close(receiver);
+	CHECK(poll(&(struct pollfd){ vector, 0, 0 }, 1, -1) == 1);
+	CHECK(write(pipe_ends[1], "x", 1) == 1);
+	return nothing;
+}
+
+/* It sleeps, and goes on sleeping. */
+static void is_closed_asleep(void)
+{
+	char byte;
+
+	receives();
+	CHECK(!pipe(pipe_ends));
+	receiving_thread = gettid();
+	on_thread(closes_a_sleeper, NULL);
+	CHECK(read(pipe_ends[0], &byte, 1) == 1);
 	CHECK(receive(0) >= 0);
 }
 
@@ -600,24 +626,25 @@ static void waits(void)
 	CHECK(handled == 2);
 }
 
+static void *sends_to_sleeper_and_writes(void *nothing)
+{
+	sends_to_sleeper(nothing);
+	await(1);
+	CHECK(write(pipe_ends[1], "x", 1) == 1);
+	return nothing;
+}
+
 /* A blocking call goes on where it was; the handler ran in the middle of it. */
 static void sleeps_in_read(void)
 {
-	int ends[2];
 	char byte;
-	pid_t child;
 
 	receives();
-	CHECK(!pipe(ends));
-	goes_off_asleep();
-	child = fork();
-	if (!child) {
-		sleep(1);
-		_exit(write(ends[1], "x", 1) != 1);
-	}
-	CHECK(read(ends[0], &byte, 1) == 1);
+	CHECK(!pipe(pipe_ends));
+	receiving_thread = gettid();
+	on_thread(sends_to_sleeper_and_writes, NULL);
+	CHECK(read(pipe_ends[0], &byte, 1) == 1);
 	CHECK(handled == 1);
-	CHECK(status_of(child) == 0);
 }
 
 static void sleeps_in_read_and_is_interrupted(void)
@@ -665,6 +692,35 @@ static void sleeps_with_uif_shut(void)
 	CHECK(handled == 0);
 	_stui();
 	await(1);
+}
+
+/* Whoever else opens UIF on its CPU, without any part in this. */
+static void shares_its_cpu(void)
+{
+	volatile long *turns = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	cpu_set_t one;
+	pid_t child;
+
+	CHECK(turns != MAP_FAILED);
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	CHECK(!sched_setaffinity(0, sizeof(one), &one));
+	child = fork();
+	if (!child) {
+		CHECK(!prctl(PR_SET_PDEATHSIG, SIGKILL));
+		for (;; ++*turns) {
+			_stui();
+			sched_yield();
+		}
+	}
+	receives();
+	_clui();
+	while (*turns < 100) {
+		sched_yield();
+		CHECK(!_testui());
+	}
+	CHECK(!kill(child, SIGKILL));
+	CHECK(killed_by(status_of(child), SIGKILL));
 }
 
 /* ---- signals (H12) ---- */
@@ -749,6 +805,22 @@ static void nests_signals(void)
 		sigaction(signal, &(struct sigaction){ .sa_handler = nests }, NULL);
 	raise(SIGRTMIN);
 	CHECK(deepest == 9);
+	await(1);
+	CHECK(_testui());
+}
+
+/* There is no room for its frame, so SIGSEGV comes instead. */
+static void takes_a_signal_without_a_frame(void)
+{
+	stack_t stack = { .ss_size = 1 << 16 };
+
+	stack.ss_sp = mmap(NULL, stack.ss_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(stack.ss_sp != MAP_FAILED && !sigaltstack(&stack, NULL));
+	takes_signals_with(0, 0);
+	sigaction(SIGSEGV, &(struct sigaction){ .sa_handler = looks_at_uif }, NULL);
+	sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = on_signal, .sa_flags = SA_ONSTACK }, NULL);
+	raise(SIGUSR1);
+	CHECK(uif_in_signal == 0 && handled_in_signal == 0);
 	await(1);
 	CHECK(_testui());
 }
@@ -930,6 +1002,7 @@ static const struct life {
 	{ "a receiver is killed", is_killed, SIGKILL },
 	{ "a receiver is closed, and its thread receives again", closes_and_comes_back, 0 },
 	{ "a receiver is closed by another thread", is_closed_by_another_thread, 0 },
+	{ "a receiver is closed by another thread while it sleeps", is_closed_asleep, 0 },
 	{ "exec ends all, and closes the descriptors", executes, SIGILL },
 	{ "exec in another thread", executes_in_another_thread, SIGILL },
 	{ "a send to a receiver that has ended does nothing, and poll tells", sends_to_the_dead, 0 },
@@ -951,8 +1024,10 @@ static const struct life {
 	{ "read(2), poll(2) and pause(2) end with EINTR if asked for", sleeps_in_read_and_is_interrupted, 0 },
 	{ "a request before the sleep is not slept on", sleeps_on_a_request, 0 },
 	{ "who shut UIF sleeps on", sleeps_with_uif_shut, 0 },
+	{ "UIF stays shut on a CPU where others open it", shares_its_cpu, 0 },
 	{ "a signal's handler runs with UIF shut, and UIF comes back", takes_a_signal, 0 },
 	{ "a signal's handler runs with UIF open if asked for", takes_a_signal_open, 0 },
+	{ "a signal without a frame", takes_a_signal_without_a_frame, 0 },
 	{ "nested signals", nests_signals, 0 },
 	{ "a jump out of a signal's handler", jumps_out_of_a_signal, 0 },
 	{ "a receiver is made in a signal's handler", receives_in_a_signal, 0 },

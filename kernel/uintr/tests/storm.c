@@ -8,8 +8,9 @@
  *
  * A sender writes a number for a vector, then sends; the handler reads the number.
  * After each burst the sender waits until every number of it was seen: a lost
- * notification is one whose number is never seen, for nothing else makes a receiver
- * look. Run as root where the driver is loaded: what is left at the end comes from
+ * notification is one whose number is never seen. With --signals 0 --timeouts 0
+ * nothing but a notification ends a sleep, so that a wake-up that is lost is seen
+ * too; else the next signal or time-out would make up for it. Run as root where the driver is loaded: what is left at the end comes from
  * debugfs.
  */
 #define _GNU_SOURCE
@@ -28,6 +29,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -39,12 +41,11 @@
 /* Vectors of each sender at each receiver; the highest numbers, where shifts go wrong. */
 #define LANES		4
 #define MOST		16
-/* Nothing is under way that long, whatever else the emulator's host does. */
-#define LOST_AFTER	120
-
 static struct {
 	long count, receivers, senders, load, seed, burst, lanes, gaps, signals, timeouts, moves;
-} want = { .count = 100000, .receivers = 3, .senders = 3, .load = 2, .seed = 1, .burst = 64, .lanes = LANES, .gaps = 1, .signals = 1, .timeouts = 1, .moves = 1 };
+	/* Seconds; nothing is under way that long, whatever else the emulator's host does. */
+	long lost_after;
+} want = { .count = 100000, .receivers = 3, .senders = 3, .load = 2, .seed = 1, .burst = 64, .lanes = LANES, .gaps = 1, .signals = 1, .timeouts = 1, .moves = 1, .lost_after = 120 };
 
 /* Shared by both processes. */
 static struct shared {
@@ -56,7 +57,7 @@ static struct shared {
 	atomic_long running, ready;
 	atomic_int tids[2 * MOST];
 	atomic_bool end;
-	atomic_ulong waits, timed_out, rescued, calls, signalled, opened, moved;
+	atomic_ulong waits, timed_out, rescued, interrupted, calls, signalled, opened, moved;
 } *shared;
 
 static int vectors[MOST][MOST][LANES];
@@ -159,11 +160,14 @@ static bool something_to_see(void)
 	return false;
 }
 
+/* Whether the sleeps of this receiver end by notifications alone. */
+static __thread bool endless;
+
 /* With @patience nanoseconds, or for as long as nothing can take. */
 static void wait_for_one(int receiver, int64_t patience)
 {
-	bool endless = patience < 0;
-	struct uintr_wait args = { .deadline = now() + (endless ? LOST_AFTER * 1000000000ll : patience) };
+	bool patient = patience < 0;
+	struct uintr_wait args = { .deadline = endless ? -1 : now() + (patient ? want.lost_after * 1000000000ll : patience) };
 
 	_clui();
 	shared->waits++;
@@ -173,9 +177,12 @@ static void wait_for_one(int receiver, int64_t patience)
 	}
 	if (errno == ETIMEDOUT) {
 		shared->timed_out++;
-		if (endless && something_to_see())
+		if (patient && something_to_see())
 			shared->rescued++;
-	} else if (errno != EINTR) {
+	} else if (errno == EINTR) {
+		/* The last wait is ended by a signal in any case. */
+		shared->interrupted += !shared->end;
+	} else {
 		fail("UINTR_WAIT: %s", strerror(errno));
 	}
 	_stui();
@@ -183,7 +190,7 @@ static void wait_for_one(int receiver, int64_t patience)
 
 static void *receive(void *number)
 {
-	struct uintr_receive args = { .handler = (uintptr_t)handler, .flags = (long)number % 2 ? UINTR_INTERRUPTS : 0 };
+	struct uintr_receive args = { .handler = (uintptr_t)handler };
 	int device = open(UINTR_DEVICE, O_RDWR | O_CLOEXEC), receiver;
 	bool patient;
 
@@ -191,6 +198,8 @@ static void *receive(void *number)
 	begin(own);
 	/* Who never gives up would sleep for ever behind a lost notification. */
 	patient = !want.timeouts || own % 2 == 0;
+	endless = patient && !want.signals;
+	args.flags = endless || own % 2 ? UINTR_INTERRUPTS : 0;
 	receiver = ioctl(device, UINTR_RECEIVE, &args);
 	if (receiver < 0)
 		fail("UINTR_RECEIVE: %s", strerror(errno));
@@ -225,11 +234,11 @@ static void *receive(void *number)
 			break;
 		case 4:
 			/* Until a handler ran, or a while for those that go on behind it. */
-			poll(NULL, 0, patient && own % 4 == 0 ? lot(3) : lot(20));
+			poll(NULL, 0, endless ? -1 : patient && own % 4 == 0 ? (int)lot(3) : (int)lot(20));
 			shared->calls++;
 			break;
 		case 5:
-			nanosleep(&(struct timespec){ 0, lot(100000) }, NULL);
+			nanosleep(&(struct timespec){ endless ? 1000 : 0, lot(100000) }, NULL);
 			shared->calls++;
 			break;
 		default:
@@ -256,7 +265,7 @@ static void await(struct lane *lane, unsigned long number, int r, int s, int l)
 		if (lot(4) == 0)
 			sched_yield();
 		if (!deadline)
-			deadline = now() + LOST_AFTER * 1000000000ll;
+			deadline = now() + want.lost_after * 1000000000ll;
 		else if (now() > deadline)
 			fail("LOST: receiver %d, sender %d, lane %d: %lu sent, %lu seen", r, s, l, number, lane->seen);
 	}
@@ -372,6 +381,7 @@ static void option(char **words)
 		{ "--count", &want.count }, { "--receivers", &want.receivers }, { "--senders", &want.senders },
 		{ "--load", &want.load }, { "--seed", &want.seed }, { "--burst", &want.burst }, { "--lanes", &want.lanes }, { "--gaps", &want.gaps },
 		{ "--signals", &want.signals }, { "--timeouts", &want.timeouts }, { "--moves", &want.moves },
+		{ "--lost-after", &want.lost_after },
 	};
 
 	for (size_t i = 0; words[1] && i < sizeof(options) / sizeof(*options); i++) {
@@ -414,6 +424,7 @@ int main(int argc, char **argv)
 	/* Half of the senders have nothing but the descriptors in common with the receivers. */
 	child = fork();
 	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (long s = 1; s < want.senders; s += 2)
 			pthread_create(&thread, NULL, sender, (void *)s);
 		while (!shared->end)
@@ -442,11 +453,11 @@ int main(int argc, char **argv)
 			syscall(SYS_tgkill, getpid(), shared->tids[r], SIGUSR1);
 		usleep(50000);
 	}
-	printf("%ld posted, %ld handled; %lu waits, %lu timed out, %lu other calls, %lu signals, %lu moves; %lu rescued by a time-out, %lu handled in a signal's handler\n",
-	       shared->posted, shared->handled, shared->waits, shared->timed_out, shared->calls, shared->signalled, shared->moved,
+	printf("%ld posted, %ld handled; %lu waits, %lu timed out, %lu interrupted, %lu other calls, %lu signals, %lu moves; %lu rescued by a time-out, %lu handled in a signal's handler\n",
+	       shared->posted, shared->handled, shared->waits, shared->timed_out, shared->interrupted, shared->calls, shared->signalled, shared->moved,
 	       shared->rescued, shared->opened);
 	status = audit();
-	if (status || shared->rescued || shared->opened)
+	if (status || shared->rescued || shared->opened || (!want.signals && shared->interrupted))
 		fail("that is wrong");
 	printf("none lost\n");
 	return 0;

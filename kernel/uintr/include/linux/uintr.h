@@ -3,10 +3,12 @@
  * User interrupts: what /dev/uintr and its descriptors understand.
  *
  * Whoever holds a descriptor has the right that goes with it. A receiver's
- * descriptor makes and revokes vectors, and its last close ends the receiver. A
- * vector's descriptor lets a process send that vector to that receiver, and can
- * be passed over a socket; its last close revokes what was connected by it. All
- * are made close-on-exec.
+ * descriptor makes and revokes vectors, and its last close ends the receiver: by
+ * another thread as soon as the receiver's can run; a system call it sleeps in goes
+ * on as after a signal with SA_RESTART, but UINTR_WAIT holds the descriptor, and
+ * there the close counts when it returns. A vector's descriptor lets a process
+ * send that vector to that receiver, and can be passed over a socket; its last close
+ * revokes what was connected by it. All are made close-on-exec.
  *
  * A receiver is a thread. What a process may send to, its threads share, later
  * ones too. A child of fork has nothing but the descriptors; exec and exit end
@@ -57,7 +59,8 @@ struct uintr_receive {
 /*
  * On /dev/uintr: let the calling thread receive. Returns the receiver's
  * descriptor.
- * EBUSY: the thread receives already. EFAULT: no address of user space. EINVAL: a
+ * EAGAIN: the user has as many receivers as the module's parameter
+ * receivers_per_user lets them. EBUSY: the thread receives already. EFAULT: no address of user space. EINVAL: a
  * flag that is not known, or a stack below UINTR_STACK_LEAST bytes.
  */
 #define UINTR_RECEIVE		_IOW(0xf7, 1, struct uintr_receive)

@@ -52,7 +52,7 @@ macro_rules! hazards {
 hazards! {
     H1(RUNNING): "UIF lost at a switch",
         "UIF belongs to the core and has no MSR; a saver that goes MSR by MSR misses it, and the thread resumes elsewhere with the flag of whoever ran there",
-        "save with XSAVES, or TESTUI on the way out and STUI or CLUI on the way back";
+        "save with XSAVES, or TESTUI on the way out and STUI or CLUI, one of them always, on the way back: whoever ran there may have opened it";
     H2(RUNNING_DIRECT): "ON stays set",
         "the IPI was taken as an ordinary interrupt; the return path takes PIR but leaves ON, so no later post sends an IPI",
         "on every return to user mode look at PIR and ON, and clear ON with what it stood for";
