@@ -20,6 +20,7 @@ told() {
 }
 told "a day" "soak:${SQUALL_ROUNDS:-1900}:1"
 grep '"soak"' "$scratch/said" || true
+told "all numbers of spaces, and one again" numbers
 for turn in $(seq "${SQUALL_TIMES:-10}"); do
     told "hostile, turn $turn" --wall-clock hostile
     told "soak, seed $turn" --wall-clock "soak:40:$turn:14"
@@ -44,5 +45,5 @@ else
     failed=$((failed + 1))
     echo "68-squall: Linux: $(tail -5 "$scratch/said")"
 fi
-echo "68-squall: $failed of $((2 + 2 * ${SQUALL_TIMES:-10})) runs failed"
+echo "68-squall: $failed of $((3 + 2 * ${SQUALL_TIMES:-10})) runs failed"
 [ "$failed" -eq 0 ]

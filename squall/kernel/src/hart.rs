@@ -26,7 +26,7 @@ pub(crate) struct Hart {
     pub(crate) flush: Flush,
     /// Changes of address space.
     pub(crate) space_changes: u64,
-    /// Entries into the kernel.
+    /// Entries into the kernel but by the short way.
     pub(crate) traps: u64,
     pub(crate) flushes: u64,
     /// The kernel's lock, for the trap's entry to have its address at hand.
@@ -36,6 +36,8 @@ pub(crate) struct Hart {
     pub(crate) id: usize,
     /// When its slice ends, in timebase ticks.
     pub(crate) slice_end: u64,
+    /// What `space_changes` is while the space runs whose slice that is.
+    pub(crate) slice_changes: u64,
     /// When its timer will interrupt.
     pub(crate) armed: u64,
     /// How hard it is to get it to run something else: [`IDLE`], one more than the level of what it runs, or [`TOLD`]. Written
@@ -80,6 +82,7 @@ static mut ALL: [Hart; HARTS] = [const {
         left: 0,
         id: 0,
         slice_end: u64::MAX,
+        slice_changes: 0,
         armed: 0,
         busy: TOLD,
     }

@@ -10,17 +10,16 @@ use core::ptr;
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use squall_scheduler::call::Counters;
-use squall_scheduler::mailbox::{ALARM, GONE};
+use squall_scheduler::call::{Counters, KILLED, Refusal};
+use squall_scheduler::mailbox::{ALARM, ALL_SLEEP, GONE};
 use squall_scheduler::pool::{ATTENTION, LEVELS, Queue};
 
-use crate::console::say;
 use crate::frames::Frames;
 use crate::hart::{self, Flush, Hart, IDLE, TOLD};
 use crate::kernel_stack;
 use crate::register::{read, write};
 use crate::sbi;
-use crate::space::{SPACES, Space, State, space_at};
+use crate::space::{A0, SPACES, Space, State, space_at};
 use crate::timer::Tick;
 
 /// What the lock guards. What a hand-off between spaces needs comes first, near enough for one instruction's reach.
@@ -143,7 +142,8 @@ pub(crate) extern "C" fn give_way_locked(hart: &mut Hart) -> *mut Space {
     // SAFETY: a hart that was trapped runs a space; a space's queue is one of the kernel's.
     unsafe {
         let space = hart.space;
-        if kernel.ready & (*(*space).place.queue).above == 0 {
+        // One with a kernel stack has no executor to go on with, and is ended for it.
+        if kernel.ready & (*(*space).place.queue).above == 0 || (*space).kernel_stack != 0 {
             return space;
         }
         kernel.push_ready(&mut *space);
@@ -218,21 +218,24 @@ impl Kernel {
         }
     }
 
-    /// With every hart idle and no alarm set nobody is left who could wake a space that sleeps: no other interrupt is taken. Ends
-    /// the one with the greatest number, so that whoever waits for it goes on; says whether it did.
+    /// With every hart idle and no alarm set nobody is left who could wake a space that sleeps: no other interrupt is taken. Whose
+    /// fault that is the kernel cannot know, so it ends nobody: it tells the first space, which sleeps too, and says whether it did.
     #[cold]
-    fn end_one_that_sleeps_for_ever(&mut self) -> bool {
+    fn tell_that_all_sleep(&mut self) -> bool {
         // SAFETY: read under the kernel's lock, under which harts become idle.
         let all_idle = hart::all().all(|(_, hart)| unsafe { (*hart).stack == 0 || (*hart).busy == IDLE });
         if !all_idle || !self.first_alarm.is_null() {
             return false;
         }
-        let all = || self.spaces.iter().skip(2).rev().filter_map(|space| space_at(*space));
-        let Some(space) = all().find(|space| space.state == State::Parked) else {
-            panic!("the first space waits, and there is nobody whom it could wait for");
-        };
-        say!("space {} ended: it sleeps, and nobody is left who could wake it", space.number);
-        self.end(space, usize::MAX);
+        let Some(first) = space_at(self.spaces[1]) else { return false };
+        if let State::Waiting(_) = first.state {
+            first.registers[A0] = Refusal::AllSleep as usize;
+            self.make_ready(first);
+        } else {
+            // SAFETY: as in `kick`; a space that parks has a part.
+            unsafe { (*first.part).mail.fetch_or(ALL_SLEEP, Release) };
+            self.kick(first);
+        }
         true
     }
 
@@ -254,7 +257,7 @@ impl Kernel {
         if space.doomed {
             // Whatever it does meanwhile, wait or park.
             leave_space(hart);
-            self.end(space, usize::MAX);
+            self.end(space, KILLED);
         } else if space.state == State::Runnable {
             let better = if expired { space.level } else { space.level + 1 };
             if self.ready >> better == 0 {
@@ -272,12 +275,14 @@ impl Kernel {
         &raw mut self.queues[level % LEVELS]
     }
 
-    /// Tells the rings what they are, once.
-    pub(crate) fn initialise_queues(&mut self) {
+    /// Tells the rings what they are, while they are empty.
+    pub(crate) fn initialise_queues(&mut self, kernel_stacks: bool) {
+        self.kernel_stacks = kernel_stacks;
         for (level, queue) in self.queues.iter_mut().enumerate() {
             queue.bit = 1 << level;
-            // Its own level among them: who gives way lets its equals go first.
-            queue.above = u64::MAX << level;
+            // Its own level among them: who gives way lets its equals go first. But the trap's entry knows nothing of kernel stacks
+            // and must not find just the equals ready.
+            queue.above = u64::MAX << (level + usize::from(kernel_stacks));
         }
     }
 
@@ -346,7 +351,7 @@ pub(crate) fn find(mut kernel: Held, hart: &mut Hart) -> (Held, &'static mut Spa
         leave_space(hart);
         hart.busy = IDLE;
         kernel.arm_timer(hart);
-        if kernel.end_one_that_sleeps_for_ever() {
+        if kernel.tell_that_all_sleep() {
             continue;
         }
         drop(kernel);

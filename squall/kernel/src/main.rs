@@ -141,6 +141,10 @@ extern "C" fn first(id: usize, device_tree: usize) -> ! {
     kernel.frames = Frames::over(kernel_end(), end);
     kernel.command_line = tree.get_property("/chosen", "bootargs").unwrap_or(&[]);
     kernel.harts = 1;
+    if page_table::numbers() < space::SPACES {
+        // Not a number for each space: translations are forgotten at every change instead, and all spaces have number 0.
+        kernel.keep_translations(false);
+    }
     for other in (0..HARTS).filter(|other| *other != id) {
         // Its first instruction is to wait for the lock.
         kernel.harts += usize::from(sbi::start(other, physical(start_other as *const u8), 0));

@@ -5,6 +5,7 @@
 //! the kernel changes no page table. The lower half is the process's.
 
 use crate::frames::{FRAME, Frames};
+use crate::register::{read, write};
 
 /// The kernel's map: physical address + `BASE`.
 pub(crate) const BASE: usize = 0xffff_ffc0_0000_0000;
@@ -28,6 +29,17 @@ pub(crate) const COPY_ON_WRITE: usize = 1 << 8;
 pub(crate) const PRIVATE: usize = 1 << 9;
 
 const FLAGS: usize = 0x3ff;
+
+/// Numbers of address spaces that this processor tells apart: what is written to bits of `satp` that it lacks does not stay
+/// (RISC-V privileged specification, 4.1.11).
+pub(crate) fn numbers() -> usize {
+    const NUMBERS: usize = 0xffff << 44;
+    let satp = read!("satp");
+    write!("satp", satp | NUMBERS);
+    let kept = read!("satp") & NUMBERS;
+    write!("satp", satp);
+    (kept >> 44) + 1
+}
 
 /// One level of a page table.
 #[repr(C, align(4096))]
@@ -114,7 +126,7 @@ impl PageTable {
         Ok(Self { root })
     }
 
-    /// For `satp`.
+    /// For `satp`; without a number where translations are not kept.
     pub(crate) fn satp(&self, number: usize) -> usize {
         8 << 60 | number << 44 | self.root >> 12
     }

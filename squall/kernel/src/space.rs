@@ -130,21 +130,25 @@ impl Space {
     /// The page of mail shared with `other`, made if there is none; its address in this space.
     pub(crate) fn connect(&mut self, other: &mut Space, kernel: &mut Kernel) -> Result<usize, NoMemory> {
         let (here, there) = (MAIL + other.number * FRAME, MAIL + self.number * FRAME);
-        let flags = READ | WRITE | PRIVATE;
-        let frame = match self.table.find(here) {
-            Some(entry) => frame_of(*entry),
-            None => {
-                let frame = kernel.frames.take().ok_or(NoMemory)?;
-                self.table
-                    .map(here, frame, flags, &mut kernel.frames)
-                    .inspect_err(|NoMemory| kernel.frames.give_back(frame))?;
-                frame
-            }
-        };
-        if other.table.find(there).is_none() {
-            other.table.map(there, frame, flags, &mut kernel.frames)?;
-            kernel.frames.share(frame);
+        if same_page(&self.table, here, &other.table, there) {
+            return Ok(here);
         }
+        // What one of them has there it shared with a space of that number which ended.
+        let left_behind =
+            [self.table.unmap(here, &mut kernel.frames), other.table.unmap(there, &mut kernel.frames)];
+        if left_behind.contains(&true) {
+            kernel.translations_changed();
+        }
+        let frame = kernel.frames.take().ok_or(NoMemory)?;
+        let flags = READ | WRITE | PRIVATE;
+        self.table
+            .map(here, frame, flags, &mut kernel.frames)
+            .inspect_err(|NoMemory| kernel.frames.give_back(frame))?;
+        if let Err(NoMemory) = other.table.map(there, frame, flags, &mut kernel.frames) {
+            self.table.unmap(here, &mut kernel.frames);
+            return Err(NoMemory);
+        }
+        kernel.frames.share(frame);
         self.connected = true;
         other.connected = true;
         Ok(here)
@@ -247,7 +251,9 @@ impl Kernel {
         if space.connected {
             let mut place = MAIL;
             while let Some(page) = table.next_page(place, MAIL + SPACES * FRAME) {
-                if let Some(other) = space_at(self.spaces[(page - MAIL) / FRAME]) {
+                if let Some(other) = space_at(self.spaces[(page - MAIL) / FRAME])
+                    && same_page(&table, page, &other.table, MAIL + space.number * FRAME)
+                {
                     self.tell_gone(other);
                 }
                 place = page + FRAME;
@@ -290,6 +296,8 @@ impl Kernel {
     pub(crate) fn hand_over_zombie(&mut self, parent: &mut Space, place: usize) {
         let Some(zombie) = space_at(parent.zombies) else { return };
         let mut code = zombie.exit_code.to_le_bytes();
+        // The page that the code is written to may have to be copied.
+        self.frames.payer = parent.purse;
         parent.registers[A0] = zombie.number;
         if place != 0 && !parent.copy(self, place, &mut code, true) {
             parent.registers[A0] = squall_scheduler::call::Refusal::BadAddress as usize;
@@ -307,6 +315,12 @@ impl Kernel {
         self.take_back_stack(zombie);
         self.frames.give_back(crate::page_table::physical(zombie));
     }
+}
+
+/// Whether two spaces have the same page at these addresses.
+fn same_page(one: &PageTable, here: usize, other: &PageTable, there: usize) -> bool {
+    one.find(here)
+        .is_some_and(|entry| other.find(there).is_some_and(|other| frame_of(*entry) == frame_of(*other)))
 }
 
 /// A space by its pointer in a list.

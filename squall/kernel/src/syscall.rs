@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The system calls. Whatever a process passes is checked here, and its memory is reached through its page table only.
 
-use squall_scheduler::call::{Call, Counters, Executor, Refusal, TURN_BY_TURN};
+use squall_scheduler::call::{Call, Counters, Executor, KILLED, Refusal, TURN_BY_TURN};
 use squall_scheduler::image::PART;
 use squall_scheduler::pool::{ATTENTION, GIVE_WAY, LEVELS, Part, Task};
 
@@ -11,14 +11,17 @@ use crate::console::{Console, say};
 use crate::frames::{self, FRAME};
 use crate::hart::{self, Flush, Hart};
 use crate::kernel::{Kernel, leave_space};
-use crate::page_table::{NoMemory, PRIVATE, READ, WRITE, frame_of, mapped};
+use crate::page_table::{self, NoMemory, PRIVATE, READ, WRITE, frame_of, mapped};
 use crate::space::{A0, A7, NOWHERE, SPACES, Space, State, space_at};
 use crate::timer::Tick;
 use crate::trap::flush_here;
 use crate::{program, scheduler_image};
 
-/// The most that one call gives or prints.
+/// The most that one call gives.
 const MOST_BYTES: usize = 1 << 34;
+
+/// The most that one call prints: the console is slow, and the kernel's lock is held.
+const MOST_PRINTED: usize = 4096;
 
 /// Bytes that are copied at a time, by way of the kernel's stack.
 const PIECE: usize = 256;
@@ -70,6 +73,11 @@ impl Kernel {
                 self.set_alarm(space, a as u64);
                 Ok(0)
             }
+            n if n == Call::YieldInEntry as usize => {
+                // Not just an equal was ready, or another hart had the lock.
+                space.registers[A0] = 0;
+                return true;
+            }
             n if n == Call::Count as usize => self.count(space, a),
             n if n == Call::Myself as usize => Ok(space.number),
             n if n == Call::CommandLine as usize => {
@@ -90,7 +98,7 @@ impl Kernel {
             n if n == Call::KeepTranslations as usize => self.set_keep_translations(a),
             n if n == Call::KernelStacks as usize => match self.counters.spaces {
                 1 => {
-                    self.kernel_stacks = a != 0;
+                    self.initialise_queues(a != 0);
                     Ok(0)
                 }
                 _ => Err(Refusal::BadArgument),
@@ -104,8 +112,9 @@ impl Kernel {
     }
 
     fn print(&mut self, space: &mut Space, address: usize, length: usize) -> Answer {
+        let length = length.min(MOST_PRINTED);
         let mut piece = [0; PIECE];
-        for at in (0..length.min(MOST_BYTES)).step_by(PIECE) {
+        for at in (0..length).step_by(PIECE) {
             let piece = &mut piece[..(length - at).min(PIECE)];
             if !space.copy(self, address.wrapping_add(at), piece, false) {
                 return Err(Refusal::BadAddress);
@@ -183,7 +192,7 @@ impl Kernel {
             child.resume_point = NOWHERE;
             crate::kernel::interrupt_whoever_runs(child);
         } else {
-            self.end(child, usize::MAX);
+            self.end(child, KILLED);
         }
         Ok(0)
     }
@@ -282,20 +291,33 @@ impl Kernel {
     }
 
     fn set_keep_translations(&mut self, keep: usize) -> Answer {
-        self.keep_translations = keep != 0;
+        if keep != 0 && page_table::numbers() < SPACES {
+            return Err(Refusal::BadArgument);
+        }
+        self.keep_translations(keep != 0);
+        Ok(0)
+    }
+
+    /// Whether address spaces keep their translations while others run.
+    pub(crate) fn keep_translations(&mut self, keep: bool) {
+        self.keep_translations = keep;
         for (_, hart) in hart::all() {
             // SAFETY: under the kernel's lock, as everywhere this field is written by others than its hart.
-            unsafe { (*hart).flush = if keep != 0 { Flush::Once } else { Flush::Always } };
+            unsafe { (*hart).flush = if keep { Flush::Once } else { Flush::Always } };
         }
-        Ok(0)
     }
 
     /// The first space.
     pub(crate) fn spawn_first(&mut self) -> Result<(), NoMemory> {
-        self.initialise_queues();
+        self.initialise_queues(false);
         let first = self.new_space(core::ptr::null_mut(), LEVELS - 1)?;
         program::load(first, &mut self.frames)?;
-        say!("{} frames of memory, {} harts", self.frames.all(), self.harts);
+        let numbers = page_table::numbers();
+        say!(
+            "{} frames of memory, {} harts, {numbers} numbers of address spaces",
+            self.frames.all(),
+            self.harts
+        );
         self.make_ready(first);
         Ok(())
     }

@@ -35,6 +35,8 @@ impl Kernel {
     pub(crate) fn begin_slice(&mut self, hart: &mut Hart) {
         if !self.tick.always {
             hart.slice_end = self.tick.interval.map_or(u64::MAX, |interval| now() + interval);
+            // It is entered next, which counts.
+            hart.slice_changes = hart.space_changes + 1;
         }
     }
 
@@ -61,17 +63,22 @@ impl Kernel {
         hart.armed = 0;
         let time = now();
         self.ring_alarms(time);
-        let expired = time >= hart.slice_end;
-        if expired {
-            hart.slice_end = self.tick.interval.map_or(u64::MAX, |interval| time + interval);
+        if time < hart.slice_end {
+            return false;
         }
-        expired
+        hart.slice_end = self.tick.interval.map_or(u64::MAX, |interval| time + interval);
+        // Giving way in the shared scheduler renews nothing. Whoever runs here by that has its own slice from now on, not the rest
+        // of another's.
+        let its_own = hart.slice_changes == hart.space_changes;
+        hart.slice_changes = hart.space_changes;
+        its_own || self.tick.always
     }
 
     /// `space` is told after `ticks`. A second alarm takes the place of the first.
     pub(crate) fn set_alarm(&mut self, space: &mut Space, ticks: u64) {
         self.cancel_alarm(space);
-        space.alarm = now().saturating_add(ticks);
+        // The latest there is means that none is set.
+        space.alarm = now().saturating_add(ticks).min(u64::MAX - 1);
         let mut place = &raw mut self.first_alarm;
         // SAFETY: the list's spaces live; the lock is held.
         unsafe {

@@ -2,16 +2,17 @@
 //! The way into the kernel and out of it.
 //!
 //! There are two of each. A space that gave way in the shared scheduler has left nothing in registers that it needs, so nothing is
-//! saved, and when it goes on it finds only what its own memory holds, and in registers what the kernel left there: addresses of the
-//! kernel's, which it cannot reach, or zero. Everything else, an interrupt, a fault or a call, keeps all 31 registers and the program
-//! counter in the [`Space`].
+//! saved, and when it goes on it finds only what its own memory holds, and in registers what the kernel left there: zero, or words
+//! of the kernel's that it can read and do nothing with (addresses of spaces and rings, page tables' roots, which levels are ready,
+//! how many changes there were). Everything else, an interrupt, a fault or a call, keeps all 31 registers and the program counter in
+//! the [`Space`]; one call, `YieldInEntry`, keeps them and then takes the short way.
 //!
 //! `sscratch` has the hart whenever the kernel may be entered: outside it, and inside, where only a fault of the kernel itself does.
 
 use core::arch::naked_asm;
 use core::mem::offset_of;
 
-use squall_scheduler::call::Call;
+use squall_scheduler::call::{Call, FAULTED, MEMORY};
 use squall_scheduler::pool::{Queue, Task};
 
 use crate::console::say;
@@ -29,6 +30,47 @@ const SUPERVISOR_BEFORE: usize = 1 << 8;
 /// Where a space's registers lie, the program counter first.
 const PC: usize = offset_of!(Space, registers);
 
+/// Keeps all registers of the space in `t0`, whose `tp` is in `sscratch` and whose `t0` was spilled.
+macro_rules! save {
+    () => {
+        "sd x1, {pc} + 8(t0)
+         sd x2, {pc} + 16(t0)
+         sd x3, {pc} + 24(t0)
+         sd x6, {pc} + 48(t0)
+         sd x7, {pc} + 56(t0)
+         sd x8, {pc} + 64(t0)
+         sd x9, {pc} + 72(t0)
+         sd x10, {pc} + 80(t0)
+         sd x11, {pc} + 88(t0)
+         sd x12, {pc} + 96(t0)
+         sd x13, {pc} + 104(t0)
+         sd x14, {pc} + 112(t0)
+         sd x15, {pc} + 120(t0)
+         sd x16, {pc} + 128(t0)
+         sd x17, {pc} + 136(t0)
+         sd x18, {pc} + 144(t0)
+         sd x19, {pc} + 152(t0)
+         sd x20, {pc} + 160(t0)
+         sd x21, {pc} + 168(t0)
+         sd x22, {pc} + 176(t0)
+         sd x23, {pc} + 184(t0)
+         sd x24, {pc} + 192(t0)
+         sd x25, {pc} + 200(t0)
+         sd x26, {pc} + 208(t0)
+         sd x27, {pc} + 216(t0)
+         sd x28, {pc} + 224(t0)
+         sd x29, {pc} + 232(t0)
+         sd x30, {pc} + 240(t0)
+         sd x31, {pc} + 248(t0)
+         csrr t1, sepc
+         sd t1, {pc}(t0)
+         csrrw t1, sscratch, tp
+         sd t1, {pc} + 32(t0)
+         ld t1, {spill}(tp)
+         sd t1, {pc} + 40(t0)"
+    };
+}
+
 /// Where `stvec` points.
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn entry() {
@@ -39,7 +81,7 @@ pub(crate) unsafe extern "C" fn entry() {
         "csrr t0, scause",
         "addi t0, t0, -{from_user}",
         "bnez t0, 1f",
-        "bnez a7, 1f", // Call::GiveWay is 0.
+        "bnez a7, 11f", // Call::GiveWay is 0.
         "csrw sscratch, tp",
         // The shared scheduler gave way: nothing to save. Each value is loaded into a register that was not used yet, so that as many
         // as possible forget what the space had in them. The lock is taken.
@@ -55,6 +97,7 @@ pub(crate) unsafe extern "C" fn entry() {
         "and a2, s0, a1",
         "bne a2, s1, 4f",
         // Its place takes that of the first in the ring, which turns by one.
+        "15:",
         "ld a0, {current}(t5)",
         "ld a4, {next}(a0)",
         "ld a5, {previous}(a0)",
@@ -79,7 +122,7 @@ pub(crate) unsafe extern "C" fn entry() {
         "bnez s5, {load_registers}",
         "ld t6, {resume_point}(a0)",
         "csrw sepc, t6",
-        // The image loads ra, sp and t3, and sets a0; a7 and t0 are zero.
+        // The image loads ra, sp and t3, and sets a0; a7 is a call's number, t0 zero or a space's address.
         "li gp, 0", "li s7, 0", "li s8, 0", "li s9, 0", "li s10, 0",
         "li s11, 0", "li tp, 0",
         "sret",
@@ -115,47 +158,41 @@ pub(crate) unsafe extern "C" fn entry() {
         "ld t0, {space}(tp)",
         "bne a0, t0, {enter}",
         "j {enter_same}",
+        // A call. To yield by the same short way takes what was kept first, and the same of another at the end.
+        "11:",
+        "addi t0, a7, -{yield_in_entry}",
+        "bnez t0, 13f",
+        "ld t0, {space}(tp)",
+        save!(),
+        "mv t4, t0",
+        "ld t1, {lock}(tp)",
+        "amoswap.w.aq t2, tp, (t1)",
+        "bnez t2, 14f",
+        "lbu t3, {doomed}(t4)", // Who gives way is stopped by its resume point.
+        "bnez t3, 12f",
+        "ld t5, {queue}(t4)",
+        "ld a1, {ready}(t1)",
+        "ld s0, {above}(t5)",
+        "ld s1, {bit}(t5)",
+        "and a2, s0, a1",
+        "bne a2, s1, 12f",
+        "ld t3, {pc}(t4)",
+        "addi t3, t3, 4",
+        "sd t3, {pc}(t4)",
+        "sd zero, {pc} + 80(t4)",
+        "j 15b",
+        "12:",
+        "amoswap.w.rl zero, zero, (t1)",
+        "j 14f",
         // Everything else.
         "1:",
         "csrr t0, sstatus",
         "andi t0, t0, {supervisor}",
         "bnez t0, 2f",
+        "13:",
         "ld t0, {space}(tp)",
-        "sd x1, {pc} + 8(t0)",
-        "sd x2, {pc} + 16(t0)",
-        "sd x3, {pc} + 24(t0)",
-        "sd x6, {pc} + 48(t0)",
-        "sd x7, {pc} + 56(t0)",
-        "sd x8, {pc} + 64(t0)",
-        "sd x9, {pc} + 72(t0)",
-        "sd x10, {pc} + 80(t0)",
-        "sd x11, {pc} + 88(t0)",
-        "sd x12, {pc} + 96(t0)",
-        "sd x13, {pc} + 104(t0)",
-        "sd x14, {pc} + 112(t0)",
-        "sd x15, {pc} + 120(t0)",
-        "sd x16, {pc} + 128(t0)",
-        "sd x17, {pc} + 136(t0)",
-        "sd x18, {pc} + 144(t0)",
-        "sd x19, {pc} + 152(t0)",
-        "sd x20, {pc} + 160(t0)",
-        "sd x21, {pc} + 168(t0)",
-        "sd x22, {pc} + 176(t0)",
-        "sd x23, {pc} + 184(t0)",
-        "sd x24, {pc} + 192(t0)",
-        "sd x25, {pc} + 200(t0)",
-        "sd x26, {pc} + 208(t0)",
-        "sd x27, {pc} + 216(t0)",
-        "sd x28, {pc} + 224(t0)",
-        "sd x29, {pc} + 232(t0)",
-        "sd x30, {pc} + 240(t0)",
-        "sd x31, {pc} + 248(t0)",
-        "csrr t1, sepc",
-        "sd t1, {pc}(t0)",
-        "csrrw t1, sscratch, tp", // The user's tp was there.
-        "sd t1, {pc} + 32(t0)",
-        "ld t1, {spill}(tp)", // The user's t0.
-        "sd t1, {pc} + 40(t0)",
+        save!(),
+        "14:",
         "ld sp, {stack}(tp)",
         "mv a0, tp",
         "call {trap}",
@@ -174,6 +211,8 @@ pub(crate) unsafe extern "C" fn entry() {
         space = const offset_of!(Hart, space),
         from_user = const FROM_USER,
         supervisor = const SUPERVISOR_BEFORE,
+        doomed = const offset_of!(Space, doomed),
+        yield_in_entry = const Call::YieldInEntry as usize,
         lock = const offset_of!(Hart, lock),
         changes = const offset_of!(Hart, space_changes),
         flush = const offset_of!(Hart, flush),
@@ -325,17 +364,19 @@ impl crate::kernel::Kernel {
         const FETCH: usize = 12;
         const LOAD: usize = 13;
         const STORE: usize = 15;
+        const NO_MEMORY: &str = "there is no memory left to copy a page";
         let needed = match cause {
             FETCH => page_table::EXECUTE,
             LOAD => page_table::READ,
             STORE => page_table::WRITE,
             _ => 0,
         } | page_table::USER;
+        self.frames.payer = space.purse;
         let copied =
             if cause == STORE { space.table.copy_on_write(address, &mut self.frames) } else { Ok(false) };
         let reason = match copied {
             Ok(true) => return self.translations_changed(),
-            Err(page_table::NoMemory) => "there is no memory left to copy a page",
+            Err(page_table::NoMemory) => NO_MEMORY,
             // Mapped since this hart last looked: it may remember that there was nothing.
             Ok(false)
                 if needed != page_table::USER
@@ -353,7 +394,7 @@ impl crate::kernel::Kernel {
         };
         say!("space {} ended: {reason} ({address:#x}) at {:#x}", space.number, space.registers[0]);
         leave_space(hart);
-        self.end(space, usize::MAX);
+        self.end(space, FAULTED - if reason == NO_MEMORY { MEMORY } else { cause });
     }
 
     /// Entries of a page table were taken back: no hart may go on with what it remembers of them.

@@ -5,11 +5,12 @@
 #[repr(usize)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
-    /// From the shared scheduler only: let another space run. Registers are not kept; see `image::Entries`.
+    /// From the shared scheduler only: let another space run. No register is kept but those that the image keeps, `gp` and `tp` among
+    /// those that are lost; see `image::hand_over`.
     GiveWay = 0,
     /// Classic: go behind the other processes.
     Yield,
-    /// (address, length): to the console.
+    /// (address, length): to the console, 4 KiB at most; how many bytes.
     Print,
     /// (code): the space ends.
     Exit,
@@ -17,7 +18,8 @@ pub enum Call {
     Spawn,
     /// (1 for copy-on-write, 0 for a copy): a copy of this process; its number, and 0 in the copy.
     Fork,
-    /// (where to write the exit code, or 0): waits for a child to end; its number, or an error if there is none.
+    /// (where to write the exit code, or 0): waits for a child to end; its number, or an error if there is none. The first space is
+    /// also told when all sleep ([`Refusal::AllSleep`]).
     Wait,
     /// (number): ends a child.
     Kill,
@@ -46,6 +48,8 @@ pub enum Call {
     /// (0 or 1): whether spaces made from now on have a kernel stack of their own, and are switched by way of it, as most kernels'
     /// processes are. While no other space lives. Such a space has no part of the pool, and is less urgent than the first.
     KernelStacks,
+    /// As [`Call::Yield`], by the way of [`Call::GiveWay`], with all registers kept: the experiment's process at its shortest.
+    YieldInEntry,
     /// This space's number.
     Myself,
     /// (exit status): stops the machine. The first space only.
@@ -79,7 +83,18 @@ pub enum Refusal {
     NotYours = -4,
     /// An argument out of its range.
     BadArgument = -5,
+    /// To the first space's wait: all others sleep too, and nobody is left who could wake one.
+    AllSleep = -6,
 }
+
+/// The exit code of a space that its parent ended.
+pub const KILLED: usize = usize::MAX;
+
+/// The exit code of a space that the kernel ended is this, less the trap's cause or [`MEMORY`].
+pub const FAULTED: usize = usize::MAX - 1;
+
+/// In place of a cause: there was no memory for the copy of a page.
+pub const MEMORY: usize = 16;
 
 /// What the kernel counts, since the machine started, over all harts.
 #[repr(C)]
@@ -89,7 +104,7 @@ pub struct Counters {
     pub space_changes: u64,
     /// Flushes of translations.
     pub flushes: u64,
-    /// Entries into the kernel, of any kind.
+    /// Entries into the kernel but by the short way, of which there is at most one to a change of address space.
     pub traps: u64,
     /// Interrupts of the timer.
     pub timer_interrupts: u64,

@@ -57,7 +57,9 @@ pub struct Entries {
 pub const BELOW: usize = 32;
 
 /// Calls one of the image's functions that hand over. They lose all registers, so that the compiler keeps what is needed behind this
-/// call, and no more; `s0` and `s1` it wants to keep itself and does not let an assembly block name as lost.
+/// call, and no more; `s0` and `s1` it wants to keep itself and does not let an assembly block name as lost. `gp` and `tp` are lost too
+/// and cannot be named either: no program may keep anything there, and none does that is linked without `__global_pointer$` and has no
+/// thread-local variables.
 ///
 /// # Safety
 /// `part` is initialised and the caller's own, and its running task is what calls this.

@@ -23,6 +23,9 @@ pub const ALARM: u64 = 1;
 /// waking it (N6), and whoever waited for it waits for nobody now.
 pub const GONE: u64 = 1 << 1;
 
+/// The kernel's mail to the first space: all sleep, itself too, and nobody is left who could wake one. It may end whom it likes.
+pub const ALL_SLEEP: u64 = 1 << 2;
+
 /// One direction of a connection.
 #[repr(C, align(64))]
 #[derive(Debug)]

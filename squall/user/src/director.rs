@@ -3,7 +3,8 @@
 //!
 //! `SUBJECT:TASKS:TURNS` runs an arm; `keep` and `flush` say what happens to translations when the address space changes; `tick:N`
 //! lets the timer interrupt every N timebase ticks, as the document did, and `tick:0` not at all; `hostile` tries every misdeed,
-//! `hostile:N` the N-th; `soak:ROUNDS:SEED` lets pairs of spaces spawn, wake, sleep and die at random, `soak:ROUNDS:SEED:L` with no
+//! `hostile:N` the N-th; `slices` has one process give way before the end of each slice, to another that never does; `numbers` uses
+//! up all numbers of spaces; `soak:ROUNDS:SEED` lets pairs of spaces spawn, wake, sleep and die at random, `soak:ROUNDS:SEED:L` with no
 //! sleep longer than two to the power of L timebase ticks (29 if it is left out, 54 s).
 
 use squall_scheduler::call::{Call, Executor};
@@ -18,11 +19,18 @@ use crate::{hostile, program, worker};
 const ARMS: &[(&str, Arm)] = &[
     ("call", Arm::Space(control::run)),
     ("future", Arm::Space(future::run)),
-    ("stackful", Arm::Space(stackful::run)),
-    ("process", Arm::Space(|tasks, turns| process::run("process", tasks, turns))),
+    ("stackful", Arm::Space(stackful::run::<0>)),
+    ("stackful-keeping-12", Arm::Space(stackful::run::<12>)),
+    ("process", Arm::Space(|tasks, turns| process::run::<{ process::BY_CALL }>("process", tasks, turns))),
+    (
+        "process-in-entry",
+        Arm::Space(|tasks, turns| process::run::<{ process::IN_ENTRY }>("process-in-entry", tasks, turns)),
+    ),
     (
         "process-kernel-stack",
-        Arm::OnKernelStacks(|tasks, turns| process::run("process-kernel-stack", tasks, turns)),
+        Arm::OnKernelStacks(|tasks, turns| {
+            process::run::<{ process::BY_CALL }>("process-kernel-stack", tasks, turns)
+        }),
     ),
     ("fork-copy", Arm::Space(|tasks, _| fork::run("fork-copy", tasks, false))),
     ("fork-copy-on-write", Arm::Space(|tasks, _| fork::run("fork-copy-on-write", tasks, true))),
@@ -31,13 +39,23 @@ const ARMS: &[(&str, Arm)] = &[
         Arm::OnKernelStacks(|tasks, _| fork::run("fork-copy-kernel-stack", tasks, false)),
     ),
     ("life-future", Arm::Space(|tasks, _| future::lives(tasks))),
-    ("document-coroutine", Arm::Space(|tasks, _| document::coroutines(tasks, Queue::Rotating, false))),
-    ("document-coroutine-head", Arm::Space(|tasks, _| document::coroutines(tasks, Queue::Head, false))),
-    ("document-life", Arm::Space(|tasks, _| document::coroutines(tasks, Queue::Rotating, true))),
-    ("document-life-head", Arm::Space(|tasks, _| document::coroutines(tasks, Queue::Head, true))),
+    (
+        "document-coroutine",
+        Arm::Space(|tasks, used| document::coroutines(tasks, used, Queue::Rotating, false)),
+    ),
+    (
+        "document-coroutine-head",
+        Arm::Space(|tasks, used| document::coroutines(tasks, used, Queue::Head, false)),
+    ),
+    ("document-life", Arm::Space(|tasks, used| document::coroutines(tasks, used, Queue::Rotating, true))),
+    ("document-life-head", Arm::Space(|tasks, used| document::coroutines(tasks, used, Queue::Head, true))),
     ("kernel-task", Arm::Here(|tasks, turns, _| kernel_task::run(tasks, turns))),
-    ("stackful-across", Arm::Here(|tasks, turns, me| across::run(tasks, turns, false, me))),
-    ("future-across", Arm::Here(|tasks, turns, me| across::run(tasks, turns, true, me))),
+    ("stackful-across", Arm::Here(|tasks, turns, me| across::run(tasks, turns, across::STACKFUL, me))),
+    (
+        "stackful-across-keeping-12",
+        Arm::Here(|tasks, turns, me| across::run(tasks, turns, across::KEEPING, me)),
+    ),
+    ("future-across", Arm::Here(|tasks, turns, me| across::run(tasks, turns, across::POLLED, me))),
     ("document-process", Arm::Here(|tasks, _, me| document::processes(tasks, Queue::Rotating, me))),
     ("document-process-head", Arm::Here(|tasks, _, me| document::processes(tasks, Queue::Head, me))),
 ];
@@ -89,6 +107,12 @@ fn carry_out(word: &str, me: usize) -> Result<(), usize> {
         "soak" => {
             if !worker::soak(tasks, turns, number().filter(|longest| *longest > 0).unwrap_or(29).min(40), me)
             {
+                return Err(1);
+            }
+        }
+        "slices" => hostile::slices(),
+        "numbers" => {
+            if !hostile::numbers(me) {
                 return Err(1);
             }
         }

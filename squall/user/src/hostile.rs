@@ -4,86 +4,145 @@
 
 use core::arch::{asm, naked_asm};
 use core::ptr::{null_mut, with_exposed_provenance_mut};
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::Relaxed;
 
-use squall_scheduler::call::{Call, Refusal, TURN_BY_TURN};
+use squall_scheduler::call::{Call, FAULTED, KILLED, Refusal, TURN_BY_TURN};
 use squall_scheduler::image::{IMAGE, MAIL, PART};
+use squall_scheduler::mailbox::ALARM;
 use squall_scheduler::pool::Part;
 
 use crate::arm::across;
-use crate::kernel::{call, exit, grow, must, say, spawn, wait};
+use crate::kernel::{call, counters, exit, grow, must, say, spawn, time, wait};
 use crate::program;
-use crate::scheduler::{image, part, take_part, yield_now};
+use crate::scheduler::{Mail, connect, from, image, knock, knocks_of, part, take_mail, take_part, yield_now};
 
 /// What becomes of a misdeed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// The kernel ends the process.
-    Killed,
+    /// The kernel ends the process, for a trap of this cause.
+    Killed(usize),
     /// The process is refused what it wants, sees so, and ends well.
     Refused,
     /// It never ends by itself; its parent ends it.
     Endless,
+    /// The same, beside a process that copies pages all the time and wants as little to end.
+    EndlessBesideCopier,
+    /// It sleeps, and so do all others, among them one that waits for its parent's word. The parent is told, and ends it.
+    AllSleep,
 }
-use Fate::{Endless, Killed, Refused};
+use Fate::{AllSleep, Endless, EndlessBesideCopier, Killed, Refused};
+
+/// Causes of traps (RISC-V privileged specification, 4.1.8).
+const ILLEGAL: usize = 2;
+const FETCH: usize = 12;
+const LOAD: usize = 13;
+const STORE: usize = 15;
 
 /// The misdeeds.
 const MISDEEDS: &[(&str, Fate, fn())] = &[
-    ("scribbles over its part of the pool, and gives way", Killed, scribble_and_give_way),
-    ("fills its part with pointers into the kernel, and yields", Killed, point_into_the_kernel),
-    ("says that all its levels are ready, and yields", Killed, lie_about_levels),
-    ("writes to the scheduler's code", Killed, || write_word(IMAGE)),
-    ("writes to its own program", Killed, || write_word(0x10000)),
-    ("writes to mail that it does not share", Killed, || write_word(MAIL + 7 * 4096)),
-    ("writes to the kernel's memory", Killed, || write_word(0xffff_ffc0_8040_0000)),
-    ("reads the kernel's memory", Killed, read_kernel),
-    ("jumps to where nothing is", Killed, jump_nowhere),
-    ("runs its data", Killed, run_data),
-    ("executes an instruction of the kernel's", Killed, privileged),
-    ("uses a floating-point register", Killed, floating_point),
+    ("scribbles over its part of the pool, and gives way", Killed(LOAD), scribble_and_give_way),
+    ("fills its part with pointers into the kernel, and yields", Killed(LOAD), point_into_the_kernel),
+    ("says that all its levels are ready, and yields", Killed(LOAD), lie_about_levels),
+    ("writes to the scheduler's code", Killed(STORE), || write_word(IMAGE)),
+    ("writes to its own program", Killed(STORE), || write_word(0x10000)),
+    ("writes to mail that it does not share", Killed(STORE), || write_word(MAIL + 7 * 4096)),
+    ("writes to the kernel's memory", Killed(STORE), || write_word(0xffff_ffc0_8040_0000)),
+    ("reads the kernel's memory", Killed(LOAD), read_kernel),
+    ("jumps to where nothing is", Killed(FETCH), jump_nowhere),
+    ("runs its data", Killed(FETCH), run_data),
+    ("executes an instruction of the kernel's", Killed(ILLEGAL), privileged),
+    ("uses a floating-point register", Killed(ILLEGAL), floating_point),
     ("moves its stack pointer into the kernel and makes a call", Refused, stack_in_kernel),
-    ("gives way without a part of the pool", Killed, give_way_alone),
+    (GIVES_WAY_ALONE, Killed(FETCH), give_way_alone),
     ("looks in its registers for what another process had in them", Refused, look_in_registers),
-    ("overflows its stack", Killed, overflow),
+    ("overflows its stack", Killed(STORE), overflow),
     ("passes bad pointers to every call that takes one", Refused, bad_pointers),
     ("makes calls that there are none of, and calls of the first space", Refused, foreign_calls),
     ("touches spaces that are not its relatives", Refused, strangers),
+    ("prints a megabyte at once", Refused, print_much),
+    ("sets alarms for the end of time, and again", Refused, alarms_at_the_end_of_time),
+    ("has a child end with such an alarm, and takes its memory", Refused, end_with_an_alarm),
+    ("scribbles over the mail of an honest child that sleeps and wakes", Refused, scribble_over_mail),
     ("takes all memory", Refused, all_memory),
+    ("takes all memory that it gets, and asks on", EndlessBesideCopier, ask_on),
     ("forks until it is refused", Refused, fork_all),
     ("never yields", Endless, never_yields),
-    ("yields and does nothing else", Endless, only_yields),
+    ("yields and does nothing else", Endless, || yield_for_ever(Call::Yield)),
+    ("yields by the short way and does nothing else", Endless, || yield_for_ever(Call::YieldInEntry)),
     ("parks for ever", Endless, parks),
-    ("parks, and nobody is left to wake it", Killed, parks),
+    ("parks, and nobody is left to wake it", AllSleep, parks),
 ];
+
+const GIVES_WAY_ALONE: &str = "gives way without a part of the pool";
+
+/// In place of a misdeed's number: what honest processes do, or both kinds for an experiment.
+const FULL: usize = 1000;
+const COPIER: usize = 1001;
+const WAITS_FOR_ITS_PARENT: usize = 1002;
+const WAKES_BY_ALARM: usize = 1003;
+const GIVES_WAY_EARLY: usize = 1004;
+const NEVER_GIVES_WAY: usize = 1005;
+const LEAVES_A_MARK: usize = 1006;
+const LOOKS_FOR_THE_MARK: usize = 1007;
 
 /// All misdeeds, one after the other, beside an honest pair; or the one of this number, from 1 on. The first space's.
 pub(crate) fn run(which: usize, me: usize) -> bool {
     // Without slices a process that never yields would have its hart for good. Several harts may run by the host's clock, where a
     // slice passes while the host runs others: thousands of processes would get nothing done in shorter ones than 2 ms.
-    let slice = if crate::kernel::counters().harts == 1 { 2_000 } else { 20_000 };
+    let slice = if counters().harts == 1 { SLICE } else { 10 * SLICE };
     must(Call::Tick, [slice, 0, 0, 0]);
     if !across::run_beside(20, 5, me, &mut None) {
         return false;
     }
-    let mut clean = crate::kernel::counters();
+    let mut clean = counters();
     for (index, (what, fate, _)) in MISDEEDS.iter().enumerate() {
         if which != 0 && which != index + 1 {
             continue;
         }
-        let number = spawn(program::HOSTILE, [index, 0], program::LEVEL);
+        let number = start(index, 0);
+        let company = match fate {
+            EndlessBesideCopier => Some(start(COPIER, 0)),
+            AllSleep => Some(start(WAITS_FOR_ITS_PARENT, 0)),
+            _ => None,
+        };
         let mut ended = None;
-        let honest = across::run_beside(20, 50, me, &mut ended);
-        if *fate == Endless {
-            must(Call::Kill, [number, 0, 0, 0]);
+        let mut honest = across::run_beside(20, 50, me, &mut ended);
+        if *fate == AllSleep {
+            honest &= call(Call::Wait, [0; 4]) == Refusal::AllSleep as isize;
         }
-        while let Some(child) = wait() {
-            ended = Some(child);
+        let wanted = match fate {
+            Killed(cause) => FAULTED - cause,
+            Refused => 0,
+            Endless | EndlessBesideCopier | AllSleep => {
+                must(Call::Kill, [number, 0, 0, 0]);
+                KILLED
+            }
+        };
+        if let Some(company) = company {
+            // Refused if it has ended already.
+            honest &= match fate {
+                AllSleep => {
+                    connect(company);
+                    knock(company, me, 0);
+                    true
+                }
+                _ => call(Call::Kill, [company, 0, 0, 0]) >= 0,
+            };
         }
-        let wanted = if *fate == Refused { 0 } else { usize::MAX };
-        let now = crate::kernel::counters();
+        while let Some((child, code)) = wait() {
+            match company {
+                Some(company) if company == child => honest &= *fate != AllSleep || code == 0,
+                // A copier's own child.
+                Some(_) if child != number => {}
+                _ => ended = Some((child, code)),
+            }
+        }
+        let now = counters();
         let left = now.frames_used.abs_diff(clean.frames_used);
         if ended != Some((number, wanted)) || !honest || now.spaces != 1 || left > 1 {
             say!(
-                "a process that {what}: ended with {ended:?}, not {wanted:?}; honest pair {honest}; {left} frames left"
+                "a process that {what}: ended with {ended:x?}, not {wanted:x?}; honest others {honest}; {left} frames left"
             );
             return false;
         }
@@ -91,18 +150,217 @@ pub(crate) fn run(which: usize, me: usize) -> bool {
         clean = now;
         say!("{{\"hostile\":\"{what}\"}}");
     }
-    true
+    which != 0 || give_way_on_kernel_stacks()
 }
 
+/// Timebase ticks of a slice.
+const SLICE: usize = 2_000;
+
+/// A process of this file's.
+fn start(what: usize, word: usize) -> usize {
+    spawn(program::HOSTILE, [what, word], program::LEVEL)
+}
+
+/// Three processes with kernel stacks, which have no executor, give way to each other.
+fn give_way_on_kernel_stacks() -> bool {
+    let Some(index) = MISDEEDS.iter().position(|(what, _, _)| *what == GIVES_WAY_ALONE) else { return false };
+    must(Call::KernelStacks, [1, 0, 0, 0]);
+    for _ in 0..3 {
+        start(index, 0);
+    }
+    let went_well = (0..3).all(|_| wait().is_some_and(|(_, code)| code == FAULTED - FETCH));
+    must(Call::KernelStacks, [0; 4]);
+    say!("{{\"hostile\":\"{GIVES_WAY_ALONE}, on a kernel stack\"}}");
+    went_well
+}
+
+/// One process gives way at nine tenths of each slice, another never does. What each had of the hart, in timebase ticks.
+pub(crate) fn slices() {
+    must(Call::Tick, [SLICE, 0, 0, 0]);
+    let early = start(GIVES_WAY_EARLY, 0);
+    start(NEVER_GIVES_WAY, 0);
+    let mut had = [0; 2];
+    while let Some((number, ticks)) = wait() {
+        had[usize::from(number != early)] = ticks;
+    }
+    say!("{{\"slices\":{had:?}}}");
+}
+
+/// Ticks in which this process had its hart, until both have had enough: two readings of the clock in a row lie closer together than
+/// any other process's turn is long.
+fn run_for_long(gives_way: bool) -> usize {
+    const NEXT: u64 = 20;
+    take_part(0, TURN_BY_TURN);
+    let (mut last, mut had) = (time(), 0);
+    let (end, mut turn) = (last + 1000 * SLICE as u64, last);
+    while last < end {
+        let now = time();
+        if now - last < NEXT {
+            had += now - last;
+        } else {
+            turn = now;
+        }
+        last = now;
+        if gives_way && now - turn > SLICE as u64 / 10 * 9 {
+            yield_now();
+        }
+    }
+    had as usize
+}
+
+/// Whether a space with a number that was used before is told nothing of who had it: it takes as many spaces as there are numbers.
+pub(crate) fn numbers(me: usize) -> bool {
+    // The number after the first space's has none before it that a child could have.
+    across::run_beside(2, 1, me, &mut None);
+    let first = start(WAITS_FOR_ITS_PARENT, 0);
+    let friend = start(LEAVES_A_MARK, first);
+    connect(friend);
+    if knocks_of(friend, me).is_none() {
+        return false;
+    }
+    must(Call::Kill, [first, 0, 0, 0]);
+    while wait().is_some_and(|(number, _)| number + 1 != first) {
+        if call(Call::Fork, [1, 0, 0, 0]) == 0 {
+            exit(0);
+        }
+    }
+    let again = start(LOOKS_FOR_THE_MARK, friend);
+    let unmarked = wait() == Some((again, 0));
+    must(Call::Kill, [friend, 0, 0, 0]);
+    wait();
+    say!("{{\"numbers\":{}}}", again == first && unmarked);
+    again == first && unmarked
+}
+
+/// Where the mark is left in a page of mail.
+const MARK: usize = 3;
+
 /// The program [`program::HOSTILE`].
-pub(crate) fn misbehave(index: usize) -> ! {
-    if index == FULL {
-        fill_registers();
+pub(crate) fn misbehave(index: usize, word: usize, me: usize, parent: usize) -> ! {
+    match index {
+        FULL => fill_registers(),
+        COPIER => copy_for_ever(),
+        WAITS_FOR_ITS_PARENT => {
+            take_part(0, 0);
+            connect(parent);
+            exit(usize::from(knocks_of(parent, me).is_none()));
+        }
+        WAKES_BY_ALARM => wake_by_alarm(word, me),
+        GIVES_WAY_EARLY => exit(run_for_long(true)),
+        NEVER_GIVES_WAY => exit(run_for_long(false)),
+        LEAVES_A_MARK => {
+            take_part(0, 0);
+            connect(word).scratch[MARK].store(1, Relaxed);
+            connect(parent);
+            knock(parent, me, 0);
+            exit(usize::from(knocks_of(parent, me).is_none()));
+        }
+        LOOKS_FOR_THE_MARK => exit(connect(word).scratch[MARK].load(Relaxed) as usize),
+        _ => {}
     }
     if let Some((_, _, misdeed)) = MISDEEDS.get(index) {
         misdeed();
     }
     exit(0)
+}
+
+/// Forks on write and writes, for ever: each page is copied by a fault. Ends only if it finds what it did not write.
+fn copy_for_ever() {
+    const PAGES: usize = 16;
+    let Some(memory) = grow(PAGES * 4096).map(<*mut u8>::cast::<usize>) else { exit(2) };
+    for round in 0.. {
+        if call(Call::Fork, [1, 0, 0, 0]) == 0 {
+            exit(0);
+        }
+        for page in 0..PAGES {
+            // SAFETY: memory that was asked for.
+            unsafe {
+                let place = memory.add(page * 512);
+                if place.read_volatile() != round {
+                    exit(3);
+                }
+                place.write_volatile(round + 1);
+            }
+        }
+        while wait().is_some() {}
+    }
+}
+
+/// Wakes by its alarm, time and again, whatever is in its mail from `other`.
+fn wake_by_alarm(other: usize, me: usize) -> ! {
+    take_part(0, 0);
+    connect(other);
+    let mail = Mail { me, others: [other, 0], count: 1 };
+    for _ in 0..20 {
+        must(Call::Alarm, [500, 0, 0, 0]);
+        while take_mail() & ALARM == 0 {
+            from(other, me).collect();
+            mail.sleep();
+        }
+    }
+    exit(0)
+}
+
+fn scribble_over_mail() {
+    let me = must(Call::Myself, [0; 4]);
+    let child = start(WAKES_BY_ALARM, me);
+    let mail: *const AtomicU64 = (&raw const *connect(child)).cast();
+    let mut word = 1_u64;
+    for _ in 0..20_000 {
+        word ^= word << 13;
+        word ^= word >> 7;
+        word ^= word << 17;
+        // SAFETY: within the page, of words that are atomic for both.
+        unsafe { (*mail.add(word as usize % 32)).store(word, Relaxed) };
+        if word.is_multiple_of(64) {
+            call(Call::Yield, [0; 4]);
+        }
+    }
+    exit(if wait() == Some((child, 0)) { 0 } else { 3 })
+}
+
+fn print_much() {
+    const MEGABYTE: usize = 1 << 20;
+    let Some(memory) = grow(MEGABYTE) else { exit(2) };
+    // SAFETY: memory that was asked for.
+    unsafe {
+        memory.write_bytes(b' ', MEGABYTE);
+        memory.add(4095).write(b'\n');
+    }
+    exit(if must(Call::Print, [memory.expose_provenance(), MEGABYTE, 0, 0]) == 4096 { 0 } else { 3 })
+}
+
+fn alarms_at_the_end_of_time() {
+    for _ in 0..3 {
+        must(Call::Alarm, [usize::MAX, 0, 0, 0]);
+    }
+}
+
+fn end_with_an_alarm() {
+    const PAGES: usize = 64;
+    if call(Call::Fork, [1, 0, 0, 0]) == 0 {
+        call(Call::Alarm, [usize::MAX, 0, 0, 0]);
+        exit(0);
+    }
+    wait();
+    // What the kernel had the child in is among these, full of addresses that fault.
+    let Some(memory) = grow(PAGES * 4096).map(<*mut u8>::cast::<usize>) else { exit(2) };
+    for word in 0..PAGES * 512 {
+        // SAFETY: memory that was asked for.
+        unsafe { memory.add(word).write_volatile(0xffff_ffd0_1234_5000) };
+    }
+    take_part(0, 0);
+    must(Call::Alarm, [1000, 0, 0, 0]);
+    while take_mail() & ALARM == 0 {
+        Mail { me: 0, others: [0; 2], count: 0 }.sleep();
+    }
+}
+
+fn ask_on() {
+    while grow(1 << 20).is_some() {}
+    loop {
+        grow(4096);
+    }
 }
 
 /// That a call was refused; ends the process as a failure if not.
@@ -183,20 +441,18 @@ fn give_way_alone() {
     unsafe { asm!("li a7, 0", "ecall", out("a7") _) };
 }
 
-/// In place of a misdeed's number: hands over with all registers full, for ever.
-const FULL: usize = usize::MAX;
-
 const MARKS: [usize; 2] = [0x1d1d_1d1d_1d1d, 0x2e2e_2e2e_2e2e];
 
 fn look_in_registers() {
     take_part(0, TURN_BY_TURN);
-    let other = spawn(program::HOSTILE, [FULL, 0], program::LEVEL);
+    let other = start(FULL, 0);
     // SAFETY: the part is this process's own, and its executor runs.
     let seen = (0..2000).any(|_| unsafe { give_way_full_of(part(), MARKS[0], MARKS[1], image().yield_now) });
     call(Call::Kill, [other, 0, 0, 0]);
-    exit(if seen || wait() != Some((other, usize::MAX)) { 3 } else { 0 });
+    exit(if seen || wait() != Some((other, KILLED)) { 3 } else { 0 });
 }
 
+/// Hands over with all registers full, for ever.
 fn fill_registers() -> ! {
     take_part(0, TURN_BY_TURN);
     loop {
@@ -419,9 +675,9 @@ fn never_yields() {
     }
 }
 
-fn only_yields() {
+fn yield_for_ever(way: Call) {
     loop {
-        call(Call::Yield, [0; 4]);
+        call(way, [0; 4]);
     }
 }
 

@@ -25,7 +25,7 @@ extern "C" fn _start(which: usize, first: usize, second: usize) -> ! {
         program::ARM => director::arm(first, second),
         program::SIDE => arm::across::side(first, second, me, program::FIRST),
         program::DOCUMENT_SIDE => arm::document::side(first, second, me, program::FIRST),
-        program::HOSTILE => hostile::misbehave(first),
+        program::HOSTILE => hostile::misbehave(first, second, me, program::FIRST),
         program::WORKER => worker::run(first, second, me, program::FIRST),
         _ => kernel::exit(2),
     }

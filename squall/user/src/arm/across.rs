@@ -28,12 +28,16 @@ const GO: u32 = 0;
 
 /// What a side is told beside the number of turns.
 const SECOND: usize = 1 << 62;
-const POLLED: usize = 1 << 61;
 const BESIDE: usize = 1 << 60;
 
+/// What the tasks are: stackful, the same with twelve values in use, futures.
+pub(crate) const STACKFUL: usize = 0;
+pub(crate) const KEEPING: usize = 1 << 59;
+pub(crate) const POLLED: usize = 1 << 61;
+
 /// What comes of a pair, measured.
-pub(crate) fn run(tasks: usize, turns: usize, polled: bool, me: usize) -> bool {
-    pair(tasks, turns, if polled { POLLED } else { 0 }, me, &mut None)
+pub(crate) fn run(tasks: usize, turns: usize, kind: usize, me: usize) -> bool {
+    pair(tasks, turns, kind, me, &mut None)
 }
 
 /// A pair with others beside it, so that nothing can be said of its changes of address space; whether all had their turns.
@@ -74,7 +78,7 @@ fn pair(tasks: usize, turns: usize, kind: usize, me: usize, other: &mut Option<(
 /// One of the two spaces.
 pub(crate) fn side(tasks: usize, what: usize, me: usize, parent: usize) -> ! {
     let (second, polled) = (what & SECOND != 0, what & POLLED != 0);
-    let turns = what & !(SECOND | POLLED | BESIDE);
+    let turns = what & !(SECOND | POLLED | BESIDE | KEEPING);
     TASKS.store(2 * tasks, Relaxed);
     TURNS.store(turns + if second { 2 } else { 0 }, Relaxed);
     let before = counters();
@@ -92,8 +96,12 @@ pub(crate) fn side(tasks: usize, what: usize, me: usize, parent: usize) -> ! {
         Some(first)
     } else {
         let Some(stack) = crate::kernel::grow(ROOMY) else { exit(2) };
-        start_on(0, stack.wrapping_add(ROOMY), LEVEL, if measures { measure } else { turns_only });
-        if !start(1..tasks, LEVEL, turns_only) {
+        let (first, others): (extern "C" fn(usize), extern "C" fn(usize)) = match what & KEEPING {
+            0 => (measure::<0>, turns_only::<0>),
+            _ => (measure::<12>, turns_only::<12>),
+        };
+        start_on(0, stack.wrapping_add(ROOMY), LEVEL, if measures { first } else { others });
+        if !start(1..tasks, LEVEL, others) {
             exit(2);
         }
         None
@@ -121,22 +129,17 @@ pub(crate) fn side(tasks: usize, what: usize, me: usize, parent: usize) -> ! {
     exit(if turn::taken() == wanted { 0 } else { 3 })
 }
 
-extern "C" fn turns_only(_: usize) {
+extern "C" fn turns_only<const KEPT: usize>(_: usize) {
     yield_now();
-    for _ in 0..TURNS.load(Relaxed) {
-        turn::take();
-        yield_now();
-    }
+    turn::take_all::<KEPT>(TURNS.load(Relaxed), yield_now);
 }
 
-extern "C" fn measure(_: usize) {
+extern "C" fn measure<const KEPT: usize>(_: usize) {
     yield_now();
     let begin = Reading::begin();
-    for _ in 0..TURNS.load(Relaxed) {
-        turn::take();
-        yield_now();
-    }
-    report("stackful-across", &begin, &Reading::end());
+    turn::take_all::<KEPT>(TURNS.load(Relaxed), yield_now);
+    let subject = if KEPT == 0 { "stackful-across" } else { "stackful-across-keeping-12" };
+    report(subject, &begin, &Reading::end());
 }
 
 async fn body(measures: bool) {

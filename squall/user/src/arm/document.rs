@@ -57,7 +57,8 @@ async fn empty() {
 }
 
 /// `analysis0`, and with `whole` `analysis3`: tasks that are spawned, polled once and deleted. Runs in a space of its own.
-pub(crate) fn coroutines(tasks: usize, queue: Queue, whole: bool) -> bool {
+/// `used` entries went through the queue before.
+pub(crate) fn coroutines(tasks: usize, used: usize, queue: Queue, whole: bool) -> bool {
     let Some(ring) = grow(size_of::<Rotating>()).map(<*mut u8>::cast::<Rotating>) else { return false };
     let Some(futures) = room(empty(), tasks) else { return false };
     let add_all = || {
@@ -70,6 +71,11 @@ pub(crate) fn coroutines(tasks: usize, queue: Queue, whole: bool) -> bool {
             assert!(added, "the document's queue has no room for task {index}");
         }
     };
+    for _ in 0..used {
+        // SAFETY: the ring is this space's.
+        let took = unsafe { (image().rotating_add)(ring, 0, 0) && (image().rotating_take_head)(ring) };
+        assert!(took, "an empty queue takes one");
+    }
     if !whole {
         add_all();
     }

@@ -9,13 +9,17 @@ use super::turn;
 use crate::kernel::{call, counters, exit, wait};
 use crate::record::{Reading, Record};
 
+/// How they yield: as any call does, in the kernel's Rust, or by the short way in the trap's entry.
+pub(crate) const BY_CALL: usize = Call::Yield as usize;
+pub(crate) const IN_ENTRY: usize = Call::YieldInEntry as usize;
+
 /// Makes the processes, which run once this one waits for them.
-pub(crate) fn run(subject: &'static str, tasks: usize, turns: usize) -> bool {
+pub(crate) fn run<const YIELD: usize>(subject: &'static str, tasks: usize, turns: usize) -> bool {
     let before = counters();
     for index in 0..tasks {
         match call(Call::Fork, [0; 4]) {
-            0 if index == 0 => measure(subject, tasks, turns, before.frames_used),
-            0 => turns_only(turns + 2),
+            0 if index == 0 => measure::<YIELD>(subject, tasks, turns, before.frames_used),
+            0 => turns_only::<YIELD>(turns + 2),
             number if number < 0 => {
                 crate::kernel::say!("{{\"ceiling\":\"process\",\"fit\":{index}}}");
                 // Their turns are over soon; there is nothing to be measured.
@@ -29,26 +33,26 @@ pub(crate) fn run(subject: &'static str, tasks: usize, turns: usize) -> bool {
 }
 
 #[inline(always)]
-fn yield_now() {
-    call(Call::Yield, [0; 4]);
+fn yield_now<const YIELD: usize>() {
+    call(if YIELD == IN_ENTRY { Call::YieldInEntry } else { Call::Yield }, [0; 4]);
 }
 
-fn turns_only(turns: usize) -> ! {
-    yield_now();
+fn turns_only<const YIELD: usize>(turns: usize) -> ! {
+    yield_now::<YIELD>();
     for _ in 0..turns {
         turn::take();
-        yield_now();
+        yield_now::<YIELD>();
     }
     exit(0)
 }
 
-fn measure(subject: &'static str, tasks: usize, turns: usize, frames_before: u64) -> ! {
-    yield_now();
+fn measure<const YIELD: usize>(subject: &'static str, tasks: usize, turns: usize, frames_before: u64) -> ! {
+    yield_now::<YIELD>();
     let bytes = (counters().frames_used - frames_before) as usize * 4096 / tasks;
     let begin = Reading::begin();
     for _ in 0..turns {
         turn::take();
-        yield_now();
+        yield_now::<YIELD>();
     }
     let end = Reading::end();
     let done = tasks * turn::taken();

@@ -23,7 +23,7 @@ static BYTES: AtomicUsize = AtomicUsize::new(0);
 const ROOMY: usize = 8 << 10;
 
 /// Runs in a space of its own.
-pub(crate) fn run(tasks: usize, turns: usize) -> bool {
+pub(crate) fn run<const KEPT: usize>(tasks: usize, turns: usize) -> bool {
     TASKS.store(tasks, Relaxed);
     TURNS.store(turns, Relaxed);
     let before = counters();
@@ -31,8 +31,8 @@ pub(crate) fn run(tasks: usize, turns: usize) -> bool {
         return false;
     }
     let Some(stack) = crate::kernel::grow(ROOMY) else { return false };
-    start_on(0, stack.wrapping_add(ROOMY), LEVEL, measure);
-    if !start(1..tasks, LEVEL, turns_only) {
+    start_on(0, stack.wrapping_add(ROOMY), LEVEL, measure::<KEPT>);
+    if !start(1..tasks, LEVEL, turns_only::<KEPT>) {
         return false;
     }
     BYTES.store(bytes_each(&before, tasks), Relaxed);
@@ -40,26 +40,20 @@ pub(crate) fn run(tasks: usize, turns: usize) -> bool {
     true
 }
 
-extern "C" fn turns_only(_: usize) {
+extern "C" fn turns_only<const KEPT: usize>(_: usize) {
     yield_now();
-    for _ in 0..TURNS.load(Relaxed) {
-        turn::take();
-        yield_now();
-    }
+    turn::take_all::<KEPT>(TURNS.load(Relaxed), yield_now);
 }
 
-extern "C" fn measure(_: usize) {
+extern "C" fn measure<const KEPT: usize>(_: usize) {
     let (tasks, turns) = (TASKS.load(Relaxed), TURNS.load(Relaxed));
     yield_now();
     let begin = Reading::begin();
-    for _ in 0..turns {
-        turn::take();
-        yield_now();
-    }
+    turn::take_all::<KEPT>(turns, yield_now);
     let end = Reading::end();
     let bytes = BYTES.load(Relaxed);
     let record = Record {
-        subject: "stackful",
+        subject: if KEPT == 0 { "stackful" } else { "stackful-keeping-12" },
         tasks,
         turns,
         done: turn::taken(),
