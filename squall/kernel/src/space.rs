@@ -252,6 +252,7 @@ impl Kernel {
             let mut place = MAIL;
             while let Some(page) = table.next_page(place, MAIL + SPACES * FRAME) {
                 if let Some(other) = space_at(self.spaces[(page - MAIL) / FRAME])
+                    && other.state != State::Ended
                     && same_page(&table, page, &other.table, MAIL + space.number * FRAME)
                 {
                     self.tell_gone(other);
