@@ -62,7 +62,7 @@ const MISDEEDS: &[(&str, Fate, fn())] = &[
     ("touches spaces that are not its relatives", Refused, strangers),
     ("prints a megabyte at once", Refused, print_much),
     ("sets alarms for the end of time, and again", Refused, alarms_at_the_end_of_time),
-    ("has a child end with such an alarm, and takes its memory", Refused, end_with_an_alarm),
+    ("has children end with such alarms", Refused, end_with_an_alarm),
     ("scribbles over the mail of an honest child that sleeps and wakes", Refused, scribble_over_mail),
     ("takes all memory", Refused, all_memory),
     ("takes all memory that it gets, and asks on", EndlessBesideCopier, ask_on),
@@ -85,6 +85,7 @@ const GIVES_WAY_EARLY: usize = 1004;
 const NEVER_GIVES_WAY: usize = 1005;
 const LEAVES_A_MARK: usize = 1006;
 const LOOKS_FOR_THE_MARK: usize = 1007;
+const YIELDS: usize = 1008;
 
 /// All misdeeds, one after the other, beside an honest pair; or the one of this number, from 1 on. The first space's.
 pub(crate) fn run(which: usize, me: usize) -> bool {
@@ -161,14 +162,17 @@ fn start(what: usize, word: usize) -> usize {
     spawn(program::HOSTILE, [what, word], program::LEVEL)
 }
 
-/// Three processes with kernel stacks, which have no executor, give way to each other.
+/// Processes with kernel stacks, which have no executor, give way: at once, or after they have yielded; among others that yield.
 fn give_way_on_kernel_stacks() -> bool {
     let Some(index) = MISDEEDS.iter().position(|(what, _, _)| *what == GIVES_WAY_ALONE) else { return false };
     must(Call::KernelStacks, [1, 0, 0, 0]);
-    for _ in 0..3 {
-        start(index, 0);
-    }
-    let went_well = (0..3).all(|_| wait().is_some_and(|(_, code)| code == FAULTED - FETCH));
+    let alone = [(); 2].map(|()| [start(YIELDS, 10), start(YIELDS, 0), start(index, 0)]);
+    let went_well = (0..6).all(|_| {
+        wait().is_some_and(|(number, code)| {
+            let honest = alone.iter().any(|numbers| numbers[1] == number);
+            code == if honest { 0 } else { FAULTED - FETCH }
+        })
+    });
     must(Call::KernelStacks, [0; 4]);
     say!("{{\"hostile\":\"{GIVES_WAY_ALONE}, on a kernel stack\"}}");
     went_well
@@ -255,6 +259,15 @@ pub(crate) fn misbehave(index: usize, word: usize, me: usize, parent: usize) -> 
             knock(parent, me, 0);
             exit(usize::from(knocks_of(parent, me).is_none()));
         }
+        YIELDS => {
+            for _ in 0..if word == 0 { 100 } else { word } {
+                call(Call::Yield, [0; 4]);
+            }
+            if word != 0 {
+                give_way_alone();
+            }
+            exit(0);
+        }
         LOOKS_FOR_THE_MARK => exit(connect(word).scratch[MARK].load(Relaxed) as usize),
         _ => {}
     }
@@ -270,6 +283,8 @@ fn copy_for_ever() {
     let Some(memory) = grow(PAGES * 4096).map(<*mut u8>::cast::<usize>) else { exit(2) };
     for round in 0.. {
         if call(Call::Fork, [1, 0, 0, 0]) == 0 {
+            // It has the pages, too, until the last is written.
+            pass(4 * SLICE);
             exit(0);
         }
         for page in 0..PAGES {
@@ -281,9 +296,17 @@ fn copy_for_ever() {
                 }
                 place.write_volatile(round + 1);
             }
+            // So long that its slice ends among the pages, and another process makes a call before the next.
+            pass(SLICE / 8);
         }
         while wait().is_some() {}
     }
+}
+
+/// Does nothing for so many timebase ticks.
+fn pass(ticks: usize) {
+    let begin = time();
+    while time() - begin < ticks as u64 {}
 }
 
 /// Wakes by its alarm, time and again, whatever is in its mail from `other`.
@@ -337,17 +360,13 @@ fn alarms_at_the_end_of_time() {
 }
 
 fn end_with_an_alarm() {
-    const PAGES: usize = 64;
-    if call(Call::Fork, [1, 0, 0, 0]) == 0 {
-        call(Call::Alarm, [usize::MAX, 0, 0, 0]);
-        exit(0);
-    }
-    wait();
-    // What the kernel had the child in is among these, full of addresses that fault.
-    let Some(memory) = grow(PAGES * 4096).map(<*mut u8>::cast::<usize>) else { exit(2) };
-    for word in 0..PAGES * 512 {
-        // SAFETY: memory that was asked for.
-        unsafe { memory.add(word).write_volatile(0xffff_ffd0_1234_5000) };
+    // The kernel has each child where it had the one before.
+    for _ in 0..3 {
+        if call(Call::Fork, [1, 0, 0, 0]) == 0 {
+            call(Call::Alarm, [usize::MAX, 0, 0, 0]);
+            exit(0);
+        }
+        wait();
     }
     take_part(0, 0);
     must(Call::Alarm, [1000, 0, 0, 0]);
