@@ -61,8 +61,7 @@ const MISDEEDS: &[(&str, Fate, fn())] = &[
     ("makes calls that there are none of, and calls of the first space", Refused, foreign_calls),
     ("touches spaces that are not its relatives", Refused, strangers),
     ("prints a megabyte at once", Refused, print_much),
-    ("sets alarms for the end of time, and again", Refused, alarms_at_the_end_of_time),
-    ("has children end with such alarms", Refused, end_with_an_alarm),
+    ("sets alarms for the end of time, and ends", Refused, alarms_at_the_end_of_time),
     ("scribbles over the mail of an honest child that sleeps and wakes", Refused, scribble_over_mail),
     ("takes all memory", Refused, all_memory),
     ("takes all memory that it gets, and asks on", EndlessBesideCopier, ask_on),
@@ -356,22 +355,6 @@ fn print_much() {
 fn alarms_at_the_end_of_time() {
     for _ in 0..3 {
         must(Call::Alarm, [usize::MAX, 0, 0, 0]);
-    }
-}
-
-fn end_with_an_alarm() {
-    // The kernel has each child where it had the one before.
-    for _ in 0..3 {
-        if call(Call::Fork, [1, 0, 0, 0]) == 0 {
-            call(Call::Alarm, [usize::MAX, 0, 0, 0]);
-            exit(0);
-        }
-        wait();
-    }
-    take_part(0, 0);
-    must(Call::Alarm, [1000, 0, 0, 0]);
-    while take_mail() & ALARM == 0 {
-        Mail { me: 0, others: [0; 2], count: 0 }.sleep();
     }
 }
 
