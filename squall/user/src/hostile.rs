@@ -228,6 +228,12 @@ pub(crate) fn numbers(me: usize) -> bool {
         }
     }
     let again = start(LOOKS_FOR_THE_MARK, friend);
+    connect(again);
+    knock(friend, me, 0);
+    if knocks_of(friend, me).is_none() {
+        return false;
+    }
+    knock(again, me, 0);
     let unmarked = wait() == Some((again, 0));
     must(Call::Kill, [friend, 0, 0, 0]);
     wait();
@@ -256,6 +262,11 @@ pub(crate) fn misbehave(index: usize, word: usize, me: usize, parent: usize) -> 
             connect(word).scratch[MARK].store(1, Relaxed);
             connect(parent);
             knock(parent, me, 0);
+            if knocks_of(parent, me).is_some() {
+                // Another has the number now.
+                connect(word);
+                knock(parent, me, 0);
+            }
             exit(usize::from(knocks_of(parent, me).is_none()));
         }
         YIELDS => {
@@ -267,7 +278,15 @@ pub(crate) fn misbehave(index: usize, word: usize, me: usize, parent: usize) -> 
             }
             exit(0);
         }
-        LOOKS_FOR_THE_MARK => exit(connect(word).scratch[MARK].load(Relaxed) as usize),
+        LOOKS_FOR_THE_MARK => {
+            take_part(0, 0);
+            connect(parent);
+            exit(if knocks_of(parent, me).is_some() {
+                connect(word).scratch[MARK].load(Relaxed) as usize
+            } else {
+                2
+            });
+        }
         _ => {}
     }
     if let Some((_, _, misdeed)) = MISDEEDS.get(index) {
