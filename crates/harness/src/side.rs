@@ -206,15 +206,19 @@ impl Side {
     }
 
     /// Stops the measured window for something that is not to be measured.
+    ///
+    /// CPU time is read before the clock here and after it in [`Self::resume_window`], so that the CPU time left out covers the time
+    /// left out: a guest whose busy host took its CPU away between the two was charged 200 ms in a window of 120.
     pub fn suspend_window(&self) -> Suspended {
-        Suspended { at: self.clock.now(), usage: Usage::read() }
+        let usage = Usage::read();
+        Suspended { at: self.clock.now(), usage }
     }
 
     pub fn resume_window(&mut self, suspended: Suspended) {
+        self.left_out += self.clock.now_awake().saturating_sub(suspended.at);
         if let Some(before) = &mut self.before {
             before.leave_out(&suspended.usage);
         }
-        self.left_out += self.clock.now_awake().saturating_sub(suspended.at);
     }
 
     pub fn close_window(&mut self, opened: Ticks) {

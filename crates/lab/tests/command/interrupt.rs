@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whatever ends a run, nothing stays behind, and what was measured is kept where that is possible.
 
-use std::process::{Child, Stdio};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use doorbell_subjects::mechanism::{self, Host};
@@ -56,11 +57,22 @@ fn wait_for_work(stage: &Stage, command: &Child, ticks: u64) {
     wait_until("a side at work", || stage.side_ticks(pid(command)) >= ticks);
 }
 
+/// Who runs the tests may have started them to survive their terminal, which a child inherits.
+fn hears_hangups(command: &mut Command) -> &mut Command {
+    // SAFETY: between fork and exec; `signal` may be called there, and takes a number and a constant.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGHUP, libc::SIG_DFL);
+            Ok(())
+        })
+    }
+}
+
 #[test]
 fn ctrl_c_sigterm_and_a_lost_terminal_keep_what_was_measured_and_say_that_it_is_partial() {
     for end in [Signal::INT, Signal::TERM, Signal::HUP] {
         let stage = Stage::new();
-        let child = stage.doorbell(LONG_RUN).spawn().unwrap();
+        let child = hears_hangups(&mut stage.doorbell(LONG_RUN)).spawn().unwrap();
         wait_for_trials(&stage);
         let first = stage.trial_processes();
         // Another trial has begun, so that one at least has ended.
@@ -85,7 +97,7 @@ fn a_run_that_was_started_to_survive_its_terminal_goes_on() {
     let stage = Stage::new();
     let args = ["ping", "futex", "--gap", "0", "--time", "600s", "--blocks", "1", "--json", "--output", "-"];
     let doorbell = stage.doorbell(&args);
-    let mut command = std::process::Command::new("nohup");
+    let mut command = Command::new("nohup");
     command.arg(doorbell.get_program()).args(doorbell.get_args());
     command.envs(doorbell.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
