@@ -7,7 +7,7 @@
 //!
 //! DETAILS: a trial gives one number, the logarithm of its median; the trials of a configuration are one per block. Blocks are
 //! minutes apart from those of another run, and the machine drifts in between: on a virtual machine whose core was shared the
-//! medians of runs spread by 8 %. So where both runs have a reference ([`Reference`](doorbell_results::record::Reference)) each block's
+//! medians of runs spread by 8 %. So where both runs have a reference ([`Reference`]) each block's
 //! number is the mechanism's round trip as a multiple of the reference's beside it. What follows from the blocks, for all configurations
 //! together, [`judge`](super::judge) says; half of its error is for the medians and half for the 99th percentiles.
 

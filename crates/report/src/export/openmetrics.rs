@@ -105,7 +105,7 @@ impl Export for OpenMetrics {
         let help = "The machine's primitive costs: the costs of which every wake-up is a small multiple. Median over the run's readings.";
         family(out, "doorbell_primitive_cost_seconds", "gauge", "seconds", help)?;
         for (primitive, ns) in primitives(result) {
-            let labels = format!("{},primitive cost=\"{}\"", run(result), escape(&primitive));
+            let labels = format!("{},primitive=\"{}\"", run(result), escape(&primitive));
             writeln!(out, "doorbell_primitive_cost_seconds{{{labels}}} {}", ns / 1e9)?;
         }
         family(out, "doorbell_run_finished_timestamp_seconds", "gauge", "seconds", "When the run ended.")?;
