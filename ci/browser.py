@@ -204,12 +204,12 @@ def look(browser, page, out):
         browser.picture(out / f"{name}-{scheme}.png")
     if (out / f"{name}-light.png").read_bytes() == (out / f"{name}-dark.png").read_bytes():
         wrong.append("dark looks like light")
-    # A link to an arm shows it alone.
-    arm = browser.evaluate("document.querySelector('tr[data-arm]')?.dataset.arm ?? ''")
-    browser.evaluate(f"location.hash = {json.dumps('#arm=' + arm)}; new Promise((done) => setTimeout(done, 50))")
-    alone = browser.evaluate("new Set(Array.from(document.querySelectorAll('tr[data-arm]:not(.off)'), (r) => r.dataset.arm)).size")
+    # A link to a variant shows it alone.
+    variant = browser.evaluate("document.querySelector('tr[data-variant]')?.dataset.variant ?? ''")
+    browser.evaluate(f"location.hash = {json.dumps('#variant=' + variant)}; new Promise((done) => setTimeout(done, 50))")
+    alone = browser.evaluate("new Set(Array.from(document.querySelectorAll('tr[data-variant]:not(.off)'), (r) => r.dataset.variant)).size")
     if alone != 1:
-        wrong.append(f"a link to {arm} shows {alone} arms")
+        wrong.append(f"a link to {variant} shows {alone} variants")
     browser.evaluate("location.hash = ''; document.querySelector('#tools button').click()")
     for width in [400, 500, 1280]:
         browser.size(width, 2400)

@@ -49,7 +49,7 @@
   // #variant=NAME shows one variant alone.
   const follow = () => {
     if (!location.hash.startsWith("#variant=")) return;
-    const wanted = location.hash.slice(5);
+    const wanted = location.hash.slice("#variant=".length);
     const variants = new Set(all("tr[data-variant]").map((row) => row.dataset.variant));
     if (!variants.has(wanted)) return;
     off.clear();

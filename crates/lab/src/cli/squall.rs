@@ -27,7 +27,7 @@ use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::{MadeOf, Measured, Subject};
 use doorbell_results::record::{Environment, Figure, Histogram, Outcome, Record, ResultFile, Series, Tally};
 use doorbell_subjects::mechanism::Contexts;
-use doorbell_verdict::claims::coroutines::{BOARD, MAKING, SWITCHING};
+use doorbell_verdict::claims::coroutines::{BOARD, MAKING, SOURCE, SWITCHING};
 
 /// A kind of task: its name in the lab, and Squall's. Kinds with the same name in the lab differ in what surrounds them.
 struct Kind {
@@ -189,6 +189,10 @@ pub(super) fn run(
         }
         new
     });
+    let measured =
+        |subject: &str| configurations.iter().any(|configuration| configuration.subject == subject);
+    let parts = super::tasks::parts().filter(|(subject, _)| measured(subject));
+    let parts = parts.map(|(subject, part)| (subject.to_owned(), part.to_owned())).collect();
     Ok(ResultFile {
         schema_version: SCHEMA_VERSION,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -200,6 +204,8 @@ pub(super) fn run(
         machine: emulated(machine, emulator),
         plan: Plan {
             sections: vec!["tasks".to_owned()],
+            parts,
+            claims: Some(SOURCE.name.to_owned()),
             repeat_on_interference: false,
             ..Plan::new("tasks", configurations, 1, 0)
         },
