@@ -41,6 +41,6 @@ ends() {
 ends 4 pick.txt pick --need epoll --from "$results/survey.json"
 says pick.txt 'not a candidate' 'no descriptor' 'Again: doorbell survey'
 ends 3 gate.txt gate --max 1us --from "$results/survey.json"
-says gate.txt 'Fail: not 99.9 % of wakes takes at most 1' 'The longest wake'
+says gate.txt 'Fail: not 99.9 % of wake-ups takes at most 1' 'The longest wake'
 ends 3 check.txt check --baseline "$results/ping.json" --from "$results/ping-again.json" --fail-if 'p50>1us'
 says check.txt 'Worse than' 'broken'

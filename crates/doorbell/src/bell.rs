@@ -64,7 +64,7 @@ use std::time::{Duration, Instant};
 /// **… a waiter dies?** Nothing. At most one ring makes a system call for nothing.
 ///
 /// **… I wait with epoll, and take only part of what there is?** [`into_fd`](Self::into_fd) gives a file that is
-/// readable from a ring on until [`BellFd::heard`] is called. Until then it stays readable, and rings add nothing.
+/// readable from a ring on until [`BellFd::heard`](crate::BellFd::heard) is called. Until then it stays readable, and rings add nothing.
 ///
 /// **… a process forks?** A bell of [`new`](Self::new) is memory of this process: the child has a copy, which is
 /// another bell. A bell of [`for_children`](Self::for_children), or of a rendezvous, is the same bell in both; a handle
