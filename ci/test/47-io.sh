@@ -42,7 +42,7 @@ else
     holds "$scratch/io.json" "'not-from-the-device' in rules(by['sync', 'read'][0])"
     ci/skipped "47-io: $PWD lies on no device: what is asked of one was not tried"
 fi
-grep -q 'Claims of others' "$scratch/said" || fail "the claims were not judged: $(cat "$scratch/said")"
+grep -q 'Published claims' "$scratch/said" || fail "the claims were not judged: $(cat "$scratch/said")"
 
 echo "== fio beside it"
 cpu=$(python3 -c 'import os; print(min(os.sched_getaffinity(0)))')

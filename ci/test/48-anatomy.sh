@@ -22,12 +22,12 @@ if [ "$status" = 4 ]; then
 fi
 [ "$status" = 0 ] || fail "exit $status: $(cat "$folder/a.err")"
 grep -q 'What tracing costs' "$folder/a.txt" || fail "no cost of tracing: $(cat "$folder/a.txt")"
-grep -q 'waiter switched in' "$folder/a.txt" || fail "no stages: $(cat "$folder/a.txt")"
+grep -q 'scheduled in' "$folder/a.txt" || fail "no stages: $(cat "$folder/a.txt")"
 "$doorbell" report -q "$folder/a.json" -o "$folder/a.html"
 grep -q 'Where the time goes' "$folder/a.html" || fail "no waterfall in the report"
 
 timeout 120 "$doorbell" why futex --time 1s --worst 2 -q -o "$folder/w.json" >"$folder/w.txt"
-grep -qE 'The slowest of [0-9,]+ wakes took .* cause: ' "$folder/w.txt" || fail "no verdict: $(cat "$folder/w.txt")"
+grep -qE 'The slowest of [0-9,]+ wakes? took .* cause: ' "$folder/w.txt" || fail "no verdict: $(cat "$folder/w.txt")"
 grep -q 'To repeat it: ' "$folder/w.txt" || fail "no way to repeat it"
 
 # Seen from a namespace of its own, as the command mounted it: of the buffers that this script's runs made, none is left.
