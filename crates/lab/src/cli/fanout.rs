@@ -138,7 +138,7 @@ impl Experiment for Args {
             return args.run.run(plan, machine, terminal);
         }
         let lacking = lacking(&plan, &machine);
-        // Told before anything is started, so that who wants all of it can mend the limits first.
+        // Before anything is started, so that the limits can be raised first.
         let mut err = std::io::stderr();
         for lack in &lacking {
             let _ = writeln!(err, "doorbell: {lack}");

@@ -127,7 +127,7 @@ impl Experiment for Args {
         if run.only_planned() {
             return run.run(plan, machine, terminal);
         }
-        // Told before anything is started, so that who wants all of it can mend the limits first.
+        // Before anything is started, so that the limits can be raised first.
         let mut err = std::io::stderr();
         if !terminal.quiet {
             ceilings(&plan, &machine).iter().for_each(|line| {
