@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The long forms of ci/test/67-uintr.sh: ten million notifications on each kernel, with and without waits between the driver's steps,
-# ten thousand deaths in traffic, two million wrong calls, ten minutes of two programs that wake each other while load moves them about,
-# and what it all costs.
-# Some hours; each step is a guest of its own, and SOAK_STEPS="storm deaths" takes only those.
+# The long forms of ci/test/67-uintr.sh: ten million notifications on each kernel in each of three forms (nothing else ends a
+# sleep; signals and time-outs too; with waits between the driver's steps), ten thousand deaths in traffic, eleven million wrong
+# calls, ten minutes of two programs that wake each other while load moves them about, kernels that check themselves, and what it
+# all costs. Some hours; each step is a guest of its own, and SOAK_STEPS="storm deaths" takes only those, SOAK_KERNELS=7.3 only that
+# kernel's.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 scratch=$(mktemp -d)
@@ -11,20 +12,33 @@ trap 'rm -rf "$scratch"' EXIT
 
 fail() { echo "soak 67-uintr: $*" >&2; exit 1; }
 step() { echo "== $*"; }
-wanted() { [[ " ${SOAK_STEPS:-lives storm plug deaths fuzz pair costs} " == *" $1 "* ]]; }
+wanted() { [[ " ${SOAK_STEPS:-lives debug storm plug deaths fuzz pair costs} " == *" $1 "* ]]; }
 guest() { ci/uintr-guest --timeout 120m "$@" 2>&1 | tee "$scratch/said" || fail "see above"; }
 
 ci/built >/dev/null
 for kernel in 6.12 7.3 7.3-rt 6.1; do
     ! wanted lives || { step "$kernel: every promise"; guest --kernel $kernel --cpus 4 '$built/lives && $built/lives --as 1000 || fail "lives"'; }
 done
-for kernel in 6.12 7.3; do
+for checker in kasan kcsan; do
+    ! wanted debug || { step "$checker: every promise, storms, deaths, wrong calls; then with every send counted"; guest --debug $checker --cpus 4 --define UINTR_DELAYS '
+        $built/lives && $built/lives --as 1000 || fail "lives"
+        $built/storm --count 100000 --burst 1 --receivers 8 --signals 0 --timeouts 0 || fail "storm"
+        $built/storm --count 100000 --burst 200 || fail "storm"
+        $built/deaths 1000 || fail "deaths"
+        $built/fuzz 100000 || fail "fuzz"
+        unload
+        load count_sends=1
+        $built/lives || fail "lives, counted"
+        $built/storm --count 50000 --burst 1 --receivers 8 || fail "storm, counted"'; }
+done
+many="--count 2500000 --burst 1 --receivers 12 --senders 4"
+for kernel in ${SOAK_KERNELS:-6.12 7.3}; do
     for seed in 1 2 3 4; do
-        ! wanted storm || { step "$kernel: 2.5 million notifications, seed $seed"; guest --kernel $kernel --cpus 4 "\$built/storm --count 2500000 --burst 4000 --seed $seed || fail storm"; }
+        ! wanted storm || { step "$kernel: 2.5 million notifications, and nothing else ends a sleep, seed $seed"; guest --kernel $kernel --cpus 4 "\$built/storm $many --signals 0 --timeouts 0 --seed $seed || fail storm"; }
+        ! wanted storm || { step "$kernel: the same with signals and time-outs"; guest --kernel $kernel --cpus 4 "\$built/storm $many --seed $seed || fail storm"; }
+        ! wanted storm || { step "$kernel: the same with waits between any two steps"; guest --kernel $kernel --cpus 4 --define UINTR_DELAYS "\$built/storm $many --signals 0 --timeouts 0 --seed $seed || fail storm"; }
     done
-    ! wanted storm || { step "$kernel: the same with waits between any two steps"; guest --kernel $kernel --cpus 4 --define UINTR_DELAYS '$built/storm --count 2500000 --burst 4000 --seed 5 || fail storm'; }
-    ! wanted storm || { step "$kernel: a million, at most four before an answer, so that most of them notify"; guest --kernel $kernel --cpus 4 '$built/storm --count 1000000 --burst 4 --seed 6 || fail storm'; }
-    ! wanted storm || { step "$kernel: a million where nothing but a notification ends a sleep"; guest --kernel $kernel --cpus 4 '$built/storm --count 1000000 --burst 4 --seed 7 --signals 0 --timeouts 0 || fail storm'; }
+    ! wanted storm || { step "$kernel: 2.5 million in bursts of up to 4000, most of which find a notification under way"; guest --kernel $kernel --cpus 4 '$built/storm --count 2500000 --burst 4000 || fail storm'; }
     ! wanted plug || { step "$kernel: the storm while CPUs go off-line and come back"; guest --kernel $kernel --cpus 4 '
         while :; do
             for cpu in 1 2 3; do
@@ -35,9 +49,10 @@ for kernel in 6.12 7.3; do
         $built/storm --count 100000 --burst 200 || fail "storm"
         kill $plug'; }
     for seed in 1 2 3 4 5; do
-        ! wanted deaths || { step "$kernel: 1000 deaths, seed $seed"; guest --kernel $kernel --cpus 2 "\$built/deaths 1000 $seed || fail deaths"; }
+        ! wanted deaths || { step "$kernel: 2000 deaths, seed $seed"; guest --kernel $kernel --cpus 2 "\$built/deaths 2000 $seed || fail deaths"; }
     done
     ! wanted fuzz || { step "$kernel: a million wrong calls"; guest --kernel $kernel --cpus 2 '$built/fuzz 1000000 || fail fuzz'; }
+    [ $kernel = 6.12 ] || ! wanted fuzz || { step "$kernel: ten million wrong calls"; guest --kernel $kernel --cpus 2 '$built/fuzz 10000000 || fail fuzz'; }
     ! wanted pair || { step "$kernel: ten minutes there and back, of an ordinary user, under load"; guest --kernel $kernel --cpus 4 '
         for i in 1 2 3; do while :; do :; done & load="$load $!"; done
         mkdir -p /etc; echo somebody:x:1000:1000::/:/bin/sh >/etc/passwd; as="start-stop-daemon -S -c somebody -x"

@@ -4,40 +4,51 @@
  * in a hard interrupt, and whoever may send can ask for one at any time.
  */
 #include <linux/cred.h>
-#include <linux/list.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/rhashtable.h>
 #include <linux/slab.h>
 #include <linux/uidgid.h>
+#include <linux/user_namespace.h>
 
 #include "driver.h"
 
 struct account {
-	struct list_head others;
-	kuid_t uid;
+	struct rhash_head node;
+	uid_t uid;	/* of the first user name space */
 	unsigned int receivers;
 };
 
-static LIST_HEAD(accounts);
+static struct rhashtable accounts;
 static DEFINE_MUTEX(lock);
+
+static const struct rhashtable_params by_uid = {
+	.head_offset = offsetof(struct account, node),
+	.key_offset = offsetof(struct account, uid),
+	.key_len = sizeof_field(struct account, uid),
+	.automatic_shrinking = true,
+};
 
 static unsigned int receivers_per_user = 1024;
 module_param(receivers_per_user, uint, 0644);
 MODULE_PARM_DESC(receivers_per_user, "most receivers of a user at a time");
 
-static struct account *find(kuid_t uid)
+static struct account *find(uid_t uid)
 {
-	struct account *account;
+	struct account *account = rhashtable_lookup_fast(&accounts, &uid, by_uid);
+	int error;
 
-	list_for_each_entry(account, &accounts, others) {
-		if (uid_eq(account->uid, uid))
-			return account;
-	}
+	if (account)
+		return account;
 	account = kzalloc(sizeof(*account), GFP_KERNEL_ACCOUNT);
 	if (!account)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 	account->uid = uid;
-	list_add(&account->others, &accounts);
+	error = rhashtable_insert_fast(&accounts, &account->node, by_uid);
+	if (error) {
+		kfree(account);
+		return ERR_PTR(error);
+	}
 	return account;
 }
 
@@ -45,7 +56,8 @@ static void forget(struct account *account)
 {
 	if (account->receivers)
 		return;
-	list_del(&account->others);
+	rhashtable_remove_fast(&accounts, &account->node, by_uid);
+	/* Look-ups are under the lock too. */
 	kfree(account);
 }
 
@@ -55,15 +67,16 @@ struct account *account_take(void)
 	struct account *account;
 
 	mutex_lock(&lock);
-	account = find(current_uid());
-	if (!account) {
-		account = ERR_PTR(-ENOMEM);
-	} else if (account->receivers >= READ_ONCE(receivers_per_user)) {
+	account = find(from_kuid(&init_user_ns, current_uid()));
+	if (IS_ERR(account))
+		goto unlock;
+	if (account->receivers >= READ_ONCE(receivers_per_user)) {
 		forget(account);
 		account = ERR_PTR(-EAGAIN);
 	} else {
 		account->receivers++;
 	}
+unlock:
 	mutex_unlock(&lock);
 	return account;
 }
@@ -74,4 +87,14 @@ void account_give(struct account *account)
 	account->receivers--;
 	forget(account);
 	mutex_unlock(&lock);
+}
+
+int accounts_start(void)
+{
+	return rhashtable_init(&accounts, &by_uid);
+}
+
+void accounts_stop(void)
+{
+	rhashtable_destroy(&accounts);
 }

@@ -30,6 +30,7 @@ void counters_remove(struct receiver *receiver)
 static void show(struct seq_file *file, struct receiver *receiver)
 {
 	struct counters *c = &receiver->counters;
+	struct sends *s = &receiver->sends;
 	struct thread *thread;
 
 	mutex_lock(&receiver->lock);
@@ -40,12 +41,17 @@ static void show(struct seq_file *file, struct receiver *receiver)
 		   thread ? thread->uirr : 0, thread && thread->uif, thread && thread->armed,
 		   thread && READ_ONCE(thread->asleep_on));
 	mutex_unlock(&receiver->lock);
-	seq_printf(file, " out %llu in %llu undelivered %llu found %llu collected %llu coalesced %llu",
-		   c->out, c->in, c->undelivered, c->found, c->collected, c->coalesced);
-	seq_printf(file, " slept %llu woken %llu rose %llu met %llu late %llu calls %llu",
-		   c->slept, c->woken, c->rose, c->met, c->late, c->calls);
-	seq_printf(file, " waits %llu served %llu timed_out %llu signalled %llu\n",
+	seq_printf(file, " out %llu in %llu undelivered %llu overtaken %llu found %llu noticed %llu collected %llu coalesced %llu",
+		   c->out, c->in, c->undelivered, c->overtaken, c->found, c->noticed, c->collected, c->coalesced);
+	seq_printf(file, " slept %llu woken %llu rose %llu met %llu late %llu caught %llu calls %llu",
+		   c->slept, c->woken, c->rose, c->met, c->late, c->caught, c->calls);
+	seq_printf(file, " waits %llu served %llu timed_out %llu signalled %llu",
 		   c->waits, c->served, c->timed_out, c->signalled);
+	if (count_sends)
+		seq_printf(file, " posted %lld merged %lld notified %lld woke %lld covered %lld suppressed %lld",
+			   atomic64_read(&s->posted), atomic64_read(&s->merged), atomic64_read(&s->notified),
+			   atomic64_read(&s->woke), atomic64_read(&s->covered), atomic64_read(&s->suppressed));
+	seq_putc(file, '\n');
 }
 
 static int receivers_show(struct seq_file *file, void *data)

@@ -71,12 +71,15 @@ struct uitt_entry {
 
 /*
  * What happened to a receiver, for debugfs. Posts and deliveries are the CPUs'
- * doing, and no kernel sees them.
+ * doing, and no kernel sees them: struct sends, of the parameter count_sends, has
+ * the posts.
  */
 struct counters {
 	u64 out, in;		/* in = out, + 1 while it has a CPU */
 	u64 undelivered;	/* of out: with a request that the CPU had taken */
+	u64 overtaken;		/* of out: a notification was under way to it */
 	u64 found;		/* of in: with requests in PIR */
+	u64 noticed;		/* of in: with ON = overtaken + woken + met + caught */
 	u64 collected;		/* those requests */
 	u64 coalesced;		/* of collected: the CPU had taken the same vector */
 	u64 slept;		/* = woken + rose, + 1 while it sleeps */
@@ -84,9 +87,20 @@ struct counters {
 	u64 rose;		/* by something else, perhaps a time-out */
 	u64 met;		/* of rose: a notification was under way */
 	u64 late;		/* did not sleep: the last look found a request */
+	u64 caught;		/* of late: notified since it was put on the list */
 	u64 calls;		/* other system calls that a request ended */
 	u64 waits;		/* = served + timed_out + signalled, + 1 in a wait */
 	u64 served, timed_out, signalled;
+};
+
+/* What was sent to a receiver, if the parameter count_sends is set. */
+struct sends {
+	atomic64_t posted;	/* = notified + woke + covered + suppressed */
+	atomic64_t merged;	/* of posted: PIR had the vector already */
+	atomic64_t notified;	/* with NOTIFY */
+	atomic64_t woke;	/* with WAKE = woken + met + caught */
+	atomic64_t covered;	/* by ON: a notification was under way */
+	atomic64_t suppressed;	/* by SN */
 };
 
 /*
@@ -102,6 +116,7 @@ struct receiver {
 	struct list_head others;	/* for debugfs */
 	struct counters counters;	/* the thread's own, or under its list's lock */
 	u64 steps;			/* likewise */
+	struct sends sends;
 	u64 handler;
 	u64 stack_adjust;
 	u32 flags;
@@ -142,6 +157,7 @@ struct table {
 	struct rhash_head node;
 	struct signal_struct *process;	/* who; only compared */
 	struct uitt_entry *uitt;	/* a page */
+	unsigned long grace;		/* when it was given up, for RCU */
 	struct mutex lock;		/* of the connections' places */
 	struct connection connections[UINTR_CONNECTIONS];
 	struct llist_node dead;
@@ -181,6 +197,7 @@ struct thread {
 	unsigned long frame;
 
 	bool left;
+	unsigned long grace;	/* when it was given up, for RCU */
 	struct llist_node dead;
 };
 
@@ -194,7 +211,7 @@ struct sleepers {
 	struct list_head list;
 };
 
-/* Between two steps that other CPUs can see: with UINTR_DELAYS, a test's, up to 20 us now and then. */
+/* Between two steps that others can see: with UINTR_DELAYS, a test's, up to 20 us now and then. */
 #ifdef UINTR_DELAYS
 void delay(void);
 #else
@@ -227,6 +244,11 @@ static inline void stui(void)
 	asm volatile("stui" : : : "memory");
 }
 
+/* sends.c */
+extern struct receiver nobody;
+extern bool count_sends;
+bool send_counted(struct pt_regs *regs);
+
 /* counters.c */
 void counters_add(struct receiver *receiver);
 void counters_remove(struct receiver *receiver);
@@ -236,6 +258,8 @@ void counters_stop(void);
 /* accounts.c */
 struct account *account_take(void);
 void account_give(struct account *account);
+int accounts_start(void);
+void accounts_stop(void);
 
 /* switch.c */
 void sleepers_open(int cpu);

@@ -144,6 +144,7 @@ static const struct part {
 } parts[] = {
 	{ cpus_start, cpus_stop },
 	{ threads_start, threads_stop },
+	{ accounts_start, accounts_stop },
 	{ receivers_start, receivers_stop },
 	{ vectors_start, vectors_stop },
 	{ tables_start, tables_stop },

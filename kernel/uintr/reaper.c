@@ -6,6 +6,7 @@
  * nothing can be freed.
  */
 #include <linux/module.h>
+#include <linux/rcupdate.h>
 #include <linux/smp.h>
 #include <linux/workqueue.h>
 
@@ -44,6 +45,10 @@ static void reap(struct work_struct *work)
 		synchronize_rcu();
 	if (their_receivers)
 		let_sends_end();
+	llist_for_each_entry(table, their_tables, dead)
+		WARN_ON_ONCE(!poll_state_synchronize_rcu(table->grace));
+	llist_for_each_entry(thread, their_threads, dead)
+		WARN_ON_ONCE(!poll_state_synchronize_rcu(thread->grace));
 	llist_for_each_entry_safe(receiver, next_receiver, their_receivers, dead)
 		receiver_free(receiver);
 	llist_for_each_entry_safe(table, next_table, their_tables, dead)
@@ -62,12 +67,14 @@ void reap_receiver(struct receiver *receiver)
 
 void reap_table(struct table *table)
 {
+	table->grace = get_state_synchronize_rcu();
 	llist_add(&table->dead, &dead_tables);
 	queue_work(reaper, &reaping);
 }
 
 void reap_thread(struct thread *thread)
 {
+	thread->grace = get_state_synchronize_rcu();
 	llist_add(&thread->dead, &dead_threads);
 	queue_work(reaper, &reaping);
 }

@@ -139,6 +139,8 @@ static int trap_hook(struct notifier_block *block, unsigned long event, void *da
 	local_irq_enable();
 	adopted = table_adopt();
 	local_irq_disable();
+	if (!adopted && count_sends)
+		adopted = send_counted(args->regs);
 	return adopted ? NOTIFY_STOP : NOTIFY_DONE;
 }
 

@@ -50,15 +50,16 @@ void delay(void)
 
 /*
  * Sends what comes from now on to @vector of @cpu. ON stays: what it stands for has
- * yet to be looked at.
+ * yet to be looked at. Returns the low half before.
  */
-static void readdress(struct uintr_upid *upid, u8 vector, int cpu)
+static u64 readdress(struct uintr_upid *upid, u8 vector, int cpu)
 {
 	u64 low = READ_ONCE(upid->low);
 
 	/* A full barrier; pairs with SENDUIPI's locked update (H9). */
 	while (!try_cmpxchg64(&upid->low, &low, upid_address(vector, cpu) | (low & UPID_ON)))
 		;
+	return low;
 }
 
 /*
@@ -107,6 +108,7 @@ void disarm(struct thread *thread)
 		return;
 	receiver->counters.out++;
 	receiver->counters.undelivered += !!thread->uirr;
+	receiver->counters.overtaken += low & UPID_ON;
 	trace_uintr_out(receiver, receiver->steps++, -1, low, 0, thread->uirr, thread->uif);
 }
 
@@ -116,7 +118,7 @@ void arm(struct thread *thread)
 	struct receiver *receiver = thread->receiver;
 	u64 misc = 0, low, requests;
 
-	if (thread->table) {
+	if (thread->table && !count_sends) {
 		wrmsrq(MSR_UINTR_TT, (u64)thread->table->uitt | TT_ENABLE);
 		misc = UINTR_CONNECTIONS - 1;	/* the last index, not the number (H11) */
 	}
@@ -125,6 +127,7 @@ void arm(struct thread *thread)
 		delay();
 		receiver->counters.in++;
 		receiver->counters.found += !!requests;
+		receiver->counters.noticed += low & UPID_ON;
 		receiver->counters.collected += hweight64(requests);
 		receiver->counters.coalesced += hweight64(requests & thread->uirr);
 		thread->uirr |= requests;
@@ -224,12 +227,12 @@ static void let_go(struct thread *thread)
 static bool put_on(struct thread *thread, struct sleepers *list)
 {
 	struct uintr_upid *upid = &thread->receiver->upid;
-	u64 low, pir;
+	u64 before, low, pir;
 
 	list_add(&thread->sleeping, &list->list);
 	WRITE_ONCE(thread->asleep_on, list);
 	delay();
-	readdress(upid, WAKE, list->cpu);
+	before = readdress(upid, WAKE, list->cpu);
 	delay();
 	pir = READ_ONCE(upid->pir);
 	low = READ_ONCE(upid->low);
@@ -240,6 +243,7 @@ static bool put_on(struct thread *thread, struct sleepers *list)
 	}
 	thread->receiver->counters.late++;
 	low = take_off(thread);
+	thread->receiver->counters.caught += low & ~before & UPID_ON;
 	TRACE_SLEEPER(late, thread, low);
 	let_go(thread);
 	return false;

@@ -15,13 +15,6 @@
 static struct kmem_cache *tables;
 static struct rhashtable processes;
 
-/*
- * Whom an entry names that is free: with SN set, it tells nobody. No manual says
- * that SENDUIPI reads both halves of an entry at once. One that has the half of a
- * connection just made finds an address that may be written to behind the other.
- */
-static struct uintr_upid nobody = { .low = UPID_SN };
-
 static const struct rhashtable_params by_process = {
 	.head_offset = offsetof(struct table, node),
 	.key_offset = offsetof(struct table, process),
@@ -92,7 +85,7 @@ static struct table *table_new(void)
 		return ERR_PTR(-ENOMEM);
 	}
 	for (i = 0; i < UINTR_CONNECTIONS; i++) {
-		table->uitt[i].upid = (u64)&nobody;
+		table->uitt[i].upid = (u64)&nobody.upid;
 		table->connections[i].entry = &table->uitt[i].low;
 	}
 	/* Of the process, and the caller's. */
@@ -185,7 +178,7 @@ long table_disconnect(unsigned long index)
 	if (vector) {
 		mutex_lock(&vector->receiver->lock);
 		WRITE_ONCE(*connection->entry, 0);
-		WRITE_ONCE(table->uitt[index].upid, (u64)&nobody);
+		WRITE_ONCE(table->uitt[index].upid, (u64)&nobody.upid);
 		list_del(&connection->others);
 		mutex_unlock(&vector->receiver->lock);
 		/* No half of this one is left with anybody when the next takes its place. */

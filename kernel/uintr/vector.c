@@ -106,6 +106,7 @@ long vector_new(struct receiver *receiver, unsigned long number)
 	}
 	mutex_unlock(&receiver->lock);
 	if (!fd) {
+		delay();
 		fd = anon_inode_getfd("[uintr-vector]", &vector_fops, vector, O_RDWR | O_CLOEXEC);
 		if (fd >= 0)
 			return fd;

@@ -289,7 +289,8 @@ fn on_console(command: &mut Command, size: Option<TerminalSize>) -> io::Result<(
 
 /// Without it no mechanism over TCP or UDP finds its other side (netdevice(7)).
 fn loopback_up() -> io::Result<()> {
-    let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
+    // Interfaces are not asked for by a protocol of theirs, and a kernel may be small.
+    let socket = std::os::unix::net::UnixDatagram::unbound()?;
     // SAFETY: all zeroes are a valid ifreq: numbers and unions of numbers.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {

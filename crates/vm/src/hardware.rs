@@ -52,6 +52,8 @@ pub struct Hardware {
     pub nvme: Option<Nvme>,
     /// Whether instructions are the clock, so that time does not depend on what else the host does.
     pub deterministic: bool,
+    /// Parameters for the kernel beside those that every guest's gets, behind which they come.
+    pub parameters: Vec<String>,
 }
 
 /// Hardware that cannot be.
@@ -81,6 +83,12 @@ pub enum HardwareError {
         /// CPUs of a node.
         on_node: u32,
     },
+    /// No single parameter of a kernel.
+    #[error(
+        "'{0}' is no parameter of a kernel: give one word, as pti=on, without quotation marks, and not --, behind which the \
+         first process's begin"
+    )]
+    Parameter(String),
     /// Instructions are counted only by the translator.
     #[error("--deterministic counts instructions, which only the translator can: use --accel tcg or uintr")]
     NotCountable,
@@ -133,7 +141,12 @@ impl Hardware {
         if self.deterministic && !self.accelerator.emulates() {
             return Err(HardwareError::NotCountable);
         }
-        Ok(())
+        let no_parameter =
+            |word: &&String| word.is_empty() || *word == "--" || word.contains(|c: char| c == '"' || !c.is_ascii_graphic());
+        match self.parameters.iter().find(no_parameter) {
+            Some(word) => Err(HardwareError::Parameter(word.clone())),
+            None => Ok(()),
+        }
     }
 
     /// QEMU's arguments for hardware that was checked.
@@ -228,6 +241,9 @@ impl Hardware {
         if self.deterministic {
             line += " norandmaps";
         }
+        for parameter in &self.parameters {
+            line += &format!(" {parameter}");
+        }
         // What follows is for the first process.
         line + " -- " + VERB
     }
@@ -256,6 +272,7 @@ mod tests {
             nodes: 1,
             nvme: None,
             deterministic: false,
+            parameters: Vec::new(),
         }
     }
 
@@ -353,6 +370,17 @@ mod tests {
             parameters.contains("rdinit=/doorbell") && parameters.contains(" -- vm-guest"),
             "{parameters}"
         );
+    }
+
+    #[test]
+    fn parameters_come_behind_those_of_every_guest_and_before_the_first_process() {
+        let with = |word: &str| Hardware { parameters: vec![word.into()], ..plain() };
+        let text = line(&with("pti=on"), false, &WIRES);
+        assert!(text.contains("panic=-1") && text.contains(" pti=on -- vm-guest"), "{text}");
+        for word in ["", "--", "a b", "a=\"b\"", "a\n", "\u{e9}"] {
+            let refused = with(word).check();
+            assert_eq!(refused, Err(HardwareError::Parameter(word.into())));
+        }
     }
 
     #[test]

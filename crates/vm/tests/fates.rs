@@ -131,6 +131,7 @@ impl Stage {
             nodes: 1,
             nvme: None,
             deterministic: false,
+            parameters: Vec::new(),
         };
         let order = Order {
             command: vec!["/doorbell".into()],

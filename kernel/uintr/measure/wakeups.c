@@ -41,12 +41,12 @@ enum waiting {
 	BLOCKED,    /* it is seen asleep before it is notified */
 };
 
-static const struct arm {
+static const struct variant {
 	const char *name;
 	enum means means;
 	enum waiting waiting;
 	bool back;  /* the waiter answers, and there and back is timed */
-} arms[] = {
+} variants[] = {
 	{ "running-senduipi", SENDUIPI, RUNS, false },
 	{ "running-eventfd", EVENTFD, RUNS, false },
 	{ "call-senduipi", SENDUIPI, MAY_BLOCK, false },
@@ -56,7 +56,7 @@ static const struct arm {
 	{ "ping-pong-senduipi", SENDUIPI, RUNS, true },
 	{ "ping-pong-eventfd", EVENTFD, MAY_BLOCK, true },
 };
-#define ARMS (sizeof(arms) / sizeof(*arms))
+#define VARIANTS (sizeof(variants) / sizeof(*variants))
 
 /* One of the two threads. What the other one writes has a cache line of its own. */
 static struct side {
@@ -78,7 +78,7 @@ static int device;
 
 /* What a block came to. */
 struct block {
-	size_t arm;
+	size_t variant;
 	unsigned int round;
 	unsigned long sent, seen, calls, slept, woken;
 	uint64_t *ticks;
@@ -87,7 +87,7 @@ struct block {
 static struct {
 	unsigned int rounds, count;
 	uint64_t seed;
-	size_t arms[ARMS], n_arms;  /* all if none is named */
+	size_t variants[VARIANTS], n_variants;  /* all if none is named */
 } want = { .rounds = 20, .count = 500, .seed = 1 };
 
 static pthread_barrier_t barrier;
@@ -153,7 +153,7 @@ static void await(const atomic_ulong *counter, unsigned long number)
 			deadline = nanoseconds() + LOST_AFTER * 1000000000ull;
 		else if (nanoseconds() > deadline)
 			fail("lost: round %u, %s, notification %lu was not seen within %d s",
-			     current->round, arms[current->arm].name, number, LOST_AFTER);
+			     current->round, variants[current->variant].name, number, LOST_AFTER);
 	}
 }
 
@@ -191,15 +191,15 @@ static void notify(struct side *own, struct side *other, enum means means)
 }
 
 /* Waits for notification @number. */
-static void wait(struct side *own, const struct arm *arm, unsigned long number)
+static void wait(struct side *own, const struct variant *variant, unsigned long number)
 {
 	struct uintr_wait forever = { .deadline = -1 };
 	eventfd_t value = 0;
 
-	if (arm->means == SENDUIPI && arm->waiting == RUNS) {
+	if (variant->means == SENDUIPI && variant->waiting == RUNS) {
 		atomic_store_explicit(&own->ready, number, memory_order_release);
 		await(&own->seen, number);
-	} else if (arm->means == SENDUIPI) {
+	} else if (variant->means == SENDUIPI) {
 		/* Shut, look, wait, open: nothing comes between the look and the wait. */
 		_clui();
 		atomic_store_explicit(&own->ready, number, memory_order_release);
@@ -230,27 +230,27 @@ static unsigned long switches(void)
 	return usage.ru_nvcsw;
 }
 
-static void notifier(const struct arm *arm)
+static void notifier(const struct variant *variant)
 {
 	struct side *own = &sides[0], *other = &sides[1];
 	uint64_t start;
 
 	for (unsigned long number = 1; number <= want.count; number++) {
 		await(&other->ready, number);
-		if (arm->waiting == BLOCKED)
+		if (variant->waiting == BLOCKED)
 			await_sleep(other);
 		start = ticks();
-		notify(own, other, arm->means);
+		notify(own, other, variant->means);
 		current->sent++;
-		if (arm->back)
-			wait(own, arm, number);
+		if (variant->back)
+			wait(own, variant, number);
 		else
 			await(&other->seen, number);
-		current->ticks[number - 1] = (arm->back ? own : other)->awake - start;
+		current->ticks[number - 1] = (variant->back ? own : other)->awake - start;
 	}
 }
 
-static void waiter(const struct arm *arm)
+static void waiter(const struct variant *variant)
 {
 	struct side *own = &sides[1], *other = &sides[0];
 	unsigned long before = switches();
@@ -258,9 +258,9 @@ static void waiter(const struct arm *arm)
 	/* Published with the first `ready`. */
 	own->switches = before;
 	for (unsigned long number = 1; number <= want.count; number++) {
-		wait(own, arm, number);
-		if (arm->back)
-			notify(own, other, arm->means);
+		wait(own, variant, number);
+		if (variant->back)
+			notify(own, other, variant->means);
 	}
 	own->slept = switches() - before;
 }
@@ -306,17 +306,17 @@ static unsigned long woken(void)
 }
 
 /* One block, on both sides. */
-static void run(int number, const struct arm *arm)
+static void run(int number, const struct variant *variant)
 {
 	struct side *own = &sides[number], *other = &sides[!number];
-	bool receives = number == 1 || arm->back, sends = number == 0 || arm->back;
+	bool receives = number == 1 || variant->back, sends = number == 0 || variant->back;
 	eventfd_t left;
 
 	own->ready = own->seen = own->calls = own->slept = own->woken = 0;
-	own->event = eventfd(0, arm->waiting == RUNS ? EFD_NONBLOCK : 0);
+	own->event = eventfd(0, variant->waiting == RUNS ? EFD_NONBLOCK : 0);
 	if (own->event < 0)
 		fail("eventfd: %s", strerror(errno));
-	if (arm->means == SENDUIPI) {
+	if (variant->means == SENDUIPI) {
 		struct uintr_receive receive = { .handler = (uintptr_t)(number ? handle_1 : handle_0) };
 
 		/* The vector is of no matter here; 63 catches shifts of 32 bits. */
@@ -331,13 +331,13 @@ static void run(int number, const struct arm *arm)
 	}
 	meet();
 	if (number)
-		waiter(arm);
+		waiter(variant);
 	else
-		notifier(arm);
+		notifier(variant);
 	meet();
 	if (receives && own->seen != want.count)
-		fail("round %u, %s: %lu seen of %u sent", current->round, arm->name, own->seen, want.count);
-	if (arm->means == SENDUIPI) {
+		fail("round %u, %s: %lu seen of %u sent", current->round, variant->name, own->seen, want.count);
+	if (variant->means == SENDUIPI) {
 		if (sends && ioctl(device, UINTR_DISCONNECT, own->index))
 			fail("UINTR_DISCONNECT: %s", strerror(errno));
 		if (receives) {
@@ -347,7 +347,7 @@ static void run(int number, const struct arm *arm)
 			close(own->receiver);
 		}
 	} else if (fcntl(own->event, F_SETFL, O_NONBLOCK) == 0 && eventfd_read(own->event, &left) == 0) {
-		fail("round %u, %s: %lu more than was sent", current->round, arm->name, left);
+		fail("round %u, %s: %lu more than was sent", current->round, variant->name, left);
 	}
 	close(own->event);
 	if (number) {
@@ -382,11 +382,11 @@ static void *second(void *nothing)
 		meet();
 		if (!current)
 			return nothing;
-		run(1, &arms[current->arm]);
+		run(1, &variants[current->variant]);
 	}
 }
 
-/* xorshift64, for the order of the arms */
+/* xorshift64, for the order of the variants */
 static uint64_t lot(void)
 {
 	want.seed ^= want.seed << 13;
@@ -409,14 +409,14 @@ static uint64_t number_of(const char *option, const char *text)
 	return value;
 }
 
-static size_t arm_of(const char *name)
+static size_t variant_of(const char *name)
 {
-	for (size_t i = 0; name && i < ARMS; i++)
-		if (!strcmp(name, arms[i].name))
+	for (size_t i = 0; name && i < VARIANTS; i++)
+		if (!strcmp(name, variants[i].name))
 			return i;
-	fprintf(stderr, "wakeups: --arm takes one of:");
-	for (size_t i = 0; i < ARMS; i++)
-		fprintf(stderr, " %s", arms[i].name);
+	fprintf(stderr, "wakeups: --variant takes one of:");
+	for (size_t i = 0; i < VARIANTS; i++)
+		fprintf(stderr, " %s", variants[i].name);
 	fprintf(stderr, "\n");
 	exit(1);
 }
@@ -434,15 +434,15 @@ int main(int argc, char **argv)
 			want.count = number_of(argv[i], argv[i + 1]);
 		else if (!strcmp(argv[i], "--seed"))
 			want.seed = number_of(argv[i], argv[i + 1]);
-		else if (!strcmp(argv[i], "--arm") && want.n_arms < ARMS)
-			want.arms[want.n_arms++] = arm_of(argv[i + 1]);
+		else if (!strcmp(argv[i], "--variant") && want.n_variants < VARIANTS)
+			want.variants[want.n_variants++] = variant_of(argv[i + 1]);
 		else
-			fail("%s: usage: wakeups [--rounds N] [--count N] [--seed N] [--arm NAME]...", argv[i]);
+			fail("%s: usage: wakeups [--rounds N] [--count N] [--seed N] [--variant NAME]...", argv[i]);
 	}
-	if (!want.n_arms)
-		for (; want.n_arms < ARMS; want.n_arms++)
-			want.arms[want.n_arms] = want.n_arms;
-	blocks = want.rounds * want.n_arms;
+	if (!want.n_variants)
+		for (; want.n_variants < VARIANTS; want.n_variants++)
+			want.variants[want.n_variants] = want.n_variants;
+	blocks = want.rounds * want.n_variants;
 	struct block *all = calloc(blocks, sizeof(*all));
 	if (!all)
 		fail("no memory for %zu blocks", blocks);
@@ -459,19 +459,19 @@ int main(int argc, char **argv)
 	start = nanoseconds();
 	start_ticks = ticks();
 	for (size_t b = 0; b < blocks; b++) {
-		/* Each round takes all arms in a new order. */
-		size_t place = b % want.n_arms, other = place + lot() % (want.n_arms - place);
-		size_t arm = want.arms[other];
+		/* Each round takes all variants in a new order. */
+		size_t place = b % want.n_variants, other = place + lot() % (want.n_variants - place);
+		size_t variant = want.variants[other];
 
-		want.arms[other] = want.arms[place];
-		want.arms[place] = arm;
-		all[b] = (struct block){ .arm = arm, .round = b / want.n_arms };
+		want.variants[other] = want.variants[place];
+		want.variants[place] = variant;
+		all[b] = (struct block){ .variant = variant, .round = b / want.n_variants };
 		all[b].ticks = malloc(want.count * sizeof(uint64_t));
 		if (!all[b].ticks)
 			fail("no memory for %u times", want.count);
 		current = &all[b];
 		meet();
-		run(0, &arms[arm]);
+		run(0, &variants[variant]);
 	}
 	current = NULL;
 	meet();
@@ -481,7 +481,7 @@ int main(int argc, char **argv)
 		struct block *block = &all[b];
 
 		printf("block %u %s sent %lu seen %lu calls %lu slept %lu woken %lu ticks", block->round,
-		       arms[block->arm].name, block->sent, block->seen, block->calls, block->slept, block->woken);
+		       variants[block->variant].name, block->sent, block->seen, block->calls, block->slept, block->woken);
 		for (unsigned int i = 0; i < want.count; i++)
 			printf(" %lu", block->ticks[i]);
 		printf("\n");

@@ -21,6 +21,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -960,6 +961,112 @@ static void is_traced(void)
 	CHECK(status == 0);
 }
 
+/* ---- what is used again ---- */
+
+/*
+ * In a process that can have no descriptor more, a vector is made and taken back again; its number may have become another's
+ * meanwhile.
+ */
+static void fails_to_make_a_vector(void)
+{
+	pid_t child;
+
+	receives();
+	child = fork();
+	if (!child) {
+		CHECK(!prctl(PR_SET_PDEATHSIG, SIGKILL));
+		CHECK(!setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, 0 }));
+		for (;;) {
+			long result = call(receiver, UINTR_VECTOR, 7);
+
+			CHECK(result == -EMFILE || result == -EBUSY);
+		}
+	}
+	for (int i = 0; i < 5000; i++) {
+		long file;
+
+		call(receiver, UINTR_REVOKE, 7);
+		file = call(receiver, UINTR_VECTOR, 7);
+		if (file < 0)
+			continue;
+		for (int tries = 0; tries < 3; tries++)
+			CHECK(call(receiver, UINTR_VECTOR, 7) == -EBUSY);
+		close(file);
+	}
+	CHECK(!kill(child, SIGKILL));
+	CHECK(killed_by(status_of(child), SIGKILL));
+}
+
+static volatile bool foreign;
+
+__attribute__((interrupt, target("general-regs-only")))
+static void handler_of_1(struct __uintr_frame *frame, unsigned long long vector)
+{
+	(void)frame;
+	foreign |= vector != 1;
+}
+
+__attribute__((interrupt, target("general-regs-only")))
+static void handler_of_2(struct __uintr_frame *frame, unsigned long long vector)
+{
+	(void)frame;
+	foreign |= vector != 2;
+}
+
+static volatile int vector_of[3];
+
+/* Receives one vector for ever, and never another. */
+static void *receives_one(void *number)
+{
+	long own = (long)number;
+	struct uintr_receive args = { .handler = (uintptr_t)(own == 1 ? handler_of_1 : handler_of_2) };
+	int file = call(device, UINTR_RECEIVE, (uintptr_t)&args);
+
+	CHECK(file >= 0);
+	vector_of[own] = call(file, UINTR_VECTOR, own);
+	CHECK(vector_of[own] >= 0);
+	for (;;) {
+		_clui();
+		CHECK(wait_until(file, -1) == 0);
+		_stui();
+	}
+	return NULL;
+}
+
+/* The 4 bytes of SENDUIPI RAX. */
+static void goes_on_behind_it(int signal, siginfo_t *info, void *context)
+{
+	(void)signal;
+	(void)info;
+	((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] += 4;
+}
+
+static void *sends_index_0(void *nothing)
+{
+	for (;;)
+		asm volatile("senduipi %%rax" : : "a" (0l) : "memory");
+	return nothing;
+}
+
+/* One entry names this and that receiver in turn while it is sent through: no send takes a half of either. */
+static void uses_an_entry_again(void)
+{
+	sigaction(SIGSEGV, &(struct sigaction){ .sa_sigaction = goes_on_behind_it, .sa_flags = SA_SIGINFO }, NULL);
+	on_thread(receives_one, (void *)1);
+	on_thread(receives_one, (void *)2);
+	while (!vector_of[1] || !vector_of[2])
+		usleep(1000);
+	CHECK(call(vector_of[1], UINTR_CONNECT, 0) == 0);
+	on_thread(sends_index_0, NULL);
+	for (int i = 0; i < 3000; i++) {
+		CHECK(call(device, UINTR_DISCONNECT, 0) == 0);
+		CHECK(call(vector_of[i % 2 ? 1 : 2], UINTR_CONNECT, 0) == 0);
+		for (volatile int spins = i % 100; spins; spins--)
+			;
+	}
+	CHECK(!foreign);
+}
+
 /* ---- the stack ---- */
 
 static void has_a_stack(void)
@@ -1034,6 +1141,8 @@ static const struct life {
 	{ "signals in a user interrupt's handler", takes_signals_in_a_handler, 0 },
 	{ "SIGSTOP and SIGCONT", is_stopped, 0 },
 	{ "ptrace, by system calls and single steps", is_traced, 0 },
+	{ "a vector that cannot be made revokes no other", fails_to_make_a_vector, 0 },
+	{ "an entry that is used again sends nobody another's vector", uses_an_entry_again, 0 },
 	{ "a stack for the handler", has_a_stack, 0 },
 };
 
@@ -1058,6 +1167,18 @@ int main(int argc, char **argv)
 	setlinebuf(stdout);
 	if (argc > 1 && !strcmp(argv[1], "--nothing"))
 		return 0;
+	if (argc == 2 && !strcmp(argv[1], "--leave-uif-open")) {
+		cpu_set_t one;
+
+		for (int cpu = 0; cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++) {
+			CPU_ZERO(&one);
+			CPU_SET(cpu, &one);
+			/* A CPU may be off-line. */
+			if (!sched_setaffinity(0, sizeof(one), &one))
+				_stui();
+		}
+		return 0;
+	}
 	if (argc == 4 && !strcmp(argv[1], "--after-exec")) {
 		after_exec(argv + 2);
 		return 0;
@@ -1067,7 +1188,7 @@ int main(int argc, char **argv)
 
 		CHECK(!setresgid(user, user, user) && !setresuid(user, user, user));
 	} else if (argc > 1) {
-		fprintf(stderr, "usage: lives [--as USER-ID]\n");
+		fprintf(stderr, "usage: lives [--as USER-ID | --leave-uif-open]\n");
 		return 2;
 	}
 	printf("1..%d\n", n);

@@ -144,6 +144,12 @@ struct HardwareArgs {
     /// The kernel
     #[arg(long, value_parser = a_kernel(), default_value = kernel::ALL[0].name, value_name = "VERSION")]
     kernel: &'static Kernel,
+    /// Boot this image of a kernel instead, one of the user's own making
+    #[arg(long, value_name = "FILE")]
+    kernel_image: Option<PathBuf>,
+    /// A parameter for the kernel, as pti=on; may be repeated
+    #[arg(long, value_name = "WORD")]
+    kernel_parameter: Vec<String>,
     /// CPUs
     #[arg(long, default_value_t = 4, value_name = "N")]
     cpus: u32,
@@ -515,14 +521,17 @@ fn prepared<T>(
     let hardware = args.hardware();
     hardware.check().map_err(|error| Usage(error.to_string()))?;
     let emulator = Emulator::find(hardware.accelerator, args.qemu.as_deref())?;
-    if args.nvme.is_some() && !args.kernel.has_nvme {
+    if args.nvme.is_some() && args.kernel_image.is_none() && !args.kernel.has_nvme {
         let kernel = args.kernel;
         let message = format!(
             "--nvme: kernel {kernel} has its driver as a module, which guests do not load; take another"
         );
         return Err(Usage(message).into());
     }
-    let kernel = file_of(Part::Kernel(args.kernel), args.kernel)?;
+    let kernel = match &args.kernel_image {
+        Some(image) => image.clone(),
+        None => file_of(Part::Kernel(args.kernel), args.kernel)?,
+    };
     let busybox = file_of(Part::Shell, args.kernel)?;
     let busybox = std::fs::read(&busybox).with_context(|| format!("cannot read {}", busybox.display()))?;
     let host = doorbell_machine::virtualisation::read(&Root::live(), virtualisation::signature(), false);
@@ -656,6 +665,7 @@ impl HardwareArgs {
             nodes: self.numa,
             nvme: self.nvme.map(Nvme::from),
             deterministic: self.deterministic,
+            parameters: self.kernel_parameter.clone(),
         }
     }
 }
