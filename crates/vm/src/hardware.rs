@@ -141,8 +141,9 @@ impl Hardware {
         if self.deterministic && !self.accelerator.emulates() {
             return Err(HardwareError::NotCountable);
         }
-        let no_parameter =
-            |word: &&String| word.is_empty() || *word == "--" || word.contains(|c: char| c == '"' || !c.is_ascii_graphic());
+        let no_parameter = |word: &&String| {
+            word.is_empty() || *word == "--" || word.contains(|c: char| c == '"' || !c.is_ascii_graphic())
+        };
         match self.parameters.iter().find(no_parameter) {
             Some(word) => Err(HardwareError::Parameter(word.clone())),
             None => Ok(()),
