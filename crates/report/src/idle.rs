@@ -10,9 +10,12 @@ use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
 use crate::wording::{sentence, shown};
 use doorbell_results::machine::Machine;
-use doorbell_results::plan::FEWEST_BLOCKS;
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::series::Quantity;
+use doorbell_verdict::compare::RELEVANT;
+use doorbell_verdict::judge::{ERROR, Ratio, Verdict};
+use doorbell_verdict::provisional::provisional;
+use doorbell_verdict::sleeps::{Held, Sleeps as Found, Slept, sleeps};
 
 #[derive(Debug)]
 pub struct Sleeps;
@@ -31,7 +34,7 @@ pub fn passages(result: &ResultFile, figures: &Figures) -> Vec<Passage> {
     if figures.rows.is_empty() {
         return nothing();
     }
-    let verdicts = Passage::of_lines("What a sleep costs", verdicts(figures));
+    let verdicts = Passage::of_lines("What a sleep costs", verdicts(result));
     let hidden = Passage::of_lines("What is seen of it", hidden(&result.machine, figures));
     gaps(figures).into_iter().chain(verdicts).chain(hidden).collect()
 }
@@ -122,78 +125,56 @@ fn entered(row: &Row) -> String {
 }
 
 /// What a longer sleep costs, and what holding idle states off buys, in words.
-fn verdicts(figures: &Figures) -> Vec<String> {
-    let rows: Vec<Wakes> = rows(figures).into_iter().filter(|(row, _)| !row.is_harness()).collect();
-    let mut subjects: Vec<&str> = rows.iter().map(|(row, _)| row.configuration().subject.as_str()).collect();
-    subjects.dedup();
-    let mut told = Vec::new();
-    for subject in subjects {
-        let own = || rows.iter().filter(|(row, _)| row.configuration().subject == subject);
-        let plain: Vec<&Wakes> =
-            own().filter(|(row, _)| row.configuration().latency_limit_us.is_none()).collect();
-        if let [first, .., last] = plain[..] {
-            told.push(longer(subject, first, last));
+fn verdicts(result: &ResultFile) -> Vec<String> {
+    let doubted = provisional(result);
+    let Found { slept, held } = sleeps(&result.variants(), ERROR);
+    let open = |ratio: Option<Ratio>| match ratio {
+        None => Some("inconclusive, there are fewer than six blocks".to_owned()),
+        Some(_) if doubted.is_some() => {
+            Some("inconclusive, other programs used the CPUs in most of the trials".to_owned())
         }
-        // After the longest sleep, where there is most to be saved.
-        let gap_ns = own().map(|(row, _)| row.configuration().pattern.gap_ns()).max().unwrap_or(0);
-        let longest = |row: &Row| row.configuration().pattern.gap_ns() == gap_ns;
-        let held = own().find(|(row, _)| longest(row) && row.configuration().latency_limit_us.is_some());
-        let same = plain.iter().find(|(row, _)| longest(row));
-        if let (Some(held), Some(same)) = (held, same) {
-            told.push(bought(subject, gap_ns, same, held));
-        }
-    }
-    told
-}
-
-/// Why nothing is said of a difference between two rows; none if the medians of the blocks of one lie beyond all of the other's:
-/// with six blocks each, chance does that once in 462.
-fn doubt((row, a): &Wakes, (other, b): &Wakes) -> Option<&'static str> {
-    let few = |series: &Distribution| series.block_medians_ps.len() < FEWEST_BLOCKS as usize;
-    let interfered = |row: &Row| {
-        let trials = row.variant.records.len();
-        row.variant.records.iter().filter(|record| record.had_interference()).count() * 2 > trials
+        Some(ratio) => match ratio.verdict(RELEVANT) {
+            Verdict::Inconclusive => {
+                Some(format!("inconclusive, it could be {:.2} to {:.2} times as long", ratio.low, ratio.high))
+            }
+            Verdict::Same { within } => Some(format!("the same within {:.1} %", within * 100.0)),
+            Verdict::Slower | Verdict::Faster => None,
+        },
     };
-    if few(a) || few(b) {
-        return Some("cannot tell, there are fewer than six blocks");
-    }
-    if interfered(row) || interfered(other) {
-        return Some("cannot tell, other programs used the CPUs in most of the trials");
-    }
-    match (a.spread_ps(), b.spread_ps()) {
-        (Some((low, high)), Some((other_low, other_high))) if high < other_low || other_high < low => None,
-        _ => Some("no difference shown, the blocks overlap"),
-    }
-}
-
-fn longer(subject: &str, first: &Wakes, last: &Wakes) -> String {
-    let [from, to] = [first, last].map(|(row, _)| time(row.configuration().pattern.gap_ns() as f64 * 1e3));
-    let [a, b] = [first, last].map(|(_, series)| series.quantile(0.5) as f64);
-    let figures = format!("{} after a sleep of {from}, {} after one of {to}", time(a), time(b));
-    if let Some(doubt) = doubt(first, last) {
-        return format!("{subject}: {figures}: {doubt}.");
-    }
-    format!("{subject}: {figures}: {:.2} times as long.", b / a.max(1.0))
-}
-
-fn bought(subject: &str, gap_ns: u64, plain: &Wakes, held: &Wakes) -> String {
-    let gap = time(gap_ns as f64 * 1e3);
-    let [as_is, shallow] = [plain.1, held.1].map(|series| series.quantile(0.5) as f64);
-    if let Some(doubt) = doubt(plain, held) {
-        return format!(
-            "{subject}: idle states held off, a wake-up after {gap} takes {} and not {}: {doubt}.",
-            time(shallow),
-            time(as_is)
-        );
-    }
-    let (word, by) = if shallow < as_is { ("saves", as_is - shallow) } else { ("costs", shallow - as_is) };
-    format!(
-        "{subject}: holding idle states off {word} {} of a wake-up after {gap} ({} and not {}). It keeps every CPU awake: to have it, a \
-         service holds /dev/cpu_dma_latency open, or cpupower idle-set -D forbids deep states.",
-        time(by),
-        time(shallow),
-        time(as_is)
-    )
+    let ps = |ns: f64| time(ns * 1e3);
+    let longer = slept.iter().map(|Slept { subject, short_ns, long_ns, ratio }| {
+        let said = open(*ratio).unwrap_or_else(|| {
+            ratio.map_or_else(String::new, |Ratio { estimate, low, high }| {
+                format!("{estimate:.2} times as long ({low:.2} to {high:.2})")
+            })
+        });
+        format!(
+            "{subject}: {} after a sleep of {}, {} after one of {}: {said}.",
+            ps(short_ns.1),
+            ps(short_ns.0 as f64),
+            ps(long_ns.1),
+            ps(long_ns.0 as f64)
+        )
+    });
+    let bought = held.iter().map(|Held { subject, gap_ns, as_is_ns, held_ns, ratio }| {
+        let gap = ps(*gap_ns as f64);
+        if let Some(open) = open(*ratio) {
+            return format!(
+                "{subject}: idle states held off, a wake-up after {gap} takes {} and not {}: {open}.",
+                ps(*held_ns),
+                ps(*as_is_ns)
+            );
+        }
+        let (word, by) = if held_ns < as_is_ns { ("saves", as_is_ns - held_ns) } else { ("costs", held_ns - as_is_ns) };
+        format!(
+            "{subject}: holding idle states off {word} {} of a wake-up after {gap} ({} and not {}). It keeps every CPU awake: to have it, a \
+             service holds /dev/cpu_dma_latency open, or cpupower idle-set -D forbids deep states.",
+            ps(by),
+            ps(*held_ns),
+            ps(*as_is_ns)
+        )
+    });
+    longer.chain(bought).collect()
 }
 
 /// What this machine shows of its idle states, and what it does not.
@@ -303,7 +284,7 @@ mod tests {
         for words in [
             "C6 1.00",
             "held at 0 us",
-            "7.34 times as long",
+            "7.30 times as long (7.08 to 7.53)",
             "saves 51 us of a wake-up after 100 ms",
             "C6 (133 us to leave)",
         ] {
@@ -314,7 +295,7 @@ mod tests {
     #[test]
     fn where_the_blocks_overlap_no_difference_is_claimed_and_what_is_hidden_is_told() {
         let text = told(60_100_000, false);
-        assert!(text.contains("no difference shown, the blocks overlap"), "{text}");
+        assert!(text.contains("the same within") || text.contains("inconclusive, it could be"), "{text}");
         assert!(text.contains("bare halt"), "{text}");
     }
 }

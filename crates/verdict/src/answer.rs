@@ -8,6 +8,7 @@ use super::by_block::samples;
 use super::compare::RELEVANT;
 use super::judge::{ERROR, Family, Ratio, Verdict};
 use super::provisional::{Provisional, provisional};
+use super::sleeps::{Slept, sleeps};
 use doorbell_results::configuration::WaitPolicy;
 use doorbell_results::record::question::By;
 use doorbell_results::record::series::Quantity;
@@ -88,18 +89,6 @@ pub struct Placed {
     pub migrations_per_s: Option<f64>,
 }
 
-/// One mechanism's wake after sleeps of two lengths.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Slept {
-    pub subject: String,
-    /// The shortest gap and the median wake after it, nanoseconds.
-    pub short_ns: (u64, f64),
-    /// The longest gap and the median wake after it, nanoseconds.
-    pub long_ns: (u64, f64),
-    /// The wake after the longest as a multiple of that after the shortest; none of too few blocks.
-    pub ratio: Option<Ratio>,
-}
-
 /// What a notification costs the notifier.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Notified {
@@ -135,7 +124,7 @@ pub fn answer(result: &ResultFile) -> Answer {
     Answer {
         picks: round_trips.picks(),
         placements: round_trips.placements(),
-        sleeps: sleeps(&variants),
+        sleeps: sleeps(&variants, SHARE).slept,
         notify: notify(&variants),
         trust: trust(result, &variants),
         untold: untold(result),
@@ -281,40 +270,6 @@ fn migrations_per_s(variant: &Variant) -> Option<f64> {
         window_ns = side.window_ns.saturating_add(window_ns);
     }
     (window_ns > 0).then(|| moves as f64 * 2e9 / window_ns as f64)
-}
-
-fn sleeps(variants: &[Variant]) -> Vec<Slept> {
-    let mut by_subject: BTreeMap<&str, Vec<(u64, &Variant)>> = BTreeMap::new();
-    for variant in variants {
-        if variant.configuration.pattern.one_way() && variant.configuration.wait == WaitPolicy::Block {
-            let gap_ns = variant.configuration.pattern.gap_ns();
-            by_subject.entry(&variant.configuration.subject).or_default().push((gap_ns, variant));
-        }
-    }
-    // The shortest and the longest of each, one behind the other.
-    let ends: Vec<(u64, &Variant)> = by_subject
-        .into_values()
-        .filter_map(|mut wakes| {
-            wakes.sort_by_key(|(gap, _)| *gap);
-            let (short, long) = (*wakes.first()?, *wakes.last()?);
-            (short.0 < long.0).then_some([short, long])
-        })
-        .flatten()
-        .collect();
-    let variants: Vec<&Variant> = ends.iter().map(|(_, variant)| *variant).collect();
-    let family = Family::alternated(&samples(&variants, Quantity::Wake, By::P50));
-    let pairs: Vec<(usize, usize)> = (0..variants.len() / 2).map(|pair| (2 * pair, 2 * pair + 1)).collect();
-    let ratios = family.ratios(&pairs, SHARE);
-    let slept = ends.chunks_exact(2).zip(ratios).filter_map(|(ends, ratio)| {
-        let end = |(gap_ns, variant): (u64, &Variant)| Some((gap_ns, p50_ns(variant, Quantity::Wake)?));
-        Some(Slept {
-            subject: ends[0].1.configuration.subject.clone(),
-            short_ns: end(ends[0])?,
-            long_ns: end(ends[1])?,
-            ratio,
-        })
-    });
-    slept.collect()
 }
 
 fn notify(variants: &[Variant]) -> Option<Notified> {

@@ -3,11 +3,12 @@
 //!
 //! The bounds are those of [`super::quantile`]. With several configurations each is held against its share of the error (Bonferroni), so
 //! that the whole verdict has the confidence asked for. A notification that was lost, or seen only because a wait ran out, took
-//! longer than any limit; so did the one that a hung trial waited for.
+//! longer than any limit; so did the one that a hung trial waited for, and those that a closed loop had no time to send because it stood still.
+//! Where others used the CPUs in most of the trials, nothing passes: it would say nothing of the node as it is when they do not, or do more.
 
 use super::quantile::{Above, Bounds, bounds, fewest, share};
 use super::worst::{Worst, worst};
-use doorbell_results::configuration::Configuration;
+use doorbell_results::configuration::{Configuration, Pattern};
 use doorbell_results::record::question::{Gate, Which};
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Histogram, Outcome, ResultFile, Variant};
@@ -102,7 +103,6 @@ fn judge<'result>(variant: &Variant<'result>, question: Gate, confidence: f64) -
         whole.add(&block);
         trials += 1;
     }
-    let tally = variant.tally();
     let mut judged = Judged {
         configuration: variant.configuration,
         quantity,
@@ -112,13 +112,33 @@ fn judge<'result>(variant: &Variant<'result>, question: Gate, confidence: f64) -
             Which::Quantile(q) => bounds(blocks, q, confidence),
             Which::Longest => None,
         },
-        missed: tally.lost.saturating_add(tally.late),
+        missed: missed(variant, quantity),
         trials: [trials, variant.usable().filter(|record| record.had_interference()).count()],
         worst: worst(variant, quantity),
         decision: Decision::Pass,
     };
     judged.decision = decision(&judged, variant, question, confidence);
     judged
+}
+
+/// How much of a closed loop's time its gaps and wakes may leave unexplained: timers that are late, the notifier's own call.
+const UNEXPLAINED: f64 = 0.1;
+
+/// Wake-ups that were lost, seen only because a wait ran out, or due in the time of a trial and never sent.
+fn missed(variant: &Variant, quantity: Quantity) -> u64 {
+    let tally = variant.tally();
+    let unsent = variant.usable().filter_map(|record| {
+        let (Pattern::OneWay { gap_ns }, Some(window_ns)) =
+            (record.configuration.pattern, record.configuration.until.time_ns)
+        else {
+            return None;
+        };
+        let whole = matches!(record.outcome, Outcome::Done);
+        let each_ns = gap_ns as f64 + record.series.get(&quantity)?.mean_ns;
+        let due = (window_ns as f64 * (1.0 - UNEXPLAINED) / each_ns) as u64;
+        whole.then(|| due.saturating_sub(record.tally.sent))
+    });
+    tally.lost.saturating_add(tally.late).saturating_add(unsent.sum())
 }
 
 fn decision(judged: &Judged, variant: &Variant, question: Gate, confidence: f64) -> Decision {
@@ -128,7 +148,7 @@ fn decision(judged: &Judged, variant: &Variant, question: Gate, confidence: f64)
     }
     if judged.missed > 0 {
         return Decision::Fail(format!(
-            "{} notifications were lost or seen too late to be a wake-up",
+            "{} wake-ups that were due were lost, never sent because the node stood still, or seen too late to be a wake-up",
             judged.missed
         ));
     }
@@ -142,6 +162,12 @@ fn decision(judged: &Judged, variant: &Variant, question: Gate, confidence: f64)
     }
     if let Some(why) = gaps(variant) {
         return Decision::CannotTell(why);
+    }
+    let [trials, disturbed] = judged.trials;
+    if disturbed * 2 > trials {
+        return Decision::CannotTell(format!(
+            "other programs used the CPUs in {disturbed} of {trials} trials: stop them, or put the load on purpose that the node will have (--load)"
+        ));
     }
     match question.which {
         _ if all == 0 => Decision::CannotTell("not one wake was timed".to_owned()),
@@ -213,7 +239,6 @@ fn overall(judged: &[Judged], result: &ResultFile) -> Decision {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doorbell_results::configuration::Pattern;
     use doorbell_results::record::{Series, sample};
 
     /// Twenty trials of `each` wakes of 4 to 5 µs, some of which take 50.

@@ -20,7 +20,9 @@
 //!   E. Chung, J. P. Romano, *Exact and asymptotically robust permutation tests*, Annals of Statistics 41, 2013). So the number of things
 //!   compared costs no more than their noise makes it cost, and no shape of noise is assumed.
 //! - Of few blocks the spread of a sample is known badly, and the smallest of many is too small by chance. None counts as less than half
-//!   the median spread of its family.
+//!   the median spread of its family. And residuals are nearer to their sample's own level than to the true one, so that six or seven
+//!   permuted blocks of two things make intervals that are too short: none is shorter than normal noise would make it in a run of the same blocks, by
+//!   which W. S. Gosset (*The probable error of a mean*, Biometrika 6, 1908) is had back for few things.
 //!
 //! `doorbell study --noise` says what this gives on the noise of stored runs.
 
@@ -32,9 +34,8 @@ pub const ERROR: f64 = 0.05;
 /// Fewer blocks than this are no evidence.
 pub const FEWEST: usize = doorbell_results::plan::FEWEST_BLOCKS as usize;
 
-/// Half of the error is kept for what permuted residuals of six to ten blocks do not show: with all of it, 5 to 9 of 100 whole runs of
-/// equal things were called different in simulations of normal, two-speed and outlying noise, with half of it 1 to 6.
-const SPENT: f64 = ERROR / 2.0;
+/// The share of the error that permuted residuals get, the rest being for what those of six to ten blocks do not show.
+const SPENT: f64 = 0.5;
 
 /// Draws from which the greatest statistic's distribution is taken.
 const DRAWS: std::ops::RangeInclusive<usize> = 399..=999;
@@ -127,6 +128,8 @@ struct Residual {
 /// Samples that are judged together.
 #[derive(Debug)]
 pub struct Family {
+    /// Whether what the samples of a block share was taken out.
+    alternated: bool,
     /// Each sample's level and the square of its standard error, in logarithms; none of too few blocks to judge by.
     levels: Vec<Option<f64>>,
     errors: Vec<Option<f64>>,
@@ -137,25 +140,10 @@ pub struct Family {
 impl Family {
     /// Things of one run that alternated within each block.
     pub fn alternated(samples: &[Sample]) -> Self {
-        let mut logarithms: Vec<BTreeMap<u32, f64>> = samples.iter().map(logarithms).collect();
-        let levels: Vec<Option<f64>> = logarithms.iter().map(|sample| level(sample.values())).collect();
-        let blocks: std::collections::BTreeSet<u32> =
-            logarithms.iter().flat_map(|sample| sample.keys().copied()).collect();
-        for block in blocks {
-            let mut above: Vec<f64> = logarithms
-                .iter()
-                .zip(&levels)
-                .filter_map(|(sample, level)| Some(sample.get(&block)? - (*level)?))
-                .collect();
-            // What a lone sample has is its own.
-            let shared = if above.len() > 1 { middle(&mut above).unwrap_or(0.0) } else { 0.0 };
-            for sample in &mut logarithms {
-                sample.entry(block).and_modify(|value| *value -= shared);
-            }
-        }
-        let groups: Vec<Vec<(u32, f64)>> =
-            logarithms.into_iter().map(|sample| sample.into_iter().collect()).collect();
-        Self::of(&groups)
+        let mut samples: Vec<Vec<(u32, f64)>> =
+            samples.iter().map(|sample| logarithms(sample).into_iter().collect()).collect();
+        take_out_shared(&mut samples);
+        Self::of(&samples, true)
     }
 
     /// Pairs of runs; the samples of pair `p` are `2 p` and `2 p + 1`.
@@ -165,13 +153,18 @@ impl Family {
         let groups: Vec<Vec<(u32, f64)>> = samples
             .map(|(pair, sample)| logarithms(sample).into_values().map(|value| (pair, value)).collect())
             .collect();
-        Self::of(&groups)
+        Self::of(&groups, false)
     }
 
     /// Samples of values, each with the group within which it may change places.
-    fn of(samples: &[Vec<(u32, f64)>]) -> Self {
-        let mut family =
-            Self { levels: Vec::new(), errors: Vec::new(), counts: Vec::new(), residuals: Vec::new() };
+    fn of(samples: &[Vec<(u32, f64)>], alternated: bool) -> Self {
+        let mut family = Self {
+            alternated,
+            levels: Vec::new(),
+            errors: Vec::new(),
+            counts: Vec::new(),
+            residuals: Vec::new(),
+        };
         let mut spreads = Vec::new();
         for (sample, values) in samples.iter().enumerate() {
             let level = level(values.iter().map(|(_, value)| value));
@@ -206,7 +199,7 @@ impl Family {
             .copied()
             .filter(|&(a, b)| self.errors[a].is_some() && self.errors[b].is_some())
             .collect();
-        let reach = if known.is_empty() { 0.0 } else { self.reach(&known, error / ERROR * SPENT) };
+        let reach = if known.is_empty() { 0.0 } else { self.reach(&known, error) };
         let ratio = |&(a, b): &(usize, usize)| {
             let own = reach * (self.errors[a]? + self.errors[b]?).sqrt();
             let estimate = self.levels[b]? - self.levels[a]?;
@@ -219,49 +212,90 @@ impl Family {
         pairs.iter().map(ratio).collect()
     }
 
-    /// How many standard errors the greatest difference of `pairs` stays below but for the share `error` of runs in which none differ.
+    /// How many standard errors the greatest difference of `pairs` stays below but for the share `error` of runs in which none differ:
+    /// by the run's own noise, and never less than of normal noise.
     fn reach(&self, pairs: &[(usize, usize)], error: f64) -> f64 {
         let means: usize = self.counts.iter().map(|count| count * (count + 1) / 2).sum();
         let draws = (WORK / means.max(1)).clamp(*DRAWS.start(), *DRAWS.end());
         let mut random = fastrand::Rng::with_seed(1);
         let mut values: Vec<f64> = self.residuals.iter().map(|residual| residual.value).collect();
         let mut drawn: Vec<Vec<(u32, f64)>> = vec![Vec::new(); self.counts.len()];
-        let mut greatest: Vec<f64> = (0..draws)
-            .map(|_| {
-                let mut start = 0;
-                for group in self.residuals.chunk_by(|a, b| a.group == b.group) {
-                    random.shuffle(&mut values[start..start + group.len()]);
-                    start += group.len();
-                }
-                drawn.iter_mut().for_each(Vec::clear);
-                for (residual, value) in self.residuals.iter().zip(&values) {
-                    drawn[residual.sample].push((residual.group, *value));
-                }
-                let levels: Vec<f64> = drawn
-                    .iter()
-                    .map(|values| level(values.iter().map(|(_, value)| value)).unwrap_or(0.0))
-                    .collect();
-                let spreads: Vec<Option<f64>> = drawn
-                    .iter()
-                    .zip(&levels)
-                    .map(|(values, level)| (!values.is_empty()).then(|| spread(values, *level)))
-                    .collect();
-                let errors = errors(&spreads, &self.counts);
-                pairs
-                    .iter()
-                    .map(|&(a, b)| {
-                        let error = errors[a].unwrap_or(0.0) + errors[b].unwrap_or(0.0);
-                        let apart = (levels[a] - levels[b]).abs();
-                        if apart > 0.0 { apart / error.sqrt() } else { 0.0 }
-                    })
-                    .fold(0.0, f64::max)
-            })
-            .collect();
-        greatest.sort_by(f64::total_cmp);
-        // The run itself is one of the draws.
-        let place = ((draws + 1) as f64 * (1.0 - error)).ceil() as usize;
-        greatest[place.clamp(1, draws) - 1]
+        let mut greatest = |draw: &mut dyn FnMut(&mut [f64]), share: f64| {
+            let mut greatest: Vec<f64> = (0..draws)
+                .map(|_| {
+                    draw(&mut values);
+                    drawn.iter_mut().for_each(Vec::clear);
+                    for (residual, value) in self.residuals.iter().zip(&values) {
+                        drawn[residual.sample].push((residual.group, *value));
+                    }
+                    self.greatest(&mut drawn, pairs)
+                })
+                .collect();
+            greatest.sort_by(f64::total_cmp);
+            // The run itself is one of the draws.
+            let place = ((draws + 1) as f64 * (1.0 - share)).ceil() as usize;
+            greatest[place.clamp(1, draws) - 1]
+        };
+        let mut permuted = |values: &mut [f64]| {
+            let mut start = 0;
+            for group in self.residuals.chunk_by(|a, b| a.group == b.group) {
+                random.shuffle(&mut values[start..start + group.len()]);
+                start += group.len();
+            }
+        };
+        let own = greatest(&mut permuted, error * SPENT);
+        let mut random = fastrand::Rng::with_seed(2);
+        let mut normal =
+            |values: &mut [f64]| values.iter_mut().for_each(|value| *value = normal(&mut random));
+        own.max(greatest(&mut normal, error))
     }
+
+    /// The greatest difference of `pairs` in samples of the shape of these, in standard errors.
+    fn greatest(&self, drawn: &mut [Vec<(u32, f64)>], pairs: &[(usize, usize)]) -> f64 {
+        if self.alternated {
+            take_out_shared(drawn);
+        }
+        let levels: Vec<f64> =
+            drawn.iter().map(|values| level(values.iter().map(|(_, value)| value)).unwrap_or(0.0)).collect();
+        let spreads: Vec<Option<f64>> = drawn
+            .iter()
+            .zip(&levels)
+            .map(|(values, level)| (!values.is_empty()).then(|| spread(values, *level)))
+            .collect();
+        let errors = errors(&spreads, &self.counts);
+        pairs
+            .iter()
+            .map(|&(a, b)| {
+                let error = errors[a].unwrap_or(0.0) + errors[b].unwrap_or(0.0);
+                let apart = (levels[a] - levels[b]).abs();
+                if apart > 0.0 { apart / error.sqrt() } else { 0.0 }
+            })
+            .fold(0.0, f64::max)
+    }
+}
+
+/// Takes out what the samples of a block share: the median of what they have above their levels there.
+fn take_out_shared(samples: &mut [Vec<(u32, f64)>]) {
+    let levels: Vec<Option<f64>> =
+        samples.iter().map(|sample| level(sample.iter().map(|(_, value)| value))).collect();
+    let mut above: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for (sample, level) in samples.iter().zip(&levels) {
+        for (block, value) in sample {
+            above.entry(*block).or_default().extend(level.map(|level| value - level));
+        }
+    }
+    // What a lone sample has is its own.
+    above.retain(|_, above| above.len() > 1);
+    let shared: BTreeMap<u32, f64> =
+        above.into_iter().filter_map(|(block, mut above)| Some((block, middle(&mut above)?))).collect();
+    for (block, value) in samples.iter_mut().flatten() {
+        *value -= shared.get(block).copied().unwrap_or(0.0);
+    }
+}
+
+/// A draw of normal noise of spread 1 (G. E. P. Box, M. E. Muller, *A note on the generation of random normal deviates*, 1958).
+fn normal(random: &mut fastrand::Rng) -> f64 {
+    (-2.0 * (1.0 - random.f64()).ln()).sqrt() * (std::f64::consts::TAU * random.f64()).cos()
 }
 
 /// The one sample against the other, both of the same blocks of one run: how many times as long `b` takes as `a`.
@@ -316,10 +350,6 @@ fn middle(values: &mut [f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn normal(random: &mut fastrand::Rng) -> f64 {
-        (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
-    }
 
     /// Noise of so many percent, with a second speed now and then, as virtual machines have it.
     #[derive(Clone, Copy)]

@@ -22,6 +22,7 @@ pub mod plausibility;
 pub mod populations;
 pub mod provisional;
 pub mod quantile;
+pub mod sleeps;
 pub mod spin;
 pub mod statistics;
 pub mod study;

@@ -4,6 +4,9 @@
 //! A survey of equal things is made of what each block of a stored one had above and below its variants' levels: some neighbouring blocks
 //! of it, in each of which the variants of one placement change places. What the machine did to a block, how long it was slow, and how the
 //! noise of a trial is shaped are as they were; only that all are equal is made up. It is judged as any survey is.
+//!
+//! Comparisons of two runs are made of stored runs of one plan: any two of them, whole and as they were, so that what the machine did
+//! between them is in it.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::answer::{SHARE, judged, pairs};
 use super::by_block::{is_referred, samples};
 use super::compare::RELEVANT;
-use super::judge::{Family, Sample, Verdict};
+use super::judge::{ERROR, Family, Sample, Verdict};
 use doorbell_results::record::question::By;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{ResultFile, Variant};
@@ -33,8 +36,25 @@ pub struct Residuals {
     pub relation: String,
     /// Whether a reference ran inside its trials: those that had one are noisy in another way than those that had none.
     pub referred: bool,
-    /// By block, in logarithms, ten-thousandths.
+    /// What a comparison goes by, the multiple of the reference or nanoseconds: its level, in logarithms.
+    pub level: f64,
+    /// The slowdown that was put in on purpose, parts per million.
+    #[serde(default)]
+    pub slowed_ppm: u32,
+    /// By block above the level, in logarithms, ten-thousandths.
     pub residuals: BTreeMap<u32, i32>,
+}
+
+impl Residuals {
+    /// What was run and where, whatever was put in.
+    fn of_the_same(&self, other: &Self) -> bool {
+        (&self.subject, &self.relation, self.referred) == (&other.subject, &other.relation, other.referred)
+    }
+
+    fn sample(&self) -> Sample {
+        let figures = self.residuals.iter();
+        figures.map(|(block, residual)| (*block, (self.level + f64::from(*residual) * UNIT).exp())).collect()
+    }
 }
 
 const UNIT: f64 = 1e-4;
@@ -51,6 +71,18 @@ pub struct Calibration {
     pub finds: BTreeMap<(String, bool), f64>,
 }
 
+/// What came of so many comparisons of two stored runs of one thing.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Comparisons {
+    /// Pairs of runs without a slowdown, and those of them that were called different somewhere.
+    pub equal: u32,
+    pub wrong: u32,
+    /// For each placement, of pairs whose second was slowed: how many were compared, and how many were found slower.
+    pub slowed: BTreeMap<String, [u32; 2]>,
+    /// For each placement the least slowdown that is found in 95 of 100 pairs without one, as a share.
+    pub finds: BTreeMap<String, f64>,
+}
+
 impl Noise {
     /// What `result`, a survey or a ping of several configurations, has above and below its levels.
     pub fn of(result: &ResultFile) -> Self {
@@ -58,10 +90,21 @@ impl Noise {
         let judged = judged(&variants);
         let samples = samples(&judged, Quantity::RoundTrip, By::P50);
         let family = Family::alternated(&samples);
+        let by_itself = |variant: &Variant| {
+            let figures = variant.usable().filter_map(|record| {
+                let own = || Some(record.series.get(&Quantity::RoundTrip)?.p50_ns);
+                let figure =
+                    if is_referred(variant) { record.reference.map(|found| found.ratio) } else { own() };
+                Some((record.block, figure?))
+            });
+            Family::alternated(&[figures.collect()]).level(0).map_or(0.0, f64::ln)
+        };
         let residuals = |(index, (variant, sample)): (usize, (&&Variant, &Sample))| Residuals {
             subject: variant.configuration.subject.clone(),
             relation: variant.configuration.placement.relation.clone(),
             referred: is_referred(variant),
+            level: by_itself(variant),
+            slowed_ppm: variant.configuration.injected_slowdown_ppm.unwrap_or(0),
             residuals: match family.level(index) {
                 Some(level) => sample
                     .iter()
@@ -125,12 +168,57 @@ pub fn calibrate(noises: &[Noise], blocks: u32, surveys: u32, seed: u64) -> Opti
             }
         }
     }
-    let in_95 = |mut from: Vec<f64>| {
-        let place = (from.len() as f64 * 0.95).ceil() as usize;
-        *from.select_nth_unstable_by(place.max(1) - 1, f64::total_cmp).1
-    };
-    let finds = found_from.into_iter().map(|(place, from)| (place, in_95(from))).collect();
+    let finds = found_from.into_iter().filter_map(|(place, from)| Some((place, in_95(from)?))).collect();
     Some(Calibration { surveys, blocks, wrong, finds })
+}
+
+/// The least of which 95 of 100 are not more.
+fn in_95(mut from: Vec<f64>) -> Option<f64> {
+    let place = (from.len() as f64 * 0.95).ceil() as usize;
+    from.sort_by(f64::total_cmp);
+    from.get(place.checked_sub(1)?).copied()
+}
+
+/// Compares every stored run with every other one of the same configurations, as [`compare`](super::compare) does, half of the error being for
+/// medians; none if there are no two.
+pub fn compare_all(noises: &[Noise]) -> Option<Comparisons> {
+    let plain = |noise: &&Noise| noise.variants.iter().all(|variant| variant.slowed_ppm == 0);
+    let mut found = Comparisons::default();
+    let mut found_from: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for (place, first) in noises.iter().enumerate().filter(|(_, noise)| plain(noise)) {
+        for (_, second) in noises.iter().enumerate().filter(|(other, _)| *other != place) {
+            let pairs: Vec<(&Residuals, &Residuals)> = first.variants.iter().zip(&second.variants).collect();
+            if pairs.is_empty()
+                || first.variants.len() != second.variants.len()
+                || !pairs.iter().all(|(a, b)| a.of_the_same(b))
+            {
+                continue;
+            }
+            let samples: Vec<[Sample; 2]> = pairs.iter().map(|(a, b)| [a.sample(), b.sample()]).collect();
+            let places: Vec<(usize, usize)> = (0..pairs.len()).map(|pair| (2 * pair, 2 * pair + 1)).collect();
+            let ratios = Family::apart(&samples).ratios(&places, ERROR / 2.0);
+            let verdicts = ratios.iter().map(|ratio| ratio.map(|ratio| ratio.verdict(RELEVANT)));
+            if plain(&second) {
+                let different = |verdict| matches!(verdict, Some(Verdict::Slower | Verdict::Faster));
+                found.equal += 1;
+                found.wrong += u32::from(verdicts.into_iter().any(different));
+                for ((variant, _), ratio) in pairs.iter().zip(&ratios) {
+                    let from = ratio.map_or(f64::INFINITY, |ratio| {
+                        (1.0 / ratio.low).max((1.0 + RELEVANT) / ratio.estimate) - 1.0
+                    });
+                    found_from.entry(variant.relation.clone()).or_default().push(from);
+                }
+            } else {
+                for ((variant, _), verdict) in pairs.iter().zip(verdicts) {
+                    let [all, slower] = found.slowed.entry(variant.relation.clone()).or_default();
+                    *all += 1;
+                    *slower += u32::from(verdict == Some(Verdict::Slower));
+                }
+            }
+        }
+    }
+    found.finds = found_from.into_iter().filter_map(|(place, from)| Some((place, in_95(from)?))).collect();
+    (found.equal > 0).then_some(found)
 }
 
 #[cfg(test)]

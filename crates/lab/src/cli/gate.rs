@@ -26,7 +26,8 @@ use doorbell_subjects::mechanism::{self, Contexts, Waits};
     doorbell gate --max 20us --time 10m --percentile p99.99 --scheduler fifo\n  \
     doorbell gate --max 1ms --percentile max --load full       not one wake longer, while the machine is busy\n  \
     doorbell gate --max 30us --from gate.json                  another limit for what was measured before\n\n\
-    No trial is repeated because of interference: interference is what is asked about.")]
+    Notifications are due at fixed times, and each wake-up counts from when it was due: what stands still for 400 ms delays all that were\n  \
+    due meanwhile. No trial is repeated because of interference: interference is what is asked about.")]
 pub struct Args {
     /// The mechanism: one whose waiter sleeps (`doorbell list` shows them)
     #[arg(default_value = "futex", value_name = "MECHANISM")]
@@ -46,6 +47,9 @@ pub struct Args {
     /// Time between notifications
     #[arg(long, value_parser = span, value_name = "TIME", default_value = "1ms")]
     gap: Duration,
+    /// Send the next notification only when the last was taken: a standstill then delays one wake-up, and not all that were due in it
+    #[arg(long)]
+    closed_loop: bool,
     /// What the two sides are
     #[arg(long, value_enum, default_value = "processes")]
     contexts: Sides,
@@ -133,6 +137,7 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
         contexts,
         placements,
         gap: args.gap,
+        closed_loop: args.closed_loop,
         time: args.time,
         scheduler: args.scheduler.into(),
         blocks: args.run.blocks,

@@ -17,7 +17,7 @@ use doorbell_report::wording::EMULATED;
 use doorbell_results::quantity::percent;
 use doorbell_results::record::{ResultFile, read, write};
 use doorbell_verdict::compare::{RELEVANT, compare};
-use doorbell_verdict::noise::{Noise, calibrate};
+use doorbell_verdict::noise::{Noise, calibrate, compare_all};
 use doorbell_verdict::study::{Round, STUDY_VERSION, Study};
 
 /// A study's file is longer than this only if it is none: a finding takes some 200 bytes.
@@ -44,7 +44,7 @@ pub struct Args {
     /// A folder that keeps the result of every run
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
-    /// Measure nothing: make surveys of equal things of the noise of these stored ones, and count what they call different
+    /// Measure nothing: make surveys of equal things of the noise of these stored ones, compare those of one plan with each other, and count what is called different
     #[arg(long, value_delimiter = ',', value_name = "FILE")]
     noise: Vec<PathBuf>,
     /// How many surveys to make of it
@@ -139,14 +139,20 @@ fn on_noise(args: &Args) -> anyhow::Result<Exit> {
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     let blocks = args.ping.run.blocks.unwrap_or(SURVEY_BLOCKS);
-    let Some(found) = calibrate(&noises, blocks, args.surveys, args.ping.run.seed()) else {
+    let surveys = calibrate(&noises, blocks, args.surveys, args.ping.run.seed());
+    let comparisons = compare_all(&noises);
+    if surveys.is_none() && comparisons.is_none() {
         let message = format!(
-            "none of these has {blocks} blocks of back-to-back round trips; write more with `doorbell survey --blocks 40 -o FILE`"
+            "none of these has {blocks} blocks of back-to-back round trips, and no two are of one plan; write more with `doorbell survey \
+             --blocks 40 -o FILE` or `doorbell study --keep FOLDER`"
         );
         return Err(Usage(message).into());
-    };
-    std::io::stdout()
-        .write_all(doorbell_report::study::calibration(&found, &Style::of_stdout()).as_bytes())?;
+    }
+    let style = Style::of_stdout();
+    let surveys = surveys.map(|found| doorbell_report::study::calibration(&found, &style));
+    let comparisons = comparisons.map(|found| doorbell_report::study::comparisons(&found, &style));
+    let text: String = surveys.into_iter().chain(comparisons).collect();
+    std::io::stdout().write_all(text.as_bytes())?;
     Ok(Exit::Done)
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell gate` as a plan: wakes of a waiter that was left to sleep, on every CPU, for as long as it is to be believed.
+//! `doorbell gate` as a plan: wake-ups due at fixed times of a waiter that was left to sleep, on every CPU, for as long as it is to be
+//! believed.
 
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ pub struct Gate {
     pub contexts: Contexts,
     pub placements: Vec<Placement>,
     pub gap: Duration,
+    /// Whether the next notification waits until the last was taken: then a standstill is felt by one wake-up, whatever else was due in it.
+    pub closed_loop: bool,
     /// How long all trials together measure.
     pub time: Duration,
     /// How the sides are scheduled.
@@ -37,10 +40,13 @@ impl Gate {
         let each = self.time / u32::try_from(self.placements.len().max(1)).unwrap_or(u32::MAX);
         let usual = (each.as_nanos() / WINDOW.as_nanos()).clamp(*BLOCKS.start(), *BLOCKS.end()) as u32;
         let blocks = self.blocks.unwrap_or(usual);
+        let gap_ns = u64::try_from(self.gap.as_nanos()).unwrap_or(u64::MAX);
+        let pattern =
+            if self.closed_loop { Pattern::OneWay { gap_ns } } else { Pattern::OpenLoop { gap_ns } };
         let configuration = |placement: &Placement| Configuration {
             subject: self.subject.clone(),
             contexts: self.contexts,
-            pattern: Pattern::OneWay { gap_ns: u64::try_from(self.gap.as_nanos()).unwrap_or(u64::MAX) },
+            pattern,
             timing: Timing::Stamp,
             wait: WaitPolicy::Block,
             placement: placement.clone(),
@@ -85,6 +91,7 @@ mod tests {
             contexts: Contexts::Processes,
             placements: (0..placements as u32).map(placement).collect(),
             gap: Duration::from_millis(1),
+            closed_loop: false,
             time,
             scheduler: Scheduler::Other,
             blocks: None,

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a longer sleep costs, and what holding idle states off buys: all of a run's wakes after sleeps, judged together.
+
+use std::collections::BTreeMap;
+
+use super::by_block::samples;
+use super::judge::{Family, Ratio};
+use doorbell_results::configuration::WaitPolicy;
+use doorbell_results::record::Variant;
+use doorbell_results::record::question::By;
+use doorbell_results::record::series::Quantity;
+
+/// All that a run says of sleeps.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sleeps {
+    pub slept: Vec<Slept>,
+    pub held: Vec<Held>,
+}
+
+/// One mechanism's wake after sleeps of two lengths.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Slept {
+    pub subject: String,
+    /// The shortest gap and the median wake after it, nanoseconds.
+    pub short_ns: (u64, f64),
+    /// The longest gap and the median wake after it, nanoseconds.
+    pub long_ns: (u64, f64),
+    /// The wake after the longest as a multiple of that after the shortest; none of too few blocks.
+    pub ratio: Option<Ratio>,
+}
+
+/// One mechanism's wake after its longest sleep, with idle states held off and without.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Held {
+    pub subject: String,
+    pub gap_ns: u64,
+    /// The median wake with the machine as it is, nanoseconds.
+    pub as_is_ns: f64,
+    /// And with idle states held off.
+    pub held_ns: f64,
+    /// The wake as it is, as a multiple of that with idle states held off; none of too few blocks.
+    pub ratio: Option<Ratio>,
+}
+
+/// What `variants` say; all intervals hold together but for the share `error` of runs.
+pub fn sleeps(variants: &[Variant], error: f64) -> Sleeps {
+    let blocks = |variant: &&Variant| {
+        variant.configuration.pattern.one_way()
+            && variant.configuration.wait == WaitPolicy::Block
+            && !variant.is_harness()
+    };
+    let variants: Vec<&Variant> = variants.iter().filter(blocks).collect();
+    let mut by_subject: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (place, variant) in variants.iter().enumerate() {
+        by_subject.entry(&variant.configuration.subject).or_default().push(place);
+    }
+    let gap_ns = |place: &usize| variants[*place].configuration.pattern.gap_ns();
+    let mut lengths = Vec::new();
+    let mut holds = Vec::new();
+    for places in by_subject.values_mut() {
+        places.sort_by_key(gap_ns);
+        let (held, plain): (Vec<usize>, Vec<usize>) =
+            places.iter().partition(|place| variants[**place].configuration.latency_limit_us.is_some());
+        if let (Some(&first), Some(&last)) = (plain.first(), plain.last())
+            && gap_ns(&first) < gap_ns(&last)
+        {
+            lengths.push((first, last));
+        }
+        // After the longest sleep, where there is most to be saved.
+        let longest = held.iter().filter_map(|held| {
+            let same = plain.iter().find(|plain| gap_ns(plain) == gap_ns(held))?;
+            Some((*held, *same))
+        });
+        holds.extend(longest.last());
+    }
+    let family = Family::alternated(&samples(&variants, Quantity::Wake, By::P50));
+    let pairs: Vec<(usize, usize)> = lengths.iter().chain(&holds).copied().collect();
+    let mut ratios = family.ratios(&pairs, error).into_iter();
+    let wake_ns =
+        |place: usize| Some(variants[place].histogram(Quantity::Wake)?.quantile(0.5) as f64 / 1000.0);
+    let slept = lengths.iter().zip(ratios.by_ref()).filter_map(|(&(short, long), ratio)| {
+        Some(Slept {
+            subject: variants[short].configuration.subject.clone(),
+            short_ns: (gap_ns(&short), wake_ns(short)?),
+            long_ns: (gap_ns(&long), wake_ns(long)?),
+            ratio,
+        })
+    });
+    let slept = slept.collect();
+    let held = holds.iter().zip(ratios).filter_map(|(&(held, same), ratio)| {
+        Some(Held {
+            subject: variants[held].configuration.subject.clone(),
+            gap_ns: gap_ns(&held),
+            as_is_ns: wake_ns(same)?,
+            held_ns: wake_ns(held)?,
+            ratio,
+        })
+    });
+    Sleeps { slept, held: held.collect() }
+}
