@@ -53,9 +53,20 @@ pub fn launch(
     let status = child.wait()?;
     let (text, complaint) = report?;
     serde_json::from_str(&text).or_else(|_| {
-        let complaint = complaint.trim();
+        let complaint = complained(&complaint);
         Ok(Report::Failed { cause: format!("the trial's host left without a report ({status}) {complaint}") })
     })
+}
+
+/// Characters that are kept of what a process complains of.
+const LONGEST_COMPLAINT: usize = 2000;
+
+/// What a process said on its standard error before it left, for a record: without the backtrace that a panic has where the user asks
+/// for one, nor the advice to do so, and not without end.
+pub(crate) fn complained(text: &str) -> String {
+    let lines = text.lines().take_while(|line| line.trim() != "stack backtrace:");
+    let said: Vec<&str> = lines.filter(|line| !line.starts_with("note: run with `RUST_BACKTRACE")).collect();
+    said.join("\n").trim().chars().take(LONGEST_COMPLAINT).collect()
 }
 
 /// Gives the order and reads until both outputs are closed; on an interrupt, closes the host's input.
@@ -92,9 +103,28 @@ fn converse(child: &mut Child, order: &Order, interrupted: &AtomicBool) -> io::R
         }
         if err_open && err_ready {
             let length = stderr.read(&mut buffer)?;
-            complaint.extend_from_slice(&buffer[..length]);
+            // Read to its end, or who writes it would wait; what comes after its beginning is dropped.
+            let room = (1_usize << 16).saturating_sub(complaint.len()).min(length);
+            complaint.extend_from_slice(&buffer[..room]);
             err_open = length > 0;
         }
     }
     Ok((String::from_utf8_lossy(&text).into_owned(), String::from_utf8_lossy(&complaint).into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With RUST_BACKTRACE set, forty lines of addresses stood in the result file.
+    #[test]
+    fn a_complaint_keeps_what_happened_and_no_backtrace() {
+        let panic =
+            "\nthread 'main' panicked at crates/x.rs:1:2:\nno thread\nstack backtrace:\n   0: 0x55aa - std\n";
+        assert_eq!(complained(panic), "thread 'main' panicked at crates/x.rs:1:2:\nno thread");
+        let advice =
+            "no thread\nnote: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\n";
+        assert_eq!(complained(advice), "no thread");
+        assert_eq!(complained(&"µ".repeat(10_000)).chars().count(), LONGEST_COMPLAINT);
+    }
 }

@@ -18,6 +18,7 @@
 )]
 
 pub mod anatomy;
+mod any_path;
 pub mod arena;
 #[cfg(any(test, feature = "sample"))]
 pub mod conformance;

@@ -11,6 +11,7 @@ use doorbell_results::record::LastSeen;
 use doorbell_results::record::load::LoadProof;
 use serde::{Deserialize, Serialize};
 
+use crate::any_path;
 use crate::side::SideReport;
 
 /// What a host is told on its standard input, as one line of JSON.
@@ -21,6 +22,7 @@ pub struct Order {
     /// The clock of the run.
     pub clock: Clock,
     /// The run's folder.
+    #[serde(with = "any_path")]
     pub run_dir: PathBuf,
     /// The number under which the folder's lock was inherited.
     pub lock: i32,

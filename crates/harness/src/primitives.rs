@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 
-use crate::launch::OWN_PROGRAM;
+use crate::launch::{OWN_PROGRAM, complained};
 use doorbell_machine::clock::Clock;
 use doorbell_machine::pinned::on;
 use doorbell_results::about::About;
@@ -89,7 +89,7 @@ pub fn measure(clock: Clock, cpus: [u32; 2], block: u32) -> io::Result<Primitive
         io::Error::other(format!(
             "the primitive costs could not be measured ({}): {}",
             output.status,
-            complaint.trim()
+            complained(&complaint)
         ))
     })?;
     Ok(Primitives { block, at_unix_ns, primitives })

@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use rustix::fs::{FlockOperation, flock};
 
+use crate::any_path;
+
 /// An object that outlives the processes that use it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -29,6 +31,7 @@ pub enum Note {
     /// A file that a run made in a folder which others may write to.
     File {
         /// Its absolute path; the name begins with [`Note::FILE_PREFIX`].
+        #[serde(with = "any_path")]
         path: PathBuf,
         /// The number of its inode, once there is one: somebody else's file may have the name by now.
         inode: Option<u64>,
@@ -57,7 +60,7 @@ pub struct RunDir {
 impl RunDir {
     /// Makes a folder for this run, after clearing what dead runs left.
     pub fn create() -> io::Result<Self> {
-        let parent = own(&parent())?;
+        let parent = own_folder(&parent())?;
         sweep(&parent);
         let owner = std::process::id();
         for attempt in 0.. {
@@ -151,7 +154,7 @@ fn parent() -> PathBuf {
 
 /// The folder `wanted`, made if it is not there; where somebody else has one by that name, perhaps with notes of his own, one of
 /// ours beside it, whose name nobody could foresee.
-fn own(wanted: &Path) -> io::Result<PathBuf> {
+pub fn own_folder(wanted: &Path) -> io::Result<PathBuf> {
     let make = |path: &Path, recursive| fs::DirBuilder::new().recursive(recursive).mode(0o700).create(path);
     let is_ours = |path: &Path| {
         fs::symlink_metadata(path).is_ok_and(|made| {
@@ -333,16 +336,16 @@ mod tests {
     fn a_folder_that_is_not_ours_is_left_to_its_owner_and_another_is_found_again() {
         let folder = tempfile::tempdir().unwrap();
         let wanted = folder.path().join("doorbell-7");
-        assert_eq!(own(&wanted).unwrap(), wanted);
+        assert_eq!(own_folder(&wanted).unwrap(), wanted);
         // Anybody may write to it: it is no more ours than another user's.
         fs::set_permissions(&wanted, fs::Permissions::from_mode(0o777)).unwrap();
-        let other = own(&wanted).unwrap();
+        let other = own_folder(&wanted).unwrap();
         assert_ne!(other, wanted);
         assert_eq!(fs::metadata(&other).unwrap().mode() & 0o777, 0o700);
-        assert_eq!(own(&wanted).unwrap(), other);
+        assert_eq!(own_folder(&wanted).unwrap(), other);
         fs::remove_dir(&wanted).unwrap();
         std::os::unix::fs::symlink(&other, &wanted).unwrap();
-        assert_eq!(own(&wanted).unwrap(), other, "a link leads where its owner likes");
+        assert_eq!(own_folder(&wanted).unwrap(), other, "a link leads where its owner likes");
     }
 
     /// Once whatever had the name was removed.

@@ -57,6 +57,10 @@ pub struct Asked {
     pub affinity: Option<CpuList>,
     /// The hypervisor's CPUID signature.
     pub hypervisor: Option<String>,
+    /// Whether an emulator of programs translates this one.
+    pub translated: bool,
+    /// Whether this program can be started again by its name in `/proc`, as every trial starts it.
+    pub own_program: Option<bool>,
     /// Whether CPUID shows user interrupts.
     pub user_interrupts: Option<bool>,
     /// Size of `/dev/shm`, bytes.
@@ -75,6 +79,8 @@ impl Asked {
             architecture: Some(std::env::consts::ARCH.to_owned()),
             affinity: affinity(),
             hypervisor: virtualisation::signature(),
+            translated: virtualisation::translated(),
+            own_program: Some(permissions::own_program()),
             user_interrupts: processor::user_interrupts(),
             shm_bytes: limits::shm_bytes(),
             dma_latency: permissions::dma_latency(),
@@ -114,11 +120,11 @@ pub fn read(root: &Root, clock: clock::Clock, asked: Asked) -> Machine {
         kernel: kernel::read(root),
         power: power::read(root, &topology.online),
         interrupts: irq_spread::read(root),
-        virtualisation: virtualisation::read(root, asked.hypervisor, flagged),
+        virtualisation: virtualisation::read(root, asked.hypervisor, flagged, asked.translated),
         cgroup: cgroup::read(root),
         memory: memory::read(root),
         limits: limits::read(root, asked.shm_bytes),
-        permissions: permissions::read(root, asked.dma_latency),
+        permissions: permissions::read(root, asked.dma_latency, asked.own_program),
         load: None,
         steal_share_since_boot: cpu_time::CpuTimes::read(root).map(|times| times.steal_share_since_boot()),
         binary_sha256: asked.binary_sha256,

@@ -13,8 +13,8 @@ const CAP_SYS_RESOURCE: u32 = 24;
 
 const CAP_PERFMON: u32 = 38;
 
-/// Reads them from a machine's files; `dma_latency` is what the kernel says when asked.
-pub fn read(root: &Root, dma_latency: Option<bool>) -> Permissions {
+/// Reads them from a machine's files; `dma_latency` and `own_program` are what the kernel says when asked.
+pub fn read(root: &Root, dma_latency: Option<bool>, own_program: Option<bool>) -> Permissions {
     let status = root.text("proc/self/status").unwrap_or_default();
     let effective = field(&status, "CapEff").and_then(|mask| u64::from_str_radix(mask, 16).ok());
     let has = |capability: u32| effective.map(|mask| mask >> capability & 1 == 1);
@@ -30,7 +30,13 @@ pub fn read(root: &Root, dma_latency: Option<bool>) -> Permissions {
             .iter()
             .any(|name| name == "cpu" || name.starts_with("cpu_") || name.starts_with("armv")),
         dma_latency,
+        own_program,
     }
+}
+
+/// Whether this program can be executed by its name in `/proc`, as every trial's host is.
+pub fn own_program() -> bool {
+    rustix::fs::access("/proc/self/exe", rustix::fs::Access::EXEC_OK).is_ok()
 }
 
 /// Whether `/dev/cpu_dma_latency` may be written; asking changes nothing.

@@ -162,16 +162,20 @@ fn table(gated: &Gated) -> Option<Passage> {
     let mut table = Table::new(columns);
     for configuration in &gated.configurations {
         let mut line: Vec<String> = axes.iter().map(|axis| axis.value(configuration.configuration)).collect();
-        line.extend(configuration.figures_ps.map(|ps| scale.show(ps as f64)));
+        // Where not one wake-up was timed there is no figure, and a zero would be one.
+        let counted = configuration.above.all > 0;
+        let figure = |text: String| if counted { text } else { "-".to_owned() };
+        line.extend(configuration.figures_ps.map(|ps| figure(scale.show(ps as f64))));
         if let Which::Quantile(_) = gated.question.which {
             let end = |end: Option<u64>| end.map_or_else(|| "?".to_owned(), |ps| scale.show(ps as f64));
-            line.push(configuration.bounds.map_or_else(String::new, |bounds| {
-                format!("{} to {}", end(bounds.lower_ps), end(bounds.upper_ps))
-            }));
+            line.push(configuration.bounds.filter(|_| counted).map_or_else(
+                || figure(String::new()),
+                |bounds| format!("{} to {}", end(bounds.lower_ps), end(bounds.upper_ps)),
+            ));
         }
-        line.push(count(configuration.above.surely));
-        line.push(share(configuration.above.upper));
-        line.push(format!("{:.1}", configuration.above.alike));
+        line.push(figure(count(configuration.above.surely)));
+        line.push(figure(share(configuration.above.upper)));
+        line.push(figure(format!("{:.1}", configuration.above.alike)));
         line.extend(configuration.trials.map(|trials| count(trials as u64)));
         line.push(count(configuration.above.all));
         line.push(
@@ -232,7 +236,7 @@ mod tests {
     use crate::style::Style;
     use doorbell_results::configuration::{Configuration, Pattern};
     use doorbell_results::record::series::Quantity;
-    use doorbell_results::record::{Histogram, Series, sample};
+    use doorbell_results::record::{Histogram, Outcome, ResultFile, Series, sample};
     use doorbell_verdict::gate;
 
     fn text(long: u64, which: Which) -> String {
@@ -290,6 +294,43 @@ mod tests {
             "{one}"
         );
         assert!(!one.contains("1 in 1 do"), "{one}");
+    }
+
+    fn futex_one_way() -> Configuration {
+        Configuration { pattern: Pattern::OneWay { gap_ns: 1_000_000 }, ..sample::configuration("futex") }
+    }
+
+    /// An ordinary user's gate with real-time priority, of which no trial could run, had a p50 and a longest wake-up of 0.0 ns.
+    #[test]
+    fn where_no_wake_up_was_timed_there_is_no_figure() {
+        let mut result = sample::result(&[futex_one_way()], 3, |_, _| 16_000.0);
+        for record in &mut result.records {
+            record.outcome = Outcome::Failed { cause: "no right to real-time priority".to_owned() };
+        }
+        let question = Gate { limit_ns: 20_000, which: Which::Quantile(0.999), confidence: 0.95 };
+        let gated = gate::gate(&result, question).unwrap();
+        let text = verdict(&passages(&gated), &result, &Style::PLAIN);
+        let row = text.lines().find(|line| line.contains("cannot tell")).unwrap();
+        assert!(!row.contains("0.0") && !row.contains('%') && row.contains('-'), "{text}");
+    }
+
+    /// Slurm binds a command that asks for no more to one CPU, and every wake-up was one on the same core without a word.
+    #[test]
+    fn a_gate_bound_to_one_cpu_of_several_says_so_before_anything_else() {
+        let mut result = sample::result(&[futex_one_way()], 3, |_, _| 16_000.0);
+        let question = Gate { limit_ns: 20_000, which: Which::Longest, confidence: 0.95 };
+        let first = |result: &ResultFile| {
+            let gated = gate::gate(result, question).unwrap();
+            let text = verdict(&passages(&gated), result, &Style { width: 400, ..Style::PLAIN });
+            text.lines().next().unwrap().to_owned()
+        };
+        result.machine.topology.online = (0..64).collect();
+        result.machine.topology.usable = (0..64).collect();
+        assert!(!first(&result).contains("Bound"), "{}", first(&result));
+        result.machine.topology.usable = [3].into_iter().collect();
+        assert!(first(&result).starts_with("Bound to CPU 3 alone, of 64"), "{}", first(&result));
+        result.machine.topology.online = [3].into_iter().collect();
+        assert!(!first(&result).contains("Bound"), "it has no other");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::axis::Axis;
 use super::command_line::repeat;
 use super::style::{Role, Style};
 use super::table::{Column, Table, word};
-use crate::wording::EMULATED;
+use crate::wording::{EMULATED, bound};
 use doorbell_results::record::ResultFile;
 
 /// A title, sentences, a table, and what must be known to read it; each may be missing.
@@ -65,7 +65,8 @@ pub fn text(passages: &[Passage], style: &Style) -> String {
 
 /// A verdict on a terminal: the sentence, what stands behind it, and the command that does the run of `result` again.
 pub fn verdict(passages: &[Passage], result: &ResultFile, style: &Style) -> String {
-    let mut out = String::new();
+    let mut out =
+        bound(result).map_or_else(String::new, |bound| style.paint(Role::Warning, &style.wrap(&bound, 0)));
     if result.emulated() {
         out.push_str(&style.paint(Role::Warning, &style.wrap(EMULATED, 0)));
     }

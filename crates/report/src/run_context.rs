@@ -10,7 +10,7 @@ use super::passage::Passage;
 use super::style::{Role, Style};
 use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
-use super::wording::{EMULATED, counted, date};
+use super::wording::{EMULATED, bound, counted, date};
 
 /// What was run, when, how long.
 pub fn head(result: &ResultFile, style: &Style) -> String {
@@ -24,7 +24,9 @@ pub fn head(result: &ResultFile, style: &Style) -> String {
         date(result.started_at_unix_ns),
         time(wall_ns as f64 * 1e3),
     );
-    let mut out = format!("{}{}\n", style.paint(Role::Heading, &style.text(&title)), style.text(&facts));
+    let mut out =
+        bound(result).map_or_else(String::new, |bound| style.paint(Role::Warning, &style.wrap(&bound, 0)));
+    out.push_str(&format!("{}{}\n", style.paint(Role::Heading, &style.text(&title)), style.text(&facts)));
     if result.partial {
         let note = "partial: the run was interrupted, and only what was measured until then is here";
         out.push_str(&style.paint(Role::Warning, note));

@@ -77,17 +77,32 @@ impl Scale {
 
 /// A time on its own, with its unit: three significant digits.
 pub fn time(ps: f64) -> String {
-    let unit = Unit::of(ps);
+    in_unit(ps, Unit::of(ps))
+}
+
+fn in_unit(ps: f64, unit: Unit) -> String {
     let value = ps / unit.ps();
     let decimals = match value {
         value if value >= 100.0 => 0,
         value if value >= 10.0 => 1,
-        _ => 2,
+        value if value >= 1.0 || value <= 0.0 => 2,
+        // Three digits of what is less than one; a millionth is the least that a unit has of the one above the next.
+        value => (2 - value.log10().floor() as i32).clamp(2, 6) as usize,
     };
     let text = format!("{value:.decimals$}");
     // A gap of exactly 10 µs is "10 µs": the zeros of a round figure say nothing.
     let short = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
     format!("{} {}", grouped(short), unit.sign())
+}
+
+/// Times that stand in one sentence, all in one unit, each with three significant digits: that of the shortest unless the longest
+/// would have five digits in it.
+pub fn alike<const N: usize>(ps: [f64; N]) -> [String; N] {
+    let known = || ps.into_iter().filter(|ps| *ps > 0.0 && ps.is_finite());
+    let (shortest, longest) = (known().fold(f64::INFINITY, f64::min), known().fold(0.0, f64::max));
+    let unit = Unit::of(if shortest.is_finite() { shortest } else { 0.0 });
+    let unit = if longest / unit.ps() < 1e4 { unit } else { Unit::of(longest) };
+    ps.map(|ps| in_unit(ps, unit))
 }
 
 /// A count, its digits in groups of three.
@@ -135,6 +150,16 @@ mod tests {
         assert_eq!(time(0.0), "0 ns");
         assert_eq!(time(100e9), "100 ms");
         assert_eq!(time(3.6e15), "3,600 s");
+    }
+
+    /// "447 ns while the waiter is awake, 1.69 µs to wake it."
+    #[test]
+    fn times_of_one_sentence_have_one_unit() {
+        assert_eq!(alike([447e3, 1.69e6]), ["447 ns", "1,690 ns"]);
+        assert_eq!(alike([6.09e6, 71e6]), ["6.09 µs", "71 µs"]);
+        assert_eq!(alike([55e3, 34e6]), ["0.055 µs", "34 µs"]);
+        assert_eq!(alike([0.0, 34e6]), ["0 µs", "34 µs"]);
+        assert_eq!(alike([0.0]), ["0 ns"]);
     }
 
     #[test]

@@ -4,10 +4,23 @@
 use super::axis::Axis;
 use super::figures::Row;
 use super::unit::count;
+use doorbell_results::record::ResultFile;
 
 /// What every view says first of such a run.
 pub const EMULATED: &str =
     "emulated: every time here is an emulator's, not a machine's; believe counts, and ratios within this run";
+
+/// What every view says before anything else of a run that could use one CPU of several, as batch schedulers bind a job that asks for no
+/// more: nobody asked for wake-ups on one core, and there are no others in it.
+pub fn bound(result: &ResultFile) -> Option<String> {
+    let topology = &result.machine.topology;
+    let online = topology.online.len();
+    let only = topology.usable.iter().next().filter(|_| topology.usable.len() == 1 && online > 1)?;
+    Some(format!(
+        "Bound to CPU {only} alone, of {online} that are online: every wake-up here is on one core, none across cores. A batch scheduler \
+         (Slurm: ask for --cpus-per-task=2), taskset or a cpuset did that."
+    ))
+}
 
 /// A number of things: `1 block`, `2 blocks`.
 pub fn counted(number: u64, thing: &str) -> String {

@@ -27,5 +27,6 @@ pub mod spin;
 pub mod statistics;
 pub mod study;
 pub mod tune;
+pub mod unmeasured;
 pub mod why;
 pub mod worst;

@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use super::common::{Exit, RunArgs, Terminal, machine_here};
+use super::common::{Exit, RunArgs, Terminal};
 use super::experiment::Experiment;
 pub use super::experiment::run;
 use super::ping::mechanisms;
@@ -71,7 +71,7 @@ impl Experiment for Args {
     }
     fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
         let args = self;
-        let machine = machine_here();
+        let machine = args.run.machine()?;
         let plan = args.planned(&machine)?;
         if !args.run.only_planned() && !events_at_hand()? {
             return Ok(Exit::Unfit);

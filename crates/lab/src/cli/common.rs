@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What several verbs share: exit codes, the terminal, and the flags of every run.
+//! What several verbs share: the terminal, and the flags of every run.
 
 use std::collections::HashSet;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
-use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
 
+pub use super::exit::Exit;
 use super::load::{Asked, load};
 use super::plan_file::save;
+use super::signals;
 use super::usage::Usage;
 use crate::experiment::run::{self, Conditions};
+use doorbell_harness::run_dir;
 use doorbell_machine::Machine;
 use doorbell_report::progress::Progress;
 use doorbell_report::style::Style;
 use doorbell_report::summary::summary;
 use doorbell_results::configuration::Configuration;
 use doorbell_results::plan::Plan;
-use doorbell_results::record::write::{to_json, write};
-use doorbell_results::record::{Outcome, Record, ResultFile};
+use doorbell_results::record::ResultFile;
+use doorbell_results::record::write::{to_json, try_out, write};
+use doorbell_verdict::unmeasured::unmeasured;
 
 /// How long the clock is calibrated: an error of 50 ns in either bracket then is one part in a million.
 const CALIBRATION: Duration = Duration::from_millis(50);
@@ -30,39 +31,6 @@ const CALIBRATION: Duration = Duration::from_millis(50);
 /// The machine, with a clock calibrated on the spot.
 pub fn machine_here() -> Machine {
     doorbell_machine::here(doorbell_machine::clock::calibrate(CALIBRATION))
-}
-
-/// How a verb ended; the numbers are part of the interface.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
-    /// 0: done.
-    Done,
-    /// 1: could not run.
-    Failed,
-    /// 2: wrong usage.
-    Usage,
-    /// 3: a threshold was broken, or a comparison found a regression.
-    Regression,
-    /// 4: this machine is unfit to measure, or a comparison cannot tell its difference from the machine's own.
-    Unfit,
-    /// 130: interrupted; what was measured is kept.
-    Interrupted,
-    /// What a command that was run for the user ended with.
-    Of(u8),
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Done => 0,
-            Exit::Failed => 1,
-            Exit::Usage => 2,
-            Exit::Regression => 3,
-            Exit::Unfit => 4,
-            Exit::Interrupted => 130,
-            Exit::Of(status) => status,
-        })
-    }
 }
 
 /// The names asked for, each once; where the word `all` stands, `all`. An unknown one is a usage error, as `find` tells it.
@@ -211,20 +179,30 @@ impl RunArgs {
         self.deliver(&result, terminal)
     }
 
+    /// The machine that is about to be measured. Whoever ends the command from here on gets a result, however little is in it.
+    pub fn machine(&self) -> anyhow::Result<Machine> {
+        signals::listen()?;
+        Ok(machine_here())
+    }
+
+    /// The error that the result would meet after minutes of measuring, met before them.
+    fn writable(&self) -> anyhow::Result<()> {
+        match &self.output {
+            Some(target) => try_out(target)?,
+            None => try_out(&state_folder()?.join("result.json"))?,
+        }
+        Ok(())
+    }
+
     /// Carries `plan` out.
     pub fn measure(&self, plan: Plan, machine: Machine, terminal: &Terminal) -> anyhow::Result<ResultFile> {
         let plan = self.loaded(plan, &machine);
-        let interrupted = Arc::new(AtomicBool::new(false));
-        let mut signals = vec![signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM];
-        // The terminal is gone. Whoever started the command by nohup(1) wants it to go on.
-        signals.extend((!ignores_hangup()).then_some(signal_hook::consts::SIGHUP));
-        for signal in signals {
-            // The second signal ends the command at once; the trial's processes die with it.
-            signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&interrupted))?;
-            signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
-        }
-        let conditions =
-            Conditions { name: self.name.clone(), command_line: std::env::args().collect(), interrupted };
+        self.writable()?;
+        let conditions = Conditions {
+            name: self.name.clone(),
+            command_line: command_line(),
+            interrupted: signals::listen()?,
+        };
         let shown = !terminal.quiet && std::io::stderr().is_terminal();
         let mut progress = Progress::new(&plan, Style::of_stdout(), shown);
         let result = run::run(plan, machine, &conditions, &mut progress);
@@ -244,7 +222,10 @@ impl RunArgs {
         terminal: &Terminal,
         text: impl FnOnce() -> String,
     ) -> anyhow::Result<Exit> {
-        let target = self.output.clone().unwrap_or_else(|| fresh_file(result));
+        let target = match &self.output {
+            Some(target) => target.clone(),
+            None => fresh_file(result)?,
+        };
         let saved = write(result, &target);
         let to_stdout = self.output.as_deref().is_some_and(|target| target.as_os_str() == "-");
         let shown = match (to_stdout, self.json) {
@@ -271,37 +252,36 @@ impl RunArgs {
                 target.display()
             );
         }
-        let broken =
-            |record: &Record| matches!(record.outcome, Outcome::Failed { .. } | Outcome::Hung { .. });
-        Ok(match result.partial {
-            true => Exit::Interrupted,
-            // Not one trial could be run: their records say why.
-            false if !result.records.is_empty() && result.records.iter().all(broken) => Exit::Failed,
-            false => Exit::Done,
-        })
+        if let Some(unmeasured) = unmeasured(result).filter(|_| !result.partial) {
+            let _ = writeln!(std::io::stderr(), "doorbell: {unmeasured}");
+        }
+        Ok(Exit::of_run(result))
     }
 }
 
-/// Whether this process was started with SIGHUP ignored (proc(5), `SigIgn`: bit n - 1 stands for signal n).
-fn ignores_hangup() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .is_some_and(|mask| mask & 1 << (signal_hook::consts::SIGHUP - 1) != 0)
+/// The words of this command, for the result; bytes that are not UTF-8 are replaced, as JSON has none.
+pub fn command_line() -> Vec<String> {
+    std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
 /// A new file in the user's state folder, named after the experiment and the time.
-fn fresh_file(result: &ResultFile) -> PathBuf {
+fn fresh_file(result: &ResultFile) -> std::io::Result<PathBuf> {
     let seconds = result.started_at_unix_ns / 1_000_000_000;
-    state_folder().join(format!("{}-{seconds}-{}.json", result.plan.experiment, std::process::id()))
+    let name = format!("{}-{seconds}-{}.json", result.plan.experiment, std::process::id());
+    Ok(state_folder()?.join(name))
 }
 
-/// The folder for results that were given no other (XDG Base Directory Specification), made if it is not there.
-pub fn state_folder() -> PathBuf {
-    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
-    let folder = state.or_else(home).unwrap_or_else(std::env::temp_dir).join("doorbell");
-    // If it cannot be made, writing fails with the path and the cure, and saves the result elsewhere.
+/// The folder for results that were given no other (XDG Base Directory Specification), made if it is not there. Where neither
+/// variable names one, as in a service, it is one of this user's own among the temporary files.
+pub fn state_folder() -> std::io::Result<PathBuf> {
+    let named = |variable| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = named("XDG_STATE_HOME").or_else(|| named("HOME").map(|home| home.join(".local/state")));
+    let Some(state) = state else {
+        let uid = rustix::process::geteuid().as_raw();
+        return run_dir::own_folder(&std::env::temp_dir().join(format!("doorbell-results-{uid}")));
+    };
+    let folder = state.join("doorbell");
+    // If it cannot be made, writing fails with the path and the cure.
     let _ = std::fs::create_dir_all(&folder);
-    folder
+    Ok(folder)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What an experiment is: arguments that plan configurations, and what is told of the result.
 
-use super::common::{Exit, RunArgs, Terminal, machine_here};
+use super::common::{Exit, RunArgs, Terminal};
 use super::plan_file;
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
@@ -64,7 +64,7 @@ pub trait Experiment {
     where
         Self: Sized,
     {
-        let machine = machine_here();
+        let machine = self.flags().machine()?;
         let plan = self.planned(&machine)?;
         self.flags().run(plan, machine, terminal)
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::common::{Exit, RunArgs, Terminal, machine_here, named, once};
+use super::common::{Exit, RunArgs, Terminal, named, once};
 use super::experiment::Experiment;
 pub use super::experiment::run;
 use super::load::Asked;
@@ -127,7 +127,7 @@ impl Experiment for Args {
     }
     fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
         let mut args = self;
-        let machine = machine_here();
+        let machine = args.run.machine()?;
         let mut plan = args.planned(&machine)?;
         if args.grid && args.run.load.is_empty() {
             args.run.load = vec![Asked::Idle, Asked::Busy { kind: "sqrt", workers: None, pinned: false }];

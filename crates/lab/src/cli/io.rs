@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::ValueEnum;
 
-use super::common::{Exit, RunArgs, Terminal, machine_here, named, once};
+use super::common::{Exit, RunArgs, Terminal, named, once};
 use super::experiment::Experiment;
 pub use super::experiment::run;
 use super::usage::Usage;
@@ -55,17 +55,17 @@ pub struct Args {
     #[arg(value_name = "WAY")]
     engines: Vec<String>,
     /// Read this file, which is there already
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["device", "dir", "file_size", "precondition"])]
+    #[arg(long, value_name = "FILE", value_parser = utf8, conflicts_with_all = ["device", "dir", "file_size", "precondition"])]
     file: Option<PathBuf>,
     /// Read this block device
-    #[arg(long, value_name = "DEVICE", conflicts_with_all = ["dir", "file_size"])]
+    #[arg(long, value_name = "DEVICE", value_parser = utf8, conflicts_with_all = ["dir", "file_size"])]
     device: Option<PathBuf>,
     /// Allow that this device be overwritten, whole: the same as --device, by its name alone, such as nvme1n1; refused on a
     /// device that is mounted, partitioned, swapped to or held
     #[arg(long, value_name = "NAME", requires = "device")]
     write_device: Option<String>,
     /// Make the file in this folder [default: here]
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", value_parser = utf8)]
     dir: Option<PathBuf>,
     /// Length of the file that is made, a whole number of MiB
     #[arg(long, value_name = "SIZE", value_parser = file_size, default_value = "256M")]
@@ -105,6 +105,11 @@ enum How {
     Read,
     /// To the device
     Write,
+}
+
+/// A path that stands in the result, which is JSON and has no bytes: another is refused by the parser of the command line.
+fn utf8(text: &str) -> Result<PathBuf, std::convert::Infallible> {
+    Ok(text.into())
 }
 
 /// Bytes with a unit: `4096`, `4K`, `256M`, `1G`.
@@ -162,8 +167,9 @@ impl Experiment for Args {
         (!self.net).then_some(polling::SOURCE.name)
     }
     fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
-        let machine = machine_here();
+        // A file that has no end is left at once.
         let imported = imported(&self.import)?;
+        let machine = self.run.machine()?;
         let plan = self.run.loaded(self.planned(&machine)?, &machine);
         let run = RunArgs { load: Vec::new(), ..self.run };
         if run.only_planned() {

@@ -20,6 +20,7 @@ pub mod common;
 pub mod compare;
 pub mod completions;
 pub mod doctor;
+pub mod exit;
 pub mod experiment;
 pub mod explain;
 pub mod export;
@@ -40,6 +41,7 @@ pub mod plan_file;
 pub mod report;
 pub mod schema;
 pub mod sides;
+pub mod signals;
 pub mod spin;
 mod squall;
 pub mod study;
@@ -60,9 +62,7 @@ use common::{Exit, Terminal};
 /// Without a verb it runs the survey: everything useful in under a minute, ending in an answer in words.
 #[derive(Debug, Parser)]
 #[command(name = "doorbell", version, propagate_version = true, max_term_width = 110)]
-#[command(after_help = "EXIT STATUS\n  \
-    0  done\n  1  could not run\n  2  wrong usage\n  3  a threshold was broken, or a comparison found a regression\n  \
-    4  this machine is unfit to measure, or a verdict is open\n  130  interrupted; what was measured is kept, marked partial")]
+#[command(after_help = exit::STATUSES)]
 pub struct Cli {
     #[command(flatten)]
     terminal: Terminal,
@@ -144,7 +144,7 @@ verbs! {
     Compare of compare,
     /// Find out how often comparisons on this machine say what is true
     Study of study,
-    /// Write a result in another tool's format: csv, markdown, hgrm, hlog, classic, openmetrics, parquet
+    /// Write a result in another tool's format: csv, markdown, hgrm, hlog, classic, openmetrics, prometheus, parquet
     Export of export,
     /// Print the JSON Schema of result files
     Schema of schema,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::common::{Exit, RunArgs, Terminal, machine_here, once};
+use super::common::{Exit, RunArgs, Terminal, once};
 use super::experiment::Experiment;
 pub use super::experiment::run;
 use super::usage::Usage;
@@ -71,7 +71,7 @@ impl Experiment for Args {
     }
     fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
         let args = self;
-        let machine = machine_here();
+        let machine = args.run.machine()?;
         let plan = args.planned(&machine)?;
         if args.run.only_planned() {
             return args.run.run(plan, machine, terminal);

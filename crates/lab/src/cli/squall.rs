@@ -15,6 +15,7 @@ use doorbell_results::figure::timer_ticks;
 use doorbell_vm::squall;
 use serde::Deserialize;
 
+use super::common::command_line;
 use super::usage::Usage;
 use doorbell_machine::Machine;
 use doorbell_machine::virtualisation::{TRANSLATOR, Virtualisation, Vm};
@@ -196,7 +197,7 @@ pub(super) fn run(
     Ok(ResultFile {
         schema_version: SCHEMA_VERSION,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-        command_line: std::env::args().collect(),
+        command_line: command_line(),
         name: Some("squall".to_owned()),
         started_at_unix_ns: begin,
         finished_at_unix_ns: now(),

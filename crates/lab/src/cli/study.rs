@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use super::common::{Exit, Terminal, machine_here};
+use super::common::{Exit, Terminal, command_line};
 use super::experiment::Experiment;
 use super::ping;
 use super::usage::Usage;
@@ -59,7 +59,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     if !args.noise.is_empty() {
         return on_noise(&args);
     }
-    let machine = machine_here();
+    let machine = args.ping.run.machine()?;
     if args.ping.inject_slowdown.is_some() {
         return Err(Usage("the study slows every third run by itself: `--slowdown`".to_owned()).into());
     }
@@ -78,7 +78,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     plan.configurations.iter_mut().for_each(|configuration| configuration.injected_slowdown_ppm = None);
     let fresh = Study {
         study_version: STUDY_VERSION,
-        command_line: std::env::args().collect(),
+        command_line: command_line(),
         slowdown_ppm: args.slowdown,
         blocks: plan.blocks,
         configurations: plan.configurations.clone(),
@@ -100,9 +100,14 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
                 std::fs::create_dir_all(folder)?;
                 write::write(&result, &folder.join(format!("{}-{name}.json", result.started_at_unix_ns)))?;
             }
-            if result.partial {
-                exit = Exit::Interrupted;
-                break;
+            match Exit::of_run(&result) {
+                Exit::Done => {}
+                Exit::Interrupted => {
+                    exit = Exit::Interrupted;
+                    break;
+                }
+                // What was measured still counts.
+                failed => exit = failed,
             }
             runs.push(result);
         }

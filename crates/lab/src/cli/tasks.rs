@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::common::{Exit, RunArgs, Terminal, machine_here, named, once};
+use super::common::{Exit, RunArgs, Terminal, named, once};
 use super::experiment::Experiment;
 pub use super::experiment::run;
 use super::switch::{Set, Where, placements, working_set, working_sets};
@@ -112,7 +112,7 @@ impl Experiment for Args {
     }
     fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
         let args = self;
-        let machine = machine_here();
+        let machine = args.run.machine()?;
         let plan = args.planned(&machine)?;
         let plan = args.run.loaded(plan, &machine);
         let run = RunArgs { load: Vec::new(), ..args.run };

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use doorbell::SleepCost;
 use doorbell::profile::{self, Profile};
 
-use super::common::{Exit, RunArgs, Terminal, machine_here};
+use super::common::{Exit, RunArgs, Terminal};
 use super::experiment::Experiment;
 pub use super::experiment::run;
 use super::placements::present;
@@ -48,7 +48,7 @@ impl Experiment for Args {
     }
     fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
         let args = self;
-        let machine = machine_here();
+        let machine = args.run.machine()?;
         let plan = args.planned(&machine)?;
         if args.run.only_planned() {
             return args.run.run(plan, machine, terminal);

@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use super::common::{Exit, RunArgs, Terminal, machine_here};
+use super::common::{Exit, RunArgs, Terminal};
 use super::experiment::Experiment;
 use super::usage::Usage;
 use doorbell_machine::doctor::{Severity, worst};
@@ -43,7 +43,7 @@ impl Source {
         if let Some(path) = &self.from {
             return Ok(Figures::Of(Box::new(read::read(path)?)));
         }
-        let machine = machine_here();
+        let machine = run.machine()?;
         // What was asked for wrongly is told before anything about the machine.
         let plan = experiment.planned(&machine)?;
         if plan.question.is_none() {
@@ -106,9 +106,9 @@ impl Source {
             }
             Err(error) => (run.deliver(result, terminal)?, Err(error)),
         };
-        match ended {
-            Exit::Done => verdict,
-            ended => Ok(ended),
+        match (ended, verdict) {
+            (Exit::Done, Err(error)) => Err(error),
+            (ended, verdict) => Ok(ended.and_verdict(verdict.unwrap_or(ended))),
         }
     }
 }

@@ -421,7 +421,7 @@ fn output(arguments: &ArgMatches) -> anyhow::Result<Output> {
         }
         None => {
             let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
-            let path = state_folder().join(format!("vm-{seconds}-{}.json", std::process::id()));
+            let path = state_folder()?.join(format!("vm-{seconds}-{}.json", std::process::id()));
             Ok(Output::Added(path))
         }
     }
@@ -534,7 +534,12 @@ fn prepared<T>(
     };
     let busybox = file_of(Part::Shell, args.kernel)?;
     let busybox = std::fs::read(&busybox).with_context(|| format!("cannot read {}", busybox.display()))?;
-    let host = doorbell_machine::virtualisation::read(&Root::live(), virtualisation::signature(), false);
+    let host = doorbell_machine::virtualisation::read(
+        &Root::live(),
+        virtualisation::signature(),
+        false,
+        virtualisation::translated(),
+    );
     let vm = Vm {
         accelerator: args.accel.name().to_owned(),
         emulator: emulator.version.clone(),

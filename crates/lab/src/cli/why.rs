@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::anatomy::{events_at_hand, run_traced};
-use super::common::{Exit, RunArgs, Terminal, machine_here};
+use super::common::{Exit, RunArgs, Terminal};
 use super::experiment::Experiment;
 pub use super::experiment::run;
 use super::placements::{PlacementArgs, unpinned};
@@ -70,7 +70,7 @@ impl Experiment for Args {
     }
     fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
         let args = self;
-        let machine = machine_here();
+        let machine = args.run.machine()?;
         let plan = args.planned(&machine)?;
         if !args.run.only_planned() && !events_at_hand()? {
             return Ok(Exit::Unfit);

@@ -42,6 +42,7 @@ fn every_format_is_written_from_a_file_or_from_standard_input() {
         ("hlog", ".round-trip"),
         ("classic", "Message rate"),
         ("openmetrics", "doorbell_latency_seconds_count{"),
+        ("prometheus", "# TYPE doorbell_run_info gauge"),
     ] {
         let printed = doorbell(&stage, &["export", format, path]).assert().success();
         let text = String::from_utf8(printed.get_output().stdout.clone()).unwrap();

@@ -16,6 +16,13 @@ const FEWEST_DESCRIPTORS: u64 = 64;
 const SHM: u64 = 64 << 20;
 
 pub(super) fn examine(machine: &Machine) -> Verdict {
+    if machine.permissions.own_program == Some(false) {
+        return Verdict::unfit(
+            "/proc/self/exe cannot be executed",
+            "not one trial can be started: each is a process of its own, of this very program",
+            "mount /proc (docker run without --security-opt systempaths, mount -t proc proc /proc)",
+        );
+    }
     let limits = &machine.limits;
     let mut tight = Vec::new();
     let mut below = |value: Option<u64>, need: u64, what: &str, cure: &str| {

@@ -6,6 +6,7 @@ use super::frame::{Frame, group};
 use super::palette::{mark, stroke};
 use super::scale::{Log, Nines};
 use super::svg::{Path, Picture};
+use crate::figures::Distribution;
 use crate::unit::{count, time};
 
 /// Percentiles that carry a mark and their value.
@@ -25,14 +26,8 @@ pub fn draw(curves: &[Curve], quantity: &str) -> Picture {
     frame.vertical(&mut picture, &y.time_ticks(), &format!("{quantity} (logarithmic)"));
     for curve in curves {
         let own = curve.series.count.max(1);
-        let mut seen = 0_u64;
-        let mut places = vec![[x.at(0.0), y.at(curve.series.min_ps as f64)]];
-        for &(ps, samples) in &curve.series.buckets {
-            // Up to this bucket's last sample, whose share lies one sample below the next bucket's first.
-            seen = seen.saturating_add(samples);
-            let q = if seen >= own { 1.0 - 1.0 / own as f64 } else { seen as f64 / own as f64 };
-            places.push([x.at(q), y.at(ps as f64)]);
-        }
+        let places: Vec<[f64; 2]> =
+            steps(curve.series).into_iter().map(|(q, ps)| [x.at(q), y.at(ps as f64)]).collect();
         let title = format!("{}: {} samples", curve.name, count(own));
         let mut variant = group(curve).titled(&title).child(Path::through(&places).element(&stroke(curve)));
         // A percentile is marked only where more than one sample lies beyond it.
@@ -45,4 +40,48 @@ pub fn draw(curves: &[Curve], quantity: &str) -> Picture {
     }
     frame.legend(&mut picture, &shown);
     picture
+}
+
+/// Quantile and time, picoseconds, at both ends of each step: all quantiles that fall into a bucket have its time, so that what
+/// [`Distribution::quantile`] says of any of them lies on the line.
+fn steps(series: &Distribution) -> Vec<(f64, u64)> {
+    let own = series.count.max(1);
+    let (mut seen, mut from) = (0_u64, 0.0);
+    let mut steps = Vec::with_capacity(2 * series.buckets.len());
+    for &(ps, samples) in &series.buckets {
+        // Up to this bucket's last sample, whose share lies one sample below the next bucket's first.
+        seen = seen.saturating_add(samples);
+        let to = if seen >= own { 1.0 - 1.0 / own as f64 } else { seen as f64 / own as f64 };
+        let ps = if seen >= own { series.max_ps } else { ps.clamp(series.min_ps, series.max_ps) };
+        steps.extend([(from, ps), (to, ps)]);
+        from = to;
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The line led from bucket to bucket while the marks stood on its steps, so that marks lay beside it.
+    #[test]
+    fn every_mark_lies_on_its_curve() {
+        let series = Distribution {
+            count: 100_000,
+            min_ps: 900,
+            max_ps: 70_000,
+            mean_ps: 2000.0,
+            buckets: vec![(1000, 60_000), (2000, 35_000), (9000, 4_950), (69_000, 50)],
+            block_medians_ps: Vec::new(),
+        };
+        let steps = steps(&series);
+        for q in MARKED {
+            let there = |ends: &[(f64, u64)]| {
+                (ends[0].0..=ends[1].0).contains(&q)
+                    && ends[0].1 == ends[1].1
+                    && ends[0].1 == series.quantile(q)
+            };
+            assert!(steps.chunks_exact(2).any(there), "p{} of {steps:?}", q * 100.0);
+        }
+    }
 }

@@ -8,7 +8,7 @@ use crate::export::Export;
 use crate::figures::{Distribution, Figures, Row};
 use crate::unit::{Scale, count};
 use crate::warnings::{self, Cause};
-use crate::wording::EMULATED;
+use crate::wording::{EMULATED, bound};
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::series::Quantity;
 
@@ -37,6 +37,9 @@ impl Export for Markdown {
             crate::wording::date(result.started_at_unix_ns),
             if result.partial { ", **partial: interrupted**" } else { "" }
         )?;
+        if let Some(bound) = bound(result) {
+            writeln!(out, "**{}**\n", escape(&bound))?;
+        }
         if result.emulated() {
             writeln!(out, "**{}**\n", escape(EMULATED))?;
         }

@@ -8,6 +8,7 @@ pub mod hdr_text;
 pub mod markdown;
 pub mod openmetrics;
 pub mod parquet;
+pub mod prometheus;
 
 use std::io::{self, Write};
 
@@ -29,6 +30,7 @@ pub fn all() -> &'static [&'static dyn Export] {
         &hdr_log::HdrLog,
         &classic::Classic,
         &openmetrics::OpenMetrics,
+        &prometheus::Prometheus,
         &parquet::Figures,
         &parquet::Bins,
     ]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! OpenMetrics text: what Prometheus and its kin read, one metric a configuration, over all its blocks.
+//! Metrics as text: one a configuration, over all its blocks, in OpenMetrics or in Prometheus's own older format.
 //!
 //! No sample has a time of its own: who collects files (the node exporter's textfile collector, a push gateway) refuses
 //! those. When the run ended is a metric.
@@ -33,93 +33,113 @@ impl Export for OpenMetrics {
     }
 
     fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
-        let figures = Figures::of(result);
-        let rows: Vec<(String, &Row)> =
-            figures.rows.iter().filter_map(|row| Some((labels(result, row)?, row))).collect();
-        let series = || {
-            rows.iter().flat_map(|(labels, row)| {
-                let of = move |name: &str| format!("{labels},quantity=\"{name}\"");
-                row.series.iter().map(move |(quantity, series)| (of(quantity.name()), series))
-            })
-        };
-        family(
-            out,
-            "doorbell_latency_seconds",
-            "summary",
-            "seconds",
-            "Times of a quantity: its percentiles, exact to 0.1 %.",
-        )?;
-        for (labels, series) in series() {
-            for q in [0.0, 0.5, 0.9, 0.99, 0.999, 1.0] {
-                let seconds = seconds(if q == 0.0 { series.min_ps } else { series.quantile(q) });
-                writeln!(out, "doorbell_latency_seconds{{{labels},quantile=\"{q}\"}} {seconds}")?;
-            }
-            writeln!(out, "doorbell_latency_seconds_count{{{labels}}} {}", series.count)?;
-            writeln!(out, "doorbell_latency_seconds_sum{{{labels}}} {}", sum(series))?;
-        }
-        let help = "The same times in buckets that add up over runs and machines.";
-        family(out, "doorbell_latency_buckets_seconds", "histogram", "seconds", help)?;
-        for (labels, series) in series() {
-            for bound_ns in bounds_ns() {
-                let below = series.buckets.iter().filter(|(ps, _)| *ps as f64 <= bound_ns * 1e3);
-                let count: u64 = below.map(|(_, count)| count).sum();
-                let bound = bound_ns / 1e9;
-                writeln!(out, "doorbell_latency_buckets_seconds_bucket{{{labels},le=\"{bound}\"}} {count}")?;
-            }
-            writeln!(
-                out,
-                "doorbell_latency_buckets_seconds_bucket{{{labels},le=\"+Inf\"}} {}",
-                series.count
-            )?;
-            writeln!(out, "doorbell_latency_buckets_seconds_count{{{labels}}} {}", series.count)?;
-            writeln!(out, "doorbell_latency_buckets_seconds_sum{{{labels}}} {}", sum(series))?;
-        }
-        let help = "CPU time of both sides per round, notification or operation.";
-        family(out, "doorbell_cpu_per_wake_seconds", "gauge", "seconds", help)?;
-        for (labels, row) in &rows {
-            if let Some(ps) = row.cpu_ps() {
-                writeln!(out, "doorbell_cpu_per_wake_seconds{{{labels}}} {}", ps / 1e12)?;
-            }
-        }
-        family(
-            out,
-            "doorbell_notifications",
-            "gauge",
-            "",
-            "Notifications of the run by what became of them.",
-        )?;
-        for (labels, row) in &rows {
-            let tally = row.variant.tally();
-            for (kind, count) in [("sent", tally.sent), ("seen", tally.seen)] {
-                writeln!(out, "doorbell_notifications{{{labels},kind=\"{kind}\"}} {count}")?;
-            }
-            for kind in &KINDS {
-                let count = (kind.of)(&tally);
-                writeln!(out, "doorbell_notifications{{{labels},kind=\"{}\"}} {count}", kind.name)?;
-            }
-        }
-        family(out, "doorbell_trials", "gauge", "", "Trials of the run by how they ended.")?;
-        for (outcome, count) in outcomes(result) {
-            writeln!(out, "doorbell_trials{{{},outcome=\"{outcome}\"}} {count}", run(result))?;
-        }
-        let help = "The machine's primitive costs: the costs of which every wake-up is a small multiple. Median over the run's readings.";
-        family(out, "doorbell_primitive_cost_seconds", "gauge", "seconds", help)?;
-        for (primitive, ns) in primitives(result) {
-            let labels = format!("{},primitive=\"{}\"", run(result), escape(&primitive));
-            writeln!(out, "doorbell_primitive_cost_seconds{{{labels}}} {}", ns / 1e9)?;
-        }
-        family(out, "doorbell_run_finished_timestamp_seconds", "gauge", "seconds", "When the run ended.")?;
-        let finished = result.finished_at_unix_ns as f64 / 1e9;
-        writeln!(out, "doorbell_run_finished_timestamp_seconds{{{}}} {finished}", run(result))?;
-        family(out, "doorbell_run", "info", "", "What was run, and on what.")?;
-        writeln!(out, "doorbell_run_info{{{}}} 1", info(result))?;
-        writeln!(out, "# EOF")
+        metrics(result, Dialect::OpenMetrics, out)
     }
 }
 
-fn family(out: &mut dyn Write, name: &str, kind: &str, unit: &str, help: &str) -> io::Result<()> {
+/// Which of the two formats. They differ in what stands around the samples and in nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dialect {
+    OpenMetrics,
+    /// It has neither units, nor the type `info`, nor an end.
+    Prometheus,
+}
+
+/// All metrics of `result`.
+pub(super) fn metrics(result: &ResultFile, dialect: Dialect, out: &mut dyn Write) -> io::Result<()> {
+    let figures = Figures::of(result);
+    let family = |out: &mut dyn Write, name: &str, kind: &str, unit: &str, help: &str| {
+        describe(dialect, out, name, kind, unit, help)
+    };
+    let rows: Vec<(String, &Row)> =
+        figures.rows.iter().filter_map(|row| Some((labels(result, row)?, row))).collect();
+    let series = || {
+        rows.iter().flat_map(|(labels, row)| {
+            let of = move |name: &str| format!("{labels},quantity=\"{name}\"");
+            row.series.iter().map(move |(quantity, series)| (of(quantity.name()), series))
+        })
+    };
+    family(
+        out,
+        "doorbell_latency_seconds",
+        "summary",
+        "seconds",
+        "Times of a quantity: its percentiles, exact to 0.1 %.",
+    )?;
+    for (labels, series) in series() {
+        for q in [0.0, 0.5, 0.9, 0.99, 0.999, 1.0] {
+            let seconds = seconds(if q == 0.0 { series.min_ps } else { series.quantile(q) });
+            writeln!(out, "doorbell_latency_seconds{{{labels},quantile=\"{q}\"}} {seconds}")?;
+        }
+        writeln!(out, "doorbell_latency_seconds_count{{{labels}}} {}", series.count)?;
+        writeln!(out, "doorbell_latency_seconds_sum{{{labels}}} {}", sum(series))?;
+    }
+    let help = "The same times in buckets that add up over runs and machines.";
+    family(out, "doorbell_latency_buckets_seconds", "histogram", "seconds", help)?;
+    for (labels, series) in series() {
+        for bound_ns in bounds_ns() {
+            let below = series.buckets.iter().filter(|(ps, _)| *ps as f64 <= bound_ns * 1e3);
+            let count: u64 = below.map(|(_, count)| count).sum();
+            let bound = bound_ns / 1e9;
+            writeln!(out, "doorbell_latency_buckets_seconds_bucket{{{labels},le=\"{bound}\"}} {count}")?;
+        }
+        writeln!(out, "doorbell_latency_buckets_seconds_bucket{{{labels},le=\"+Inf\"}} {}", series.count)?;
+        writeln!(out, "doorbell_latency_buckets_seconds_count{{{labels}}} {}", series.count)?;
+        writeln!(out, "doorbell_latency_buckets_seconds_sum{{{labels}}} {}", sum(series))?;
+    }
+    let help = "CPU time of both sides per round, notification or operation.";
+    family(out, "doorbell_cpu_per_wake_seconds", "gauge", "seconds", help)?;
+    for (labels, row) in &rows {
+        if let Some(ps) = row.cpu_ps() {
+            writeln!(out, "doorbell_cpu_per_wake_seconds{{{labels}}} {}", ps / 1e12)?;
+        }
+    }
+    family(out, "doorbell_notifications", "gauge", "", "Notifications of the run by what became of them.")?;
+    for (labels, row) in &rows {
+        let tally = row.variant.tally();
+        for (kind, count) in [("sent", tally.sent), ("seen", tally.seen)] {
+            writeln!(out, "doorbell_notifications{{{labels},kind=\"{kind}\"}} {count}")?;
+        }
+        for kind in &KINDS {
+            let count = (kind.of)(&tally);
+            writeln!(out, "doorbell_notifications{{{labels},kind=\"{}\"}} {count}", kind.name)?;
+        }
+    }
+    family(out, "doorbell_trials", "gauge", "", "Trials of the run by how they ended.")?;
+    for (outcome, count) in outcomes(result) {
+        writeln!(out, "doorbell_trials{{{},outcome=\"{outcome}\"}} {count}", run(result))?;
+    }
+    let help = "The machine's primitive costs: the costs of which every wake-up is a small multiple. Median over the run's readings.";
+    family(out, "doorbell_primitive_cost_seconds", "gauge", "seconds", help)?;
+    for (primitive, ns) in primitives(result) {
+        let labels = format!("{},primitive=\"{}\"", run(result), escape(&primitive));
+        writeln!(out, "doorbell_primitive_cost_seconds{{{labels}}} {}", ns / 1e9)?;
+    }
+    family(out, "doorbell_run_finished_timestamp_seconds", "gauge", "seconds", "When the run ended.")?;
+    let finished = result.finished_at_unix_ns as f64 / 1e9;
+    writeln!(out, "doorbell_run_finished_timestamp_seconds{{{}}} {finished}", run(result))?;
+    let (name, kind) = match dialect {
+        Dialect::OpenMetrics => ("doorbell_run", "info"),
+        Dialect::Prometheus => ("doorbell_run_info", "gauge"),
+    };
+    family(out, name, kind, "", "What was run, and on what.")?;
+    writeln!(out, "doorbell_run_info{{{}}} 1", info(result))?;
+    match dialect {
+        Dialect::OpenMetrics => writeln!(out, "# EOF"),
+        Dialect::Prometheus => Ok(()),
+    }
+}
+
+fn describe(
+    dialect: Dialect,
+    out: &mut dyn Write,
+    name: &str,
+    kind: &str,
+    unit: &str,
+    help: &str,
+) -> io::Result<()> {
     writeln!(out, "# TYPE {name} {kind}")?;
-    if !unit.is_empty() {
+    if !unit.is_empty() && dialect == Dialect::OpenMetrics {
         writeln!(out, "# UNIT {name} {unit}")?;
     }
     writeln!(out, "# HELP {name} {}", escape(help))

@@ -12,7 +12,7 @@ use crate::extra::PrimitiveLine;
 use crate::figures::Figures;
 use crate::unit::{count, time};
 use crate::warnings::Group;
-use crate::wording::EMULATED;
+use crate::wording::{EMULATED, bound};
 use crate::wording::{counted, date};
 use crate::{axis, doctor};
 use doorbell_results::machine::doctor::{Finding, Severity, worst};
@@ -28,6 +28,7 @@ pub(super) struct Run {
     pub partial: bool,
     /// What to say of a run in an emulator.
     pub emulated: Option<&'static str>,
+    pub bound: Option<String>,
     /// What was run, when and on what.
     pub facts: Vec<Fact>,
     pub command: String,
@@ -57,6 +58,7 @@ impl Run {
             name: source.name.clone(),
             partial: result.partial,
             emulated: result.emulated().then_some(EMULATED),
+            bound: bound(result),
             facts: facts(result, figures),
             command: repeat(result),
             machine: machine(result).into_iter().filter(|fact| !known.contains(fact)).collect(),

@@ -23,4 +23,7 @@ pub struct Permissions {
     /// Whether it can hold idle states off by `/dev/cpu_dma_latency`; missing where there is no such file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dma_latency: Option<bool>,
+    /// Whether this program can be started again by `/proc/self/exe`, as every trial starts it; missing where nobody asked.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub own_program: Option<bool>,
 }

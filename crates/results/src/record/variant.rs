@@ -75,14 +75,14 @@ impl Variant<'_> {
         self.usable().fold(Tally::default(), |sum, record| sum.plus(&record.tally))
     }
 
-    /// CPU time of both sides per notification seen, nanoseconds; none where nothing was seen.
+    /// CPU time of both sides per notification seen, nanoseconds; none where nothing was seen, or no CPU time was counted.
     pub fn cpu_ns_per_wake(&self) -> Option<f64> {
         let spent = self
             .usable()
             .flat_map(|record| &record.sides)
             .fold(0_u64, |sum, side| sum.saturating_add(side.user_ns).saturating_add(side.system_ns));
         let seen = self.tally().seen;
-        (seen > 0).then(|| spent as f64 / seen as f64)
+        (seen > 0 && spent > 0).then(|| spent as f64 / seen as f64)
     }
 }
 

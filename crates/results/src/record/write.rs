@@ -80,6 +80,15 @@ pub fn write(result: &ResultFile, target: &Path) -> Result<(), WriteError> {
     })
 }
 
+/// The error that [`write`] would meet at `target` now, if any; what lies there stays as it is. A pipe or a device is not touched.
+pub fn try_out(target: &Path) -> Result<(), WriteError> {
+    if target.as_os_str() == "-" {
+        return Ok(());
+    }
+    let refused = |cause| WriteError { target: target.to_owned(), cause, rescued: None };
+    beside(&behind_links(target)).map(drop).map_err(refused)
+}
+
 /// A part of a name that nobody can tell beforehand: in a folder for everybody somebody else could have made it first, as a link to
 /// what he wants overwritten.
 fn lot() -> io::Result<String> {
@@ -101,38 +110,46 @@ impl Drop for Beside {
 /// Puts a file in the place of `target`: written beside it, flushed to disk, then renamed over it (rename(2) is
 /// atomic; without the flush a crash could leave an empty file under the new name).
 pub fn replace(target: &Path, put: impl Fn(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
-    // Through a symbolic link the file behind it is replaced, not the link.
-    let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
-    match fs::metadata(&target) {
-        Ok(there) if there.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
-        // A pipe or a device is written to, not replaced.
-        Ok(there) if !there.is_file() => {
-            let mut file = BufWriter::new(OpenOptions::new().write(true).open(&target)?);
-            put(&mut file)?;
-            return file.flush();
-        }
-        // Renaming would replace a write-protected file too: ask it for permission first.
-        Ok(_) => drop(OpenOptions::new().write(true).open(&target)?),
-        Err(_) => {}
-    }
-    let folder = match target.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
+    let target = behind_links(target);
+    let Some((beside, file)) = beside(&target)? else {
+        let mut file = BufWriter::new(OpenOptions::new().write(true).open(&target)?);
+        put(&mut file)?;
+        return file.flush();
     };
-    if target.file_name().is_none() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
-    let beside = folder.join(format!(".doorbell-{}.tmp", lot()?));
-    // Fails on a name that is there, be it a link (open(2), O_EXCL).
-    let file =
-        OpenOptions::new().write(true).create_new(true).custom_flags(libc::O_NOFOLLOW).open(&beside)?;
-    let beside = Beside(beside);
     let mut file = BufWriter::new(file);
     put(&mut file)?;
     file.into_inner()?.sync_all()?;
     fs::rename(&beside.0, &target)?;
     // So that the new name survives a crash too. Some file systems cannot flush a folder; the file is safe there.
-    File::open(folder)?.sync_all().or(Ok(()))
+    File::open(folder_of(&target))?.sync_all().or(Ok(()))
+}
+
+/// Through a symbolic link the file behind it is replaced, not the link.
+fn behind_links(target: &Path) -> PathBuf {
+    fs::canonicalize(target).unwrap_or_else(|_| target.to_owned())
+}
+
+fn folder_of(target: &Path) -> &Path {
+    target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// A new file beside `target` that may take its place; none where that is a pipe or a device, which is written to, not replaced.
+fn beside(target: &Path) -> io::Result<Option<(Beside, File)>> {
+    match fs::metadata(target) {
+        Ok(there) if there.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+        Ok(there) if !there.is_file() => return Ok(None),
+        // Renaming would replace a write-protected file too: ask it for permission first.
+        Ok(_) => drop(OpenOptions::new().write(true).open(target)?),
+        Err(_) => {}
+    }
+    if target.file_name().is_none() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    let beside = folder_of(target).join(format!(".doorbell-{}.tmp", lot()?));
+    // Fails on a name that is there, be it a link (open(2), O_EXCL).
+    let file =
+        OpenOptions::new().write(true).create_new(true).custom_flags(libc::O_NOFOLLOW).open(&beside)?;
+    Ok(Some((Beside(beside), file)))
 }
 
 /// `result` itself if every number that must be there is finite, else a copy without what is not.
@@ -259,6 +276,21 @@ mod tests {
         let panics = || replace(&target, |_| panic!("in the middle of it"));
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
         assert_eq!(names(folder.path()), ["result.json"]);
+    }
+
+    #[test]
+    fn trying_a_target_out_meets_the_errors_of_writing_and_leaves_no_trace() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "old").unwrap();
+        for refused in [folder.path().to_owned(), folder.path().join("missing/x.json"), file.join("x.json")] {
+            assert!(try_out(&refused).is_err(), "{}", refused.display());
+        }
+        for taken in [file.clone(), folder.path().join("new.json"), "-".into(), "/dev/full".into()] {
+            try_out(&taken).unwrap();
+        }
+        assert_eq!(fs::read(&file).unwrap(), b"old");
+        assert_eq!(names(folder.path()), ["file"]);
     }
 
     #[test]

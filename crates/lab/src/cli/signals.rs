@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Signals that end a run early: from when on they are heard, and what they then do.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+static HEARD: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// From now on the first signal to end sets the flag that is returned, and the second ends the command at once; a trial's processes
+/// die with it. Whoever calls this brings what was begun to an end once the flag is set.
+pub fn listen() -> io::Result<Arc<AtomicBool>> {
+    if let Some(heard) = HEARD.get() {
+        return Ok(Arc::clone(heard));
+    }
+    let heard = Arc::new(AtomicBool::new(false));
+    // The terminal is gone. Whoever started the command by nohup(1) wants it to go on.
+    for signal in [SIGINT, SIGTERM].into_iter().chain((!ignores_hangup()).then_some(SIGHUP)) {
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&heard))?;
+        signal_hook::flag::register(signal, Arc::clone(&heard))?;
+    }
+    Ok(Arc::clone(HEARD.get_or_init(|| heard)))
+}
+
+/// Whether this process was started with SIGHUP ignored (proc(5), `SigIgn`: bit n - 1 stands for signal n).
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask & 1 << (SIGHUP - 1) != 0)
+}
