@@ -121,8 +121,31 @@ squall ours life-future:384 stackful:384:2
 step "hostile processes beside an honest pair, on one hart and on four"
 for harts in 1 4; do
     squall hostile --harts $harts hostile
-    [ "$(grep -c '^{"hostile"' "$scratch/hostile")" -eq 31 ] || fail "$(tail -5 "$scratch/hostile")"
+    [ "$(grep -c '^{"hostile"' "$scratch/hostile")" -eq 34 ] || fail "$(tail -5 "$scratch/hostile")"
 done
+
+step "an alarm is not late because another process takes half the memory at once"
+squall late late
+python3 - "$scratch/late" <<'PYTHON'
+import json, sys
+[said] = [said for line in open(sys.argv[1]) if line.startswith("{") and "late" in (said := json.loads(line))]
+# Ticks of a hundred instructions. Zeroed in one go it would be twenty million instructions.
+assert said["late"] < 2000 and said["sleeps"] > 100, said
+PYTHON
+
+step "numbers of spaces that are used again, on processors that tell 256 of them apart, and 128"
+for bits in 8 7; do
+    squall "numbers-$bits" spaces:256 asid-bits:$bits numbers
+done
+# Each of 20 processes is copied and ended. With a number for each, the first ones flush nothing and those with a used number once;
+# without, every change of address space does.
+grep -q '"numbers":true,"flushes":\[0,20\]' "$scratch/numbers-8" || fail "$(tail -3 "$scratch/numbers-8")"
+grep -q '"numbers":true,"flushes":\[40,40\]' "$scratch/numbers-7" || fail "$(tail -3 "$scratch/numbers-7")"
+squall few-numbers asid-bits:8 stackful-across:100:100
+grep -q '"stackful-across-flush".*"flushes":10000,' "$scratch/few-numbers" || fail "$(tail -3 "$scratch/few-numbers")"
+status=0
+squall/run asid-bits:8 keep </dev/null >"$scratch/keep" 2>&1 || status=$?
+[ "$status" -eq 1 ] || fail "status $status of keeping what cannot be told apart: $(tail -3 "$scratch/keep")"
 
 step "whoever gives way early keeps its share of the hart, and no more"
 squall slices slices
@@ -145,5 +168,5 @@ assert seconds > 3600, f"{seconds} s of guest time are less than an hour"
 PYTHON
 
 step "the same by the host's clock, with harts that run at the same time"
-squall wall --harts 4 --wall-clock hostile soak:10:1:14
+squall wall --harts 4 --wall-clock hostile soak:10:1:14 kills:20:1
 echo "68-squall: all is as it should be"

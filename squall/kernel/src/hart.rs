@@ -26,8 +26,6 @@ pub(crate) struct Hart {
     pub(crate) flush: Flush,
     /// Changes of address space.
     pub(crate) space_changes: u64,
-    /// Entries into the kernel but by the short way.
-    pub(crate) traps: u64,
     pub(crate) flushes: u64,
     /// The kernel's lock, for the trap's entry to have its address at hand.
     pub(crate) lock: *const Lock,
@@ -76,7 +74,6 @@ static mut ALL: [Hart; HARTS] = [const {
         spill: 0,
         flush: Flush::Never,
         space_changes: 0,
-        traps: 0,
         flushes: 0,
         lock: &raw const KERNEL,
         left: 0,

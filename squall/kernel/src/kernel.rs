@@ -29,6 +29,10 @@ pub(crate) struct Kernel {
     pub(crate) ready: u64,
     queues: [Queue; LEVELS],
     pub(crate) frames: Frames,
+    /// Numbers that spaces may have, and 0.
+    pub(crate) numbers: usize,
+    /// Numbers that the processor tells apart.
+    pub(crate) processors_numbers: usize,
     pub(crate) last_number: usize,
     pub(crate) numbers_used_up: bool,
     pub(crate) keep_translations: bool,
@@ -61,6 +65,8 @@ pub(crate) static KERNEL: Lock = Lock {
         ready: 0,
         queues: [const { Queue { current: ptr::null_mut(), above: 0, bit: 0 } }; LEVELS],
         frames: Frames::none(),
+        numbers: SPACES,
+        processors_numbers: 1,
         last_number: 0,
         numbers_used_up: false,
         keep_translations: true,
@@ -71,7 +77,6 @@ pub(crate) static KERNEL: Lock = Lock {
         counters: Counters {
             space_changes: 0,
             flushes: 0,
-            traps: 0,
             timer_interrupts: 0,
             frames_used: 0,
             frames: 0,
@@ -390,11 +395,13 @@ fn let_other_harts_run() {
     unsafe { core::arch::asm!("csrsi sip, 1 << 1", "wfi") };
 }
 
-/// The hart that runs `space` is to look at it.
-pub(crate) fn interrupt_whoever_runs(space: &Space) {
+/// Every other hart that is not idle is to look at its space. Which of them runs the one that is meant no field says: a hart chooses
+/// under the lock, and writes what it runs when it has let go of it.
+pub(crate) fn interrupt_the_others() {
     for (id, hart) in hart::all() {
-        // SAFETY: read under the kernel's lock, under which harts change what they run.
-        if unsafe { (*hart).space.cast_const() } == ptr::from_ref(space) {
+        // SAFETY: read under the kernel's lock, under which it is written.
+        let idle = unsafe { (*hart).stack == 0 || (*hart).busy == IDLE };
+        if !idle && hart.addr() != read!("sscratch") {
             sbi::interrupt(1 << id);
         }
     }

@@ -8,6 +8,8 @@
 use core::arch::naked_asm;
 use core::mem::offset_of;
 
+use squall_scheduler::{load_what_a_call_keeps, store_what_a_call_keeps};
+
 use crate::hart::Hart;
 use crate::kernel::{Held, Kernel, find};
 use crate::page_table::physical;
@@ -25,34 +27,10 @@ const UNUSED: usize = 16;
 unsafe extern "C" fn switch(leave: *mut usize, to: usize) {
     naked_asm!(
         "addi sp, sp, -112",
-        "sd ra, 0(sp)",
-        "sd s0, 8(sp)",
-        "sd s1, 16(sp)",
-        "sd s2, 24(sp)",
-        "sd s3, 32(sp)",
-        "sd s4, 40(sp)",
-        "sd s5, 48(sp)",
-        "sd s6, 56(sp)",
-        "sd s7, 64(sp)",
-        "sd s8, 72(sp)",
-        "sd s9, 80(sp)",
-        "sd s10, 88(sp)",
-        "sd s11, 96(sp)",
+        store_what_a_call_keeps!(),
         "sd sp, 0(a0)",
         "mv sp, a1",
-        "ld ra, 0(sp)",
-        "ld s0, 8(sp)",
-        "ld s1, 16(sp)",
-        "ld s2, 24(sp)",
-        "ld s3, 32(sp)",
-        "ld s4, 40(sp)",
-        "ld s5, 48(sp)",
-        "ld s6, 56(sp)",
-        "ld s7, 64(sp)",
-        "ld s8, 72(sp)",
-        "ld s9, 80(sp)",
-        "ld s10, 88(sp)",
-        "ld s11, 96(sp)",
+        load_what_a_call_keeps!(),
         "addi sp, sp, 112",
         "ret",
     )

@@ -141,7 +141,12 @@ extern "C" fn first(id: usize, device_tree: usize) -> ! {
     kernel.frames = Frames::over(kernel_end(), end);
     kernel.command_line = tree.get_property("/chosen", "bootargs").unwrap_or(&[]);
     kernel.harts = 1;
-    if page_table::numbers() < space::SPACES {
+    if let Some(spaces) = number(kernel.command_line, "spaces") {
+        kernel.numbers = spaces.clamp(16, space::SPACES);
+    }
+    let bits = number(kernel.command_line, "asid-bits").unwrap_or(16).min(16);
+    kernel.processors_numbers = page_table::numbers().min(1 << bits);
+    if kernel.processors_numbers < kernel.numbers {
         // Not a number for each space: translations are forgotten at every change instead, and all spaces have number 0.
         kernel.keep_translations(false);
     }
@@ -166,6 +171,13 @@ fn run(kernel: kernel::Held, hart: &mut Hart) -> ! {
     let space = choose(kernel, hart, false);
     // SAFETY: `choose` found it for this hart.
     unsafe { trap::enter(space) }
+}
+
+/// What the command line says behind `name:`. There are two words for the kernel: `spaces:N`, that space numbers end below N, and
+/// `asid-bits:N`, to see what becomes of a processor that has fewer than this one.
+fn number(command_line: &[u8], name: &str) -> Option<usize> {
+    let text = core::str::from_utf8(command_line).ok()?.trim_end_matches('\0');
+    text.split_ascii_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix(':')?.parse().ok())
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<usize> {

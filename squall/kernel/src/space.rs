@@ -9,9 +9,9 @@ use squall_scheduler::pool::{LEVELS, Part, Task};
 use crate::frames::{FRAME, Purse};
 use crate::kernel::{Kernel, wait_until_left};
 use crate::kernel_stack;
-use crate::page_table::{NoMemory, PRIVATE, PageTable, READ, WRITE, frame_of, mapped};
+use crate::page_table::{NoMemory, PRIVATE, PageTable, READ, USER, WRITE, frame_of, mapped};
 
-/// Numbers of spaces: what an ASID has bits for. 0 is the kernel's.
+/// Numbers of spaces, if the command line does not say that there are fewer: what an ASID has bits for. 0 is the kernel's.
 pub(crate) const SPACES: usize = 1 << 16;
 
 /// Everything of one space that is the kernel's. It fills less than a frame and lies in one of its own.
@@ -39,6 +39,8 @@ pub(crate) struct Space {
     pub(crate) part: *mut Part,
     /// The end of what [`squall_scheduler::call::Call::Grow`] gave.
     pub(crate) heap_end: usize,
+    /// Bytes that it has from a call for memory which is not done yet.
+    pub(crate) given: usize,
     /// When its alarm goes off; `u64::MAX` if none is set.
     pub(crate) alarm: u64,
     /// Whose alarm goes off next.
@@ -127,10 +129,21 @@ impl Space {
         true
     }
 
-    /// The page of mail shared with `other`, made if there is none; its address in this space.
+    /// Whether it asked for the page of mail that `from` shares with it.
+    pub(crate) fn has_accepted(&self, from: &Space) -> bool {
+        let place = MAIL + from.number * FRAME;
+        self.table.find(place).is_some_and(|entry| *entry & USER != 0)
+            && same_page(&self.table, place, &from.table, MAIL + self.number * FRAME)
+    }
+
+    /// The page of mail shared with `other`, made if there is none; its address in this space. `other` has it out of its reach until
+    /// it asks for it, too.
     pub(crate) fn connect(&mut self, other: &mut Space, kernel: &mut Kernel) -> Result<usize, NoMemory> {
         let (here, there) = (MAIL + other.number * FRAME, MAIL + self.number * FRAME);
         if same_page(&self.table, here, &other.table, there) {
+            if let Some(entry) = self.table.find(here) {
+                *entry |= USER;
+            }
             return Ok(here);
         }
         // What one of them has there it shared with a space of that number which ended.
@@ -147,6 +160,9 @@ impl Space {
         if let Err(NoMemory) = other.table.map(there, frame, flags, &mut kernel.frames) {
             self.table.unmap(here, &mut kernel.frames);
             return Err(NoMemory);
+        }
+        if let Some(entry) = other.table.find(there) {
+            *entry &= !USER;
         }
         kernel.frames.share(frame);
         self.connected = true;
@@ -193,6 +209,7 @@ impl Kernel {
                 left: 0,
                 part: ptr::null_mut(),
                 heap_end: squall_scheduler::image::HEAP,
+                given: 0,
                 alarm: u64::MAX,
                 later: ptr::null_mut(),
                 parent,
@@ -219,8 +236,8 @@ impl Kernel {
 
     /// A number that no space has, the one that was free longest: its translations are the likeliest to be gone.
     fn free_number(&mut self) -> Option<usize> {
-        for _ in 1..SPACES {
-            self.last_number = self.last_number % (SPACES - 1) + 1;
+        for _ in 1..self.numbers {
+            self.last_number = self.last_number % (self.numbers - 1) + 1;
             if self.last_number == 1 && self.counters.spaces > 0 {
                 self.numbers_used_up = true;
             }
@@ -246,21 +263,20 @@ impl Kernel {
         self.cancel_alarm(space);
         self.counters.spaces -= 1;
         wait_until_left(space);
-        let table = core::mem::replace(&mut space.table, PageTable::none());
         space.part = ptr::null_mut();
         if space.connected {
             let mut place = MAIL;
-            while let Some(page) = table.next_page(place, MAIL + SPACES * FRAME) {
+            while let Some(page) = space.table.next_page(place, MAIL + SPACES * FRAME) {
                 if let Some(other) = space_at(self.spaces[(page - MAIL) / FRAME])
                     && other.state != State::Ended
-                    && same_page(&table, page, &other.table, MAIL + space.number * FRAME)
+                    && other.has_accepted(space)
                 {
                     self.tell_gone(other);
                 }
                 place = page + FRAME;
             }
         }
-        table.free(&mut self.frames);
+        core::mem::replace(&mut space.table, PageTable::none()).free(&mut self.frames);
         (space.state, space.exit_code) = (State::Ended, code);
         let first = self.spaces[1];
         while let Some(child) = space_at(space.children) {

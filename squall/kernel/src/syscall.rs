@@ -10,9 +10,9 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use crate::console::{Console, say};
 use crate::frames::{self, FRAME};
 use crate::hart::{self, Flush, Hart};
-use crate::kernel::{Kernel, leave_space};
-use crate::page_table::{self, NoMemory, PRIVATE, READ, WRITE, frame_of, mapped};
-use crate::space::{A0, A7, NOWHERE, SPACES, Space, State, space_at};
+use crate::kernel::{Kernel, interrupt_the_others, leave_space};
+use crate::page_table::{NoMemory, PRIVATE, READ, WRITE, frame_of, mapped};
+use crate::space::{A0, A7, NOWHERE, Space, State, space_at};
 use crate::timer::Tick;
 use crate::trap::flush_here;
 use crate::{program, scheduler_image};
@@ -22,6 +22,12 @@ const MOST_BYTES: usize = 1 << 34;
 
 /// The most that one call prints: the console is slow, and the kernel's lock is held.
 const MOST_PRINTED: usize = 4096;
+
+/// The most that one call zeroes before interrupts are taken and other harts have the lock: some 40,000 instructions.
+const ZEROED_AT_ONCE: usize = 64 * FRAME;
+
+/// Bytes of the instruction `ecall`.
+const LENGTH_OF_A_CALL: usize = 4;
 
 /// Bytes that are copied at a time, by way of the kernel's stack.
 const PIECE: usize = 256;
@@ -57,13 +63,21 @@ impl Kernel {
                 Some(answer) => answer,
             },
             n if n == Call::Kill as usize => self.kill(space, a),
-            n if n == Call::Grow as usize => self.grow(space, a),
-            n if n == Call::Pool as usize => self.pool(space, a, b),
+            n if n == Call::Grow as usize || n == Call::Pool as usize => {
+                let given =
+                    if n == Call::Grow as usize { self.grow(space, a) } else { self.pool(space, a, b) };
+                let Some(answer) = given else {
+                    // Interrupts come in between, and other harts have the lock.
+                    space.registers[0] -= LENGTH_OF_A_CALL;
+                    return false;
+                };
+                answer
+            }
             n if n == Call::Park as usize => self.park(space),
-            n if n == Call::Kick as usize => self.relative(space, a).map(|other| {
-                self.kick(other);
-                0
-            }),
+            n if n == Call::Kick as usize => {
+                let other = self.relative(space, a).ok().filter(|other| other.has_accepted(space));
+                other.map(|other| self.kick(other)).map_or(Err(Refusal::NotYours), |()| Ok(0))
+            }
             n if n == Call::Connect as usize => self.relative(space, a).and_then(|other| {
                 let address = space.connect(other, self)?;
                 flush_here();
@@ -190,43 +204,61 @@ impl Kernel {
             child.doomed = true;
             // Nothing is ever mapped there: handing over alone does not keep it alive.
             child.resume_point = NOWHERE;
-            crate::kernel::interrupt_whoever_runs(child);
+            interrupt_the_others();
         } else {
             self.end(child, KILLED);
         }
         Ok(0)
     }
 
-    fn grow(&mut self, space: &mut Space, bytes: usize) -> Answer {
-        let bytes = bytes
-            .checked_next_multiple_of(FRAME)
-            .filter(|bytes| *bytes <= MOST_BYTES)
-            .ok_or(Refusal::BadArgument)?;
-        let at = space.heap_end;
-        // Checked before: what is half done stays half mapped.
-        if bytes / FRAME + bytes / FRAME / 512 + 4 > self.frames.left() {
-            return Err(Refusal::Exhausted);
+    /// Maps new memory from `at` on, or a piece of it: none if the call has to be made again to get the rest.
+    fn give(
+        &mut self,
+        space: &mut Space,
+        at: usize,
+        bytes: usize,
+        flags: usize,
+    ) -> Option<Result<(), Refusal>> {
+        let given = space.given;
+        // All of it is checked before: what is half done stays half mapped.
+        if given == 0 && bytes / FRAME + bytes / FRAME / 512 + 8 > self.frames.left() {
+            return Some(Err(Refusal::Exhausted));
         }
-        space.table.map_new(at, bytes, READ | WRITE, &mut self.frames)?;
-        space.heap_end += bytes;
+        let piece = bytes.saturating_sub(given).min(ZEROED_AT_ONCE);
+        let mapped = space.table.map_new(at + given, piece, flags, &mut self.frames);
         flush_here();
-        Ok(at)
+        space.given = given + piece;
+        if mapped.is_ok() && space.given < bytes {
+            return None;
+        }
+        space.given = 0;
+        Some(mapped.map_err(Refusal::from))
     }
 
-    fn pool(&mut self, space: &mut Space, tasks: usize, how: usize) -> Answer {
-        let bytes = tasks
-            .checked_mul(size_of::<Task>())
-            .filter(|bytes| *bytes <= 1 << 28)
-            .ok_or(Refusal::BadArgument)?;
-        if !space.part.is_null() || space.kernel_stack != 0 || how > TURN_BY_TURN + Executor::Future as usize
-        {
-            return Err(Refusal::BadArgument);
-        }
-        let bytes = size_of::<Part>() + bytes;
-        if bytes / FRAME + 8 > self.frames.left() {
-            return Err(Refusal::Exhausted);
-        }
-        space.table.map_new(PART, bytes, READ | WRITE | PRIVATE, &mut self.frames)?;
+    fn grow(&mut self, space: &mut Space, bytes: usize) -> Option<Answer> {
+        let Some(bytes) = bytes.checked_next_multiple_of(FRAME).filter(|bytes| *bytes <= MOST_BYTES) else {
+            return Some(Err(Refusal::BadArgument));
+        };
+        let at = space.heap_end;
+        let given = self.give(space, at, bytes, READ | WRITE)?;
+        Some(given.map(|()| {
+            space.heap_end += bytes;
+            at
+        }))
+    }
+
+    fn pool(&mut self, space: &mut Space, tasks: usize, how: usize) -> Option<Answer> {
+        let bytes = tasks.checked_mul(size_of::<Task>()).filter(|bytes| *bytes <= 1 << 28);
+        let may_have_one = space.part.is_null()
+            && space.kernel_stack == 0
+            && how <= TURN_BY_TURN + Executor::Future as usize;
+        let Some(bytes) = bytes.filter(|_| may_have_one) else { return Some(Err(Refusal::BadArgument)) };
+        let given = self.give(space, PART, size_of::<Part>() + bytes, READ | WRITE | PRIVATE)?;
+        Some(given.and_then(|()| self.begin_part(space, how)))
+    }
+
+    /// The memory of a space's part is there.
+    fn begin_part(&mut self, space: &mut Space, how: usize) -> Answer {
         let entry = space.table.find(PART).ok_or(Refusal::Exhausted)?;
         space.part = mapped(frame_of(*entry));
         if how & TURN_BY_TURN != 0 {
@@ -239,7 +271,6 @@ impl Kernel {
         } else {
             entries.resume_stackful
         } as *const () as usize;
-        flush_here();
         Ok(PART)
     }
 
@@ -257,8 +288,8 @@ impl Kernel {
 
     /// A space that `space` may touch: its child, its parent, or another child of its parent.
     fn relative(&mut self, space: &mut Space, number: usize) -> Result<&'static mut Space, Refusal> {
-        let other = space_at(*self.spaces.get(number).filter(|_| number < SPACES).ok_or(Refusal::NotYours)?)
-            .ok_or(Refusal::NotYours)?;
+        let other = self.spaces.get(number).ok_or(Refusal::NotYours)?;
+        let other = space_at(*other).ok_or(Refusal::NotYours)?;
         let me = core::ptr::from_mut(space);
         let related =
             other.parent == me || space.parent == core::ptr::from_mut(other) || other.parent == space.parent;
@@ -272,7 +303,6 @@ impl Kernel {
             // SAFETY: read while another hart may write; a count that is one behind is as good.
             let hart = unsafe { hart.read_volatile() };
             counters.space_changes += hart.space_changes;
-            counters.traps += hart.traps;
             counters.flushes += hart.flushes;
         }
         counters.frames = self.frames.all() as u64;
@@ -291,7 +321,7 @@ impl Kernel {
     }
 
     fn set_keep_translations(&mut self, keep: usize) -> Answer {
-        if keep != 0 && page_table::numbers() < SPACES {
+        if keep != 0 && self.processors_numbers < self.numbers {
             return Err(Refusal::BadArgument);
         }
         self.keep_translations(keep != 0);
@@ -312,11 +342,12 @@ impl Kernel {
         self.initialise_queues(false);
         let first = self.new_space(core::ptr::null_mut(), LEVELS - 1)?;
         program::load(first, &mut self.frames)?;
-        let numbers = page_table::numbers();
         say!(
-            "{} frames of memory, {} harts, {numbers} numbers of address spaces",
+            "{} frames of memory, {} harts, numbers for {} spaces, of which the processor tells {} apart",
             self.frames.all(),
-            self.harts
+            self.harts,
+            self.numbers - 1,
+            self.processors_numbers
         );
         self.make_ready(first);
         Ok(())

@@ -339,7 +339,6 @@ unsafe extern "C" fn load_registers(space: *mut Space) -> ! {
 extern "C" fn trap(hart: &mut Hart) -> *mut Space {
     let cause = read!("scause");
     let mut kernel = KERNEL.take();
-    hart.traps += 1;
     let Some(space) = space_at(hart.space) else { unreachable!("only spaces are trapped") };
     let mut expired = false;
     if space.doomed {

@@ -23,15 +23,17 @@ pub enum Call {
     Wait,
     /// (number): ends a child.
     Kill,
-    /// (bytes): more memory; its address.
+    /// (bytes): more memory, zeroed; its address. Given piece by piece: between two the caller can be interrupted, and killed. If memory
+    /// runs out on the way, what was given stays the caller's, at the address that the next call answers.
     Grow,
     /// (number of tasks, [`Executor`]): gives this space its part of the pool, with room for so many tasks.
     Pool,
     /// Sleeps until mail comes ([`crate::pool::ATTENTION`] is the token).
     Park,
-    /// (number): tells a connected space that there is mail.
+    /// (number): tells a space that there is mail. Refused unless both have connected.
     Kick,
-    /// (number): shares a page of mail with a child, a sibling or the parent; its address.
+    /// (number): shares a page of mail with a child, a sibling or the parent; its address. The other can reach the page, be kicked
+    /// and hear of the caller's end only once it has connected, too.
     Connect,
     /// (timebase ticks from now): the kernel's mail has [`crate::mailbox::ALARM`] then.
     Alarm,
@@ -104,8 +106,6 @@ pub struct Counters {
     pub space_changes: u64,
     /// Flushes of translations.
     pub flushes: u64,
-    /// Entries into the kernel but by the short way, of which there is at most one to a change of address space.
-    pub traps: u64,
     /// Interrupts of the timer.
     pub timer_interrupts: u64,
     /// Frames of memory in use.

@@ -81,3 +81,43 @@ pub unsafe fn hand_over(function: unsafe extern "C" fn(*mut Part), part: *mut Pa
         );
     }
 }
+
+/// What a function call keeps, stored from where the stack pointer is on, as a piece of assembly: 104 bytes.
+#[macro_export]
+macro_rules! store_what_a_call_keeps {
+    () => {
+        "sd ra, 0(sp)
+         sd s0, 8(sp)
+         sd s1, 16(sp)
+         sd s2, 24(sp)
+         sd s3, 32(sp)
+         sd s4, 40(sp)
+         sd s5, 48(sp)
+         sd s6, 56(sp)
+         sd s7, 64(sp)
+         sd s8, 72(sp)
+         sd s9, 80(sp)
+         sd s10, 88(sp)
+         sd s11, 96(sp)"
+    };
+}
+
+/// Loads what [`store_what_a_call_keeps`] stored.
+#[macro_export]
+macro_rules! load_what_a_call_keeps {
+    () => {
+        "ld ra, 0(sp)
+         ld s0, 8(sp)
+         ld s1, 16(sp)
+         ld s2, 24(sp)
+         ld s3, 32(sp)
+         ld s4, 40(sp)
+         ld s5, 48(sp)
+         ld s6, 56(sp)
+         ld s7, 64(sp)
+         ld s8, 72(sp)
+         ld s9, 80(sp)
+         ld s10, 88(sp)
+         ld s11, 96(sp)"
+    };
+}

@@ -10,6 +10,7 @@ use core::mem::offset_of;
 use squall_scheduler::call::Call;
 use squall_scheduler::image::{BELOW, PART};
 use squall_scheduler::pool::{Part, Queue, Task};
+use squall_scheduler::{load_what_a_call_keeps, store_what_a_call_keeps};
 
 /// Leaves the stack of the running task (`t0`).
 macro_rules! save {
@@ -124,19 +125,7 @@ pub(crate) unsafe extern "C" fn resume_stackful() {
 pub(crate) unsafe extern "C" fn give_way_from_future(part: *mut Part) {
     naked_asm!(
         "addi sp, sp, -112",
-        "sd ra, 0(sp)",
-        "sd s0, 8(sp)",
-        "sd s1, 16(sp)",
-        "sd s2, 24(sp)",
-        "sd s3, 32(sp)",
-        "sd s4, 40(sp)",
-        "sd s5, 48(sp)",
-        "sd s6, 56(sp)",
-        "sd s7, 64(sp)",
-        "sd s8, 72(sp)",
-        "sd s9, 80(sp)",
-        "sd s10, 88(sp)",
-        "sd s11, 96(sp)",
+        store_what_a_call_keeps!(),
         "sd sp, {executor}(a0)",
         "li a7, {give_way}",
         "ecall",
@@ -153,19 +142,7 @@ pub(crate) unsafe extern "C" fn resume_future() {
     naked_asm!(
         "li t3, {executor}",
         "ld sp, {stack_pointer}(t3)",
-        "ld ra, 0(sp)",
-        "ld s0, 8(sp)",
-        "ld s1, 16(sp)",
-        "ld s2, 24(sp)",
-        "ld s3, 32(sp)",
-        "ld s4, 40(sp)",
-        "ld s5, 48(sp)",
-        "ld s6, 56(sp)",
-        "ld s7, 64(sp)",
-        "ld s8, 72(sp)",
-        "ld s9, 80(sp)",
-        "ld s10, 88(sp)",
-        "ld s11, 96(sp)",
+        load_what_a_call_keeps!(),
         "addi sp, sp, 112",
         "ret",
         executor = const PART + offset_of!(Part, executor),

@@ -1,18 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The first program: reads the command line, a word for each thing to do, and does one after the other.
 //!
-//! `SUBJECT:TASKS:TURNS` runs an arm; `keep` and `flush` say what happens to translations when the address space changes; `tick:N`
-//! lets the timer interrupt every N timebase ticks, as the document did, and `tick:0` not at all; `hostile` tries every misdeed,
-//! `hostile:N` the N-th; `slices` has one process give way before the end of each slice, to another that never does; `numbers` uses
-//! up all numbers of spaces; `soak:ROUNDS:SEED` lets pairs of spaces spawn, wake, sleep and die at random, `soak:ROUNDS:SEED:L` with no
-//! sleep longer than two to the power of L timebase ticks (29 if it is left out, 54 s).
+//! | word | what it does |
+//! |---|---|
+//! | `SUBJECT:TASKS:TURNS` | runs an arm |
+//! | `keep`, `flush` | what happens to translations when the address space changes |
+//! | `tick:N` | lets the timer interrupt every N timebase ticks, as the document did; `tick:0` not at all |
+//! | `hostile`, `hostile:N` | every misdeed, or the N-th |
+//! | `slices` | one process gives way before the end of each slice, to another that never does |
+//! | `numbers` | uses up all numbers of spaces |
+//! | `late` | sleeps while another takes half the memory at once |
+//! | `kills:ROUNDS:SEED` | ends processes at random moments, whatever they do |
+//! | `soak:ROUNDS:SEED`, `soak:ROUNDS:SEED:L` | lets pairs of spaces spawn, wake, sleep and die at random, with no sleep longer than two to the power of L timebase ticks (29 if it is left out, 54 s) |
+//! | `spaces:N`, `asid-bits:N` | the kernel's: see there |
 
 use squall_scheduler::call::{Call, Executor};
 
 use crate::arm::document::Queue;
+use crate::arm::fork::Child;
 use crate::arm::{across, call as control, document, fork, future, kernel_task, process, stackful};
 use crate::kernel::{call, counters, exit, must, say, spawn, wait};
 use crate::scheduler::take_part;
+use crate::trial::{kills, late, numbers, slices};
 use crate::{hostile, program, worker};
 
 /// The arms: the name on the command line, and what runs it.
@@ -32,12 +41,13 @@ const ARMS: &[(&str, Arm)] = &[
             process::run::<{ process::BY_CALL }>("process-kernel-stack", tasks, turns)
         }),
     ),
-    ("fork-copy", Arm::Space(|tasks, _| fork::run("fork-copy", tasks, false))),
-    ("fork-copy-on-write", Arm::Space(|tasks, _| fork::run("fork-copy-on-write", tasks, true))),
+    ("fork-copy", Arm::Space(|tasks, _| fork::run("fork-copy", tasks, Child::Copy))),
+    ("fork-copy-on-write", Arm::Space(|tasks, _| fork::run("fork-copy-on-write", tasks, Child::CopyOnWrite))),
     (
         "fork-copy-kernel-stack",
-        Arm::OnKernelStacks(|tasks, _| fork::run("fork-copy-kernel-stack", tasks, false)),
+        Arm::OnKernelStacks(|tasks, _| fork::run("fork-copy-kernel-stack", tasks, Child::Copy)),
     ),
+    ("spawn", Arm::Space(|tasks, _| fork::run("spawn", tasks, Child::NewProgram))),
     ("life-future", Arm::Space(|tasks, _| future::lives(tasks))),
     (
         "document-coroutine",
@@ -95,9 +105,7 @@ fn carry_out(word: &str, me: usize) -> Result<(), usize> {
     let mut number = || parts.next().map_or(Some(0), |digits| digits.parse::<usize>().ok());
     let (Some(tasks), Some(turns)) = (number(), number()) else { return Err(not_understood(word)) };
     match name {
-        "keep" => {
-            must(Call::KeepTranslations, [1, 0, 0, 0]);
-        }
+        "keep" => well(call(Call::KeepTranslations, [1, 0, 0, 0]) == 0)?,
         "flush" => {
             must(Call::KeepTranslations, [0, 0, 0, 0]);
         }
@@ -105,22 +113,16 @@ fn carry_out(word: &str, me: usize) -> Result<(), usize> {
             must(Call::Tick, [tasks, 1, 0, 0]);
         }
         "soak" => {
-            if !worker::soak(tasks, turns, number().filter(|longest| *longest > 0).unwrap_or(29).min(40), me)
-            {
-                return Err(1);
-            }
+            let longest = number().filter(|longest| *longest > 0).unwrap_or(29).min(40);
+            well(worker::soak(tasks, turns, longest, me))?;
         }
-        "slices" => hostile::slices(),
-        "numbers" => {
-            if !hostile::numbers(me) {
-                return Err(1);
-            }
-        }
-        "hostile" => {
-            if !hostile::run(tasks, me) {
-                return Err(1);
-            }
-        }
+        // The kernel has read them.
+        "spaces" | "asid-bits" => {}
+        "slices" => slices::run(),
+        "numbers" => well(numbers::run(me))?,
+        "late" => well(late::run(me))?,
+        "kills" => well(kills::run(tasks, turns, me))?,
+        "hostile" => well(hostile::run(tasks, me))?,
         _ => {
             let found = ARMS.iter().position(|(arm, _)| *arm == name).filter(|_| tasks > 0);
             let Some(index) = found else { return Err(not_understood(word)) };
@@ -141,6 +143,11 @@ fn carry_out(word: &str, me: usize) -> Result<(), usize> {
         }
     }
     Ok(())
+}
+
+/// The status of the machine where something did not go well.
+fn well(went_well: bool) -> Result<(), usize> {
+    if went_well { Ok(()) } else { Err(1) }
 }
 
 fn not_understood(word: &str) -> usize {

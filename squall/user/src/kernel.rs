@@ -70,6 +70,12 @@ pub(crate) fn time() -> u64 {
     time
 }
 
+/// Does nothing for so many timebase ticks.
+pub(crate) fn pass(ticks: usize) {
+    let begin = time();
+    while time() - begin < ticks as u64 {}
+}
+
 /// Cycles, as the emulator counts them.
 #[inline(always)]
 pub(crate) fn cycles() -> u64 {

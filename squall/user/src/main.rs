@@ -12,6 +12,7 @@ mod program;
 mod record;
 mod scheduler;
 mod stackful;
+mod trial;
 mod worker;
 
 use squall_scheduler::call::Call;
@@ -26,6 +27,7 @@ extern "C" fn _start(which: usize, first: usize, second: usize) -> ! {
         program::SIDE => arm::across::side(first, second, me, program::FIRST),
         program::DOCUMENT_SIDE => arm::document::side(first, second, me, program::FIRST),
         program::HOSTILE => hostile::misbehave(first, second, me, program::FIRST),
+        program::ENDS => kernel::exit(0),
         program::WORKER => worker::run(first, second, me, program::FIRST),
         _ => kernel::exit(2),
     }

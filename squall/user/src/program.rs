@@ -13,6 +13,8 @@ pub(crate) const DOCUMENT_SIDE: usize = 3;
 pub(crate) const HOSTILE: usize = 4;
 /// A process that spawns, wakes and sleeps at random.
 pub(crate) const WORKER: usize = 5;
+/// Ends at once.
+pub(crate) const ENDS: usize = 6;
 
 /// The first space.
 pub(crate) const FIRST: usize = 1;

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Misdeeds of those who never end by themselves.
+
+use squall_scheduler::call::Call;
+
+use crate::kernel::{call, exit};
+use crate::scheduler::take_part;
+
+pub(super) fn never_yields() {
+    loop {
+        core::hint::spin_loop();
+    }
+}
+
+pub(super) fn yield_for_ever(way: Call) {
+    loop {
+        call(way, [0; 4]);
+    }
+}
+
+pub(super) fn parks() {
+    if !take_part(1, 0) {
+        // Among many forked ones: there is no memory left.
+        exit(2);
+    }
+    loop {
+        call(Call::Park, [0; 4]);
+    }
+}
