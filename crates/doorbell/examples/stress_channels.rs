@@ -408,7 +408,7 @@ struct Cell {
 }
 
 fn cells() -> Vec<Cell> {
-    let all: Vec<(&'static str, Exchange)> = vec![
+    let mut all: Vec<(&'static str, Exchange)> = vec![
         ("lane-adaptive", lane::<Adaptive>),
         ("lane-futex", lane::<Futex>),
         ("lane-eventfd", lane::<Eventfd>),

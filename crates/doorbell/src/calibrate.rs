@@ -1,79 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What sleeping costs on this machine: from the profile, or measured once per process.
 
+use crate::calibration::{self, Calibration, CostSource};
 use crate::counters;
 use crate::process::Process;
-use crate::profile::{self, Profile, ProfileError, Standing};
+use crate::profile::{self, Profile};
 use doorbell_core::window::SleepCost;
 use rustix::thread::futex::{Flags, wait_bitset, wake};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
-use std::fmt;
 use std::fs;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
-use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// What this process holds to be the cost of sleeping, and how it came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Calibration {
-    /// The cost.
-    pub cost: SleepCost,
-    /// Where it is from.
-    pub source: CostSource,
-}
-
-/// Where a process has its [`SleepCost`] from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CostSource {
-    /// The profile in this file.
-    Profile(PathBuf),
-    /// A measurement: there is no profile.
-    NoProfile,
-    /// A measurement: there is a profile, and it cannot be used.
-    Unusable {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        error: ProfileError,
-    },
-}
-
-impl CostSource {
-    /// The same in a word, as [`counters`] publishes it.
-    pub fn standing(&self) -> Standing {
-        match self {
-            Self::Profile(_) => Standing::Used,
-            Self::NoProfile => Standing::NoFile,
-            Self::Unusable { error, .. } => error.standing(),
-        }
-    }
-}
-
-impl fmt::Display for CostSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Profile(path) => write!(f, "read from {}", path.display()),
-            Self::NoProfile => f.write_str(
-                "measured when the process began to wait; `doorbell tune` writes a profile instead",
-            ),
-            Self::Unusable { path, error } => {
-                write!(
-                    f,
-                    "measured when the process began to wait, for {} is not used: {error}",
-                    path.display()
-                )
-            }
-        }
-    }
-}
-
-/// Null until it is known. Set once; what it points to stays.
-static CALIBRATION: AtomicPtr<Calibration> = AtomicPtr::new(ptr::null_mut());
 
 /// The process one of whose threads calibrates, in a word; 0 if none does.
 ///
@@ -110,7 +50,7 @@ impl Drop for Calibrating {
 /// ```
 pub fn calibration() -> &'static Calibration {
     loop {
-        if let Some(known) = known_calibration() {
+        if let Some(known) = calibration::known() {
             return known;
         }
         let Some(calibrating) = Calibrating::begin() else {
@@ -118,23 +58,15 @@ pub fn calibration() -> &'static Calibration {
             thread::sleep(Duration::from_micros(200));
             continue;
         };
-        if known_calibration().is_none() {
-            let made = Box::into_raw(Box::new(calibrate()));
-            // Release: pairs with `known_calibration`.
-            CALIBRATION.store(made, Ordering::Release);
+        if calibration::known().is_none() {
+            calibration::set(calibrate());
         }
         drop(calibrating);
-        if let Some(known) = known_calibration() {
-            // After it is known: a table made meanwhile has it from `known_calibration`.
+        if let Some(known) = calibration::known() {
+            // After it is known: a table made meanwhile has it from `calibration::known`.
             counters::publish(known);
         }
     }
-}
-
-/// As [`calibration`], if it has been asked for before.
-pub(crate) fn known_calibration() -> Option<&'static Calibration> {
-    // SAFETY: null, or made of a box that is never freed. Acquire: pairs with the store of it.
-    unsafe { CALIBRATION.load(Ordering::Acquire).as_ref() }
 }
 
 /// What sleeping costs here. The first call in a process may take some milliseconds.

@@ -31,7 +31,7 @@
 //! | 64 | 64 | the waiter's name, ended by a zero byte |
 
 use crate::atfork_lock::ForkMutex;
-use crate::calibrate::{Calibration, known_calibration};
+use crate::calibration::{self, Calibration};
 use crate::process::Process as ThisProcess;
 use crate::profile::Standing;
 use doorbell_core::wake::Waited;
@@ -121,7 +121,7 @@ impl Shared {
         header.version.store(VERSION, Ordering::Relaxed);
         header.process.store(std::process::id(), Ordering::Relaxed);
         header.entries.store(ENTRIES, Ordering::Relaxed);
-        if let Some(calibration) = known_calibration() {
+        if let Some(calibration) = calibration::known() {
             header.publish(calibration);
         }
         header.magic.store(MAGIC, Ordering::Release);

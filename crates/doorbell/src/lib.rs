@@ -55,6 +55,7 @@ mod atfork_lock;
 mod bell;
 mod bell_state;
 mod calibrate;
+mod calibration;
 pub mod channel;
 pub mod counters;
 mod deadline;
@@ -80,7 +81,8 @@ mod watch;
 #[cfg(feature = "tokio")]
 pub use asynchronous::{Async, AsyncBell, AsyncService, Awaitable};
 pub use bell::{Bell, wait_any};
-pub use calibrate::{Calibration, CostSource, calibration, measure as measure_sleep_cost, sleep_cost};
+pub use calibrate::{calibration, measure as measure_sleep_cost, sleep_cost};
+pub use calibration::{Calibration, CostSource};
 pub use channel::pair as channel;
 pub use deadline::Deadline;
 pub use doorbell_core::violation::PeerViolation;

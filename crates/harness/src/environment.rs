@@ -4,14 +4,14 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use doorbell_machine::cgroup;
-use doorbell_machine::cpu_list::CpuList;
 use doorbell_machine::idle_time::IdleTimes;
 use doorbell_machine::interrupts::Interrupts;
 use doorbell_machine::load;
 use doorbell_machine::pressure;
 use doorbell_machine::root::Root;
-use doorbell_machine::topology::Topology;
 use doorbell_results::configuration::Configuration;
+use doorbell_results::machine::cpu_list::CpuList;
+use doorbell_results::machine::topology::Topology;
 use doorbell_results::record::{Environment, Warning, warning};
 
 /// The share of a pair of CPUs that anything else, or the hypervisor, may take before a trial counts as interference.

@@ -12,7 +12,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use super::arena::{Arena, Zeroed};
 use crate::anatomy::cut::Stamps;
 use crate::site::OpenError;
-use doorbell_machine::clock::Clock;
+use doorbell_results::machine::clock::Clock;
 
 /// Wakes that are remembered, the last ones; a power of two. 16384 × 48 bytes are less than the buffers of the events.
 const WAKES: u64 = 1 << 14;

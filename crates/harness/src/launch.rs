@@ -10,8 +10,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::order::{Order, Report};
 use super::run_dir::RunDir;
-use doorbell_machine::clock::Clock;
 use doorbell_results::configuration::Configuration;
+use doorbell_results::machine::clock::Clock;
 
 /// The hidden verb under which this program is a host.
 pub const HOST_VERB: &str = "trial-host";

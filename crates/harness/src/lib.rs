@@ -53,5 +53,3 @@ pub mod trace;
 pub mod tracer;
 mod watchdog;
 pub mod watched_word;
-
-pub use doorbell_results::configuration;

@@ -12,9 +12,9 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 
 use crate::launch::{OWN_PROGRAM, complained};
-use doorbell_machine::clock::Clock;
 use doorbell_machine::pinned::on;
 use doorbell_results::about::About;
+use doorbell_results::machine::clock::Clock;
 use doorbell_results::record::result::{Primitive, Primitives};
 
 mod cache_line_hop;

@@ -15,12 +15,12 @@ use crate::trace::event::Kind;
 use crate::trace::instance::Wanted;
 use crate::trace::{Instance, TraceError, Tracefs};
 use doorbell_machine::cgroup;
-use doorbell_machine::clock::Clock;
-use doorbell_machine::cpu_list::CpuList;
 use doorbell_machine::cpu_time::CpuTimes;
 use doorbell_machine::root::Root;
 use doorbell_results::anatomy::{Anatomy, Counts, Hidden, Mark, Meanwhile, Rank, Wake};
 use doorbell_results::configuration::{Configuration, Trace};
+use doorbell_results::machine::clock::Clock;
+use doorbell_results::machine::cpu_list::CpuList;
 
 /// Buffer of each CPU for the stages of every wake, KiB: 16384 wakes with some ten events of 48 bytes on each CPU.
 const STAGES_KIB: u32 = 8192;

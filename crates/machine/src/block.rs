@@ -2,7 +2,7 @@
 //! A block device as the kernel shows it in sysfs: what it is, who uses it, whether it can be polled, and which interrupts
 //! are its own.
 
-pub use doorbell_results::machine::block::*;
+use doorbell_results::machine::block::*;
 use std::collections::BTreeSet;
 
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the control group of this process allows it, in either version of the interface.
 
-pub use doorbell_results::machine::cgroup::*;
+use doorbell_results::machine::cgroup::*;
 use doorbell_results::machine::cpu_list::CpuList;
 
 use super::root::{Root, field};

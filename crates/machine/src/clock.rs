@@ -4,7 +4,7 @@
 //! Times are ticks of a counter, differences are picoseconds in integers. No absolute time is ever a floating-point
 //! number: added up in a `double`, today's epoch leaves a grid of 256 ns.
 
-pub use doorbell_results::machine::clock::*;
+use doorbell_results::machine::clock::*;
 use std::time::Duration;
 
 /// The best clock here: the time-stamp counter if the CPU says it is invariant and the kernel itself uses it,

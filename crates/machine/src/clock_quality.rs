@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How good the clock of a run is: its grid, its own cost, how far it differs between cores, how fast it drifts.
 
-pub use doorbell_results::machine::clock_quality::*;
-use std::collections::BTreeMap;
-
-use std::io;
-
-use std::sync::atomic::AtomicU64;
-
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-
-use std::time::Duration;
-
-use rustix::time::{ClockId, clock_gettime};
-
-use super::clock::{Clock, Now, Ticks};
-
+use super::clock::Now;
 use super::pinned::both;
-
-use super::topology::Topology;
+use doorbell_results::machine::clock::{Clock, Ticks};
+use doorbell_results::machine::clock_quality::*;
+use doorbell_results::machine::topology::Topology;
+use rustix::time::{ClockId, clock_gettime};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Duration;
 
 /// Measures everything but the drift, on the calling thread and on short-lived ones; takes some 5 ms.
 pub fn measure(clock: Clock, topology: &Topology) -> ClockQuality {

@@ -5,7 +5,7 @@
 //! figures. Only what would make figures false is [`Severity::Unfit`].
 
 use super::Machine;
-pub use doorbell_results::machine::doctor::*;
+use doorbell_results::machine::doctor::*;
 
 use doorbell_results::about::About;
 

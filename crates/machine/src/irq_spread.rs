@@ -2,7 +2,7 @@
 //! Where device interrupts have gone since boot, and where they may go.
 
 use doorbell_results::machine::cpu_list::CpuList;
-pub use doorbell_results::machine::irq_spread::*;
+use doorbell_results::machine::irq_spread::*;
 
 use super::interrupts::Interrupts;
 

@@ -2,7 +2,7 @@
 //! The kernel: its version, its command line, its clock source, and the settings of it that lengthen or shorten a wake-up.
 
 use doorbell_results::machine::cpu_list::CpuList;
-pub use doorbell_results::machine::kernel::*;
+use doorbell_results::machine::kernel::*;
 
 use super::root::Root;
 

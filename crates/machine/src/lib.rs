@@ -5,7 +5,9 @@
 //! as well as the live one; what the CPU or the kernel has to be asked for comes as [`Asked`]. What is hidden or not
 //! there is missing, never made up.
 
-pub use doorbell_results::machine::{Machine, cpu_list, placement};
+use doorbell_results::machine::Machine;
+use doorbell_results::machine::cpu_list::CpuList;
+use doorbell_results::machine::load::Load;
 use std::time::{Duration, Instant};
 
 pub mod binary;
@@ -38,8 +40,6 @@ pub mod virtualisation;
 pub mod waiters;
 
 use clock_quality::DriftStart;
-use cpu_list::CpuList;
-use load::Load;
 use root::Root;
 
 /// How long the load of the machine is looked at before a run: 20 ticks of the kernel's accounting, so that a pair of
@@ -91,7 +91,7 @@ impl Asked {
 
 /// The machine this process runs on, with its doctor's findings; takes a quarter of a second, most of it to see
 /// what else is running.
-pub fn here(clock: clock::Clock) -> Machine {
+pub fn here(clock: doorbell_results::machine::clock::Clock) -> Machine {
     let root = Root::live();
     let (started, drift, before) = (Instant::now(), DriftStart::now(clock), load::Reading::take(&root));
     let mut machine = read(&root, clock, Asked::here());
@@ -107,7 +107,7 @@ pub fn here(clock: clock::Clock) -> Machine {
 }
 
 /// The machine whose files lie under `root`; without clock quality, hops, load and findings, which are measured.
-pub fn read(root: &Root, clock: clock::Clock, asked: Asked) -> Machine {
+pub fn read(root: &Root, clock: doorbell_results::machine::clock::Clock, asked: Asked) -> Machine {
     let topology = topology::read(root, asked.affinity);
     let processor = processor::read(root, asked.user_interrupts);
     let flagged = processor.has("hypervisor");

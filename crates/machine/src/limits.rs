@@ -2,7 +2,7 @@
 //! Limits that mechanisms meet: how many descriptors, tasks, queues, semaphore sets there may be.
 
 use super::root::{Root, field};
-pub use doorbell_results::machine::limits::*;
+use doorbell_results::machine::limits::*;
 
 /// Reads them from a machine's files; `shm_bytes` is what the file system says when asked.
 pub fn read(root: &Root, shm_bytes: Option<u64>) -> Limits {

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How fast a cache line moves between two CPUs.
 
-pub use doorbell_results::machine::line_hop::*;
-use std::io;
-
-use std::sync::atomic::AtomicU32;
-
-use std::sync::atomic::Ordering::{Acquire, Release};
-
-use std::time::Duration;
-
-use super::clock::{Clock, Now};
-
+use super::clock::Now;
 use super::pinned::both;
-
-use super::topology::Topology;
+use doorbell_results::machine::clock::Clock;
+use doorbell_results::machine::line_hop::*;
+use doorbell_results::machine::topology::Topology;
+use std::io;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::time::Duration;
 
 /// A word with two cache lines to itself: CPUs fetch them in pairs.
 #[derive(Debug, Default)]

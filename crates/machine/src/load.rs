@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What else uses the CPUs: the share of them that went to anything but this command and its children.
 
-pub use doorbell_results::machine::load::*;
+use doorbell_results::machine::load::*;
 use std::time::Instant;
 
 use doorbell_results::machine::cpu_list::CpuList;

@@ -2,7 +2,7 @@
 //! Memory: how much, how much is free, whether it is swapped.
 
 use super::root::{Root, field};
-pub use doorbell_results::machine::memory::*;
+use doorbell_results::machine::memory::*;
 
 /// Reads it from a machine's files.
 pub fn read(root: &Root) -> Memory {

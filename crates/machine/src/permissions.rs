@@ -2,7 +2,7 @@
 //! What this process may do that measuring profits from.
 
 use super::root::{Root, field};
-pub use doorbell_results::machine::permissions::*;
+use doorbell_results::machine::permissions::*;
 
 /// Capability numbers (include/uapi/linux/capability.h).
 const CAP_SYS_ADMIN: u32 = 21;

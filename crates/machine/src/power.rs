@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How the machine saves power: frequency and idle states, the two things a sleeping waiter's CPU has to come back from.
 
-pub use doorbell_results::machine::power::*;
+use doorbell_results::machine::power::*;
 use std::collections::BTreeMap;
 
 use doorbell_results::machine::cpu_list::CpuList;

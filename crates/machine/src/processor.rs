@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The CPU: its model, its microcode, the features that waking and timing depend on, its mitigations.
 
-pub use doorbell_results::machine::processor::*;
+use doorbell_results::machine::processor::*;
 
 use super::root::{Root, field};
 

@@ -2,7 +2,7 @@
 //! Which CPUs there are, which of them this process may use, and what any two of them share.
 
 use super::cgroup;
-pub use doorbell_results::machine::topology::*;
+use doorbell_results::machine::topology::*;
 
 use doorbell_results::machine::cpu_list::CpuList;
 

@@ -2,7 +2,7 @@
 //! Whether this is a virtual machine or a container, and whose.
 
 use super::root::{Root, field};
-pub use doorbell_results::machine::virtualisation::*;
+use doorbell_results::machine::virtualisation::*;
 
 /// Reads it from a machine's files; `signature` is the hypervisor's by CPUID, `flagged` whether `/proc/cpuinfo` shows the hypervisor
 /// flag, and `translated` what [`translated`] says.

@@ -3,7 +3,7 @@
 
 use doorbell::counters;
 use doorbell::profile::Standing;
-pub use doorbell_results::machine::waiters::{User, Waiter, Waiters};
+use doorbell_results::machine::waiters::{User, Waiter, Waiters};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::Instant;

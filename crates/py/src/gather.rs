@@ -6,7 +6,7 @@ use crate::blocking::{self, Stretch};
 use crate::changes::Changes;
 use crate::error::{Closed, of_attach, of_gather, of_wait};
 use crate::locked::Locked;
-use crate::rendezvous::{Connection, Segment};
+use crate::rendezvous::{Connection, Segment, Shared};
 use doorbell::channel::{self, AttachError, GatherError, RecvError};
 use doorbell::peer::{Trust, Trusted, Untrusted};
 use doorbell::select::Selectable;
@@ -109,11 +109,7 @@ impl Gather {
         }
     }
 
-    pub(crate) fn add_connection(
-        &self,
-        connection: &rendezvous::Connection<Untrusted>,
-        lane: u32,
-    ) -> PyResult<usize> {
+    fn add_connection(&self, connection: &rendezvous::Connection<Untrusted>, lane: u32) -> PyResult<usize> {
         let mut lanes = lock(&self.lanes)?;
         if lanes.is_empty() {
             *lanes = Lanes::OfSessions(channel::Gather::default());
@@ -123,7 +119,7 @@ impl Gather {
         self.added(number, |interruptible| gather.set_interruptible(interruptible))
     }
 
-    pub(crate) fn add_segment(&self, segment: &rendezvous::Segment, lane: u32) -> PyResult<usize> {
+    fn add_segment(&self, segment: &rendezvous::Segment, lane: u32) -> PyResult<usize> {
         let mut lanes = lock(&self.lanes)?;
         if lanes.is_empty() {
             *lanes = Lanes::OfBoards(channel::Gather::default());
@@ -165,10 +161,13 @@ impl Gather {
     }
 
     fn add(&self, of: &Bound<'_, PyAny>, lane: u32) -> PyResult<usize> {
-        if let Ok(connection) = of.cast::<Connection>() {
-            connection.get().gathered_by(self, lane)
-        } else {
-            of.cast::<Segment>()?.get().gathered_by(self, lane)
+        let shared = match of.cast::<Connection>() {
+            Ok(connection) => connection.get().shared()?,
+            Err(_) => of.cast::<Segment>()?.get().shared(),
+        };
+        match shared {
+            Shared::Connection(connection) => self.add_connection(&connection, lane),
+            Shared::Segment(segment) => self.add_segment(&segment, lane),
         }
     }
 

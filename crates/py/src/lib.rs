@@ -5,15 +5,16 @@
 
 mod bell;
 mod blocking;
-mod broadcast;
 mod changes;
 mod channel;
 mod error;
 mod gather;
 mod locked;
+mod publisher;
 mod rendezvous;
 mod select;
 mod service;
+mod subscriber;
 
 use pyo3::prelude::*;
 
@@ -23,8 +24,6 @@ mod _native {
     #[pymodule_export]
     use super::bell::{Bell, BellFile, wait_any};
     #[pymodule_export]
-    use super::broadcast::{Publisher, Subscriber};
-    #[pymodule_export]
     use super::channel::{Receiver, Sender, View};
     #[pymodule_export]
     use super::error::{
@@ -33,11 +32,15 @@ mod _native {
     #[pymodule_export]
     use super::gather::Gather;
     #[pymodule_export]
+    use super::publisher::Publisher;
+    #[pymodule_export]
     use super::rendezvous::{Connection, Host, Owner, Peer, Pending, Segment, inherit, join, join_named};
     #[pymodule_export]
     use super::select::Select;
     #[pymodule_export]
     use super::service::{_connect, Service, services};
+    #[pymodule_export]
+    use super::subscriber::Subscriber;
     use pyo3::prelude::*;
 
     /// What an error concerns of a gather's lanes: none, if it does not say otherwise.

@@ -3,12 +3,10 @@
 
 use crate::bell::Bell;
 use crate::blocking::{self, Stretch};
-use crate::broadcast::{Publisher, Subscriber};
 use crate::channel::{Receiver, Sender};
 use crate::error::{of_rendezvous, of_violation};
-use crate::gather::Gather;
+use crate::subscriber::Subscriber;
 use doorbell::channel::Lanes;
-use doorbell::channel::broadcast::WhenSlow;
 use doorbell::rendezvous::{self, Join, MemoryOptions, Offer, inherited, named, socket};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyIndexError, PyValueError};
@@ -49,8 +47,8 @@ fn offer(bells: u32, payload: u64, lanes: u32, capacity: u64) -> PyResult<Offer>
 }
 
 impl Segment {
-    pub(crate) fn gathered_by(&self, gather: &Gather, lane: u32) -> PyResult<usize> {
-        gather.add_segment(&self.0, lane)
+    pub(crate) fn shared(&self) -> Shared {
+        Shared::Segment(Arc::clone(&self.0))
     }
 }
 
@@ -163,6 +161,12 @@ enum Met {
     Owner(#[expect(dead_code, reason = "hangs up when dropped")] named::Joined),
 }
 
+/// Where a lane is: the peer need not be trusted over a connection, and must be in memory that is shared by name or with a child.
+pub(crate) enum Shared {
+    Connection(Arc<rendezvous::Connection>),
+    Segment(Arc<rendezvous::Segment>),
+}
+
 /// One peer met, and the segment shared with it.
 #[pyclass(frozen, module = "doorbell")]
 #[derive(Debug)]
@@ -187,28 +191,16 @@ impl Connection {
         self.met.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    pub(crate) fn gathered_by(&self, gather: &Gather, lane: u32) -> PyResult<usize> {
+    pub(crate) fn shared(&self) -> PyResult<Shared> {
         match self.met().as_ref() {
-            Some(Met::Peer(connection)) => gather.add_connection(connection, lane),
-            Some(Met::Owner(_)) => gather.add_segment(&self.segment, lane),
+            Some(Met::Peer(connection)) => Ok(Shared::Connection(Arc::clone(connection))),
+            Some(Met::Owner(_)) => Ok(Shared::Segment(Arc::clone(&self.segment))),
             None => Err(closed()),
         }
     }
 
-    pub(crate) fn admitted_by(
-        &self,
-        py: Python<'_>,
-        publisher: &Publisher,
-        lane: u32,
-        slow: WhenSlow,
-    ) -> PyResult<u64> {
-        let connection = self.peers_connection()?;
-        // The peer may not take the log from its socket for a while: nothing is locked meanwhile, as in `subscribe`.
-        py.detach(|| publisher.admit_to(&connection, lane, slow))
-    }
-
     /// The connection, which a thread may use while another closes it.
-    fn peers_connection(&self) -> PyResult<Arc<rendezvous::Connection>> {
+    pub(crate) fn peers_connection(&self) -> PyResult<Arc<rendezvous::Connection>> {
         match self.met().as_ref() {
             Some(Met::Peer(connection)) => Ok(Arc::clone(connection)),
             Some(Met::Owner(_)) => Err(by_name()),

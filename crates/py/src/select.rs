@@ -3,12 +3,12 @@
 
 use crate::bell::{Bell, lock};
 use crate::blocking::{self, Stretch};
-use crate::broadcast::Subscriber;
 use crate::channel::Receiver;
 use crate::error::of_wait;
 use crate::gather::Gather;
 use crate::locked::Locked;
 use crate::service::Service;
+use crate::subscriber::Subscriber;
 use doorbell::select::{File, Means, Selectable};
 use doorbell::{Deadline, WaitError};
 use pyo3::exceptions::{PyTypeError, PyValueError};

@@ -172,6 +172,7 @@ const COLUMNS: &[(&str, &str)] = &[
     ("slowdown found", "How many runs that were slowed on purpose were called slower, out of all."),
     ("finds", "The least slowdown that would have been called slower in 95 of 100 of these places."),
     ("found in 95 of 100, from", "The least difference that is found in 95 of 100 places."),
+    ("found slower", "Of what was slowed on purpose, how many comparisons found it slower."),
     (
         "reference inside the trial",
         "Whether a bare futex hand-over was measured between the rounds of the same trial.",

@@ -203,6 +203,17 @@ impl Pattern {
         }
     }
 
+    /// The same without a gap.
+    pub fn without_gap(self) -> Self {
+        match self {
+            Self::PingPong { .. } => Self::PingPong { gap_ns: 0 },
+            Self::OneWay { .. } => Self::OneWay { gap_ns: 0 },
+            Self::OpenLoop { .. } => Self::OpenLoop { gap_ns: 0 },
+            Self::FanOut { receivers, .. } => Self::FanOut { receivers, interval_ns: 0 },
+            other => other,
+        }
+    }
+
     /// Whether somebody is notified.
     pub fn notifies(self) -> bool {
         !matches!(self, Self::Operation { .. } | Self::Tasks { .. } | Self::Io { .. })

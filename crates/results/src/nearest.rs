@@ -21,6 +21,49 @@ pub fn did_you_mean(nearest: Option<&str>) -> String {
     nearest.map(|nearest| format!("; did you mean '{nearest}'?")).unwrap_or_default()
 }
 
+/// Nothing of a kind has this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no {what} is called '{name}'{}{}", did_you_mean(*.nearest), told(.known))]
+pub struct Unknown {
+    /// What was looked for: `mechanism`, `load`, …
+    pub what: &'static str,
+    /// The name.
+    pub name: String,
+    /// The name that may have been meant.
+    pub nearest: Option<&'static str>,
+    /// Every name there is.
+    pub known: Vec<&'static str>,
+}
+
+/// Few names are told on the spot; many have a table.
+fn told(known: &[&str]) -> String {
+    if known.len() > 24 {
+        " (`doorbell list` shows all)".to_owned()
+    } else {
+        format!(" (known: {})", known.join(", "))
+    }
+}
+
+/// The one of `all` that is called `name`.
+///
+/// # Errors
+/// [`Unknown`], with the name that may have been meant.
+pub fn find<T: Copy>(
+    what: &'static str,
+    all: impl IntoIterator<Item = T>,
+    name_of: impl Fn(T) -> &'static str,
+    name: &str,
+) -> Result<T, Unknown> {
+    let mut known = Vec::new();
+    for each in all {
+        if name_of(each) == name {
+            return Ok(each);
+        }
+        known.push(name_of(each));
+    }
+    Err(Unknown { what, name: name.to_owned(), nearest: nearest(name, known.iter().copied()), known })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,6 +87,16 @@ mod tests {
     fn a_part_of_a_name_finds_the_shortest_that_has_it() {
         assert_eq!(nearest("epoll", NAMES), Some("eventfd-epoll"));
         assert_eq!(nearest("event", NAMES), Some("eventfd"));
+    }
+
+    #[test]
+    fn an_unknown_name_is_told_with_what_may_have_been_meant() {
+        assert_eq!(find("way", NAMES, |name| name, "fifo"), Ok("fifo"));
+        let few = find("way", NAMES, |name| name, "pip").unwrap_err().to_string();
+        let known = "known: eventfd, eventfd-poll, eventfd-epoll, eventfd-epoll-et, pipe, fifo";
+        assert_eq!(few, format!("no way is called 'pip'; did you mean 'pipe'? ({known})"));
+        let many = find("way", [NAMES, NAMES, NAMES, NAMES, NAMES].concat(), |name| name, "rcu").unwrap_err();
+        assert_eq!(many.to_string(), "no way is called 'rcu' (`doorbell list` shows all)");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! Limits of a machine that many tasks at once meet, whatever the tasks do: pure functions of what is needed and of the
 //! machine.
 
-use doorbell_machine::Machine;
+use doorbell_results::machine::Machine;
 
 /// A limit that is too low, and what raises it.
 #[derive(Debug, Clone, PartialEq, Eq)]

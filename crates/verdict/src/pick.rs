@@ -83,7 +83,7 @@ pub fn pick(result: &ResultFile, question: &question::Pick) -> Result<Picked, St
     let mut out = Vec::new();
     for Candidate { name, notification, lack } in candidates(result, &variants, question.shape) {
         let variant = here.iter().find(|variant| variant.configuration.subject == name);
-        let lacks = lacks(question, &notification)?;
+        let lacks = lacks(question, &notification).map_err(|unknown| unknown.to_string())?;
         let why = match variant {
             _ if !lacks.is_empty() => lacks.join(", "),
             None => match lack {

@@ -67,11 +67,11 @@ pub fn sleeps(variants: &[Variant], error: f64) -> Sleeps {
             lengths.push((first, last));
         }
         // After the longest sleep, where there is most to be saved.
-        let longest = held.iter().filter_map(|held| {
+        let mut longest = held.iter().filter_map(|held| {
             let same = plain.iter().find(|plain| gap_ns(plain) == gap_ns(held))?;
             Some((*held, *same))
         });
-        holds.extend(longest.last());
+        holds.extend(longest.next_back());
     }
     let family = Family::alternated(&samples(&variants, Quantity::Wake, By::P50));
     let pairs: Vec<(usize, usize)> = lengths.iter().chain(&holds).copied().collect();

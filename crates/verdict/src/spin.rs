@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use super::conditions::other_conditions;
 use super::judge::{self, ERROR, Family, Ratio, Sample, Verdict};
-use doorbell_results::configuration::{Configuration, Pattern, Placement, Until, WaitPolicy};
+use doorbell_results::configuration::{Configuration, Placement, Until, WaitPolicy};
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Record, ResultFile, Variant};
 
@@ -142,7 +142,7 @@ fn whatever_wait(configuration: &Configuration) -> Configuration {
 /// And neither is the gap, nor the window, which goes by it: what one run has in common.
 fn whatever_gap(configuration: &Configuration) -> Configuration {
     Configuration {
-        pattern: Pattern::OneWay { gap_ns: 0 },
+        pattern: configuration.pattern.without_gap(),
         until: Until { count: None, time_ns: None },
         ..whatever_wait(configuration)
     }
@@ -254,7 +254,7 @@ fn choose(ways: &[Way]) -> Choice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doorbell_results::configuration::{Scheduler, Timing, Trace};
+    use doorbell_results::configuration::{Pattern, Scheduler, Timing, Trace};
     use doorbell_results::record::sample;
     use doorbell_results::record::{Histogram, Series};
 

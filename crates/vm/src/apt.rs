@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::cache::{folder_made, put};
-use crate::packages::FetchError;
+use crate::fetch_error::FetchError;
 use crate::process::{OutputError, output};
 
 /// Where Debian is, unless [`MIRROR`] names another place; its security archive lies beside it.

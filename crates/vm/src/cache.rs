@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::packages::FetchError;
+use crate::fetch_error::FetchError;
 
 /// `$XDG_CACHE_HOME/doorbell`, or `~/.cache/doorbell` (XDG Base Directory Specification); `None` without a home.
 pub fn folder() -> Option<PathBuf> {

@@ -21,6 +21,7 @@ pub mod console;
 mod counter;
 mod cpio;
 pub mod emulator;
+pub mod fetch_error;
 pub mod guest;
 pub mod hardware;
 pub mod initramfs;

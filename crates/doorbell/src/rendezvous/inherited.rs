@@ -23,6 +23,7 @@
 //! ```
 
 use super::host::host_whom;
+use super::join::Join;
 use super::{Connection, RendezvousError, Segment, os, socket};
 use crate::peer::Trust;
 use rustix::fd::{FromRawFd, OwnedFd};
@@ -131,16 +132,27 @@ impl Pending {
     }
 }
 
-/// The child's part, with a parent who need not be trusted: [`Join::inherited`](super::Join::inherited) with nothing said. Works
+impl<T: Trust> Join<T> {
+    /// Joins the parent that started this process with a [`Pending`] rendezvous. Works once.
+    ///
+    /// # Errors
+    /// [`RendezvousError::NothingInherited`] if this process was not started by [`offer`]; else
+    /// [`RendezvousError`].
+    pub fn inherited(&self) -> Result<Connection<T>, RendezvousError> {
+        self.over(take_socket()?)
+    }
+}
+
+/// The child's part, with a parent who need not be trusted: [`Join::inherited`] with nothing said. Works
 /// once.
 ///
 /// # Errors
-/// As [`Join::inherited`](super::Join::inherited).
+/// As [`Join::inherited`].
 pub fn join() -> Result<Connection, RendezvousError> {
-    super::Join::default().inherited()
+    Join::default().inherited()
 }
 
-pub(super) fn take_socket() -> Result<OwnedFd, RendezvousError> {
+fn take_socket() -> Result<OwnedFd, RendezvousError> {
     let value = std::env::var(VARIABLE).map_err(|_| RendezvousError::NothingInherited)?;
     take(&value).ok_or(RendezvousError::NothingInherited)
 }

@@ -5,8 +5,7 @@ use super::packet::{
     ACCEPTED, HELLO, OFFER, REFUSED, VERDICT, expect, our_version, peer_at, receive, send, set_patience,
 };
 use super::{
-    Connection, RendezvousError, Segment, Side, Users, c_library_feature, inherited, most_memory, new_socket,
-    os,
+    Connection, RendezvousError, Segment, Side, Users, c_library_feature, most_memory, new_socket, os,
 };
 use crate::mapping::Mapping;
 use crate::peer::{Trust, Untrusted};
@@ -104,15 +103,6 @@ impl<T: Trust> Join<T> {
         let socket = connect(path.as_ref(), self.patience)?;
         self.host.check(&peer_at(&socket, None)?)?;
         self.over(socket)
-    }
-
-    /// Joins the parent that started this process with a [`Pending`](inherited::Pending) rendezvous. Works once.
-    ///
-    /// # Errors
-    /// [`RendezvousError::NothingInherited`] if this process was not started by [`inherited::offer`]; else
-    /// [`RendezvousError`].
-    pub fn inherited(&self) -> Result<Connection<T>, RendezvousError> {
-        self.over(inherited::take_socket()?)
     }
 
     /// Joins whoever hosts over a connected `SOCK_SEQPACKET` socket.

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use super::cut::{Cut, Stamps, between, cut};
 use crate::trace::instance::Harvest;
-use crate::trace::{Event, What};
-use doorbell_machine::clock::Clock;
 use doorbell_results::anatomy::{Anatomy, Counts, Hidden, Mark, Meanwhile, Passed, Path, Rank, Wake};
+use doorbell_results::event::{Event, What};
+use doorbell_results::machine::clock::Clock;
 use doorbell_results::record::{Histogram, Series};
 
 /// Most events that are kept with a wake, under two hundred bytes each in the result file. The median one has some twenty, one of

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Cuts one wake: finds the marks it passed among the kernel's events.
 
-use crate::trace::{Event, What};
 use doorbell_results::anatomy::Mark;
+use doorbell_results::event::{Event, What};
 
 /// The instrument's stamps of one wake, in ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

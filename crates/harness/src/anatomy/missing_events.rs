@@ -7,8 +7,8 @@
 use std::collections::BTreeSet;
 
 use crate::trace::instance::Harvest;
-use crate::trace::{Event, What};
 use doorbell_results::anatomy::{Hidden, Mark};
+use doorbell_results::event::{Event, What};
 
 /// The CPUs on which one of `tasks` ran without having been said to come.
 pub fn missing_events(harvest: &Harvest, tasks: [i32; 2]) -> BTreeSet<u32> {

@@ -8,9 +8,10 @@ use super::collect::Join;
 use super::cut::Stamps;
 use crate::trace::event::{Decoder, KINDS};
 use crate::trace::instance::Harvest;
-use crate::trace::{Event, ring};
-use doorbell_machine::clock::{Clock, Source};
+use crate::trace::ring;
 use doorbell_results::anatomy::Anatomy;
+use doorbell_results::event::Event;
+use doorbell_results::machine::clock::{Clock, Source};
 
 /// What was recorded beside the buffers.
 #[derive(Debug, Deserialize)]

@@ -5,8 +5,8 @@ use super::collect::Join;
 use super::cut::{Cut, Stamps, cut};
 use super::recorded::{CLOCK, Recorded, anatomy, events, recorded};
 use crate::trace::instance::Harvest;
-use crate::trace::{Event, What};
 use doorbell_results::anatomy::Mark;
+use doorbell_results::event::{Event, What};
 
 #[test]
 fn recorded_pages_tell_a_wake_across_two_cpus_mark_by_mark() {

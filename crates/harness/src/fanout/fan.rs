@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use doorbell_machine::clock::{Clock, Ticks};
+use doorbell_results::machine::clock::{Clock, Ticks};
 use doorbell_results::record::subject::{Notification, Subject};
 
 use super::notify::{self, Notified};

@@ -4,8 +4,8 @@
 use super::notify::{Notified, Round};
 use super::table::{Part, Table};
 use crate::side::SideReport;
-use doorbell_machine::clock::Ticks;
 use doorbell_results::figure::fanout::{BY_CHANCE, LATENCY_BY_NUMBER, ORDER_BY_NUMBER, ORDER_BY_POST};
+use doorbell_results::machine::clock::Ticks;
 use doorbell_results::record::fanout::{FanOut, Receivers, Rounds};
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Figure, Histogram, Series, SideCounters, Tally};
@@ -272,8 +272,8 @@ fn rank_correlation(places: &[f64]) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::arena::Arena;
-    use doorbell_machine::clock::Clock;
     use doorbell_results::configuration::WaitPolicy;
+    use doorbell_results::machine::clock::Clock;
     use std::sync::atomic::Ordering::Relaxed;
 
     fn table(receivers: u32, rounds: u64, shared: bool) -> Table {

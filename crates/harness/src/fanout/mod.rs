@@ -24,7 +24,6 @@ use rustix::process::{
 use self::fan::{FanEntry, Hall, OpenFan};
 use self::table::{Part, Table};
 use super::arena::Arena;
-use super::configuration::Pattern;
 use super::control::Step;
 use super::fork::fork;
 use super::load::session::Session;
@@ -35,6 +34,7 @@ use super::watchdog::Watchdog;
 use crate::site::Site;
 use doorbell_machine::clock::Now;
 use doorbell_machine::root::Root;
+use doorbell_results::configuration::Pattern;
 use doorbell_results::machine::pinning::{Pinning, Spread};
 use doorbell_results::record::LastSeen;
 use doorbell_results::record::subject::Contexts;
@@ -507,8 +507,8 @@ fn last_seen(table: &Table) -> Vec<LastSeen> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doorbell_machine::clock::Clock;
     use doorbell_results::configuration::WaitPolicy;
+    use doorbell_results::machine::clock::Clock;
 
     /// Such a fan-out would have gone on for ever: the death was one that had been asked for, and no report could come.
     #[test]

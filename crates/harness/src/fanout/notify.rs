@@ -16,7 +16,7 @@ use crate::role::pause::pause_until;
 use crate::side::SideError;
 use crate::site::OpenError;
 use doorbell_machine::clock::Now;
-use doorbell_machine::clock::Ticks;
+use doorbell_results::machine::clock::Ticks;
 use doorbell_results::record::{Histogram, SideCounters};
 
 /// What the notifier has when all is over.

@@ -9,7 +9,7 @@ use crate::mechanism::{Waiter, Woken};
 use crate::role::wait_by_policy;
 use crate::side::SideError;
 use doorbell_machine::clock::Now;
-use doorbell_machine::clock::Ticks;
+use doorbell_results::machine::clock::Ticks;
 
 #[derive(Debug)]
 struct Window {

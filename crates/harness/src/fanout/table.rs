@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU8, AtomicU64};
 use crate::arena::{Arena, Zeroed};
 use crate::control::Progress;
 use crate::site::{OpenError, Word};
-use doorbell_machine::clock::{Clock, Ticks};
 use doorbell_results::configuration::WaitPolicy;
+use doorbell_results::machine::clock::{Clock, Ticks};
 use doorbell_results::record::SideCounters;
 
 /// What everybody in a fan-out is told.

@@ -3,9 +3,9 @@
 //!
 //! A kind of load is one file and one line in [`all`].
 
-pub use doorbell_results::configuration::Load;
+use doorbell_results::configuration::Load;
 
-use doorbell_results::nearest::nearest;
+use doorbell_results::nearest::{self, Unknown};
 
 mod cache;
 mod churn;
@@ -33,20 +33,8 @@ pub fn all() -> &'static [&'static dyn Kind] {
 }
 
 /// The kind called `name`, or the nearest name if there is none.
-pub fn find(name: &str) -> Result<&'static dyn Kind, UnknownLoad> {
-    all().iter().copied().find(|kind| kind.name() == name).ok_or_else(|| UnknownLoad {
-        name: name.to_owned(),
-        nearest: nearest(name, all().iter().map(|kind| kind.name())).unwrap_or("sqrt"),
-    })
-}
-
-/// No kind of load has this name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no load is called '{name}'; did you mean '{nearest}'? There are sqrt, cpu, cache, memory, churn")]
-pub struct UnknownLoad {
-    pub name: String,
-    /// The most similar name there is.
-    pub nearest: &'static str,
+pub fn find(name: &str) -> Result<&'static dyn Kind, Unknown> {
+    nearest::find("load", all().iter().copied(), |kind| kind.name(), name)
 }
 
 /// Workers of a full load on so many CPUs: five for every three, which on the twelve CPUs of the semaphore study are its
@@ -71,6 +59,6 @@ mod tests {
             work.slice().unwrap();
             work.slice().unwrap();
         }
-        assert_eq!(find("sqr").err().unwrap().nearest, "sqrt");
+        assert_eq!(find("sqr").err().unwrap().nearest, Some("sqrt"));
     }
 }

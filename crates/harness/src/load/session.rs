@@ -15,11 +15,11 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use super::{Load, find};
 use crate::arena::Arena;
 use crate::fork::fork;
-use doorbell_machine::cpu_list::CpuList;
 use doorbell_machine::cpu_time::{CpuTimes, TICK_NS};
 use doorbell_machine::pressure;
 use doorbell_machine::root::Root;
-use doorbell_machine::topology::Topology;
+use doorbell_results::machine::cpu_list::CpuList;
+use doorbell_results::machine::topology::Topology;
 use doorbell_results::record::load::LoadProof;
 
 /// Words between two workers' counts: a pair of cache lines.

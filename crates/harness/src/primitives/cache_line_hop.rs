@@ -4,9 +4,9 @@
 use std::io;
 
 use super::samples::Samples;
-use doorbell_machine::clock::Clock;
 use doorbell_machine::clock::Now;
 use doorbell_machine::line_hop::exchange;
+use doorbell_results::machine::clock::Clock;
 use doorbell_results::record::result::Primitive;
 
 const ROUND_TRIPS: u64 = 50;

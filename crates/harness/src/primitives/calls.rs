@@ -5,8 +5,8 @@ use rustix::thread::futex::{self, Flags};
 
 use super::samples::Samples;
 use crate::site::Word;
-use doorbell_machine::clock::Clock;
 use doorbell_machine::clock::Now;
+use doorbell_results::machine::clock::Clock;
 use doorbell_results::record::result::Primitive;
 
 /// Calls between two clock readings: the reading is then some 1 % of the batch for a system call, and is part of what

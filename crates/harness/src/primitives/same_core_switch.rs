@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::samples::Samples;
 use doorbell_machine::clock::Now;
-use doorbell_machine::clock::{Clock, Ticks};
 use doorbell_machine::pinned::both;
+use doorbell_results::machine::clock::{Clock, Ticks};
 use doorbell_results::record::result::Primitive;
 
 const YIELDS: usize = 50;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use doorbell_machine::clock::Now;
-use doorbell_machine::clock::{Clock, Ticks};
+use doorbell_results::machine::clock::{Clock, Ticks};
 use doorbell_results::record::result::Primitive;
 
 /// Longest a single primitive cost may take: six of them stay below a tenth of a second even where every one runs out.

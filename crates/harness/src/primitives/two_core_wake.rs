@@ -9,9 +9,9 @@ use rustix::thread::futex::{self, Flags};
 
 use super::samples::Samples;
 use crate::site::Word;
-use doorbell_machine::clock::Clock;
 use doorbell_machine::clock::Now;
 use doorbell_machine::pinned::both;
+use doorbell_results::machine::clock::Clock;
 use doorbell_results::record::result::Primitive;
 
 const WAKES: usize = 400;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use doorbell_machine::clock::Now;
-use doorbell_machine::clock::{Clock, Ticks};
+use doorbell_results::machine::clock::{Clock, Ticks};
 
 /// How early a sleeping notifier gets up to spin the rest of a gap: longer than a timer wake-up is late on most
 /// machines (50 µs is the kernel's default timer slack), so that the due time is met and not overslept.

@@ -13,8 +13,8 @@ use crate::mechanism::{Fault, Link, Mechanism, Notifier, Waiter, Woken};
 use crate::proof::Sleeper;
 use crate::side::{Side, SideError};
 use doorbell_machine::clock::Now;
-use doorbell_machine::clock::Ticks;
 use doorbell_results::configuration::Timing;
+use doorbell_results::machine::clock::Ticks;
 use doorbell_results::record::Tally;
 use doorbell_results::record::subject::Waits;
 

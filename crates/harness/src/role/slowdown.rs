@@ -7,7 +7,7 @@
 use std::cmp::Ordering::{Equal, Greater, Less};
 
 use doorbell_machine::clock::Now;
-use doorbell_machine::clock::{Clock, Ticks};
+use doorbell_results::machine::clock::{Clock, Ticks};
 
 #[derive(Debug)]
 pub(super) struct Slowdown {

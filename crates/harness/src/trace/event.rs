@@ -3,7 +3,7 @@
 //!
 //! Adding an event is adding one line in [`KINDS`] and, if it says something new, a variant of [`What`].
 
-pub use doorbell_results::event::{CALL_FUNCTION, Event, RESCHEDULE, What};
+use doorbell_results::event::{CALL_FUNCTION, Event, RESCHEDULE, What};
 
 use super::format::Format;
 

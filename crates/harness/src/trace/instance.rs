@@ -7,11 +7,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::event::{Decoder, Event, KINDS, Kind, Of};
+use super::event::{Decoder, KINDS, Kind, Of};
 use super::ring;
 use super::tracefs::{TraceError, Tracefs};
-use doorbell_machine::clock::Source;
-use doorbell_machine::cpu_list::CpuList;
+use doorbell_results::event::Event;
+use doorbell_results::machine::clock::Source;
+use doorbell_results::machine::cpu_list::CpuList;
 
 /// What names of instances begin with; the number of the process and the time of its start follow.
 const PREFIX: &str = "doorbell-";

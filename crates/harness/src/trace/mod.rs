@@ -10,6 +10,5 @@ pub mod instance;
 pub mod ring;
 pub mod tracefs;
 
-pub use event::{Event, What};
 pub use instance::Instance;
 pub use tracefs::{TraceError, Tracefs};

@@ -7,7 +7,7 @@ use super::common::{Exit, RunArgs, Terminal};
 use super::experiment::Experiment;
 use super::usage::Usage;
 use super::verdict::{Figures, Source};
-use doorbell_machine::Machine;
+use doorbell_results::machine::Machine;
 use doorbell_results::nearest::{did_you_mean, nearest};
 use doorbell_results::plan::Plan;
 use doorbell_results::record::question::{Baseline, Check, Condition, Question, condition};

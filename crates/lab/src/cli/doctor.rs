@@ -4,9 +4,9 @@
 use std::io::Write;
 
 use super::common::{Exit, Terminal, machine_here};
-use doorbell_machine::doctor::{Severity, worst};
 use doorbell_report::doctor::{Detail, doctor};
 use doorbell_report::style::Style;
+use doorbell_results::machine::doctor::{Severity, worst};
 
 /// Arguments of `doorbell doctor`.
 #[derive(Debug, clap::Args)]

@@ -11,7 +11,7 @@ use super::sides::{Policy, Sides};
 use super::usage::Usage;
 use super::verdict::{Figures, Source};
 use crate::experiment::gate::{Gate, ring};
-use doorbell_machine::Machine;
+use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
 use doorbell_results::quantity::{percentile, share, span};
 use doorbell_results::record::question::{self, Question, Which};

@@ -17,8 +17,8 @@ use doorbell_harness::family::Family;
 
 use crate::experiment::io::Transfers;
 use crate::experiment::net::{self, Net};
-use doorbell_machine::Machine;
 use doorbell_results::configuration::{Direction, Placement, Target, Until};
+use doorbell_results::machine::Machine;
 use doorbell_results::nearest::{did_you_mean, nearest};
 use doorbell_results::plan::{FEWEST_BLOCKS, Plan};
 use doorbell_results::quantity::span;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `--load`: how a load is written on the command line.
 
-use doorbell_harness::load::{self, Load};
+use doorbell_harness::load;
+use doorbell_results::configuration::Load;
 
 /// One condition of load, before the machine is known.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,11 +12,12 @@ use super::placements::PlacementArgs;
 use super::usage::Usage;
 use super::verdict::{Figures, Source};
 use crate::experiment::pick::Pick;
-use doorbell_machine::Machine;
-use doorbell_machine::topology::Topology;
+use doorbell_results::machine::Machine;
+use doorbell_results::machine::topology::Topology;
 use doorbell_results::plan::Plan;
 
 use doorbell_results::configuration::Placement;
+use doorbell_results::nearest::Unknown;
 use doorbell_results::quantity::duration;
 use doorbell_results::record::need::need;
 use doorbell_results::record::question::{self, By, Question, Shape};
@@ -97,7 +98,7 @@ impl From<Who> for Shape {
 }
 
 /// The name of a need, if one has it.
-fn need_named(name: &str) -> Result<String, String> {
+fn need_named(name: &str) -> Result<String, Unknown> {
     need(name).map(|need| need.name.to_owned())
 }
 
@@ -159,7 +160,7 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
         blocks: args.run.blocks,
         seed: args.run.seed(),
     };
-    Ok(pick.plan().map_err(Usage)?)
+    Ok(pick.plan().map_err(|unknown| Usage(unknown.to_string()))?)
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //! `--placement` and `--cpus`: where the sides run, by relation or by number.
 
 use super::usage::Usage;
-use doorbell_machine::topology::{Relation, Topology};
 use doorbell_results::configuration::Placement;
+use doorbell_results::machine::topology::{Relation, Topology};
 
 /// The name of the placement that leaves the choice to the scheduler.
 const UNPINNED: &str = "unpinned";

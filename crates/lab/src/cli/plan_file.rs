@@ -4,7 +4,7 @@
 //! Flags make a plan and a file is one: there is no second language. What a file may leave out has a usual value, and what it says is
 //! held to the bounds that the flags have.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::Path;
 
@@ -12,11 +12,12 @@ use super::placements;
 use super::usage::Usage;
 use crate::experiment::ping;
 use doorbell_harness::load;
-use doorbell_machine::topology::Topology;
 use doorbell_results::configuration::{Configuration, Pattern, Target, Trace, WaitPolicy};
 use doorbell_results::machine::pinning::Pinning;
+use doorbell_results::machine::topology::Topology;
 use doorbell_results::nearest::{did_you_mean, nearest};
 use doorbell_results::plan::Plan;
+use doorbell_results::record::question::Question;
 use doorbell_results::record::read::{LONGEST, read_from};
 use doorbell_results::record::write;
 use doorbell_subjects::fan;
@@ -24,6 +25,7 @@ use doorbell_subjects::mechanism;
 use doorbell_subjects::operation;
 use doorbell_subjects::task;
 use doorbell_subjects::transfer;
+use serde_json::Value;
 
 /// Numbers of blocks, as `--blocks` takes them.
 const BLOCKS: std::ops::RangeInclusive<u32> = 1..=10_000;
@@ -42,6 +44,13 @@ pub fn read(path: &Path, verb: &str, topology: &Topology) -> Result<Plan, Usage>
     }
     if plan.configurations.is_empty() {
         return Err(refuse("the plan has no configurations".to_owned()));
+    }
+    if let Some(Question::Unknown(asked)) = &plan.question {
+        return Err(refuse(format!(
+            "this program cannot read the question '{}'; it asks pick, spin, gate and check, and `doorbell gate --save-plan FILE` \
+             shows how one is written",
+            Question::name_of(asked)
+        )));
     }
     if !BLOCKS.contains(&plan.blocks) {
         return Err(refuse(format!("blocks is {}; it is a number from 1 to 10000", plan.blocks)));
@@ -87,53 +96,116 @@ fn text(path: &Path) -> Result<String, Usage> {
 
 fn parse(path: &Path, text: &str) -> Result<Plan, Usage> {
     let named = path.display();
-    let mut unknown = Vec::new();
-    let mut ignored = |path: serde_ignored::Path<'_>| unknown.push(path.to_string());
-    let plan = if text.trim_start().starts_with('{') {
-        if text.contains("\"schema_version\"") {
-            let result = read_from(text.as_bytes(), &named.to_string());
-            return result.map(|result| result.plan).map_err(|error| Usage(error.to_string()));
-        }
-        let mut json = serde_json::Deserializer::from_str(text);
-        serde_ignored::deserialize(&mut json, &mut ignored)
-            .map_err(|error| Usage(format!("{named}: {error}")))
+    if text.contains("\"schema_version\"") && text.trim_start().starts_with('{') {
+        let result = read_from(text.as_bytes(), &named.to_string());
+        return result.map(|result| result.plan).map_err(|error| Usage(error.to_string()));
+    }
+    let (plan, written): (Plan, Value) = if text.trim_start().starts_with('{') {
+        let told = |error| Usage(format!("{named}: {error}"));
+        (serde_json::from_str(text).map_err(told)?, serde_json::from_str(text).map_err(told)?)
     } else {
         let told = |error: toml::de::Error| {
             let line = error.span().map_or(1, |span| line_of(text, span.start));
             Usage(format!("{named}, line {line}: {}", error.message()))
         };
-        let toml = toml::Deserializer::parse(text).map_err(told)?;
-        serde_ignored::deserialize(toml, &mut ignored).map_err(told)
+        (toml::from_str(text).map_err(told)?, toml::from_str(text).map_err(told)?)
     };
-    let plan: Plan = plan?;
-    let Some(key) = unknown.first() else { return Ok(plan) };
-    let name = key.rsplit('.').next().unwrap_or(key);
-    let first = text.lines().position(|line| line.trim_start().trim_start_matches('"').starts_with(name));
-    let line = first.map_or_else(String::new, |line| format!(", line {}", line + 1));
-    let known = keys();
+    let schema = schemars::schema_for!(Plan);
+    let Some(Unknown { key, known }) =
+        unknown(schema.as_value(), schema.as_value(), &written, "").into_iter().next()
+    else {
+        return Ok(plan);
+    };
+    let name = key.rsplit('.').next().unwrap_or(&key);
+    let line = text.lines().position(|line| gives(line, name));
+    let line = line.map_or_else(String::new, |line| format!(", line {}", line + 1));
     Err(Usage(format!(
         "{named}{line}: a plan has nothing called '{key}'{}",
         did_you_mean(nearest(name, known.iter().map(String::as_str)))
     )))
 }
 
-/// Every name that a plan has for something, from its schema.
-fn keys() -> BTreeSet<String> {
-    fn gather(schema: &serde_json::Value, keys: &mut BTreeSet<String>) {
-        match schema {
-            serde_json::Value::Object(fields) => {
-                if let Some(serde_json::Value::Object(properties)) = fields.get("properties") {
-                    keys.extend(properties.keys().cloned());
-                }
-                fields.values().for_each(|value| gather(value, keys));
-            }
-            serde_json::Value::Array(values) => values.iter().for_each(|value| gather(value, keys)),
-            _ => {}
-        }
+/// A key that means nothing where it stands.
+struct Unknown {
+    key: String,
+    /// What could stand there.
+    known: Vec<String>,
+}
+
+/// Every key of `value` that `schema` has no meaning for. Serde drops those of a table that says by a tag what it is, and
+/// tells nobody.
+fn unknown(root: &Value, schema: &Value, value: &Value, at: &str) -> Vec<Unknown> {
+    let target = target(root, schema);
+    let alternatives = target.get("oneOf").or_else(|| target.get("anyOf")).and_then(Value::as_array);
+    if let Some(alternatives) = alternatives {
+        // It is the one that its tag says; without a tag, the one that leaves least unexplained.
+        let fitting = alternatives.iter().filter_map(|alternative| {
+            let tags = tags(root, alternative, value)?;
+            let left = unknown(root, alternative, value, at);
+            Some((std::cmp::Reverse(tags), left))
+        });
+        return fitting
+            .min_by_key(|(tags, left)| (*tags, left.len()))
+            .map(|(_, left)| left)
+            .unwrap_or_default();
     }
-    let mut keys = BTreeSet::new();
-    gather(schemars::schema_for!(Plan).as_value(), &mut keys);
-    keys
+    let within =
+        |key: &dyn std::fmt::Display| if at.is_empty() { key.to_string() } else { format!("{at}.{key}") };
+    match value {
+        Value::Array(items) => {
+            let Some(of_each) = target.get("items") else { return Vec::new() };
+            let each = |(place, item)| unknown(root, of_each, item, &within(&place));
+            items.iter().enumerate().flat_map(each).collect()
+        }
+        Value::Object(fields) => {
+            let known = properties(root, schema);
+            if known.is_empty() {
+                return Vec::new();
+            }
+            let each = |(name, value): (&String, &Value)| match known.get(name) {
+                Some(schema) => unknown(root, schema, value, &within(name)),
+                None => vec![Unknown {
+                    key: within(name),
+                    known: known.keys().map(|name| (*name).clone()).collect(),
+                }],
+            };
+            fields.iter().flat_map(each).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What `schema` refers to, or itself.
+fn target<'root>(root: &'root Value, schema: &'root Value) -> &'root Value {
+    let named = schema.get("$ref").and_then(Value::as_str);
+    named.and_then(|named| root.pointer(named.trim_start_matches('#'))).unwrap_or(schema)
+}
+
+/// What may stand in a table: a tagged one has its tag beside what it refers to.
+fn properties<'root>(root: &'root Value, schema: &'root Value) -> BTreeMap<&'root String, &'root Value> {
+    let both = [schema, target(root, schema)];
+    both.into_iter().filter_map(|schema| schema.get("properties")?.as_object()).flatten().collect()
+}
+
+/// How many tags `value` has as `schema` wants them; none if one is another.
+fn tags(root: &Value, schema: &Value, value: &Value) -> Option<usize> {
+    // What may be left out is also allowed to be null.
+    if schema.get("type").is_some_and(|kind| kind == "null") && !value.is_null() {
+        return None;
+    }
+    let known = properties(root, schema);
+    let mut wanted = known.into_iter().filter_map(|(name, schema)| Some((name, schema.get("const")?)));
+    wanted.try_fold(0, |tags, (name, tag)| (value.get(name) == Some(tag)).then_some(tags + 1))
+}
+
+/// Whether `line` gives a value to what is called `name`.
+fn gives(line: &str, name: &str) -> bool {
+    line.match_indices(name).any(|(at, _)| {
+        let after = line[at + name.len()..].trim_start_matches(['"', '\'']).trim_start();
+        let before = line[..at].chars().next_back();
+        before.is_none_or(|before| !before.is_alphanumeric() && before != '_')
+            && (after.starts_with(['=', ':', '.', ']']))
+    })
 }
 
 fn line_of(text: &str, at: usize) -> usize {
@@ -258,9 +330,9 @@ mod tests {
     use super::*;
     use clap::FromArgMatches as _;
     use doorbell_machine::Asked;
-    use doorbell_machine::Machine;
-    use doorbell_machine::clock::Clock;
     use doorbell_machine::root::Root;
+    use doorbell_results::machine::Machine;
+    use doorbell_results::machine::clock::Clock;
     use doorbell_results::record::sample;
     use proptest::prelude::*;
 
@@ -335,6 +407,58 @@ mod tests {
         ] {
             let error = told(&BY_HAND.replace(right, wrong));
             assert!(error.contains(said), "{wrong}: {error}");
+        }
+    }
+
+    /// What the tables that say by a tag what they are do not know was dropped, and the plan ran as if it had not been written.
+    #[test]
+    fn a_key_that_a_tagged_table_does_not_know_is_refused_by_name() {
+        let told = |right: &str, wrong: &str| read_text(&BY_HAND.replace(right, wrong), "ping").unwrap_err();
+        for (wrong, said) in [
+            (
+                "gap_ns = 10_000, gap_s = 3",
+                "line 5: a plan has nothing called 'configurations.0.pattern.gap_s'; did you mean 'gap_ns'?",
+            ),
+            (
+                "gap_ns = 10_000, batch = 3",
+                "line 5: a plan has nothing called 'configurations.0.pattern.batch'",
+            ),
+        ] {
+            let error = told("gap_ns = 10_000", wrong);
+            assert!(error.contains(said), "{wrong}: {error}");
+        }
+        for (key, table) in [
+            ("wait.spin_n", "wait = { kind = 'block', spin_n = 5 }"),
+            ("wait.timeout_ns", "wait = { kind = 'spin', timeout_ns = 5 }"),
+            ("trace.keep", "trace = { kind = 'stages', keep = 5 }"),
+            ("target.consnt", "target = { kind = 'device', path = '/dev/null', consnt = 'null' }"),
+            ("until.time", "until = { count = 100, time = 5 }"),
+            ("load.nice", "load = { kind = 'sqrt', workers = 1, pinned = false, nice = 5 }"),
+            ("placement.cpu", "placement = { relation = 'unpinned', cpu = [0, 0] }"),
+        ] {
+            let rest = if key.starts_with("until") { "" } else { "until = { count = 100 }\n" };
+            let error = told("until = { count = 100 }\n", &format!("{rest}{table}\n"));
+            assert!(
+                error.contains(&format!("a plan has nothing called 'configurations.0.{key}'")),
+                "{error}"
+            );
+        }
+        for (key, table) in [
+            (
+                "limit",
+                "{ kind = 'gate', limit_ns = 50_000, which = 'longest', confidence = 0.95, limit = 3 }",
+            ),
+            ("by", "{ kind = 'spin', worth = 1.0, by = 'p99' }"),
+        ] {
+            let error = told("'ping'\n", &format!("'ping'\nquestion = {table}\n"));
+            assert!(
+                error.contains(&format!("line 2: a plan has nothing called 'question.{key}'")),
+                "{error}"
+            );
+        }
+        for half in ["{ kind = 'gte' }", "{ kind = 'gate', limit_ns = 'soon' }"] {
+            let error = told("'ping'\n", &format!("'ping'\nquestion = {half}\n"));
+            assert!(error.contains("cannot read the question 'g"), "{error}");
         }
     }
 

@@ -11,7 +11,7 @@ use super::sides::Sides;
 use super::usage::Usage;
 use super::verdict::{Figures, Source};
 use crate::experiment::spin::Spin;
-use doorbell_machine::Machine;
+use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
 use doorbell_results::quantity::{gaps, span};
 use doorbell_results::record::question::{self, Question};

@@ -17,11 +17,11 @@ use serde::Deserialize;
 
 use super::common::command_line;
 use super::usage::Usage;
-use doorbell_machine::Machine;
-use doorbell_machine::virtualisation::{TRANSLATOR, Virtualisation, Vm};
 use doorbell_results::configuration::{
     Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
 };
+use doorbell_results::machine::Machine;
+use doorbell_results::machine::virtualisation::{TRANSLATOR, Virtualisation, Vm};
 use doorbell_results::plan::Plan;
 use doorbell_results::record::result::SCHEMA_VERSION;
 use doorbell_results::record::series::Quantity;

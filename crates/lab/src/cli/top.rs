@@ -10,9 +10,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::common::{Exit, Terminal};
-use doorbell_machine::waiters::Waiters;
 use doorbell_report::style::Style;
 use doorbell_report::top::{BEGIN, END, screen, top};
+use doorbell_results::machine::waiters::Waiters;
 use doorbell_results::quantity::duration;
 
 /// Arguments of `doorbell top`.

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use super::common::{Exit, RunArgs, Terminal};
 use super::experiment::Experiment;
 use super::usage::Usage;
-use doorbell_machine::doctor::{Severity, worst};
 use doorbell_report::asked::{NoAnswer, Stands, answer};
 use doorbell_report::doctor::{Detail, doctor};
 use doorbell_report::passage::{self, Passage};
 use doorbell_report::style::Style;
+use doorbell_results::machine::doctor::{Severity, worst};
 use doorbell_results::record::question::Question;
 use doorbell_results::record::{ResultFile, read};
 

@@ -27,8 +27,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use super::common::{Exit, Terminal, state_folder};
 use super::usage::Usage;
 use doorbell_machine::root::Root;
-use doorbell_machine::virtualisation::{self, Vm};
+use doorbell_machine::virtualisation;
 use doorbell_report::wording::counted;
+use doorbell_results::machine::virtualisation::Vm;
 use doorbell_results::quantity::duration;
 use doorbell_results::record::{Warning, read, warning, write};
 

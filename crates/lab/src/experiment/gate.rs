@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use doorbell_machine::topology::Topology;
 use doorbell_results::configuration::{
     Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
 };
+use doorbell_results::machine::topology::Topology;
 use doorbell_results::plan::Plan;
 use doorbell_subjects::mechanism::Contexts;
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::ping::usual_window;
 use doorbell_harness::latency_limit::DEVICE;
-use doorbell_machine::Machine;
 use doorbell_results::configuration::{
     Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
 };
+use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
 use doorbell_subjects::mechanism::Contexts;
 

@@ -10,10 +10,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use doorbell_machine::topology::{Relation, Topology};
 use doorbell_results::configuration::{
     Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
 };
+use doorbell_results::machine::topology::{Relation, Topology};
 use doorbell_results::plan::Plan;
 use doorbell_subjects::mechanism::{self, Contexts, Waits};
 
@@ -190,7 +190,7 @@ fn representatives(cpus: &[u32], topology: &Topology) -> Vec<[u32; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doorbell_machine::topology::Cpu;
+    use doorbell_results::machine::topology::Cpu;
     use std::collections::BTreeMap;
 
     /// Two packages of 32 cores with two hardware threads each, eight cores behind each third-level cache.

@@ -7,6 +7,7 @@ use super::fanout::FanOut;
 use super::ping::Ping;
 use doorbell_results::configuration::{Pattern, Placement, Scheduler, WaitPolicy};
 use doorbell_results::machine::pinning::Pinning;
+use doorbell_results::nearest::Unknown;
 use doorbell_results::plan::{LeftOut, Plan};
 use doorbell_results::record::Subject;
 use doorbell_results::record::need::{contexts, lacks};
@@ -61,7 +62,7 @@ impl Pick {
 
     /// The plan: what serves the needs, and the harness itself. What is not here is skipped when its turn comes, so that the result
     /// says why. No configurations but the harness's if nothing serves.
-    pub fn plan(&self) -> Result<Plan, String> {
+    pub fn plan(&self) -> Result<Plan, Unknown> {
         let mut mechanisms = Vec::new();
         let mut left_out = Vec::new();
         for (name, subject) in entrants(self.question.shape) {
@@ -191,7 +192,7 @@ mod tests {
         };
         let placement = Placement { relation: "same-l3".to_owned(), cpus: Some([0, 1]) };
         let error = Pick { question, receivers: 20, placement, blocks: None, seed: 1 }.plan().unwrap_err();
-        assert!(error.contains("did you mean 'epoll'?"), "{error}");
+        assert_eq!(error.nearest, Some("epoll"), "{error}");
     }
 
     fn serve(name: &str) -> Vec<&'static str> {

@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 
 use doorbell_harness::trace::event::{KINDS, Kind};
 use doorbell_harness::trace::instance::Wanted;
-use doorbell_harness::trace::{Instance, Tracefs, What};
+use doorbell_harness::trace::{Instance, Tracefs};
 use doorbell_results::anatomy::Mark;
+use doorbell_results::event::{Event, What};
 use doorbell_results::record::{Outcome, Record, ResultFile, read};
 use doorbell_verdict::why::{Slow, why};
 use rustix::process::{Pid, Signal, kill_process};
@@ -375,7 +376,7 @@ fn a_page_that_was_taken_away_is_told_as_a_fault_of_the_task_that_touched_it() {
             of: Kind::for_causes,
             tasks: [own.unsigned_abs(); 2],
             cpus: &cpus,
-            clock: doorbell_machine::clock::Source::Monotonic,
+            clock: doorbell_results::machine::clock::Source::Monotonic,
             kib: 256,
         };
         let size = 1 << 20;
@@ -406,7 +407,7 @@ fn a_page_that_was_taken_away_is_told_as_a_fault_of_the_task_that_touched_it() {
         let before = harvest.events.iter().position(
             |event| matches!(event.what, What::CallReturns { number } if number == libc::SYS_madvise),
         );
-        let faults = |events: &[doorbell_harness::trace::Event]| {
+        let faults = |events: &[Event]| {
             events.iter().filter(|event| event.task == own && event.what == What::Fault).count()
         };
         let after = before.expect("the call that took the page away was not seen");

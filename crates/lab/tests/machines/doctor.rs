@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the doctor finds on other machines, and how it is printed.
 
-use doorbell_machine::Machine;
-use doorbell_machine::clock_quality::{ClockQuality, Skew};
-use doorbell_machine::doctor::{Severity, examine, worst};
-use doorbell_machine::line_hop::LineHop;
-use doorbell_machine::load::Load;
-use doorbell_machine::topology::Relation;
+use doorbell_machine::doctor::examine;
 use doorbell_report::doctor::{Detail, doctor};
 use doorbell_report::style::Style;
+use doorbell_results::machine::Machine;
+use doorbell_results::machine::clock_quality::{ClockQuality, Skew};
+use doorbell_results::machine::doctor::{Severity, worst};
+use doorbell_results::machine::line_hop::LineHop;
+use doorbell_results::machine::load::Load;
+use doorbell_results::machine::topology::Relation;
 
 use crate::recorded::{NAMES, machine};
 

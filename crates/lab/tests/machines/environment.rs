@@ -3,9 +3,10 @@
 
 use std::fs;
 
-use doorbell_machine::clock::Clock;
 use doorbell_machine::root::Root;
-use doorbell_machine::{Asked, Machine, doctor};
+use doorbell_machine::{Asked, doctor};
+use doorbell_results::machine::Machine;
+use doorbell_results::machine::clock::Clock;
 use proptest::prelude::*;
 
 use crate::recorded::{NAMES, machine};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which pairs of CPUs stand for which relation, and which CPUs are refused.
 
-use doorbell_machine::topology::{Relation, Topology};
+use doorbell_results::machine::topology::{Relation, Topology};
 
 use crate::recorded::{NAMES, machine};
 

@@ -7,10 +7,11 @@
 use std::fs;
 use std::path::Path;
 
-use doorbell_machine::clock::Clock;
-use doorbell_machine::cpu_list::CpuList;
+use doorbell_machine::Asked;
 use doorbell_machine::root::Root;
-use doorbell_machine::{Asked, Machine};
+use doorbell_results::machine::Machine;
+use doorbell_results::machine::clock::Clock;
+use doorbell_results::machine::cpu_list::CpuList;
 
 /// The recorded trees.
 pub(crate) const NAMES: [&str; 5] = ["two-socket-smt", "amd-ccx", "arm-clusters", "micro-vm", "container"];

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use doorbell_lab::experiment::gate::ring;
 use doorbell_lab::experiment::pairs::Pairs;
-use doorbell_machine::topology::Relation;
 use doorbell_results::machine::pinning::Pinning;
+use doorbell_results::machine::topology::Relation;
 use doorbell_subjects::mechanism::Contexts;
 
 use crate::recorded::{NAMES, machine};

@@ -2,7 +2,7 @@
 //! The kernel's clock source: what a reading of the clock costs, and whether the time-stamp counter may be trusted.
 
 use super::Verdict;
-use crate::Machine;
+use doorbell_results::machine::Machine;
 
 pub(super) const SOURCE: &str = "kernel Documentation/timers/timekeeping.rst; vdso(7)";
 

@@ -2,7 +2,7 @@
 //! How many CPUs there are to measure on, and whether they are alike.
 
 use super::Verdict;
-use crate::Machine;
+use doorbell_results::machine::Machine;
 
 pub(super) const SOURCE: &str = "kernel Documentation/admin-guide/cputopology.rst; sched_setaffinity(2)";
 

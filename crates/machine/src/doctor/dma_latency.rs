@@ -2,7 +2,7 @@
 //! Whether idle states can be held off for a measurement.
 
 use super::Verdict;
-use crate::Machine;
+use doorbell_results::machine::Machine;
 
 pub(super) const SOURCE: &str = "kernel Documentation/power/pm_qos_interface.rst";
 

@@ -2,7 +2,7 @@
 //! Who sets the frequency of the CPUs.
 
 use super::{Verdict, sysfs_is_hidden};
-use crate::Machine;
+use doorbell_results::machine::Machine;
 
 pub(super) const SOURCE: &str = "kernel Documentation/admin-guide/pm/cpufreq.rst and intel_pstate.rst";
 

@@ -2,7 +2,7 @@
 //! How deep an idle CPU sleeps, which a wake after a long gap has to wait for.
 
 use super::{Verdict, sysfs_is_hidden};
-use crate::Machine;
+use doorbell_results::machine::Machine;
 
 pub(super) const SOURCE: &str = "kernel Documentation/admin-guide/pm/cpuidle.rst";
 

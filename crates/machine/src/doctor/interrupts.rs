@@ -2,8 +2,8 @@
 //! Device interrupts on the CPUs that are measured by default.
 
 use super::Verdict;
-use crate::Machine;
-use crate::cpu_list::CpuList;
+use doorbell_results::machine::Machine;
+use doorbell_results::machine::cpu_list::CpuList;
 
 pub(super) const SOURCE: &str = "kernel Documentation/core-api/irq/irq-affinity.rst; proc_interrupts(5)";
 

@@ -2,8 +2,8 @@
 //! CPUs kept free of other tasks and of the tick.
 
 use super::Verdict;
-use crate::Machine;
-use crate::cpu_list::CpuList;
+use doorbell_results::machine::Machine;
+use doorbell_results::machine::cpu_list::CpuList;
 
 pub(super) const SOURCE: &str = "kernel Documentation/admin-guide/kernel-parameters.txt, isolcpus, \
                                  nohz_full; Documentation/timers/no_hz.rst";

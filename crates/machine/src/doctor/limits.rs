@@ -2,7 +2,7 @@
 //! Limits that some mechanism or experiment will meet.
 
 use super::{Severity, Verdict};
-use crate::Machine;
+use doorbell_results::machine::Machine;
 
 pub(super) const SOURCE: &str = "getrlimit(2); proc_sys_kernel(5); mq_overview(7); shm_overview(7)";
 

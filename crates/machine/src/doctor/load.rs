@@ -2,7 +2,7 @@
 //! What else runs: CPU time that went to other programs in the last fifth of a second.
 
 use super::Verdict;
-use crate::Machine;
+use doorbell_results::machine::Machine;
 
 pub(super) const SOURCE: &str = "proc_stat(5); kernel Documentation/accounting/psi.rst";
 

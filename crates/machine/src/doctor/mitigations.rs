@@ -2,7 +2,7 @@
 //! What the kernel does against faults of the CPU, at each entry and each switch.
 
 use super::Verdict;
-use crate::Machine;
+use doorbell_results::machine::Machine;
 
 pub(super) const SOURCE: &str = "kernel Documentation/admin-guide/hw-vuln/";
 

@@ -2,7 +2,7 @@
 //! When the kernel lets a woken task take the CPU from what it is doing.
 
 use super::Verdict;
-use crate::Machine;
+use doorbell_results::machine::Machine;
 
 pub(super) const SOURCE: &str = "kernel/Kconfig.preempt; kernel Documentation/core-api/real-time/";
 

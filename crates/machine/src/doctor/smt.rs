@@ -2,9 +2,9 @@
 //! Hardware threads that share a core.
 
 use super::Verdict;
-use crate::Machine;
-use crate::line_hop::LineHop;
-use crate::topology::Relation;
+use doorbell_results::machine::Machine;
+use doorbell_results::machine::line_hop::LineHop;
+use doorbell_results::machine::topology::Relation;
 
 pub(super) const SOURCE: &str = "kernel Documentation/ABI/testing/sysfs-devices-system-cpu, smt/control";
 

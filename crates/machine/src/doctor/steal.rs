@@ -2,7 +2,7 @@
 //! Time the hypervisor gave to somebody else.
 
 use super::Verdict;
-use crate::Machine;
+use doorbell_results::machine::Machine;
 
 pub(super) const SOURCE: &str =
     "proc_stat(5), steal; kernel Documentation/virt/kvm/x86/msr.rst, MSR_KVM_STEAL_TIME";

@@ -2,7 +2,7 @@
 //! Whether the kernel's own counters and trace events can be read beside the clock.
 
 use super::Verdict;
-use crate::Machine;
+use doorbell_results::machine::Machine;
 
 pub(super) const SOURCE: &str = "kernel Documentation/admin-guide/perf-security.rst; perf_event_open(2)";
 

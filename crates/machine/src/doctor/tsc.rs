@@ -2,9 +2,9 @@
 //! The clock of the run as it was measured: grid, cost, skew between CPUs, drift.
 
 use super::Verdict;
-use crate::Machine;
-use crate::clock::Source;
-use crate::clock_quality::ClockQuality;
+use doorbell_results::machine::Machine;
+use doorbell_results::machine::clock::Source;
+use doorbell_results::machine::clock_quality::ClockQuality;
 
 pub(super) const SOURCE: &str = "Intel SDM vol. 3B, Time-Stamp Counter, Invariant TSC; clock_getres(2)";
 

@@ -2,7 +2,7 @@
 //! Frequencies above the nominal one, taken while heat and neighbours allow.
 
 use super::Verdict;
-use crate::Machine;
+use doorbell_results::machine::Machine;
 
 pub(super) const SOURCE: &str =
     "kernel Documentation/admin-guide/pm/cpufreq.rst, boost; intel_pstate.rst, no_turbo";

@@ -2,7 +2,7 @@
 //! User interrupts: whether the CPU has them, and whether the kernel gives them to programs.
 
 use super::Verdict;
-use crate::Machine;
+use doorbell_results::machine::Machine;
 
 pub(super) const SOURCE: &str =
     "Intel SDM vol. 3A, User Interrupts; doorbell's book, user-interrupts-without-the-hardware.md";

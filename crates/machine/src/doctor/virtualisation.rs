@@ -2,7 +2,7 @@
 //! Virtual machine, emulator, container.
 
 use super::Verdict;
-use crate::Machine;
+use doorbell_results::machine::Machine;
 
 pub(super) const SOURCE: &str =
     "Intel SDM vol. 3C, VM exits on HLT and interrupts; kernel Documentation/virt/guest-halt-polling.rst";

@@ -3,7 +3,7 @@
 
 use super::question::{Pick, Shape};
 use super::subject::{Carries, Contexts, Notification, Notifiers, Waits};
-use crate::nearest::{did_you_mean, nearest};
+use crate::nearest::{self, Unknown};
 
 /// A need.
 #[derive(Debug, Clone, Copy)]
@@ -76,18 +76,14 @@ pub static NEEDS: [Need; 9] = [
     },
 ];
 
-/// The need called `name`, or what is said of a name that none has.
-pub fn need(name: &str) -> Result<&'static Need, String> {
-    NEEDS.iter().find(|need| need.name == name).ok_or_else(|| {
-        let names = NEEDS.iter().map(|need| need.name);
-        let all = names.clone().collect::<Vec<_>>().join(", ");
-        format!("no need is called '{name}'{}; there are {all}", did_you_mean(nearest(name, names)))
-    })
+/// The need called `name`.
+pub fn need(name: &str) -> Result<&'static Need, Unknown> {
+    nearest::find("need", &NEEDS, |need| need.name, name)
 }
 
 /// What `notification` lacks of what `question` needs, in words; nothing where it serves them all. An error where a need is of a name that
 /// none has.
-pub fn lacks(question: &Pick, notification: &Notification) -> Result<Vec<&'static str>, String> {
+pub fn lacks(question: &Pick, notification: &Notification) -> Result<Vec<&'static str>, Unknown> {
     let several = (question.shape == Shape::ManyToOne).then_some("several");
     let asked = question.needs.iter().map(String::as_str).chain(several);
     let needs = asked.map(need).collect::<Result<Vec<_>, _>>()?;

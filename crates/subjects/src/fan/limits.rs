@@ -3,8 +3,8 @@
 
 use crate::mechanism::Contexts;
 use crate::shortfall::{self, Demand, Shortfall};
-use doorbell_machine::Machine;
 use doorbell_results::configuration::{Configuration, Pattern};
+use doorbell_results::machine::Machine;
 use doorbell_results::machine::pinning::Pinning;
 
 /// Tasks beside the receivers: the command, the host, the notifier, and some of the shell's.
@@ -90,11 +90,12 @@ pub fn lacks(configuration: &Configuration, machine: &Machine) -> Option<String>
 mod tests {
     use super::*;
     use crate::mechanism::Contexts;
-    use doorbell_machine::clock::Clock;
-    use doorbell_machine::limits::Limit;
+    use doorbell_machine::Asked;
     use doorbell_machine::root::Root;
-    use doorbell_machine::{Asked, Machine};
     use doorbell_results::configuration::Placement;
+    use doorbell_results::machine::Machine;
+    use doorbell_results::machine::clock::Clock;
+    use doorbell_results::machine::limits::Limit;
     use doorbell_results::record::sample;
 
     fn configuration(subject: &str, receivers: u32) -> Configuration {

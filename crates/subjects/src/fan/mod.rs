@@ -4,7 +4,7 @@
 //! Most are an ordinary mechanism with one link per receiver (`each`); what differs from that has a file of its own.
 //! Adding a way is adding a line in [`all`], and a file where it is not a link per receiver.
 
-use doorbell_results::nearest::nearest;
+use doorbell_results::nearest::{self, Unknown};
 
 pub use doorbell_harness::fanout::fan::{Fan, FanEntry, Hall, Needs, OpenFan};
 
@@ -32,22 +32,10 @@ pub fn all() -> &'static [&'static dyn FanEntry] {
     ]
 }
 /// The way called `name`, or the nearest name if there is none.
-pub fn find(name: &str) -> Result<&'static dyn FanEntry, UnknownFan> {
-    all().iter().copied().find(|entry| entry.name() == name).ok_or_else(|| UnknownFan {
-        name: name.to_owned(),
-        nearest: nearest(name, all().iter().map(|entry| entry.name())).unwrap_or("null"),
-        known: all().iter().map(|entry| entry.name()).collect::<Vec<_>>().join(", "),
-    })
+pub fn find(name: &str) -> Result<&'static dyn FanEntry, Unknown> {
+    nearest::find("fan-out", all().iter().copied(), |fan| fan.name(), name)
 }
-/// No way has this name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("nothing that fans out is called '{name}'; did you mean '{nearest}'? There are {known}")]
-pub struct UnknownFan {
-    pub name: String,
-    /// The most similar name there is.
-    pub nearest: &'static str,
-    pub known: String,
-}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,7 +45,7 @@ mod tests {
         for entry in all() {
             assert_eq!(find(entry.name()).unwrap().name(), entry.name());
         }
-        assert_eq!(find("sem-posix-nmaed").err().unwrap().nearest, "sem-posix-named");
+        assert_eq!(find("sem-posix-nmaed").err().unwrap().nearest, Some("sem-posix-named"));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::mechanism::{
     Word,
 };
 use doorbell_machine::clock::Now;
-use doorbell_machine::clock::{Clock, Ticks};
+use doorbell_results::machine::clock::{Clock, Ticks};
 
 #[derive(Debug)]
 pub(super) struct Null;

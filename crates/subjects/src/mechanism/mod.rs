@@ -4,7 +4,7 @@
 //! A mechanism is a type of the trait [`Mechanism`]. Adding one is adding a file here and one line in [`all`].
 
 use doorbell_harness::{deadline, watched_word};
-use doorbell_results::nearest::{did_you_mean, nearest};
+use doorbell_results::nearest::{self, Unknown};
 
 // What a mechanism is made of, so that its file needs one `use super::{…}`.
 pub use doorbell_harness::entry::{Entry, Links};
@@ -114,21 +114,8 @@ pub fn usual() -> impl Iterator<Item = &'static dyn Entry> + Clone {
 }
 
 /// The mechanism called `name`, or the nearest name if there is none.
-pub fn find(name: &str) -> Result<&'static dyn Entry, UnknownMechanism> {
-    all().iter().copied().find(|entry| entry.name() == name).ok_or_else(|| UnknownMechanism::new(name))
-}
-/// No mechanism has this name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no mechanism is called '{name}'{} (`doorbell list` shows all)", did_you_mean(*.nearest))]
-pub struct UnknownMechanism {
-    pub name: String,
-    /// The name that may have been meant.
-    pub nearest: Option<&'static str>,
-}
-impl UnknownMechanism {
-    fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), nearest: nearest(name, all().iter().map(|entry| entry.name())) }
-    }
+pub fn find(name: &str) -> Result<&'static dyn Entry, Unknown> {
+    nearest::find("mechanism", all().iter().copied(), |entry| entry.name(), name)
 }
 
 pub use family::Mechanisms;

@@ -12,7 +12,7 @@
 use crate::mechanism::{Contexts, Explanation, Host, Links, OpenError, Site, Unavailable};
 use doorbell_harness::counters::become_fifo;
 use doorbell_results::configuration::{Configuration, Scheduler};
-use doorbell_results::nearest::{did_you_mean, nearest};
+use doorbell_results::nearest::{self, Unknown};
 use doorbell_results::record::{Figure, Record, Subject};
 
 mod alone;
@@ -159,28 +159,8 @@ pub fn all() -> &'static [&'static dyn Operation] {
 }
 
 /// The operation called `name`, or the nearest name if there is none.
-pub fn find(name: &str) -> Result<&'static dyn Operation, UnknownOperation> {
-    all()
-        .iter()
-        .copied()
-        .find(|operation| operation.name() == name)
-        .ok_or_else(|| UnknownOperation::new(name))
-}
-
-/// No operation has this name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no operation is called '{name}'{} (`doorbell list` shows all)", did_you_mean(*.nearest))]
-pub struct UnknownOperation {
-    pub name: String,
-    /// The name that may have been meant.
-    pub nearest: Option<&'static str>,
-}
-
-impl UnknownOperation {
-    fn new(name: &str) -> Self {
-        let nearest = nearest(name, all().iter().map(|operation| operation.name()));
-        Self { name: name.to_owned(), nearest }
-    }
+pub fn find(name: &str) -> Result<&'static dyn Operation, Unknown> {
+    nearest::find("operation", all().iter().copied(), |operation| operation.name(), name)
 }
 
 #[cfg(test)]
@@ -195,12 +175,5 @@ mod tests {
             assert!(names.insert(operation.name()), "{} is used twice", operation.name());
             assert_eq!(find(operation.name()).unwrap().name(), operation.name());
         }
-    }
-
-    #[test]
-    fn a_misspelt_name_meets_the_nearest() {
-        let error = find("timetxsw").err().unwrap();
-        assert_eq!(error.nearest, Some("timectxsw"));
-        assert_eq!(find("rendezvous").err().unwrap().nearest, None);
     }
 }

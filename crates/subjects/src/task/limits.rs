@@ -4,9 +4,9 @@
 
 use super::{self as task, Kind, Needs, task_context};
 use crate::shortfall::{self, Demand, Room, Shortfall};
-use doorbell_machine::Machine;
 use doorbell_results::configuration::{Configuration, Pattern};
 use doorbell_results::figure::task::{CEILING, TASK_BYTES};
+use doorbell_results::machine::Machine;
 use doorbell_results::record::{Figure, Record};
 /// The most tasks of a kind that there can be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,9 +101,9 @@ pub fn derive(record: &mut Record, machine: &Machine) {
 mod tests {
     use super::*;
     use doorbell_machine::Asked;
-    use doorbell_machine::clock::Clock;
-    use doorbell_machine::limits::Limit;
     use doorbell_machine::root::Root;
+    use doorbell_results::machine::clock::Clock;
+    use doorbell_results::machine::limits::Limit;
     use doorbell_results::record::sample;
 
     fn configuration(subject: &str, tasks: u32) -> Configuration {

@@ -10,7 +10,7 @@
 
 use crate::mechanism::{Explanation, Host, Unavailable};
 use doorbell_harness::side::SideError;
-use doorbell_results::nearest::{did_you_mean, nearest};
+use doorbell_results::nearest::{self, Unknown};
 use doorbell_results::record::Subject;
 
 mod async_executor;
@@ -137,23 +137,8 @@ pub fn all() -> &'static [&'static dyn Kind] {
 }
 
 /// The kind called `name`, or the nearest name if there is none.
-pub fn find(name: &str) -> Result<&'static dyn Kind, UnknownKind> {
-    all().iter().copied().find(|kind| kind.name() == name).ok_or_else(|| UnknownKind::new(name))
-}
-
-/// No kind of task has this name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no kind of task is called '{name}'{} (`doorbell list` shows all)", did_you_mean(*.nearest))]
-pub struct UnknownKind {
-    pub name: String,
-    /// The name that may have been meant.
-    pub nearest: Option<&'static str>,
-}
-
-impl UnknownKind {
-    fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), nearest: nearest(name, all().iter().map(|kind| kind.name())) }
-    }
+pub fn find(name: &str) -> Result<&'static dyn Kind, Unknown> {
+    nearest::find("kind of task", all().iter().copied(), |kind| kind.name(), name)
 }
 
 #[cfg(test)]
@@ -169,11 +154,5 @@ mod tests {
             assert!(names.insert(kind.name()), "{} is used twice", kind.name());
             assert_eq!(find(kind.name()).unwrap().name(), kind.name());
         }
-    }
-
-    #[test]
-    fn a_misspelt_name_meets_the_nearest() {
-        assert_eq!(find("stackles").err().unwrap().nearest, Some("stackless"));
-        assert_eq!(find("rendezvous").err().unwrap().nearest, None);
     }
 }

@@ -19,9 +19,9 @@ use doorbell_harness::arena::{Arena, Zeroed};
 use doorbell_harness::control::{Control, Step};
 use doorbell_harness::counters::Usage;
 use doorbell_harness::side::fill;
-use doorbell_machine::clock::Clock;
 use doorbell_machine::clock::Now;
 use doorbell_results::configuration::{Configuration, Pattern};
+use doorbell_results::machine::clock::Clock;
 
 /// Turns between two stamps, at the least: a reading of the clock costs some 25 ns, which then is a tenth of a nanosecond
 /// a turn.

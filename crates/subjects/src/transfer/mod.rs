@@ -9,7 +9,7 @@
 
 use crate::mechanism::{Explanation, Fault, Host, OpenError, Unavailable};
 use doorbell_results::configuration::Direction;
-use doorbell_results::nearest::{did_you_mean, nearest};
+use doorbell_results::nearest::{self, Unknown};
 use doorbell_results::record::Subject;
 use std::os::fd::BorrowedFd;
 mod buffer;
@@ -96,23 +96,8 @@ pub fn all() -> &'static [&'static dyn Engine] {
 pub const CONTROL: &str = "io-null";
 
 /// The way called `name`, or the nearest name if there is none.
-pub fn find(name: &str) -> Result<&'static dyn Engine, UnknownEngine> {
-    all().iter().copied().find(|engine| engine.name() == name).ok_or_else(|| UnknownEngine::new(name))
-}
-
-/// No way has this name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no I/O engine is called '{name}'{} (`doorbell list` shows all)", did_you_mean(*.nearest))]
-pub struct UnknownEngine {
-    pub name: String,
-    /// The name that may have been meant.
-    pub nearest: Option<&'static str>,
-}
-
-impl UnknownEngine {
-    fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), nearest: nearest(name, all().iter().map(|engine| engine.name())) }
-    }
+pub fn find(name: &str) -> Result<&'static dyn Engine, Unknown> {
+    nearest::find("I/O engine", all().iter().copied(), |engine| engine.name(), name)
 }
 
 #[cfg(test)]

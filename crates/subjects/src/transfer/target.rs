@@ -8,9 +8,10 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::scratch::{self, Noted};
-use doorbell_machine::block::{self, BlockDevice, InUse};
+use doorbell_machine::block::{self, InUse};
 use doorbell_machine::root::Root;
 use doorbell_results::configuration::{Direction, Target};
+use doorbell_results::machine::block::BlockDevice;
 use doorbell_results::record::io::Prepared;
 
 #[derive(Debug)]

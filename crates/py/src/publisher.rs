@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The publishing end of a broadcast: one sender, many receivers.
+
+use crate::bell::lock;
+use crate::blocking::{self, Stretch};
+use crate::error::{of_join, of_map, of_send};
+use crate::rendezvous::Connection;
+use crate::subscriber::{Subscriber, closed};
+use doorbell::channel::SendError;
+use doorbell::channel::broadcast::{self, Ended, WhenSlow};
+use doorbell::{Deadline, WaitError};
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::sync::Mutex;
+
+fn when_slow(name: &str) -> PyResult<WhenSlow> {
+    match name {
+        "hold back" => Ok(WhenSlow::HoldBack),
+        "drop" => Ok(WhenSlow::Drop),
+        "gap" => Ok(WhenSlow::Gap),
+        _ => Err(PyValueError::new_err(format!(
+            "{name:?} is not what can happen to a slow subscriber: \"hold back\", \"drop\" or \"gap\""
+        ))),
+    }
+}
+
+/// The publishing end of a broadcast.
+#[pyclass(frozen, module = "doorbell")]
+#[derive(Debug)]
+pub(crate) struct Publisher {
+    /// `None` once closed.
+    publisher: Mutex<Option<broadcast::Publisher>>,
+}
+
+impl Publisher {
+    fn with<R>(&self, run: impl FnOnce(&mut broadcast::Publisher) -> PyResult<R>) -> PyResult<R> {
+        run(lock(&self.publisher)?.as_mut().ok_or_else(closed)?)
+    }
+}
+
+#[pymethods]
+impl Publisher {
+    #[new]
+    fn new(capacity: u64) -> PyResult<Self> {
+        let mut publisher = broadcast::Publisher::new(capacity).map_err(of_map)?;
+        publisher.set_interruptible(true);
+        Ok(Self { publisher: Mutex::new(Some(publisher)) })
+    }
+
+    #[pyo3(signature = (connection, lane, when_slow = "hold back"))]
+    fn admit(&self, py: Python<'_>, connection: &Connection, lane: u32, when_slow: &str) -> PyResult<u64> {
+        let (slow, peer) = (self::when_slow(when_slow)?, connection.peers_connection()?);
+        // The peer may not take the log from its socket for a while: nothing is locked meanwhile that a thread with the
+        // interpreter's lock waits for.
+        py.detach(|| self.with(|publisher| publisher.admit(&peer, lane, slow).map_err(of_join)))
+    }
+
+    #[pyo3(signature = (when_slow = "hold back"))]
+    fn subscribe(&self, when_slow: &str) -> PyResult<Subscriber> {
+        let slow = self::when_slow(when_slow)?;
+        self.with(|publisher| Subscriber::of(publisher.subscribe(slow)))
+    }
+
+    #[pyo3(signature = (message, timeout = None))]
+    fn publish(&self, py: Python<'_>, message: PyBuffer<u8>, timeout: Option<f64>) -> PyResult<bool> {
+        let message = message.to_vec(py)?;
+        let published = blocking::wait(py, timeout, |until| {
+            self.with(|publisher| match publisher.publish_deadline(&message, until.map(Deadline::at)) {
+                Ok(()) => Ok(Stretch::Came(())),
+                Err(SendError::Full | SendError::TimedOut | SendError::Wait(WaitError::Interrupted)) => {
+                    Ok(Stretch::Nothing)
+                }
+                Err(error) => Err(of_send(error)),
+            })
+        })?;
+        Ok(published.is_some())
+    }
+
+    fn ended(&self) -> PyResult<Vec<(u64, &'static str)>> {
+        let how = |ended: &Ended| match ended {
+            Ended::Left => "left",
+            Ended::Gone(_) => "gone",
+            Ended::Dropped => "dropped",
+            _ => "violation",
+        };
+        self.with(|publisher| {
+            Ok(publisher.ended().iter().map(|(number, ended)| (*number, how(ended))).collect())
+        })
+    }
+
+    #[getter]
+    fn subscribers(&self) -> PyResult<usize> {
+        self.with(|publisher| Ok(publisher.subscribers()))
+    }
+
+    #[getter]
+    fn longest(&self) -> PyResult<u64> {
+        self.with(|publisher| Ok(publisher.longest()))
+    }
+
+    fn close(&self) -> PyResult<()> {
+        lock(&self.publisher)?.take();
+        Ok(())
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, pyo3::types::PyTuple>) -> PyResult<()> {
+        self.close()
+    }
+}
