@@ -252,6 +252,31 @@ mod tests {
         assert!((0.1..1.0).contains(&from), "{found:?}");
     }
 
+    /// A survey of 40 blocks, 60 blocks of two mechanisms, and 14 rounds of `doorbell study futex eventfd pipe` (three runs each, the third
+    /// slowed by 5 %), recorded on two virtual CPUs of a shared host on 2026-11-23 while nothing else ran.
+    fn recorded() -> Vec<Noise> {
+        serde_json::from_str(include_str!("../fixtures/noise-of-two-virtual-cpus.json")).unwrap()
+    }
+
+    #[test]
+    fn of_equal_things_made_of_a_real_machines_noise_at_most_five_surveys_of_a_hundred_call_any_different() {
+        let found = calibrate(&recorded(), 9, 100, 1).unwrap();
+        assert!(found.wrong <= 5, "{found:?}");
+        let slow = calibrate(&recorded()[..2], 9, 60, 2).unwrap();
+        assert!(slow.wrong <= 3, "{slow:?}");
+    }
+
+    #[test]
+    fn of_a_real_machines_runs_few_of_one_thing_differ_and_slowdowns_of_five_percent_are_found() {
+        // Half of the rounds: all of them take a minute, and give 3.3 % of 756, and 98 % and 100 % of 1,176 each.
+        let found = compare_all(&recorded()[..23]).unwrap();
+        assert!(found.equal >= 150 && found.wrong * 20 <= found.equal, "{found:?}");
+        assert_eq!(found.slowed.len(), 2, "{found:?}");
+        for [all, slower] in found.slowed.values() {
+            assert!(*all > 250 && slower * 100 >= all * 95, "{found:?}");
+        }
+    }
+
     #[test]
     fn a_run_of_fewer_blocks_than_asked_for_has_no_noise_to_give() {
         assert_eq!(calibrate(&[Noise::of(&survey(8))], 9, 1, 1), None);
