@@ -49,7 +49,7 @@ pub struct Judged<'result> {
     pub bounds: Option<Bounds>,
     /// Notifications that were lost, or seen only because a wait ran out.
     pub missed: u64,
-    /// Trials with figures, and those that others disturbed.
+    /// Trials with figures, and those that met interference.
     pub trials: [usize; 2],
     /// The longest wake and what its trial's record tells.
     pub worst: Option<Worst>,
@@ -163,10 +163,10 @@ fn decision(judged: &Judged, variant: &Variant, question: Gate, confidence: f64)
     if let Some(why) = gaps(variant) {
         return Decision::CannotTell(why);
     }
-    let [trials, disturbed] = judged.trials;
-    if disturbed * 2 > trials {
+    let [trials, interfered] = judged.trials;
+    if interfered * 2 > trials {
         return Decision::CannotTell(format!(
-            "other programs used the CPUs in {disturbed} of {trials} trials: stop them, or put the load on purpose that the node will have (--load)"
+            "other programs used the CPUs in {interfered} of {trials} trials: stop them, or put the load on purpose that the node will have (--load)"
         ));
     }
     match question.which {

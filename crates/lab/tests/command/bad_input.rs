@@ -312,7 +312,8 @@ fn a_dry_run_prints_the_plan_and_measures_nothing() {
 #[test]
 fn where_two_threads_cannot_be_had_nothing_panics_and_nothing_waits_for_them() {
     let stage = Stage::new();
-    let program = stage.path().join("doorbell");
+    // The folder of results is called `doorbell`.
+    let program = stage.path().join("program");
     fs::copy(env!("CARGO_BIN_EXE_doorbell"), &program).unwrap();
     fs::set_permissions(stage.path(), fs::Permissions::from_mode(0o777)).unwrap();
     // No limit holds the superuser: then it is a user with no other process, who may have one thread more.
