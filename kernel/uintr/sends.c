@@ -129,7 +129,7 @@ bool send_counted(struct pt_regs *regs)
 	struct thread *thread = own_thread();
 	struct uitt_entry *entry;
 	u64 index, low;
-	int length;
+	int length, i;
 
 	if (!thread || !thread->table)
 		return false;
@@ -140,7 +140,9 @@ bool send_counted(struct pt_regs *regs)
 	if (index < UINTR_CONNECTIONS) {
 		entry = &thread->table->uitt[index];
 		low = READ_ONCE(entry->low);
-		delay();
+		/* As long as it takes to use the entry again, if that did not wait. */
+		for (i = 0; i < 8; i++)
+			delay();
 		if (low & UITT_VALID) {
 			regs->ip += length;
 			post(container_of((struct uintr_upid *)READ_ONCE(entry->upid), struct receiver, upid), low >> 8);

@@ -1058,6 +1058,7 @@ static void uses_an_entry_again(void)
 		usleep(1000);
 	CHECK(call(vector_of[1], UINTR_CONNECT, 0) == 0);
 	on_thread(sends_index_0, NULL);
+	on_thread(sends_index_0, NULL);
 	for (int i = 0; i < 3000; i++) {
 		CHECK(call(device, UINTR_DISCONNECT, 0) == 0);
 		CHECK(call(vector_of[i % 2 ? 1 : 2], UINTR_CONNECT, 0) == 0);
