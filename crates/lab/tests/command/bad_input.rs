@@ -2,6 +2,7 @@
 //! Bad input, low limits and missing permissions: a message that says what to do, the right exit code, nothing lost.
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
@@ -282,6 +283,50 @@ fn a_machine_without_proc_gets_a_message_that_names_it() {
     let text = everything(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("/proc") && !text.contains("panicked"), "{text}");
+    // It once called that machine fit.
+    let output = under(&stage, "unshare", "mount -t tmpfs none /proc", &["doctor"]).output().unwrap();
+    let text = everything(&output);
+    assert_eq!(output.status.code(), Some(4), "{text}");
+    assert!(text.contains("/proc/self/exe cannot be executed"), "{text}");
+}
+
+/// The exit status was 0, for the harness itself could be measured.
+#[test]
+fn a_run_that_measures_nothing_it_was_asked_for_ends_with_one_and_says_so() {
+    let stage = Stage::new();
+    let args =
+        ["ping", "all", "--gap", "0", "--count", "10", "--blocks", "1", "--placement", "unpinned", "-q"];
+    let output = under(&stage, "sh", "ulimit -n 9", &args).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", everything(&output));
+    assert!(complaint(&output).contains("nothing that was asked for was measured"), "{}", complaint(&output));
+}
+
+/// It was noticed when all was measured, and the result had to be saved elsewhere.
+#[test]
+fn a_home_that_is_none_is_refused_before_anything_is_measured() {
+    let stage = Stage::new();
+    let output =
+        stage.doorbell(&SHORT).env_remove("XDG_STATE_HOME").env("HOME", "/proc/none").output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", everything(&output));
+    assert!(complaint(&output).contains("/proc/none") && output.stdout.is_empty(), "{}", everything(&output));
+}
+
+/// The words of the command are stored, and one that is not UTF-8 was a panic.
+#[test]
+fn a_path_that_is_not_utf8_is_written_to_or_refused_and_never_a_panic() {
+    let stage = Stage::new();
+    let odd = stage.path().join(std::ffi::OsStr::from_bytes(b"odd-\xff"));
+    let output = stage.doorbell(&SHORT).arg("-o").arg(&odd).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", everything(&output));
+    assert!(fs::read_to_string(&odd).unwrap().contains("\"partial\":false"));
+    fs::remove_file(&odd).unwrap();
+    // The run's folder, too, which every trial is told.
+    fs::create_dir(&odd).unwrap();
+    let output = stage.doorbell(&SHORT).env("XDG_RUNTIME_DIR", &odd).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", everything(&output));
+    // It would stand in the result, which has no bytes.
+    let output = stage.doorbell(&["io", "sync", "--dir"]).arg(&odd).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", everything(&output));
 }
 
 #[test]

@@ -254,6 +254,22 @@ fn a_side_that_is_killed_becomes_a_record_that_says_so() {
     stage.wait_until_empty();
 }
 
+/// The exit status was 0 as long as any other trial had come to its end.
+#[test]
+fn a_run_of_which_a_side_died_ends_with_one_though_the_rest_was_measured() {
+    let stage = Stage::new();
+    let time = ["--time", "10s", "--blocks", "1", "--placement", "unpinned"];
+    let args = [&["ping", "futex", "--gap", "0", "-q", "--output", "-"][..], &time].concat();
+    let child = stage.doorbell(&args).spawn().unwrap();
+    wait_until("a side", || !stage.sides(pid(&child)).is_empty());
+    stage.sides(pid(&child)).into_iter().for_each(|side| signal(side, Signal::KILL));
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("1 failed or died"), "{said}");
+    stage.wait_until_empty();
+}
+
 #[test]
 fn a_side_that_is_stopped_becomes_a_record_that_says_hung() {
     let stage = Stage::new();
