@@ -144,7 +144,7 @@ fn a_gate_passes_what_keeps_to_the_limit_and_fails_what_does_not() {
         let mut wakes = Histogram::new();
         (0..1000).for_each(|wake| wakes.record(4_000_000 + wake * 1000));
         wakes.record(20_000_000);
-        record.series.insert(Quantity::Wake, Series::from(&wakes));
+        record.series.insert(Quantity::Response, Series::from(&wakes));
         (record.outcome, record.attempts, record.tally.lost, record.tally.late) = (Outcome::Done, 1, 0, 0);
         record.warnings.clear();
     });
