@@ -80,7 +80,7 @@ pub fn write(result: &ResultFile, target: &Path) -> Result<(), WriteError> {
     })
 }
 
-/// The error that [`write`] would meet at `target` now, if any; what lies there stays as it is. A pipe or a device is not touched.
+/// The error that [`write()`] would meet at `target` now, if any; what lies there stays as it is. A pipe or a device is not touched.
 pub fn try_out(target: &Path) -> Result<(), WriteError> {
     if target.as_os_str() == "-" {
         return Ok(());
