@@ -17,8 +17,8 @@ use doorbell::peer::{Trusted, Untrusted};
 use doorbell::rendezvous::{Connection, Offer, Segment, inherited};
 use doorbell::wait::{Adaptive, Eventfd, Futex, Wait};
 use std::process::{Child, Command, ExitCode};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -168,6 +168,8 @@ struct Producers<T: doorbell::peer::Trust> {
     connections: Vec<Connection<T>>,
     children: Vec<Child>,
     threads: Vec<thread::JoinHandle<Result<(), String>>>,
+    /// Threads begin when their messages have a receiver: a channel that is full and has none tells so.
+    begin: Arc<Barrier>,
 }
 
 fn offer() -> Offer {
@@ -179,20 +181,30 @@ impl Producers<Trusted> {
         let segments: Vec<_> = (0..count)
             .map(|_| Arc::new(Segment::for_threads(&offer()).expect("memory for two lanes")))
             .collect();
+        let begin = Arc::new(Barrier::new(count as usize + 1));
         let threads = (0..).zip(&segments).map(|(seed, segment)| {
+            let begin = Arc::clone(&begin);
             let mut sender = Sender::<Trusted, W>::at_waiting_by(segment, 0).expect("free");
             let mut answers = Receiver::<Trusted, W>::at_waiting_by(segment, 1).expect("free");
-            thread::spawn(move || produce(&mut sender, &mut answers, seed, Instant::now() + lasting))
+            thread::spawn(move || {
+                begin.wait();
+                produce(&mut sender, &mut answers, seed, Instant::now() + lasting)
+            })
         });
         let threads = threads.collect();
-        Self { segments, connections: Vec::new(), children: Vec::new(), threads }
+        Self { segments, connections: Vec::new(), children: Vec::new(), threads, begin }
     }
 }
 
 impl Producers<Untrusted> {
     fn processes<W: Wait>(count: u32, lasting: Duration) -> Self {
-        let mut this =
-            Self { segments: Vec::new(), connections: Vec::new(), children: Vec::new(), threads: Vec::new() };
+        let mut this = Self {
+            segments: Vec::new(),
+            connections: Vec::new(),
+            children: Vec::new(),
+            threads: Vec::new(),
+            begin: Arc::new(Barrier::new(1)),
+        };
         for seed in 0..count {
             let segment = Arc::new(Segment::new(&offer()).expect("memory for two lanes"));
             let mut command = Command::new(std::env::current_exe().expect("this program has a file"));
@@ -207,6 +219,16 @@ impl Producers<Untrusted> {
 }
 
 impl<T: doorbell::peer::Trust> Producers<T> {
+    /// What the receiving side ended with, once they have ended too; if it failed, with what the first of them that failed says: of two
+    /// that go wrong, one may be the cause and the other only have seen the end.
+    fn ended<C>(self, received: Result<C, String>) -> Result<C, String> {
+        match (received, self.end()) {
+            (Ok(counted), Ok(())) => Ok(counted),
+            (Err(error), Ok(())) | (Ok(_), Err(error)) => Err(error),
+            (Err(here), Err(there)) => Err(format!("{here}; a producer: {there}")),
+        }
+    }
+
     /// Waits for their ends, and tells of the first that failed.
     fn end(self) -> Result<(), String> {
         for mut child in self.children {
@@ -244,14 +266,13 @@ fn lane<W: Wait + Default + 'static>(
         let producers = Producers::processes::<W>(1, lasting);
         let at = &producers.connections[0];
         let ends = (Receiver::attach_waiting_by(at, 0), Sender::attach_waiting_by(at, 1));
-        let counted = run::<Untrusted, W>(ends.0.expect("free"), ends.1.expect("free"))?;
-        producers.end().map(|()| counted)
+        producers.ended(run::<Untrusted, W>(ends.0.expect("free"), ends.1.expect("free")))
     } else {
         let producers = Producers::threads::<W>(1, lasting);
         let at = &producers.segments[0];
         let ends = (Receiver::at_waiting_by(at, 0), Sender::at_waiting_by(at, 1));
-        let counted = run::<Trusted, W>(ends.0.expect("free"), ends.1.expect("free"))?;
-        producers.end().map(|()| counted)
+        producers.begin.wait();
+        producers.ended(run::<Trusted, W>(ends.0.expect("free"), ends.1.expect("free")))
     }
 }
 
@@ -281,8 +302,7 @@ fn gather<W: Wait + Default + 'static>(
             Sender::attach_waiting_by(at, 1).expect("free")
         });
         let answers = answers.collect();
-        let counted = run(all, answers)?;
-        producers.end().map(|()| counted)
+        producers.ended(run(all, answers))
     } else {
         let producers = Producers::threads::<W>(PRODUCERS, lasting);
         let mut all = Gather::<Trusted, W>::default();
@@ -291,8 +311,8 @@ fn gather<W: Wait + Default + 'static>(
             Sender::at_waiting_by(at, 1).expect("free")
         });
         let answers = answers.collect();
-        let counted = run(all, answers)?;
-        producers.end().map(|()| counted)
+        producers.begin.wait();
+        producers.ended(run(all, answers))
     }
 }
 
@@ -329,14 +349,13 @@ fn tokio(processes: bool, lasting: Duration) -> Result<(u64, Option<u64>), Strin
         let producers = Producers::processes::<Futex>(1, lasting);
         let at = &producers.connections[0];
         let ends = (Receiver::attach_waiting_by(at, 0), Sender::attach_waiting_by(at, 1));
-        let counted = run::<Untrusted>(ends.0.expect("free"), ends.1.expect("free"))?;
-        producers.end().map(|()| counted)
+        producers.ended(run::<Untrusted>(ends.0.expect("free"), ends.1.expect("free")))
     } else {
         let producers = Producers::threads::<Futex>(1, lasting);
         let at = &producers.segments[0];
         let ends = (Receiver::at_waiting_by(at, 0), Sender::at_waiting_by(at, 1));
-        let counted = run::<Trusted>(ends.0.expect("free"), ends.1.expect("free"))?;
-        producers.end().map(|()| counted)
+        producers.begin.wait();
+        producers.ended(run::<Trusted>(ends.0.expect("free"), ends.1.expect("free")))
     }
 }
 
