@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Futex, eventfd and bell: right without a hazard, wrong with each.
-#![cfg(feature = "model")]
 
 use doorbell_uintr::report::{Mechanism, correct, hazard, list};
 use doorbell_uintr::view::Glyphs;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The machine follows what the driver did, and does not follow what it did not do.
-#![cfg(feature = "model")]
 
 use doorbell_uintr::model::uintr::{ReplayError, replay};
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The machine with user interrupts: right without a hazard, wrong with each, and wrong in the way the hazard says.
-#![cfg(feature = "model")]
 
 use doorbell_uintr::model::uintr::{
     Config, Hazard, ITEM_LEFT, Interference, SLEEPS_FOREVER, UNDELIVERED, check,

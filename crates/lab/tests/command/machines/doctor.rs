@@ -11,7 +11,7 @@ use doorbell_results::machine::line_hop::LineHop;
 use doorbell_results::machine::load::Load;
 use doorbell_results::machine::topology::Relation;
 
-use crate::recorded::{NAMES, machine};
+use super::recorded::{NAMES, machine};
 
 fn examined(name: &str) -> Machine {
     let mut machine = machine(name);

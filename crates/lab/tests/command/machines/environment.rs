@@ -9,7 +9,7 @@ use doorbell_results::machine::Machine;
 use doorbell_results::machine::clock::Clock;
 use proptest::prelude::*;
 
-use crate::recorded::{NAMES, machine};
+use super::recorded::{NAMES, machine};
 
 #[test]
 fn a_recorded_machine_reads_as_it_was() {

@@ -3,7 +3,7 @@
 
 use doorbell_results::machine::topology::{Relation, Topology};
 
-use crate::recorded::{NAMES, machine};
+use super::recorded::{NAMES, machine};
 
 fn pair(topology: &Topology, relation: Relation) -> Option<[u32; 2]> {
     topology.pair_for(relation)

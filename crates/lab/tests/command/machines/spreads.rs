@@ -11,7 +11,7 @@ use doorbell_results::machine::pinning::Pinning;
 use doorbell_results::machine::topology::Relation;
 use doorbell_subjects::mechanism::Contexts;
 
-use crate::recorded::{NAMES, machine};
+use super::recorded::{NAMES, machine};
 
 #[test]
 fn receivers_are_spread_over_usable_cpus_alone_whatever_their_number() {
