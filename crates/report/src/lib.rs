@@ -35,6 +35,7 @@ pub mod passage;
 pub mod pick;
 pub mod picture;
 pub mod progress;
+pub mod published;
 pub mod quantities;
 pub mod run_context;
 pub mod section;

@@ -5,6 +5,7 @@
 use super::axis::{self, Axis};
 use super::figures::{Distribution, Figures, Row};
 use super::passage::{Passage, all, heads, nothing};
+use super::published;
 use super::section::Section;
 use super::table::{Table, number, word};
 use super::unit::{Scale, count};
@@ -32,9 +33,9 @@ impl Section for Tasks {
         passages(result, figures)
     }
     fn tells(&self, name: &str) -> bool {
-        use timer_ticks::{BY_CYCLES, BY_TICKS, STEP, TICKS, WORST};
+        use timer_ticks::{BY_CYCLES, BY_TICKS, RUNS, STEP, TICKS, WORST};
         let own = [SWITCHES_COUNTED, SWITCHES_PER_HANDOFF, TASK_BYTES, CEILING, MOVES_PER_TASK];
-        own.contains(&name) || [TICKS, BY_TICKS, BY_CYCLES, STEP, WORST].contains(&name)
+        own.contains(&name) || [TICKS, BY_TICKS, BY_CYCLES, RUNS, STEP, WORST].contains(&name)
     }
 }
 
@@ -45,6 +46,7 @@ pub fn passages(result: &ResultFile, figures: &Figures) -> Vec<Passage> {
     }
     [hand_offs(result, figures), lives(figures), queue(result, figures), ticks(figures)]
         .into_iter()
+        .chain(published::passages(result))
         .flatten()
         .collect()
 }
@@ -241,7 +243,7 @@ fn ticks(figures: &Figures) -> Option<Passage> {
             show(timer_ticks::BY_CYCLES, ""),
             show(timer_ticks::STEP, " %"),
             show(timer_ticks::WORST, " %"),
-            count(row.series.get(&Quantity::Create).map_or(0, |series| series.count)),
+            whole(row, timer_ticks::RUNS),
         ]);
     }
     let note = "Ticks of 0.5 ms, as tornado-os counted them, and the cycle counter over the same runs of stackless-rotating. One \

@@ -25,6 +25,8 @@ pub mod timer_ticks {
     pub const BY_CYCLES: &str = "hand-off by cycle counter";
     /// Figure: one tick, as a share of a run.
     pub const STEP: &str = "one tick of a run";
+    /// Figure: runs whose ticks were counted.
+    pub const RUNS: &str = "runs timed by ticks";
     /// Figure: how far means of ten runs by ticks lay from the same runs by the cycle counter, at worst.
     pub const WORST: &str = "worst error of ten runs";
 }

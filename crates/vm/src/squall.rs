@@ -13,6 +13,10 @@ const EMULATOR: &str = "qemu-system-riscv64";
 /// Where the repository has the script that builds the kernel.
 const BUILD: &str = "squall/build";
 
+/// Where it has those that build Linux for the same machine, with the lab in it, and run it.
+const BUILD_LINUX: &str = "squall/linux/build";
+const RUN_LINUX: &str = "squall/linux/run";
+
 /// The time a build may take.
 const BUILDING: Duration = Duration::from_secs(15 * 60);
 
@@ -61,6 +65,21 @@ pub fn build() -> Result<PathBuf, SquallError> {
         return Err(SquallError::NoBuild);
     }
     said_by(Command::new(Path::new(".").join(BUILD)), BUILD, BUILDING).map(|path| PathBuf::from(path.trim()))
+}
+
+/// Fetches Linux and builds the lab for it.
+pub fn build_linux() -> Result<(), SquallError> {
+    if !Path::new(BUILD_LINUX).exists() {
+        return Err(SquallError::NoBuild);
+    }
+    said_by(Command::new(Path::new(".").join(BUILD_LINUX)), BUILD_LINUX, BUILDING).map(|_| ())
+}
+
+/// Boots Linux on the machine that Squall runs on and has the lab carry out `words`; its result file, byte by byte.
+pub fn run_linux(words: &str, limit: Duration) -> Result<Vec<u8>, SquallError> {
+    let mut command = Command::new(Path::new(".").join(RUN_LINUX));
+    command.arg("/dev/stdout").args(words.split_whitespace());
+    said_by(command, RUN_LINUX, limit).map(String::into_bytes)
 }
 
 /// The emulator's name and version.

@@ -2,7 +2,7 @@
 //! `doorbell vm run --guest squall -- tasks`: the tasks of Squall (`squall/`), as a result file.
 //!
 //! Squall prints a line of JSON for each variant. Its clock is the instructions it retires, one to a nanosecond, so a figure of n
-//! nanoseconds is n instructions, the same in every run.
+//! nanoseconds is n instructions, the same in every run. Linux, on the same machine, has the same clock; there the lab itself runs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use clap::ArgMatches;
+use clap::parser::ValueSource;
 use doorbell_results::figure::task::{CEILING, MOVES_PER_TASK, SWITCHES_PER_HANDOFF, TASK_BYTES};
 use doorbell_results::figure::timer_ticks;
 use doorbell_vm::squall;
@@ -17,6 +18,7 @@ use serde::Deserialize;
 
 use super::common::command_line;
 use super::usage::Usage;
+use doorbell_report::tasks::CONTROL;
 use doorbell_results::configuration::{
     Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
 };
@@ -28,51 +30,83 @@ use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::{MadeOf, Measured, Subject};
 use doorbell_results::record::{Environment, Figure, Histogram, Outcome, Record, ResultFile, Series, Tally};
 use doorbell_subjects::mechanism::Contexts;
-use doorbell_verdict::claims::coroutines::{BOARD, MAKING, SOURCE, SWITCHING};
+use doorbell_verdict::claims::coroutines::{BOARD, COROUTINES_ALONE, MAKING, SOURCE, SWITCHING};
 
-/// A kind of task: its name in the lab, and Squall's. Kinds with the same name in the lab differ in what surrounds them.
+/// A kind of task: its name in the lab, and Squall's.
 struct Kind {
     lab: &'static str,
     squall: &'static str,
-    /// Whether its tasks are made, run once and gone.
-    life: bool,
+    does: Does,
 }
 
-const fn kind(lab: &'static str, squall: &'static str) -> Kind {
-    Kind { lab, squall, life: false }
+/// What its tasks do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Does {
+    /// Hand over in one address space.
+    HandOver,
+    /// Hand over from one address space to another, half of them in each.
+    Cross,
+    /// Hand over, each with an address space.
+    Process,
+    /// Are made, run once and gone.
+    Live,
 }
+use Does::{Cross, HandOver, Live, Process};
 
-const fn life(lab: &'static str, squall: &'static str) -> Kind {
-    Kind { lab, squall, life: true }
+const fn kind(lab: &'static str, squall: &'static str, does: Does) -> Kind {
+    Kind { lab, squall, does }
 }
 
 /// All kinds that can be asked for.
 const KINDS: &[Kind] = &[
-    kind("call", "call"),
-    kind("stackless", "future"),
-    kind("stackful", "stackful"),
-    kind("kernel-task", "kernel-task"),
-    kind("stackless-across", "future-across"),
-    kind("stackful-across", "stackful-across"),
-    kind("process-yield", "process"),
-    kind("process-yield-kernel-stack", "process-kernel-stack"),
-    life("life-future", "life-future"),
-    life("life-fork", "fork-copy"),
-    life("life-fork-cow", "fork-copy-on-write"),
-    life("life-fork-kernel-stack", "fork-copy-kernel-stack"),
+    kind("call", "call", HandOver),
+    kind("stackless", "future", HandOver),
+    kind("stackful", "stackful", HandOver),
+    kind("stackful-keeping-12", "stackful-keeping-12", HandOver),
+    kind("kernel-task", "kernel-task", HandOver),
+    kind("stackless-across", "future-across", Cross),
+    kind("stackful-across", "stackful-across", Cross),
+    kind("stackful-across-keeping-12", "stackful-across-keeping-12", Cross),
+    kind("process-yield", "process", Process),
+    kind("process-yield-in-entry", "process-in-entry", Process),
+    kind("process-yield-kernel-stack", "process-kernel-stack", Process),
+    kind("life-future", "life-future", Live),
+    kind("life-fork", "fork-copy", Live),
+    kind("life-fork-cow", "fork-copy-on-write", Live),
+    kind("life-fork-kernel-stack", "fork-copy-kernel-stack", Live),
+    kind("life-spawn", "spawn", Live),
 ];
 
-/// The study's own experiments, under the names by which its claims look for them.
-const STUDY: &[Kind] = &[
-    kind("stackless-rotating", "document-coroutine"),
-    kind("stackless", "document-coroutine-head"),
-    kind("process-pair-rotating", "document-process"),
-    kind("process-pair", "document-process-head"),
+/// The study's own experiments, on its queue and on one that is O(1).
+const STUDY: [Kind; 4] = [
+    kind("stackless-rotating", "document-coroutine", HandOver),
+    kind("stackless-head", "document-coroutine-head", HandOver),
+    kind("process-pair-rotating", "document-process", Cross),
+    kind("process-pair", "document-process-head", Cross),
 ];
+
+/// Its coroutines, made, run once and gone, on its queue.
+const STUDY_LIVES: Kind = kind("life-future-rotating", "document-life", Live);
+
+/// The part that each plays in its claims, beside those that have it by their names in the lab.
+const PARTS: [(&str, &str); 1] = [("stackless-head", COROUTINES_ALONE)];
 
 /// The interval of the study's timer, in units of the timebase; and in instructions, of which there are a hundred to one.
 const TICK: u64 = 5000;
 const INSTRUCTIONS_OF_A_TICK: f64 = TICK as f64 * 100.0;
+
+/// Of the chapter: turns of each task, of how many the sizes are tried, and with how few turns the greatest.
+const CHAPTERS_TURNS: u32 = 1000;
+const SIZES: [u32; 4] = [10, 100, 384, 1000];
+const GREAT_SIZES: [u32; 2] = [10_000, 100_000];
+const TURNS_OF_GREAT_SIZES: u32 = 10;
+
+/// What the lab does under Linux beside it. Two generations, of which one is counted, for another begins as one ends.
+const LINUX: &str = "tasks call stackless stackful thread-yield thread-futex process-yield process-futex process-pipe life-future \
+                     life-thread life-fork life-vfork life-fork-exec -n 10,100 -y 100 --blocks 1 --count 2 --quiet";
+
+/// What Linux's kinds of task are called beside Squall's: this before their names.
+const LINUXES: &str = "linux-";
 
 /// Repetitions of which the study took means.
 const REPETITIONS: usize = 10;
@@ -93,16 +127,38 @@ struct Said {
     frames_free: u64,
 }
 
-/// What is to be run: the words for Squall's first program, in the order of a plan.
-pub(super) fn words(tasks: &ArgMatches) -> anyhow::Result<String> {
+/// One start of the machine: the words for Squall's first program, and whether they are the study's.
+struct Boot {
+    words: String,
+    study: bool,
+}
+
+/// What is to be run, in the order of a plan.
+fn boots(tasks: &ArgMatches, chapter: bool) -> anyhow::Result<Vec<Boot>> {
     let document = tasks.get_flag("document");
+    let asked = ["kinds", "tasks", "yields", "series"]
+        .into_iter()
+        .find(|name| tasks.value_source(name).is_some_and(|source| source == ValueSource::CommandLine));
+    if let (true, Some(name)) = (chapter, asked.or_else(|| document.then_some("document"))) {
+        return Err(Usage(format!("--chapter runs all that the chapter shows, and takes no {name}")).into());
+    }
+    let mut boots = Vec::new();
+    if document || chapter {
+        boots.push(Boot { words: document_words(), study: true });
+    }
+    if !document {
+        let words = if chapter { chapters_words() } else { words(tasks)? };
+        boots.push(Boot { words, study: false });
+    }
+    Ok(boots)
+}
+
+/// The kinds of task that are asked for, with their numbers.
+fn words(tasks: &ArgMatches) -> anyhow::Result<String> {
     let numbers = |name: &str, default: &[u32]| -> Vec<u32> {
         let given: Vec<u32> = tasks.get_many(name).into_iter().flatten().copied().collect();
         if given.is_empty() { default.to_vec() } else { given }
     };
-    if document {
-        return Ok(document_words());
-    }
     let asked: Vec<&String> = tasks.get_many("kinds").into_iter().flatten().collect();
     for name in &asked {
         if *name != "all" && !KINDS.iter().any(|kind| kind.lab == *name) {
@@ -118,29 +174,38 @@ pub(super) fn words(tasks: &ArgMatches) -> anyhow::Result<String> {
     let mut words = Vec::new();
     for kind in KINDS.iter().filter(wanted) {
         for count in &counts {
-            if kind.life {
-                words.push(format!("{}:{count}", kind.squall));
-                continue;
+            if kind.does == Cross && count % 2 != 0 {
+                let reason = format!("{} has half of its tasks on each side; {count} is odd", kind.lab);
+                return Err(Usage(reason).into());
             }
-            for turns in &turns {
-                let word = format!("{}:{count}:{turns}", kind.squall);
-                if kind.squall.ends_with("-across") && count % 2 != 0 {
-                    return Err(Usage(format!(
-                        "{} has half of its tasks on each side; {count} is odd",
-                        kind.lab
-                    ))
-                    .into());
-                }
-                // Where address spaces change, once with their translations kept and once without.
-                if kind.squall.ends_with("-across") || kind.squall.starts_with("process") {
-                    words.extend([word.clone(), "flush".into(), word, "keep".into()]);
-                } else {
-                    words.push(word);
-                }
-            }
+            let turns = if kind.does == Live { &[0][..] } else { &turns };
+            words.extend(turns.iter().flat_map(|turns| kind.words(*count, *turns)));
         }
     }
     Ok(words.join(" "))
+}
+
+impl Kind {
+    /// The words that run it, where address spaces change once with their translations kept and once without.
+    fn words(&self, tasks: u32, turns: u32) -> Vec<String> {
+        let word = format!("{}:{tasks}:{turns}", self.squall);
+        match self.does {
+            HandOver | Live => vec![word],
+            Cross | Process => vec![word.clone(), "flush".into(), word, "keep".into()],
+        }
+    }
+}
+
+/// Every kind with a hundred tasks, and some with ten to as many as there may be.
+fn chapters_words() -> String {
+    let mut words: Vec<String> = KINDS.iter().flat_map(|kind| kind.words(100, CHAPTERS_TURNS)).collect();
+    for name in ["stackful", "future", "stackful-across", "process"] {
+        words.extend(SIZES.iter().map(|tasks| format!("{name}:{tasks}:{CHAPTERS_TURNS}")));
+        let most = if name == "process" { 1 } else { 2 };
+        let great = GREAT_SIZES[..most].iter();
+        words.extend(great.map(|tasks| format!("{name}:{tasks}:{TURNS_OF_GREAT_SIZES}")));
+    }
+    words.join(" ")
 }
 
 fn document_words() -> String {
@@ -156,32 +221,53 @@ fn document_words() -> String {
     for tasks in BOARD.iter().chain(&MAKING) {
         words.extend([format!("life-future:{tasks}"), format!("fork-copy:{tasks}")]);
     }
+    words.extend(MAKING.iter().map(|tasks| format!("{}:{tasks}", STUDY_LIVES.squall)));
     words.push(format!("tick:{TICK}"));
     words
         .extend(SWITCHING.iter().flat_map(|tasks| vec![format!("{}:{tasks}", STUDY[0].squall); REPETITIONS]));
     words.join(" ")
 }
 
-/// Boots Squall and makes a result of what it says.
+/// Boots Squall, and with `chapter` Linux on the same machine behind it, and makes a result of what they say. `tell` hears what is
+/// begun.
 pub(super) fn run(
     tasks: &ArgMatches,
+    chapter: bool,
     kernel: Option<&Path>,
     machine: Machine,
     limit: Duration,
+    tell: impl Fn(&str),
 ) -> anyhow::Result<ResultFile> {
-    let words = words(tasks)?;
+    let boots = boots(tasks, chapter)?;
     let built: PathBuf = kernel.map_or_else(squall::build, |kernel| Ok(kernel.to_owned()))?;
     let emulator = squall::emulator()?;
     let begin = now();
-    let text = squall::run(&built, &words, MEMORY_MIB, limit)?;
-    let said = text.lines().filter(|line| line.starts_with("{\"subject\""));
-    let said =
-        said.map(serde_json::from_str).collect::<Result<Vec<Said>, _>>().context("what Squall said")?;
-    let document = tasks.get_flag("document");
-    let (timed, ticked) =
-        said.split_at(said.len() - if document { SWITCHING.len() * REPETITIONS } else { 0 });
-    let mut records: Vec<Record> = timed.iter().map(|said| record(said, document)).collect();
-    records.extend(ticked.chunks(REPETITIONS).filter_map(|runs| ticks(runs, timed)));
+    let mut records = Vec::new();
+    for Boot { words, study } in &boots {
+        tell(if *study { "Squall: the study's experiments" } else { "Squall: its kinds of task" });
+        let text = squall::run(&built, words, MEMORY_MIB, limit)?;
+        let said = text.lines().filter(|line| line.starts_with("{\"subject\""));
+        let said =
+            said.map(serde_json::from_str).collect::<Result<Vec<Said>, _>>().context("what Squall said")?;
+        let ticking = if *study { SWITCHING.len() * REPETITIONS } else { 0 };
+        let (timed, ticked) = said.split_at(said.len() - ticking);
+        records.extend(timed.iter().map(record));
+        records.extend(ticked.chunks(REPETITIONS).filter_map(|runs| ticks(runs, timed)));
+    }
+    let mut machine = emulated(machine, emulator);
+    let mut warnings = Vec::new();
+    if chapter {
+        tell("Linux on the same machine: built");
+        squall::build_linux()?;
+        tell("Linux on the same machine: its kinds of task");
+        let bytes = squall::run_linux(LINUX, limit)?;
+        let linux = doorbell_results::record::read::read_bytes(bytes, "the result from Linux")?;
+        if let Some(release) = linux.machine.kernel.release {
+            machine.kernel.release = Some(format!("Squall; {LINUXES}…: Linux {release}"));
+        }
+        warnings.extend(linux.warnings);
+        records.extend(linux.records.into_iter().map(beside));
+    }
     let mut configurations: Vec<Configuration> = Vec::new();
     records.retain(|record| {
         let new = !configurations.contains(&record.configuration);
@@ -192,8 +278,12 @@ pub(super) fn run(
     });
     let measured =
         |subject: &str| configurations.iter().any(|configuration| configuration.subject == subject);
-    let parts = super::tasks::parts().filter(|(subject, _)| measured(subject));
-    let parts = parts.map(|(subject, part)| (subject.to_owned(), part.to_owned())).collect();
+    let parts = super::tasks::parts().chain(PARTS).filter(|(subject, _)| measured(subject));
+    let mut parts: BTreeMap<String, String> =
+        parts.map(|(subject, part)| (subject.to_owned(), part.to_owned())).collect();
+    let linux = parts.iter().filter(|(_, part)| *part == CONTROL);
+    let linux: Vec<_> = linux.map(|(subject, part)| (format!("{LINUXES}{subject}"), part.clone())).collect();
+    parts.extend(linux.into_iter().filter(|(subject, _)| measured(subject)));
     Ok(ResultFile {
         schema_version: SCHEMA_VERSION,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -202,7 +292,7 @@ pub(super) fn run(
         started_at_unix_ns: begin,
         finished_at_unix_ns: now(),
         partial: false,
-        machine: emulated(machine, emulator),
+        machine,
         plan: Plan {
             sections: vec!["tasks".to_owned()],
             parts,
@@ -212,9 +302,28 @@ pub(super) fn run(
         },
         primitives: Vec::new(),
         records,
-        warnings: Vec::new(),
+        warnings,
     })
 }
+
+/// A record of Linux's, under a name that says so, with its count as Squall's have it.
+fn beside(mut record: Record) -> Record {
+    record.configuration.subject = format!("{LINUXES}{}", record.configuration.subject);
+    let headline =
+        [Quantity::HandOff, Quantity::Life].iter().find_map(|quantity| record.series.get(quantity));
+    if let Some(series) = headline {
+        record.figures.push(Figure {
+            name: RETIRED.to_owned(),
+            value: series.p50_ns,
+            unit: "count".to_owned(),
+            formula: "median; a nanosecond of the machine's clock is an instruction".to_owned(),
+        });
+    }
+    record
+}
+
+/// Figure: instructions, of the task, the kernel and the firmware together.
+const RETIRED: &str = "retired instructions";
 
 /// Memory of the machine: a hundred thousand stacks, and room.
 const MEMORY_MIB: u32 = 1024;
@@ -269,14 +378,16 @@ fn configuration(subject: &str, tasks: u32, yields: u32) -> Configuration {
     }
 }
 
-fn record(said: &Said, document: bool) -> Record {
+fn record(said: &Said) -> Record {
     let (bare, flushed) = match said.subject.strip_suffix("-flush") {
         Some(bare) => (bare, true),
         None => (said.subject.as_str(), false),
     };
     let study = STUDY.iter().find(|kind| kind.squall == bare);
-    let name = study.or_else(|| KINDS.iter().find(|kind| kind.squall == bare)).map_or(bare, |kind| kind.lab);
-    let subject = if flushed && !document { format!("{name}-flush") } else { name.to_owned() };
+    let known = KINDS.iter().chain(&STUDY).chain([&STUDY_LIVES]).find(|kind| kind.squall == bare);
+    let name = known.map_or(bare, |kind| kind.lab);
+    // The study's kernel always forgets.
+    let subject = if flushed && study.is_none() { format!("{name}-flush") } else { name.to_owned() };
     let (yields, quantity) = match study {
         Some(_) => (1, Quantity::HandOff),
         None if said.turns == 0 => (0, Quantity::Life),
@@ -293,7 +404,7 @@ fn record(said: &Said, document: bool) -> Record {
     };
     let done = said.done as f64;
     let mut figures = vec![
-        figure("retired instructions", each, "count", format!("{} / {}", said.instructions, said.done)),
+        figure(RETIRED, each, "count", format!("{} / {}", said.instructions, said.done)),
         figure(
             SWITCHES_PER_HANDOFF,
             said.space_changes as f64 / done,
@@ -349,7 +460,7 @@ fn record(said: &Said, document: bool) -> Record {
 fn ticks(runs: &[Said], timed: &[Said]) -> Option<Record> {
     let first = runs.first()?;
     let same = |said: &&Said| (&said.subject, said.tasks) == (&first.subject, first.tasks);
-    let mut record = record(timed.iter().find(same)?, true);
+    let mut record = record(timed.iter().find(same)?);
     record.configuration.subject = "timer-ticks".to_owned();
     let counted = runs.iter().map(|said| said.timer_interrupts).sum::<u64>();
     let mean = counted as f64 / runs.len() as f64;
@@ -362,6 +473,7 @@ fn ticks(runs: &[Said], timed: &[Said]) -> Option<Record> {
     };
     record.figures = vec![
         figure(timer_ticks::TICKS, mean, "ticks", format!("{counted} ticks / {} runs", runs.len())),
+        figure(timer_ticks::RUNS, runs.len() as f64, "runs", "one after the other".to_owned()),
         figure(timer_ticks::STEP, 100.0 / true_ticks, "%", format!("one tick of {true_ticks:.2}")),
         figure(
             timer_ticks::WORST,

@@ -35,8 +35,8 @@ use doorbell_verdict::claims::coroutines::{BOARD, MAKING, SWITCHING};
     doorbell tasks --document                             a study's experiments, its claims held against this machine")]
 pub struct Args {
     /// Kinds of task, or `all`: call (the control, always run), stackless, stackful, stackful-bare, tokio, async-executor,
-    /// thread-futex, thread-yield, process-futex, process-pipe, process-eventfd; made, run once and reaped: life-future,
-    /// life-stackful, life-thread, life-fork, life-vfork, life-posix-spawn, life-clone; by name only: stackless-rotating,
+    /// thread-futex, thread-yield, process-futex, process-pipe, process-eventfd, process-yield; made, run once and reaped:
+    /// life-future, life-stackful, life-thread, life-fork, life-fork-exec, life-vfork, life-posix-spawn, life-clone; by name only: stackless-rotating,
     /// process-pair, process-pair-rotating, timer-ticks
     #[arg(value_name = "KIND")]
     kinds: Vec<String>,

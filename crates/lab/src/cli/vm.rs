@@ -106,6 +106,10 @@ struct RunArgs {
     /// What runs on the machine: Linux, or Squall, this project's kernel for RISC-V, which knows the verb `tasks`
     #[arg(long, value_enum, default_value = "linux", value_name = "SYSTEM")]
     guest: System,
+    /// Everything that the book's chapter on Squall shows: all its kinds of task, a study's experiments, and the tasks of Linux on the
+    /// same emulated machine, in one result
+    #[arg(long)]
+    chapter: bool,
     /// Squall's kernel, as squall/build prints it [default: what squall/build makes in this folder]
     #[arg(long, value_name = "FILE")]
     squall: Option<PathBuf>,
@@ -269,6 +273,9 @@ fn run_verb(args: &RunArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
     if args.guest == System::Squall {
         return run_squall(verb, inner, args, terminal);
     }
+    if args.chapter {
+        return Err(Usage("--chapter is Squall's; add --guest squall".to_owned()).into());
+    }
     fits_a_guest(verb, inner).map_err(|reason| Usage(format!("{verb} in a guest {reason}")))?;
     let mut command = vec![PROGRAM.to_owned()];
     command.extend(args.command.iter().cloned());
@@ -309,8 +316,14 @@ fn run_squall(verb: &str, inner: &ArgMatches, args: &RunArgs, terminal: &Termina
         return Err(Usage(format!("Squall runs the verb tasks, and not {verb}")).into());
     };
     let tasks = super::tasks::Args::from_arg_matches(inner)?;
-    let result =
-        super::squall::run(inner, args.squall.as_deref(), super::common::machine_here(), args.timeout)?;
+    let tell = |what: &str| {
+        if !terminal.quiet {
+            let _ = writeln!(std::io::stderr(), "doorbell: {what}");
+        }
+    };
+    let machine = super::common::machine_here();
+    let kernel = args.squall.as_deref();
+    let result = super::squall::run(inner, args.chapter, kernel, machine, args.timeout, tell)?;
     tasks.run.deliver(&result, terminal)
 }
 

@@ -73,14 +73,14 @@ pub fn subject(configuration: &Configuration) -> Subject {
         Pattern::Tasks { .. } => {
             let made_of = match name {
                 "life-thread" | "life-clone" => MadeOf::Threads,
-                "life-fork" | "life-vfork" | "life-posix-spawn" => MadeOf::Processes,
+                "life-fork" | "life-fork-exec" | "life-vfork" | "life-posix-spawn" => MadeOf::Processes,
                 name if name.starts_with("thread-") => MadeOf::Threads,
                 name if name.starts_with("process-") => MadeOf::Processes,
                 _ => MadeOf::Code,
             };
             let lives = name.starts_with("life-");
             let measured = if lives { Measured::Lives } else { Measured::HandOffs };
-            let sleeps = made_of != MadeOf::Code && !lives && name != "thread-yield";
+            let sleeps = made_of != MadeOf::Code && !lives && !name.ends_with("-yield");
             Subject::Tasks { made_of, measured, sleeps }
         }
         Pattern::Io { .. } => {

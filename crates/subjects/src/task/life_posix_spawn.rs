@@ -15,7 +15,8 @@ use doorbell_harness::side::SideError;
 #[derive(Debug)]
 pub(super) struct LifePosixSpawn;
 
-const PROGRAM: &CStr = c"/bin/true";
+/// A program that ends at once, and well.
+pub(super) const PROGRAM: &CStr = c"/bin/true";
 
 impl Kind for LifePosixSpawn {
     fn name(&self) -> &'static str {
@@ -40,10 +41,7 @@ impl Kind for LifePosixSpawn {
         Needs { tasks: 1, descriptors: 0, mappings: 0, bytes: 512 << 10 }
     }
     fn available(&self, _: &Host) -> Result<(), Unavailable> {
-        let there = rustix::fs::access(PROGRAM, rustix::fs::Access::EXEC_OK);
-        there.map_err(|error| {
-            Unavailable::because(format!("{PROGRAM:?} cannot be run: {error}; install coreutils"))
-        })
+        is_there()
     }
     fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
         generations.starts(task_context);
@@ -53,14 +51,27 @@ impl Kind for LifePosixSpawn {
             task_context.alive(own);
         }
         generations.run(task_context);
-        children.leave_after(|own, status| match status.exit_status() {
-            Some(0) => {
-                task_context.live(own);
-                Ok(())
-            }
-            _ => Err(Fault::new("waitpid", format!("program {own} ended with {status:?}")).into()),
-        })
+        wait_for_programs(task_context, children)
     }
+}
+
+/// Whether the program can be run here.
+pub(super) fn is_there() -> Result<(), Unavailable> {
+    let there = rustix::fs::access(PROGRAM, rustix::fs::Access::EXEC_OK);
+    there.map_err(|error| {
+        Unavailable::because(format!("{PROGRAM:?} cannot be run: {error}; install coreutils"))
+    })
+}
+
+/// Waits until all have ended, each of which counts if it ended well.
+pub(super) fn wait_for_programs(task_context: &TaskContext, children: Children) -> Result<(), SideError> {
+    children.leave_after(|own, status| match status.exit_status() {
+        Some(0) => {
+            task_context.live(own);
+            Ok(())
+        }
+        _ => Err(Fault::new("waitpid", format!("program {own} ended with {status:?}")).into()),
+    })
 }
 
 fn spawn() -> io::Result<Pid> {

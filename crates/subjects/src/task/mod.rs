@@ -20,6 +20,7 @@ mod family;
 mod generations;
 mod life_clone;
 mod life_fork;
+mod life_fork_exec;
 mod life_future;
 mod life_posix_spawn;
 mod life_stackful;
@@ -31,6 +32,7 @@ mod process_eventfd;
 mod process_futex;
 mod process_pair;
 mod process_pipe;
+mod process_yield;
 mod queue;
 mod rotating;
 mod stack_pool;
@@ -122,10 +124,12 @@ pub fn all() -> &'static [&'static dyn Kind] {
         &process_futex::ProcessFutex,
         &process_pipe::ProcessPipe,
         &process_eventfd::ProcessEventfd,
+        &process_yield::ProcessYield,
         &life_future::LifeFuture,
         &life_stackful::LifeStackful,
         &life_thread::LifeThread,
         &life_fork::LifeFork,
+        &life_fork_exec::LifeForkExec,
         &life_vfork::LifeVfork,
         &life_posix_spawn::LifePosixSpawn,
         &life_clone::LifeClone,

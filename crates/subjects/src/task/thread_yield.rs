@@ -41,31 +41,45 @@ impl Kind for ThreadYield {
         Needs { tasks: 1, descriptors: 0, mappings: 2, bytes: 36 << 10 }
     }
     fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
-        let [held, last] = [&task_context.ends[0], &task_context.ends[1]];
-        last.store(u32::MAX, Relaxed);
-        // Held until all are awake: waking them is no part of a hand-off. Pairs with the Acquire swap in `walk`.
-        held.store(1, Relaxed);
-        let begin = || {
-            task_context.begin();
-            held.store(0, Release);
-        };
-        tasks::all_at_once(
-            task_context,
-            generations,
-            move |task_context, own| walk(task_context, own, &held.0, &last.0),
-            begin,
-        )
+        hold(task_context);
+        tasks::all_at_once(task_context, generations, walk, || release(task_context))
     }
     fn conclude(&self, task_context: &TaskContext, generations: &mut Generations) {
-        let formula = format!(
-            "turns that followed one of the same task, in the last generation of {}",
-            task_context.total()
-        );
-        generations.figure(IN_A_ROW, task_context.repeats() as f64, "turns", formula);
+        conclude(task_context, generations);
     }
 }
 
-fn walk(task_context: &TaskContext, own: u32, held: &AtomicU32, last: &AtomicU32) {
+/// Whether a task is in its turn, and which was last.
+fn words(task_context: &TaskContext) -> [&'static AtomicU32; 2] {
+    [&task_context.ends[0].0, &task_context.ends[1].0]
+}
+
+/// Nobody has a turn until all are awake: waking them is no part of a hand-off.
+pub(super) fn hold(task_context: &TaskContext) {
+    let [held, last] = words(task_context);
+    last.store(u32::MAX, Relaxed);
+    held.store(1, Relaxed);
+}
+
+/// Sets them going.
+pub(super) fn release(task_context: &TaskContext) {
+    task_context.begin();
+    // Pairs with the Acquire swap in `walk`.
+    words(task_context)[0].store(0, Release);
+}
+
+/// Says how often the kernel picked the same task again.
+pub(super) fn conclude(task_context: &TaskContext, generations: &mut Generations) {
+    let formula = format!(
+        "turns that followed one of the same task, in the last generation of {}",
+        task_context.total()
+    );
+    generations.figure(IN_A_ROW, task_context.repeats() as f64, "turns", formula);
+}
+
+/// The turns of the task `own`.
+pub(super) fn walk(task_context: &TaskContext, own: u32) {
+    let [held, last] = words(task_context);
     loop {
         // Pairs with the Release store below, by whoever had its turn before.
         if held.swap(1, Acquire) == 0 {

@@ -6,7 +6,7 @@ use super::stackless_rotating::live;
 use super::{Kind, MadeOf, Needs, TaskContext};
 use crate::mechanism::{Explanation, Fault};
 use doorbell_harness::side::SideError;
-use doorbell_results::figure::timer_ticks::{BY_CYCLES, BY_TICKS, STEP, TICKS, WORST};
+use doorbell_results::figure::timer_ticks::{BY_CYCLES, BY_TICKS, RUNS as RUNS_TIMED, STEP, TICKS, WORST};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering::Relaxed};
 /// stackless-rotating, timed by a timer that ticks.
@@ -88,6 +88,7 @@ fn figures(runs: &[(u64, u64)], task_context: &TaskContext, generations: &mut Ge
     let handoffs = number * task_context.total() as f64;
     let run_ps = (ps as f64 / number).max(1.0);
     generations.figure(TICKS, ticks as f64 / number, "ticks", format!("{ticks} ticks / {number} runs"));
+    generations.figure(RUNS_TIMED, number, "runs", "generations whose ticks were counted".to_owned());
     let by_ticks = ticks as f64 * interval_ps / handoffs / 1e3;
     let formula = format!("{ticks} ticks x {INTERVAL_NS} ns / {handoffs} hand-offs");
     generations.figure(BY_TICKS, by_ticks, "ns", formula);

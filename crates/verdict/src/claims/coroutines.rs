@@ -2,7 +2,7 @@
 //! The claims of the makers of tornado-os: switching between coroutines against switching between processes, and running
 //! many tasks against forking as many processes.
 
-use super::{Claim, Decision, Source, TOO_NEAR, against};
+use super::{Claim, Decision, Source, TOO_NEAR, against, against_within, counts_instructions, too_near};
 use Decision::{CannotTell, Confirmed, Contradicted};
 use doorbell_results::figure::task::CEILING;
 use doorbell_results::figure::timer_ticks as ticks;
@@ -11,6 +11,27 @@ use doorbell_results::record::{Figure, ResultFile, Variant};
 /// Numbers of tasks in the study's comparison of switching.
 pub const SWITCHING: [u32; 8] = [100, 150, 200, 250, 300, 320, 350, 380];
 
+/// What it printed on an emulator for each of [`SWITCHING`], by coroutine and by process: mean counts of timer interrupts 5000 units of
+/// the timebase apart, which is [`INTERVAL_NS`].
+pub const PRINTED_SWITCHING: [[f64; 2]; 8] = [
+    [9.5, 13.6],
+    [12.8, 20.9],
+    [19.7, 29.9],
+    [29.7, 44.1],
+    [39.6, 53.6],
+    [43.8, 67.6],
+    [48.4, 74.4],
+    [62.2, 81.2],
+];
+
+/// 5000 units of a timebase of 10 MHz, that of QEMU's board `virt`; nanoseconds.
+pub const INTERVAL_NS: f64 = 500_000.0;
+
+/// What it printed on an emulator for each of [`MAKING`], by coroutine, and by forking on rCore-Tutorial: mean differences of its
+/// `get_time`, whose unit it does not say.
+pub const PRINTED_MAKING: [[f64; 2]; 6] =
+    [[13.2, 40.6], [14.0, 75.8], [26.4, 125.8], [43.8, 158.2], [59.4, 224.6], [83.8, 238.8]];
+
 /// Numbers of tasks in its comparison of making tasks, on an emulator.
 pub const MAKING: [u32; 6] = [50, 100, 150, 200, 250, 300];
 
@@ -18,12 +39,13 @@ pub const MAKING: [u32; 6] = [50, 100, 150, 200, 250, 300];
 pub const BOARD: [u32; 8] = [10, 20, 30, 40, 50, 60, 70, 80];
 
 /// The part that each kind of task plays in the claims.
-pub const PARTS: [(&str, &str); 7] = [
+pub const PARTS: [(&str, &str); 8] = [
     ("stackless", COROUTINES_ALONE),
     ("stackless-rotating", COROUTINES),
     ("process-pair", PROCESSES_ALONE),
     ("process-pair-rotating", PROCESSES),
     ("life-future", FUTURES),
+    ("life-future-rotating", FUTURES_ROTATING),
     ("life-fork", FORKS),
     ("timer-ticks", "ticks"),
 ];
@@ -85,7 +107,8 @@ pub static SOURCE: Source = Source {
             row: None,
             says: "QEMU: 9.5 to 62.2 timer interrupts by coroutine, 13.6 to 81.2 by process; K210: 9.0 to 97.6, 12.3 to 99.0",
             judge: |_| {
-                let text = "those are times of an emulator and of a board of 403 MHz; ratios and growth are judged above";
+                let text = "no result can: those are times of an emulator on its host and of a board of 403 MHz, and not of this \
+                            machine; ratios and growth are judged above";
                 (CannotTell, text.to_owned())
             },
         },
@@ -99,8 +122,9 @@ pub const PROCESSES: &str = "processes on the study's queue";
 pub const PROCESSES_ALONE: &str = "processes";
 
 /// Tasks that are made, run once and reaped: as coroutines, and by forking.
-const FUTURES: &str = "lives of coroutines";
-const FORKS: &str = "lives of forked processes";
+pub const FUTURES: &str = "lives of coroutines";
+pub const FUTURES_ROTATING: &str = "lives of coroutines on the study's queue";
+pub const FORKS: &str = "lives of forked processes";
 
 /// What brings the missing configurations.
 const MORE: &str = "--document with --placement same-core runs them";
@@ -131,11 +155,13 @@ fn median(result: &ResultFile, part: &str, [tasks, yields]: [u32; 2], quantity: 
     Some(variant.histogram(quantity)?.quantile(0.5) as f64 / 1e3)
 }
 
-fn hand_off(result: &ResultFile, part: &str, tasks: u32) -> Option<f64> {
+/// Of a hand-off; nanoseconds.
+pub fn hand_off(result: &ResultFile, part: &str, tasks: u32) -> Option<f64> {
     median(result, part, [tasks, 1], Quantity::HandOff)
 }
 
-fn life(result: &ResultFile, part: &str, tasks: u32) -> Option<f64> {
+/// Of a task made, run once and reaped; nanoseconds.
+pub fn life(result: &ResultFile, part: &str, tasks: u32) -> Option<f64> {
     median(result, part, [tasks, 0], Quantity::Life)
 }
 
@@ -178,7 +204,7 @@ fn coroutines_win(result: &ResultFile) -> (Decision, String) {
         return none();
     }
     let text = format!("in processes {}, both on the study's queue", listed(&lags, " times as long"));
-    let sides: Vec<_> = lags.iter().map(|(_, lag)| against(*lag, 1.0)).collect();
+    let sides: Vec<_> = lags.iter().map(|(_, lag)| against_within(*lag, 1.0, too_near(result))).collect();
     let decision = if sides.contains(&Some(std::cmp::Ordering::Less)) {
         Contradicted
     } else if sides.contains(&None) {
@@ -204,7 +230,7 @@ fn lag_shrinks(result: &ResultFile) -> (Decision, String) {
     let ends = lag(result, SWITCHING[0]).zip(lag(result, SWITCHING[7]));
     let Some((few, many)) = ends else { return none() };
     let text = format!("{few:.2} times at {}, {many:.2} times at {}", SWITCHING[0], SWITCHING[7]);
-    match against(many, few) {
+    match against_within(many, few, too_near(result)) {
         Some(std::cmp::Ordering::Less) => (Confirmed, format!("it shrinks: {text}")),
         Some(_) => (Contradicted, text),
         None => (CannotTell, format!("too near: {text}")),
@@ -234,7 +260,8 @@ fn difference_is_the_switch(result: &ResultFile) -> (Decision, String) {
         share(&few, &few_bare),
         share(&many, &many_bare),
     );
-    match [few.as_far_as(&few_bare), many.as_far_as(&many_bare)] {
+    let exact = counts_instructions(result);
+    match [few.as_far_as(&few_bare, exact), many.as_far_as(&many_bare, exact)] {
         [Some(true), Some(true)] => (Confirmed, text),
         [Some(false), _] | [_, Some(false)] => (Contradicted, text),
         _ => (CannotTell, text),
@@ -253,15 +280,19 @@ impl Apart {
         self.process - self.coroutine
     }
 
-    /// How far the difference may be off: each of its two figures by as much as decides nothing.
+    /// How far the difference may be off where figures are times: each of its two by as much as decides nothing.
     fn slack(&self) -> f64 {
         (self.process + self.coroutine) * TOO_NEAR
     }
 
-    /// Whether both differences are the same; none where they are too small to be seen beside what they are taken from.
-    fn as_far_as(&self, other: &Self) -> Option<bool> {
-        let slack = self.slack() + other.slack();
+    /// Whether both differences are the same; none where they are too small to be seen beside what they are taken from, which no
+    /// difference is between `exact` counts. Of those a difference that is off by less than decides a time is the same.
+    fn as_far_as(&self, other: &Self, exact: bool) -> Option<bool> {
         let moved = (self.by() - other.by()).abs();
+        if exact {
+            return Some(moved <= TOO_NEAR * self.by().abs().max(other.by().abs()));
+        }
+        let slack = self.slack() + other.slack();
         let seen = self.by().abs().min(other.by().abs()) > 2.0 * slack;
         if moved > slack { Some(false) } else { seen.then_some(true) }
     }
@@ -294,7 +325,9 @@ fn fork_takes(result: &ResultFile, series: &[u32], least: f64, most: f64) -> (De
     let extremes = values().min_by(f64::total_cmp).zip(values().max_by(f64::total_cmp));
     let Some((lowest, highest)) = extremes else { return none() };
     let all = listed(&ratios, " times as long");
-    let (decision, beyond) = match (against(lowest, least), against(highest, most)) {
+    let near = too_near(result);
+    let (decision, beyond) = match (against_within(lowest, least, near), against_within(highest, most, near))
+    {
         (Some(std::cmp::Ordering::Less), _) => (Contradicted, ", less than claimed"),
         (_, Some(std::cmp::Ordering::Greater)) => (Contradicted, ", more than claimed"),
         (Some(_), Some(_)) => (Confirmed, ""),
@@ -314,7 +347,7 @@ fn forks_do_not_slow_each_other(result: &ResultFile) -> (Decision, String) {
     }
     let apart = extremes.1 / extremes.0;
     let text = format!("{:.0} to {:.0} ns each, {apart:.2} times", extremes.0, extremes.1);
-    let decision = match against(apart, 1.2) {
+    let decision = match against_within(apart, 1.2, too_near(result)) {
         Some(std::cmp::Ordering::Less) => Confirmed,
         Some(_) => Contradicted,
         None => CannotTell,
@@ -352,6 +385,15 @@ fn ticks_tell(result: &ResultFile) -> (Decision, String) {
 }
 
 fn ten_repetitions(result: &ResultFile) -> (Decision, String) {
+    if counts_instructions(result) {
+        let Some(runs) = of_ticks(result, ticks::RUNS) else { return none() };
+        let text = format!(
+            "times are counts of instructions, of which any number of repetitions has the first as its mean; ticks are means of {:.0} \
+             runs",
+            runs.value
+        );
+        return (if runs.value >= 10.0 { Confirmed } else { CannotTell }, text);
+    }
     let variants = alike(result);
     let counts = variants.iter().map(|variant| {
         variant
@@ -377,7 +419,7 @@ fn eighty_fit(result: &ResultFile) -> (Decision, String) {
     let here = ceiling.map_or_else(String::new, |ceiling| {
         format!("; here there is room for {:.0} ({})", ceiling.value, ceiling.formula)
     });
-    (CannotTell, format!("this is another machine than a board with 8 MiB{here}"))
+    (CannotTell, format!("no result can: this is another machine than a board with 8 MiB{here}"))
 }
 
 #[cfg(test)]
@@ -385,6 +427,7 @@ mod tests {
     use super::*;
     use crate::claims::judge;
     use doorbell_results::configuration::{Configuration, Pattern, Placement};
+    use doorbell_results::machine::virtualisation::Vm;
     use doorbell_results::record::{Histogram, Outcome, Record, Series, sample};
 
     fn on(cpus: [u32; 2]) -> Placement {
@@ -546,6 +589,53 @@ mod tests {
             assert_eq!(judged.decision, CannotTell, "{}", judged.claim.says);
         }
         assert!(decision(&result, "lag behind").1.contains("--document"));
+    }
+
+    /// The same as counts of instructions, by an emulator whose clock they are.
+    fn counted(ns: impl Fn(&str, u32) -> f64) -> ResultFile {
+        let mut result = run(ns);
+        result.machine.virtualisation.vm = Some(Vm {
+            accelerator: "tcg".to_owned(),
+            emulator: "QEMU".to_owned(),
+            nested: false,
+            emulated: true,
+            host: None,
+            deterministic: true,
+        });
+        result
+    }
+
+    #[test]
+    fn counts_that_repeat_exactly_decide_what_times_cannot() {
+        let near = |subject: &str, tasks: u32| match subject {
+            "process-pair-rotating" => plain("stackless-rotating", tasks) * 1.02,
+            "process-pair" => plain("stackless", tasks) * 1.02,
+            _ => plain(subject, tasks),
+        };
+        let says = ["less time as coroutines", "is the switch"];
+        assert_eq!(says.map(|says| decision(&run(near), says).0), [CannotTell, CannotTell]);
+        let ruled = says.map(|says| decision(&counted(near), says));
+        assert_eq!(ruled[0].0, Confirmed, "{}", ruled[0].1);
+        assert_eq!(ruled[1].0, Contradicted, "2.2 and 7.8 ns apart, 0.2 without the queue: {}", ruled[1].1);
+        let as_far = |subject: &str, tasks: u32| match subject {
+            "process-pair-rotating" => plain("stackless-rotating", tasks) + 2.0,
+            "process-pair" => plain("stackless", tasks) + 2.0,
+            _ => plain(subject, tasks),
+        };
+        assert_eq!(decision(&counted(as_far), "is the switch").0, Confirmed);
+        // As many as the runs of timer-ticks, not as generations that no count needs.
+        assert_eq!(decision(&counted(near), "10 repetitions").0, CannotTell);
+        let mut ticked = counted(near);
+        let mut record = ticked.records[0].clone();
+        record.configuration.subject = "timer-ticks".to_owned();
+        let figure =
+            |value| Figure { name: ticks::RUNS.into(), value, unit: "runs".into(), formula: String::new() };
+        record.figures = vec![figure(10.0)];
+        ticked.plan.configurations.push(record.configuration.clone());
+        ticked.records.push(record);
+        assert_eq!(decision(&ticked, "10 repetitions").0, Confirmed);
+        ticked.records.last_mut().unwrap().figures = vec![figure(9.0)];
+        assert_eq!(decision(&ticked, "10 repetitions").0, CannotTell);
     }
 
     #[test]
