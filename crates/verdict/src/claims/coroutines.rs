@@ -7,7 +7,7 @@ use Decision::{CannotTell, Confirmed, Contradicted};
 use doorbell_results::figure::task::CEILING;
 use doorbell_results::figure::timer_ticks as ticks;
 use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{Figure, ResultFile, Variant};
+use doorbell_results::record::{ResultFile, Variant};
 /// Numbers of tasks in the study's comparison of switching.
 pub const SWITCHING: [u32; 8] = [100, 150, 200, 250, 300, 320, 350, 380];
 
@@ -355,29 +355,34 @@ fn forks_do_not_slow_each_other(result: &ResultFile) -> (Decision, String) {
     unless_missing(decision, missing, text)
 }
 
-/// The figure `name` of the trials of timer-ticks with the most tasks.
-fn of_ticks(result: &ResultFile, name: &str) -> Option<Figure> {
+/// The figure `name` of the trials of timer-ticks, from the fewest tasks to the most.
+fn of_ticks(result: &ResultFile, name: &str) -> Vec<(u32, f64)> {
     let variants = alike(result);
     let usable = variants
         .iter()
         .filter(|variant| result.plan.plays(&variant.configuration.subject, "ticks"))
         .flat_map(Variant::usable);
-    let record = usable
-        .filter(|record| !record.figures.is_empty())
-        .max_by_key(|record| record.configuration.pattern.tasks())?;
-    record.figures.iter().find(|figure| figure.name == name).cloned()
+    let figures = usable.filter_map(|record| {
+        let (tasks, _) = record.configuration.pattern.tasks()?;
+        Some((tasks, record.figures.iter().find(|figure| figure.name == name)?.value))
+    });
+    let mut figures: Vec<(u32, f64)> = figures.collect();
+    figures.sort_by_key(|(tasks, _)| *tasks);
+    figures
 }
 
+/// One tick is the more of a run the shorter the run: the fewest tasks decide.
 fn ticks_tell(result: &ResultFile) -> (Decision, String) {
-    let (Some(step), Some(number)) = (of_ticks(result, ticks::STEP), of_ticks(result, ticks::TICKS)) else {
+    let steps = of_ticks(result, ticks::STEP);
+    let (Some((few, most)), Some((many, least))) = (steps.first().copied(), steps.last().copied()) else {
         return none();
     };
-    let worst = of_ticks(result, ticks::WORST).map(|worst| worst.value);
+    let worst = of_ticks(result, ticks::WORST).into_iter().map(|(_, worst)| worst).reduce(f64::max);
     let off =
         worst.map_or_else(String::new, |worst| format!("; means of ten runs were off by up to {worst:.0} %"));
-    let text = format!("{:.2} ticks a run, one tick is {:.0} % of it{off}", number.value, step.value);
+    let text = format!("one tick is {most:.0} % of a run of {few} tasks, {least:.0} % of one of {many}{off}");
     // The study's differences between neighbouring numbers of tasks begin at a tenth.
-    match against(worst.unwrap_or(0.0).max(step.value), 10.0) {
+    match against(worst.unwrap_or(0.0).max(most), 10.0) {
         Some(std::cmp::Ordering::Less) => (Confirmed, text),
         Some(_) => (Contradicted, text),
         None => (CannotTell, text),
@@ -386,13 +391,13 @@ fn ticks_tell(result: &ResultFile) -> (Decision, String) {
 
 fn ten_repetitions(result: &ResultFile) -> (Decision, String) {
     if counts_instructions(result) {
-        let Some(runs) = of_ticks(result, ticks::RUNS) else { return none() };
+        let runs = of_ticks(result, ticks::RUNS).into_iter().map(|(_, runs)| runs).reduce(f64::min);
+        let Some(runs) = runs else { return none() };
         let text = format!(
-            "times are counts of instructions, of which any number of repetitions has the first as its mean; ticks are means of {:.0} \
-             runs",
-            runs.value
+            "times are counts of instructions, of which any number of repetitions has the first as its mean; ticks are means of \
+             {runs:.0} runs"
         );
-        return (if runs.value >= 10.0 { Confirmed } else { CannotTell }, text);
+        return (if runs >= 10.0 { Confirmed } else { CannotTell }, text);
     }
     let variants = alike(result);
     let counts = variants.iter().map(|variant| {
@@ -428,7 +433,7 @@ mod tests {
     use crate::claims::judge;
     use doorbell_results::configuration::{Configuration, Pattern, Placement};
     use doorbell_results::machine::virtualisation::Vm;
-    use doorbell_results::record::{Histogram, Outcome, Record, Series, sample};
+    use doorbell_results::record::{Figure, Histogram, Outcome, Record, Series, sample};
 
     fn on(cpus: [u32; 2]) -> Placement {
         Placement { relation: "x".to_owned(), cpus: Some(cpus) }
@@ -643,20 +648,27 @@ mod tests {
         let mut result = run(plain);
         let mut record = result.records[0].clone();
         record.configuration.subject = "timer-ticks".to_owned();
-        record.figures = [(ticks::STEP, 210.0), (ticks::TICKS, 0.48), (ticks::WORST, 90.0)]
-            .map(|(name, value)| Figure {
-                name: name.into(),
-                value,
-                unit: "%".into(),
-                formula: String::new(),
-            })
-            .into();
-        result.plan.configurations.push(record.configuration.clone());
-        result.records.push(record);
+        for (tasks, step) in [(380, 13.0), (100, 210.0)] {
+            record.configuration.pattern = Pattern::Tasks { tasks, yields: 1 };
+            record.figures = [(ticks::STEP, step), (ticks::WORST, step / 3.0)]
+                .map(|(name, value)| Figure {
+                    name: name.into(),
+                    value,
+                    unit: "%".into(),
+                    formula: String::new(),
+                })
+                .into();
+            result.plan.configurations.push(record.configuration.clone());
+            result.records.push(record.clone());
+        }
         let (ruled, evidence) = decision(&result, "5000 units");
         assert_eq!(ruled, Contradicted);
-        assert!(evidence.contains("0.48 ticks a run, one tick is 210 %"), "{evidence}");
-        result.records.last_mut().unwrap().outcome = Outcome::Failed { cause: "killed".to_owned() };
+        let says = "one tick is 210 % of a run of 100 tasks, 13 % of one of 380; means of ten runs were off by up to 70 %";
+        assert_eq!(evidence, says);
+        for record in result.records.iter_mut().filter(|record| record.configuration.subject == "timer-ticks")
+        {
+            record.outcome = Outcome::Failed { cause: "killed".to_owned() };
+        }
         assert_eq!(decision(&result, "5000 units").0, CannotTell, "what failed decides nothing");
     }
 }

@@ -50,7 +50,7 @@ pub(super) fn keep(what: usize, word: usize, me: usize, parent: usize) {
             connect(word);
         }
         SETS_AN_ALARM => {
-            must(Call::Alarm, [1000 * SLICE, 0, 0, 0]);
+            must(Call::Alarm, [usize::MAX, 0, 0, 0]);
             if word != 0 {
                 forever::parks();
             }

@@ -75,7 +75,7 @@ const MISDEEDS: &[(&str, Fate, fn())] = &[
     ("touches spaces that are not its relatives", Refused, strangers),
     ("prints a megabyte at once", Refused, print_much),
     ("sets alarms for the end of time, and ends", Refused, alarms_at_the_end_of_time),
-    ("sets alarms that outlast it, and ends, and is ended", Refused, alarms_of_the_dead),
+    ("sleeps, when its children set alarms and ended", AllSleep, alarms_of_the_dead),
     ("kicks a process that does not share mail with it", Refused, kick_uninvited),
     ("reads and writes mail that it did not ask for", Killed(STORE), read_mail_unasked),
     ("scribbles over the mail of an honest child that sleeps and wakes", Refused, scribble_over_mail),
