@@ -109,6 +109,10 @@ status=0
 squall/run nonsense </dev/null >"$scratch/nonsense" 2>&1 || status=$?
 [ "$status" -eq 2 ] || fail "status $status: $(tail -3 "$scratch/nonsense")"
 grep -q '"not_understood":"nonsense"' "$scratch/nonsense" || fail "$(tail -3 "$scratch/nonsense")"
+status=0
+squall/run --harts 4 kills:1:1 </dev/null >"$scratch/refused" 2>&1 || status=$?
+[ "$status" -eq 2 ] || fail "status $status of a trial that might not end: $(tail -3 "$scratch/refused")"
+grep -q "add --wall-clock" "$scratch/refused" || fail "$(tail -3 "$scratch/refused")"
 
 step "the document's queue breaks at 384 once a task has been through it, ours does not"
 squall unused document-coroutine:384 document-coroutine:383:100
