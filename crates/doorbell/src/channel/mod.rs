@@ -111,7 +111,7 @@ pub use sender::{Batch, RoomFor, Sender};
 pub use senders::{Senders, senders};
 pub use slot::Slot;
 #[cfg(feature = "zerocopy")]
-pub use typed::{Typed, TypedReceiver, TypedSender};
+pub use typed::{Typed, TypedBatch, TypedReceiver, TypedSender};
 
 pub(crate) use directory::{look_at_lane, read_directory, vacate, write_directory};
 

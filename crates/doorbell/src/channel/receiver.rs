@@ -223,7 +223,7 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     }
 
     #[inline]
-    fn find(&mut self, deadline: Option<Deadline>) -> Result<Option<Found>, RecvError> {
+    pub(super) fn find(&mut self, deadline: Option<Deadline>) -> Result<Option<Found>, RecvError> {
         loop {
             if let Some(found) = self.reader.poll_alone()? {
                 return Ok(Some(found));

@@ -5,6 +5,7 @@ use super::error::RecvError;
 use super::held::Held;
 use super::receiver::Receiver;
 use super::ring_reader::{RingReader, Run};
+use crate::deadline::Deadline;
 use crate::peer::Trust;
 use crate::wait::Wait;
 use std::marker::PhantomData;
@@ -51,6 +52,18 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     pub fn recv_batch(&mut self) -> Result<RecvBatch<'_, T>, RecvError> {
         if self.reader.poll_alone()?.is_none() {
             self.find_at_leisure()?;
+        }
+        Ok(RecvBatch::new(&mut self.reader))
+    }
+
+    /// As [`recv_batch`](Self::recv_batch), but waits no longer than until `deadline`; for ever if there is none. There is none in
+    /// it if none came.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    pub fn recv_batch_deadline(&mut self, deadline: Option<Deadline>) -> Result<RecvBatch<'_, T>, RecvError> {
+        if self.reader.poll_alone()?.is_none() {
+            self.find(deadline)?;
         }
         Ok(RecvBatch::new(&mut self.reader))
     }

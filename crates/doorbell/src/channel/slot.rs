@@ -43,6 +43,7 @@ impl<'a, T: Trust, W: Wait> Slot<'a, T, W> {
     }
 
     /// Copies `bytes` to offset `at` of the message, as far as they fit. Returns how many did.
+    #[inline]
     pub fn write(&mut self, at: usize, bytes: &[u8]) -> usize {
         self.sender.lane.write_part::<T>(&self.room, at, bytes)
     }

@@ -112,6 +112,53 @@ fn an_event_loop_hears_that_its_subscription_was_dropped() {
     assert!(subscriber.listen().unwrap());
 }
 
+/// Parts of all lengths at all offsets, in any order.
+#[test]
+fn a_message_made_in_place_has_the_bytes_that_were_written_and_no_others() {
+    let mut publisher: Publisher = Publisher::new(1 << 13).unwrap();
+    let mut subscriber: Subscriber<doorbell::peer::Trusted> =
+        publisher.subscribe(WhenSlow::HoldBack).unwrap();
+    let mut received = Vec::new();
+    for (length, part) in [(1, 1), (7, 3), (8, 8), (9, 2), (64, 5), (100, 7), (1024, 13), (2500, 1100)] {
+        let bytes: Vec<u8> = (0..length).map(|index| (index * 31 + part) as u8).collect();
+        let mut offsets: Vec<usize> = (0..length).step_by(part).collect();
+        offsets.reverse();
+        publisher
+            .publish_in_place(length, soon(), |draft| {
+                assert_eq!(draft.size(), length);
+                for at in offsets {
+                    let end = length.min(at + part);
+                    assert_eq!(draft.write(at, &bytes[at..end]), end - at);
+                }
+                assert_eq!((draft.write(length, b"beyond"), draft.write(usize::MAX, b"beyond")), (0, 0));
+            })
+            .unwrap();
+        publisher.publish(b"behind").unwrap();
+        subscriber.recv_into(&mut received).unwrap();
+        assert_eq!(received, bytes);
+        subscriber.recv_into(&mut received).unwrap();
+        assert_eq!(received, b"behind");
+    }
+}
+
+#[test]
+fn a_message_whose_making_panics_is_not_published() {
+    let mut publisher: Publisher = Publisher::new(4096).unwrap();
+    let mut subscriber: Subscriber<doorbell::peer::Trusted> =
+        publisher.subscribe(WhenSlow::HoldBack).unwrap();
+    let mut received = Vec::new();
+    for _ in 0..100 {
+        let making = std::panic::AssertUnwindSafe(|| {
+            publisher.publish_in_place(300, soon(), |_| panic!("made nothing"))
+        });
+        assert!(std::panic::catch_unwind(making).is_err());
+        assert_eq!(subscriber.try_recv_into(&mut received), Ok(None));
+        publisher.publish(b"whole").unwrap();
+        assert_eq!(subscriber.try_recv_into(&mut received), Ok(Some(0)));
+        assert_eq!(received, b"whole");
+    }
+}
+
 #[test]
 fn a_subscriber_with_gaps_is_told_exactly_how_many_messages_it_missed() {
     const COUNT: u64 = 200_000;

@@ -18,6 +18,8 @@ mod select;
 mod several;
 mod smol;
 mod threads;
+#[cfg(feature = "zerocopy")]
+mod typed;
 
 /// Not a test: what the other process does.
 #[test]

@@ -105,6 +105,29 @@ impl LogMemory {
         }
     }
 
+    /// Publisher: copies a part of a payload in, which lies in a record in the ring.
+    pub(super) fn write_part(&self, offset: u64, from: &[u8]) {
+        // Up to a multiple of 8 by changing the word that this publisher alone writes.
+        let lead = ((8 - offset % 8) % 8).min(from.len() as u64) as usize;
+        let (lead, rest) = from.split_at(lead);
+        let (whole, tail) = rest.split_at(rest.len() & !7);
+        self.change_word(offset, lead);
+        let offset = offset + lead.len() as u64;
+        self.write(offset, whole);
+        self.change_word(offset + whole.len() as u64, tail);
+    }
+
+    /// Copies fewer than eight bytes into one word.
+    fn change_word(&self, offset: u64, from: &[u8]) {
+        if !from.is_empty() {
+            let word = self.word(offset);
+            let mut bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+            bytes[offset as usize % 8..][..from.len()].copy_from_slice(from);
+            fault::point();
+            word.store(u64::from_ne_bytes(bytes), Ordering::Relaxed);
+        }
+    }
+
     /// Copies a payload out. `offset` is a multiple of 8.
     pub(super) fn read(&self, offset: u64, to: &mut [u8]) {
         // SAFETY: it lies in the log, into which the publisher writes by words or in the same way.

@@ -7,5 +7,5 @@ mod publisher;
 mod subscriber;
 
 pub use error::JoinError;
-pub use publisher::{Ended, Publisher, WhenSlow};
+pub use publisher::{Draft, Ended, Publisher, WhenSlow};
 pub use subscriber::Subscriber;

@@ -287,14 +287,52 @@ impl<W: Wait> Publisher<W> {
     /// # Errors
     /// [`SendError::TimedOut`] if a subscriber held it back till then; [`SendError::TooLong`], [`SendError::Wait`].
     pub fn publish_deadline(&mut self, message: &[u8], deadline: Option<Deadline>) -> Result<(), SendError> {
-        let floor = self.floor_for(message.len() as u64)?;
+        let floor = self.wait_for_room(message.len() as u64, deadline)?;
+        self.put(floor, message.len() as u64, |log, at| log.write(at, message));
+        Ok(())
+    }
+
+    /// Publishes a message of `length` bytes that `write` makes where subscribers find it. Waits, before that, until `deadline`
+    /// while a subscriber that may do so holds it back; for ever if there is none. What `write` leaves out has the bytes that an
+    /// earlier message left there.
+    ///
+    /// ```
+    /// use doorbell::channel::broadcast::{Publisher, Subscriber, WhenSlow};
+    /// use doorbell::peer::Trusted;
+    ///
+    /// let mut publisher: Publisher = Publisher::new(4096)?;
+    /// let mut subscriber: Subscriber<Trusted> = publisher.subscribe(WhenSlow::HoldBack)?;
+    /// publisher.publish_in_place(9, None, |draft| {
+    ///     draft.write(0, b"head");
+    ///     draft.write(4, b", body");
+    /// })?;
+    /// let mut message = Vec::new();
+    /// subscriber.recv_into(&mut message)?;
+    /// assert_eq!(message, b"head, bod", "a draft is as long as was said");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`publish_deadline`](Self::publish_deadline). If `write` panics, nothing is published.
+    pub fn publish_in_place(
+        &mut self,
+        length: usize,
+        deadline: Option<Deadline>,
+        write: impl FnOnce(&mut Draft<'_>),
+    ) -> Result<(), SendError> {
+        let floor = self.wait_for_room(length as u64, deadline)?;
+        self.put(floor, length as u64, |log, place| write(&mut Draft { log, place, length }));
+        Ok(())
+    }
+
+    fn wait_for_room(&mut self, length: u64, deadline: Option<Deadline>) -> Result<u64, SendError> {
+        let floor = self.floor_for(length)?;
         while let Some(blocker) = self.blocker(floor) {
             if !self.wait_for(blocker, floor, deadline)? {
                 return Err(SendError::TimedOut);
             }
         }
-        self.put(message, floor);
-        Ok(())
+        Ok(floor)
     }
 
     /// As [`publish`](Self::publish), but does not wait.
@@ -306,7 +344,7 @@ impl<W: Wait> Publisher<W> {
         if self.blocker(floor).is_some() {
             return Err(SendError::Full);
         }
-        self.put(message, floor);
+        self.put(floor, message.len() as u64, |log, at| log.write(at, message));
         Ok(())
     }
 
@@ -322,10 +360,10 @@ impl<W: Wait> Publisher<W> {
         Ok(self.index.floor_for(length, &self.log)?)
     }
 
-    /// Publishes `message` in the place of what lies before `floor`, which holds nobody back.
-    fn put(&mut self, message: &[u8], floor: u64) {
+    /// Publishes what `write` writes in the place of what lies before `floor`, which holds nobody back.
+    fn put(&mut self, floor: u64, length: u64, write: impl FnOnce(&LogMemory, u64)) {
         let before = self.index.tail();
-        self.index.publish(floor, message.len() as u64, &self.log, |at| self.log.write(at, message));
+        self.index.publish(floor, length, &self.log, |at| write(&self.log, at));
         // One for all: N2 of each announcement. Pairs with W4 of each subscriber.
         fence(Ordering::SeqCst);
         for bell in &self.bells {
@@ -485,6 +523,28 @@ impl<W: Wait> Publisher<W> {
         let woken = way.wait(&mut [WaitEntry { state, listener }], ready, deadline)?;
         // A hostile subscriber can wake us for ever.
         Ok(woken && !deadline.is_some_and(|deadline| deadline.passed()))
+    }
+}
+
+/// A message that is being made where subscribers will find it. See [`Publisher::publish_in_place`].
+#[derive(Debug)]
+pub struct Draft<'a> {
+    log: &'a LogMemory,
+    place: u64,
+    length: usize,
+}
+
+impl Draft<'_> {
+    /// How many bytes it has.
+    pub fn size(&self) -> usize {
+        self.length
+    }
+
+    /// Copies `bytes` to offset `at` of the message, as far as they fit. Returns how many did.
+    pub fn write(&mut self, at: usize, bytes: &[u8]) -> usize {
+        let fitting = bytes.len().min(self.length.saturating_sub(at));
+        self.log.write_part(self.place + at.min(self.length) as u64, &bytes[..fitting]);
+        fitting
     }
 }
 
