@@ -265,12 +265,12 @@ pub(super) fn rows(way: &Way, scale: Scale) -> Vec<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doorbell_harness::anatomy::recorded;
+    use doorbell_results::anatomy::{Anatomy, sample as recorded};
     use doorbell_results::configuration::{Pattern, Trace};
     use doorbell_results::record::sample;
 
     /// Two configurations, one of them traced, whose anatomy is a recorded one.
-    fn result(lacking: &[&str]) -> ResultFile {
+    fn result(recorded: &Anatomy) -> ResultFile {
         let bare = Configuration {
             pattern: Pattern::OneWay { gap_ns: 1_000_000 },
             ..sample::configuration("futex")
@@ -280,14 +280,14 @@ mod tests {
             16_000.0 + 1000.0 * f64::from(u8::from(configuration.trace.is_some())) + f64::from(block)
         });
         for record in result.records.iter_mut().filter(|record| record.configuration.trace.is_some()) {
-            record.anatomy = Some(recorded::anatomy(lacking));
+            record.anatomy = Some(recorded.clone());
         }
         result
     }
 
     #[test]
     fn every_stage_has_a_row_and_every_shown_wake_a_waterfall() {
-        let text = tables(&result(&[]), &Style::PLAIN);
+        let text = tables(&result(&recorded::whole()), &Style::PLAIN);
         for mark in &Mark::ALL[1..] {
             // In one or both tables, and in each of three waterfalls; the head of a table may name a stage as well.
             let tables = if *mark == Mark::Taken { 1 } else { 2 };
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn what_the_kernel_hides_has_no_row_and_is_named() {
-        let mut result = result(&["ipi_send_cpu"]);
+        let mut result = result(&recorded::no_interrupts());
         for anatomy in result.records.iter_mut().filter_map(|record| record.anatomy.as_mut()) {
             let why = "this kernel has no event ipi_send_cpu".to_owned();
             anatomy.hidden.push(doorbell_results::anatomy::Hidden { mark: Mark::InterruptSent, why });
@@ -317,10 +317,11 @@ mod tests {
     /// Wakes to a CPU that left out its switches from idle were said to have met the waiter before it slept.
     #[test]
     fn a_waiter_whose_coming_is_not_told_is_not_said_to_have_stayed() {
-        let mut result = result(&["sched_switch"]);
+        let mut result = result(&recorded::no_switches());
         assert!(tables(&result, &Style::PLAIN).contains("woken on its way to sleep"));
         for anatomy in result.records.iter_mut().filter_map(|record| record.anatomy.as_mut()) {
-            anatomy.hidden.extend(doorbell_harness::anatomy::missing_events::hidden(&[1].into()));
+            let why = "CPU 1 ran sides without telling that it turned to them".to_owned();
+            anatomy.hidden.push(doorbell_results::anatomy::Hidden { mark: Mark::SwitchedIn, why });
         }
         let text = tables(&result, &Style::PLAIN);
         assert!(
@@ -332,7 +333,7 @@ mod tests {
 
     #[test]
     fn the_cost_of_tracing_stands_with_its_interval() {
-        let text = tables(&result(&[]), &Style::PLAIN);
+        let text = tables(&result(&recorded::whole()), &Style::PLAIN);
         let line = text.lines().skip_while(|line| !line.starts_with("What tracing costs")).nth(1).unwrap();
         assert!(line.contains("+-"), "{line}");
     }
@@ -347,7 +348,7 @@ mod tests {
         let noisy = Cost { within_ns: Some(1500.0), blocks: 5, ..cost };
         assert_eq!((difference(&noisy, ns).as_str(), noisy.is_shown()), ("-1000 ± 1500", false));
         assert!(Cost { difference_ns: 2000.0, ..noisy }.is_shown());
-        let mut result = result(&[]);
+        let mut result = result(&recorded::whole());
         result.records.retain(|record| record.block == 0);
         let text = tables(&result, &Style::PLAIN);
         let line = text.lines().skip_while(|line| !line.starts_with("What tracing costs")).nth(1).unwrap();

@@ -283,7 +283,8 @@ mod tests {
     use crate::sample;
     use crate::style::Style;
     use doorbell_results::configuration::{Pattern, Placement};
-    use doorbell_subjects::operation;
+    use doorbell_results::figure::operation::{AS_PRINTED, PER_SWITCH, REAL_SWITCHES, SWITCHES_PER_ROUND};
+    use doorbell_results::record::Figure;
 
     fn configuration(subject: &str, size: u32) -> Configuration {
         Configuration {
@@ -294,6 +295,10 @@ mod tests {
         }
     }
 
+    fn figure(name: &str, value: f64) -> Figure {
+        Figure { name: name.to_owned(), value, unit: "ns".to_owned(), formula: String::new() }
+    }
+
     fn shown(records: Vec<doorbell_results::record::Record>) -> String {
         let result = sample::result("switch", records);
         text(&passages(&result, &Figures::of(&result)), &Style::PLAIN)
@@ -302,12 +307,13 @@ mod tests {
     #[test]
     fn the_tools_figure_stands_beside_the_counted_one() {
         let mut record = sample::record(&configuration("timectxsw", 0), 0, &[40_000_000; 1000]);
-        for side in &mut record.sides {
-            side.window_ns = 40_000_000;
-            side.voluntary_switches = 5000;
-        }
         record.environment.interrupts.insert("RES".to_owned(), 250);
-        operation::figures::derive(&mut record);
+        record.figures = vec![
+            figure(REAL_SWITCHES, 10_000.0),
+            figure(SWITCHES_PER_ROUND, 10.0),
+            figure(PER_SWITCH, 4000.0),
+            figure(&format!("timectxsw{AS_PRINTED}"), 10_000.0),
+        ];
         let text = shown(vec![record]);
         let line = text.lines().find(|line| line.starts_with("timectxsw")).unwrap();
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -339,9 +345,7 @@ mod tests {
     #[test]
     fn a_protocol_that_hardly_switched_has_no_figure_per_switch() {
         let mut record = sample::record(&configuration("timetctxsw2", 0), 0, &[200_000; 1000]);
-        record.sides[0].window_ns = 200_000;
-        record.sides[0].involuntary_switches = 2;
-        operation::figures::derive(&mut record);
+        record.figures = vec![figure(REAL_SWITCHES, 2.0), figure(SWITCHES_PER_ROUND, 0.002)];
         let text = shown(vec![record]);
         let line = text.lines().find(|line| line.starts_with("timetctxsw2")).unwrap();
         assert!(line.contains(" 0.00 ") && line.contains(" - "), "{text}");

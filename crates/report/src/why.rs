@@ -238,15 +238,15 @@ fn said(event: &Event, wake: &Wake) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doorbell_harness::anatomy::missing_events;
-    use doorbell_harness::anatomy::recorded::anatomy;
+    use doorbell_results::anatomy::sample::whole;
+    use doorbell_results::anatomy::{Hidden, Mark};
     use doorbell_results::configuration::{Configuration, Trace};
     use doorbell_results::record::sample;
 
     #[test]
     fn a_wake_with_more_events_than_are_kept_is_unknown_for_that_reason() {
         let configuration = sample::configuration("futex");
-        let mut wake = anatomy(&[]).kept[0].clone();
+        let mut wake = whole().kept[0].clone();
         wake.events_left_out = 7;
         let one = Explained { wake: &wake, verdict: None, found: Vec::new(), longest: None };
         let slow = Slow {
@@ -273,8 +273,9 @@ mod tests {
         let mut result =
             sample::result(&[Configuration { trace, ..sample::configuration("futex") }], 3, |_, _| 0.0);
         for record in &mut result.records {
-            let mut seen = anatomy(&[]);
-            seen.hidden = missing_events::hidden(&[1].into()).collect();
+            let mut seen = whole();
+            let why = "CPU 1 ran sides without telling that it turned to them".to_owned();
+            seen.hidden = vec![Hidden { mark: Mark::SwitchedIn, why }];
             record.anatomy = Some(seen);
         }
         let text = text(&result, &Style::PLAIN);
@@ -284,7 +285,7 @@ mod tests {
     #[test]
     fn what_covers_under_a_hundredth_of_a_wake_is_not_listed_beside_its_cause() {
         let configuration = sample::configuration("futex");
-        let anatomy = anatomy(&[]);
+        let anatomy = whole();
         let wake = &anatomy.kept[0];
         let found = |name, covers_ps| Found { name, covers_ps, evidence: "seen".to_owned() };
         let whole = wake.whole_ps();

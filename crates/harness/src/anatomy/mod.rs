@@ -9,7 +9,7 @@
 pub mod collect;
 pub mod cut;
 pub mod missing_events;
-#[cfg(any(test, feature = "sample"))]
-pub mod recorded;
+#[cfg(test)]
+mod recorded;
 #[cfg(test)]
 mod tests;

@@ -15,20 +15,20 @@ use doorbell_results::machine::clock::{Clock, Source};
 
 /// What was recorded beside the buffers.
 #[derive(Debug, Deserialize)]
-pub struct Recorded {
+pub(super) struct Recorded {
     /// The notifier and the waiter.
-    pub tasks: [i32; 2],
+    pub(super) tasks: [i32; 2],
     /// The stamps of each wake-up.
-    pub wakes: Vec<Stamps>,
+    pub(super) wakes: Vec<Stamps>,
 }
 
 /// The stamps and whose they are.
-pub fn recorded() -> Recorded {
+pub(super) fn recorded() -> Recorded {
     serde_json::from_str(include_str!("../trace/fixture/wakes.json")).unwrap()
 }
 
 /// The clock of the machine on which it was recorded: 2 GHz.
-pub const CLOCK: Clock = Clock { source: Source::Tsc, ps_per_tick_q32: 500 << 32 };
+pub(super) const CLOCK: Clock = Clock { source: Source::Tsc, ps_per_tick_q32: 500 << 32 };
 
 /// The layouts of the machine on which it was recorded.
 const FORMATS: [(&str, &str); 11] = [
@@ -46,7 +46,7 @@ const FORMATS: [(&str, &str); 11] = [
 ];
 
 /// The recorded events as a kernel without the events `lacking` would have told them.
-pub fn events(lacking: &[&str]) -> Vec<Event> {
+pub(super) fn events(lacking: &[&str]) -> Vec<Event> {
     let mut decoder = Decoder::default();
     for (name, format) in FORMATS.iter().filter(|(name, _)| !lacking.contains(name)) {
         let kind = KINDS.iter().find(|kind| kind.name == *name).unwrap();
@@ -65,8 +65,27 @@ pub fn events(lacking: &[&str]) -> Vec<Event> {
 }
 
 /// The recorded wakes as a kernel without the events `lacking` would have had them cut.
-pub fn anatomy(lacking: &[&str]) -> Anatomy {
+pub(super) fn anatomy(lacking: &[&str]) -> Anatomy {
     let Recorded { tasks, wakes } = recorded();
     let harvest = Harvest { events: events(lacking), lost: 0, whole_from: 0 };
     Join { clock: CLOCK, tasks }.collect(&wakes, &harvest, Vec::new())
+}
+
+/// Whoever shows anatomies is tested with these, and reaches nothing that makes them.
+#[test]
+fn the_samples_of_the_results_are_what_these_wakes_leave() {
+    for (name, lacking) in
+        [("whole", &[][..]), ("no-switches", &["sched_switch"]), ("no-interrupts", &["ipi_send_cpu"])]
+    {
+        let path = format!("{}/../results/src/anatomy/sample/{name}.json", env!("CARGO_MANIFEST_DIR"));
+        let made = anatomy(lacking);
+        if std::env::var_os("DOORBELL_WRITE_FIXTURES").is_some() {
+            std::fs::write(&path, serde_json::to_string(&made).unwrap() + "\n").unwrap();
+        }
+        let kept: Anatomy = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        assert!(
+            kept == made,
+            "{path} is another anatomy; after a change that is meant, run this with DOORBELL_WRITE_FIXTURES=1"
+        );
+    }
 }

@@ -264,7 +264,7 @@ fn traced_variants_have_waterfalls_and_their_stages_in_a_table() {
     let traced = Configuration { trace: Some(Trace::Stages), ..configuration("futex") };
     let mut records =
         vec![record(&configuration("futex"), 0, &[8_000_000]), record(&traced, 0, &[9_000_000])];
-    records[1].anatomy = Some(doorbell_harness::anatomy::recorded::anatomy(&[]));
+    records[1].anatomy = Some(doorbell_results::anatomy::sample::whole());
     let page = page(result("anatomy", records));
     check(&page);
     let drawn = pictures(&page).into_iter().filter(|picture| picture.contains("8 stages, ")).count();

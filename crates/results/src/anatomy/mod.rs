@@ -19,6 +19,8 @@ use crate::event::Event;
 use crate::record::Series;
 
 pub mod mark;
+#[cfg(any(test, feature = "sample"))]
+pub mod sample;
 
 pub use mark::Mark;
 
