@@ -24,6 +24,9 @@ pub mod channel;
 pub mod condvar;
 mod descriptor;
 pub mod eventfd;
+// What book/add-a-mechanism.md shows how to add.
+#[cfg(test)]
+pub mod eventfd_count;
 pub mod eventfd_epoll;
 pub mod eventfd_epoll_et;
 pub mod eventfd_io_uring;
@@ -131,7 +134,7 @@ mod tests {
         let arena = Arena::map(1 << 20).unwrap();
         let run_dir = RunDir::create().unwrap();
         let site = Site::new(Contexts::Threads, arena, &run_dir);
-        for entry in all() {
+        for entry in all().iter().chain(&[&eventfd_count::EventfdCount as _]) {
             let here =
                 entry.available(&Host::default()).is_ok() && entry.notification().joins(Contexts::Threads);
             if here && entry.notification().waits != Waits::Nothing {
@@ -139,6 +142,16 @@ mod tests {
             }
         }
         run_dir.clear_notes();
+    }
+
+    #[test]
+    fn the_page_that_shows_how_to_add_one_quotes_what_compiles() {
+        let page = include_str!("../../../../book/add-a-mechanism.md");
+        let file = include_str!("eventfd_count.rs");
+        assert!(
+            page.contains(&format!("```rust\n{file}```")),
+            "book/add-a-mechanism.md shows another eventfd_count.rs"
+        );
     }
 
     /// What merges cannot keep the words of each.
