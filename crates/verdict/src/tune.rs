@@ -5,11 +5,12 @@ use crate::statistics::median;
 use doorbell_results::configuration::Placement;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{ResultFile, Variant};
-/// The mechanism whose sleep the library's adaptive waiter falls back on.
-pub const SLEEPS: &str = "futex";
 
-/// The mechanism whose waiter spins.
-pub const SPINS: &str = "spin";
+/// The part of the mechanism whose sleep the library's adaptive waiter falls back on.
+pub const SLEEPS: &str = "sleeps";
+
+/// The part of the mechanism whose waiter spins.
+pub const SPINS: &str = "spins";
 
 /// What was found on each placement, nearest first, and the one that counts.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,9 +42,10 @@ pub struct Placed {
 /// what counts is the least price between two cores: with it no spin anywhere costs more than the sleep it replaces.
 pub fn tune(result: &ResultFile) -> Tuned {
     let variants = result.variants();
-    let round_trips = |subject: &'static str| {
+    let round_trips = |part: &'static str| {
         variants.iter().filter(move |variant| {
-            variant.configuration.subject == subject && variant.configuration.pattern.back_to_back()
+            let configuration = variant.configuration;
+            result.plan.plays(&configuration.subject, part) && configuration.pattern.back_to_back()
         })
     };
     let placements: Vec<Placed> = round_trips(SLEEPS)
@@ -97,16 +99,19 @@ mod tests {
                 .find(|(configuration, _)| configuration == wanted)
                 .map(|(_, low_ns)| *low_ns)
         };
-        sample::result(&plain, 3, |configuration, _| low_ns(configuration).unwrap())
+        let mut result = sample::result(&plain, 3, |configuration, _| low_ns(configuration).unwrap());
+        result.plan.parts =
+            [("naps", SLEEPS), ("turns", SPINS)].map(|(name, part)| (name.into(), part.into())).into();
+        result
     }
 
     #[test]
     fn the_cheapest_sleep_between_two_cores_counts_and_is_half_a_round_trip() {
         let tuned = tune(&result(&[
-            (on("futex", "same-core", [0, 0]), 2000.0),
-            (on("futex", "other-node", [0, 9]), 12000.0),
-            (on("futex", "same-l3", [0, 1]), 8000.0),
-            (on("spin", "same-l3", [0, 1]), 300.0),
+            (on("naps", "same-core", [0, 0]), 2000.0),
+            (on("naps", "other-node", [0, 9]), 12000.0),
+            (on("naps", "same-l3", [0, 1]), 8000.0),
+            (on("turns", "same-l3", [0, 1]), 300.0),
         ]));
         let relations: Vec<&str> =
             tuned.placements.iter().map(|placed| placed.placement.relation.as_str()).collect();
@@ -123,13 +128,13 @@ mod tests {
 
     #[test]
     fn a_machine_with_one_core_reckons_with_its_one_core() {
-        let tuned = tune(&result(&[(on("futex", "same-core", [0, 0]), 2000.0)]));
+        let tuned = tune(&result(&[(on("naps", "same-core", [0, 0]), 2000.0)]));
         assert_eq!(tuned.chosen, Some(0));
     }
 
     #[test]
     fn trials_that_failed_are_not_reckoned_with() {
-        let mut result = result(&[(on("futex", "same-l3", [0, 1]), 8000.0)]);
+        let mut result = result(&[(on("naps", "same-l3", [0, 1]), 8000.0)]);
         for record in &mut result.records {
             record.outcome = Outcome::Failed { cause: "killed".to_owned() };
         }

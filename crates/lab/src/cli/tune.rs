@@ -12,13 +12,13 @@ use super::common::{Exit, RunArgs, Terminal};
 use super::experiment::Experiment;
 pub use super::experiment::run;
 use super::placements::present;
-use crate::experiment::tune::plan;
+use crate::experiment::tune::{SLEEPER, SPINNER, plan};
 use doorbell_report::style::Style;
 use doorbell_report::wording::EMULATED;
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
 use doorbell_results::record::write::replace;
-use doorbell_verdict::tune::{Placed, Tuned, tune};
+use doorbell_verdict::tune::{Placed, SLEEPS, SPINS, Tuned, tune};
 
 /// Arguments of `doorbell tune`.
 #[derive(Debug, clap::Args)]
@@ -45,6 +45,9 @@ impl Experiment for Args {
     }
     fn plan(&self, machine: &Machine) -> anyhow::Result<Plan> {
         Ok(plan(&present(&machine.topology), self.run.blocks, self.run.seed()))
+    }
+    fn parts(&self) -> Vec<(&'static str, &'static str)> {
+        vec![(SLEEPER, SLEEPS), (SPINNER, SPINS)]
     }
     fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
         let args = self;

@@ -6,11 +6,17 @@ use super::ping::Ping;
 use doorbell_results::configuration::{Pattern, Placement, Scheduler, WaitPolicy};
 use doorbell_results::plan::Plan;
 use doorbell_subjects::mechanism::Contexts;
-use doorbell_verdict::tune::{SLEEPS, SPINS};
+
+/// By which the library's adaptive waiter sleeps.
+pub const SLEEPER: &str = "futex";
+
+/// By which it spins.
+pub const SPINNER: &str = "spin";
+
 /// Back-to-back round trips, in which each side sleeps, or spins, once.
 pub fn plan(placements: &[Placement], blocks: Option<u32>, seed: u64) -> Plan {
     let ping = Ping {
-        mechanisms: [SLEEPS, SPINS, "null"].map(str::to_owned).to_vec(),
+        mechanisms: [SLEEPER, SPINNER, "null"].map(str::to_owned).to_vec(),
         contexts: vec![Contexts::Processes],
         placements: placements.to_vec(),
         // None is left to the scheduler.
