@@ -7,6 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 export CARGO_TARGET_DIR=$PWD/${CARGO_TARGET_DIR:-target}
 # Without iceoryx2, which takes minutes to build.
+cargo clippy --locked --quiet --no-default-features --all-targets --manifest-path rivals/Cargo.toml -- -D warnings
 cargo test --locked --quiet --no-default-features --manifest-path rivals/Cargo.toml
 cargo build --locked --quiet --no-default-features --manifest-path rivals/Cargo.toml
 rivals=$CARGO_TARGET_DIR/debug/rivals

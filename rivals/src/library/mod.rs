@@ -1,6 +1,50 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Bounded channels of values, one library a file: as little of each as both comparisons need.
 
+/// Channels that have the standard library's calls: what makes one, and the types of its ends.
+macro_rules! like_std {
+    ($library:ident, $make:path, $sender:ident, $receiver:ident, $refused:ident) => {
+        impl<T: Send + 'static> Library<T> for $library {
+            type Sender = $sender<T>;
+            type Receiver = $receiver<T>;
+            fn bounded(room: usize) -> (Self::Sender, Self::Receiver) {
+                $make(room)
+            }
+        }
+
+        impl<T: Send + 'static> Sends<T> for $sender<T> {
+            #[inline(always)]
+            fn send(&mut self, value: T) {
+                assert!($sender::send(self, value).is_ok(), "the partner lives");
+            }
+            #[inline(always)]
+            fn try_send(&mut self, value: &mut Option<T>) -> bool {
+                match value.take().map(|value| $sender::try_send(self, value)) {
+                    Some(Err($refused::Full(back) | $refused::Disconnected(back))) => {
+                        *value = Some(back);
+                        false
+                    }
+                    _ => true,
+                }
+            }
+        }
+
+        impl<T: Send + 'static> Receives<T> for $receiver<T> {
+            #[inline(always)]
+            fn receive(&mut self) -> T {
+                self.recv().expect("the partner lives")
+            }
+            #[inline(always)]
+            fn try_receive(&mut self) -> Option<T> {
+                self.try_recv().ok()
+            }
+            fn receive_within(&mut self, limit: Duration) -> Option<T> {
+                self.recv_timeout(limit).ok()
+            }
+        }
+    };
+}
+
 mod crossbeam;
 mod crossfire;
 mod flume;
