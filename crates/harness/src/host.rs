@@ -142,19 +142,19 @@ fn run(order: &Order, families: Families, load: Option<&mut Session>) -> Result<
         journal: journal.clone(),
         io: None,
     };
-    let mut troupe =
-        Troupe::fork(contexts, roles, links.as_ref(), &side).map_err(|error| error.to_string())?;
+    let mut running =
+        RunningSides::fork(contexts, roles, links.as_ref(), &side).map_err(|error| error.to_string())?;
     let tracer = match configuration.trace.zip(journal) {
         Some((trace, journal)) => match Tracer::begin(configuration, trace, order.clock, control, journal) {
             Ok(tracer) => Some(tracer),
             Err(error) => {
-                troupe.end();
+                running.end();
                 return Err(error.to_string());
             }
         },
         None => None,
     };
-    let report = troupe.watch(control, configuration, roles, load, tracer);
+    let report = running.watch(control, configuration, roles, load, tracer);
     run_dir.clear_notes();
     report.map_err(|error| error.to_string())
 }
@@ -164,22 +164,22 @@ const NO_THREAD: i32 = 71;
 
 /// The sides at work: their processes and the pipes they report through.
 #[derive(Debug)]
-struct Troupe {
+struct RunningSides {
     processes: Vec<Pid>,
     pipes: Vec<File>,
 }
 
-impl Troupe {
+impl RunningSides {
     fn fork(
         contexts: Contexts,
         roles: [Role; 2],
         links: &dyn Links,
         side: &dyn Fn(Role) -> Side,
     ) -> io::Result<Self> {
-        let mut troupe = Self { processes: Vec::new(), pipes: Vec::new() };
+        let mut running = Self { processes: Vec::new(), pipes: Vec::new() };
         let mut pipe = || -> io::Result<OwnedFd> {
             let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-            troupe.pipes.push(File::from(read));
+            running.pipes.push(File::from(read));
             Ok(write)
         };
         // The end of a pipe is the end of its side: each writing end lives in that side alone.
@@ -187,13 +187,13 @@ impl Troupe {
             Contexts::Processes => {
                 for role in roles {
                     let (write, own) = (pipe()?, side(role));
-                    troupe.processes.push(fork(|| act(links, own, &write))?);
+                    running.processes.push(fork(|| act(links, own, &write))?);
                 }
             }
             Contexts::Threads => {
                 let sides = roles.map(side);
                 let [first, second] = [pipe()?, pipe()?];
-                troupe.processes.push(fork(|| {
+                running.processes.push(fork(|| {
                     let [initiator, responder] = sides;
                     let done = together(
                         move || act(links, initiator, &first),
@@ -207,7 +207,7 @@ impl Troupe {
                 })?);
             }
         }
-        Ok(troupe)
+        Ok(running)
     }
 
     /// Gathers both reports, or finds out why there are none.

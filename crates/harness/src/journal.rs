@@ -36,7 +36,7 @@ unsafe impl Zeroed for Entry {}
 /// What waiter and host tell each other.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
-struct Talk {
+struct Handshake {
     /// Set by the host when the buffer records: the sides may begin.
     traced: AtomicU32,
     /// Set by the waiter while it waits for the host to take the events of its last wake.
@@ -50,13 +50,13 @@ struct Talk {
 }
 
 // SAFETY: atomics only; all are valid at zero.
-unsafe impl Zeroed for Talk {}
+unsafe impl Zeroed for Handshake {}
 
 /// The journal as both sides and the host hold it.
 #[derive(Debug, Clone)]
 pub struct Journal {
     entries: &'static [Entry],
-    talk: &'static Talk,
+    handshake: &'static Handshake,
     bell: Arc<OwnedFd>,
 }
 
@@ -69,9 +69,9 @@ impl Journal {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| OpenError::call("eventfd", error))?;
         let journal =
-            Self { entries: arena.slice(WAKES as usize)?, talk: arena.place()?, bell: Arc::new(bell) };
+            Self { entries: arena.slice(WAKES as usize)?, handshake: arena.place()?, bell: Arc::new(bell) };
         journal.catch_above(u64::MAX);
-        journal.talk.count_above_ps.store(u64::MAX, Relaxed);
+        journal.handshake.count_above_ps.store(u64::MAX, Relaxed);
         Ok(journal)
     }
 
@@ -88,17 +88,17 @@ impl Journal {
         entry.more.store(u32::try_from(more).unwrap_or(u32::MAX), Relaxed);
         // Pairs with the Acquire load in `stamps`.
         entry.sequence.store(stamps.sequence, Release);
-        self.talk.last.store(stamps.sequence, Release);
+        self.handshake.last.store(stamps.sequence, Release);
         let took = clock.ps(stamps.read.max(stamps.woke).saturating_sub(stamps.sent));
-        if took > self.talk.count_above_ps.load(Relaxed) {
-            self.talk.above.fetch_add(1, Relaxed);
+        if took > self.handshake.count_above_ps.load(Relaxed) {
+            self.handshake.above.fetch_add(1, Relaxed);
         }
-        if took > self.talk.above_ps.load(Relaxed) && more == 0 {
-            self.talk.caught.store(1, Release);
+        if took > self.handshake.above_ps.load(Relaxed) && more == 0 {
+            self.handshake.caught.store(1, Release);
             // An eventfd that cannot be written to is full: then the host is called already.
             let _ = rustix::io::write(&*self.bell, &1_u64.to_ne_bytes());
             // Pairs with the Release store in `release`. The host dies with this side or before it.
-            while self.talk.caught.load(Acquire) != 0 {
+            while self.handshake.caught.load(Acquire) != 0 {
                 std::thread::sleep(Duration::from_micros(100));
             }
         }
@@ -107,29 +107,29 @@ impl Journal {
     /// Waits, before a side begins, until the events are recorded.
     pub fn await_traced(&self) {
         // Pairs with the Release store in `traced`.
-        while self.talk.traced.load(Acquire) == 0 {
+        while self.handshake.traced.load(Acquire) == 0 {
             std::thread::sleep(Duration::from_micros(100));
         }
     }
 
     /// The host records: the sides may begin.
     pub fn traced(&self) {
-        self.talk.traced.store(1, Release);
+        self.handshake.traced.store(1, Release);
     }
 
     /// From now on wakes that take longer are caught.
     pub fn catch_above(&self, ps: u64) {
-        self.talk.above_ps.store(ps, Relaxed);
+        self.handshake.above_ps.store(ps, Relaxed);
     }
 
     /// From now on wakes that take longer are counted.
     pub fn count_above(&self, ps: u64) {
-        self.talk.count_above_ps.store(ps, Relaxed);
+        self.handshake.count_above_ps.store(ps, Relaxed);
     }
 
     /// Wakes that took longer than what [`Journal::count_above`] says.
     pub fn above(&self) -> u64 {
-        self.talk.above.load(Relaxed)
+        self.handshake.above.load(Relaxed)
     }
 
     /// What becomes readable when a wake is caught.
@@ -143,19 +143,19 @@ impl Journal {
         // Empty where the call was answered already.
         let _ = rustix::io::read(&*self.bell, &mut count);
         // Pairs with the Release store in `woke`.
-        (self.talk.caught.load(Acquire) != 0)
-            .then(|| self.talk.last.load(Acquire))
+        (self.handshake.caught.load(Acquire) != 0)
+            .then(|| self.handshake.last.load(Acquire))
             .and_then(|last| self.stamps(last).ok())
     }
 
     /// Lets the waiter go on.
     pub fn release(&self) {
-        self.talk.caught.store(0, Release);
+        self.handshake.caught.store(0, Release);
     }
 
     /// Every wake that is remembered, in order, and the number of those that brought several messages or none of their own.
     pub fn wakes(&self) -> (Vec<Stamps>, u64) {
-        let last = self.talk.last.load(Acquire);
+        let last = self.handshake.last.load(Acquire);
         let (mut wakes, mut merged) = (Vec::new(), 0);
         for sequence in last.saturating_sub(WAKES - 1).max(1)..=last {
             match self.stamps(sequence) {

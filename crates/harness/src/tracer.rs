@@ -11,7 +11,7 @@ use super::control::Control;
 use super::journal::Journal;
 use crate::anatomy::collect::Join;
 use crate::anatomy::missing_events::{self, missing_events};
-use crate::trace::event::Kind;
+use crate::trace::event::EventKind;
 use crate::trace::instance::Wanted;
 use crate::trace::{Instance, TraceError, Tracefs};
 use doorbell_machine::cgroup;
@@ -104,7 +104,7 @@ impl Tracer {
         };
         let stages = trace == Trace::Stages;
         let wanted = Wanted {
-            of: if stages { Kind::for_stages } else { Kind::for_causes },
+            of: if stages { EventKind::for_stages } else { EventKind::for_causes },
             tasks,
             cpus: &cpus,
             clock: clock.source,

@@ -172,7 +172,7 @@ mod tests {
     use crate::sample;
     use crate::style::Style;
     use doorbell_results::configuration::{Configuration, Pattern};
-    use doorbell_results::record::fanout::{Memory, Rounds};
+    use doorbell_results::record::fanout::{ReceiversMemory, Rounds};
     use doorbell_results::record::{Histogram, ResultFile, Series};
 
     fn configuration(subject: &str, receivers: u32) -> Configuration {
@@ -196,7 +196,7 @@ mod tests {
             own.series.insert(quantity, Series::from(&histogram));
         }
         own.fanout = Some(FanOut {
-            memory: Some(Memory {
+            memory: Some(ReceiversMemory {
                 pss_bytes: 201 * 100 * 1024,
                 rss_bytes: 201 * 3000 * 1024,
                 kernel_bytes: 201 * 60 * 1024,

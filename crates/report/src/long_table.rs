@@ -9,7 +9,7 @@ use doorbell_results::record::subject::Contexts;
 use doorbell_results::record::{Outcome, Record, ResultFile};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnType {
     Text,
     Whole,
     Real,
@@ -45,43 +45,47 @@ impl std::fmt::Display for Value {
 }
 
 /// The columns that say which trial a line is from.
-pub const TRIAL: [(&str, Kind); 31] = [
-    ("result", Kind::Text),
-    ("record", Kind::Whole),
-    ("block", Kind::Whole),
-    ("attempts", Kind::Whole),
-    ("outcome", Kind::Text),
-    ("mechanism", Kind::Text),
-    ("contexts", Kind::Text),
-    ("pattern", Kind::Text),
-    ("gap_ns", Kind::Whole),
-    ("receivers", Kind::Whole),
-    ("tasks", Kind::Whole),
-    ("yields", Kind::Whole),
-    ("batch", Kind::Whole),
-    ("timing", Kind::Text),
-    ("wait", Kind::Text),
-    ("wait_ns", Kind::Whole),
-    ("placement", Kind::Text),
-    ("cpu_first", Kind::Whole),
-    ("cpu_second", Kind::Whole),
-    ("size_bytes", Kind::Whole),
-    ("scheduler", Kind::Text),
-    ("load", Kind::Text),
-    ("page_cache", Kind::Text),
-    ("target", Kind::Text),
-    ("until_count", Kind::Whole),
-    ("until_ns", Kind::Whole),
-    ("latency_limit_us", Kind::Whole),
-    ("slowdown_ppm", Kind::Whole),
-    ("reference", Kind::Text),
-    ("trace", Kind::Text),
-    ("trace_above_ns", Kind::Whole),
+pub const TRIAL: [(&str, ColumnType); 31] = [
+    ("result", ColumnType::Text),
+    ("record", ColumnType::Whole),
+    ("block", ColumnType::Whole),
+    ("attempts", ColumnType::Whole),
+    ("outcome", ColumnType::Text),
+    ("mechanism", ColumnType::Text),
+    ("contexts", ColumnType::Text),
+    ("pattern", ColumnType::Text),
+    ("gap_ns", ColumnType::Whole),
+    ("receivers", ColumnType::Whole),
+    ("tasks", ColumnType::Whole),
+    ("yields", ColumnType::Whole),
+    ("batch", ColumnType::Whole),
+    ("timing", ColumnType::Text),
+    ("wait", ColumnType::Text),
+    ("wait_ns", ColumnType::Whole),
+    ("placement", ColumnType::Text),
+    ("cpu_first", ColumnType::Whole),
+    ("cpu_second", ColumnType::Whole),
+    ("size_bytes", ColumnType::Whole),
+    ("scheduler", ColumnType::Text),
+    ("load", ColumnType::Text),
+    ("page_cache", ColumnType::Text),
+    ("target", ColumnType::Text),
+    ("until_count", ColumnType::Whole),
+    ("until_ns", ColumnType::Whole),
+    ("latency_limit_us", ColumnType::Whole),
+    ("slowdown_ppm", ColumnType::Whole),
+    ("reference", ColumnType::Text),
+    ("trace", ColumnType::Text),
+    ("trace_above_ns", ColumnType::Whole),
 ];
 
 /// The columns behind [`TRIAL`] in the table of figures.
-pub const FIGURE: [(&str, Kind); 4] =
-    [("quantity", Kind::Text), ("statistic", Kind::Text), ("value", Kind::Real), ("unit", Kind::Text)];
+pub const FIGURE: [(&str, ColumnType); 4] = [
+    ("quantity", ColumnType::Text),
+    ("statistic", ColumnType::Text),
+    ("value", ColumnType::Real),
+    ("unit", ColumnType::Text),
+];
 
 /// What the result is called: its name, or where it has none when it began.
 pub fn name(result: &ResultFile) -> String {

@@ -22,8 +22,9 @@ pub fn text(figures: &Figures, style: &Style) -> String {
     if tallies.is_empty() {
         return String::new();
     }
-    let happened = |kind: &Kind| tallies.iter().any(|(_, tally)| (kind.of)(tally) > 0);
-    let (some, none): (Vec<&Kind>, Vec<&Kind>) = KINDS.iter().partition(|kind| happened(kind));
+    let happened = |kind: &Irregularity| tallies.iter().any(|(_, tally)| (kind.of)(tally) > 0);
+    let (some, none): (Vec<&Irregularity>, Vec<&Irregularity>) =
+        IRREGULARITIES.iter().partition(|kind| happened(kind));
     let sent = tallies.iter().fold(0_u64, |sum, (_, tally)| sum.saturating_add(tally.sent));
     let mut line = format!("Notifications, counted by sequence number: {} sent", count(sent));
     if !none.is_empty() {
@@ -64,20 +65,32 @@ pub fn text(figures: &Figures, style: &Style) -> String {
 
 /// Something that can befall a notification.
 #[derive(Debug)]
-pub struct Kind {
+pub struct Irregularity {
     pub name: &'static str,
     pub meaning: &'static str,
     pub of: fn(&Tally) -> u64,
 }
 
 /// Everything that can befall a notification.
-pub const KINDS: [Kind; 6] = [
-    Kind { name: "lost", meaning: "never seen", of: |tally| tally.lost },
-    Kind { name: "late", meaning: "seen only because a timed wait ran out", of: |tally| tally.late },
-    Kind { name: "duplicate", meaning: "a wake-up for a number seen before", of: |tally| tally.duplicate },
-    Kind { name: "spurious", meaning: "a wake-up with nothing behind it", of: |tally| tally.spurious },
-    Kind { name: "merged", meaning: "seen together with a later one, by one wake", of: |tally| tally.merged },
-    Kind {
+pub const IRREGULARITIES: [Irregularity; 6] = [
+    Irregularity { name: "lost", meaning: "never seen", of: |tally| tally.lost },
+    Irregularity { name: "late", meaning: "seen only because a timed wait ran out", of: |tally| tally.late },
+    Irregularity {
+        name: "duplicate",
+        meaning: "a wake-up for a number seen before",
+        of: |tally| tally.duplicate,
+    },
+    Irregularity {
+        name: "spurious",
+        meaning: "a wake-up with nothing behind it",
+        of: |tally| tally.spurious,
+    },
+    Irregularity {
+        name: "merged",
+        meaning: "seen together with a later one, by one wake",
+        of: |tally| tally.merged,
+    },
+    Irregularity {
         name: "timed out",
         meaning: "a timed wait that ran out with nothing to see",
         of: |tally| tally.timeouts,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory of the receivers, as the kernel counts it.
+//! ReceiversMemory of the receivers, as the kernel counts it.
 
 use std::collections::BTreeSet;
 
 use doorbell_machine::root::{Root, field};
-use doorbell_results::record::fanout::Memory;
+use doorbell_results::record::fanout::ReceiversMemory;
 
 /// Memory that the kernel holds for its tasks, bytes: stacks, page tables, and slab that cannot be reclaimed
 /// (proc_meminfo(5)).
@@ -20,9 +20,9 @@ fn kib(text: &str, key: &str) -> Option<u64> {
 }
 
 /// The memory of the processes `pids`, given what the kernel held `before` the first of them.
-pub fn of(root: &Root, pids: &BTreeSet<i32>, before: u64) -> Memory {
+pub fn of(root: &Root, pids: &BTreeSet<i32>, before: u64) -> ReceiversMemory {
     let kernel_bytes = of_kernel(root).saturating_sub(before);
-    let mut memory = Memory { kernel_bytes, ..Memory::default() };
+    let mut memory = ReceiversMemory { kernel_bytes, ..ReceiversMemory::default() };
     for pid in pids {
         let Some(rollup) = root.text(format!("proc/{pid}/smaps_rollup")) else { continue };
         if let (Some(pss), Some(rss)) = (kib(&rollup, "Pss"), kib(&rollup, "Rss")) {
@@ -55,8 +55,12 @@ mod tests {
         .unwrap();
         let root = Root::at(folder.path());
         let memory = of(&root, &BTreeSet::from([10, 11, 12]), 300 * 1024);
-        let expected =
-            Memory { pss_bytes: 150 * 1024, rss_bytes: 800 * 1024, kernel_bytes: 400 * 1024, processes: 2 };
+        let expected = ReceiversMemory {
+            pss_bytes: 150 * 1024,
+            rss_bytes: 800 * 1024,
+            kernel_bytes: 400 * 1024,
+            processes: 2,
+        };
         assert_eq!(memory, expected);
     }
 }

@@ -124,9 +124,9 @@ fn play(
         .open(&site, &Hall { receivers: part.receivers, clock: order.clock })
         .map_err(|error| said(&error))?;
     let before = memory::of_kernel(&Root::live());
-    let mut troupe = Troupe::start(configuration.contexts, &table, fan.as_ref(), spread.as_ref())?;
-    let outcome = troupe.watch(&table, before, spread.as_ref(), load);
-    troupe.end();
+    let mut running = RunningReceivers::start(configuration.contexts, &table, fan.as_ref(), spread.as_ref())?;
+    let outcome = running.watch(&table, before, spread.as_ref(), load);
+    running.end();
     outcome
 }
 
@@ -202,7 +202,7 @@ fn notify(cpu: Option<u32>, table: &Table, fan: &dyn OpenFan, complaints: impl A
 
 /// Everybody at work, and how the host hears of them.
 #[derive(Debug)]
-struct Troupe {
+struct RunningReceivers {
     /// Processes by number, with what they are.
     processes: BTreeMap<i32, String>,
     home: File,
@@ -210,7 +210,7 @@ struct Troupe {
     deaths: OwnedFd,
 }
 
-impl Troupe {
+impl RunningReceivers {
     fn start(
         contexts: Contexts,
         table: &Table,
@@ -220,7 +220,7 @@ impl Troupe {
         let pipe = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(Failure::of("pipe2"));
         let ((home, homeward), (complaints, complain)) = (pipe()?, pipe()?);
         let deaths = deaths().map_err(Failure::of("signalfd"))?;
-        let mut troupe = Self {
+        let mut running = Self {
             processes: BTreeMap::new(),
             home: File::from(home),
             complaints: File::from(complaints),
@@ -234,22 +234,22 @@ impl Troupe {
                 for number in 0..all {
                     let child = fork(|| receive(number, cpu(number), table, fan, &complain));
                     let child = child.map_err(|cause| {
-                        troupe.end();
+                        running.end();
                         Failure::Start { number, all, cause, cure: MORE_PROCESSES }
                     })?;
-                    troupe.add(child, format!("receiver {number}"));
+                    running.add(child, format!("receiver {number}"));
                 }
                 let child = fork(|| notify(notifier_cpu, table, fan, &complain, &homeward));
-                troupe.add(child.map_err(Failure::of("fork"))?, "the notifier".to_owned());
+                running.add(child.map_err(Failure::of("fork"))?, "the notifier".to_owned());
             }
             Contexts::Threads => {
                 let child = fork(|| threads(table, fan, &cpu, notifier_cpu, &complain, &homeward));
-                troupe.add(child.map_err(Failure::of("fork"))?, "the process of all threads".to_owned());
+                running.add(child.map_err(Failure::of("fork"))?, "the process of all threads".to_owned());
             }
         }
         // The writing ends end here with their names: from now on the end of a pipe is the end of those who write to it.
         drop((homeward, complain));
-        Ok(troupe)
+        Ok(running)
     }
 
     fn add(&mut self, child: Pid, who: String) {
@@ -469,7 +469,7 @@ fn deaths() -> io::Result<OwnedFd> {
 fn complete(
     sides: &mut [SideReport],
     spread: Option<&Spread>,
-    memory: Option<doorbell_results::record::fanout::Memory>,
+    memory: Option<doorbell_results::record::fanout::ReceiversMemory>,
 ) {
     if let Some(fanout) = sides.iter_mut().find_map(|side| side.fanout.as_mut()) {
         fanout.notifier_cpu = spread.map(|spread| spread.notifier);
@@ -534,17 +534,17 @@ mod tests {
                 let _ = rustix::io::write(&homeward, said.as_bytes());
             });
             drop(homeward);
-            let mut troupe = Troupe {
+            let mut running = RunningReceivers {
                 processes: BTreeMap::new(),
                 home: File::from(home),
                 complaints: File::from(complaints),
                 deaths,
             };
-            troupe.add(notifier.unwrap(), "the notifier".to_owned());
-            let report = troupe.watch(&table, 0, None, None).unwrap();
+            running.add(notifier.unwrap(), "the notifier".to_owned());
+            let report = running.watch(&table, 0, None, None).unwrap();
             let Report::Failed { cause } = report else { panic!("{report:?}") };
             assert!(cause.contains(&format!("without a whole report: {} bytes", said.len())), "{cause}");
-            assert!(troupe.processes.is_empty());
+            assert!(running.processes.is_empty());
         }
     }
 }

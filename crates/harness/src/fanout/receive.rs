@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering::{Acquire, Release};
 
-use super::table::{Row, Table};
+use super::table::{ReceiverRow, Table};
 use crate::counters::Counters;
 use crate::mechanism::{Waiter, Woken};
 use crate::role::wait_by_policy;
@@ -21,14 +21,14 @@ impl Window {
     fn open(table: &Table) -> Self {
         Self { before: Counters::read(), opened: table.part.clock.now_awake() }
     }
-    fn close(self, table: &Table, row: Row) {
+    fn close(self, table: &Table, row: ReceiverRow) {
         let clock = table.part.clock;
         let window_ns = clock.ps(clock.now().saturating_sub(self.opened)) / 1000;
         row.leave(&Counters::read().since(&self.before, "receiver", window_ns));
     }
 }
 
-fn stand_ready(table: &Table, row: Row) {
+fn stand_ready(table: &Table, row: ReceiverRow) {
     row.stands_ready(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs());
     // Pairs with the Acquire load in `notify`: the object that this receiver made is there for the notifier to find.
     table.control.ready.fetch_add(1, Release);

@@ -61,7 +61,7 @@ pub struct Control {
 // SAFETY: atomics only; all are valid at zero.
 unsafe impl Zeroed for Control {}
 
-/// Words at the head of a receiver's row; each index is a field of [`Row`].
+/// Words at the head of a receiver's row; each index is a field of [`ReceiverRow`].
 mod field {
     pub(super) const SEEN: usize = 0;
     pub(super) const WAKES: usize = 1;
@@ -107,13 +107,13 @@ impl Table {
 
     /// The row of receiver `number`.
     #[inline]
-    pub fn row(&self, number: u32) -> Row<'_> {
+    pub fn row(&self, number: u32) -> ReceiverRow<'_> {
         let words = row_words(&self.part);
         let start = number as usize * words;
-        Row { words: &self.rows[start..start + words], rounds: self.part.all_rounds() }
+        ReceiverRow { words: &self.rows[start..start + words], rounds: self.part.all_rounds() }
     }
 
-    pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
+    pub fn rows(&self) -> impl Iterator<Item = ReceiverRow<'_>> {
         (0..self.part.receivers).map(|number| self.row(number))
     }
 
@@ -138,12 +138,12 @@ fn row_words(part: &Part) -> usize {
 
 /// What one receiver writes, and nobody else.
 #[derive(Debug, Clone, Copy)]
-pub struct Row<'table> {
+pub struct ReceiverRow<'table> {
     words: &'table [AtomicU64],
     rounds: usize,
 }
 
-impl Row<'_> {
+impl ReceiverRow<'_> {
     #[inline]
     fn get(&self, field: usize) -> u64 {
         self.words[field].load(Relaxed)

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::io;
 
-use super::{Kind, Work};
+use super::{LoadKind, Work};
 
 /// A walk through a cache.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ struct Walk {
     at: usize,
 }
 
-impl Kind for Cache {
+impl LoadKind for Cache {
     fn name(&self) -> &'static str {
         "cache"
     }

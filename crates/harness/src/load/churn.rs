@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::{Kind, Work};
+use super::{LoadKind, Work};
 
 #[derive(Debug)]
 pub(super) struct Churn;
@@ -19,7 +19,7 @@ struct Pair {
     back: File,
 }
 
-impl Kind for Churn {
+impl LoadKind for Churn {
     fn name(&self) -> &'static str {
         "churn"
     }

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::io;
 
-use super::{Kind, Work};
+use super::{LoadKind, Work};
 
 #[derive(Debug)]
 pub(super) struct Cpu;
@@ -14,7 +14,7 @@ const STEPS: u32 = 100_000;
 
 struct Chains([u64; 4]);
 
-impl Kind for Cpu {
+impl LoadKind for Cpu {
     fn name(&self) -> &'static str {
         "cpu"
     }

@@ -4,10 +4,10 @@
 use std::hint::black_box;
 use std::io;
 
-use super::{Kind, Work};
+use super::{LoadKind, Work};
 
 #[derive(Debug)]
-pub(super) struct Memory;
+pub(super) struct CopyMemory;
 
 /// Bytes of each of the two buffers: together more than most third-level caches give one core.
 const BYTES: usize = 32 << 20;
@@ -20,7 +20,7 @@ struct Copies {
     at: usize,
 }
 
-impl Kind for Memory {
+impl LoadKind for CopyMemory {
     fn name(&self) -> &'static str {
         "memory"
     }

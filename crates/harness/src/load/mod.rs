@@ -14,7 +14,7 @@ mod memory;
 pub mod session;
 mod sqrt;
 
-pub trait Kind: Sync {
+pub trait LoadKind: Sync {
     fn name(&self) -> &'static str;
     fn about(&self) -> &'static str;
     /// Makes ready, in the worker's own process.
@@ -28,12 +28,12 @@ pub trait Work {
 }
 
 /// Every kind. The one list to extend.
-pub fn all() -> &'static [&'static dyn Kind] {
-    &[&sqrt::Sqrt, &cpu::Cpu, &cache::Cache, &memory::Memory, &churn::Churn]
+pub fn all() -> &'static [&'static dyn LoadKind] {
+    &[&sqrt::Sqrt, &cpu::Cpu, &cache::Cache, &memory::CopyMemory, &churn::Churn]
 }
 
 /// The kind called `name`, or the nearest name if there is none.
-pub fn find(name: &str) -> Result<&'static dyn Kind, Unknown> {
+pub fn find(name: &str) -> Result<&'static dyn LoadKind, Unknown> {
     nearest::find("load", all().iter().copied(), |kind| kind.name(), name)
 }
 

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::io;
 
-use super::{Kind, Work};
+use super::{LoadKind, Work};
 
 #[derive(Debug)]
 pub(super) struct Sqrt;
@@ -14,7 +14,7 @@ const ROOTS: u32 = 20_000;
 
 struct Chain(f64);
 
-impl Kind for Sqrt {
+impl LoadKind for Sqrt {
     fn name(&self) -> &'static str {
         "sqrt"
     }

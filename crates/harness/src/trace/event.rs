@@ -17,7 +17,7 @@ pub enum Of {
 }
 
 #[derive(Debug)]
-pub struct Kind {
+pub struct EventKind {
     pub system: &'static str,
     pub name: &'static str,
     stages: Option<Of>,
@@ -25,7 +25,7 @@ pub struct Kind {
     read: fn(&Fields) -> Option<What>,
 }
 
-impl Kind {
+impl EventKind {
     /// What is recorded for the stages of a wake.
     pub fn for_stages(&self) -> Option<Of> {
         self.stages
@@ -37,7 +37,7 @@ impl Kind {
 }
 
 /// Every kind. The one list to extend.
-pub const KINDS: &[Kind] = &[
+pub const KINDS: &[EventKind] = &[
     kind("raw_syscalls", "sys_enter", Some(BY), BY, |f| Some(What::CallEnters { number: f.number("id")? })),
     kind("raw_syscalls", "sys_exit", Some(BY), BY, |f| Some(What::CallReturns { number: f.number("id")? })),
     kind("sched", "sched_waking", Some(PID), PID, |f| Some(What::Waking { task: f.task("pid")? })),
@@ -81,8 +81,8 @@ const fn kind(
     stages: Option<Of>,
     causes: Of,
     read: fn(&Fields) -> Option<What>,
-) -> Kind {
-    Kind { system, name, stages, causes, read }
+) -> EventKind {
+    EventKind { system, name, stages, causes, read }
 }
 
 fn switch(fields: &Fields) -> Option<What> {
@@ -138,12 +138,12 @@ impl Fields<'_> {
 /// The kinds a tracer asked for, by the numbers this kernel gives them.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    kinds: Vec<(&'static Kind, Format)>,
+    kinds: Vec<(&'static EventKind, Format)>,
 }
 
 impl Decoder {
     /// Adds a kind with the text of its `format` file.
-    pub fn add(&mut self, kind: &'static Kind, format: &str) -> Option<()> {
+    pub fn add(&mut self, kind: &'static EventKind, format: &str) -> Option<()> {
         self.kinds.push((kind, Format::parse(format)?));
         Some(())
     }

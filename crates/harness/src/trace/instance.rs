@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::event::{Decoder, KINDS, Kind, Of};
+use super::event::{Decoder, EventKind, KINDS, Of};
 use super::ring;
 use super::tracefs::{TraceError, Tracefs};
 use doorbell_results::event::Event;
@@ -27,7 +27,7 @@ pub struct Instance {
     page: usize,
     decoder: Decoder,
     /// Kinds of event this kernel does not have.
-    missing: Vec<&'static Kind>,
+    missing: Vec<&'static EventKind>,
 }
 
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub struct Harvest {
 #[derive(Debug, Clone)]
 pub struct Wanted<'a> {
     /// What of each kind: what it does for stages, or for causes.
-    pub of: fn(&'static Kind) -> Option<Of>,
+    pub of: fn(&'static EventKind) -> Option<Of>,
     /// The tasks of the sides.
     pub tasks: [u32; 2],
     /// The CPUs; those the sides may run on.
@@ -144,7 +144,7 @@ impl Instance {
     }
 
     /// Kinds of event that were asked for and that this kernel does not have.
-    pub fn missing(&self) -> &[&'static Kind] {
+    pub fn missing(&self) -> &[&'static EventKind] {
         &self.missing
     }
 

@@ -10,7 +10,7 @@ use super::usage::Usage;
 use doorbell_harness::load;
 use doorbell_harness::primitives::PRIMITIVES;
 use doorbell_machine::doctor;
-use doorbell_report::notifications::KINDS;
+use doorbell_report::notifications::IRREGULARITIES;
 use doorbell_report::style::{Role, Style};
 use doorbell_report::terms::{TERMS, key};
 use doorbell_results::about::About;
@@ -109,7 +109,7 @@ fn figures() -> Vec<Topic> {
 }
 
 fn counts() -> Vec<Topic> {
-    KINDS.iter().map(|kind| plain(&kind.name.replace(' ', "-"), "count", kind.meaning)).collect()
+    IRREGULARITIES.iter().map(|kind| plain(&kind.name.replace(' ', "-"), "count", kind.meaning)).collect()
 }
 
 fn primitives() -> Vec<Topic> {

@@ -11,6 +11,7 @@ use super::common::{Exit, RunArgs, Terminal, named, once};
 use super::experiment::Experiment;
 pub use super::experiment::run;
 use super::load::Asked;
+use super::sides::Sides;
 use super::usage::Usage;
 use crate::experiment::fanout::{FanOut, takes};
 use doorbell_report::unit::time;
@@ -22,7 +23,6 @@ use doorbell_results::plan::Plan;
 use doorbell_results::quantity::{duration, wait_policy};
 use doorbell_subjects::fan;
 use doorbell_subjects::fan::limits as fanout_limits;
-use doorbell_subjects::mechanism::Contexts;
 use doorbell_verdict::claims::semaphores::{self, PARTS};
 
 /// Arguments of `doorbell fanout`.
@@ -56,9 +56,9 @@ pub struct Args {
     /// unpinned,scatter]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "HOW")]
     pin: Vec<Pin>,
-    /// What the receivers are, comma separated
+    /// What the receivers are, comma separated; of threads the notifier is one too
     #[arg(long, value_enum, value_delimiter = ',', default_value = "processes")]
-    contexts: Vec<Kind>,
+    contexts: Vec<Sides>,
     /// Bytes of message in shared memory, written before each round and read by each receiver before its stamp
     #[arg(long, default_value_t = 0, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(0..=(1 << 26)))]
     size: u32,
@@ -68,14 +68,6 @@ pub struct Args {
     grid: bool,
     #[command(flatten)]
     run: RunArgs,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Kind {
-    /// A process each
-    Processes,
-    /// Threads of one process, the notifier among them
-    Threads,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -210,14 +202,7 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
     }
     let fanout = FanOut {
         mechanisms: mechanisms(args)?,
-        contexts: args
-            .contexts
-            .iter()
-            .map(|kind| match kind {
-                Kind::Processes => Contexts::Processes,
-                Kind::Threads => Contexts::Threads,
-            })
-            .collect(),
+        contexts: args.contexts.iter().copied().map(Into::into).collect(),
         receivers: or(&args.receivers, args.grid, &[20, 200, 2000], 20),
         waits: or(&args.wait, args.grid, &[WaitPolicy::Block, HUNDRED_MS], WaitPolicy::Block),
         pinnings: or(&args.pin, args.grid, &[Pin::Unpinned, Pin::Scatter], Pin::Unpinned)

@@ -3,11 +3,10 @@
 
 use std::time::Duration;
 
-use clap::ValueEnum;
-
 use super::common::{Exit, RunArgs, Terminal, once};
 use super::experiment::Experiment;
 pub use super::experiment::run;
+use super::sides::Sides;
 use super::usage::Usage;
 use crate::experiment::pairs::{Pairs, Sample};
 use doorbell_results::machine::Machine;
@@ -16,7 +15,7 @@ use doorbell_results::plan::FEWEST_BLOCKS;
 use doorbell_results::plan::Plan;
 use doorbell_results::quantity::{duration, span};
 use doorbell_results::record::{Warning, warning};
-use doorbell_subjects::mechanism::{self, Contexts};
+use doorbell_subjects::mechanism;
 
 /// Arguments of `doorbell pairs`.
 #[derive(Debug, clap::Args)]
@@ -34,7 +33,7 @@ pub struct Args {
     cpus: Option<CpuList>,
     /// What the two sides are
     #[arg(long, value_enum, default_value = "processes")]
-    contexts: Kind,
+    contexts: Sides,
     /// Measure each pair both ways round
     #[arg(long)]
     both_ways: bool,
@@ -46,14 +45,6 @@ pub struct Args {
     budget: Duration,
     #[command(flatten)]
     run: RunArgs,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Kind {
-    /// Two processes
-    Processes,
-    /// Two threads of one process
-    Threads,
 }
 
 impl Experiment for Args {
@@ -105,10 +96,7 @@ fn sample(args: &Args, machine: &Machine) -> anyhow::Result<Sample> {
     };
     let pairs = Pairs {
         mechanisms,
-        contexts: match args.contexts {
-            Kind::Processes => Contexts::Processes,
-            Kind::Threads => Contexts::Threads,
-        },
+        contexts: args.contexts.into(),
         cpus,
         both_ways: args.both_ways,
         gap_ns: u64::try_from(args.gap.as_nanos()).unwrap_or(u64::MAX),

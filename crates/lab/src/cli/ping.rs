@@ -32,7 +32,7 @@ pub struct Args {
     mechanisms: Vec<String>,
     /// Who notifies whom [default: ping-pong for a gap of 0, one-way for the others]
     #[arg(long, value_enum)]
-    pattern: Option<Kind>,
+    pattern: Option<PatternKind>,
     /// Time between notifications, comma separated [default: 0,10us,100us,1ms,10ms,100ms]
     #[arg(long, value_delimiter = ',', value_parser = duration, value_name = "TIME")]
     gap: Vec<Duration>,
@@ -77,7 +77,7 @@ pub struct Args {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Kind {
+enum PatternKind {
     /// There and back
     PingPong,
     /// One way; the next follows the gap after the waiter has taken the last
@@ -166,9 +166,9 @@ fn patterns(args: &Args) -> Vec<Pattern> {
             let gap_ns = u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX);
             match args.pattern {
                 None if gap_ns == 0 => Pattern::PingPong { gap_ns },
-                None | Some(Kind::OneWay) => Pattern::OneWay { gap_ns },
-                Some(Kind::PingPong) => Pattern::PingPong { gap_ns },
-                Some(Kind::OpenLoop) => Pattern::OpenLoop { gap_ns },
+                None | Some(PatternKind::OneWay) => Pattern::OneWay { gap_ns },
+                Some(PatternKind::PingPong) => Pattern::PingPong { gap_ns },
+                Some(PatternKind::OpenLoop) => Pattern::OpenLoop { gap_ns },
             }
         })
         .collect()

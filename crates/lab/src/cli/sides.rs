@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--contexts` and `--scheduler`: what two sides are, and how they are scheduled.
+//! `--contexts` and `--scheduler`: what the sides are, and how they are scheduled.
 
 use clap::ValueEnum;
 
 use doorbell_results::configuration::Scheduler;
 use doorbell_subjects::mechanism::Contexts;
 
-/// What two sides are.
+/// What the sides are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Sides {
-    /// Two processes
+    /// A process each
     Processes,
-    /// Two threads of one process
+    /// Threads of one process
     Threads,
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use doorbell_harness::trace::event::{KINDS, Kind};
+use doorbell_harness::trace::event::{EventKind, KINDS};
 use doorbell_harness::trace::instance::Wanted;
 use doorbell_harness::trace::{Instance, Tracefs};
 use doorbell_results::anatomy::Mark;
@@ -373,7 +373,7 @@ fn a_page_that_was_taken_away_is_told_as_a_fault_of_the_task_that_touched_it() {
             .map(|cpu| cpu as u32)
             .collect();
         let wanted = Wanted {
-            of: Kind::for_causes,
+            of: EventKind::for_causes,
             tasks: [own.unsigned_abs(); 2],
             cpus: &cpus,
             clock: doorbell_results::machine::clock::Source::Monotonic,

@@ -17,25 +17,25 @@ const BETWEEN: f64 = 9.0;
 const COLUMN: f64 = 74.0;
 
 #[derive(Debug)]
-pub struct Row<'curves> {
+pub struct PlacementsRow<'curves> {
     pub name: String,
     /// Its samples at each placement, by the placement's place in the legend; none where it was not run there.
     pub places: Vec<Option<Curve<'curves>>>,
 }
 
-impl Row<'_> {
+impl PlacementsRow<'_> {
     fn height(&self) -> f64 {
         self.places.iter().flatten().count() as f64 * STEP + BETWEEN
     }
 }
 
 /// Draws it; `quantity` names what was timed, `places` the placements, `title` stands above where a page has none.
-pub fn draw(rows: &[Row], places: &[String], quantity: &str, title: Option<&str>) -> Picture {
+pub fn draw(rows: &[PlacementsRow], places: &[String], quantity: &str, title: Option<&str>) -> Picture {
     let (width, left) = (960.0, 190.0);
     let right = width - 22.0 - places.len() as f64 * COLUMN;
     let head = if title.is_some() { 40.0 } else { 10.0 };
     let top = head + 30.0;
-    let bottom = top + rows.iter().map(Row::height).sum::<f64>() + 4.0;
+    let bottom = top + rows.iter().map(PlacementsRow::height).sum::<f64>() + 4.0;
     let curves = || rows.iter().flat_map(|row| row.places.iter().flatten());
     let ends = curves().flat_map(|curve| [curve.series.quantile(0.5), curve.series.quantile(0.999)]);
     let x = Log::over(ends.map(|ps| ps as f64), left, right);
@@ -87,7 +87,7 @@ pub fn draw(rows: &[Row], places: &[String], quantity: &str, title: Option<&str>
     picture
 }
 
-fn legend(picture: &mut Picture, rows: &[Row], places: &[String], left: f64, y: f64) {
+fn legend(picture: &mut Picture, rows: &[PlacementsRow], places: &[String], left: f64, y: f64) {
     let mut across = left;
     for (index, place) in places.iter().enumerate() {
         let Some(curve) =

@@ -11,7 +11,7 @@ use crate::unit::{count, time};
 
 /// One mechanism over all values.
 #[derive(Debug)]
-pub struct Line<'curves> {
+pub struct SweepCurve<'curves> {
     /// How it is drawn and called.
     pub look: Curve<'curves>,
     /// Value, how it is said, and the samples at it, by ascending value.
@@ -19,7 +19,7 @@ pub struct Line<'curves> {
 }
 
 /// Draws it; none where there are fewer than two values. `along` is the title of the axis of values, with its unit.
-pub fn draw(lines: &[Line], quantity: &str, along: &str) -> Option<Picture> {
+pub fn draw(lines: &[SweepCurve], quantity: &str, along: &str) -> Option<Picture> {
     let mut values: Vec<(f64, &str)> = lines
         .iter()
         .flat_map(|line| line.points.iter().map(|(value, said, _)| (*value, said.as_str())))

@@ -15,16 +15,16 @@ const ROW: f64 = 22.0;
 
 /// One variant and the medians of its trials.
 #[derive(Debug)]
-pub struct Line<'curves> {
+pub struct TrialsCurve<'curves> {
     /// How it is drawn and called.
     pub look: Curve<'curves>,
     /// Each trial: its block, its median in picoseconds, where its sides ran.
-    pub trials: Vec<(u32, f64, Sides)>,
+    pub trials: Vec<(u32, f64, SeenOn)>,
 }
 
 /// Where the sides of a trial were seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sides {
+pub enum SeenOn {
     /// All on one CPU, at the start and at the end.
     OneCpu,
     /// Each on one CPU of its own.
@@ -34,7 +34,7 @@ pub enum Sides {
     Unknown,
 }
 
-impl Sides {
+impl SeenOn {
     /// What the counters of a trial's sides say.
     pub fn of(record: &Record) -> Self {
         if record.sides.len() < 2 || record.sides.iter().any(|side| side.cpus.is_empty()) {
@@ -71,7 +71,7 @@ impl Sides {
     }
 }
 
-pub fn draw(lines: &[Line], quantity: &str) -> Picture {
+pub fn draw(lines: &[TrialsCurve], quantity: &str) -> Picture {
     let rows = lines.len() as f64;
     let frame = Frame {
         width: 640.0,
@@ -94,7 +94,7 @@ pub fn draw(lines: &[Line], quantity: &str) -> Picture {
         &format!("median {quantity} of a trial (time, logarithmic)"),
     );
     let mut key = 14.0;
-    for sides in [Sides::OneCpu, Sides::OwnCpus, Sides::Moved, Sides::Unknown] {
+    for sides in [SeenOn::OneCpu, SeenOn::OwnCpus, SeenOn::Moved, SeenOn::Unknown] {
         if lines.iter().any(|line| line.trials.iter().any(|trial| trial.2 == sides)) {
             picture.push(sides.shape().at(key, 14.0).with("class", "area harness"));
             picture.push(label_as("note", key + 9.0, 18.0, sides.words()));

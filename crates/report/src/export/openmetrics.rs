@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use crate::export::Export;
 use crate::figures::{Distribution, Figures, Row};
 use crate::long_table::{TRIAL, Value, name, trial};
-use crate::notifications::KINDS;
+use crate::notifications::IRREGULARITIES;
 use doorbell_results::record::ResultFile;
 
 #[derive(Debug, Clone, Copy)]
@@ -100,7 +100,7 @@ pub(super) fn metrics(result: &ResultFile, dialect: Dialect, out: &mut dyn Write
         for (kind, count) in [("sent", tally.sent), ("seen", tally.seen)] {
             writeln!(out, "doorbell_notifications{{{labels},kind=\"{kind}\"}} {count}")?;
         }
-        for kind in &KINDS {
+        for kind in &IRREGULARITIES {
             let count = (kind.of)(&tally);
             writeln!(out, "doorbell_notifications{{{labels},kind=\"{}\"}} {count}", kind.name)?;
         }

@@ -15,7 +15,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
 use crate::export::Export;
-use crate::long_table::{FIGURE, Kind, TRIAL, Value, lines, name, trial};
+use crate::long_table::{ColumnType, FIGURE, TRIAL, Value, lines, name, trial};
 use doorbell_results::record::{Outcome, ResultFile};
 
 #[derive(Debug, Clone, Copy)]
@@ -28,23 +28,23 @@ pub struct Bins;
 const GROUP: usize = 50_000;
 
 /// The columns that say which run a line is from.
-const RUN: [(&str, Kind); 7] = [
-    ("experiment", Kind::Text),
-    ("started_at_unix_ns", Kind::Whole),
-    ("tool_version", Kind::Text),
-    ("kernel", Kind::Text),
-    ("processor", Kind::Text),
-    ("product", Kind::Text),
-    ("hypervisor", Kind::Text),
+const RUN: [(&str, ColumnType); 7] = [
+    ("experiment", ColumnType::Text),
+    ("started_at_unix_ns", ColumnType::Whole),
+    ("tool_version", ColumnType::Text),
+    ("kernel", ColumnType::Text),
+    ("processor", ColumnType::Text),
+    ("product", ColumnType::Text),
+    ("hypervisor", ColumnType::Text),
 ];
 
 /// The columns of a bin: samples from `low_ns` to `high_ns`, both included.
-const BIN: [(&str, Kind); 5] = [
-    ("quantity", Kind::Text),
-    ("low_ns", Kind::Real),
-    ("high_ns", Kind::Real),
-    ("count", Kind::Whole),
-    ("unit", Kind::Text),
+const BIN: [(&str, ColumnType); 5] = [
+    ("quantity", ColumnType::Text),
+    ("low_ns", ColumnType::Real),
+    ("high_ns", ColumnType::Real),
+    ("count", ColumnType::Whole),
+    ("unit", ColumnType::Text),
 ];
 
 fn run(result: &ResultFile) -> Vec<Value> {
@@ -129,7 +129,7 @@ impl Export for Bins {
 
 /// Writes `lines`, whose fields are those of `columns`.
 fn write(
-    columns: &[(&str, Kind)],
+    columns: &[(&str, ColumnType)],
     lines: impl Iterator<Item = Vec<Value>>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
@@ -139,7 +139,7 @@ fn write(
 }
 
 fn file(
-    columns: &[(&str, Kind)],
+    columns: &[(&str, ColumnType)],
     mut lines: impl Iterator<Item = Vec<Value>>,
 ) -> Result<Vec<u8>, ParquetError> {
     let fields: Result<Vec<_>, _> = columns.iter().map(|(name, kind)| field(name, *kind)).collect();
@@ -160,15 +160,15 @@ fn file(
             // 1 where there is a value, 0 where there is none.
             let there: Vec<i16> = fields().map(|field| i16::from(*field != Value::Absent)).collect();
             match kind {
-                Kind::Text => {
+                ColumnType::Text => {
                     let texts: Vec<ByteArray> = fields().filter_map(text).collect();
                     column.typed::<ByteArrayType>().write_batch(&texts, Some(&there), None)?;
                 }
-                Kind::Whole => {
+                ColumnType::Whole => {
                     let numbers: Vec<i64> = fields().filter_map(whole).collect();
                     column.typed::<Int64Type>().write_batch(&numbers, Some(&there), None)?;
                 }
-                Kind::Real => {
+                ColumnType::Real => {
                     let numbers: Vec<f64> = fields().filter_map(real).collect();
                     column.typed::<DoubleType>().write_batch(&numbers, Some(&there), None)?;
                 }
@@ -181,11 +181,11 @@ fn file(
     Ok(bytes)
 }
 
-fn field(name: &str, kind: Kind) -> Result<Arc<Type>, ParquetError> {
+fn field(name: &str, kind: ColumnType) -> Result<Arc<Type>, ParquetError> {
     let (physical, logical) = match kind {
-        Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-        Kind::Whole => (Physical::INT64, None),
-        Kind::Real => (Physical::DOUBLE, None),
+        ColumnType::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        ColumnType::Whole => (Physical::INT64, None),
+        ColumnType::Real => (Physical::DOUBLE, None),
     };
     let builder = Type::primitive_type_builder(name, physical);
     Ok(Arc::new(builder.with_repetition(Repetition::OPTIONAL).with_logical_type(logical).build()?))

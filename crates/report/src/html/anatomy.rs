@@ -2,7 +2,7 @@
 //! Where the time of wake-ups goes, on the page: waterfalls and the stages of each path.
 
 use super::sections::Chart;
-use super::tables::{Line, Table, Told, told};
+use super::tables::{Table, TableRow, Told, told};
 use crate::anatomy::{difference, label, notes, rows, title};
 use crate::axis::{self, Axis};
 use crate::chart::waterfall;
@@ -61,7 +61,7 @@ fn slowest(slow: &Slow, configurations: usize) -> Dissection {
         ],
         rows: causes(slow, scale)
             .into_iter()
-            .map(|configurations| Line {
+            .map(|configurations| TableRow {
                 variant: String::new(),
                 harness: false,
                 cells: configurations.to_vec(),
@@ -100,7 +100,7 @@ fn dissection(variant: &Dissected, variants: &[Dissected]) -> Dissection {
                 .collect(),
             rows: rows(way, scale)
                 .into_iter()
-                .map(|cells| Line { variant: String::new(), harness: false, cells })
+                .map(|cells| TableRow { variant: String::new(), harness: false, cells })
                 .collect(),
         }
     });

@@ -140,7 +140,7 @@ impl<'a> Group<'a> {
 pub(crate) fn by_placement<'a>(
     items: &[Item<'a>],
     quantity: Quantity,
-) -> Option<(Vec<String>, Vec<placements::Row<'a>>)> {
+) -> Option<(Vec<String>, Vec<placements::PlacementsRow<'a>>)> {
     let having: Vec<(Item, &Distribution)> = items
         .iter()
         .filter(|item| item.row.variant.headline() == quantity)
@@ -164,7 +164,7 @@ pub(crate) fn by_placement<'a>(
     let axes: Vec<Axis> =
         varying.into_iter().filter(|axis| !matches!(axis, Axis::Relation | Axis::Cpus)).collect();
     let usual: Vec<String> = axes.iter().map(|axis| most_common(*axis, &having)).collect();
-    let mut rows: Vec<placements::Row> = Vec::new();
+    let mut rows: Vec<placements::PlacementsRow> = Vec::new();
     for (item, series) in having {
         let configuration = item.row.configuration();
         let place = places.iter().position(|known| *known == Axis::Relation.value(configuration))?;
@@ -185,12 +185,12 @@ pub(crate) fn by_placement<'a>(
             cpu_ps: None,
         };
         let index = rows.iter().position(|row| row.name == name).unwrap_or_else(|| {
-            rows.push(placements::Row { name, places: places.iter().map(|_| None).collect() });
+            rows.push(placements::PlacementsRow { name, places: places.iter().map(|_| None).collect() });
             rows.len() - 1
         });
         rows[index].places[place] = Some(curve);
     }
-    let slowest = |row: &placements::Row| {
+    let slowest = |row: &placements::PlacementsRow| {
         row.places.iter().flatten().map(|curve| curve.series.quantile(0.5)).max().unwrap_or(0)
     };
     rows.sort_by_key(slowest);

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::sections::Chart;
-use super::tables::{Line, Table, Told, told};
+use super::tables::{Table, TableRow, Told, told};
 use super::{Source, digest};
 use crate::chart::primitives;
 use crate::command_line::{command, repeat};
@@ -122,7 +122,7 @@ pub(super) fn overview(runs: &mut [Run]) -> Option<Table> {
     let columns = std::iter::once(("run".to_owned(), false)).chain(heads).collect();
     let line = |run: &str, facts: &[Fact]| {
         let values = facts.iter().filter(|fact| !common.contains(fact)).map(|(_, value, _)| value.clone());
-        Line::plain(std::iter::once(run.to_owned()).chain(values).collect())
+        TableRow::plain(std::iter::once(run.to_owned()).chain(values).collect())
     };
     let rows = std::iter::once(line(&first.name, &own))
         .chain(others.iter().map(|run| line(&run.name, &run.facts)))

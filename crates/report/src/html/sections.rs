@@ -191,17 +191,17 @@ fn panels_of(group: &Group, name: &str, several: bool, many: bool) -> Vec<Panel>
     shown
 }
 
-fn trial_lines<'a>(group: &Group<'a>, curves: &[Curve<'a>]) -> Vec<trials::Line<'a>> {
+fn trial_lines<'a>(group: &Group<'a>, curves: &[Curve<'a>]) -> Vec<trials::TrialsCurve<'a>> {
     curves
         .iter()
         .filter_map(|curve| {
             let (item, series) = group.items.iter().find(|(item, _)| item.id == curve.id)?;
             let medians = series.block_medians_ps.iter();
             let trials = item.row.variant.records.iter().zip(medians);
-            Some(trials::Line {
+            Some(trials::TrialsCurve {
                 look: curve.clone(),
                 trials: trials
-                    .map(|(record, ps)| (record.block, *ps as f64, trials::Sides::of(record)))
+                    .map(|(record, ps)| (record.block, *ps as f64, trials::SeenOn::of(record)))
                     .collect(),
             })
         })
@@ -223,18 +223,18 @@ fn swept(sweep: &Sweep, items: &[Item], quantity: Quantity, several: bool) -> Op
     if apart.len() == varying.len() {
         return None;
     }
-    let mut lines: BTreeMap<(String, usize), sweep::Line> = BTreeMap::new();
+    let mut lines: BTreeMap<(String, usize), sweep::SweepCurve> = BTreeMap::new();
     for (item, series) in having {
         let configuration = item.row.configuration();
         let name = axis::label(configuration, &apart);
         let name = if several { format!("{name} · {}", item.run) } else { name };
-        let line = lines.entry((name.clone(), item.file)).or_insert_with(|| sweep::Line {
+        let line = lines.entry((name.clone(), item.file)).or_insert_with(|| sweep::SweepCurve {
             look: Curve { id: item.id.to_owned(), name, color: 0, harness: false, series, cpu_ps: None },
             points: Vec::new(),
         });
         line.points.push(((sweep.value)(configuration), sweep.axis.value(configuration), series));
     }
-    let mut variants: Vec<sweep::Line> = lines.into_values().collect();
+    let mut variants: Vec<sweep::SweepCurve> = lines.into_values().collect();
     for line in &mut variants {
         line.points.sort_by(|a, b| a.0.total_cmp(&b.0));
     }

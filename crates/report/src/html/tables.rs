@@ -6,7 +6,7 @@ use crate::axis::{self, Axis};
 use crate::claims::tally;
 use crate::comparison::{interval, words as verdict};
 use crate::figures::{self, Distribution, Row};
-use crate::notifications::{KINDS, share};
+use crate::notifications::{IRREGULARITIES, share};
 use crate::pairs::Matrix;
 use crate::passage::Passage;
 use crate::style::Role;
@@ -24,18 +24,18 @@ pub(super) struct Table {
     pub caption: String,
     /// Heads, and whether the column holds numbers.
     pub columns: Vec<(String, bool)>,
-    pub rows: Vec<Line>,
+    pub rows: Vec<TableRow>,
 }
 
 /// A row: the variant it belongs to (or nothing), its configurations.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct TableRow {
     pub variant: String,
     pub harness: bool,
     pub cells: Vec<String>,
 }
 
-impl Line {
+impl TableRow {
     pub(super) fn plain(cells: Vec<String>) -> Self {
         Self { variant: String::new(), harness: false, cells }
     }
@@ -62,7 +62,7 @@ const SENTENCE: usize = 60;
 impl From<&table::Table> for Table {
     fn from(table: &table::Table) -> Self {
         let columns = table.columns.iter().map(|column| (column.head.clone(), column.align == Align::Right));
-        let rows = table.rows.iter().cloned().map(Line::plain);
+        let rows = table.rows.iter().cloned().map(TableRow::plain);
         Self { caption: String::new(), columns: columns.collect(), rows: rows.collect() }
     }
 }
@@ -152,7 +152,7 @@ pub(super) fn quantity(items: &[Item], quantity: Quantity, several: bool) -> Tab
                 || "–".to_owned(),
                 |(low, high)| format!("{} … {}", scale.show(low as f64), scale.show(high as f64)),
             ));
-            Line { variant: item.id.to_owned(), harness: item.row.is_harness(), cells }
+            TableRow { variant: item.id.to_owned(), harness: item.row.is_harness(), cells }
         })
         .collect();
     let caption = format!(
@@ -189,7 +189,7 @@ pub(super) fn comparison(compared: &Comparison) -> Table {
             cells.push(row.machine.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.3}")));
             cells.push(format!("{} and {}", row.blocks[0], row.blocks[1]));
             cells.push(verdict(row));
-            Line::plain(cells)
+            TableRow::plain(cells)
         })
         .collect();
     let caption = format!(
@@ -218,7 +218,7 @@ pub(super) fn notifications(items: &[Item], several: bool) -> Option<Table> {
     }
     columns.extend(axes.iter().map(|axis| words(axis.name())));
     columns.extend(numbers(&["sent", "seen"]));
-    columns.extend(KINDS.iter().map(|kind| (kind.name.to_owned(), true)));
+    columns.extend(IRREGULARITIES.iter().map(|kind| (kind.name.to_owned(), true)));
     columns.extend(numbers(&["late share", "proven asleep", "switches of the sides"]));
     let rows = told
         .iter()
@@ -229,7 +229,7 @@ pub(super) fn notifications(items: &[Item], several: bool) -> Option<Table> {
             }
             cells.extend(axes.iter().map(|axis| named(*axis, item.row)));
             cells.extend([tally.sent, tally.seen].map(count));
-            cells.extend(KINDS.iter().map(|kind| count((kind.of)(tally))));
+            cells.extend(IRREGULARITIES.iter().map(|kind| count((kind.of)(tally))));
             cells.push(share(tally.late, tally.seen));
             let blocked = item.row.configuration().timing == Timing::Blocked;
             cells.push(if blocked { share(tally.proven_asleep, tally.sent) } else { "–".to_owned() });
@@ -237,10 +237,11 @@ pub(super) fn notifications(items: &[Item], several: bool) -> Option<Table> {
             cells.push(count(sides.fold(0_u64, |sum, side| {
                 sum.saturating_add(side.voluntary_switches).saturating_add(side.involuntary_switches)
             })));
-            Line { variant: item.id.to_owned(), harness: item.row.is_harness(), cells }
+            TableRow { variant: item.id.to_owned(), harness: item.row.is_harness(), cells }
         })
         .collect();
-    let meanings: Vec<String> = KINDS.iter().map(|kind| format!("{}: {}", kind.name, kind.meaning)).collect();
+    let meanings: Vec<String> =
+        IRREGULARITIES.iter().map(|kind| format!("{}: {}", kind.name, kind.meaning)).collect();
     Some(Table { caption: format!("Numbers of notifications. {}.", meanings.join("; ")), columns, rows })
 }
 
@@ -254,7 +255,7 @@ pub(super) fn claims(result: &ResultFile) -> Option<Table> {
         .map(|judged| {
             let row = judged.claim.row.map_or_else(String::new, |row| row.to_string());
             let says = judged.claim.says.to_owned();
-            Line::plain(vec![row, says, judged.decision.name().to_owned(), judged.evidence.clone()])
+            TableRow::plain(vec![row, says, judged.decision.name().to_owned(), judged.evidence.clone()])
         })
         .collect();
     let caption = format!("Claims of {}: {}.", source.about, tally(&judged));
@@ -273,7 +274,7 @@ pub(super) fn pairs(matrix: &Matrix) -> Table {
             cells.extend(matrix.columns().into_iter().map(|to| {
                 matrix.get(from, to).map_or_else(|| "–".to_owned(), |pair| scale.show(pair.p50_ps))
             }));
-            Line::plain(cells)
+            TableRow::plain(cells)
         })
         .collect();
     let caption = format!("Medians in {}; {} samples in all.", scale.unit.sign(), count(matrix.count()));

@@ -21,7 +21,7 @@ pub struct FanOut {
     pub receivers: Receivers,
     /// Memory of all receivers while they waited for the first round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory: Option<Memory>,
+    pub memory: Option<ReceiversMemory>,
 }
 
 /// One number of each kind for each round.
@@ -57,7 +57,7 @@ pub struct Receivers {
 
 /// Memory of the receivers, bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Memory {
+pub struct ReceiversMemory {
     /// Their shares of all pages they have mapped (PSS): what would come free if all of them ended, kernel memory apart.
     pub pss_bytes: u64,
     /// Pages they have mapped, shared ones counted for each (RSS).

@@ -5,7 +5,7 @@ use async_executor::LocalExecutor;
 
 use super::generations::{Generations, Known};
 use super::stackless::walk;
-use super::{Kind, MadeOf, Needs, TaskContext};
+use super::{MadeOf, Needs, TaskContext, TaskKind};
 use crate::mechanism::Explanation;
 use doorbell_harness::side::SideError;
 
@@ -13,7 +13,7 @@ use doorbell_harness::side::SideError;
 #[derive(Debug)]
 pub(super) struct AsyncExecutor;
 
-impl Kind for AsyncExecutor {
+impl TaskKind for AsyncExecutor {
     fn name(&self) -> &'static str {
         "async-executor"
     }

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use super::generations::{Generations, Known};
-use super::{Kind, MadeOf, Needs, TaskContext};
+use super::{MadeOf, Needs, TaskContext, TaskKind};
 use crate::mechanism::Explanation;
 use doorbell_harness::side::SideError;
 
@@ -12,7 +12,7 @@ use doorbell_harness::side::SideError;
 #[derive(Debug)]
 pub(super) struct Call;
 
-impl Kind for Call {
+impl TaskKind for Call {
     fn name(&self) -> &'static str {
         "call"
     }

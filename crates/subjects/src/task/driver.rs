@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::generations::Generations;
-use super::{Kind, Measured, TaskContext};
+use super::{Measured, TaskContext, TaskKind};
 use crate::mechanism::{Fault, Links};
 use doorbell_harness::control::Step;
 use doorbell_harness::role::Role;
@@ -14,7 +14,7 @@ use doorbell_machine::clock::Now;
 /// A kind of task and the task context it plays on.
 #[expect(missing_debug_implementations, reason = "a kind is code and has nothing to show but its name")]
 pub struct Driver {
-    pub kind: &'static dyn Kind,
+    pub kind: &'static dyn TaskKind,
     pub task_context: TaskContext,
 }
 
@@ -30,7 +30,7 @@ impl Links for Driver {
     }
 }
 
-fn drive(kind: &dyn Kind, task_context: &TaskContext, side: &mut Side) -> Result<(), SideError> {
+fn drive(kind: &dyn TaskKind, task_context: &TaskContext, side: &mut Side) -> Result<(), SideError> {
     let clock = side.clock;
     let lives = kind.measured() == Measured::Lives;
     let mut generations = Generations::new();

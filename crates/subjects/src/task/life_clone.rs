@@ -9,7 +9,7 @@ use rustix::process::Pid;
 
 use super::generations::Generations;
 use super::tasks::{Children, no_more};
-use super::{Kind, MadeOf, Measured, Needs, TaskContext, stack_pool};
+use super::{MadeOf, Measured, Needs, TaskContext, TaskKind, stack_pool};
 use crate::mechanism::{Explanation, Fault};
 use doorbell_harness::side::SideError;
 
@@ -24,7 +24,7 @@ const SHARED: i32 = libc::CLONE_VM
     | libc::CLONE_SYSVSEM
     | libc::SIGCHLD;
 
-impl Kind for LifeClone {
+impl TaskKind for LifeClone {
     fn name(&self) -> &'static str {
         "life-clone"
     }

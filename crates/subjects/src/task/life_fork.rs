@@ -3,7 +3,7 @@
 
 use super::generations::Generations;
 use super::tasks::{Children, no_more};
-use super::{Kind, MadeOf, Measured, Needs, TaskContext};
+use super::{MadeOf, Measured, Needs, TaskContext, TaskKind};
 use crate::mechanism::Explanation;
 use doorbell_harness::fork::fork;
 use doorbell_harness::side::SideError;
@@ -12,7 +12,7 @@ use doorbell_harness::side::SideError;
 #[derive(Debug)]
 pub(super) struct LifeFork;
 
-impl Kind for LifeFork {
+impl TaskKind for LifeFork {
     fn name(&self) -> &'static str {
         "life-fork"
     }

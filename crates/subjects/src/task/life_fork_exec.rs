@@ -4,7 +4,7 @@
 use super::generations::Generations;
 use super::life_posix_spawn::{PROGRAM, is_there, wait_for_programs};
 use super::tasks::{Children, no_more};
-use super::{Kind, MadeOf, Measured, Needs, TaskContext};
+use super::{MadeOf, Measured, Needs, TaskContext, TaskKind};
 use crate::mechanism::{Explanation, Host, Unavailable};
 use doorbell_harness::fork::fork;
 use doorbell_harness::side::SideError;
@@ -12,7 +12,7 @@ use doorbell_harness::side::SideError;
 #[derive(Debug)]
 pub(super) struct LifeForkExec;
 
-impl Kind for LifeForkExec {
+impl TaskKind for LifeForkExec {
     fn name(&self) -> &'static str {
         "life-fork-exec"
     }

@@ -6,14 +6,14 @@ use std::task::{Context, Waker};
 
 use super::generations::Generations;
 use super::stackless::walk;
-use super::{Kind, MadeOf, Measured, Needs, TaskContext};
+use super::{MadeOf, Measured, Needs, TaskContext, TaskKind};
 use crate::mechanism::Explanation;
 use doorbell_harness::side::SideError;
 
 #[derive(Debug)]
 pub(super) struct LifeFuture;
 
-impl Kind for LifeFuture {
+impl TaskKind for LifeFuture {
     fn name(&self) -> &'static str {
         "life-future"
     }

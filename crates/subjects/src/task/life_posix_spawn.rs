@@ -8,7 +8,7 @@ use rustix::process::Pid;
 
 use super::generations::Generations;
 use super::tasks::{Children, no_more};
-use super::{Kind, MadeOf, Measured, Needs, TaskContext};
+use super::{MadeOf, Measured, Needs, TaskContext, TaskKind};
 use crate::mechanism::{Explanation, Fault, Host, Unavailable};
 use doorbell_harness::side::SideError;
 
@@ -18,7 +18,7 @@ pub(super) struct LifePosixSpawn;
 /// A program that ends at once, and well.
 pub(super) const PROGRAM: &CStr = c"/bin/true";
 
-impl Kind for LifePosixSpawn {
+impl TaskKind for LifePosixSpawn {
     fn name(&self) -> &'static str {
         "life-posix-spawn"
     }

@@ -3,7 +3,7 @@
 
 use super::generations::Generations;
 use super::stackful::{Coroutines, NEEDS, available};
-use super::{Kind, MadeOf, Measured, Needs, TaskContext};
+use super::{MadeOf, Measured, Needs, TaskContext, TaskKind};
 use crate::mechanism::{Explanation, Host, Unavailable};
 use doorbell_harness::side::SideError;
 
@@ -11,7 +11,7 @@ use doorbell_harness::side::SideError;
 #[derive(Debug)]
 pub(super) struct LifeStackful;
 
-impl Kind for LifeStackful {
+impl TaskKind for LifeStackful {
     fn name(&self) -> &'static str {
         "life-stackful"
     }

@@ -3,14 +3,14 @@
 
 use super::generations::Generations;
 use super::tasks::no_more;
-use super::{Kind, MadeOf, Measured, Needs, TaskContext};
+use super::{MadeOf, Measured, Needs, TaskContext, TaskKind};
 use crate::mechanism::{Explanation, Fault};
 use doorbell_harness::side::SideError;
 
 #[derive(Debug)]
 pub(super) struct LifeThread;
 
-impl Kind for LifeThread {
+impl TaskKind for LifeThread {
     fn name(&self) -> &'static str {
         "life-thread"
     }

@@ -4,7 +4,7 @@
 use super::generations::Generations;
 use super::life_clone::Clones;
 use super::tasks::{Children, no_more};
-use super::{Kind, MadeOf, Measured, Needs, TaskContext};
+use super::{MadeOf, Measured, Needs, TaskContext, TaskKind};
 use crate::mechanism::Explanation;
 use doorbell_harness::side::SideError;
 
@@ -12,7 +12,7 @@ use doorbell_harness::side::SideError;
 #[derive(Debug)]
 pub(super) struct LifeVfork;
 
-impl Kind for LifeVfork {
+impl TaskKind for LifeVfork {
     fn name(&self) -> &'static str {
         "life-vfork"
     }

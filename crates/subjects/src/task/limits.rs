@@ -2,7 +2,7 @@
 //! How many tasks of each kind this machine has room for, told before any is made: a pure function of the kind and the
 //! machine.
 
-use super::{self as task, Kind, Needs, task_context};
+use super::{self as task, Needs, TaskKind, task_context};
 use crate::shortfall::{self, Demand, Room, Shortfall};
 use doorbell_results::configuration::{Configuration, Pattern};
 use doorbell_results::figure::task::{CEILING, TASK_BYTES};
@@ -53,7 +53,7 @@ pub fn lacks(configuration: &Configuration, machine: &Machine) -> Option<String>
 }
 
 /// The most tasks of `kind` that `machine` has room for, with `bytes` of memory each; none where no limit is known.
-pub fn ceiling(kind: &dyn Kind, machine: &Machine, bytes: u64) -> Option<Ceiling> {
+pub fn ceiling(kind: &dyn TaskKind, machine: &Machine, bytes: u64) -> Option<Ceiling> {
     let needs = kind.needs();
     let mut lowest: Option<Ceiling> = None;
     let mut consider = |room: Room, others: u64, each: u64| {

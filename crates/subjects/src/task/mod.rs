@@ -66,7 +66,7 @@ pub struct Needs {
     pub bytes: u64,
 }
 
-pub trait Kind: Sync {
+pub trait TaskKind: Sync {
     /// The name on the command line and in result files.
     fn name(&self) -> &'static str;
     /// The text of `doorbell explain`.
@@ -103,7 +103,7 @@ pub trait Kind: Sync {
     }
 }
 
-impl dyn Kind {
+impl dyn TaskKind {
     /// What it is, as it is stored with what was measured.
     pub fn subject(&self) -> Subject {
         Subject::Tasks { made_of: self.made_of(), measured: self.measured(), sleeps: self.sleeps() }
@@ -111,7 +111,7 @@ impl dyn Kind {
 }
 
 /// Every kind, in the order `doorbell list` shows. The one list to extend.
-pub fn all() -> &'static [&'static dyn Kind] {
+pub fn all() -> &'static [&'static dyn TaskKind] {
     &[
         &call::Call,
         &stackless::Stackless,
@@ -141,7 +141,7 @@ pub fn all() -> &'static [&'static dyn Kind] {
 }
 
 /// The kind called `name`, or the nearest name if there is none.
-pub fn find(name: &str) -> Result<&'static dyn Kind, Unknown> {
+pub fn find(name: &str) -> Result<&'static dyn TaskKind, Unknown> {
     nearest::find("kind of task", all().iter().copied(), |kind| kind.name(), name)
 }
 

@@ -8,7 +8,7 @@ use rustix::thread::futex::{self, Flags};
 
 use super::generations::Generations;
 use super::tasks::{self, Pass};
-use super::{Kind, MadeOf, Needs, TaskContext};
+use super::{MadeOf, Needs, TaskContext, TaskKind};
 use crate::mechanism::{Explanation, Fault, Word};
 use doorbell_harness::side::SideError;
 
@@ -16,7 +16,7 @@ use doorbell_harness::side::SideError;
 #[derive(Debug)]
 pub(super) struct ProcessFutex;
 
-impl Kind for ProcessFutex {
+impl TaskKind for ProcessFutex {
     fn name(&self) -> &'static str {
         "process-futex"
     }

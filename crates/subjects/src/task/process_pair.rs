@@ -8,7 +8,7 @@ use super::process_futex::Words;
 use super::queue::Queue;
 use super::rotating::Rotating;
 use super::tasks::{self, Pass};
-use super::{Kind, MadeOf, Needs, TaskContext};
+use super::{MadeOf, Needs, TaskContext, TaskKind};
 use crate::mechanism::{Explanation, Fault};
 use doorbell_harness::side::SideError;
 
@@ -23,7 +23,7 @@ pub(super) struct ProcessPairRotating;
 /// Two processes and their words, whatever the number of tasks.
 const NEEDS: Needs = Needs { tasks: 0, descriptors: 0, mappings: 0, bytes: 256 };
 
-impl Kind for ProcessPair {
+impl TaskKind for ProcessPair {
     fn name(&self) -> &'static str {
         "process-pair"
     }
@@ -56,7 +56,7 @@ impl Kind for ProcessPair {
     }
 }
 
-impl Kind for ProcessPairRotating {
+impl TaskKind for ProcessPairRotating {
     fn name(&self) -> &'static str {
         "process-pair-rotating"
     }

@@ -8,7 +8,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::generations::Generations;
 use super::tasks::{self, Pass};
-use super::{Kind, MadeOf, Needs, TaskContext};
+use super::{MadeOf, Needs, TaskContext, TaskKind};
 use crate::mechanism::{Explanation, Fault};
 use doorbell_harness::fanout::allow_descriptors;
 use doorbell_harness::side::SideError;
@@ -17,7 +17,7 @@ use doorbell_harness::side::SideError;
 #[derive(Debug)]
 pub(super) struct ProcessPipe;
 
-impl Kind for ProcessPipe {
+impl TaskKind for ProcessPipe {
     fn name(&self) -> &'static str {
         "process-pipe"
     }

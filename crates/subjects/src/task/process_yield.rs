@@ -2,7 +2,7 @@
 //! Processes that give way by `sched_yield` and let the kernel say who is next.
 
 use super::generations::Generations;
-use super::{Kind, MadeOf, Needs, TaskContext, tasks, thread_yield};
+use super::{MadeOf, Needs, TaskContext, TaskKind, tasks, thread_yield};
 use crate::mechanism::Explanation;
 use doorbell_harness::side::SideError;
 
@@ -10,7 +10,7 @@ use doorbell_harness::side::SideError;
 #[derive(Debug)]
 pub(super) struct ProcessYield;
 
-impl Kind for ProcessYield {
+impl TaskKind for ProcessYield {
     fn name(&self) -> &'static str {
         "process-yield"
     }

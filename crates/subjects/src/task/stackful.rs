@@ -7,7 +7,7 @@ use corosensei::stack::DefaultStack;
 
 use super::generations::{Generations, Known};
 use super::stack_switch::{self, Left, lay_out, switch};
-use super::{Kind, MadeOf, Needs, TaskContext, stack_pool};
+use super::{MadeOf, Needs, TaskContext, TaskKind, stack_pool};
 use crate::mechanism::{Explanation, Fault, Host, Unavailable};
 use doorbell_harness::side::SideError;
 
@@ -15,7 +15,7 @@ use doorbell_harness::side::SideError;
 #[derive(Debug)]
 pub(super) struct Stackful;
 
-impl Kind for Stackful {
+impl TaskKind for Stackful {
     fn name(&self) -> &'static str {
         "stackful"
     }

@@ -6,7 +6,7 @@ use corosensei::stack::DefaultStack;
 
 use super::generations::{Generations, Known};
 use super::stackful::NEEDS;
-use super::{Kind, MadeOf, Needs, TaskContext, stack_pool};
+use super::{MadeOf, Needs, TaskContext, TaskKind, stack_pool};
 use crate::mechanism::Explanation;
 use doorbell_harness::side::SideError;
 
@@ -14,7 +14,7 @@ use doorbell_harness::side::SideError;
 #[derive(Debug)]
 pub(super) struct StackfulBare;
 
-impl Kind for StackfulBare {
+impl TaskKind for StackfulBare {
     fn name(&self) -> &'static str {
         "stackful-bare"
     }

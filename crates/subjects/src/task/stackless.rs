@@ -3,7 +3,7 @@
 
 use super::generations::{Generations, Known};
 use super::node::Node;
-use super::{Kind, MadeOf, Needs, TaskContext};
+use super::{MadeOf, Needs, TaskContext, TaskKind};
 use crate::mechanism::Explanation;
 use doorbell_harness::side::SideError;
 use std::future::Future;
@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 #[derive(Debug)]
 pub(super) struct Stackless;
 
-impl Kind for Stackless {
+impl TaskKind for Stackless {
     fn name(&self) -> &'static str {
         "stackless"
     }

@@ -4,7 +4,7 @@
 use super::generations::{Generations, Known};
 use super::rotating::Rotating;
 use super::stackless::make;
-use super::{Kind, MadeOf, Needs, TaskContext};
+use super::{MadeOf, Needs, TaskContext, TaskKind};
 use crate::mechanism::Explanation;
 use doorbell_harness::side::SideError;
 use doorbell_results::figure::task::MOVES_PER_TASK;
@@ -18,7 +18,7 @@ thread_local! {
     static MOVES: Cell<u64> = const { Cell::new(0) };
 }
 
-impl Kind for StacklessRotating {
+impl TaskKind for StacklessRotating {
     fn name(&self) -> &'static str {
         "stackless-rotating"
     }

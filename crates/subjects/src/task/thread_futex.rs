@@ -5,7 +5,7 @@ use rustix::thread::futex::Flags;
 
 use super::generations::Generations;
 use super::process_futex::Words;
-use super::{Kind, MadeOf, Needs, TaskContext, tasks};
+use super::{MadeOf, Needs, TaskContext, TaskKind, tasks};
 use crate::mechanism::Explanation;
 use doorbell_harness::side::SideError;
 
@@ -13,7 +13,7 @@ use doorbell_harness::side::SideError;
 #[derive(Debug)]
 pub(super) struct ThreadFutex;
 
-impl Kind for ThreadFutex {
+impl TaskKind for ThreadFutex {
     fn name(&self) -> &'static str {
         "thread-futex"
     }

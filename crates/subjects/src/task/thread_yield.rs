@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 use super::generations::Generations;
-use super::{Kind, MadeOf, Needs, TaskContext, tasks};
+use super::{MadeOf, Needs, TaskContext, TaskKind, tasks};
 use crate::mechanism::Explanation;
 use doorbell_harness::side::SideError;
 
@@ -15,7 +15,7 @@ pub(super) struct ThreadYield;
 /// Figure: turns of which the one before was the same task's.
 pub const IN_A_ROW: &str = "turns in a row by one task";
 
-impl Kind for ThreadYield {
+impl TaskKind for ThreadYield {
     fn name(&self) -> &'static str {
         "thread-yield"
     }

@@ -3,7 +3,7 @@
 
 use super::generations::Generations;
 use super::stackless_rotating::live;
-use super::{Kind, MadeOf, Needs, TaskContext};
+use super::{MadeOf, Needs, TaskContext, TaskKind};
 use crate::mechanism::{Explanation, Fault};
 use doorbell_harness::side::SideError;
 use doorbell_results::figure::timer_ticks::{BY_CYCLES, BY_TICKS, RUNS as RUNS_TIMED, STEP, TICKS, WORST};
@@ -31,7 +31,7 @@ thread_local! {
     static RUNS: RefCell<Vec<(u64, u64)>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Kind for TimerTicks {
+impl TaskKind for TimerTicks {
     fn name(&self) -> &'static str {
         "timer-ticks"
     }

@@ -3,14 +3,14 @@
 
 use super::generations::{Generations, Known};
 use super::stackless::walk;
-use super::{Kind, MadeOf, Needs, TaskContext};
+use super::{MadeOf, Needs, TaskContext, TaskKind};
 use crate::mechanism::{Explanation, Fault};
 use doorbell_harness::side::SideError;
 
 #[derive(Debug)]
 pub(super) struct Tokio;
 
-impl Kind for Tokio {
+impl TaskKind for Tokio {
     fn name(&self) -> &'static str {
         "tokio"
     }
