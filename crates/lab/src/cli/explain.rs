@@ -168,16 +168,30 @@ fn explained(name: &str, kind: &'static str, explanation: Explanation) -> Topic 
 /// Runs `doorbell explain`.
 pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     let topics: Vec<Topic> = REGISTRIES.iter().flat_map(|registry| registry()).collect();
-    let Some(topic) = find(&args.name, &topics) else {
-        return Err(Usage(unknown(&args.name, &topics)).into());
-    };
+    let found = composed(&args.name, &topics);
     let mut out = std::io::stdout().lock();
-    if args.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(topic)?)?;
-    } else {
-        out.write_all(text(topic, &Style::of_stdout()).as_bytes())?;
+    match &found[..] {
+        [] => return Err(Usage(unknown(&args.name, &topics)).into()),
+        [topic] if args.json => writeln!(out, "{}", serde_json::to_string_pretty(topic)?)?,
+        several if args.json => writeln!(out, "{}", serde_json::to_string_pretty(several)?)?,
+        found => {
+            let texts: Vec<String> = found.iter().map(|topic| text(topic, &Style::of_stdout())).collect();
+            out.write_all(texts.join("\n").as_bytes())?;
+        }
     }
     Ok(Exit::Done)
+}
+
+/// What the head of a column means: the whole, without its unit if it has one, or both of its parts (`futex p50`).
+fn composed<'topics>(name: &str, topics: &'topics [Topic]) -> Vec<&'topics Topic> {
+    let bare = name.rsplit_once(", ").map_or(name, |(bare, _unit)| bare);
+    if let Some(topic) = find(name, topics).or_else(|| find(bare, topics)) {
+        return vec![topic];
+    }
+    let parts = bare
+        .match_indices(' ')
+        .find_map(|(blank, _)| Some([find(&bare[..blank], topics)?, find(&bare[blank + 1..], topics)?]));
+    parts.map_or_else(Vec::new, Vec::from)
 }
 
 /// By its name; in whatever letters and with blanks, as the head of a column has it.
@@ -258,13 +272,7 @@ mod tests {
             }
         }
         assert!(heads.len() > 150, "{} heads were found", heads.len());
-        let explained = |head: &str| {
-            let whole = find(head, &topics).is_some();
-            whole
-                || head.rsplit_once(' ').is_some_and(|(first, last)| {
-                    find(first, &topics).is_some() && find(last, &topics).is_some()
-                })
-        };
+        let explained = |head: &str| !composed(head, &topics).is_empty();
         let unknown: Vec<_> = heads
             .iter()
             .filter(|(_, head)| !head.is_empty() && !head.contains('{') && !explained(head))

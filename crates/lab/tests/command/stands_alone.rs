@@ -167,6 +167,38 @@ fn a_figure_that_no_table_knows_is_told_by_its_name() {
     }
 }
 
+/// As `doorbell explain` promises. What is data and not a word of ours is left out: numbers of CPUs, the kernel's names of idle states.
+#[test]
+fn every_head_on_every_page_has_an_explanation() {
+    let stage = Stage::new();
+    let mut heads = std::collections::BTreeSet::new();
+    for (result, baseline) in results() {
+        let source = |name: &str, result: &ResultFile| {
+            let verdict = asked::answered(result, &[result, baseline]);
+            Source { name: name.to_owned(), result: result.clone(), verdict }
+        };
+        let page = report(&[source("run", result)]).unwrap()
+            + &report(&[source("a", baseline), source("b", result)]).unwrap();
+        for head in page.split("<th scope=\"col\"").skip(1) {
+            let head = head.split_once('>').unwrap().1.split_once("</th>").unwrap().0;
+            heads.insert(head.replace("&#39;", "'").replace("&amp;", "&"));
+        }
+    }
+    assert!(heads.len() > 100, "{heads:?}");
+    let states: Vec<String> = results()
+        .iter()
+        .flat_map(|(result, _)| &result.records)
+        .flat_map(|record| record.environment.idle_states.keys().cloned())
+        .collect();
+    let data = |head: &String| head.parse::<u32>().is_ok() || states.contains(head);
+    let unknown: Vec<&String> = heads
+        .iter()
+        .filter(|head| !head.is_empty() && !data(head))
+        .filter(|head| !stage.doorbell(&["explain", head]).output().unwrap().status.success())
+        .collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+}
+
 /// What plans name is there: a section that nobody has would be left out without a word.
 #[test]
 fn sections_and_parts_are_spelt_as_those_who_read_them_spell_them() {
