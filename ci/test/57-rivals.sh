@@ -20,6 +20,7 @@ timeout 300 "$rivals" wakes --time 12 --rounds 1 --notifiers 3 --only doorbell,e
 timeout 300 "$rivals" wakes --time 120 --rounds 1 --notifiers 1 --only 'does not return'
 # Every channel of every kind, for one short round of the smallest message.
 timeout 300 "$rivals" channels --rounds 1 --block 1 --size 8 --kind round-trip,stream,full,gather
+timeout 300 "$rivals" streams --rounds 1 --block 1
 status=0
 timeout 120 "$rivals" deaths --rounds 5 || status=$?
 [ "$status" -le 1 ]

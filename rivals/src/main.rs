@@ -36,6 +36,8 @@ enum Comparison {
     Curves(bell::Arguments),
     /// The channels against others, between threads and between processes
     Channels(channels::Arguments),
+    /// Streams over the channels against rtrb at its best, between threads and between processes in one run
+    Streams(channels::streams::Arguments),
     /// One thread sends and receives: for counting instructions
     Alone(channels::alone::Arguments),
     /// How soon a survivor is told of a death; the status is 1 if a bar is missed
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
         Comparison::Bars(arguments) => bell::run(&arguments, bell::bars::run),
         Comparison::Curves(arguments) => bell::run(&arguments, bell::curves::run),
         Comparison::Channels(arguments) => channels::run(&arguments),
+        Comparison::Streams(arguments) => channels::streams::run(&arguments),
         Comparison::Alone(arguments) => channels::alone::run(&arguments),
         Comparison::Deaths(arguments) => deaths::run(&arguments),
         Comparison::Wakes(arguments) => wakes::run(&arguments),

@@ -3,7 +3,7 @@
 
 use crate::channels::link::{Block, Kind, Link, Order, Place};
 use crate::channels::record::{Placement, Record};
-use crate::channels::variant::{Rival, Waiting, rivals};
+use crate::channels::variant::{Rival, Waiting};
 use crate::channels::watchdog::watch;
 use crate::pilot::fitting;
 use crate::rounds::rounds;
@@ -14,15 +14,15 @@ use std::time::Duration;
 
 /// What is run.
 pub struct Plan {
-    pub place: Place,
     pub kinds: Vec<Kind>,
     pub placements: Vec<Placement>,
     pub cpus: (usize, usize),
     pub rounds: usize,
     pub block: Duration,
-    /// Parts of names; empty means all. What is set against comes along.
-    pub only: Vec<String>,
 }
+
+/// Which of these the one with this number is set against, in the order of [`Standing::ratios`].
+pub type Against = fn(&[Rival], usize) -> Vec<usize>;
 
 /// A channel that could not be had, or went away.
 pub struct Absence {
@@ -34,6 +34,7 @@ pub struct Absence {
 /// One channel in one kind and placement.
 pub struct Standing {
     pub channel: &'static str,
+    pub place: Place,
     pub waiting: Waiting,
     pub ours: bool,
     pub kind: Kind,
@@ -43,8 +44,8 @@ pub struct Standing {
     /// Over all round trips of all rounds. `None` of what goes one way.
     pub tail: Option<u64>,
     pub cpu: f64,
-    /// Against the first of ours that waits alike. `None` if that is the channel itself.
-    pub ratio: Option<Ratio>,
+    /// Its time over that of each that it is set against. `None` where that is the channel itself, or was not run.
+    pub ratios: Vec<Option<Ratio>>,
     pub sent: u64,
     pub received: u64,
     pub missing: u64,
@@ -72,24 +73,30 @@ struct Configuration {
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Beyond what a round trip may take, which `PATIENCE` ends.
 const LONGEST_NS: u64 = 60_000_000_000;
-const MOST_BLOCK: u64 = 200_000;
+const MOST_BLOCK: u64 = 2_000_000;
 const LEAST_BLOCK: u64 = 8;
 const WARM: u64 = 4;
 
 /// Runs one comparison. Every block is handed to `write` as it is done.
 pub fn run<const S: usize>(
     plan: &Plan,
+    rivals: Vec<Rival>,
+    against: Against,
     shuffle: &mut Shuffle,
     mut write: impl FnMut(&Record) -> anyhow::Result<()>,
 ) -> anyhow::Result<Results> {
     let mut absences = Vec::new();
-    let mut open: Vec<(Rival, Box<dyn Link>)> = Vec::new();
-    let serves = |rival: &Rival| plan.kinds.iter().any(|kind| rival.serves(*kind));
-    let all = rivals::<S>(plan.place).into_iter().filter(serves).collect();
-    for rival in wanted(all, &plan.only) {
-        match watch(rival.name, PATIENCE, rival.open) {
-            Ok(link) => open.push((rival, link)),
-            Err(reason) => absences.push(Absence { channel: rival.name, waiting: rival.waiting, reason }),
+    let mut open: Vec<(Rival, Option<Box<dyn Link>>)> =
+        rivals.into_iter().map(|rival| (rival, None)).collect();
+    // Children are forked before there are threads.
+    for place in [Place::Processes, Place::Threads] {
+        let serves =
+            |rival: &Rival| rival.place == place && plan.kinds.iter().any(|kind| rival.serves(*kind));
+        for (rival, link) in open.iter_mut().filter(|(rival, _)| serves(rival)) {
+            match watch(rival.name, PATIENCE, rival.open) {
+                Ok(opened) => *link = Some(opened),
+                Err(reason) => absences.push(Absence { channel: rival.name, waiting: rival.waiting, reason }),
+            }
         }
     }
     let order = |configuration: &Configuration, warm, count| {
@@ -103,9 +110,8 @@ pub fn run<const S: usize>(
     for &kind in &plan.kinds {
         for &placement in &plan.placements {
             let mut group = Vec::new();
-            for (index, (rival, link)) in
-                open.iter_mut().enumerate().filter(|(_, (rival, _))| rival.serves(kind))
-            {
+            for (index, (rival, link)) in open.iter_mut().enumerate() {
+                let (true, Some(link)) = (rival.serves(kind), link) else { continue };
                 let round_trips = Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("valid bounds");
                 let mut configuration = Configuration {
                     rival: index,
@@ -136,7 +142,9 @@ pub fn run<const S: usize>(
     let variants: Vec<usize> = groups.iter().map(Vec::len).collect();
     rounds(shuffle, plan.rounds, &variants, |turn| {
         let configuration = &mut groups[turn.group][turn.variant];
-        let (rival, link) = &mut open[configuration.rival];
+        let (rival, Some(link)) = &mut open[configuration.rival] else {
+            unreachable!("only what was opened is configured")
+        };
         let warm = WARM.max(configuration.count / 32);
         let who = format!(
             "{} ({S} bytes, {:?}, {:?}, round {})",
@@ -151,7 +159,7 @@ pub fn run<const S: usize>(
             channel: rival.name,
             waiting: rival.waiting,
             ours: rival.ours,
-            place: plan.place,
+            place: rival.place,
             placement: configuration.placement,
             kind: configuration.kind,
             size: S,
@@ -171,45 +179,27 @@ pub fn run<const S: usize>(
         configuration.blocks.push(Block { round_trips: Vec::new(), ..block });
         Ok(())
     })?;
-    let standings = groups.iter().flat_map(|group| standings(group, &open)).collect();
+    let rivals: Vec<Rival> = open.into_iter().map(|(rival, _)| rival).collect();
+    let standings = groups.iter().flat_map(|group| standings(group, &rivals, against)).collect();
     Ok(Results { standings, absences })
 }
 
-/// Those asked for, and for each the one it is set against.
-fn wanted(all: Vec<Rival>, only: &[String]) -> Vec<Rival> {
-    let named = |rival: &Rival| only.is_empty() || only.iter().any(|part| rival.name.contains(part.as_str()));
-    let alike = |rival: &Rival| (rival.waiting, rival.shape);
-    let asked: Vec<_> = all.iter().filter(|rival| named(rival)).map(alike).collect();
-    let mut bases = Vec::new();
-    all.into_iter()
-        .filter(|rival| {
-            let is_base = rival.ours && asked.contains(&alike(rival)) && !bases.contains(&alike(rival));
-            if is_base {
-                bases.push(alike(rival));
-            }
-            is_base || named(rival)
-        })
-        .collect()
-}
-
-fn standings(group: &[Configuration], open: &[(Rival, Box<dyn Link>)]) -> Vec<Standing> {
-    let rival = |configuration: &Configuration| &open[configuration.rival].0;
+fn standings(group: &[Configuration], rivals: &[Rival], against: Against) -> Vec<Standing> {
     let times = |configuration: &Configuration| {
         configuration.blocks.iter().map(|block| block.nanoseconds).collect::<Vec<f64>>()
-    };
-    let base = |waiting| {
-        group
-            .iter()
-            .find(|configuration| rival(configuration).ours && rival(configuration).waiting == waiting)
     };
     group
         .iter()
         .map(|configuration| {
-            let Rival { name, waiting, ours, .. } = *rival(configuration);
-            let base = base(waiting).filter(|base| base.rival != configuration.rival);
+            let Rival { name, place, waiting, ours, .. } = rivals[configuration.rival];
+            let ratio = |base: usize| {
+                let base = group.iter().find(|other| other.rival == base && base != configuration.rival);
+                base.map(|base| Ratio::paired(&times(configuration), &times(base)))
+            };
             let count = |of: fn(&Block) -> u64| configuration.blocks.iter().map(of).sum();
             Standing {
                 channel: name,
+                place,
                 waiting,
                 ours,
                 kind: configuration.kind,
@@ -221,7 +211,7 @@ fn standings(group: &[Configuration], open: &[(Rival, Box<dyn Link>)]) -> Vec<St
                     &mut configuration.blocks.iter().map(|block| block.cpu).collect::<Vec<_>>(),
                     0.5,
                 ),
-                ratio: base.map(|base| Ratio::paired(&times(configuration), &times(base))),
+                ratios: against(rivals, configuration.rival).into_iter().map(ratio).collect(),
                 sent: count(|block| block.sent),
                 received: count(|block| block.tally.received),
                 missing: count(|block| block.tally.missing),

@@ -7,12 +7,25 @@ use crate::clock::{nanoseconds_per_tick, pin, process_cpu, ticks};
 pub use crate::partner::Place;
 use crate::partner::{Desk, Partner};
 use crate::statistics::quantile;
+use std::ops::Range;
 
 /// One end, made by the side that uses it. `S` is the size of every message.
 pub trait End<const S: usize> {
     fn send(&mut self, message: &[u8; S]);
     /// Hands the next message to `read`: where it lies if the channel allows that, else a copy.
     fn receive(&mut self, read: impl FnOnce(&[u8; S]));
+    /// Sends the messages with these numbers: in one go where that is how the channel is used.
+    #[inline(always)]
+    fn send_run(&mut self, letter: &mut Letter<S>, numbers: Range<u64>) {
+        numbers.for_each(|number| self.send(letter.stamp(number)));
+    }
+    /// Hands the next messages to `read`, one at least and `most` at most. Returns how many.
+    #[inline(always)]
+    fn receive_run(&mut self, most: u64, read: impl FnMut(&[u8; S])) -> u64 {
+        debug_assert!(most > 0);
+        self.receive(read);
+        1
+    }
     /// Messages that were found only because a wait had a time-out.
     fn late(&self) -> u64 {
         0
@@ -43,6 +56,9 @@ impl Kind {
         self != Self::RoundTrip
     }
 }
+
+/// So many messages of a stream are sent or received in one go by channels that can.
+pub const RUN: u64 = 16;
 
 /// What a slow receiver does with each message: so many nanoseconds of work.
 const WORK: u64 = 2000;
@@ -133,7 +149,10 @@ fn serve<const S: usize, E: End<S>>(place: Place, desk: &Desk, mut end: E) {
         (0..warm).for_each(|_| answer(&mut end, &mut reader));
         let cpu = own_cpu(place);
         if kind == Kind::Stream.code() {
-            (0..count).for_each(|_| end.receive(|bytes| reader.read(bytes)));
+            let mut left = count;
+            while left > 0 {
+                left -= end.receive_run(left.min(RUN), |bytes| reader.read(bytes));
+            }
         } else if kind == Kind::Full.code() {
             (0..count).for_each(|_| {
                 end.receive(|bytes| reader.read(bytes));
@@ -174,10 +193,15 @@ impl<E: End<S>, const S: usize> Link for Linked<E, S> {
         let mut took = Vec::with_capacity(if one_way { 0 } else { count as usize });
         let cpu = process_cpu();
         let start = ticks();
-        if one_way {
-            for number in warm..warm + count {
-                end.send(letter.stamp(number));
+        if kind == Kind::Stream {
+            let mut next = warm;
+            while next < warm + count {
+                let run = next..(next + RUN).min(warm + count);
+                next = run.end;
+                end.send_run(letter, run);
             }
+        } else if one_way {
+            (warm..warm + count).for_each(|number| end.send(letter.stamp(number)));
         } else {
             let mut before = start;
             for _ in 0..count {

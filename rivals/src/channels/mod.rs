@@ -8,6 +8,7 @@ mod letter;
 mod link;
 mod many;
 mod record;
+pub mod streams;
 mod table;
 mod variant;
 mod watchdog;
@@ -21,6 +22,7 @@ use comparison::{Plan, Results};
 use link::Kind;
 use record::{Placement, Record};
 use std::time::Duration;
+use variant::{Rival, rivals};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -45,19 +47,56 @@ pub struct Arguments {
     block: u64,
 }
 
-type Run = fn(&Plan, &mut Shuffle, &mut dyn FnMut(&Record) -> anyhow::Result<()>) -> anyhow::Result<Results>;
+type Write<'a> = &'a mut dyn FnMut(&Record) -> anyhow::Result<()>;
+
+fn run_size<const S: usize>(
+    plan: &Plan,
+    place: Place,
+    only: &[String],
+    shuffle: &mut Shuffle,
+    write: Write<'_>,
+) -> anyhow::Result<Results> {
+    comparison::run::<S>(plan, wanted(rivals::<S>(place), only), ours_alike, shuffle, write)
+}
+
+type Run = fn(&Plan, Place, &[String], &mut Shuffle, Write<'_>) -> anyhow::Result<Results>;
 
 fn run_of(size: usize) -> anyhow::Result<Run> {
     let run: Run = match size {
-        8 => |plan, shuffle, write| comparison::run::<8>(plan, shuffle, write),
-        64 => |plan, shuffle, write| comparison::run::<64>(plan, shuffle, write),
-        1024 => |plan, shuffle, write| comparison::run::<1024>(plan, shuffle, write),
-        8192 => |plan, shuffle, write| comparison::run::<8192>(plan, shuffle, write),
-        65_536 => |plan, shuffle, write| comparison::run::<65_536>(plan, shuffle, write),
-        1_048_576 => |plan, shuffle, write| comparison::run::<1_048_576>(plan, shuffle, write),
+        8 => run_size::<8>,
+        64 => run_size::<64>,
+        1024 => run_size::<1024>,
+        8192 => run_size::<8192>,
+        65_536 => run_size::<65_536>,
+        1_048_576 => run_size::<1_048_576>,
         _ => anyhow::bail!("--size {size}: only 8, 64, 1024, 8192, 65536, 1048576"),
     };
     Ok(run)
+}
+
+/// The first of ours that waits alike.
+fn ours_alike(rivals: &[Rival], rival: usize) -> Vec<usize> {
+    let alike = |other: &Rival| {
+        other.ours && (other.waiting, other.shape) == (rivals[rival].waiting, rivals[rival].shape)
+    };
+    rivals.iter().position(alike).into_iter().collect()
+}
+
+/// Those asked for, and for each the one it is set against.
+fn wanted(all: Vec<Rival>, only: &[String]) -> Vec<Rival> {
+    let named = |rival: &Rival| only.is_empty() || only.iter().any(|part| rival.name.contains(part.as_str()));
+    let alike = |rival: &Rival| (rival.waiting, rival.shape);
+    let asked: Vec<_> = all.iter().filter(|rival| named(rival)).map(alike).collect();
+    let mut bases = Vec::new();
+    all.into_iter()
+        .filter(|rival| {
+            let is_base = rival.ours && asked.contains(&alike(rival)) && !bases.contains(&alike(rival));
+            if is_base {
+                bases.push(alike(rival));
+            }
+            is_base || named(rival)
+        })
+        .collect()
 }
 
 /// # Errors
@@ -86,15 +125,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     {
         for &size in &arguments.size {
             let plan = Plan {
-                place,
                 kinds: arguments.kind.clone(),
                 placements: placements.clone(),
                 cpus,
                 rounds,
                 block: Duration::from_millis(arguments.block),
-                only: arguments.common.only.clone(),
             };
-            let results = run_of(size)?(&plan, &mut shuffle, &mut |record| raw.line(record))?;
+            let write = &mut |record: &Record| raw.line(record);
+            let results = run_of(size)?(&plan, place, &arguments.common.only, &mut shuffle, write)?;
             print!("{}", table::markdown(&results, place, size, rounds));
         }
     }

@@ -64,7 +64,7 @@ fn table(
             Some(tail) => tail.to_string(),
             None => format!("{:.0}", size as f64 * 1000.0 / standing.middle),
         };
-        let (ratio, word) = match standing.ratio {
+        let (ratio, word) = match standing.ratios.first().copied().flatten() {
             None => ("1".to_owned(), "what is set against"),
             Some(ratio) => (ratio.to_string(), place_of(ratio)),
         };
@@ -91,7 +91,7 @@ fn place_of(ratio: Ratio) -> &'static str {
     }
 }
 
-fn faults(standing: &Standing) -> String {
+pub fn faults(standing: &Standing) -> String {
     let counts = [
         ("missing", standing.missing),
         ("repeated", standing.repeated),
@@ -114,7 +114,7 @@ fn waits(waiting: Waiting) -> &'static str {
     }
 }
 
-fn bytes(size: usize) -> String {
+pub fn bytes(size: usize) -> String {
     match size {
         _ if size >= 1 << 20 => format!("{} MiB", size >> 20),
         _ if size >= 1 << 10 => format!("{} KiB", size >> 10),

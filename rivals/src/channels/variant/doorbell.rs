@@ -4,11 +4,13 @@
 
 use super::depth;
 use crate::channels::idle::poll;
+use crate::channels::letter::Letter;
 use crate::channels::link::{End, Link, Place, link};
-use doorbell::channel::{Lanes, Message, Receiver, SendError, Sender};
+use doorbell::channel::{Lanes, Message, Receiver, SendError, Sender, TypedReceiver, TypedSender};
 use doorbell::peer::{Trust, Trusted, Untrusted};
 use doorbell::rendezvous::{Connection, Offer, Segment, socket};
 use doorbell::wait::{Adaptive, Futex, Wait};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// One lane for each direction.
@@ -73,6 +75,89 @@ impl<T: Trust, R: Reading<T, S>, const S: usize> End<S> for Polled<T, R> {
             self.reading.read(&message, read.take()?);
             Some(())
         });
+    }
+}
+
+/// As [`Polled`], but a stream goes in batches, each with one ring, and comes in runs.
+struct Batched<T: Trust>(Polled<T, InPlace>);
+
+impl<const S: usize> End<S> for Batched<Trusted> {
+    #[inline]
+    fn send(&mut self, message: &[u8; S]) {
+        self.0.send(message);
+    }
+    #[inline]
+    fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
+        self.0.receive(read);
+    }
+    #[inline]
+    fn send_run(&mut self, letter: &mut Letter<S>, numbers: Range<u64>) {
+        let mut batch = self.0.sender.batch();
+        for number in numbers {
+            let message = letter.stamp(number);
+            poll(|| match batch.push(message) {
+                Ok(()) => Some(()),
+                Err(SendError::Full) => None,
+                Err(error) => panic!("{error}"),
+            });
+        }
+    }
+    #[inline]
+    fn receive_run(&mut self, most: u64, mut read: impl FnMut(&[u8; S])) -> u64 {
+        poll(|| {
+            let mut received = 0;
+            for message in self.0.receiver.try_recv_batch().expect("the partner lives").take(most as usize) {
+                read((*message).try_into().expect("the size sent"));
+                received += 1;
+            }
+            (received > 0).then_some(received)
+        })
+    }
+}
+
+/// Values of one type: a stream goes in batches, each of which is one record, and comes as slices.
+struct Values<const S: usize> {
+    sender: TypedSender<[u8; S], Trusted>,
+    receiver: TypedReceiver<[u8; S], Trusted>,
+}
+
+impl<const S: usize> Values<S> {
+    fn over(Polled { sender, receiver, .. }: Polled<Trusted, InPlace>) -> Self {
+        Self { sender: TypedSender::new(sender), receiver: TypedReceiver::new(receiver) }
+    }
+}
+
+impl<const S: usize> End<S> for Values<S> {
+    #[inline]
+    fn send(&mut self, message: &[u8; S]) {
+        self.sender.bytes().send(message).expect("the partner lives");
+    }
+    #[inline]
+    fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
+        let mut read = Some(read);
+        let received = self.receive_run(1, |message| read.take().expect("sent alone")(message));
+        assert_eq!(received, 1);
+    }
+    #[inline]
+    fn send_run(&mut self, letter: &mut Letter<S>, numbers: Range<u64>) {
+        poll(|| match self.sender.try_batch((numbers.end - numbers.start) as usize) {
+            Ok(mut batch) => {
+                for number in numbers.clone() {
+                    batch.push(letter.stamp(number)).expect("made for as many");
+                }
+                Some(())
+            }
+            Err(SendError::Full) => None,
+            Err(error) => panic!("{error}"),
+        });
+    }
+    #[inline]
+    fn receive_run(&mut self, _: u64, mut read: impl FnMut(&[u8; S])) -> u64 {
+        poll(|| {
+            let values = self.receiver.try_recv_batch().expect("the partner lives");
+            values.iter().for_each(&mut read);
+            (!values.is_empty()).then_some(values.len() as u64)
+        })
     }
 }
 
@@ -169,6 +254,34 @@ pub fn threads_polled<const S: usize>() -> Result<Box<dyn Link>, String> {
     threads::<S, Polled<Trusted, InPlace>>(|segment, out, back| {
         let sender = Sender::at_waiting_by(segment, out).expect("free");
         Polled { sender, receiver: Receiver::at_waiting_by(segment, back).expect("free"), reading: InPlace }
+    })
+}
+
+pub fn threads_batched<const S: usize>() -> Result<Box<dyn Link>, String> {
+    threads::<S, Batched<Trusted>>(|segment, out, back| {
+        let sender = Sender::at_waiting_by(segment, out).expect("free");
+        let receiver = Receiver::at_waiting_by(segment, back).expect("free");
+        Batched(Polled { sender, receiver, reading: InPlace })
+    })
+}
+
+pub fn processes_batched<const S: usize>() -> Result<Box<dyn Link>, String> {
+    processes::<S, Trusted, _>(|connection, out, back| {
+        Batched(polled::<Trusted, InPlace, S>(connection, out, back))
+    })
+}
+
+pub fn threads_values<const S: usize>() -> Result<Box<dyn Link>, String> {
+    threads::<S, Values<S>>(|segment, out, back| {
+        let sender = Sender::at_waiting_by(segment, out).expect("free");
+        let receiver = Receiver::at_waiting_by(segment, back).expect("free");
+        Values::over(Polled { sender, receiver, reading: InPlace })
+    })
+}
+
+pub fn processes_values<const S: usize>() -> Result<Box<dyn Link>, String> {
+    processes::<S, Trusted, _>(|connection, out, back| {
+        Values::over(polled::<Trusted, InPlace, S>(connection, out, back))
     })
 }
 

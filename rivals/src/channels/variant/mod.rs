@@ -41,6 +41,7 @@ pub enum Shape {
 /// A channel in one way of using it.
 pub struct Rival {
     pub name: &'static str,
+    pub place: Place,
     pub shape: Shape,
     pub waiting: Waiting,
     /// The other sides of a comparison are set against the first of their kind that is ours.
@@ -58,8 +59,8 @@ impl Rival {
 /// All of them, for messages of `S` bytes. Ours come first among those that wait alike.
 pub fn rivals<const S: usize>(place: Place) -> Vec<Rival> {
     use Waiting::{Polls, Sleeps, SpinsThenSleeps};
-    let ours = |name, waiting, open| Rival { name, shape: Shape::Pair, waiting, ours: true, open };
-    let theirs = |name, waiting, open| Rival { name, shape: Shape::Pair, waiting, ours: false, open };
+    let ours = |name, waiting, open| Rival { name, place, shape: Shape::Pair, waiting, ours: true, open };
+    let theirs = |name, waiting, open| Rival { name, place, shape: Shape::Pair, waiting, ours: false, open };
     let many = |rival| Rival { shape: Shape::Many, ..rival };
     match place {
         Place::Threads => vec![
@@ -117,6 +118,29 @@ pub fn rivals<const S: usize>(place: Place) -> Vec<Rival> {
             many(theirs("POSIX mq", Sleeps, mq::many_blocking::<S>)),
         ],
     }
+}
+
+/// rtrb at its best, and every way in which one of ours is used in a stream, for messages of `S` bytes: rtrb in place comes first,
+/// then its chunks.
+pub fn streams<const S: usize>() -> Vec<Rival> {
+    use Place::{Processes, Threads};
+    use Waiting::{Polls, SpinsThenSleeps};
+    let rival =
+        |name, place, waiting, ours, open| Rival { name, place, shape: Shape::Pair, waiting, ours, open };
+    let ours = |name, place, waiting, open| rival(name, place, waiting, true, open);
+    vec![
+        rival("rtrb, in place", Threads, Polls, false, rtrb::polled::<S>),
+        rival("rtrb, in chunks", Threads, Polls, false, rtrb::chunks::<S>),
+        ours("push, try_recv", Threads, Polls, doorbell::threads_polled::<S>),
+        ours("send, recv", Threads, SpinsThenSleeps, doorbell::threads_adaptive::<S>),
+        ours("batches", Threads, Polls, doorbell::threads_batched::<S>),
+        ours("values, in batches", Threads, Polls, doorbell::threads_values::<S>),
+        ours("push, try_recv", Processes, Polls, doorbell::processes_polled::<S>),
+        ours("send, recv", Processes, SpinsThenSleeps, doorbell::processes_adaptive::<S>),
+        ours("batches", Processes, Polls, doorbell::processes_batched::<S>),
+        ours("values, in batches", Processes, Polls, doorbell::processes_values::<S>),
+        ours("untrusted: push, try_recv", Processes, Polls, doorbell::untrusted_polled::<S>),
+    ]
 }
 
 /// How many messages of `size` bytes may be under way in one direction: 256, but no more than 4 MiB, and at least four.
