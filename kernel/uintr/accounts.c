@@ -33,22 +33,20 @@ static unsigned int receivers_per_user = 1024;
 module_param(receivers_per_user, uint, 0644);
 MODULE_PARM_DESC(receivers_per_user, "most receivers of a user at a time");
 
-static struct account *find(uid_t uid)
+/* The user's, for which @fresh is taken if there is none; or a negative error. */
+static struct account *find(uid_t uid, struct account **fresh)
 {
 	struct account *account = rhashtable_lookup_fast(&accounts, &uid, by_uid);
 	int error;
 
 	if (account)
 		return account;
-	account = kzalloc(sizeof(*account), GFP_KERNEL_ACCOUNT);
-	if (!account)
-		return ERR_PTR(-ENOMEM);
+	account = *fresh;
 	account->uid = uid;
 	error = rhashtable_insert_fast(&accounts, &account->node, by_uid);
-	if (error) {
-		kfree(account);
+	if (error)
 		return ERR_PTR(error);
-	}
+	*fresh = NULL;
 	return account;
 }
 
@@ -64,10 +62,13 @@ static void forget(struct account *account)
 /* One more of the caller's, or a negative error. */
 struct account *account_take(void)
 {
-	struct account *account;
+	/* Before the lock, which is everybody's: a user's memory may be long in coming. */
+	struct account *account, *fresh = kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
 
+	if (!fresh)
+		return ERR_PTR(-ENOMEM);
 	mutex_lock(&lock);
-	account = find(from_kuid(&init_user_ns, current_uid()));
+	account = find(from_kuid(&init_user_ns, current_uid()), &fresh);
 	if (IS_ERR(account))
 		goto unlock;
 	if (account->receivers >= READ_ONCE(receivers_per_user)) {
@@ -78,6 +79,7 @@ struct account *account_take(void)
 	}
 unlock:
 	mutex_unlock(&lock);
+	kfree(fresh);
 	return account;
 }
 

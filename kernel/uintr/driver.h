@@ -196,6 +196,8 @@ struct thread {
 	unsigned long signal_handler;
 	unsigned long frame;
 
+	int unread;		/* invalid instructions in a row that could not be read */
+
 	bool left;
 	unsigned long grace;	/* when it was given up, for RCU */
 	struct llist_node dead;
@@ -290,7 +292,7 @@ void receivers_stop(void);
 /* vector.c */
 long vector_new(struct receiver *receiver, unsigned long number);
 void vector_put(struct vector *vector);
-void vector_revoke(struct vector *vector);
+bool vector_revoke(struct vector *vector);
 int vectors_start(void);
 void vectors_stop(void);
 
@@ -313,7 +315,8 @@ int signals_start(void);
 void signals_stop(void);
 
 /* reaper.c */
-void let_sends_end(void);
+void table_armed(struct table *table);
+void let_sends_end(struct table *table);
 void reap_receiver(struct receiver *receiver);
 void reap_table(struct table *table);
 void reap_thread(struct thread *thread);

@@ -8,6 +8,7 @@
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
+#include <linux/nospec.h>
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -51,7 +52,9 @@ void receiver_put(struct receiver *receiver)
 void receiver_free(struct receiver *receiver)
 {
 	counters_remove(receiver);
-	account_give(receiver->account);
+	/* One that was never given out. */
+	if (receiver->account)
+		account_give(receiver->account);
 	mutex_destroy(&receiver->lock);
 	kmem_cache_free(receivers, receiver);
 }
@@ -67,6 +70,9 @@ void receiver_end(struct receiver *receiver)
 		if (receiver->vectors[i])
 			wake_up_poll(&receiver->vectors[i]->hangup, EPOLLHUP);
 	}
+	/* It sleeps no more; its memory may be kept by others, and is not its user's to count. */
+	account_give(receiver->account);
+	receiver->account = NULL;
 	mutex_unlock(&receiver->lock);
 }
 
@@ -212,15 +218,21 @@ static long receiver_stack(struct receiver *receiver, const struct uintr_receive
 
 static long receiver_revoke(struct receiver *receiver, unsigned long number)
 {
-	long result = -EINVAL;
+	bool connected;
 
+	if (number >= UINTR_VECTORS)
+		return -EINVAL;
+	number = array_index_nospec(number, UINTR_VECTORS);
 	mutex_lock(&receiver->lock);
-	if (number < UINTR_VECTORS && receiver->vectors[number]) {
-		vector_revoke(receiver->vectors[number]);
-		result = 0;
+	if (!receiver->vectors[number]) {
+		mutex_unlock(&receiver->lock);
+		return -EINVAL;
 	}
+	connected = vector_revoke(receiver->vectors[number]);
 	mutex_unlock(&receiver->lock);
-	return result;
+	if (connected)
+		let_sends_end(NULL);
+	return 0;
 }
 
 static long receiver_ioctl(struct file *file, unsigned int command, unsigned long argument)

@@ -9,6 +9,7 @@
 
 #include <linux/cpumask.h>
 #include <linux/module.h>
+#include <linux/nospec.h>
 #include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 #include <asm/apic.h>
@@ -33,6 +34,9 @@ static const u8 opcode[] = { 0x0f, 0xc7 };
 #define IS_REX(byte)	(((byte) & 0xf0) == 0x40)
 #define REX_B		1
 #define IS_6(modrm)	(((modrm) & 0xf8) == 0xf0)
+
+/* So often in a row no page is taken away: it may be executed and not read. */
+#define UNREAD_MOST	100
 
 /* As instructions number them. */
 static const u8 registers[] = {
@@ -134,10 +138,14 @@ bool send_counted(struct pt_regs *regs)
 	if (!thread || !thread->table)
 		return false;
 	length = decode(regs, &index);
-	if (length <= 0)
-		/* The page that it lies on was taken away just now: fetching it again brings it back. */
-		return length < 0;
+	/* The page that it lies on was taken away just now: fetching it again brings it back, if it can be read at all. */
+	if (length < 0)
+		return ++thread->unread < UNREAD_MOST;
+	thread->unread = 0;
+	if (!length)
+		return false;
 	if (index < UINTR_CONNECTIONS) {
+		index = array_index_nospec(index, UINTR_CONNECTIONS);
 		entry = &thread->table->uitt[index];
 		low = READ_ONCE(entry->low);
 		/* As long as it takes to use the entry again, if that did not wait. */

@@ -33,17 +33,28 @@ void interrupted(struct callback_head *head)
 	struct pt_regs *regs = current_pt_regs();
 
 	clear_bit(WORK_INTERRUPTED, &thread->works);
-	if (!thread->left && thread->receiver)
-		thread->receiver->counters.calls++;
-	if (!thread->left && thread->receiver && (thread->receiver->flags & UINTR_INTERRUPTS) &&
-	    syscall_get_nr(current, regs) != -1) {
-		switch (syscall_get_error(current, regs)) {
-		case -ERESTARTSYS:
-		case -ERESTARTNOHAND:
-		case -ERESTART_RESTARTBLOCK:
-			regs->ax = -EINTR;
-		}
+	if (thread->left || !thread->receiver)
+		goto put;
+	thread->receiver->counters.calls++;
+	/*
+	 * io_uring_enter(2) runs this where it sleeps, and sleeps on unless there is what
+	 * looks like a signal. The way to user mode finds that there is none.
+	 */
+	if (pending(thread))
+		set_thread_flag(TIF_SIGPENDING);
+	if (syscall_get_nr(current, regs) == -1)
+		goto put;
+	switch (syscall_get_error(current, regs)) {
+	case -ERESTARTSYS:
+	case -ERESTARTNOHAND:
+		if (!(thread->receiver->flags & UINTR_INTERRUPTS))
+			break;
+		fallthrough;
+	case -ERESTART_RESTARTBLOCK:
+		/* A thread has one block: a call that the handler makes may overwrite it. */
+		regs->ax = -EINTR;
 	}
+put:
 	thread_put(thread);
 }
 

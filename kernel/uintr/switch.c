@@ -103,6 +103,7 @@ void disarm(struct thread *thread)
 	/* UIF is the CPU's, and no MSR has it (H1). */
 	thread->uif = testui();
 	msrs_clear();
+	table_armed(NULL);
 	thread->armed = false;
 	if (!receiver)
 		return;
@@ -118,6 +119,7 @@ void arm(struct thread *thread)
 	struct receiver *receiver = thread->receiver;
 	u64 misc = 0, low, requests;
 
+	table_armed(thread->table);
 	if (thread->table && !count_sends) {
 		wrmsrq(MSR_UINTR_TT, (u64)thread->table->uitt | TT_ENABLE);
 		misc = UINTR_CONNECTIONS - 1;	/* the last index, not the number (H11) */
@@ -321,6 +323,9 @@ static void switched_out(struct preempt_notifier *notifier, struct task_struct *
 	bool sleeps = READ_ONCE(current->__state) & TASK_INTERRUPTIBLE;
 
 	disarm(thread);
+	/* Who is frozen by its cgroup would go back to sleep at once, and a core is dumped to its end. */
+	if ((READ_ONCE(current->jobctl) & JOBCTL_TRAP_FREEZE) || (current->flags & PF_SIGNALED))
+		return;
 	/* A receiver that has shut UIF is interrupted where it asks for it. */
 	if (thread->receiver && sleeps && (thread->uif || thread->waiting))
 		go_to_sleep(thread);

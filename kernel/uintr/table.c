@@ -7,6 +7,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/module.h>
+#include <linux/nospec.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
@@ -165,12 +166,16 @@ unlock:
 
 long table_disconnect(unsigned long index)
 {
-	struct thread *thread = own_thread();
-	struct table *table = thread && thread->table ? thread->table : NULL;
 	struct connection *connection;
-	struct vector *vector = NULL;
+	struct vector *vector;
+	struct table *table;
 
-	if (!table || index >= UINTR_CONNECTIONS)
+	if (index >= UINTR_CONNECTIONS)
+		return -EINVAL;
+	index = array_index_nospec(index, UINTR_CONNECTIONS);
+	/* The process's, whichever of its threads made or used it. */
+	table = table_find();
+	if (!table)
 		return -EINVAL;
 	connection = &table->connections[index];
 	mutex_lock(&table->lock);
@@ -182,14 +187,14 @@ long table_disconnect(unsigned long index)
 		list_del(&connection->others);
 		mutex_unlock(&vector->receiver->lock);
 		/* No half of this one is left with anybody when the next takes its place. */
-		let_sends_end();
+		let_sends_end(table);
 		connection->vector = NULL;
 	}
 	mutex_unlock(&table->lock);
-	if (!vector)
-		return -EINVAL;
-	vector_put(vector);
-	return 0;
+	if (vector)
+		vector_put(vector);
+	table_put(table);
+	return vector ? 0 : -EINVAL;
 }
 
 /* An invalid instruction of a thread: whether it was one without the table of its process. */

@@ -5,6 +5,7 @@
 #include <linux/anon_inodes.h>
 #include <linux/fs.h>
 #include <linux/module.h>
+#include <linux/nospec.h>
 #include <linux/poll.h>
 #include <linux/slab.h>
 
@@ -27,8 +28,11 @@ void vector_put(struct vector *vector)
 	kref_put(&vector->refs, vector_release);
 }
 
-/* With the receiver locked: no entry names it any more. */
-void vector_revoke(struct vector *vector)
+/*
+ * With the receiver locked: no entry names it any more. Whether one did: then a
+ * SENDUIPI that had read it may be under way, until let_sends_end().
+ */
+bool vector_revoke(struct vector *vector)
 {
 	struct connection *connection;
 
@@ -37,17 +41,21 @@ void vector_revoke(struct vector *vector)
 	list_for_each_entry(connection, &vector->connections, others)
 		WRITE_ONCE(*connection->entry, 0);
 	wake_up_poll(&vector->hangup, EPOLLHUP);
+	return !list_empty(&vector->connections);
 }
 
 static int vector_close(struct inode *inode, struct file *file)
 {
 	struct vector *vector = file->private_data;
 	struct receiver *receiver = vector->receiver;
+	bool connected = false;
 
 	mutex_lock(&receiver->lock);
 	if (!vector->revoked)
-		vector_revoke(vector);
+		connected = vector_revoke(vector);
 	mutex_unlock(&receiver->lock);
+	if (connected)
+		let_sends_end(NULL);
 	vector_put(vector);
 	return 0;
 }
@@ -82,6 +90,7 @@ long vector_new(struct receiver *receiver, unsigned long number)
 
 	if (number >= UINTR_VECTORS)
 		return -EINVAL;
+	number = array_index_nospec(number, UINTR_VECTORS);
 	vector = kmem_cache_zalloc(vectors, GFP_KERNEL_ACCOUNT);
 	if (!vector)
 		return -ENOMEM;

@@ -51,8 +51,8 @@ int main(int argc, char **argv)
 	if (back < 0 || sendmsg(door, &message, 0) != 1)
 		err(1, "%s", argv[1]);
 
-	// Every other system call does as well: the handler runs in the middle of it, and it goes on.
-	for (_stui(); poll(&(struct pollfd){ theirs, 0, 0 }, 1, -1) == 0;)
+	// Any system call does: the handler runs in the middle of it. Those that may have a time-out then fail with EINTR.
+	for (_stui(); poll(&(struct pollfd){ theirs, 0, 0 }, 1, -1) < 0 && errno == EINTR;)
 		;
 	printf("%lu answered\n", heard);
 	return 0;

@@ -237,7 +237,7 @@ static void is_born(struct victim *victim)
 
 static void dies(struct victim *victim)
 {
-	int status;
+	int status, told;
 
 	switch (lot(3)) {
 	case 0:
@@ -255,7 +255,10 @@ static void dies(struct victim *victim)
 	does("waits for the end of", victim->pid);
 	CHECK(waitpid(victim->pid, &status, 0) == victim->pid);
 	does("waits to be told of the end of", victim->pid);
-	CHECK(poll(&(struct pollfd){ victim->vector, 0, 0 }, 1, -1) == 1);
+	do
+		told = poll(&(struct pollfd){ victim->vector, 0, 0 }, 1, -1);
+	while (told < 0 && errno == EINTR);
+	CHECK(told == 1);
 	does("goes on after", victim->pid);
 	for (int i = 0; victim->index >= 0 && i < 10; i++)
 		_senduipi(victim->index);

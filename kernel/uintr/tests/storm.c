@@ -56,7 +56,7 @@ static struct shared {
 		_Alignas(64) atomic_ulong seen;
 	} lanes[MOST][MOST][LANES];
 	_Alignas(64) atomic_long posted, handled, stale;
-	atomic_long running, ready;
+	atomic_long running, ready, resting;
 	atomic_int tids[2 * MOST];
 	atomic_bool end;
 	atomic_ulong waits, timed_out, rescued, interrupted, calls, signalled, opened, moved;
@@ -249,6 +249,7 @@ static void *receive(void *number)
 	}
 	/* All were seen: quiet until the figures are read. */
 	_clui();
+	shared->resting++;
 	for (;;)
 		poll(NULL, 0, -1);
 	return NULL;
@@ -358,17 +359,37 @@ static unsigned long figure(const char *line, const char *name, int base)
 	return strtoul(found + strlen(wanted), NULL, base);
 }
 
+static FILE *receivers(void)
+{
+	FILE *file = fopen("/sys/kernel/debug/uintr/receivers", "r");
+
+	if (!file)
+		fail("/sys/kernel/debug/uintr/receivers: %s", strerror(errno));
+	return file;
+}
+
+/* How many receivers have a CPU. */
+static int armed(void)
+{
+	FILE *file = receivers();
+	char line[4096];
+	int n = 0;
+
+	while (fgets(line, sizeof(line), file))
+		n += figure(line, "armed", 10);
+	fclose(file);
+	return n;
+}
+
 /* The driver's own account balances, and nothing is under way. */
 static int audit(void)
 {
-	FILE *file = fopen("/sys/kernel/debug/uintr/receivers", "r");
+	FILE *file = receivers();
 	char line[4096];
 	long posted = 0, merged = 0;
 	bool counted = false;
 	int wrong = 0, n = 0;
 
-	if (!file)
-		fail("/sys/kernel/debug/uintr/receivers: %s", strerror(errno));
 	while (fgets(line, sizeof(line), file)) {
 		unsigned long low = figure(line, "low", 16);
 #define IS(name) figure(line, name, 10)
@@ -474,12 +495,14 @@ int main(int argc, char **argv)
 	waitpid(child, &status, 0);
 	if (status)
 		fail("the other process ended with status %#x", status);
-	/* Receivers leave their last wait by signals, and are asleep then. */
-	for (int i = 0; i < 20; i++) {
+	/* Receivers leave their last wait by signals. */
+	while (shared->resting < want.receivers) {
 		for (int r = 0; r < want.receivers; r++)
 			syscall(SYS_tgkill, getpid(), shared->tids[r], SIGUSR1);
-		usleep(50000);
+		usleep(10000);
 	}
+	while (armed())
+		usleep(10000);
 	printf("%ld posted, %ld handled; %lu waits, %lu timed out, %lu interrupted, %lu other calls, %lu signals, %lu moves; %lu rescued by a time-out, %lu handled in a signal's handler\n",
 	       shared->posted, shared->handled, shared->waits, shared->timed_out, shared->interrupted, shared->calls, shared->signalled, shared->moved,
 	       shared->rescued, shared->opened);

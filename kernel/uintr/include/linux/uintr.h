@@ -14,6 +14,10 @@
  * ones too. A child of fork has nothing but the descriptors; exec and exit end
  * everything.
  *
+ * A user interrupt does not abort a restartable sequence (rseq(2)) as a signal
+ * does, and no migration in its handler is seen there: shut UIF around such
+ * sequences, and beside libraries that have some.
+ *
  * UIF, the CPU's flag that lets user interrupts through, is shut when a receiver
  * is made: STUI opens it. Errors are the usual negative errno values; programs of
  * 32 bits have none of these calls, ENOTTY.
@@ -33,8 +37,10 @@
 
 /*
  * A system call in which the receiver slept when a user interrupt came fails
- * with EINTR after the handler ran, as after a signal without SA_RESTART. Else it
- * goes on where it can, as after one with SA_RESTART.
+ * with EINTR after the handler ran, as after a signal without SA_RESTART. Else
+ * read(2), waitpid(2), pause(2) and their like go on; those that fail with EINTR
+ * in any case are nanosleep(2), poll(2), timed futex(2) and others that the kernel
+ * would go on with by restart_syscall(2), epoll_wait(2), io_uring_enter(2).
  */
 #define UINTR_INTERRUPTS	(1u << 0)
 /*
@@ -81,7 +87,9 @@ struct uintr_receive {
 
 /*
  * On a receiver's descriptor: nobody may send this vector any more, whoever holds
- * its descriptor; the argument is its number. EINVAL: it has no descriptor.
+ * its descriptor; the argument is its number. What was sent before is still
+ * delivered; nothing is sent once this, or the last close of the vector's
+ * descriptor, has returned. EINVAL: it has no descriptor.
  */
 #define UINTR_REVOKE		_IO(0xf7, 4)
 
