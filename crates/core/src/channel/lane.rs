@@ -59,6 +59,7 @@ use crate::index::Capacity;
 use crate::sync::{AtomicU64, Ordering};
 use crate::violation::PeerViolation;
 use crate::wake::{self, WakeWords, Woken};
+use core::hint::black_box;
 
 /// The words of a lane, where both sides see them.
 pub trait Shared {
@@ -100,7 +101,7 @@ pub struct Sender {
     longest: u64,
     tail: u64,
     /// At most so many bytes are open from `tail` on ([`open`]): as many as were at the last look, less what was
-    /// published since.
+    /// published since, and never more than the longest record takes.
     open: u64,
     /// The last `released` that was checked.
     head: u64,
@@ -142,8 +143,8 @@ impl Sender {
         self.longest
     }
 
-    /// S1, as far as no look at the receiver's word is needed: room for a message of at most `most` bytes, which is at
-    /// most [`longest`](Self::longest).
+    /// S1, as far as no look at the receiver's word is needed: room for a message of at most `most` bytes, fewer than half of
+    /// all that a `u64` counts. `None` too if it is longer than [`longest`](Self::longest).
     #[inline(always)]
     pub fn room_at_once(&self, most: u64) -> Option<Room> {
         (record_size(most) <= self.open).then_some(Room { start: self.tail & self.mask, most })
@@ -179,7 +180,7 @@ impl Sender {
             self.store_last::<S>(start, place(self.tail, self.capacity), u64::SKIP, shared);
             self.tail = start;
         }
-        self.open = open(self.capacity, self.tail, self.head);
+        self.open = open(self.capacity, self.tail, self.head).min(record_size(self.longest));
         Ok(self.room_at_once(most))
     }
 
@@ -344,8 +345,14 @@ pub struct Receiver {
     hold: u64,
     /// One more than the longest message; 0 when the sender has broken the protocol, so that no message is taken at
     /// once from then on.
+    longer: u64,
+    /// A message shorter than this may be taken at once: its record ends before the ring does, and before so much is held
+    /// back that the sender must be told.
     limit: u64,
     head: u64,
+    /// Of the message consumed last, and the size of its record.
+    last_length: u64,
+    last_size: u64,
     /// What the word `released` says.
     released: u64,
     /// Up to where the sender was told.
@@ -362,10 +369,23 @@ impl Receiver {
         let head = shared.released().load(Ordering::Acquire);
         advanced(head, head, head, capacity)?;
         let (mask, hold) = (capacity.wrapping_sub(1), may_hold_back(capacity));
-        let limit = longest(capacity).wrapping_add(1);
+        // Nothing is taken at once before the first look at leisure.
+        let (longer, limit) = (longest(capacity).wrapping_add(1), 0);
         // Whoever was here before may not have told of what it released last; to tell again does no harm.
         let announced = head.wrapping_sub(hold);
-        Ok(Self { capacity, mask, hold, limit, head, released: head, announced })
+        let (last_length, last_size) = (0, record_size(0));
+        Ok(Self {
+            capacity,
+            mask,
+            hold,
+            longer,
+            limit,
+            head,
+            last_length,
+            last_size,
+            released: head,
+            announced,
+        })
     }
 
     /// The index up to which it has received.
@@ -386,9 +406,32 @@ impl Receiver {
         let read = if S::ACQUIRE_IN_NEXT { Ordering::Acquire } else { Ordering::Relaxed };
         // Acquire: pairs with S4 in `Sender::publish`.
         let length = length_at_once(shared.word(here).load(read));
+        (length < self.limit).then(|| Found { payload: here.wrapping_add(8), length })
+    }
+
+    /// As [`next`](Self::next), for one who goes through a run of messages and holds back all of them.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    #[inline(always)]
+    pub fn next_of_run(&mut self, shared: &impl Shared) -> Result<Option<Found>, PeerViolation> {
+        let here = self.head & self.mask;
+        // Acquire: pairs with S4 in `Sender::publish`.
+        let length = length_at_once(shared.word(here).load(Ordering::Acquire));
         // A unit at least is left from any place on: no overflow.
         let left = self.mask.wrapping_sub(7).wrapping_sub(here);
-        (length < self.limit && length <= left).then(|| Found { payload: here.wrapping_add(8), length })
+        if length < self.longer && length <= left {
+            return Ok(Some(Found { payload: here.wrapping_add(8), length }));
+        }
+        self.next(shared)
+    }
+
+    /// Finds out anew how long a message may be that is taken at once.
+    fn look_ahead(&mut self) {
+        let until_release = self.hold.saturating_sub(self.head.wrapping_sub(self.announced));
+        // A record has at most so many bytes, and its payload eight less, if this is a multiple of eight.
+        let most = until_release.min(until_wrap(self.head, self.capacity));
+        self.limit = most.saturating_sub(7).min(self.longer);
     }
 
     /// R1 and R2: the next message, if one was committed.
@@ -413,14 +456,18 @@ impl Receiver {
             let read = if S::ACQUIRE_IN_NEXT { Ordering::Acquire } else { Ordering::Relaxed };
             // Acquire: pairs with S4 in `Sender::publish`.
             let word = shared.word(here).load(read);
-            match decode(word, self.head, self.capacity).inspect_err(|_| self.limit = 0)? {
+            match decode(word, self.head, self.capacity)
+                .inspect_err(|_| (self.longer, self.limit) = (0, 0))?
+            {
                 Record::Nothing => return Ok(None),
                 Record::Message { length } => {
+                    self.look_ahead();
                     // The record lies in the ring, hence no overflow.
                     return Ok(Some(Found { payload: here.wrapping_add(8), length }));
                 }
                 Record::Skip => {
                     self.head = self.head.wrapping_add(until_wrap(self.head, self.capacity));
+                    self.limit = 0;
                 }
             }
         }
@@ -480,9 +527,18 @@ impl Receiver {
     }
 
     /// R4: goes on behind the message that `next` found. It stays the receiver's as long as nothing is released.
+    ///
+    /// Messages of a stream are mostly as long as those before. Where that is foreseen by the branch, the next word is loaded
+    /// without waiting for this one, whose line may be on its way from another core. R1 acquires all the same.
     #[inline(always)]
     pub fn consume(&mut self, found: Found) {
-        self.head = self.head.wrapping_add(found.record_size());
+        if found.length != self.last_length {
+            // Opaque, or both ways would become one that computes.
+            self.last_length = black_box(found.length);
+            self.last_size = record_size(self.last_length);
+        }
+        self.head = self.head.wrapping_add(self.last_size);
+        self.limit = self.limit.saturating_sub(self.last_size);
     }
 
     /// Is so much consumed that the sender should be told now?
@@ -553,6 +609,7 @@ impl Steps for Complete {}
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     /// The smallest ring. Panics if it is touched outside.
     struct Ring {
@@ -622,6 +679,71 @@ mod tests {
                     receiver.consume(found);
                 }
             }
+        }
+    }
+
+    /// A ring in which eight of the shortest messages may be held back.
+    struct Larger {
+        words: [AtomicU64; 128],
+        released: AtomicU64,
+    }
+
+    impl Shared for Larger {
+        fn word(&self, place: u64) -> &AtomicU64 {
+            assert_eq!(place % 8, 0);
+            &self.words[place as usize / 8]
+        }
+        fn released(&self) -> &AtomicU64 {
+            &self.released
+        }
+    }
+
+    proptest! {
+        /// Whichever way they are taken, and whatever length the receiver expects after the last: in order, and never at once when
+        /// the sender must be told first.
+        #[test]
+        fn messages_of_all_lengths_are_taken_in_order(lengths in prop::collection::vec(
+            prop_oneof![Just(8_u64), Just(24), 0_u64..=376], 1..300), ways in prop::collection::vec(0_u8..3, 1..50)
+        ) {
+            let ring = Larger { words: [const { AtomicU64::new(0) }; 128], released: AtomicU64::new(0) };
+            let capacity = Capacity::new(1024).unwrap();
+            let mut sender = Sender::attach(capacity, &ring).unwrap();
+            let mut receiver = Receiver::attach(capacity, &ring).unwrap();
+            prop_assert_eq!(sender.longest(), 376);
+            let (mut sent, mut received) = (lengths.iter(), lengths.iter());
+            let mut next = sent.next();
+            let mut ways = ways.iter().cycle();
+            while received.len() > 0 {
+                while let Some(length) = next {
+                    let at_once = sender.room_at_once(*length);
+                    let Some(room) = sender.room(*length, &ring).unwrap() else { break };
+                    prop_assert!(at_once.is_none_or(|at_once| at_once == room));
+                    sender.publish(&room, *length, &ring);
+                    next = sent.next();
+                }
+                let before = received.len();
+                loop {
+                    let found = match ways.next().unwrap() {
+                        0 => match receiver.next_at_once(&ring) {
+                            Some(found) => {
+                                prop_assert!(!receiver.must_release());
+                                Some(found)
+                            }
+                            None => receiver.next(&ring).unwrap(),
+                        },
+                        1 => receiver.next(&ring).unwrap(),
+                        _ => receiver.next_of_run(&ring).unwrap(),
+                    };
+                    let Some(found) = found else { break };
+                    prop_assert_eq!(Some(&found.length()), received.next());
+                    prop_assert!(found.payload() + found.length() <= 1024);
+                    receiver.consume(found);
+                }
+                if receiver.must_release() || received.len() == before {
+                    receiver.release(&ring);
+                }
+            }
+            prop_assert!(sent.next().is_none() && !receiver.has_next(&ring));
         }
     }
 

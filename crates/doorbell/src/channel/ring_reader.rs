@@ -83,7 +83,7 @@ impl RingReader {
     #[inline(always)]
     pub(super) fn poll_now(&mut self) -> Option<Found> {
         // A forked child must not take its parent's messages.
-        if self.sender.is_news() || self.index.must_release() {
+        if self.sender.is_news() {
             return None;
         }
         self.index.next_at_once(&self.lane)
@@ -313,12 +313,12 @@ pub(super) struct Run<'a> {
 
 impl<'a> Run<'a> {
     /// The next. What is wrong with the sender is told by the next look.
-    #[inline]
+    #[inline(always)]
     pub(super) fn next(&mut self) -> Option<(&'a Lane, Found)> {
         if self.violation.is_some() {
             return None;
         }
-        match self.index.next(self.lane) {
+        match self.index.next_of_run(self.lane) {
             Ok(found) => found.map(|found| {
                 self.index.consume(found);
                 (self.lane, found)

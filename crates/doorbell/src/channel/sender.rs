@@ -493,7 +493,7 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     /// Room for nearly every message: nothing has happened to the receiver or this process, and so much is open in one piece.
     #[inline(always)]
     fn room_now(&self, most: usize) -> Option<lane::Room> {
-        if self.receiver.may_have_gone(&self.lane.control().receiver) || most as u64 > self.index.longest() {
+        if self.receiver.may_have_gone(&self.lane.control().receiver) {
             return None;
         }
         self.index.room_at_once(most as u64)
