@@ -71,6 +71,7 @@ run() {
     limit "$out/event_loop-$kind" >"$scratch/loop" || fail "event_loop ($kind): $(cat "$scratch/loop")"
     limit "$out/serve-$kind" "$scratch/serve-$kind" 3 | grep -x '3 clients were answered' >/dev/null || fail "serve ($kind)"
     limit "$out/in_place-$kind" | grep -x '1000 answers' >/dev/null || fail "in_place ($kind)"
+    limit "$out/batch-$kind" | grep '^20000 messages' >/dev/null || fail "batch ($kind)"
     limit "$out/select-$kind" | grep -x '1000 messages, 10 lines' >/dev/null || fail "select ($kind)"
     limit "$out/select-$kind" files | grep -x '1000 messages, 10 lines' >/dev/null || fail "select by files ($kind)"
     limit "$out/many-$kind" | grep -x '3 subscribers heard 500 messages' >/dev/null || fail "many ($kind)"

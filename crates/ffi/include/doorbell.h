@@ -341,6 +341,20 @@ typedef struct doorbell_counts {
 } doorbell_counts;
 
 /**
+ * One of several messages, where it lies.
+ */
+typedef struct doorbell_bytes {
+  /**
+   * Where its first byte is.
+   */
+  const void *data;
+  /**
+   * How many there are.
+   */
+  size_t length;
+} doorbell_bytes;
+
+/**
  * What the last call of this thread that failed reports.
  */
 typedef struct doorbell_error {
@@ -731,6 +745,21 @@ enum doorbell_status doorbell_sender_commit(const struct doorbell_sender *sender
 enum doorbell_status doorbell_sender_abandon(const struct doorbell_sender *sender);
 
 /**
+ * A file for poll(), epoll and event loops. It is readable when there is room, or the receiver has gone, after
+ * doorbell_sender_listen() said that there was none. It belongs to the handle: never read, write or close it.
+ */
+enum doorbell_status doorbell_sender_fd(const struct doorbell_sender *sender,
+                                        int32_t *fd);
+
+/**
+ * Before going back to the event loop: is there room for a message of `length` bytes after all, or something to be told of the
+ * receiver? If not, the file is unreadable until there is. Rings for what was pushed.
+ */
+enum doorbell_status doorbell_sender_listen(const struct doorbell_sender *sender,
+                                            size_t length,
+                                            bool *something);
+
+/**
  * As doorbell_bell_set_interruptible(), for waits for room.
  */
 enum doorbell_status doorbell_sender_set_interruptible(const struct doorbell_sender *sender,
@@ -772,7 +801,19 @@ enum doorbell_status doorbell_receiver_recv(const struct doorbell_receiver *rece
                                             size_t *length);
 
 /**
- * Lets go of the message that was received, so that the sender can write there again.
+ * Receives several messages, each where it lies: as many as are there, and `most` at most, of which `count` were written to
+ * `messages`. All are held until doorbell_receiver_release(), and nothing else is received before. Waits for the first as
+ * doorbell_receiver_recv() does; the sender gets their room when the receiver is used the next time. One who is not trusted may be
+ * writing there: copy first what you check.
+ */
+enum doorbell_status doorbell_receiver_recv_batch(const struct doorbell_receiver *receiver,
+                                                  uint64_t deadline,
+                                                  struct doorbell_bytes *messages,
+                                                  size_t most,
+                                                  size_t *count);
+
+/**
+ * Lets go of the message that was received, or of all that were, so that the sender can write there again.
  */
 enum doorbell_status doorbell_receiver_release(const struct doorbell_receiver *receiver);
 

@@ -16,6 +16,16 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::Mutex;
 
+/// One of several messages, where it lies.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct doorbell_bytes {
+    /// Where its first byte is.
+    pub data: *const c_void,
+    /// How many there are.
+    pub length: usize,
+}
+
 /// The sending end of a lane. One thread at a time: a second is refused with DOORBELL_IN_USE.
 #[derive(Debug)]
 pub struct doorbell_sender(Mutex<Box<dyn Deliver>>);
@@ -51,12 +61,19 @@ trait Deliver: Send + std::fmt::Debug {
     fn commit(&mut self, length: usize) -> Result<(), Failure>;
     fn abandon(&mut self);
     fn longest(&mut self) -> u64;
+    fn fd(&mut self) -> Result<i32, Failure>;
+    fn listen(&mut self, length: usize) -> Result<bool, Failure>;
     fn set_interruptible(&mut self, interruptible: bool) -> Result<(), Failure>;
 }
 
 /// What C does with a receiver, whomever it trusts.
 pub(crate) trait Receive: Send + std::fmt::Debug {
     fn receive(&mut self, deadline: Option<Deadline>) -> Result<Option<(*const u8, usize)>, Failure>;
+    fn receive_batch(
+        &mut self,
+        deadline: Option<Deadline>,
+        put: &mut dyn FnMut(doorbell_bytes) -> bool,
+    ) -> Result<bool, Failure>;
     fn wait_for_bytes(&mut self, bytes: u64, deadline: Deadline) -> Result<bool, Failure>;
     fn copy(&mut self, to: &mut [u8]) -> usize;
     fn release(&mut self);
@@ -78,10 +95,12 @@ struct Sending<T: Trust> {
 /// A receiver and the message that was received from it, which C holds across calls.
 ///
 /// Invariant: `receiver` came from a box and is freed by the drop. While `message` is there, it alone touches the
-/// receiver.
+/// receiver; while a batch is held, nobody does.
 #[derive(Debug)]
 struct Receiving<T: Trust> {
     message: Option<Message<'static, T>>,
+    /// Are messages of a batch held?
+    holds_batch: bool,
     receiver: NonNull<Receiver<T>>,
 }
 
@@ -180,6 +199,14 @@ impl<T: Trust> Deliver for Sending<T> {
         unsafe { self.sender.as_ref() }.longest()
     }
 
+    fn fd(&mut self) -> Result<i32, Failure> {
+        Ok(self.free()?.file()?.as_raw_fd())
+    }
+
+    fn listen(&mut self, length: usize) -> Result<bool, Failure> {
+        Ok(self.free()?.listen(length)?)
+    }
+
     fn set_interruptible(&mut self, interruptible: bool) -> Result<(), Failure> {
         self.free()?.set_interruptible(interruptible);
         Ok(())
@@ -188,12 +215,16 @@ impl<T: Trust> Deliver for Sending<T> {
 
 impl<T: Trust> Receiving<T> {
     fn of(receiver: Receiver<T>) -> Box<dyn Receive> {
-        Box::new(Self { message: None, receiver: NonNull::from(Box::leak(Box::new(receiver))) })
+        Box::new(Self {
+            message: None,
+            holds_batch: false,
+            receiver: NonNull::from(Box::leak(Box::new(receiver))),
+        })
     }
 
     /// The receiver, as long as no message of it is held.
     fn free(&mut self) -> Result<&'static mut Receiver<T>, Failure> {
-        if self.message.is_some() {
+        if self.message.is_some() || self.holds_batch {
             return Err(Failure::invalid("a message is still held; release it first"));
         }
         // SAFETY: there is no message, so nobody else touches the receiver (invariant). 'static stands for "until the
@@ -221,6 +252,20 @@ impl<T: Trust> Receive for Receiving<T> {
         Ok(self.message.as_ref().map(|message| (message.as_ptr(), message.len())))
     }
 
+    fn receive_batch(
+        &mut self,
+        deadline: Option<Deadline>,
+        put: &mut dyn FnMut(doorbell_bytes) -> bool,
+    ) -> Result<bool, Failure> {
+        for message in self.free()?.recv_batch_deadline(deadline)? {
+            self.holds_batch = true;
+            if !put(doorbell_bytes { data: message.as_ptr().cast(), length: message.len() }) {
+                break;
+            }
+        }
+        Ok(self.holds_batch)
+    }
+
     fn wait_for_bytes(&mut self, bytes: u64, deadline: Deadline) -> Result<bool, Failure> {
         Ok(self.free()?.wait_for_bytes(bytes, deadline)?)
     }
@@ -230,6 +275,7 @@ impl<T: Trust> Receive for Receiving<T> {
     }
 
     fn release(&mut self) {
+        self.holds_batch = false;
         if let Some(message) = self.message.take() {
             message.release();
         }
@@ -244,7 +290,7 @@ impl<T: Trust> Receive for Receiving<T> {
     }
 
     fn listen(&mut self) -> Result<bool, Failure> {
-        Ok(self.message.is_some() || self.free()?.listen()?)
+        Ok(self.message.is_some() || self.holds_batch || self.free()?.listen()?)
     }
 
     fn set_interruptible(&mut self, interruptible: bool) -> Result<(), Failure> {
@@ -400,6 +446,34 @@ pub unsafe extern "C" fn doorbell_sender_abandon(sender: *const doorbell_sender)
     })
 }
 
+/// A file for poll(), epoll and event loops. It is readable when there is room, or the receiver has gone, after
+/// doorbell_sender_listen() said that there was none. It belongs to the handle: never read, write or close it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_sender_fd(sender: *const doorbell_sender, fd: *mut i32) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (sender, out) = unsafe { (lent(sender, "sender")?, Out::new(fd, "fd")?) };
+        out.put(lock(&sender.0)?.fd()?);
+        Ok(())
+    })
+}
+
+/// Before going back to the event loop: is there room for a message of `length` bytes after all, or something to be told of the
+/// receiver? If not, the file is unreadable until there is. Rings for what was pushed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_sender_listen(
+    sender: *const doorbell_sender,
+    length: usize,
+    something: *mut bool,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (sender, out) = unsafe { (lent(sender, "sender")?, Out::new(something, "something")?) };
+        out.put(lock(&sender.0)?.listen(length)?);
+        Ok(())
+    })
+}
+
 /// As doorbell_bell_set_interruptible(), for waits for room.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_sender_set_interruptible(
@@ -485,7 +559,41 @@ pub unsafe extern "C" fn doorbell_receiver_recv(
     })
 }
 
-/// Lets go of the message that was received, so that the sender can write there again.
+/// Receives several messages, each where it lies: as many as are there, and `most` at most, of which `count` were written to
+/// `messages`. All are held until doorbell_receiver_release(), and nothing else is received before. Waits for the first as
+/// doorbell_receiver_recv() does; the sender gets their room when the receiver is used the next time. One who is not trusted may be
+/// writing there: copy first what you check.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_receiver_recv_batch(
+    receiver: *const doorbell_receiver,
+    deadline: u64,
+    messages: *mut doorbell_bytes,
+    most: usize,
+    count: *mut usize,
+) -> doorbell_status {
+    guard(|| {
+        // SAFETY: the header's contract.
+        let (receiver, out) = unsafe { (lent(receiver, "receiver")?, Out::new(count, "count")?) };
+        if messages.is_null() {
+            return Err(Failure::null("messages"));
+        }
+        if most == 0 {
+            return Err(Failure::invalid(
+                "a batch of at most 0 messages holds none; say how many there is room for",
+            ));
+        }
+        let mut got = 0;
+        let there = lock(&receiver.0)?.receive_batch(at(deadline), &mut |message| {
+            // SAFETY: `most` are valid for writes (contract), and this is not called again once so many were written.
+            unsafe { messages.add(got).write(message) };
+            got += 1;
+            got < most
+        })?;
+        Ok(came(there.then_some(got), |got| out.put(got)))
+    })
+}
+
+/// Lets go of the message that was received, or of all that were, so that the sender can write there again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_receiver_release(receiver: *const doorbell_receiver) -> doorbell_status {
     guard_all(|| {
