@@ -26,13 +26,11 @@ sys.exit(not eval(sys.argv[2]))
 PYTHON
 }
 
-# A disk without queues to poll refuses what is polled, and a trial that failed is status 1; which did is looked at below.
-"$doorbell" io --dir "$scratch" --file-size 16M --count 300 --blocks 1 --quiet -o "$scratch/io.json" >"$scratch/said" 2>"$scratch/told" || {
-    [ $? = 1 ] && grep -q 'trials .* failed' "$scratch/told"
-} || fail "$(cat "$scratch/told")"
-holds "$scratch/io.json" "all('poll' in t['outcome']['cause'] for t in r['records'] if kind(t) == 'failed')"
+# What a disk without queues to poll lacks is skipped by name, and ends no run of anything else with a failure.
+"$doorbell" io --dir "$scratch" --file-size 16M --count 300 --blocks 1 --quiet -o "$scratch/io.json" >"$scratch/said" 2>"$scratch/told" ||
+    fail "$(cat "$scratch/told")"
 [ -z "$(find "$scratch" -name 'doorbell-io-*')" ] || fail "the file was left"
-holds "$scratch/io.json" "len(by) == 16 and all(kind(t) in ('done', 'skipped', 'failed', 'implausible') for t in r['records'])"
+holds "$scratch/io.json" "len(by) == 16 and all(kind(t) in ('done', 'skipped', 'implausible') for t in r['records'])"
 holds "$scratch/io.json" "by['io-null', 'read'][0]['tally']['seen'] == 300"
 # Where the folder lies on no device of its own (a container's layers), that is what is said, and nothing else.
 if (holds "$scratch/io.json" "'not-from-the-device' not in rules(by['sync', 'read'][0])") 2>/dev/null; then

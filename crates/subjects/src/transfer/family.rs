@@ -4,12 +4,21 @@
 use doorbell_harness::family::{Cast, Family, Stage};
 use doorbell_harness::role::Role;
 use doorbell_harness::site::Host;
+use doorbell_machine::root::Root;
 use doorbell_results::configuration::{Configuration, Pattern};
 use doorbell_results::machine::Machine;
+use doorbell_results::machine::block::BlockDevice;
 use doorbell_results::record::Record;
-use doorbell_results::record::subject::Subject;
+use doorbell_results::record::io::CURE;
+use doorbell_results::record::subject::{Noticed, Subject};
 
 use super::{Drive, figures, find, target};
+
+/// Why nothing can be polled for on `device`, whose driver would refuse it or wait for an interrupt all the same.
+fn no_queue(device: &BlockDevice) -> Option<String> {
+    (device.polls == Some(false))
+        .then(|| format!("{} has no queue to poll (queue/io_poll is 0). {CURE}", device.name))
+}
 
 #[derive(Debug)]
 pub struct Transfers;
@@ -30,6 +39,13 @@ impl Family for Transfers {
         };
         if let Err(lack) = engine.available(&Host::default()) {
             return Some(lack.reason);
+        }
+        if engine.noticed() == Noticed::ByPolling
+            && let Some(device) =
+                configuration.target.as_ref().and_then(|target| target::device(target, &Root::live()))
+            && let Some(lack) = no_queue(&device)
+        {
+            return Some(lack);
         }
         let one_cpu = match configuration.placement.cpus {
             Some([first, second]) => first == second,
@@ -65,5 +81,19 @@ impl Family for Transfers {
 
     fn derive(&self, record: &mut Record, _: &Machine) {
         figures::derive(record);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A disk without queues to poll refused what was polled for, and the whole run ended as if a trial had died.
+    #[test]
+    fn a_disk_without_queues_to_poll_lacks_them_and_one_that_does_not_tell_is_asked() {
+        let device = |polls| BlockDevice { name: "vda".to_owned(), polls, ..BlockDevice::default() };
+        assert!(no_queue(&device(Some(false))).unwrap().starts_with("vda has no queue to poll"));
+        assert_eq!(no_queue(&device(Some(true))), None);
+        assert_eq!(no_queue(&device(None)), None);
     }
 }

@@ -152,6 +152,21 @@ pub fn open(
     Ok(Opened { file: file.into(), bytes, device, number, prepared })
 }
 
+/// The block device that transfers to or from `target` go to, before anything of it is opened or made; none where there is none, or what is
+/// named is not there.
+pub fn device(target: &Target, root: &Root) -> Option<BlockDevice> {
+    let path = match target {
+        Target::Created { folder, .. } => folder.as_deref().unwrap_or(Path::new(".")),
+        Target::File { path } | Target::Device { path, .. } => path,
+    };
+    let data = std::fs::metadata(path).ok()?;
+    let number = match target {
+        Target::Device { .. } => data.rdev(),
+        _ => device_of(root, data.dev()),
+    };
+    block::read(root, rustix::fs::major(number), rustix::fs::minor(number))
+}
+
 /// Whether the device may be written: the user named it, and nobody uses it.
 pub fn may_write(
     root: &Root,
