@@ -288,3 +288,26 @@ fn a_side_that_is_stopped_becomes_a_record_that_says_hung() {
     assert_eq!(hung["outcome"]["last_seen"].as_array().map(Vec::len), Some(2), "{hung}");
     stage.wait_until_empty();
 }
+
+/// A node that stands still for 400 ms of every second passed a limit of 50 ms, when a wake-up was counted from its own notification: those
+/// that were due meanwhile were not missed by anybody.
+#[test]
+fn a_gate_fails_on_a_node_that_is_frozen_now_and_then() {
+    let stage = Stage::new();
+    let words = "gate --gap 1ms --time 6s --blocks 6 --max 50ms --placement unpinned --anyway --quiet";
+    let mut command = stage.doorbell(&words.split(' ').collect::<Vec<_>>());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    while child.try_wait().unwrap().is_none() {
+        // The host goes on, as does a watchdog on a node whose other CPUs stand still.
+        let sides = stage.sides(pid(&child));
+        sides.iter().for_each(|side| signal(*side, Signal::STOP));
+        std::thread::sleep(Duration::from_millis(400));
+        sides.iter().for_each(|side| signal(*side, Signal::CONT));
+        std::thread::sleep(Duration::from_millis(600));
+    }
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("50 ms"), "{said}");
+    stage.wait_until_empty();
+}

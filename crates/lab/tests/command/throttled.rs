@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::PoisonError;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 
 use doorbell_harness::trace::Tracefs;
 use doorbell_results::record::{Record, read};
@@ -18,7 +20,8 @@ struct Group(PathBuf);
 impl Group {
     /// Makes one whose processes get a quarter of a CPU, or says what is lacking. No setting of any other group is touched.
     fn of_a_quarter() -> Result<Self, String> {
-        let own = format!("doorbell-throttled-{}", std::process::id());
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let own = format!("doorbell-throttled-{}-{}", std::process::id(), MADE.fetch_add(1, Relaxed));
         let [unified, cpu] = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu"].map(Path::new);
         let delegated = fs::read_to_string(unified.join("cgroup.subtree_control")).unwrap_or_default();
         let (parent, limits): (&Path, &[(&str, &str)]) =
@@ -83,6 +86,26 @@ fn wakes_of_a_control_group_that_has_used_up_its_quota_are_found_to_be_throttled
     })
     .join()
     .unwrap();
+}
+
+/// A quarter of a CPU is far less than what notifies 5,000 times a second from a running core takes: the group stands still for most of
+/// each period of 20 ms, in which wake-ups were due.
+#[test]
+fn a_gate_fails_in_a_control_group_that_uses_up_its_quota() {
+    let group = match Group::of_a_quarter() {
+        Ok(group) => group,
+        Err(lack) => {
+            doorbell_skipped::skip(lack);
+            return;
+        }
+    };
+    let stage = Stage::new();
+    let words = "gate --gap 200us --time 3s --blocks 6 --max 5ms --percentile p90 --placement unpinned --anyway --quiet";
+    let command = stage.doorbell(&words.split(' ').collect::<Vec<_>>());
+    let output = group.of(&command).output().unwrap();
+    stage.wait_until_empty();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{said}{}", String::from_utf8_lossy(&output.stderr));
 }
 
 fn look(group: &Group) {
