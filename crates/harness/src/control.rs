@@ -74,6 +74,8 @@ pub struct Stamp {
     pub sent: AtomicU64,
     /// When it was due, ticks; equal to `sent` in a closed loop.
     pub due: AtomicU64,
+    /// When the waiter was awake, ticks; written where both sides have one core, on which a call that lasts may hold the waiter's run.
+    pub woke: AtomicU64,
 }
 
 /// One direction's messages: how many were published, how many taken, and the stamps of those in between.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A mechanism without its type: what the list holds and a trial is given by name.
 
-use crate::mechanism::{Explanation, Link, Mechanism, Unavailable};
+use crate::mechanism::{Explanation, Link, Mechanism, Unavailable, Waiter};
 use crate::role::{self, Role};
 use crate::side::{Side, SideError};
 use crate::site::{Host, OpenError, Site};
@@ -14,6 +14,8 @@ pub trait Entry: Sync {
     fn notification(&self) -> Notification;
     /// See [`Mechanism::ABOVE_SOCKETS`].
     fn above_sockets(&self) -> bool;
+    /// See [`Waiter::IN_A_SET`].
+    fn in_a_set(&self) -> bool;
     /// See [`Mechanism::explanation`].
     fn explanation(&self) -> Explanation;
     /// See [`Mechanism::available`].
@@ -40,6 +42,9 @@ impl<M: Mechanism> Entry for M {
     }
     fn above_sockets(&self) -> bool {
         M::ABOVE_SOCKETS
+    }
+    fn in_a_set(&self) -> bool {
+        <<M::Link as Link>::Waiter as Waiter>::IN_A_SET
     }
     fn explanation(&self) -> Explanation {
         M::explanation()

@@ -8,6 +8,7 @@
 //! between the waiter's last look and the notifier's next act. [`Entry`](crate::entry::Entry) erases the type again at the
 //! level of a whole role ("initiate a ping-pong", "absorb one-way notifications"), where a call costs nothing that is measured.
 
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use doorbell_results::record::subject::{Carries, Notification, Notifiers, Waits};
@@ -152,6 +153,13 @@ pub trait Notifier {
 }
 
 pub trait Waiter {
+    /// Whether it can stand in an epoll set beside others: its descriptor is then readable when, and only when, there is something to
+    /// consume.
+    const IN_A_SET: bool = false;
+    /// The descriptor that stands there.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
     /// Waits until a notification can be consumed, and consumes it. Returns early only with a fault.
     fn wait(&mut self) -> Result<(), Fault>;
     /// As [`Waiter::wait`], giving up after `timeout`. Uses the mechanism's own timed wait.

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use super::unit::{count, time};
 use doorbell_results::configuration::{Configuration, Scheduler, Target, Timing, Trace, WaitPolicy};
 use doorbell_results::record::subject::Contexts;
+use doorbell_results::schedule::Schedule;
 
 /// A relation of two CPUs as it is said: `same-l3` is "same L3", `smt-sibling` "SMT sibling".
 pub fn relation(name: &str) -> String {
@@ -40,6 +41,10 @@ pub enum Axis {
     Target,
     /// The wake-up latency that the kernel is asked to keep to.
     LatencyLimit,
+    /// When notifications are due, where not at even times.
+    Schedule,
+    /// How many other descriptors stand in the waiter's epoll set.
+    Beside,
     /// How the sides are scheduled.
     Scheduler,
     Batch,
@@ -55,7 +60,7 @@ pub enum Axis {
 
 impl Axis {
     /// Every axis, in the order of the columns.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 22] = [
         Self::Subject,
         Self::Contexts,
         Self::Pattern,
@@ -70,6 +75,8 @@ impl Axis {
         Self::Size,
         Self::Target,
         Self::LatencyLimit,
+        Self::Schedule,
+        Self::Beside,
         Self::Scheduler,
         Self::Batch,
         Self::Load,
@@ -95,6 +102,8 @@ impl Axis {
             Self::Size => "message",
             Self::Target => "target",
             Self::LatencyLimit => "latency limit",
+            Self::Schedule => "schedule",
+            Self::Beside => "beside",
             Self::Scheduler => "scheduler",
             Self::Batch => "batch",
             Self::Load => "load",
@@ -147,6 +156,8 @@ impl Axis {
             Self::LatencyLimit => {
                 configuration.latency_limit_us.map_or_else(String::new, |limit| format!("{limit} µs"))
             }
+            Self::Schedule => configuration.schedule.as_ref().map_or_else(String::new, Schedule::title),
+            Self::Beside => optional(configuration.beside),
             Self::Scheduler => match configuration.scheduler {
                 Scheduler::Other => "other".into(),
                 Scheduler::Fifo => "FIFO".into(),

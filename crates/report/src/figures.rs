@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::variant::Variant;
+use doorbell_results::record::within_grid::within_grid;
 use doorbell_results::record::{Histogram, Outcome, Record, ResultFile};
 
 /// A distribution in the buckets that are occupied; a thousand times smaller than the histogram it comes from.
@@ -22,10 +23,12 @@ pub struct Distribution {
     pub buckets: Vec<(u64, u64)>,
     /// Median of each block's trial, picoseconds, in the order of the blocks.
     pub block_medians_ps: Vec<u64>,
+    /// The grid on which the times were read, picoseconds; 0 where it is not known.
+    pub grid_ps: f64,
 }
 
 impl Distribution {
-    fn of(histogram: &Histogram, block_medians_ps: Vec<u64>) -> Self {
+    fn of(histogram: &Histogram, block_medians_ps: Vec<u64>, grid_ps: f64) -> Self {
         Self {
             count: histogram.count(),
             min_ps: histogram.min(),
@@ -33,12 +36,21 @@ impl Distribution {
             mean_ps: histogram.mean(),
             buckets: histogram.buckets().collect(),
             block_medians_ps,
+            grid_ps,
         }
     }
 
     /// The time at quantile `q` of 0 to 1, picoseconds: the smallest that at least this share of the samples does not
-    /// exceed.
+    /// exceed, and within the steps of the clock where those matter.
     pub fn quantile(&self, q: f64) -> u64 {
+        if let Some(ps) = within_grid(&self.buckets, q, self.grid_ps) {
+            return (ps.round() as u64).clamp(self.min_ps, self.max_ps);
+        }
+        self.reading(q)
+    }
+
+    /// The reading at quantile `q`, picoseconds: on the steps of the clock, as a curve of all readings is drawn.
+    pub fn reading(&self, q: f64) -> u64 {
         let rank = (q * self.count as f64).ceil().max(1.0) as u64;
         let mut seen = 0_u64;
         for &(ps, count) in &self.buckets {
@@ -74,7 +86,7 @@ impl Row<'_> {
         self.variant.configuration
     }
 
-    /// CPU time of both sides per round, notification or operation, picoseconds: see [`cpu`].
+    /// CPU time a wake-up or an operation, picoseconds: see [`cpu`].
     pub fn cpu_ps(&self) -> Option<f64> {
         let Some(batch) = self.configuration().pattern.batch() else {
             return self.variant.cpu_ns_per_wake().map(|ns| ns * 1e3);
@@ -99,19 +111,11 @@ impl Row<'_> {
         (seen > 0 && spent > 0).then(|| spent as f64 * 1e3 / seen as f64)
     }
 
-    /// The CPU time to be weighed against the latency, picoseconds, and what it is. One way, what the notifier burns to keep the
-    /// gap is the harness's and does not count.
+    /// The CPU time to be weighed against the latency, picoseconds, and what it is.
     pub fn price(&self) -> (Option<f64>, &'static str) {
         let pattern = self.configuration().pattern;
-        if pattern.receivers().is_some() {
-            (self.cpu_ps(), cpu(Quantity::LastWake))
-        } else if pattern.notifies() && !pattern.there_and_back() {
-            let call = self.series.get(&Quantity::Notify).map_or(0.0, |series| series.mean_ps);
-            let name = "CPU time of the waiter and the notifier's call per notification";
-            (self.waiter_ps().map(|ps| ps + call), name)
-        } else {
-            (self.cpu_ps(), cpu(pattern.headline()))
-        }
+        let quantity = if pattern.receivers().is_some() { Quantity::LastWake } else { pattern.headline() };
+        (self.cpu_ps(), cpu(quantity))
     }
 
     /// The median of `quantity`, picoseconds.
@@ -241,10 +245,19 @@ impl<'result> Figures<'result> {
         let series = sums
             .into_iter()
             .filter(|(_, (histogram, _))| histogram.count() > 0)
-            .map(|(quantity, (histogram, medians))| (quantity, Distribution::of(&histogram, medians)))
+            .map(|(quantity, (histogram, medians))| {
+                let grid_ps = if quantity.is_shared_out() { 0.0 } else { variant.grid_ps };
+                (quantity, Distribution::of(&histogram, medians, grid_ps))
+            })
             .collect();
-        self.rows
-            .push(Row { variant: Variant { configuration: variant.configuration, records: usable }, series });
+        self.rows.push(Row {
+            variant: Variant {
+                configuration: variant.configuration,
+                records: usable,
+                grid_ps: variant.grid_ps,
+            },
+            series,
+        });
     }
 }
 
@@ -266,7 +279,7 @@ pub fn cpu(quantity: Quantity) -> &'static str {
         Quantity::FirstWake | Quantity::MedianWake | Quantity::LastWake | Quantity::NotifyRound => {
             "CPU time of notifier and receivers per wake-up"
         }
-        _ => "CPU time of both sides per round or notification",
+        _ => "CPU time of a wake-up: the notifier's call and the waiter's time",
     }
 }
 

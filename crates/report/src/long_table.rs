@@ -7,6 +7,7 @@ use super::axis::Axis;
 use doorbell_results::configuration::{Configuration, Scheduler, Target, Timing, Trace, WaitPolicy};
 use doorbell_results::record::subject::Contexts;
 use doorbell_results::record::{Outcome, Record, ResultFile};
+use doorbell_results::schedule::Schedule;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnType {
@@ -45,7 +46,7 @@ impl std::fmt::Display for Value {
 }
 
 /// The columns that say which trial a line is from.
-pub const TRIAL: [(&str, ColumnType); 31] = [
+pub const TRIAL: [(&str, ColumnType); 33] = [
     ("result", ColumnType::Text),
     ("record", ColumnType::Whole),
     ("block", ColumnType::Whole),
@@ -73,6 +74,8 @@ pub const TRIAL: [(&str, ColumnType); 31] = [
     ("until_count", ColumnType::Whole),
     ("until_ns", ColumnType::Whole),
     ("latency_limit_us", ColumnType::Whole),
+    ("schedule", ColumnType::Text),
+    ("beside", ColumnType::Whole),
     ("slowdown_ppm", ColumnType::Whole),
     ("reference", ColumnType::Text),
     ("trace", ColumnType::Text),
@@ -113,7 +116,7 @@ pub fn trial(name: &Rc<str>, index: usize, record: &Record) -> Vec<Value> {
 }
 
 /// The columns of [`TRIAL`] that tell one configuration from another.
-const AXES: usize = 26;
+const AXES: usize = 28;
 
 /// The fields of those columns. No two configurations have the same ones: exporters take them for the name of a series. So every field
 /// of a configuration is named here, and one that is added to it does not compile until it is.
@@ -134,6 +137,8 @@ fn axes(configuration: &Configuration) -> [Value; AXES] {
         trace,
         target,
         latency_limit_us,
+        schedule,
+        beside,
     } = configuration;
     let contexts = match contexts {
         Contexts::Processes => "processes",
@@ -189,11 +194,24 @@ fn axes(configuration: &Configuration) -> [Value; AXES] {
         whole(until.count),
         whole(until.time_ns),
         small(*latency_limit_us),
+        schedule.as_ref().map_or(Value::Absent, |schedule| Value::text(&schedule_of(schedule))),
+        small(*beside),
         small(*injected_slowdown_ppm),
         Value::text(if *without_reference { "without" } else { "with" }),
         trace,
         trace_above_ns,
     ]
+}
+
+/// A schedule with everything that tells it from another.
+fn schedule_of(schedule: &Schedule) -> String {
+    match schedule {
+        Schedule::Recorded { gaps_ns } => {
+            let gaps: Vec<String> = gaps_ns.iter().map(u64::to_string).collect();
+            gaps.join(" ")
+        }
+        law => law.title(),
+    }
 }
 
 /// A target with everything that tells it from another.

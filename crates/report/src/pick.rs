@@ -5,8 +5,9 @@ use super::answer::could_be;
 use super::axis::relation;
 use super::passage::Passage;
 use super::table::{Table, number, word};
-use super::unit::{Scale, count, time};
+use super::unit::{Scale, alike, count, time};
 use crate::wording::counted;
+use doorbell_results::configuration::WaitPolicy;
 use doorbell_results::record::question::{By, Pick, Shape};
 use doorbell_results::record::series::Quantity;
 use doorbell_verdict::judge::Verdict;
@@ -43,6 +44,9 @@ fn measured(picked: &Picked) -> &'static str {
 
 /// The verdict in a sentence or two.
 pub fn verdict(picked: &Picked, question: &Pick) -> String {
+    if question.traffic.is_some() {
+        return under(picked, question);
+    }
     let by = match question.by {
         By::P50 => "",
         By::P99 => " at the 99th percentile",
@@ -89,6 +93,78 @@ pub fn verdict(picked: &Picked, question: &Pick) -> String {
     }
 }
 
+/// The verdict on wake-ups that come as they do: what to use, what to expect, what comes second, and how sure it is.
+fn under(picked: &Picked, question: &Pick) -> String {
+    let best = match (&picked.choice, picked.ranked.first()) {
+        (Choice::CannotTell(why), None) => return format!("Cannot tell: {why}{}.", nearest(picked)),
+        (Choice::CannotTell(why), _) => return format!("Cannot tell: {why}."),
+        (_, None) => return "Cannot tell: nothing has figures.".to_owned(),
+        (_, Some(best)) => best,
+    };
+    let share = |ranked: &Ranked| {
+        ranked.cpu_ns.map_or_else(
+            || "CPU time not counted".to_owned(),
+            |cpu| format!("{:.0} % of a CPU", cpu * 100.0 / question.gap_ns.max(1) as f64),
+        )
+    };
+    let open = picked.ranked.iter().filter(|ranked| ranked.verdict != Verdict::Slower).count();
+    let second = match picked.ranked.get(1) {
+        None => "Nothing else that serves was measured.".to_owned(),
+        Some(second) => {
+            let behind = second.behind.map_or_else(
+                || "as long as cannot be told".to_owned(),
+                |ratio| {
+                    format!("{:.2} times as long ({:.2} to {:.2})", ratio.estimate, ratio.low, ratio.high)
+                },
+            );
+            format!("Second, {}: {behind}, {}.", way(second), share(second))
+        }
+    };
+    let sure = match (open, picked.ranked.len()) {
+        (_, 1) => String::new(),
+        (1, _) => " All others are slower, sure in 95 of 100 runs.".to_owned(),
+        (open, all) if open == all => {
+            " None of them is shown to be slower; this one takes the least CPU time.".to_owned()
+        }
+        (open, all) => format!(
+            " {} not shown to be slower and take more CPU time; {} slower, sure in 95 of 100 runs.",
+            if open == 2 { "One other is".to_owned() } else { format!("{} others are", open - 1) },
+            if all - open == 1 { "one is".to_owned() } else { format!("{} are", all - open) },
+        ),
+    };
+    let [p50, p99] = alike([best.figures_ps[0] as f64, best.figures_ps[1] as f64]);
+    format!(
+        "Use {}: awake {p50} after it is due (p50), {p99} (p99), for {}. {second}{sure}",
+        way(best),
+        share(best),
+    )
+}
+
+/// Where nothing is cheap enough, the cheapest of what is too dear.
+fn nearest(picked: &Picked) -> String {
+    let too_dear = picked.out.iter().filter(|(_, why)| why.starts_with("takes "));
+    too_dear
+        .min_by_key(|(_, why)| {
+            why.split(' ').nth(1).and_then(|share| share.parse::<u64>().ok()).unwrap_or(u64::MAX)
+        })
+        .map_or_else(String::new, |(name, why)| format!("; the nearest, {name}, {why}"))
+}
+
+/// A means with its wait and placement.
+fn way(ranked: &Ranked) -> String {
+    let wait = match ranked.wait {
+        WaitPolicy::Block => String::new(),
+        WaitPolicy::Spin => " that spins".to_owned(),
+        WaitPolicy::SpinThenBlock { spin_ns } => {
+            format!(" that spins {} before it sleeps", time(spin_ns as f64 * 1e3))
+        }
+        WaitPolicy::Timeout { timeout_ns } => {
+            format!(" with a time-out of {}", time(timeout_ns as f64 * 1e3))
+        }
+    };
+    format!("{}{wait}, {}", ranked.subject, relation(&ranked.placement.relation))
+}
+
 /// One that was not shown to be slower than the best, which is the first of them.
 fn named((place, ranked): (usize, &Ranked)) -> String {
     match (place, ranked.verdict, ranked.behind) {
@@ -130,7 +206,8 @@ fn table(picked: &Picked, question: &Pick) -> Option<Passage> {
             Some(ratio) => format!("{:.2} ({:.2} to {:.2})", ratio.estimate, ratio.low, ratio.high),
             None => "= cannot tell".to_owned(),
         };
-        let mut line = vec![ranked.subject.clone()];
+        let name = if question.traffic.is_some() { way(ranked) } else { ranked.subject.clone() };
+        let mut line = vec![name];
         line.extend(ranked.figures_ps.map(|ps| scale.show(ps as f64)));
         line.push(ranked.cpu_ns.map_or_else(|| "-".to_owned(), |cpu| scale.show(cpu * 1e3)));
         line.extend([behind, count(ranked.missed), count(ranked.trials[0] as u64), count(ranked.count)]);
@@ -143,12 +220,13 @@ fn table(picked: &Picked, question: &Pick) -> Option<Passage> {
 }
 
 fn note(picked: &Picked) -> String {
-    let placed = picked.placement.as_ref().map_or_else(String::new, |placement| {
+    let one = picked.ranked.iter().all(|ranked| Some(&ranked.placement) == picked.placement.as_ref());
+    let placed = picked.placement.as_ref().filter(|_| one).map_or_else(String::new, |placement| {
         let cpus = placement.cpus.map_or_else(String::new, |[a, b]| format!(" (CPUs {a}, {b})"));
         format!("{}{cpus}. ", relation(&placement.relation))
     });
     format!(
-        "{placed}{}: {}. CPU: of both sides a round or notification. Behind: as a multiple of the best, block by block, with an \
+        "{placed}{}: {}. CPU: of a wake-up, the notifier's call and the waiter's time. Behind: as a multiple of the best, block by block, with an \
          interval, all of which hold together in 95 of 100 runs; those marked = were not shown to be slower.",
         picked.quantity.name(),
         picked.quantity.definition()

@@ -28,7 +28,7 @@ impl Estimate {
             left: plan
                 .configurations
                 .iter()
-                .map(|configuration| (configuration.clone(), plan.blocks))
+                .map(|configuration| (configuration.clone(), plan.most_blocks()))
                 .collect(),
             took: HashMap::new(),
         }
@@ -82,7 +82,7 @@ impl Progress {
         // Draws happen a few times per trial at most: the limit only has to be above that, so that none is dropped.
         let target =
             if shown { ProgressDrawTarget::stderr_with_hz(255) } else { ProgressDrawTarget::hidden() };
-        let trials = plan.configurations.len() as u64 * u64::from(plan.blocks);
+        let trials = plan.configurations.len() as u64 * u64::from(plan.most_blocks());
         let bar = ProgressBar::with_draw_target(Some(trials), target);
         if let Ok(shape) = ProgressStyle::with_template("{bar:24} {pos}/{len}  {wide_msg}") {
             let signs = if style.unicode { "█▉▊▋▌▍▎▏ " } else { "##-" };

@@ -35,6 +35,8 @@ pub(super) fn configuration(subject: &str) -> Configuration {
         trace: None,
         target: None,
         latency_limit_us: None,
+        schedule: None,
+        beside: None,
     }
 }
 
@@ -70,7 +72,8 @@ pub(super) fn record(configuration: &Configuration, block: u32, times_ps: &[u64]
         warnings: Vec::new(),
     };
     let headline =
-        doorbell_results::record::variant::Variant { configuration, records: Vec::new() }.headline();
+        doorbell_results::record::variant::Variant { configuration, records: Vec::new(), grid_ps: 0.0 }
+            .headline();
     record.series.insert(headline, Series::from(&histogram));
     record
 }

@@ -100,7 +100,7 @@ fn round_trips(variants: &[Variant], style: &Style) -> String {
     let order = sorted_by
         .map_or_else(String::new, |by| format!(" Rows by their median on the {}.", axis::relation(by)));
     let note = crate::wording::sentence(Quantity::RoundTrip.definition()) + &order;
-    titled("Round trip and CPU time of both sides per round trip, µs", &note, &table, style)
+    titled("Round trip and CPU time of a wake-up, µs", &note, &table, style)
 }
 
 /// One line for each mechanism and gap.

@@ -121,6 +121,11 @@ const CONDITIONS: &[(&str, &str)] = &[
         "latency limit",
         "The limit on the depth of idle states that was held while the trial ran (/dev/cpu_dma_latency).",
     ),
+    (
+        "schedule",
+        "How the gaps between the notifications of an open loop are spread; even where nothing is said.",
+    ),
+    ("beside", "How many idle descriptors stand beside the waiter's in the epoll set that it sleeps in."),
     ("scheduler", "The scheduling policy of the sides."),
     (
         "policy",

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::series::Quantity;
 use crate::record::subject::Contexts;
+use crate::schedule::Schedule;
 
 /// What is run, on which CPUs, how.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -56,6 +57,13 @@ pub struct Configuration {
     /// The wake-up latency that the kernel is asked to keep to while the trial runs, microseconds, by `/dev/cpu_dma_latency`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub latency_limit_us: Option<u32>,
+    /// When notifications are due in an open loop; none is at even times.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub schedule: Option<Schedule>,
+    /// How many descriptors that nothing happens at stand in the epoll set in which the waiter sleeps; none where it sleeps as its
+    /// mechanism does, and in no set of the harness's.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub beside: Option<u32>,
 }
 
 /// What of the kernel's events is recorded beside the stamps.

@@ -18,3 +18,5 @@ pub mod nearest;
 pub mod plan;
 pub mod quantity;
 pub mod record;
+pub mod schedule;
+pub mod written;

@@ -44,6 +44,10 @@ pub struct Plan {
     /// What could have been measured and is not among the configurations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
+    /// After how many blocks the run is looked at, and ends if what is asked of it is decided; empty where it ends after its blocks whatever
+    /// they show. Each look could be wrong by itself, so they share the error that one judgement may have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub looks: Vec<u32>,
     /// Whether trials that others disturb are run again.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub repeat_on_interference: bool,
@@ -86,8 +90,30 @@ impl Plan {
             seed,
             question: None,
             left_out: Vec::new(),
+            looks: Vec::new(),
             repeat_on_interference: true,
         }
+    }
+
+    /// The same, looked at after its blocks, twice as many and four times as many, until what is asked of it is decided.
+    #[must_use]
+    pub fn until_decided(self) -> Self {
+        let looks = [1, 2, 4].map(|times| self.blocks.saturating_mul(times)).to_vec();
+        Self { looks, ..self }
+    }
+
+    /// The same with this number of blocks, whatever they show; unchanged with none.
+    #[must_use]
+    pub fn with_blocks(self, blocks: Option<u32>) -> Self {
+        match blocks {
+            Some(blocks) => Self { blocks, looks: Vec::new(), ..self },
+            None => self,
+        }
+    }
+
+    /// The most blocks that are run.
+    pub fn most_blocks(&self) -> u32 {
+        self.looks.last().copied().unwrap_or(self.blocks)
     }
 
     /// Whether its result is told in the section called `name`.

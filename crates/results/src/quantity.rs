@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::configuration::WaitPolicy;
+pub use crate::written::short;
 
 /// A duration: `0`, `10us`, `1ms`, `1.5s`, `10m`.
 pub fn duration(text: &str) -> Result<Duration, String> {
@@ -69,6 +70,24 @@ pub fn wait_policy(text: &str) -> Result<WaitPolicy, String> {
     }
 }
 
+/// A rate, `20k/s`, `500/s`, `1.5M/s`, as the gap between two on average.
+pub fn rate(text: &str) -> Result<Duration, String> {
+    let number = text.strip_suffix("/s").unwrap_or(text);
+    let (number, factor) = match number.char_indices().last() {
+        Some((end, 'k')) => (&number[..end], 1e3),
+        Some((end, 'M')) => (&number[..end], 1e6),
+        _ => (number, 1.0),
+    };
+    let rate = number
+        .parse::<f64>()
+        .map_err(|_| format!("'{text}' is no rate; write for example 20k/s or 500/s"))?
+        * factor;
+    if !(0.01..=1e7).contains(&rate) {
+        return Err(format!("'{text}' is out of range; write 0.01/s to 10M/s"));
+    }
+    Ok(Duration::from_nanos((1e9 / rate).round() as u64))
+}
+
 /// A share in percent, `5%`, as parts per million.
 pub fn percent(text: &str) -> Result<u32, String> {
     let number =
@@ -92,22 +111,6 @@ pub fn percentile(text: &str) -> Result<f64, String> {
 /// A share in percent, `95%`, as a share of 0 to 1.
 pub fn share(text: &str) -> Result<f64, String> {
     percent(text).map(|ppm| f64::from(ppm) / 1e6)
-}
-
-/// A nanosecond figure as people write it: `10us`, `1ms`, `0`.
-pub fn short(ns: u64) -> String {
-    let units = [
-        (3_600_000_000_000, "h"),
-        (60_000_000_000, "m"),
-        (1_000_000_000, "s"),
-        (1_000_000, "ms"),
-        (1000, "us"),
-    ];
-    match units.into_iter().find(|(size, _)| ns >= *size && ns.is_multiple_of(*size)) {
-        Some((size, unit)) => format!("{}{unit}", ns / size),
-        None if ns == 0 => "0".to_owned(),
-        None => format!("{ns}ns"),
-    }
 }
 
 #[cfg(test)]

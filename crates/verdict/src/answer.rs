@@ -132,7 +132,7 @@ pub fn answer(result: &ResultFile) -> Answer {
 }
 
 fn p50_ns(variant: &Variant, quantity: Quantity) -> Option<f64> {
-    Some(variant.histogram(quantity)?.quantile(0.5) as f64 / 1000.0)
+    variant.quantiles_ps(quantity, [0.5]).map(|[ps]| ps as f64 / 1000.0)
 }
 
 fn back_to_back(variant: &Variant) -> bool {

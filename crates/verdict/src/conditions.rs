@@ -28,6 +28,8 @@ pub(super) fn differing(configuration: &Configuration, other: &Configuration) ->
         trace,
         target,
         latency_limit_us,
+        schedule,
+        beside,
     } = other;
     [
         (configuration.subject == *subject, "mechanism"),
@@ -45,6 +47,8 @@ pub(super) fn differing(configuration: &Configuration, other: &Configuration) ->
         (configuration.trace == *trace, "trace"),
         (configuration.target == *target, "target"),
         (configuration.latency_limit_us == *latency_limit_us, "latency limit"),
+        (configuration.schedule == *schedule, "schedule"),
+        (configuration.beside == *beside, "descriptors beside"),
     ]
     .into_iter()
     .filter_map(|(same, name)| (!same).then_some(name))

@@ -28,8 +28,16 @@
 
 use std::collections::BTreeMap;
 
+use doorbell_results::plan::Plan;
+
 /// The chance that some interval of a family does not hold.
 pub const ERROR: f64 = 0.05;
+
+/// The error that one judgement of a run of `plan` may have: a run that ends as soon as it is decided is judged at every look, and each could
+/// be wrong, so that they share it evenly (C. E. Bonferroni, 1936; the looks are planned beforehand and few).
+pub fn error(plan: &Plan) -> f64 {
+    ERROR / plan.looks.len().max(1) as f64
+}
 
 /// Fewer blocks than this are no evidence.
 pub const FEWEST: usize = doorbell_results::plan::FEWEST_BLOCKS as usize;

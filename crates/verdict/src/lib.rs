@@ -14,6 +14,7 @@ pub mod check;
 pub mod claims;
 pub mod compare;
 pub mod conditions;
+pub mod decided;
 pub mod gate;
 pub mod judge;
 pub mod noise;

@@ -4,13 +4,13 @@
 use super::by_block::samples;
 use super::compare::RELEVANT;
 use super::conditions::{differing, other_conditions};
-use super::judge::{self, ERROR, Family, Ratio, Verdict};
-use doorbell_results::configuration::{Configuration, Placement, WaitPolicy};
+use super::judge::{self, Family, Ratio, Verdict};
+use doorbell_results::configuration::{Configuration, Pattern, Placement, WaitPolicy};
 use doorbell_results::record::need::{contexts, lacks};
-use doorbell_results::record::question::{self, By, Shape};
+use doorbell_results::record::question::{self, By, Shape, Traffic};
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::{Notification, Subject};
-use doorbell_results::record::{Outcome, ResultFile, Variant};
+use doorbell_results::record::{Outcome, Record, ResultFile, SideCounters, Variant};
 
 /// What a run says of a question.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,9 +31,11 @@ pub struct Picked {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranked {
     pub subject: String,
+    pub wait: WaitPolicy,
+    pub placement: Placement,
     /// p50, p99 and p99.9 of all samples, picoseconds.
     pub figures_ps: [u64; 3],
-    /// CPU time of both sides a round or notification, nanoseconds.
+    /// CPU time of a wake-up, nanoseconds: see `Record::cpu_per_wake`.
     pub cpu_ns: Option<f64>,
     /// What it goes by, as a multiple of the best one's; none of the best, and of too few blocks.
     pub behind: Option<Ratio>,
@@ -56,6 +58,9 @@ pub enum Choice {
 
 /// What `result` says; an error in words if it is asked for a need that nothing here knows.
 pub fn pick(result: &ResultFile, question: &question::Pick) -> Result<Picked, String> {
+    if let Some(traffic) = &question.traffic {
+        return under(traffic, result, question);
+    }
     let variants = result.variants();
     let fits = |variant: &&Variant| in_pattern(variant.configuration, question);
     let chosen = |variant: &&Variant| match &question.relation {
@@ -90,7 +95,7 @@ pub fn pick(result: &ResultFile, question: &question::Pick) -> Result<Picked, St
                 Some(lack) => lack.to_owned(),
                 None => elsewhere(&variants, name, first.map(|first| first.configuration)),
             },
-            Some(variant) => match without_figures(variant, quantity) {
+            Some(variant) => match without_figures(variant, quantity).or_else(|| awake(variant, question)) {
                 Some(why) => why,
                 None => {
                     entrants.push(variant);
@@ -100,7 +105,7 @@ pub fn pick(result: &ResultFile, question: &question::Pick) -> Result<Picked, St
         };
         out.push((name.to_owned(), why));
     }
-    let ranked = rank(&entrants, quantity, question.by);
+    let ranked = rank(&entrants, quantity, question.by, First::Fastest, judge::error(&result.plan));
     let harness = here.iter().find(|variant| variant.subject().is_harness());
     Ok(Picked {
         quantity,
@@ -179,6 +184,108 @@ fn elsewhere(variants: &[Variant], subject: &str, first: Option<&Configuration>)
         .unwrap_or_else(|| "not measured in this run".to_owned())
 }
 
+/// The share of its window that a side may run for and still be said to sleep.
+const ASLEEP: f64 = 0.9;
+
+/// Why something does not sleep that is asked to: both its sides ran nearly all the time. What it is said to be is no help there, for what
+/// adapts spins on as long as it is notified often.
+fn awake(variant: &Variant, question: &question::Pick) -> Option<String> {
+    if !question.needs.iter().any(|need| need == "sleep" || need == "idle") {
+        return None;
+    }
+    let share = |side: &SideCounters| {
+        side.user_ns.saturating_add(side.system_ns) as f64 / side.window_ns.max(1) as f64
+    };
+    let idlest = |record: &Record| record.sides.iter().map(share).reduce(f64::min);
+    let shares: Vec<f64> = variant.usable().filter_map(idlest).collect();
+    let share = super::statistics::median(&shares)?;
+    (share > ASLEEP).then(|| format!("did not sleep: both sides ran for {:.0} % of the time", share * 100.0))
+}
+
+/// What to use for wake-ups that come as `traffic` says: of all means, waits and placements in `result` that cost no more than they may,
+/// the fastest, and of those that are not shown to be slower the one that costs least.
+fn under(traffic: &Traffic, result: &ResultFile, question: &question::Pick) -> Result<Picked, String> {
+    let variants = result.variants();
+    let asked = Pattern::OpenLoop { gap_ns: question.gap_ns };
+    let mut entrants: Vec<&Variant> = Vec::new();
+    let mut out = Vec::new();
+    for variant in &variants {
+        let Subject::Mechanism(notification) = variant.subject() else { continue };
+        let configuration = variant.configuration;
+        let fits = configuration.pattern == asked
+            && configuration.schedule.as_ref() == Some(&traffic.schedule)
+            && configuration.beside == traffic.beside
+            && configuration.contexts == contexts(question)
+            && question
+                .relation
+                .as_ref()
+                .is_none_or(|relation| configuration.placement.relation == *relation);
+        if !fits || variant.is_harness() {
+            continue;
+        }
+        let lacks = lacks(question, notification).map_err(|unknown| unknown.to_string())?;
+        let why = (!lacks.is_empty())
+            .then(|| lacks.join(", "))
+            .or_else(|| without_figures(variant, Quantity::Response))
+            .or_else(|| too_dear(variant, question.gap_ns, traffic))
+            .or_else(|| too_few(variant));
+        match why {
+            Some(why) => out.push((way_title(configuration), why)),
+            None => entrants.push(variant),
+        }
+    }
+    for left in &result.plan.left_out {
+        let Subject::Mechanism(notification) = &left.subject else { continue };
+        let lacks = lacks(question, notification).map_err(|unknown| unknown.to_string())?;
+        let why = left.reason.clone().unwrap_or_else(|| lacks.join(", "));
+        out.push((left.name.clone(), why));
+    }
+    let ranked =
+        rank(&entrants, Quantity::Response, question.by, First::Cheapest, judge::error(&result.plan));
+    let choice = match choose(&ranked, result) {
+        Choice::OneOf(_) => Choice::First,
+        other => other,
+    };
+    Ok(Picked {
+        quantity: Quantity::Response,
+        placement: ranked.first().map(|ranked| ranked.placement.clone()),
+        harness_ns: None,
+        choice,
+        ranked,
+        out,
+    })
+}
+
+/// Why something may not be used: it takes more of a CPU than it may, or that is not known.
+fn too_dear(variant: &Variant, gap_ns: u64, traffic: &Traffic) -> Option<String> {
+    let most = traffic.cpu_at_most?;
+    let Some(cpu_ns) = variant.cpu_ns_per_wake() else {
+        return Some("its CPU time was not counted".to_owned());
+    };
+    let share = cpu_ns / gap_ns.max(1) as f64;
+    (share > most).then(|| {
+        format!("takes {:.0} % of a CPU; {:.0} % is the most asked for", share * 100.0, most * 100.0)
+    })
+}
+
+/// Why something cannot be held against others: it has figures of too few trials.
+fn too_few(variant: &Variant) -> Option<String> {
+    let trials = variant.usable().count();
+    (trials < judge::FEWEST).then(|| format!("{trials} trials have figures, and it takes {}", judge::FEWEST))
+}
+
+/// A means with its wait and placement.
+fn way_title(configuration: &Configuration) -> String {
+    let wait = match configuration.wait {
+        WaitPolicy::SpinThenBlock { spin_ns } => {
+            format!(", spinning {}", doorbell_results::quantity::short(spin_ns))
+        }
+        WaitPolicy::Spin => ", spinning".to_owned(),
+        WaitPolicy::Block | WaitPolicy::Timeout { .. } => String::new(),
+    };
+    format!("{}{wait}, {}", configuration.subject, configuration.placement.relation)
+}
+
 fn without_figures(variant: &Variant, quantity: Quantity) -> Option<String> {
     if variant.usable().any(|record| record.series.contains_key(&quantity)) {
         return None;
@@ -195,7 +302,15 @@ fn without_figures(variant: &Variant, quantity: Quantity) -> Option<String> {
     })
 }
 
-fn rank(variants: &[&Variant], quantity: Quantity, by: By) -> Vec<Ranked> {
+/// Which of those that are not shown to be slower than the fastest comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum First {
+    Fastest,
+    /// The one that takes the least CPU time.
+    Cheapest,
+}
+
+fn rank(variants: &[&Variant], quantity: Quantity, by: By, goes_first: First, error: f64) -> Vec<Ranked> {
     let family = Family::alternated(&samples(variants, quantity, by));
     let mut order: Vec<usize> =
         (0..variants.len()).filter(|variant| family.level(*variant).is_some()).collect();
@@ -204,25 +319,39 @@ fn rank(variants: &[&Variant], quantity: Quantity, by: By) -> Vec<Ranked> {
     // Which is the best is chosen from the same figures: all pairs are looked at.
     let pairs: Vec<(usize, usize)> =
         order.iter().enumerate().flat_map(|(place, a)| order[place + 1..].iter().map(|b| (*a, *b))).collect();
-    let ratios = family.ratios(&pairs, ERROR);
+    let ratios = family.ratios(&pairs, error);
+    let against = |first: usize, index: usize| {
+        let of = |pair| pairs.iter().position(|known| *known == pair).and_then(|pair| ratios[pair]);
+        of((first, index)).or_else(|| of((index, first)).map(Ratio::inverse))
+    };
+    let verdict = |index: usize| match against(best, index) {
+        _ if index == best => Verdict::Same { within: 0.0 },
+        ratio => ratio.map_or(Verdict::Inconclusive, |ratio| ratio.verdict(RELEVANT)),
+    };
+    let cpu_ns = |index: &usize| variants[*index].cpu_ns_per_wake().unwrap_or(f64::INFINITY);
+    let first = match goes_first {
+        First::Fastest => best,
+        First::Cheapest => {
+            let open = order.iter().copied().filter(|index| verdict(*index) != Verdict::Slower);
+            open.min_by(|a, b| cpu_ns(a).total_cmp(&cpu_ns(b))).unwrap_or(best)
+        }
+    };
+    order.retain(|index| *index != first);
+    order.insert(0, first);
     let mut ranked: Vec<Ranked> = order
         .iter()
         .filter_map(|&index| {
             let variant = variants[index];
             let whole = variant.histogram(quantity)?;
             let tally = variant.tally();
-            let behind = pairs.iter().position(|pair| *pair == (best, index)).and_then(|pair| ratios[pair]);
-            let verdict = if index == best {
-                Verdict::Same { within: 0.0 }
-            } else {
-                behind.map_or(Verdict::Inconclusive, |ratio| ratio.verdict(RELEVANT))
-            };
             Some(Ranked {
                 subject: variant.configuration.subject.clone(),
-                figures_ps: [0.5, 0.99, 0.999].map(|q| whole.quantile(q)),
+                wait: variant.configuration.wait,
+                placement: variant.configuration.placement.clone(),
+                figures_ps: variant.quantiles_ps(quantity, [0.5, 0.99, 0.999])?,
                 cpu_ns: variant.cpu_ns_per_wake(),
-                behind,
-                verdict,
+                behind: against(first, index),
+                verdict: verdict(index),
                 trials: [
                     variant.usable().count(),
                     variant.usable().filter(|record| record.had_interference()).count(),
@@ -261,6 +390,7 @@ mod tests {
     use doorbell_results::configuration::{Timing, Trace, Until};
     use doorbell_results::plan::LeftOut;
     use doorbell_results::record::sample;
+    use doorbell_results::schedule::Schedule;
 
     fn question(needs: &[&str]) -> question::Pick {
         question::Pick {
@@ -269,6 +399,7 @@ mod tests {
             by: By::P50,
             gap_ns: 0,
             relation: None,
+            traffic: None,
         }
     }
 
@@ -373,5 +504,89 @@ mod tests {
         let run = run(&[("futex", 16e3), ("pipe", 22e3)], 10);
         let picked = ask(&run, &question::Pick { gap_ns: 1000, ..question(&[]) });
         assert!(picked.ranked.is_empty() && matches!(picked.choice, Choice::CannotTell(_)));
+    }
+
+    /// `bell-adaptive` was the answer to `--need sleep`, and both its sides had spun all the time.
+    #[test]
+    fn what_ran_all_the_time_on_both_sides_is_no_answer_to_a_need_for_sleep() {
+        let mut run = run(&[("futex", 16e3), ("pipe", 10e3)], 10);
+        for record in run.records.iter_mut().filter(|record| record.configuration.subject == "pipe") {
+            for side in &mut record.sides {
+                side.user_ns = side.window_ns / 100 * 97;
+            }
+        }
+        assert_eq!(names(&ask(&run, &question(&[]))), ["pipe", "futex"]);
+        for need in ["sleep", "idle"] {
+            let picked = ask(&run, &question(&[need]));
+            assert_eq!(names(&picked), ["futex"], "{need}");
+            assert!(picked.out[0].1.starts_with("did not sleep: both sides ran"), "{:?}", picked.out);
+        }
+    }
+
+    /// Ways to wait for wake-ups that come 20,000 times a second: how long each takes and what of a CPU.
+    fn traffic(ways: &[(WaitPolicy, f64, f64)]) -> ResultFile {
+        let configurations: Vec<Configuration> = ways
+            .iter()
+            .map(|(wait, ..)| Configuration {
+                pattern: Pattern::OpenLoop { gap_ns: 50_000 },
+                schedule: Some(Schedule::Exponential),
+                beside: Some(2),
+                wait: *wait,
+                ..sample::configuration("pipe")
+            })
+            .collect();
+        let of = |configuration: &Configuration| {
+            *ways.iter().find(|(wait, ..)| *wait == configuration.wait).unwrap()
+        };
+        let mut run = sample::result(&configurations, 8, |_, _| 1e3);
+        let mut random = fastrand::Rng::with_seed(7);
+        for record in &mut run.records {
+            let (_, response_ns, share) = of(&record.configuration);
+            let mut times = doorbell_results::record::Histogram::new();
+            let noise = 1.0 + 0.01 * (random.f64() - 0.5);
+            times.record_many((response_ns * noise * 1e3) as u64, 1000);
+            record.series.insert(Quantity::Response, (&times).into());
+            let mut calls = doorbell_results::record::Histogram::new();
+            calls.record_many(1_000_000, 1000);
+            record.series.insert(Quantity::Notify, (&calls).into());
+            record.tally.seen = 1000;
+            record.sides[1].side = "waiter".to_owned();
+            record.sides[1].user_ns = (share * 50e6 - 1e6) as u64;
+            record.sides[1].system_ns = 0;
+        }
+        run
+    }
+
+    #[test]
+    fn of_ways_that_cost_no_more_than_they_may_the_fastest_is_chosen_and_of_equals_the_cheapest() {
+        let spin = |us: u64| WaitPolicy::SpinThenBlock { spin_ns: us * 1000 };
+        let run = traffic(&[
+            (WaitPolicy::Spin, 300.0, 1.0),
+            (spin(50), 2_000.0, 0.8),
+            (spin(20), 6_000.0, 0.45),
+            (spin(5), 6_010.0, 0.3),
+            (WaitPolicy::Block, 9_000.0, 0.2),
+        ]);
+        let asked = |cpu_at_most| question::Pick {
+            gap_ns: 50_000,
+            traffic: Some(Traffic { schedule: Schedule::Exponential, beside: Some(2), cpu_at_most }),
+            ..question(&["epoll"])
+        };
+        let chosen = |cpu_at_most| {
+            let picked = ask(&run, &asked(cpu_at_most));
+            assert_eq!(picked.choice, Choice::First);
+            (picked.ranked[0].wait, picked.out.len())
+        };
+        assert_eq!(chosen(None), (WaitPolicy::Spin, 0));
+        assert_eq!(chosen(Some(0.5)), (spin(5), 2), "as fast as a longer spin, and cheaper");
+        assert_eq!(chosen(Some(0.25)), (WaitPolicy::Block, 4));
+        let none = ask(&run, &asked(Some(0.1)));
+        assert!(matches!(none.choice, Choice::CannotTell(_)), "{:?}", none.choice);
+        assert!(none.out.iter().any(|(_, why)| why == "takes 20 % of a CPU; 10 % is the most asked for"));
+        let alone = question::Pick {
+            traffic: Some(Traffic { schedule: Schedule::Exponential, beside: None, cpu_at_most: None }),
+            ..asked(None)
+        };
+        assert!(ask(&run, &alone).ranked.is_empty(), "it was measured in a set");
     }
 }

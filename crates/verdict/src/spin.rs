@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 
 use super::conditions::other_conditions;
-use super::judge::{self, ERROR, Family, Ratio, Sample, Verdict};
+use super::judge::{self, Family, Ratio, Sample, Verdict};
 use doorbell_results::configuration::{Configuration, Placement, Until, WaitPolicy};
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Record, ResultFile, Variant};
@@ -125,7 +125,9 @@ pub fn spin(result: &ResultFile, worth: f64) -> Option<Spun> {
         left_out,
         gaps: gaps
             .iter()
-            .map(|(gap_ns, variants)| gap(*gap_ns, variants, worth, ERROR / gaps.len() as f64))
+            .map(|(gap_ns, variants)| {
+                gap(*gap_ns, variants, worth, judge::error(&result.plan) / gaps.len() as f64)
+            })
             .collect(),
         harness_ns: harness.and_then(|medians| super::statistics::median(&medians)),
     })
@@ -199,11 +201,7 @@ fn gap(gap_ns: u64, variants: &[&Variant], worth: f64, error: f64) -> Gap {
 
 fn trial(record: &Record) -> Option<Trial> {
     let wake = record.series.get(&Quantity::Wake)?;
-    let notify = record.series.get(&Quantity::Notify)?;
-    let waiter = record.sides.iter().find(|side| side.side == "waiter")?;
-    // The window is open for the warm-up's last message and for the one that ends it too: one in some hundred.
-    let spent = waiter.user_ns.saturating_add(waiter.system_ns) as f64 / record.tally.seen.max(1) as f64;
-    let cpu_ns = spent + notify.mean_ns;
+    let (cpu_ns, _) = record.cpu_per_wake()?;
     (wake.mean_ns > 0.0 && cpu_ns > 0.0).then_some(Trial {
         wake_ns: wake.mean_ns,
         cpu_ns,

@@ -55,8 +55,7 @@ pub fn tune(result: &ResultFile) -> Tuned {
             Some(Placed {
                 placement: variant.configuration.placement.clone(),
                 latency_ns: half_round_trip(variant)?,
-                // Each round has two sleeps and two wakes.
-                price_ns: variant.cpu_ns_per_wake()? / 2.0,
+                price_ns: variant.cpu_ns_per_wake()?,
                 hit_ns: spun.and_then(half_round_trip),
                 interfered: variant.usable().filter(|record| record.had_interference()).count(),
                 trials: variant.usable().count(),

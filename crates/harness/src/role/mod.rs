@@ -9,6 +9,8 @@ use doorbell_results::configuration::{Configuration, WaitPolicy};
 use doorbell_results::machine::clock::{Clock, Ticks};
 use std::time::Duration;
 mod arrivals;
+mod due;
+mod in_set;
 mod one_way;
 pub(crate) mod pause;
 mod ping;

@@ -2,6 +2,8 @@
 //! One way: a notifier that notifies after each gap, a waiter that takes what comes.
 
 use super::arrivals::{Arrival, Arrivals, Sent};
+use super::due::Gaps;
+use super::in_set::InSet;
 use super::pause::pause_until;
 use super::{Role, wait_by_policy};
 use crate::anatomy::cut::Stamps;
@@ -35,7 +37,7 @@ pub(super) fn emit<M: Mechanism>(there: &M::Link, side: &mut Side) -> Result<(),
     let mut notifier = there.notifier()?;
     side.control.meet(2, 2);
     let clock = side.clock;
-    let gap = clock.ticks(Duration::from_nanos(side.configuration.pattern.gap_ns()));
+    let mut gaps = Gaps::of(&side.configuration, clock);
     let open_loop = matches!(side.configuration.pattern, Pattern::OpenLoop { .. });
     let shares_core = side.shares_core();
     let give_up = M::DROPS.then(|| clock.ticks(GIVEN_UP));
@@ -68,7 +70,7 @@ pub(super) fn emit<M: Mechanism>(there: &M::Link, side: &mut Side) -> Result<(),
             last = clock.now();
         }
         sequence += 1;
-        let due = last.saturating_add(gap);
+        let due = last.saturating_add(gaps.following());
         side.step(Step::Pauses, sequence);
         pause_until(clock, due, shares_core);
         // A stamp is reused after STAMPS messages, a message's bytes after one: who was there before must have been taken.
@@ -88,7 +90,11 @@ pub(super) fn emit<M: Mechanism>(there: &M::Link, side: &mut Side) -> Result<(),
         // Pairs with the Acquire load in `absorb`: whoever sees the number sees the stamp.
         mail.published.0.store(sequence, Release);
         notifier.notify()?;
-        let notified = clock.now();
+        let mut notified = clock.now();
+        // On one core the waiter may have run inside the call: it ended when that ran. Pairs with the Release store in `absorb`.
+        if shares_core && mail.taken.0.load(Acquire) >= sequence {
+            notified = notified.min(stamp.woke.load(Relaxed)).max(before);
+        }
         side.times.notify.record(clock.ps(notified.saturating_sub(before)));
         side.tally.sent += 1;
         if open_loop {
@@ -146,7 +152,14 @@ fn await_taken(mail: &Mail, number: u64, clock: Clock, shares_core: bool, give_u
 
 pub(super) fn absorb<M: Mechanism>(there: &M::Link, side: &mut Side) -> Result<(), SideError> {
     side.step(Step::Meets, 0);
-    let mut waiter = there.waiter()?;
+    let waiter = there.waiter()?;
+    match side.configuration.beside {
+        Some(beside) => absorb_with::<M, _>(InSet::of(waiter, beside)?, side),
+        None => absorb_with::<M, _>(waiter, side),
+    }
+}
+
+fn absorb_with<M: Mechanism, W: Waiter>(mut waiter: W, side: &mut Side) -> Result<(), SideError> {
     side.control.meet(2, 1);
     side.control.meet(2, 2);
     if M::WAITS == Waits::Nothing {
@@ -155,6 +168,7 @@ pub(super) fn absorb<M: Mechanism>(there: &M::Link, side: &mut Side) -> Result<(
         return Ok(());
     }
     let clock = side.clock;
+    let shares_core = side.shares_core();
     let policy = side.configuration.wait;
     let open_loop = matches!(side.configuration.pattern, Pattern::OpenLoop { .. });
     let mail = &side.control.mail[THERE];
@@ -234,6 +248,9 @@ pub(super) fn absorb<M: Mechanism>(there: &M::Link, side: &mut Side) -> Result<(
             // A notifier that gave up waiting may have written the stamp of a later message over it.
             if M::DROPS && mail.published.0.load(Acquire) + 1 >= number + STAMPS as u64 {
                 continue;
+            }
+            if shares_core {
+                stamp.woke.store(woke, Relaxed);
             }
             side.times.wake.record(clock.ps(awake.saturating_sub(sent)));
             if open_loop {

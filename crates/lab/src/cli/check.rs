@@ -137,6 +137,8 @@ fn plan(args: &Args, baseline: &ResultFile, machine: &Machine) -> anyhow::Result
     // A baseline that was slowed to test this is repeated as it should have been.
     plan.configurations.iter_mut().for_each(|configuration| configuration.injected_slowdown_ppm = None);
     plan.blocks = args.run.blocks.unwrap_or(plan.blocks);
+    // They were for the question that it was measured for.
+    plan.looks.clear();
     plan.seed = args.run.seed();
     plan.question = Some(question(args, baseline));
     Ok(plan)

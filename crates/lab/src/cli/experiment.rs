@@ -41,7 +41,7 @@ pub trait Experiment {
             None => self.plan(machine)?,
         };
         if flags.plan.is_some() {
-            plan.blocks = flags.blocks.unwrap_or(plan.blocks);
+            plan = plan.with_blocks(flags.blocks);
             plan.seed = flags.seed.unwrap_or(plan.seed);
         }
         // A file may say otherwise.

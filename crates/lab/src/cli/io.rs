@@ -213,7 +213,7 @@ fn imported(paths: &[PathBuf]) -> anyhow::Result<Vec<Record>> {
 /// Puts `imported` behind what was measured, held to the same rules.
 fn join(result: &mut ResultFile, imported: Vec<Record>) {
     for mut record in imported {
-        let violations = violations(&record, &Known { primitives: &[], clock_step_ns: 0.0 });
+        let violations = violations(&record, &Known::default());
         if !violations.is_empty() {
             record.outcome = Outcome::Implausible { violations };
         }

@@ -52,6 +52,12 @@ pub fn read(path: &Path, verb: &str, topology: &Topology) -> Result<Plan, Usage>
             Question::name_of(asked)
         )));
     }
+    if !plan.looks.is_sorted() || plan.looks.iter().any(|look| !BLOCKS.contains(look)) {
+        return Err(refuse(format!(
+            "looks are {:?}; they are numbers from 1 to 10000, the least first",
+            plan.looks
+        )));
+    }
     if !BLOCKS.contains(&plan.blocks) {
         return Err(refuse(format!("blocks is {}; it is a number from 1 to 10000", plan.blocks)));
     }
@@ -247,6 +253,24 @@ fn settle(configuration: &mut Configuration, topology: &Topology) -> Result<(), 
     }
     if let Some(limit) = configuration.latency_limit_us {
         within("latency_limit_us", limit, 0..=1_000_000)?;
+    }
+    if let Some(schedule) = &configuration.schedule {
+        let Pattern::OpenLoop { gap_ns } = configuration.pattern else {
+            return Err("schedule is for an open loop alone; leave it out".to_owned());
+        };
+        if let Some(fault) = schedule.fault(gap_ns) {
+            return Err(format!("schedule: {fault}"));
+        }
+    }
+    if let Some(beside) = configuration.beside {
+        within("beside", beside, 0..=1000)?;
+        let one_way = matches!(configuration.pattern, Pattern::OneWay { .. } | Pattern::OpenLoop { .. });
+        if !one_way || !mechanism::find(&configuration.subject).is_ok_and(|entry| entry.in_a_set()) {
+            return Err(format!(
+                "beside is for one way and an open loop, of what stands in an epoll set with others; {} does not, or not so",
+                configuration.subject
+            ));
+        }
     }
     if let Some(load) = &configuration.load {
         load::find(&load.kind).map_err(|unknown| unknown.to_string())?;

@@ -375,6 +375,8 @@ fn configuration(subject: &str, tasks: u32, yields: u32) -> Configuration {
         trace: None,
         target: None,
         latency_limit_us: None,
+        schedule: None,
+        beside: None,
     }
 }
 

@@ -81,6 +81,8 @@ impl FanOut {
             trace: None,
             target: None,
             latency_limit_us: None,
+            schedule: None,
+            beside: None,
         }
     }
 }

@@ -59,6 +59,8 @@ impl Gate {
             trace: None,
             target: None,
             latency_limit_us: None,
+            schedule: None,
+            beside: None,
         };
         let configurations = self.placements.iter().map(configuration).collect();
         Plan {

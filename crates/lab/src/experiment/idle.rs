@@ -65,6 +65,8 @@ impl Idle {
                 load: None,
                 target: None,
                 latency_limit_us,
+                schedule: None,
+                beside: None,
             };
             if !configurations.contains(&configuration) {
                 configurations.push(configuration);

@@ -52,6 +52,8 @@ impl Transfers {
                         load: None,
                         target: Some(self.target.clone()),
                         latency_limit_us: None,
+                        schedule: None,
+                        beside: None,
                     };
                     if !configurations.contains(&configuration) {
                         configurations.push(configuration);

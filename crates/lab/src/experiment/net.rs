@@ -82,6 +82,8 @@ impl Net {
                     load: None,
                     target: None,
                     latency_limit_us: None,
+                    schedule: None,
+                    beside: None,
                 });
             }
         }

@@ -117,6 +117,8 @@ impl Pairs {
                     trace: None,
                     target: None,
                     latency_limit_us: None,
+                    schedule: None,
+                    beside: None,
                 });
             };
             // What pinning gains is seen only beside what the scheduler makes of the same thing.

@@ -4,24 +4,27 @@
 use std::time::Duration;
 
 use super::fanout::FanOut;
-use super::ping::Ping;
-use doorbell_results::configuration::{Pattern, Placement, Scheduler, WaitPolicy};
+use super::ping::{Ping, makes_sense};
+use doorbell_results::configuration::{
+    Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
+};
 use doorbell_results::machine::pinning::Pinning;
 use doorbell_results::nearest::Unknown;
-use doorbell_results::plan::{LeftOut, Plan};
+use doorbell_results::plan::{FEWEST_BLOCKS, LeftOut, Plan};
 use doorbell_results::record::Subject;
 use doorbell_results::record::need::{contexts, lacks};
-use doorbell_results::record::question::{self, Question, Shape};
+use doorbell_results::record::question::{self, Question, Shape, Traffic};
 use doorbell_subjects::fan;
 use doorbell_subjects::mechanism;
+use doorbell_subjects::mechanism::Waits;
 
 #[derive(Debug, Clone)]
 pub struct Pick {
     pub question: question::Pick,
     /// Receivers, of one to many.
     pub receivers: u32,
-    /// Where the sides run, of one to one and many to one.
-    pub placement: Placement,
+    /// Where the sides run, of one to one and many to one; more than one where the placement is to be chosen too.
+    pub placements: Vec<Placement>,
     /// Repetitions, if not the usual number.
     pub blocks: Option<u32>,
     pub seed: u64,
@@ -55,6 +58,7 @@ impl Pick {
                 receivers: self.receivers,
                 interval_ns: u64::try_from(FANOUT_INTERVAL.as_nanos()).unwrap_or(u64::MAX),
             },
+            _ if self.question.traffic.is_some() => Pattern::OpenLoop { gap_ns },
             _ if gap_ns == 0 => Pattern::PingPong { gap_ns },
             _ => Pattern::OneWay { gap_ns },
         }
@@ -68,11 +72,18 @@ impl Pick {
         for (name, subject) in entrants(self.question.shape) {
             let lacks =
                 subject.notification().map_or_else(|| Ok(Vec::new()), |own| lacks(&self.question, own))?;
-            if lacks.is_empty() {
+            let in_a_set = self.question.traffic.as_ref().is_some_and(|traffic| traffic.beside.is_some());
+            if lacks.is_empty() && in_a_set && !mechanism::find(name).is_ok_and(|entry| entry.in_a_set()) {
+                let reason = Some("sleeps in a set or call of its own, not in one with others".to_owned());
+                left_out.push(LeftOut { name: name.to_owned(), subject, reason });
+            } else if lacks.is_empty() {
                 mechanisms.push(name.to_owned());
             } else {
                 left_out.push(LeftOut { name: name.to_owned(), subject, reason: None });
             }
+        }
+        if let Some(traffic) = &self.question.traffic {
+            return Ok(self.under(traffic, &mechanisms, left_out));
         }
         let contexts = contexts(&self.question);
         let plan = if self.question.shape == Shape::OneToMany {
@@ -95,7 +106,7 @@ impl Pick {
             let ping = Ping {
                 mechanisms,
                 contexts: vec![contexts],
-                placements: vec![self.placement.clone()],
+                placements: self.placements.clone(),
                 one_cpu: false,
                 patterns: vec![self.pattern()],
                 timing: None,
@@ -110,6 +121,9 @@ impl Pick {
             };
             ping.plan()
         };
+        // A fan-out's rounds are what takes its time, and a number that was asked for is one.
+        let open_ended = self.blocks.is_none() && self.question.shape != Shape::OneToMany;
+        let plan = if open_ended { plan.until_decided() } else { plan };
         Ok(Plan {
             experiment: "pick".to_owned(),
 
@@ -120,19 +134,111 @@ impl Pick {
     }
 }
 
+/// What a run under traffic takes together, what a trial costs beside its window, and the shortest and longest window.
+const RUN: Duration = Duration::from_secs(45);
+const SETUP: Duration = Duration::from_millis(35);
+const WINDOW: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(250)];
+
+/// Fewest wake-ups that a trial is given time for, as long as that is no more than [`LONGEST`].
+const WAKES: u32 = 20;
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// Blocks of a run under traffic: the fewest that are judged, and one for what others disturb.
+const BLOCKS: u32 = FEWEST_BLOCKS + 1;
+
+/// How long a waiter looks before it sleeps, in the order in which they are given up where there is no time for all.
+const SPINS_NS: [u64; 3] = [20_000, 50_000, 5_000];
+
+impl Pick {
+    /// Each means with each wait at each placement, for wake-ups that come as `traffic` says.
+    fn under(&self, traffic: &Traffic, mechanisms: &[String], left_out: Vec<LeftOut>) -> Plan {
+        let gap = Duration::from_nanos(self.question.gap_ns);
+        let blocks = self.blocks.unwrap_or(BLOCKS);
+        let of = |spins: &[u64]| {
+            let spins = spins.iter().map(|spin_ns| WaitPolicy::SpinThenBlock { spin_ns: *spin_ns });
+            let waits: Vec<WaitPolicy> =
+                [WaitPolicy::Block, WaitPolicy::Spin].into_iter().chain(spins).collect();
+            let mut configurations = Vec::new();
+            for subject in mechanisms {
+                let blocks =
+                    mechanism::find(subject).is_ok_and(|entry| entry.notification().waits == Waits::Blocks);
+                for placement in &self.placements {
+                    for wait in &waits {
+                        let one_core = placement.cpus.is_none_or(|[a, b]| a == b);
+                        if *wait != WaitPolicy::Block && (one_core || !blocks) {
+                            continue;
+                        }
+                        configurations.push(self.way(traffic, subject, placement, *wait));
+                    }
+                }
+            }
+            configurations.retain(|configuration| makes_sense(configuration, false));
+            configurations
+        };
+        let least = |configurations: &[Configuration]| {
+            (SETUP + WINDOW[0]) * blocks * u32::try_from(configurations.len()).unwrap_or(u32::MAX)
+        };
+        let mut spins = &SPINS_NS[..];
+        while least(&of(spins)) > RUN && !spins.is_empty() {
+            spins = &spins[..spins.len() - 1];
+        }
+        let mut configurations = of(spins);
+        let trials = blocks.max(1) * u32::try_from(configurations.len().max(1)).unwrap_or(u32::MAX);
+        let window = (RUN / trials).saturating_sub(SETUP).clamp(WINDOW[0], WINDOW[1]);
+        let window = window.max((gap * WAKES).min(LONGEST));
+        for configuration in &mut configurations {
+            configuration.until = Until::time(window);
+        }
+        Plan {
+            question: Some(Question::Pick(self.question.clone())),
+            left_out,
+            ..Plan::new("pick", configurations, blocks, self.seed)
+        }
+    }
+
+    fn way(
+        &self,
+        traffic: &Traffic,
+        subject: &str,
+        placement: &Placement,
+        wait: WaitPolicy,
+    ) -> Configuration {
+        Configuration {
+            subject: subject.to_owned(),
+            contexts: contexts(&self.question),
+            pattern: self.pattern(),
+            timing: Timing::Stamp,
+            wait,
+            placement: placement.clone(),
+            size: 0,
+            until: Until::time(WINDOW[0]),
+            scheduler: Scheduler::Other,
+            injected_slowdown_ppm: None,
+            without_reference: false,
+            load: None,
+            trace: None,
+            target: None,
+            latency_limit_us: None,
+            schedule: Some(traffic.schedule.clone()),
+            beside: traffic.beside,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use doorbell_results::record::need::{NEEDS, need};
     use doorbell_results::record::question::By;
+    use doorbell_results::schedule::Schedule;
     use doorbell_subjects::mechanism::Contexts;
 
     fn pick(shape: Shape, needs: &[&str]) -> Plan {
         let needs = needs.iter().map(|name| (*name).to_owned()).collect();
         let pick = Pick {
-            question: question::Pick { shape, needs, by: By::P50, gap_ns: 0, relation: None },
+            question: question::Pick { shape, needs, by: By::P50, gap_ns: 0, relation: None, traffic: None },
             receivers: 20,
-            placement: Placement { relation: "same-l3".to_owned(), cpus: Some([0, 1]) },
+            placements: vec![Placement { relation: "same-l3".to_owned(), cpus: Some([0, 1]) }],
             blocks: None,
             seed: 1,
         };
@@ -189,9 +295,12 @@ mod tests {
             by: By::P50,
             gap_ns: 0,
             relation: None,
+            traffic: None,
         };
         let placement = Placement { relation: "same-l3".to_owned(), cpus: Some([0, 1]) };
-        let error = Pick { question, receivers: 20, placement, blocks: None, seed: 1 }.plan().unwrap_err();
+        let error = Pick { question, receivers: 20, placements: vec![placement], blocks: None, seed: 1 }
+            .plan()
+            .unwrap_err();
         assert_eq!(error.nearest, Some("epoll"), "{error}");
     }
 
@@ -219,5 +328,42 @@ mod tests {
         assert!(!serve("timeout").contains(&"mq-sysv"));
         assert!(!serve("several").contains(&"futex") && serve("several").contains(&"sem-posix"));
         assert!(serve("sleep").contains(&"bell-adaptive"));
+    }
+
+    #[test]
+    fn under_traffic_every_means_is_planned_with_every_wait_and_placement_and_all_within_a_minute() {
+        let placements = [("same-core", [1, 1]), ("same-l2", [0, 1]), ("same-l3", [0, 2])];
+        let placement =
+            |(relation, cpus): (&str, _)| Placement { relation: relation.to_owned(), cpus: Some(cpus) };
+        for (needs, beside) in [(vec!["epoll"], Some(2)), (vec![], None)] {
+            let question = question::Pick {
+                shape: Shape::OneToOne,
+                needs: needs.into_iter().map(str::to_owned).collect(),
+                by: By::P50,
+                gap_ns: 50_000,
+                relation: None,
+                traffic: Some(Traffic { schedule: Schedule::Exponential, beside, cpu_at_most: None }),
+            };
+            let placements = placements.map(placement).to_vec();
+            let plan = Pick { question, receivers: 20, placements, blocks: None, seed: 1 }.plan().unwrap();
+            let has = |subject: &str, relation: &str, wait| {
+                plan.configurations.iter().any(|configuration| {
+                    (configuration.subject.as_str(), configuration.placement.relation.as_str())
+                        == (subject, relation)
+                        && configuration.wait == wait
+                })
+            };
+            assert!(
+                has("eventfd", "same-core", WaitPolicy::Block) && has("eventfd", "same-l3", WaitPolicy::Spin)
+            );
+            assert!(has("pipe", "same-l2", WaitPolicy::Block) && !has("pipe", "same-core", WaitPolicy::Spin));
+            assert_eq!(has("futex", "same-l3", WaitPolicy::Block), beside.is_none());
+            assert!(!has("eventfd-epoll", "same-l3", WaitPolicy::Block) || beside.is_none());
+            let trial = |configuration: &Configuration| {
+                SETUP + Duration::from_nanos(configuration.until.time_ns.unwrap())
+            };
+            let whole: Duration = plan.configurations.iter().map(trial).sum::<Duration>() * plan.blocks;
+            assert!(whole < Duration::from_secs(60), "{whole:?}, {} ways", plan.configurations.len());
+        }
     }
 }

@@ -90,6 +90,8 @@ impl Ping {
                                     trace: None,
                                     target: None,
                                     latency_limit_us: None,
+                                    schedule: None,
+                                    beside: None,
                                 };
                                 if makes_sense(&configuration, self.one_cpu) {
                                     let both = self.without_reference.iter();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::idle;
 use doorbell_harness::environment::{Watch, interference};
@@ -25,7 +25,8 @@ use doorbell_results::record::result::SCHEMA_VERSION;
 use doorbell_results::record::subject::Subject;
 use doorbell_results::record::{Environment, Outcome, Record, ResultFile, Tally, Warning, warning};
 use doorbell_subjects::{FAMILIES, transfer};
-use doorbell_verdict::plausibility::{Known, below_primitive_cost, violations};
+use doorbell_verdict::decided::decided;
+use doorbell_verdict::plausibility::{Known, below_primitive_cost, near_the_clock, violations};
 use doorbell_verdict::populations;
 
 /// What a run is told besides its plan.
@@ -77,7 +78,8 @@ pub fn run(
         interrupted: &conditions.interrupted,
         repeats: plan.repeats(),
     };
-    let total = plan.configurations.len() * plan.blocks as usize;
+    let most_blocks = plan.most_blocks();
+    let total = plan.configurations.len() * most_blocks as usize;
     let mut random = fastrand::Rng::with_seed(plan.seed);
     let mut records = Vec::with_capacity(total);
     let interrupted = || conditions.interrupted.load(Relaxed);
@@ -85,11 +87,12 @@ pub fn run(
     // Primitive costs read once more for a single record, by its place.
     let mut witnesses: BTreeMap<usize, Primitives> = BTreeMap::new();
     let mut readings = Readings { machine: &machine, cpus: primitive_cpus(&machine), primitives: Vec::new() };
-    'blocks: for block in 0..plan.blocks {
-        if interrupted() {
-            break;
+    let begun = Instant::now();
+    let mut block = 0;
+    'blocks: while block < most_blocks && !interrupted() {
+        if block == 0 {
+            warnings.extend(readings.read(block));
         }
-        warnings.extend(readings.read(block));
         let mut order: Vec<&Configuration> = plan.configurations.iter().collect();
         random.shuffle(&mut order);
         for configuration in order {
@@ -107,10 +110,36 @@ pub fn run(
             }
             records.push(record);
         }
+        block += 1;
+        if interrupted() {
+            break;
+        }
+        warnings.extend(readings.read(block));
+        if plan.looks.contains(&block) && block < most_blocks {
+            let plan = Plan { blocks: block, ..plan.clone() };
+            let mut records = records.clone();
+            judge(&mut records, &readings.primitives, &witnesses, &machine);
+            let so_far = ResultFile {
+                schema_version: SCHEMA_VERSION,
+                tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+                command_line: conditions.command_line.clone(),
+                name: conditions.name.clone(),
+                started_at_unix_ns,
+                finished_at_unix_ns: unix_ns(),
+                partial: false,
+                machine: machine.clone(),
+                plan,
+                primitives: readings.primitives.clone(),
+                records,
+                warnings: Vec::new(),
+            };
+            // Until the next look it takes as long again at least.
+            if decided(&so_far) || begun.elapsed() * 2 > BUDGET {
+                break;
+            }
+        }
     }
-    if !interrupted() {
-        warnings.extend(readings.read(plan.blocks));
-    }
+    let plan = if plan.looks.is_empty() { plan } else { Plan { blocks: block.max(1), ..plan } };
     let primitives = readings.primitives;
     judge(&mut records, &primitives, &witnesses, &machine);
     warnings.dedup();
@@ -129,6 +158,10 @@ pub fn run(
         warnings,
     })
 }
+
+/// How long a run may take that is looked at until what is asked of it is decided: that it ends by the clock says nothing of what it shows, and
+/// makes no verdict the more likely.
+const BUDGET: Duration = Duration::from_secs(60);
 
 /// Two cores whose primitive costs stand for the run's; one twice where there is only one.
 fn primitive_cpus(machine: &Machine) -> [u32; 2] {
@@ -158,7 +191,7 @@ impl Readings<'_> {
 /// as one whose host moved both CPUs to one core (a line took 10 ns instead of 100 for some blocks). A reading taken at once
 /// may tell. It speaks for this record alone: a figure that is false for another reason gets no second chance from it.
 fn lies_below(record: &Record, primitives: &[Primitives]) -> bool {
-    let known = Known { primitives, clock_step_ns: 0.0 };
+    let known = Known { primitives, ..Known::default() };
     violations(record, &known).iter().any(|violation| violation.rule == below_primitive_cost::NAME)
 }
 
@@ -198,7 +231,6 @@ fn judge(
     witnesses: &BTreeMap<usize, Primitives>,
     machine: &Machine,
 ) {
-    let step_ps = machine.clock_quality.as_ref().map_or(0, |quality| quality.grid_ps);
     for (place, record) in records.iter_mut().enumerate() {
         let around = |block| primitives.iter().find(|reading| reading.block == block);
         let witness = witnesses.get(&place);
@@ -210,11 +242,15 @@ fn judge(
         populations::explain(record);
         let primitives: Vec<Primitives> =
             bounds(record, primitives, machine).iter().chain(witness).cloned().collect();
-        let known = Known { primitives: &primitives, clock_step_ns: step_ps as f64 / 1000.0 };
+        let known = Known::of(machine.clock_quality.as_ref(), &primitives);
+        for (_, series) in record.series.iter_mut().filter(|(quantity, _)| !quantity.is_shared_out()) {
+            series.refine(known.clock_step_ns * 1000.0);
+        }
         let violations = violations(record, &known);
         if matches!(record.outcome, Outcome::Done | Outcome::Partial) && !violations.is_empty() {
             record.outcome = Outcome::Implausible { violations };
         }
+        record.warnings.extend(near_the_clock(record, &known));
     }
 }
 
@@ -413,7 +449,8 @@ mod tests {
                     record.sides.iter_mut().for_each(|side| side.voluntary_switches = 0);
                     record.environment.interrupts.clear();
                 }
-                let known = Known { primitives: &[sample::primitives(0, 1.0)], clock_step_ns: 10.0 };
+                let primitives = [sample::primitives(0, 1.0)];
+                let known = Known { primitives: &primitives, clock_step_ns: 10.0, skew_ns: 0.0 };
                 assert_eq!(violations(&record, &known), [], "{}", entry.name());
             }
         }

@@ -117,6 +117,8 @@ impl Spin {
             trace: None,
             target: None,
             latency_limit_us: None,
+            schedule: None,
+            beside: None,
         }
     }
 }

@@ -147,6 +147,8 @@ fn configuration(subject: &str, pattern: Pattern, placement: &Placement, window:
         trace: None,
         target: None,
         latency_limit_us: None,
+        schedule: None,
+        beside: None,
     }
 }
 

@@ -72,6 +72,8 @@ impl Switch {
                             trace: None,
                             target: None,
                             latency_limit_us: None,
+                            schedule: None,
+                            beside: None,
                         });
                     }
                 }

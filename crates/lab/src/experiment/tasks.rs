@@ -79,6 +79,8 @@ impl Tasks {
             trace: None,
             target: None,
             latency_limit_us: None,
+            schedule: None,
+            beside: None,
         }
     }
 }

@@ -5,7 +5,7 @@ use doorbell_report::style::Style;
 use doorbell_report::{comparison, export, summary};
 use doorbell_results::record::{read, write};
 use doorbell_verdict::compare::{RELEVANT, compare};
-use doorbell_verdict::plausibility::{Known, violations};
+use doorbell_verdict::plausibility::{Known, near_the_clock, violations};
 use doorbell_verdict::populations;
 
 /// Reads `bytes` as a result file and, if they are one, does with it all that the command does. Returns whether they
@@ -13,7 +13,9 @@ use doorbell_verdict::populations;
 pub(crate) fn exercise(bytes: &[u8]) -> bool {
     let Ok(mut result) = read::read_bytes(bytes.to_vec(), "fuzzed") else { return false };
     for record in &result.records {
-        violations(record, &Known { primitives: &result.primitives, clock_step_ns: 10.0 });
+        let known = Known { primitives: &result.primitives, clock_step_ns: 10.0, skew_ns: 50.0 };
+        violations(record, &known);
+        near_the_clock(record, &known);
         for series in record.series.values() {
             series.decode().expect("the reader has checked every histogram");
         }

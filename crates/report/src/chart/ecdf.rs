@@ -36,7 +36,7 @@ pub fn draw(curves: &[Curve], quantity: &str) -> Picture {
             let share = seen as f64 * 100.0 / curve.series.count.max(1) as f64;
             places.extend([before, share].map(|share| [x.at(ps as f64), y.at(share)]));
         }
-        let median = curve.series.quantile(0.5) as f64;
+        let median = curve.series.reading(0.5) as f64;
         let title = format!("{}: median {}, {} samples", curve.name, time(median), count(curve.series.count));
         picture.push(
             group(curve).titled(&title).child(Path::through(&places).element(&stroke(curve))).child(mark(

@@ -32,7 +32,7 @@ pub fn draw(curves: &[Curve], quantity: &str) -> Picture {
         let mut variant = group(curve).titled(&title).child(Path::through(&places).element(&stroke(curve)));
         // A percentile is marked only where more than one sample lies beyond it.
         for q in MARKED.into_iter().filter(|q| (1.0 - q) * own as f64 > 1.0) {
-            let ps = curve.series.quantile(q) as f64;
+            let ps = curve.series.reading(q) as f64;
             let title = format!("{} % within {}", q * 100.0, time(ps));
             variant.push(mark(curve, x.at(q), y.at(ps)).titled(&title));
         }
@@ -43,7 +43,7 @@ pub fn draw(curves: &[Curve], quantity: &str) -> Picture {
 }
 
 /// Quantile and time, picoseconds, at both ends of each step: all quantiles that fall into a bucket have its time, so that what
-/// [`Distribution::quantile`] says of any of them lies on the line.
+/// [`Distribution::reading`] says of any of them lies on the line.
 fn steps(series: &Distribution) -> Vec<(f64, u64)> {
     let own = series.count.max(1);
     let (mut seen, mut from) = (0_u64, 0.0);
@@ -73,13 +73,14 @@ mod tests {
             mean_ps: 2000.0,
             buckets: vec![(1000, 60_000), (2000, 35_000), (9000, 4_950), (69_000, 50)],
             block_medians_ps: Vec::new(),
+            grid_ps: 0.0,
         };
         let steps = steps(&series);
         for q in MARKED {
             let there = |ends: &[(f64, u64)]| {
                 (ends[0].0..=ends[1].0).contains(&q)
                     && ends[0].1 == ends[1].1
-                    && ends[0].1 == series.quantile(q)
+                    && ends[0].1 == series.reading(q)
             };
             assert!(steps.chunks_exact(2).any(there), "p{} of {steps:?}", q * 100.0);
         }

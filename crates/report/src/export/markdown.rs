@@ -92,7 +92,10 @@ fn table(figures: &Figures, quantity: Quantity, out: &mut dyn Write) -> io::Resu
         let cpu = row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps));
         writeln!(out, "| {} | {cpu} |", count(series.count))?;
     }
-    writeln!(out, "\nCPU: CPU time of both sides per round, notification or operation.\n")
+    writeln!(
+        out,
+        "\nCPU: CPU time of a wake-up (the notifier's call and the waiter's time) or an operation.\n"
+    )
 }
 
 /// `text` with everything that Markdown or HTML would take for markup made plain.

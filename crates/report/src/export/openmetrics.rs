@@ -87,7 +87,7 @@ pub(super) fn metrics(result: &ResultFile, dialect: Dialect, out: &mut dyn Write
         writeln!(out, "doorbell_latency_buckets_seconds_count{{{labels}}} {}", series.count)?;
         writeln!(out, "doorbell_latency_buckets_seconds_sum{{{labels}}} {}", sum(series))?;
     }
-    let help = "CPU time of both sides per round, notification or operation.";
+    let help = "CPU time of a wake-up (the notifier's call and the waiter's time) or an operation.";
     family(out, "doorbell_cpu_per_wake_seconds", "gauge", "seconds", help)?;
     for (labels, row) in &rows {
         if let Some(ps) = row.cpu_ps() {
@@ -233,6 +233,7 @@ mod tests {
     };
     use doorbell_results::record::sample;
     use doorbell_results::record::subject::Contexts;
+    use doorbell_results::schedule::Schedule;
 
     fn text(result: &ResultFile) -> String {
         let mut bytes = Vec::new();
@@ -342,6 +343,8 @@ mod tests {
             trace(Trace::Worst { keep: 2, above_ns: 0 }),
             trace(Trace::Worst { keep: 2, above_ns: 7 }),
             Configuration { latency_limit_us: Some(0), ..configuration() },
+            Configuration { schedule: Some(Schedule::Exponential), ..configuration() },
+            Configuration { beside: Some(2), ..configuration() },
         ]
     }
 

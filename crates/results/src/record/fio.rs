@@ -183,6 +183,8 @@ fn record(
             load: None,
             target: option("filename").map(target),
             latency_limit_us: None,
+            schedule: None,
+            beside: None,
         },
         subject: Subject::Unknown,
         block,

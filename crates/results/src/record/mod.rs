@@ -11,6 +11,7 @@ use crate::configuration::Configuration;
 use crate::machine::cpu_list::CpuList;
 
 mod check;
+mod cpu;
 mod encoded;
 pub mod fanout;
 pub mod fio;
@@ -31,6 +32,7 @@ pub mod series;
 pub mod subject;
 pub mod variant;
 pub mod warning;
+pub mod within_grid;
 pub mod write;
 
 pub use histogram::Histogram;
@@ -140,7 +142,7 @@ pub enum Outcome {
 /// A rule of plausibility that a record broke: an error by name, never a figure in a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Violation {
-    /// The rule's name: `below-primitive-cost`, `longer-than-run`, `never-slept`, `poll-took-interrupts`, `clock-grid`, …
+    /// The rule's name: `below-primitive-cost`, `longer-than-run`, `never-slept`, `poll-took-interrupts`, …
     pub rule: String,
     /// The values that break it.
     pub evidence: String,

@@ -19,7 +19,7 @@ pub struct Need {
 }
 
 /// Every need. The one list to extend.
-pub static NEEDS: [Need; 9] = [
+pub static NEEDS: [Need; 10] = [
     Need {
         name: "process",
         meaning: "it joins two processes",
@@ -37,6 +37,12 @@ pub static NEEDS: [Need; 9] = [
         meaning: "the waiter leaves its CPU to others, at once or after a while",
         lack: "keeps its CPU",
         served: |notification| matches!(notification.waits, Waits::Blocks | Waits::Adapts),
+    },
+    Need {
+        name: "idle",
+        meaning: "both sides sleep, at once, whenever they wait",
+        lack: "does not sleep at once",
+        served: |notification| notification.waits == Waits::Blocks,
     },
     Need {
         name: "epoll",

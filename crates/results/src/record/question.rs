@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::configuration::Configuration;
 use crate::quantity::{duration, percent, percentile};
+use crate::schedule::Schedule;
 
 /// What was asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -32,7 +33,7 @@ impl Question {
 }
 
 /// Which mechanism is the fastest that serves some needs?
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Pick {
     /// Who notifies whom.
     pub shape: Shape,
@@ -47,6 +48,23 @@ pub struct Pick {
     /// The placement by name; none is that of two CPUs that was planned first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relation: Option<String>,
+    /// The wake-ups that it is asked for, where those are not one like the other: the means, the wait and the placement are then chosen
+    /// together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<Traffic>,
+}
+
+/// Wake-ups as they come, and what they may cost.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Traffic {
+    /// How the gaps between them are spread; their mean is the gap of the question.
+    pub schedule: Schedule,
+    /// Idle descriptors beside the waiter's in its epoll set; none where it need not be in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<u32>,
+    /// The most CPU time that the wake-ups may take, as a share of one CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_at_most: Option<f64>,
 }
 
 /// Who notifies whom.

@@ -32,6 +32,8 @@ pub fn configuration(subject: &str) -> Configuration {
         trace: None,
         target: None,
         latency_limit_us: None,
+        schedule: None,
+        beside: None,
     }
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::histogram::{Histogram, HistogramError};
 use super::populations::{Population, populations};
+use super::within_grid::within_grid;
 
 /// What was timed. The definition is printed wherever the figure is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -89,6 +90,11 @@ impl Quantity {
         }
     }
 
+    /// Whether a time of it is one between two readings of the clock that is shared out over many, so that the clock's steps are too.
+    pub fn is_shared_out(self) -> bool {
+        matches!(self, Self::Operation | Self::HandOff | Self::Create | Self::Reap | Self::Life)
+    }
+
     /// The definition, as printed beside the figure.
     pub fn definition(self) -> &'static str {
         match self {
@@ -159,6 +165,26 @@ pub struct Series {
 }
 
 impl Series {
+    /// Its percentiles as they are within the steps of a clock of `grid_ps`; nothing changes where those are too fine to matter.
+    pub fn refine(&mut self, grid_ps: f64) {
+        if grid_ps <= 0.0 || self.p50_ns * 1000.0 > grid_ps * 1000.0 {
+            return;
+        }
+        let Ok(histogram) = self.decode() else { return };
+        let buckets: Vec<(u64, u64)> = histogram.buckets().collect();
+        let figures = [
+            (&mut self.p50_ns, 0.5),
+            (&mut self.p90_ns, 0.9),
+            (&mut self.p99_ns, 0.99),
+            (&mut self.p999_ns, 0.999),
+        ];
+        for (figure, q) in figures {
+            if let Some(ps) = within_grid(&buckets, q, grid_ps) {
+                *figure = (ps / 1000.0).clamp(self.min_ns, self.max_ns);
+            }
+        }
+    }
+
     /// The histogram inside.
     pub fn decode(&self) -> Result<Histogram, HistogramError> {
         Histogram::decode(&self.histogram)

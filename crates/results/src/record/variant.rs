@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use super::{Histogram, Outcome, Record, ResultFile, Subject, Tally};
 use crate::configuration::Configuration;
 use crate::record::series::Quantity;
+use crate::record::within_grid::within_grid;
 
 /// All trials of one configuration.
 #[derive(Debug, Clone)]
@@ -14,6 +15,8 @@ pub struct Variant<'result> {
     pub configuration: &'result Configuration,
     /// Its trials in the order of execution, however they ended.
     pub records: Vec<&'result Record>,
+    /// The grid of the run's clock, picoseconds; 0 where it is not known.
+    pub grid_ps: f64,
 }
 
 impl ResultFile {
@@ -24,8 +27,9 @@ impl ResultFile {
             records.entry(&record.configuration).or_default().push(record);
         }
         // Taken out, so that a configuration which a plan from elsewhere names twice is one variant.
+        let grid_ps = self.machine.clock_quality.as_ref().map_or(0.0, |quality| quality.grid_ps as f64);
         let variant =
-            |configuration| Some(Variant { configuration, records: records.remove(configuration)? });
+            |configuration| Some(Variant { configuration, records: records.remove(configuration)?, grid_ps });
         self.plan.configurations.iter().filter_map(variant).collect()
     }
 }
@@ -65,6 +69,16 @@ impl Variant<'_> {
         (whole.count() > 0).then_some(whole)
     }
 
+    /// The times at quantiles of all usable samples of `quantity` together, within the steps of the clock, picoseconds.
+    pub fn quantiles_ps<const N: usize>(&self, quantity: Quantity, of: [f64; N]) -> Option<[u64; N]> {
+        let whole = self.histogram(quantity)?;
+        let grid_ps = if quantity.is_shared_out() { 0.0 } else { self.grid_ps };
+        let buckets: Vec<(u64, u64)> = whole.buckets().collect();
+        Some(of.map(|q| {
+            within_grid(&buckets, q, grid_ps).map_or_else(|| whole.quantile(q), |ps| ps.round() as u64)
+        }))
+    }
+
     /// The median of `quantity` in each usable trial, nanoseconds.
     pub fn medians_ns(&self, quantity: Quantity) -> Vec<f64> {
         self.usable().filter_map(|record| record.series.get(&quantity)).map(|series| series.p50_ns).collect()
@@ -75,14 +89,12 @@ impl Variant<'_> {
         self.usable().fold(Tally::default(), |sum, record| sum.plus(&record.tally))
     }
 
-    /// CPU time of both sides per notification seen, nanoseconds; none where nothing was seen, or no CPU time was counted.
+    /// CPU time a wake-up over all usable trials, nanoseconds: see [`Record::cpu_per_wake`].
     pub fn cpu_ns_per_wake(&self) -> Option<f64> {
-        let spent = self
-            .usable()
-            .flat_map(|record| &record.sides)
-            .fold(0_u64, |sum, side| sum.saturating_add(side.user_ns).saturating_add(side.system_ns));
-        let seen = self.tally().seen;
-        (seen > 0 && spent > 0).then(|| spent as f64 / seen as f64)
+        let trials: Vec<(f64, u64)> = self.usable().filter_map(Record::cpu_per_wake).collect();
+        let wakes: f64 = trials.iter().map(|(_, wakes)| *wakes as f64).sum();
+        (wakes > 0.0)
+            .then(|| trials.iter().map(|(cpu_ns, wakes)| cpu_ns * *wakes as f64).sum::<f64>() / wakes)
     }
 }
 

@@ -121,8 +121,24 @@ pub const IMPORTED: About = About {
                little.",
 };
 
+/// A step of the clock is a good part of the time.
+pub const ON_THE_CLOCK_GRID: About = About {
+    name: "on-the-clock-grid",
+    what: "A step of the clock is more than a tenth of the median: single times lie on few values.",
+    taken: "The grid of the clock as it was measured before the run, against the median of each trial.",
+    misleads: "Percentiles are interpolated within a step, so medians of thousands of times are finer than it; a single time is not.",
+};
+
+/// Two clocks may be further apart than the time.
+pub const WITHIN_CLOCK_SKEW: About = About {
+    name: "within-clock-skew",
+    what: "A time from one CPU to another is shorter than the clocks of the two may be apart, or some came out as nothing.",
+    taken: "The bound of the skew as it was measured before the run, against the median of each trial of what two CPUs stamp.",
+    misleads: "The bound is half a round trip of a cache line at best; the true skew may be far less.",
+};
+
 /// Every warning. The one list to extend.
-pub const ALL: [About; 13] = [
+pub const ALL: [About; 15] = [
     INTERFERENCE,
     CPU_STEAL,
     THROTTLED,
@@ -131,6 +147,8 @@ pub const ALL: [About; 13] = [
     GUEST_COMPLAINED,
     NO_PRIMITIVES,
     BIMODAL,
+    ON_THE_CLOCK_GRID,
+    WITHIN_CLOCK_SKEW,
     PAIRS_SAMPLED,
     NOT_A_NUMBER,
     SWITCH_COUNTS_DISAGREE,

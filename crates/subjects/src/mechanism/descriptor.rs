@@ -2,7 +2,7 @@
 //! What every mechanism behind a descriptor shares: a token is written at one end and read at the other.
 
 use std::marker::PhantomData;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -103,6 +103,10 @@ impl<D: Descriptors> Reader<D> {
 }
 
 impl<D: Descriptors> Waiter for Reader<D> {
+    const IN_A_SET: bool = true;
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.fd.as_fd())
+    }
     #[inline]
     fn wait(&mut self) -> Result<(), Fault> {
         self.token = take_token::<D>(&self.fd)?;

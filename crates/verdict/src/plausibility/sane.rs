@@ -8,7 +8,10 @@ use doorbell_results::record::{Histogram, Record, Series, sample};
 
 /// The rules that `record` breaks.
 pub(super) fn broken(record: &Record, primitives: &[Primitives], clock_step_ns: f64) -> Vec<String> {
-    violations(record, &Known { primitives, clock_step_ns }).into_iter().map(|broken| broken.rule).collect()
+    violations(record, &Known { primitives, clock_step_ns, skew_ns: 0.0 })
+        .into_iter()
+        .map(|broken| broken.rule)
+        .collect()
 }
 
 /// A record that breaks none, and the primitive costs of its run.
