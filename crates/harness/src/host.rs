@@ -137,6 +137,7 @@ fn run(order: &Order, families: Families, load: Option<&mut Session>) -> Result<
         left_out: 0,
         reference_lines,
         reference: None,
+        work: None,
         counters: SideCounters::default(),
         figures: Vec::new(),
         journal: journal.clone(),

@@ -64,6 +64,8 @@ pub struct Side {
     pub reference_lines: Option<[FutexLink; 2]>,
     /// What the reference found; the first side of a ping-pong has it.
     pub reference: Option<Reference>,
+    /// What a fixed piece of work took in each slice of it.
+    pub work: Option<Histogram>,
     /// Counters of the measured window.
     pub counters: SideCounters,
     /// Single figures beside the times.
@@ -152,6 +154,9 @@ pub struct SideReport {
     /// What the reference found, from the first side of a ping-pong.
     #[serde(default)]
     pub reference: Option<Reference>,
+    /// What a fixed piece of work took in each of its slices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Series>,
     /// What the device and the kernel counted, from the side that transferred.
     #[serde(default)]
     pub io: Option<Io>,
@@ -299,6 +304,7 @@ impl Side {
             figures: self.figures.clone(),
             fanout: None,
             reference: self.reference,
+            work: self.work.as_ref().filter(|work| work.count() > 0).map(Series::from),
             io: self.io.clone(),
             error: error.map(ToString::to_string),
         }

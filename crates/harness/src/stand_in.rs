@@ -28,6 +28,7 @@ pub fn side(cpus: Option<[u32; 2]>, size: usize) -> Side {
         left_out: 0,
         reference_lines: None,
         reference: None,
+        work: None,
         counters: SideCounters::default(),
         figures: Vec::new(),
         journal: None,

@@ -15,6 +15,7 @@ pub mod block;
 pub mod cgroup;
 pub mod clock;
 pub mod clock_quality;
+pub mod fixed_work;
 pub mod cpu_time;
 pub mod doctor;
 pub mod idle_time;
@@ -97,6 +98,7 @@ pub fn here(clock: doorbell_results::machine::clock::Clock) -> Machine {
     let mut machine = read(&root, clock, Asked::here());
     let mut quality = clock_quality::measure(clock, &machine.topology);
     machine.line_hops = line_hop::measure(clock, &machine.topology);
+    machine.speed = fixed_work::speed(clock);
     std::thread::sleep(LOAD_WINDOW.saturating_sub(started.elapsed()));
     let load = before.until(&load::Reading::take(&root), machine.topology.usable.clone());
     clock_quality::drifted(&mut quality, drift);
@@ -116,6 +118,7 @@ pub fn read(root: &Root, clock: doorbell_results::machine::clock::Clock, asked: 
         architecture: asked.architecture,
         clock,
         clock_quality: None,
+        speed: None,
         line_hops: Vec::new(),
         kernel: kernel::read(root),
         power: power::read(root, &topology.online),

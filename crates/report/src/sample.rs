@@ -55,6 +55,7 @@ pub(super) fn record(configuration: &Configuration, block: u32, times_ps: &[u64]
         series: BTreeMap::new(),
         figures: Vec::new(),
         reference: None,
+        work: None,
         fanout: None,
         io: None,
         tally: Tally { sent: times_ps.len() as u64, seen: times_ps.len() as u64, ..Tally::default() },

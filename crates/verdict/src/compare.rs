@@ -88,6 +88,11 @@ impl Comparison<'_> {
         self.rows.iter().any(|row| row.verdict == Verdict::Slower)
     }
 
+    /// Whether there is a verdict on every configuration.
+    pub fn is_decided(&self) -> bool {
+        !self.rows.is_empty() && self.rows.iter().all(|row| row.verdict != Verdict::Inconclusive)
+    }
+
     /// Whether some configuration may be slower by as much as matters, without that having been shown.
     pub fn is_open(&self) -> bool {
         let open = |row: &Row| row.verdict == Verdict::Inconclusive && row.p50.high > 1.0 + self.relevant;
@@ -100,6 +105,30 @@ pub fn compare<'result>(
     baseline: &'result ResultFile,
     candidate: &'result ResultFile,
     relevant: f64,
+) -> Comparison<'result> {
+    judged(baseline, candidate, relevant, ERROR, |pairs| Family::apart(pairs))
+}
+
+/// Compares two results whose blocks of one number were measured beside each other, so that what the machine did to a block falls out; `looks`
+/// times, of which each may be the last.
+pub fn compare_beside<'result>(
+    baseline: &'result ResultFile,
+    candidate: &'result ResultFile,
+    relevant: f64,
+    looks: usize,
+) -> Comparison<'result> {
+    let error = ERROR / looks.max(1) as f64;
+    judged(baseline, candidate, relevant, error, |pairs| {
+        Family::alternated(&pairs.iter().flatten().cloned().collect::<Vec<Sample>>())
+    })
+}
+
+fn judged<'result>(
+    baseline: &'result ResultFile,
+    candidate: &'result ResultFile,
+    relevant: f64,
+    error: f64,
+    family: impl Fn(&[[Sample; 2]]) -> Family,
 ) -> Comparison<'result> {
     let (first, second) = (baseline.variants(), candidate.variants());
     if let Some(reason) = apart(baseline, candidate) {
@@ -122,8 +151,8 @@ pub fn compare<'result>(
     let [p50, p99] = [Block::p50, Block::p99].map(|figure| {
         let samples: Vec<[Sample; 2]> = measured.iter().map(|pair| pair.samples(figure)).collect();
         let places: Vec<(usize, usize)> = (0..samples.len()).map(|pair| (2 * pair, 2 * pair + 1)).collect();
-        let family = Family::apart(&samples);
-        let ratios = family.ratios(&places, ERROR / 2.0).into_iter().zip(places);
+        let family = family(&samples);
+        let ratios = family.ratios(&places, error / 2.0).into_iter().zip(places);
         ratios
             .map(|(ratio, (before, after))| {
                 let estimate = || Some(family.level(after)? / family.level(before)?);

@@ -24,6 +24,7 @@ pub mod populations;
 pub mod provisional;
 pub mod quantile;
 pub mod sleeps;
+pub mod speeds;
 pub mod spin;
 pub mod statistics;
 pub mod study;

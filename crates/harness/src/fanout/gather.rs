@@ -41,6 +41,7 @@ pub fn reports(notified: &Notified, table: &Table) -> Vec<SideReport> {
         figures,
         fanout,
         reference: None,
+        work: None,
         io: None,
         error: None,
     };

@@ -202,7 +202,10 @@ fn stamped<M: Mechanism>(
         side.forget_warmup(sequence);
     }
     side.close_window(opened);
-    side.reference = reference.and_then(|mut reference| reference.found());
+    if let Some(mut reference) = reference {
+        side.reference = reference.found();
+        side.work = Some(reference.work());
+    }
     finish(notifier, side, sequence + 1)
 }
 

@@ -19,8 +19,10 @@ use crate::futex::{FutexLink, FutexNotifier, FutexWaiter};
 use crate::mechanism::{Link, Mechanism, Notifier, Waiter};
 use crate::side::{Side, SideError, Suspended};
 use doorbell_machine::clock::Now;
+use doorbell_machine::fixed_work;
 use doorbell_results::configuration::{Configuration, Pattern, Timing, WaitPolicy};
 use doorbell_results::record;
+use doorbell_results::record::Histogram;
 use doorbell_results::record::subject::Waits;
 
 /// Hand-overs, there and back, of a slice. An odd number has a middle one, and the first finds the caches as the mechanism left
@@ -121,6 +123,8 @@ pub(super) struct Reference {
     rounds: u64,
     ratios: Vec<f64>,
     round_trips: Vec<f64>,
+    /// What a fixed piece of work took, once a slice.
+    work: Histogram,
 }
 
 impl Reference {
@@ -133,7 +137,7 @@ impl Reference {
         };
         let mut slice_ps = vec![u64::MAX; SLICE];
         slice_ps.clear();
-        Self { ends, slice_ps, last: None, rounds: 0, ratios: written(SLICES), round_trips: written(SLICES) }
+        Self { ends, slice_ps, last: None, rounds: 0, ratios: written(SLICES), round_trips: written(SLICES), work: Histogram::new() }
     }
 
     /// Whether a slice of it is due. Not before the mechanism has had one: a trial of a few rounds is all its.
@@ -167,6 +171,9 @@ impl Reference {
         // The next notification of the mechanism is behind all hand-overs below: whoever it wakes sees this.
         side.control.reference.store(0, Relaxed);
         let clock = side.clock;
+        let before = clock.now_awake();
+        fixed_work::piece(sequence);
+        self.work.record(clock.ps(clock.now_awake().saturating_sub(before)));
         let mut round_trips_ps = [0; ROUNDS];
         for (round, round_trip_ps) in (0..).zip(&mut round_trips_ps) {
             side.step(Step::Compares, sequence + round);
@@ -191,6 +198,11 @@ impl Reference {
 
     pub(super) fn found(&mut self) -> Option<record::Reference> {
         record::Reference::of(&mut self.ratios, &mut self.round_trips, self.rounds)
+    }
+
+    /// How long a fixed piece of work took in each slice.
+    pub(super) fn work(self) -> Histogram {
+        self.work
     }
 }
 

@@ -3,15 +3,18 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
 
 use super::common::{Exit, Terminal};
 use super::usage::Usage;
 use doorbell_report::comparison::comparison;
 use doorbell_report::style::Style;
 use doorbell_report::wording::EMULATED;
-use doorbell_results::quantity::percent;
-use doorbell_results::record::{ResultFile, read};
-use doorbell_verdict::compare::{apart, compare};
+use doorbell_results::quantity::{percent, span};
+use doorbell_results::record::{Record, ResultFile, read};
+use doorbell_verdict::compare::{apart, compare, compare_beside};
 use doorbell_verdict::provisional::provisional;
 
 /// Arguments of `doorbell compare`.
@@ -21,20 +24,35 @@ use doorbell_verdict::provisional::provisional;
     EXAMPLES\n  \
     doorbell ping futex --name before -o before.json\n  \
     doorbell ping futex --name after -o after.json\n  \
-    doorbell compare before.json after.json")]
+    doorbell compare before.json after.json\n  \
+    doorbell compare --live ./old/doorbell ./new/doorbell -- ping futex eventfd --gap 0\n  \
+    doorbell compare --live 'sysctl -qw kernel.sched_autogroup_enabled=0; doorbell' \\\n                             \
+    'sysctl -qw kernel.sched_autogroup_enabled=1; doorbell' -- ping futex --gap 0")]
 pub struct Args {
-    /// The result file to compare with (`-` for standard input)
+    /// The result file to compare with (`-` for standard input); with --live a command of the shell that ends in the program
     baseline: PathBuf,
-    /// The result files to compare
+    /// The result files to compare; with --live one such command
     #[arg(required = true)]
     candidates: Vec<PathBuf>,
+    /// Measure instead: both commands are run with the arguments behind `--` in turn, a block each, until every difference is decided
+    #[arg(long, requires = "measured")]
+    live: bool,
+    /// How long --live may take
+    #[arg(long, value_parser = span, value_name = "TIME", default_value = "2m", requires = "live")]
+    within: Duration,
+    /// What both measure, with --live
+    #[arg(last = true, value_name = "VERB AND ARGUMENTS", requires = "live")]
+    measured: Vec<String>,
     /// The least difference that matters
     #[arg(long, value_parser = percent, value_name = "PERCENT", default_value = "2.5%")]
     threshold: u32,
 }
 
 /// Runs `doorbell compare`.
-pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
+pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
+    if args.live {
+        return live(&args, terminal);
+    }
     let all = || std::iter::once(&args.baseline).chain(&args.candidates);
     if all().filter(|path| path.as_os_str() == "-").count() > 1 {
         return Err(Usage("standard input can be read only once; name the other file".to_owned()).into());
@@ -76,6 +94,97 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
         (false, true) => Exit::Unfit,
         (false, false) => Exit::Done,
     })
+}
+
+/// After how many blocks the runs are looked at.
+const LOOKS: [u32; 3] = [10, 20, 40];
+
+/// Both commands in turn, until every difference is decided or the time is over.
+fn live(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
+    let [candidate] = &args.candidates[..] else {
+        return Err(Usage("--live takes two commands and the arguments of both behind --".to_owned()).into());
+    };
+    let commands = [&args.baseline, candidate].map(|command| command.to_string_lossy().into_owned());
+    let relevant = f64::from(args.threshold) / 1e6;
+    let begun = Instant::now();
+    let mut both: [Option<ResultFile>; 2] = [None, None];
+    for block in 0..LOOKS[LOOKS.len() - 1] {
+        // A, B, B, A: what drifts falls on both alike.
+        let order = if block % 2 == 0 { [0, 1] } else { [1, 0] };
+        for side in order {
+            let one = measure(&commands[side], &args.measured, block)?;
+            match &mut both[side] {
+                Some(whole) => join(whole, one, block),
+                first => *first = Some(ResultFile { name: Some(commands[side].clone()), ..one }),
+            }
+        }
+        if !terminal.quiet {
+            write!(std::io::stderr(), "\r{} of {} blocks ", block + 1, LOOKS[LOOKS.len() - 1])?;
+        }
+        let [Some(before), Some(after)] = &both else { continue };
+        let enough = LOOKS.contains(&(block + 1))
+            && (begun.elapsed() * 2 > args.within
+                || compare_beside(before, after, relevant, LOOKS.len()).is_decided());
+        if enough {
+            break;
+        }
+    }
+    if !terminal.quiet {
+        writeln!(std::io::stderr())?;
+    }
+    let [Some(before), Some(after)] = &both else { anyhow::bail!("nothing was measured") };
+    let compared = compare_beside(before, after, relevant, LOOKS.len());
+    let interfered = [before, after].into_iter().find_map(provisional);
+    let mut text = String::new();
+    if let Some(found) = interfered {
+        text.push_str(&format!("{}\n", doorbell_report::answer::provisional(found)));
+    }
+    text.push_str(&comparison(&compared, &commands[0], &commands[1], &Style::of_stdout()));
+    std::io::stdout().write_all(text.as_bytes())?;
+    let open = compared.is_open() || compared.rows.is_empty() || interfered.is_some();
+    Ok(match (compared.has_regression(), open) {
+        (true, _) => Exit::Regression,
+        (false, true) => Exit::Unfit,
+        (false, false) => Exit::Done,
+    })
+}
+
+/// One block of `arguments` by `command`.
+fn measure(command: &str, arguments: &[String], block: u32) -> anyhow::Result<ResultFile> {
+    let seed = (block + 1).to_string();
+    let output = std::process::Command::new("sh")
+        .args(["-c", &format!("{command} \"$@\""), "sh"])
+        .args(arguments)
+        .args(["--blocks", "1", "--seed", &seed, "--quiet", "--output", "-"])
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .with_context(|| command.to_owned())?;
+    // 4 is a verdict that one block leaves open.
+    anyhow::ensure!(
+        matches!(output.status.code(), Some(0 | 4)),
+        "{command} {} ended with {}; what it says stands above",
+        arguments.join(" "),
+        output.status
+    );
+    Ok(read::read_bytes(output.stdout, command)?)
+}
+
+/// Puts `one`, which is one block, behind `whole`.
+fn join(whole: &mut ResultFile, one: ResultFile, block: u32) {
+    let behind = |mut record: Record| {
+        record.block += block;
+        record
+    };
+    whole.records.extend(one.records.into_iter().map(behind));
+    whole.primitives.extend(one.primitives.into_iter().map(|mut reading| {
+        reading.block += block;
+        reading
+    }));
+    whole.warnings.extend(one.warnings);
+    whole.warnings.dedup();
+    whole.plan.blocks = block + 1;
+    whole.partial |= one.partial;
+    whole.finished_at_unix_ns = one.finished_at_unix_ns;
 }
 
 /// The run's own name and where it lies.

@@ -447,6 +447,7 @@ fn record(said: &Said) -> Record {
         series: BTreeMap::from([(quantity, Series::from(&histogram))]),
         figures,
         reference: None,
+        work: None,
         fanout: None,
         io: None,
         tally: Tally { sent: said.done, seen: said.done, ..Tally::default() },

@@ -26,6 +26,7 @@ use doorbell_results::record::subject::Subject;
 use doorbell_results::record::{Environment, Outcome, Record, ResultFile, Tally, Warning, warning};
 use doorbell_subjects::{FAMILIES, transfer};
 use doorbell_verdict::decided::decided;
+use doorbell_verdict::speeds::two_speeds;
 use doorbell_verdict::plausibility::{Known, below_primitive_cost, near_the_clock, violations};
 use doorbell_verdict::populations;
 
@@ -142,6 +143,7 @@ pub fn run(
     let plan = if plan.looks.is_empty() { plan } else { Plan { blocks: block.max(1), ..plan } };
     let primitives = readings.primitives;
     judge(&mut records, &primitives, &witnesses, &machine);
+    warnings.extend(two_speeds(&records));
     warnings.dedup();
     Ok(ResultFile {
         schema_version: SCHEMA_VERSION,
@@ -347,6 +349,7 @@ fn record(configuration: &Configuration, block: u32, outcome: Outcome) -> Record
         series: BTreeMap::new(),
         figures: Vec::new(),
         reference: None,
+        work: None,
         fanout: None,
         io: None,
         tally: Tally::default(),
@@ -371,6 +374,7 @@ fn gather(configuration: &Configuration, block: u32, sides: Vec<SideReport>, out
         gathered.io = gathered.io.or(side.io);
         gathered.figures.extend(side.figures);
         gathered.reference = gathered.reference.or(side.reference);
+        gathered.work = gathered.work.or(side.work);
         gathered.fanout = gathered.fanout.or(side.fanout);
     }
     gathered
@@ -399,6 +403,7 @@ mod tests {
             figures: Vec::new(),
             fanout: None,
             reference: None,
+        work: None,
             io: None,
             error: None,
         };

@@ -9,6 +9,7 @@ pub mod block;
 pub mod cgroup;
 pub mod clock;
 pub mod clock_quality;
+pub mod speed;
 pub mod cpu_list;
 pub mod doctor;
 pub mod irq_spread;
@@ -27,6 +28,7 @@ pub mod virtualisation;
 pub mod waiters;
 
 use clock_quality::ClockQuality;
+use speed::Speed;
 use line_hop::LineHop;
 use load::Load;
 use schemars::JsonSchema;
@@ -46,6 +48,9 @@ pub struct Machine {
     /// How good that clock is.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub clock_quality: Option<ClockQuality>,
+    /// How fast a fixed piece of work was, before anything was measured.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub speed: Option<Speed>,
     /// Its CPUs and what they share.
     #[serde(default)]
     pub topology: topology::Topology,

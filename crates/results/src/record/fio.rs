@@ -193,6 +193,7 @@ fn record(
         series: [(Quantity::Transfer, Series::from(&histogram))].into(),
         figures: Vec::new(),
         reference: None,
+        work: None,
         anatomy: None,
         fanout: None,
         io: None,

@@ -65,6 +65,9 @@ pub struct Record {
     /// What a bare hand-over took beside the mechanism; of back-to-back ping-pongs that sleep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<Reference>,
+    /// What a fixed piece of work took in each slice of the reference: how fast the machine was meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Series>,
     /// Each round and each receiver of a fan-out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fanout: Option<fanout::FanOut>,

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What difference between two things this machine can show.
+
+use super::Verdict;
+use doorbell_results::machine::Machine;
+
+pub(super) const SOURCE: &str = "B. Gregg, Systems Performance, 2nd ed., 2020, 6.3.4: shared cores and frequency";
+
+/// From here on differences that matter to most are not seen without a reference.
+const GREAT: f64 = 0.05;
+
+pub(super) fn examine(machine: &Machine) -> Verdict {
+    let Some(speed) = &machine.speed else { return Verdict::ok("not measured") };
+    let fit_for = speed.fit_for();
+    let seen = format!("{}; fit for differences of {:.1} %", speed.title(), fit_for * 100.0);
+    if fit_for < GREAT {
+        return Verdict::ok(seen);
+    }
+    Verdict::note(
+        seen,
+        "smaller differences between two runs, and of what spins or sleeps long, come out as inconclusive",
+        "compare within one run, by what has a reference inside its trials, with more --blocks; or leave the machine alone",
+    )
+}
