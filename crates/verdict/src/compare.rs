@@ -106,7 +106,7 @@ pub fn compare<'result>(
     candidate: &'result ResultFile,
     relevant: f64,
 ) -> Comparison<'result> {
-    judged(baseline, candidate, relevant, ERROR, |pairs| Family::apart(pairs))
+    judged(baseline, candidate, relevant, ERROR, Family::apart)
 }
 
 /// Compares two results whose blocks of one number were measured beside each other, so that what the machine did to a block falls out; `looks`

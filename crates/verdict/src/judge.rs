@@ -43,7 +43,7 @@ pub fn error(plan: &Plan) -> f64 {
 pub const FEWEST: usize = doorbell_results::plan::FEWEST_BLOCKS as usize;
 
 /// The share of the error that permuted residuals get, the rest being for what those of six to ten blocks do not show.
-const SPENT: f64 = 0.5;
+const SPENT: f64 = 0.4;
 
 /// Draws from which the greatest statistic's distribution is taken.
 const DRAWS: std::ops::RangeInclusive<usize> = 399..=999;

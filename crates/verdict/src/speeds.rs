@@ -17,7 +17,6 @@ pub fn speed(records: &[Record]) -> Option<Speed> {
     Speed::of(&whole, &medians)
 }
 
-
 /// What a run says once of a host that runs at two speeds; none of one that does not, or that was not seen to.
 pub fn two_speeds(records: &[Record]) -> Option<Warning> {
     let speed = speed(records)?;
@@ -30,7 +29,9 @@ pub fn two_speeds(records: &[Record]) -> Option<Warning> {
              alone",
             speed.fit_for() * 100.0
         ),
-        cure: "compare within one run; on a machine of its own, or with the frequency fixed, there is one speed".to_owned(),
+        cure:
+            "compare within one run; on a machine of its own, or with the frequency fixed, there is one speed"
+                .to_owned(),
     })
 }
 

@@ -137,7 +137,15 @@ impl Reference {
         };
         let mut slice_ps = vec![u64::MAX; SLICE];
         slice_ps.clear();
-        Self { ends, slice_ps, last: None, rounds: 0, ratios: written(SLICES), round_trips: written(SLICES), work: Histogram::new() }
+        Self {
+            ends,
+            slice_ps,
+            last: None,
+            rounds: 0,
+            ratios: written(SLICES),
+            round_trips: written(SLICES),
+            work: Histogram::new(),
+        }
     }
 
     /// Whether a slice of it is due. Not before the mechanism has had one: a trial of a few rounds is all its.

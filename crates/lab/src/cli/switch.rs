@@ -28,7 +28,7 @@ use doorbell_subjects::operation;
     doorbell switch switch-futex touch --working-set sweep   what a switch costs with more to write each time\n  \
     doorbell switch timectxsw --count 500000 --placement same-core   the run of tsuna/contextswitch")]
 pub struct Args {
-    /// Operations, or `all`: clock-read, getppid, gettid, read-nothing, page-fault-anonymous, page-fault-file, signal-self,
+    /// Operations, or `all`: clock-read, getppid, gettid, gettid-syscall, read-nothing, page-fault-anonymous, page-fault-file, signal-self,
     /// switch-yield, switch-futex, switch-pipe, context1, timectxsw, timetctxsw2, touch; by name only, the protocols of
     /// other tools: cache-line, line-cas, handover-mutex, handover-semop, handover-mq, handover-signal, stream-pipe, stream-mq,
     /// turns-semop, echo-tcp, futex-wake-all, hackbench

@@ -26,9 +26,9 @@ use doorbell_results::record::subject::Subject;
 use doorbell_results::record::{Environment, Outcome, Record, ResultFile, Tally, Warning, warning};
 use doorbell_subjects::{FAMILIES, transfer};
 use doorbell_verdict::decided::decided;
-use doorbell_verdict::speeds::two_speeds;
 use doorbell_verdict::plausibility::{Known, below_primitive_cost, near_the_clock, violations};
 use doorbell_verdict::populations;
+use doorbell_verdict::speeds::two_speeds;
 
 /// What a run is told besides its plan.
 #[derive(Debug, Clone)]
@@ -403,7 +403,7 @@ mod tests {
             figures: Vec::new(),
             fanout: None,
             reference: None,
-        work: None,
+            work: None,
             io: None,
             error: None,
         };

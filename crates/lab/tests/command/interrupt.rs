@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whatever ends a run, nothing stays behind, and what was measured is kept where that is possible.
 
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -310,4 +310,32 @@ fn a_gate_fails_on_a_node_that_is_frozen_now_and_then() {
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("50 ms"), "{said}");
     stage.wait_until_empty();
+}
+
+/// A signal in the first second of a survey or of a whole table of fan-outs threw away what there was; a gate of ten minutes was lost with its
+/// terminal.
+#[test]
+fn a_signal_in_the_first_second_ends_a_run_with_what_there_is() {
+    let gate = ["gate", "--max", "1s", "--time", "10m", "--placement", "unpinned", "--anyway"];
+    for verb in [&["survey"][..], &["fanout", "--grid", "--interval", "100ms"], &gate] {
+        for (end, milliseconds) in [(Signal::INT, 50), (Signal::TERM, 400), (Signal::HUP, 900)] {
+            let stage = Stage::new();
+            let words = [verb, &["--quiet", "--output", "-"]].concat();
+            let child = hears_hangups(&mut stage.doorbell(&words)).spawn().unwrap();
+            std::thread::sleep(Duration::from_millis(milliseconds));
+            signal(pid(&child), end);
+            let output = child.wait_with_output().unwrap();
+            let said = format!("{verb:?} {end:?} {}", String::from_utf8_lossy(&output.stderr));
+            if output.status.signal().is_some() {
+                // Before its first instruction, on a busy machine.
+                assert!(output.stdout.is_empty() && milliseconds < 400, "{said}");
+            } else {
+                assert_eq!(output.status.code(), Some(130), "{said}");
+                let result: serde_json::Value = serde_json::from_slice(&output.stdout).expect(&said);
+                assert_eq!(result["partial"], true, "{said}");
+            }
+            stage.wait_until_empty();
+            assert!(stage.run_folders().is_empty(), "{:?}", stage.run_folders());
+        }
+    }
 }

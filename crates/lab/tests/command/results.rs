@@ -100,7 +100,10 @@ fn two_programs_are_compared_while_they_are_measured_in_turn() {
     // A machine that others use in most trials leaves it open, and says so.
     let open = text.starts_with("Provisional");
     assert!(output.status.code() == Some(3) || open && output.status.code() == Some(4), "{text}");
-    assert!(text.contains("eventfd") && String::from_utf8_lossy(&output.stderr).contains("10 of 40 blocks"), "{text}");
+    assert!(
+        text.contains("eventfd") && String::from_utf8_lossy(&output.stderr).contains("10 of 40 blocks"),
+        "{text}"
+    );
     let broken = doorbell(&stage, &["compare", "--live", "false", "false", "--", "ping", "futex"]);
     let complaint = { broken }.assert().code(1);
     assert!(String::from_utf8_lossy(&complaint.get_output().stderr).contains("ended with"));

@@ -4,7 +4,8 @@
 use super::Verdict;
 use doorbell_results::machine::Machine;
 
-pub(super) const SOURCE: &str = "B. Gregg, Systems Performance, 2nd ed., 2020, 6.3.4: shared cores and frequency";
+pub(super) const SOURCE: &str =
+    "B. Gregg, Systems Performance, 2nd ed., 2020, 6.3.4: shared cores and frequency";
 
 /// From here on differences that matter to most are not seen without a reference.
 const GREAT: f64 = 0.05;

@@ -9,7 +9,6 @@ pub mod block;
 pub mod cgroup;
 pub mod clock;
 pub mod clock_quality;
-pub mod speed;
 pub mod cpu_list;
 pub mod doctor;
 pub mod irq_spread;
@@ -23,16 +22,17 @@ pub mod pinning;
 pub mod placement;
 pub mod power;
 pub mod processor;
+pub mod speed;
 pub mod topology;
 pub mod virtualisation;
 pub mod waiters;
 
 use clock_quality::ClockQuality;
-use speed::Speed;
 use line_hop::LineHop;
 use load::Load;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use speed::Speed;
 
 /// What a run ran on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

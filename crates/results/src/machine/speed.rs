@@ -94,7 +94,8 @@ mod tests {
         let mut medians = Vec::new();
         for stretch in 0..100 {
             let speed = if stretch % nth == 0 { ratio } else { 1.0 };
-            let times: Vec<f64> = (0..101).map(|_| 200.0 * speed * (1.0 + 0.02 * (random.f64() - 0.5))).collect();
+            let times: Vec<f64> =
+                (0..101).map(|_| 200.0 * speed * (1.0 + 0.02 * (random.f64() - 0.5))).collect();
             times.iter().for_each(|ns| whole.record((ns * 1000.0) as u64));
             medians.push(times[50]);
         }

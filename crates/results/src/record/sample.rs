@@ -68,7 +68,9 @@ pub fn subject(configuration: &Configuration) -> Subject {
     match configuration.pattern {
         Pattern::FanOut { .. } => Subject::FanOut { shared: name.ends_with("-for-all"), notification },
         Pattern::Operation { .. } => {
-            let alone = ["clock-read", "getppid", "gettid", "touch", "page-fault-anonymous"].contains(&name);
+            let alone =
+                ["clock-read", "getppid", "gettid", "gettid-syscall", "touch", "page-fault-anonymous"]
+                    .contains(&name);
             let unit = if alone { "call" } else { "round" };
             Subject::Operation { two_sided: !alone, unit: unit.to_owned() }
         }

@@ -27,6 +27,7 @@ pub mod figures;
 mod futex_wake_all;
 mod getppid;
 mod gettid;
+mod gettid_syscall;
 mod hackbench;
 mod handover;
 mod handover_mq;
@@ -133,6 +134,7 @@ pub fn all() -> &'static [&'static dyn Operation] {
         &cache_line::CacheLink,
         &getppid::Getppid,
         &gettid::Gettid,
+        &gettid_syscall::GettidSyscall,
         &read_nothing::ReadNothing,
         &page_fault_anonymous::PageFaultAnonymous,
         &page_fault_file::PageFaultFile,
