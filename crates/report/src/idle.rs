@@ -284,7 +284,7 @@ mod tests {
         for words in [
             "C6 1.00",
             "held at 0 us",
-            "7.30 times as long (7.08 to 7.53)",
+            "7.30 times as long (7.07 to 7.54)",
             "saves 51 us of a wake-up after 100 ms",
             "C6 (133 us to leave)",
         ] {

@@ -50,8 +50,9 @@ mod tests {
     fn a_run_is_decided_once_nothing_in_its_answer_is_open() {
         assert!(decided(&run(32_000.0, 10, 1)), "twice as long is seen at once");
         assert!(!decided(&run(32_000.0, 5, 1)), "five blocks are no evidence");
-        let open = |blocks| (0..10).filter(|seed| !decided(&run(16_400.0, blocks, *seed))).count();
-        assert!(open(10) > open(40), "{} of 10 with ten blocks, {} with forty", open(10), open(40));
+        let open = |blocks| (0..4).filter(|seed| !decided(&run(16_400.0, blocks, *seed))).count();
+        let [ten, forty] = [open(10), open(40)];
+        assert!(ten > forty, "{ten} of 4 with ten blocks, {forty} with forty");
     }
 
     /// Whoever looks three times is wrong more often, unless each look is held to a third of the error.
@@ -71,7 +72,7 @@ mod tests {
                     .any(|ranked| ranked.behind.is_some_and(|ratio| ratio.low > 1.0 || ratio.high < 1.0))
             })
         };
-        let wrong = (0..100).filter(|seed| differs(*seed)).count();
-        assert!(wrong <= 9, "{wrong} of 100");
+        let wrong = (0..30).filter(|seed| differs(*seed)).count();
+        assert!(wrong <= 4, "{wrong} of 30");
     }
 }

@@ -13,7 +13,7 @@ use crate::mechanism::{Fault, Link, Mechanism, Notifier, Waiter, Woken};
 use crate::proof::Sleeper;
 use crate::side::{Side, SideError};
 use doorbell_machine::clock::Now;
-use doorbell_results::configuration::Timing;
+use doorbell_results::configuration::{Timing, WaitPolicy};
 use doorbell_results::machine::clock::Ticks;
 use doorbell_results::record::Tally;
 use doorbell_results::record::subject::Waits;
@@ -33,14 +33,25 @@ pub(super) fn initiate<M: Mechanism>(
     side.control.meet(2, 2);
 
     let warmup = super::warmup_rounds(&side.configuration);
-    if M::WAITS == Waits::Spins
+    if keeps_its_cpu::<M>(side.configuration.wait)
         && side.configuration.timing == Timing::Around
         && side.configuration.pattern.gap_ns() == 0
         && side.configuration.size == 0
+        && side.configuration.injected_slowdown_ppm.is_none()
     {
         ring_to_ring(&mut notifier, &mut waiter, warmup, side)
     } else {
         stamped::<M>(&mut notifier, &mut waiter, warmup, side)
+    }
+}
+
+/// Whether a waiter may be awake again some hundred nanoseconds after it rang, of which clock readings would be a good part: all of these are
+/// timed in one way, so that what is ranked together holds the same.
+fn keeps_its_cpu<M: Mechanism>(policy: WaitPolicy) -> bool {
+    match M::WAITS {
+        Waits::Spins | Waits::Yields | Waits::Adapts => true,
+        Waits::Blocks => policy == WaitPolicy::Spin,
+        Waits::Nothing => false,
     }
 }
 
@@ -411,7 +422,6 @@ mod tests {
     use super::*;
     use crate::scripted::{Script, Wake};
     use crate::stand_in::side;
-    use doorbell_results::configuration::WaitPolicy;
 
     /// How long each of the messages 1 to `count` took to be awaited, ticks; none where the waiter was awake before it.
     fn awaited(wakes: &[Wake], count: u64) -> (Vec<Option<Ticks>>, Tally) {

@@ -153,7 +153,7 @@ impl Pick {
     /// Each means with each wait at each placement, for wake-ups that come as `traffic` says.
     fn under(&self, traffic: &Traffic, mechanisms: &[String], left_out: Vec<LeftOut>) -> Plan {
         let gap = Duration::from_nanos(self.question.gap_ns);
-        let blocks = self.blocks.unwrap_or(BLOCKS);
+        let mut blocks = self.blocks.unwrap_or(BLOCKS);
         let of = |spins: &[u64]| {
             let spins = spins.iter().map(|spin_ns| WaitPolicy::SpinThenBlock { spin_ns: *spin_ns });
             let waits: Vec<WaitPolicy> =
@@ -175,12 +175,15 @@ impl Pick {
             configurations.retain(|configuration| makes_sense(configuration, false));
             configurations
         };
-        let least = |configurations: &[Configuration]| {
+        let least = |configurations: &[Configuration], blocks: u32| {
             (SETUP + WINDOW[0]) * blocks * u32::try_from(configurations.len()).unwrap_or(u32::MAX)
         };
         let mut spins = &SPINS_NS[..];
-        while least(&of(spins)) > RUN && !spins.is_empty() {
+        while least(&of(spins), blocks) > RUN && !spins.is_empty() {
             spins = &spins[..spins.len() - 1];
+        }
+        if least(&of(spins), blocks) > RUN && self.blocks.is_none() {
+            blocks = FEWEST_BLOCKS;
         }
         let mut configurations = of(spins);
         let trials = blocks.max(1) * u32::try_from(configurations.len().max(1)).unwrap_or(u32::MAX);

@@ -137,7 +137,7 @@ fn check_question(question: Option<&Question>) -> Result<(), Nonsense> {
 /// Every series of a record that has a histogram.
 fn histograms(record: &Record) -> impl Iterator<Item = &Series> {
     let paths = record.anatomy.iter().flat_map(|anatomy| &anatomy.paths);
-    record.series.values().chain(paths.flat_map(Path::series))
+    record.series.values().chain(&record.work).chain(paths.flat_map(Path::series))
 }
 
 /// Checks a record and returns the occupied buckets of its histograms.
@@ -189,8 +189,10 @@ fn check_record(index: usize, record: &Record) -> Result<u64, Nonsense> {
             return Err(Nonsense::Summary { record: index, quantity: quantity(), what });
         }
     }
-    for series in record.anatomy.iter().flat_map(|anatomy| &anatomy.paths).flat_map(Path::series) {
-        let quantity = || "anatomy".to_owned();
+    let stages = record.anatomy.iter().flat_map(|anatomy| &anatomy.paths).flat_map(Path::series);
+    let work = record.work.iter().map(|series| ("work", series));
+    for (name, series) in work.chain(stages.map(|series| ("anatomy", series))) {
+        let quantity = || name.to_owned();
         let extent = Histogram::extent_of(&series.histogram).map_err(|cause| Nonsense::Histogram {
             record: index,
             quantity: quantity(),
