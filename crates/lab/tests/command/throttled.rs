@@ -91,7 +91,7 @@ fn wakes_of_a_control_group_that_has_used_up_its_quota_are_found_to_be_throttled
 /// A quarter of a CPU is far less than what notifies 5,000 times a second from a running core takes: the group stands still for most of
 /// each period of 20 ms, in which wake-ups were due.
 #[test]
-fn a_gate_fails_in_a_control_group_that_uses_up_its_quota() {
+fn a_gate_never_passes_in_a_control_group_that_uses_up_its_quota() {
     let group = match Group::of_a_quarter() {
         Ok(group) => group,
         Err(lack) => {
@@ -105,7 +105,11 @@ fn a_gate_fails_in_a_control_group_that_uses_up_its_quota() {
     let output = group.of(&command).output().unwrap();
     stage.wait_until_empty();
     let said = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(3), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    // Where others use the CPUs too, how much of it was the quota's cannot be told, and nothing passes.
+    let failed = output.status.code() == Some(3) && said.contains("Fail: ");
+    let open =
+        output.status.code() == Some(4) && said.contains("Cannot tell ") && said.starts_with("Provisional");
+    assert!(failed || open, "{said}{}", String::from_utf8_lossy(&output.stderr));
 }
 
 fn look(group: &Group) {
