@@ -5,7 +5,7 @@
  * Whoever holds a descriptor has the right that goes with it. A receiver's
  * descriptor makes and revokes vectors, and its last close ends the receiver: by
  * another thread as soon as the receiver's can run; a system call it sleeps in goes
- * on as after a signal with SA_RESTART, but UINTR_WAIT holds the descriptor, and
+ * on as behind SIGSTOP and SIGCONT, but UINTR_WAIT holds the descriptor, and
  * there the close counts when it returns. A vector's descriptor lets a process
  * send that vector to that receiver, and can be passed over a socket; its last close
  * revokes what was connected by it. All are made close-on-exec.
