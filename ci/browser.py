@@ -189,6 +189,64 @@ FAULTS = r"""
 """
 
 
+# What is wrong with the tables and charts as they are handled: sorted, searched, told of by a pointer, enlarged.
+HANDLED = r"""
+(async () => {
+  const faults = [];
+  const soon = () => new Promise((done) => setTimeout(done, 50));
+  const heads = (table) => Array.from(table.tHead.rows[0].cells, (head) => head.textContent);
+  const tables = Array.from(document.querySelectorAll("table")).filter((table) => table.tHead);
+  const sorted = tables.find((table) => heads(table).includes("p50") && table.tBodies[0].rows.length > 2);
+  if (!sorted) return ["no table has a p50 to sort by"];
+  const at = heads(sorted).indexOf("p50");
+  const column = () => Array.from(sorted.tBodies[0].rows, (row) => parseFloat(row.cells[at].textContent.replaceAll(",", "")))
+    .filter((value) => !Number.isNaN(value));
+  const head = sorted.tHead.rows[0].cells[at];
+  for (const [order, sign] of [["ascending", 1], ["descending", -1]]) {
+    head.querySelector("button").click();
+    const values = column();
+    if (head.getAttribute("aria-sort") !== order || values.some((value, row) => row > 0 && sign * (value - values[row - 1]) < 0)) {
+      faults.push(`a click does not sort: ${order}, ${values}`);
+    }
+  }
+  const box = document.querySelector(".find input");
+  if (!box && tables.some((table) => table.tBodies[0].rows.length > 8)) faults.push("no table can be searched");
+  if (box) {
+    const rows = Array.from(box.closest(".find").nextElementSibling.querySelectorAll("tbody tr"));
+    const word = rows[0].cells[0].textContent.split(" ")[0].toLowerCase();
+    for (const [text, wanted] of [[word, true], [`-${word}`, false]]) {
+      box.value = text;
+      box.dispatchEvent(new Event("input"));
+      const wrong = rows.filter((row) => row.hidden === (row.textContent.toLowerCase().includes(word) === wanted));
+      if (wrong.length > 0) faults.push(`a search for "${text}" shows or hides ${wrong.length} rows wrongly`);
+    }
+    box.value = "";
+    box.dispatchEvent(new Event("input"));
+    if (rows.some((row) => row.hidden)) faults.push("rows stay hidden after a search");
+  }
+  const told = document.querySelector("svg.chart title");
+  const text = told.textContent;
+  told.parentElement.dispatchEvent(new PointerEvent("pointermove", { bubbles: true, clientX: 20, clientY: 20 }));
+  const tip = document.querySelector(".tip");
+  if (tip.hidden || tip.textContent !== text) faults.push(`pointing at "${text}" tells "${tip.textContent}"`);
+  document.body.dispatchEvent(new PointerEvent("pointermove", { bubbles: true }));
+  if (!tip.hidden || told.textContent !== text) faults.push("pointing elsewhere leaves what was told");
+  document.querySelector(".enlarge").click();
+  const large = document.querySelector("dialog svg");
+  const whole = large.getAttribute("viewBox");
+  const key = (key) => large.closest("dialog").dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+  key("+");
+  if (large.getAttribute("viewBox") === whole) faults.push("an enlarged chart does not come nearer");
+  key("0");
+  if (large.getAttribute("viewBox") !== whole) faults.push("an enlarged chart does not go back to all of it");
+  large.closest("dialog").close();
+  await soon();
+  if (document.querySelector("dialog")) faults.push("an enlarged chart stays");
+  return faults;
+})()
+"""
+
+
 def look(browser, page, out):
     """Everything that is wrong with a page; its pictures go to `out`."""
     name, address = page.stem, page.resolve().as_uri()
@@ -220,6 +278,7 @@ def look(browser, page, out):
             browser.evaluate("scrollTo(0, 0)")
             browser.picture(out / f"{name}-narrow.png")
     wrong += browser.evaluate(FAULTS)
+    wrong += browser.evaluate(HANDLED)
     unpacked = browser.evaluate("""
         (async () => {
           const results = document.getElementById("results");

@@ -27,7 +27,7 @@ PYTHON
 }
 
 # What a disk without queues to poll lacks is skipped by name, and ends no run of anything else with a failure.
-"$doorbell" io --dir "$scratch" --file-size 16M --count 300 --blocks 1 --quiet -o "$scratch/io.json" >"$scratch/said" 2>"$scratch/told" ||
+"$doorbell" io --dir "$scratch" --file-size 16M --count 300 --blocks 1 --details --quiet -o "$scratch/io.json" >"$scratch/said" 2>"$scratch/told" ||
     fail "$(cat "$scratch/told")"
 [ -z "$(find "$scratch" -name 'doorbell-io-*')" ] || fail "the file was left"
 holds "$scratch/io.json" "len(by) == 16 and all(kind(t) in ('done', 'skipped', 'implausible') for t in r['records'])"

@@ -11,7 +11,7 @@ fail() { echo "48-anatomy: $*" >&2; exit 1; }
 
 status=0
 # Six blocks: on a busy machine not each of them has a plausible pair with tracing and without.
-timeout 120 "$doorbell" anatomy futex --placement unpinned --gap 200us --time 60ms --blocks 6 -q -o "$folder/a.json" \
+timeout 120 "$doorbell" anatomy futex --placement unpinned --gap 200us --time 60ms --blocks 6 --details -q -o "$folder/a.json" \
     >"$folder/a.txt" 2>"$folder/a.err" || status=$?
 if [ "$status" = 4 ]; then
     # Only a kernel that hides its events from this user is a reason.
@@ -26,7 +26,7 @@ grep -q 'scheduled in' "$folder/a.txt" || fail "no stages: $(cat "$folder/a.txt"
 "$doorbell" report -q "$folder/a.json" -o "$folder/a.html"
 grep -q 'Where the time goes' "$folder/a.html" || fail "no waterfall in the report"
 
-timeout 120 "$doorbell" why futex --time 1s --worst 2 -q -o "$folder/w.json" >"$folder/w.txt"
+timeout 120 "$doorbell" why futex --time 1s --worst 2 --details -q -o "$folder/w.json" >"$folder/w.txt"
 grep -qE 'The slowest of [0-9,]+ wakes? took .* cause: ' "$folder/w.txt" || fail "no verdict: $(cat "$folder/w.txt")"
 grep -q 'To repeat it: ' "$folder/w.txt" || fail "no way to repeat it"
 

@@ -38,9 +38,9 @@ ends() {
     "$doorbell" "$@" >"$out/$file" 2>&1 || code=$?
     [ "$code" = "$wanted" ] || { echo "49-verdicts: $* ended with $code, not $wanted" >&2; cat "$out/$file" >&2; exit 1; }
 }
-ends 4 pick.txt pick --need epoll --from "$results/survey.json"
+ends 4 pick.txt pick --need epoll --from "$results/survey.json" --details
 says pick.txt 'not a candidate' 'no descriptor' 'Again: doorbell survey'
 ends 3 gate.txt gate --max 1us --from "$results/survey.json"
-says gate.txt 'Fail: not 99.9 % of wake-ups takes at most 1' 'The longest wake'
+says gate.txt 'FAIL p99.9' '95 % confidence' 'The longest wake'
 ends 3 check.txt check --baseline "$results/ping.json" --from "$results/ping-again.json" --fail-if 'p50>1us'
 says check.txt 'Worse than' 'broken'

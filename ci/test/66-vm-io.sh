@@ -17,7 +17,7 @@ qemu=$(qemu/build)
 guest() {
     local queues=$1
     shift
-    "$doorbell" vm run --qemu "$qemu" --nvme "$queues" --cpus 2 -- io "$@" --device /dev/nvme0n1 --count 200 --blocks 1 \
+    "$doorbell" vm run --qemu "$qemu" --nvme "$queues" --cpus 2 -- io "$@" --device /dev/nvme0n1 --count 200 --blocks 1 --details \
         -o "$scratch/result.json" >"$scratch/said" 2>&1 || fail "status $?: $(cat "$scratch/said")"
 }
 # holds EXPRESSION : a statement about the result, in Python, with its records by way and direction as `by`.

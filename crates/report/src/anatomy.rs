@@ -4,14 +4,15 @@
 use super::axis;
 use super::bars;
 use super::figures::Figures;
+use super::passage::Passage;
 use super::section::Section;
 use super::style::{Role, Style};
-use super::table::{Align, Column, Table};
+use super::table::{Align, Column, Table, number, word};
 use super::unit::{Scale, count, time};
 use crate::wording::counted;
 use doorbell_results::anatomy::{Hidden, Mark, Rank, Wake};
 use doorbell_results::configuration::Configuration;
-use doorbell_results::record::ResultFile;
+use doorbell_results::record::{Histogram, ResultFile};
 use doorbell_verdict::anatomy::{Cost, Dissected, Way, dissect};
 
 /// Columns of a distribution's strip, and of a waterfall's bars.
@@ -28,8 +29,46 @@ impl Section for Stages {
     fn name(&self) -> &'static str {
         "stages"
     }
+    fn answer(&self, result: &ResultFile, _: &Figures) -> Vec<Passage> {
+        answer(result)
+    }
     fn text(&self, result: &ResultFile, _: &Figures, style: &Style) -> String {
         tables(result, style)
+    }
+}
+
+/// The stage that takes most of each variant's wake-ups, and all stages of the first.
+fn answer(result: &ResultFile) -> Vec<Passage> {
+    let variants = dissect(result);
+    let ways = || variants.iter().filter_map(|variant| Some((variant, variant.paths.first()?)));
+    let lead = ways().map(|(variant, way)| {
+        let longest = way.stages.iter().max_by(|a, b| a.1.mean().total_cmp(&b.1.mean()));
+        let longest = longest.map_or_else(String::new, |(mark, stage)| {
+            let share = 100.0 * stage.mean() / way.whole.mean().max(1.0);
+            format!("; {share:.0} % of it until \"{}\"", mark.stage())
+        });
+        let whole = time(way.whole.quantile(0.5) as f64);
+        format!("{}: a wake-up takes {whole} (median){longest}.", label(variant.configuration, &variants))
+    });
+    let lead: Vec<String> = lead.collect();
+    let table = ways().next().map(|(_, way)| {
+        let scale = Scale::for_ps(way.stages.values().map(Histogram::mean));
+        let mut table = Table::new(vec![
+            word(format!("stage, {}", scale.unit.sign())),
+            number("p50"),
+            number("p99"),
+            number("mean"),
+            number("share"),
+        ]);
+        for line in rows(way, scale) {
+            let [stage, p50, _, p99, _, mean, share, _] = &line[..] else { continue };
+            table.row([stage, p50, p99, mean, share].map(Clone::clone).to_vec());
+        }
+        table
+    });
+    match lead.is_empty() {
+        true => Vec::new(),
+        false => vec![Passage { title: "Where the time goes".to_owned(), lead, table, ..Passage::default() }],
     }
 }
 

@@ -2,13 +2,16 @@
 //! The question that a result was measured for, or another one, answered from the result alone.
 
 use super::passage::Passage;
+use super::style::Role;
 use super::{check as check_view, gate as gate_view, pick as pick_view, spin as spin_view};
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::question::{Check, Limited, Question};
+use doorbell_results::record::verdict::{Finding, Status, Verdict};
 use doorbell_verdict::check::check;
 use doorbell_verdict::compare::{RELEVANT, apart, compare};
 use doorbell_verdict::gate::{self, gate};
 use doorbell_verdict::pick::{self, pick};
+use doorbell_verdict::provisional::provisional;
 use doorbell_verdict::spin::{self, spin};
 
 /// An answer in words, and how it stands.
@@ -17,6 +20,27 @@ pub struct Answer {
     /// The words, and the tables behind them.
     pub passages: Vec<Passage>,
     pub stands: Stands,
+    /// Each configuration, for programs.
+    pub findings: Vec<Finding>,
+}
+
+impl Answer {
+    /// The same for programs: what `result` says of `question`.
+    pub fn verdict(&self, question: &Question, result: &ResultFile) -> Verdict {
+        let told = self.passages.iter().find(|told| told.role != Role::Warning && !told.title.is_empty());
+        let judged = matches!(question, Question::Gate(_) | Question::Check(_));
+        Verdict {
+            status: match self.stands {
+                Stands::Well if judged => Status::Passed,
+                Stands::Well => Status::Answered,
+                Stands::Broken => Status::Failed,
+                Stands::Open => Status::Inconclusive,
+            },
+            reason: told.map_or_else(String::new, |told| told.title.clone()),
+            provisional: provisional(result).is_some(),
+            findings: self.findings.clone(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,8 +99,9 @@ pub fn answered(result: &ResultFile, others: &[&ResultFile]) -> Vec<Passage> {
 /// Where others interfered with most of the run, it says first that it is provisional, and stands open.
 pub fn answer(question: &Question, result: &ResultFile, others: &[&ResultFile]) -> Result<Answer, NoAnswer> {
     let mut answer = as_measured(question, result, others)?;
-    if let Some(found) = doorbell_verdict::provisional::provisional(result) {
-        let first = Passage { title: crate::answer::provisional(found), ..Passage::default() };
+    if let Some(found) = provisional(result) {
+        let title = crate::answer::provisional(found);
+        let first = Passage { title, role: Role::Warning, ..Passage::default() };
         answer.passages.insert(0, first);
         if answer.stands == Stands::Well {
             answer.stands = Stands::Open;
@@ -90,12 +115,20 @@ fn as_measured(question: &Question, result: &ResultFile, others: &[&ResultFile])
         Question::Pick(question) => {
             let picked = pick(result, question).map_err(NoAnswer::UnknownNeed)?;
             let open = matches!(picked.choice, pick::Choice::CannotTell(_));
-            Answer { passages: pick_view::passages(&picked, question), stands: open_if(open) }
+            Answer {
+                passages: pick_view::passages(&picked, question),
+                stands: open_if(open),
+                findings: pick_view::findings(&picked, question),
+            }
         }
         Question::Spin(question) => {
             let spun = spin(result, question.worth).ok_or(NoAnswer::NoSpinning)?;
             let open = spun.gaps.iter().any(|gap| matches!(gap.choice, spin::Choice::CannotTell(_)));
-            Answer { passages: spin_view::passages(&spun), stands: open_if(open) }
+            Answer {
+                passages: spin_view::passages(&spun),
+                stands: open_if(open),
+                findings: spin_view::findings(&spun),
+            }
         }
         Question::Gate(question) => {
             let gated = gate(result, *question).ok_or(NoAnswer::NoWakes)?;
@@ -104,7 +137,7 @@ fn as_measured(question: &Question, result: &ResultFile, others: &[&ResultFile])
                 gate::Decision::Fail(_) => Stands::Broken,
                 gate::Decision::CannotTell(_) => Stands::Open,
             };
-            Answer { passages: gate_view::passages(&gated), stands }
+            Answer { passages: gate_view::passages(&gated), stands, findings: gate_view::findings(&gated) }
         }
         Question::Check(question) => checked(question, result, others)?,
         Question::Unknown(question) => {
@@ -135,7 +168,7 @@ fn checked(question: &Check, candidate: &ResultFile, others: &[&ResultFile]) -> 
         (false, open) => open_if(open),
     };
     let passages = check_view::passages(&checked, &question.conditions, &question.baseline.title());
-    Ok(Answer { passages, stands })
+    Ok(Answer { passages, stands, findings: check_view::findings(&checked, &question.conditions) })
 }
 
 #[cfg(test)]
@@ -163,7 +196,7 @@ mod tests {
     fn a_gate_is_answered_by_the_limit_it_was_run_with() {
         let gate = Gate { limit_ns: 1000, which: Which::Quantile(0.999), confidence: 0.95 };
         let told = answered(&result(Some(Question::Gate(gate))), &[]);
-        assert!(title(&told).contains("at most 1 µs"), "{told:?}");
+        assert!(title(&told).starts_with("FAIL  p99.9 23.9 µs > 1 µs"), "{told:?}");
     }
 
     #[test]

@@ -82,10 +82,10 @@ mod tests {
     fn a_matrix_names_its_cpus_and_shades_the_slow() {
         let pair = |from, to, p50_ps| Pair { from, to, p50_ps, count: 1 };
         let pairs = vec![pair(0, 1, 50e3), pair(1, 0, 52e3), pair(0, 64, 500e3)];
-        let scale = Scale { unit: Unit::Nanoseconds, decimals: 0 };
+        let scale = Scale { unit: Unit::Nanoseconds };
         assert_eq!(
             matrix(&Matrix::new("spin", pairs), scale, &Style::PLAIN),
-            "CPU    0    1    64\n  0    -   50  #500\n  1   52    -     -\n"
+            "CPU      0      1    64\n  0      -   50.0  #500\n  1   52.0      -     -\n"
         );
     }
 }

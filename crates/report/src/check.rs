@@ -8,6 +8,7 @@ use super::style::Role;
 use super::table::{Table, number, word};
 use super::unit::{count, time};
 use doorbell_results::record::question::Condition;
+use doorbell_results::record::verdict;
 use doorbell_verdict::check::{Checked, Decision, Finding, Seen, Why};
 
 /// The verdict, and what stands behind it.
@@ -94,6 +95,39 @@ pub fn verdict(checked: &Checked, conditions: &[Condition], baseline: &str) -> S
     )
 }
 
+/// Each condition of each configuration, for programs.
+pub fn findings(checked: &Checked, conditions: &[Condition]) -> Vec<verdict::Finding> {
+    let axes = axis::varying(checked.findings.iter().map(|finding| finding.configuration));
+    let judged = checked.findings.iter().map(|finding| {
+        let status = match finding.decision {
+            Decision::Kept => verdict::Status::Passed,
+            Decision::Broken => verdict::Status::Failed,
+            Decision::CannotTell(_) => verdict::Status::Inconclusive,
+        };
+        let name = label(finding.configuration, &axes);
+        let told = |unit| {
+            let figure = conditions[finding.condition].text.clone();
+            verdict::Finding::new(name.clone(), figure, status, unit).because(decision(&finding.decision))
+        };
+        let ns = |ps: Option<u64>| ps.map_or(f64::NAN, |ps| ps as f64 / 1e3);
+        match finding.seen {
+            Seen::Ratio(ratio) => told("ratio").valued(ratio.estimate, Some([ratio.low, ratio.high])),
+            Seen::Bounds(bounds) => {
+                let ends = [ns(bounds.lower_ps), ns(bounds.upper_ps)];
+                told("ns").valued(ns(Some(bounds.estimate_ps)), Some(ends))
+            }
+            Seen::Longest(ps) => told("ns").valued(ns(Some(ps)), None),
+            Seen::Count(number) => told("count").valued(number as f64, None),
+            Seen::Nothing => told("count"),
+        }
+    });
+    let missing = checked.missing.iter().map(|(configuration, reason)| {
+        let name = axis::common(std::iter::once(*configuration));
+        verdict::Finding::new(name, "figures", verdict::Status::Inconclusive, "count").because(reason.clone())
+    });
+    judged.chain(missing).collect()
+}
+
 fn seen(seen: &Seen) -> (String, String) {
     match seen {
         Seen::Ratio(ratio) => {
@@ -102,7 +136,12 @@ fn seen(seen: &Seen) -> (String, String) {
         }
         Seen::Bounds(bounds) => {
             let end = |end: Option<u64>| end.map_or_else(|| "?".to_owned(), |ps| time(ps as f64));
-            (time(bounds.estimate_ps as f64), format!("{} to {}", end(bounds.lower_ps), end(bounds.upper_ps)))
+            let between = match (bounds.lower_ps, bounds.upper_ps) {
+                // Too few blocks for either end.
+                (None, None) => String::new(),
+                (lower, upper) => format!("{} to {}", end(lower), end(upper)),
+            };
+            (time(bounds.estimate_ps as f64), between)
         }
         Seen::Longest(ps) => (time(*ps as f64), String::new()),
         Seen::Count(number) => (count(*number), String::new()),

@@ -8,13 +8,15 @@ use super::table::{Align, Column, Table};
 use super::unit::Scale;
 use crate::wording::counted;
 use doorbell_results::plan::FEWEST_BLOCKS;
+use doorbell_results::record::verdict::{self as record, Finding, Status};
 use doorbell_verdict::compare::{Comparison, Obstacle, Row};
 use doorbell_verdict::judge::{Ratio, Verdict};
 
 /// The comparison of `candidate` with `baseline`, by the names of their files or runs.
 pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, style: &Style) -> String {
     let title = format!("{candidate} against {baseline}");
-    let mut out = format!("{}\n", style.paint(Role::Heading, &style.text(&title)));
+    let mut out = style.paint(Role::Heading, &style.wrap(&conclusion(comparison), 0));
+    out.push_str(&style.wrap(&title, 0));
     let rows = &comparison.rows;
     if !rows.is_empty() {
         let common = axis::common(rows.iter().map(|row| row.configuration));
@@ -28,7 +30,7 @@ pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, styl
         let mut columns: Vec<Column> =
             axes.iter().map(|axis| Column::new(axis.name(), Align::Left)).collect();
         columns.extend([
-            Column::new(format!("p50, {}", scale.unit.sign()), Align::Right).keep(4),
+            Column::new(format!("p50, {}", scale.unit.sign()), Align::Right),
             Column::new("p50 ratio", Align::Left),
             Column::new("p99 ratio", Align::Left).keep(3),
             Column::new("as measured", Align::Right).keep(2),
@@ -61,8 +63,40 @@ pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, styl
             2,
         ));
     }
-    out.push_str(&style.wrap(&conclusion(comparison), 0));
     out
+}
+
+/// The comparison for programs; `provisional` where other work interfered with most of either run.
+pub fn verdict(comparison: &Comparison, provisional: bool) -> record::Verdict {
+    let axes = axis::varying(comparison.rows.iter().map(|row| row.configuration));
+    let rows = comparison.rows.iter().map(|row| {
+        let status = match row.verdict {
+            Verdict::Slower => Status::Failed,
+            Verdict::Faster | Verdict::Same { .. } => Status::Passed,
+            Verdict::Inconclusive => Status::Inconclusive,
+        };
+        let finding = Finding::new(axis::label(row.configuration, &axes), "p50", status, "ratio");
+        finding.valued(row.p50.estimate, Some([row.p50.low, row.p50.high])).because(words(row))
+    });
+    let gone = comparison.unmatched.iter().map(|unmatched| {
+        let name = axis::common(std::iter::once(unmatched.configuration));
+        let status = if unmatched.gone { Status::Inconclusive } else { Status::Answered };
+        Finding::new(name, "p50", status, "ratio").because(unmatched.reason.clone())
+    });
+    let status = match (
+        comparison.has_regression(),
+        comparison.is_open() || comparison.rows.is_empty() || provisional,
+    ) {
+        (true, _) => Status::Failed,
+        (false, true) => Status::Inconclusive,
+        (false, false) => Status::Passed,
+    };
+    record::Verdict {
+        status,
+        reason: conclusion(comparison),
+        provisional,
+        findings: rows.chain(gone).collect(),
+    }
 }
 
 /// A ratio with its interval.

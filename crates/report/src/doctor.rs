@@ -7,7 +7,7 @@ use doorbell_results::machine::doctor::{Finding, Severity, worst};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// Every finding with its effect, its cure and its source, then the placements.
+    /// The verdict, then every finding with its effect, its cure and its source, then the placements.
     Full,
     /// One line for each finding that is not as it should be, then the verdict.
     Brief,
@@ -18,7 +18,9 @@ pub fn doctor(machine: &Machine, detail: Detail, style: &Style) -> String {
     let mut out = String::new();
     if detail == Detail::Full {
         out += &style.paint(Role::Heading, &style.text(&title(machine)));
-        out += "\n\n";
+        out += "\n";
+        out += &style.wrap(&verdict(&machine.findings), 0);
+        out += "\n";
     }
     let shown = |finding: &&Finding| detail == Detail::Full || finding.severity != Severity::Ok;
     let findings: Vec<&Finding> = machine.findings.iter().filter(shown).collect();
@@ -40,9 +42,9 @@ pub fn doctor(machine: &Machine, detail: Detail, style: &Style) -> String {
                 style,
             );
         }
-        out += "\n";
+    } else {
+        out += &style.wrap(&verdict(&machine.findings), 0);
     }
-    out += &style.wrap(&verdict(&machine.findings), 0);
     out
 }
 

@@ -6,7 +6,7 @@ use super::figures::{self, Figures, Row};
 use super::passage::{Passage, all, heads, nothing};
 use super::section::Section;
 use super::table::{Table, number};
-use super::unit::{Scale, count};
+use super::unit::{Scale, alike, count};
 use crate::wording::{counted, sentence, shown};
 use doorbell_results::figure::fanout::{BY_CHANCE, LATENCY_BY_NUMBER, ORDER_BY_NUMBER, ORDER_BY_POST};
 use doorbell_results::record::ResultFile;
@@ -37,10 +37,72 @@ impl Section for FanOuts {
     fn passages(&self, _: &ResultFile, figures: &Figures) -> Vec<Passage> {
         passages(figures)
     }
+    fn answer(&self, _: &ResultFile, figures: &Figures) -> Vec<Passage> {
+        answer(figures)
+    }
     fn tells(&self, name: &str) -> bool {
         [ORDER_BY_POST, ORDER_BY_NUMBER, LATENCY_BY_NUMBER, BY_CHANCE].contains(&name)
     }
 }
+
+/// When the first, the middle and the last receiver run, what a post costs the notifier, and whether any was missed.
+fn answer(figures: &Figures) -> Vec<Passage> {
+    let rows: Vec<&Row> = figures.rows.iter().filter(|row| !row.is_harness()).collect();
+    let of = |row: &Row, quantity| row.p50_ps(quantity);
+    let known = || rows.iter().flat_map(|row| SHORT.map(|(quantity, _)| of(row, quantity))).flatten();
+    let scale = Scale::for_ps(known());
+    let axes = axis::varying(rows.iter().map(|row| row.configuration()));
+    let mut columns = heads(&axes, "mechanism");
+    columns.extend(SHORT.map(|(quantity, head)| match quantity {
+        Quantity::Wake => number(head).keep(3),
+        Quantity::Notify => number(head).keep(2),
+        _ => number(head),
+    }));
+    columns.extend([number("CPU"), number("lost or late"), number("wakes").keep(1)]);
+    let mut table = Table::new(columns);
+    let mut missed = 0_u64;
+    for row in &rows {
+        let tally = row.variant.tally();
+        missed = missed.saturating_add(tally.lost).saturating_add(tally.late);
+        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
+        line.extend(
+            SHORT.map(|(quantity, _)| of(row, quantity).map_or_else(|| "-".to_owned(), |ps| scale.show(ps))),
+        );
+        line.push(row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
+        line.extend([tally.lost.saturating_add(tally.late), tally.seen].map(count));
+        table.row(line);
+    }
+    let most = rows.iter().max_by_key(|row| row.configuration().pattern.receivers());
+    let mut lead: Vec<String> = most
+        .and_then(|row| {
+            let [first, middle, last] = [Quantity::FirstWake, Quantity::MedianWake, Quantity::LastWake]
+                .map(|quantity| of(row, quantity));
+            let [first, middle, last] = alike([first?, middle?, last?]);
+            let receivers = counted(row.configuration().pattern.receivers()?.into(), "receiver");
+            let subject = &row.configuration().subject;
+            Some(format!(
+                "Of {receivers} ({subject}) the first runs {first} after the first post, the middle one after {middle}, the last after \
+                 {last}."
+            ))
+        })
+        .into_iter()
+        .collect();
+    lead.extend(demonstrations(figures));
+    if missed == 0 && !rows.is_empty() {
+        lead.push("No wake-up was lost or late.".to_owned());
+    }
+    let title = format!("When the receivers run, medians of the rounds, {}", scale.unit.sign());
+    vec![Passage { title, lead, table: Some(table), ..Passage::default() }]
+}
+
+/// The columns of the answer.
+const SHORT: [(Quantity, &str); 5] = [
+    (Quantity::FirstWake, "first p50"),
+    (Quantity::MedianWake, "median p50"),
+    (Quantity::LastWake, "last p50"),
+    (Quantity::Wake, "wake p50"),
+    (Quantity::Notify, "post p50"),
+];
 
 /// Everything about a run of fan-outs.
 pub fn passages(figures: &Figures) -> Vec<Passage> {
@@ -68,7 +130,8 @@ fn times(figures: &Figures) -> Option<Passage> {
         let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
         line.extend(TIMES.map(|(quantity, quantile, _, _)| {
             let series = row.series.get(&quantity);
-            series.map_or_else(|| "-".to_owned(), |series| scale.show(series.quantile(quantile) as f64))
+            let ps = series.and_then(|series| series.percentile(quantile));
+            ps.map_or_else(|| "-".to_owned(), |ps| scale.show(ps as f64))
         }));
         line.push(row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
         line.push(count(row.series.get(&Quantity::NotifyRound).map_or(0, |series| series.count)));

@@ -65,12 +65,44 @@ impl Distribution {
         self.max_ps
     }
 
+    /// The time at quantile `q`, picoseconds; none where the samples are too few to have it: see [`supports`].
+    pub fn percentile(&self, q: f64) -> Option<u64> {
+        supports(self.count, q).then(|| self.quantile(q))
+    }
+
+    /// The same in words with its unit, `-` where the samples are too few.
+    pub fn told(&self, q: f64) -> String {
+        self.percentile(q).map_or_else(|| "-".to_owned(), |ps| super::unit::time(ps as f64))
+    }
+
     /// Shortest and longest median of the blocks, where there is more than one.
     pub fn spread_ps(&self) -> Option<(u64, u64)> {
         let shortest = self.block_medians_ps.iter().min()?;
         let longest = self.block_medians_ps.iter().max()?;
         (self.block_medians_ps.len() > 1).then_some((*shortest, *longest))
     }
+}
+
+/// Samples that must lie beyond a percentile for it to be shown: with fewer it is one of the longest samples under another name.
+const BEYOND: f64 = 3.0;
+
+/// Whether `count` samples support quantile `q`: p90 takes 30, p99 300, p99.9 3,000. The median and the ends are always shown.
+pub fn supports(count: u64, q: f64) -> bool {
+    q <= 0.5 || q >= 1.0 || count as f64 * (1.0 - q) >= BEYOND - 1e-6
+}
+
+/// A percentile in a table's unit, `-` where `count` samples do not support it.
+pub fn percentile(ps: f64, q: f64, count: u64, scale: super::unit::Scale) -> String {
+    if supports(count, q) { scale.show(ps) } else { "-".to_owned() }
+}
+
+/// A row of a table in one unit: the series at each of `quantiles`, `-` where its samples do not support one.
+pub fn percentiles<const N: usize>(
+    series: &Distribution,
+    quantiles: [f64; N],
+    scale: super::unit::Scale,
+) -> [String; N] {
+    quantiles.map(|q| percentile(series.quantile(q) as f64, q, series.count, scale))
 }
 
 #[derive(Debug, Clone)]
@@ -302,5 +334,18 @@ pub fn name(quantity: Quantity) -> &'static str {
         Quantity::Reap => "Reaping a task",
         Quantity::Life => "Life of a task",
         Quantity::Transfer => "Transfer",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_takes_three_samples_beyond_it() {
+        for (q, least) in [(0.9, 30), (0.99, 300), (0.999, 3000), (0.9999, 30_000)] {
+            assert!(supports(least, q) && !supports(least - 1, q), "{q}");
+        }
+        assert!(supports(1, 0.5) && supports(1, 1.0));
     }
 }

@@ -2,12 +2,14 @@
 //! Whether a node can run it, in words, and the table behind it.
 
 use super::axis::{self, label};
+use super::figures::percentile;
 use super::passage::{Passage, heads};
 use super::style::Role;
 use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
 use crate::wording::date;
 use doorbell_results::record::question::{Gate, Which};
+use doorbell_results::record::verdict::{Finding, Status};
 use doorbell_verdict::gate::{Decision, Gated, Judged};
 use doorbell_verdict::quantile::unseen;
 use doorbell_verdict::worst::{Unusual, Worst};
@@ -36,72 +38,93 @@ pub fn asked(question: &Gate) -> String {
     }
 }
 
-/// The verdict in one sentence.
+/// The verdict in one line: the configuration that decides it, by its CPUs.
 pub fn verdict(gated: &Gated) -> String {
     let Gate { limit_ns, which, confidence } = gated.question;
     let limit = ns(limit_ns as f64);
-    let sure = format!("{} % confidence", percent(confidence));
-    let all: u64 = gated.configurations.iter().map(|configuration| configuration.above.all).sum();
-    let among = |configurations: &[&Judged]| match (gated.configurations.len(), configurations) {
-        (0 | 1, _) | (_, []) => String::new(),
-        (all, [one]) => {
-            format!(" in {} ({} of {all} configurations)", name(gated, one), configurations.len())
-        }
-        (all, [first, ..]) => {
-            format!(
-                " in {} and others ({} of {all} configurations)",
-                name(gated, first),
-                configurations.len()
-            )
-        }
+    let rank = |judged: &&Judged| match judged.decision {
+        Decision::Fail(_) => 2,
+        Decision::CannotTell(_) => 1,
+        Decision::Pass => 0,
     };
-    let with = |wanted: fn(&Decision) -> bool| -> Vec<&Judged> {
-        gated.configurations.iter().filter(|configuration| wanted(&configuration.decision)).collect()
+    let figure = |judged: &&Judged| match judged.bounds {
+        Some(bounds) => bounds.estimate_ps,
+        None => judged.figures_ps[3],
     };
-    match (&gated.decision, which) {
-        (Decision::Pass, Which::Quantile(q)) => {
-            // All of them or none: what holds for some configurations is not what the sentence says.
-            let bounds: Option<Vec<u64>> = gated
-                .configurations
-                .iter()
-                .map(|configuration| configuration.bounds.and_then(|bounds| bounds.upper_ps))
-                .collect();
-            let bound = bounds
-                .and_then(|all| all.into_iter().max())
-                .map_or_else(String::new, |ps| format!(": p{} is below {}", percent(q), time(ps as f64)));
-            format!("Pass: {} take no more than {limit}, with {sure}{bound}.", asked(&gated.question))
-        }
-        (Decision::Pass, Which::Longest) => {
-            let upper = gated
-                .configurations
-                .iter()
-                .map(|configuration| configuration.above.upper)
-                .fold(0.0, f64::max);
-            let follows = if upper > 0.5 {
-                "nothing follows for others, of which as many may take longer as not: the column 'design effect' says how few \
-                 independent ones these are worth; give it more --blocks"
-                    .to_owned()
-            } else {
-                format!("with {sure} fewer than 1 in {} do", count((1.0 / upper) as u64))
-            };
-            format!("Pass: none of {} wakes took longer than {limit}; {follows}.", count(all))
-        }
-        (Decision::Fail(why), _) => {
-            let failed = among(&with(|decision| matches!(decision, Decision::Fail(_))));
-            let sure = match which {
-                Which::Quantile(_) => format!(", with {sure}"),
-                Which::Longest => String::new(),
-            };
-            format!("Fail: not {} takes at most {limit}{sure}{failed}: {why}.", asked(&gated.question))
-        }
-        (Decision::CannotTell(why), _) => {
-            let open = among(&with(|decision| matches!(decision, Decision::CannotTell(_))));
-            format!(
-                "Cannot tell whether {} takes at most {limit}, with {sure}{open}: {why}.",
-                asked(&gated.question)
-            )
-        }
+    let Some(worst) = gated.configurations.iter().max_by_key(|judged| (rank(judged), figure(judged))) else {
+        return "INCONCLUSIVE  nothing was measured".to_owned();
+    };
+    let place = match worst.configuration.placement.cpus {
+        Some([from, to]) => format!("CPU {from}→{to}"),
+        None => "unpinned".to_owned(),
+    };
+    let alike = gated.configurations.iter().filter(|judged| rank(judged) == rank(&worst)).count();
+    let others = match alike - 1 {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let counts = format!(
+        "{place}{others}; {} of {} over the limit; {} % confidence",
+        count(worst.above.surely),
+        count(worst.above.all),
+        percent(confidence)
+    );
+    let name = match which {
+        Which::Quantile(q) => format!("p{}", percent(q)),
+        Which::Longest => "max".to_owned(),
+    };
+    if let (Decision::CannotTell(why), 0) = (&gated.decision, worst.above.all) {
+        return format!("INCONCLUSIVE  no wake-up was timed: {why} ({place}{others})");
     }
+    let seen = time(figure(&worst) as f64);
+    match &gated.decision {
+        Decision::Pass => {
+            let upper = worst.bounds.and_then(|bounds| bounds.upper_ps);
+            let bound = match (which, upper) {
+                (Which::Quantile(_), Some(ps)) => format!(", at most {}", time(ps as f64)),
+                (Which::Quantile(_), None) => String::new(),
+                (Which::Longest, _) => format!(", {}", future(gated)),
+            };
+            format!("PASS  {name} {seen} <= {limit}{bound} ({counts})")
+        }
+        Decision::Fail(why) if worst.missed > 0 || worst.above.surely == 0 => {
+            format!("FAIL  {name} {seen}, limit {limit}: {why} ({counts})")
+        }
+        Decision::Fail(_) => format!("FAIL  {name} {seen} > {limit} ({counts})"),
+        Decision::CannotTell(why) => format!("INCONCLUSIVE  {name} {seen}, limit {limit}: {why} ({counts})"),
+    }
+}
+
+/// What follows for wake-ups that were not seen from none having been too long.
+fn future(gated: &Gated) -> String {
+    let upper = gated.configurations.iter().map(|judged| judged.above.upper).fold(0.0, f64::max);
+    if upper > 0.5 {
+        "which says nothing of others: so few independent wake-ups these are worth (design effect); give it more --blocks".to_owned()
+    } else {
+        format!("others longer in fewer than 1 of {}", count((1.0 / upper) as u64))
+    }
+}
+
+/// The verdict on each configuration, for programs.
+pub fn findings(gated: &Gated) -> Vec<Finding> {
+    let figure = match gated.question.which {
+        Which::Quantile(q) => format!("p{}", percent(q)),
+        Which::Longest => "max".to_owned(),
+    };
+    let told = gated.configurations.iter().map(|judged| {
+        let (status, why) = match &judged.decision {
+            Decision::Pass => (Status::Passed, String::new()),
+            Decision::Fail(why) => (Status::Failed, why.clone()),
+            Decision::CannotTell(why) => (Status::Inconclusive, why.clone()),
+        };
+        let ns = |ps: Option<u64>| ps.map_or(f64::NAN, |ps| ps as f64 / 1e3);
+        let (value, interval) = match judged.bounds {
+            Some(bounds) => (ns(Some(bounds.estimate_ps)), Some([ns(bounds.lower_ps), ns(bounds.upper_ps)])),
+            None => (ns(Some(judged.figures_ps[3])), None),
+        };
+        Finding::new(name(gated, judged), figure.clone(), status, "ns").valued(value, interval).because(why)
+    });
+    told.collect()
 }
 
 fn name(gated: &Gated, configuration: &Judged) -> String {
@@ -147,8 +170,8 @@ fn table(gated: &Gated) -> Option<Passage> {
     );
     let sign = scale.unit.sign();
     let mut columns = heads(&axes, "mechanism");
-    columns.extend(["p50", "p99", "p99.9"].map(|head| number(format!("{head}, {sign}")).keep(3)));
-    columns.push(number(format!("max, {sign}")));
+    columns.extend(["p50", "p99", "p99.9"].map(|head| number(head).keep(3)));
+    columns.push(number("max"));
     if let Which::Quantile(q) = gated.question.which {
         columns.push(number(format!("p{} lies in", percent(q))));
     }
@@ -165,7 +188,8 @@ fn table(gated: &Gated) -> Option<Passage> {
         // Where not one wake-up was timed there is no figure, and a zero would be one.
         let counted = configuration.above.all > 0;
         let figure = |text: String| if counted { text } else { "-".to_owned() };
-        line.extend(configuration.figures_ps.map(|ps| figure(scale.show(ps as f64))));
+        let at = configuration.figures_ps.iter().zip([0.5, 0.99, 0.999, 1.0]);
+        line.extend(at.map(|(ps, q)| figure(percentile(*ps as f64, q, configuration.above.all, scale))));
         if let Which::Quantile(_) = gated.question.which {
             let end = |end: Option<u64>| end.map_or_else(|| "?".to_owned(), |ps| scale.show(ps as f64));
             line.push(configuration.bounds.filter(|_| counted).map_or_else(
@@ -266,7 +290,7 @@ mod tests {
         let pass = text(0, Which::Quantile(0.999));
         assert!(
             pass.starts_with(
-                "Pass: 99.9 % of wake-ups take no more than 20 us, with 95 % confidence: p99.9 is below 5 us.\n"
+                "PASS p99.9 5 us <= 20 us, at most 5 us (CPU 0->1; 0 of 10,000 over the limit; 95 % confidence)\n"
             ),
             "{pass}"
         );
@@ -277,10 +301,15 @@ mod tests {
             "{pass}"
         );
         let longest = text(0, Which::Longest);
-        assert!(longest.starts_with("Pass: none of 10,000 wakes took longer than 20 us; with 95 % confidence fewer than 1 in 2,688 do."), "{longest}");
+        assert!(
+            longest.starts_with(
+                "PASS max 5 us <= 20 us, others longer in fewer than 1 of 2,688 (CPU 0->1; 0 of 10,000"
+            ),
+            "{longest}"
+        );
         let fail = text(20, Which::Quantile(0.99));
         assert!(
-            fail.starts_with("Fail: not 99 % of wake-ups takes at most 20 us, with 95 % confidence: 200 of 10000 wakes took longer."),
+            fail.starts_with("FAIL p99 ") && fail.contains(" > 20 us (CPU 0->1; 200 of 10,000"),
             "{fail}"
         );
     }
@@ -289,10 +318,7 @@ mod tests {
     #[test]
     fn of_one_block_without_a_long_wake_nothing_follows_for_others() {
         let one = text_of(1, 0, Which::Longest);
-        assert!(
-            one.starts_with("Pass: none of 1,000 wakes took longer than 20 us; nothing follows for others"),
-            "{one}"
-        );
+        assert!(one.starts_with("PASS max 5 us <= 20 us, which says nothing of others"), "{one}");
         assert!(!one.contains("1 in 1 do"), "{one}");
     }
 
@@ -311,7 +337,7 @@ mod tests {
         let gated = gate::gate(&result, question).unwrap();
         let text = verdict(&passages(&gated), &result, &Style::PLAIN);
         let row = text.lines().find(|line| line.contains("cannot tell")).unwrap();
-        assert!(!row.contains("0.0") && !row.contains('%') && row.contains('-'), "{text}");
+        assert!(!row.contains("0.0") && !row.contains('%') && !text.contains(" 0 ns"), "{text}");
     }
 
     /// Slurm binds a command that asks for no more to one CPU, and every wake-up was one on the same core without a word.

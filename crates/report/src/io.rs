@@ -2,12 +2,12 @@
 //! `doorbell io`: latency and CPU time of each way, what the device counted, and what polling buys.
 
 use super::axis::{self, Axis};
-use super::figures::{Distribution, Figures, Row};
+use super::figures::{Distribution, Figures, Row, percentiles};
 use super::passage::{Passage, heads, nothing};
 use super::section::Section;
 use super::table::{Table, number};
-use super::unit::{Scale, count, time};
-use crate::wording::{four_digits, sentence, shown};
+use super::unit::{Scale, count, plain, time};
+use crate::wording::{sentence, shown};
 use doorbell_results::configuration::{Configuration, Direction};
 use doorbell_results::figure::transfer::{BREAK_EVEN, CPU, INTERRUPTS, THREAD_CPU};
 use doorbell_results::record::io::Io;
@@ -26,6 +26,13 @@ impl Section for Transfers {
     }
     fn passages(&self, result: &ResultFile, figures: &Figures) -> Vec<Passage> {
         passages(result, figures)
+    }
+    fn answer(&self, result: &ResultFile, figures: &Figures) -> Vec<Passage> {
+        let buys = if result.emulated() { Vec::new() } else { bargains(figures) };
+        let mut tables: Vec<Passage> =
+            DIRECTIONS.into_iter().filter_map(|direction| transfers(figures, direction)).collect();
+        tables.iter_mut().for_each(|told| told.lead.clear());
+        Passage::of_lines("Poll or wait", buys).into_iter().chain(tables).collect()
     }
     fn tells(&self, name: &str) -> bool {
         [INTERRUPTS, CPU, THREAD_CPU, BREAK_EVEN].contains(&name)
@@ -65,11 +72,11 @@ fn transfers(figures: &Figures, direction: Direction) -> Option<Passage> {
     let mut columns = heads(&axes, "way");
     columns.extend([
         number("p50"),
-        number("p99").keep(9),
+        number("p99"),
         number("p99.9").keep(4),
         number("max").keep(3),
         number("mean").keep(5),
-        number("CPU").keep(10),
+        number("CPU"),
         number("of it the kernel's thread").keep(2),
         number("interrupts").keep(8),
         number("p50 by block").keep(1),
@@ -78,7 +85,7 @@ fn transfers(figures: &Figures, direction: Direction) -> Option<Passage> {
     let mut table = Table::new(columns);
     for (row, series) in &rows {
         let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
-        line.extend([0.5, 0.99, 0.999, 1.0].map(|q| scale.show(series.quantile(q) as f64)));
+        line.extend(percentiles(series, [0.5, 0.99, 0.999, 1.0], scale));
         line.push(scale.show(series.mean_ps));
         line.push(row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
         line.push(thread_ps(row).map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
@@ -150,8 +157,8 @@ fn bargains(figures: &Figures) -> Vec<String> {
                         format!(
                             " A CPU that only polls would cost less than interrupts from {}/s on; one transfer at a time comes to \
                              {}/s here.",
-                            four_digits(rate),
-                            four_digits(here)
+                            plain(rate),
+                            plain(here)
                         )
                     });
                     format!(
@@ -209,8 +216,8 @@ fn bargain(
         let here = 1e12 / polled.mean_ps.max(1.0);
         text.push_str(&format!(
             " Break-even: a CPU that only polls costs less than interrupts from {} transfers/s on; one at a time comes to {}/s.",
-            four_digits(rate),
-            four_digits(here)
+            plain(rate),
+            plain(here)
         ));
     }
     text
@@ -303,7 +310,7 @@ mod tests {
             "6.03 us less, 7 %",
             "78 us more CPU time",
             "12.9 ns for each ns saved",
-            "from 166667 transfers/s on",
+            "from 167,000 transfers/s on",
             "(the harness itself)",
         ] {
             assert!(text.contains(words), "{words}:\n{text}");

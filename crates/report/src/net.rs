@@ -2,7 +2,7 @@
 //! `doorbell io --net`: latency, CPU time and requests by event.
 
 use super::axis;
-use super::figures::{Distribution, Figures, Row};
+use super::figures::{Distribution, Figures, Row, percentiles};
 use super::passage::{Passage, heads, nothing};
 use super::section::Section;
 use super::table::{Table, number};
@@ -21,6 +21,9 @@ impl Section for Messages {
     }
     fn passages(&self, _: &ResultFile, figures: &Figures) -> Vec<Passage> {
         passages(figures)
+    }
+    fn answer(&self, result: &ResultFile, figures: &Figures) -> Vec<Passage> {
+        super::quantities::Quantities.answer(result, figures)
     }
     fn tells(&self, name: &str) -> bool {
         [REQUESTS, HELPER].contains(&name)
@@ -54,7 +57,7 @@ pub fn passages(figures: &Figures) -> Vec<Passage> {
     for (row, series) in &rows {
         let ps = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |ps| scale.show(ps));
         let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
-        line.extend([0.5, 0.99, 1.0].map(|q| scale.show(series.quantile(q) as f64)));
+        line.extend(percentiles(series, [0.5, 0.99, 1.0], scale));
         line.push(ps(row.waiter_ps()));
         line.push(ps(row.p50_ps(Quantity::Notify)));
         line.push(ps(row.figure(|name| name == HELPER).map(|ns| ns * 1e3)));
@@ -99,7 +102,7 @@ mod tests {
         let result = sample::result("net", vec![record]);
         let text = text(&passages(&Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
         let line = text.lines().find(|line| line.starts_with("http-long-poll")).unwrap();
-        for word in ["50.0", "2.5", "9.0", "1.05", "20"] {
+        for word in ["50.0", "2.50", "9.00", "1.05", "20"] {
             assert!(line.split_whitespace().any(|own| own == word), "{word}:\n{text}");
         }
     }

@@ -19,6 +19,7 @@ pub struct Passage {
     pub table: Option<Table>,
     /// Sentences that explain the table.
     pub notes: Vec<String>,
+    pub aside: bool,
 }
 
 impl Passage {
@@ -31,6 +32,18 @@ impl Passage {
     pub fn of_table(title: impl Into<String>, table: Table, notes: Vec<String>) -> Option<Self> {
         let title = title.into();
         (!table.is_empty()).then(|| Self { title, table: Some(table), notes, ..Self::default() })
+    }
+
+    /// The same, of what is left out of a brief answer.
+    #[must_use]
+    pub fn aside(mut self) -> Self {
+        self.aside = true;
+        self
+    }
+
+    /// Whether a brief answer leaves it out.
+    pub fn is_aside(&self) -> bool {
+        self.aside
     }
 
     /// The same with a sentence before the table, unless it says nothing.
@@ -59,6 +72,19 @@ pub fn text(passages: &[Passage], style: &Style) -> String {
         out.extend(passage.lead.iter().map(|line| style.wrap(line, 0)));
         out.extend(passage.table.as_ref().map(|table| table.render(style)));
         out.extend(passage.notes.iter().map(|line| style.wrap(line, 2)));
+    }
+    out
+}
+
+/// The passages as briefly as they answer: titles, sentences and the first `rows` rows of each table, and not how to read them.
+pub fn brief(passages: &[Passage], rows: usize, style: &Style) -> String {
+    let mut out = String::new();
+    for passage in passages {
+        for line in style.wrap(&passage.title, 0).lines().filter(|line| !line.is_empty()) {
+            out.push_str(&format!("{}\n", style.paint(passage.role, line)));
+        }
+        out.extend(passage.lead.iter().map(|line| style.wrap(line, 0)));
+        out.extend(passage.table.as_ref().map(|table| table.brief(rows, style)));
     }
     out
 }

@@ -3,6 +3,7 @@
 
 use super::answer::could_be;
 use super::axis::relation;
+use super::figures::percentile;
 use super::passage::Passage;
 use super::table::{Table, number, word};
 use super::unit::{Scale, alike, count, time};
@@ -10,6 +11,7 @@ use crate::wording::counted;
 use doorbell_results::configuration::WaitPolicy;
 use doorbell_results::record::question::{By, Pick, Shape};
 use doorbell_results::record::series::Quantity;
+use doorbell_results::record::verdict::{Finding, Status};
 use doorbell_verdict::judge::Verdict;
 use doorbell_verdict::pick::{Choice, Picked, Ranked};
 
@@ -30,7 +32,8 @@ pub fn passages(picked: &Picked, question: &Pick) -> Vec<Passage> {
     }
     let title = format!("Left out: {}", counted(picked.out.len() as u64, "mechanism"));
     let told = Passage { title: verdict(picked, question), lead, ..Passage::default() };
-    let tables = [table(picked, question), Passage::of_table(title, out, Vec::new())];
+    let out = Passage::of_table(title, out, Vec::new()).map(Passage::aside);
+    let tables = [table(picked, question), out];
     std::iter::once(told).chain(tables.into_iter().flatten()).collect()
 }
 
@@ -91,6 +94,36 @@ pub fn verdict(picked: &Picked, question: &Pick) -> String {
         (Choice::CannotTell(why), _) => format!("Cannot tell: {why}."),
         (Choice::First, []) => "Cannot tell: nothing has figures.".to_owned(),
     }
+}
+
+/// Each mechanism against the best, for programs.
+pub fn findings(picked: &Picked, question: &Pick) -> Vec<Finding> {
+    let (figure, place) = match question.by {
+        By::P50 => ("p50", 0),
+        By::P99 => ("p99", 1),
+    };
+    let told = picked.ranked.iter().enumerate().map(|(rank, ranked)| {
+        let (status, why) = match (rank, ranked.verdict) {
+            (0, _) => (Status::Answered, "the best".to_owned()),
+            (_, Verdict::Slower) => (Status::Answered, "slower".to_owned()),
+            (_, Verdict::Faster) => (Status::Answered, "faster".to_owned()),
+            (_, Verdict::Same { within }) => {
+                (Status::Answered, format!("the same within {:.1} %", within * 100.0))
+            }
+            (_, Verdict::Inconclusive) => (Status::Inconclusive, "inconclusive".to_owned()),
+        };
+        let name = if question.traffic.is_some() { way(ranked) } else { ranked.subject.clone() };
+        let finding = Finding::new(name, figure, status, "ns").because(why);
+        // The interval is that of the multiple of the best.
+        match ranked.behind {
+            Some(ratio) => Finding {
+                unit: "ratio".to_owned(),
+                ..finding.valued(ratio.estimate, Some([ratio.low, ratio.high]))
+            },
+            None => finding.valued(ranked.figures_ps[place] as f64 / 1e3, None),
+        }
+    });
+    told.collect()
 }
 
 /// The verdict on wake-ups that come as they do: what to use, what to expect, what comes second, and how sure it is.
@@ -188,10 +221,10 @@ fn table(picked: &Picked, question: &Pick) -> Option<Passage> {
     };
     let mut table = Table::new(vec![
         word("mechanism"),
-        number(format!("p50, {sign}")),
-        number(format!("p99, {sign}")),
-        number(format!("p99.9, {sign}")).keep(4),
-        number(format!("CPU, {sign}")).keep(5),
+        number("p50"),
+        number("p99"),
+        number("p99.9").keep(4),
+        number("CPU").keep(5),
         number(goes_by),
         number("lost or late").keep(1),
         number("trials").keep(2),
@@ -208,7 +241,8 @@ fn table(picked: &Picked, question: &Pick) -> Option<Passage> {
         };
         let name = if question.traffic.is_some() { way(ranked) } else { ranked.subject.clone() };
         let mut line = vec![name];
-        line.extend(ranked.figures_ps.map(|ps| scale.show(ps as f64)));
+        let at = ranked.figures_ps.iter().zip([0.5, 0.99, 0.999]);
+        line.extend(at.map(|(ps, q)| percentile(*ps as f64, q, ranked.count, scale)));
         line.push(ranked.cpu_ns.map_or_else(|| "-".to_owned(), |cpu| scale.show(cpu * 1e3)));
         line.extend([behind, count(ranked.missed), count(ranked.trials[0] as u64), count(ranked.count)]);
         table.row(line);

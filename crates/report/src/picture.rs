@@ -92,5 +92,5 @@ fn ranges_of(sources: &[Source], figures: &[Figures]) -> Option<String> {
         [source] => title(&source.result, name),
         _ => format!("{name} by mechanism"),
     };
-    Some(ranges::draw(&rows, name, Some(&title)).alone())
+    Some(ranges::draw(&rows, name, Some(&title), None).alone())
 }

@@ -7,7 +7,7 @@ use super::style::Style;
 use super::unit::time;
 use doorbell_results::configuration::Configuration;
 use doorbell_results::plan::Plan;
-use doorbell_results::record::Record;
+use doorbell_results::record::{Histogram, Record, Variant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -74,6 +74,10 @@ pub struct Progress {
     estimate: Estimate,
     axes: Vec<Axis>,
     style: Style,
+    /// What each configuration took so far, of those that have run.
+    seen: HashMap<Configuration, Histogram>,
+    /// The configuration that ran last, with what it took so far, in words.
+    last: Option<String>,
 }
 
 impl Progress {
@@ -88,7 +92,14 @@ impl Progress {
             let signs = if style.unicode { "█▉▊▋▌▍▎▏ " } else { "##-" };
             bar.set_style(shape.progress_chars(signs));
         }
-        Self { bar, estimate: Estimate::new(plan), axes: axis::varying(plan.configurations.iter()), style }
+        Self {
+            bar,
+            estimate: Estimate::new(plan),
+            axes: axis::varying(plan.configurations.iter()),
+            style,
+            seen: HashMap::new(),
+            last: None,
+        }
     }
 
     pub fn end(self) {
@@ -97,13 +108,11 @@ impl Progress {
 
     fn message(&self, configuration: &Configuration) -> String {
         let label = axis::label(configuration, &self.axes);
-        let text = match self.estimate.remaining() {
-            Some(left) if left >= Duration::from_secs(1) => {
-                format!("about {} left · {label}", whole_seconds(left))
-            }
-            _ => label,
-        };
-        self.style.text(&text)
+        let left = self.estimate.remaining().filter(|left| *left >= Duration::from_secs(1));
+        let left = left.map(|left| format!("about {} left", whole_seconds(left)));
+        let parts: Vec<String> =
+            left.into_iter().chain(self.last.clone()).chain([format!("now {label}")]).collect();
+        self.style.text(&parts.join(" · "))
     }
 }
 
@@ -117,7 +126,23 @@ impl Progress {
     /// It ended with `record`.
     pub fn ends(&mut self, record: &Record) {
         self.estimate.finished(&record.configuration, Duration::from_nanos(record.environment.wall_ns));
+        if !self.bar.is_hidden() {
+            self.last = self.estimated(record).or(self.last.take());
+        }
         self.bar.inc(1);
+    }
+}
+
+impl Progress {
+    /// What the configuration of `record` took in all its trials up to this one.
+    fn estimated(&mut self, record: &Record) -> Option<String> {
+        let variant = Variant { configuration: &record.configuration, records: Vec::new(), grid_ps: 0.0 };
+        let trial = record.series.get(&variant.headline())?.decode().ok()?;
+        let seen = self.seen.entry(record.configuration.clone()).or_default();
+        seen.add(&trial);
+        let [p50, longest] = [seen.quantile(0.5), seen.max()].map(|ps| time(ps as f64));
+        let label = axis::label(&record.configuration, &self.axes);
+        Some(format!("{label}: p50 {p50}, longest {longest} so far"))
     }
 }
 
@@ -149,6 +174,17 @@ mod tests {
             estimate.finished(configuration, Duration::from_secs(1));
         }
         assert_eq!(estimate.remaining(), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn the_running_estimate_is_over_all_trials_of_a_configuration_so_far() {
+        let plan = Plan::new("gate", vec![configuration("futex")], 2, 1);
+        let mut progress = Progress::new(&plan, Style::PLAIN, false);
+        let trial = |block, ps| record(&plan.configurations[0], block, &[ps; 9]);
+        let first = progress.estimated(&trial(0, 8_000_000)).unwrap();
+        assert!(first.contains("p50 8 µs, longest 8 µs so far"), "{first}");
+        let second = progress.estimated(&trial(1, 50_000_000)).unwrap();
+        assert!(second.contains("p50 8 µs, longest 50 µs so far"), "{second}");
     }
 
     #[test]

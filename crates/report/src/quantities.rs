@@ -3,8 +3,9 @@
 
 use super::axis;
 use super::bars;
-use super::figures::{self, Distribution, Figures, Row};
-use super::passage::heads;
+use super::between;
+use super::figures::{self, Distribution, Figures, Row, percentiles};
+use super::passage::{Passage, heads};
 use super::section::Section;
 use super::style::{Role, Style};
 use super::table::{Table, number, word};
@@ -23,9 +24,52 @@ impl Section for Quantities {
     fn name(&self) -> &'static str {
         "quantities"
     }
+    fn answer(&self, _: &ResultFile, figures: &Figures) -> Vec<Passage> {
+        let of = |quantity: Quantity| -> Vec<(&Row, &Distribution)> {
+            let headed = figures.rows.iter().filter(|row| row.variant.headline() == quantity);
+            headed.filter_map(|row| Some((row, row.series.get(&quantity)?))).collect()
+        };
+        let all = figures.quantities().into_iter().map(|quantity| (quantity, of(quantity)));
+        all.filter(|(_, rows)| rows.iter().any(|(row, _)| !row.is_harness()))
+            .filter_map(|(quantity, rows)| short(quantity, &rows))
+            .collect()
+    }
     fn text(&self, _: &ResultFile, figures: &Figures, style: &Style) -> String {
         tables(figures, style)
     }
+}
+
+/// What the rows say of each other, and the figures by which they are compared.
+fn short(quantity: Quantity, rows: &[(&Row, &Distribution)]) -> Option<Passage> {
+    // The quickest first: of many rows a screen has room for few.
+    let mut rows = rows.to_vec();
+    rows.sort_by_key(|(row, series)| (row.is_harness(), series.quantile(0.5)));
+    let rows = &rows[..];
+    let axes = axis::varying(rows.iter().map(|(row, _)| row.configuration()));
+    let scale = Scale::for_ps(rows.iter().map(|(_, series)| series.quantile(0.5) as f64));
+    let mut columns = heads(&axes, "mechanism");
+    columns.extend([
+        number("p50"),
+        number("p99"),
+        number("p99.9").keep(1),
+        number("CPU"),
+        number("count").keep(2),
+    ]);
+    let mut table = Table::new(columns);
+    for (row, series) in rows {
+        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
+        line.extend(percentiles(series, [0.5, 0.99, 0.999], scale));
+        line.push(row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
+        line.push(count(series.count));
+        table.row(line);
+    }
+    let title = format!("{}, {}", figures::name(quantity), scale.unit.sign());
+    Some(Passage {
+        title,
+        lead: between::sentences(rows, quantity),
+        table: Some(table),
+        ..Passage::default()
+    })
 }
 
 /// One table per quantity.
@@ -66,7 +110,7 @@ fn table(quantity: Quantity, rows: &[(&Row, &Distribution)], style: &Style) -> S
     let mut table = Table::new(columns);
     for (row, series) in rows {
         let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
-        line.extend([0.5, 0.9, 0.99, 0.999, 1.0].map(|q| scale.show(series.quantile(q) as f64)));
+        line.extend(percentiles(series, [0.5, 0.9, 0.99, 0.999, 1.0], scale));
         line.push(count(series.count));
         line.push(row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
         line.push(series.spread_ps().map_or_else(String::new, |(low, high)| {

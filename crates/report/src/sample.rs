@@ -103,6 +103,7 @@ pub(super) fn result(experiment: &str, records: Vec<Record>) -> ResultFile {
     let mut plan = Plan::new(experiment, configurations, blocks, 7);
     told(experiment, &mut plan);
     ResultFile {
+        verdict: None,
         schema_version: SCHEMA_VERSION,
         tool_version: "0.1.0".into(),
         command_line: vec!["doorbell".into(), experiment.into(), "futex".into()],

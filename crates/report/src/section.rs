@@ -24,10 +24,9 @@ pub trait Section: Sync {
         passage::text(&self.passages(result, figures), style)
     }
 
-    /// What stands below everything else, next to the prompt.
-    fn closing(&self, result: &ResultFile, style: &Style) -> String {
-        let _ = (result, style);
-        String::new()
+    /// What it says in the first lines: the answer, and the few figures behind it.
+    fn answer(&self, result: &ResultFile, figures: &Figures) -> Vec<Passage> {
+        self.passages(result, figures).into_iter().take(1).collect()
     }
 
     /// Whether it tells the figure called `name`; every other figure beside the series is told by its name in tables of their own.

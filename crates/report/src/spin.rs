@@ -2,11 +2,13 @@
 //! How long to spin before sleeping, in words, and the table behind it.
 
 use super::axis::relation;
+use super::figures::percentile;
 use super::passage::Passage;
 use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
 use crate::wording::counted;
 use doorbell_results::configuration::WaitPolicy;
+use doorbell_results::record::verdict::{Finding, Status};
 use doorbell_verdict::judge::Verdict;
 use doorbell_verdict::spin::{Choice, Gap, Spun, Way};
 
@@ -31,7 +33,7 @@ pub fn verdict(spun: &Spun) -> String {
     let mut gaps = spun.gaps.iter().peekable();
     while let Some(first) = gaps.next() {
         let mut last = first;
-        while let Some(next) = gaps.next_if(|next| next.choice == first.choice) {
+        while let Some(next) = gaps.next_if(|next| alike(&next.choice, &first.choice)) {
             last = next;
         }
         let range = match (first.gap_ns, last.gap_ns) {
@@ -53,6 +55,57 @@ pub fn verdict(spun: &Spun) -> String {
     format!("{sentence}.")
 }
 
+/// Whether two gaps are one part of the sentence: for whatever reason nothing can be told of them, it is the same to say.
+fn alike(a: &Choice, b: &Choice) -> bool {
+    a == b || matches!((a, b), (Choice::CannotTell(_), Choice::CannotTell(_)))
+}
+
+/// Each way to wait at each gap, for programs.
+pub fn findings(spun: &Spun) -> Vec<Finding> {
+    let of_gap = |gap: &Gap| {
+        let unsure = match &gap.choice {
+            Choice::CannotTell(why) => Some(why.clone()),
+            _ => None,
+        };
+        let told = gap.ways.iter().map(move |way| {
+            let chosen = chosen(&gap.choice, way.wait);
+            let (status, why) = match (&unsure, chosen) {
+                (Some(why), _) => (Status::Inconclusive, why.clone()),
+                (None, true) => (Status::Answered, "chosen".to_owned()),
+                (None, false) => (Status::Answered, String::new()),
+            };
+            let name = format!("gap {}, {}", ns(gap.gap_ns as f64), waits(way.wait));
+            let finding = Finding::new(name, "cost", status, "ns").because(why);
+            match way.behind {
+                Some(ratio) => Finding {
+                    unit: "ratio".to_owned(),
+                    ..finding.valued(ratio.estimate, Some([ratio.low, ratio.high]))
+                },
+                None => finding.valued(way.cost_ns(spun.worth), None),
+            }
+        });
+        told.collect::<Vec<_>>()
+    };
+    spun.gaps.iter().flat_map(of_gap).collect()
+}
+
+fn chosen(choice: &Choice, wait: WaitPolicy) -> bool {
+    match (choice, wait) {
+        (Choice::Sleep, WaitPolicy::Block) | (Choice::Spin, WaitPolicy::Spin) => true,
+        (Choice::SpinThenSleep(chosen), WaitPolicy::SpinThenBlock { spin_ns }) => *chosen == spin_ns,
+        _ => false,
+    }
+}
+
+fn waits(wait: WaitPolicy) -> String {
+    match wait {
+        WaitPolicy::Block => "sleep at once".to_owned(),
+        WaitPolicy::Spin => "spin".to_owned(),
+        WaitPolicy::SpinThenBlock { spin_ns } => format!("spin {}, then sleep", ns(spin_ns as f64)),
+        WaitPolicy::Timeout { timeout_ns } => format!("time-out of {}", ns(timeout_ns as f64)),
+    }
+}
+
 fn table(spun: &Spun) -> Option<Passage> {
     let ways = || spun.gaps.iter().flat_map(|gap| &gap.ways);
     let scale = Scale::for_ps(ways().flat_map(|way| [way.wake_ns * 1e3, way.cpu_ns * 1e3]));
@@ -60,11 +113,11 @@ fn table(spun: &Spun) -> Option<Passage> {
     let mut table = Table::new(vec![
         number("gap"),
         word("wait"),
-        number(format!("wake, {sign}")),
-        number("p50").keep(3),
-        number("p99").keep(4),
-        number(format!("CPU, {sign}")),
-        number(format!("cost, {sign}")),
+        number("wake").keep(3),
+        number("p50"),
+        number("p99"),
+        number("CPU"),
+        number("cost").keep(4),
         number("behind").keep(5),
         word("verdict"),
         number("trials").keep(1),
@@ -95,11 +148,7 @@ fn line(spun: &Spun, gap: &Gap, way: &Way, scale: Scale) -> Vec<String> {
         None if gap.ways.first().is_some_and(|best| best.wait == way.wait) => "least".to_owned(),
         None => "cannot tell".to_owned(),
     };
-    let chosen = match (&gap.choice, way.wait) {
-        (Choice::Sleep, WaitPolicy::Block) | (Choice::Spin, WaitPolicy::Spin) => true,
-        (Choice::SpinThenSleep(chosen), WaitPolicy::SpinThenBlock { spin_ns }) => *chosen == spin_ns,
-        _ => false,
-    };
+    let chosen = chosen(&gap.choice, way.wait);
     let mark = match (chosen, way.verdict) {
         (true, _) => "<- this",
         (false, Verdict::Same { .. }) => "=",
@@ -108,15 +157,10 @@ fn line(spun: &Spun, gap: &Gap, way: &Way, scale: Scale) -> Vec<String> {
     };
     vec![
         ns(gap.gap_ns as f64),
-        match way.wait {
-            WaitPolicy::Block => "sleep at once".to_owned(),
-            WaitPolicy::Spin => "spin".to_owned(),
-            WaitPolicy::SpinThenBlock { spin_ns } => format!("spin {}, then sleep", ns(spin_ns as f64)),
-            WaitPolicy::Timeout { timeout_ns } => format!("time-out of {}", ns(timeout_ns as f64)),
-        },
+        waits(way.wait),
         scale.show(way.wake_ns * 1e3),
         scale.show(way.percentiles_ns[0] * 1e3),
-        scale.show(way.percentiles_ns[1] * 1e3),
+        percentile(way.percentiles_ns[1] * 1e3, 0.99, way.seen, scale),
         scale.show(way.cpu_ns * 1e3),
         scale.show(way.cost_ns(spun.worth) * 1e3),
         behind,
@@ -161,11 +205,16 @@ mod tests {
             verdict(&spun(&choices)),
             "For gaps of 5 µs spin 6 µs; for gaps of 10 µs spin 12 µs; for gaps of 100 µs to 1 ms sleep at once."
         );
-        let open =
-            [(5_000, Choice::Spin), (9_000, Choice::Spin), (20_000, Choice::CannotTell(String::new()))];
+        let untold = |why: &str| Choice::CannotTell(why.to_owned());
+        let open = [
+            (5_000, Choice::Spin),
+            (9_000, Choice::Spin),
+            (20_000, untold("too few blocks")),
+            (50_000, untold("it could cost 1.00 to 5.11 times the least")),
+        ];
         assert_eq!(
             verdict(&spun(&open)),
-            "For gaps of 5 µs to 9 µs spin until it comes; for gaps of 20 µs nothing can be told."
+            "For gaps of 5 µs to 9 µs spin until it comes; for gaps of 20 µs to 50 µs nothing can be told."
         );
         assert_eq!(verdict(&spun(&[(5_000, Choice::Sleep)])), "For gaps of 5 µs sleep at once.");
         let told = &passages(&spun(&[(5_000, Choice::Sleep)]))[0];

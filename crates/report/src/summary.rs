@@ -35,7 +35,6 @@ pub fn summary(result: &ResultFile, style: &Style) -> String {
     out.extend(run_context::primitives(result).map(|primitives| passage::text(&[primitives], style)));
     out.push_str(&run_context::absent(&figures, style));
     out.push_str(&warnings::text(result, style));
-    out.extend(sections.iter().map(|section| section.closing(result, style)));
     out
 }
 

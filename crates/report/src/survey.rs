@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A survey on the terminal: one line for each mechanism, one for each sleep, and the answer, last: what stands above the
-//! prompt is what a reader meets first. The page of `doorbell report`, read from its top, begins with it.
+//! A survey on the terminal: first what serves which need best, in a screen; in detail one line for each mechanism and one for each
+//! sleep.
 
 use super::answer::answer;
 use super::axis;
+use super::between::interval;
 use super::doctor::{Detail, doctor};
-use super::figures::Figures;
+use super::figures::{Distribution, Figures, Row, percentiles, supports};
+use super::passage::Passage;
 use super::section::Section;
 use super::style::{Role, Style};
 use super::switch::Operations;
-use super::table::{Align, Column, Table};
-use super::unit::count;
+use super::table::{Align, Column, Table, number, word};
+use super::unit::{Scale, Unit, alike, count, time};
 use doorbell_results::configuration::WaitPolicy;
 use doorbell_results::quantity::short;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{ResultFile, Variant};
+use doorbell_verdict::answer::{Answer, Need, Pick, Placed};
+use doorbell_verdict::judge::Verdict;
+use doorbell_verdict::sleeps::Slept;
 
 #[derive(Debug)]
 pub struct Survey;
@@ -23,18 +28,21 @@ impl Section for Survey {
     fn name(&self) -> &'static str {
         "survey"
     }
-    fn text(&self, result: &ResultFile, _: &Figures, style: &Style) -> String {
-        let variants = result.variants();
-        round_trips(&variants, style) + &sleeps(&variants, style)
-    }
-    fn closing(&self, result: &ResultFile, style: &Style) -> String {
-        let doctor = doctor(&result.machine, Detail::Brief, style);
+    fn answer(&self, result: &ResultFile, figures: &Figures) -> Vec<Passage> {
         // Which mechanism to use is a question of times, and an emulator's times answer none.
         if result.emulated() {
-            doctor
-        } else {
-            doctor + &answer(&doorbell_verdict::answer::answer(result), style)
+            return super::emulated::counts_and_ratios(figures).into_iter().collect();
         }
+        screen(&doorbell_verdict::answer::answer(result), figures)
+    }
+    fn text(&self, result: &ResultFile, _: &Figures, style: &Style) -> String {
+        let variants = result.variants();
+        let mut out = round_trips(&variants, style) + &sleeps(&variants, style);
+        out += &doctor(&result.machine, Detail::Brief, style);
+        if !result.emulated() {
+            out += &answer(&doorbell_verdict::answer::answer(result), style);
+        }
+        out
     }
     /// The one operation of a survey is there for its time alone.
     fn tells(&self, name: &str) -> bool {
@@ -42,9 +50,140 @@ impl Section for Survey {
     }
 }
 
+/// Rows of the first screen's table at the most, and those that leave room for every sentence below it.
+const MOST_ROWS: usize = 11;
+const FEW_ROWS: usize = 6;
+
+/// The answer in a screen.
+fn screen(answer: &Answer, figures: &Figures) -> Vec<Passage> {
+    let picks = chosen(&answer.picks);
+    let scale = Scale { unit: Unit::Microseconds };
+    let mut table = Table::new(vec![
+        word("placement"),
+        word("need"),
+        word("mechanism"),
+        number("p50"),
+        number("p99"),
+        number("CPU"),
+        word("fastest"),
+    ]);
+    let mut last = "";
+    for pick in &picks {
+        let row = figures.rows.iter().find(|row| measured(row, pick));
+        let series = row.and_then(|row| row.series.get(&Quantity::RoundTrip));
+        let [p99] =
+            series.map_or_else(|| [dash()], |series: &Distribution| percentiles(series, [0.99], scale));
+        let again = std::mem::replace(&mut last, &pick.relation) == pick.relation;
+        table.row(vec![
+            if again { String::new() } else { axis::relation(&pick.relation) },
+            need(pick.need).to_owned(),
+            pick.best.clone(),
+            scale.show(pick.round_trip_ns * 1e3),
+            p99,
+            pick.cpu_ns.map_or_else(dash, |ns| scale.show(ns * 1e3)),
+            ahead(pick),
+        ]);
+    }
+    let few = picks.len() <= FEW_ROWS;
+    let pinning = pinning(&answer.placements);
+    let sleeping: Vec<String> = answer.sleeps.iter().map(sleeping).collect();
+    // Where there are many placements, one mechanism speaks for all.
+    let most = if few { usize::MAX } else { 1 };
+    let lines = pinning.into_iter().take(most).chain(sleeping.into_iter().take(most)).collect();
+    let title = "Fastest there and back, µs (CPU: of both sides)";
+    let told = Passage::of_table(title, table, Vec::new()).into_iter();
+    told.chain(Passage::of_lines("", lines)).collect()
+}
+
+fn measured(row: &Row, pick: &Pick) -> bool {
+    let configuration = row.configuration();
+    configuration.subject == pick.best
+        && configuration.placement.relation == pick.relation
+        && configuration.pattern.back_to_back()
+        && configuration.wait == WaitPolicy::Block
+}
+
+/// The picks for which there is room: a descriptor's only where two cores are nearest, then the needs of places in the middle.
+fn chosen(picks: &[Pick]) -> Vec<&Pick> {
+    let mut relations: Vec<&str> = picks.iter().map(|pick| pick.relation.as_str()).collect();
+    relations.dedup();
+    let nearest = relations.iter().find(|relation| **relation != SAME_CORE).copied();
+    let farthest = relations.last().copied();
+    let mut chosen: Vec<&Pick> = picks.iter().collect();
+    let leave_out: [&dyn Fn(&Pick) -> bool; 2] =
+        [&|pick| pick.need == Need::Descriptor && Some(pick.relation.as_str()) != nearest, &|pick| {
+            let ends = [Some(SAME_CORE), nearest, farthest].contains(&Some(pick.relation.as_str()));
+            pick.need == Need::Sleeps && !ends
+        }];
+    for unwanted in leave_out {
+        if chosen.len() > MOST_ROWS {
+            chosen.retain(|pick| !unwanted(pick));
+        }
+    }
+    chosen
+}
+
+const SAME_CORE: &str = "same-core";
+
+fn need(need: Need) -> &'static str {
+    match need {
+        Need::Fastest => "any",
+        Need::Sleeps => "asleep",
+        Need::Descriptor => "descriptor",
+    }
+}
+
+/// By how much the best is ahead, and of how many others that was not shown.
+fn ahead(pick: &Pick) -> String {
+    let of = |wanted: fn(Verdict) -> bool| pick.others.iter().filter(|other| wanted(other.verdict)).count();
+    let same = of(|verdict| matches!(verdict, Verdict::Same { .. }));
+    let open = of(|verdict| verdict == Verdict::Inconclusive);
+    match (same, open) {
+        (0, 0) => pick
+            .others
+            .first()
+            .and_then(|next| next.ratio)
+            .map_or_else(String::new, |next| format!("by {}", factor(next.estimate))),
+        (same, 0) => format!("with {same} more"),
+        (_, open) => format!("perhaps {open} more"),
+    }
+}
+
+/// A ratio above 1 as a difference, or as a multiple where it is large.
+fn factor(ratio: f64) -> String {
+    if ratio < 2.0 { format!("{:.0} %", (ratio - 1.0) * 100.0) } else { format!("x {ratio:.1}") }
+}
+
+/// What pinning each mechanism that was also left to the scheduler is worth.
+fn pinning(placed: &[Placed]) -> Vec<String> {
+    let free = placed.iter().filter(|placed| placed.relation == "unpinned");
+    free.filter_map(|free| {
+        let pinned =
+            placed.iter().filter(|other| other.subject == free.subject && other.relation != free.relation);
+        let best = pinned.min_by(|a, b| a.round_trip_ns.total_cmp(&b.round_trip_ns))?;
+        let (subject, place) = (&free.subject, axis::relation(&best.relation));
+        let pinned = time(best.round_trip_ns * 1e3);
+        // Left alone a trial runs on one core or on two, and the middle of all samples is that of the quicker trials, which took more.
+        Some(format!(
+            "Pinning: {subject} takes {pinned} on the {place}; left alone {}",
+            interval(best.unpinned)
+        ))
+    })
+    .collect()
+}
+
+/// What a longer sleep costs.
+fn sleeping(slept: &Slept) -> String {
+    let ((short_gap, short_ns), (long_gap, long_ns)) = (slept.short_ns, slept.long_ns);
+    let [from, to] = alike([short_ns, long_ns].map(|ns| ns * 1e3));
+    let [short, long] = [short_gap, long_gap].map(|ns| time(ns as f64 * 1e3));
+    let figures = format!("Longer sleep: {} wakes in {from} after {short}, {to} after {long}", slept.subject);
+    format!("{figures}: {}", interval(slept.ratio))
+}
+
 /// Nanoseconds as microseconds.
 fn us(ns: f64) -> String {
-    format!("{:.2}", ns / 1000.0)
+    Scale { unit: Unit::Microseconds }.show(ns * 1e3)
 }
 
 /// One line for each mechanism, the fastest across cores first, three columns for each placement.
@@ -80,8 +219,8 @@ fn round_trips(variants: &[Variant], style: &Style) -> String {
     for relation in &relations {
         let name = axis::relation(relation);
         columns.push(Column::new(format!("{name} p50"), Align::Right));
-        columns.push(Column::new("p99", Align::Right).keep(3));
-        columns.push(Column::new("CPU", Align::Right).keep(2));
+        columns.push(Column::new("p99", Align::Right));
+        columns.push(Column::new("CPU", Align::Right));
         columns.push(Column::new("count", Align::Right).keep(1));
     }
     let mut table = Table::new(columns);
@@ -111,9 +250,9 @@ fn sleeps(variants: &[Variant], style: &Style) -> String {
         Column::new("gap", Align::Right),
         Column::new("wake p50", Align::Right),
         Column::new("p99", Align::Right),
-        Column::new("CPU", Align::Right).keep(2),
+        Column::new("CPU", Align::Right),
         Column::new("count", Align::Right).keep(1),
-        Column::new("notify p50", Align::Right),
+        Column::new("notify p50", Align::Right).keep(2),
     ]);
     for variant in variants.iter().filter(|variant| variant.configuration.pattern.one_way()) {
         let waiter = if variant.configuration.wait == WaitPolicy::Spin { "awake" } else { "asleep" };
@@ -142,7 +281,7 @@ fn figures_of(variant: Option<&Variant>, quantity: Quantity) -> [String; 4] {
     };
     [
         us(whole.quantile(0.5) as f64 / 1000.0),
-        us(whole.quantile(0.99) as f64 / 1000.0),
+        if supports(whole.count(), 0.99) { us(whole.quantile(0.99) as f64 / 1000.0) } else { dash() },
         variant.cpu_ns_per_wake().map_or_else(dash, us),
         count(whole.count()),
     ]

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell switch`: every quotient with the count it was divided by.
 
-use super::figures::{Figures, Row};
-use super::passage::{Passage, nothing};
+use super::axis;
+use super::figures::{Figures, Row, percentiles};
+use super::passage::{Passage, heads, nothing};
 use super::section::Section;
 use super::table::{Table, number, word};
-use super::unit::{Scale, count};
-use crate::wording::four_digits;
+use super::unit::{Scale, count, time};
+use crate::wording::{four_digits, shown};
 use doorbell_results::configuration::{Configuration, Scheduler};
 use doorbell_results::figure::operation::{
     AS_PRINTED, CHECKS, MEAN, PER_FAULT, PER_SWITCH, RATE, REAL_SWITCHES, SWITCHES_PER_ROUND,
@@ -28,11 +29,81 @@ impl Section for Operations {
     fn passages(&self, result: &ResultFile, figures: &Figures) -> Vec<Passage> {
         passages(result, figures)
     }
+    fn answer(&self, _: &ResultFile, figures: &Figures) -> Vec<Passage> {
+        answer(figures)
+    }
     fn tells(&self, name: &str) -> bool {
         [MEAN, RATE, REAL_SWITCHES, SWITCHES_PER_ROUND, PER_SWITCH, PER_FAULT].contains(&name)
             || CHECKS.contains(&name)
             || name.ends_with(AS_PRINTED)
     }
+}
+
+/// What a switch costs on one core and a hand-over on two, what a call and a fault cost, and the figures behind it.
+fn answer(figures: &Figures) -> Vec<Passage> {
+    let (mut alone, mut together) = (Vec::new(), Vec::new());
+    for row in &figures.rows {
+        match row.variant.subject() {
+            Subject::Operation { two_sided: false, .. } => alone.push(row),
+            _ => together.push(row),
+        }
+    }
+    let one_core =
+        |row: &&&Row| row.configuration().placement.cpus.is_some_and(|[first, second]| first == second);
+    let named = |row: &Row, ps: f64| format!("{} ({})", time(ps), row.configuration().subject);
+    let least = |rows: &[&Row], of: fn(&Row) -> Option<f64>| {
+        let known = rows.iter().filter_map(|row| Some((*row, of(row)?)));
+        known.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(row, ps)| named(row, ps))
+    };
+    let mut lead = Vec::new();
+    for contexts in [Contexts::Processes, Contexts::Threads] {
+        let of = |wanted: bool| -> Vec<&Row> {
+            let own = together.iter().filter(|row| row.configuration().contexts == contexts);
+            own.filter(|row| one_core(row) == wanted).copied().collect()
+        };
+        let between = if contexts == Contexts::Processes { "processes" } else { "threads" };
+        let switch = least(&of(true), |row| Some(row.figure(|name| name == PER_SWITCH)? * 1e3));
+        let round = least(&of(false), |row| row.p50_ps(Quantity::Operation));
+        let across = round.map(|round| format!("there and back over two cores {round}"));
+        let parts: Vec<String> =
+            switch.map(|ps| format!("one switch on one core {ps}")).into_iter().chain(across).collect();
+        if !parts.is_empty() {
+            lead.push(format!("Between {between}: {}.", parts.join("; ")));
+        }
+    }
+    let bare: Vec<&Row> = alone.iter().filter(|row| row.configuration().size == 0).copied().collect();
+    let call = least(&bare, |row| row.p50_ps(Quantity::Operation));
+    let fault = least(&bare, |row| Some(row.figure(|name| name == PER_FAULT)? * 1e3));
+    let cheapest = [
+        call.map(|call| format!("the cheapest call {call}")),
+        fault.map(|fault| format!("a page fault {fault}")),
+    ];
+    let cheapest: Vec<String> = cheapest.into_iter().flatten().collect();
+    if !cheapest.is_empty() {
+        lead.push(format!("On one side: {}.", cheapest.join(", ")));
+    }
+    let rows = if together.is_empty() { alone } else { together };
+    let scale = Scale::for_ps(rows.iter().map(|row| quantile(row, 0.5)));
+    let axes = axis::varying(rows.iter().map(|row| row.configuration()));
+    let mut columns = heads(&axes, "operation");
+    columns.extend(["p50", "p99", "per switch", "switches/round"].map(number));
+    let mut table = Table::new(columns);
+    for row in &rows {
+        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
+        line.extend(
+            row.series.get(&Quantity::Operation).map_or_else(
+                || ["-", "-"].map(str::to_owned),
+                |series| percentiles(series, [0.5, 0.99], scale),
+            ),
+        );
+        line.push(row.figure(|name| name == PER_SWITCH).map_or_else(String::new, |ns| scale.show(ns * 1e3)));
+        line.push(
+            row.figure(|name| name == SWITCHES_PER_ROUND).map_or_else(String::new, |n| format!("{n:.2}")),
+        );
+        table.row(line);
+    }
+    let title = format!("What a context switch costs, {}", scale.unit.sign());
+    vec![Passage { title, lead, table: Some(table), ..Passage::default() }]
 }
 
 /// Everything about a run of operations.
@@ -69,7 +140,7 @@ fn calls(rows: &[(&Row, &str)]) -> Option<Passage> {
             row.configuration().subject.clone(),
             (*unit).to_owned(),
             scale.show(quantile(row, 0.5)),
-            scale.show(quantile(row, 0.99)),
+            p99(row, scale),
             scale.show(mean(row)),
             row.figure(|name| name == PER_FAULT).map_or_else(String::new, |ns| scale.show(ns * 1e3)),
             count(row.variant.tally().sent),
@@ -114,7 +185,7 @@ fn switches(rows: &[&Row]) -> Option<Passage> {
             policy(configuration).to_owned(),
             bytes(configuration.size),
             scale.show(quantile(row, 0.5)),
-            scale.show(quantile(row, 0.99)),
+            p99(row, scale),
             scale.show(mean(row)),
             row.figure(|name| name == SWITCHES_PER_ROUND).map_or_else(String::new, |n| format!("{n:.2}")),
             row.figure(|name| name == PER_SWITCH).map_or_else(|| "-".to_owned(), |ns| scale.show(ns * 1e3)),
@@ -217,6 +288,11 @@ fn explained(title: &str, note: &str, table: Table) -> Option<Passage> {
 
 fn quantile(row: &Row, q: f64) -> f64 {
     row.series.get(&Quantity::Operation).map_or(0.0, |series| series.quantile(q) as f64)
+}
+
+fn p99(row: &Row, scale: Scale) -> String {
+    let series = row.series.get(&Quantity::Operation).and_then(|series| series.percentile(0.99));
+    series.map_or_else(|| "-".to_owned(), |ps| scale.show(ps as f64))
 }
 
 fn mean(row: &Row) -> f64 {
@@ -326,12 +402,11 @@ mod tests {
                 "same-core",
                 "1,1",
                 "other",
-                "-",
                 "40.0",
                 "40.0",
                 "40.0",
                 "10.00",
-                "4.0",
+                "4.00",
                 "10.0",
                 "us",
                 "0.25",
@@ -348,7 +423,7 @@ mod tests {
         record.figures = vec![figure(REAL_SWITCHES, 2.0), figure(SWITCHES_PER_ROUND, 0.002)];
         let text = shown(vec![record]);
         let line = text.lines().find(|line| line.starts_with("timetctxsw2")).unwrap();
-        assert!(line.contains(" 0.00 ") && line.contains(" - "), "{text}");
+        assert!(line.contains(" 0.00 ") && !text.contains("per switch  "), "{text}");
     }
 
     #[test]

@@ -61,15 +61,41 @@ impl Table {
         self.rows.is_empty()
     }
 
+    /// The first `rows` rows in the columns for which there is room, with how many more there are.
+    pub fn brief(&self, rows: usize, style: &Style) -> String {
+        let more = self.rows.len().saturating_sub(rows);
+        let shown =
+            Self { columns: self.columns.clone(), rows: self.rows.iter().take(rows).cloned().collect() };
+        let mut out = shown.lines(style).0;
+        if more > 0 {
+            out.push_str(&style.paint(Role::Aside, &format!("and {more} more\n")));
+        }
+        out
+    }
+
     /// The table as text, each line ended; columns that found no room are named below it.
     pub fn render(&self, style: &Style) -> String {
+        let (mut out, left_out) = self.lines(style);
+        if !left_out.is_empty() {
+            let note = format!("(no room for: {}; widen the terminal or use --json)", left_out.join(", "));
+            for line in style.wrap(&note, 0).lines() {
+                out.push_str(&style.paint(Role::Aside, line));
+                out.push('\n');
+            }
+        }
+        out
+    }
+
+    /// Head and rows as text, and the columns that found no room.
+    fn lines(&self, style: &Style) -> (String, Vec<String>) {
         let clean = |text: &String| style.text(text);
         let heads: Vec<String> = self.columns.iter().map(|column| clean(&column.head)).collect();
         let rows: Vec<Vec<String>> = self.rows.iter().map(|row| row.iter().map(clean).collect()).collect();
         let widths: Vec<usize> = (0..heads.len())
             .map(|index| rows.iter().map(|row| width(&row[index])).fold(width(&heads[index]), usize::max))
             .collect();
-        let shown = self.fitting(&widths, style.width);
+        let full: Vec<usize> = (0..heads.len()).filter(|&index| self.says_something(index)).collect();
+        let shown = self.fitting(full.clone(), &widths, style.width);
 
         let line = |cells: &[String]| {
             let mut out = String::new();
@@ -98,23 +124,18 @@ impl Table {
             out.push_str(&line(row));
             out.push('\n');
         }
-        let left_out: Vec<&str> = (0..heads.len())
-            .filter(|index| !shown.contains(index))
-            .map(|index| heads[index].as_str())
-            .collect();
-        if !left_out.is_empty() {
-            let note = format!("(no room for: {}; widen the terminal or use --json)", left_out.join(", "));
-            for line in style.wrap(&note, 0).lines() {
-                out.push_str(&style.paint(Role::Aside, line));
-                out.push('\n');
-            }
-        }
-        out
+        let left_out = full.into_iter().filter(|index| !shown.contains(index));
+        let left_out = left_out.map(|index| heads[index].clone()).collect();
+        (out, left_out)
     }
 
-    /// The columns for which there is room, in order.
-    fn fitting(&self, widths: &[usize], room: usize) -> Vec<usize> {
-        let mut shown: Vec<usize> = (0..widths.len()).collect();
+    /// Whether some row has something in a column.
+    pub(super) fn says_something(&self, index: usize) -> bool {
+        self.rows.is_empty() || self.rows.iter().any(|row| !["", "-"].contains(&row[index].as_str()))
+    }
+
+    /// Those of the columns `shown` for which there is room.
+    fn fitting(&self, mut shown: Vec<usize>, widths: &[usize], room: usize) -> Vec<usize> {
         let total = |shown: &[usize]| {
             shown.iter().map(|&index| widths[index]).sum::<usize>() + 2 * shown.len().saturating_sub(1)
         };
@@ -170,6 +191,21 @@ mod tests {
         );
         let tiny = table().render(&Style { width: 5, ..Style::PLAIN });
         assert!(tiny.starts_with("mechanism      p50\n"), "columns that must stay stay:\n{tiny}");
+    }
+
+    #[test]
+    fn a_column_in_which_no_row_has_anything_is_not_there() {
+        let mut table = table();
+        table.rows.iter_mut().for_each(|row| row[2] = "-".into());
+        assert!(table.render(&Style::PLAIN).starts_with("mechanism      p50   count\n"));
+    }
+
+    #[test]
+    fn a_brief_table_has_its_first_rows_and_the_number_of_the_others() {
+        assert_eq!(
+            table().brief(1, &Style { width: 27, ..Style::PLAIN }),
+            "mechanism      p50   count\nfutex-shared  8.31  10,000\nand 1 more\n"
+        );
     }
 
     #[test]

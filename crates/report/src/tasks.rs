@@ -3,13 +3,13 @@
 //! keep, and how many fit.
 
 use super::axis::{self, Axis};
-use super::figures::{Distribution, Figures, Row};
+use super::figures::{Distribution, Figures, Row, percentiles};
 use super::passage::{Passage, all, heads, nothing};
 use super::published;
 use super::section::Section;
 use super::table::{Table, number, word};
-use super::unit::{Scale, count};
-use crate::wording::{four_digits, sentence, shown};
+use super::unit::{Scale, count, time};
+use crate::wording::{counted, four_digits, sentence, shown};
 use doorbell_results::configuration::Configuration;
 use doorbell_results::figure::task::{
     CEILING, MOVES_PER_TASK, SWITCHES_COUNTED, SWITCHES_PER_HANDOFF, TASK_BYTES,
@@ -18,6 +18,9 @@ use doorbell_results::figure::timer_ticks;
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::series::Quantity;
 use doorbell_verdict::claims::coroutines::{COROUTINES, COROUTINES_ALONE, PROCESSES, PROCESSES_ALONE};
+use doorbell_verdict::compare::RELEVANT;
+use doorbell_verdict::judge::Verdict;
+use doorbell_verdict::versus::versus;
 
 /// The part of the kind that every other is held against.
 pub const CONTROL: &str = "control";
@@ -32,11 +35,99 @@ impl Section for Tasks {
     fn passages(&self, result: &ResultFile, figures: &Figures) -> Vec<Passage> {
         passages(result, figures)
     }
+    fn answer(&self, _: &ResultFile, figures: &Figures) -> Vec<Passage> {
+        answer(figures)
+    }
     fn tells(&self, name: &str) -> bool {
         use timer_ticks::{BY_CYCLES, BY_TICKS, RUNS, STEP, TICKS, WORST};
         let own = [SWITCHES_COUNTED, SWITCHES_PER_HANDOFF, TASK_BYTES, CEILING, MOVES_PER_TASK];
         own.contains(&name) || [TICKS, BY_TICKS, BY_CYCLES, RUNS, STEP, WORST].contains(&name)
     }
+}
+
+/// What a hand-off, a task's making and its memory cost with the most tasks, the cheapest kind first, and where the order changes
+/// with their number.
+fn answer(figures: &Figures) -> Vec<Passage> {
+    let told =
+        [Quantity::HandOff, Quantity::Life].into_iter().filter_map(|quantity| kinds(figures, quantity));
+    told.collect()
+}
+
+fn kinds(figures: &Figures, quantity: Quantity) -> Option<Passage> {
+    let mut rows = rows(figures, quantity);
+    let tasks = |row: &Row| row.configuration().pattern.tasks().map(|(tasks, _)| tasks);
+    rows.sort_by_key(|(row, series)| (std::cmp::Reverse(tasks(row)), series.quantile(0.5)));
+    let scale = scale_of(&rows);
+    let axes = axis::varying(rows.iter().map(|(row, _)| row.configuration()));
+    let mut columns = heads(&axes, "mechanism");
+    columns.extend(["p50", "p99", "CPU"].map(number));
+    columns.extend([number("make").keep(3), number("reap").keep(2), number("memory, B").keep(4)]);
+    let mut table = Table::new(columns);
+    for (row, series) in &rows {
+        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
+        line.extend(percentiles(series, [0.5, 0.99], scale));
+        line.push(row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
+        line.extend([Quantity::Create, Quantity::Reap].map(|quantity| median(row, quantity, scale)));
+        line.push(whole(row, TASK_BYTES));
+        table.row(line);
+    }
+    let (what, title) = match quantity {
+        Quantity::HandOff => ("A hand-off", "What a hand-off between tasks costs"),
+        _ => ("A life", "What a task costs to make, run once and reap"),
+    };
+    let most = rows.first().and_then(|(row, _)| tasks(row));
+    let ranked: Vec<String> = rows
+        .iter()
+        .filter(|(row, _)| tasks(row) == most && !row.is_harness())
+        .map(|(row, series)| format!("{} {}", row.configuration().subject, time(series.quantile(0.5) as f64)))
+        .collect();
+    let mut lead = Vec::new();
+    if let (Some(most), [_, ..]) = (most, &ranked[..]) {
+        lead.push(format!("{what} among {}: {}.", counted(most.into(), "task"), ranked.join(", ")));
+    }
+    lead.extend(crossings(&rows, quantity));
+    let title = format!("{title}, {}", scale.unit.sign());
+    (!rows.is_empty()).then(|| Passage { title, lead, table: Some(table), ..Passage::default() })
+}
+
+/// Crossings that are told at the most.
+const CROSSINGS: usize = 3;
+
+/// The kinds of which one is shown to be cheaper with few tasks and dearer with many.
+fn crossings(rows: &[(&Row, &Distribution)], quantity: Quantity) -> Vec<String> {
+    const MOST: usize = 48;
+    if rows.len() > MOST {
+        return Vec::new();
+    }
+    let ratios = versus(&rows.iter().map(|(row, _)| &row.variant).collect::<Vec<_>>(), quantity);
+    let is = |a, b, wanted| ratios.get(&(a, b)).is_some_and(|ratio| ratio.verdict(RELEVANT) == wanted);
+    let tasks = |place: usize| rows[place].0.configuration().pattern.tasks().map(|(tasks, _)| tasks);
+    let kind = |place: usize| rows[place].0.configuration().subject.as_str();
+    let places = || 0..rows.len();
+    let mut told = Vec::new();
+    for (a, b) in places().flat_map(|a| places().map(move |b| (a, b))) {
+        // `a` is cheaper than `b` with as many tasks; the same two with more of them are the other way round.
+        if kind(a) == kind(b) || tasks(a) != tasks(b) || !is(a, b, Verdict::Slower) {
+            continue;
+        }
+        let turned = places().flat_map(|c| places().map(move |d| (c, d))).find(|&(c, d)| {
+            (kind(c), kind(d)) == (kind(a), kind(b))
+                && tasks(c) == tasks(d)
+                && tasks(c) > tasks(a)
+                && is(d, c, Verdict::Slower)
+        });
+        if let (Some((c, _)), Some(few)) = (turned, tasks(a)) {
+            told.push(format!(
+                "{} is cheaper than {} with {} tasks and dearer with {}.",
+                kind(a),
+                kind(b),
+                count(few.into()),
+                count(tasks(c).unwrap_or_default().into())
+            ));
+        }
+    }
+    told.truncate(CROSSINGS);
+    told
 }
 
 /// Everything about a run of tasks.
@@ -111,7 +202,7 @@ fn hand_offs(result: &ResultFile, figures: &Figures) -> Option<Passage> {
         let p50 = series.quantile(0.5) as f64;
         let bare = control(result, figures, row.configuration()).map(|bare| bare.quantile(0.5) as f64);
         let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
-        line.extend([p50, series.quantile(0.99) as f64, series.max_ps as f64].map(|ps| scale.show(ps)));
+        line.extend(percentiles(series, [0.5, 0.99, 1.0], scale));
         line.push(bare.map_or_else(|| "-".to_owned(), |bare| format!("{:.2}", p50 / bare.max(1.0))));
         line.push(bare.map_or_else(|| "-".to_owned(), |bare| scale.show((p50 - bare).max(0.0))));
         line.push(row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
@@ -157,7 +248,7 @@ fn lives(figures: &Figures) -> Option<Passage> {
     let mut table = Table::new(columns);
     for (row, series) in &rows {
         let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
-        line.extend([0.5, 0.99, 1.0].map(|q| scale.show(series.quantile(q) as f64)));
+        line.extend(percentiles(series, [0.5, 0.99, 1.0], scale));
         line.extend([Quantity::Create, Quantity::Reap].map(|quantity| median(row, quantity, scale)));
         line.push(whole(row, CEILING));
         line.push(count(row.variant.tally().seen));

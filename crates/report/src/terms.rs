@@ -75,6 +75,13 @@ const PARTS: &[(&str, &str)] = &[
         "verified blocked",
         "The waiter was proven asleep, from the kernel's task state, before the notifier acted.",
     ),
+    ("need", "What a mechanism must give: any at all, its waiter asleep, or a file descriptor."),
+    ("fastest", "By how much the quickest is ahead of the next, or how many others are as quick or may be."),
+    ("pairs", "How many pairs of CPUs were measured."),
+    ("median pair", "The median of the medians of all pairs of CPUs."),
+    ("best", "The pair of CPUs with the shortest median."),
+    ("worst", "The pair of CPUs with the longest median."),
+    ("of CPUs", "The two CPUs of a pair, the one that notifies first before the other."),
     (
         "design effect",
         "How many wake-ups are worth one independent one, because those near each other repeat each other (Kish).",

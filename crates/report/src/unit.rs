@@ -41,38 +41,40 @@ impl Unit {
     }
 }
 
-/// One unit and one number of decimals for a whole table.
+/// One unit for a whole table, in which every figure has three digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scale {
     pub unit: Unit,
-    /// Digits after the point, the same in every configuration so that the points stand below each other.
-    pub decimals: usize,
 }
 
 impl Scale {
-    /// The unit in which the middle one of `typical_ps` reads best, with decimals enough for three digits of the
-    /// smallest, but never finer than a tenth of a nanosecond: no clock here tells less apart.
+    /// The unit in which the middle one of `typical_ps` reads best.
     pub fn for_ps(typical_ps: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = typical_ps.into_iter().filter(|ps| *ps > 0.0 && ps.is_finite()).collect();
         values.sort_by(f64::total_cmp);
-        let (Some(smallest), Some(middle)) = (values.first(), values.get(values.len() / 2)) else {
-            return Self { unit: Unit::Nanoseconds, decimals: 1 };
-        };
-        let unit = Unit::of(*middle);
-        let wanted = match smallest / unit.ps() {
-            share if share >= 100.0 => 0,
-            share if share >= 10.0 => 1,
-            share if share >= 1.0 => 2,
-            _ => 3,
-        };
-        let finest = if unit == Unit::Nanoseconds { 1 } else { 3 };
-        Self { unit, decimals: wanted.min(finest) }
+        Self { unit: values.get(values.len() / 2).map_or(Unit::Nanoseconds, |middle| Unit::of(*middle)) }
     }
 
-    /// `ps` in this unit, without its sign.
+    /// `ps` in this unit, without its sign: three digits, but never finer than a tenth of a nanosecond nor three decimals, for no
+    /// clock here tells less apart.
     pub fn show(self, ps: f64) -> String {
-        grouped(&format!("{:.*}", self.decimals, ps / self.unit.ps()))
+        let finest = if self.unit == Unit::Nanoseconds { 1 } else { 3 };
+        three_digits(ps / self.unit.ps(), finest)
     }
+}
+
+/// `value` with three digits and at most `finest` decimals; what has more digits before the point ends in zeros.
+fn three_digits(value: f64, finest: usize) -> String {
+    let step = 10_f64.powi(value.abs().max(1.0).log10().floor() as i32 - 2);
+    let value = if step > 1.0 && step.is_finite() { (value / step).round() * step } else { value };
+    // What rounds up to the next power of ten has a digit more before the point.
+    let decimals = match value.abs() {
+        value if value >= 99.95 => 0,
+        value if value >= 9.995 => 1,
+        value if value >= 0.9995 => 2,
+        _ => 3,
+    };
+    grouped(&format!("{value:.*}", decimals.min(finest)))
 }
 
 /// A time on its own, with its unit: three significant digits.
@@ -82,17 +84,16 @@ pub fn time(ps: f64) -> String {
 
 fn in_unit(ps: f64, unit: Unit) -> String {
     let value = ps / unit.ps();
-    let decimals = match value {
-        value if value >= 100.0 => 0,
-        value if value >= 10.0 => 1,
-        value if value >= 1.0 || value <= 0.0 => 2,
+    let text = match value {
         // Three digits of what is less than one; a millionth is the least that a unit has of the one above the next.
-        value => (2 - value.log10().floor() as i32).clamp(2, 6) as usize,
+        value if value > 0.0 && value < 0.9995 => {
+            format!("{value:.*}", (2 - value.log10().floor() as i32).clamp(2, 6) as usize)
+        }
+        value => three_digits(value, 2),
     };
-    let text = format!("{value:.decimals$}");
     // A gap of exactly 10 µs is "10 µs": the zeros of a round figure say nothing.
     let short = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    format!("{} {}", grouped(short), unit.sign())
+    format!("{short} {}", unit.sign())
 }
 
 /// Times that stand in one sentence, all in one unit, each with three significant digits: that of the shortest unless the longest
@@ -103,6 +104,11 @@ pub fn alike<const N: usize>(ps: [f64; N]) -> [String; N] {
     let unit = Unit::of(if shortest.is_finite() { shortest } else { 0.0 });
     let unit = if longest / unit.ps() < 1e4 { unit } else { Unit::of(longest) };
     ps.map(|ps| in_unit(ps, unit))
+}
+
+/// A rate, or another number without a unit of time: three digits, in groups of three.
+pub fn plain(value: f64) -> String {
+    three_digits(value, 2)
 }
 
 /// A count, its digits in groups of three.
@@ -133,13 +139,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_takes_the_unit_of_its_middle_and_the_decimals_of_its_smallest() {
+    fn a_table_takes_the_unit_of_its_middle_and_each_figure_has_three_digits() {
         let scale = Scale::for_ps([30e3, 8.3e6, 31e6]);
-        assert_eq!(scale, Scale { unit: Unit::Microseconds, decimals: 3 });
-        assert_eq!(scale.show(8.3124e6), "8.312");
-        assert_eq!(scale.show(5_120_331e3), "5,120.331");
-        assert_eq!(Scale::for_ps([25.2e3, 120e3, 300e3]), Scale { unit: Unit::Nanoseconds, decimals: 1 });
-        assert_eq!(Scale::for_ps([]), Scale { unit: Unit::Nanoseconds, decimals: 1 });
+        assert_eq!(scale, Scale { unit: Unit::Microseconds });
+        let shown =
+            [52e3, 8.3124e6, 99.96e6, 5_127_331e3, 999.6e6, 9.996e6, -8.3124e6].map(|ps| scale.show(ps));
+        assert_eq!(shown, ["0.052", "8.31", "100", "5,130", "1,000", "10.0", "-8.31"]);
+        let scale = Scale::for_ps([25.2e3, 120e3, 300e3]);
+        assert_eq!([25.24e3, 120.4e3].map(|ps| scale.show(ps)), ["25.2", "120"]);
+        assert_eq!(Scale::for_ps([]), Scale { unit: Unit::Nanoseconds });
     }
 
     #[test]

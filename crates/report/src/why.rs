@@ -27,6 +27,17 @@ impl Section for SlowWakes {
     fn name(&self) -> &'static str {
         "slow-wakes"
     }
+    fn answer(&self, result: &ResultFile, _: &Figures) -> Vec<Passage> {
+        let configurations = why(result);
+        let told = configurations.iter().map(|slow| {
+            let lead =
+                vec![format!("{} {}", verdict(slow, configurations.len()), rest(slow)).trim().to_owned()];
+            let scale = Scale::for_ps(slow.kept.iter().map(|one| one.wake.whole_ps() as f64));
+            let table = (!slow.kept.is_empty()).then(|| table(slow, scale));
+            Passage { lead, table, ..Passage::default() }
+        });
+        told.collect()
+    }
     fn text(&self, result: &ResultFile, _: &Figures, style: &Style) -> String {
         text(result, style)
     }
@@ -42,7 +53,8 @@ pub fn text(result: &ResultFile, style: &Style) -> String {
         if slow.kept.is_empty() {
             continue;
         }
-        out.push_str(&table(slow, style));
+        let scale = Scale::for_ps(slow.kept.iter().map(|one| one.wake.whole_ps() as f64));
+        out.push_str(&format!("\n{}", table(slow, scale).render(style)));
         for one in &slow.kept {
             out.push_str(&waterfall(one.wake, &title(one), style));
             for found in worth_telling(one) {
@@ -130,8 +142,7 @@ pub(super) fn title(one: &Explained) -> String {
     format!("Wake {}: {}, {cause}", count(one.wake.sequence), time(one.wake.whole_ps() as f64))
 }
 
-fn table(slow: &Slow, style: &Style) -> String {
-    let scale = Scale::for_ps(slow.kept.iter().map(|one| one.wake.whole_ps() as f64));
+fn table(slow: &Slow, scale: Scale) -> Table {
     let mut table = Table::new(vec![
         number("wake"),
         number(format!("took, {}", scale.unit.sign())),
@@ -141,7 +152,7 @@ fn table(slow: &Slow, style: &Style) -> String {
     for [number, took, cause, covers, _] in causes(slow, scale) {
         table.row(vec![number, took, cause, covers]);
     }
-    format!("\n{}", table.render(style))
+    table
 }
 
 /// Number, time, cause, share and evidence of each slow wake; what else was found follows in rows of its own.

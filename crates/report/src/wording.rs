@@ -45,10 +45,19 @@ pub(super) fn shown(axis: Axis, row: &Row) -> String {
     }
 }
 
+/// A number with three significant digits.
+pub fn three(value: f64) -> String {
+    digits(value, 3)
+}
+
 /// A number with four significant digits.
 pub fn four_digits(value: f64) -> String {
-    let digits = if value == 0.0 { 0.0 } else { value.abs().log10().floor() };
-    let decimals = (3.0 - digits).clamp(0.0, 9.0) as usize;
+    digits(value, 4)
+}
+
+fn digits(value: f64, wanted: u8) -> String {
+    let size = if value == 0.0 { 0.0 } else { value.abs().log10().floor() };
+    let decimals = (f64::from(wanted) - 1.0 - size).clamp(0.0, 9.0) as usize;
     let text = format!("{value:.decimals$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }

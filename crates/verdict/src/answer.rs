@@ -289,6 +289,11 @@ fn notify(variants: &[Variant]) -> Option<Notified> {
     })
 }
 
+/// How far to believe any result.
+pub fn trusted(result: &ResultFile) -> Trust {
+    trust(result, &result.variants())
+}
+
 fn trust(result: &ResultFile, variants: &[Variant]) -> Trust {
     let ran: Vec<_> =
         result.records.iter().filter(|record| !matches!(record.outcome, Outcome::Skipped { .. })).collect();

@@ -30,5 +30,6 @@ pub mod statistics;
 pub mod study;
 pub mod tune;
 pub mod unmeasured;
+pub mod versus;
 pub mod why;
 pub mod worst;

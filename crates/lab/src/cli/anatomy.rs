@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::common::{Exit, RunArgs, Terminal};
 use super::experiment::Experiment;
 pub use super::experiment::run;
+use super::offered;
 use super::ping::mechanisms;
 use super::placements::PlacementArgs;
 use super::sides::Sides;
@@ -30,7 +31,7 @@ use doorbell_subjects::mechanism::Contexts;
     tracers on the machine are left alone. Exit status 4 where there is none.")]
 pub struct Args {
     /// Mechanisms (`doorbell list` shows them), or `all`
-    #[arg(default_value = "futex", value_name = "MECHANISM")]
+    #[arg(default_value = "futex", value_name = "MECHANISM", value_parser = offered::mechanisms(), hide_possible_values = true)]
     mechanisms: Vec<String>,
     /// Time between a wake-up and the next notification, comma separated [default: 10us,1ms]
     #[arg(long, value_delimiter = ',', value_parser = duration, value_name = "TIME")]

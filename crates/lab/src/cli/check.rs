@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::common::{Exit, RunArgs, Terminal};
 use super::experiment::Experiment;
+use super::kept;
 use super::usage::Usage;
 use super::verdict::{Figures, Source};
 use doorbell_results::machine::Machine;
@@ -19,14 +20,15 @@ use doorbell_results::record::{ResultFile, read};
     0  not worse: every condition was shown to be kept\n  3  worse: some condition was shown to be broken\n  \
     4  cannot tell, or this machine is unfit to measure\n\n\
     EXAMPLES\n  \
-    doorbell ping futex pipe --gap 0 --name main -o main.json\n  \
-    doorbell check --baseline main.json                         p50 more than 5 % longer?\n  \
-    doorbell check --baseline main.json --fail-if 'p99>+5%' --fail-if 'futex:p50>+2%' --fail-if 'lost>0'\n  \
+    doorbell ping futex pipe --gap 0 --save-baseline main\n  \
+    doorbell check --baseline main                              p50 more than 5 % longer?\n  \
+    doorbell check --baseline main --format junit               the same for a build server\n  \
+    doorbell check --baseline main --fail-if 'p99>+5%' --fail-if 'futex:p50>+2%' --fail-if 'lost>0'\n  \
     doorbell check --baseline main.json --fail-if 'p99.9>100us' --blocks 60\n  \
     doorbell check --baseline main.json --from branch.json       what was measured before")]
 pub struct Args {
-    /// The result whose plan is run again (`-` for standard input)
-    #[arg(long, value_name = "FILE")]
+    /// The result whose plan is run again: a file, a name given with --save-baseline, or `-` for standard input
+    #[arg(long, value_name = "RESULT")]
     pub(super) baseline: PathBuf,
     /// When it fails: [MECHANISM:]p50>+5% or p99>+5% against the baseline, or p99.9>50us, max>1ms, lost>0, late>0; may be given
     /// more than once
@@ -50,13 +52,13 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         )
         .into());
     }
-    let baseline = read::read(&args.baseline)?;
+    let baseline = read::read(&kept::find(&args.baseline)?)?;
     concerned(&args.fail_if, &baseline)?;
-    let candidate = match args.source.figures(&Repeat { args: &args, baseline: &baseline }, terminal)? {
+    let mut candidate = match args.source.figures(&Repeat { args: &args, baseline: &baseline }, terminal)? {
         Figures::Of(result) => result,
         Figures::None(exit) => return Ok(exit),
     };
-    args.source.deliver(&args.run, terminal, &candidate, &question(&args, &baseline), &[&baseline])
+    args.source.deliver(&args.run, terminal, &mut candidate, &question(&args, &baseline), &[&baseline])
 }
 
 fn question(args: &Args, baseline: &ResultFile) -> Question {

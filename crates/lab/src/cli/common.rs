@@ -9,15 +9,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::{Args, ValueEnum};
 
 pub use super::exit::Exit;
+use super::kept::{baseline_name, remember, save_baseline, state_folder};
 use super::load::{Asked, load};
 use super::plan_file::save;
 use super::signals;
 use super::usage::Usage;
 use crate::experiment::run::{self, Conditions};
-use doorbell_harness::run_dir;
 use doorbell_report::progress::Progress;
+use doorbell_report::screen;
+use doorbell_report::shown::{Detail, shown};
 use doorbell_report::style::Style;
-use doorbell_report::summary::summary;
 use doorbell_results::configuration::Configuration;
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
@@ -131,6 +132,12 @@ pub struct RunArgs {
     /// Print the result file to standard output instead of tables
     #[arg(long)]
     pub json: bool,
+    /// Print every table, warning and primitive cost below the answer
+    #[arg(long)]
+    pub details: bool,
+    /// Keep the result also as the baseline of this name, for `check --baseline NAME` and `compare NAME`
+    #[arg(long, value_name = "NAME", value_parser = baseline_name)]
+    pub save_baseline: Option<String>,
 }
 
 impl RunArgs {
@@ -207,12 +214,20 @@ impl RunArgs {
         let mut progress = Progress::new(&plan, Style::of_stdout(), shown);
         let result = run::run(plan, machine, &conditions, &mut progress);
         progress.end();
-        Ok(result?)
+        let mut result = result?;
+        // What was asked something is judged by that, once all that it is held against is at hand.
+        result.verdict = result.plan.question.is_none().then(|| screen::verdict(&result));
+        Ok(result)
+    }
+
+    /// How much of a result is shown.
+    pub fn detail(&self) -> Detail {
+        if self.details { Detail::Full } else { Detail::Brief }
     }
 
     /// Saves and shows the result.
     pub fn deliver(&self, result: &ResultFile, terminal: &Terminal) -> anyhow::Result<Exit> {
-        self.deliver_as(result, terminal, || summary(result, &Style::of_stdout()))
+        self.deliver_as(result, terminal, || shown(result, &[], self.detail(), &Style::of_stdout()))
     }
 
     /// Saves the result and shows what `text` makes of it.
@@ -245,10 +260,19 @@ impl RunArgs {
             }
             return Err(error.into());
         }
+        if !to_stdout {
+            remember(&target);
+        }
+        let kept = self
+            .save_baseline
+            .as_deref()
+            .map(|name| save_baseline(name, result).map(|_| name))
+            .transpose()?;
         if !terminal.quiet && !to_stdout {
+            let kept = kept.map_or_else(String::new, |name| format!(", kept as baseline {name}"));
             let _ = writeln!(
                 std::io::stderr(),
-                "\nSaved as {0}; `doorbell report {0} -o report.html` makes a page of it.",
+                "Saved as {}{kept}. All of it: doorbell show --details; a page: doorbell report",
                 target.display()
             );
         }
@@ -269,19 +293,4 @@ fn fresh_file(result: &ResultFile) -> std::io::Result<PathBuf> {
     let seconds = result.started_at_unix_ns / 1_000_000_000;
     let name = format!("{}-{seconds}-{}.json", result.plan.experiment, std::process::id());
     Ok(state_folder()?.join(name))
-}
-
-/// The folder for results that were given no other (XDG Base Directory Specification), made if it is not there. Where neither
-/// variable names one, as in a service, it is one of this user's own among the temporary files.
-pub fn state_folder() -> std::io::Result<PathBuf> {
-    let named = |variable| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = named("XDG_STATE_HOME").or_else(|| named("HOME").map(|home| home.join(".local/state")));
-    let Some(state) = state else {
-        let uid = rustix::process::geteuid().as_raw();
-        return run_dir::own_folder(&std::env::temp_dir().join(format!("doorbell-results-{uid}")));
-    };
-    let folder = state.join("doorbell");
-    // If it cannot be made, writing fails with the path and the cure.
-    let _ = std::fs::create_dir_all(&folder);
-    Ok(folder)
 }

@@ -8,11 +8,15 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 
 use super::common::{Exit, Terminal};
+use super::kept;
 use super::usage::Usage;
-use doorbell_report::comparison::comparison;
+use super::verdict::Form;
+use doorbell_report::comparison::{comparison, verdict};
 use doorbell_report::style::Style;
+use doorbell_report::verdict_format::FORMATS;
 use doorbell_report::wording::EMULATED;
 use doorbell_results::quantity::{percent, span};
+use doorbell_results::record::verdict::{Finding, Status, Verdict};
 use doorbell_results::record::{Record, ResultFile, read};
 use doorbell_verdict::compare::{apart, compare, compare_beside};
 use doorbell_verdict::provisional::provisional;
@@ -25,13 +29,14 @@ use doorbell_verdict::provisional::provisional;
     doorbell ping futex --name before -o before.json\n  \
     doorbell ping futex --name after -o after.json\n  \
     doorbell compare before.json after.json\n  \
+    doorbell compare main after.json --json                      main was kept by --save-baseline main\n  \
     doorbell compare --live ./old/doorbell ./new/doorbell -- ping futex eventfd --gap 0\n  \
     doorbell compare --live 'sysctl -qw kernel.sched_autogroup_enabled=0; doorbell' \\\n                             \
     'sysctl -qw kernel.sched_autogroup_enabled=1; doorbell' -- ping futex --gap 0")]
 pub struct Args {
-    /// The result file to compare with (`-` for standard input); with --live a command of the shell that ends in the program
+    /// What to compare with: a file, a baseline kept by --save-baseline, or `-` for standard input; with --live a command of the shell that ends in the program
     baseline: PathBuf,
-    /// The result files to compare; with --live one such command
+    /// The results to compare, likewise; with --live one such command
     #[arg(required = true)]
     candidates: Vec<PathBuf>,
     /// Measure instead: both commands are run with the arguments behind `--` in turn, a block each, until every difference is decided
@@ -46,6 +51,11 @@ pub struct Args {
     /// The least difference that matters
     #[arg(long, value_parser = percent, value_name = "PERCENT", default_value = "2.5%")]
     threshold: u32,
+    /// Print the verdicts as JSON; the same as --format json
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    form: Form,
 }
 
 /// Runs `doorbell compare`.
@@ -57,7 +67,10 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     if all().filter(|path| path.as_os_str() == "-").count() > 1 {
         return Err(Usage("standard input can be read only once; name the other file".to_owned()).into());
     }
-    let files: Vec<ResultFile> = all().map(|path| read::read(path)).collect::<Result<_, _>>()?;
+    let read = |path: &PathBuf| -> anyhow::Result<ResultFile> { Ok(read::read(&kept::find(path)?)?) };
+    let files: Vec<ResultFile> = all().map(read).collect::<Result<_, _>>()?;
+    let json = FORMATS.into_iter().find(|(name, _)| args.json && *name == "json").map(|(_, write)| write);
+    let writer = json.or(args.form.writer());
     for (file, path) in files.iter().zip(all()) {
         if let Some(reason) = apart(&files[0], file) {
             anyhow::bail!(
@@ -72,21 +85,26 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let relevant = f64::from(args.threshold) / 1e6;
     let (mut regression, mut open) = (false, false);
     let mut text = String::new();
+    let mut verdicts = Vec::new();
     for (candidate, name) in files.iter().zip(&names).skip(1) {
         if !text.is_empty() {
             text.push('\n');
         }
         let compared = compare(&files[0], candidate, relevant);
+        let interfered = [&files[0], candidate].into_iter().find_map(provisional);
+        regression |= compared.has_regression();
+        open |= compared.is_open() || compared.rows.is_empty() || interfered.is_some();
+        verdicts.push(verdict(&compared, interfered.is_some()));
         if candidate.emulated() {
             text.push_str(&format!("{EMULATED}\n"));
         }
-        let interfered = [&files[0], candidate].into_iter().find_map(provisional);
         if let Some(found) = interfered {
             text.push_str(&format!("{}\n", doorbell_report::answer::provisional(found)));
         }
         text.push_str(&comparison(&compared, &names[0], name, &Style::of_stdout()));
-        regression |= compared.has_regression();
-        open |= compared.is_open() || compared.rows.is_empty() || interfered.is_some();
+    }
+    if let Some(write) = writer {
+        text = write(&format!("doorbell compare with {}", names[0]), &one(verdicts, &names[1..]));
     }
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(match (regression, open) {
@@ -94,6 +112,29 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         (false, true) => Exit::Unfit,
         (false, false) => Exit::Done,
     })
+}
+
+/// The verdicts on several candidates as one, in which each finding names its candidate.
+fn one(verdicts: Vec<Verdict>, names: &[String]) -> Verdict {
+    let several = verdicts.len() > 1;
+    let mut whole =
+        Verdict { status: Status::Passed, reason: String::new(), provisional: false, findings: Vec::new() };
+    for (verdict, name) in verdicts.into_iter().zip(names) {
+        whole.status = match (whole.status, verdict.status) {
+            (Status::Failed, _) | (_, Status::Failed) => Status::Failed,
+            (Status::Inconclusive, _) | (_, Status::Inconclusive) => Status::Inconclusive,
+            _ => Status::Passed,
+        };
+        whole.provisional |= verdict.provisional;
+        let of = |text: String| if several { format!("{name}: {text}") } else { text };
+        let separator = if whole.reason.is_empty() { "" } else { " " };
+        whole.reason.push_str(&format!("{separator}{}", of(verdict.reason)));
+        let findings = verdict.findings.into_iter();
+        whole
+            .findings
+            .extend(findings.map(|found| Finding { configuration: of(found.configuration), ..found }));
+    }
+    whole
 }
 
 /// After how many blocks the runs are looked at.

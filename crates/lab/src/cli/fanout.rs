@@ -11,6 +11,8 @@ use super::common::{Exit, RunArgs, Terminal, named, once};
 use super::experiment::Experiment;
 pub use super::experiment::run;
 use super::load::Asked;
+use super::numbers::{Numbers, numbers};
+use super::offered;
 use super::sides::Sides;
 use super::usage::Usage;
 use crate::experiment::fanout::{FanOut, takes};
@@ -28,7 +30,8 @@ use doorbell_verdict::claims::semaphores::{self, PARTS};
 /// Arguments of `doorbell fanout`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "EXAMPLES\n  \
-    doorbell fanout                                         20 receivers, each with a named POSIX semaphore\n  \
+    doorbell fanout                                         20 and 200 receivers, each with a named POSIX semaphore\n  \
+    doorbell fanout -n 20..2000 --load full                 20, 200 and 2000, on a busy machine\n  \
     doorbell fanout sem-posix-named -n 20,200,2000 --pin unpinned,scatter\n  \
     doorbell fanout all -n 200 --interval 100ms             every mechanism\n  \
     doorbell fanout sem-posix-for-all -n 20 --interval 10ms   one semaphore for all: duplicates and misses\n  \
@@ -37,16 +40,16 @@ pub struct Args {
     /// What wakes each receiver, or `all`: sem-posix-named, sem-posix, sem-sysv (a set for each), sem-sysv-many (many in a
     /// set), futex, eventfd, unix-dgram, condvar, signal-sigwaitinfo; sem-posix-for-all, one semaphore for all as a
     /// demonstration of what goes wrong; null, the harness itself, is always run [default: sem-posix-named]
-    #[arg(value_name = "MECHANISM")]
+    #[arg(value_name = "MECHANISM", value_parser = offered::fan_outs(), hide_possible_values = true)]
     mechanisms: Vec<String>,
-    /// Receivers, comma separated [default: 20; with --grid 20,200,2000]
-    #[arg(short = 'n', long, value_delimiter = ',', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=20_000))]
-    receivers: Vec<u32>,
+    /// Receivers, comma separated; A..B goes up by ten times [default: 20..200; with --grid 20..2000]
+    #[arg(short = 'n', long, value_delimiter = ',', value_name = "N", value_parser = receivers)]
+    receivers: Vec<Numbers>,
     /// Recorded rounds of a trial; two of warm-up come before them
     #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     rounds: u32,
     /// From the start of one round to the start of the next; a round begins only when all have taken the last
-    #[arg(long, value_parser = duration, value_name = "TIME", default_value = "1s")]
+    #[arg(long, value_parser = duration, value_name = "TIME", default_value = "200ms")]
     interval: Duration,
     /// How receivers wait, comma separated: block, timeout=TIME, spin-then-block=TIME [default: block; with --grid
     /// block,timeout=100ms]
@@ -94,6 +97,10 @@ impl From<Pin> for Pinning {
             Pin::Scatter => Self::Scatter,
         }
     }
+}
+
+fn receivers(text: &str) -> Result<Numbers, String> {
+    numbers(text, 1..=20_000)
 }
 
 const HUNDRED_MS: WaitPolicy = WaitPolicy::Timeout { timeout_ns: 100_000_000 };
@@ -203,7 +210,11 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
     let fanout = FanOut {
         mechanisms: mechanisms(args)?,
         contexts: args.contexts.iter().copied().map(Into::into).collect(),
-        receivers: or(&args.receivers, args.grid, &[20, 200, 2000], 20),
+        receivers: match (Numbers::of(&args.receivers), args.grid) {
+            (none, true) if none.is_empty() => vec![20, 200, 2000],
+            (none, false) if none.is_empty() => vec![20, 200],
+            (asked, _) => asked,
+        },
         waits: or(&args.wait, args.grid, &[WaitPolicy::Block, HUNDRED_MS], WaitPolicy::Block),
         pinnings: or(&args.pin, args.grid, &[Pin::Unpinned, Pin::Scatter], Pin::Unpinned)
             .into_iter()

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::common::{Exit, RunArgs, Terminal};
 use super::experiment::Experiment;
 pub use super::experiment::run;
+use super::offered;
 use super::placements::PlacementArgs;
 use super::sides::{Policy, Sides};
 use super::usage::Usage;
@@ -30,7 +31,7 @@ use doorbell_subjects::mechanism::{self, Contexts, Waits};
     due meanwhile. No trial is repeated because of interference: interference is what is asked about.")]
 pub struct Args {
     /// The mechanism: one whose waiter sleeps (`doorbell list` shows them)
-    #[arg(default_value = "futex", value_name = "MECHANISM")]
+    #[arg(default_value = "futex", value_name = "MECHANISM", value_parser = offered::mechanisms(), hide_possible_values = true)]
     mechanism: String,
     /// The longest that a wake-up may take
     #[arg(long, value_parser = span, value_name = "TIME", required_unless_present = "plan")]
@@ -88,12 +89,12 @@ impl Experiment for Args {
     }
     fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
         let args = self;
-        let result = match args.source.figures(&args, terminal)? {
+        let mut result = match args.source.figures(&args, terminal)? {
             Figures::Of(result) => result,
             Figures::None(exit) => return Ok(exit),
         };
         let question = args.source.question(&result, || question(&args))?;
-        args.source.deliver(&args.run, terminal, &result, &question, &[])
+        args.source.deliver(&args.run, terminal, &mut result, &question, &[])
     }
 }
 

@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use super::common::{Exit, RunArgs, Terminal, once};
 use super::experiment::Experiment;
 pub use super::experiment::run;
+use super::offered;
 use super::usage::Usage;
 use crate::experiment::idle::{GAPS, Idle, lacks};
 use doorbell_results::configuration::{Placement, Until};
@@ -28,7 +29,7 @@ use doorbell_verdict::claims::idling;
     doorbell idle --limit 20                  idle states that take longer than 20 us to leave held off")]
 pub struct Args {
     /// Mechanisms that sleep (`doorbell list`)
-    #[arg(value_name = "MECHANISM", default_value = "futex")]
+    #[arg(value_name = "MECHANISM", default_value = "futex", value_parser = offered::mechanisms(), hide_possible_values = true)]
     mechanisms: Vec<String>,
     /// How long the waiter sleeps, comma separated [default: 10us to 100ms, three to a decade]
     #[arg(long, value_delimiter = ',', value_parser = span, value_name = "TIME")]

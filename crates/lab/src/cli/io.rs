@@ -12,6 +12,7 @@ use clap::ValueEnum;
 use super::common::{Exit, RunArgs, Terminal, named, once};
 use super::experiment::Experiment;
 pub use super::experiment::run;
+use super::offered;
 use super::usage::Usage;
 use doorbell_harness::family::Family;
 
@@ -52,7 +53,7 @@ pub struct Args {
     gap: Vec<Duration>,
     /// Ways to wait, or `all`: io-null (the control, always run), sync, sync-hipri, uring, uring-iopoll, uring-hybrid,
     /// uring-sqpoll, uring-sqpoll-iopoll
-    #[arg(value_name = "WAY")]
+    #[arg(value_name = "WAY", value_parser = offered::engines(), hide_possible_values = true)]
     engines: Vec<String>,
     /// Read this file, which is there already
     #[arg(long, value_name = "FILE", value_parser = utf8, conflicts_with_all = ["device", "dir", "file_size", "precondition"])]

@@ -28,11 +28,14 @@ pub mod fanout;
 pub mod gate;
 pub mod idle;
 pub mod io;
+pub mod kept;
 pub mod list;
 pub mod list_services;
 pub mod load;
 pub mod man;
 pub mod model;
+pub mod numbers;
+pub mod offered;
 pub mod pairs;
 pub mod pick;
 pub mod ping;
@@ -40,6 +43,7 @@ pub mod placements;
 pub mod plan_file;
 pub mod report;
 pub mod schema;
+pub mod show;
 pub mod sides;
 pub mod signals;
 pub mod spin;
@@ -59,7 +63,7 @@ use common::{Exit, Terminal};
 
 /// What a wake-up costs on this machine, by every mechanism Linux has.
 ///
-/// Without a verb it runs the survey: everything useful in under a minute, ending in an answer in words.
+/// Without a verb it runs the survey: everything useful in under a minute, the answer first.
 #[derive(Debug, Parser)]
 #[command(name = "doorbell", version, propagate_version = true, max_term_width = 110)]
 #[command(after_help = exit::STATUSES)]
@@ -93,58 +97,88 @@ macro_rules! verbs {
 
 // Every verb. The one list to extend.
 verbs! {
-    /// Measure everything useful in under a minute and say what follows; what a bare `doorbell` does
+    /// What a wake-up costs here, by every mechanism; the default
+    ///
+    /// Measures everything useful in under a minute and says what follows.
     Survey of survey,
-    /// Wake a waiter, over and over: round trips, one way with a gap, verified blocked
+    /// Wake a waiter over and over: round trips, or one way with a gap
     Ping of ping,
-    /// Every pair of CPUs: a matrix, the best and the worst, the gain over leaving it to the scheduler
+    /// Every pair of CPUs: the best, the worst, what pinning is worth
     Pairs of pairs,
-    /// What wake-ups are made of: system calls, faults, switches on one core and across, counted by the kernel
+    /// What calls, faults and context switches cost, by exact counts
     Switch of switch,
-    /// One notifier, up to thousands of receivers: first, median and last to wake, cost of each post
+    /// One notifier, up to thousands of receivers: first to last
     #[command(name = "fanout")]
     FanOut of fanout,
-    /// Coroutines, threads or processes for N tasks? What a hand-off costs, what making and reaping one costs, how many fit
+    /// Coroutines, threads or processes for N tasks?
+    ///
+    /// What a hand-off costs, what making and reaping one costs, and how many fit.
     Tasks of tasks,
-    /// Which mechanism for my pattern and needs? The fastest that serves them, and by how much
+    /// Which mechanism serves my pattern and needs?
+    ///
+    /// The fastest that does, and by how much.
     Pick of pick,
-    /// How long to spin before sleeping? The knee of latency and CPU time at each gap
+    /// How long to spin before sleeping?
+    ///
+    /// The knee of latency and CPU time at each gap.
     Spin of spin,
-    /// Can this node run it? Pass or fail against a longest wake-up, with a bound and its confidence
+    /// Can this node run it? Pass or fail against a longest wake-up
+    ///
+    /// With a bound and its confidence.
     Gate of gate,
-    /// Did it get worse? A baseline's own plan run again and held against limits
+    /// Did it get worse? A baseline run again, held against limits
     Check of check,
-    /// Where the time of a wake-up goes, stage by stage, from the kernel's own events
+    /// Where the time of a wake-up goes, by the kernel's own events
     Anatomy of anatomy,
-    /// Why was that wake-up slow? The worst ones, each with a waterfall and its cause where the evidence supports one
+    /// Why was that wake-up slow? The worst ones and their causes
+    ///
+    /// Each with a waterfall, and its cause where the evidence supports one.
     Why of why,
-    /// Poll, hybrid or interrupt for a disk? Latency and CPU of each, with the proof that what is called polled was
+    /// Poll, hybrid or interrupt for a disk?
+    ///
+    /// Latency and CPU of each, with the proof that what is called polled was.
     Io of io,
-    /// What a wake-up costs after a longer sleep, which idle states were entered, and what holding them off buys
+    /// What a wake-up costs after a longer sleep, by idle state
+    ///
+    /// And what holding idle states off buys.
     Idle of idle,
-    /// Make one self-contained page of result files: charts, tables, warnings, how to repeat it
+    /// Show again what the last run said, or any result or baseline
+    Show of show,
+    /// One self-contained page of results: charts, tables, warnings
     Report of report,
-    /// Search every interleaving of a wake-up protocol, and show how a known mistake loses a wake-up
+    /// Search every interleaving of a wake-up protocol
+    ///
+    /// And show how a known mistake loses a wake-up.
     Model of model,
-    /// Run this program in a virtual machine: another topology, a polled disk, a CPU with user interrupts
+    /// Run this program in a virtual machine
+    ///
+    /// Another topology, a polled disk, a CPU with user interrupts.
     Vm of vm,
-    /// Is this machine fit to measure? Each finding with what it does to figures and the cure
+    /// Is this machine fit to measure?
+    ///
+    /// Each finding with what it does to figures and the cure.
     Doctor of doctor,
     /// Show what can be measured, and what this machine lacks
     List of list,
-    /// Say how a mechanism or an operation works, or what a figure means
+    /// How a mechanism works, or what a figure means
     Explain of explain,
-    /// Show what the waiters of every process that uses the library do: spin and hit, spin in vain, sleep
+    /// What the waiters of programs that use the library do
+    ///
+    /// They spin and hit, spin in vain, or sleep.
     Top of top,
-    /// List the services of this user: names, processes, clients, what lies in their rings, what was dropped
+    /// The services of this user: names, processes, clients, drops
     ListServices of list_services,
-    /// Measure what sleeping costs here and leave it where the library reads it
+    /// Measure what sleeping costs here, for the library to read
     Tune of tune,
-    /// Compare results configuration by configuration: slower, faster, the same, or inconclusive
+    /// Two results: slower, faster, the same, or inconclusive
+    ///
+    /// Configuration by configuration.
     Compare of compare,
-    /// Find out how often comparisons on this machine say what is true
+    /// How often comparisons on this machine say what is true
     Study of study,
-    /// Write a result in another tool's format: csv, markdown, hgrm, hlog, classic, openmetrics, prometheus, parquet
+    /// Write a result in another tool's format
+    ///
+    /// csv, markdown, hgrm, hlog, classic, openmetrics, prometheus or parquet.
     Export of export,
     /// Print the JSON Schema of result files
     Schema of schema,
@@ -154,9 +188,45 @@ verbs! {
     Man of man,
 }
 
+/// The verbs by what they are for, as `--help` lists them.
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Ask, and get an answer", &["survey", "pick", "spin", "gate", "check", "compare"]),
+    ("Measure one thing", &["ping", "pairs", "switch", "fanout", "tasks", "io", "idle"]),
+    ("Find out why", &["doctor", "anatomy", "why", "study"]),
+    ("Results", &["show", "report", "export", "schema"]),
+    ("Protocols and machines", &["model", "vm"]),
+    (
+        "The library, and this command",
+        &["top", "list-services", "tune", "list", "explain", "completions", "man"],
+    ),
+];
+
+const FIRST_EXAMPLES: &str = "EXAMPLES\n  \
+    doorbell                              what a wake-up costs here, and by what\n  \
+    doorbell pick --need epoll            the fastest that fits an event loop\n  \
+    doorbell ping futex pipe --gap 1ms    two mechanisms after a sleep of 1 ms\n  \
+    doorbell gate --max 50us              is a thread woken within 50 us here?\n  \
+    doorbell check --baseline main        slower since --save-baseline main?\n";
+
 /// The definition of the command line, from which `--help`, completions and the manual page are made.
 pub fn command() -> clap::Command {
-    Cli::command()
+    let command = Cli::command();
+    let about = |name: &str| {
+        let about = command.find_subcommand(name).and_then(|verb| verb.get_about());
+        about.map(ToString::to_string).unwrap_or_default()
+    };
+    let mut verbs = String::new();
+    for (title, names) in GROUPS {
+        verbs.push_str(&format!("{title}:\n"));
+        for name in names {
+            verbs.push_str(&format!("  {name:14} {}\n", about(name)));
+        }
+        verbs.push('\n');
+    }
+    let template = format!(
+        "{{about-with-newline}}\n{FIRST_EXAMPLES}\n{{usage-heading}} {{usage}}\n\n{verbs}Options:\n{{options}}\n{{after-help}}"
+    );
+    command.help_template(template)
 }
 
 pub fn main() -> ExitCode {
@@ -179,7 +249,7 @@ pub fn main() -> ExitCode {
     // JUSTIFICATION: signal-hook and rustix install handlers; neither ignores a signal.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let arguments: Vec<_> = std::env::args_os().collect();
-    let matches = match Cli::command().try_get_matches_from(&arguments) {
+    let matches = match command().try_get_matches_from(&arguments) {
         Ok(matches) => matches,
         // What was typed stands in the message; there it would move the cursor or turn the text round.
         Err(error) if error.use_stderr() && arguments.iter().any(|argument| obeyed(argument)) => {
@@ -237,7 +307,7 @@ fn beside_a_plan(matches: &clap::ArgMatches) -> Option<usage::Usage> {
         run.get_arguments().any(|flag| flag.get_id() == id)
             || [
                 "color", "quiet", "anyway", "profile", "rounds", "slowdown", "file", "keep", "net",
-                "baseline",
+                "baseline", "format",
             ]
             .contains(&id)
     };
@@ -281,6 +351,28 @@ mod tests {
     use doorbell_subjects::operation;
     use doorbell_subjects::task;
     use doorbell_subjects::transfer;
+
+    #[test]
+    fn the_help_begins_with_examples_and_has_every_verb_in_one_group() {
+        let help = command().render_help().to_string();
+        let examples = help.lines().skip_while(|line| *line != "EXAMPLES").skip(1);
+        assert_eq!(examples.take_while(|line| line.starts_with("  doorbell")).count(), 5, "{help}");
+        assert!(help.find("EXAMPLES") < help.find("Usage:"), "{help}");
+        // What stands below it is wrapped to the terminal.
+        let mut ours = help.lines().take_while(|line| *line != "Options:");
+        let wide = ours.find(|line| line.chars().count() > 80);
+        assert_eq!(wide, None, "a line finds no room on a terminal of 80 columns");
+        let mut named: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let command = command();
+        let mut there: Vec<&str> = command
+            .get_subcommands()
+            .filter(|verb| !verb.is_hide_set())
+            .map(|verb| verb.get_name())
+            .collect();
+        named.sort_unstable();
+        there.sort_unstable();
+        assert_eq!(named, there);
+    }
 
     #[test]
     fn the_help_names_everything_that_can_be_asked_for() {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::common::{Exit, RunArgs, Terminal, once};
 use super::experiment::Experiment;
 pub use super::experiment::run;
+use super::offered;
 use super::sides::Sides;
 use super::usage::Usage;
 use crate::experiment::pairs::{Pairs, Sample};
@@ -20,13 +21,13 @@ use doorbell_subjects::mechanism;
 /// Arguments of `doorbell pairs`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "EXAMPLES\n  \
-    doorbell pairs                        the cache line between every two CPUs\n  \
-    doorbell pairs spin futex             and a wake-up by futex, on one CPU too\n  \
+    doorbell pairs                        a wake-up by futex, and the cache line, between every two CPUs\n  \
+    doorbell pairs spin                   the cache line alone\n  \
     doorbell pairs --cpus 0-7 --both-ways each direction of the first eight CPUs\n  \
     doorbell pairs --budget 10m           all 8128 pairs of a machine with 128 CPUs")]
 pub struct Args {
     /// Mechanisms (`doorbell list` shows them)
-    #[arg(default_value = "spin", value_name = "MECHANISM")]
+    #[arg(default_values = ["futex", "spin"], value_name = "MECHANISM", value_parser = offered::mechanisms(), hide_possible_values = true)]
     mechanisms: Vec<String>,
     /// CPUs to pair, such as 0-3,8 [default: all this process may use]
     #[arg(long, value_name = "LIST")]

@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use super::common::{Exit, RunArgs, Terminal};
 use super::experiment::Experiment;
 pub use super::experiment::run;
+use super::offered;
 use super::placements::{PlacementArgs, present};
 use super::usage::Usage;
 use super::verdict::{Figures, Source};
@@ -17,9 +18,7 @@ use doorbell_results::machine::topology::Topology;
 use doorbell_results::plan::Plan;
 
 use doorbell_results::configuration::Placement;
-use doorbell_results::nearest::Unknown;
 use doorbell_results::quantity::{duration, rate, share};
-use doorbell_results::record::need::need;
 use doorbell_results::record::question::{self, By, Question, Shape, Traffic};
 use doorbell_results::schedule::{MOST_GAPS, Schedule};
 
@@ -51,7 +50,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value = "1to1")]
     pattern: Who,
     /// What is needed, comma separated; see below
-    #[arg(long, value_delimiter = ',', value_parser = need_named, value_name = "NEED")]
+    #[arg(long, value_delimiter = ',', value_parser = offered::needs(), hide_possible_values = true, value_name = "NEED")]
     need: Vec<String>,
     /// Time between notifications; 0 is there and back without a pause
     #[arg(long, value_parser = duration, value_name = "TIME", default_value = "0")]
@@ -113,11 +112,6 @@ impl From<Who> for Shape {
     }
 }
 
-/// The name of a need, if one has it.
-fn need_named(name: &str) -> Result<String, Unknown> {
-    need(name).map(|need| need.name.to_owned())
-}
-
 impl Experiment for Args {
     fn name(&self) -> &'static str {
         "pick"
@@ -135,13 +129,13 @@ impl Experiment for Args {
                            and --gap out, or see `doorbell fanout`";
             return Err(Usage(message.to_owned()).into());
         }
-        let result = match args.source.figures(&args, terminal)? {
+        let mut result = match args.source.figures(&args, terminal)? {
             Figures::Of(result) => result,
             Figures::None(exit) => return Ok(exit),
         };
         let flags = || Ok(Question::Pick(question(&args, &result.machine.topology)?));
         let question = args.source.question(&result, flags)?;
-        args.source.deliver(&args.run, terminal, &result, &question, &[])
+        args.source.deliver(&args.run, terminal, &mut result, &question, &[])
     }
 }
 

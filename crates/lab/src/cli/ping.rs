@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use super::common::{RunArgs, named};
 use super::experiment::Experiment;
 pub use super::experiment::run;
+use super::offered;
 use super::placements::PlacementArgs;
 use super::sides::{Policy, Sides};
 use super::usage::Usage;
@@ -28,7 +29,7 @@ use doorbell_subjects::mechanism::{self, Contexts};
     doorbell ping pipe --pattern open-loop --gap 100us   due times kept whatever happens")]
 pub struct Args {
     /// Mechanisms (`doorbell list` shows them), or `all`
-    #[arg(default_value = "futex", value_name = "MECHANISM")]
+    #[arg(default_value = "futex", value_name = "MECHANISM", value_parser = offered::mechanisms(), hide_possible_values = true)]
     mechanisms: Vec<String>,
     /// Who notifies whom [default: ping-pong for a gap of 0, one-way for the others]
     #[arg(long, value_enum)]

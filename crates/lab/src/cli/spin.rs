@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::common::{Exit, RunArgs, Terminal};
 use super::experiment::Experiment;
 pub use super::experiment::run;
+use super::offered;
 use super::placements::PlacementArgs;
 use super::sides::Sides;
 use super::usage::Usage;
@@ -29,7 +30,7 @@ use doorbell_subjects::mechanism::{self, Contexts, Waits};
     `doorbell tune` measures what one sleep costs and leaves it where the library's adaptive waiter reads it.")]
 pub struct Args {
     /// The mechanism: one that sleeps (`doorbell list` shows them)
-    #[arg(default_value = "futex", value_name = "MECHANISM")]
+    #[arg(default_value = "futex", value_name = "MECHANISM", value_parser = offered::mechanisms(), hide_possible_values = true)]
     mechanism: String,
     /// Times between notifications, comma separated; A..B is 1, 2 and 5 of every decade between
     #[arg(long, value_delimiter = ',', value_parser = gaps, value_name = "TIME", default_value = "5us,10us,20us,50us,100us,1ms")]
@@ -73,12 +74,12 @@ impl Experiment for Args {
     }
     fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
         let args = self;
-        let result = match args.source.figures(&args, terminal)? {
+        let mut result = match args.source.figures(&args, terminal)? {
             Figures::Of(result) => result,
             Figures::None(exit) => return Ok(exit),
         };
         let question = args.source.question(&result, || Ok(question(&args)))?;
-        args.source.deliver(&args.run, terminal, &result, &question, &[])
+        args.source.deliver(&args.run, terminal, &mut result, &question, &[])
     }
 }
 

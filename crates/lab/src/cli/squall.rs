@@ -285,6 +285,7 @@ pub(super) fn run(
     let linux: Vec<_> = linux.map(|(subject, part)| (format!("{LINUXES}{subject}"), part.clone())).collect();
     parts.extend(linux.into_iter().filter(|(subject, _)| measured(subject)));
     Ok(ResultFile {
+        verdict: None,
         schema_version: SCHEMA_VERSION,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         command_line: command_line(),

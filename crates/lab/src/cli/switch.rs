@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use super::common::{RunArgs, named};
 use super::experiment::Experiment;
 pub use super::experiment::run;
+use super::offered;
 use super::sides::{Policy, Sides};
 use super::usage::Usage;
 use crate::experiment::switch::{Switch, WORKING_SETS};
@@ -32,7 +33,7 @@ pub struct Args {
     /// switch-yield, switch-futex, switch-pipe, context1, timectxsw, timetctxsw2, touch; by name only, the protocols of
     /// other tools: cache-line, line-cas, handover-mutex, handover-semop, handover-mq, handover-signal, stream-pipe, stream-mq,
     /// turns-semop, echo-tcp, futex-wake-all, hackbench
-    #[arg(default_value = "all", value_name = "OPERATION")]
+    #[arg(default_value = "all", value_name = "OPERATION", value_parser = offered::operations(), hide_possible_values = true)]
     operations: Vec<String>,
     /// What two sides are, comma separated
     #[arg(long, value_enum, value_delimiter = ',', default_value = "processes,threads")]

@@ -10,6 +10,8 @@ use clap::ValueEnum;
 use super::common::{Exit, RunArgs, Terminal, named, once};
 use super::experiment::Experiment;
 pub use super::experiment::run;
+use super::numbers::{Numbers, numbers};
+use super::offered;
 use super::switch::{Set, Where, placements, working_set, working_sets};
 use super::usage::Usage;
 use crate::experiment::tasks::{Tasks, of_the_study};
@@ -29,7 +31,7 @@ use doorbell_verdict::claims::coroutines::{BOARD, MAKING, SWITCHING};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "EXAMPLES\n  \
     doorbell tasks                                        every kind, 10 and 1000 tasks of 100 turns each\n  \
-    doorbell tasks stackless process-futex -n 10,100,1000,10000 -y 1,10,1000\n  \
+    doorbell tasks stackless process-futex -n 10..10000 -y 1,10,1000\n  \
     doorbell tasks life-fork life-thread life-future --series making   50 to 300 tasks made, run once, reaped\n  \
     doorbell tasks --working-set sweep -n 100             where cache misses overtake the hand-off\n  \
     doorbell tasks --document                             a study's experiments, its claims held against this machine")]
@@ -38,11 +40,11 @@ pub struct Args {
     /// thread-futex, thread-yield, process-futex, process-pipe, process-eventfd, process-yield; made, run once and reaped:
     /// life-future, life-stackful, life-thread, life-fork, life-fork-exec, life-vfork, life-posix-spawn, life-clone; by name only: stackless-rotating,
     /// process-pair, process-pair-rotating, timer-ticks
-    #[arg(value_name = "KIND")]
+    #[arg(value_name = "KIND", value_parser = offered::kinds(), hide_possible_values = true)]
     kinds: Vec<String>,
-    /// Tasks, comma separated [default: 10,1000]
-    #[arg(short = 'n', long, value_delimiter = ',', value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100_000))]
-    tasks: Vec<u32>,
+    /// Tasks, comma separated; A..B goes up by ten times [default: 10,1000]
+    #[arg(short = 'n', long, value_delimiter = ',', value_name = "N", value_parser = how_many)]
+    tasks: Vec<Numbers>,
     /// Numbers of tasks of the study by the makers of tornado-os, comma separated
     #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "tasks", value_name = "SERIES")]
     series: Vec<Series>,
@@ -79,6 +81,10 @@ enum Series {
     Making,
     /// 10, 20, 30, 40, 50, 60, 70, 80
     Board,
+}
+
+fn how_many(text: &str) -> Result<Numbers, String> {
+    numbers(text, 2..=100_000)
 }
 
 impl Series {
@@ -177,7 +183,7 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     }
     let tasks = Tasks {
         kinds: kinds(&args.kinds)?,
-        tasks: or(&numbers(args), &[10, 1000]),
+        tasks: or(&how_many_each(args), &[10, 1000]),
         yields: or(&args.yields, &[TURNS]),
         working_sets: working_sets(&args.working_set),
         placements: placements(&args.placement, &args.cpus, &machine.topology)?,
@@ -235,9 +241,9 @@ pub(super) fn parts() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 /// The numbers of tasks asked for, each once.
-fn numbers(args: &Args) -> Vec<u32> {
+fn how_many_each(args: &Args) -> Vec<u32> {
     let series = args.series.iter().flat_map(|series| series.tasks());
-    let mut numbers: Vec<u32> = args.tasks.iter().chain(series).copied().collect();
+    let mut numbers: Vec<u32> = Numbers::of(&args.tasks).into_iter().chain(series.copied()).collect();
     numbers.sort_unstable();
     numbers.dedup();
     numbers

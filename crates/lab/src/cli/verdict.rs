@@ -7,12 +7,14 @@ use std::path::PathBuf;
 use super::common::{Exit, RunArgs, Terminal};
 use super::experiment::Experiment;
 use super::usage::Usage;
-use doorbell_report::asked::{NoAnswer, Stands, answer};
+use doorbell_report::asked::{Answer, NoAnswer, Stands, answer};
 use doorbell_report::doctor::{Detail, doctor};
-use doorbell_report::passage::{self, Passage};
+use doorbell_report::shown::judged as judged_text;
 use doorbell_report::style::Style;
+use doorbell_report::verdict_format::FORMATS;
 use doorbell_results::machine::doctor::{Severity, worst};
 use doorbell_results::record::question::Question;
+use doorbell_results::record::verdict::Verdict;
 use doorbell_results::record::{ResultFile, read};
 
 /// Where a verdict takes its figures from.
@@ -24,6 +26,27 @@ pub struct Source {
     /// Measure even where the doctor calls this machine unfit
     #[arg(long)]
     pub anyway: bool,
+    #[command(flatten)]
+    form: Form,
+}
+
+/// In which form a verdict is printed.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Form {
+    /// Print the verdict in this form, for other programs
+    #[arg(long, value_name = "FORM", default_value = "text", value_parser = forms())]
+    format: String,
+}
+
+fn forms() -> clap::builder::PossibleValuesParser {
+    std::iter::once("text").chain(FORMATS.map(|(name, _)| name)).collect::<Vec<_>>().into()
+}
+
+impl Form {
+    /// What writes it; none for people.
+    pub fn writer(&self) -> Option<fn(&str, &Verdict) -> String> {
+        FORMATS.into_iter().find(|(name, _)| *name == self.format).map(|(_, write)| write)
+    }
 }
 
 /// Where the figures of a verdict come from.
@@ -88,20 +111,26 @@ impl Source {
         &self,
         run: &RunArgs,
         terminal: &Terminal,
-        result: &ResultFile,
+        result: &mut ResultFile,
         question: &Question,
         others: &[&ResultFile],
     ) -> anyhow::Result<Exit> {
         let judged = answer(question, result, others).map_err(refused);
-        let text = |verdict: &[Passage]| passage::verdict(verdict, result, &Style::of_stdout());
+        let text = |answer: &Answer, result: &ResultFile| match self.form.writer() {
+            Some(write) => {
+                write(&format!("doorbell {}", result.plan.experiment), &answer.verdict(question, result))
+            }
+            None => judged_text(answer, result, run.detail(), &Style::of_stdout()),
+        };
         if self.from.is_some() {
             let answer = judged?;
-            std::io::stdout().write_all(text(&answer.passages).as_bytes())?;
+            std::io::stdout().write_all(text(&answer, result).as_bytes())?;
             return Ok(exit(answer.stands));
         }
         let (ended, verdict) = match judged {
             Ok(answer) => {
-                let ended = run.deliver_as(result, terminal, || text(&answer.passages))?;
+                result.verdict = Some(answer.verdict(question, result));
+                let ended = run.deliver_as(result, terminal, || text(&answer, result))?;
                 (ended, Ok(exit(answer.stands)))
             }
             Err(error) => (run.deliver(result, terminal)?, Err(error)),

@@ -24,7 +24,8 @@ use doorbell_vm::run::{Guest, Observer, Report, RunError, Stop, USUAL_BYTES, run
 use doorbell_vm::terminal::Raw;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::common::{Exit, Terminal, state_folder};
+use super::common::{Exit, Terminal};
+use super::kept::state_folder;
 use super::usage::Usage;
 use doorbell_machine::root::Root;
 use doorbell_machine::virtualisation;

@@ -7,6 +7,7 @@ use super::anatomy::{events_at_hand, run_traced};
 use super::common::{Exit, RunArgs, Terminal};
 use super::experiment::Experiment;
 pub use super::experiment::run;
+use super::offered;
 use super::placements::{PlacementArgs, unpinned};
 use super::sides::Sides;
 use super::usage::Usage;
@@ -29,7 +30,7 @@ use doorbell_subjects::mechanism::{self, Contexts};
     unknown. Needs the kernel's trace events: root, or a tracefs this user may write. Exit status 4 where there is none.")]
 pub struct Args {
     /// Mechanisms (`doorbell list` shows them)
-    #[arg(default_value = "futex", value_name = "MECHANISM")]
+    #[arg(default_value = "futex", value_name = "MECHANISM", value_parser = offered::mechanisms(), hide_possible_values = true)]
     mechanisms: Vec<String>,
     /// Only wakes that take longer than this [default: none is too quick]
     #[arg(long, value_parser = span, value_name = "TIME")]

@@ -121,6 +121,7 @@ pub fn run(
             let mut records = records.clone();
             judge(&mut records, &readings.primitives, &witnesses, &machine);
             let so_far = ResultFile {
+                verdict: None,
                 schema_version: SCHEMA_VERSION,
                 tool_version: env!("CARGO_PKG_VERSION").to_owned(),
                 command_line: conditions.command_line.clone(),
@@ -146,6 +147,7 @@ pub fn run(
     warnings.extend(two_speeds(&records));
     warnings.dedup();
     Ok(ResultFile {
+        verdict: None,
         schema_version: SCHEMA_VERSION,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         command_line: conditions.command_line.clone(),

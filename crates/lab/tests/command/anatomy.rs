@@ -131,6 +131,7 @@ fn a_report_of_traced_wakes_has_a_waterfall_for_each() {
             "6",
             "--placement",
             "unpinned",
+            "--details",
         ];
         let output = stage.doorbell(&[&args[..], &["--output", file]].concat()).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);

@@ -367,7 +367,8 @@ fn where_two_threads_cannot_be_had_nothing_panics_and_nothing_waits_for_them() {
     } else {
         &["prlimit", "--nproc=1:1"]
     };
-    let threads = ["ping", "futex", "--contexts", "threads", "--gap", "0", "--count", "10", "--blocks", "1"];
+    let threads = "ping futex --contexts threads --gap 0 --count 10 --blocks 1 --details";
+    let threads: Vec<&str> = threads.split(' ').collect();
     for (verb, said) in [(&["doctor"][..], ""), (&threads[..], "two threads are needed")] {
         let doorbell = stage.doorbell(verb);
         let mut command = Command::new("timeout");

@@ -386,7 +386,7 @@ const NONSENSE: [&str; 3] = ["-1", "99999999999999999999999", "\u{1b}[2J\u{202e}
 const EDGES: [&str; 2] = ["0", "18446744073709551615"];
 
 /// Flags whose value is any text, or the name of a file that a run would make.
-const FREE: [&str; 4] = ["name", "output", "save-plan", "dir"];
+const FREE: [&str; 5] = ["name", "output", "save-baseline", "save-plan", "dir"];
 
 /// Whether a value is read as such, and not as text or as a path that the verb itself makes something of.
 fn is_typed(flag: &clap::Arg) -> bool {

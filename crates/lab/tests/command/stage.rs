@@ -101,7 +101,9 @@ impl Stage {
     /// The run folders that are left.
     pub(crate) fn run_folders(&self) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.path().join("doorbell")) else { return Vec::new() };
-        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+        // The mark of the last result, which may lie in the same folder, is a file.
+        let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
     }
 
     /// Lets the run folders that are left look old: one whose maker was killed before it had locked it is left alone for a

@@ -91,7 +91,7 @@ fn working_sets_a_load_and_a_second_core_change_no_count() {
 fn a_study_is_run_whole_and_its_claims_are_judged_from_the_result() {
     let stage = Stage::new();
     let output = stage
-        .doorbell(&["tasks", "--document", "--count", "1", "--blocks", "1", "--quiet"])
+        .doorbell(&["tasks", "--document", "--count", "1", "--blocks", "1", "--details", "--quiet"])
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
@@ -150,7 +150,7 @@ fn wrong_usage_exits_with_two_and_says_what_would_have_been_right() {
     let stage = Stage::new();
     for (args, expected) in [
         (&["tasks", "stackles"][..], "did you mean 'stackless'?"),
-        (&["tasks", "-n", "1"], "1 is not in 2..=100000"),
+        (&["tasks", "-n", "1"], "'1' is no number from 2 to 100000"),
         (&["tasks", "-y", "0"], "0 is not in 1..=100000"),
         (&["tasks", "timer-ticks", "stackless", "-y", "4"], "timer-ticks takes one turn a task; write -y 1"),
         (&["tasks", "all", "process-pair", "-y", "4,7"], "process-pair takes one turn a task; write -y 1"),

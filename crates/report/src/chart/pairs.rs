@@ -6,17 +6,22 @@ use crate::pairs::Matrix;
 use crate::unit::{Scale, count, time};
 
 /// CPUs up to which the cells have room for their values; above, hovering and the table tell them.
-const WITH_VALUES: usize = 40;
+const WITH_VALUES: usize = 20;
 
-/// Light (quick) and dark (slow) end of the colours: one hue, so that lightness alone carries the value.
-const QUICK: [f64; 3] = [232.0, 242.0, 250.0];
-const SLOW: [f64; 3] = [8.0, 48.0, 107.0];
+/// What a page has room for across: more CPUs have smaller cells.
+const ROOM: f64 = 1040.0;
+
+/// Light (quick) and dark (slow) end of the colours: one hue, so that lightness alone carries the value; both stand off from light
+/// paper and from dark.
+const QUICK: [f64; 3] = [208.0, 228.0, 245.0];
+const SLOW: [f64; 3] = [16.0, 84.0, 158.0];
 
 pub fn draw(matrix: &Matrix, quantity: &str) -> Picture {
     let (rows, columns) = (matrix.rows(), matrix.columns());
     let scale = Scale::for_ps(matrix.pairs.iter().map(|pair| pair.p50_ps));
     let values = columns.len().max(rows.len()) <= WITH_VALUES;
-    let (wide, high) = if values { (56.0, 28.0) } else { (12.0, 12.0) };
+    let small = (ROOM / columns.len().max(1) as f64).clamp(4.0, 24.0);
+    let (wide, high) = if values { (52.0, 28.0) } else { (small, small) };
     let (left, top) = (64.0, 46.0);
     // A small machine's map still needs room for its heads.
     let width = (left + columns.len() as f64 * wide + 16.0).max(430.0);
@@ -30,7 +35,7 @@ pub fn draw(matrix: &Matrix, quantity: &str) -> Picture {
             .with("transform", &format!("rotate(-90 14 {:.0})", (top + height - 18.0) / 2.0)),
     );
     // Heads thin out where they would run into each other.
-    let every = if values { 1 } else { 4 };
+    let every = if values { 1 } else { (28.0 / small).ceil() as usize };
     for (index, cpu) in columns.iter().enumerate().step_by(every) {
         let x = left + (index as f64 + 0.5) * wide;
         picture.push(label_as("tick middle", x, top - 8.0, &cpu.to_string()));
@@ -51,26 +56,20 @@ pub fn draw(matrix: &Matrix, quantity: &str) -> Picture {
             time(pair.p50_ps),
             count(pair.count)
         );
-        let mut cell = Element::new("g").titled(&title).child(
-            Element::new("rect")
-                .at("x", x + 0.5)
-                .at("y", y + 0.5)
-                .at("width", wide - 1.0)
-                .at("height", high - 1.0)
-                .with("fill", &color(shade)),
-        );
-        if values {
-            let ink = if shade < 0.5 { "#10161c" } else { "#ffffff" };
-            cell.push(
-                Element::new("text")
-                    .with("class", "square middle")
-                    .at("x", x + wide / 2.0)
-                    .at("y", y + high / 2.0 + 4.0)
-                    .with("fill", ink)
-                    .text(&scale.show(pair.p50_ps)),
-            );
+        let square = Element::new("rect")
+            .at("x", x + 0.5)
+            .at("y", y + 0.5)
+            .at("width", wide - 1.0)
+            .at("height", high - 1.0)
+            .with("fill", &color(shade));
+        if !values {
+            picture.push(square.titled(&title));
+            continue;
         }
-        picture.push(cell);
+        // The squares have the same colours by day and by night, and so has what stands on them.
+        let class = if shade < 0.5 { "square middle" } else { "square dark middle" };
+        let value = label_as(class, x + wide / 2.0, y + high / 2.0 + 4.0, &scale.show(pair.p50_ps));
+        picture.push(Element::new("g").titled(&title).child(square).child(value));
     }
     picture
 }

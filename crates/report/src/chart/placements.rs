@@ -115,8 +115,8 @@ fn range(curve: &Curve, place: &str, x: &Log, y: f64) -> super::svg::Element {
         "{}, {place}: p50 {}, p99 {}, p99.9 {}, {} samples",
         curve.name,
         time(curve.series.quantile(0.5) as f64),
-        time(curve.series.quantile(0.99) as f64),
-        time(curve.series.quantile(0.999) as f64),
+        curve.series.told(0.99),
+        curve.series.told(0.999),
         count(curve.series.count)
     );
     group(curve)

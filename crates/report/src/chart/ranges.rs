@@ -21,8 +21,9 @@ pub struct Group<'curves> {
     pub curves: &'curves [Curve<'curves>],
 }
 
-/// Draws it; `quantity` names what was timed, `title` stands above (a page has its own headings and gives none).
-pub fn draw(groups: &[Group], quantity: &str, title: Option<&str>) -> Picture {
+/// Draws it; `quantity` names what was timed, `title` stands above (a page has its own headings and gives none), and `limit` is what
+/// times are held against, picoseconds.
+pub fn draw(groups: &[Group], quantity: &str, title: Option<&str>, limit: Option<f64>) -> Picture {
     let variants: usize = groups.iter().map(|group| group.curves.len()).sum();
     let heads = groups.iter().filter(|group| !group.name.is_empty()).count();
     let head = if title.is_some() { 34.0 } else { 8.0 };
@@ -32,7 +33,7 @@ pub fn draw(groups: &[Group], quantity: &str, title: Option<&str>) -> Picture {
     let (width, left, right) = (960.0, 250.0, 806.0);
     let all = || groups.iter().flat_map(|group| group.curves);
     let ends = all().flat_map(|curve| [curve.series.min_ps as f64, curve.series.max_ps as f64]);
-    let x = Log::over(ends, left, right);
+    let x = Log::over(ends.chain(limit), left, right);
     let mut picture = Picture::new(width, bottom + 48.0, format!("{quantity}: range of {variants} variants"));
     if let Some(title) = title {
         picture.push(label_as("title", 12.0, 26.0, &cut(title, width * 0.78)));
@@ -49,6 +50,11 @@ pub fn draw(groups: &[Group], quantity: &str, title: Option<&str>) -> Picture {
     picture.push(label_as("note end", right + 70.0, key, "p50"));
     picture.push(label_as("note end", right + 144.0, key, "p99"));
 
+    if let Some(ps) = limit {
+        let at = x.at(ps);
+        picture.push(line("limit", at, top - 4.0, at, bottom).titled(&format!("limit: {}", time(ps))));
+        picture.push(label_as("limit middle", at, bottom + 17.0, &format!("limit {}", time(ps))));
+    }
     let mut y = top;
     for conditions in groups {
         if !conditions.name.is_empty() {
@@ -72,7 +78,7 @@ fn row(curve: &Curve, x: &Log, y: f64, left: f64, right: f64) -> Element {
     let (low, p50, p99, p999, high) =
         (x.at(series.min_ps as f64), at(0.5), at(0.99), at(0.999), x.at(series.max_ps as f64));
     let class = stroke(curve);
-    let show = |q: f64| time(series.quantile(q) as f64);
+    let show = |q: f64| series.told(q);
     let title = format!(
         "{}: shortest {}, p50 {}, p90 {}, p99 {}, p99.9 {}, longest {}, {} samples",
         curve.name,

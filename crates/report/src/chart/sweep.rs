@@ -42,8 +42,8 @@ pub fn draw(lines: &[SweepCurve], quantity: &str, along: &str) -> Option<Picture
     let times = lines
         .iter()
         .flat_map(|line| &line.points)
-        .flat_map(|(.., series)| [series.quantile(0.5), series.quantile(0.99)]);
-    let y = Log::over(times.map(|ps| ps as f64), frame.bottom, frame.top);
+        .flat_map(|(.., series)| [0.5, 0.99].map(|q| series.percentile(q)));
+    let y = Log::over(times.flatten().map(|ps| ps as f64), frame.bottom, frame.top);
     let ticks: Vec<Tick> = values
         .iter()
         .enumerate()
@@ -60,8 +60,9 @@ pub fn draw(lines: &[SweepCurve], quantity: &str, along: &str) -> Option<Picture
             let corners: Vec<String> = line
                 .points
                 .iter()
-                .map(|(value, _, series)| {
-                    format!("{},{}", tenths(place(*value)), tenths(y.at(series.quantile(q) as f64)))
+                .filter_map(|(value, _, series)| {
+                    let ps = series.percentile(q)?;
+                    Some(format!("{},{}", tenths(place(*value)), tenths(y.at(ps as f64))))
                 })
                 .collect();
             Element::new("polyline").with("points", &corners.join(" "))
@@ -76,7 +77,7 @@ pub fn draw(lines: &[SweepCurve], quantity: &str, along: &str) -> Option<Picture
                 "{}, at {said}: p50 {}, p99 {}, {} samples",
                 line.look.name,
                 time(p50),
-                time(series.quantile(0.99) as f64),
+                series.told(0.99),
                 count(series.count)
             );
             variant.push(mark(&line.look, place(*value), y.at(p50)).titled(&title));

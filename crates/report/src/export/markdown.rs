@@ -99,7 +99,7 @@ fn table(figures: &Figures, quantity: Quantity, out: &mut dyn Write) -> io::Resu
 }
 
 /// `text` with everything that Markdown or HTML would take for markup made plain.
-fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut plain = String::new();
     for letter in text.chars() {
         match letter {

@@ -4,18 +4,19 @@
 use super::Source;
 use super::anatomy::{Dissection, dissections};
 use super::groups::{Item, items, slug};
-use super::sections::{Section, sections};
+use super::sections::{self, Section, sections};
 use super::tables::{self, Table, Told, told};
 use crate::answer::{Paragraph, paragraphs};
 use crate::chart::pairs;
 use crate::command_line::repeat;
-use crate::figures::Figures;
+use crate::figures::{Figures, Row};
 use crate::matrices::Matrices;
 use crate::pairs::Matrix;
 use crate::section::Section as _;
-use crate::sections;
+use crate::sections as of_plan;
 use crate::survey::Survey;
 use crate::{axis, comparison, emulated, environment, load, summary};
+use doorbell_results::record::question::Question;
 use doorbell_verdict::answer::answer;
 use doorbell_verdict::compare::{RELEVANT, compare};
 
@@ -84,18 +85,23 @@ impl Chapter {
                 None => experiments.push((name, vec![*part])),
             }
         }
-        let only = experiments.len() == 1;
-        let mut prefixes: Vec<String> = Vec::new();
-        let chapters = experiments.into_iter().enumerate().map(|(index, (name, parts))| {
-            let mut prefix = if only { String::new() } else { format!("{}-", slug(name)) };
-            // Two names from elsewhere may differ in nothing that can stand in a link.
-            if prefixes.contains(&prefix) {
-                prefix.push_str(&format!("{index}-"));
+        let prefixes = prefixes(experiments.iter().map(|(name, _)| *name));
+        let chapters = experiments.into_iter().zip(prefixes);
+        chapters.map(|((name, parts), prefix)| chapter(name, prefix, &parts)).collect()
+    }
+
+    /// The id of the chapter in which `part` is told.
+    pub(super) fn name_of(parts: &[Part], (source, ..): &Part) -> String {
+        let mut names: Vec<&str> = Vec::new();
+        for (source, ..) in parts {
+            let name = source.result.plan.experiment.as_str();
+            if !names.contains(&name) {
+                names.push(name);
             }
-            prefixes.push(prefix.clone());
-            chapter(name, prefix, &parts)
-        });
-        chapters.collect()
+        }
+        let place = names.iter().position(|name| *name == source.result.plan.experiment);
+        let prefix = place.and_then(|place| prefixes(names.into_iter()).into_iter().nth(place));
+        format!("{}top", prefix.unwrap_or_default())
     }
 
     /// Whether several files are told of.
@@ -120,19 +126,68 @@ impl Chapter {
     }
 }
 
+/// What stands before the ids of each chapter; nothing where there is only one.
+fn prefixes<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> Vec<String> {
+    let only = names.len() == 1;
+    let mut prefixes: Vec<String> = Vec::new();
+    for (index, name) in names.enumerate() {
+        let mut prefix = if only { String::new() } else { format!("{}-", slug(name)) };
+        // Two names from elsewhere may differ in nothing that can stand in a link.
+        if prefixes.contains(&prefix) {
+            prefix.push_str(&format!("{index}-"));
+        }
+        prefixes.push(prefix);
+    }
+    prefixes
+}
+
 fn chapter(name: &str, prefix: String, parts: &[Part]) -> Chapter {
     let several = parts.len() > 1;
     let items: Vec<Item> = items(parts);
+    // What a map shows of many pairs is no row of a table beside it.
+    let mapped: Vec<&Row> = parts.iter().flat_map(|(source, figures, _)| mapped(source, figures)).collect();
+    let rest = |item: &Item| !mapped.iter().any(|row| std::ptr::eq(*row, item.row));
+    let items: Vec<Item> = items.into_iter().filter(rest).collect();
     let maps = parts.iter().filter(|(source, ..)| source.result.plan.has_section(Matrices.name()));
     Chapter {
         name: name.to_owned(),
         files: parts.iter().map(|(source, figures, _)| file(source, figures)).collect(),
         comparisons: comparisons(parts),
         matrices: maps.flat_map(|(source, figures, _)| maps_of(source, figures, several)).collect(),
-        sections: sections(&items, several, &prefix),
+        sections: sections(&items, several, &prefix, parts.iter().find_map(|(source, ..)| limit(source))),
         notifications: tables::notifications(&items, several),
         prefix,
     }
+}
+
+/// Pairs up to which each has its row and line beside the map.
+const FEW_PAIRS: usize = 64;
+
+/// The rows of a run's maps, where they are many.
+fn mapped<'a>(source: &Source, figures: &'a Figures<'a>) -> Vec<&'a Row<'a>> {
+    if !source.result.plan.has_section(Matrices.name()) || figures.rows.len() <= FEW_PAIRS {
+        return Vec::new();
+    }
+    let (_, rest) = Matrix::of(figures);
+    figures.rows.iter().filter(|row| !rest.iter().any(|other| std::ptr::eq(*other, *row))).collect()
+}
+
+/// What a run's times are held against, picoseconds.
+fn limit(source: &Source) -> Option<f64> {
+    match &source.result.plan.question {
+        Some(Question::Gate(gate)) => Some(gate.limit_ns as f64 * 1e3),
+        _ => None,
+    }
+}
+
+/// The one chart of a run that says most.
+pub(super) fn telling((source, figures, ids): &Part) -> Option<String> {
+    if source.result.plan.has_section(Matrices.name()) {
+        let (matrices, _) = Matrix::of(figures);
+        return matrices.first().map(|matrix| pairs::draw(matrix, "round trip").inline());
+    }
+    let items = items(&[(source, figures, ids)]);
+    sections::telling(&items, limit(source)).map(|chart| chart.svg)
 }
 
 fn file(source: &Source, figures: &Figures) -> File {
@@ -141,7 +196,7 @@ fn file(source: &Source, figures: &Figures) -> File {
     conditions.extend(environment::passage(figures));
     let mut results: Vec<_> =
         emulated::counts_and_ratios(figures).into_iter().filter(|_| result.emulated()).collect();
-    for section in sections::of(&result.plan) {
+    for section in of_plan::of(&result.plan) {
         results.extend(section.passages(result, figures));
     }
     File {

@@ -9,16 +9,17 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::chapter::{Chapter, Part};
+use super::chapter::{Chapter, Part, telling};
 use super::groups::ids;
 use super::run::{Run, overview};
 use super::tables::Table;
 use super::{ReportError, Source, digest};
-use crate::axis;
 use crate::chart::palette;
 use crate::figures::{Absent, Figures, Row};
+use crate::screen;
 use crate::warnings::{Cause, Group};
-use crate::wording::counted;
+use crate::wording::{counted, date};
+use crate::{axis, doctor};
 
 const STYLE: &str = include_str!("../../templates/report.css");
 const SCRIPT: &str = include_str!("../../templates/report.js");
@@ -41,12 +42,55 @@ pub(super) struct Page {
     overview: Option<Table>,
     /// The runs whose machine the doctor found unfit to measure, and why.
     unfit: Vec<(String, String)>,
+    cards: Vec<Card>,
     chapters: Vec<Chapter>,
     absent: Vec<Missing>,
     warnings: Vec<Caution>,
     no_figures: bool,
     no_harness: bool,
 }
+
+/// What stands on the first page of each run: how it stands, what it says, and one chart.
+#[derive(Debug)]
+struct Card {
+    name: String,
+    /// Where the rest is.
+    chapter: String,
+    experiment: String,
+    facts: String,
+    status: &'static str,
+    lines: Vec<String>,
+    svg: Option<String>,
+}
+
+impl Card {
+    fn of(part: &Part, chapter: String) -> Self {
+        let (source, figures, _) = part;
+        let result = &source.result;
+        let verdict = result.verdict.clone().unwrap_or_else(|| screen::verdict(result));
+        let answered = source.verdict.iter().find(|told| !told.title.is_empty());
+        let lines = match answered {
+            Some(told) => vec![told.title.clone()],
+            None => screen::sentences(result, figures),
+        };
+        Self {
+            name: source.name.clone(),
+            chapter,
+            experiment: result.plan.experiment.clone(),
+            facts: format!("{} · {}", date(result.started_at_unix_ns), doctor::title(&result.machine)),
+            status: match (result.partial, verdict.status) {
+                (true, _) => "partial",
+                (false, _) if verdict.provisional => "provisional",
+                (false, status) => status.name(),
+            },
+            lines: lines.into_iter().take(SENTENCES).collect(),
+            svg: telling(part),
+        }
+    }
+}
+
+/// Sentences of a card at the most.
+const SENTENCES: usize = 4;
 
 #[derive(Debug)]
 struct Missing {
@@ -102,6 +146,7 @@ impl Page {
             overview: overview(&mut runs),
             unfit: unfit(&runs),
             runs,
+            cards: parts.iter().map(|part| Card::of(part, Chapter::name_of(&parts, part))).collect(),
             chapters: Chapter::of(&parts),
             absent: parts.iter().flat_map(|(source, figures, _)| missing(source, figures)).collect(),
             warnings: cautions(sources),

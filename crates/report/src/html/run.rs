@@ -193,13 +193,12 @@ fn share_block(source: &Source, figures: &Figures) -> String {
         format!("$ {}", command(&result.command_line)),
     ];
     for (row, series) in rows.iter().take(5) {
-        let at = |q: f64| time(series.quantile(q) as f64);
         lines.push(format!(
             "{}: p50 {}, p99 {}, p99.9 {}, {} samples",
             axis::label(row.configuration(), &axes),
-            at(0.5),
-            at(0.99),
-            at(0.999),
+            series.told(0.5),
+            series.told(0.99),
+            series.told(0.999),
             count(series.count)
         ));
     }

@@ -102,15 +102,38 @@ const SWEEPS: [Sweep; 3] = [
 const MANY: usize = 12;
 
 /// One section per quantity, each id after `prefix`.
-pub(super) fn sections(items: &[Item], several: bool, prefix: &str) -> Vec<Section> {
+pub(super) fn sections(items: &[Item], several: bool, prefix: &str, limit: Option<f64>) -> Vec<Section> {
     let mut quantities: Vec<Quantity> =
         items.iter().flat_map(|item| item.row.series.keys().copied()).collect();
     quantities.sort_unstable();
     quantities.dedup();
-    quantities.into_iter().map(|quantity| section(items, quantity, several, prefix)).collect()
+    quantities.into_iter().map(|quantity| section(items, quantity, several, prefix, limit)).collect()
 }
 
-fn section(items: &[Item], quantity: Quantity, several: bool, prefix: &str) -> Section {
+/// Variants that one chart has room for.
+const MOST: usize = 40;
+
+/// The one chart of a run that says most: along what was varied on purpose, else by placement, else every variant.
+pub(super) fn telling(items: &[Item], limit: Option<f64>) -> Option<Chart> {
+    let mut headlines: Vec<Quantity> = items.iter().map(|item| item.row.variant.headline()).collect();
+    headlines.sort_unstable();
+    let of = |quantity: &Quantity| headlines.iter().filter(|other| *other == quantity).count();
+    let quantity = *headlines.iter().max_by_key(|quantity| of(quantity))?;
+    let name = figures::name(quantity);
+    let along =
+        || SWEEPS.iter().find_map(|sweep| swept(sweep, items, quantity, false)?.charts.into_iter().next());
+    let all = || {
+        let groups = groups(items, quantity, false);
+        let variants: usize = groups.iter().map(|group| group.items.len()).sum();
+        (variants <= MOST).then(|| overview(&groups, name, false, limit))
+    };
+    if limit.is_some() {
+        return all();
+    }
+    by_placement(items, quantity, name).or_else(along).or_else(all)
+}
+
+fn section(items: &[Item], quantity: Quantity, several: bool, prefix: &str, limit: Option<f64>) -> Section {
     let name = figures::name(quantity);
     let having = || items.iter().filter(|item| item.row.series.contains_key(&quantity));
     let all = groups(items, quantity, false);
@@ -125,7 +148,7 @@ fn section(items: &[Item], quantity: Quantity, several: bool, prefix: &str) -> S
         heading: name.to_owned(),
         definition: quantity.definition(),
         common: axis::common(having().map(|item| item.row.configuration())),
-        overviews: [by_placement(items, quantity, name), Some(overview(&all, name, several))]
+        overviews: [by_placement(items, quantity, name), Some(overview(&all, name, several, limit))]
             .into_iter()
             .flatten()
             .collect(),
@@ -140,7 +163,7 @@ fn by_placement(items: &[Item], quantity: Quantity, name: &str) -> Option<Chart>
     Some(Chart { heading: format!("{name} by mechanism and placement"), how: PLACEMENTS, svg, wide: true })
 }
 
-fn overview(all: &[Group], name: &str, several: bool) -> Chart {
+fn overview(all: &[Group], name: &str, several: bool, limit: Option<f64>) -> Chart {
     let curves: Vec<Vec<Curve>> = all.iter().map(|group| group.curves(several)).collect();
     let rows: Vec<ranges::Group> = all
         .iter()
@@ -150,7 +173,7 @@ fn overview(all: &[Group], name: &str, several: bool) -> Chart {
     Chart {
         heading: format!("{name}, every variant"),
         how: RANGES,
-        svg: ranges::draw(&rows, name, None).inline(),
+        svg: ranges::draw(&rows, name, None, limit).inline(),
         wide: true,
     }
 }

@@ -144,7 +144,7 @@ pub(super) fn quantity(items: &[Item], quantity: Quantity, several: bool) -> Tab
             }
             cells.extend(axes.iter().map(|axis| named(*axis, item.row)));
             cells.push(scale.show(series.min_ps as f64));
-            cells.extend([0.5, 0.9, 0.99, 0.999, 1.0].map(|q| scale.show(series.quantile(q) as f64)));
+            cells.extend(figures::percentiles(series, [0.5, 0.9, 0.99, 0.999, 1.0], scale));
             cells.push(scale.show(series.mean_ps));
             cells.push(count(series.count));
             cells.push(item.row.cpu_ps().map_or_else(|| "–".to_owned(), |ps| scale.show(ps)));

@@ -31,6 +31,7 @@ pub mod schema;
 pub mod series;
 pub mod subject;
 pub mod variant;
+pub mod verdict;
 pub mod warning;
 pub mod within_grid;
 pub mod write;

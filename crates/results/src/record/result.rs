@@ -5,6 +5,7 @@ use super::question::Baseline;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::verdict::Verdict;
 use super::{Record, Warning};
 use crate::machine::Machine;
 use crate::plan::Plan;
@@ -36,6 +37,9 @@ pub struct ResultFile {
     pub plan: Plan,
     /// The machine's primitive costs, before each block of trials and after the last.
     pub primitives: Vec<Primitives>,
+    /// What it said when it was written; the answer of another build may be better.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
     /// What came of it, in the order of execution.
     pub records: Vec<Record>,
     /// What the reader must know about the whole run.

@@ -209,6 +209,7 @@ pub fn result(
         })
         .collect();
     ResultFile {
+        verdict: None,
         schema_version: SCHEMA_VERSION,
         tool_version: "0.1.0".to_owned(),
         command_line: vec!["doorbell".to_owned(), "ping".to_owned()],

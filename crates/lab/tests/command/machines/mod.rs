@@ -5,4 +5,5 @@ mod doctor;
 mod environment;
 mod placements;
 mod recorded;
+mod screens;
 mod spreads;

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Results that can be named without their files: the last one, and baselines.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use super::usage::Usage;
+use doorbell_harness::run_dir;
+use doorbell_results::record::ResultFile;
+use doorbell_results::record::write::write;
+
+/// The folder for results that were given no other (XDG Base Directory Specification), made if it is not there. Where neither
+/// variable names one, as in a service, it is one of this user's own among the temporary files.
+pub fn state_folder() -> std::io::Result<PathBuf> {
+    let named = |variable| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = named("XDG_STATE_HOME").or_else(|| named("HOME").map(|home| home.join(".local/state")));
+    let Some(state) = state else {
+        let uid = rustix::process::geteuid().as_raw();
+        return run_dir::own_folder(&std::env::temp_dir().join(format!("doorbell-results-{uid}")));
+    };
+    let folder = state.join("doorbell");
+    // If it cannot be made, writing fails with the path and the cure.
+    let _ = std::fs::create_dir_all(&folder);
+    Ok(folder)
+}
+
+/// The name of a baseline, if `text` can be one: it becomes the name of a file.
+pub fn baseline_name(text: &str) -> Result<String, String> {
+    let letter = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
+    if text.is_empty() || text.len() > 100 || text.starts_with(['.', '-']) || !text.chars().all(letter) {
+        return Err(format!(
+            "'{text}' cannot name a baseline: use letters, digits, dashes and dots, as in main or v1.2"
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+fn baseline(name: &str) -> std::io::Result<PathBuf> {
+    Ok(state_folder()?.join("baselines").join(format!("{name}.json")))
+}
+
+/// Keeps `result` as the baseline `name`.
+pub fn save_baseline(name: &str, result: &ResultFile) -> anyhow::Result<PathBuf> {
+    let path = baseline(name)?;
+    // If it cannot be made, writing fails with the path and the cure.
+    let _ = path.parent().map(std::fs::create_dir_all);
+    write(result, &path)?;
+    Ok(path)
+}
+
+/// The file that `named` means: itself, or the baseline of that name.
+pub fn find(named: &Path) -> Result<PathBuf, Usage> {
+    if named.as_os_str() == "-" || named.exists() {
+        return Ok(named.to_owned());
+    }
+    let Some(name) = named.to_str().filter(|name| baseline_name(name).is_ok()) else {
+        // Reading it says what is wrong with it.
+        return Ok(named.to_owned());
+    };
+    let path = baseline(name).map_err(|error| {
+        Usage(format!("there is no file '{name}', and no baseline can be looked for: {error}"))
+    })?;
+    if path.exists() {
+        return Ok(path);
+    }
+    let folder = path.parent().and_then(|folder| std::fs::read_dir(folder).ok());
+    let names = folder.into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<String> =
+        names.filter_map(|name| Some(name.strip_suffix(".json")?.to_owned())).collect();
+    names.sort_unstable();
+    let known = if names.is_empty() {
+        "there are none".to_owned()
+    } else {
+        format!("there are: {}", names.join(", "))
+    };
+    Err(Usage(format!(
+        "there is no file '{name}' and no baseline of that name ({known}); `--save-baseline {name}` on any run keeps one"
+    )))
+}
+
+fn mark() -> std::io::Result<PathBuf> {
+    Ok(state_folder()?.join("last"))
+}
+
+/// Remembers that the last result went to `path`. That it could not be is no failure of the run: `show` then says so.
+pub fn remember(path: &Path) {
+    let Ok(mark) = mark() else { return };
+    let Ok(path) = std::path::absolute(path) else { return };
+    let new = mark.with_extension(format!("{}", std::process::id()));
+    if std::fs::write(&new, path.as_os_str().as_bytes()).and_then(|()| std::fs::rename(&new, mark)).is_err() {
+        let _ = std::fs::remove_file(&new);
+    }
+}
+
+/// Where the last result went.
+pub fn last() -> Result<PathBuf, Usage> {
+    let mark = mark().map_err(|error| Usage(format!("the last result is not known: {error}")))?;
+    let path = std::fs::read(mark).ok().map(|bytes| PathBuf::from(OsString::from_vec(bytes)));
+    match path {
+        Some(path) if path.exists() => Ok(path),
+        Some(path) => {
+            Err(Usage(format!("the last result, {}, is no longer there; name a file", path.display())))
+        }
+        None => Err(Usage("no run has left a result yet; name a file, or run `doorbell` first".to_owned())),
+    }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell show`.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use super::common::{Exit, Terminal};
+use super::kept;
+use super::verdict::Form;
+use doorbell_report::screen;
+use doorbell_report::shown::{Detail, shown};
+use doorbell_report::style::Style;
+use doorbell_results::record::read;
+
+/// Arguments of `doorbell show`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "EXAMPLES\n  \
+    doorbell show                   what the last run said\n  \
+    doorbell show --details         its tables, warnings and primitive costs as well\n  \
+    doorbell show before.json       any result\n  \
+    doorbell show main              the baseline that --save-baseline main kept\n  \
+    doorbell show --format junit    its verdict for other programs")]
+pub struct Args {
+    /// The result: a file, a baseline, or - for standard input [default: that of the last run]
+    #[arg(value_name = "RESULT")]
+    result: Option<PathBuf>,
+    /// What a check was held against, where that is at hand
+    #[arg(long, value_name = "RESULT")]
+    against: Option<PathBuf>,
+    /// Every table, warning and primitive cost as well
+    #[arg(long)]
+    details: bool,
+    #[command(flatten)]
+    form: Form,
+}
+
+/// Runs `doorbell show`.
+pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
+    let path = match &args.result {
+        Some(named) => kept::find(named)?,
+        None => kept::last()?,
+    };
+    let result = read::read(&path)?;
+    let against =
+        args.against.as_deref().map(|named| read::read(&kept::find(named)?).map_err(anyhow::Error::from));
+    let against = against.transpose()?;
+    let others: Vec<_> = against.iter().collect();
+    let text = match args.form.writer() {
+        None => {
+            let detail = if args.details { Detail::Full } else { Detail::Brief };
+            shown(&result, &others, detail, &Style::of_stdout())
+        }
+        Some(write) => {
+            let verdict = result.verdict.clone().unwrap_or_else(|| screen::verdict(&result));
+            write(&format!("doorbell {}", result.plan.experiment), &verdict)
+        }
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(Exit::Done)
+}

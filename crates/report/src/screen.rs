@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The first screen of a result: what it answers, at most twenty lines of eighty columns. Everything else is in [`summary`].
+//!
+//! [`summary`]: super::summary::summary
+
+use super::answer::provisional;
+use super::figures::Figures;
+use super::passage::{self, Passage, nothing};
+use super::sections;
+use super::style::{Role, Style};
+use super::unit::count;
+use super::wording::EMULATED;
+use doorbell_results::record::verdict::{Status, Verdict};
+use doorbell_results::record::{Outcome, ResultFile};
+use doorbell_verdict::answer::{Trust, trusted};
+
+/// Lines of a screen.
+const LINES: usize = 20;
+
+/// Rows of a table at the most and at the least, as there is room; the rest is told by its number.
+const ROWS: std::ops::RangeInclusive<usize> = 3..=12;
+
+/// Why trials have no figures: so many reasons, each of one of them.
+const REASONS: usize = 2;
+
+/// What `result` answers.
+pub fn screen(result: &ResultFile, style: &Style) -> String {
+    let figures = Figures::of(result);
+    let trust = trusted(result);
+    let mut before = caution(result, style);
+    if let Some(found) = trust.provisional {
+        before.push_str(&style.paint(Role::Warning, &style.wrap(&provisional(found), 0)));
+    }
+    let after = broken(&figures, style) + &style.wrap(&believed(&trust, result), 0);
+    let room = LINES.saturating_sub(before.lines().count() + after.lines().count());
+    let answers = answers(result, &figures);
+    let told = |rows: usize| passage::brief(&answers, rows, style);
+    let fits = ROWS.rev().map(told).find(|text| text.lines().count() <= room);
+    before + &fits.unwrap_or_else(|| told(*ROWS.start())) + &after
+}
+
+/// Why trials have no figures.
+fn broken(figures: &Figures, style: &Style) -> String {
+    let mut out = String::new();
+    let mut told: Vec<&[String]> = Vec::new();
+    for absent in figures.absent.iter().filter(|absent| absent.is_error()) {
+        // What several broke on is told of the first, and where other trials have figures their number is enough.
+        let others = figures.rows.iter().any(|row| row.configuration() == absent.configuration);
+        if others || told.len() == REASONS || told.contains(&absent.reasons.as_slice()) {
+            continue;
+        }
+        told.push(&absent.reasons);
+        let line = format!("{} {}: {}", absent.configuration.subject, absent.name, absent.reasons.join("; "));
+        out.push_str(&style.paint(Role::Error, &style.wrap(&line, 0)));
+    }
+    out
+}
+
+/// What must be said before anything that a run says.
+pub fn caution(result: &ResultFile, style: &Style) -> String {
+    let partial = "Partial: the run was interrupted; this is what was measured until then.";
+    let said = [(result.emulated(), EMULATED), (result.partial, partial)];
+    let said = said.iter().filter(|(holds, _)| *holds);
+    said.map(|(_, note)| style.paint(Role::Warning, &style.wrap(note, 0))).collect()
+}
+
+fn answers(result: &ResultFile, figures: &Figures) -> Vec<Passage> {
+    let answers = sections::of(&result.plan).into_iter().flat_map(|section| section.answer(result, figures));
+    let answers: Vec<Passage> = answers.collect();
+    if figures.rows.is_empty() || answers.is_empty() { nothing() } else { answers }
+}
+
+/// The sentences of the first screen.
+pub fn sentences(result: &ResultFile, figures: &Figures) -> Vec<String> {
+    answers(result, figures).into_iter().flat_map(|told| told.lead).collect()
+}
+
+/// What a run that was asked nothing says, for programs: the sentences of its first screen.
+pub fn verdict(result: &ResultFile) -> Verdict {
+    let figures = Figures::of(result);
+    let provisional = trusted(result).provisional.is_some();
+    Verdict {
+        status: if provisional || figures.rows.is_empty() { Status::Inconclusive } else { Status::Answered },
+        reason: sentences(result, &figures).join(" "),
+        provisional,
+        findings: Vec::new(),
+    }
+}
+
+/// How far to trust it, in a sentence.
+fn believed(trust: &Trust, result: &ResultFile) -> String {
+    let mut parts = vec![format!(
+        "other work interfered with {} of {} trials",
+        count(trust.interfered as u64),
+        count(trust.trials as u64)
+    )];
+    if trust.implausible > 0 {
+        parts.push(format!("{} gave figures that cannot be true", count(trust.implausible as u64)));
+    }
+    if trust.broken > 0 {
+        parts.push(format!("{} hung or failed", count(trust.broken as u64)));
+    }
+    let skipped = |outcome: &Outcome| matches!(outcome, Outcome::Skipped { .. });
+    let skipped = result.records.iter().filter(|record| skipped(&record.outcome)).count();
+    if skipped > 0 {
+        parts.push(format!("{} skipped for what this machine lacks", count(skipped as u64)));
+    }
+    format!("Trust: {}.", parts.join(", "))
+}
