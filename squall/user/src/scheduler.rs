@@ -138,7 +138,7 @@ impl Mail {
 
     /// Forgets the token, arms, looks: steps W1 to W5. After `false` any mail that comes leaves the token.
     pub(crate) fn listen(&self) -> bool {
-        let Some(slot) = WaiterSlot::eventfd(0) else { unreachable!("there is a first seat") };
+        let Some(slot) = WaiterSlot::eventfd(0) else { unreachable!("there is a first slot") };
         // SAFETY: atomic words of this space's own part, which stays.
         let own = unsafe { &(*part()).words };
         let nobody = || Waiter::new(own, slot);

@@ -127,6 +127,22 @@ struct Said {
     frames_free: u64,
 }
 
+/// What `tasks` can be told under Linux, and not here.
+const LINUX_ONLY: [&str; 12] = [
+    "series",
+    "working_set",
+    "placement",
+    "cpus",
+    "count",
+    "time",
+    "load",
+    "blocks",
+    "seed",
+    "plan",
+    "save_plan",
+    "dry_run",
+];
+
 /// One start of the machine: the words for Squall's first program, and whether they are the study's.
 struct Boot {
     words: String,
@@ -135,13 +151,18 @@ struct Boot {
 
 /// What is to be run, in the order of a plan.
 fn boots(tasks: &ArgMatches, chapter: bool) -> anyhow::Result<Vec<Boot>> {
-    let document = tasks.get_flag("document");
-    let asked = ["kinds", "tasks", "yields", "series"]
-        .into_iter()
-        .find(|name| tasks.value_source(name).is_some_and(|source| source == ValueSource::CommandLine));
-    if let (true, Some(name)) = (chapter, asked.or_else(|| document.then_some("document"))) {
+    let given = |name: &&str| tasks.value_source(name) == Some(ValueSource::CommandLine);
+    if let Some(name) = LINUX_ONLY.into_iter().find(given) {
+        let flag = name.replace('_', "-");
+        return Err(Usage(format!(
+            "Squall takes no --{flag}: it runs on one hart, once, and the same way every time"
+        ))
+        .into());
+    }
+    if let Some(name) = ["kinds", "tasks", "yields", "document"].into_iter().find(given).filter(|_| chapter) {
         return Err(Usage(format!("--chapter runs all that the chapter shows, and takes no {name}")).into());
     }
+    let document = tasks.get_flag("document");
     let mut boots = Vec::new();
     if document || chapter {
         boots.push(Boot { words: document_words(), study: true });
@@ -289,7 +310,7 @@ pub(super) fn run(
         schema_version: SCHEMA_VERSION,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         command_line: command_line(),
-        name: Some("squall".to_owned()),
+        name: Some(tasks.get_one::<String>("name").cloned().unwrap_or_else(|| "squall".to_owned())),
         started_at_unix_ns: begin,
         finished_at_unix_ns: now(),
         partial: false,
@@ -417,7 +438,9 @@ fn record(said: &Said) -> Record {
         figure("flushes of translations", said.flushes as f64, "count", "as the kernel counted".to_owned()),
     ];
     if said.bytes > 0 {
-        let fit = said.frames_free as f64 * 4096.0 / said.bytes as f64 + f64::from(said.tasks);
+        // Lives are over when what is free is counted; other tasks stand there.
+        let stand = if yields == 0 { 0 } else { said.tasks };
+        let fit = said.frames_free as f64 * 4096.0 / said.bytes as f64 + f64::from(stand);
         figures.push(figure(
             TASK_BYTES,
             said.bytes as f64,

@@ -158,6 +158,15 @@ fn wrong_usage_exits_with_two_and_says_what_would_have_been_right() {
         (&["tasks", "--document", "-n", "10"], "cannot be used with"),
         (&["tasks", "--series", "all"], "switching, making, board"),
         (&["tasks", "--cpus", "4095"], "there is no CPU 4095"),
+        (&["vm", "run", "--chapter", "--", "tasks"], "add --guest squall"),
+        (&["vm", "run", "--guest", "squall", "--", "ping"], "Squall runs the verb tasks, and not ping"),
+        (&["vm", "run", "--guest", "squall", "--", "tasks", "tokio"], "Squall has no kind of task tokio"),
+        (&["vm", "run", "--guest", "squall", "--", "tasks", "stackful-across", "-n", "3"], "3 is odd"),
+        (&["vm", "run", "--guest", "squall", "--", "tasks", "--working-set", "4K"], "no --working-set"),
+        (&["vm", "run", "--guest", "squall", "--chapter", "--", "tasks", "--blocks", "2"], "no --blocks"),
+        (&["vm", "run", "--guest", "squall", "--chapter", "--", "tasks", "call"], "takes no kinds"),
+        (&["vm", "run", "--guest", "squall", "--chapter", "--", "tasks", "-n", "10"], "takes no tasks"),
+        (&["vm", "run", "--guest", "squall", "--chapter", "--", "tasks", "--document"], "takes no document"),
     ] {
         let output = stage.doorbell(args).output().unwrap();
         let complaint = String::from_utf8_lossy(&output.stderr);
