@@ -18,7 +18,7 @@ const BUILD_LINUX: &str = "squall/linux/build";
 const RUN_LINUX: &str = "squall/linux/run";
 
 /// The time a build may take.
-const BUILDING: Duration = Duration::from_secs(15 * 60);
+const BUILDING: Duration = Duration::from_secs(60 * 60);
 
 /// What kept Squall from saying what it measured.
 #[derive(Debug, thiserror::Error)]

@@ -33,7 +33,7 @@ struct Frame {
 /// Who pays for a frame: the first space, or a child of it together with all that descend from that child.
 pub(crate) type Purse = u8;
 
-const PURSES: usize = 1 << Purse::BITS;
+pub(crate) const PURSES: usize = 1 << Purse::BITS;
 
 /// The first space's, which has no limit.
 pub(crate) const FIRST: Purse = 0;

@@ -14,7 +14,7 @@ use squall_scheduler::call::{Counters, KILLED, Refusal};
 use squall_scheduler::mailbox::{ALARM, ALL_SLEEP, GONE};
 use squall_scheduler::pool::{ATTENTION, LEVELS, Queue};
 
-use crate::frames::Frames;
+use crate::frames::{Frames, PURSES};
 use crate::hart::{self, Flush, Hart, IDLE, TOLD};
 use crate::kernel_stack;
 use crate::register::{read, write};
@@ -33,6 +33,8 @@ pub(crate) struct Kernel {
     pub(crate) numbers: usize,
     /// Numbers that the processor tells apart.
     pub(crate) processors_numbers: usize,
+    /// How many of them each purse's spaces have, of which none but the first may have more than three quarters.
+    pub(crate) numbers_of: [usize; PURSES],
     pub(crate) last_number: usize,
     pub(crate) numbers_used_up: bool,
     pub(crate) keep_translations: bool,
@@ -67,6 +69,7 @@ pub(crate) static KERNEL: Lock = Lock {
         frames: Frames::none(),
         numbers: SPACES,
         processors_numbers: 1,
+        numbers_of: [0; PURSES],
         last_number: 0,
         numbers_used_up: false,
         keep_translations: true,

@@ -27,6 +27,8 @@ const DIRTY: usize = 1 << 7;
 pub(crate) const COPY_ON_WRITE: usize = 1 << 8;
 /// For software: stays with its space; a fork does not pass it on.
 pub(crate) const PRIVATE: usize = 1 << 9;
+/// For software, of mail, which is private and never copied: the space that shared it has ended.
+pub(crate) const LEFT_BEHIND: usize = COPY_ON_WRITE;
 
 const FLAGS: usize = 0x3ff;
 
@@ -170,7 +172,7 @@ impl PageTable {
     ) -> Result<(), NoMemory> {
         let place = self.walk(address, Some(frames))?;
         // SAFETY: in a table of this space.
-        unsafe { *place = entry(frame, flags | VALID | USER | ACCESSED | DIRTY) };
+        unsafe { *place = entry(frame, flags | VALID | ACCESSED | DIRTY) };
         Ok(())
     }
 
@@ -185,7 +187,7 @@ impl PageTable {
         for page in (address / FRAME * FRAME..address + bytes).step_by(FRAME) {
             if self.find(page).is_none() {
                 let frame = frames.take().ok_or(NoMemory)?;
-                if self.map(page, frame, flags, frames).is_err() {
+                if self.map(page, frame, flags | USER, frames).is_err() {
                     frames.give_back(frame);
                     return Err(NoMemory);
                 }
@@ -262,7 +264,8 @@ impl PageTable {
 
     /// Gives the page of `address` a frame of its own if it is to be copied when written. Says whether that was the fault.
     pub(crate) fn copy_on_write(&mut self, address: usize, frames: &mut Frames) -> Result<bool, NoMemory> {
-        let Some(place) = self.find(address).filter(|place| **place & COPY_ON_WRITE != 0) else {
+        let is_copied = |place: &&mut usize| **place & (COPY_ON_WRITE | PRIVATE) == COPY_ON_WRITE;
+        let Some(place) = self.find(address).filter(is_copied) else {
             return Ok(false);
         };
         let old = frame_of(*place);

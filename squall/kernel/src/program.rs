@@ -31,7 +31,7 @@ pub(crate) fn load(space: &mut Space, frames: &mut Frames) -> Result<(), NoMemor
         let first = address / FRAME * FRAME;
         let before = address - first;
         if segment.p_flags & PF_W == 0 {
-            let flags = READ | if segment.p_flags & PF_X != 0 { EXECUTE } else { 0 };
+            let flags = READ | USER | if segment.p_flags & PF_X != 0 { EXECUTE } else { 0 };
             for page in (0..before + in_memory).step_by(FRAME) {
                 let frame = physical(&raw const file[offset - before]) + page;
                 space.table.map(first + page, frame, flags, frames)?;

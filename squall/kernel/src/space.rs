@@ -6,10 +6,10 @@ use core::ptr;
 use squall_scheduler::image::MAIL;
 use squall_scheduler::pool::{LEVELS, Part, Task};
 
-use crate::frames::{FRAME, Purse};
+use crate::frames::{FIRST, FRAME, Purse};
 use crate::kernel::{Kernel, wait_until_left};
 use crate::kernel_stack;
-use crate::page_table::{NoMemory, PRIVATE, PageTable, READ, USER, WRITE, frame_of, mapped};
+use crate::page_table::{LEFT_BEHIND, NoMemory, PRIVATE, PageTable, READ, USER, WRITE, frame_of, mapped};
 
 /// Numbers of spaces, if the command line does not say that there are fewer: what an ASID has bits for. 0 is the kernel's.
 pub(crate) const SPACES: usize = 1 << 16;
@@ -137,34 +137,38 @@ impl Space {
     }
 
     /// The page of mail shared with `other`, made if there is none; its address in this space. `other` has it out of its reach until
-    /// it asks for it, too.
+    /// it asks for it, too. What one of the two still shares with a space that ended is only its own to give up: the other may be using
+    /// its translations at this moment, on another hart.
     pub(crate) fn connect(&mut self, other: &mut Space, kernel: &mut Kernel) -> Result<usize, NoMemory> {
         let (here, there) = (MAIL + other.number * FRAME, MAIL + self.number * FRAME);
-        if same_page(&self.table, here, &other.table, there) {
-            if let Some(entry) = self.table.find(here) {
-                *entry |= USER;
-            }
-            return Ok(here);
-        }
-        // What one of them has there it shared with a space of that number which ended.
-        let left_behind =
-            [self.table.unmap(here, &mut kernel.frames), other.table.unmap(there, &mut kernel.frames)];
-        if left_behind.contains(&true) {
+        if self.table.find(here).is_some_and(|entry| *entry & LEFT_BEHIND != 0) {
+            self.table.unmap(here, &mut kernel.frames);
             kernel.translations_changed();
         }
-        let frame = kernel.frames.take().ok_or(NoMemory)?;
+        if let Some(entry) = self.table.find(here) {
+            *entry |= USER;
+            return Ok(here);
+        }
         let flags = READ | WRITE | PRIVATE;
+        let found = other.table.find(there).map(|entry| (frame_of(*entry), *entry & LEFT_BEHIND != 0));
+        let frame = match found {
+            // It asked while this space had another page there.
+            Some((frame, false)) => {
+                kernel.frames.share(frame);
+                frame
+            }
+            _ => kernel.frames.take().ok_or(NoMemory)?,
+        };
         self.table
-            .map(here, frame, flags, &mut kernel.frames)
+            .map(here, frame, flags | USER, &mut kernel.frames)
             .inspect_err(|NoMemory| kernel.frames.give_back(frame))?;
-        if let Err(NoMemory) = other.table.map(there, frame, flags, &mut kernel.frames) {
-            self.table.unmap(here, &mut kernel.frames);
-            return Err(NoMemory);
+        if found.is_none() {
+            if let Err(NoMemory) = other.table.map(there, frame, flags, &mut kernel.frames) {
+                self.table.unmap(here, &mut kernel.frames);
+                return Err(NoMemory);
+            }
+            kernel.frames.share(frame);
         }
-        if let Some(entry) = other.table.find(there) {
-            *entry &= !USER;
-        }
-        kernel.frames.share(frame);
         self.connected = true;
         other.connected = true;
         Ok(here)
@@ -178,6 +182,10 @@ impl Kernel {
         parent: *mut Space,
         level: usize,
     ) -> Result<&'static mut Space, NoMemory> {
+        let payer = self.frames.payer;
+        if payer != FIRST && self.numbers_of[usize::from(payer)] >= self.numbers / 4 * 3 {
+            return Err(NoMemory);
+        }
         let number = self.free_number().ok_or(NoMemory)?;
         let frame = self.frames.take().ok_or(NoMemory)?;
         let stack = match self.kernel_stacks {
@@ -201,7 +209,7 @@ impl Kernel {
                 resume_point: NOWHERE,
                 place: Task { queue: self.queue(level), ..Task::IDLE },
                 number,
-                purse: self.frames.payer,
+                purse: payer,
                 level,
                 state: State::Runnable,
                 table,
@@ -227,6 +235,7 @@ impl Kernel {
             kernel_stack::lay_out(space, mapped::<u8>(stack + FRAME).addr());
         }
         self.spaces[number] = space;
+        self.numbers_of[usize::from(payer)] += 1;
         self.counters.spaces += 1;
         if let Some(parent) = space_at(parent) {
             link(&mut parent.children, space);
@@ -267,11 +276,15 @@ impl Kernel {
         if space.connected {
             let mut place = MAIL;
             while let Some(page) = space.table.next_page(place, MAIL + SPACES * FRAME) {
-                if let Some(other) = space_at(self.spaces[(page - MAIL) / FRAME])
-                    && other.state != State::Ended
-                    && other.has_accepted(space)
+                if let Some(other) =
+                    space_at(self.spaces[(page - MAIL) / FRAME]).filter(|other| other.state != State::Ended)
                 {
-                    self.tell_gone(other);
+                    if other.has_accepted(space) {
+                        self.tell_gone(other);
+                    }
+                    if let Some(entry) = other.table.find(MAIL + space.number * FRAME) {
+                        *entry |= LEFT_BEHIND;
+                    }
                 }
                 place = page + FRAME;
             }
@@ -329,6 +342,7 @@ impl Kernel {
 
     fn reap(&mut self, zombie: &mut Space) {
         self.spaces[zombie.number] = ptr::null_mut();
+        self.numbers_of[usize::from(zombie.purse)] -= 1;
         self.take_back_stack(zombie);
         self.frames.give_back(crate::page_table::physical(zombie));
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The system calls. Whatever a process passes is checked here, and its memory is reached through its page table only.
 
-use squall_scheduler::call::{Call, Counters, Executor, KILLED, Refusal, TURN_BY_TURN};
-use squall_scheduler::image::PART;
+use squall_scheduler::call::{Call, Counters, Executor, GREATEST_CODE, KILLED, Refusal, TURN_BY_TURN};
+use squall_scheduler::image::{MAIL, PART};
 use squall_scheduler::pool::{ATTENTION, GIVE_WAY, LEVELS, Part, Task};
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -53,7 +53,7 @@ impl Kernel {
             n if n == Call::Print as usize => self.print(space, a, b),
             n if n == Call::Exit as usize => {
                 leave_space(hart);
-                self.end(space, a);
+                self.end(space, a.min(GREATEST_CODE));
                 return false;
             }
             n if n == Call::Spawn as usize => self.spawn(space, a, [b, c], d),
@@ -96,11 +96,11 @@ impl Kernel {
             n if n == Call::Myself as usize => Ok(space.number),
             n if n == Call::CommandLine as usize => {
                 let line = &self.command_line[..self.command_line.len().min(b)];
-                let mut pieces = line.chunks(PIECE).zip((a..).step_by(PIECE));
-                let whole = pieces.all(|(from, to)| {
+                let mut pieces = line.chunks(PIECE).enumerate();
+                let whole = pieces.all(|(index, from)| {
                     let mut piece = [0; PIECE];
                     piece[..from.len()].copy_from_slice(from);
-                    space.copy(self, to, &mut piece[..from.len()], true)
+                    space.copy(self, a.wrapping_add(index * PIECE), &mut piece[..from.len()], true)
                 });
                 if whole { Ok(line.len()) } else { Err(Refusal::BadAddress) }
             }
@@ -248,7 +248,8 @@ impl Kernel {
     }
 
     fn pool(&mut self, space: &mut Space, tasks: usize, how: usize) -> Option<Answer> {
-        let bytes = tasks.checked_mul(size_of::<Task>()).filter(|bytes| *bytes <= 1 << 28);
+        const MOST_TASKS: usize = (MAIL - PART - size_of::<Part>()) / size_of::<Task>();
+        let bytes = (tasks <= MOST_TASKS).then(|| tasks * size_of::<Task>());
         let may_have_one = space.part.is_null()
             && space.kernel_stack == 0
             && how <= TURN_BY_TURN + Executor::Future as usize;
@@ -321,7 +322,8 @@ impl Kernel {
     }
 
     fn set_keep_translations(&mut self, keep: usize) -> Answer {
-        if keep != 0 && self.processors_numbers < self.numbers {
+        // What a hart still forgets for others, and numbers that others were made with, would not fit.
+        if self.counters.spaces != 1 || keep != 0 && self.processors_numbers < self.numbers {
             return Err(Refusal::BadArgument);
         }
         self.keep_translations(keep != 0);

@@ -12,7 +12,7 @@ pub enum Call {
     Yield,
     /// (address, length): to the console, 4 KiB at most; how many bytes.
     Print,
-    /// (code): the space ends.
+    /// (code): the space ends. A code beyond [`GREATEST_CODE`] would be the kernel's to give, and becomes that.
     Exit,
     /// (program, first word, second word, level): a new space from the same program; its number.
     Spawn,
@@ -43,9 +43,9 @@ pub enum Call {
     Tick,
     /// (address, length): copies the kernel's command line; its length.
     CommandLine,
-    /// (number of tasks, turns, address of [`Counters`] pair): hands over between tasks of the kernel itself.
+    /// (number of tasks, turns): hands over between tasks of the kernel itself.
     KernelTasks,
-    /// (0 or 1): whether address spaces keep their translations while others run.
+    /// (0 or 1): whether address spaces keep their translations while others run. While no other space lives.
     KeepTranslations,
     /// (0 or 1): whether spaces made from now on have a kernel stack of their own, and are switched by way of it, as most kernels'
     /// processes are. While no other space lives. Such a space has no part of the pool, and is less urgent than the first.
@@ -97,6 +97,9 @@ pub const FAULTED: usize = usize::MAX - 1;
 
 /// In place of a cause: there was no memory for the copy of a page.
 pub const MEMORY: usize = 16;
+
+/// The greatest code a space can exit with.
+pub const GREATEST_CODE: usize = FAULTED - 64;
 
 /// What the kernel counts, since the machine started, over all harts.
 #[repr(C)]

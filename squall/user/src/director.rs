@@ -9,6 +9,7 @@
 //! | `hostile`, `hostile:N` | every misdeed, or the N-th |
 //! | `slices` | one process gives way before the end of each slice, to another that never does |
 //! | `numbers` | uses up all numbers of spaces |
+//! | `stale` | writes to mail whose other side ended while another with its number asks for some; with few numbers and several harts |
 //! | `late` | sleeps while another takes half the memory at once |
 //! | `kills:ROUNDS:SEED` | ends processes at random moments, whatever they do |
 //! | `soak:ROUNDS:SEED`, `soak:ROUNDS:SEED:L` | lets pairs of spaces spawn, wake, sleep and die at random, with no sleep longer than two to the power of L timebase ticks (29 if it is left out, 54 s) |
@@ -21,7 +22,7 @@ use crate::arm::fork::Child;
 use crate::arm::{across, call as control, document, fork, future, kernel_task, process, stackful};
 use crate::kernel::{call, counters, exit, must, say, spawn, wait};
 use crate::scheduler::take_part;
-use crate::trial::{kills, late, numbers, slices};
+use crate::trial::{kills, late, numbers, slices, stale};
 use crate::{hostile, program, worker};
 
 /// The arms: the name on the command line, and what runs it.
@@ -65,6 +66,7 @@ const ARMS: &[(&str, Arm)] = &[
         "stackful-across-keeping-12",
         Arm::Here(|tasks, turns, me| across::run(tasks, turns, across::KEEPING, me)),
     ),
+    ("stackful-across-3-spaces", Arm::Here(|tasks, turns, me| across::run(tasks, turns, across::THREE, me))),
     ("future-across", Arm::Here(|tasks, turns, me| across::run(tasks, turns, across::POLLED, me))),
     ("document-process", Arm::Here(|tasks, _, me| document::processes(tasks, Queue::Rotating, me))),
     ("document-process-head", Arm::Here(|tasks, _, me| document::processes(tasks, Queue::Head, me))),
@@ -120,6 +122,7 @@ fn carry_out(word: &str, me: usize) -> Result<(), usize> {
         "spaces" | "asid-bits" => {}
         "slices" => slices::run(),
         "numbers" => well(numbers::run(me))?,
+        "stale" => well(stale::run(me))?,
         "late" => well(late::run(me))?,
         "kills" => well(kills::run(tasks, turns, me))?,
         "hostile" => well(hostile::run(tasks, me))?,

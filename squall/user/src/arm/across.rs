@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tasks of two address spaces that take turns: every hand-off goes to the other space.
+//! Tasks of two address spaces, or three, that take turns: every hand-off goes to the next space.
 //!
-//! Both spaces give way after every turn, stand in one ring of the kernel, and hold half of the tasks each. The first task of
-//! the first space takes the readings. The second space's tasks have two turns more, for it begins and ends a turn later.
+//! The spaces give way after every turn, stand in one ring of the kernel, and hold as many of the tasks each. The first task of
+//! the first space takes the readings. The others' tasks have two turns more, for they begin and end a turn later.
 
 use core::sync::atomic::AtomicUsize;
 use core::sync::atomic::Ordering::Relaxed;
@@ -20,6 +20,7 @@ use crate::stackful::{start, start_on};
 static TASKS: AtomicUsize = AtomicUsize::new(0);
 static TURNS: AtomicUsize = AtomicUsize::new(0);
 static BYTES: AtomicUsize = AtomicUsize::new(0);
+static SPACES: AtomicUsize = AtomicUsize::new(0);
 
 const ROOMY: usize = 8 << 10;
 
@@ -34,6 +35,12 @@ const BESIDE: usize = 1 << 60;
 pub(crate) const STACKFUL: usize = 0;
 pub(crate) const KEEPING: usize = 1 << 59;
 pub(crate) const POLLED: usize = 1 << 61;
+/// Stackful, in three spaces: with two the kernel's ring has one entry beside the running one, which is the shortest case.
+pub(crate) const THREE: usize = 1 << 58;
+
+fn spaces(kind: usize) -> usize {
+    if kind & THREE != 0 { 3 } else { 2 }
+}
 
 /// What comes of a pair, measured.
 pub(crate) fn run(tasks: usize, turns: usize, kind: usize, me: usize) -> bool {
@@ -48,13 +55,19 @@ pub(crate) fn run_beside(tasks: usize, turns: usize, me: usize, other: &mut Opti
 
 /// Makes both sides, lets them begin together, and waits for their end.
 fn pair(tasks: usize, turns: usize, kind: usize, me: usize, other: &mut Option<(usize, usize)>) -> bool {
-    let sides =
-        [0, SECOND].map(|side| spawn(program::SIDE, [tasks / 2, turns | side | kind], program::LEVEL));
-    for side in sides {
+    let mut sides = [0; 3];
+    let sides = &mut sides[..spaces(kind)];
+    let each = tasks / sides.len();
+    for (index, side) in sides.iter_mut().enumerate() {
+        let second = if index == 0 { 0 } else { SECOND };
+        *side = spawn(program::SIDE, [each, turns | second | kind], program::LEVEL);
+    }
+    let sides = &*sides;
+    for &side in sides {
         connect(side);
     }
     let both_stand_ready = sides.iter().all(|side| knocks_of(*side, me).is_some());
-    for side in sides {
+    for &side in sides {
         if both_stand_ready {
             knock(side, me, GO);
         } else {
@@ -63,7 +76,7 @@ fn pair(tasks: usize, turns: usize, kind: usize, me: usize, other: &mut Option<(
         }
     }
     let (mut ended, mut went_well) = (0, both_stand_ready);
-    while ended < 2 {
+    while ended < sides.len() {
         let Some((number, code)) = wait() else { return false };
         if sides.contains(&number) {
             ended += 1;
@@ -78,8 +91,9 @@ fn pair(tasks: usize, turns: usize, kind: usize, me: usize, other: &mut Option<(
 /// One of the two spaces.
 pub(crate) fn side(tasks: usize, what: usize, me: usize, parent: usize) -> ! {
     let (second, polled) = (what & SECOND != 0, what & POLLED != 0);
-    let turns = what & !(SECOND | POLLED | BESIDE | KEEPING);
-    TASKS.store(2 * tasks, Relaxed);
+    let turns = what & !(SECOND | POLLED | BESIDE | KEEPING | THREE);
+    SPACES.store(spaces(what), Relaxed);
+    TASKS.store(spaces(what) * tasks, Relaxed);
     TURNS.store(turns + if second { 2 } else { 0 }, Relaxed);
     let before = counters();
     let executor = if polled { Executor::Future } else { Executor::Stackful };
@@ -138,7 +152,11 @@ extern "C" fn measure<const KEPT: usize>(_: usize) {
     yield_now();
     let begin = Reading::begin();
     turn::take_all::<KEPT>(TURNS.load(Relaxed), yield_now);
-    let subject = if KEPT == 0 { "stackful-across" } else { "stackful-across-keeping-12" };
+    let subject = match (KEPT, SPACES.load(Relaxed)) {
+        (0, 3) => "stackful-across-3-spaces",
+        (0, _) => "stackful-across",
+        _ => "stackful-across-keeping-12",
+    };
     report(subject, &begin, &Reading::end());
 }
 
@@ -154,14 +172,14 @@ async fn body(measures: bool) {
     }
 }
 
-/// Every hand-off of this side was to the other and came back from there: what the kernel counted must be twice its turns.
+/// Every hand-off of this side was to the next and came back from the last: what the kernel counted must be its turns times the spaces.
 fn report(subject: &'static str, begin: &Reading, end: &Reading) {
     let (tasks, turns) = (TASKS.load(Relaxed), TURNS.load(Relaxed));
     let record = Record {
         subject,
         tasks,
         turns,
-        done: 2 * turn::taken(),
+        done: SPACES.load(Relaxed) * turn::taken(),
         space_changes: Some(tasks * turns),
         bytes: BYTES.load(Relaxed),
         moves: 0,

@@ -11,7 +11,7 @@ use super::registers::fill_registers;
 use super::{SLICE, forever};
 use crate::kernel::{call, exit, grow, must, pass, wait};
 use crate::scheduler::{Mail, connect, from, knock, knocks_of, take_mail, take_part};
-use crate::trial::{kills, numbers::MARK, slices};
+use crate::trial::{kills, numbers::MARK, slices, stale};
 
 /// What to do, in place of a misdeed's number.
 pub(crate) const FULL: usize = 1000;
@@ -28,6 +28,8 @@ pub(crate) const LEAVES_A_MARK: usize = 1010;
 pub(crate) const LOOKS_FOR_THE_MARK: usize = 1011;
 pub(crate) const TAKES_AT_ONCE: usize = 1012;
 pub(crate) const VICTIM: usize = 1013;
+pub(crate) const SCRIBBLES_OVER_OLD_MAIL: usize = 1014;
+pub(crate) const LOOKS_AT_NEW_MAIL: usize = 1015;
 
 /// Does it; `word` is another process's number, or what is said there.
 pub(super) fn keep(what: usize, word: usize, me: usize, parent: usize) {
@@ -88,6 +90,8 @@ pub(super) fn keep(what: usize, word: usize, me: usize, parent: usize) {
         }
         TAKES_AT_ONCE => exit(usize::from(grow(word).is_none())),
         VICTIM => kills::live(word),
+        SCRIBBLES_OVER_OLD_MAIL => stale::scribble(word, me, parent),
+        LOOKS_AT_NEW_MAIL => exit(if stale::stays_empty(word) { 0 } else { 3 }),
         _ => exit(2),
     }
 }

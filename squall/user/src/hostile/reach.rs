@@ -90,7 +90,8 @@ pub(super) fn overflow() {
 }
 
 pub(super) fn bad_pointers() {
-    const BAD: [usize; 6] = [0, 0xffff_ffc0_8020_0000, 1 << 39, usize::MAX - 3, 0x6000_0000, IMAGE];
+    const BAD: [usize; 7] =
+        [0, 0xffff_ffc0_8020_0000, 1 << 39, usize::MAX - 3, usize::MAX, 0x6000_0000, IMAGE];
     for address in BAD {
         refused(Call::Count, [address, 0, 0, 0]);
         refused(Call::CommandLine, [address, 8, 0, 0]);

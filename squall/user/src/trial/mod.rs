@@ -5,3 +5,4 @@ pub(crate) mod kills;
 pub(crate) mod late;
 pub(crate) mod numbers;
 pub(crate) mod slices;
+pub(crate) mod stale;
