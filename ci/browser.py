@@ -172,7 +172,8 @@ FAULTS = r"""
     if (titles.length === 0) faults.push(`${where(chart)}: no axis has a title`);
     const said = titles.some((title) => /, (%|s|ns|µs|ms)\b|, %|number of|\(number\)/.test(title));
     for (const tick of chart.querySelectorAll("text.tick")) {
-      const bare = /^[-\d.,]+$/.test(tick.textContent);
+      // A dash alone says that there is no figure.
+      const bare = /^-?[\d.,]+$/.test(tick.textContent);
       if (bare && !said) faults.push(`${where(chart)}: "${tick.textContent}" has no unit; axes: ${titles.join("; ")}`);
     }
   }

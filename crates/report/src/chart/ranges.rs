@@ -41,7 +41,9 @@ pub fn draw(groups: &[Group], quantity: &str, title: Option<&str>, limit: Option
     how_to_read(&mut picture, left, key);
     let ticks = x.time_ticks();
     grid(&mut picture, &ticks, |at| [[at, top - 4.0], [at, bottom]]);
-    for tick in ticks.iter().filter(|tick| !tick.label.is_empty()) {
+    // Where the limit is named no tick is.
+    let free = |at: f64| limit.is_none_or(|ps| (x.at(ps) - at).abs() > 66.0);
+    for tick in ticks.iter().filter(|tick| !tick.label.is_empty() && free(tick.at)) {
         picture.push(label_as("tick middle", tick.at, bottom + 17.0, &tick.label));
     }
     picture.push(line("axis", left, bottom, right, bottom));

@@ -137,6 +137,8 @@ fn section(items: &[Item], quantity: Quantity, several: bool, prefix: &str, limi
     let name = figures::name(quantity);
     let having = || items.iter().filter(|item| item.row.series.contains_key(&quantity));
     let all = groups(items, quantity, false);
+    // Only what was judged is held against it.
+    let limit = limit.filter(|_| having().any(|item| item.row.variant.headline() == quantity));
     let mut panels = Vec::new();
     let conditions = groups(items, quantity, true);
     for group in &conditions {
