@@ -161,17 +161,17 @@ import json, sys
 assert 0 < early <= never <= early * 1.5, f"of two processes one had {early} ticks, the other {never}"
 PYTHON
 
-step "a guest's hour of random spawning, waking, sleeping and killing on four harts, twice the same"
-for turn in 1 2; do
-    squall "soak-$turn" --harts 4 soak:80:1
-done
-diff "$scratch/soak-1" "$scratch/soak-2" || fail "two runs of the same words differ"
-python3 - "$scratch/soak-1" <<'PYTHON'
+# Each judges itself: a wake-up that is lost, memory that is kept, or a hang is a status that is not 0.
+step "two guest hours of random spawning, waking, sleeping and killing on four harts"
+for seed in 1 2; do
+    squall "soak-$seed" --harts 4 "soak:80:$seed"
+    python3 - "$scratch/soak-$seed" <<'PYTHON'
 import json, sys
 said = [json.loads(line) for line in open(sys.argv[1]) if line.startswith("{")]
 seconds = next(r["guest_seconds"] for r in said if "soak" in r)
 assert seconds > 3600, f"{seconds} s of guest time are less than an hour"
 PYTHON
+done
 
 step "the same by the host's clock, with harts that run at the same time"
 squall wall --harts 4 --wall-clock hostile soak:10:1:14 kills:20:1
