@@ -17,6 +17,7 @@ use doorbell_vm::squall;
 use serde::Deserialize;
 
 use super::common::command_line;
+use super::numbers::Numbers;
 use super::usage::Usage;
 use doorbell_report::tasks::CONTROL;
 use doorbell_results::configuration::{
@@ -176,10 +177,10 @@ fn boots(tasks: &ArgMatches, chapter: bool) -> anyhow::Result<Vec<Boot>> {
 
 /// The kinds of task that are asked for, with their numbers.
 fn words(tasks: &ArgMatches) -> anyhow::Result<String> {
-    let numbers = |name: &str, default: &[u32]| -> Vec<u32> {
-        let given: Vec<u32> = tasks.get_many(name).into_iter().flatten().copied().collect();
-        if given.is_empty() { default.to_vec() } else { given }
-    };
+    let or = |given: Vec<u32>, default: &[u32]| if given.is_empty() { default.to_vec() } else { given };
+    let counts: Vec<Numbers> = tasks.get_many("tasks").into_iter().flatten().cloned().collect();
+    let counts = or(Numbers::of(&counts), &[10, 1000]);
+    let turns = or(tasks.get_many("yields").into_iter().flatten().copied().collect(), &[100]);
     let asked: Vec<&String> = tasks.get_many("kinds").into_iter().flatten().collect();
     for name in &asked {
         if *name != "all" && !KINDS.iter().any(|kind| kind.lab == *name) {
@@ -191,7 +192,6 @@ fn words(tasks: &ArgMatches) -> anyhow::Result<String> {
     }
     let wanted =
         |kind: &&Kind| asked.is_empty() || asked.iter().any(|name| *name == "all" || *name == kind.lab);
-    let (counts, turns) = (numbers("tasks", &[10, 1000]), numbers("yields", &[100]));
     let mut words = Vec::new();
     for kind in KINDS.iter().filter(wanted) {
         for count in &counts {
