@@ -32,7 +32,7 @@ mod tests {
         let random = std::cell::RefCell::new(fastrand::Rng::with_seed(seed));
         let mut result = sample::result(&configurations, blocks, |configuration, _| {
             let level = if configuration.subject == "pipe" { pipe } else { 16_000.0 };
-            level * (1.0 + 0.04 * (random.borrow_mut().f64() - 0.5))
+            level * (1.0 + 0.12 * (random.borrow_mut().f64() - 0.5))
         });
         result.plan.question = Some(Question::Pick(question::Pick {
             shape: Shape::OneToOne,
@@ -50,7 +50,8 @@ mod tests {
     fn a_run_is_decided_once_nothing_in_its_answer_is_open() {
         assert!(decided(&run(32_000.0, 10, 1)), "twice as long is seen at once");
         assert!(!decided(&run(32_000.0, 5, 1)), "five blocks are no evidence");
-        let open = |blocks| (0..4).filter(|seed| !decided(&run(16_400.0, blocks, *seed))).count();
+        // Twice the least difference that matters.
+        let open = |blocks| (0..4).filter(|seed| !decided(&run(16_800.0, blocks, *seed))).count();
         let [ten, forty] = [open(10), open(40)];
         assert!(ten > forty, "{ten} of 4 with ten blocks, {forty} with forty");
     }
@@ -72,7 +73,7 @@ mod tests {
                     .any(|ranked| ranked.behind.is_some_and(|ratio| ratio.low > 1.0 || ratio.high < 1.0))
             })
         };
-        let wrong = (0..30).filter(|seed| differs(*seed)).count();
-        assert!(wrong <= 4, "{wrong} of 30");
+        let wrong = (0..15).filter(|seed| differs(*seed)).count();
+        assert!(wrong <= 2, "{wrong} of 15");
     }
 }
