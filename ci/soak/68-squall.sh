@@ -38,7 +38,7 @@ for record in json.load(open(sys.argv[1]))["records"]:
                 record["series"][quantity]["p50_ns"])
             break
 print("68-squall: instructions under Linux:", medians)
-# Squall: 28 in one space, 79 to another, 79,800 for a fork.
+# Squall: 28 in one space, 79 to another, 80,200 for a fork.
 assert medians["stackful"] < medians["thread-yield"] / 10, "a switch of stacks is no system call"
 assert min(medians["process-futex"], medians["process-yield"]) > 79 * 20 and medians["life-fork"] > 79_800 * 3
 assert medians["life-fork-exec"] > medians["life-fork"]

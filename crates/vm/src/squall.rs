@@ -40,7 +40,7 @@ pub enum SquallError {
         cause: std::io::Error,
     },
     /// A program that does not end.
-    #[error("{program} did not end within {} s; --timeout gives it more", .limit.as_secs())]
+    #[error("{program} did not end within {} s; {}", .limit.as_secs(), more(.program))]
     Late {
         /// The program.
         program: String,
@@ -106,6 +106,14 @@ pub fn run(kernel: &Path, words: &str, memory: u32, limit: Duration) -> Result<S
     ]);
     command.arg("-kernel").arg(kernel).args(["-append", words]);
     said_by(command, EMULATOR, limit)
+}
+
+/// What to do about a program that does not end.
+fn more(program: &str) -> &'static str {
+    match program {
+        BUILD_LINUX => "try again, for what it has built is kept",
+        _ => "--timeout gives it more",
+    }
 }
 
 fn said_by(mut command: Command, program: &str, limit: Duration) -> Result<String, SquallError> {
