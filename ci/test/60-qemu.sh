@@ -114,6 +114,9 @@ echo "== a debugger that watches the UPID takes no notification away"
 ! "${run[@]}" --items none --sends 300 --watch --fault watch-loses >"$scratch/watched"
 grep '^not ok .* accounting' "$scratch/watched"
 
+echo "== code that is changed while another CPU runs it, however late the store"
+"${run[@]}" --items smp.code --fault stored-late
+
 echo "== planted faults"
 qemu/conformance/faults --qemu "$qemu"
 

@@ -227,6 +227,43 @@ static void tpause(void)
     wait_for(1);
 }
 
+/* MOV EAX, imm32; RET; its operand is changed while another CPU runs it. */
+static struct {
+    uint8_t unused[3], mov;
+    volatile uint32_t operand;
+    uint8_t ret;
+} __attribute__((aligned(4096))) code = { .mov = 0xb8, .ret = 0xc3 };
+
+static volatile uint32_t executed;
+
+static void execute(void *unused)
+{
+    uint32_t registers[4];
+
+    (void)unused;
+    while (!stop) {
+        /* Behind it what was stored is executed: SDM volume 3, "Handling Self- and Cross-Modifying Code". */
+        cpuid(0, 0, registers);
+        executed = ((uint32_t (*)(void))&code.mov)();
+    }
+}
+
+static void changed_code(void)
+{
+    uint32_t n;
+
+    code.operand = executed = 0;
+    stop = false;
+    start_on(1, execute, NULL);
+    for (n = 1; n <= 1000; n++) {
+        code.operand = n;
+        if (!check(eventually(executed == n), "%u was stored, %u is executed", n, executed)) {
+            break;
+        }
+    }
+    release();
+}
+
 const struct item smp_items[] = {
     { "smp.send", "§5.1", "SENDUIPI reaches a CPU that runs at CPL 3", to_another, NEEDS_CPU2 },
     { "smp.destination", "§4.1", "xAPIC mode uses NDST[15:8] alone", destination_bits, NEEDS_CPU2 },
@@ -234,6 +271,7 @@ const struct item smp_items[] = {
     { "smp.halt", "§6.4 [inferred]", "a notification does not end HLT", halted, NEEDS_CPU2 },
     { "smp.halt-watched", "§6.4 [inferred]", "nor does a data breakpoint on the UPID, and it loses none", halted_watched, NEEDS_CPU2 },
     { "smp.string", "§6.3", "a string instruction is interrupted between iterations", strings, NEEDS_CPU2 },
+    { "smp.code", "SDM 3", "code that is changed while another CPU runs it is executed as it is", changed_code, NEEDS_CPU2 },
     { "smp.tpause", "§6.2, §10.19", "a user interrupt ends TPAUSE", tpause, NEEDS_CPU2 },
     { 0 },
 };
