@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::cache::{folder_made, put};
 use crate::fetch_error::FetchError;
-use crate::process::{OutputError, output};
+use crate::process::answer;
 
 /// Where Debian is, unless [`MIRROR`] names another place; its security archive lies beside it.
 const DEBIAN: &str = "http://deb.debian.org/debian";
@@ -134,18 +134,10 @@ pub(crate) fn run(
 ) -> Result<String, FetchError> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).envs(environment.iter().copied());
-    let output = output(&mut command, LIMIT).map_err(|error| match error {
-        OutputError::System(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
-            FetchError::Lacking(program)
-        }
-        OutputError::System(cause) => FetchError::Start { program, cause },
-        OutputError::Late => FetchError::Late { program, after: LIMIT },
-    })?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let complaint = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(FetchError::Failed { program, status: output.status, complaint })
+    answer(&mut command, LIMIT).map_err(|failure| match failure.is_absence() {
+        true => FetchError::Lacking(program),
+        false => FetchError::Program { program, failure },
+    })
 }
 
 impl Offer {

@@ -3,11 +3,11 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Output, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::accelerator::Accelerator;
-use crate::process::{Group, OutputError, Process, output};
+use crate::process::{Failure, Group, Process, answer};
 
 /// The script that builds QEMU with user interrupts, in the source tree this crate was built from.
 const BUILD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../qemu/build");
@@ -36,27 +36,21 @@ pub enum EmulatorError {
          with --qemu, or run `doorbell vm build --accel uintr` once"
     )]
     None,
-    /// A file that does not run.
-    #[error("cannot run {}: {cause}; name a qemu-system-x86_64 with --qemu", .path.display())]
+    /// A file that does not run, or does not say what it is.
+    #[error("{} {failure}; name a qemu-system-x86_64 with --qemu", .path.display())]
     Unusable {
         /// The file.
         path: PathBuf,
-        /// The system's error.
-        cause: io::Error,
+        /// What became of it.
+        failure: Failure,
     },
     /// A program that is no QEMU.
-    #[error("{} is no QEMU: asked for its version it {said}; name a qemu-system-x86_64 with --qemu", .path.display())]
+    #[error("{} is no QEMU: asked for its version it said '{said}'; name a qemu-system-x86_64 with --qemu", .path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What it did.
+        /// Its first line.
         said: String,
-    },
-    /// A file that does not answer.
-    #[error("{} did not say within {} s what it is; name a qemu-system-x86_64 with --qemu", .path.display(), ANSWER.as_secs())]
-    Silent {
-        /// The file.
-        path: PathBuf,
     },
     /// A QEMU without the patches.
     #[error("{} ({version}) has no user interrupts; leave --qemu out, or build one with `doorbell vm build --accel uintr`", .path.display())]
@@ -109,7 +103,7 @@ impl Emulator {
                 Self::ask(&built().map_err(EmulatorError::NotBuilt)?)?
             }
             None => match Self::ask(Path::new(INSTALLED)) {
-                Err(EmulatorError::Unusable { cause, .. }) if cause.kind() == io::ErrorKind::NotFound => {
+                Err(EmulatorError::Unusable { failure, .. }) if failure.is_absence() => {
                     Self::ask(&built().map_err(|_| EmulatorError::None)?)?
                 }
                 answer => answer?,
@@ -124,26 +118,21 @@ impl Emulator {
 
     fn ask(path: &Path) -> Result<Self, EmulatorError> {
         let said = |arguments: &[&str]| {
-            output(Command::new(path).args(arguments), ANSWER).map_err(|error| match error {
-                OutputError::System(cause) => EmulatorError::Unusable { path: path.to_owned(), cause },
-                OutputError::Late => EmulatorError::Silent { path: path.to_owned() },
-            })
+            let failed = |failure| EmulatorError::Unusable { path: path.to_owned(), failure };
+            answer(Command::new(path).args(arguments), ANSWER).map_err(failed)
         };
         let version = said(&["--version"])?;
         let Some(number) = number(&version) else {
-            let Output { status, stdout, .. } = version;
-            let first = String::from_utf8_lossy(&stdout).lines().next().unwrap_or("nothing").to_owned();
-            let said = format!("said '{first}' and ended with {status}");
+            let said = version.lines().next().unwrap_or_default().to_owned();
             return Err(EmulatorError::Foreign { path: path.to_owned(), said });
         };
         // One built without seccomp refuses the option before it looks at the next.
-        let confined = said(&["-sandbox", "on", "-cpu", "help"])?;
-        let sandbox = confined.status.success();
-        let models = if sandbox { confined } else { said(&["-cpu", "help"])? };
-        let flags = String::from_utf8_lossy(&models.stdout).into_owned();
-        let user_interrupts = flags.split_ascii_whitespace().any(|flag| flag == "uintr");
-        let folders = String::from_utf8_lossy(&said(&["-L", "help"])?.stdout).into_owned();
-        let firmware = folders.lines().map(PathBuf::from).filter(|folder| folder.is_dir()).collect();
+        let confined = said(&["-sandbox", "on", "-cpu", "help"]);
+        let sandbox = confined.is_ok();
+        let models = confined.or_else(|_| said(&["-cpu", "help"]))?;
+        let user_interrupts = models.split_ascii_whitespace().any(|flag| flag == "uintr");
+        let firmware =
+            said(&["-L", "help"])?.lines().map(PathBuf::from).filter(|folder| folder.is_dir()).collect();
         let patched = if user_interrupts { " with user interrupts" } else { "" };
         Ok(Self {
             path: path.to_owned(),
@@ -156,10 +145,8 @@ impl Emulator {
 }
 
 /// `10.0.13` of `QEMU emulator version 10.0.13 (Debian 1:10.0.13+ds-0+deb13u1)`.
-fn number(said: &Output) -> Option<String> {
-    let text = String::from_utf8_lossy(&said.stdout);
-    let number = text.strip_prefix("QEMU emulator version ")?.split_ascii_whitespace().next()?;
-    said.status.success().then(|| number.to_owned())
+fn number(said: &str) -> Option<&str> {
+    said.strip_prefix("QEMU emulator version ")?.split_ascii_whitespace().next()
 }
 
 /// The script that builds it.
@@ -170,15 +157,11 @@ fn script() -> PathBuf {
 /// Where the built one is, or why there is none.
 pub fn built() -> Result<PathBuf, String> {
     let script = script();
-    let said = output(Command::new(&script).arg("--path"), ANSWER).map_err(|error| match error {
-        OutputError::System(cause) => EmulatorError::NoSource { path: script.clone(), cause }.to_string(),
-        OutputError::Late => format!("{} did not answer within {} s", script.display(), ANSWER.as_secs()),
-    })?;
-    if said.status.success() {
-        Ok(PathBuf::from(String::from_utf8_lossy(&said.stdout).trim()))
-    } else {
-        let complaint = String::from_utf8_lossy(&said.stderr);
-        Err(complaint.trim().trim_start_matches("qemu/build: ").to_owned())
+    match answer(Command::new(&script).arg("--path"), ANSWER) {
+        Ok(path) => Ok(PathBuf::from(path.trim())),
+        Err(Failure::Failed { said, .. }) => Err(said.trim_start_matches("qemu/build: ").to_owned()),
+        Err(Failure::System(cause)) => Err(EmulatorError::NoSource { path: script, cause }.to_string()),
+        Err(failure) => Err(format!("{} {failure}", script.display())),
     }
 }
 
@@ -213,16 +196,10 @@ fn run_script(arguments: &[&str], stdout: Stdio) -> Result<(), EmulatorError> {
 mod tests {
     use super::*;
 
-    fn said(script: &str) -> Output {
-        output(Command::new("sh").args(["-c", script]), ANSWER).unwrap()
-    }
-
     #[test]
-    fn the_version_is_its_number_and_what_fails_or_says_else_has_none() {
-        let text = "echo 'QEMU emulator version 10.0.13 (Debian 1:10.0.13+ds)'";
-        assert_eq!(number(&said(text)).as_deref(), Some("10.0.13"));
-        assert_eq!(number(&said(&format!("{text}; exit 1"))), None);
-        assert_eq!(number(&said("echo something else")), None);
+    fn the_version_is_its_number_and_what_says_else_has_none() {
+        assert_eq!(number("QEMU emulator version 10.0.13 (Debian 1:10.0.13+ds)\n"), Some("10.0.13"));
+        assert_eq!(number("something else"), None);
     }
 
     #[test]

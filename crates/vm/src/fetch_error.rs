@@ -3,8 +3,8 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::process::ExitStatus;
-use std::time::Duration;
+
+use crate::process::Failure;
 
 /// What could not be fetched, and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -23,31 +23,13 @@ pub enum FetchError {
     /// A program or package of the host.
     #[error("{0} is needed and not here; on Debian install apt, dpkg and debian-archive-keyring")]
     Lacking(&'static str),
-    /// A program that does not start.
-    #[error("cannot start {program}: {cause}")]
-    Start {
-        /// The program.
-        program: &'static str,
-        /// The system's error.
-        cause: io::Error,
-    },
     /// A program that failed.
-    #[error("{program} ended with {status}: {complaint}")]
-    Failed {
+    #[error("{program} {failure}; try again, or name another mirror with DOORBELL_DEBIAN_MIRROR")]
+    Program {
         /// The program.
         program: &'static str,
-        /// How it ended.
-        status: ExitStatus,
-        /// What it said.
-        complaint: String,
-    },
-    /// A program that does not end.
-    #[error("{program} did not end within {} s; try again, or name another mirror with DOORBELL_DEBIAN_MIRROR", .after.as_secs())]
-    Late {
-        /// The program.
-        program: &'static str,
-        /// How long it was given.
-        after: Duration,
+        /// What became of it.
+        failure: Failure,
     },
     /// A package that the lists do not have.
     #[error("Debian's lists have no usable package {package} of version {series}*; they have: {offered}")]

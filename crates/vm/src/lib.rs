@@ -29,7 +29,7 @@ pub mod kernel;
 mod nobody;
 pub mod order;
 pub mod packages;
-mod process;
+pub mod process;
 pub mod program;
 pub mod run;
 pub mod squall;

@@ -17,6 +17,7 @@ use crate::apt::{Apt, Offer, run};
 use crate::cache::{self, folder_made, put};
 use crate::fetch_error::FetchError;
 use crate::kernel::{BOOKWORM, Kernel};
+use crate::process::Failure;
 use crate::program::needs_a_loader;
 
 /// A part of a guest that is a package of Debian.
@@ -227,7 +228,9 @@ fn headers_of(
         cache: cache.to_owned(),
     };
     let offer = |package: &str| match apt.offer(&format!("{package}={version}")) {
-        Err(FetchError::Failed { .. } | FetchError::NoSuchPackage { .. }) => Err(gone(package)),
+        Err(
+            FetchError::Program { failure: Failure::Failed { .. }, .. } | FetchError::NoSuchPackage { .. },
+        ) => Err(gone(package)),
         outcome => outcome,
     };
     let own = offer(&package)?;

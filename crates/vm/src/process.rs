@@ -31,36 +31,69 @@ pub(crate) enum Group {
     Ours,
 }
 
-/// A program that did not end by itself, or never started.
-#[derive(Debug)]
-pub(crate) enum OutputError {
-    System(io::Error),
-    /// It was killed when its time was up.
-    Late,
+/// A program that did not do what it was run for, as a message says it behind the program's name.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// It does not start, or prints without end.
+    #[error("cannot be run: {0}")]
+    System(#[from] io::Error),
+    /// It did not end within this time, and was killed.
+    #[error("did not end within {} s", .0.as_secs())]
+    Late(Duration),
+    /// It failed.
+    #[error("ended with {status}: {said}")]
+    Failed {
+        /// How it ended.
+        status: ExitStatus,
+        /// The last lines it said.
+        said: String,
+    },
+}
+
+impl Failure {
+    /// Whether there is no such program.
+    pub(crate) fn is_absence(&self) -> bool {
+        matches!(self, Self::System(cause) if cause.kind() == io::ErrorKind::NotFound)
+    }
 }
 
 /// Bytes that a program may print: a thousand times what those that are asked print.
 const MOST: u64 = 64 << 20;
 
+/// Lines of a program's last words.
+const LAST_WORDS: usize = 5;
+
+/// What a program that reads nothing says on standard output, if it succeeds within `limit`.
+pub(crate) fn answer(command: &mut Command, limit: Duration) -> Result<String, Failure> {
+    let Output { status, stdout, stderr } = output(command, limit)?;
+    let [text, complaint] = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    if status.success() {
+        return Ok(text);
+    }
+    let lines: Vec<&str> =
+        text.lines().chain(complaint.lines()).map(str::trim).filter(|line| !line.is_empty()).collect();
+    let said = lines[lines.len().saturating_sub(LAST_WORDS)..].join("; ");
+    Err(Failure::Failed { status, said })
+}
+
 /// Runs a program that reads nothing to its end, which comes within `limit`, and returns what it printed.
-pub(crate) fn output(command: &mut Command, limit: Duration) -> Result<Output, OutputError> {
+fn output(command: &mut Command, limit: Duration) -> Result<Output, Failure> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let deadline = Instant::now() + limit;
-    let mut process = Process::start(command, &[], Group::Own, None).map_err(OutputError::System)?;
+    let mut process = Process::start(command, &[], Group::Own, None)?;
     let stdout = process.child.stdout.take().map(reader);
     let stderr = process.child.stderr.take().map(reader);
-    let ended = process.ends_by(deadline).map_err(OutputError::System)?;
+    let ended = process.ends_by(deadline)?;
     // With its group, so that the pipes close and the readers end.
-    let status = process.end().map_err(OutputError::System)?;
+    let status = process.end()?;
     let text = |reader: Option<JoinHandle<Vec<u8>>>| {
         reader.and_then(|reader| reader.join().ok()).unwrap_or_default()
     };
     let (stdout, stderr) = (text(stdout), text(stderr));
     if stdout.len().max(stderr.len()) as u64 >= MOST {
-        let error = io::Error::new(io::ErrorKind::FileTooLarge, "it prints more than 64 MiB");
-        return Err(OutputError::System(error));
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it prints more than 64 MiB").into());
     }
-    if ended { Ok(Output { status, stdout, stderr }) } else { Err(OutputError::Late) }
+    if ended { Ok(Output { status, stdout, stderr }) } else { Err(Failure::Late(limit)) }
 }
 
 fn reader(pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
@@ -162,17 +195,16 @@ mod tests {
 
     #[test]
     fn what_a_program_prints_comes_with_its_status() {
-        let said = output(&mut shell("echo out; echo err >&2; exit 3"), Duration::from_secs(300)).unwrap();
-        assert_eq!((said.stdout, said.stderr), (b"out\n".to_vec(), b"err\n".to_vec()));
-        assert_eq!(said.status.code(), Some(3));
+        let said = |script| answer(&mut shell(script), Duration::from_secs(300));
+        assert_eq!(said("echo out; echo err >&2").unwrap(), "out\n");
+        let failed = said("echo out; echo err >&2; exit 3").unwrap_err();
+        assert_eq!(failed.to_string(), "ended with exit status: 3: out; err");
     }
 
     #[test]
     fn a_program_that_prints_without_end_is_cut_off() {
         let said = output(&mut shell("exec cat /dev/zero"), Duration::from_secs(300));
-        assert!(
-            matches!(said, Err(OutputError::System(error)) if error.kind() == io::ErrorKind::FileTooLarge)
-        );
+        assert!(matches!(said, Err(Failure::System(error)) if error.kind() == io::ErrorKind::FileTooLarge));
     }
 
     #[test]
@@ -183,7 +215,7 @@ mod tests {
         let mut limit = Duration::from_millis(100);
         // On a busy machine the script needs more than that to write its number.
         while !pid.exists() {
-            assert!(matches!(output(&mut shell(&script), limit), Err(OutputError::Late)));
+            assert!(matches!(output(&mut shell(&script), limit), Err(Failure::Late(_))));
             limit *= 2;
         }
         let number = std::fs::read_to_string(pid).unwrap();

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::process::{OutputError, output};
+use crate::process::answer;
 
 /// The time for listing libraries, which takes milliseconds.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -78,21 +78,15 @@ impl Program {
 
 /// What the loader would load: `NAME => /PATH (ADDRESS)` lines; the loader itself and the vDSO have no arrow.
 fn needed(loader: &Path, program: &Path) -> Result<Vec<PathBuf>, ProgramError> {
-    let failed = |complaint: String| ProgramError::Libraries {
-        loader: loader.to_owned(),
-        program: program.to_owned(),
-        complaint,
-    };
-    let listed = output(Command::new(loader).arg("--list").arg(program), LIMIT);
-    let output = listed.map_err(|error| match error {
-        OutputError::System(cause) => failed(cause.to_string()),
-        OutputError::Late => failed(format!("nothing within {} s", LIMIT.as_secs())),
-    })?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    if !output.status.success() || text.contains("not found") {
-        return Err(failed(format!("{text}{}", String::from_utf8_lossy(&output.stderr)).trim().to_owned()));
+    let listed = answer(Command::new(loader).arg("--list").arg(program), LIMIT).map_err(|it| it.to_string());
+    match listed {
+        Ok(text) if !text.contains("not found") => Ok(parse(&text)),
+        Ok(said) | Err(said) => Err(ProgramError::Libraries {
+            loader: loader.to_owned(),
+            program: program.to_owned(),
+            complaint: said.trim().to_owned(),
+        }),
     }
-    Ok(parse(&text))
 }
 
 fn parse(text: &str) -> Vec<PathBuf> {

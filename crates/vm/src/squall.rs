@@ -2,10 +2,10 @@
 //! Boots Squall (`squall/`), a kernel of this repository, on an emulated RISC-V machine whose clock is the instructions it retires.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 use std::time::Duration;
 
-use crate::process::{OutputError, output};
+use crate::process::{Failure, answer};
 
 /// The emulator.
 const EMULATOR: &str = "qemu-system-riscv64";
@@ -31,31 +31,13 @@ pub enum SquallError {
     /// The emulator.
     #[error("{EMULATOR} is needed and not here; in the repository run ci/install/squall.sh")]
     NoEmulator,
-    /// A program that does not start, or prints without end.
-    #[error("cannot run {program}: {cause}")]
-    Start {
-        /// The program.
-        program: String,
-        /// The system's error.
-        cause: std::io::Error,
-    },
-    /// A program that does not end.
-    #[error("{program} did not end within {} s; {}", .limit.as_secs(), more(.program))]
-    Late {
-        /// The program.
-        program: String,
-        /// How long it was given.
-        limit: Duration,
-    },
     /// A program that failed.
-    #[error("{program} ended with {status}: {said}")]
-    Failed {
+    #[error("{program} {failure}{}", if matches!(.failure, Failure::Late(_)) { more(.program) } else { "" })]
+    Program {
         /// The program.
-        program: String,
-        /// How it ended.
-        status: ExitStatus,
-        /// The end of what it said.
-        said: String,
+        program: &'static str,
+        /// What became of it.
+        failure: Failure,
     },
 }
 
@@ -111,26 +93,14 @@ pub fn run(kernel: &Path, words: &str, memory: u32, limit: Duration) -> Result<S
 /// What to do about a program that does not end.
 fn more(program: &str) -> &'static str {
     match program {
-        BUILD_LINUX => "try again, for what it has built is kept",
-        _ => "--timeout gives it more",
+        BUILD_LINUX => "; try again, for what it has built is kept",
+        _ => "; --timeout gives it more",
     }
 }
 
-fn said_by(mut command: Command, program: &str, limit: Duration) -> Result<String, SquallError> {
-    let output = output(&mut command, limit).map_err(|error| match error {
-        OutputError::System(cause) if cause.kind() == std::io::ErrorKind::NotFound && program == EMULATOR => {
-            SquallError::NoEmulator
-        }
-        OutputError::System(cause) => SquallError::Start { program: program.to_owned(), cause },
-        OutputError::Late => SquallError::Late { program: program.to_owned(), limit },
-    })?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    if output.status.success() {
-        return Ok(text);
-    }
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    let lines: Vec<&str> =
-        text.lines().chain(complaint.lines()).filter(|line| !line.trim().is_empty()).collect();
-    let said = lines[lines.len().saturating_sub(5)..].join("; ");
-    Err(SquallError::Failed { program: program.to_owned(), status: output.status, said })
+fn said_by(mut command: Command, program: &'static str, limit: Duration) -> Result<String, SquallError> {
+    answer(&mut command, limit).map_err(|failure| match failure.is_absence() && program == EMULATOR {
+        true => SquallError::NoEmulator,
+        false => SquallError::Program { program, failure },
+    })
 }
