@@ -37,10 +37,11 @@ done
 
 # compile NAME KIND FLAG...: NAME.c or NAME.cpp to $out/NAME-KIND
 compile() {
-    local name=$1 kind=$2 source=crates/ffi/examples/$1
+    local name=$1 kind=$2 source=crates/ffi/examples/$1 standard=c++17
     shift 2
+    [ "$name" != coroutine ] || standard=c++20
     if [ -e "$source.cpp" ]; then
-        g++ -std=c++17 "${strict[@]}" "${cflags[@]}" "$source.cpp" -o "$out/$name-$kind" "$@" -pthread
+        g++ -std=$standard "${strict[@]}" "${cflags[@]}" "$source.cpp" -o "$out/$name-$kind" "$@" -pthread
     else
         gcc -std=c11 -D_GNU_SOURCE "${strict[@]}" "${cflags[@]}" "$source.c" -o "$out/$name-$kind" "$@" -pthread
     fi
@@ -74,6 +75,8 @@ run() {
     limit "$out/batch-$kind" | grep '^20000 messages' >/dev/null || fail "batch ($kind)"
     limit "$out/select-$kind" | grep -x '1000 messages, 10 lines' >/dev/null || fail "select ($kind)"
     limit "$out/select-$kind" files | grep -x '1000 messages, 10 lines' >/dev/null || fail "select by files ($kind)"
+    limit "$out/coroutine-$kind" "$scratch/coroutine-$kind" >"$scratch/coroutines" || fail "coroutine ($kind)"
+    [ "$(grep -cx '2 clients, 3 rings, 1000 messages' "$scratch/coroutines")" = 2 ] || fail "coroutine ($kind): $(cat "$scratch/coroutines")"
     limit "$out/many-$kind" | grep -x '3 subscribers heard 500 messages' >/dev/null || fail "many ($kind)"
     limit "$out/meet-$kind" "$path" | grep 'says: hello from C++' >/dev/null || fail "meet ($kind)"
     limit "$out/host-$kind" "$path" >"$scratch/host" 2>&1 & pids+=($!)

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <string>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 namespace {
@@ -130,6 +131,34 @@ int main(int argc, char **argv) try {
             return 1;
         publisher.reset();
         if (patient.recv())
+            return 1;
+    }
+    // A channel between threads, and a service with a client, both in one thread here.
+    {
+        using namespace std::chrono_literals;
+        auto [to, from] = doorbell::channel(4096);
+        while (to.try_send(std::string(500, 'x')))
+            continue;
+        if (to.listen(500) || to.fd() < 0 || to.send_for(std::string(500, 'x'), 1ms))
+            return 1;
+        while (from.try_recv())
+            continue;
+        std::optional<doorbell::message> none;
+        if (from.recv_for(1ms) || from.recv_until(0, none) != DOORBELL_TIMED_OUT || !to.listen(500))
+            return 1;
+        const std::string name = std::string(argv[1]) + ".service";
+        auto service = doorbell::listen(name);
+        auto client = std::thread([&name] {
+            auto [to, from] = doorbell::connect(name, 60s);
+            to.send("a question");
+            if (from.recv().value().str() != "an answer")
+                std::terminate();
+        });
+        const auto [who, question] = service.recv();
+        if (question != "a question" || service.fd() < 0 || !service.send(who, "an answer"))
+            return 1;
+        client.join();
+        if (service.recv_for(1ms))
             return 1;
     }
     // Any of several, and a bell as a file.

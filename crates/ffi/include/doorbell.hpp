@@ -60,6 +60,27 @@ inline bool came(doorbell_status status) {
     return true;
 }
 
+/* Why there is nothing, if there is nothing: DOORBELL_TIMED_OUT or DOORBELL_CLOSED. Throws if the call failed. */
+inline doorbell_status told(doorbell_status status) {
+    if (status != DOORBELL_TIMED_OUT && status != DOORBELL_CLOSED)
+        check(status);
+    return status;
+}
+
+/* `message` becomes the next that `copy` copies; `last` is how long the one before was. It is kept until there is room. */
+template <typename Copy> doorbell_status whole(std::string &message, std::size_t &last, Copy copy) {
+    for (;;) {
+        std::size_t size = 0;
+        const doorbell_status status = copy(message.data(), message.size(), &size);
+        if (status != DOORBELL_OK && status != DOORBELL_TOO_LONG)
+            return told(status);
+        message.resize(size);
+        last = size;
+        if (status == DOORBELL_OK)
+            return status;
+    }
+}
+
 template <typename Handle, void (*Free)(Handle *)> struct deleter {
     void operator()(Handle *handle) const noexcept { Free(handle); }
 };
@@ -83,6 +104,17 @@ template <typename Rep, typename Period> std::uint64_t after(std::chrono::durati
     const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
     return doorbell_after(nanoseconds < 0 ? 0 : static_cast<std::uint64_t>(nanoseconds));
 }
+
+} // namespace detail
+
+class sender;
+class receiver;
+/* Two ends: to send by, and to receive from. */
+using ends = std::pair<sender, receiver>;
+
+namespace detail {
+
+template <typename Make, typename... Arguments> ends both(Make make, Arguments... arguments);
 
 } // namespace detail
 
@@ -203,6 +235,25 @@ public:
     bool try_send(const void *message, std::size_t length) {
         return detail::came(doorbell_sender_send(get(), message, length, 0));
     }
+    bool try_send(std::string_view message) { return try_send(message.data(), message.size()); }
+    /* False if there was no room in time. */
+    template <typename Rep, typename Period>
+    bool send_for(std::string_view message, std::chrono::duration<Rep, Period> time) {
+        return detail::came(doorbell_sender_send(get(), message.data(), message.size(), detail::after(time)));
+    }
+
+    /* Readable when there is room, after listen() returned false. */
+    int fd() {
+        int fd = -1;
+        detail::check(doorbell_sender_fd(get(), &fd));
+        return fd;
+    }
+    /* Is there room for `length` bytes after all, or something to be told of the receiver? */
+    bool listen(std::size_t length) {
+        bool something = false;
+        detail::check(doorbell_sender_listen(get(), length, &something));
+        return something;
+    }
 
     /* Room for a message of up to `most` bytes; write it there, then commit() or abandon(). */
     void *reserve(std::size_t most) {
@@ -220,6 +271,7 @@ public:
 private:
     friend class segment;
     friend class connection;
+    template <typename Make, typename... Arguments> friend ends detail::both(Make make, Arguments... arguments);
     using handle = detail::owned<doorbell_sender, doorbell_sender_free>;
 
     explicit sender(handle made) : handle_(std::move(made)) {}
@@ -256,6 +308,21 @@ public:
     std::optional<message> recv() { return recv_until(DOORBELL_FOREVER); }
     /* Nothing if there is no message now, or the sender has left. */
     std::optional<message> try_recv() { return recv_until(0); }
+    /* Nothing if none came in time, or the sender has left. */
+    template <typename Rep, typename Period> std::optional<message> recv_for(std::chrono::duration<Rep, Period> time) {
+        return recv_until(detail::after(time));
+    }
+    /* As the above; also says why there is nothing: DOORBELL_TIMED_OUT or DOORBELL_CLOSED. */
+    doorbell_status recv_until(std::uint64_t deadline, std::optional<message> &received) {
+        const void *data = nullptr;
+        std::size_t size = 0;
+        /* What is held is let go of first: else it would be received again. */
+        received.reset();
+        const doorbell_status status = detail::told(doorbell_receiver_recv(get(), deadline, &data, &size));
+        if (status == DOORBELL_OK)
+            received = message(get(), data, size);
+        return status;
+    }
 
     /* Readable when there is something to receive, after listen() returned false. */
     int fd() {
@@ -274,21 +341,89 @@ public:
 private:
     friend class segment;
     friend class connection;
+    template <typename Make, typename... Arguments> friend ends detail::both(Make make, Arguments... arguments);
     using handle = detail::owned<doorbell_receiver, doorbell_receiver_free>;
 
     explicit receiver(handle made) : handle_(std::move(made)) {}
 
     std::optional<message> recv_until(std::uint64_t deadline) {
-        const void *data = nullptr;
-        std::size_t size = 0;
-        const doorbell_status status = doorbell_receiver_recv(get(), deadline, &data, &size);
-        if (status == DOORBELL_CLOSED || !detail::came(status))
-            return std::nullopt;
-        return message(get(), data, size);
+        std::optional<message> received;
+        recv_until(deadline, received);
+        return received;
     }
 
     handle handle_;
 };
+
+namespace detail {
+
+template <typename Make, typename... Arguments> ends both(Make make, Arguments... arguments) {
+    doorbell_sender *to = nullptr;
+    doorbell_receiver *from = nullptr;
+    check(make(arguments..., &to, &from));
+    return {sender(sender::handle(to)), receiver(receiver::handle(from))};
+}
+
+} // namespace detail
+
+/* A channel between two threads of this process, with a ring of at least `capacity` bytes. */
+inline ends channel(std::uint64_t capacity) { return detail::both(doorbell_channel, capacity); }
+
+/* Connects to the service `name`, which is waited for until `patience` is over. */
+inline ends connect(const std::string &name, std::chrono::nanoseconds patience = std::chrono::nanoseconds(0)) {
+    return detail::both(doorbell_connect, name.c_str(), detail::after(patience));
+}
+
+/* What a service received: the client's number, which is never used again, and the message. */
+struct heard {
+    std::uint64_t client;
+    std::string message;
+};
+
+/* A name, and the clients that come to it; see doorbell_listen(). What is wrong with a client ends that client, and is no
+ * error. */
+class service {
+public:
+    explicit service(const std::string &name) : handle_(detail::made<handle>(doorbell_listen, name.c_str())) {}
+
+    /* The next message of any client. */
+    heard recv() { return recv_until(DOORBELL_FOREVER).value(); }
+    std::optional<heard> try_recv() { return recv_until(0); }
+    template <typename Rep, typename Period> std::optional<heard> recv_for(std::chrono::duration<Rep, Period> time) {
+        return recv_until(detail::after(time));
+    }
+    /* Never waits: false if the client has gone, or has no room because it does not take its answers. */
+    bool send(std::uint64_t client, std::string_view message) {
+        const doorbell_status status = doorbell_service_send(get(), client, message.data(), message.size());
+        return status != DOORBELL_CLOSED && detail::came(status);
+    }
+
+    /* The next client, for the caller alone: recv() does not hear of it. */
+    ends accept() { return detail::both(doorbell_service_accept, get(), DOORBELL_FOREVER); }
+
+    /* Readable when there may be something, after try_recv() found nothing. */
+    int fd() const noexcept { return doorbell_service_fd(get()); }
+
+    const doorbell_service *get() const noexcept { return handle_.get(); }
+
+private:
+    using handle = detail::owned<doorbell_service, doorbell_service_free>;
+
+    std::optional<heard> recv_until(std::uint64_t deadline) {
+        heard next{0, std::string(last_, '\0')};
+        const doorbell_status status = detail::whole(next.message, last_, [&](char *to, std::size_t room, std::size_t *size) {
+            return doorbell_service_recv(get(), deadline, to, room, size, &next.client);
+        });
+        return status == DOORBELL_OK ? std::optional(std::move(next)) : std::nullopt;
+    }
+
+    handle handle_;
+    /* As much room as the last message needed is made for the next. */
+    std::size_t last_ = 0;
+};
+
+/* Listens at the service `name`. */
+inline service listen(const std::string &name) { return service(name); }
 
 /* What a segment is made of: doorbell_offer, filled in. */
 struct offer : doorbell_offer {
@@ -480,6 +615,18 @@ public:
     std::optional<gathered> recv() { return recv_until(DOORBELL_FOREVER); }
     /* Nothing if there is no message now, or no sender is left. */
     std::optional<gathered> try_recv() { return recv_until(0); }
+    /* As the above; also says why there is nothing: DOORBELL_TIMED_OUT or DOORBELL_CLOSED. */
+    doorbell_status recv_until(std::uint64_t deadline, std::optional<gathered> &received) {
+        std::size_t lane = 0, size = 0;
+        const void *data = nullptr;
+        received.reset();
+        const doorbell_status status = detail::told(doorbell_gather_recv(get(), deadline, &lane, &data, &size));
+        if (status == DOORBELL_OK) {
+            received.emplace(gathered{lane, std::string(size, '\0')});
+            detail::check(doorbell_gather_copy(get(), 0, &lane, received->message.data(), size, &size));
+        }
+        return status;
+    }
 
     /* One of them is readable when there is something to receive, after listen() returned false. */
     std::vector<int> fds() {
@@ -501,13 +648,8 @@ private:
     using handle = detail::owned<doorbell_gather, doorbell_gather_free>;
 
     std::optional<gathered> recv_until(std::uint64_t deadline) {
-        std::size_t lane = 0, size = 0;
-        const void *data = nullptr;
-        const doorbell_status status = doorbell_gather_recv(get(), deadline, &lane, &data, &size);
-        if (status == DOORBELL_CLOSED || !detail::came(status))
-            return std::nullopt;
-        gathered received{lane, std::string(size, '\0')};
-        detail::check(doorbell_gather_copy(get(), 0, &lane, received.message.data(), size, &size));
+        std::optional<gathered> received;
+        recv_until(deadline, received);
         return received;
     }
 
@@ -538,6 +680,17 @@ public:
     std::optional<published> recv() { return recv_until(DOORBELL_FOREVER); }
     /* Nothing if there is no message now, or the publisher has left. */
     std::optional<published> try_recv() { return recv_until(0); }
+    /* As the above; also says why there is nothing: DOORBELL_TIMED_OUT or DOORBELL_CLOSED. */
+    doorbell_status recv_until(std::uint64_t deadline, std::optional<published> &received) {
+        published next{0, std::string(last_, '\0')};
+        received.reset();
+        const doorbell_status status = detail::whole(next.message, last_, [&](char *to, std::size_t room, std::size_t *size) {
+            return doorbell_subscriber_copy(get(), deadline, to, room, size, &next.missed);
+        });
+        if (status == DOORBELL_OK)
+            received = std::move(next);
+        return status;
+    }
 
     /* Readable when there is something to receive, after listen() returned false. */
     int fd() {
@@ -560,22 +713,9 @@ private:
     explicit subscriber(handle made) : handle_(std::move(made)) {}
 
     std::optional<published> recv_until(std::uint64_t deadline) {
-        published received{0, std::string(last_, '\0')};
-        std::size_t size = 0;
-        for (;;) {
-            const doorbell_status status = doorbell_subscriber_copy(get(), deadline, received.message.data(),
-                                                                    received.message.size(), &size, &received.missed);
-            if (status == DOORBELL_CLOSED || status == DOORBELL_TIMED_OUT)
-                return std::nullopt;
-            /* It is kept until there is room for it. */
-            const bool whole = status != DOORBELL_TOO_LONG;
-            if (whole)
-                detail::check(status);
-            received.message.resize(size);
-            last_ = size;
-            if (whole)
-                return received;
-        }
+        std::optional<published> received;
+        recv_until(deadline, received);
+        return received;
     }
 
     handle handle_;
