@@ -195,6 +195,17 @@ impl<E: End<S>, K, const S: usize> End<S> for Keeping<E, K> {
     fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
         self.end.receive(read);
     }
+    #[inline]
+    fn send_run(&mut self, letter: &mut Letter<S>, numbers: Range<u64>) {
+        self.end.send_run(letter, numbers);
+    }
+    #[inline]
+    fn receive_run(&mut self, most: u64, read: impl FnMut(&[u8; S])) -> u64 {
+        self.end.receive_run(most, read)
+    }
+    fn late(&self) -> u64 {
+        self.end.late()
+    }
 }
 
 fn threads<const S: usize, E: End<S> + Send + 'static>(
