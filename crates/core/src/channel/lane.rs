@@ -276,10 +276,16 @@ impl Sender {
         }
     }
 
-    /// Was anything published since the receiver was last told?
+    /// The index behind what was published last.
     #[inline(always)]
-    pub fn unannounced(&self) -> bool {
-        self.announced != self.tail
+    pub fn tail(&self) -> u64 {
+        self.tail
+    }
+
+    /// How many bytes of records were published since the receiver was last told.
+    #[inline(always)]
+    pub fn unannounced(&self) -> u64 {
+        self.tail.wrapping_sub(self.announced)
     }
 
     /// Must the receiver be woken that asked to be when `wanted` is committed? Asked after the fence of an

@@ -3,7 +3,7 @@
 //!
 //! The fence waits until all that was stored has left for the cache: for short messages it is most of what a `send` costs.
 //! A receiver that sleeps pays for it instead by a call that interrupts the sender's processor, which takes both a hundred
-//! times as long. So a sender begins with fences, leaves them out after a thousand messages at which nobody had to be woken,
+//! times as long. So a sender begins with fences, leaves them out after a thousand announcements at which nobody had to be woken,
 //! and takes them back as soon as there is a wake within a few hundred.
 
 use super::lane::Lane;
@@ -11,17 +11,19 @@ use crate::membarrier;
 use doorbell_core::fault;
 use std::sync::atomic::Ordering;
 
-/// Messages without a wake before the fences are left out: more than three times what a barrier is worth.
+/// Announcements without a wake before the fences are left out: more than three times what a barrier is worth.
 const CALM: u32 = 1024;
 /// A barrier costs both sides as much as so many fences (0.5 to 10 µs and 7 µs, against some 30 ns each).
-const WORTH: u32 = 300;
+const WORTH: u64 = 300;
 
 /// The state of one sender.
 #[derive(Debug, Default)]
 pub(super) struct Fence {
     left_out: bool,
-    /// Messages since the last wake.
+    /// Announcements since the last wake, while each has its fence.
     since: u32,
+    /// While they are left out: the sender's index at the last wake.
+    woke_at: u64,
 }
 
 impl Fence {
@@ -30,7 +32,7 @@ impl Fence {
         self.left_out
     }
 
-    /// Another message was announced, and nobody woken. True at the first that makes it worth while to call
+    /// With its fence another was announced, and nobody woken. True at the first that makes it worth while to call
     /// [`leave_out`](Self::leave_out).
     #[inline(always)]
     pub(super) fn is_calm(&mut self) -> bool {
@@ -38,17 +40,15 @@ impl Fence {
         self.since == CALM
     }
 
-    /// If the receiver and this process can do without it.
+    /// If the receiver and this process can do without it, from the sender's index `now` on, behind an announcement of `bytes`
+    /// bytes.
     #[cold]
-    pub(super) fn leave_out(&mut self, lane: &Lane) {
+    pub(super) fn leave_out(&mut self, bytes: u64, now: u64, lane: &Lane) {
         let control = lane.control();
         let scope = lane.message_state.mapping().scope();
         // Acquire: pairs with the receiver's attachment. A successor that cannot is noticed by its word, and fails to wait
         // until then.
-        if self.left_out
-            || control.can_run_barrier.load(Ordering::Acquire) == 0
-            || !membarrier::register(scope)
-        {
+        if control.can_run_barrier.load(Ordering::Acquire) == 0 || !membarrier::register(scope) {
             return;
         }
         lane.message_state.record().wake.begin_unfenced();
@@ -56,15 +56,17 @@ impl Fence {
         // Behind the count: who dies in between is counted for ever, which costs barriers for nothing, and no wake-up.
         control.unfenced.store(1, Ordering::Release);
         self.left_out = true;
+        self.woke_at = now.wrapping_sub(bytes.saturating_mul(CALM.into()));
     }
 
-    /// Somebody was woken.
+    /// Somebody was woken by an announcement of `bytes` bytes up to the sender's index `now`. Announcements without a fence
+    /// are not counted: all since the last wake are taken to have been as large as this one.
     #[cold]
-    pub(super) fn woke(&mut self, lane: &Lane) {
-        if self.since < WORTH {
+    pub(super) fn woke(&mut self, bytes: u64, now: u64, lane: &Lane) {
+        if now.wrapping_sub(self.woke_at) < bytes.saturating_mul(WORTH) {
             self.take_back(lane);
         }
-        self.since = 0;
+        (self.since, self.woke_at) = (0, now);
     }
 
     /// From now on there are fences again.

@@ -13,6 +13,7 @@ use crate::peer::{Trust, Trusted, Untrusted};
 use crate::rendezvous::{AttachContext, Connection, Segment};
 use crate::select::{Parts, Source};
 use crate::wait::{Adaptive, Listener, Token, Wait, WaitEntry};
+use doorbell_core::channel::arithmetic::record_size;
 use doorbell_core::channel::lane;
 use doorbell_core::channel::layout::Attachment;
 use doorbell_core::fault;
@@ -285,17 +286,21 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     /// one load if it does not; nothing if nothing was pushed.
     #[inline]
     pub fn ring(&mut self) {
-        if self.index.unannounced() {
-            let Self { lane, index, fence, .. } = self;
-            let (words, wanted) = (&lane.message_state.record().wake, &lane.control().message_wanted);
-            let enough = || index.reaches(wanted.load(Ordering::Relaxed));
-            let woken = if fence.is_left_out() {
-                words.announce_unfenced_if(enough)
-            } else {
-                words.announce_if(enough)
-            };
+        let bytes = self.index.unannounced();
+        if bytes == 0 {
+            return;
+        }
+        let Self { lane, index, fence, .. } = self;
+        let (words, wanted) = (&lane.message_state.record().wake, &lane.control().message_wanted);
+        let enough = || index.reaches(wanted.load(Ordering::Relaxed));
+        if fence.is_left_out() {
+            let woken = words.announce_unfenced_if(enough);
             index.announced();
-            self.after_announcing(woken);
+            self.wake(woken, bytes);
+        } else {
+            let woken = words.announce_if(enough);
+            index.announced();
+            self.wake_or_count(woken, bytes);
         }
     }
 
@@ -304,23 +309,31 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     pub(super) fn publish_and_ring(&mut self, room: &lane::Room, length: u64) {
         let Self { lane, index, fence, .. } = self;
         let (words, wanted) = (&lane.message_state.record().wake, &lane.control().message_wanted);
-        let woken = if fence.is_left_out() {
-            index.publish_and_announce_unfenced(room, length, lane, words, wanted)
+        if fence.is_left_out() {
+            let woken = index.publish_and_announce_unfenced(room, length, lane, words, wanted);
+            self.wake(woken, record_size(length));
         } else {
-            index.publish_and_announce(room, length, lane, words, wanted)
-        };
-        self.after_announcing(woken);
+            let woken = index.publish_and_announce(room, length, lane, words, wanted);
+            self.wake_or_count(woken, record_size(length));
+        }
     }
 
-    /// The duty that comes with `woken`, which is nothing almost always.
+    /// The duty that comes with `woken`, which is nothing almost always, of those to whom `bytes` bytes were announced.
     #[inline(always)]
-    fn after_announcing(&mut self, woken: Woken) {
+    fn wake(&mut self, woken: Woken, bytes: u64) {
         if !woken.is_empty() {
             self.lane.message_state.wake_if_any(woken);
-            self.fence.woke(&self.lane);
-        } else if self.fence.is_calm() {
-            self.fence.leave_out(&self.lane);
+            self.fence.woke(bytes, self.index.tail(), &self.lane);
         }
+    }
+
+    /// As `wake`, after an announcement with its fence.
+    #[inline(always)]
+    fn wake_or_count(&mut self, woken: Woken, bytes: u64) {
+        if woken.is_empty() && self.fence.is_calm() {
+            self.fence.leave_out(bytes, self.index.tail(), &self.lane);
+        }
+        self.wake(woken, bytes);
     }
 
     /// A batch: what is pushed into it is seen at once by a receiver that is awake, and the ring comes once, when the
