@@ -13,6 +13,8 @@ mod stream;
 mod subscriber;
 #[cfg(feature = "zerocopy")]
 mod typed;
+#[cfg(feature = "serde")]
+mod value;
 
 pub use bell::AsyncBell;
 pub use service::AsyncService;
@@ -35,7 +37,7 @@ use tokio::task::coop::poll_proceed;
 /// | [`Publisher`](crate::channel::broadcast::Publisher) | [`publish`](Self::publish), while a subscriber holds it back |
 /// | [`Bell`](crate::Bell) | [`wait`](Self::wait) |
 ///
-/// With feature `zerocopy`, typed ends too; with feature `stream`, a [`Receiver`](crate::channel::Receiver) and a
+/// With features `zerocopy` and `serde`, ends for values too; with feature `stream`, a [`Receiver`](crate::channel::Receiver) and a
 /// [`Gather`](crate::channel::Gather) are a `futures_core::Stream` of copies.
 ///
 /// A [`Service`](crate::service::Service) is awaited by [`AsyncService`](crate::AsyncService). In other runtimes register an end's

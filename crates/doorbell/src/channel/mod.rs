@@ -96,6 +96,8 @@ mod senders;
 mod slot;
 #[cfg(feature = "zerocopy")]
 mod typed;
+#[cfg(feature = "serde")]
+mod value;
 
 pub use doorbell_core::channel::layout::Lanes;
 pub use error::{AttachError, RecvError, SendError};
@@ -112,6 +114,8 @@ pub use senders::{Senders, senders};
 pub use slot::Slot;
 #[cfg(feature = "zerocopy")]
 pub use typed::{Typed, TypedBatch, TypedReceiver, TypedSender};
+#[cfg(feature = "serde")]
+pub use value::{ValueError, ValueReceiver, ValueSender};
 
 pub(crate) use directory::{look_at_lane, read_directory, vacate, write_directory};
 
