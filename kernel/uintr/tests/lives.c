@@ -5,6 +5,7 @@
  * driver is loaded.
  */
 #define _GNU_SOURCE
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -1144,6 +1145,87 @@ static void is_frozen(void)
 	CHECK(!rmdir(group));
 }
 
+/* What the dump goes to, a program of the kernel's choosing: it reads slowly, so that the dump sleeps, and says whether all of it came. */
+static int takes_core(const char *report)
+{
+	const size_t most = 64 << 20;
+	char *core = malloc(most);
+	size_t length = 0, whole = 0;
+	const Elf64_Ehdr *head = (void *)core;
+	const Elf64_Phdr *part = (void *)(core + sizeof(*head));
+	ssize_t more;
+	char done[128];
+	int file;
+
+	while ((more = read(0, core + length, most - length < 4096 ? most - length : 4096)) > 0) {
+		length += more;
+		if (length % (1 << 20) < 4096)
+			usleep(1000);
+	}
+	for (int i = 0; length > sizeof(*head) && i < head->e_phnum; i++)
+		if (part[i].p_offset + part[i].p_filesz > whole)
+			whole = part[i].p_offset + part[i].p_filesz;
+	snprintf(done, sizeof(done), "%s.part", report);
+	file = open(done, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	dprintf(file, "%zu %zu\n", length, whole);
+	close(file);
+	return rename(done, report);
+}
+
+/* Into a pipe, while it is sent to all the time: the core is whole. */
+static void dumps_core(void)
+{
+	const char *report = "/tmp/lives.core", *setting = "/proc/sys/kernel/core_pattern";
+	char self[256] = "", pattern[512], before[128] = "";
+	size_t length = 0, whole = 0;
+	pid_t child;
+	FILE *file;
+	int old;
+
+	if (geteuid())
+		skip("only root may say where cores go");
+	CHECK(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+	snprintf(pattern, sizeof(pattern), "|%s --take-core %s", self, report);
+	/* So long the kernel lets it be. */
+	CHECK(strlen(pattern) < 127);
+	old = open(setting, O_RDONLY);
+	CHECK(old >= 0 && read(old, before, sizeof(before) - 1) > 0);
+	close(old);
+	unlink(report);
+	CHECK(!pipe(pipe_ends));
+	receives();
+	child = fork();
+	if (!child) {
+		char *filled = malloc(8 << 20);
+
+		CHECK(!prctl(PR_SET_PDEATHSIG, SIGKILL));
+		CHECK(!setrlimit(RLIMIT_CORE, &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY }));
+		memset(filled, 1, 8 << 20);
+		close(receiver);
+		receives();
+		CHECK(write(pipe_ends[1], &vector, sizeof(vector)) == sizeof(vector));
+		await(1);
+		abort();
+	}
+	CHECK(read(pipe_ends[0], &vector, sizeof(vector)) == sizeof(vector));
+	vector = syscall(SYS_pidfd_getfd, syscall(SYS_pidfd_open, child, 0), vector, 0);
+	CHECK(vector >= 0);
+	CHECK(call(vector, UINTR_CONNECT, 0) == 1);
+	put("/proc/sys/kernel", "core_pattern", pattern);
+	while (access(report, F_OK)) {
+		_senduipi(1);
+		usleep(100);
+	}
+	put("/proc/sys/kernel", "core_pattern", before);
+	CHECK(status_of(child) == (SIGABRT | 0x80));
+	file = fopen(report, "r");
+	CHECK(file && fscanf(file, "%zu %zu", &length, &whole) == 2);
+	printf("# %zu of %zu bytes\n", length, whole);
+	CHECK(whole > (8 << 20) && length >= whole);
+	fclose(file);
+	unlink(report);
+}
+
 /* ---- what is used again ---- */
 
 /*
@@ -1253,6 +1335,68 @@ static void uses_an_entry_again(void)
 	CHECK(!foreign);
 }
 
+/* What was sent before is heard at the latest where it opens UIF; behind that there is nothing more. */
+static void is_revoked_in_traffic(void)
+{
+	sigaction(SIGSEGV, &(struct sigaction){ .sa_sigaction = goes_on_behind_it, .sa_flags = SA_SIGINFO }, NULL);
+	receives();
+	CHECK(call(device, UINTR_DISCONNECT, 0) == 0);
+	on_thread(sends_index_0, NULL);
+	on_thread(sends_index_0, NULL);
+	for (int i = 0; i < 300; i++) {
+		int file = call(receiver, UINTR_VECTOR, 6), before = handled;
+
+		goes_on();
+		CHECK(call(file, UINTR_CONNECT, 0) == 0);
+		await(before + 1);
+		if (i % 2)
+			close(file);
+		else
+			CHECK(call(receiver, UINTR_REVOKE, 6) == 0);
+		_clui();
+		while (wait_until(receiver, 0) == 0) {
+			_stui();
+			_clui();
+		}
+		before = handled;
+		_stui();
+		for (volatile int spins = 1000; spins; spins--)
+			;
+		CHECK(wait_until(receiver, 0) == -ETIMEDOUT && handled == before);
+		if (!(i % 2))
+			close(file);
+		CHECK(call(device, UINTR_DISCONNECT, 0) == 0);
+	}
+}
+
+/* From a page that cannot be read: a driver that does SENDUIPI itself gives up, and the CPU does not mind. */
+static void sends_from_an_unreadable_page(void)
+{
+	static const unsigned char code[] = { 0xf3, 0x0f, 0xc7, 0xf0, 0xc3 };
+	char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int status;
+	pid_t child;
+
+	CHECK(page != MAP_FAILED);
+	memcpy(page, code, sizeof(code));
+	/* By a protection key, where the CPU has them; else it stays readable. */
+	CHECK(!mprotect(page, 4096, PROT_EXEC));
+	receives();
+	child = fork();
+	if (!child) {
+		CHECK(call(vector, UINTR_CONNECT, 0) == 0);
+		asm volatile("call *%0" : : "r" (page), "a" (0l) : "memory", "cc");
+		_exit(0);
+	}
+	status = status_of(child);
+	if (killed_by(status, SIGILL)) {
+		CHECK(line_of("/sys/module/uintr", "parameters/count_sends", "Y") == 0);
+		return;
+	}
+	CHECK(status == 0);
+	await(1);
+}
+
 /* ---- the stack ---- */
 
 static void has_a_stack(void)
@@ -1320,6 +1464,7 @@ static const struct life {
 	{ "io_uring_enter(2) ends with EINTR", sleeps_in_io_uring, 0 },
 	{ "a call with a time-out ends with EINTR", sleeps_with_a_timeout, 0 },
 	{ "who is frozen sleeps on", is_frozen, 0 },
+	{ "a core is dumped to its end", dumps_core, 0 },
 	{ "a request before the sleep is not slept on", sleeps_on_a_request, 0 },
 	{ "who shut UIF sleeps on", sleeps_with_uif_shut, 0 },
 	{ "UIF stays shut on a CPU where others open it", shares_its_cpu, 0 },
@@ -1334,6 +1479,8 @@ static const struct life {
 	{ "ptrace, by system calls and single steps", is_traced, 0 },
 	{ "a vector that cannot be made revokes no other", fails_to_make_a_vector, 0 },
 	{ "an entry that is used again sends nobody another's vector", uses_an_entry_again, 0 },
+	{ "behind a revocation nothing comes", is_revoked_in_traffic, 0 },
+	{ "SENDUIPI on a page that cannot be read", sends_from_an_unreadable_page, 0 },
 	{ "a stack for the handler", has_a_stack, 0 },
 };
 
@@ -1367,6 +1514,8 @@ int main(int argc, char **argv)
 		}
 		return 0;
 	}
+	if (argc == 3 && !strcmp(argv[1], "--take-core"))
+		return takes_core(argv[2]);
 	if (argc == 4 && !strcmp(argv[1], "--after-exec")) {
 		after_exec(argv + 2);
 		return 0;
