@@ -48,9 +48,14 @@ fn every_hazard_is_found_and_shows_what_it_is_known_for() {
         let (_, property, chart) = faulty(hazard);
         let expected = match hazard {
             Hazard::H1 | Hazard::H2 | Hazard::H3 | Hazard::H9 | Hazard::H12 => UNDELIVERED.name,
-            Hazard::H4 | Hazard::H5 | Hazard::H10 | Hazard::H15 | Hazard::H18 | Hazard::H26 | Hazard::H27 => {
-                SLEEPS_FOREVER.name
-            }
+            Hazard::H4
+            | Hazard::H5
+            | Hazard::H10
+            | Hazard::H15
+            | Hazard::H18
+            | Hazard::H26
+            | Hazard::H27
+            | Hazard::H30 => SLEEPS_FOREVER.name,
             Hazard::H6 => NEVER_RESTS.name,
             Hazard::H7 => "restores",
             Hazard::H8 | Hazard::H17 => "sends",

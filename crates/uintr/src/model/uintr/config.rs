@@ -49,6 +49,8 @@ pub struct Interference {
     pub exit: bool,
     /// A running receiver with UIF open sleeps in a system call that is not the wait call.
     pub block: bool,
+    /// A processor goes off-line and comes back. The other stays.
+    pub hot_plug: bool,
     /// At most so many of these in one run; `None` for any number.
     pub limit: Option<u8>,
 }
@@ -102,6 +104,7 @@ impl Config {
             revoke: false,
             exit: false,
             block: false,
+            hot_plug: false,
             limit: None,
         },
     };
@@ -228,8 +231,15 @@ impl Config {
         ..Self::DRIVER
     };
 
+    /// The same with processors that go off-line and come back.
+    pub const DRIVER_HOT_PLUG: Self = Self {
+        name: "driver, hot-plug",
+        interference: Interference { hot_plug: true, ..Self::DRIVER.interference },
+        ..Self::DRIVER
+    };
+
     /// The configurations that together cover every feature; seconds each.
-    pub const SMALL: [Self; 12] = [
+    pub const SMALL: [Self; 13] = [
         Self::BLOCKING,
         Self::RUNNING,
         Self::DIRECT,
@@ -242,6 +252,7 @@ impl Config {
         Self::DRIVER,
         Self::DRIVER_RUNNING,
         Self::DRIVER_LIFE_CYCLE,
+        Self::DRIVER_HOT_PLUG,
     ];
 
     /// Receiver and vector of a sender's n-th post.

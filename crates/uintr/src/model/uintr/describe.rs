@@ -106,6 +106,11 @@ pub(super) fn step(machine: &Machine, before: &State, action: Action, after: &St
         }
         Action::Exit(core) => Step::local(lane_of(running(core), core), "exits"),
         Action::WriteCr4(core) => Step::local(cpu(core), "CR4 rewritten: UINTR 0"),
+        Action::Close(core) => {
+            Step::local(cpu(core), format!("is to go off-line: its sleepers' UPIDs name CPU {}", 1 - core))
+        }
+        Action::GoOffLine(core) => Step::local(cpu(core), "off-line: what its APIC held is lost"),
+        Action::ComeBack(core) => Step::local(cpu(core), "on-line again"),
     }
 }
 
@@ -133,6 +138,7 @@ fn run(machine: &Machine, before: &State, core: u8, after: &State) -> Step {
     match (at, before.cores[c].running) {
         (At::User, Task::Receiver(r)) => receive(before, usize::from(r), c, after),
         (At::User, Task::Sender(s)) => send(machine, before, usize::from(s), after),
+        (At::LookAfterMove, _) => Step::local(lane, "kernel: looks at ON of those moved, and wakes them"),
         (_, Task::Receiver(r)) => kernel(machine, before, usize::from(r), c, after),
         _ => Step::local(lane, "kernel"),
     }
@@ -187,7 +193,7 @@ fn kernel(machine: &Machine, before: &State, r: usize, c: usize, after: &State) 
             };
             to_upid(text)
         }
-        At::Idle | At::User => Step::local(lane, "kernel"),
+        At::Idle | At::User | At::LookAfterMove => Step::local(lane, "kernel"),
     }
 }
 

@@ -116,6 +116,9 @@ hazards! {
     H29(PAYLOAD): "payload published after the post",
         "the handler runs before the item is visible, finds nothing, and no second interrupt comes",
         "release store of the payload, then SENDUIPI; acquire load in the handler";
+    H30(DRIVER_HOT_PLUG): "sleeper moved off a CPU and not looked at",
+        "its UPID names another CPU from then on, but ON is set already: the interrupt that was sent before dies with the CPU that goes off-line",
+        "name the other CPU, barrier, then look at ON of each that was moved";
 }
 
 impl Hazard {

@@ -8,7 +8,7 @@
 use super::config::{Config, Resume, Sleep};
 use super::hazard::Hazard;
 use super::state::{
-    At, Core, Irq, NOTIFY, Place, Send, State, Task, VECTORS, Wrong, table_register, upid_address,
+    At, Core, Irq, NOTIFY, Place, Plug, Send, State, Task, VECTORS, Wrong, table_register, upid_address,
 };
 use crate::cpu::{Cpu, Memory, PageFault, Rights, delivery, notification, xsave};
 use crate::xstate::{MISC_UIF, UintrState};
@@ -48,6 +48,12 @@ pub enum Action {
     Exit(u8),
     /// The kernel writes CR4 of a processor.
     WriteCr4(u8),
+    /// A processor is about to go off-line: its sleepers are to be reached through the other.
+    Close(u8),
+    /// It is gone, with the messages that its APIC held.
+    GoOffLine(u8),
+    /// It is back.
+    ComeBack(u8),
 }
 
 /// Which of the two interrupt vectors a message carries: the notification vector, or else the kernel's.
@@ -176,6 +182,12 @@ impl Machine {
             Action::Revoke(r, v) => self.revoke(&mut state, usize::from(r), usize::from(v)),
             Action::Exit(core) => self.exit(&mut state, usize::from(core)),
             Action::WriteCr4(core) => state.cores[usize::from(core)].cr4_uintr = false,
+            Action::Close(core) => self.close(&mut state, usize::from(core)),
+            Action::GoOffLine(core) => {
+                let c = &mut state.cores[usize::from(core)];
+                (c.plug, c.in_flight) = (Plug::OffLine, [0; 2]);
+            }
+            Action::ComeBack(core) => state.cores[usize::from(core)].plug = Plug::OnLine,
         }
         state
     }
@@ -193,11 +205,7 @@ impl Machine {
         // An ordinary interrupt. The handler of the notification vector only ends it.
         if irq == Irq::Kernel {
             let woken = |r: &super::state::Receiver| r.queued && r.on && r.ndst == self.ndst(core);
-            for r in 0..state.receivers.len() {
-                if woken(&state.receivers[r]) {
-                    wake(state, r);
-                }
-            }
+            wake_those(state, woken);
         }
         if state.cores[core].at == At::User {
             self.back_to_user(state, core);
@@ -227,6 +235,13 @@ impl Machine {
             (At::User, Task::Receiver(r)) => self.receive(state, core, usize::from(r)),
             (At::User, Task::Sender(s)) => self.send(state, core, usize::from(s)),
             (At::FpuSection, _) => self.back_to_user(state, core),
+            (At::LookAfterMove, _) => {
+                state.cores[core].at = At::Idle;
+                if !self.has(Hazard::H30) {
+                    let there = self.ndst(1 - core);
+                    wake_those(state, |receiver| receiver.queued && receiver.on && receiver.ndst == there);
+                }
+            }
             (at, Task::Receiver(r)) => self.kernel(state, core, usize::from(r), at),
             (_, _) => unreachable!("the kernel's other paths are those of receivers"),
         }
@@ -246,6 +261,8 @@ impl Machine {
     /// The kernel's ways out of a receiver, back to it, and through the wait call (§8.5, §8.6).
     fn kernel(&self, state: &mut State, core: usize, r: usize, at: At) {
         let ndst = self.ndst(core);
+        // Who goes to sleep on a processor that is about to go is reached through the other.
+        let list = if state.cores[core].plug == Plug::Closed { self.ndst(1 - core) } else { ndst };
         let (c, receiver) = (&mut state.cores[core], &mut state.receivers[r]);
         c.at = match at {
             At::Arm => {
@@ -300,7 +317,7 @@ impl Machine {
             At::WaitEntry | At::ToSleep => {
                 receiver.queued = true;
                 receiver.nv_kernel = !self.has(Hazard::H26);
-                receiver.ndst = ndst;
+                receiver.ndst = list;
                 receiver.sn = false;
                 At::WaitCheck
             }
@@ -334,7 +351,9 @@ impl Machine {
                     return self.switch_out(state, core);
                 }
             }
-            At::Idle | At::User | At::FpuSection => unreachable!("handled by the caller"),
+            At::Idle | At::User | At::FpuSection | At::LookAfterMove => {
+                unreachable!("handled by the caller")
+            }
         };
     }
 
@@ -504,6 +523,17 @@ impl Machine {
         self.load_null(&mut state.cores[core]);
     }
 
+    /// A processor's list is given up: those on it are to be reached through the other, whatever was sent before.
+    fn close(&self, state: &mut State, core: usize) {
+        let (here, there) = (self.ndst(core), self.ndst(1 - core));
+        for receiver in state.receivers.iter_mut().filter(|receiver| receiver.queued && receiver.ndst == here)
+        {
+            receiver.ndst = there;
+        }
+        let c = &mut state.cores[core];
+        (c.plug, c.at) = (Plug::Closed, At::LookAfterMove);
+    }
+
     /// The descriptor's next owner starts from a clean one.
     fn hand_over(&self, state: &mut State, r: usize) {
         for s in 0..state.senders.len() {
@@ -522,6 +552,14 @@ fn wake(state: &mut State, r: usize) {
     receiver.sn = true;
     if receiver.place == Place::Asleep {
         receiver.place = Place::Ready;
+    }
+}
+
+fn wake_those(state: &mut State, woken: impl Fn(&super::state::Receiver) -> bool) {
+    for r in 0..state.receivers.len() {
+        if woken(&state.receivers[r]) {
+            wake(state, r);
+        }
     }
 }
 

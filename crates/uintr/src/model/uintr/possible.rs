@@ -4,7 +4,7 @@
 use super::config::{Patience, Sleep};
 use super::hazard::Hazard;
 use super::machine::{Action, Machine};
-use super::state::{At, CPUS, Irq, Place, Receive, Send, State, Task, VECTORS, Wrong};
+use super::state::{At, CPUS, Irq, Place, Plug, Receive, Send, State, Task, VECTORS, Wrong};
 use crate::cpu::delivery;
 
 impl Machine {
@@ -33,6 +33,9 @@ impl Machine {
 
     fn core_actions(&self, state: &State, core: usize, actions: &mut Vec<Action>) {
         let (c, id) = (&state.cores[core], core as u8);
+        if c.plug == Plug::OffLine {
+            return;
+        }
         if c.taking {
             return actions.push(Action::Take(id));
         }
@@ -100,6 +103,16 @@ impl Machine {
                 continue;
             }
             let in_user = c.at == At::User;
+            if allowed.hot_plug && c.at == At::Idle {
+                match c.plug {
+                    Plug::OnLine if state.cores[1 - core].plug == Plug::OnLine => {
+                        actions.push(Action::Close(id));
+                    }
+                    Plug::OnLine => {}
+                    Plug::Closed => actions.push(Action::GoOffLine(id)),
+                    Plug::OffLine => actions.push(Action::ComeBack(id)),
+                }
+            }
             if allowed.preempt && c.running != Task::None && (in_user || c.at == At::WaitEntry) {
                 actions.push(Action::Preempt(id));
             }
@@ -152,6 +165,9 @@ impl Machine {
                 | Action::Revoke(..)
                 | Action::Exit(_)
                 | Action::WriteCr4(_)
+                | Action::Close(_)
+                | Action::GoOffLine(_)
+                | Action::ComeBack(_)
         )
     }
 }

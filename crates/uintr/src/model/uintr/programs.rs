@@ -4,7 +4,7 @@
 use super::config::Patience;
 use super::hazard::Hazard;
 use super::machine::{Machine, NoStack};
-use super::state::{At, Irq, NOTIFY, Place, Receive, Send, Sender, State, Wrong, upid_address};
+use super::state::{At, Irq, NOTIFY, Place, Plug, Receive, Send, Sender, State, Wrong, upid_address};
 use crate::cpu::{Exception, flag, senduipi, uiret};
 use crate::uitt::{UittEntry, VALID};
 
@@ -89,7 +89,9 @@ impl Machine {
                 let irq = if sender.ipi_kernel { Irq::Kernel } else { Irq::Notify };
                 let core = usize::from(sender.ipi_to) - 1;
                 (sender.ipi_to, sender.ipi_kernel) = (0, false);
-                state.cores[core].in_flight[irq as usize] += 1;
+                if state.cores[core].plug != Plug::OffLine {
+                    state.cores[core].in_flight[irq as usize] += 1;
+                }
                 self.after_instruction(state, s, first)
             }
             Send::Probe => {

@@ -2,7 +2,7 @@
 //! What must hold: outcomes in any state, the invariants I1 to I5, and what a machine at rest must have done.
 
 use super::machine::Machine;
-use super::state::{At, Core, Irq, Place, Receive, Receiver, Send, State, Task, VECTORS, Wrong};
+use super::state::{At, Core, Irq, Place, Plug, Receive, Receiver, Send, State, Task, VECTORS, Wrong};
 use crate::model::Property;
 
 const fn property(name: &'static str, violation: &'static str) -> Property {
@@ -79,7 +79,11 @@ impl Machine {
         }
         let home = state.cores.iter().position(|core| core.running == Task::Receiver(r as u8));
         let destination = self.config.apic.destination(receiver.ndst.into()) as usize;
-        if !receiver.sn && (receiver.queued || home.is_some()) && home.is_some_and(|home| home != destination)
+        // One that is on its way to sleep where the list is closed already is on the other's.
+        let elsewhere = |home: usize| receiver.queued && state.cores[home].plug == Plug::Closed;
+        if !receiver.sn
+            && (receiver.queued || home.is_some())
+            && home.is_some_and(|home| home != destination && !elsewhere(home))
         {
             return Some(I5);
         }
@@ -94,7 +98,8 @@ impl Machine {
         };
         match (receiver.place, home) {
             (Place::Asleep, None) => {
-                let told = receiver.on && under_way(Irq::Kernel, destination);
+                let looked_at = state.cores.iter().any(|core| core.at == At::LookAfterMove);
+                let told = receiver.on && (under_way(Irq::Kernel, destination) || looked_at);
                 if receiver.on && !told {
                     return Some(I1);
                 }

@@ -68,12 +68,26 @@ pub(super) enum At {
     ToSleep,
     /// Kernel work that uses vector registers, interrupts on.
     FpuSection,
+    /// Kernel, on a processor that goes off-line: its sleepers name another; look at ON of each.
+    LookAfterMove,
+}
+
+/// Whether a processor takes part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Plug {
+    #[default]
+    OnLine,
+    /// About to go: threads run there still, and what sleeps is reached through the other.
+    Closed,
+    /// Its APIC takes nothing, and what it held is lost.
+    OffLine,
 }
 
 /// One logical processor and its local APIC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Core {
     pub(super) at: At,
+    pub(super) plug: Plug,
     pub(super) running: Task,
     pub(super) cr4_uintr: bool,
     pub(super) uif: bool,
@@ -321,6 +335,7 @@ impl State {
         let mut p = Packer { words: [0; 3], bit: 0 };
         for c in &self.cores {
             p.put(c.at as u8, 4);
+            p.put(c.plug as u8, 2);
             p.put(
                 match c.running {
                     Task::None => 0,
