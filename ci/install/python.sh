@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 ci/install/debian python3 python3-venv
-tools="maturin==1.16.0 pytest==9.2.0 mypy==2.4.1"
+tools="maturin==1.16.0 pytest==9.2.0 mypy==2.4.1 numpy==2.4.6"
 if [ "$(cat target/venv/tools 2>/dev/null)" != "$tools" ]; then
     rm -rf target/venv
     mkdir -p target

@@ -3,15 +3,19 @@
 
 use crate::bell::lock;
 use crate::blocking::{self, Stretch};
+use crate::buffer::Buffer;
 use crate::changes::Changes;
 use crate::error::{Closed, of_attach, of_receive, of_send, of_wait};
+use crate::lending::Lending;
 use crate::locked::Locked;
-use doorbell::channel::{self, RecvError, SendError};
+use crate::place::{Access, Place};
+use crate::slot::Slot;
+use doorbell::channel::{self, Message, RecvError, SendError};
 use doorbell::peer::{Trust, Trusted, Untrusted};
 use doorbell::select::Selectable;
+use doorbell::wait::Adaptive;
 use doorbell::{Deadline, WaitError, rendezvous};
-use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::{PyBufferError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -27,38 +31,70 @@ trait Deliver: Send + std::fmt::Debug {
     fn try_send(&mut self, message: &[u8]) -> Result<bool, SendError>;
     fn push(&mut self, message: &[u8]) -> Result<bool, SendError>;
     fn ring(&mut self);
-    fn longest(&self) -> u64;
+    fn longest(&mut self) -> u64;
     fn listen(&mut self, length: usize) -> Result<bool, WaitError>;
     fn watch(&mut self, changes: &Changes) -> PyResult<Vec<i32>>;
+    /// Where a message of so many bytes may be written, until it is settled.
+    fn reserve(&mut self, most: usize, until: Option<Instant>) -> Result<Option<usize>, SendError>;
+    fn is_reserved(&self) -> bool;
+    /// Sends the first bytes of what is reserved, or none of it.
+    fn settle(&mut self, length: Option<usize>);
 }
 
-impl<T: Trust> Deliver for channel::Sender<T> {
+impl<T: Trust> Deliver for Lending<channel::Sender<T>, channel::Slot<'static, T, Adaptive>> {
     fn send(&mut self, message: &[u8], until: Option<Instant>) -> Result<bool, SendError> {
-        sent(self.send_deadline(message, until.map(Deadline::at)))
+        sent(self.free().send_deadline(message, until.map(Deadline::at)))
     }
 
     fn try_send(&mut self, message: &[u8]) -> Result<bool, SendError> {
-        sent(self.try_send(message))
+        sent(self.free().try_send(message))
     }
 
     fn push(&mut self, message: &[u8]) -> Result<bool, SendError> {
-        sent(self.push(message))
+        sent(self.free().push(message))
     }
 
     fn ring(&mut self) {
-        self.ring();
+        self.free().ring();
     }
 
-    fn longest(&self) -> u64 {
-        self.longest()
+    fn longest(&mut self) -> u64 {
+        self.free().longest()
     }
 
     fn listen(&mut self, length: usize) -> Result<bool, WaitError> {
-        self.listen(length)
+        self.free().listen(length)
     }
 
     fn watch(&mut self, changes: &Changes) -> PyResult<Vec<i32>> {
-        changes.watch(&[self.file().map_err(of_wait)?])
+        changes.watch(&[self.free().file().map_err(of_wait)?])
+    }
+
+    fn reserve(&mut self, most: usize, until: Option<Instant>) -> Result<Option<usize>, SendError> {
+        let sender = self.free();
+        let reserved = match until {
+            Some(until) => sender.reserve_deadline(most, Deadline::at(until)),
+            None => sender.reserve(most),
+        };
+        match reserved {
+            Ok(mut slot) => {
+                let at = slot.as_mut_ptr() as usize;
+                self.lent = Some(slot);
+                Ok(Some(at))
+            }
+            Err(SendError::Full | SendError::TimedOut | SendError::NoReceiver) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn is_reserved(&self) -> bool {
+        self.lent.is_some()
+    }
+
+    fn settle(&mut self, length: Option<usize>) {
+        if let (Some(slot), Some(length)) = (self.lent.take(), length) {
+            slot.commit_first(length);
+        }
     }
 }
 
@@ -94,11 +130,25 @@ impl Sender {
 
     pub(crate) fn over<T: Trust>(mut sender: channel::Sender<T>) -> Self {
         sender.set_interruptible(true);
-        Self { sender: Mutex::new(Some(Box::new(sender))), changes: Changes::default() }
+        Self { sender: Mutex::new(Some(Box::new(Lending::new(sender)))), changes: Changes::default() }
     }
 
+    /// Runs `run` on the sender, of which nothing is reserved.
     fn with<R>(&self, run: impl FnOnce(&mut dyn Deliver) -> PyResult<R>) -> PyResult<R> {
-        run(lock(&self.sender)?.as_deref_mut().ok_or_else(closed)?)
+        let mut sender = lock(&self.sender)?;
+        let sender = sender.as_deref_mut().ok_or_else(closed)?;
+        if sender.is_reserved() {
+            return Err(reserved());
+        }
+        run(sender)
+    }
+
+    /// Sends the first bytes of what is reserved, or gives it back. Whoever has the sender meanwhile is refused at once.
+    pub(crate) fn settle(&self, length: Option<usize>) {
+        let mut sender = self.sender.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(sender) = sender.as_deref_mut() {
+            sender.settle(length);
+        }
     }
 
     /// Waits while there is no room.
@@ -114,10 +164,10 @@ impl Sender {
     }
 
     /// Pushes each message, and waits where there is no room. Returns how many were sent.
-    fn push_all(&self, py: Python<'_>, messages: &[PyBuffer<u8>], timeout: Option<f64>) -> PyResult<usize> {
+    fn push_all(&self, py: Python<'_>, messages: &[Buffer], timeout: Option<f64>) -> PyResult<usize> {
         let begun = Instant::now();
         for (number, message) in messages.iter().enumerate() {
-            let message = message.to_vec(py)?;
+            let message = message.copy(py)?;
             if !self.with(|sender| sender.push(&message).map_err(of_send))? {
                 let left = timeout.map(|timeout| timeout - begun.elapsed().as_secs_f64());
                 if !self.send_patiently(py, &message, left)? {
@@ -129,6 +179,10 @@ impl Sender {
     }
 }
 
+fn reserved() -> PyErr {
+    PyValueError::new_err("a reserved slot is still held; commit or release it first")
+}
+
 fn closed() -> PyErr {
     PyValueError::new_err("this end of the lane was closed")
 }
@@ -136,8 +190,8 @@ fn closed() -> PyErr {
 #[pymethods]
 impl Sender {
     #[pyo3(signature = (message, timeout = None))]
-    fn send(&self, py: Python<'_>, message: PyBuffer<u8>, timeout: Option<f64>) -> PyResult<bool> {
-        let message = message.to_vec(py)?;
+    fn send(&self, py: Python<'_>, message: Buffer, timeout: Option<f64>) -> PyResult<bool> {
+        let message = message.copy(py)?;
         // With room there is no trip without the lock.
         if self.with(|sender| sender.try_send(&message).map_err(of_send))? {
             return Ok(true);
@@ -145,8 +199,25 @@ impl Sender {
         self.send_patiently(py, &message, timeout)
     }
 
-    fn try_send(&self, py: Python<'_>, message: PyBuffer<u8>) -> PyResult<bool> {
-        let message = message.to_vec(py)?;
+    #[pyo3(signature = (most, timeout = None))]
+    fn reserve(slf: Py<Self>, py: Python<'_>, most: usize, timeout: Option<f64>) -> PyResult<Option<Slot>> {
+        let place = blocking::wait(py, timeout, |until| {
+            slf.get().with(|sender| match sender.reserve(most, until) {
+                Ok(Some(at)) => Ok(Stretch::Came(at)),
+                Ok(None) | Err(SendError::Wait(WaitError::Interrupted)) => Ok(Stretch::Nothing),
+                Err(error) => Err(of_send(error)),
+            })
+        })?;
+        Ok(place.map(|at| Slot {
+            // SAFETY: the sender has lent them out, and keeps its memory, until what is reserved is settled.
+            place: unsafe { Place::new(at, most, Access::Writable) },
+            process: std::process::id(),
+            sender: slf,
+        }))
+    }
+
+    fn try_send(&self, py: Python<'_>, message: Buffer) -> PyResult<bool> {
+        let message = message.copy(py)?;
         self.with(|sender| sender.try_send(&message).map_err(of_send))
     }
 
@@ -167,12 +238,7 @@ impl Sender {
     }
 
     #[pyo3(signature = (messages, timeout = None))]
-    fn send_batch(
-        &self,
-        py: Python<'_>,
-        messages: Vec<PyBuffer<u8>>,
-        timeout: Option<f64>,
-    ) -> PyResult<usize> {
+    fn send_batch(&self, py: Python<'_>, messages: Vec<Buffer>, timeout: Option<f64>) -> PyResult<usize> {
         let sent = self.push_all(py, &messages, timeout);
         // Also for those before one that failed.
         self.with(|sender| {
@@ -188,7 +254,11 @@ impl Sender {
     }
 
     fn close(&self) -> PyResult<()> {
-        lock(&self.sender)?.take();
+        let mut sender = lock(&self.sender)?;
+        if sender.as_ref().is_some_and(|sender| sender.is_reserved()) {
+            return Err(reserved());
+        }
+        sender.take();
         self.changes.tell();
         Ok(())
     }
@@ -217,44 +287,15 @@ trait Take: Send + std::fmt::Debug {
 }
 
 /// A receiver, and the message of it that a view shows.
-///
-/// Invariant: `receiver` came from a box and is freed by the drop. While `message` is there, it alone touches the
-/// receiver.
-#[derive(Debug)]
-struct Receiving<T: Trust> {
-    message: Option<channel::Message<'static, T>>,
-    receiver: NonNull<channel::Receiver<T>>,
-}
-
-// SAFETY: it owns a receiver, which may go from thread to thread, and a borrow of it that goes along.
-unsafe impl<T: Trust> Send for Receiving<T> {}
+type Receiving<T> = Lending<channel::Receiver<T>, Message<'static, T>>;
 
 const _: () = {
     const fn from_thread_to_thread<T: Send>() {}
     from_thread_to_thread::<channel::Receiver<Untrusted>>();
     from_thread_to_thread::<channel::Receiver<Trusted>>();
+    from_thread_to_thread::<channel::Sender<Untrusted>>();
+    from_thread_to_thread::<channel::Sender<Trusted>>();
 };
-
-impl<T: Trust> Receiving<T> {
-    /// The receiver. The caller has seen that no message of it is held.
-    fn free(&mut self) -> &'static mut channel::Receiver<T> {
-        assert!(self.message.is_none(), "a held message is refused before");
-        // SAFETY: there is no message, so nobody else touches the receiver (invariant). 'static stands for "until the
-        // drop of `self`": the result is used up within the call, or becomes the message, which the drop takes first.
-        // JUSTIFICATION: the borrow lives in Python between two calls, where the compiler cannot follow it.
-        unsafe { self.receiver.as_mut() }
-    }
-}
-
-impl<T: Trust> Drop for Receiving<T> {
-    fn drop(&mut self) {
-        if let Some(message) = self.message.take() {
-            message.release();
-        }
-        // SAFETY: it came from a box, and with the message gone nobody else touches it (invariant).
-        drop(unsafe { Box::from_raw(self.receiver.as_ptr()) });
-    }
-}
 
 impl<T: Trust> Take for Receiving<T> {
     fn recv(&mut self, until: Option<Instant>) -> Result<Option<Vec<u8>>, RecvError> {
@@ -269,18 +310,18 @@ impl<T: Trust> Take for Receiving<T> {
         let receiver = self.free();
         let Some(message) = receiver.recv_deadline(until.map(Deadline::at))? else { return Ok(None) };
         let place = (NonNull::new(message.as_ptr().cast_mut()).unwrap_or(NonNull::dangling()), message.len());
-        self.message = Some(message);
+        self.lent = Some(message);
         Ok(Some(place))
     }
 
     fn release(&mut self) {
-        if let Some(message) = self.message.take() {
+        if let Some(message) = self.lent.take() {
             message.release();
         }
     }
 
     fn is_held(&self) -> bool {
-        self.message.is_some()
+        self.lent.is_some()
     }
 
     fn selectable(&mut self) -> &mut dyn Selectable {
@@ -324,9 +365,10 @@ impl Receiver {
 
     pub(crate) fn over<T: Trust>(mut receiver: channel::Receiver<T>) -> Self {
         receiver.set_interruptible(true);
-        let receiver = NonNull::from(Box::leak(Box::new(receiver)));
-        let receiver = Mutex::new(Some(Box::new(Receiving { message: None, receiver }) as _));
-        Self { receiver, changes: Changes::default() }
+        Self {
+            receiver: Mutex::new(Some(Box::new(Receiving::new(receiver)) as _)),
+            changes: Changes::default(),
+        }
     }
 
     /// Runs `run` on the receiver, of which no message is held.
@@ -393,10 +435,9 @@ impl Receiver {
             })
         })?;
         Ok(place.map(|(at, length)| View {
-            receiver: slf.clone_ref(py),
-            at,
-            length,
-            held: Mutex::new(Held { message: true, exports: 0 }),
+            // SAFETY: the receiver holds the message there, and keeps its memory, until it is released.
+            place: unsafe { Place::new(at, length, Access::ReadOnly) },
+            receiver: slf,
         }))
     }
 
@@ -455,39 +496,21 @@ impl Receiver {
     }
 }
 
-#[derive(Debug)]
-struct Held {
-    /// Does the ring still hold the message for this view?
-    message: bool,
-    /// Buffers that are exported: as long as there is one, the message must stay.
-    exports: usize,
-}
-
 /// A message where it lies in the ring, read through the buffer protocol.
-///
-/// Invariant: while `held.message` is true, the receiver holds a message of `length` bytes at `at`.
 #[pyclass(frozen, module = "doorbell")]
 #[derive(Debug)]
 pub(crate) struct View {
     receiver: Py<Receiver>,
-    at: usize,
-    length: usize,
-    held: Mutex<Held>,
+    place: Place,
 }
 
 impl View {
-    fn held(&self) -> std::sync::MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    /// Gives the message back, once.
-    fn give_back(&self, held: &mut Held) {
-        if std::mem::take(&mut held.message) {
-            let mut receiver =
-                self.receiver.get().receiver.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            if let Some(receiver) = receiver.as_deref_mut() {
-                receiver.release();
-            }
+    /// Whoever has the receiver meanwhile is refused at once.
+    fn give_back(&self) {
+        let mut receiver =
+            self.receiver.get().receiver.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(receiver) = receiver.as_deref_mut() {
+            receiver.release();
         }
     }
 }
@@ -495,19 +518,11 @@ impl View {
 #[pymethods]
 impl View {
     fn release(&self) -> PyResult<()> {
-        let mut held = self.held();
-        if held.exports > 0 {
-            return Err(PyBufferError::new_err(format!(
-                "{} memoryviews of the message are still there; release them first",
-                held.exports
-            )));
-        }
-        self.give_back(&mut held);
-        Ok(())
+        self.place.give_back(|| self.give_back())
     }
 
     fn __len__(&self) -> usize {
-        self.length
+        self.place.length()
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -522,38 +537,19 @@ impl View {
     /// # Safety
     /// As CPython calls it: `view` is valid for writes.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
-        let this = slf.get();
-        let mut held = this.held();
-        if !held.message {
-            return Err(PyValueError::new_err("the message was released"));
-        }
-        let length = ffi::Py_ssize_t::try_from(this.length)
-            .map_err(|_| PyBufferError::new_err("the message is too long"))?;
-        const READ_ONLY: c_int = 1;
-        // SAFETY: `view` is CPython's to be filled in. The message is valid for reads of `length` bytes while it is held
-        // (invariant), which it is until the last export is released; `slf` is kept by the export.
-        let filled = unsafe {
-            ffi::PyBuffer_FillInfo(view, slf.as_ptr(), this.at as *mut _, length, READ_ONLY, flags)
-        };
-        if filled != 0 {
-            return Err(PyErr::fetch(slf.py()));
-        }
-        held.exports += 1;
-        Ok(())
+        // SAFETY: by contract.
+        unsafe { slf.get().place.export(slf.as_any(), view, flags) }
     }
 
     /// # Safety
     /// As CPython calls it: once for each buffer.
     unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
-        let mut held = self.held();
-        held.exports = held.exports.saturating_sub(1);
+        self.place.unexport();
     }
 }
 
 impl Drop for View {
     fn drop(&mut self) {
-        // Nobody has a buffer of it: each keeps the view.
-        let mut held = Held { message: self.held().message, exports: 0 };
-        self.give_back(&mut held);
+        self.place.give_back_at_last(|| self.give_back());
     }
 }

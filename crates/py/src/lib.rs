@@ -5,15 +5,19 @@
 
 mod bell;
 mod blocking;
+mod buffer;
 mod changes;
 mod channel;
 mod error;
 mod gather;
+mod lending;
 mod locked;
+mod place;
 mod publisher;
 mod rendezvous;
 mod select;
 mod service;
+mod slot;
 mod subscriber;
 
 use pyo3::prelude::*;
@@ -39,6 +43,8 @@ mod _native {
     use super::select::Select;
     #[pymodule_export]
     use super::service::{_connect, Service, services};
+    #[pymodule_export]
+    use super::slot::Slot;
     #[pymodule_export]
     use super::subscriber::Subscriber;
     use pyo3::prelude::*;

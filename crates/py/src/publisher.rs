@@ -3,13 +3,13 @@
 
 use crate::bell::lock;
 use crate::blocking::{self, Stretch};
+use crate::buffer::Buffer;
 use crate::error::{of_join, of_map, of_send};
 use crate::rendezvous::Connection;
 use crate::subscriber::{Subscriber, closed};
 use doorbell::channel::SendError;
 use doorbell::channel::broadcast::{self, Ended, WhenSlow};
 use doorbell::{Deadline, WaitError};
-use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::Mutex;
@@ -63,8 +63,8 @@ impl Publisher {
     }
 
     #[pyo3(signature = (message, timeout = None))]
-    fn publish(&self, py: Python<'_>, message: PyBuffer<u8>, timeout: Option<f64>) -> PyResult<bool> {
-        let message = message.to_vec(py)?;
+    fn publish(&self, py: Python<'_>, message: Buffer, timeout: Option<f64>) -> PyResult<bool> {
+        let message = message.copy(py)?;
         let published = blocking::wait(py, timeout, |until| {
             self.with(|publisher| match publisher.publish_deadline(&message, until.map(Deadline::at)) {
                 Ok(()) => Ok(Stretch::Came(())),

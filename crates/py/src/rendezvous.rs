@@ -3,12 +3,12 @@
 
 use crate::bell::Bell;
 use crate::blocking::{self, Stretch};
+use crate::buffer::Buffer;
 use crate::channel::{Receiver, Sender};
 use crate::error::{of_rendezvous, of_violation};
 use crate::subscriber::Subscriber;
 use doorbell::channel::Lanes;
 use doorbell::rendezvous::{self, Join, MemoryOptions, Offer, inherited, named, socket};
-use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -124,8 +124,8 @@ impl Segment {
         self.0.refused().iter().map(ToString::to_string).collect()
     }
 
-    fn write(&self, py: Python<'_>, offset: u64, data: PyBuffer<u8>) -> PyResult<()> {
-        let data = data.to_vec(py)?;
+    fn write(&self, py: Python<'_>, offset: u64, data: Buffer) -> PyResult<()> {
+        let data = data.copy(py)?;
         let beyond = |_| beyond(&self.0, offset, data.len() as u64);
         self.0.payload().write(offset, &data).map_err(beyond)
     }

@@ -3,6 +3,7 @@
 
 use crate::bell::lock;
 use crate::blocking::{self, Stretch};
+use crate::buffer::Buffer;
 use crate::channel::{Receiver, Sender};
 use crate::error::{of_rendezvous, of_send, of_wait};
 use crate::locked::Locked;
@@ -10,7 +11,6 @@ use doorbell::channel::SendError;
 use doorbell::select::Selectable;
 use doorbell::service::{self, ClientId, ServiceError};
 use doorbell::{Deadline, rendezvous};
-use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -102,8 +102,8 @@ impl Service {
         Ok(came.map(|(client, message)| (client, PyBytes::new(py, &message))))
     }
 
-    fn send(&self, py: Python<'_>, client: u64, message: PyBuffer<u8>) -> PyResult<bool> {
-        let message = message.to_vec(py)?;
+    fn send(&self, py: Python<'_>, client: u64, message: Buffer) -> PyResult<bool> {
+        let message = message.copy(py)?;
         self.with(|serving| {
             let known = serving.known.iter().find(|known| known.number() == client).copied();
             match known.map_or(Err(SendError::Closed), |known| serving.service.send(known, &message)) {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """What the package promises of channels."""
 
+import array
 import asyncio
 import multiprocessing
 import os
@@ -11,6 +12,7 @@ from collections.abc import Awaitable
 from pathlib import Path
 from typing import TypeVar
 
+import numpy
 import pytest
 
 import doorbell
@@ -205,6 +207,88 @@ def test_a_view_is_the_message_itself_until_it_is_released() -> None:
     with pytest.raises(doorbell.Closed):
         receiver.recv_view(FOREVER)
     assert list(receiver) == []
+
+
+def test_a_slot_is_the_message_itself_until_it_is_sent() -> None:
+    segment = doorbell.Segment(lanes=1, lane_capacity=4096)
+    sender, receiver = segment.sender(0), segment.receiver(0)
+    with sender.reserve(8, FOREVER) or pytest.fail() as slot:
+        memory = memoryview(slot)
+        assert not memory.readonly and len(slot) == 8
+        memory[:] = b"in place"
+        with pytest.raises(ValueError, match="commit or release it first"):
+            sender.send(b"another")
+        with pytest.raises(ValueError, match="commit or release it first"):
+            sender.close()
+        with pytest.raises(BufferError, match="1 memoryviews"):
+            slot.commit()
+        assert receiver.try_recv() is None
+        memory.release()
+    assert receiver.recv(FOREVER) == b"in place"
+    slot.commit()
+    slot.release()
+    assert receiver.try_recv() is None
+
+    # Less than was reserved, nothing of it, and more.
+    slot = sender.reserve(100, FOREVER) or pytest.fail()
+    with pytest.raises(ValueError, match="100 bytes, and not 101"):
+        slot.commit(101)
+    memoryview(slot)[:5] = b"short"
+    slot.commit(5)
+    assert receiver.recv(FOREVER) == b"short"
+    with pytest.raises(KeyError), sender.reserve(8, FOREVER) or pytest.fail():
+        raise KeyError
+    sender.reserve(8, FOREVER)
+    assert sender.send(b"next", FOREVER)
+    assert receiver.recv(FOREVER) == b"next"
+    while sender.try_send(b"x" * 1000):
+        pass
+    assert sender.reserve(1000, 0.01) is None
+
+
+def test_a_forked_child_does_not_send_what_its_parent_reserved() -> None:
+    tx, rx = doorbell.channel(4096)
+    slot = tx.reserve(6) or pytest.fail()
+    memoryview(slot)[:] = b"parent"
+    child = os.fork()
+    if child == 0:
+        try:
+            slot.commit()
+        except doorbell.Error:
+            os._exit(3)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+    slot.commit()
+    assert rx.recv(FOREVER) == b"parent"
+
+
+def test_arrays_of_any_type_are_sent_as_their_bytes() -> None:
+    tx, rx = doorbell.channel(4096)
+    numbers = array.array("d", [0.5, 2.0, -1.0])
+    tx.send(numbers)
+    assert rx.recv(FOREVER) == numbers.tobytes()
+    table = memoryview(bytes(range(24))).cast("H", [3, 4])
+    assert tx.send_batch([table, numbers]) == 2
+    assert rx.recv(FOREVER) == bytes(range(24))
+    assert rx.recv(FOREVER) == numbers.tobytes()
+    # Bytes may lie apart, other elements may not.
+    tx.send(memoryview(b"abcdef")[::2])
+    assert rx.recv(FOREVER) == b"ace"
+    with pytest.raises(BufferError):
+        tx.send(memoryview(numbers)[::2])
+
+
+def test_numpy_reads_and_writes_messages_where_they_lie() -> None:
+    values = numpy.arange(1000, dtype="f8")
+    segment = doorbell.Segment(lanes=1, lane_capacity=1 << 16)
+    sender, receiver = segment.sender(0), segment.receiver(0)
+    # Before 3.12 numpy's stubs do not know that there are buffers.
+    sender.send(values.reshape(10, 100))  # type: ignore[arg-type]
+    with sender.reserve(values.nbytes, FOREVER) or pytest.fail() as slot:
+        numpy.multiply(values, 2, out=numpy.frombuffer(slot, dtype="f8"))  # type: ignore[call-overload]
+    for factor in (1, 2):
+        with receiver.recv_view(FOREVER) or pytest.fail() as view:
+            assert (numpy.frombuffer(view, dtype="f8") == values * factor).all()  # type: ignore[call-overload]
 
 
 def test_a_name_carries_messages_too(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ __all__ = [
     "Subscriber",
     "Untrusted",
     "Service",
+    "Slot",
     "View",
     "_connect",
     "inherit",
@@ -210,6 +211,10 @@ class Sender:
     def try_send(self, message: Buffer) -> bool:
         """Sends a copy of `message` if there is room."""
 
+    def reserve(self, most: int, timeout: float | None = None) -> Slot | None:
+        """Room for a message of up to `most` bytes, which is written where it will lie. Waits while there is none; None if
+        `timeout` seconds went by first. One at a time."""
+
     def listen(self, length: int) -> bool:
         """Before going back to an event loop: is there room for `length` bytes after all?"""
 
@@ -263,6 +268,27 @@ class Receiver:
     def __iter__(self) -> Self: ...
     def __next__(self) -> bytes: ...
     def __aiter__(self) -> AsyncReceiver: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+
+@final
+class Slot:
+    """Room for a message: `memoryview(slot)` and `numpy.frombuffer(slot, dtype)` write there, until it is sent or given back. Then
+    BufferError is raised while one of them is there.
+
+    A `with` block sends all of it, unless `commit` sent less; one that raises gives it back.
+    """
+
+    def commit(self, length: int | None = None) -> None:
+        """Sends the first `length` bytes, or all of it."""
+
+    def release(self) -> None:
+        """Gives it back: nobody sees anything of it."""
+
+    def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
     def __enter__(self) -> Self: ...
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /

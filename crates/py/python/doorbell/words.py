@@ -9,7 +9,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Self
 
-from ._native import Closed, Gather, PeerGone, Receiver, RendezvousError, Segment, Sender, Service, _connect
+from ._native import Closed, Gather, PeerGone, Receiver, RendezvousError, Segment, Sender, Service, Slot, _connect
 from .aio import AsyncReceiver
 
 
@@ -76,6 +76,12 @@ class ChannelSender(_End):
     def send(self, message: Any, timeout: float | None = None) -> bool:
         """Sends a copy of `message`. Waits while there is no room; False if `timeout` seconds went by first."""
         return bool(self._ours().send(message, timeout))
+
+    def reserve(self, most: int, timeout: float | None = None) -> Slot | None:
+        """Room for a message of up to `most` bytes, which is written where it will lie. Waits while there is none; None if
+        `timeout` seconds went by first."""
+        slot: Slot | None = self._ours().reserve(most, timeout)
+        return slot
 
     def send_batch(self, messages: Any, timeout: float | None = None) -> int:
         """Sends copies of `messages` and wakes the receiver once. Returns how many were sent."""
