@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The question that a result was measured for, or another one, answered from the result alone.
 
-use super::passage::Passage;
+use super::passage::{self, Passage};
 use super::style::Role;
 use super::{check as check_view, gate as gate_view, pick as pick_view, spin as spin_view};
 use doorbell_results::record::ResultFile;
@@ -27,7 +27,6 @@ pub struct Answer {
 impl Answer {
     /// The same for programs: what `result` says of `question`.
     pub fn verdict(&self, question: &Question, result: &ResultFile) -> Verdict {
-        let told = self.passages.iter().find(|told| told.role != Role::Warning && !told.title.is_empty());
         let judged = matches!(question, Question::Gate(_) | Question::Check(_));
         Verdict {
             status: match self.stands {
@@ -36,7 +35,7 @@ impl Answer {
                 Stands::Broken => Status::Failed,
                 Stands::Open => Status::Inconclusive,
             },
-            reason: told.map_or_else(String::new, |told| told.title.clone()),
+            reason: passage::said(&self.passages).unwrap_or_default().to_owned(),
             provisional: provisional(result).is_some(),
             findings: self.findings.clone(),
         }

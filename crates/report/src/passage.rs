@@ -54,6 +54,12 @@ impl Passage {
     }
 }
 
+/// The verdict among `passages`: the first title that is no warning before it.
+pub fn said(passages: &[Passage]) -> Option<&str> {
+    let told = passages.iter().find(|told| told.role != Role::Warning && !told.title.is_empty())?;
+    Some(&told.title)
+}
+
 /// The one passage of a run that has nothing to tell.
 pub fn nothing() -> Vec<Passage> {
     vec![Passage { lead: vec!["No trial of this run has figures.".to_owned()], ..Passage::default() }]

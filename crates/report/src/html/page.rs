@@ -16,10 +16,9 @@ use super::tables::Table;
 use super::{ReportError, Source, digest};
 use crate::chart::palette;
 use crate::figures::{Absent, Figures, Row};
-use crate::screen;
 use crate::warnings::{Cause, Group};
 use crate::wording::{counted, date};
-use crate::{axis, doctor};
+use crate::{axis, doctor, passage, screen};
 
 const STYLE: &str = include_str!("../../templates/report.css");
 const SCRIPT: &str = include_str!("../../templates/report.js");
@@ -59,6 +58,8 @@ struct Card {
     experiment: String,
     facts: String,
     status: &'static str,
+    /// What the status leaves unsaid.
+    but: &'static str,
     lines: Vec<String>,
     svg: Option<String>,
 }
@@ -68,9 +69,8 @@ impl Card {
         let (source, figures, _) = part;
         let result = &source.result;
         let verdict = result.verdict.clone().unwrap_or_else(|| screen::verdict(result));
-        let answered = source.verdict.iter().find(|told| !told.title.is_empty());
-        let lines = match answered {
-            Some(told) => vec![told.title.clone()],
+        let lines = match passage::said(&source.verdict) {
+            Some(said) => vec![said.to_owned()],
             None => screen::sentences(result, figures),
         };
         Self {
@@ -78,10 +78,11 @@ impl Card {
             chapter,
             experiment: result.plan.experiment.clone(),
             facts: format!("{} · {}", date(result.started_at_unix_ns), doctor::title(&result.machine)),
-            status: match (result.partial, verdict.status) {
-                (true, _) => "partial",
-                (false, _) if verdict.provisional => "provisional",
-                (false, status) => status.name(),
+            status: verdict.status.name(),
+            but: match (result.partial, verdict.provisional) {
+                (true, _) => ", partial",
+                (false, true) => ", provisional",
+                (false, false) => "",
             },
             lines: lines.into_iter().take(SENTENCES).collect(),
             svg: telling(part),

@@ -4,12 +4,16 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::asked::answer;
 use crate::picture::{Name, PictureError, draw};
 use crate::sample::{configuration, record, result, warning};
 use crate::style::Role;
 use doorbell_results::configuration::{Configuration, Direction, Pattern, Placement, Timing, Trace};
+use doorbell_results::record::question::{Gate, Question, Which};
 use doorbell_results::record::result::{Primitive, Primitives};
-use doorbell_results::record::{Figure, Outcome, Violation};
+use doorbell_results::record::series::Quantity;
+use doorbell_results::record::warning::INTERFERENCE;
+use doorbell_results::record::{Figure, Histogram, Outcome, Series, Violation, sample};
 
 fn source(name: &str, result: ResultFile) -> Source {
     Source { name: name.to_owned(), verdict: Vec::new(), result }
@@ -116,6 +120,28 @@ fn a_sample_of_zero_and_one_of_an_hour_share_a_chart() {
         record(&configuration("pipe"), 0, &[3_600_000_000_000_000, 1]),
     ];
     check(&page(result("ping", records)));
+}
+
+/// The card of a gate on a busy machine said that the run was provisional, and not that it failed.
+#[test]
+fn the_card_of_a_provisional_gate_says_how_it_was_decided() {
+    let one_way = Configuration { pattern: Pattern::OneWay { gap_ns: 1_000_000 }, ..configuration("futex") };
+    let mut result = sample::result(&[one_way], 4, |_, _| 16_000.0);
+    for record in &mut result.records {
+        let mut wakes = Histogram::new();
+        (0..1000).for_each(|wake| wakes.record(50_000_000 + wake));
+        record.series.insert(Quantity::Wake, Series::from(&wakes));
+        record.warnings.push(warning(INTERFERENCE.name));
+    }
+    let question = Question::Gate(Gate { limit_ns: 20_000, which: Which::Longest, confidence: 0.95 });
+    let answer = answer(&question, &result, &[]).unwrap();
+    result.verdict = Some(answer.verdict(&question, &result));
+    let page = report(&[Source { verdict: answer.passages, ..source("gate", result) }]).unwrap();
+    let card = page.split("<article class=\"card").nth(1).unwrap().split("</article>").next().unwrap();
+    assert!(
+        card.contains("failed, provisional") && card.contains("<p class=\"lead\">FAIL  max 50"),
+        "{card}"
+    );
 }
 
 #[test]
