@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use doorbell_results::configuration::Configuration;
+use doorbell_results::record::histogram::Counters;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::variant::Variant;
 use doorbell_results::record::within_grid::within_grid;
@@ -231,11 +232,11 @@ impl<'result> Figures<'result> {
         for record in records {
             let (name, reasons) = match &record.outcome {
                 Outcome::Done | Outcome::Partial => match decode(record) {
-                    Ok(histograms) => {
-                        for (quantity, histogram) in histograms {
+                    Ok(counted) => {
+                        for (quantity, median_ns, counters) in counted {
                             let (sum, medians) = sums.entry(quantity).or_default();
-                            sum.add(&histogram);
-                            medians.push(histogram.quantile(0.5));
+                            sum.add_counters(&counters);
+                            medians.push((median_ns * 1e3).round() as u64);
                         }
                         usable.push(record);
                         continue;
@@ -293,9 +294,10 @@ impl<'result> Figures<'result> {
     }
 }
 
-fn decode(record: &Record) -> Result<Vec<(Quantity, Histogram)>, String> {
-    let decoded = record.series.iter().map(|(quantity, series)| match series.decode() {
-        Ok(histogram) => Ok((*quantity, histogram)),
+/// What every series of a record counted, with its median.
+fn decode(record: &Record) -> Result<Vec<(Quantity, f64, Counters)>, String> {
+    let decoded = record.series.iter().map(|(quantity, series)| match series.counters() {
+        Ok(counters) => Ok((*quantity, series.p50_ns, counters)),
         Err(error) => Err(format!("{}: {error}", name(*quantity))),
     });
     decoded.collect()

@@ -146,8 +146,8 @@ fn dissected<'result>(variant: &Variant<'result>) -> Dissected<'result> {
 
 fn add(whole: &mut Histogram, series: &doorbell_results::record::Series) {
     // The reader of result files has refused those that cannot be decoded.
-    if let Ok(part) = series.decode() {
-        whole.add(&part);
+    if let Ok(part) = series.counters() {
+        whole.add_counters(&part);
     }
 }
 

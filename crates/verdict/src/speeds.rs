@@ -11,7 +11,7 @@ pub fn speed(records: &[Record]) -> Option<Speed> {
     let works: Vec<&Series> = records.iter().filter_map(|record| record.work.as_ref()).collect();
     let mut whole = Histogram::new();
     for work in &works {
-        whole.add(&work.decode().ok()?);
+        whole.add_counters(&work.counters().ok()?);
     }
     let medians: Vec<f64> = works.iter().map(|work| work.p50_ns).collect();
     Speed::of(&whole, &medians)

@@ -14,7 +14,7 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer}
 
 use super::encoded::Encoded;
 
-pub use super::encoded::Extent;
+pub use super::encoded::{Counters, Extent};
 
 /// The longest time that is told apart, one hour in picoseconds; longer ones count as this.
 pub const LONGEST_PS: u64 = 3_600_000_000_000_000;
@@ -88,6 +88,13 @@ impl Histogram {
     pub fn add(&mut self, other: &Self) {
         // Same bounds by construction, so nothing can be out of range.
         self.inner.add(&other.inner).ok();
+    }
+
+    /// Adds what another histogram counted.
+    pub fn add_counters(&mut self, other: &Counters) {
+        for (ps, count) in &other.0 {
+            self.inner.saturating_record_n(*ps, *count);
+        }
     }
 
     /// Number of times counted.
@@ -187,6 +194,11 @@ impl Histogram {
         Ok(Self { inner })
     }
 
+    /// The occupied counters of what [`Histogram::encode`] wrote, without the memory of a whole histogram.
+    pub fn counters_of(text: &str) -> Result<Counters, HistogramError> {
+        Encoded::inspect(text).map(|encoded| encoded.counters)
+    }
+
     /// One sample in each bucket.
     #[cfg(any(test, feature = "sample"))]
     pub fn every_bucket() -> Self {
@@ -222,6 +234,11 @@ mod tests {
             let text = histogram.encode();
             let occupied = histogram.buckets().count() as u64;
             assert_eq!(Histogram::extent_of(&text), Ok(Extent { count: times.len() as u64, occupied }));
+            let mut added = Histogram::new();
+            added.add_counters(&Histogram::counters_of(&text).unwrap());
+            let figures = |histogram: &Histogram| [0.0, 0.5, 0.99, 1.0].map(|q| histogram.quantile(q));
+            assert_eq!(added.buckets().collect::<Vec<_>>(), histogram.buckets().collect::<Vec<_>>());
+            assert_eq!((figures(&added), added.min(), added.max()), (figures(&histogram), histogram.min(), histogram.max()));
             assert_eq!(Histogram::decode(&text), Ok(histogram));
         }
     }

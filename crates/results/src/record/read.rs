@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads result files that may be cut, foreign, newer or hostile.
 //!
-//! What comes out has been checked as a whole: every histogram decodes within 1 MB, percentiles rise, CPU numbers are
+//! What comes out has been checked as a whole: every histogram decodes within 2 MB, percentiles rise, CPU numbers are
 //! ones that a machine can have, and no text carries control characters. Whatever a file claims, it costs at most some
 //! 100 bytes for each of its values (at most 8 million) beyond its own length, and whoever shows it whole at most 128 MB
 //! and 64 times its length (`check.rs`); it is no longer than [`LONGEST`].

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::histogram::{Histogram, HistogramError};
+use super::histogram::{Counters, Histogram, HistogramError};
 use super::populations::{Population, populations};
 use super::within_grid::within_grid;
 
@@ -183,6 +183,11 @@ impl Series {
                 *figure = (ps / 1000.0).clamp(self.min_ns, self.max_ns);
             }
         }
+    }
+
+    /// What the histogram inside counted.
+    pub fn counters(&self) -> Result<Counters, HistogramError> {
+        Histogram::counters_of(&self.histogram)
     }
 
     /// The histogram inside.

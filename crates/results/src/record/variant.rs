@@ -63,7 +63,7 @@ impl Variant<'_> {
         let mut whole = Histogram::new();
         for record in self.usable() {
             if let Some(series) = record.series.get(&quantity) {
-                whole.add(&series.decode().ok()?);
+                whole.add_counters(&series.counters().ok()?);
             }
         }
         (whole.count() > 0).then_some(whole)
