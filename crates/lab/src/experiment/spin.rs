@@ -21,7 +21,7 @@ pub struct Spin {
     pub spins: Vec<Duration>,
     /// Length of a trial, if not the usual one.
     pub time: Option<Duration>,
-    /// Repetitions, if not the usual number.
+    /// Repetitions, however it then stands; if not as many as it takes to decide.
     pub blocks: Option<u32>,
     pub seed: u64,
 }
@@ -49,14 +49,14 @@ const SPINS: [Duration; 6] = [
 /// The longest gap through which a waiter is made to spin with sleep still to follow: beyond it no sleep costs as much.
 const LONGEST: Duration = Duration::from_micros(200);
 
-/// What the trials of a run take together unless told otherwise.
-const RUN: Duration = Duration::from_secs(40);
+/// What the trials of a run take together until its first look: twice as long is still within the minute.
+const RUN: Duration = Duration::from_secs(25);
 
 /// What a trial costs beside its window: two `exec`s and `fork`s, its memory, the reports.
 const SETUP: Duration = Duration::from_millis(35);
 
-/// Fewest and most blocks unless told otherwise.
-const BLOCKS: std::ops::RangeInclusive<u64> = FEWEST_BLOCKS as u64 + 2..=20;
+/// Fewest and most blocks until then.
+const BLOCKS: std::ops::RangeInclusive<u64> = FEWEST_BLOCKS as u64 + 1..=10;
 
 /// The spins that are tried at `gap`: those that end before it, to show what a spin in vain costs, and the first that outlasts it
 /// by as much as a notification is late.
@@ -96,7 +96,7 @@ impl Spin {
             .sum();
         let room = RUN.as_nanos() / windows.as_nanos().max(1);
         let usual = u64::try_from(room).unwrap_or(u64::MAX).clamp(*BLOCKS.start(), *BLOCKS.end()) as u32;
-        Plan::new("spin", configurations, self.blocks.unwrap_or(usual), self.seed)
+        Plan::new("spin", configurations, usual, self.seed).until_decided().with_blocks(self.blocks)
     }
 
     fn configuration(&self, gap: Duration, wait: WaitPolicy) -> Configuration {
@@ -162,6 +162,14 @@ mod tests {
     fn a_plan_of_many_gaps_still_has_blocks_enough_for_a_verdict() {
         let many: Vec<Duration> = (1..60).map(Duration::from_millis).collect();
         assert!(spin(&many).plan().blocks > FEWEST_BLOCKS);
-        assert!(spin(&GAPS).plan().blocks <= 20);
+        assert!(spin(&GAPS).plan().blocks <= 10);
+    }
+
+    #[test]
+    fn a_run_is_looked_at_until_it_is_decided_unless_its_blocks_are_named() {
+        let plan = spin(&GAPS).plan();
+        assert_eq!(plan.looks, [plan.blocks, 2 * plan.blocks, 4 * plan.blocks]);
+        let named = Spin { blocks: Some(9), ..spin(&GAPS) }.plan();
+        assert_eq!((named.blocks, named.looks.len()), (9, 0));
     }
 }
