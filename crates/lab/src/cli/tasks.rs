@@ -30,7 +30,7 @@ use doorbell_verdict::claims::coroutines::{BOARD, MAKING, SWITCHING};
 /// Arguments of `doorbell tasks`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "EXAMPLES\n  \
-    doorbell tasks                                        every kind, 10 and 1000 tasks of 100 turns each\n  \
+    doorbell tasks                                        every kind, 10 and 1000 tasks\n  \
     doorbell tasks stackless process-futex -n 10..10000 -y 1,10,1000\n  \
     doorbell tasks life-fork life-thread life-future --series making   50 to 300 tasks made, run once, reaped\n  \
     doorbell tasks --working-set sweep -n 100             where cache misses overtake the hand-off\n  \
@@ -51,7 +51,7 @@ pub struct Args {
     /// All experiments of that study, each with its numbers of tasks, its queue and its way of measuring beside better ones
     #[arg(long, conflicts_with_all = ["kinds", "tasks", "yields", "series", "working_set"])]
     document: bool,
-    /// Turns of each task, comma separated; each ends with a hand-off [default: 100; 1 for kinds that take no more]
+    /// Turns of each task, comma separated; each ends with a hand-off [default: 10,000 hand-offs, in 10 to 100 turns; 1 for kinds that take no more]
     #[arg(short = 'y', long, value_delimiter = ',', value_name = "Y", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     yields: Vec<u32>,
     /// Bytes each task writes in its turn, comma separated, or `sweep`
@@ -67,7 +67,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "time")]
     count: Option<u64>,
     /// Length of a trial; the generation that runs then is brought to its end
-    #[arg(long, value_parser = span, value_name = "TIME", default_value = "100ms")]
+    #[arg(long, value_parser = span, value_name = "TIME", default_value = "50ms")]
     time: Duration,
     #[command(flatten)]
     pub(super) run: RunArgs,
@@ -184,7 +184,7 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     let tasks = Tasks {
         kinds: kinds(&args.kinds)?,
         tasks: or(&how_many_each(args), &[10, 1000]),
-        yields: or(&args.yields, &[TURNS]),
+        yields: or(&args.yields, &[*TURNS.end()]),
         working_sets: working_sets(&args.working_set),
         placements: placements(&args.placement, &args.cpus, &machine.topology)?,
         until: args.count.map_or_else(|| Until::time(args.time), Until::count),
@@ -194,7 +194,12 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     if args.document {
         return Ok(of_the_study(&tasks));
     }
-    let mut plan = tasks.plan();
+    let mut plan = Tasks { tasks: Vec::new(), ..tasks.clone() }.plan();
+    for &number in &tasks.tasks {
+        let yields = or(&args.yields, &[usual_turns(number)]);
+        plan.configurations
+            .extend(Tasks { tasks: vec![number], yields, ..tasks.clone() }.plan().configurations);
+    }
     if args.yields.is_empty() {
         let more = of_one_turn(&tasks)
             .plan()
@@ -212,12 +217,17 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     }
 }
 
-/// Turns of each task where none are asked for.
-const TURNS: u32 = 100;
+/// Turns of each of `tasks` where none are asked for: ten thousand hand-offs between making all and reaping them, since a hundred thousand
+/// between processes take a second or two.
+fn usual_turns(tasks: u32) -> u32 {
+    (10_000 / tasks.max(1)).clamp(*TURNS.start(), *TURNS.end())
+}
+
+const TURNS: std::ops::RangeInclusive<u32> = 10..=100;
 
 /// The kinds that do not take so many turns, with one, and the control that goes with them.
 fn of_one_turn(asked: &Tasks) -> Tasks {
-    let few = |name: &String| task::find(name).is_ok_and(|kind| !kind.takes(TURNS));
+    let few = |name: &String| task::find(name).is_ok_and(|kind| !kind.takes(*TURNS.start()));
     let mut kinds: Vec<String> = asked.kinds.iter().filter(|name| few(name)).cloned().collect();
     if !kinds.is_empty() {
         kinds.insert(0, CONTROL.to_owned());

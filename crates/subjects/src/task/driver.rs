@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::generations::Generations;
-use super::{Measured, TaskContext, TaskKind};
+use super::{MadeOf, Measured, TaskContext, TaskKind};
 use crate::mechanism::{Fault, Links};
 use doorbell_harness::control::Step;
 use doorbell_harness::role::Role;
@@ -30,15 +30,22 @@ impl Links for Driver {
     }
 }
 
+/// Tasks that warm up what has no pool.
+const FEW: u32 = 10;
+
 fn drive(kind: &dyn TaskKind, task_context: &TaskContext, side: &mut Side) -> Result<(), SideError> {
     let clock = side.clock;
     let lives = kind.measured() == Measured::Lives;
     let mut generations = Generations::new();
-    // The first generation warms code, data and pools, and is the one whose memory is looked at.
-    generations.probing = !lives;
-    task_context.reset();
-    kind.generation(task_context, &mut generations)?;
-    generations.probing = false;
+    // The first generation warms code, data and pools. Pools are filled by all tasks, whose memory is looked at meanwhile; threads and processes
+    // have none, and a thousand of them take longer than the window, so a few are enough and memory is looked at in the first
+    // generation that counts, before its first hand-off.
+    let pooled = kind.made_of() == MadeOf::Code && !lives;
+    let warming = task_context.of_one_turn(if pooled { u32::MAX } else { FEW });
+    generations.probing = pooled;
+    warming.reset();
+    kind.generation(&warming, &mut generations)?;
+    generations.probing = !pooled && !lives;
     generations.forget();
 
     let most = side.configuration.until.count.unwrap_or(u64::MAX);
@@ -48,6 +55,7 @@ fn drive(kind: &dyn TaskKind, task_context: &TaskContext, side: &mut Side) -> Re
     while lived < most && !side.interrupted() {
         task_context.reset();
         kind.generation(task_context, &mut generations)?;
+        generations.probing = false;
         let phases = generations.reaped(task_context);
         if side.interrupted() {
             // Tasks that went home early had fewer turns: this generation does not count.
@@ -88,7 +96,7 @@ fn drive(kind: &dyn TaskKind, task_context: &TaskContext, side: &mut Side) -> Re
     side.figures = figures;
     side.tally.sent = turns;
     side.tally.seen = turns;
-    side.tally.warmup = task_context.total();
+    side.tally.warmup = warming.total();
     side.step(Step::Finished, lived);
     Ok(())
 }

@@ -170,6 +170,11 @@ impl TaskContext {
         }))))
     }
 
+    /// The same with one turn each, and so many tasks at the most.
+    pub(super) fn of_one_turn(self, most: u32) -> Self {
+        Self(Box::leak(Box::new(Shared { tasks: self.tasks.min(most), yields: 1, ..*self.0 })))
+    }
+
     /// Turns of all tasks together, from making them to reaping them once.
     pub(super) fn total(&self) -> u64 {
         u64::from(self.tasks) * u64::from(self.yields)
