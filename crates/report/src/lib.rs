@@ -28,6 +28,7 @@ pub mod idle;
 pub mod io;
 pub mod load;
 pub mod long_table;
+pub mod machines;
 pub mod matrices;
 pub mod net;
 pub mod notifications;

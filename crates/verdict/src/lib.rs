@@ -17,6 +17,7 @@ pub mod conditions;
 pub mod decided;
 pub mod gate;
 pub mod judge;
+pub mod machines;
 pub mod noise;
 pub mod pick;
 pub mod plausibility;

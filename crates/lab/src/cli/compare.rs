@@ -12,6 +12,8 @@ use super::kept;
 use super::usage::Usage;
 use super::verdict::Form;
 use doorbell_report::comparison::{comparison, verdict};
+use doorbell_report::machines as machines_view;
+use doorbell_report::passage;
 use doorbell_report::style::Style;
 use doorbell_report::verdict_format::FORMATS;
 use doorbell_report::wording::EMULATED;
@@ -19,17 +21,19 @@ use doorbell_results::quantity::{percent, span};
 use doorbell_results::record::verdict::{Finding, Status, Verdict};
 use doorbell_results::record::{Record, ResultFile, read};
 use doorbell_verdict::compare::{apart, compare, compare_beside};
+use doorbell_verdict::machines::machines;
 use doorbell_verdict::provisional::provisional;
 
 /// Arguments of `doorbell compare`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "EXIT STATUS\n  \
-    0  no configuration is slower by as much as matters\n  3  at least one is\n  4  none was shown to be, and some may be, or the run is provisional\n\n\
+    0  no configuration is slower by as much as matters\n  3  at least one is\n  4  none was shown to be, and some may be, or the run is provisional; with --machines\n     the types are not told apart\n\n\
     EXAMPLES\n  \
     doorbell ping futex --name before -o before.json\n  \
     doorbell ping futex --name after -o after.json\n  \
     doorbell compare before.json after.json\n  \
     doorbell compare main after.json --json                      main was kept by --save-baseline main\n  \
+    doorbell compare --machines node*.json                       which type to buy, which machine to send back\n  \
     doorbell compare --live ./old/doorbell ./new/doorbell -- ping futex eventfd --gap 0\n  \
     doorbell compare --live 'sysctl -qw kernel.sched_autogroup_enabled=0; doorbell' \\\n                             \
     'sysctl -qw kernel.sched_autogroup_enabled=1; doorbell' -- ping futex --gap 0")]
@@ -42,6 +46,9 @@ pub struct Args {
     /// Measure instead: both commands are run with the arguments behind `--` in turn, a block each, until every difference is decided
     #[arg(long, requires = "measured")]
     live: bool,
+    /// Lay the machines of all results side by side instead: types against each other, how far those of one type differ, which are odd
+    #[arg(long, conflicts_with_all = ["live", "threshold"])]
+    machines: bool,
     /// How long --live may take
     #[arg(long, value_parser = span, value_name = "TIME", default_value = "2m", requires = "live")]
     within: Duration,
@@ -71,6 +78,9 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let files: Vec<ResultFile> = all().map(read).collect::<Result<_, _>>()?;
     let json = FORMATS.into_iter().find(|(name, _)| args.json && *name == "json").map(|(_, write)| write);
     let writer = json.or(args.form.writer());
+    if args.machines {
+        return side_by_side(&files, writer);
+    }
     for (file, path) in files.iter().zip(all()) {
         if let Some(reason) = apart(&files[0], file) {
             anyhow::bail!(
@@ -112,6 +122,24 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         (false, true) => Exit::Unfit,
         (false, false) => Exit::Done,
     })
+}
+
+/// The machines that `files` were measured on.
+fn side_by_side(files: &[ResultFile], writer: Option<fn(&str, &Verdict) -> String>) -> anyhow::Result<Exit> {
+    let laid = machines(&files.iter().collect::<Vec<_>>())?;
+    let interfered = files.iter().find_map(provisional);
+    let verdict = machines_view::verdict(&laid, interfered.is_some());
+    let style = Style::of_stdout();
+    let text = match writer {
+        Some(write) => write("doorbell compare --machines", &verdict),
+        None => {
+            let doubt = interfered.map(doorbell_report::answer::provisional);
+            let first = doubt.map_or_else(String::new, |doubt| style.wrap(&doubt, 0));
+            first + passage::text(&machines_view::passages(&laid), &style).trim_start_matches('\n')
+        }
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(if verdict.status == Status::Inconclusive { Exit::Unfit } else { Exit::Done })
 }
 
 /// The verdicts on several candidates as one, in which each finding names its candidate.
