@@ -59,6 +59,29 @@ holds "$scratch/ping.json" "any(w['name'] == 'emulated' for w in r['warnings'])"
 ends 1 "$doorbell" compare crates/lab/tests/data/ping.json "$scratch/ping.json"
 says "one was measured in an emulator and the other was not"
 
+step "a guest that its host starves: every wake-up that was due in a freeze is seen to be late, and no gate lets it through"
+vm run --accel tcg --cpus 2 -- gate --max 50ms --time 6s --blocks 3 --anyway -o "$scratch/starved.json" >"$scratch/said" 2>&1 &
+command=$!
+freezes=0
+# It is stopped while it boots too, which only takes longer then.
+while kill -0 "$command" 2>/dev/null && [ "$freezes" -lt 600 ]; do
+    emulator=$(pgrep -P "$command" || true)
+    [ -z "$emulator" ] || kill -STOP $emulator 2>/dev/null || true
+    sleep 0.3
+    [ -z "$emulator" ] || kill -CONT $emulator 2>/dev/null || true
+    sleep 0.7
+    freezes=$((freezes + 1))
+done
+status=0
+wait "$command" || status=$?
+command=
+[ "$status" -eq 4 ] || fail "status $status instead of 4: $(cat "$scratch/said")"
+says "INCONCLUSIVE"
+holds "$scratch/starved.json" "r['verdict']['status'] == 'inconclusive' and len(r['records']) == 6"
+holds "$scratch/starved.json" "max(t['series']['response']['max_ns'] for t in r['records']) > 250e6"
+holds "$scratch/starved.json" "all(t['tally']['sent'] == t['tally']['seen'] == t['series']['response']['count'] for t in r['records'])"
+holds "$scratch/starved.json" "all(t['series']['response']['count'] * 1e6 > 0.9 * t['configuration']['until']['time_ns'] for t in r['records'])"
+
 step "NVMe with polled queues, and with interrupts only"
 look='ls /sys/block; cat /sys/block/nvme0n1/queue/io_poll; dmesg | grep -o "[0-9]*/[0-9]*/[0-9]* default/read/poll"'
 ends 0 vm shell --nvme poll --cpus 2 -c "$look"
