@@ -12,6 +12,7 @@
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/time_namespace.h>
 #include <linux/uaccess.h>
 
 #include "driver.h"
@@ -159,10 +160,23 @@ long receiver_new(const struct uintr_receive *args)
 	return fd;
 }
 
+/* When it is what the caller's clock calls @deadline: in a time namespace that is another. */
+static ktime_t host_time(ktime_t deadline)
+{
+	struct timespec64 offset = { };
+	ktime_t time;
+
+	timens_add_monotonic(&offset);
+	if (check_sub_overflow(deadline, timespec64_to_ktime(offset), &time))
+		return KTIME_MAX;
+	/* Before the machine started it is over. */
+	return max(time, (ktime_t)0);
+}
+
 static long receiver_wait(struct receiver *receiver, const struct uintr_wait *args)
 {
 	struct thread *thread = own_thread();
-	ktime_t deadline = args->deadline;
+	ktime_t deadline = args->deadline < 0 ? 0 : host_time(args->deadline);
 	bool timed_out = false;
 	long result;
 

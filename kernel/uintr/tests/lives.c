@@ -168,6 +168,18 @@ static void await_state(pid_t tid, char wanted)
 	} while (!state || state[2] != wanted);
 }
 
+static void put(const char *folder, const char *file, const char *text)
+{
+	char path[128];
+	int open_file;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, file);
+	open_file = open(path, O_WRONLY);
+	CHECK(open_file >= 0);
+	CHECK(write(open_file, text, strlen(text)) == (ssize_t)strlen(text));
+	close(open_file);
+}
+
 static pid_t receiving_thread;
 
 /* Sends once the receiving thread sleeps, from another thread of the process. */
@@ -691,6 +703,34 @@ static void waits(void)
 	CHECK(handled == 2);
 }
 
+/* A deadline is of the clock that its process sees. */
+static void waits_in_a_time_namespace(void)
+{
+	pid_t child;
+
+	if (geteuid())
+		skip("only root may make a time namespace");
+	if (unshare(CLONE_NEWTIME))
+		skip("this kernel has no time namespaces");
+	put("/proc/self", "timens_offsets", "monotonic 1000000 0");
+	child = fork();
+	if (!child) {
+		int64_t start = now();
+
+		alarm(LOST_AFTER);
+		CHECK(start > 1000000 * 1000000000ll);
+		receives();
+		_clui();
+		CHECK(wait_until(receiver, start + 20000000) == -ETIMEDOUT);
+		CHECK(now() >= start + 20000000);
+		CHECK(wait_until(receiver, start - 1000000 * 1000000000ll) == -ETIMEDOUT);
+		goes_off_asleep();
+		CHECK(wait_until(receiver, INT64_MAX) == 0);
+		_exit(0);
+	}
+	CHECK(status_of(child) == 0);
+}
+
 static void *sends_to_sleeper_and_writes(void *nothing)
 {
 	sends_to_sleeper(nothing);
@@ -1066,18 +1106,6 @@ static void is_traced(void)
 		CHECK(waitpid(tracee, &status, 0) == tracee);
 	}
 	CHECK(status == 0);
-}
-
-static void put(const char *folder, const char *file, const char *text)
-{
-	char path[128];
-	int open_file;
-
-	snprintf(path, sizeof(path), "%s/%s", folder, file);
-	open_file = open(path, O_WRONLY);
-	CHECK(open_file >= 0);
-	CHECK(write(open_file, text, strlen(text)) == (ssize_t)strlen(text));
-	close(open_file);
 }
 
 /* Whether a line of a file begins with @name; its number then. */
@@ -1459,6 +1487,7 @@ static const struct life {
 	{ "wrong calls", is_wrong, 0 },
 	{ "a vector passes over a socket", passes_a_vector, 0 },
 	{ "waiting", waits, 0 },
+	{ "waiting in a time namespace", waits_in_a_time_namespace, 0 },
 	{ "read(2) goes on after the handler", sleeps_in_read, 0 },
 	{ "read(2), poll(2) and pause(2) end with EINTR if asked for", sleeps_in_read_and_is_interrupted, 0 },
 	{ "io_uring_enter(2) ends with EINTR", sleeps_in_io_uring, 0 },
