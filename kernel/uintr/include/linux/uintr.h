@@ -94,7 +94,7 @@ struct uintr_receive {
 #define UINTR_REVOKE		_IO(0xf7, 4)
 
 struct uintr_wait {
-	/* CLOCK_MONOTONIC, nanoseconds; negative: none. In the past: do not sleep. */
+	/* CLOCK_MONOTONIC as the caller reads it, nanoseconds; negative: none. In the past: do not sleep. */
 	__s64 deadline;
 	__u32 flags;		/* 0 */
 	__u32 reserved;		/* 0 */
