@@ -40,14 +40,9 @@ for kernel in ${SOAK_KERNELS:-6.12 7.3}; do
     done
     ! wanted storm || { step "$kernel: 2.5 million in bursts of up to 4000, most of which find a notification under way"; guest --kernel $kernel --cpus 4 '$built/storm --count 2500000 --burst 4000 || fail storm'; }
     ! wanted plug || { step "$kernel: the storm while CPUs go off-line and come back"; guest --kernel $kernel --cpus 4 '
-        while :; do
-            for cpu in 1 2 3; do
-                echo 0 >/sys/devices/system/cpu/cpu$cpu/online; usleep 50000
-                echo 1 >/sys/devices/system/cpu/cpu$cpu/online
-            done
-        done & plug=$!
+        plug & plug=$!
         $built/storm --count 100000 --burst 200 || fail "storm"
-        kill $plug'; }
+        unplugged $plug'; }
     for seed in 1 2 3 4 5; do
         ! wanted deaths || { step "$kernel: 2000 deaths, seed $seed"; guest --kernel $kernel --cpus 2 "\$built/deaths 2000 $seed || fail deaths"; }
     done
@@ -55,11 +50,7 @@ for kernel in ${SOAK_KERNELS:-6.12 7.3}; do
     [ $kernel = 6.12 ] || ! wanted fuzz || { step "$kernel: ten million wrong calls"; guest --kernel $kernel --cpus 2 '$built/fuzz 10000000 || fail fuzz'; }
     ! wanted pair || { step "$kernel: ten minutes there and back, of an ordinary user, under load"; guest --kernel $kernel --cpus 4 '
         for i in 1 2 3; do while :; do :; done & load="$load $!"; done
-        mkdir -p /etc; echo somebody:x:1000:1000::/:/bin/sh >/etc/passwd; as="start-stop-daemon -S -c somebody -x"
-        chmod 1777 /tmp; cp $built/ping $built/pong /tmp
-        $as /tmp/ping -- /tmp/socket 600 & ping=$!
-        $as /tmp/pong -- /tmp/socket || fail "pong"
-        wait $ping || fail "ping"
+        pair 600
         kill $load'; }
     ! wanted costs || { step "$kernel: what a switch costs those that have no part"; ci/uintr-costs --kernel $kernel || fail "see above"; }
 done

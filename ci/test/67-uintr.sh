@@ -29,10 +29,7 @@ says "boot with the parameter nopti"
 step "6.12: every promise, and two programs that wake each other, all of them an ordinary user's; a hundred deaths in traffic"
 guest --kernel 6.12 '
     $built/lives --as 1000 || fail "lives"
-    mkdir -p /etc; echo somebody:x:1000:1000::/:/bin/sh >/etc/passwd; as="start-stop-daemon -S -c somebody -x"
-    chmod 1777 /tmp; cp $built/ping $built/pong /tmp
-    $as /tmp/ping -- /tmp/socket 5 & $as /tmp/pong -- /tmp/socket || fail "pong"
-    wait $! || fail "ping"
+    pair 5
     $built/deaths 100 || fail "deaths"
 '
 says "times there and back"
@@ -80,15 +77,9 @@ guest --kernel 7.3 --cpus 4 --define UINTR_DELAYS '
     $built/lives --as 1000 || fail "lives"
     $built/storm --count 20000 --burst 200 || fail "storm"
     $built/storm --count 5000 --burst 1 --receivers 8 --signals 0 --timeouts 0 || fail "storm in which nothing else ends a sleep"
-    while :; do
-        for cpu in 1 2 3; do
-            echo 0 >/sys/devices/system/cpu/cpu$cpu/online; usleep 50000
-            echo 1 >/sys/devices/system/cpu/cpu$cpu/online
-        done
-    done & plug=$!
+    plug & plug=$!
     $built/storm --count 5000 --burst 200 || fail "storm while CPUs go off-line and come back"
-    kill $plug
-    for cpu in 1 2 3; do echo 1 >/sys/devices/system/cpu/cpu$cpu/online 2>/dev/null; done
+    unplugged $plug
     $built/fuzz 5000 || fail "fuzz"
     unload
     load count_sends=1
