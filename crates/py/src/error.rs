@@ -144,3 +144,8 @@ pub(crate) fn of_rendezvous(error: rendezvous::RendezvousError) -> PyErr {
         _ => RendezvousError::new_err(message),
     }
 }
+
+/// The error of an end that is used after it was closed.
+pub(crate) fn closed() -> PyErr {
+    PyValueError::new_err("this end of the lane was closed")
+}

@@ -7,17 +7,17 @@ mod bell;
 mod blocking;
 mod buffer;
 mod changes;
-mod channel;
 mod error;
 mod gather;
 mod lending;
 mod locked;
 mod place;
 mod publisher;
+mod receiver;
 mod rendezvous;
 mod select;
+mod sender;
 mod service;
-mod slot;
 mod subscriber;
 
 use pyo3::prelude::*;
@@ -28,8 +28,6 @@ mod _native {
     #[pymodule_export]
     use super::bell::{Bell, BellFile, wait_any};
     #[pymodule_export]
-    use super::channel::{Receiver, Sender, View};
-    #[pymodule_export]
     use super::error::{
         Closed, Dropped, Error, HungUp, Lent, PeerGone, PeerViolation, RendezvousError, Untrusted,
     };
@@ -38,13 +36,15 @@ mod _native {
     #[pymodule_export]
     use super::publisher::Publisher;
     #[pymodule_export]
+    use super::receiver::{Receiver, View};
+    #[pymodule_export]
     use super::rendezvous::{Connection, Host, Owner, Peer, Pending, Segment, inherit, join, join_named};
     #[pymodule_export]
     use super::select::Select;
     #[pymodule_export]
-    use super::service::{_connect, Service, services};
+    use super::sender::{Sender, Slot};
     #[pymodule_export]
-    use super::slot::Slot;
+    use super::service::{_connect, Service, services};
     #[pymodule_export]
     use super::subscriber::Subscriber;
     use pyo3::prelude::*;

@@ -4,8 +4,9 @@
 use crate::bell::Bell;
 use crate::blocking::{self, Stretch};
 use crate::buffer::Buffer;
-use crate::channel::{Receiver, Sender};
 use crate::error::{of_rendezvous, of_violation};
+use crate::receiver::Receiver;
+use crate::sender::Sender;
 use crate::subscriber::Subscriber;
 use doorbell::channel::Lanes;
 use doorbell::rendezvous::{self, Join, MemoryOptions, Offer, inherited, named, socket};

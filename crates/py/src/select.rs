@@ -3,10 +3,10 @@
 
 use crate::bell::{Bell, lock};
 use crate::blocking::{self, Stretch};
-use crate::channel::Receiver;
 use crate::error::of_wait;
 use crate::gather::Gather;
 use crate::locked::Locked;
+use crate::receiver::Receiver;
 use crate::service::Service;
 use crate::subscriber::Subscriber;
 use doorbell::select::{File, Means, Selectable};

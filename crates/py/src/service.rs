@@ -4,9 +4,10 @@
 use crate::bell::lock;
 use crate::blocking::{self, Stretch};
 use crate::buffer::Buffer;
-use crate::channel::{Receiver, Sender};
 use crate::error::{of_rendezvous, of_send, of_wait};
 use crate::locked::Locked;
+use crate::receiver::Receiver;
+use crate::sender::Sender;
 use doorbell::channel::SendError;
 use doorbell::select::Selectable;
 use doorbell::service::{self, ClientId, ServiceError};

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The receiving end of a lane, and messages that are read where they lie.
+
+use crate::bell::lock;
+use crate::blocking::{self, Stretch};
+use crate::changes::Changes;
+use crate::error::{Closed, closed, of_attach, of_receive, of_wait};
+use crate::lending::Lending;
+use crate::locked::Locked;
+use crate::place::{Access, Place};
+use doorbell::channel::{self, Message, RecvError};
+use doorbell::peer::{Trust, Trusted, Untrusted};
+use doorbell::select::Selectable;
+use doorbell::{Deadline, WaitError, rendezvous};
+use pyo3::exceptions::PyValueError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+use std::ffi::c_int;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// What Python does with a receiver, whomever it trusts.
+trait Take: Send + std::fmt::Debug {
+    fn recv(&mut self, until: Option<Instant>) -> Result<Option<Vec<u8>>, RecvError>;
+    fn try_recv(&mut self) -> Result<Option<Vec<u8>>, RecvError>;
+    fn hold(&mut self, until: Option<Instant>) -> Result<Option<(NonNull<u8>, usize)>, RecvError>;
+    fn release(&mut self);
+    fn is_held(&self) -> bool;
+    fn selectable(&mut self) -> &mut dyn Selectable;
+    fn fd(&mut self) -> Result<i32, RecvError>;
+    fn listen(&mut self) -> Result<bool, RecvError>;
+    fn watch(&mut self, changes: &Changes) -> PyResult<Vec<i32>>;
+}
+
+/// A receiver, and the message of it that a view shows.
+type Receiving<T> = Lending<channel::Receiver<T>, Message<'static, T>>;
+
+const _: () = {
+    const fn from_thread_to_thread<T: Send>() {}
+    from_thread_to_thread::<channel::Receiver<Untrusted>>();
+    from_thread_to_thread::<channel::Receiver<Trusted>>();
+};
+
+impl<T: Trust> Take for Receiving<T> {
+    fn recv(&mut self, until: Option<Instant>) -> Result<Option<Vec<u8>>, RecvError> {
+        Ok(self.free().recv_deadline(until.map(Deadline::at))?.map(|message| message.into_vec()))
+    }
+
+    fn try_recv(&mut self) -> Result<Option<Vec<u8>>, RecvError> {
+        Ok(self.free().try_recv()?.map(|message| message.into_vec()))
+    }
+
+    fn hold(&mut self, until: Option<Instant>) -> Result<Option<(NonNull<u8>, usize)>, RecvError> {
+        let receiver = self.free();
+        let Some(message) = receiver.recv_deadline(until.map(Deadline::at))? else { return Ok(None) };
+        let place = (NonNull::new(message.as_ptr().cast_mut()).unwrap_or(NonNull::dangling()), message.len());
+        self.lent = Some(message);
+        Ok(Some(place))
+    }
+
+    fn release(&mut self) {
+        if let Some(message) = self.lent.take() {
+            message.release();
+        }
+    }
+
+    fn is_held(&self) -> bool {
+        self.lent.is_some()
+    }
+
+    fn selectable(&mut self) -> &mut dyn Selectable {
+        self.free()
+    }
+
+    fn fd(&mut self) -> Result<i32, RecvError> {
+        Ok(self.free().file()?.as_raw_fd())
+    }
+
+    fn listen(&mut self) -> Result<bool, RecvError> {
+        Ok(self.free().listen()?)
+    }
+
+    fn watch(&mut self, changes: &Changes) -> PyResult<Vec<i32>> {
+        changes.watch(&[self.free().file().map_err(of_wait)?])
+    }
+}
+
+/// The receiving end of a lane.
+#[pyclass(frozen, module = "doorbell")]
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    /// `None` once closed.
+    receiver: Mutex<Option<Box<dyn Take>>>,
+    changes: Changes,
+}
+
+impl Receiver {
+    pub(crate) fn attach(connection: &rendezvous::Connection<Untrusted>, lane: u32) -> PyResult<Self> {
+        Self::of(channel::Receiver::attach(connection, lane))
+    }
+
+    pub(crate) fn at(segment: &rendezvous::Segment, lane: u32) -> PyResult<Self> {
+        Self::of(channel::Receiver::<Trusted>::at(segment, lane))
+    }
+
+    fn of<T: Trust>(receiver: Result<channel::Receiver<T>, channel::AttachError>) -> PyResult<Self> {
+        Ok(Self::over(receiver.map_err(of_attach)?))
+    }
+
+    pub(crate) fn over<T: Trust>(mut receiver: channel::Receiver<T>) -> Self {
+        receiver.set_interruptible(true);
+        Self {
+            receiver: Mutex::new(Some(Box::new(Receiving::new(receiver)) as _)),
+            changes: Changes::default(),
+        }
+    }
+
+    /// Runs `run` on the receiver, of which no message is held.
+    fn with<R>(&self, run: impl FnOnce(&mut dyn Take) -> PyResult<R>) -> PyResult<R> {
+        run(free(&mut *lock(&self.receiver)?)?)
+    }
+
+    pub(crate) fn locked(&self) -> PyResult<impl Locked + '_> {
+        lock(&self.receiver)
+    }
+}
+
+/// The receiver, if it was not closed and no message of it is held.
+fn free(receiver: &mut Option<Box<dyn Take>>) -> PyResult<&mut dyn Take> {
+    let receiver = receiver.as_deref_mut().ok_or_else(closed)?;
+    if receiver.is_held() {
+        return Err(PyValueError::new_err("a received view is still held; release it first"));
+    }
+    Ok(receiver)
+}
+
+impl Locked for Option<Box<dyn Take>> {
+    fn selectable(&mut self) -> PyResult<&mut dyn Selectable> {
+        Ok(free(self)?.selectable())
+    }
+}
+
+/// The end of a stretch: a signal is none of the wait's errors.
+fn stretch<T>(result: Result<Option<T>, RecvError>) -> PyResult<Stretch<T>> {
+    match result {
+        Ok(Some(it)) => Ok(Stretch::Came(it)),
+        Ok(None) | Err(RecvError::Wait(WaitError::Interrupted)) => Ok(Stretch::Nothing),
+        Err(error) => Err(of_receive(error)),
+    }
+}
+
+#[pymethods]
+impl Receiver {
+    #[pyo3(signature = (timeout = None))]
+    fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        // A message that is there costs no trip without the lock.
+        if let Some(message) = self.with(|receiver| receiver.try_recv().map_err(of_receive))? {
+            return Ok(Some(PyBytes::new(py, &message)));
+        }
+        let message =
+            blocking::wait(py, timeout, |until| self.with(|receiver| stretch(receiver.recv(until))))?;
+        Ok(message.map(|message| PyBytes::new(py, &message)))
+    }
+
+    fn try_recv<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let message = self.with(|receiver| receiver.try_recv().map_err(of_receive))?;
+        Ok(message.map(|message| PyBytes::new(py, &message)))
+    }
+
+    #[pyo3(signature = (timeout = None))]
+    fn recv_view(slf: Py<Self>, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<View>> {
+        let receiver = slf.get();
+        let place = blocking::wait(py, timeout, |until| {
+            receiver.with(|receiver| {
+                Ok(match stretch(receiver.hold(until))? {
+                    Stretch::Came((at, length)) => Stretch::Came((at.as_ptr() as usize, length)),
+                    Stretch::Nothing => Stretch::Nothing,
+                })
+            })
+        })?;
+        Ok(place.map(|(at, length)| View {
+            // SAFETY: the receiver holds the message there, and keeps its memory, until it is released.
+            place: unsafe { Place::new(at, length, Access::ReadOnly) },
+            receiver: slf,
+        }))
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        match self.recv(py, None) {
+            Err(error) if error.is_instance_of::<Closed>(py) => Ok(None),
+            result => result,
+        }
+    }
+
+    fn __aiter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        py.import("doorbell.aio")?.getattr("AsyncReceiver")?.call1((slf,))
+    }
+
+    fn fileno(&self) -> PyResult<i32> {
+        self.with(|receiver| receiver.fd().map_err(of_receive))
+    }
+
+    fn listen(&self) -> PyResult<bool> {
+        self.with(|receiver| receiver.listen().map_err(of_receive))
+    }
+
+    fn _begin_await(&self) -> PyResult<()> {
+        self.changes.begin()
+    }
+
+    fn _end_await(&self) {
+        self.changes.end();
+    }
+
+    fn _watch(&self) -> PyResult<Vec<i32>> {
+        self.with(|receiver| receiver.watch(&self.changes))
+    }
+
+    fn close(&self) -> PyResult<()> {
+        let mut receiver = lock(&self.receiver)?;
+        if receiver.as_ref().is_some_and(|receiver| receiver.is_held()) {
+            return Err(PyValueError::new_err("a received view is still held; release it first"));
+        }
+        receiver.take();
+        self.changes.tell();
+        Ok(())
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.close()
+    }
+}
+
+/// A message where it lies in the ring, read through the buffer protocol.
+#[pyclass(frozen, module = "doorbell")]
+#[derive(Debug)]
+pub(crate) struct View {
+    receiver: Py<Receiver>,
+    place: Place,
+}
+
+impl View {
+    /// Whoever has the receiver meanwhile is refused at once.
+    fn give_back(&self) {
+        let mut receiver =
+            self.receiver.get().receiver.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(receiver) = receiver.as_deref_mut() {
+            receiver.release();
+        }
+    }
+}
+
+#[pymethods]
+impl View {
+    fn release(&self) -> PyResult<()> {
+        self.place.give_back(|| self.give_back())
+    }
+
+    fn __len__(&self) -> usize {
+        self.place.length()
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.release()
+    }
+
+    /// # Safety
+    /// As CPython calls it: `view` is valid for writes.
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        // SAFETY: by contract.
+        unsafe { slf.get().place.export(slf.as_any(), view, flags) }
+    }
+
+    /// # Safety
+    /// As CPython calls it: once for each buffer.
+    unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
+        self.place.unexport();
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        self.place.give_back_at_last(|| self.give_back());
+    }
+}
