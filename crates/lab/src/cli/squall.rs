@@ -45,8 +45,8 @@ struct Kind {
 enum Does {
     /// Hand over in one address space.
     HandOver,
-    /// Hand over from one address space to another, half of them in each.
-    Cross,
+    /// Hand over from one to the next of so many address spaces, with as many tasks in each.
+    Cross(u32),
     /// Hand over, each with an address space.
     Process,
     /// Are made, run once and gone.
@@ -65,9 +65,10 @@ const KINDS: &[Kind] = &[
     kind("stackful", "stackful", HandOver),
     kind("stackful-keeping-12", "stackful-keeping-12", HandOver),
     kind("kernel-task", "kernel-task", HandOver),
-    kind("stackless-across", "future-across", Cross),
-    kind("stackful-across", "stackful-across", Cross),
-    kind("stackful-across-keeping-12", "stackful-across-keeping-12", Cross),
+    kind("stackful-across-3-spaces", "stackful-across-3-spaces", Cross(3)),
+    kind("stackless-across", "future-across", Cross(2)),
+    kind("stackful-across", "stackful-across", Cross(2)),
+    kind("stackful-across-keeping-12", "stackful-across-keeping-12", Cross(2)),
     kind("process-yield", "process", Process),
     kind("process-yield-in-entry", "process-in-entry", Process),
     kind("process-yield-kernel-stack", "process-kernel-stack", Process),
@@ -82,8 +83,8 @@ const KINDS: &[Kind] = &[
 const STUDY: [Kind; 4] = [
     kind("stackless-rotating", "document-coroutine", HandOver),
     kind("stackless-head", "document-coroutine-head", HandOver),
-    kind("process-pair-rotating", "document-process", Cross),
-    kind("process-pair", "document-process-head", Cross),
+    kind("process-pair-rotating", "document-process", Cross(2)),
+    kind("process-pair", "document-process-head", Cross(2)),
 ];
 
 /// Its coroutines, made, run once and gone, on its queue.
@@ -195,8 +196,13 @@ fn words(tasks: &ArgMatches) -> anyhow::Result<String> {
     let mut words = Vec::new();
     for kind in KINDS.iter().filter(wanted) {
         for count in &counts {
-            if kind.does == Cross && count % 2 != 0 {
-                let reason = format!("{} has half of its tasks on each side; {count} is odd", kind.lab);
+            if let Cross(spaces) = kind.does
+                && count % spaces != 0
+            {
+                let reason = format!(
+                    "{} has as many tasks in each of {spaces} address spaces; {count} cannot be divided so",
+                    kind.lab
+                );
                 return Err(Usage(reason).into());
             }
             let turns = if kind.does == Live { &[0][..] } else { &turns };
@@ -207,19 +213,25 @@ fn words(tasks: &ArgMatches) -> anyhow::Result<String> {
 }
 
 impl Kind {
+    /// A hundred tasks, or as many below that as there can be the same number of in each address space.
+    fn hundred(&self) -> u32 {
+        if let Cross(spaces) = self.does { 100 / spaces * spaces } else { 100 }
+    }
+
     /// The words that run it, where address spaces change once with their translations kept and once without.
     fn words(&self, tasks: u32, turns: u32) -> Vec<String> {
         let word = format!("{}:{tasks}:{turns}", self.squall);
         match self.does {
             HandOver | Live => vec![word],
-            Cross | Process => vec![word.clone(), "flush".into(), word, "keep".into()],
+            Cross(_) | Process => vec![word.clone(), "flush".into(), word, "keep".into()],
         }
     }
 }
 
 /// Every kind with a hundred tasks, and some with ten to as many as there may be.
 fn chapters_words() -> String {
-    let mut words: Vec<String> = KINDS.iter().flat_map(|kind| kind.words(100, CHAPTERS_TURNS)).collect();
+    let hundreds = KINDS.iter().flat_map(|kind| kind.words(kind.hundred(), CHAPTERS_TURNS));
+    let mut words: Vec<String> = hundreds.collect();
     for name in ["stackful", "future", "stackful-across", "process"] {
         words.extend(SIZES.iter().map(|tasks| format!("{name}:{tasks}:{CHAPTERS_TURNS}")));
         let most = if name == "process" { 1 } else { 2 };
@@ -242,7 +254,8 @@ fn document_words() -> String {
     for tasks in BOARD.iter().chain(&MAKING) {
         words.extend([format!("life-future:{tasks}"), format!("fork-copy:{tasks}")]);
     }
-    words.extend(MAKING.iter().map(|tasks| format!("{}:{tasks}", STUDY_LIVES.squall)));
+    let lives = BOARD.iter().chain(&MAKING);
+    words.extend(lives.map(|tasks| format!("{}:{tasks}", STUDY_LIVES.squall)));
     words.push(format!("tick:{TICK}"));
     words
         .extend(SWITCHING.iter().flat_map(|tasks| vec![format!("{}:{tasks}", STUDY[0].squall); REPETITIONS]));

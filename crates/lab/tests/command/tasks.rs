@@ -161,7 +161,10 @@ fn wrong_usage_exits_with_two_and_says_what_would_have_been_right() {
         (&["vm", "run", "--chapter", "--", "tasks"], "add --guest squall"),
         (&["vm", "run", "--guest", "squall", "--", "ping"], "Squall runs the verb tasks, and not ping"),
         (&["vm", "run", "--guest", "squall", "--", "tasks", "tokio"], "Squall has no kind of task tokio"),
-        (&["vm", "run", "--guest", "squall", "--", "tasks", "stackful-across", "-n", "3"], "3 is odd"),
+        (
+            &["vm", "run", "--guest", "squall", "--", "tasks", "stackful-across", "-n", "3"],
+            "3 cannot be divided so",
+        ),
         (&["vm", "run", "--guest", "squall", "--", "tasks", "--working-set", "4K"], "no --working-set"),
         (&["vm", "run", "--guest", "squall", "--chapter", "--", "tasks", "--blocks", "2"], "no --blocks"),
         (&["vm", "run", "--guest", "squall", "--chapter", "--", "tasks", "call"], "takes no kinds"),

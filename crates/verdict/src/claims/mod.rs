@@ -78,13 +78,9 @@ pub fn judge(result: &ResultFile) -> Vec<Judged> {
         .collect()
 }
 
-/// How near a bound a figure decides nothing: the mean of twenty rounds moves by as much from one run to the next.
+/// How near a bound a figure decides nothing: the mean of twenty rounds moves by as much from one run to the next. Of a count of
+/// instructions, too, which repeats exactly but is no time: what an instruction takes differs by more.
 const TOO_NEAR: f64 = 0.05;
-
-/// How near a bound a figure of `result` decides nothing: counts of instructions repeat exactly, so any distance is one.
-fn too_near(result: &ResultFile) -> f64 {
-    if counts_instructions(result) { 0.0 } else { TOO_NEAR }
-}
 
 /// Whether the clock of the result is instructions, so that another run gives the same figures.
 fn counts_instructions(result: &ResultFile) -> bool {
@@ -93,14 +89,9 @@ fn counts_instructions(result: &ResultFile) -> bool {
 
 /// Whether `value` is surely below `bound`, surely above, or too near.
 fn against(value: f64, bound: f64) -> Option<std::cmp::Ordering> {
-    against_within(value, bound, TOO_NEAR)
-}
-
-/// As [`against`], where too near is nearer than this share.
-fn against_within(value: f64, bound: f64, too_near: f64) -> Option<std::cmp::Ordering> {
     match value / bound {
-        ratio if ratio < 1.0 - too_near => Some(std::cmp::Ordering::Less),
-        ratio if ratio > 1.0 + too_near => Some(std::cmp::Ordering::Greater),
+        ratio if ratio < 1.0 - TOO_NEAR => Some(std::cmp::Ordering::Less),
+        ratio if ratio > 1.0 + TOO_NEAR => Some(std::cmp::Ordering::Greater),
         _ => None,
     }
 }
