@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernel's state, under one lock, and its decisions: which space runs where.
 //!
-//! The ready spaces stand in the same rings as tasks do (`squall_scheduler::pool::Queue`), one ring for each level; a space that
-//! runs is in none, since several harts take from them.
+//! The ready spaces stand in queues ([`crate::ready`]), one for each level.
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
@@ -12,11 +11,12 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use squall_scheduler::call::{Counters, KILLED, Refusal};
 use squall_scheduler::mailbox::{ALARM, ALL_SLEEP, GONE};
-use squall_scheduler::pool::{ATTENTION, LEVELS, Queue};
+use squall_scheduler::pool::{ATTENTION, LEVELS};
 
 use crate::frames::{Frames, PURSES};
 use crate::hart::{self, Flush, Hart, IDLE, TOLD};
 use crate::kernel_stack;
+use crate::ready::Queue;
 use crate::register::{read, write};
 use crate::sbi;
 use crate::space::{A0, SPACES, Space, State, space_at};
@@ -25,7 +25,7 @@ use crate::timer::Tick;
 /// What the lock guards. What a hand-off between spaces needs comes first, near enough for one instruction's reach.
 #[repr(C)]
 pub(crate) struct Kernel {
-    /// A bit for each level whose ring is not empty.
+    /// A bit for each level whose queue is not empty.
     pub(crate) ready: u64,
     queues: [Queue; LEVELS],
     pub(crate) frames: Frames,
@@ -65,7 +65,7 @@ pub(crate) static KERNEL: Lock = Lock {
     taken: AtomicU32::new(0),
     kernel: UnsafeCell::new(Kernel {
         ready: 0,
-        queues: [const { Queue { current: ptr::null_mut(), above: 0, bit: 0 } }; LEVELS],
+        queues: [Queue::EMPTY; LEVELS],
         frames: Frames::none(),
         numbers: SPACES,
         processors_numbers: 1,
@@ -151,7 +151,7 @@ pub(crate) extern "C" fn give_way_locked(hart: &mut Hart) -> *mut Space {
     unsafe {
         let space = hart.space;
         // One with a kernel stack has no executor to go on with, and is ended for it.
-        if kernel.ready & (*(*space).place.queue).above == 0 || (*space).kernel_stack != 0 {
+        if kernel.ready & (*(*space).place.queue).before == 0 || (*space).kernel_stack != 0 {
             return space;
         }
         kernel.push_ready(&mut *space);
@@ -169,10 +169,10 @@ impl Kernel {
 
     #[inline(always)]
     fn push_ready(&mut self, space: &mut Space) {
-        // SAFETY: it is in no ring, and spaces stay where they are.
+        // SAFETY: it is in no queue, and spaces stay where they are.
         unsafe {
             let queue = space.place.queue;
-            (*queue).insert(&mut space.place);
+            (*queue).push(&mut space.place);
             self.ready |= (*queue).bit;
         }
     }
@@ -180,10 +180,10 @@ impl Kernel {
     #[inline(always)]
     fn take_first(&mut self, level: usize) -> *mut Space {
         let queue = &mut self.queues[level % LEVELS];
-        let place = queue.current;
-        // SAFETY: the level's bit is set, so there is one, and it is in this ring.
+        // SAFETY: the level's bit is set, so there is one, and its place is a space's.
         unsafe {
-            if queue.remove(place) {
+            let (place, was_the_last) = queue.take_first();
+            if was_the_last {
                 self.ready &= !(1 << level);
             }
             Space::of(place)
@@ -192,7 +192,7 @@ impl Kernel {
 
     /// Takes it out of the ready queue, if it is there.
     pub(crate) fn make_unready(&mut self, space: &mut Space) {
-        // SAFETY: a place that has a neighbour is in its queue's ring.
+        // SAFETY: a space that is ready is in its queue.
         unsafe {
             let queue = space.place.queue;
             if space.is_ready() && (*queue).remove(&mut space.place) {
@@ -278,19 +278,19 @@ impl Kernel {
         false
     }
 
-    /// The ring of a level, for a space's place.
+    /// The queue of a level, for a space's place.
     pub(crate) fn queue(&mut self, level: usize) -> *mut Queue {
         &raw mut self.queues[level % LEVELS]
     }
 
-    /// Tells the rings what they are, while they are empty.
+    /// Tells the queues what they are, while they are empty.
     pub(crate) fn initialise_queues(&mut self, kernel_stacks: bool) {
         self.kernel_stacks = kernel_stacks;
         for (level, queue) in self.queues.iter_mut().enumerate() {
             queue.bit = 1 << level;
             // Its own level among them: who gives way lets its equals go first. But the trap's entry knows nothing of kernel stacks
             // and must not find just the equals ready.
-            queue.above = u64::MAX << (level + usize::from(kernel_stacks));
+            queue.before = u64::MAX << (level + usize::from(kernel_stacks));
         }
     }
 

@@ -35,8 +35,15 @@ struct Run {
     ended: *mut KernelTask,
 }
 
-/// `tasks` of them hand over `yields` times each; the instructions for all that.
-pub(crate) fn run(kernel: &mut Kernel, tasks: usize, yields: usize) -> Result<usize, Refusal> {
+/// What all tasks did together.
+pub(crate) struct Done {
+    /// As they counted.
+    pub(crate) hand_overs: usize,
+    pub(crate) instructions: usize,
+}
+
+/// `tasks` of them hand over `yields` times each.
+pub(crate) fn run(kernel: &mut Kernel, tasks: usize, yields: usize) -> Result<Done, Refusal> {
     if tasks == 0 || tasks >= kernel.frames.left() {
         return Err(Refusal::Exhausted);
     }
@@ -70,7 +77,7 @@ pub(crate) fn run(kernel: &mut Kernel, tasks: usize, yields: usize) -> Result<us
             kernel.frames.give_back(frame);
         }
         kernel.frames.give_back(part_frame);
-        if run.done == tasks * yields { Ok(instructions) } else { Err(Refusal::BadArgument) }
+        Ok(Done { hand_overs: run.done, instructions })
     }
 }
 

@@ -9,7 +9,7 @@
 //! | `hart.rs`, `register.rs`, `sbi.rs`, `console.rs` | one processor, and what is under the kernel |
 //! | `frames.rs`, `page_table.rs` | memory, and who sees which of it |
 //! | `space.rs`, `program.rs` | an address space, from its program to its end |
-//! | `kernel.rs` | who runs where; waking without a lost wake-up |
+//! | `ready.rs`, `kernel.rs` | who runs where; waking without a lost wake-up |
 //! | `trap.rs` | the two ways into the kernel, and out |
 //! | `kernel_stack.rs` | the same for processes that stay on a kernel stack, as most kernels' do |
 //! | `syscall.rs`, `timer.rs` | what processes may ask for; slices and alarms |
@@ -26,6 +26,7 @@ mod kernel_stack;
 mod kernel_tasks;
 mod page_table;
 mod program;
+mod ready;
 mod register;
 mod sbi;
 mod scheduler_image;

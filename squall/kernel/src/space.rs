@@ -4,12 +4,13 @@
 use core::ptr;
 
 use squall_scheduler::image::MAIL;
-use squall_scheduler::pool::{LEVELS, Part, Task};
+use squall_scheduler::pool::{LEVELS, Part};
 
 use crate::frames::{FIRST, FRAME, Purse};
 use crate::kernel::{Kernel, wait_until_left};
 use crate::kernel_stack;
 use crate::page_table::{LEFT_BEHIND, NoMemory, PRIVATE, PageTable, READ, USER, WRITE, frame_of, mapped};
+use crate::ready::Place;
 
 /// Numbers of spaces, if the command line does not say that there are fewer: what an ASID has bits for. 0 is the kernel's.
 pub(crate) const SPACES: usize = 1 << 16;
@@ -17,8 +18,8 @@ pub(crate) const SPACES: usize = 1 << 16;
 /// Everything of one space that is the kernel's. It fills less than a frame and lies in one of its own.
 #[repr(C)]
 pub(crate) struct Space {
-    /// Its place in a ring of the kernel.
-    pub(crate) place: Task,
+    /// Its place among those that are ready.
+    pub(crate) place: Place,
     /// The program counter, then `x1` to `x31`, of a space that was interrupted or made a call. The first is 0 if it gave way from
     /// the shared scheduler, which leaves nothing in registers.
     pub(crate) registers: [usize; 32],
@@ -71,10 +72,11 @@ pub(crate) enum State {
     Ended,
 }
 
-/// A ring's place is its space: the trap's entry relies on it.
+/// A queue's place is its space: the trap's entry relies on it.
 const _: () = assert!(size_of::<Space>() <= FRAME && core::mem::offset_of!(Space, place) == 0);
 
-/// An address where nothing is ever mapped.
+/// The resume point of a space that is not to go on: it faults there, since nothing is ever mapped at the page of address 0, and is
+/// ended for that fault, or, if it was killed, at the look at `doomed` that every trap but giving way begins with.
 pub(crate) const NOWHERE: usize = 2;
 
 /// Registers by number.
@@ -87,13 +89,13 @@ impl Space {
     ///
     /// # Safety
     /// `place` is a space's.
-    pub(crate) unsafe fn of(place: *mut Task) -> *mut Space {
+    pub(crate) unsafe fn of(place: *mut Place) -> *mut Space {
         place.cast()
     }
 
     /// Whether it stands in the ready queue.
     pub(crate) fn is_ready(&self) -> bool {
-        !self.place.next.is_null()
+        !self.place.previous.is_null()
     }
 
     /// Whether it has an address that it can write `bytes` to, or read them from, is told by doing it: copies between the
@@ -205,9 +207,8 @@ impl Kernel {
             space.write(Space {
                 registers: [0; 32],
                 satp: table.satp(if self.keep_translations { number } else { 0 }),
-                // Who gives way without an executor faults.
                 resume_point: NOWHERE,
-                place: Task { queue: self.queue(level), ..Task::IDLE },
+                place: Place { next: ptr::null_mut(), previous: ptr::null_mut(), queue: self.queue(level) },
                 number,
                 purse: payer,
                 level,

@@ -11,6 +11,7 @@ use crate::console::{Console, say};
 use crate::frames::{self, FRAME};
 use crate::hart::{self, Flush, Hart};
 use crate::kernel::{Kernel, interrupt_the_others, leave_space};
+use crate::kernel_tasks;
 use crate::page_table::{NoMemory, PRIVATE, READ, WRITE, frame_of, mapped};
 use crate::space::{A0, A7, NOWHERE, Space, State, space_at};
 use crate::timer::Tick;
@@ -117,7 +118,7 @@ impl Kernel {
                 }
                 _ => Err(Refusal::BadArgument),
             },
-            n if n == Call::KernelTasks as usize => crate::kernel_tasks::run(self, a, b),
+            n if n == Call::KernelTasks as usize => self.kernel_tasks(space, [a, b], c),
             n if n == Call::Stop as usize => crate::stop(a),
             _ => Err(Refusal::NoSuchCall),
         };
@@ -202,7 +203,7 @@ impl Kernel {
         }
         if child.state == State::Runnable && !child.is_ready() {
             child.doomed = true;
-            // Nothing is ever mapped there: handing over alone does not keep it alive.
+            // Giving way does not look at `doomed`.
             child.resume_point = NOWHERE;
             interrupt_the_others();
         } else {
@@ -313,6 +314,16 @@ impl Kernel {
         // SAFETY: counters are words without gaps between them.
         unsafe { bytes.as_mut_ptr().cast::<Counters>().write_unaligned(counters) };
         if space.copy(self, address, &mut bytes, true) { Ok(0) } else { Err(Refusal::BadAddress) }
+    }
+
+    fn kernel_tasks(&mut self, space: &mut Space, [tasks, turns]: [usize; 2], address: usize) -> Answer {
+        let done = kernel_tasks::run(self, tasks, turns)?;
+        let mut bytes = done.instructions.to_le_bytes();
+        if space.copy(self, address, &mut bytes, true) {
+            Ok(done.hand_overs)
+        } else {
+            Err(Refusal::BadAddress)
+        }
     }
 
     fn set_tick(&mut self, hart: &mut Hart, interval: usize, always: usize) -> Answer {

@@ -13,12 +13,12 @@ use core::arch::naked_asm;
 use core::mem::offset_of;
 
 use squall_scheduler::call::{Call, FAULTED, MEMORY};
-use squall_scheduler::pool::{Queue, Task};
 
 use crate::console::say;
 use crate::hart::{Flush, Hart};
 use crate::kernel::{KERNEL, Kernel, Lock, choose, give_way, give_way_locked};
 use crate::kernel_stack;
+use crate::ready::{Place, Queue};
 use crate::register::{read, write};
 use crate::space::{Space, space_at};
 use crate::{kernel::leave_space, page_table};
@@ -71,6 +71,21 @@ macro_rules! save {
     };
 }
 
+/// The space in `t4`, whose queue is in `t5`, goes behind the last in it; the first, then in `a0`, is taken out. Where there is but one it
+/// is both.
+macro_rules! turn {
+    () => {
+        "ld a5, {last}(t5)
+         ld a0, {first}(t5)
+         sd t4, {next}(a5)
+         ld a4, {next}(a0)
+         sd a5, {previous}(t4)
+         sd t4, {last}(t5)
+         sd a4, {first}(t5)
+         sd zero, {previous}(a0)"
+    };
+}
+
 /// Where `stvec` points.
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn entry() {
@@ -80,33 +95,25 @@ pub(crate) unsafe extern "C" fn entry() {
         "sd t0, {spill}(tp)",
         "csrr t0, scause",
         "addi t0, t0, -{from_user}",
-        "bnez t0, 1f",
-        "bnez a7, 11f", // Call::GiveWay is 0.
+        "bnez t0, .Lnot_a_call",
+        "bnez a7, .Lcall", // To give way is call 0.
         "csrw sscratch, tp",
         // The shared scheduler gave way: nothing to save. Each value is loaded into a register that was not used yet, so that as many
         // as possible forget what the space had in them. The lock is taken.
         "ld t1, {lock}(tp)",
         "amoswap.w.aq t2, tp, (t1)",
-        "bnez t2, 3f",
-        // Is just one level ready of those that go first, and is it the space's own?
         "ld t4, {space}(tp)",
         "ld t5, {queue}(t4)",
         "ld a1, {ready}(t1)",
-        "ld s0, {above}(t5)",
+        "ld s0, {before}(t5)",
         "ld s1, {bit}(t5)",
         "and a2, s0, a1",
-        "bne a2, s1, 4f",
-        // Its place takes that of the first in the ring, which turns by one.
-        "15:",
-        "ld a0, {current}(t5)",
-        "ld a4, {next}(a0)",
-        "ld a5, {previous}(a0)",
-        "sd zero, {next}(a0)",
-        "bne a4, a0, 5f",
-        "sd t4, {next}(t4)", // It was alone there.
-        "sd t4, {previous}(t4)",
-        "sd t4, {current}(t5)",
-        "6:",
+        // Zero if just one level is ready of those that go first, and it is the space's own. What is read without the lock, if it was
+        // taken, decides nothing.
+        "xor s7, a2, s1",
+        "or s8, s7, t2",
+        "bnez s8, .Lchoose",
+        turn!(),
         "amoswap.w.rl a6, zero, (t1)",
         // The other page table, as in `enter`.
         "ld s2, {satp}(a0)",
@@ -116,83 +123,81 @@ pub(crate) unsafe extern "C" fn entry() {
         "csrrw s6, satp, s2",
         "sd a0, {space}(tp)",
         "sd a3, {changes}(tp)",
-        "bnez s4, 8f",
-        "9:",
         "ld s5, {pc}(a0)",
-        "bnez s5, {load_registers}",
+        "or s9, s4, s5",
+        "bnez s9, .Lnot_so_short",
+        ".Lresume:",
         "ld t6, {resume_point}(a0)",
         "csrw sepc, t6",
         // The image loads ra, sp and t3, and sets a0; a7 is a call's number, t0 zero or a space's address.
-        "li gp, 0", "li s7, 0", "li s8, 0", "li s9, 0", "li s10, 0",
-        "li s11, 0", "li tp, 0",
+        "li gp, 0", "li s10, 0", "li s11, 0", "li tp, 0",
         "sret",
-        "5:",
-        "sd a4, {next}(t4)",
-        "sd a5, {previous}(t4)",
-        "sd t4, {next}(a5)",
-        "sd t4, {previous}(a4)",
-        "sd a4, {current}(t5)",
-        "j 6b",
-        "8:",
+        // It was interrupted or made a call when it was here last, or translations have to be forgotten.
+        ".Lnot_so_short:",
+        "mv t0, s5",
+        "beqz s4, {load_registers}",
         "addi s4, s4, -{once}",
-        "bnez s4, 10f",
+        "bnez s4, .Lforget",
         "sd zero, {flush}(tp)", // Before the flush: what is asked for from here on stays asked for.
-        "10:",
+        ".Lforget:",
         "ld s4, {flushes}(tp)",
         "fence rw, rw",
         "sfence.vma",
         "addi s4, s4, 1",
         "sd s4, {flushes}(tp)",
-        "j 9b",
-        // Another hart has the lock.
-        "3:",
+        "beqz t0, .Lresume",
+        "j {load_registers}",
+        // Another hart has the lock, or this one has it and not just an equal is ready.
+        ".Lchoose:",
         "ld sp, {stack}(tp)",
         "mv a0, tp",
+        "beqz t2, .Lchosen_locked",
         "call {give_way}",
-        "j 7f",
-        "4:",
-        "ld sp, {stack}(tp)",
-        "mv a0, tp",
+        "j .Lenter_chosen",
+        ".Lchosen_locked:",
         "call {give_way_locked}",
-        "7:",
+        ".Lenter_chosen:",
         "ld t0, {space}(tp)",
         "bne a0, t0, {enter}",
         "j {enter_same}",
-        // A call. To yield by the same short way takes what was kept first, and the same of another at the end.
-        "11:",
+        // A call, or what came of one. To yield by the same short way takes what was kept first, and the same of another at the end;
+        // `enter` forgets what is in registers, if the other gave way.
+        ".Lcall:",
         "addi t0, a7, -{yield_in_entry}",
-        "bnez t0, 13f",
+        "bnez t0, .Lkeep_and_trap",
         "ld t0, {space}(tp)",
         save!(),
         "mv t4, t0",
         "ld t1, {lock}(tp)",
         "amoswap.w.aq t2, tp, (t1)",
-        "bnez t2, 14f",
-        "lbu t3, {doomed}(t4)", // Who gives way is stopped by its resume point.
-        "bnez t3, 12f",
+        "bnez t2, .Ltrap",
+        "lbu t3, {doomed}(t4)", // Giving way does not look: `kill` sees to it that it goes on where it faults.
+        "bnez t3, .Lunlock_and_trap",
         "ld t5, {queue}(t4)",
         "ld a1, {ready}(t1)",
-        "ld s0, {above}(t5)",
+        "ld s0, {before}(t5)",
         "ld s1, {bit}(t5)",
         "and a2, s0, a1",
-        "bne a2, s1, 12f",
+        "bne a2, s1, .Lunlock_and_trap",
         "ld t3, {pc}(t4)",
         "addi t3, t3, 4",
         "sd t3, {pc}(t4)",
         "sd zero, {pc} + 80(t4)",
-        "j 15b",
-        "12:",
+        turn!(),
         "amoswap.w.rl zero, zero, (t1)",
-        "j 14f",
+        "j {enter}",
+        ".Lunlock_and_trap:",
+        "amoswap.w.rl zero, zero, (t1)",
+        "j .Ltrap",
         // Everything else.
-        "1:",
+        ".Lnot_a_call:",
         "csrr t0, sstatus",
         "andi t0, t0, {supervisor}",
-        "bnez t0, 2f",
-        "13:",
+        "bnez t0, .Lof_the_kernel",
+        ".Lkeep_and_trap:",
         "ld t0, {space}(tp)",
         save!(),
-        "14:",
+        ".Ltrap:",
         "ld sp, {stack}(tp)",
         "mv a0, tp",
         "call {trap}",
@@ -200,7 +205,7 @@ pub(crate) unsafe extern "C" fn entry() {
         "bne a0, t0, {enter}",
         "j {enter_same}",
         // A fault of the kernel itself.
-        "2:",
+        ".Lof_the_kernel:",
         "csrr t0, sscratch",
         "csrw sscratch, tp",
         "mv tp, t0",
@@ -218,17 +223,18 @@ pub(crate) unsafe extern "C" fn entry() {
         flush = const offset_of!(Hart, flush),
         // The lock's word comes first.
         ready = const offset_of!(Lock, kernel) + offset_of!(Kernel, ready),
-        queue = const offset_of!(Space, place) + offset_of!(Task, queue),
+        queue = const offset_of!(Space, place) + offset_of!(Place, queue),
         pc = const PC,
         flushes = const offset_of!(Hart, flushes),
         once = const Flush::Once as usize,
         resume_point = const offset_of!(Space, resume_point),
         satp = const offset_of!(Space, satp),
-        above = const offset_of!(Queue, above),
+        before = const offset_of!(Queue, before),
         bit = const offset_of!(Queue, bit),
-        current = const offset_of!(Queue, current),
-        next = const offset_of!(Task, next),
-        previous = const offset_of!(Task, previous),
+        first = const offset_of!(Queue, first),
+        last = const offset_of!(Queue, last),
+        next = const offset_of!(Place, next),
+        previous = const offset_of!(Place, previous),
         give_way = sym give_way,
         give_way_locked = sym give_way_locked,
         load_registers = sym load_registers,
@@ -292,11 +298,10 @@ unsafe extern "C" fn enter_same(space: *mut Space) -> ! {
     )
 }
 
-/// Goes on with a space that was interrupted or made a call.
+/// Goes on with a space that was interrupted or made a call, whose program counter is in `t0`.
 #[unsafe(naked)]
 unsafe extern "C" fn load_registers(space: *mut Space) -> ! {
     naked_asm!(
-        "ld t0, {pc}(a0)",
         "sd zero, {pc}(a0)",
         "csrw sepc, t0",
         "ld x1, {pc} + 8(a0)",
@@ -430,5 +435,5 @@ pub(crate) fn accept() {
     write!("sstatus", 1 << 5);
 }
 
-/// That nobody forgets it: what the entry relies on.
+/// What the entry relies on: it tests both words for zero.
 const _: () = assert!(Call::GiveWay as usize == 0 && Flush::Never as usize == 0);

@@ -43,7 +43,8 @@ pub enum Call {
     Tick,
     /// (address, length): copies the kernel's command line; its length.
     CommandLine,
-    /// (number of tasks, turns): hands over between tasks of the kernel itself.
+    /// (number of tasks, turns, where to write how many instructions that took): hands over between tasks of the kernel itself; how many
+    /// hand-overs the tasks counted.
     KernelTasks,
     /// (0 or 1): whether address spaces keep their translations while others run. While no other space lives.
     KeepTranslations,

@@ -9,7 +9,7 @@ use core::mem::offset_of;
 
 use squall_scheduler::call::Call;
 use squall_scheduler::image::{BELOW, PART};
-use squall_scheduler::pool::{Part, Queue, Task};
+use squall_scheduler::pool::{GIVE_WAY, Part, Queue, Task};
 use squall_scheduler::{load_what_a_call_keeps, store_what_a_call_keeps};
 
 /// Leaves the stack of the running task (`t0`).
@@ -47,7 +47,9 @@ pub(crate) unsafe extern "C" fn yield_now(part: *mut Part) {
         // Something is more urgent than the neighbour. To be alone with giving way is the common case.
         "1:",
         save!(),
-        "slli a7, t2, 1", // Call::GiveWay is 0.
+        // Giving way is the highest bit: with that shifted out, zero is left where nothing else is urgent, and zero is the number of
+        // the call to make then.
+        "slli a7, t2, 1",
         "beqz a7, 2f",
         "addi sp, sp, -{below}",
         "mv s0, a0",
@@ -164,3 +166,6 @@ pub(crate) unsafe extern "C" fn vacate(part: *mut Part) -> *mut Task {
         (*part).choose()
     }
 }
+
+/// What [`yield_now`] relies on.
+const _: () = assert!(GIVE_WAY == 1 << 63 && Call::GiveWay as usize == 0);

@@ -10,6 +10,7 @@
 //! | `slices` | one process gives way before the end of each slice, to another that never does |
 //! | `numbers` | uses up all numbers of spaces |
 //! | `stale` | writes to mail whose other side ended while another with its number asks for some; with few numbers and several harts |
+//! | `zombies:N` | a process makes as many children as it may, which end and are not waited for; with `spaces:N` |
 //! | `late` | sleeps while another takes half the memory at once |
 //! | `kills:ROUNDS:SEED` | ends processes at random moments, whatever they do |
 //! | `soak:ROUNDS:SEED`, `soak:ROUNDS:SEED:L` | lets pairs of spaces spawn, wake, sleep and die at random, with no sleep longer than two to the power of L timebase ticks (29 if it is left out, 54 s) |
@@ -22,7 +23,7 @@ use crate::arm::fork::Child;
 use crate::arm::{across, call as control, document, fork, future, kernel_task, process, stackful};
 use crate::kernel::{call, counters, exit, must, say, spawn, wait};
 use crate::scheduler::take_part;
-use crate::trial::{kills, late, numbers, slices, stale};
+use crate::trial::{kills, late, numbers, slices, stale, zombies};
 use crate::{hostile, program, worker};
 
 /// The arms: the name on the command line, and what runs it.
@@ -61,13 +62,10 @@ const ARMS: &[(&str, Arm)] = &[
     ("document-life", Arm::Space(|tasks, used| document::coroutines(tasks, used, Queue::Rotating, true))),
     ("document-life-head", Arm::Space(|tasks, used| document::coroutines(tasks, used, Queue::Head, true))),
     ("kernel-task", Arm::Here(|tasks, turns, _| kernel_task::run(tasks, turns))),
-    ("stackful-across", Arm::Here(|tasks, turns, me| across::run(tasks, turns, across::STACKFUL, me))),
-    (
-        "stackful-across-keeping-12",
-        Arm::Here(|tasks, turns, me| across::run(tasks, turns, across::KEEPING, me)),
-    ),
-    ("stackful-across-3-spaces", Arm::Here(|tasks, turns, me| across::run(tasks, turns, across::THREE, me))),
-    ("future-across", Arm::Here(|tasks, turns, me| across::run(tasks, turns, across::POLLED, me))),
+    ("stackful-across", Arm::Across(across::STACKFUL)),
+    ("stackful-across-keeping-12", Arm::Across(across::KEEPING)),
+    ("stackful-across-3-spaces", Arm::Across(across::THREE)),
+    ("future-across", Arm::Across(across::POLLED)),
     ("document-process", Arm::Here(|tasks, _, me| document::processes(tasks, Queue::Rotating, me))),
     ("document-process-head", Arm::Here(|tasks, _, me| document::processes(tasks, Queue::Head, me))),
 ];
@@ -80,6 +78,8 @@ enum Arm {
     OnKernelStacks(fn(usize, usize) -> bool),
     /// By the first space, which makes others for it.
     Here(fn(usize, usize, usize) -> bool),
+    /// From space to space, by a kind of task.
+    Across(usize),
 }
 
 /// Does what the command line says, and stops the machine: with 0 if all went well, with 2 if a word is not understood.
@@ -123,6 +123,7 @@ fn carry_out(word: &str, me: usize) -> Result<(), usize> {
         "slices" => slices::run(),
         "numbers" => well(numbers::run(me))?,
         "stale" => well(stale::run(me))?,
+        "zombies" => well(zombies::run(tasks, me))?,
         "late" => well(late::run(me))?,
         "kills" => well(kills::run(tasks, turns, me))?,
         "hostile" => well(hostile::run(tasks, me))?,
@@ -131,6 +132,7 @@ fn carry_out(word: &str, me: usize) -> Result<(), usize> {
             let Some(index) = found else { return Err(not_understood(word)) };
             let went_well = match ARMS[index].1 {
                 Arm::Here(run) => run(tasks, turns, me),
+                Arm::Across(kind) => across::run(ARMS[index].0, tasks, turns, kind, me),
                 arm => {
                     must(Call::KernelStacks, [usize::from(matches!(arm, Arm::OnKernelStacks(_))), 0, 0, 0]);
                     spawn(program::ARM, [index, tasks << 32 | turns], program::LEVEL);

@@ -33,11 +33,29 @@ impl Reading {
         Self { counters: counters(), time, cycles, instructions }
     }
 
-    /// As this, but with so many instructions since `begin`, as the kernel counted them between two points of its own.
-    pub(crate) fn with_instructions(self, begin: &Self, instructions: u64) -> Self {
-        Self { instructions: begin.instructions + instructions, ..self }
+    /// What was counted from here to `end`.
+    pub(crate) fn until(&self, end: &Self) -> Counted {
+        let (before, after) = (&self.counters, &end.counters);
+        [
+            end.instructions - self.instructions,
+            end.time - self.time,
+            end.cycles - self.cycles,
+            after.timer_interrupts - before.timer_interrupts,
+            after.space_changes - before.space_changes,
+            after.flushes - before.flushes,
+            after.frames - after.frames_used,
+        ]
     }
 }
+
+/// What was counted between two readings, and the frames that were free behind them; a word for each of [`COUNTED`].
+pub(crate) type Counted = [u64; COUNTED.len()];
+
+const COUNTED: [&str; 7] =
+    ["instructions", "time", "cycles", "timer_interrupts", "space_changes", "flushes", "frames_free"];
+pub(crate) const INSTRUCTIONS: usize = 0;
+const SPACE_CHANGES: usize = 4;
+const FLUSHES: usize = 5;
 
 /// What an arm did, and what it must have done.
 pub(crate) struct Record {
@@ -57,8 +75,8 @@ pub(crate) struct Record {
 
 impl Record {
     /// Prints it; ends the program if what was done is not what was to be done.
-    pub(crate) fn print(&self, begin: &Reading, end: &Reading) {
-        let changes = end.counters.space_changes - begin.counters.space_changes;
+    pub(crate) fn print(&self, counted: Counted) {
+        let (changes, flushes) = (counted[SPACE_CHANGES], counted[FLUSHES]);
         let wanted = self.tasks * self.turns.max(1);
         if self.done != wanted || self.space_changes.is_some_and(|wanted| wanted as u64 != changes) {
             say!(
@@ -70,25 +88,14 @@ impl Record {
             exit(1);
         }
         let mut line = Line::new();
-        let flushes = end.counters.flushes - begin.counters.flushes;
         // Whoever changes address spaces is another arm where each change forgets the translations.
         let suffix = if flushes > 0 && flushes >= changes { "-flush" } else { "" };
         let _ = write!(line, "{{\"subject\":\"{}{suffix}\",\"tasks\":{}", self.subject, self.tasks);
         let _ = write!(line, ",\"turns\":{},\"done\":{}", self.turns, self.done);
-        for (name, value) in [
-            ("instructions", end.instructions - begin.instructions),
-            ("time", end.time - begin.time),
-            ("cycles", end.cycles - begin.cycles),
-            ("timer_interrupts", end.counters.timer_interrupts - begin.counters.timer_interrupts),
-            ("space_changes", changes),
-            ("flushes", flushes),
-            ("bytes", self.bytes as u64),
-            ("moves", self.moves as u64),
-            ("frames_free", end.counters.frames - end.counters.frames_used),
-        ] {
+        for (name, value) in COUNTED.iter().zip(counted) {
             let _ = write!(line, ",\"{name}\":{value}");
         }
-        let _ = writeln!(line, "}}");
+        let _ = writeln!(line, ",\"bytes\":{},\"moves\":{}}}", self.bytes, self.moves);
         line.print();
     }
 }

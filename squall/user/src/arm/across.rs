@@ -1,31 +1,41 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tasks of two address spaces, or three, that take turns: every hand-off goes to the next space.
 //!
-//! The spaces give way after every turn, stand in one ring of the kernel, and hold as many of the tasks each. The first task of
-//! the first space takes the readings. The others' tasks have two turns more, for they begin and end a turn later.
+//! The spaces give way after every turn, stand in one queue of the kernel, and hold as many of the tasks each. The first task of
+//! the first space takes the readings. The others' tasks have two turns more, for they begin and end a turn later. Each space counts its
+//! own turns, and says at its end how many they were.
 
 use core::sync::atomic::AtomicUsize;
 use core::sync::atomic::Ordering::Relaxed;
 
-use squall_scheduler::call::{Call, Executor, TURN_BY_TURN};
+use squall_scheduler::call::{Call, Executor, GREATEST_CODE, TURN_BY_TURN};
 
 use super::{LEVEL, turn};
 use crate::future;
 use crate::kernel::{call, counters, exit, spawn, wait};
 use crate::program;
-use crate::record::{Reading, Record, bytes_each};
-use crate::scheduler::{Mail, connect, knock, knocks_of, take_part, tasks_are_ready, yield_now};
+use crate::record::{Counted, Reading, Record, bytes_each};
+use crate::scheduler::{Mail, connect, connection, knock, knocks_of, take_part, tasks_are_ready, yield_now};
 use crate::stackful::{start, start_on};
 
-static TASKS: AtomicUsize = AtomicUsize::new(0);
+static ME: AtomicUsize = AtomicUsize::new(0);
+static PARENT: AtomicUsize = AtomicUsize::new(0);
 static TURNS: AtomicUsize = AtomicUsize::new(0);
 static BYTES: AtomicUsize = AtomicUsize::new(0);
-static SPACES: AtomicUsize = AtomicUsize::new(0);
 
 const ROOMY: usize = 8 << 10;
 
-/// Where the parent knocks when both sides stand ready, and where a side knocks when it does.
+/// Where the parent knocks when all sides stand ready, and where a side knocks when it does, and when it has measured.
 const GO: u32 = 0;
+
+/// The exit code of a side that could not begin. Others say how many turns they took.
+const COULD_NOT_BEGIN: usize = GREATEST_CODE;
+
+/// Turns of a task of the other sides that are not counted.
+const UNCOUNTED: usize = 2;
+
+/// Where the measuring side leaves what it counted for the parent, and behind that the bytes of a task.
+const LEFT_FOR_THE_PARENT: usize = 0;
 
 /// What a side is told beside the number of turns.
 const SECOND: usize = 1 << 62;
@@ -42,19 +52,34 @@ fn spaces(kind: usize) -> usize {
     if kind & THREE != 0 { 3 } else { 2 }
 }
 
-/// What comes of a pair, measured.
-pub(crate) fn run(tasks: usize, turns: usize, kind: usize, me: usize) -> bool {
-    pair(tasks, turns, kind, me, &mut None)
+/// What comes of it, measured.
+pub(crate) fn run(subject: &'static str, tasks: usize, turns: usize, kind: usize, me: usize) -> bool {
+    let mut counted = None;
+    let Some(done) = turns_of_all(tasks, turns, kind, me, &mut counted, &mut |_, _| {}) else { return false };
+    let Some((counted, bytes)) = counted else { return false };
+    let tasks = tasks / spaces(kind) * spaces(kind);
+    // Every hand-off was to the next side.
+    let record = Record { subject, tasks, turns, done, space_changes: Some(tasks * turns), bytes, moves: 0 };
+    record.print(counted);
+    true
 }
 
 /// A pair with others beside it, so that nothing can be said of its changes of address space; whether all had their turns.
-/// Another child that ends meanwhile is put into `other`, with its code.
-pub(crate) fn run_beside(tasks: usize, turns: usize, me: usize, other: &mut Option<(usize, usize)>) -> bool {
-    pair(tasks, turns, BESIDE, me, other)
+/// `other` is told of another child that ends meanwhile, with its code.
+pub(crate) fn run_beside(tasks: usize, turns: usize, me: usize, other: &mut dyn FnMut(usize, usize)) -> bool {
+    turns_of_all(tasks, turns, BESIDE, me, &mut None, other) == Some(tasks * turns)
 }
 
-/// Makes both sides, lets them begin together, and waits for their end.
-fn pair(tasks: usize, turns: usize, kind: usize, me: usize, other: &mut Option<(usize, usize)>) -> bool {
+/// Makes the sides, lets them begin together, and waits for their end. The sum of the turns that are to be counted, as the sides counted
+/// them each for itself.
+fn turns_of_all(
+    tasks: usize,
+    turns: usize,
+    kind: usize,
+    me: usize,
+    counted: &mut Option<(Counted, usize)>,
+    other: &mut dyn FnMut(usize, usize),
+) -> Option<usize> {
     let mut sides = [0; 3];
     let sides = &mut sides[..spaces(kind)];
     let each = tasks / sides.len();
@@ -66,57 +91,63 @@ fn pair(tasks: usize, turns: usize, kind: usize, me: usize, other: &mut Option<(
     for &side in sides {
         connect(side);
     }
-    let both_stand_ready = sides.iter().all(|side| knocks_of(*side, me).is_some());
+    let all_stand_ready = sides.iter().all(|side| knocks_of(*side, me).is_some());
     for &side in sides {
-        if both_stand_ready {
+        if all_stand_ready {
             knock(side, me, GO);
         } else {
             // The other may wait for ever.
             call(Call::Kill, [side, 0, 0, 0]);
         }
     }
-    let (mut ended, mut went_well) = (0, both_stand_ready);
+    if all_stand_ready && kind & BESIDE == 0 && knocks_of(sides[0], me).is_some() {
+        let left = &connection(sides[0]).scratch[LEFT_FOR_THE_PARENT..];
+        let words = Counted::default();
+        let bytes = left[words.len()].load(Relaxed) as usize;
+        *counted = Some((core::array::from_fn(|word| left[word].load(Relaxed)), bytes));
+    }
+    let (mut ended, mut taken) = (0, 0_usize);
     while ended < sides.len() {
-        let Some((number, code)) = wait() else { return false };
+        let (number, code) = wait()?;
         if sides.contains(&number) {
             ended += 1;
-            went_well &= code == 0;
+            taken = taken.saturating_add(code);
         } else {
-            *other = Some((number, code));
+            other(number, code);
         }
     }
-    went_well
+    taken.checked_sub(UNCOUNTED * each * (sides.len() - 1))
 }
 
-/// One of the two spaces.
+/// One of the sides.
 pub(crate) fn side(tasks: usize, what: usize, me: usize, parent: usize) -> ! {
     let (second, polled) = (what & SECOND != 0, what & POLLED != 0);
     let turns = what & !(SECOND | POLLED | BESIDE | KEEPING | THREE);
-    SPACES.store(spaces(what), Relaxed);
-    TASKS.store(spaces(what) * tasks, Relaxed);
-    TURNS.store(turns + if second { 2 } else { 0 }, Relaxed);
+    ME.store(me, Relaxed);
+    PARENT.store(parent, Relaxed);
+    TURNS.store(turns + if second { UNCOUNTED } else { 0 }, Relaxed);
     let before = counters();
     let executor = if polled { Executor::Future } else { Executor::Stackful };
     if !take_part(tasks, executor as usize | TURN_BY_TURN) {
-        exit(2);
+        exit(COULD_NOT_BEGIN);
     }
     connect(parent);
     let measures = !second && what & BESIDE == 0;
     let futures = if polled {
-        let Some(first) = future::room(tasks) else { exit(2) };
+        let Some(first) = future::room(tasks) else { exit(COULD_NOT_BEGIN) };
         for index in 0..tasks {
             future::start(first.wrapping_add(index), LEVEL, body(measures && index == 0));
         }
         Some(first)
     } else {
-        let Some(stack) = crate::kernel::grow(ROOMY) else { exit(2) };
+        let Some(stack) = crate::kernel::grow(ROOMY) else { exit(COULD_NOT_BEGIN) };
         let (first, others): (extern "C" fn(usize), extern "C" fn(usize)) = match what & KEEPING {
             0 => (measure::<0>, turns_only::<0>),
             _ => (measure::<12>, turns_only::<12>),
         };
         start_on(0, stack.wrapping_add(ROOMY), LEVEL, if measures { first } else { others });
         if !start(1..tasks, LEVEL, others) {
-            exit(2);
+            exit(COULD_NOT_BEGIN);
         }
         None
     };
@@ -126,7 +157,7 @@ pub(crate) fn side(tasks: usize, what: usize, me: usize, parent: usize) -> ! {
     }
     knock(parent, me, GO);
     if knocks_of(parent, me).is_none() {
-        exit(2);
+        exit(COULD_NOT_BEGIN);
     }
     let mail = Mail { me, others: [parent, 0], count: 1 };
     // The executor is also run when a kick comes late; it takes the token and goes on.
@@ -139,8 +170,7 @@ pub(crate) fn side(tasks: usize, what: usize, me: usize, parent: usize) -> ! {
             None => yield_now(),
         }
     }
-    let wanted = tasks * TURNS.load(Relaxed);
-    exit(if turn::taken() == wanted { 0 } else { 3 })
+    exit(turn::taken())
 }
 
 extern "C" fn turns_only<const KEPT: usize>(_: usize) {
@@ -152,12 +182,7 @@ extern "C" fn measure<const KEPT: usize>(_: usize) {
     yield_now();
     let begin = Reading::begin();
     turn::take_all::<KEPT>(TURNS.load(Relaxed), yield_now);
-    let subject = match (KEPT, SPACES.load(Relaxed)) {
-        (0, 3) => "stackful-across-3-spaces",
-        (0, _) => "stackful-across",
-        _ => "stackful-across-keeping-12",
-    };
-    report(subject, &begin, &Reading::end());
+    leave_for_the_parent(begin.until(&Reading::end()));
 }
 
 async fn body(measures: bool) {
@@ -168,21 +193,16 @@ async fn body(measures: bool) {
         future::yield_now().await;
     }
     if let Some(begin) = begin {
-        report("future-across", &begin, &Reading::end());
+        leave_for_the_parent(begin.until(&Reading::end()));
     }
 }
 
-/// Every hand-off of this side was to the next and came back from the last: what the kernel counted must be its turns times the spaces.
-fn report(subject: &'static str, begin: &Reading, end: &Reading) {
-    let (tasks, turns) = (TASKS.load(Relaxed), TURNS.load(Relaxed));
-    let record = Record {
-        subject,
-        tasks,
-        turns,
-        done: SPACES.load(Relaxed) * turn::taken(),
-        space_changes: Some(tasks * turns),
-        bytes: BYTES.load(Relaxed),
-        moves: 0,
-    };
-    record.print(begin, end);
+/// What this side counted.
+fn leave_for_the_parent(counted: Counted) {
+    let (me, parent) = (ME.load(Relaxed), PARENT.load(Relaxed));
+    let left = &connection(parent).scratch[LEFT_FOR_THE_PARENT..];
+    for (place, word) in left.iter().zip(counted.into_iter().chain([BYTES.load(Relaxed) as u64])) {
+        place.store(word, Relaxed);
+    }
+    knock(parent, me, GO);
 }

@@ -40,6 +40,6 @@ pub(crate) fn run(tasks: usize, turns: usize) -> bool {
         bytes,
         moves: 0,
     };
-    record.print(&begin, &end);
+    record.print(begin.until(&end));
     true
 }

@@ -103,7 +103,7 @@ pub(crate) fn coroutines(tasks: usize, used: usize, queue: Queue, whole: bool) -
     };
     let record =
         Record { subject, tasks, turns: 0, done: turn::taken(), space_changes: Some(0), bytes: 0, moves };
-    record.print(&begin, &end);
+    record.print(begin.until(&end));
     true
 }
 
@@ -174,7 +174,7 @@ pub(crate) fn side(tasks: usize, what: usize, me: usize, parent: usize) -> ! {
         let subject = if queue == Queue::Rotating { "document-process" } else { "document-process-head" };
         let (done, moves) = (all_done.load(Relaxed) as usize, all_moves.load(Relaxed) as usize);
         let record = Record { subject, tasks, turns: 0, done, space_changes: None, bytes: 0, moves };
-        record.print(&begin, &end);
+        record.print(begin.until(&end));
         over.store(1, Release);
     }
     // The end of a process is no switch: neither may come before the last reading.

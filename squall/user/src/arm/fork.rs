@@ -42,6 +42,6 @@ pub(crate) fn run(subject: &'static str, tasks: usize, child: Child) -> bool {
     assert!(wait().is_none(), "a child more than was made");
     assert!(counters().frames_used == before.frames_used, "children left memory behind");
     let record = Record { subject, tasks, turns: 0, done, space_changes: None, bytes, moves: 0 };
-    record.print(&begin, &end);
+    record.print(begin.until(&end));
     true
 }

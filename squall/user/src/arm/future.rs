@@ -51,7 +51,7 @@ async fn body(index: usize, turns: usize) {
             bytes,
             moves: 0,
         };
-        record.print(&begin, &end);
+        record.print(begin.until(&end));
     }
 }
 
@@ -71,6 +71,6 @@ pub(crate) fn lives(tasks: usize) -> bool {
     let bytes = bytes_each(&before, tasks);
     let record =
         Record { subject: "life-future", tasks, turns: 0, done, space_changes: Some(0), bytes, moves: 0 };
-    record.print(&begin, &end);
+    record.print(begin.until(&end));
     true
 }

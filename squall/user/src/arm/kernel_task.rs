@@ -4,12 +4,13 @@
 use squall_scheduler::call::Call;
 
 use crate::kernel::call;
-use crate::record::{Reading, Record};
+use crate::record::{INSTRUCTIONS, Reading, Record};
 
 /// Called by the first space, which alone may ask for it.
 pub(crate) fn run(tasks: usize, turns: usize) -> bool {
     let begin = Reading::begin();
-    let done = call(Call::KernelTasks, [tasks, turns, 0, 0]);
+    let mut instructions = 0_u64;
+    let done = call(Call::KernelTasks, [tasks, turns, (&raw mut instructions).expose_provenance(), 0]);
     let end = Reading::end();
     if done < 0 {
         return false;
@@ -18,11 +19,14 @@ pub(crate) fn run(tasks: usize, turns: usize) -> bool {
         subject: "kernel-task",
         tasks,
         turns,
-        done: tasks * turns,
+        done: done as usize,
         space_changes: Some(0),
         bytes: 4096,
         moves: 0,
     };
-    record.print(&begin, &end.with_instructions(&begin, done as u64));
+    // As the kernel counted between two points of its own.
+    let mut counted = begin.until(&end);
+    counted[INSTRUCTIONS] = instructions;
+    record.print(counted);
     true
 }

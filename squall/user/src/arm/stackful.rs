@@ -61,5 +61,5 @@ extern "C" fn measure<const KEPT: usize>(_: usize) {
         bytes,
         moves: 0,
     };
-    record.print(&begin, &end);
+    record.print(begin.until(&end));
 }

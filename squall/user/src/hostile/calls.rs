@@ -6,10 +6,11 @@ use core::arch::asm;
 use squall_scheduler::call::{Call, Refusal};
 
 use super::company::SETS_AN_ALARM;
-use super::forever::parks;
+use super::forever::parks_on;
 use super::{refused, start};
-use crate::kernel::{call, exit, grow, must};
+use crate::kernel::{exit, grow, must};
 use crate::program;
+use crate::scheduler::{connect, knocks_of, take_part};
 
 pub(super) fn foreign_calls() {
     for what in [Call::Tick, Call::KeepTranslations, Call::KernelTasks, Call::Stop] {
@@ -64,12 +65,15 @@ pub(super) fn alarms_at_the_end_of_time() {
 
 /// What a process set an alarm for is forgotten with it, whether it ends or is ended: no alarm is left that could wake anybody.
 pub(super) fn alarms_of_the_dead() {
+    let me = must(Call::Myself, [0; 4]);
+    take_part(0, 0);
     start(SETS_AN_ALARM, 0);
-    let parked = start(SETS_AN_ALARM, 1);
-    for _ in 0..100 {
-        call(Call::Yield, [0; 4]);
+    let parked = start(SETS_AN_ALARM, me);
+    connect(parked);
+    if knocks_of(parked, me).is_none() {
+        exit(3);
     }
     must(Call::Kill, [parked, 0, 0, 0]);
     // Not waited for: what the kernel keeps of the two stays as it was.
-    parks();
+    parks_on();
 }

@@ -8,10 +8,10 @@ use squall_scheduler::mailbox::ALARM;
 
 use super::reach::give_way_alone;
 use super::registers::fill_registers;
-use super::{SLICE, forever};
+use super::{SLICE, forever, start};
 use crate::kernel::{call, exit, grow, must, pass, wait};
-use crate::scheduler::{Mail, connect, from, knock, knocks_of, take_mail, take_part};
-use crate::trial::{kills, numbers::MARK, slices, stale};
+use crate::scheduler::{Mail, connect, connection, from, knock, knocks_of, take_mail, take_part};
+use crate::trial::{kills, numbers::MARK, slices, stale, zombies};
 
 /// What to do, in place of a misdeed's number.
 pub(crate) const FULL: usize = 1000;
@@ -30,6 +30,8 @@ pub(crate) const TAKES_AT_ONCE: usize = 1012;
 pub(crate) const VICTIM: usize = 1013;
 pub(crate) const SCRIBBLES_OVER_OLD_MAIL: usize = 1014;
 pub(crate) const LOOKS_AT_NEW_MAIL: usize = 1015;
+pub(crate) const RELAYS: usize = 1016;
+pub(crate) const MAKES_ZOMBIES: usize = 1017;
 
 /// Does it; `word` is another process's number, or what is said there.
 pub(super) fn keep(what: usize, word: usize, me: usize, parent: usize) {
@@ -44,19 +46,25 @@ pub(super) fn keep(what: usize, word: usize, me: usize, parent: usize) {
         WAKES_BY_ALARM => wake_by_alarm(word, me),
         SLEEPS_UNDISTURBED => {
             take_part(0, 0);
-            must(Call::Alarm, [10 * SLICE, 0, 0, 0]);
+            connect(word);
+            knock(word, me, 0);
             Mail { me, others: [0; 2], count: 0 }.sleep();
-            exit(if take_mail() & ALARM != 0 { 0 } else { 3 });
+            exit(3);
         }
         CONNECTS => {
             connect(word);
         }
         SETS_AN_ALARM => {
+            take_part(0, 0);
             must(Call::Alarm, [usize::MAX, 0, 0, 0]);
             if word != 0 {
-                forever::parks();
+                connect(word);
+                knock(word, me, 0);
+                forever::parks_on();
             }
         }
+        RELAYS => relay(word, me),
+        MAKES_ZOMBIES => zombies::make(word, me),
         YIELDS => {
             for _ in 0..if word == 0 { 100 } else { word } {
                 call(Call::Yield, [0; 4]);
@@ -94,6 +102,47 @@ pub(super) fn keep(what: usize, word: usize, me: usize, parent: usize) {
         LOOKS_AT_NEW_MAIL => exit(if stale::stays_empty(word) { 0 } else { 3 }),
         _ => exit(2),
     }
+}
+
+/// Who tells this process what it cannot see itself of another that it has not connected with.
+pub(super) struct Relay {
+    me: usize,
+    relay: usize,
+}
+
+impl Relay {
+    /// Another child, which ends with this process.
+    pub(super) fn start(me: usize) -> Self {
+        let relay = start(RELAYS, me);
+        connect(relay);
+        Self { me, relay }
+    }
+
+    pub(super) fn number(&self) -> usize {
+        self.relay
+    }
+
+    /// Waits until `other`, another child, has knocked at the relay, or has ended.
+    pub(super) fn wait_for(&self, other: usize) {
+        connection(self.relay).scratch[0].store(other as u64, Relaxed);
+        knock(self.relay, self.me, 0);
+        if knocks_of(self.relay, self.me).is_none() {
+            exit(4);
+        }
+    }
+}
+
+fn relay(whom_it_tells: usize, me: usize) -> ! {
+    take_part(0, 0);
+    connect(whom_it_tells);
+    while knocks_of(whom_it_tells, me).is_some() {
+        let other = connection(whom_it_tells).scratch[0].load(Relaxed) as usize;
+        if call(Call::Connect, [other, 0, 0, 0]) >= 0 {
+            knocks_of(other, me);
+        }
+        knock(whom_it_tells, me, 0);
+    }
+    exit(0)
 }
 
 /// Forks on write and writes, for ever: each page is copied by a fault. Ends only if it finds what it did not write.

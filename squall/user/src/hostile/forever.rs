@@ -4,7 +4,7 @@
 use squall_scheduler::call::Call;
 
 use crate::kernel::{call, exit};
-use crate::scheduler::take_part;
+use crate::scheduler::{Mail, take_mail, take_part};
 
 pub(super) fn never_yields() {
     loop {
@@ -23,7 +23,13 @@ pub(super) fn parks() {
         // Among many forked ones: there is no memory left.
         exit(2);
     }
+    parks_on();
+}
+
+/// With a part of the pool, whatever mail comes.
+pub(super) fn parks_on() {
     loop {
-        call(Call::Park, [0; 4]);
+        take_mail();
+        Mail { me: 0, others: [0; 2], count: 0 }.sleep();
     }
 }

@@ -4,13 +4,13 @@
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 
-use squall_scheduler::call::Call;
+use squall_scheduler::call::{Call, KILLED};
 use squall_scheduler::image::MAIL;
 
-use super::company::{CONNECTS, SLEEPS_UNDISTURBED, WAKES_BY_ALARM};
+use super::company::{CONNECTS, Relay, SLEEPS_UNDISTURBED, WAKES_BY_ALARM};
 use super::{refused, start};
 use crate::kernel::{call, exit, must, wait};
-use crate::scheduler::connect;
+use crate::scheduler::{connect, take_part};
 
 pub(super) fn scribble_over_mail() {
     let me = must(Call::Myself, [0; 4]);
@@ -32,28 +32,33 @@ pub(super) fn scribble_over_mail() {
 
 /// Whoever has not connected sleeps on, whatever others do with the mail that they share with it, and when they end.
 pub(super) fn kick_uninvited() {
-    let sleeps = start(SLEEPS_UNDISTURBED, 0);
+    let me = must(Call::Myself, [0; 4]);
+    take_part(0, 0);
+    let relay = Relay::start(me);
+    let sleeps = start(SLEEPS_UNDISTURBED, relay.number());
     connect(sleeps);
+    relay.wait_for(sleeps);
     let ends = start(CONNECTS, sleeps);
+    relay.wait_for(ends);
     for _ in 0..100 {
         refused(Call::Kick, [sleeps, 0, 0, 0]);
         call(Call::Yield, [0; 4]);
     }
-    let mut well = 0;
-    while let Some((number, code)) = wait() {
-        well += usize::from([sleeps, ends].contains(&number) && code == 0);
+    if wait() != Some((ends, 0)) {
+        exit(3);
     }
-    exit(if well == 2 { 0 } else { 3 })
+    must(Call::Kill, [sleeps, 0, 0, 0]);
+    exit(if wait() == Some((sleeps, KILLED)) { 0 } else { 3 })
 }
 
 /// Mail is out of reach until both have asked for it: for the process's own instructions and for the kernel on its behalf.
 pub(super) fn read_mail_unasked() {
     let me = must(Call::Myself, [0; 4]);
+    take_part(0, 0);
+    let relay = Relay::start(me);
     let other = start(CONNECTS, me);
-    // It is done by then, and not yet waited for.
-    for _ in 0..100 {
-        call(Call::Yield, [0; 4]);
-    }
+    // It is not waited for: with that its page would go.
+    relay.wait_for(other);
     let page = MAIL + other * 4096;
     refused(Call::Print, [page, 8, 0, 0]);
     refused(Call::Count, [page, 0, 0, 0]);

@@ -97,7 +97,7 @@ pub(crate) fn run(which: usize, me: usize) -> bool {
     // slice passes while the host runs others: thousands of processes would get nothing done in shorter ones than 2 ms.
     let slice = if counters().harts == 1 { SLICE } else { 10 * SLICE };
     must(Call::Tick, [slice, 0, 0, 0]);
-    if !across::run_beside(20, 5, me, &mut None) {
+    if !across::run_beside(20, 5, me, &mut |_, _| {}) {
         return false;
     }
     let mut clean = counters();
@@ -111,8 +111,13 @@ pub(crate) fn run(which: usize, me: usize) -> bool {
             AllSleep => Some(start(WAITS_FOR_ITS_PARENT, 0)),
             _ => None,
         };
+        // Children of its own come to the first space, too, if it leaves any.
         let mut ended = None;
-        let mut honest = across::run_beside(20, 50, me, &mut ended);
+        let mut honest = across::run_beside(20, 50, me, &mut |child, code| {
+            if child == number {
+                ended = Some(code);
+            }
+        });
         if *fate == AllSleep {
             honest &= call(Call::Wait, [0; 4]) == Refusal::AllSleep as isize;
         }
@@ -136,16 +141,15 @@ pub(crate) fn run(which: usize, me: usize) -> bool {
             };
         }
         while let Some((child, code)) = wait() {
-            match company {
-                Some(company) if company == child => honest &= *fate != AllSleep || code == 0,
-                // A copier's own child.
-                Some(_) if child != number => {}
-                _ => ended = Some((child, code)),
+            if child == number {
+                ended = Some(code);
+            } else if Some(child) == company {
+                honest &= *fate != AllSleep || code == 0;
             }
         }
         let now = counters();
         let left = now.frames_used.abs_diff(clean.frames_used);
-        if ended != Some((number, wanted)) || !honest || now.spaces != 1 || left > 1 {
+        if ended != Some(wanted) || !honest || now.spaces != 1 || left > 1 {
             say!(
                 "a process that {what}: ended with {ended:x?}, not {wanted:x?}; honest others {honest}; {left} frames left"
             );

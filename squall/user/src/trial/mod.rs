@@ -6,3 +6,4 @@ pub(crate) mod late;
 pub(crate) mod numbers;
 pub(crate) mod slices;
 pub(crate) mod stale;
+pub(crate) mod zombies;

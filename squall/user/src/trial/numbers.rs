@@ -31,7 +31,7 @@ fn flushes() -> u64 {
 /// translations, which an emulator does anyhow: so the flushes are counted. It takes as many spaces as there are numbers.
 pub(crate) fn run(me: usize) -> bool {
     // The number after the first space's has none before it that a child could have.
-    across::run_beside(2, 1, me, &mut None);
+    across::run_beside(2, 1, me, &mut |_, _| {});
     let fresh = flushes();
     let first = start(WAITS_FOR_ITS_PARENT, 0);
     let friend = start(LEAVES_A_MARK, first);
