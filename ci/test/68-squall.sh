@@ -153,6 +153,9 @@ status=0
 squall/run asid-bits:8 keep </dev/null >"$scratch/keep" 2>&1 || status=$?
 [ "$status" -eq 1 ] || fail "status $status of keeping what cannot be told apart: $(tail -3 "$scratch/keep")"
 
+step "who makes children without end and waits for none leaves numbers to others"
+squall zombies spaces:64 zombies:64
+
 step "whoever gives way early keeps its share of the hart, and no more"
 squall slices slices
 python3 - "$scratch/slices" <<'PYTHON'
@@ -175,6 +178,5 @@ done
 
 step "the same by the host's clock, with harts that run at the same time"
 squall wall --harts 4 --wall-clock hostile soak:10:1:14 kills:20:1
-squall zombies spaces:64 zombies:64
 squall stale --harts 2 --wall-clock spaces:16 stale
 echo "68-squall: all is as it should be"
