@@ -302,14 +302,9 @@ pub(super) fn run(
         warnings.extend(linux.warnings);
         records.extend(linux.records.into_iter().map(beside));
     }
-    let mut configurations: Vec<Configuration> = Vec::new();
-    records.retain(|record| {
-        let new = !configurations.contains(&record.configuration);
-        if new {
-            configurations.push(record.configuration.clone());
-        }
-        new
-    });
+    let records = each_once(records)?;
+    let configurations: Vec<Configuration> =
+        records.iter().map(|record| record.configuration.clone()).collect();
     let measured =
         |subject: &str| configurations.iter().any(|configuration| configuration.subject == subject);
     let parts = super::tasks::parts().chain(PARTS).filter(|(subject, _)| measured(subject));
@@ -341,6 +336,30 @@ pub(super) fn run(
     })
 }
 
+/// The first record of each configuration. Whatever was run twice must have given the same counts.
+fn each_once(records: Vec<Record>) -> anyhow::Result<Vec<Record>> {
+    let mut kept: Vec<Record> = Vec::new();
+    for record in records {
+        let Some(first) = kept.iter().find(|kept| kept.configuration == record.configuration) else {
+            kept.push(record);
+            continue;
+        };
+        for figure in record.figures.iter().filter(|figure| REPEATED.contains(&figure.name.as_str())) {
+            let before = first.figures.iter().find(|before| before.name == figure.name);
+            anyhow::ensure!(
+                before.is_some_and(|before| before.formula == figure.formula),
+                "{} with {:?} was run twice, and the second time its {} are {} and not {}: no count of this run can be relied on",
+                record.configuration.subject,
+                record.configuration.pattern,
+                figure.name,
+                figure.formula,
+                before.map_or("none", |before| &before.formula),
+            );
+        }
+    }
+    Ok(kept)
+}
+
 /// A record of Linux's, under a name that says so, with its count as Squall's have it.
 fn beside(mut record: Record) -> Record {
     record.configuration.subject = format!("{LINUXES}{}", record.configuration.subject);
@@ -356,6 +375,9 @@ fn beside(mut record: Record) -> Record {
     }
     record
 }
+
+/// The figures that are the same whenever the same is run; how much memory was free hangs on what ran before.
+const REPEATED: [&str; 3] = [RETIRED, SWITCHES_PER_HANDOFF, MOVES_PER_TASK];
 
 /// Figure: instructions, of the task, the kernel and the firmware together.
 const RETIRED: &str = "retired instructions";
@@ -523,4 +545,43 @@ fn ticks(runs: &[Said], timed: &[Said]) -> Option<Record> {
         ),
     ];
     Some(record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(subject: &str, instructions: u64, space_changes: u64, frames_free: u64) -> Record {
+        record(&Said {
+            subject: subject.to_owned(),
+            tasks: 10,
+            turns: 10,
+            done: 100,
+            instructions,
+            timer_interrupts: 0,
+            space_changes,
+            flushes: 0,
+            bytes: 4096,
+            moves: 0,
+            frames_free,
+        })
+    }
+
+    #[test]
+    fn what_ran_twice_is_kept_once_if_it_counted_the_same() {
+        let records =
+            vec![said("stackful", 2800, 0, 5), said("process", 23_300, 100, 5), said("stackful", 2800, 0, 4)];
+        let subjects: Vec<String> =
+            each_once(records).unwrap().into_iter().map(|record| record.configuration.subject).collect();
+        assert_eq!(subjects, ["stackful", "process-yield"]);
+    }
+
+    #[test]
+    fn what_ran_twice_and_counted_one_instruction_more_is_no_result() {
+        let complaint = each_once(vec![said("stackful", 2800, 0, 5), said("stackful", 2801, 0, 5)])
+            .unwrap_err()
+            .to_string();
+        assert!(complaint.contains("are 2801 / 100 and not 2800 / 100"), "{complaint}");
+        assert!(each_once(vec![said("process", 23_300, 100, 5), said("process", 23_300, 99, 5)]).is_err());
+    }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Processes that are ended at random moments, whatever they do just then on their own harts.
 //!
-//! No slice ends and nobody else interrupts, so one whom the kernel misses goes on for ever.
+//! No slice ends and nobody else interrupts, so one whom the kernel misses goes on for ever. In every other round all do the same and are
+//! ended at once: one that hands over as it is ended may take the interrupt that was meant for another.
 
 use squall_scheduler::call::{Call, KILLED, TURN_BY_TURN};
 
@@ -47,7 +48,7 @@ pub(crate) fn live(which: usize) {
     }
 }
 
-/// So many rounds, in each of which all of them are ended. The first space's.
+/// So many rounds, in each of which as many as there are lives are made and ended. The first space's.
 pub(crate) fn run(rounds: usize, seed: usize, me: usize) -> bool {
     must(Call::Tick, [0; 4]);
     let mut random = seed.max(1);
@@ -55,13 +56,15 @@ pub(crate) fn run(rounds: usize, seed: usize, me: usize) -> bool {
     for round in 0..rounds {
         let mut victims = [0; LIVES.len()];
         for (which, victim) in victims.iter_mut().enumerate() {
-            *victim = start(VICTIM, which);
+            *victim = start(VICTIM, if round % 2 == 0 { which } else { round / 2 });
         }
         for victim in victims {
             random ^= random << 13;
             random ^= random >> 7;
             random ^= random << 17;
-            sleep_for((random >> 11) % 2000, me);
+            if round % 2 == 0 || victim == victims[0] {
+                sleep_for((random >> 11) % 2000, me);
+            }
             must(Call::Kill, [victim, 0, 0, 0]);
         }
         while let Some((number, code)) = wait() {
