@@ -39,6 +39,11 @@ impl Queue {
         Ok(queue)
     }
 
+    /// The same queue for the tasks numbered below `tasks` alone.
+    pub(super) fn of_the_first(self, tasks: u32) -> Self {
+        Self { next: &self.next[..tasks as usize], ..self }
+    }
+
     /// Forgets every task in it.
     pub(super) fn clear(&self) {
         self.ends.head.store(NONE, Relaxed);

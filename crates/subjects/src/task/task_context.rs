@@ -172,7 +172,18 @@ impl TaskContext {
 
     /// The same with one turn each, and so many tasks at the most.
     pub(super) fn of_one_turn(self, most: u32) -> Self {
-        Self(Box::leak(Box::new(Shared { tasks: self.tasks.min(most), yields: 1, ..*self.0 })))
+        let tasks = self.tasks.min(most);
+        let first = tasks as usize;
+        Self(Box::leak(Box::new(Shared {
+            tasks,
+            yields: 1,
+            queue: self.queue.of_the_first(tasks),
+            nodes: &self.nodes[..first],
+            words: &self.words[..first],
+            slots: &self.slots[..=first],
+            turns: &self.turns[..first],
+            ..*self.0
+        })))
     }
 
     /// Turns of all tasks together, from making them to reaping them once.
@@ -472,6 +483,19 @@ pub(super) mod tests {
         let task_context = TaskContext::place(arena, &configuration, Clock::MONOTONIC, control).unwrap();
         task_context.reset();
         task_context
+    }
+
+    #[test]
+    fn of_fewer_tasks_no_other_ever_has_its_turn() {
+        let few = task_context(1000, 100).of_one_turn(10);
+        few.reset();
+        few.queue.fill();
+        few.begin();
+        let order: Vec<u32> = std::iter::from_fn(|| few.queue.pop()).collect();
+        assert_eq!(order, (0..10).collect::<Vec<u32>>());
+        assert!(order.iter().all(|task| !few.turn(*task)), "a turn each");
+        assert_eq!((few.counted(), few.odd_one(), few.total()), ((10, 10), None, 10));
+        assert_eq!(few.stretches().map(|(_, turns)| turns).sum::<u64>(), 10);
     }
 
     #[test]
