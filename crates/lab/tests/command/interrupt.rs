@@ -257,24 +257,17 @@ fn a_side_that_is_killed_becomes_a_record_that_says_so() {
 /// The exit status was 0 as long as any other trial had come to its end.
 #[test]
 fn a_run_of_which_a_side_died_ends_with_one_though_the_rest_was_measured() {
-    let verbs = [
-        "ping futex --gap 0 --time 5s --placement unpinned",
-        "pairs futex --time 5s",
-        "fanout futex -n 3 --rounds 500 --interval 10ms",
-        "tasks process-futex -n 5 -y 2 --time 5s",
-    ];
-    for verb in verbs {
-        let stage = Stage::new();
-        let words = format!("{verb} --blocks 1 -q --output -");
-        let child = stage.doorbell(&words.split(' ').collect::<Vec<_>>()).spawn().unwrap();
-        wait_until("a side", || !stage.sides(pid(&child)).is_empty());
-        stage.sides(pid(&child)).into_iter().for_each(|side| signal(side, Signal::KILL));
-        let output = child.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{verb}: {said}");
-        assert!(said.contains("1 failed or died"), "{verb}: {said}");
-        stage.wait_until_empty();
-    }
+    let stage = Stage::new();
+    let time = ["--time", "10s", "--blocks", "1", "--placement", "unpinned"];
+    let args = [&["ping", "futex", "--gap", "0", "-q", "--output", "-"][..], &time].concat();
+    let child = stage.doorbell(&args).spawn().unwrap();
+    wait_until("a side", || !stage.sides(pid(&child)).is_empty());
+    stage.sides(pid(&child)).into_iter().for_each(|side| signal(side, Signal::KILL));
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("1 failed or died"), "{said}");
+    stage.wait_until_empty();
 }
 
 #[test]
