@@ -74,7 +74,7 @@ fn against(group: &Group, quickest: &Group) -> String {
         }
         Against::Middle { slower, faster, of } => format!(
             "{who} takes {} times as long, as far as the middle machine of each goes: slower in {slower} of {} and faster in {faster}. \
-             {} of a type are too few to speak of others: {FEWEST_BLOCKS} are needed.",
+             With {} of a type nothing can be said of others: {FEWEST_BLOCKS} are needed.",
             three(group.times),
             counted(*of as u64, "configuration"),
             machines_of(if group.nodes.len() < quickest.nodes.len() { group } else { quickest }),
@@ -199,7 +199,10 @@ mod tests {
     #[test]
     fn of_two_machines_it_says_that_they_are_too_few() {
         let text = told(&[on("a", "A", 5000.0), on("b", "B", 6000.0)]);
-        assert!(text.contains("1.2") && text.contains("too few to speak of others: 6 are needed"), "{text}");
+        assert!(
+            text.contains("1.2") && text.contains("nothing can be said of others: 6 are needed"),
+            "{text}"
+        );
         assert!(!text.contains("Odd"), "{text}");
     }
 }

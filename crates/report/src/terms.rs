@@ -171,7 +171,16 @@ const COLUMNS: &[(&str, &str)] = &[
         "The 99th percentile as a multiple of the other's, with an interval. It decides no verdict of `doorbell compare`.",
     ),
     ("as measured", "The ratio of the medians before the machine's own change is taken out."),
-    ("machine", "How much the machine itself changed between two runs, by the reference."),
+    (
+        "machine",
+        "Of two runs compared: how much the machine itself changed between them, by the reference. Of many: its host name.",
+    ),
+    (
+        "times as long",
+        "How many times as long as in the middle machine of all, by the median over what all of them ran.",
+    ),
+    ("results", "How many results of this machine were read."),
+    ("type", "What makes machines kin: product, processor, number of CPUs, hypervisor."),
     ("p50 without", "The median without the kernel's events being recorded."),
     ("p50 with", "The median with the kernel's events being recorded."),
     ("wakes cut", "How many wake-ups could be cut into stages."),
