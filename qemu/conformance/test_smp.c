@@ -250,12 +250,17 @@ static void execute(void *unused)
 
 static void changed_code(void)
 {
+    /*
+     * Where CPUs take turns nothing comes in between, and each change costs
+     * a turn: the faults' runs, which have little patience, make one.
+     */
+    const uint32_t changes = patience / 20000;
     uint32_t n;
 
     code.operand = executed = 0;
     stop = false;
     start_on(1, execute, NULL);
-    for (n = 1; n <= 1000; n++) {
+    for (n = 1; n <= changes; n++) {
         code.operand = n;
         if (!check(eventually(executed == n), "%u was stored, %u is executed", n, executed)) {
             break;
