@@ -9,8 +9,10 @@ use crate::wait::{Listener, Wait};
 use serde::{Serialize, de::DeserializeOwned};
 
 impl<M: Serialize, T: Trust, W: Wait> Listen for ValueSender<M, T, W> {
-    fn before_sleep(&mut self, _: u64) -> Result<Option<impl Iterator<Item = &mut Listener>>, WaitError> {
-        let length = self.length();
+    fn before_sleep(
+        &mut self,
+        length: u64,
+    ) -> Result<Option<impl Iterator<Item = &mut Listener>>, WaitError> {
         self.bytes().before_sleep(length)
     }
 
@@ -40,9 +42,10 @@ impl<M: Serialize, T: Trust, W: Wait> Async<ValueSender<M, T, W>> {
     /// # Errors
     /// As [`ValueSender::send`].
     pub async fn send(&mut self, value: &M) -> Result<(), ValueError<SendError>> {
-        self.until(0, |sender| match sender.try_send(value) {
-            Err(ValueError::Channel(SendError::Full)) => Ok(None),
-            result => result.map(Some),
+        let length = self.end.write(value)?;
+        self.until(length, |sender| match sender.try_send_written() {
+            Err(SendError::Full) => Ok(None),
+            result => Ok(Some(result?)),
         })
         .await
     }

@@ -121,7 +121,7 @@ impl<M: Serialize, T: Trust, W: Wait> ValueSender<M, T, W> {
     /// [`ValueError::Format`] if its `Serialize` fails; else as [`Sender::try_send`].
     pub fn try_send(&mut self, value: &M) -> Result<(), ValueError<SendError>> {
         self.write(value)?;
-        Ok(self.bytes.try_send(&self.written)?)
+        Ok(self.try_send_written()?)
     }
 
     /// The sender of bytes behind it, for deadlines, drops and event loops.
@@ -129,16 +129,16 @@ impl<M: Serialize, T: Trust, W: Wait> ValueSender<M, T, W> {
         &mut self.bytes
     }
 
-    /// How many bytes the last value took.
-    #[cfg(feature = "tokio")]
-    pub(crate) fn length(&self) -> u64 {
-        self.written.len() as u64
-    }
-
-    fn write(&mut self, value: &M) -> Result<(), postcard::Error> {
+    /// Writes a value, to be sent as often as there is no room. How many bytes it takes.
+    pub(crate) fn write(&mut self, value: &M) -> Result<u64, postcard::Error> {
         self.written.clear();
         self.written = postcard::to_extend(value, take(&mut self.written))?;
-        Ok(())
+        Ok(self.written.len() as u64)
+    }
+
+    /// Sends the value that was written last, if there is room.
+    pub(crate) fn try_send_written(&mut self) -> Result<(), SendError> {
+        self.bytes.try_send(&self.written)
     }
 }
 
