@@ -4,7 +4,7 @@ use doorbell_uintr::report::{Mechanism, correct, hazard, list};
 use doorbell_uintr::view::{Glyphs, svg};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: model uintr|futex|eventfd|bell [--full] [--hazard NAME|list] [--svg FILE]";
+const USAGE: &str = "usage: model uintr|polled|futex|eventfd|bell [--full] [--hazard NAME|list] [--svg FILE]";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);

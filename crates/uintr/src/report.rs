@@ -2,7 +2,7 @@
 //! What the command prints: the models' answers as text. Nothing here prints by itself.
 
 use crate::model::{
-    Chart, Outcome, Protocol, Verdict,
+    Chart, Outcome, Protocol, Verdict, polled,
     search::{Effort, search},
     threads::{bell, eventfd, futex},
     uintr,
@@ -16,6 +16,8 @@ use std::fmt::{self, Write};
 pub enum Mechanism {
     /// User interrupts with their driver.
     Uintr,
+    /// User interrupts that are read and polled, without a handler.
+    Polled,
     /// A futex used as an event.
     Futex,
     /// A queue with an eventfd.
@@ -72,13 +74,14 @@ pub struct Answer {
 
 impl Mechanism {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Uintr, Self::Futex, Self::Eventfd, Self::Bell];
+    pub const ALL: [Self; 5] = [Self::Uintr, Self::Polled, Self::Futex, Self::Eventfd, Self::Bell];
 
     /// The name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Uintr => "uintr",
+            Self::Polled => "polled",
             Self::Futex => "futex",
             Self::Eventfd => "eventfd",
             Self::Bell => "bell",
@@ -101,6 +104,7 @@ impl Mechanism {
         }
         match self {
             Self::Uintr => entries!(uintr::Hazard::ALL.iter()),
+            Self::Polled => entries!(polled::Hazard::ALL.iter()),
             Self::Futex => entries!(futex::Hazard::all()),
             Self::Eventfd => entries!(eventfd::Hazard::all()),
             Self::Bell => entries!(bell::Hazard::all()),
@@ -130,6 +134,10 @@ impl Mechanism {
                 let configs = uintr::Config::SMALL.into_iter().chain(more);
                 configs.map(|config| (config.name, uintr::check(config, None))).collect()
             }
+            Self::Polled => polled::Config::ALL
+                .into_iter()
+                .map(|config| (config.name, polled::check(config, None)))
+                .collect(),
             Self::Futex => all([
                 ("one waiter, two messages", futex::model(1, 2, None)),
                 ("two waiters, two messages", futex::model(2, 2, None)),
@@ -153,6 +161,10 @@ impl Mechanism {
             Self::Uintr => {
                 let hazard = uintr::Hazard::from_name(name)?;
                 uintr::check(hazard.config(), Some(hazard))
+            }
+            Self::Polled => {
+                let hazard = polled::Hazard::from_name(name)?;
+                polled::check(hazard.config(), Some(hazard))
             }
             Self::Futex => {
                 let hazard = futex::Hazard::all().find(|h| named(h.name()))?;

@@ -3,5 +3,6 @@
 #![cfg(feature = "model")]
 
 mod other_mechanisms;
+mod polled;
 mod replay;
 mod user_interrupts;

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The mistakes, each a rule of the protocol that is broken.
+
+use super::config::Config;
+
+/// Defines the hazards in one place.
+macro_rules! hazards {
+    ($($name:ident($config:ident): $title:literal, $mechanism:literal, $fix:literal;)*) => {
+        /// A mistake that the protocol must not have.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Hazard {
+            $(#[doc = $title] $name,)*
+        }
+
+        impl Hazard {
+            /// All of them, in order.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            /// The name used on the command line.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$name => stringify!($name),)* }
+            }
+
+            /// What it is, in a few words.
+            #[must_use]
+            pub const fn title(self) -> &'static str {
+                match self { $(Self::$name => $title,)* }
+            }
+
+            /// How the mistake loses the wake-up.
+            #[must_use]
+            pub const fn mechanism(self) -> &'static str {
+                match self { $(Self::$name => $mechanism,)* }
+            }
+
+            /// What the correct protocol does instead.
+            #[must_use]
+            pub const fn fix(self) -> &'static str {
+                match self { $(Self::$name => $fix,)* }
+            }
+
+            /// The configuration in which it shows.
+            #[must_use]
+            pub const fn config(self) -> Config {
+                match self { $(Self::$name => Config::$config,)* }
+            }
+        }
+    };
+}
+
+hazards! {
+    P1(LEVEL): "looks before it queues",
+        "a post between look and queue interrupts, finds nobody and puts the receiver to rest; who then queues sleeps",
+        "into the queue, arm, and look behind both";
+    P2(LEVEL): "looks before it arms",
+        "a post while SN is set only sets its bit; whoever has looked already arms and sleeps in front of it",
+        "arm, and look behind that";
+    P3(SHARED): "arming leaves ON set",
+        "a post between the interrupt's look at ON and its rest leaves ON behind; armed again, no post interrupts",
+        "clear ON when arming, and look at what it stood for";
+    P4(LEVEL): "PIR taken before ON is cleared",
+        "a post between both finds ON set and sends nothing; then ON is cleared, and its bit stays in PIR",
+        "clear ON first";
+    P5(LEVEL): "wakes in the interrupt",
+        "with PREEMPT_RT who holds a queue's lock can be interrupted; the interrupt waits for that lock and for ever",
+        "note which queues to wake, and wake them in work outside hard interrupts";
+    P6(TOLD): "a look takes the bit from PIR",
+        "poll counts the post itself; the interrupt finds nothing, and others that wait are not woken for it",
+        "look without taking; who takes a bit wakes the queue";
+    P7(MULTISHOT): "rests after each wake-up, until somebody looks",
+        "who was woken may be told without looking again, or die before it does; the posts behind that interrupt nobody",
+        "rest only where nobody is queued";
+    P8(VECTORS): "takes what is to be woken before it may be queued again",
+        "an interrupt in between notes another queue and finds the work still queued: nobody will look at the note",
+        "allow the work to be queued first, then take the note";
+    P9(VECTORS): "decides to rest without the lock",
+        "the interrupt sees nobody queued; somebody queues, finds the receiver armed and sleeps; then it is put to rest",
+        "look at the queue and rest under the lock that arming takes";
+    P10(HOT_PLUG): "nobody looks at those moved off a processor",
+        "an interrupt that was sent to the processor before it went is lost with it; ON stays set, so none follows",
+        "move, name the other processor, and look at ON";
+    P11(VECTORS): "a read takes all of PIR",
+        "it counts other vectors' posts too and wakes nobody for them; the interrupt finds nothing",
+        "take the own vector's bit alone";
+    P12(TOLD): "a read takes a bit and tells nobody",
+        "the post is gone when the interrupt comes; others that are told of each post are not told of this one",
+        "who takes a bit wakes the queue";
+}
+
+impl Hazard {
+    /// The hazard of that name, in either case.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|hazard| hazard.name().eq_ignore_ascii_case(name))
+    }
+}
