@@ -79,8 +79,7 @@ fn send<T: doorbell::peer::Trust, W: Wait>(
         0 => {
             let mut slot = sender.reserve(message.len() + 8)?;
             slot.write(0, message);
-            slot.commit_first(message.len());
-            Ok(())
+            slot.commit_first(message.len())
         }
         1 => sender.batch().push_deadline(message, None),
         2 => match sender.push(message) {

@@ -75,8 +75,75 @@ fn child() {
         "use-a-disk-without-reservations" => use_a_disk_without_reservations(Path::new(path)),
         "make-a-large-segment" => make_a_large_segment(path == "true"),
         "send-until-killed" => send_until_killed(),
+        "count-descriptors" => count_descriptors(),
         verb => panic!("no role {verb}"),
     }
+}
+
+fn open_descriptors() -> usize {
+    fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// As the pages say it.
+fn count_descriptors() {
+    let before = open_descriptors();
+    drop(doorbell::channel(4096).unwrap());
+    // A process has one from its first end on: the memory in which others see its counters.
+    let none = open_descriptors();
+    assert_eq!(none, before + 1);
+    let mut pairs: Vec<_> = (0..2000).map(|_| doorbell::channel(4096).unwrap()).collect();
+    let mut bells: Vec<_> = (0..100).map(|_| Bell::new().unwrap()).collect();
+    thread::scope(|scope| {
+        for ((sender, receiver), bell) in pairs.iter_mut().zip(&mut bells) {
+            let ringer = bell.clone();
+            scope.spawn(move || {
+                thread::sleep(SOON);
+                sender.send(b"wake up").unwrap();
+                ringer.ring();
+            });
+            receiver.recv().unwrap();
+            bell.wait().unwrap();
+        }
+    });
+    assert_eq!(open_descriptors(), none, "of channels and bells between threads, before and after waits");
+    let (sender, receiver) = &mut pairs[0];
+    receiver.file().unwrap();
+    receiver.listen().unwrap();
+    assert_eq!(open_descriptors(), none + 1, "who is asked for one makes one");
+    sender.file().unwrap();
+    let last = bells.pop().unwrap();
+    let clone = last.clone();
+    let file = last.into_fd().unwrap();
+    assert_eq!(open_descriptors(), none + 3);
+    drop((pairs, bells, clone, file));
+    assert_eq!(open_descriptors(), none);
+
+    // Between processes they are there beforehand: memory, one for each bell, socket and what else tells of a death.
+    let segment = segment(3);
+    let (bells, memory) = (6, 1);
+    assert_eq!(open_descriptors(), none + memory + bells);
+    let (ours, theirs) = socket::pair().unwrap();
+    let (host, joined) = thread::scope(|scope| {
+        let joining = scope.spawn(|| socket::join_over(theirs).unwrap());
+        (socket::host_over(ours, &segment).unwrap(), joining.join().unwrap())
+    });
+    let pidfds = [&host, &joined].iter().filter(|end| end.peer().pidfd().is_some()).count();
+    // The watcher's epoll, and for signals that cannot be made to block, nothing in a memfd.
+    let of_the_process = 2;
+    let both = 2 * (memory + bells + 1) + pidfds + of_the_process;
+    assert_eq!(open_descriptors(), none + both, "{pidfds} pidfds");
+}
+
+#[test]
+fn descriptors_between_threads_are_made_when_they_are_asked_for() {
+    // SAFETY: a system call with a valid argument, between fork and exec.
+    let few = || {
+        of_libc(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &libc::rlimit { rlim_cur: 64, rlim_max: 64 }) })
+    };
+    let mut command = me_as("count-descriptors");
+    // SAFETY: it makes a system call and allocates nothing.
+    unsafe { command.pre_exec(few) };
+    succeeds(command);
 }
 
 fn segment(lanes: u32) -> Arc<Segment> {

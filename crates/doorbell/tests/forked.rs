@@ -45,6 +45,13 @@ fn nothing_is_lost(
     assert!(in_a_child(|| sender.send(b"lost") == Err(SendError::Forked)));
     assert_eq!(receiver.recv().unwrap().to_vec(), b"two");
     assert!(receiver.try_recv().unwrap().is_none());
+    // And of one that is writing a message: its child sent it.
+    let mut slot = Some(sender.reserve(5).unwrap());
+    slot.as_mut().unwrap().write(0, b"three");
+    assert!(in_a_child(|| slot.take().unwrap().commit() == Err(SendError::Forked)));
+    assert!(receiver.try_recv().unwrap().is_none());
+    slot.take().unwrap().commit().unwrap();
+    assert_eq!(receiver.recv().unwrap().to_vec(), b"three");
 }
 
 #[test]

@@ -4,9 +4,12 @@
 //! The other process is this test program again, started with a role; see `child`.
 
 use doorbell::peer::{Trusted, Untrusted};
-use doorbell::rendezvous::{Connection, Offer, RendezvousError, Segment, inherited, named, socket};
+use doorbell::rendezvous::{
+    Connection, MOST_EVENTFDS, Offer, RendezvousError, Segment, inherited, named, socket,
+};
 use doorbell::wait::{Adaptive, Eventfd, Futex, Semaphore, Wait, Yield};
 use doorbell::{Bell, PeerViolation, WaitError, counters};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::PathBuf;
@@ -242,7 +245,7 @@ fn a_semaphore_that_an_untrusted_peer_can_overwrite_is_refused() {
 
 #[test]
 fn an_event_loop_is_told_of_a_killed_peer() {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::event::Timespec;
     let segment = segment();
     let (connection, child) = start("serve futex", &segment);
     let mut file = connection.bell_waiting_by::<Futex>(TO_PARENT).unwrap().into_fd().unwrap();
@@ -863,7 +866,7 @@ mod lying {
         );
         assert_eq!(
             offered(&[OFFER, VERSION, u64::MAX, 8, 2], &[memory]),
-            RendezvousError::Violation(PeerViolation::Descriptors { got: 1, announced: u64::MAX })
+            RendezvousError::TooMany { bells: u32::MAX, eventfds: 8, most: MOST_EVENTFDS }
         );
     }
 
@@ -941,10 +944,34 @@ fn wishes_about_memory_that_cannot_be_granted_are_named() {
     }
 }
 
+/// A segment had no more eventfds than one packet carries: 252, of 126 lanes.
 #[test]
-fn more_eventfds_than_one_message_carries_are_refused() {
-    let offer = Offer { bells: 64, eventfds: 4, ..Offer::default() };
-    assert_eq!(Segment::new(&offer).unwrap_err(), RendezvousError::TooMany { bells: 64, eventfds: 4 });
+fn more_eventfds_than_one_packet_carries_are_taken_by_who_says_so() {
+    let offer = Offer { bells: 64, eventfds: 5, ..Offer::default() };
+    let segment = Arc::new(Segment::new(&offer).unwrap());
+    let meet = |join: socket::Join| {
+        let (ours, theirs) = socket::pair().unwrap();
+        thread::scope(|scope| {
+            let joiner = scope.spawn(move || join.over(theirs));
+            (socket::host_over(ours, &segment), joiner.join().unwrap())
+        })
+    };
+    let (refused, too_many) = meet(socket::Join::default());
+    // It may hang up before we have read its verdict, on packets that it did not read.
+    assert!(matches!(refused, Err(RendezvousError::Refused | RendezvousError::NoAnswer(_))), "{refused:?}");
+    assert_eq!(
+        too_many.unwrap_err(),
+        RendezvousError::TooMany { bells: 64, eventfds: 5, most: MOST_EVENTFDS }
+    );
+
+    let (host, joined) = meet(socket::Join::default().most_eventfds(320));
+    let (host, joined) = (host.unwrap(), joined.unwrap());
+    // The last bell has the last of them: all five tell of a ring.
+    let waiters: Vec<_> = (0..5).map(|_| joined.bell(63).unwrap().into_fd().unwrap()).collect();
+    host.bell(63).unwrap().ring();
+    for waiter in waiters {
+        poll(&mut [PollFd::new(&waiter, PollFlags::IN)], None).unwrap();
+    }
 }
 
 /// A child that returned from its function instead of exiting removed the paths at which its parent lives on.

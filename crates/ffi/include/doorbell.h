@@ -389,7 +389,7 @@ typedef struct doorbell_offer {
    */
   uint32_t bells;
   /**
-   * How many eventfd waiter slots each bell has: 2. At most 8, and at most 252 for all bells together; 0 with a name. A lane
+   * How many eventfd waiter slots each bell has: 2. At most 8; of all bells together a joiner in C takes 252; 0 with a name. A lane
    * has two bells.
    */
   uint32_t eventfds;

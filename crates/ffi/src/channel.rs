@@ -186,8 +186,7 @@ impl<T: Trust> Deliver for Sending<T> {
             self.slot = Some(slot);
             return Err(Failure::invalid(format!("{length} bytes were not reserved, but {size}")));
         }
-        slot.commit_first(length);
-        Ok(())
+        Ok(slot.commit_first(length)?)
     }
 
     fn abandon(&mut self) {

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 pub struct doorbell_offer {
     /// How many bells: 2, one for each direction. With lanes it says nothing: they have their own.
     pub bells: u32,
-    /// How many eventfd waiter slots each bell has: 2. At most 8, and at most 252 for all bells together; 0 with a name. A lane
+    /// How many eventfd waiter slots each bell has: 2. At most 8; of all bells together a joiner in C takes 252; 0 with a name. A lane
     /// has two bells.
     pub eventfds: u32,
     /// How many bytes beside the bells: 0. With lanes it says nothing.

@@ -49,8 +49,8 @@ impl Place {
         self.length
     }
 
-    /// Gives it back by `back`, once. Refused while there are buffers of it.
-    pub(crate) fn give_back(&self, back: impl FnOnce()) -> PyResult<()> {
+    /// Gives it back by `back`, once; `None` if that was before. Refused while there are buffers of it.
+    pub(crate) fn give_back<R>(&self, back: impl FnOnce() -> R) -> PyResult<Option<R>> {
         let mut held = self.held();
         if held.exports > 0 {
             return Err(PyBufferError::new_err(format!(
@@ -58,10 +58,7 @@ impl Place {
                 held.exports
             )));
         }
-        if std::mem::take(&mut held.place) {
-            back();
-        }
-        Ok(())
+        Ok(std::mem::take(&mut held.place).then(back))
     }
 
     /// Exports a buffer of it to CPython, which `owner` keeps.
@@ -106,9 +103,7 @@ impl Place {
     }
 
     /// As `give_back`, for the drop of what owns it: nobody has a buffer of it, since each keeps the owner.
-    pub(crate) fn give_back_at_last(&self, back: impl FnOnce()) {
-        if std::mem::take(&mut self.held().place) {
-            back();
-        }
+    pub(crate) fn give_back_at_last<R>(&self, back: impl FnOnce() -> R) {
+        std::mem::take(&mut self.held().place).then(back);
     }
 }

@@ -265,7 +265,7 @@ impl View {
 #[pymethods]
 impl View {
     fn release(&self) -> PyResult<()> {
-        self.place.give_back(|| self.give_back())
+        self.place.give_back(|| self.give_back()).map(drop)
     }
 
     fn __len__(&self) -> usize {

@@ -39,7 +39,7 @@ trait Deliver: Send + std::fmt::Debug {
     fn reserve(&mut self, most: usize, until: Option<Instant>) -> Result<Option<usize>, SendError>;
     fn is_reserved(&self) -> bool;
     /// Sends the first bytes of what is reserved, or none of it.
-    fn settle(&mut self, length: Option<usize>);
+    fn settle(&mut self, length: Option<usize>) -> Result<(), SendError>;
 }
 
 impl<T: Trust> Deliver for Lending<channel::Sender<T>, channel::Slot<'static, T, Adaptive>> {
@@ -92,9 +92,10 @@ impl<T: Trust> Deliver for Lending<channel::Sender<T>, channel::Slot<'static, T,
         self.lent.is_some()
     }
 
-    fn settle(&mut self, length: Option<usize>) {
-        if let (Some(slot), Some(length)) = (self.lent.take(), length) {
-            slot.commit_first(length);
+    fn settle(&mut self, length: Option<usize>) -> Result<(), SendError> {
+        match (self.lent.take(), length) {
+            (Some(slot), Some(length)) => slot.commit_first(length),
+            _ => Ok(()),
         }
     }
 }
@@ -145,11 +146,9 @@ impl Sender {
     }
 
     /// Sends the first bytes of what is reserved, or gives it back. Whoever has the sender meanwhile is refused at once.
-    fn settle(&self, length: Option<usize>) {
+    fn settle(&self, length: Option<usize>) -> Result<(), SendError> {
         let mut sender = self.sender.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some(sender) = sender.as_deref_mut() {
-            sender.settle(length);
-        }
+        sender.as_deref_mut().map_or(Ok(()), |sender| sender.settle(length))
     }
 
     /// Waits while there is no room.
@@ -208,7 +207,6 @@ impl Sender {
         Ok(place.map(|at| Slot {
             // SAFETY: the sender has lent them out, and keeps its memory, until what is reserved is settled.
             place: unsafe { Place::new(at, most, Access::Writable) },
-            process: std::process::id(),
             sender: slf,
         }))
     }
@@ -276,8 +274,6 @@ impl Sender {
 pub(crate) struct Slot {
     sender: Py<Sender>,
     place: Place,
-    /// Which reserved it: a forked child has a copy, and must not send what its parent will.
-    process: u32,
 }
 
 #[pymethods]
@@ -289,14 +285,12 @@ impl Slot {
         if length > most {
             return Err(PyValueError::new_err(format!("the slot has {most} bytes, and not {length}")));
         }
-        if std::process::id() != self.process {
-            return Err(of_send(SendError::Forked));
-        }
-        self.place.give_back(|| self.sender.get().settle(Some(length)))
+        let sent = self.place.give_back(|| self.sender.get().settle(Some(length)))?;
+        sent.transpose().map(drop).map_err(of_send)
     }
 
     fn release(&self) -> PyResult<()> {
-        self.place.give_back(|| self.sender.get().settle(None))
+        self.place.give_back(|| self.sender.get().settle(None)).map(drop)
     }
 
     fn __len__(&self) -> usize {

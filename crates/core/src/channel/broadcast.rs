@@ -21,6 +21,8 @@
 //! store of `floor` in P1, which passed the cursor, before B4. So B4 sees it. This is the argument of a sequence lock.
 //! The floor itself is released and acquired: a subscriber that jumps to it finds a tail that is not behind it.
 //!
+//! What is read of the message later, where it lies, is a B2 too, and good if B3 and B4 follow ([`Here::is_intact`]).
+//!
 //! A publisher that dies before P4 has published nothing. A hostile publisher can only make a subscriber copy
 //! nonsense out of the log: word and indices are copied once and checked.
 
@@ -172,6 +174,53 @@ pub enum Next {
     },
 }
 
+/// A message where it lies, which may be overwritten at any time.
+#[derive(Clone, Copy, Debug)]
+pub struct Here {
+    /// The index of its record.
+    cursor: u64,
+    payload: u64,
+    length: u64,
+    lost: u64,
+}
+
+impl Here {
+    /// The place in the ring of its first byte. It does not wrap.
+    pub fn payload(&self) -> u64 {
+        self.payload
+    }
+
+    /// Its length, copied once.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// How many messages were missed directly before it.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// B3 and B4: was nothing overwritten of what was read of it before this call?
+    pub fn is_intact(&self, log: &impl Log) -> bool {
+        self.is_intact_with::<Complete>(log)
+    }
+
+    pub(crate) fn is_intact_with<S: Steps>(&self, log: &impl Log) -> bool {
+        !overtaken::<S>(self.cursor, log).1
+    }
+}
+
+/// B3 and B4: the floor, and whether it has passed `cursor`.
+fn overtaken<S: Steps>(cursor: u64, log: &impl Log) -> (u64, bool) {
+    if S::FENCE_BEFORE_CHECK {
+        // B3. Pairs with P2.
+        fence(Ordering::Acquire);
+    }
+    let floor = log.floor().load(Ordering::Acquire);
+    let by = floor.wrapping_sub(cursor);
+    (floor, by != 0 && by < 1 << 63)
+}
+
 /// A subscriber's private part.
 #[derive(Debug)]
 pub struct Subscriber {
@@ -211,6 +260,21 @@ impl Subscriber {
         self.next_with::<Complete>(log, copy)
     }
 
+    /// As [`next`](Self::next), without a copy: what is read of the message counts only if it
+    /// [is intact](Here::is_intact) afterwards.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    pub fn next_in_place(&mut self, log: &impl Log) -> Result<Option<Here>, PeerViolation> {
+        let mut place = (0, 0);
+        let Next::Message { lost } = self.next(log, |at, length| place = (at, length))? else {
+            return Ok(None);
+        };
+        let (payload, length) = place;
+        let cursor = self.cursor.wrapping_sub(record_size(length.wrapping_add(NUMBER)));
+        Ok(Some(Here { cursor, payload, length, lost }))
+    }
+
     pub(crate) fn next_with<S: Steps>(
         &mut self,
         log: &impl Log,
@@ -233,14 +297,9 @@ impl Subscriber {
                 number = log.word(here.wrapping_add(8)).load(Ordering::Relaxed);
                 copy(here.wrapping_add(16), length.wrapping_sub(NUMBER));
             }
-            if S::FENCE_BEFORE_CHECK {
-                // B3. Pairs with P2.
-                fence(Ordering::Acquire);
-            }
-            let floor = log.floor().load(Ordering::Acquire);
-            let overtaken = floor.wrapping_sub(self.cursor);
-            if overtaken != 0 && overtaken < 1 << 63 {
-                // B4: overtaken. The publisher has published up to the floor at least, later than our `tail`.
+            let (floor, overtaken) = overtaken::<S>(self.cursor, log);
+            if overtaken {
+                // The publisher has published up to the floor at least, later than our `tail`.
                 advanced(floor, floor, floor, self.capacity)?;
                 self.cursor = floor;
                 continue;

@@ -75,6 +75,8 @@ pub struct Room {
     /// A place in the ring.
     start: u64,
     most: u64,
+    /// Of what was open, so much is left when all of it is used.
+    left: u64,
 }
 
 impl Room {
@@ -147,7 +149,8 @@ impl Sender {
     /// all that a `u64` counts. `None` too if it is longer than [`longest`](Self::longest).
     #[inline(always)]
     pub fn room_at_once(&self, most: u64) -> Option<Room> {
-        (record_size(most) <= self.open).then_some(Room { start: self.tail & self.mask, most })
+        let left = self.open.checked_sub(record_size(most))?;
+        Some(Room { start: self.tail & self.mask, most, left })
     }
 
     /// S1. As [`room_at_once`](Self::room_at_once), after a look if need be. `None` while there is none.
@@ -254,8 +257,8 @@ impl Sender {
     fn advance(&mut self, room: &Room, length: u64) -> u64 {
         let length = length.min(room.most);
         self.tail = self.tail.wrapping_add(record_size(length));
-        // Never below: what follows from it would be out of the ring.
-        self.open = self.open.saturating_sub(record_size(length));
+        // Both sizes were subtracted from what was open, and the second is no larger.
+        self.open = room.left.wrapping_add(record_size(room.most).wrapping_sub(record_size(length)));
         length
     }
 

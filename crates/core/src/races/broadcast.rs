@@ -73,6 +73,39 @@ fn publish_twice_and_copy<S: Steps + 'static>(before: u64) {
     publishing.join().unwrap();
 }
 
+/// Two messages are found where they lie, and read while another is published over one of them or both.
+fn look_while_overwritten<S: Steps + 'static>(over: u64) {
+    let ring = Arc::new(Ring {
+        words: std::array::from_fn(|_| AtomicU64::new(0)),
+        tail: AtomicU64::new(0),
+        floor: AtomicU64::new(0),
+    });
+    let mut publisher = Publisher::new(CAPACITY);
+    let mut subscriber = Subscriber::new(CAPACITY, 0, 0).unwrap();
+    publish::<Complete>(&mut publisher, &ring);
+    publish::<Complete>(&mut publisher, &ring);
+    let held = [(); 2].map(|()| subscriber.next_in_place(&*ring).unwrap().unwrap());
+    let shared = Arc::clone(&ring);
+    let publishing = thread::spawn(move || {
+        for _ in 0..over {
+            publish::<S>(&mut publisher, &shared);
+        }
+    });
+    for (number, here) in (0..).zip(held) {
+        let read = ring.word(here.payload()).load(Ordering::Relaxed);
+        if here.is_intact_with::<S>(&*ring) {
+            assert_eq!(read, payload(number), "an overwritten message was taken for a good one");
+        }
+    }
+    publishing.join().unwrap();
+}
+
+#[test]
+fn publish_over_what_is_held() {
+    explore_bounded(|| look_while_overwritten::<Complete>(1));
+    explore_bounded(|| look_while_overwritten::<Complete>(2));
+}
+
 #[test]
 fn publish_and_copy() {
     explore_bounded(|| publish_twice_and_copy::<Complete>(0));
@@ -112,6 +145,7 @@ const NONSENSE: &str = "panicked";
 #[test]
 fn overwriting_before_moving_the_floor_is_caught() {
     caught(NONSENSE, || publish_twice_and_copy::<WriteBeforeFloor>(2));
+    caught(NONSENSE, || look_while_overwritten::<WriteBeforeFloor>(1));
 }
 
 #[test]
@@ -122,11 +156,13 @@ fn moving_the_floor_without_release_is_caught() {
 #[test]
 fn overwriting_without_a_fence_after_the_floor_is_caught() {
     caught(NONSENSE, || publish_twice_and_copy::<NoFenceAfterFloor>(2));
+    caught(NONSENSE, || look_while_overwritten::<NoFenceAfterFloor>(1));
 }
 
 #[test]
 fn checking_the_floor_without_a_fence_is_caught() {
     caught(NONSENSE, || publish_twice_and_copy::<NoFenceBeforeCheck>(2));
+    caught(NONSENSE, || look_while_overwritten::<NoFenceBeforeCheck>(1));
 }
 
 #[test]

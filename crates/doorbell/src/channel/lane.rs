@@ -15,14 +15,15 @@ use doorbell_core::channel::lane::{Found, Room, Shared};
 use doorbell_core::channel::layout::{Attachment, Control};
 use doorbell_core::fault;
 use doorbell_core::index::Capacity;
+use doorbell_core::wake::WakeWords;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 /// A lane as this process sees it.
 ///
-/// Invariant: `control` and `ring` point into `mapping`, at a whole [`Control`] and at `capacity` bytes, and are aligned
-/// to 128 and 4096. The bytes of the ring that belong to this side are touched by this side's one handle alone; all
+/// Invariant: `control`, `message_words` and `ring` point into `mapping`, at a whole [`Control`], whole [`WakeWords`] and `capacity`
+/// bytes, and are aligned to 128, 128 and 4096. The bytes of the ring that belong to this side are touched by this side's one handle alone; all
 /// others only atomically.
 #[derive(Debug)]
 pub(super) struct Lane {
@@ -31,6 +32,8 @@ pub(super) struct Lane {
     capacity: Capacity,
     /// Where the receiver waits for messages.
     pub(super) message_state: Arc<BellState>,
+    /// Its words, in `mapping`: a sender looks at them for each message.
+    message_words: NonNull<WakeWords>,
     /// Where the sender waits for room.
     pub(super) room_state: Arc<BellState>,
     /// Keeps `control` and `ring`.
@@ -56,11 +59,13 @@ impl Lane {
         let state = |index| segment.state(index).cloned().ok_or(missing);
         let payload = segment.mapping().whole_payload();
         let ring = payload.part(lanes.ring_offset(number), lanes.capacity().get())?;
+        let message_state = state(lanes.message_bell(number))?;
         Ok(Self {
             control: NonNull::from(control(segment.mapping(), lanes, number)?),
             ring: NonNull::new(ring.as_ptr()).ok_or(missing)?,
             capacity: lanes.capacity(),
-            message_state: state(lanes.message_bell(number))?,
+            message_words: NonNull::from(&message_state.record().wake),
+            message_state,
             room_state: state(lanes.room_bell(number))?,
             _mapping: Arc::clone(segment.mapping()),
             _hold: hold,
@@ -75,6 +80,13 @@ impl Lane {
     pub(super) fn control(&self) -> &Control {
         // SAFETY: by the invariant; all its fields are atomics.
         unsafe { self.control.as_ref() }
+    }
+
+    /// Where the receiver waits for messages.
+    #[inline(always)]
+    pub(super) fn message_words(&self) -> &WakeWords {
+        // SAFETY: they lie in the mapping, which lives as long as `self`; all their fields are atomics.
+        unsafe { self.message_words.as_ref() }
     }
 
     /// The address of byte `offset` of the ring, which a [`Room`] or a [`Found`] of this lane named. What is empty may lie at

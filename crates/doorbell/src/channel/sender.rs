@@ -291,7 +291,7 @@ impl<T: Trust, W: Wait> Sender<T, W> {
             return;
         }
         let Self { lane, index, fence, .. } = self;
-        let (words, wanted) = (&lane.message_state.record().wake, &lane.control().message_wanted);
+        let (words, wanted) = (lane.message_words(), &lane.control().message_wanted);
         let enough = || index.reaches(wanted.load(Ordering::Relaxed));
         if fence.is_left_out() {
             let woken = words.announce_unfenced_if(enough);
@@ -308,7 +308,7 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     #[inline(always)]
     pub(super) fn publish_and_ring(&mut self, room: &lane::Room, length: u64) {
         let Self { lane, index, fence, .. } = self;
-        let (words, wanted) = (&lane.message_state.record().wake, &lane.control().message_wanted);
+        let (words, wanted) = (lane.message_words(), &lane.control().message_wanted);
         if fence.is_left_out() {
             let woken = index.publish_and_announce_unfenced(room, length, lane, words, wanted);
             self.wake(woken, record_size(length));
@@ -359,7 +359,7 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     /// let (mut sender, mut receiver) = doorbell::channel::pair(4096)?;
     /// let mut slot = sender.reserve(100)?;
     /// slot[..5].copy_from_slice(b"hello");
-    /// slot.commit_first(5);
+    /// slot.commit_first(5)?;
     /// assert_eq!(receiver.recv()?.to_vec(), b"hello");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -495,6 +495,11 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     /// How many messages [`send_or_drop`](Self::send_or_drop) has dropped on this lane.
     pub fn dropped(&self) -> u64 {
         self.lane.control().dropped.load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    pub(super) fn is_ours_at_once(&self) -> bool {
+        self.end.is_ours_at_once()
     }
 
     #[inline(always)]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A message that is being written in place.
 
+use super::error::SendError;
 use super::sender::Sender;
 use crate::peer::{Trust, Trusted};
 use crate::wait::Wait;
@@ -12,6 +13,9 @@ use std::ops::{Deref, DerefMut};
 ///
 /// With a [`Trusted`] receiver it is a `&mut [u8]`, whose bytes are whatever an earlier message left. With an
 /// untrusted one it is written by [`write`](Self::write): the peer can write there too, so that no reference may exist.
+///
+/// A forked child has a copy of it, which it cannot send: the room is its parent's. (In memory that both share, what it writes
+/// there is written in the parent's message.)
 #[derive(Debug)]
 pub struct Slot<'a, T: Trust, W: Wait> {
     sender: &'a mut Sender<T, W>,
@@ -49,21 +53,31 @@ impl<'a, T: Trust, W: Wait> Slot<'a, T, W> {
     }
 
     /// Sends the whole slot as a message.
+    ///
+    /// # Errors
+    /// [`SendError::Forked`].
     #[inline]
-    pub fn commit(self) {
+    pub fn commit(self) -> Result<(), SendError> {
         let size = self.size();
-        self.commit_first(size);
+        self.commit_first(size)
     }
 
     /// Sends the first `length` bytes as a message; all if the slot has fewer.
+    ///
+    /// # Errors
+    /// [`SendError::Forked`].
     #[inline]
-    pub fn commit_first(self, length: usize) {
+    pub fn commit_first(self, length: usize) -> Result<(), SendError> {
         let sender = self.sender;
+        if !sender.is_ours_at_once() {
+            return Err(SendError::Forked);
+        }
         if self.rings {
             sender.publish_and_ring(&self.room, length as u64);
         } else {
             sender.index.publish(&self.room, length as u64, &sender.lane);
         }
+        Ok(())
     }
 }
 

@@ -162,9 +162,9 @@ impl<'a, M: Typed, T: Trust, W: Wait> TypedBatch<'a, M, T, W> {
 impl<M: Typed, T: Trust, W: Wait> Drop for TypedBatch<'_, M, T, W> {
     #[inline]
     fn drop(&mut self) {
-        match self.slot.take() {
-            Some(slot) if self.used > 0 => slot.commit_first(self.used),
-            _ => {}
+        if let Some(slot) = self.slot.take().filter(|_| self.used > 0) {
+            // A copy in a forked child sends nothing.
+            let _ = slot.commit_first(self.used);
         }
     }
 }

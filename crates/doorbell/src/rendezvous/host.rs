@@ -5,7 +5,8 @@
 //! costs one of [`MOST_CALLERS`] places, for at most [`HOST_PATIENCE`], and loses it earlier when another needs it.
 
 use super::packet::{
-    ACCEPTED, HELLO, OFFER, REFUSED, VERDICT, expect, our_version, peer_at, receive, send, set_patience,
+    ACCEPTED, HELLO, OFFER, REFUSED, VERDICT, expect, our_version, peer_at, receive, send, send_all,
+    set_patience,
 };
 use super::path_lock::PathLock;
 use super::{Connection, JOIN_PATIENCE, RendezvousError, Segment, Side, Users, new_socket, os};
@@ -477,7 +478,7 @@ fn offer<T: Trust>(
         descriptors
             .extend((0..state.eventfd_slots()).filter_map(|index| Some(state.eventfd(index)?.as_fd())));
     }
-    send(socket, &words, &descriptors)?;
+    send_all(socket, &words, &descriptors)?;
     Ok(Offered { segment, under, holder })
 }
 

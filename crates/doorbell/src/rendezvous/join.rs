@@ -2,10 +2,12 @@
 //! The joiner's part of a rendezvous over a socket.
 
 use super::packet::{
-    ACCEPTED, HELLO, OFFER, REFUSED, VERDICT, expect, our_version, peer_at, receive, send, set_patience,
+    ACCEPTED, HELLO, OFFER, REFUSED, VERDICT, expect, our_version, peer_at, receive, receive_more, send,
+    set_patience,
 };
 use super::{
-    Connection, RendezvousError, Segment, Side, Users, c_library_feature, most_memory, new_socket, os,
+    Connection, MOST_EVENTFDS, RendezvousError, Segment, Side, Users, c_library_feature, most_memory,
+    new_socket, os,
 };
 use crate::mapping::Mapping;
 use crate::peer::{Trust, Untrusted};
@@ -35,6 +37,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct Join<T: Trust = Untrusted> {
     most_memory: u64,
+    most_eventfds: u32,
     patience: Duration,
     host: Users,
     trust: PhantomData<T>,
@@ -69,6 +72,7 @@ impl<T: Trust> Join<T> {
     pub unsafe fn of() -> Self {
         Self {
             most_memory: most_memory::<T>(),
+            most_eventfds: most_eventfds::<T>(),
             patience: JOIN_PATIENCE,
             host: Users::Same,
             trust: PhantomData,
@@ -79,6 +83,13 @@ impl<T: Trust> Join<T> {
     #[must_use]
     pub fn most_memory(self, most: u64) -> Self {
         Self { most_memory: most, ..self }
+    }
+
+    /// Takes up to `most` eventfds: a host of another user could use up those that this process may have. (The kernel hands over
+    /// up to 252 before anybody can look at them.)
+    #[must_use]
+    pub fn most_eventfds(self, most: u32) -> Self {
+        Self { most_eventfds: most, ..self }
     }
 
     /// Waits up to `patience` for room in the host's queue, and as long again for its offer.
@@ -114,7 +125,8 @@ impl<T: Trust> Join<T> {
         send(&socket, &[HELLO, our_version(), KNOWN_FEATURES & our_c_library()], &[])?;
         let mut descriptors = Vec::new();
         let offer = receive(&socket, &mut descriptors)?;
-        let taken = take_offer(offer, descriptors, self.most_memory, T::TRUSTED);
+        let taken = all_descriptors(&socket, offer, &mut descriptors, self.most_eventfds)
+            .and_then(|()| take_offer(offer, descriptors, self.most_memory, T::TRUSTED));
         match taken.and_then(|segment| Ok((peer_at(&socket, None)?, segment.admit::<T>()?, segment))) {
             Ok((peer, under, segment)) => {
                 send(&socket, &[VERDICT, ACCEPTED], &[])?;
@@ -164,14 +176,41 @@ fn our_c_library() -> u64 {
     !FEATURE_GLIBC_SEMAPHORE | c_library_feature()
 }
 
+/// What is taken without a word about it.
+fn most_eventfds<T: Trust>() -> u32 {
+    if T::TRUSTED { u32::MAX } else { MOST_EVENTFDS }
+}
+
+/// How many descriptors come with an offer: the memory, and all bells' eventfds.
+fn announced([_, _, bells, eventfds, _]: [u64; 5]) -> u64 {
+    bells.saturating_mul(eventfds).saturating_add(1)
+}
+
+/// Receives those of the offer's descriptors that did not fit its packet, if they are not more than are taken.
+fn all_descriptors(
+    socket: &OwnedFd,
+    offer: [u64; 5],
+    descriptors: &mut Vec<OwnedFd>,
+    most: u32,
+) -> Result<(), RendezvousError> {
+    let [magic, _, bells, eventfds, _] = offer;
+    expect("offer", magic, OFFER)?;
+    let announced = announced(offer);
+    // A host that has something we do not know sends none.
+    if descriptors.is_empty() || announced.saturating_sub(1) <= u64::from(most) {
+        return receive_more(socket, descriptors, announced);
+    }
+    let all = |number| u32::try_from(number).unwrap_or(u32::MAX);
+    Err(RendezvousError::TooMany { bells: all(bells), eventfds: all(eventfds), most })
+}
+
 fn take_offer(
     offer: [u64; 5],
     descriptors: Vec<OwnedFd>,
     most: u64,
     trusted: bool,
 ) -> Result<Segment, RendezvousError> {
-    let [magic, version, bells, eventfds, holder] = offer;
-    expect("offer", magic, OFFER)?;
+    let [_, version, bells, eventfds, holder] = offer;
     if version >> 32 != u64::from(MAJOR) {
         let theirs = u32::try_from(version >> 32).unwrap_or(u32::MAX);
         let error = LayoutError::Version { theirs, ours: MAJOR };
@@ -184,7 +223,7 @@ fn take_offer(
         }));
     }
     let got = descriptors.len() as u64;
-    let announced = bells.saturating_mul(eventfds).saturating_add(1);
+    let announced = announced(offer);
     if got != announced {
         // A host that has something we do not know sends none.
         let violation = PeerViolation::Descriptors { got, announced };

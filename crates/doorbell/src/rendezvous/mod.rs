@@ -11,6 +11,29 @@
 //! kernel removes everything with the last process.
 //!
 //! Each process runs one more thread from its first rendezvous on, which sleeps until a peer goes.
+//!
+//! # Descriptors
+//!
+//! | what | takes |
+//! |---|---|
+//! | a process, from its first end on | 1, for its [counters](crate::counters) |
+//! | the same, from its first rendezvous on | 1 for the watcher, and 1 from the first peer on that is not trusted |
+//! | a bell, or a channel, between threads | none; 1 for each waiter that was asked for a file, or waits by [`Eventfd`](crate::wait::Eventfd) |
+//! | a segment between processes, on either side | 1 for the memory, 1 for each waiter slot of each bell ([`Offer::eventfds`]) |
+//! | a connection, on either side | 1 for the socket, 1 that names the process (Linux 6.5) |
+//!
+//! Two lanes have four bells, so a client of a [service](crate::service) takes 7 on either side: at the usual limit of 1024 a service
+//! has some 140 clients, and asks for more by `setrlimit`. Who waits for nothing in an event loop offers no eventfds, and takes 3.
+//!
+//! **Why not one for each process and segment, made when it is wanted?** A token has one owner ([`doorbell_core::wake`]): who consumes
+//! one behind which several wait takes the others' wake-up. So a shared file can be consumed by nobody who does not know
+//! what the others have heard, and a ring for one of n waiters wakes all n, n - 1 of them for nothing: 63 of 64 where each of
+//! 64 lanes is awaited by a task of its own. To part them again takes a thread, one more hand-over for each wake-up, or an
+//! epoll instance for each waiter, which is the descriptor that was to be saved. And a file that is made after the meeting must
+//! have come to everybody who may ring before its waiter arms: joiners of one segment know only their host, who may be stopped,
+//! and a forked child has no connection of its own by which it could come. A ring that finds a waiter whose file it has not
+//! would be lost. Hence between processes all are made before the memory is shared, and between threads, where every ringer sees
+//! the same table, when they are wanted.
 
 mod hold;
 mod host;
@@ -54,8 +77,8 @@ pub use users::Users;
 pub struct Offer {
     /// How many bells.
     pub bells: u32,
-    /// How many eventfd waiter slots each bell has, at most 8. All bells' eventfds together travel in one message, so that at most
-    /// [`MOST_EVENTFDS`] can be offered to other processes.
+    /// How many eventfd waiter slots each bell has, at most 8. A joiner that does not trust this process takes
+    /// [`MOST_EVENTFDS`] of all bells together, if it does not say [more](Join::most_eventfds).
     pub eventfds: u32,
     /// How many bytes beside the bells.
     pub payload: u64,
@@ -89,7 +112,8 @@ impl Default for Offer {
     }
 }
 
-/// How many descriptors one message carries (`SCM_MAX_FD`), less the memory's.
+/// How many eventfds a joiner takes from a host that is not trusted, if it does not say otherwise ([`Join::most_eventfds`]): as
+/// many as come with one packet (`SCM_MAX_FD`) beside the memory, a quarter of what a process may have open by default.
 pub const MOST_EVENTFDS: u32 = 252;
 
 /// How many bytes of memory a joiner takes from a host that is not trusted, if it does not say otherwise
@@ -120,12 +144,14 @@ pub enum RendezvousError {
     NoAnswer(Errno),
     /// The other side cannot use the memory offered: other version, unknown feature, or a lack of resources there.
     Refused,
-    /// More bells or eventfds than one rendezvous can hand over.
+    /// More eventfds than are handed over or taken.
     TooMany {
-        /// Bells asked for.
+        /// Bells.
         bells: u32,
         /// Eventfds for each.
         eventfds: u32,
+        /// How many there may be for all together.
+        most: u32,
     },
     /// No lanes, or more or larger ones than fit a mapping.
     CannotLayOut {
@@ -183,9 +209,9 @@ impl fmt::Display for RendezvousError {
                 mode & 0o777
             ),
             Self::Refused => f.write_str("the other side cannot use what was offered; its own error says why"),
-            Self::TooMany { bells, eventfds } => write!(
+            Self::TooMany { bells, eventfds, most } => write!(
                 f,
-                "{bells} bells with {eventfds} eventfds each: at most {WAITER_SLOTS} each and {MOST_EVENTFDS} together can be handed over"
+                "{bells} bells with {eventfds} eventfds each: at most {WAITER_SLOTS} each, and {most} together, are taken here; offer fewer, or say how many may be taken"
             ),
             Self::CannotLayOut { lanes, capacity } => write!(
                 f,
@@ -292,11 +318,8 @@ impl Segment {
     /// Puts into fresh memory what `offer` asks for.
     fn furnish(mapping: Mapping, offer: &Offer) -> Result<Self, RendezvousError> {
         let Offer { bells, eventfds, .. } = *offer;
-        // What stays in this process, or is inherited, does not travel.
-        let travels = mapping.descriptor().is_some();
-        let all = u64::from(bells) * u64::from(eventfds);
-        if eventfds > WAITER_SLOTS || (travels && all > u64::from(MOST_EVENTFDS)) {
-            return Err(RendezvousError::TooMany { bells, eventfds });
+        if eventfds > WAITER_SLOTS {
+            return Err(RendezvousError::TooMany { bells, eventfds, most: WAITER_SLOTS * bells });
         }
         initialise_semaphores(&mapping);
         if let Some(lanes) = &offer.lanes

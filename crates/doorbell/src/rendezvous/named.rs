@@ -81,7 +81,7 @@ impl Owner {
     pub unsafe fn new(path: impl AsRef<Path>, offer: &Offer) -> Result<Self, RendezvousError> {
         let path = path.as_ref();
         if offer.eventfds != 0 {
-            return Err(RendezvousError::TooMany { bells: offer.bells, eventfds: offer.eventfds });
+            return Err(RendezvousError::TooMany { bells: offer.bells, eventfds: offer.eventfds, most: 0 });
         }
         loop {
             remove_what_a_dead_owner_left_at(path, path)?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The packets of a rendezvous, and what the kernel says of who sent them.
 
-use super::{Connection, MOST_EVENTFDS, RendezvousError, os};
+use super::{Connection, RendezvousError, os};
 use crate::peer::{Peer, PeerId, Trust};
 use doorbell_core::layout::{MAJOR, MINOR};
 use doorbell_core::violation::PeerViolation;
@@ -21,9 +21,13 @@ use std::time::Duration;
 pub(super) const HELLO: u64 = u64::from_ne_bytes(*b"DBHELLO1");
 pub(super) const OFFER: u64 = u64::from_ne_bytes(*b"DBOFFER1");
 pub(super) const VERDICT: u64 = u64::from_ne_bytes(*b"DBVERDT1");
+const MORE: u64 = u64::from_ne_bytes(*b"DBMORE01");
 const LOG: u64 = u64::from_ne_bytes(*b"DBLOG002");
 pub(super) const ACCEPTED: u64 = 0;
 pub(super) const REFUSED: u64 = 1;
+
+/// `SCM_MAX_FD` of net/scm.h: so many descriptors go with one packet.
+const MOST_AT_ONCE: usize = 253;
 
 pub(super) fn our_version() -> u64 {
     u64::from(MAJOR) << 32 | u64::from(MINOR)
@@ -73,7 +77,7 @@ pub(super) fn send(
     descriptors: &[BorrowedFd<'_>],
 ) -> Result<(), RendezvousError> {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_EVENTFDS as usize + 1))];
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_AT_ONCE))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() {
         control.push(SendAncillaryMessage::ScmRights(descriptors));
@@ -83,13 +87,44 @@ pub(super) fn send(
     Ok(())
 }
 
+/// As `send`, and as many packets more as the descriptors need.
+pub(super) fn send_all(
+    socket: impl AsFd,
+    words: &[u64],
+    descriptors: &[BorrowedFd<'_>],
+) -> Result<(), RendezvousError> {
+    let (first, more) = descriptors.split_at(descriptors.len().min(MOST_AT_ONCE));
+    send(socket.as_fd(), words, first)?;
+    more.chunks(MOST_AT_ONCE).try_for_each(|some| send(socket.as_fd(), &[MORE], some))
+}
+
+/// Receives the packets behind the first one, until there are as many `descriptors` as were `announced`, or more.
+pub(super) fn receive_more(
+    socket: impl AsFd,
+    descriptors: &mut Vec<OwnedFd>,
+    announced: u64,
+) -> Result<(), RendezvousError> {
+    // As many as fit came with the first, or there are no more.
+    while descriptors.len().is_multiple_of(MOST_AT_ONCE)
+        && (1..announced).contains(&(descriptors.len() as u64))
+    {
+        let before = descriptors.len();
+        let [magic] = receive(socket.as_fd(), descriptors)?;
+        expect("more", magic, MORE)?;
+        if descriptors.len() == before {
+            break;
+        }
+    }
+    Ok(())
+}
+
 /// Receives one packet of exactly `N` words, and whatever descriptors come with it.
 pub(super) fn receive<const N: usize>(
     socket: impl AsFd,
     descriptors: &mut Vec<OwnedFd>,
 ) -> Result<[u64; N], RendezvousError> {
     let mut bytes = [0; 64];
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_EVENTFDS as usize + 1))];
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_AT_ONCE))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     // A socket with a time-out is not restarted after a signal (signal(7)), whatever the handler asked for.
     let message = retry_on_intr(|| {

@@ -103,7 +103,7 @@ fn two_tasks_of_a_runtime_converse_and_the_one_that_stays_is_told_that_the_other
             for number in 0..20_000_u64 {
                 let mut slot = sender.reserve(8).await.unwrap();
                 slot.copy_from_slice(&number.to_ne_bytes());
-                slot.commit();
+                slot.commit().unwrap();
             }
         });
         for expected in 0..20_000_u64 {

@@ -190,19 +190,94 @@ fn a_subscriber_with_gaps_is_told_exactly_how_many_messages_it_missed() {
 }
 
 #[test]
+fn what_a_subscriber_holds_is_not_overwritten_by_a_publisher_that_holds_back() {
+    let mut publisher: Publisher = Publisher::new(256).unwrap();
+    let mut subscriber = publisher.subscribe::<Futex>(WhenSlow::HoldBack).unwrap();
+    assert_eq!(subscriber.try_recv_batch().unwrap().count(), 0);
+    for round in 0..100_u8 {
+        let mut count = 0;
+        while publisher.try_publish(&[round + count; 24]).is_ok() {
+            count += 1;
+        }
+        assert!(count >= 4, "the room of the last round was not given back");
+        let held: Vec<_> = subscriber.recv_batch().unwrap().collect();
+        assert_eq!(publisher.try_publish(&[0; 24]), Err(SendError::Full), "round {round}");
+        for (number, message) in (0..count).zip(&held) {
+            // SAFETY: it was admitted with `HoldBack`, and lives.
+            assert_eq!(unsafe { message.bytes() }, [round + number; 24]);
+            assert_eq!((message.to_vec(), message.lost()), (Some(vec![round + number; 24]), 0));
+        }
+        assert_eq!(held.len(), usize::from(count));
+        assert_eq!(subscriber.try_recv_batch().unwrap().count(), 0);
+    }
+    // Of what was not taken out nothing is lost.
+    publisher.publish(b"one").unwrap();
+    publisher.publish(b"two").unwrap();
+    assert_eq!(subscriber.recv_batch().unwrap().take(1).count(), 1);
+    let mut bytes = Vec::new();
+    subscriber.recv_into(&mut bytes).unwrap();
+    assert_eq!(bytes, b"two");
+    drop(publisher);
+    assert_eq!(subscriber.recv_batch().map(Iterator::count), Err(RecvError::Closed));
+}
+
+#[test]
+fn what_is_read_in_place_and_is_intact_was_not_overwritten() {
+    const COUNT: u64 = 100_000;
+    let mut publisher: Publisher = Publisher::new(512).unwrap();
+    let longest = publisher.longest();
+    let mut subscriber = publisher.subscribe::<Futex>(WhenSlow::Gap).unwrap();
+    // Found before, overwritten while it is held.
+    publisher.publish(&message(0, longest)).unwrap();
+    let held: Vec<_> = subscriber.recv_batch().unwrap().collect();
+    (1..9).for_each(|number| publisher.publish(&message(number, longest)).unwrap());
+    assert_eq!((held[0].is_intact(), held[0].to_vec()), (false, None));
+    let receiving = thread::spawn(move || {
+        let (mut bytes, mut next, mut intact) = ([0; 512], 1, 0_u64);
+        loop {
+            match subscriber.recv_batch_deadline(forever()) {
+                Ok(batch) => {
+                    let held: Vec<_> = batch.take(2).collect();
+                    assert!(!held.is_empty(), "hung");
+                    for published in held {
+                        next += published.lost();
+                        if let Some(length) = published.copy_to(&mut bytes) {
+                            assert_eq!(number(&bytes[..length], longest), next, "a torn message");
+                            intact += 1;
+                        }
+                        next += 1;
+                    }
+                }
+                Err(error) => break (error, next, intact),
+            }
+        }
+    });
+    (9..COUNT).for_each(|number| publisher.publish(&message(number, longest)).unwrap());
+    drop(publisher);
+    let (error, next, intact) = receiving.join().unwrap();
+    assert_eq!((error, next), (RecvError::Closed, COUNT), "the last messages are still there");
+    assert!(intact > 0);
+}
+
+#[test]
 fn a_subscriber_that_is_too_slow_is_dropped_and_both_sides_are_told() {
     let mut publisher: Publisher = Publisher::new(256).unwrap();
     let mut slow = publisher.subscribe::<Futex>(WhenSlow::Drop).unwrap();
+    let mut slow_in_place = publisher.subscribe::<Futex>(WhenSlow::Drop).unwrap();
     let mut patient = publisher.subscribe::<Futex>(WhenSlow::Gap).unwrap();
     for _ in 0..20 {
         publisher.publish(b"one of many messages").unwrap();
     }
-    assert_eq!(publisher.ended(), [(0, Ended::Dropped)]);
+    assert_eq!(publisher.ended(), [(0, Ended::Dropped), (1, Ended::Dropped)]);
     assert_eq!(publisher.ended(), []);
     assert_eq!(publisher.subscribers(), 1);
     let mut bytes = Vec::new();
     while let Ok(Some(_)) = slow.try_recv_into(&mut bytes) {}
     assert_eq!(slow.try_recv_into(&mut bytes).unwrap_err(), RecvError::Dropped);
+    while let Ok(batch) = slow_in_place.try_recv_batch() {
+        batch.for_each(drop);
+    }
+    assert_eq!(slow_in_place.try_recv_batch().map(Iterator::count), Err(RecvError::Dropped));
     assert!(patient.recv_into(&mut bytes).unwrap() > 0);
 }
 

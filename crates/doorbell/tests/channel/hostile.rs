@@ -177,9 +177,9 @@ fn suffer<W: Wait + Default>(
             ended = 0;
             let most = message.len() + 31;
             let mut outcome =
-                sender.reserve_deadline(most, doorbell::Deadline::after(soon)).map(|mut slot| {
+                sender.reserve_deadline(most, doorbell::Deadline::after(soon)).and_then(|mut slot| {
                     slot.write(3, message);
-                    slot.commit_first(message.len() + 11);
+                    slot.commit_first(message.len() + 11)
                 });
             if outcome.is_ok() {
                 outcome = sender.send_timeout(message, soon);

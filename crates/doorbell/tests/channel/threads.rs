@@ -91,7 +91,7 @@ fn a_slot_is_seen_when_it_is_committed_and_never_when_it_is_dropped() {
         assert_eq!(slot.write(at, part.as_bytes()), part.len());
     }
     assert!(receiver.try_recv().unwrap().is_none());
-    slot.commit_first(18);
+    slot.commit_first(18).unwrap();
     assert_eq!(receiver.recv().unwrap().to_vec(), b"committed in parts");
     assert!(receiver.try_recv().unwrap().is_none());
 }

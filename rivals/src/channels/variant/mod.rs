@@ -6,6 +6,7 @@ mod aeron;
 mod boost;
 mod doorbell;
 mod doorbell_many;
+mod hand_over;
 #[cfg(feature = "iceoryx2")]
 mod iceoryx2;
 mod ipc_channel;
@@ -96,6 +97,7 @@ pub fn rivals<const S: usize>(place: Place) -> Vec<Rival> {
             ours("doorbell, futex", Sleeps, doorbell::processes_futex::<S>),
             ours("doorbell, adaptive", Sleeps, doorbell::processes_adaptive::<S>),
             ours("doorbell, untrusted, adaptive", Sleeps, doorbell::untrusted_adaptive::<S>),
+            theirs("futex, by hand", Sleeps, hand_over::blocking::<S>),
             #[cfg(feature = "iceoryx2")]
             theirs("iceoryx2 with event", Sleeps, iceoryx2::event::<S>),
             theirs("ipc-channel", Sleeps, ipc_channel::blocking::<S>),

@@ -148,7 +148,7 @@ impl LogMemory {
     }
 
     /// The address of byte `offset` of the ring.
-    fn at(&self, offset: u64) -> *mut u8 {
+    pub(super) fn at(&self, offset: u64) -> *mut u8 {
         // In the ring, hence in the address space.
         self.base.as_ptr().wrapping_add(LOG_RING as usize + place(offset, self.capacity.get()) as usize)
     }

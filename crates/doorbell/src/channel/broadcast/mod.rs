@@ -3,9 +3,11 @@
 
 mod error;
 mod log;
+mod published;
 mod publisher;
 mod subscriber;
 
 pub use error::JoinError;
+pub use published::{Published, PublishedBatch};
 pub use publisher::{Draft, Ended, Publisher, WhenSlow};
 pub use subscriber::Subscriber;

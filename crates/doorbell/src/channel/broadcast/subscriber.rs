@@ -13,7 +13,8 @@ use crate::rendezvous::{AttachContext, Connection, most_memory};
 use crate::select::{Parts, Source};
 use crate::wait::{Adaptive, Listener, Token, Wait, WaitEntry};
 use doorbell_core::channel::arithmetic::{may_hold_back, passes};
-use doorbell_core::channel::broadcast::{self, Next};
+use doorbell_core::channel::broadcast::{self, Here, Next};
+use doorbell_core::channel::layout::Control;
 use doorbell_core::fault;
 use doorbell_core::violation::PeerViolation;
 use doorbell_core::wake::{Waiter, listen};
@@ -21,8 +22,8 @@ use rustix::fd::BorrowedFd;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 
-/// One subscription to a [`Publisher`](super::Publisher). Messages are copied out of the log, which is mapped
-/// read-only. In an event loop, use [`file`](Self::file) and [`listen`](Self::listen).
+/// One subscription to a [`Publisher`](super::Publisher), whose log is mapped read-only. Messages are copied out of it, or read
+/// where they lie ([`recv_batch`](Self::recv_batch)). In an event loop, use [`file`](Self::file) and [`listen`](Self::listen).
 #[derive(Debug)]
 pub struct Subscriber<T: Trust = Untrusted, W: Wait = Adaptive> {
     log: LogMemory,
@@ -109,6 +110,18 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
     /// # Errors
     /// [`RecvError`].
     pub fn try_recv_into(&mut self, to: &mut Vec<u8>) -> Result<Option<u64>, RecvError> {
+        let lost = self.try_next(&mut |subscriber: &mut Self| subscriber.copy(to))?;
+        if lost.is_some() {
+            self.release_much();
+        }
+        Ok(lost)
+    }
+
+    /// What `next` finds, if there is something, or the end of the publisher.
+    pub(super) fn try_next<R>(
+        &mut self,
+        next: &mut impl FnMut(&mut Self) -> Result<Option<R>, RecvError>,
+    ) -> Result<Option<R>, RecvError> {
         if self.dropped {
             return Err(RecvError::Dropped);
         }
@@ -116,24 +129,24 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
         if self.publisher.is_news() && !self.end.is_ours() {
             return Err(RecvError::Forked);
         }
-        if let Some(lost) = self.next(to)? {
-            // The publisher says so before it writes over what we had not read.
-            if lost > 0 && self.lane.control().dropped.load(Ordering::Relaxed) != 0 {
-                self.dropped = true;
-                return Err(RecvError::Dropped);
-            }
-            if self.index.cursor().wrapping_sub(self.released) >= may_hold_back(self.log.capacity().get()) {
-                self.release();
-            }
-            return Ok(Some(lost));
+        if let Some(found) = next(self)? {
+            return Ok(Some(found));
         }
         if self.index.cursor() != self.released {
             self.release();
         }
-        if self.publisher.may_have_gone(&self.lane.control().sender) {
-            return self.check_publisher(to);
+        if !self.publisher.may_have_gone(&self.lane.control().sender) {
+            return Ok(None);
         }
-        Ok(None)
+        let ended = self.check_publisher();
+        if ended == Err(RecvError::Dropped) {
+            return Err(RecvError::Dropped);
+        }
+        // It may have published something between our look and its end.
+        match next(self)? {
+            None => ended.map(|()| None),
+            found => Ok(found),
+        }
     }
 
     /// Receives the next message into `to`, whose content it replaces. Waits while there is none. Returns how many
@@ -160,9 +173,22 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
         to: &mut Vec<u8>,
         deadline: Option<Deadline>,
     ) -> Result<Option<u64>, RecvError> {
+        let lost = self.next_until(deadline, |subscriber: &mut Self| subscriber.copy(to))?;
+        if lost.is_some() {
+            self.release_much();
+        }
+        Ok(lost)
+    }
+
+    /// As `try_next`, but waits until `deadline`; for ever if there is none.
+    pub(super) fn next_until<R>(
+        &mut self,
+        deadline: Option<Deadline>,
+        mut next: impl FnMut(&mut Self) -> Result<Option<R>, RecvError>,
+    ) -> Result<Option<R>, RecvError> {
         loop {
-            if let Some(lost) = self.try_recv_into(to)? {
-                return Ok(Some(lost));
+            if let Some(found) = self.try_next(&mut next)? {
+                return Ok(Some(found));
             }
             let Self { log, index, lane, publisher, way, listener, .. } = self;
             let control = lane.control();
@@ -174,7 +200,7 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
             let woken = way.wait(&mut [WaitEntry { state, listener }], ready, deadline)?;
             // A hostile publisher can wake us for ever.
             if !woken || deadline.is_some_and(|deadline| deadline.passed()) {
-                return self.try_recv_into(to);
+                return self.try_next(&mut next);
             }
         }
     }
@@ -258,7 +284,32 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
             || self.publisher.may_have_gone(word) && self.publisher.departed(word, &self.end).is_some()
     }
 
-    fn next(&mut self, to: &mut Vec<u8>) -> Result<Option<u64>, RecvError> {
+    /// The next message, where it lies. Those before it are not held any more.
+    pub(super) fn find(&mut self) -> Result<Option<Here>, RecvError> {
+        self.release_much();
+        let (log, mut next) = self.in_place();
+        let found = next.next(log);
+        match (found, self.violation) {
+            (None, Some(violation)) => Err(violation.into()),
+            (None, None) if self.dropped => Err(RecvError::Dropped),
+            (found, _) => Ok(found),
+        }
+    }
+
+    pub(super) fn in_place(&mut self) -> (&LogMemory, NextInPlace<'_>) {
+        let Self { log, index, lane, violation, dropped, .. } = self;
+        (log, NextInPlace { index, control: lane.control(), violation, dropped })
+    }
+
+    /// Tells the publisher how far we are, if that is far.
+    fn release_much(&mut self) {
+        if self.index.cursor().wrapping_sub(self.released) >= may_hold_back(self.log.capacity().get()) {
+            self.release();
+        }
+    }
+
+    /// The next message into `to`.
+    fn copy(&mut self, to: &mut Vec<u8>) -> Result<Option<u64>, RecvError> {
         if let Some(violation) = self.violation {
             return Err(violation.into());
         }
@@ -275,10 +326,14 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
         });
         match next {
             Ok(Next::Nothing) => Ok(None),
-            Ok(Next::Message { lost }) => match no_memory {
-                Some(length) => Err(RecvError::NoMemory { length }),
-                None => Ok(Some(lost)),
-            },
+            Ok(Next::Message { lost }) => {
+                self.dropped = is_dropped(lost, self.lane.control());
+                match no_memory {
+                    _ if self.dropped => Err(RecvError::Dropped),
+                    Some(length) => Err(RecvError::NoMemory { length }),
+                    None => Ok(Some(lost)),
+                }
+            }
             Err(violation) => {
                 self.violation = Some(violation);
                 Err(violation.into())
@@ -298,26 +353,51 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
     }
 
     #[cold]
-    fn check_publisher(&mut self, to: &mut Vec<u8>) -> Result<Option<u64>, RecvError> {
+    fn check_publisher(&mut self) -> Result<(), RecvError> {
         let control = self.lane.control();
         let departure = self.publisher.departed(&control.sender, &self.end);
         let dropped = control.dropped.load(Ordering::Relaxed) != 0;
-        if let Some(Departure::Left) = departure
-            && dropped
-        {
-            return Err(RecvError::Dropped);
-        }
-        // It may have published something between our look and its end.
-        if let Some(lost) = self.next(to)? {
-            return Ok(Some(lost));
-        }
         match departure {
-            None => Ok(None),
+            None => Ok(()),
             Some(Departure::Forked) => Err(RecvError::Forked),
+            Some(Departure::Left) if dropped => Err(RecvError::Dropped),
             Some(Departure::Left) => Err(RecvError::Closed),
             Some(Departure::Gone(peer)) => Err(RecvError::PeerGone(peer)),
         }
     }
+}
+
+/// Finds messages one after another, and releases none.
+#[derive(Debug)]
+pub(super) struct NextInPlace<'a> {
+    index: &'a mut broadcast::Subscriber,
+    control: &'a Control,
+    violation: &'a mut Option<PeerViolation>,
+    dropped: &'a mut bool,
+}
+
+impl NextInPlace<'_> {
+    /// The next. What is wrong is told by the next look.
+    pub(super) fn next(&mut self, log: &LogMemory) -> Option<Here> {
+        if self.violation.is_some() || *self.dropped {
+            return None;
+        }
+        match self.index.next_in_place(log) {
+            Ok(found) => {
+                *self.dropped = found.is_some_and(|here| is_dropped(here.lost(), self.control));
+                found.filter(|_| !*self.dropped)
+            }
+            Err(violation) => {
+                *self.violation = Some(violation);
+                None
+            }
+        }
+    }
+}
+
+/// Did we miss messages because the publisher ended the subscription? It says so before it writes over what we had not read.
+fn is_dropped(lost: u64, control: &Control) -> bool {
+    lost > 0 && control.dropped.load(Ordering::Relaxed) != 0
 }
 
 impl<T: Trust, W: Wait> Source for Subscriber<T, W> {

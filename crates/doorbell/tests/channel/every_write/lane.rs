@@ -13,7 +13,7 @@ pub(super) fn in_place(connection: &Connection, number: u64) {
     converse::<Futex>(connection, number, |sender, bytes| {
         let mut slot = sender.reserve(bytes.len()).unwrap();
         slot.write(0, bytes);
-        slot.commit();
+        slot.commit().unwrap();
     });
 }
 
