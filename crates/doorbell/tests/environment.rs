@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsRawFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit, test_kill_process};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -87,8 +87,8 @@ fn open_descriptors() -> usize {
 /// As the pages say it.
 fn count_descriptors() {
     let before = open_descriptors();
-    drop(doorbell::channel(4096).unwrap());
-    // A process has one from its first end on: the memory in which others see its counters.
+    // While a process has an end it has one: the memory in which others see its counters.
+    let _kept = doorbell::channel(4096).unwrap();
     let none = open_descriptors();
     assert_eq!(none, before + 1);
     let mut pairs: Vec<_> = (0..2000).map(|_| doorbell::channel(4096).unwrap()).collect();
@@ -136,9 +136,9 @@ fn count_descriptors() {
 
 #[test]
 fn descriptors_between_threads_are_made_when_they_are_asked_for() {
-    // SAFETY: a system call with a valid argument, between fork and exec.
     let few = || {
-        of_libc(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &libc::rlimit { rlim_cur: 64, rlim_max: 64 }) })
+        let few = Rlimit { current: Some(64), maximum: Some(64) };
+        Ok(setrlimit(Resource::Nofile, few)?)
     };
     let mut command = me_as("count-descriptors");
     // SAFETY: it makes a system call and allocates nothing.

@@ -16,7 +16,7 @@
 //!
 //! | what | takes |
 //! |---|---|
-//! | a process, from its first end on | 1, for its [counters](crate::counters) |
+//! | a process, while it has an end | 1, for its [counters](crate::counters) |
 //! | the same, from its first rendezvous on | 1 for the watcher, and 1 from the first peer on that is not trusted |
 //! | a bell, or a channel, between threads | none; 1 for each waiter that was asked for a file, or waits by [`Eventfd`](crate::wait::Eventfd) |
 //! | a segment between processes, on either side | 1 for the memory, 1 for each waiter slot of each bell ([`Offer::eventfds`]) |
