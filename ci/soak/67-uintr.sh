@@ -12,7 +12,7 @@ trap 'rm -rf "$scratch"' EXIT
 
 fail() { echo "soak 67-uintr: $*" >&2; exit 1; }
 step() { echo "== $*"; }
-wanted() { [[ " ${SOAK_STEPS:-lives debug storm plug deaths fuzz pair costs} " == *" $1 "* ]]; }
+wanted() { [[ " ${SOAK_STEPS:-lives debug storm loops plug deaths fuzz pair costs} " == *" $1 "* ]]; }
 guest() { ci/uintr-guest --timeout 120m "$@" 2>&1 | tee "$scratch/said" || fail "see above"; }
 
 ci/built >/dev/null
@@ -24,6 +24,7 @@ for checker in kasan kcsan; do
         $built/lives && $built/lives --as 1000 || fail "lives"
         $built/storm --count 100000 --burst 1 --receivers 8 --signals 0 --timeouts 0 || fail "storm"
         $built/storm --count 100000 --burst 200 || fail "storm"
+        $built/loops --count 50000 || fail "loops"
         $built/deaths 1000 || fail "deaths"
         $built/fuzz 100000 || fail "fuzz"
         unload
@@ -39,9 +40,14 @@ for kernel in ${SOAK_KERNELS:-6.12 7.3}; do
         ! wanted storm || { step "$kernel: the same with waits between any two steps"; guest --kernel $kernel --cpus 4 --define UINTR_DELAYS "\$built/storm $many --signals 0 --timeouts 0 --seed $seed || fail storm"; }
     done
     ! wanted storm || { step "$kernel: 2.5 million in bursts of up to 4000, most of which find a notification under way"; guest --kernel $kernel --cpus 4 '$built/storm --count 2500000 --burst 4000 || fail storm'; }
+    for seed in 1 2 3 4; do
+        ! wanted loops || { step "$kernel: 2.5 million in loops of sixteen shapes, and nothing else ends a wait, seed $seed"; guest --kernel $kernel --cpus 4 "\$built/loops --count 2500000 --seed $seed || fail loops"; }
+    done
+    ! wanted loops || { step "$kernel: the same with time-outs, bursts, and waits between any two steps"; guest --kernel $kernel --cpus 4 --define UINTR_DELAYS '$built/loops --count 500000 --burst 16 --timeouts 1 || fail loops'; }
     ! wanted plug || { step "$kernel: the storm while CPUs go off-line and come back"; guest --kernel $kernel --cpus 4 '
         plug & plug=$!
         $built/storm --count 100000 --burst 200 || fail "storm"
+        $built/loops --count 100000 || fail "loops"
         unplugged $plug'; }
     for seed in 1 2 3 4 5; do
         ! wanted deaths || { step "$kernel: 2000 deaths, seed $seed"; guest --kernel $kernel --cpus 2 "\$built/deaths 2000 $seed || fail deaths"; }

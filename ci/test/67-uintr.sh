@@ -30,8 +30,11 @@ step "6.12: every promise, and two programs that wake each other, all of them an
 guest --kernel 6.12 '
     $built/lives --as 1000 || fail "lives"
     pair 5
+    beside 200
     $built/deaths 100 || fail "deaths"
 '
+says "200 knocks answered"
+says "200 knocks, 13 messages"
 says "times there and back"
 says "104 deaths, and the survivor was told of each"
 ! grep '^not ok' "$scratch/said" || fail "$(cat "$scratch/said")"
@@ -39,6 +42,7 @@ says "104 deaths, and the survivor was told of each"
 step "6.12: a wake-up that is forgotten is found; a driver in use stays; a user has no more receivers than allowed; a CPU that stays after all is not refused"
 guest --kernel 6.12 --define UINTR_FORGETS '
     $built/storm --signals 0 --timeouts 0 --lost-after 10 >&2 && fail "it was not found"
+    $built/loops --lost-after 10 >&2 && fail "it was not found in loops"
     echo 2 >/sys/module/uintr/parameters/receivers_per_user
     $built/storm --receivers 3 2>&1 | tee /tmp/refused >&2
     grep -q "UINTR_RECEIVE: Resource temporarily unavailable" /tmp/refused || fail "three receivers"
@@ -55,6 +59,7 @@ guest --kernel 6.12 --define UINTR_FORGETS '
     true
 '
 says "LOST: receiver"
+says "loops: LOST: "
 
 for kernel in 6.12 7.3; do
     step "$kernel: nothing else than the checked model allows"
@@ -77,8 +82,11 @@ guest --kernel 7.3 --cpus 4 --define UINTR_DELAYS '
     $built/lives --as 1000 || fail "lives"
     $built/storm --count 20000 --burst 200 || fail "storm"
     $built/storm --count 5000 --burst 1 --receivers 8 --signals 0 --timeouts 0 || fail "storm in which nothing else ends a sleep"
+    $built/loops --count 3000 || fail "loops"
+    $built/loops --count 3000 --burst 8 --timeouts 1 || fail "loops with time-outs"
     plug & plug=$!
     $built/storm --count 5000 --burst 200 || fail "storm while CPUs go off-line and come back"
+    $built/loops --count 1000 || fail "loops while CPUs go off-line and come back"
     unplugged $plug
     $built/fuzz 5000 || fail "fuzz"
     unload
@@ -86,10 +94,12 @@ guest --kernel 7.3 --cpus 4 --define UINTR_DELAYS '
     $built/lives || fail "lives, counted"
     $built/storm --count 5000 --burst 200 || fail "storm, counted"
     $built/storm --count 5000 --burst 1 --receivers 8 --signals 0 --timeouts 0 || fail "storm in which nothing else ends a sleep, counted"
+    $built/loops --count 1000 --burst 4 || fail "loops, counted"
 '
 ! grep '^not ok' "$scratch/said" || fail "$(cat "$scratch/said")"
-[ "$(grep -c "none lost" "$scratch/said")" = 5 ] || fail "$(cat "$scratch/said")"
-for case in "waiting in a time namespace" "who is frozen sleeps on" "a core is dumped to its end" "io_uring_enter(2) ends with EINTR"; do
+[ "$(grep -c "none lost$" "$scratch/said")" = 5 ] && [ "$(grep -c "none lost, in 16 shapes" "$scratch/said")" = 4 ] || fail "$(cat "$scratch/said")"
+for case in "waiting in a time namespace" "who is frozen sleeps on" "a core is dumped to its end" "io_uring_enter(2) ends with EINTR" \
+    "io_uring polls for good"; do
     grep -qx "ok [0-9]* - $case" "$scratch/said" || fail "'$case' was not tried"
 done
 says " suppressed "

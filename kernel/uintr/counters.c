@@ -26,11 +26,40 @@ void counters_remove(struct receiver *receiver)
 	mutex_unlock(&lock);
 }
 
+static void show_polled(struct seq_file *file, struct receiver *receiver)
+{
+	struct polled *polled = receiver->polled;
+	struct polled_counters c;
+	bool armed;
+	u64 left = 0;
+	int i;
+
+	mutex_lock(&receiver->lock);
+	raw_spin_lock_irq(&polled->lock);
+	c = polled->counters;
+	armed = polled->armed_on;
+	for (i = 0; i < UINTR_VECTORS; i++)
+		left += receiver->vectors[i] ? receiver->vectors[i]->count : 0;
+	raw_spin_unlock_irq(&polled->lock);
+	mutex_unlock(&receiver->lock);
+	seq_printf(file, "polled %u low %016llx pir %llx is_armed %d ended %d armed %llu rested %llu interrupts %llu noticed %llu picked %llu noted %llu read %llu dropped %llu left %llu looks %llu",
+		   receiver->number, READ_ONCE(receiver->upid.low), READ_ONCE(receiver->upid.pir), armed, polled->ended,
+		   c.armed, c.rested, c.interrupts, c.noticed, c.picked, c.noted, c.read, c.dropped, left, c.looks);
+}
+
+static void show_sends(struct seq_file *file, struct sends *s)
+{
+	if (count_sends)
+		seq_printf(file, " posted %lld merged %lld notified %lld woke %lld covered %lld suppressed %lld",
+			   atomic64_read(&s->posted), atomic64_read(&s->merged), atomic64_read(&s->notified),
+			   atomic64_read(&s->woke), atomic64_read(&s->covered), atomic64_read(&s->suppressed));
+	seq_putc(file, '\n');
+}
+
 /* While a receiver runs its figures are those of some moment. */
-static void show(struct seq_file *file, struct receiver *receiver)
+static void show_thread(struct seq_file *file, struct receiver *receiver)
 {
 	struct counters *c = &receiver->counters;
-	struct sends *s = &receiver->sends;
 	struct thread *thread;
 
 	mutex_lock(&receiver->lock);
@@ -47,11 +76,6 @@ static void show(struct seq_file *file, struct receiver *receiver)
 		   c->slept, c->woken, c->rose, c->met, c->late, c->caught, c->calls);
 	seq_printf(file, " waits %llu served %llu timed_out %llu signalled %llu",
 		   c->waits, c->served, c->timed_out, c->signalled);
-	if (count_sends)
-		seq_printf(file, " posted %lld merged %lld notified %lld woke %lld covered %lld suppressed %lld",
-			   atomic64_read(&s->posted), atomic64_read(&s->merged), atomic64_read(&s->notified),
-			   atomic64_read(&s->woke), atomic64_read(&s->covered), atomic64_read(&s->suppressed));
-	seq_putc(file, '\n');
 }
 
 static int receivers_show(struct seq_file *file, void *data)
@@ -59,8 +83,13 @@ static int receivers_show(struct seq_file *file, void *data)
 	struct receiver *receiver;
 
 	mutex_lock(&lock);
-	list_for_each_entry(receiver, &receivers, others)
-		show(file, receiver);
+	list_for_each_entry(receiver, &receivers, others) {
+		if (receiver->polled)
+			show_polled(file, receiver);
+		else
+			show_thread(file, receiver);
+		show_sends(file, &receiver->sends);
+	}
 	mutex_unlock(&lock);
 	return 0;
 }

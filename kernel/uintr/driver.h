@@ -15,6 +15,7 @@
 #include <linux/spinlock.h>
 #include <linux/task_work.h>
 #include <linux/types.h>
+#include <linux/uio.h>
 #include <linux/wait.h>
 #include <asm/irq_vectors.h>
 #include <asm/msr.h>
@@ -93,6 +94,18 @@ struct counters {
 	u64 served, timed_out, signalled;
 };
 
+/* The same of one without a handler; under polled->lock. */
+struct polled_counters {
+	u64 armed, rested;	/* armed = rested, + 1 while it is */
+	u64 interrupts;		/* with ON */
+	u64 noticed;		/* requests that they brought */
+	u64 picked;		/* requests that were taken from PIR by reads, and when vectors came and went */
+	u64 noted;		/* of noticed: for vectors that somebody waited on */
+	u64 read;		/* noticed + picked = read + dropped + what the vectors' counts hold */
+	u64 dropped;		/* of vectors that are gone */
+	u64 looks;		/* poll(2) and its like */
+};
+
 /* What was sent to a receiver, if the parameter count_sends is set. */
 struct sends {
 	atomic64_t posted;	/* = notified + woke + covered + suppressed */
@@ -109,6 +122,7 @@ struct sends {
  */
 struct receiver {
 	struct uintr_upid upid;
+	struct polled *polled;		/* NULL: it has a handler and a thread */
 
 	struct kref refs;
 	struct account *account;
@@ -122,10 +136,26 @@ struct receiver {
 	u32 flags;
 
 	struct mutex lock;		/* of what follows */
-	struct thread *thread;		/* NULL: it has ended */
-	struct vector *vectors[UINTR_VECTORS];
+	struct thread *thread;		/* NULL: it has ended, or is polled */
+	struct vector *vectors[UINTR_VECTORS];	/* of one that is polled, also under polled->lock */
 
 	struct llist_node dead;
+};
+
+/* What a receiver without a handler has instead of a thread. */
+struct polled {
+	struct receiver *receiver;
+	raw_spinlock_t lock;		/* taken in hard interrupts */
+	struct sleepers *armed_on;	/* changes under that list's lock too. NULL: at rest */
+	struct list_head armed;
+	u64 wanted;			/* vectors that somebody may be waiting for */
+	bool ended;
+	u64 steps;
+	struct polled_counters counters;
+
+	atomic64_t note;		/* vectors whose queues are to be woken */
+	unsigned long noted;		/* bit 0: on a list of those that have a note */
+	struct llist_node noted_as;
 };
 
 /*
@@ -138,7 +168,11 @@ struct vector {
 	unsigned int number;
 	bool revoked;			/* under receiver->lock, with connections */
 	struct list_head connections;
-	wait_queue_head_t hangup;
+	wait_queue_head_t queue;	/* of those that wait for its end, or for what is sent */
+
+	/* Of a receiver that is polled. */
+	bool semaphore;
+	u64 count;			/* noticed and not read; under polled->lock */
 };
 
 /* A connection: an entry of a process's table that names a vector. */
@@ -211,6 +245,9 @@ struct sleepers {
 	int cpu;
 	bool open;		/* the CPU is on-line */
 	struct list_head list;
+	struct list_head polled;	/* those that are armed */
+	struct llist_head noted;
+	struct irq_work wake_noted;
 };
 
 /* Between two steps that others can see: with UINTR_DELAYS, a test's, up to 20 us now and then. */
@@ -265,7 +302,11 @@ void accounts_stop(void);
 
 /* switch.c */
 void sleepers_open(int cpu);
+void sleepers_stop(void);
 void sleepers_move(int cpu);
+struct sleepers *open_list(void);
+u64 readdress(struct uintr_upid *upid, u8 vector, int cpu);
+u64 suppress(struct receiver *receiver);
 struct thread *own_thread(void);
 struct thread *thread_join(gfp_t gfp);
 void thread_leave(struct thread *thread);
@@ -286,6 +327,7 @@ void receiver_put(struct receiver *receiver);
 void receiver_end(struct receiver *receiver);
 void receiver_free(struct receiver *receiver);
 void receiver_ended(struct callback_head *head);
+bool receiver_lives(struct receiver *receiver);
 int receivers_start(void);
 void receivers_stop(void);
 
@@ -295,6 +337,18 @@ void vector_put(struct vector *vector);
 bool vector_revoke(struct vector *vector);
 int vectors_start(void);
 void vectors_stop(void);
+
+/* poll.c */
+ssize_t polled_read(struct vector *vector, struct iov_iter *to, bool waits);
+__poll_t polled_poll(struct vector *vector, __poll_t events);
+void polled_notice(struct sleepers *list);
+void polled_place(struct vector *vector);
+void polled_displace(struct vector *vector);
+void polled_forget(struct vector *vector);
+void polled_end(struct polled *polled);
+void polled_move(struct sleepers *from, struct sleepers *to);
+struct polled *polled_make(struct receiver *receiver);
+void polled_open(struct sleepers *list);
 
 /* table.c */
 long table_connect(struct vector *vector);

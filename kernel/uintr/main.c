@@ -104,6 +104,7 @@ static void unhook(int number)
 static void hooks_stop(void)
 {
 	unhook(ARRAY_SIZE(hooks));
+	sleepers_stop();
 	preempt_notifier_dec();
 }
 

@@ -57,7 +57,14 @@ void receiver_free(struct receiver *receiver)
 	if (receiver->account)
 		account_give(receiver->account);
 	mutex_destroy(&receiver->lock);
+	kfree(receiver->polled);
 	kmem_cache_free(receivers, receiver);
+}
+
+/* Whether what is sent to it reaches anybody. */
+bool receiver_lives(struct receiver *receiver)
+{
+	return receiver->polled ? !READ_ONCE(receiver->polled->ended) : !!READ_ONCE(receiver->thread);
 }
 
 /* Nobody is interrupted any more; who sends is told by POLLHUP. */
@@ -66,10 +73,12 @@ void receiver_end(struct receiver *receiver)
 	int i;
 
 	mutex_lock(&receiver->lock);
+	if (receiver->polled)
+		polled_end(receiver->polled);
 	receiver->thread = NULL;
 	for (i = 0; i < UINTR_VECTORS; i++) {
 		if (receiver->vectors[i])
-			wake_up_poll(&receiver->vectors[i]->hangup, EPOLLHUP);
+			wake_up_poll(&receiver->vectors[i]->queue, EPOLLHUP);
 	}
 	/* It sleeps no more; its memory may be kept by others, and is not its user's to count. */
 	account_give(receiver->account);
@@ -99,43 +108,74 @@ void receiver_ended(struct callback_head *head)
 	thread_put(thread);
 }
 
-long receiver_new(const struct uintr_receive *args)
+/* Whether the caller may have such a receiver, or a negative error. */
+static s64 wrong(const struct uintr_receive *args)
 {
 	s64 adjust = stack_adjust(args);
-	struct receiver *receiver;
-	struct thread *thread;
-	struct account *account;
-	struct file *file;
-	int fd;
 
+	if (args->reserved || (args->flags & ~(UINTR_INTERRUPTS | UINTR_IN_SIGNALS | UINTR_RESUMES | UINTR_POLLED)))
+		return -EINVAL;
+	if ((args->flags & UINTR_INTERRUPTS) && (args->flags & UINTR_RESUMES))
+		return -EINVAL;
+	if (args->flags & UINTR_POLLED)
+		return args->flags != UINTR_POLLED || args->handler || args->stack || args->stack_size ? -EINVAL : 0;
 	if (adjust < 0)
 		return adjust;
-	if (!args->handler || args->handler >= TASK_SIZE_MAX)
-		return -EFAULT;
-	if (args->reserved || (args->flags & ~(UINTR_INTERRUPTS | UINTR_IN_SIGNALS)))
-		return -EINVAL;
-	thread = thread_join(GFP_KERNEL_ACCOUNT);
-	if (IS_ERR(thread))
-		return PTR_ERR(thread);
-	if (thread->receiver)
-		return -EBUSY;
-	account = account_take();
+	return !args->handler || args->handler >= TASK_SIZE_MAX ? -EFAULT : 0;
+}
+
+static struct receiver *receiver_make(const struct uintr_receive *args)
+{
+	struct account *account = account_take();
+	struct receiver *receiver;
+
 	if (IS_ERR(account))
-		return PTR_ERR(account);
+		return ERR_CAST(account);
 	receiver = kmem_cache_zalloc(receivers, GFP_KERNEL_ACCOUNT);
 	if (!receiver) {
 		account_give(account);
-		return -ENOMEM;
+		return ERR_PTR(-ENOMEM);
 	}
 	receiver->account = account;
 	receiver->upid.low = UPID_SN;
-	receiver->handler = args->handler;
-	receiver->stack_adjust = adjust;
 	receiver->flags = args->flags;
 	kref_init(&receiver->refs);
 	mutex_init(&receiver->lock);
+	if (args->flags & UINTR_POLLED) {
+		receiver->polled = polled_make(receiver);
+		if (!receiver->polled) {
+			account_give(account);
+			kmem_cache_free(receivers, receiver);
+			return ERR_PTR(-ENOMEM);
+		}
+	} else {
+		receiver->handler = args->handler;
+		receiver->stack_adjust = stack_adjust(args);
+	}
 	counters_add(receiver);
+	return receiver;
+}
 
+long receiver_new(const struct uintr_receive *args)
+{
+	struct thread *thread = NULL;
+	struct receiver *receiver;
+	struct file *file;
+	long error = wrong(args);
+	int fd;
+
+	if (error)
+		return error;
+	if (!(args->flags & UINTR_POLLED)) {
+		thread = thread_join(GFP_KERNEL_ACCOUNT);
+		if (IS_ERR(thread))
+			return PTR_ERR(thread);
+		if (thread->receiver)
+			return -EBUSY;
+	}
+	receiver = receiver_make(args);
+	if (IS_ERR(receiver))
+		return PTR_ERR(receiver);
 	fd = get_unused_fd_flags(O_CLOEXEC);
 	if (fd < 0) {
 		receiver_put(receiver);
@@ -147,15 +187,17 @@ long receiver_new(const struct uintr_receive *args)
 		receiver_put(receiver);
 		return PTR_ERR(file);
 	}
-	/* The thread's reference beside the descriptor's. */
-	kref_get(&receiver->refs);
-	receiver->thread = thread;
-	local_irq_disable();
-	disarm(thread);
-	thread->receiver = receiver;
-	thread->uif = false;
-	arm(thread);
-	local_irq_enable();
+	if (thread) {
+		/* The thread's reference beside the descriptor's. */
+		kref_get(&receiver->refs);
+		receiver->thread = thread;
+		local_irq_disable();
+		disarm(thread);
+		thread->receiver = receiver;
+		thread->uif = false;
+		arm(thread);
+		local_irq_enable();
+	}
 	fd_install(fd, file);
 	return fd;
 }
@@ -183,7 +225,7 @@ static long receiver_wait(struct receiver *receiver, const struct uintr_wait *ar
 	if (args->flags || args->reserved)
 		return -EINVAL;
 	if (!thread || thread->receiver != receiver)
-		return READ_ONCE(receiver->thread) ? -EPERM : -ESHUTDOWN;
+		return receiver_lives(receiver) ? -EPERM : -ESHUTDOWN;
 	receiver->counters.waits++;
 	WRITE_ONCE(thread->waiting, true);
 	for (;;) {
@@ -222,7 +264,7 @@ static long receiver_stack(struct receiver *receiver, const struct uintr_receive
 	if (adjust < 0)
 		return adjust;
 	if (!thread || thread->receiver != receiver)
-		return READ_ONCE(receiver->thread) ? -EPERM : -ESHUTDOWN;
+		return receiver_lives(receiver) ? -EPERM : -ESHUTDOWN;
 	local_irq_disable();
 	receiver->stack_adjust = adjust;
 	wrmsrq(MSR_UINTR_STACKADJUST, adjust);
@@ -276,11 +318,15 @@ static int receiver_close(struct inode *inode, struct file *file)
 {
 	struct receiver *receiver = file->private_data;
 
-	mutex_lock(&receiver->lock);
-	if (receiver->thread)
-		/* It may be asleep in a system call. */
-		thread_work(receiver->thread, WORK_ENDED, &receiver->thread->ended, TWA_SIGNAL);
-	mutex_unlock(&receiver->lock);
+	if (receiver->polled) {
+		receiver_end(receiver);
+	} else {
+		mutex_lock(&receiver->lock);
+		if (receiver->thread)
+			/* It may be asleep in a system call. */
+			thread_work(receiver->thread, WORK_ENDED, &receiver->thread->ended, TWA_SIGNAL);
+		mutex_unlock(&receiver->lock);
+	}
 	receiver_put(receiver);
 	return 0;
 }

@@ -23,6 +23,21 @@
 
 #include "driver.h"
 
+/* Whether a system call that a signal ends has no time-out, so that it can begin anew with its arguments. */
+static bool waits_forever(struct pt_regs *regs)
+{
+	switch (syscall_get_nr(current, regs)) {
+	case __NR_poll:
+		return (int)regs->dx < 0;
+	case __NR_epoll_wait:
+	case __NR_epoll_pwait:
+		return (int)regs->r10 < 0;
+	case __NR_epoll_pwait2:
+		return !regs->r10;
+	}
+	return false;
+}
+
 /*
  * A system call that sleeps was ended by TIF_NOTIFY_SIGNAL, and the kernel is about
  * to start it anew, after the handler, whose interrupt is delivered first.
@@ -45,6 +60,11 @@ void interrupted(struct callback_head *head)
 	if (syscall_get_nr(current, regs) == -1)
 		goto put;
 	switch (syscall_get_error(current, regs)) {
+	case -EINTR:
+		/* Should a signal's handler run too, it is EINTR after all. */
+		if ((thread->receiver->flags & UINTR_RESUMES) && waits_forever(regs))
+			regs->ax = -ERESTARTNOHAND;
+		break;
 	case -ERESTARTSYS:
 	case -ERESTARTNOHAND:
 		if (!(thread->receiver->flags & UINTR_INTERRUPTS))
@@ -53,6 +73,8 @@ void interrupted(struct callback_head *head)
 	case -ERESTART_RESTARTBLOCK:
 		/* A thread has one block: a call that the handler makes may overwrite it. */
 		regs->ax = -EINTR;
+		if ((thread->receiver->flags & UINTR_RESUMES) && waits_forever(regs))
+			regs->ax = -ERESTARTNOHAND;
 	}
 put:
 	thread_put(thread);

@@ -52,7 +52,7 @@ void delay(void)
  * Sends what comes from now on to @vector of @cpu. ON stays: what it stands for has
  * yet to be looked at. Returns the low half before.
  */
-static u64 readdress(struct uintr_upid *upid, u8 vector, int cpu)
+u64 readdress(struct uintr_upid *upid, u8 vector, int cpu)
 {
 	u64 low = READ_ONCE(upid->low);
 
@@ -75,7 +75,7 @@ static u64 collect(struct uintr_upid *upid, u8 vector, int cpu, u64 *low)
 }
 
 /* From now on senders only post. Returns the low half before. */
-static u64 suppress(struct receiver *receiver)
+u64 suppress(struct receiver *receiver)
 {
 	u64 low = READ_ONCE(receiver->upid.low);
 
@@ -252,7 +252,7 @@ static bool put_on(struct thread *thread, struct sleepers *list)
 }
 
 /* Locks the list that sleepers go on: this CPU's, or another's if this one goes off-line. */
-static struct sleepers *open_list(void)
+struct sleepers *open_list(void)
 {
 	struct sleepers *list = this_cpu_ptr(&sleepers);
 	int cpu;
@@ -373,8 +373,10 @@ static void wake_sleepers(struct sleepers *list)
 /* The handler of WAKE, in hard interrupts. A spurious one wakes nobody. */
 void switch_hook(void *data, int vector)
 {
-	if (vector == WAKE)
-		wake_sleepers(this_cpu_ptr(&sleepers));
+	if (vector != WAKE)
+		return;
+	wake_sleepers(this_cpu_ptr(&sleepers));
+	polled_notice(this_cpu_ptr(&sleepers));
 }
 
 void sleepers_open(int cpu)
@@ -383,11 +385,22 @@ void sleepers_open(int cpu)
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&list->lock, flags);
-	if (!list->list.next)
+	if (!list->list.next) {
 		INIT_LIST_HEAD(&list->list);
+		polled_open(list);
+	}
 	list->cpu = cpu;
 	list->open = true;
 	raw_spin_unlock_irqrestore(&list->lock, flags);
+}
+
+/* No interrupt comes any more: what they gave to do is over. */
+void sleepers_stop(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		irq_work_sync(&per_cpu_ptr(&sleepers, cpu)->wake_noted);
 }
 
 /* @cpu goes off-line: its sleepers are told through this one from now on, those at once whom an interrupt there may have been for. */
@@ -408,10 +421,12 @@ void sleepers_move(int cpu)
 		WRITE_ONCE(thread->asleep_on, to);
 		readdress(&thread->receiver->upid, WAKE, to->cpu);
 	}
+	polled_move(from, to);
 	raw_spin_unlock(&from->lock);
 	raw_spin_unlock(&to->lock);
 	local_irq_restore(flags);
 	wake_sleepers(to);
+	polled_notice(to);
 }
 
 /* The calling thread's part, or NULL; only the thread itself makes and ends it. */

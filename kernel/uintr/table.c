@@ -148,7 +148,7 @@ long table_connect(struct vector *vector)
 	}
 	connection = &table->connections[index];
 	mutex_lock(&receiver->lock);
-	if (!receiver->thread || vector->revoked) {
+	if (!receiver_lives(receiver) || vector->revoked) {
 		index = -ESHUTDOWN;
 	} else {
 		kref_get(&vector->refs);

@@ -63,6 +63,40 @@ DEFINE_EVENT(uintr_step, uintr_in,
 	TP_PROTO(const struct receiver *receiver, u64 step, int to, u64 low, u64 pir, u64 uirr, bool uif),
 	TP_ARGS(receiver, step, to, low, pir, uirr, uif));
 
+DECLARE_EVENT_CLASS(uintr_polled_step,
+	TP_PROTO(const struct polled *polled, u64 step, int to, u64 low, u64 requests),
+	TP_ARGS(polled, step, to, low, requests),
+	TP_STRUCT__entry(
+		__field(unsigned int, receiver)
+		__field(u64, step)
+		__field(int, to)
+		__field(u64, low)
+		__field(u64, requests)
+	),
+	TP_fast_assign(
+		__entry->receiver = polled->receiver->number;
+		__entry->step = step;
+		__entry->to = to;
+		__entry->low = low;
+		__entry->requests = requests;
+	),
+	TP_printk("receiver=%u step=%llu to=%d low=%016llx requests=%llx",
+		  __entry->receiver, __entry->step, __entry->to, __entry->low, __entry->requests)
+);
+
+/* Onto CPU @to's list: the UPID's low half before, and PIR behind it. */
+DEFINE_EVENT(uintr_polled_step, uintr_polled_arm,
+	TP_PROTO(const struct polled *polled, u64 step, int to, u64 low, u64 requests), TP_ARGS(polled, step, to, low, requests));
+/* An interrupt found ON on CPU @to's list, and took these requests. */
+DEFINE_EVENT(uintr_polled_step, uintr_polled_notice,
+	TP_PROTO(const struct polled *polled, u64 step, int to, u64 low, u64 requests), TP_ARGS(polled, step, to, low, requests));
+/* A read took this request from PIR. */
+DEFINE_EVENT(uintr_polled_step, uintr_polled_take,
+	TP_PROTO(const struct polled *polled, u64 step, int to, u64 low, u64 requests), TP_ARGS(polled, step, to, low, requests));
+/* Nobody waits: off its list. */
+DEFINE_EVENT(uintr_polled_step, uintr_polled_rest,
+	TP_PROTO(const struct polled *polled, u64 step, int to, u64 low, u64 requests), TP_ARGS(polled, step, to, low, requests));
+
 #endif
 
 #undef TRACE_INCLUDE_PATH

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A receiver's vectors: the right to send one of them, as a descriptor. */
+/* A receiver's vectors: the right to send one of them, as a descriptor; and to read it, where no handler does. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/anon_inodes.h>
+#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/module.h>
 #include <linux/nospec.h>
@@ -18,11 +19,13 @@ static void vector_release(struct kref *refs)
 {
 	struct vector *vector = container_of(refs, struct vector, refs);
 
+	if (vector->receiver->polled)
+		polled_forget(vector);
 	receiver_put(vector->receiver);
 	kmem_cache_free(vectors, vector);
 }
 
-/* Where it may sleep. */
+/* In any context but under raw locks. */
 void vector_put(struct vector *vector)
 {
 	kref_put(&vector->refs, vector_release);
@@ -36,11 +39,15 @@ bool vector_revoke(struct vector *vector)
 {
 	struct connection *connection;
 
-	vector->receiver->vectors[vector->number] = NULL;
-	vector->revoked = true;
+	if (vector->receiver->polled) {
+		polled_displace(vector);
+	} else {
+		vector->receiver->vectors[vector->number] = NULL;
+		vector->revoked = true;
+	}
 	list_for_each_entry(connection, &vector->connections, others)
 		WRITE_ONCE(*connection->entry, 0);
-	wake_up_poll(&vector->hangup, EPOLLHUP);
+	wake_up_poll(&vector->queue, EPOLLHUP);
 	return !list_empty(&vector->connections);
 }
 
@@ -70,25 +77,62 @@ static long vector_ioctl(struct file *file, unsigned int command, unsigned long 
 static __poll_t vector_poll(struct file *file, poll_table *table)
 {
 	struct vector *vector = file->private_data;
+	__poll_t events = 0;
 
-	poll_wait(file, &vector->hangup, table);
-	return READ_ONCE(vector->revoked) || !READ_ONCE(vector->receiver->thread) ? EPOLLHUP : 0;
+	poll_wait(file, &vector->queue, table);
+	if (vector->receiver->polled)
+		events = polled_poll(vector, poll_requested_events(table));
+	if (READ_ONCE(vector->revoked) || !receiver_lives(vector->receiver))
+		events |= EPOLLHUP;
+	return events;
+}
+
+static ssize_t vector_read(struct kiocb *call, struct iov_iter *to)
+{
+	struct vector *vector = call->ki_filp->private_data;
+
+	/* What a handler is sent is the handler's. */
+	if (!vector->receiver->polled)
+		return -EINVAL;
+	return polled_read(vector, to, !(call->ki_flags & IOCB_NOWAIT) && !(call->ki_filp->f_flags & O_NONBLOCK));
 }
 
 static const struct file_operations vector_fops = {
 	.owner = THIS_MODULE,
 	.release = vector_close,
+	.read_iter = vector_read,
 	.unlocked_ioctl = vector_ioctl,
 	.poll = vector_poll,
 	.llseek = noop_llseek,
 };
 
-long vector_new(struct receiver *receiver, unsigned long number)
+/* The descriptor of @vector, to which the reference to it is passed, or a negative error. */
+static long vector_open(struct vector *vector, int flags)
 {
+	int fd = get_unused_fd_flags(O_CLOEXEC);
+	struct file *file;
+
+	if (fd < 0)
+		return fd;
+	file = anon_inode_getfile("[uintr-vector]", &vector_fops, vector, O_RDWR | flags);
+	if (IS_ERR(file)) {
+		put_unused_fd(fd);
+		return PTR_ERR(file);
+	}
+	/* A read that must not wait does not. */
+	if (vector->receiver->polled)
+		file->f_mode |= FMODE_NOWAIT;
+	fd_install(fd, file);
+	return fd;
+}
+
+long vector_new(struct receiver *receiver, unsigned long argument)
+{
+	unsigned long flags = argument & (UINTR_SEMAPHORE | UINTR_NONBLOCK), number = argument & ~flags;
 	struct vector *vector;
 	long fd;
 
-	if (number >= UINTR_VECTORS)
+	if (number >= UINTR_VECTORS || (flags && !receiver->polled))
 		return -EINVAL;
 	number = array_index_nospec(number, UINTR_VECTORS);
 	vector = kmem_cache_zalloc(vectors, GFP_KERNEL_ACCOUNT);
@@ -99,11 +143,12 @@ long vector_new(struct receiver *receiver, unsigned long number)
 	vector->receiver = receiver;
 	vector->number = number;
 	vector->revoked = true;
+	vector->semaphore = flags & UINTR_SEMAPHORE;
 	INIT_LIST_HEAD(&vector->connections);
-	init_waitqueue_head(&vector->hangup);
+	init_waitqueue_head(&vector->queue);
 
 	mutex_lock(&receiver->lock);
-	if (!receiver->thread)
+	if (!receiver_lives(receiver))
 		fd = -ESHUTDOWN;
 	else if (receiver->vectors[number])
 		fd = -EBUSY;
@@ -111,12 +156,15 @@ long vector_new(struct receiver *receiver, unsigned long number)
 		fd = 0;
 	if (!fd) {
 		vector->revoked = false;
-		receiver->vectors[number] = vector;
+		if (receiver->polled)
+			polled_place(vector);
+		else
+			receiver->vectors[number] = vector;
 	}
 	mutex_unlock(&receiver->lock);
 	if (!fd) {
 		delay();
-		fd = anon_inode_getfd("[uintr-vector]", &vector_fops, vector, O_RDWR | O_CLOEXEC);
+		fd = vector_open(vector, flags & UINTR_NONBLOCK ? O_NONBLOCK : 0);
 		if (fd >= 0)
 			return fd;
 		mutex_lock(&receiver->lock);

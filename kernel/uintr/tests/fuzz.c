@@ -19,12 +19,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -153,7 +155,9 @@ static void one_call(void)
 			args.receive.stack = address();
 			args.receive.stack_size = number();
 		}
-		args.receive.flags = lot(4) ? lot(4) : number();
+		args.receive.flags = lot(4) ? lot(16) : number();
+		if (lot(3) == 0)
+			args.receive = (struct uintr_receive){ .flags = UINTR_POLLED };
 		args.receive.reserved = lot(16) ? 0 : number();
 		argument = (uintptr_t)&args;
 		break;
@@ -180,6 +184,28 @@ static void one_call(void)
 		keep(RECEIVERS, result);
 	if (commands[which] == UINTR_VECTOR)
 		keep(VECTORS, result);
+}
+
+/* All threads' loop; what is in it is whatever has the descriptor's number. */
+static int loop;
+
+static void looks(int file)
+{
+	static const uint32_t modes[] = { 0, EPOLLET, EPOLLONESHOT, EPOLLEXCLUSIVE, EPOLLEXCLUSIVE | EPOLLET };
+	struct epoll_event event = { .events = EPOLLIN | modes[lot(5)] };
+	uint64_t value;
+
+	switch (lot(6)) {
+	case 0:
+		epoll_ctl(loop, lot(4) ? EPOLL_CTL_ADD : lot(2) ? EPOLL_CTL_MOD : EPOLL_CTL_DEL, file, &event);
+		break;
+	case 1 ... 2:
+		epoll_wait(loop, &event, 1, lot(8) ? 0 : 1);
+		break;
+	default:
+		/* Never for long. */
+		preadv2(file, &(struct iovec){ &value, lot(8) ? 8 : number() % 16 }, 1, -1, RWF_NOWAIT);
+	}
 }
 
 static void *calls(void *seed)
@@ -217,6 +243,9 @@ static void *calls(void *seed)
 		case 6:
 			poll(&(struct pollfd){ pool[lot(POOL)], POLLIN, 0 }, 1, 0);
 			break;
+		case 8:
+			looks(pool[lot(POOL)]);
+			break;
 		case 7:
 			if (lot(40) == 0 && fork() == 0)
 				_exit(ioctl(pool[lot(POOL)], UINTR_CONNECT, 0) < 0);
@@ -240,6 +269,7 @@ static void process(uint64_t seed)
 	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
 		sigaction(signals[i], &(struct sigaction){ .sa_handler = survive, .sa_flags = SA_NODEFER }, NULL);
 	state = seed;
+	loop = epoll_create1(EPOLL_CLOEXEC);
 	for (int i = 0; i < POOL; i++)
 		pool[i] = i < POOL / 3 ? open(UINTR_DEVICE, O_RDWR | O_CLOEXEC) : -1;
 	for (int i = 0; i < THREADS; i++)

@@ -44,13 +44,41 @@
  */
 #define UINTR_INTERRUPTS	(1u << 0)
 /*
+ * The reverse: poll(2), epoll_wait(2), epoll_pwait(2) and epoll_pwait2(2) go on too
+ * where they have no time-out, unless a signal's handler ran as well. With a time-out
+ * they fail with EINTR, for what is left of it is not known. EINVAL with
+ * UINTR_INTERRUPTS.
+ */
+#define UINTR_RESUMES		(1u << 2)
+/*
+ * No handler and no thread: a receiver whose vectors are read and polled, through
+ * their descriptors, by any thread of any process that has them. @handler, @stack and
+ * @stack_size are 0, and so are other flags. It lives until the last close of its
+ * descriptor, whoever made it, and a thread may make any number.
+ *
+ * What is sent to such a vector is read(2) as of an eventfd: eight bytes, how often it
+ * was noticed since the last read, or 1 each time if the vector was made with
+ * UINTR_SEMAPHORE. A vector is one bit of the receiver's, so that a count is of what was
+ * noticed, at most of what was sent and at least 1 behind any send: what is sent
+ * twice before anybody, or the kernel, looked is one. It blocks while there is nothing, unless
+ * O_NONBLOCK is set (EAGAIN); once the vector was revoked, or the receiver has ended,
+ * it gives what is left, and then 0, the end of the file. poll(2), select(2), epoll(7), in all its modes, and
+ * io_uring's polls find it readable (POLLIN) as long as a read would give something; each notice
+ * is an edge.
+ *
+ * A descriptor of such a vector lets its holder read, and not only send. With a
+ * handler what is sent is the handler's alone: read(2) is EINVAL, and poll(2) tells
+ * POLLHUP only.
+ */
+#define UINTR_POLLED		(1u << 3)
+/*
  * Signal handlers run with the UIF of what they interrupt. Else it is shut for
  * them, and what it was comes back when they return.
  */
 #define UINTR_IN_SIGNALS	(1u << 1)
 
 struct uintr_receive {
-	/* Where delivery jumps to; a function that ends with UIRET. */
+	/* Where delivery jumps to; a function that ends with UIRET. 0 with UINTR_POLLED. */
 	__u64 handler;
 	/*
 	 * Lowest address and size of the stack for the handler, which has to keep
@@ -67,7 +95,7 @@ struct uintr_receive {
  * descriptor.
  * EAGAIN: the user has as many receivers as the module's parameter
  * receivers_per_user lets them. EBUSY: the thread receives already. EFAULT: no address of user space. EINVAL: a
- * flag that is not known, or a stack below UINTR_STACK_LEAST bytes.
+ * flag that is not known or does not go with the rest, or a stack below UINTR_STACK_LEAST bytes.
  */
 #define UINTR_RECEIVE		_IOW(0xf7, 1, struct uintr_receive)
 #define UINTR_STACK_LEAST	2048
@@ -80,10 +108,13 @@ struct uintr_receive {
 
 /*
  * On a receiver's descriptor: a descriptor for one vector; the argument is its
- * number. EINVAL: not below UINTR_VECTORS. EBUSY: the vector has one already.
+ * number, of a UINTR_POLLED receiver with UINTR_SEMAPHORE or UINTR_NONBLOCK added.
+ * EINVAL: not below UINTR_VECTORS. EBUSY: the vector has one already.
  * ESHUTDOWN: the receiver has ended.
  */
 #define UINTR_VECTOR		_IO(0xf7, 3)
+#define UINTR_SEMAPHORE		(1ul << 8)
+#define UINTR_NONBLOCK		(1ul << 9)	/* as O_NONBLOCK */
 
 /*
  * On a receiver's descriptor: nobody may send this vector any more, whoever holds

@@ -6,7 +6,7 @@
  */
 #include "shared.h"
 
-static const struct life *const themes[] = { ends, children, vectors, sleeps, signals, stops, again, stack };
+static const struct life *const themes[] = { ends, children, vectors, sleeps, signals, stops, again, stack, polls };
 #define THEMES	((int)(sizeof(themes) / sizeof(*themes)))
 
 /* The driver's count of who uses it. */

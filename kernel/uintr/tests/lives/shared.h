@@ -42,7 +42,7 @@ struct life {
 };
 
 /* One table a file, ended by one without a name. */
-extern const struct life ends[], children[], vectors[], sleeps[], signals[], stops[], again[], stack[];
+extern const struct life ends[], children[], vectors[], sleeps[], signals[], stops[], again[], stack[], polls[];
 
 #define CHECK(statement) \
 	do { \

@@ -127,7 +127,11 @@ impl fmt::Display for Replayed {
 /// ```
 pub fn replay(trace: &str) -> Result<Replayed, ReplayError> {
     let mut receivers: BTreeMap<u64, Vec<Line>> = BTreeMap::new();
-    for text in trace.lines().filter(|text| !text.starts_with('#') && text.contains(": uintr_")) {
+    // Those of receivers without a handler are another protocol's (`model::polled`).
+    let own = |text: &&str| {
+        !text.starts_with('#') && text.contains(": uintr_") && !text.contains(": uintr_polled_")
+    };
+    for text in trace.lines().filter(own) {
         let line = parse(text).ok_or_else(|| ReplayError::Garbled(text.to_owned()))?;
         receivers.entry(line.receiver).or_default().push(line);
     }
