@@ -2,14 +2,15 @@
 //! Bells.
 
 use crate::blocking::{self, Stretch};
-use crate::error::{Error, of_map, of_wait};
+use crate::error::{of_map, of_wait};
+use crate::handle::{Handle, Held};
 use doorbell::wait::{Adaptive, Eventfd};
 use doorbell::{BellFd, Deadline, WaitError, raw::BellState};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::num::NonZeroU32;
 use std::os::fd::AsRawFd;
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex};
 
 /// One handle of a bell. Frozen, so that one thread can ring while another waits.
 #[pyclass(frozen, module = "doorbell")]
@@ -17,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 pub(crate) struct Bell {
     state: Arc<BellState>,
     /// Held while a thread waits.
-    waiter: Mutex<doorbell::Bell<Adaptive>>,
+    waiter: Handle<doorbell::Bell<Adaptive>>,
 }
 
 impl Bell {
@@ -27,21 +28,11 @@ impl Bell {
 
     fn of(mut bell: doorbell::Bell<Adaptive>) -> Self {
         bell.set_interruptible(true);
-        Self { state: Arc::clone(bell.state()), waiter: Mutex::new(bell) }
+        Self { state: Arc::clone(bell.state()), waiter: Handle::new(bell) }
     }
 
-    pub(crate) fn waiter(&self) -> PyResult<MutexGuard<'_, doorbell::Bell<Adaptive>>> {
-        lock(&self.waiter)
-    }
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> PyResult<MutexGuard<'_, T>> {
-    match mutex.try_lock() {
-        Ok(guard) => Ok(guard),
-        Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => {
-            Err(Error::new_err("another thread is waiting with this handle; give each thread one of its own"))
-        }
+    pub(crate) fn waiter(&self) -> PyResult<Held<'_, doorbell::Bell<Adaptive>>> {
+        self.waiter.lock()
     }
 }
 

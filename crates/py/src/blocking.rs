@@ -7,6 +7,7 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 /// The longest that a signal which came at the wrong moment goes unheard.
@@ -21,6 +22,25 @@ pub(crate) enum Stretch<T> {
     Nothing,
 }
 
+thread_local! {
+    static WAITS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Is this thread where it may wait, without the interpreter's lock?
+pub(crate) fn is_waiting() -> bool {
+    WAITS.get()
+}
+
+/// Runs what may take its time without the interpreter's lock.
+pub(crate) fn at_leisure<R: Send>(py: Python<'_>, run: impl FnOnce() -> R + Send) -> R {
+    py.detach(|| {
+        WAITS.set(true);
+        let result = run();
+        WAITS.set(false);
+        result
+    })
+}
+
 /// Waits in stretches, each without the lock, until something came or `timeout` is over (`None`).
 pub(crate) fn wait<T: Send>(
     py: Python<'_>,
@@ -32,7 +52,7 @@ pub(crate) fn wait<T: Send>(
     loop {
         let glance = signals_come_here.then(|| Instant::now() + GLANCE);
         let until = [end, glance].into_iter().flatten().min();
-        match py.detach(|| stretch(until))? {
+        match at_leisure(py, || stretch(until))? {
             Stretch::Came(it) => return Ok(Some(it)),
             Stretch::Nothing => py.check_signals()?,
         }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Many senders, one receiver.
 
-use crate::bell::lock;
 use crate::blocking::{self, Stretch};
 use crate::changes::Changes;
 use crate::error::{Closed, of_attach, of_gather, of_wait};
+use crate::handle::Handle;
 use crate::locked::Locked;
 use crate::rendezvous::{Connection, Segment, Shared};
 use doorbell::channel::{self, AttachError, GatherError, RecvError};
@@ -15,7 +15,6 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::os::fd::AsRawFd;
-use std::sync::Mutex;
 use std::time::Instant;
 
 /// What Python does with a gather, whomever it trusts.
@@ -79,7 +78,7 @@ impl Lanes {
 #[pyclass(frozen, module = "doorbell")]
 #[derive(Debug)]
 pub(crate) struct Gather {
-    lanes: Mutex<Lanes>,
+    lanes: Handle<Lanes>,
     changes: Changes,
 }
 
@@ -96,11 +95,11 @@ impl Locked for Lanes {
 
 impl Gather {
     pub(crate) fn locked(&self) -> PyResult<impl Locked + '_> {
-        lock(&self.lanes)
+        self.lanes.lock()
     }
 
     fn with<R>(&self, run: impl FnOnce(&mut dyn Collect) -> PyResult<R>) -> PyResult<R> {
-        match &mut *lock(&self.lanes)? {
+        match &mut *self.lanes.lock()? {
             // It has nobody to trust.
             Lanes::None => run(&mut channel::Gather::<Trusted>::default()),
             Lanes::OfBoards(gather) => run(gather),
@@ -110,7 +109,7 @@ impl Gather {
     }
 
     fn add_connection(&self, connection: &rendezvous::Connection<Untrusted>, lane: u32) -> PyResult<usize> {
-        let mut lanes = lock(&self.lanes)?;
+        let mut lanes = self.lanes.lock()?;
         if lanes.is_empty() {
             *lanes = Lanes::OfSessions(channel::Gather::default());
         }
@@ -120,7 +119,7 @@ impl Gather {
     }
 
     fn add_segment(&self, segment: &rendezvous::Segment, lane: u32) -> PyResult<usize> {
-        let mut lanes = lock(&self.lanes)?;
+        let mut lanes = self.lanes.lock()?;
         if lanes.is_empty() {
             *lanes = Lanes::OfBoards(channel::Gather::default());
         }
@@ -157,7 +156,7 @@ type Received<'py> = (usize, Bound<'py, PyBytes>);
 impl Gather {
     #[new]
     fn new() -> Self {
-        Self { lanes: Mutex::new(Lanes::None), changes: Changes::default() }
+        Self { lanes: Handle::new(Lanes::None), changes: Changes::default() }
     }
 
     fn add(&self, of: &Bound<'_, PyAny>, lane: u32) -> PyResult<usize> {
@@ -238,7 +237,7 @@ impl Gather {
     }
 
     fn close(&self) -> PyResult<()> {
-        *lock(&self.lanes)? = Lanes::Left;
+        *self.lanes.lock()? = Lanes::Left;
         self.changes.tell();
         Ok(())
     }

@@ -9,6 +9,7 @@ mod buffer;
 mod changes;
 mod error;
 mod gather;
+mod handle;
 mod lending;
 mod locked;
 mod place;
@@ -23,7 +24,12 @@ mod subscriber;
 use pyo3::prelude::*;
 
 /// What the package `doorbell` is made of; import that.
-#[pymodule]
+///
+/// It needs no interpreter's lock: every class is frozen, so that the compiler has seen that its parts may be used by several threads
+/// at once; ends lie in handles that let one thread at a time through (`handle`); what is lent out as a buffer is counted under
+/// a lock (`place`). What Python hands over is copied from a buffer that it exports, and, as with every extension, whoever writes
+/// there meanwhile sends a mixture.
+#[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
     use super::bell::{Bell, BellFile, wait_any};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The publishing end of a broadcast: one sender, many receivers.
 
-use crate::bell::lock;
 use crate::blocking::{self, Stretch};
 use crate::buffer::Buffer;
 use crate::error::{of_join, of_map, of_send};
+use crate::handle::Handle;
 use crate::rendezvous::Connection;
 use crate::subscriber::{Subscriber, closed};
 use doorbell::channel::SendError;
@@ -12,7 +12,6 @@ use doorbell::channel::broadcast::{self, Ended, WhenSlow};
 use doorbell::{Deadline, WaitError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use std::sync::Mutex;
 
 fn when_slow(name: &str) -> PyResult<WhenSlow> {
     match name {
@@ -30,12 +29,12 @@ fn when_slow(name: &str) -> PyResult<WhenSlow> {
 #[derive(Debug)]
 pub(crate) struct Publisher {
     /// `None` once closed.
-    publisher: Mutex<Option<broadcast::Publisher>>,
+    publisher: Handle<Option<broadcast::Publisher>>,
 }
 
 impl Publisher {
     fn with<R>(&self, run: impl FnOnce(&mut broadcast::Publisher) -> PyResult<R>) -> PyResult<R> {
-        run(lock(&self.publisher)?.as_mut().ok_or_else(closed)?)
+        run(self.publisher.lock()?.as_mut().ok_or_else(closed)?)
     }
 }
 
@@ -45,7 +44,7 @@ impl Publisher {
     fn new(capacity: u64) -> PyResult<Self> {
         let mut publisher = broadcast::Publisher::new(capacity).map_err(of_map)?;
         publisher.set_interruptible(true);
-        Ok(Self { publisher: Mutex::new(Some(publisher)) })
+        Ok(Self { publisher: Handle::new(Some(publisher)) })
     }
 
     #[pyo3(signature = (connection, lane, when_slow = "hold back"))]
@@ -53,7 +52,9 @@ impl Publisher {
         let (slow, peer) = (self::when_slow(when_slow)?, connection.peers_connection()?);
         // The peer may not take the log from its socket for a while: nothing is locked meanwhile that a thread with the
         // interpreter's lock waits for.
-        py.detach(|| self.with(|publisher| publisher.admit(&peer, lane, slow).map_err(of_join)))
+        blocking::at_leisure(py, || {
+            self.with(|publisher| publisher.admit(&peer, lane, slow).map_err(of_join))
+        })
     }
 
     #[pyo3(signature = (when_slow = "hold back"))]
@@ -100,7 +101,7 @@ impl Publisher {
     }
 
     fn close(&self) -> PyResult<()> {
-        lock(&self.publisher)?.take();
+        self.publisher.lock()?.take();
         Ok(())
     }
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The receiving end of a lane, and messages that are read where they lie.
 
-use crate::bell::lock;
 use crate::blocking::{self, Stretch};
 use crate::changes::Changes;
 use crate::error::{Closed, closed, of_attach, of_receive, of_wait};
+use crate::handle::Handle;
 use crate::lending::Lending;
 use crate::locked::Locked;
 use crate::place::{Access, Place};
 use doorbell::channel::{self, Message, RecvError};
 use doorbell::peer::{Trust, Trusted, Untrusted};
 use doorbell::select::Selectable;
-use doorbell::{Deadline, WaitError, rendezvous};
+use doorbell::{Deadline, WaitError};
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -19,7 +19,6 @@ use pyo3::types::{PyBytes, PyTuple};
 use std::ffi::c_int;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
-use std::sync::Mutex;
 use std::time::Instant;
 
 /// What Python does with a receiver, whomever it trusts.
@@ -93,38 +92,32 @@ impl<T: Trust> Take for Receiving<T> {
 #[derive(Debug)]
 pub(crate) struct Receiver {
     /// `None` once closed.
-    receiver: Mutex<Option<Box<dyn Take>>>,
+    receiver: Handle<Option<Box<dyn Take>>>,
     changes: Changes,
 }
 
 impl Receiver {
-    pub(crate) fn attach(connection: &rendezvous::Connection<Untrusted>, lane: u32) -> PyResult<Self> {
-        Self::of(channel::Receiver::attach(connection, lane))
-    }
-
-    pub(crate) fn at(segment: &rendezvous::Segment, lane: u32) -> PyResult<Self> {
-        Self::of(channel::Receiver::<Trusted>::at(segment, lane))
-    }
-
-    fn of<T: Trust>(receiver: Result<channel::Receiver<T>, channel::AttachError>) -> PyResult<Self> {
+    pub(crate) fn of<T: Trust>(
+        receiver: Result<channel::Receiver<T>, channel::AttachError>,
+    ) -> PyResult<Self> {
         Ok(Self::over(receiver.map_err(of_attach)?))
     }
 
     pub(crate) fn over<T: Trust>(mut receiver: channel::Receiver<T>) -> Self {
         receiver.set_interruptible(true);
         Self {
-            receiver: Mutex::new(Some(Box::new(Receiving::new(receiver)) as _)),
+            receiver: Handle::new(Some(Box::new(Receiving::new(receiver)) as _)),
             changes: Changes::default(),
         }
     }
 
     /// Runs `run` on the receiver, of which no message is held.
     fn with<R>(&self, run: impl FnOnce(&mut dyn Take) -> PyResult<R>) -> PyResult<R> {
-        run(free(&mut *lock(&self.receiver)?)?)
+        run(free(&mut *self.receiver.lock()?)?)
     }
 
     pub(crate) fn locked(&self) -> PyResult<impl Locked + '_> {
-        lock(&self.receiver)
+        self.receiver.lock()
     }
 }
 
@@ -224,7 +217,7 @@ impl Receiver {
     }
 
     fn close(&self) -> PyResult<()> {
-        let mut receiver = lock(&self.receiver)?;
+        let mut receiver = self.receiver.lock()?;
         if receiver.as_ref().is_some_and(|receiver| receiver.is_held()) {
             return Err(PyValueError::new_err("a received view is still held; release it first"));
         }
@@ -254,8 +247,7 @@ pub(crate) struct View {
 impl View {
     /// Whoever has the receiver meanwhile is refused at once.
     fn give_back(&self) {
-        let mut receiver =
-            self.receiver.get().receiver.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut receiver = self.receiver.get().receiver.lock_at_last();
         if let Some(receiver) = receiver.as_deref_mut() {
             receiver.release();
         }

@@ -8,7 +8,7 @@ use crate::error::{of_rendezvous, of_violation};
 use crate::receiver::Receiver;
 use crate::sender::Sender;
 use crate::subscriber::Subscriber;
-use doorbell::channel::Lanes;
+use doorbell::channel::{self, Lanes};
 use doorbell::rendezvous::{self, Join, MemoryOptions, Offer, inherited, named, socket};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
@@ -80,11 +80,11 @@ impl Segment {
     }
 
     fn sender(&self, lane: u32) -> PyResult<Sender> {
-        Sender::at(&self.0, lane)
+        Sender::of(channel::Sender::at(&self.0, lane))
     }
 
     fn receiver(&self, lane: u32) -> PyResult<Receiver> {
-        Receiver::at(&self.0, lane)
+        Receiver::of(channel::Receiver::at(&self.0, lane))
     }
 
     /// Numbers of the memory's file and of the eventfds. They stay the segment's.
@@ -225,16 +225,16 @@ fn by_name() -> PyErr {
 impl Connection {
     fn sender(&self, lane: u32) -> PyResult<Sender> {
         match self.met().as_ref() {
-            Some(Met::Peer(connection)) => Sender::attach(connection, lane),
-            Some(Met::Owner(_)) => Sender::at(&self.segment, lane),
+            Some(Met::Peer(connection)) => Sender::of(channel::Sender::attach(connection, lane)),
+            Some(Met::Owner(_)) => Sender::of(channel::Sender::at(&self.segment, lane)),
             None => Err(closed()),
         }
     }
 
     fn receiver(&self, lane: u32) -> PyResult<Receiver> {
         match self.met().as_ref() {
-            Some(Met::Peer(connection)) => Receiver::attach(connection, lane),
-            Some(Met::Owner(_)) => Receiver::at(&self.segment, lane),
+            Some(Met::Peer(connection)) => Receiver::of(channel::Receiver::attach(connection, lane)),
+            Some(Met::Owner(_)) => Receiver::of(channel::Receiver::at(&self.segment, lane)),
             None => Err(closed()),
         }
     }
@@ -245,7 +245,7 @@ impl Connection {
         // waits for: that thread would stop all others.
         py.detach(|| {
             let _turn = self.subscribing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            Subscriber::join(&connection, lane)
+            Subscriber::of(channel::broadcast::Subscriber::join(&connection, lane))
         })
     }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Waiting for unlike ends at once.
 
-use crate::bell::{Bell, lock};
+use crate::bell::Bell;
 use crate::blocking::{self, Stretch};
 use crate::error::of_wait;
 use crate::gather::Gather;
+use crate::handle::Handle;
 use crate::locked::Locked;
 use crate::receiver::Receiver;
 use crate::service::Service;
@@ -14,7 +15,6 @@ use doorbell::{Deadline, WaitError};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::os::fd::BorrowedFd;
-use std::sync::Mutex;
 
 /// An end that Python has, kept while it is waited for.
 enum End {
@@ -88,19 +88,19 @@ impl Locked for Descriptor<'_> {
 /// Waits for unlike ends.
 #[pyclass(frozen, module = "doorbell")]
 #[derive(Debug)]
-pub(crate) struct Select(Mutex<doorbell::Select>);
+pub(crate) struct Select(Handle<doorbell::Select>);
 
 #[pymethods]
 impl Select {
     #[new]
     #[pyo3(signature = (*, by_files = false))]
     fn new(by_files: bool) -> Self {
-        Self(Mutex::new(if by_files { doorbell::Select::by_files() } else { doorbell::Select::new() }))
+        Self(Handle::new(if by_files { doorbell::Select::by_files() } else { doorbell::Select::new() }))
     }
 
     #[getter]
     fn by_files(&self) -> PyResult<bool> {
-        Ok(lock(&self.0)?.means() != Means::Futexes)
+        Ok(self.0.lock()?.means() != Means::Futexes)
     }
 
     #[pyo3(signature = (ends, timeout = None))]
@@ -117,7 +117,7 @@ impl Select {
         let place = blocking::wait(py, timeout, |until| {
             let mut locked = all.iter().map(End::lock).collect::<PyResult<Vec<_>>>()?;
             let mut ends = locked.iter_mut().map(|end| end.selectable()).collect::<PyResult<Vec<_>>>()?;
-            match lock(&self.0)?.wait(&mut ends, until.map(Deadline::at)) {
+            match self.0.lock()?.wait(&mut ends, until.map(Deadline::at)) {
                 Ok(Some(place)) => Ok(Stretch::Came(place)),
                 Ok(None) | Err(WaitError::Interrupted) => Ok(Stretch::Nothing),
                 Err(error) => Err(of_wait(error)),

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The sending end of a lane, and messages that are written where they will lie.
 
-use crate::bell::lock;
 use crate::blocking::{self, Stretch};
 use crate::buffer::Buffer;
 use crate::changes::Changes;
 use crate::error::{closed, of_attach, of_send, of_wait};
+use crate::handle::Handle;
 use crate::lending::Lending;
 use crate::place::{Access, Place};
 use doorbell::channel::{self, SendError};
 use doorbell::peer::{Trust, Trusted, Untrusted};
 use doorbell::wait::Adaptive;
-use doorbell::{Deadline, WaitError, rendezvous};
+use doorbell::{Deadline, WaitError};
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::ffi::c_int;
-use std::sync::Mutex;
 use std::time::Instant;
 
 const _: () = {
@@ -113,31 +112,23 @@ fn sent(result: Result<(), SendError>) -> Result<bool, SendError> {
 #[derive(Debug)]
 pub(crate) struct Sender {
     /// `None` once closed.
-    sender: Mutex<Option<Box<dyn Deliver>>>,
+    sender: Handle<Option<Box<dyn Deliver>>>,
     changes: Changes,
 }
 
 impl Sender {
-    pub(crate) fn attach(connection: &rendezvous::Connection<Untrusted>, lane: u32) -> PyResult<Self> {
-        Self::of(channel::Sender::attach(connection, lane))
-    }
-
-    pub(crate) fn at(segment: &rendezvous::Segment, lane: u32) -> PyResult<Self> {
-        Self::of(channel::Sender::<Trusted>::at(segment, lane))
-    }
-
-    fn of<T: Trust>(sender: Result<channel::Sender<T>, channel::AttachError>) -> PyResult<Self> {
+    pub(crate) fn of<T: Trust>(sender: Result<channel::Sender<T>, channel::AttachError>) -> PyResult<Self> {
         Ok(Self::over(sender.map_err(of_attach)?))
     }
 
     pub(crate) fn over<T: Trust>(mut sender: channel::Sender<T>) -> Self {
         sender.set_interruptible(true);
-        Self { sender: Mutex::new(Some(Box::new(Lending::new(sender)))), changes: Changes::default() }
+        Self { sender: Handle::new(Some(Box::new(Lending::new(sender)))), changes: Changes::default() }
     }
 
     /// Runs `run` on the sender, of which nothing is reserved.
     fn with<R>(&self, run: impl FnOnce(&mut dyn Deliver) -> PyResult<R>) -> PyResult<R> {
-        let mut sender = lock(&self.sender)?;
+        let mut sender = self.sender.lock()?;
         let sender = sender.as_deref_mut().ok_or_else(closed)?;
         if sender.is_reserved() {
             return Err(reserved());
@@ -147,7 +138,7 @@ impl Sender {
 
     /// Sends the first bytes of what is reserved, or gives it back. Whoever has the sender meanwhile is refused at once.
     fn settle(&self, length: Option<usize>) -> Result<(), SendError> {
-        let mut sender = self.sender.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut sender = self.sender.lock_at_last();
         sender.as_deref_mut().map_or(Ok(()), |sender| sender.settle(length))
     }
 
@@ -249,7 +240,7 @@ impl Sender {
     }
 
     fn close(&self) -> PyResult<()> {
-        let mut sender = lock(&self.sender)?;
+        let mut sender = self.sender.lock()?;
         if sender.as_ref().is_some_and(|sender| sender.is_reserved()) {
             return Err(reserved());
         }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A name is a service.
 
-use crate::bell::lock;
 use crate::blocking::{self, Stretch};
 use crate::buffer::Buffer;
 use crate::error::{of_rendezvous, of_send, of_wait};
+use crate::handle::Handle;
 use crate::locked::Locked;
 use crate::receiver::Receiver;
 use crate::sender::Sender;
@@ -17,13 +17,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// A name, and the clients that came to it.
 #[pyclass(frozen, subclass, module = "doorbell")]
 #[derive(Debug)]
-pub(crate) struct Service(Mutex<Option<Serving>>);
+pub(crate) struct Service(Handle<Option<Serving>>);
 
 #[derive(Debug)]
 struct Serving {
@@ -44,11 +43,11 @@ fn closed() -> PyErr {
 
 impl Service {
     pub(crate) fn locked(&self) -> PyResult<impl Locked + '_> {
-        lock(&self.0)
+        self.0.lock()
     }
 
     fn with<R>(&self, run: impl FnOnce(&mut Serving) -> PyResult<R>) -> PyResult<R> {
-        run(lock(&self.0)?.as_mut().ok_or_else(closed)?)
+        run(self.0.lock()?.as_mut().ok_or_else(closed)?)
     }
 }
 
@@ -76,7 +75,7 @@ impl Service {
     fn new(name: PathBuf, capacity: u64, most_clients: usize) -> PyResult<Self> {
         let listen = service::Listen { capacity, most_clients, ..service::Listen::default() };
         let service = listen.at(name).map_err(of_rendezvous)?;
-        Ok(Self(Mutex::new(Some(Serving { service, known: Vec::new() }))))
+        Ok(Self(Handle::new(Some(Serving { service, known: Vec::new() }))))
     }
 
     #[pyo3(signature = (timeout = None))]
@@ -141,7 +140,7 @@ impl Service {
     }
 
     fn close(&self) -> PyResult<()> {
-        lock(&self.0)?.take();
+        self.0.lock()?.take();
         Ok(())
     }
 

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One subscription to a broadcast.
 
-use crate::bell::lock;
 use crate::blocking::{self, Stretch};
 use crate::changes::Changes;
 use crate::error::{Closed, of_join, of_receive, of_wait};
+use crate::handle::Handle;
 use crate::locked::Locked;
 use doorbell::channel::RecvError;
 use doorbell::channel::broadcast::{self, JoinError};
-use doorbell::peer::{Trust, Untrusted};
+use doorbell::peer::Trust;
 use doorbell::select::Selectable;
-use doorbell::{Deadline, WaitError, rendezvous};
+use doorbell::{Deadline, WaitError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::os::fd::AsRawFd;
-use std::sync::Mutex;
 use std::time::Instant;
 
 pub(crate) fn closed() -> PyErr {
@@ -58,7 +57,7 @@ impl<T: Trust> Hear for broadcast::Subscriber<T> {
 #[derive(Debug)]
 pub(crate) struct Subscriber {
     /// `None` once closed.
-    subscriber: Mutex<Option<Hearing>>,
+    subscriber: Handle<Option<Hearing>>,
     changes: Changes,
 }
 
@@ -77,22 +76,18 @@ impl Locked for Option<Hearing> {
 
 impl Subscriber {
     pub(crate) fn locked(&self) -> PyResult<impl Locked + '_> {
-        lock(&self.subscriber)
-    }
-
-    pub(crate) fn join(connection: &rendezvous::Connection<Untrusted>, lane: u32) -> PyResult<Self> {
-        Self::of(broadcast::Subscriber::join(connection, lane))
+        self.subscriber.lock()
     }
 
     pub(crate) fn of<T: Trust>(subscriber: Result<broadcast::Subscriber<T>, JoinError>) -> PyResult<Self> {
         let mut subscriber = subscriber.map_err(of_join)?;
         subscriber.set_interruptible(true);
         let hearing = Hearing { subscriber: Box::new(subscriber), message: Vec::new() };
-        Ok(Self { subscriber: Mutex::new(Some(hearing)), changes: Changes::default() })
+        Ok(Self { subscriber: Handle::new(Some(hearing)), changes: Changes::default() })
     }
 
     fn with<R>(&self, run: impl FnOnce(&mut Hearing) -> PyResult<R>) -> PyResult<R> {
-        run(lock(&self.subscriber)?.as_mut().ok_or_else(closed)?)
+        run(self.subscriber.lock()?.as_mut().ok_or_else(closed)?)
     }
 }
 
@@ -155,7 +150,7 @@ impl Subscriber {
     }
 
     fn close(&self) -> PyResult<()> {
-        lock(&self.subscriber)?.take();
+        self.subscriber.lock()?.take();
         self.changes.tell();
         Ok(())
     }

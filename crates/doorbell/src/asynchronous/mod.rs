@@ -110,6 +110,30 @@ pub trait Listen {
     fn listeners(&mut self) -> impl Iterator<Item = &mut Listener>;
 }
 
+/// An end for values, which is waited for as the end for bytes within it is.
+#[cfg(any(feature = "zerocopy", feature = "serde"))]
+pub trait OverBytes {
+    /// That end.
+    type Bytes: Listen;
+
+    /// That end.
+    fn over(&mut self) -> &mut Self::Bytes;
+}
+
+#[cfg(any(feature = "zerocopy", feature = "serde"))]
+impl<E: OverBytes> Listen for E {
+    fn before_sleep(
+        &mut self,
+        length: u64,
+    ) -> Result<Option<impl Iterator<Item = &mut Listener>>, WaitError> {
+        self.over().before_sleep(length)
+    }
+
+    fn listeners(&mut self) -> impl Iterator<Item = &mut Listener> {
+        self.over().listeners()
+    }
+}
+
 /// How often one poll looks again. Only what is hostile seems to have something, or is woken, more often.
 const MOST_TURNS: u32 = 4;
 

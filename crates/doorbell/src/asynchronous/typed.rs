@@ -1,35 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Values of one type in tokio (feature `zerocopy`).
 
-use super::{Async, Listen};
-use crate::channel::{RecvError, SendError, Typed, TypedReceiver, TypedSender};
-use crate::error::WaitError;
+use super::{Async, OverBytes};
+use crate::channel::{Receiver, RecvError, SendError, Sender, Typed, TypedReceiver, TypedSender};
 use crate::peer::Trust;
-use crate::wait::{Listener, Wait};
+use crate::wait::Wait;
 
-impl<M: Typed, T: Trust, W: Wait> Listen for TypedSender<M, T, W> {
-    fn before_sleep(
-        &mut self,
-        length: u64,
-    ) -> Result<Option<impl Iterator<Item = &mut Listener>>, WaitError> {
-        self.bytes().before_sleep(length)
-    }
+impl<M: Typed, T: Trust, W: Wait> OverBytes for TypedSender<M, T, W> {
+    type Bytes = Sender<T, W>;
 
-    fn listeners(&mut self) -> impl Iterator<Item = &mut Listener> {
-        self.bytes().listeners()
+    fn over(&mut self) -> &mut Self::Bytes {
+        self.bytes()
     }
 }
 
-impl<M: Typed, T: Trust, W: Wait> Listen for TypedReceiver<M, T, W> {
-    fn before_sleep(
-        &mut self,
-        length: u64,
-    ) -> Result<Option<impl Iterator<Item = &mut Listener>>, WaitError> {
-        self.bytes().before_sleep(length)
-    }
+impl<M: Typed, T: Trust, W: Wait> OverBytes for TypedReceiver<M, T, W> {
+    type Bytes = Receiver<T, W>;
 
-    fn listeners(&mut self) -> impl Iterator<Item = &mut Listener> {
-        self.bytes().listeners()
+    fn over(&mut self) -> &mut Self::Bytes {
+        self.bytes()
     }
 }
 

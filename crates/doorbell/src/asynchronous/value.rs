@@ -1,36 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Values of any type that serde knows, in tokio (feature `serde`).
 
-use super::{Async, Listen};
-use crate::channel::{RecvError, SendError, ValueError, ValueReceiver, ValueSender};
-use crate::error::WaitError;
+use super::{Async, OverBytes};
+use crate::channel::{Receiver, RecvError, SendError, Sender, ValueError, ValueReceiver, ValueSender};
 use crate::peer::Trust;
-use crate::wait::{Listener, Wait};
+use crate::wait::Wait;
 use serde::{Serialize, de::DeserializeOwned};
 
-impl<M: Serialize, T: Trust, W: Wait> Listen for ValueSender<M, T, W> {
-    fn before_sleep(
-        &mut self,
-        length: u64,
-    ) -> Result<Option<impl Iterator<Item = &mut Listener>>, WaitError> {
-        self.bytes().before_sleep(length)
-    }
+impl<M: Serialize, T: Trust, W: Wait> OverBytes for ValueSender<M, T, W> {
+    type Bytes = Sender<T, W>;
 
-    fn listeners(&mut self) -> impl Iterator<Item = &mut Listener> {
-        self.bytes().listeners()
+    fn over(&mut self) -> &mut Self::Bytes {
+        self.bytes()
     }
 }
 
-impl<M: DeserializeOwned, T: Trust, W: Wait> Listen for ValueReceiver<M, T, W> {
-    fn before_sleep(
-        &mut self,
-        length: u64,
-    ) -> Result<Option<impl Iterator<Item = &mut Listener>>, WaitError> {
-        self.bytes().before_sleep(length)
-    }
+impl<M: DeserializeOwned, T: Trust, W: Wait> OverBytes for ValueReceiver<M, T, W> {
+    type Bytes = Receiver<T, W>;
 
-    fn listeners(&mut self) -> impl Iterator<Item = &mut Listener> {
-        self.bytes().listeners()
+    fn over(&mut self) -> &mut Self::Bytes {
+        self.bytes()
     }
 }
 

@@ -40,9 +40,12 @@ class _End:
 
     def close(self) -> None:
         """Leaves the end to others, if this process has used it."""
+        # A forked child, whose copy of the lock may be held by a thread that it has not, has nothing to leave.
         if self._process == os.getpid():
-            self._end.close()
-            self._process, self._end = 0, None
+            with self._taking:
+                if self._process == os.getpid():
+                    self._end.close()
+                    self._process, self._end = 0, None
 
     def __enter__(self) -> Self:
         return self
