@@ -135,6 +135,7 @@ fn run(order: &Order, families: Families, load: Option<&mut Session>) -> Result<
         tally: Tally::default(),
         before: None,
         left_out: 0,
+        reading_ns: 0,
         reference_lines,
         reference: None,
         work: None,

@@ -60,6 +60,8 @@ pub struct Side {
     pub before: Option<Counters>,
     /// Time inside the measured window that is not part of it.
     pub left_out: Ticks,
+    /// CPU time of one reading of the counters, nanoseconds.
+    pub reading_ns: u64,
     /// The reference's links there and back, where there is a way back.
     pub reference_lines: Option<[FutexLink; 2]>,
     /// What the reference found; the first side of a ping-pong has it.
@@ -198,6 +200,7 @@ impl Side {
                 cure: "run as root, grant CAP_SYS_NICE, or raise `ulimit -r`",
             })?;
         }
+        self.reading_ns = Usage::reading_ns();
         let task = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
         self.control.progress[self.role.index()].task.store(task, Release);
         Ok(())
@@ -222,7 +225,7 @@ impl Side {
     pub fn resume_window(&mut self, suspended: Suspended) {
         self.left_out += self.clock.now_awake().saturating_sub(suspended.at);
         if let Some(before) = &mut self.before {
-            before.leave_out(&suspended.usage);
+            before.leave_out(&suspended.usage, self.reading_ns);
         }
     }
 

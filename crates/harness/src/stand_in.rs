@@ -26,6 +26,7 @@ pub fn side(cpus: Option<[u32; 2]>, size: usize) -> Side {
         tally: Tally::default(),
         before: None,
         left_out: 0,
+        reading_ns: 0,
         reference_lines: None,
         reference: None,
         work: None,

@@ -4,7 +4,7 @@
 use super::answer::could_be;
 use super::axis::{self, Axis};
 use super::figures::{Distribution, Row};
-use super::unit::time;
+use super::unit::{alike, time};
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::series::Quantity;
 use doorbell_verdict::compare::RELEVANT;
@@ -49,16 +49,14 @@ pub fn sentences(rows: &[Having], quantity: Quantity) -> Vec<String> {
     let Some(first) = (0..real.len()).min_by_key(p50) else { return Vec::new() };
     let Some(last) = (0..real.len()).rev().max_by_key(p50) else { return Vec::new() };
     let name = |place: usize| axis::label(real[place].0.configuration(), &axes);
-    let of = |place: usize| time(real[place].1.quantile(0.5) as f64);
     if first == last {
         return vec![alone(&real[first], quantity)];
     }
+    let [short, long] = alike([first, last].map(|place| real[place].1.quantile(0.5) as f64));
     vec![format!(
-        "{} takes {} and {} {}: {}.",
+        "{} takes {short} and {} {long}: {}.",
         name(first),
-        of(first),
         name(last),
-        of(last),
         interval(ratios.get(&(first, last)).copied())
     )]
 }
@@ -66,14 +64,11 @@ pub fn sentences(rows: &[Having], quantity: Quantity) -> Vec<String> {
 /// One row in a sentence.
 fn alone((row, series): &Having, quantity: Quantity) -> String {
     let what = super::figures::name(quantity).to_lowercase();
-    let p99 = series.percentile(0.99).map_or_else(String::new, |ps| format!(", p99 {}", time(ps as f64)));
+    let [p50, p99] = alike([0.5, 0.99].map(|q| series.percentile(q).map_or(f64::NAN, |ps| ps as f64)));
+    let p99 = if series.percentile(0.99).is_some() { format!(", p99 {p99}") } else { String::new() };
     let cpu = row.cpu_ps().map_or_else(String::new, |ps| format!(", {} of CPU", time(ps)));
     let place = axis::relation(&row.configuration().placement.relation);
-    format!(
-        "{} ({place}): {what} {}{p99}{cpu}.",
-        row.configuration().subject,
-        time(series.quantile(0.5) as f64)
-    )
+    format!("{} ({place}): {what} {p50}{p99}{cpu}.", row.configuration().subject)
 }
 
 /// Sentences on loads at the most.
@@ -92,7 +87,7 @@ fn under_load(
         .filter_map(|(place, (row, series))| {
             let bare = idle(row.configuration());
             let without = rows.iter().position(|(row, _)| *row.configuration() == bare)?;
-            let [busy, free] = [series, rows[without].1].map(|series| time(series.quantile(0.5) as f64));
+            let [busy, free] = alike([series, rows[without].1].map(|series| series.quantile(0.5) as f64));
             Some(format!(
                 "{} takes {busy} under load ({}) and {free} on an idle machine: {}.",
                 axis::label(row.configuration(), &apart),

@@ -6,7 +6,7 @@ use super::comparison::reason;
 use super::passage::{Passage, heads};
 use super::style::Role;
 use super::table::{Table, number, word};
-use super::unit::{count, time};
+use super::unit::{alike, count, time};
 use doorbell_results::record::question::Condition;
 use doorbell_results::record::verdict;
 use doorbell_verdict::check::{Checked, Decision, Finding, Seen, Why};
@@ -135,13 +135,16 @@ fn seen(seen: &Seen) -> (String, String) {
             (change(ratio.estimate), format!("{} to {}", change(ratio.low), change(ratio.high)))
         }
         Seen::Bounds(bounds) => {
-            let end = |end: Option<u64>| end.map_or_else(|| "?".to_owned(), |ps| time(ps as f64));
-            let between = match (bounds.lower_ps, bounds.upper_ps) {
+            let ends = [bounds.lower_ps, bounds.upper_ps];
+            let all = [Some(bounds.estimate_ps), ends[0], ends[1]];
+            let [estimate, lower, upper] = alike(all.map(|ps| ps.map_or(f64::NAN, |ps| ps as f64)));
+            let end = |end: Option<u64>, said: String| if end.is_some() { said } else { "?".to_owned() };
+            let between = match ends {
                 // Too few blocks for either end.
-                (None, None) => String::new(),
-                (lower, upper) => format!("{} to {}", end(lower), end(upper)),
+                [None, None] => String::new(),
+                _ => format!("{} to {}", end(ends[0], lower), end(ends[1], upper)),
             };
-            (time(bounds.estimate_ps as f64), between)
+            (estimate, between)
         }
         Seen::Longest(ps) => (time(*ps as f64), String::new()),
         Seen::Count(number) => (count(*number), String::new()),

@@ -38,7 +38,10 @@ pub fn counts_and_ratios(figures: &Figures) -> Option<Passage> {
             }
         });
         line.push(count(sum(|side| side.involuntary_switches)));
-        line.push(count(sum(|side| side.migrations.unwrap_or(0))));
+        // A kernel that does not count them says nothing of them, and a zero would.
+        let migrations = sides().map(|side| side.migrations);
+        let moved = migrations.collect::<Option<Vec<u64>>>().map(|moved| moved.iter().sum());
+        line.push(moved.map_or_else(|| "-".to_owned(), count));
         line.push(ratio(row, &rows).map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}")));
         table.row(line);
     }
@@ -76,10 +79,11 @@ mod tests {
         ];
         let result = result("ping", records);
         let told = counts_and_ratios(&Figures::of(&result)).expect("rows");
-        let text = passage::text(&[told], &Style::PLAIN);
+        let text = passage::text(&[told], &Style { width: 200, ..Style::PLAIN });
         let line =
             |name: &str| text.lines().find(|line| line.trim_start().starts_with(name)).unwrap().to_owned();
         assert!(line("futex").ends_with("1.00"), "{text}");
         assert!(line("pipe").ends_with("1.50"), "{text}");
+        assert!(!text.contains("migrated"), "nobody counted them, and a column of nothing goes: {text}");
     }
 }

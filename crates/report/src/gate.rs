@@ -73,8 +73,13 @@ pub fn verdict(gated: &Gated) -> String {
         Which::Quantile(q) => format!("p{}", percent(q)),
         Which::Longest => "max".to_owned(),
     };
-    if let (Decision::CannotTell(why), 0) = (&gated.decision, worst.above.all) {
-        return format!("INCONCLUSIVE  no wake-up was timed: {why} ({place}{others})");
+    if worst.above.all == 0 {
+        let (word, why) = match &gated.decision {
+            Decision::Pass => ("PASS", ""),
+            Decision::Fail(why) => ("FAIL", why.as_str()),
+            Decision::CannotTell(why) => ("INCONCLUSIVE", why.as_str()),
+        };
+        return format!("{word}  no wake-up was timed: {why} ({place}{others})");
     }
     let seen = time(figure(&worst) as f64);
     match &gated.decision {
@@ -120,7 +125,7 @@ pub fn findings(gated: &Gated) -> Vec<Finding> {
         let ns = |ps: Option<u64>| ps.map_or(f64::NAN, |ps| ps as f64 / 1e3);
         let (value, interval) = match judged.bounds {
             Some(bounds) => (ns(Some(bounds.estimate_ps)), Some([ns(bounds.lower_ps), ns(bounds.upper_ps)])),
-            None => (ns(Some(judged.figures_ps[3])), None),
+            None => (ns(Some(judged.figures_ps[3]).filter(|_| judged.above.all > 0)), None),
         };
         Finding::new(name(gated, judged), figure.clone(), status, "ns").valued(value, interval).because(why)
     });
@@ -338,6 +343,16 @@ mod tests {
         let text = verdict(&passages(&gated), &result, &Style::PLAIN);
         let row = text.lines().find(|line| line.contains("cannot tell")).unwrap();
         assert!(!row.contains("0.0") && !row.contains('%') && !text.contains(" 0 ns"), "{text}");
+        // Nor for programs, and nor where the first wait already had no end.
+        for record in &mut result.records {
+            record.outcome = Outcome::Hung { last_seen: Vec::new() };
+        }
+        for which in [Which::Longest, Which::Quantile(0.999)] {
+            let gated = gate::gate(&result, Gate { limit_ns: 20_000, which, confidence: 0.95 }).unwrap();
+            assert!(findings(&gated).iter().all(|finding| finding.value.is_none()), "{:?}", findings(&gated));
+            let text = verdict(&passages(&gated), &result, &Style::PLAIN);
+            assert!(text.starts_with("FAIL no wake-up was timed: in 3 of 3 trials"), "{text}");
+        }
     }
 
     /// Slurm binds a command that asks for no more to one CPU, and every wake-up was one on the same core without a word.

@@ -7,9 +7,10 @@ use super::figures::{Distribution, Figures, Row, percentiles};
 use super::passage::{Passage, nothing};
 use super::section::Section;
 use super::table::{Table, number, word};
-use super::unit::{Scale, count, time};
+use super::unit::{Scale, alike, count, time};
 use crate::wording::{sentence, shown};
 use doorbell_results::machine::Machine;
+use doorbell_results::machine::power::Power;
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::series::Quantity;
 use doorbell_verdict::compare::RELEVANT;
@@ -29,7 +30,8 @@ impl Section for Sleeps {
     }
     fn answer(&self, result: &ResultFile, figures: &Figures) -> Vec<Passage> {
         let mut table = gaps(figures);
-        table.iter_mut().for_each(|told| told.lead = verdicts(result));
+        let lead = || verdicts(result).into_iter().chain([knob(&result.machine)]).collect();
+        table.iter_mut().for_each(|told| told.lead = lead());
         table.into_iter().collect()
     }
 }
@@ -40,8 +42,9 @@ pub fn passages(result: &ResultFile, figures: &Figures) -> Vec<Passage> {
         return nothing();
     }
     let verdicts = Passage::of_lines("What a sleep costs", verdicts(result));
+    let turned = Passage::of_lines("What can be turned", vec![knob(&result.machine)]);
     let hidden = Passage::of_lines("What is seen of it", hidden(&result.machine, figures));
-    gaps(figures).into_iter().chain(verdicts).chain(hidden).collect()
+    gaps(figures).into_iter().chain(verdicts).chain(turned).chain(hidden).collect()
 }
 
 /// A row with its wakes.
@@ -154,33 +157,67 @@ fn verdicts(result: &ResultFile) -> Vec<String> {
                 format!("{estimate:.2} times as long ({low:.2} to {high:.2})")
             })
         });
+        let [short, long] = alike([short_ns.1, long_ns.1].map(|ns| ns * 1e3));
         format!(
-            "{subject}: {} after a sleep of {}, {} after one of {}: {said}.",
-            ps(short_ns.1),
+            "{subject}: {short} after a sleep of {}, {long} after one of {}: {said}.",
             ps(short_ns.0 as f64),
-            ps(long_ns.1),
             ps(long_ns.0 as f64)
         )
     });
     let bought = held.iter().map(|Held { subject, gap_ns, as_is_ns, held_ns, ratio }| {
         let gap = ps(*gap_ns as f64);
+        let by = (as_is_ns - held_ns).abs();
+        let [without, with, by] = alike([*as_is_ns, *held_ns, by].map(|ns| ns * 1e3));
         if let Some(open) = open(*ratio) {
             return format!(
-                "{subject}: idle states held off, a wake-up after {gap} takes {} and not {}: {open}.",
-                ps(*held_ns),
-                ps(*as_is_ns)
+                "{subject}: idle states held off, a wake-up after {gap} takes {with} and not {without}: {open}."
             );
         }
-        let (word, by) = if held_ns < as_is_ns { ("saves", as_is_ns - held_ns) } else { ("costs", held_ns - as_is_ns) };
+        let word = if held_ns < as_is_ns { "saves" } else { "costs" };
         format!(
-            "{subject}: holding idle states off {word} {} of a wake-up after {gap} ({} and not {}). It keeps every CPU awake: to have it, a \
-             service holds /dev/cpu_dma_latency open, or cpupower idle-set -D forbids deep states.",
-            ps(by),
-            ps(*held_ns),
-            ps(*as_is_ns)
+            "{subject}: holding idle states off {word} {by} of a wake-up after {gap} ({with} and not {without})."
         )
     });
     longer.chain(bought).collect()
+}
+
+/// What can be turned here so that a CPU comes back sooner, and the price of it.
+fn knob(machine: &Machine) -> String {
+    let Power { idle_driver, idle_states, guest_halt_poll_ns, .. } = &machine.power;
+    let guest = machine.virtualisation.guest;
+    let driver = idle_driver.as_deref().filter(|driver| *driver != "none");
+    let host = "the host's is kvm.halt_poll_ns";
+    match driver {
+        Some("haltpoll") => {
+            let now = guest_halt_poll_ns
+                .map_or_else(String::new, |ns| format!(" (now {})", time(ns as f64 * 1e3)));
+            format!(
+                "Knob: haltpoll/parameters/guest_halt_poll_ns in /sys/module{now}: the guest looks so long before it halts, and burns \
+                 that CPU time; {host}."
+            )
+        }
+        None if guest => format!(
+            "Knob: modprobe cpuidle-haltpoll (looks 200 µs before it halts) or boot with idle=poll (burns every CPU); {host}. Held off here \
+             or not, a bare halt stays one."
+        ),
+        None => "Knob: none of the kernel's, it has no idle driver; C-states are set in the firmware, and idle=poll burns every CPU."
+            .to_owned(),
+        Some(driver) => {
+            // The kernel's parameters are the drivers' own.
+            let boot = match driver {
+                "intel_idle" => "intel_idle.max_cstate=1",
+                _ => "processor.max_cstate=1",
+            };
+            let deepest = idle_states.iter().max_by_key(|state| state.exit_latency_us);
+            let spares = deepest.and_then(|state| {
+                Some(format!(" spares up to {} µs ({});", state.exit_latency_us?, state.name))
+            });
+            format!(
+                "Knob: hold /dev/cpu_dma_latency open at 0, cpupower idle-set -D 0, or boot with {boot}:{} no CPU saves power then.",
+                spares.unwrap_or_default()
+            )
+        }
+    }
 }
 
 /// What this machine shows of its idle states, and what it does not.
@@ -279,6 +316,7 @@ mod tests {
                 target_residency_us: Some(600),
                 enabled: "0-1".parse().unwrap(),
             }];
+            result.machine.power.idle_driver = Some("intel_idle".into());
         }
         let text = text(&passages(&result, &Figures::of(&result)), &Style { width: 240, ..Style::PLAIN });
         text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -293,6 +331,8 @@ mod tests {
             "7.30 times as long (7.07 to 7.54)",
             "saves 51 us of a wake-up after 100 ms",
             "C6 (133 us to leave)",
+            "Knob: hold /dev/cpu_dma_latency open at 0, cpupower idle-set -D 0, or boot with intel_idle.max_cstate=1: spares up to 133 us \
+             (C6)",
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
@@ -303,5 +343,31 @@ mod tests {
         let text = told(60_100_000, false);
         assert!(text.contains("the same within") || text.contains("inconclusive, it could be"), "{text}");
         assert!(text.contains("bare halt"), "{text}");
+    }
+
+    /// A verdict that was open named nothing to turn.
+    #[test]
+    fn every_machine_is_told_in_the_first_lines_what_it_can_turn_and_the_price() {
+        let with = |driver: Option<&str>, guest, polled| {
+            let mut machine = sample::result("idle", Vec::new()).machine;
+            machine.power.idle_driver = driver.map(str::to_owned);
+            machine.power.guest_halt_poll_ns = polled;
+            machine.virtualisation.guest = guest;
+            knob(&machine)
+        };
+        for (driver, guest, polled, words) in [
+            (Some("haltpoll"), true, Some(200_000), ["guest_halt_poll_ns", "now 200 µs", "kvm.halt_poll_ns"]),
+            (None, true, None, ["modprobe cpuidle-haltpoll", "idle=poll", "burns every CPU"]),
+            (Some("none"), false, None, ["no idle driver", "firmware", "burns every CPU"]),
+            (Some("acpi_idle"), false, None, ["cpu_dma_latency", "processor.max_cstate=1", "saves power"]),
+        ] {
+            let said = with(driver, guest, polled);
+            assert!(words.iter().all(|word| said.contains(word)), "{driver:?}: {said}");
+        }
+        let mut result = sample::result("idle", vec![record(10_000, None, 0, 8_000_000)]);
+        result.machine.virtualisation.guest = true;
+        let first = text(&Sleeps.answer(&result, &Figures::of(&result)), &Style::PLAIN);
+        let at = first.lines().position(|line| line.starts_with("Knob:"));
+        assert!(at.is_some_and(|at| at < 10), "{first}");
     }
 }

@@ -6,7 +6,7 @@ use super::figures::{Distribution, Figures, Row, percentiles};
 use super::passage::{Passage, heads, nothing};
 use super::section::Section;
 use super::table::{Table, number};
-use super::unit::{Scale, count, plain, time};
+use super::unit::{Scale, alike, count, plain, time};
 use crate::wording::{sentence, shown};
 use doorbell_results::configuration::{Configuration, Direction};
 use doorbell_results::figure::transfer::{BREAK_EVEN, CPU, INTERRUPTS, THREAD_CPU};
@@ -178,39 +178,37 @@ fn bargain(
     (quick, polled): &(&Row<'_>, &Distribution),
 ) -> String {
     let [long, short] = [waited, polled].map(|series| series.quantile(0.5) as f64);
-    let [sleeps, looks] = [slow, quick].map(|row| row.cpu_ps().unwrap_or(0.0));
     let names = [slow, quick].map(|row| row.configuration().subject.clone());
     let saved = long - short;
+    let [long_said, short_said, less] = alike([long, short, saved]);
     let mut text = if saved <= 0.0 {
         format!(
-            "polling ({}) saves nothing: {} against {} by interrupt ({}).",
-            names[1],
-            time(short),
-            time(long),
-            names[0]
+            "polling ({}) saves nothing: {short_said} against {long_said} by interrupt ({}).",
+            names[1], names[0]
         )
     } else {
         format!(
-            "polling ({}) takes {} where an interrupt ({}) takes {}: {} less, {:.0} %.",
+            "polling ({}) takes {short_said} where an interrupt ({}) takes {long_said}: {less} less, {:.0} %.",
             names[1],
-            time(short),
             names[0],
-            time(long),
-            time(saved),
             saved / long * 100.0
         )
     };
-    let price = looks - sleeps;
-    if price <= 0.0 {
-        text.push_str(&format!(" It takes no more CPU time: {} against {}.", time(looks), time(sleeps)));
-    } else if saved > 0.0 {
-        text.push_str(&format!(
-            " It costs {} more CPU time by transfer, {:.1} ns for each ns saved.",
-            time(price),
-            price / saved
-        ));
-    } else {
-        text.push_str(&format!(" It costs {} more CPU time by transfer.", time(price)));
+    // Where the CPU time of one was not counted nothing is said of it.
+    if let (Some(sleeps), Some(looks)) = (slow.cpu_ps(), quick.cpu_ps()) {
+        let price = looks - sleeps;
+        if price <= 0.0 {
+            let [looks, sleeps] = alike([looks, sleeps]);
+            text.push_str(&format!(" It takes no more CPU time: {looks} against {sleeps}."));
+        } else if saved > 0.0 {
+            text.push_str(&format!(
+                " It costs {} more CPU time by transfer, {:.1} ns for each ns saved.",
+                time(price),
+                price / saved
+            ));
+        } else {
+            text.push_str(&format!(" It costs {} more CPU time by transfer.", time(price)));
+        }
     }
     if let Some(rate) = slow.figure(|name| name == BREAK_EVEN) {
         let here = 1e12 / polled.mean_ps.max(1.0);
@@ -315,6 +313,17 @@ mod tests {
         ] {
             assert!(text.contains(words), "{words}:\n{text}");
         }
+    }
+
+    /// It took "no more CPU time: 0 ns".
+    #[test]
+    fn where_no_cpu_time_was_counted_none_is_told() {
+        let mut records =
+            vec![record("sync", 90_000_000, 6_000, 1.0), record("uring-iopoll", 84_000_000, 1, 0.0)];
+        records[1].sides.clear();
+        let result = sample::result("io", records);
+        let text = text(&passages(&result, &Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
+        assert!(text.contains("6.03 us less") && !text.contains("CPU time: 0"), "{text}");
     }
 
     #[test]

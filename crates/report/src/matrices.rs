@@ -10,7 +10,7 @@ use super::quantities;
 use super::section::Section;
 use super::style::{Role, Style};
 use super::table::{Table, number, word};
-use super::unit::{Scale, count, time};
+use super::unit::{Scale, alike, count};
 use super::wording::counted;
 use doorbell_results::record::ResultFile;
 use std::collections::BTreeMap;
@@ -88,13 +88,14 @@ fn answer(figures: &Figures) -> Vec<Passage> {
 /// The best and the worst pair, and what the scheduler makes of it, `free`.
 fn sentence(matrix: &Matrix, free: Option<f64>) -> String {
     let (Some(best), Some(worst)) = (matrix.best(), matrix.worst()) else { return String::new() };
-    let times = |ps: f64| format!("{}, {:.2} times as long", time(ps), ps / best.p50_ps.max(1.0));
+    let [shortest, longest, left] = alike([best.p50_ps, worst.p50_ps, free.unwrap_or(f64::NAN)]);
+    let times = |ps: f64| format!("{:.2} times as long", ps / best.p50_ps.max(1.0));
     let worst = match (best.from, best.to) == (worst.from, worst.to) {
         true => String::new(),
-        false => format!("; worst {} with {}", on(worst), times(worst.p50_ps)),
+        false => format!("; worst {} with {longest}, {}", on(worst), times(worst.p50_ps)),
     };
-    let free = free.map_or_else(String::new, |ps| format!("; left to the scheduler {}", times(ps)));
-    format!("{}: best {} with {}{worst}{free}.", matrix.subject, on(best), time(best.p50_ps))
+    let free = free.map_or_else(String::new, |ps| format!("; left to the scheduler {left}, {}", times(ps)));
+    format!("{}: best {} with {shortest}{worst}{free}.", matrix.subject, on(best))
 }
 
 fn on(pair: &Pair) -> String {

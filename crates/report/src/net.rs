@@ -2,15 +2,18 @@
 //! `doorbell io --net`: latency, CPU time and requests by event.
 
 use super::axis;
+use super::between::interval;
 use super::figures::{Distribution, Figures, Row, percentiles};
 use super::passage::{Passage, heads, nothing};
 use super::section::Section;
 use super::table::{Table, number};
-use super::unit::{Scale, count};
+use super::unit::{Scale, alike, count, plain, time};
 use crate::wording::{sentence, shown};
+use doorbell_results::configuration::{Configuration, WaitPolicy};
 use doorbell_results::figure::request::{HELPER, REQUESTS};
-use doorbell_results::record::ResultFile;
 use doorbell_results::record::series::Quantity;
+use doorbell_results::record::{Record, ResultFile};
+use doorbell_verdict::versus::versus;
 
 #[derive(Debug)]
 pub struct Messages;
@@ -23,7 +26,8 @@ impl Section for Messages {
         passages(figures)
     }
     fn answer(&self, result: &ResultFile, figures: &Figures) -> Vec<Passage> {
-        super::quantities::Quantities.answer(result, figures)
+        let even = Passage::of_lines("Poll or wait", break_evens(figures));
+        even.into_iter().chain(super::quantities::Quantities.answer(result, figures)).collect()
     }
     fn tells(&self, name: &str) -> bool {
         [REQUESTS, HELPER].contains(&name)
@@ -80,6 +84,67 @@ pub fn passages(figures: &Figures) -> Vec<Passage> {
     Passage::of_table(title, table, notes).into_iter().collect()
 }
 
+/// From which rate on a client that looks all the time costs less CPU time than one that sleeps, and what it saves: of each way that was
+/// measured both asleep and looking, else of the quickest that sleeps.
+fn break_evens(figures: &Figures) -> Vec<String> {
+    let having = |row: &'_ &Row| !row.is_harness() && row.series.contains_key(&Quantity::Wake);
+    let rows: Vec<&Row> = figures.rows.iter().filter(having).collect();
+    let p50 = |row: &Row| row.p50_ps(Quantity::Wake).unwrap_or(f64::INFINITY);
+    let asleep = |row: &&&Row| row.configuration().wait == WaitPolicy::Block;
+    let pairs: Vec<(&Row, &Row)> = rows
+        .iter()
+        .filter(|row| row.configuration().wait == WaitPolicy::Spin)
+        .filter_map(|looking| {
+            let same = Configuration { wait: WaitPolicy::Block, ..looking.configuration().clone() };
+            Some((*rows.iter().find(|row| *row.configuration() == same)?, *looking))
+        })
+        .collect();
+    if pairs.is_empty() {
+        let quickest = rows.iter().filter(asleep).min_by(|a, b| p50(a).total_cmp(&p50(b)));
+        return quickest.and_then(|row| Some(format!("{}: {}", name(row), rate(row)?))).into_iter().collect();
+    }
+    let told = |(sleeping, looking): &(&Row, &Row)| {
+        let ratio = versus(&[&looking.variant, &sleeping.variant], Quantity::Wake);
+        let [short, long] = alike([p50(looking), p50(sleeping)]);
+        let even = rate(sleeping).map_or_else(String::new, |rate| format!(" {rate}"));
+        format!(
+            "{}: looking takes {short} where sleeping takes {long}: {}.{even}",
+            name(sleeping),
+            interval(ratio.get(&(0, 1)).copied())
+        )
+    };
+    pairs.iter().map(told).collect()
+}
+
+fn name(row: &Row) -> String {
+    format!(
+        "{} every {}",
+        row.configuration().subject,
+        time(row.configuration().pattern.gap_ns() as f64 * 1e3)
+    )
+}
+
+/// A client that only looks takes a whole CPU, one that sleeps its CPU time for each message: what is the same at this rate.
+fn rate(sleeping: &Row) -> Option<String> {
+    let client = |record: &Record| {
+        let side = record.sides.iter().find(|side| side.side == "waiter")?;
+        let spent = side.user_ns.saturating_add(side.system_ns);
+        (spent > 0 && record.tally.seen > 0).then(|| record.tally.seen as f64 / spent as f64 * 1e9)
+    };
+    let rates: Vec<f64> = sleeping.variant.usable().filter_map(client).collect();
+    let ends =
+        (rates.iter().copied().fold(f64::INFINITY, f64::min), rates.iter().copied().fold(0.0, f64::max));
+    let by_block = match rates.len() {
+        0 | 1 => String::new(),
+        _ => format!(" (by block {} to {})", plain(ends.0), plain(ends.1)),
+    };
+    Some(format!(
+        "Break-even: a client that sleeps takes {} of CPU a message, one that looks a whole CPU, which costs less from {} messages/s on{by_block}.",
+        time(sleeping.waiter_ps()?),
+        plain(1e12 / sleeping.waiter_ps()?)
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,6 +153,47 @@ mod tests {
     use crate::style::Style;
     use doorbell_results::configuration::{Configuration, Pattern};
     use doorbell_results::record::{Figure, Record};
+
+    /// Question thirteen: poll, hybrid or interrupt. The tables had all that decides it, and no line that did.
+    #[test]
+    fn the_first_lines_say_from_which_rate_on_a_client_that_looks_costs_less() {
+        let way = |wait| Configuration {
+            pattern: Pattern::OneWay { gap_ns: 5_000_000 },
+            wait,
+            ..sample::configuration("tcp")
+        };
+        let of = |wait, ps: u64, cpu_ns: u64| {
+            (0..8_u32).map(move |block| {
+                let mut record = sample::record(&way(wait), block, &[ps + u64::from(block) * 1_000; 20]);
+                for side in &mut record.sides {
+                    (side.user_ns, side.system_ns) = (0, cpu_ns * 20);
+                }
+                record
+            })
+        };
+        let sleeping = of(WaitPolicy::Block, 20_000_000, 25_000);
+        let both = sleeping.clone().chain(of(WaitPolicy::Spin, 1_000_000, 5_000_000)).collect();
+        for (records, words) in [
+            (
+                both,
+                [
+                    "tcp every 5 ms: looking takes 1 µs where sleeping takes 20 µs",
+                    "from 40,000 messages/s on",
+                ],
+            ),
+            (
+                sleeping.collect(),
+                ["tcp every 5 ms: Break-even: a client that sleeps takes 25 µs", "from 40,000"],
+            ),
+        ] {
+            let result = sample::result("net", records);
+            let style = Style { width: 240, unicode: true, ..Style::PLAIN };
+            let first = text(&Messages.answer(&result, &Figures::of(&result)), &style);
+            let head: Vec<&str> = first.lines().take(6).flat_map(str::split_whitespace).collect();
+            let head = head.join(" ");
+            assert!(words.iter().all(|words| head.contains(words)), "{first}");
+        }
+    }
 
     #[test]
     fn a_way_stands_with_its_clients_cpu_its_servers_thread_and_its_requests() {

@@ -8,7 +8,7 @@ use super::passage::{Passage, all, heads, nothing};
 use super::published;
 use super::section::Section;
 use super::table::{Table, number, word};
-use super::unit::{Scale, count, time};
+use super::unit::{Scale, all_alike, count};
 use crate::wording::{counted, four_digits, sentence, shown};
 use doorbell_results::configuration::Configuration;
 use doorbell_results::figure::task::{
@@ -76,11 +76,11 @@ fn kinds(figures: &Figures, quantity: Quantity) -> Option<Passage> {
         _ => ("A life", "What a task costs to make, run once and reap"),
     };
     let most = rows.first().and_then(|(row, _)| tasks(row));
-    let ranked: Vec<String> = rows
-        .iter()
-        .filter(|(row, _)| tasks(row) == most && !row.is_harness())
-        .map(|(row, series)| format!("{} {}", row.configuration().subject, time(series.quantile(0.5) as f64)))
-        .collect();
+    let ranked: Vec<_> = rows.iter().filter(|(row, _)| tasks(row) == most && !row.is_harness()).collect();
+    let medians: Vec<f64> = ranked.iter().map(|(_, series)| series.quantile(0.5) as f64).collect();
+    let names = ranked.iter().map(|(row, _)| &row.configuration().subject);
+    let ranked: Vec<String> =
+        names.zip(all_alike(&medians)).map(|(name, median)| format!("{name} {median}")).collect();
     let mut lead = Vec::new();
     if let (Some(most), [_, ..]) = (most, &ranked[..]) {
         lead.push(format!("{what} among {}: {}.", counted(most.into(), "task"), ranked.join(", ")));

@@ -99,11 +99,21 @@ fn in_unit(ps: f64, unit: Unit) -> String {
 /// Times that stand in one sentence, all in one unit, each with three significant digits: that of the shortest unless the longest
 /// would have five digits in it.
 pub fn alike<const N: usize>(ps: [f64; N]) -> [String; N] {
-    let known = || ps.into_iter().filter(|ps| *ps > 0.0 && ps.is_finite());
+    let unit = common(&ps);
+    ps.map(|ps| in_unit(ps, unit))
+}
+
+/// The same of any number of times.
+pub fn all_alike(ps: &[f64]) -> Vec<String> {
+    let unit = common(ps);
+    ps.iter().map(|ps| in_unit(*ps, unit)).collect()
+}
+
+fn common(ps: &[f64]) -> Unit {
+    let known = || ps.iter().copied().filter(|ps| *ps > 0.0 && ps.is_finite());
     let (shortest, longest) = (known().fold(f64::INFINITY, f64::min), known().fold(0.0, f64::max));
     let unit = Unit::of(if shortest.is_finite() { shortest } else { 0.0 });
-    let unit = if longest / unit.ps() < 1e4 { unit } else { Unit::of(longest) };
-    ps.map(|ps| in_unit(ps, unit))
+    if longest / unit.ps() < 1e4 { unit } else { Unit::of(longest) }
 }
 
 /// A rate, or another number without a unit of time: three digits, in groups of three.
@@ -168,6 +178,7 @@ mod tests {
         assert_eq!(alike([55e3, 34e6]), ["0.055 µs", "34 µs"]);
         assert_eq!(alike([0.0, 34e6]), ["0 µs", "34 µs"]);
         assert_eq!(alike([0.0]), ["0 ns"]);
+        assert_eq!(all_alike(&[4.2e3, 1.69e6, 2.31e6]), ["4.2 ns", "1,690 ns", "2,310 ns"]);
     }
 
     #[test]

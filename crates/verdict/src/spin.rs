@@ -48,11 +48,11 @@ pub struct Gap {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Way {
     pub wait: WaitPolicy,
-    /// Mean wake, nanoseconds.
+    /// Mean wake of all blocks, nanoseconds.
     pub wake_ns: f64,
-    /// Median and 99th percentile of the wake, nanoseconds; of the blocks' figures the middle one.
+    /// Median and 99th percentile of the wakes of all blocks, nanoseconds.
     pub percentiles_ns: [f64; 2],
-    /// CPU time of the waiter and the notifier's call, nanoseconds a notification.
+    /// CPU time of a wake-up, nanoseconds: see `Variant::cpu_ns_per_wake`.
     pub cpu_ns: f64,
     /// The cost as a multiple of the best one's; none of the best, and where there are too few blocks.
     pub behind: Option<Ratio>,
@@ -88,7 +88,6 @@ pub enum Choice {
 struct Trial {
     wake_ns: f64,
     cpu_ns: f64,
-    percentiles_ns: [f64; 2],
 }
 
 /// What `result` says, if a microsecond of latency is worth `worth` of CPU time; none if it has no one-way trials without
@@ -173,26 +172,26 @@ fn gap(gap_ns: u64, variants: &[&Variant], worth: f64, error: f64) -> Gap {
     let ratios = family.ratios(&pairs, error);
     let behind =
         |index: usize| pairs.iter().position(|pair| *pair == (best, index)).and_then(|pair| ratios[pair]);
-    let middle = |of: &dyn Fn(&Trial) -> f64, trials: &BTreeMap<u32, Trial>| {
-        let values: Vec<f64> = trials.values().map(of).collect();
-        super::statistics::median(&values).unwrap_or_default()
-    };
     let ways: Vec<Way> = order
         .iter()
-        .map(|&index| Way {
-            wait: variants[index].configuration.wait,
-            wake_ns: middle(&|trial| trial.wake_ns, &trials[index]),
-            percentiles_ns: [0, 1].map(|which| middle(&|trial| trial.percentiles_ns[which], &trials[index])),
-            cpu_ns: middle(&|trial| trial.cpu_ns, &trials[index]),
-            behind: behind(index),
-            verdict: match behind(index) {
-                _ if index == best => Verdict::Same { within: 0.0 },
-                Some(ratio) => ratio.verdict(RELEVANT),
-                None => Verdict::Inconclusive,
-            },
-            trials: trials[index].len(),
-            seen: variants[index].tally().seen,
-            interfered: variants[index].usable().filter(|record| record.had_interference()).count(),
+        .filter_map(|&index| {
+            let variant = variants[index];
+            let percentiles = variant.quantiles_ps(Quantity::Wake, [0.5, 0.99])?;
+            Some(Way {
+                wait: variant.configuration.wait,
+                wake_ns: variant.histogram(Quantity::Wake)?.mean() / 1e3,
+                percentiles_ns: percentiles.map(|ps| ps as f64 / 1e3),
+                cpu_ns: variant.cpu_ns_per_wake()?,
+                behind: behind(index),
+                verdict: match behind(index) {
+                    _ if index == best => Verdict::Same { within: 0.0 },
+                    Some(ratio) => ratio.verdict(RELEVANT),
+                    None => Verdict::Inconclusive,
+                },
+                trials: trials[index].len(),
+                seen: variant.tally().seen,
+                interfered: variant.usable().filter(|record| record.had_interference()).count(),
+            })
         })
         .collect();
     let choice = choose(&ways);
@@ -202,11 +201,7 @@ fn gap(gap_ns: u64, variants: &[&Variant], worth: f64, error: f64) -> Gap {
 fn trial(record: &Record) -> Option<Trial> {
     let wake = record.series.get(&Quantity::Wake)?;
     let (cpu_ns, _) = record.cpu_per_wake()?;
-    (wake.mean_ns > 0.0 && cpu_ns > 0.0).then_some(Trial {
-        wake_ns: wake.mean_ns,
-        cpu_ns,
-        percentiles_ns: [wake.p50_ns, wake.p99_ns],
-    })
+    (wake.mean_ns > 0.0 && cpu_ns > 0.0).then_some(Trial { wake_ns: wake.mean_ns, cpu_ns })
 }
 
 /// Of what costs the same as the best the one that burns least: to sleep, else the shortest spin. Nothing where one that burns less

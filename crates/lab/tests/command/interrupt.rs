@@ -270,6 +270,32 @@ fn a_run_of_which_a_side_died_ends_with_one_though_the_rest_was_measured() {
     stage.wait_until_empty();
 }
 
+/// These kept their own count of what was not measured, or none.
+#[test]
+fn pairs_fan_outs_and_tasks_of_which_somebody_died_or_stood_still_end_with_one_and_say_so() {
+    for verb in [
+        "pairs futex --budget 10s",
+        "fanout futex -n 3 --rounds 300 --interval 10ms",
+        "tasks process-futex -n 10 --time 2s",
+    ] {
+        for (end, says) in [(Signal::KILL, "1 failed or died"), (Signal::STOP, "1 hung")] {
+            let stage = Stage::new();
+            let words = format!("{verb} --blocks 1 -q --output -");
+            let child = stage.doorbell(&words.split(' ').collect::<Vec<_>>()).spawn().unwrap();
+            wait_until("a side", || {
+                let sides = stage.sides(pid(&child));
+                sides.iter().for_each(|side| signal(*side, end));
+                !sides.is_empty()
+            });
+            let output = child.wait_with_output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{verb} {end:?}: {said}");
+            assert!(said.contains(says), "{verb} {end:?}: {said}");
+            stage.wait_until_empty();
+        }
+    }
+}
+
 #[test]
 fn a_side_that_is_stopped_becomes_a_record_that_says_hung() {
     let stage = Stage::new();

@@ -5,9 +5,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
+use doorbell_results::configuration::WaitPolicy;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::write::to_json;
-use doorbell_results::record::{Histogram, Outcome, Series, read};
+use doorbell_results::record::{Histogram, Outcome, Record, Series, read};
 
 use crate::stage::Stage;
 
@@ -91,6 +92,47 @@ fn spin_measures_every_way_to_wait_at_each_gap_and_gives_one_verdict() {
     let stored: serde_json::Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
     assert_eq!(stored["plan"]["experiment"], "spin");
     assert_eq!(stored["plan"]["configurations"].as_array().unwrap().len(), 2 * 3 + 1);
+}
+
+/// The same question to three verbs is one configuration, and the kernel counts the same for it; how long it took is another matter.
+#[test]
+fn one_mechanism_gap_and_placement_is_the_same_trial_whichever_verb_runs_it() {
+    if !two_cpus() {
+        return;
+    }
+    let trials = |words: &str| -> Vec<Record> {
+        let stage = Stage::new();
+        let words = format!("{words} --gap 1ms --blocks 5 -q --output -");
+        let output = run(&stage, &words.split(' ').collect::<Vec<_>>());
+        let result = read::read_bytes(output.stdout.clone(), "the output");
+        let result = result.unwrap_or_else(|error| panic!("{words}: {error}: {}", complaint(&output)));
+        let asleep = |record: &Record| {
+            record.configuration.subject == "eventfd-epoll" && record.configuration.wait == WaitPolicy::Block
+        };
+        result.records.into_iter().filter(asleep).collect()
+    };
+    let spun = trials("spin eventfd-epoll --spin 20us --anyway");
+    let asked = &spun[0].configuration;
+    for trials in [&spun, &trials("ping eventfd-epoll"), &trials("pick --need epoll --anyway")] {
+        let own: Vec<&Record> = trials.iter().filter(|record| record.configuration == *asked).collect();
+        assert_eq!(own.len(), 5, "{asked:?} among {trials:?}");
+        for record in own {
+            // A busy machine may make a trial's figures doubtful, but not its counts.
+            assert!(matches!(record.outcome, Outcome::Done | Outcome::Implausible { .. }), "{record:?}");
+            assert_eq!((record.tally.seen, record.tally.lost), (record.tally.sent, 0));
+            let waiter = record.sides.iter().find(|side| side.side == "waiter").unwrap();
+            // It sleeps at most once for each; the kernel may have reasons of its own now and then.
+            assert!(waiter.voluntary_switches <= record.tally.seen * 11 / 10 + 2, "{record:?}");
+            let call_ns = record.series[&Quantity::Notify].mean_ns;
+            let spent = (waiter.user_ns + waiter.system_ns) as f64 / record.tally.seen as f64;
+            let (cpu_ns, wakes) = record.cpu_per_wake().unwrap();
+            assert_eq!(wakes, record.tally.seen);
+            assert!(
+                (cpu_ns / (spent + call_ns) - 1.0).abs() < 1e-9,
+                "the waiter's time and the call: {record:?}"
+            );
+        }
+    }
 }
 
 #[test]
