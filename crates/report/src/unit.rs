@@ -96,8 +96,8 @@ fn in_unit(ps: f64, unit: Unit) -> String {
     format!("{short} {}", unit.sign())
 }
 
-/// Times that stand in one sentence, all in one unit, each with three significant digits: that of the shortest unless the longest
-/// would have five digits in it.
+/// Times that stand in one sentence, all in one unit, each with three significant digits: that of the shortest, or the next in which the
+/// longest has no five digits.
 pub fn alike<const N: usize>(ps: [f64; N]) -> [String; N] {
     let unit = common(&ps);
     ps.map(|ps| in_unit(ps, unit))
@@ -111,9 +111,10 @@ pub fn all_alike(ps: &[f64]) -> Vec<String> {
 
 fn common(ps: &[f64]) -> Unit {
     let known = || ps.iter().copied().filter(|ps| *ps > 0.0 && ps.is_finite());
-    let (shortest, longest) = (known().fold(f64::INFINITY, f64::min), known().fold(0.0, f64::max));
-    let unit = Unit::of(if shortest.is_finite() { shortest } else { 0.0 });
-    if longest / unit.ps() < 1e4 { unit } else { Unit::of(longest) }
+    let shortest = known().reduce(f64::min).map_or(Unit::Nanoseconds, Unit::of);
+    let longest = known().fold(0.0, f64::max);
+    let fits = |unit: &Unit| *unit >= shortest && longest / unit.ps() < 1e4;
+    [Unit::Nanoseconds, Unit::Microseconds, Unit::Milliseconds].into_iter().find(fits).unwrap_or(Unit::Seconds)
 }
 
 /// A rate, or another number without a unit of time: three digits, in groups of three.
@@ -176,6 +177,7 @@ mod tests {
         assert_eq!(alike([447e3, 1.69e6]), ["447 ns", "1,690 ns"]);
         assert_eq!(alike([6.09e6, 71e6]), ["6.09 µs", "71 µs"]);
         assert_eq!(alike([55e3, 34e6]), ["0.055 µs", "34 µs"]);
+        assert_eq!(alike([352e3, 4.88e9]), ["0.352 µs", "4,880 µs"]);
         assert_eq!(alike([0.0, 34e6]), ["0 µs", "34 µs"]);
         assert_eq!(alike([0.0]), ["0 ns"]);
         assert_eq!(all_alike(&[4.2e3, 1.69e6, 2.31e6]), ["4.2 ns", "1,690 ns", "2,310 ns"]);
