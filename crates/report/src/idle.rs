@@ -192,8 +192,8 @@ fn knob(machine: &Machine) -> String {
             let now = guest_halt_poll_ns
                 .map_or_else(String::new, |ns| format!(" (now {})", time(ns as f64 * 1e3)));
             format!(
-                "Knob: haltpoll/parameters/guest_halt_poll_ns in /sys/module{now}: the guest looks so long before it halts, and burns \
-                 that CPU time; {host}."
+                "Knob: /sys/module/haltpoll/parameters/guest_halt_poll_ns{now}: the guest looks so long before it halts, and burns that \
+                 CPU time; {host}."
             )
         }
         None if guest => format!(

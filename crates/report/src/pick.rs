@@ -6,7 +6,7 @@ use super::axis::relation;
 use super::figures::percentile;
 use super::passage::Passage;
 use super::table::{Table, number, word};
-use super::unit::{Scale, alike, count, time};
+use super::unit::{Scale, alike, count, plain, time};
 use crate::wording::counted;
 use doorbell_results::configuration::WaitPolicy;
 use doorbell_results::record::question::{By, Pick, Shape};
@@ -183,6 +183,16 @@ fn nearest(picked: &Picked) -> String {
         .map_or_else(String::new, |(name, why)| format!("; the nearest, {name}, {why}"))
 }
 
+/// How a means waits, in a column.
+fn wait(ranked: &Ranked) -> String {
+    match ranked.wait {
+        WaitPolicy::Block => "sleeps".to_owned(),
+        WaitPolicy::Spin => "spins".to_owned(),
+        WaitPolicy::SpinThenBlock { spin_ns } => format!("spins {}", time(spin_ns as f64 * 1e3)),
+        WaitPolicy::Timeout { timeout_ns } => format!("until {}", time(timeout_ns as f64 * 1e3)),
+    }
+}
+
 /// A means with its wait and placement.
 fn way(ranked: &Ranked) -> String {
     let wait = match ranked.wait {
@@ -219,28 +229,35 @@ fn table(picked: &Picked, question: &Pick) -> Option<Passage> {
         By::P50 => "p50 behind",
         By::P99 => "p99 behind",
     };
-    let mut table = Table::new(vec![
-        word("mechanism"),
+    // Of wake-ups as they come these are chosen together, and else all are alike in them.
+    let together = question.traffic.is_some();
+    let mut columns = vec![word("mechanism")];
+    columns.extend(["wait", "placement"].into_iter().filter(|_| together).map(word));
+    columns.extend([
         number("p50"),
         number("p99"),
         number("p99.9").keep(4),
-        number("CPU").keep(5),
-        number(goes_by),
+        number("CPU"),
+        number(goes_by).keep(5),
         number("lost or late").keep(1),
         number("trials").keep(2),
         number("count").keep(3),
     ]);
+    let mut table = Table::new(columns);
     for (place, ranked) in picked.ranked.iter().enumerate() {
         let behind = match ranked.behind {
             _ if place == 0 => "best".to_owned(),
-            Some(ratio) if ranked.verdict != Verdict::Slower => {
-                format!("= {:.2} ({:.2} to {:.2})", ratio.estimate, ratio.low, ratio.high)
+            Some(ratio) => {
+                let alike = if ranked.verdict == Verdict::Slower { "" } else { "= " };
+                let [estimate, low, high] = [ratio.estimate, ratio.low, ratio.high].map(plain);
+                format!("{alike}{estimate} ({low} to {high})")
             }
-            Some(ratio) => format!("{:.2} ({:.2} to {:.2})", ratio.estimate, ratio.low, ratio.high),
             None => "= cannot tell".to_owned(),
         };
-        let name = if question.traffic.is_some() { way(ranked) } else { ranked.subject.clone() };
-        let mut line = vec![name];
+        let mut line = vec![ranked.subject.clone()];
+        if together {
+            line.extend([wait(ranked), relation(&ranked.placement.relation)]);
+        }
         let at = ranked.figures_ps.iter().zip([0.5, 0.99, 0.999]);
         line.extend(at.map(|(ps, q)| percentile(*ps as f64, q, ranked.count, scale)));
         line.push(ranked.cpu_ns.map_or_else(|| "-".to_owned(), |cpu| scale.show(cpu * 1e3)));
@@ -248,7 +265,10 @@ fn table(picked: &Picked, question: &Pick) -> Option<Passage> {
         table.row(line);
     }
     if let Some(harness) = picked.harness_ns {
-        table.row(vec!["null (the harness itself)".to_owned(), scale.show(harness * 1e3)]);
+        let mut line = vec![String::new(); if together { 3 } else { 1 }];
+        line[0] = "null (the harness itself)".to_owned();
+        line.push(scale.show(harness * 1e3));
+        table.row(line);
     }
     Passage::of_table(format!("Ranked, {sign}"), table, vec![note(picked)])
 }

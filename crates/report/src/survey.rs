@@ -90,7 +90,7 @@ fn screen(answer: &Answer, figures: &Figures) -> Vec<Passage> {
     // Where there are many placements, one mechanism speaks for all.
     let most = if few { usize::MAX } else { 1 };
     let lines = pinning.into_iter().take(most).chain(sleeping.into_iter().take(most)).collect();
-    let title = "Fastest there and back, µs (CPU: of both sides)";
+    let title = "Fastest there and back, µs (CPU: of a wake-up)";
     let told = Passage::of_table(title, table, Vec::new()).into_iter();
     told.chain(Passage::of_lines("", lines)).collect()
 }

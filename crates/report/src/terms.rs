@@ -149,8 +149,8 @@ const CONDITIONS: &[(&str, &str)] = &[
 const COLUMNS: &[(&str, &str)] = &[
     (
         "CPU",
-        "CPU time by notification or operation, of both sides, as the kernel accounts it. As the name of a column of numbers \
-             without a unit: the CPU it happened on.",
+        "CPU time of a wake-up, the notifier's call and all that the waiter runs, or of an operation, as the kernel accounts it. As the name of a \
+             column of numbers without a unit: the CPU it happened on.",
     ),
     ("samples", "How many samples there are."),
     ("wakes", "How many wake-ups the figures come from."),

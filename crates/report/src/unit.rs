@@ -114,7 +114,10 @@ fn common(ps: &[f64]) -> Unit {
     let shortest = known().reduce(f64::min).map_or(Unit::Nanoseconds, Unit::of);
     let longest = known().fold(0.0, f64::max);
     let fits = |unit: &Unit| *unit >= shortest && longest / unit.ps() < 1e4;
-    [Unit::Nanoseconds, Unit::Microseconds, Unit::Milliseconds].into_iter().find(fits).unwrap_or(Unit::Seconds)
+    [Unit::Nanoseconds, Unit::Microseconds, Unit::Milliseconds]
+        .into_iter()
+        .find(fits)
+        .unwrap_or(Unit::Seconds)
 }
 
 /// A rate, or another number without a unit of time: three digits, in groups of three.

@@ -50,7 +50,7 @@ pub struct Pick {
     pub best: String,
     /// The median of all samples, nanoseconds.
     pub round_trip_ns: f64,
-    /// CPU time of both sides per round trip, nanoseconds.
+    /// CPU time of a wake-up, nanoseconds: see `Variant::cpu_ns_per_wake`.
     pub cpu_ns: Option<f64>,
     /// The others that serve the need, the fastest first.
     pub others: Vec<Other>,

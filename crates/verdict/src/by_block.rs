@@ -11,7 +11,14 @@ use doorbell_results::record::series::Quantity;
 ///
 /// What had a reference inside its trials is the multiple of that, in the unit of the others: times what the reference took on that
 /// placement in the middle of the run. So what a trial's own moment made of it is out of it, and it can be held against what has none.
+/// Where they differ in what the reference runs under as well, such as a load, its multiple would leave out what is asked, and all are
+/// taken as measured.
 pub fn samples(variants: &[&Variant], quantity: Quantity, by: By) -> Vec<Sample> {
+    let under = |variant: &&Variant| {
+        let configuration = variant.configuration;
+        (configuration.load.clone(), configuration.scheduler, configuration.latency_limit_us)
+    };
+    let alike = variants.windows(2).all(|pair| under(&pair[0]) == under(&pair[1]));
     variants
         .iter()
         .map(|variant| {
@@ -20,7 +27,7 @@ pub fn samples(variants: &[&Variant], quantity: Quantity, by: By) -> Vec<Sample>
                 .filter(|other| other.configuration.placement == variant.configuration.placement)
                 .flat_map(|other| other.usable().filter_map(|record| Some(record.reference?.round_trip_ns)))
                 .collect();
-            let usual = median(&levels).filter(|_| is_referred(variant));
+            let usual = median(&levels).filter(|_| alike && is_referred(variant));
             variant
                 .usable()
                 .filter_map(|record| {
@@ -47,6 +54,7 @@ pub fn is_referred(variant: &Variant) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use doorbell_results::configuration::Scheduler;
     use doorbell_results::record::{Reference, sample};
 
     #[test]
@@ -64,5 +72,25 @@ mod tests {
         let samples = samples(&variants, Quantity::RoundTrip, By::P50);
         assert!(samples[0].values().all(|ns| (ns - 16_000.0).abs() < 1e-6), "{samples:?}");
         assert!(samples[1][&3] > 1.2 * samples[1][&2]);
+    }
+
+    /// "5.69 µs under load and 4.15 µs on an idle machine: 0.95 times as long": the reference ran under the load too.
+    #[test]
+    fn what_the_reference_runs_under_as_well_is_not_taken_out() {
+        let idle = sample::configuration("futex");
+        let mut other = idle.clone();
+        other.scheduler = Scheduler::Fifo;
+        let mut result = sample::result(&[idle, other.clone()], 8, |configuration, _| {
+            if *configuration == other { 24_000.0 } else { 16_000.0 }
+        });
+        for record in &mut result.records {
+            let round_trip_ns = if record.configuration == other { 12_000.0 } else { 8_000.0 };
+            record.reference = Some(Reference { slices: 10, rounds: 30, round_trip_ns, ratio: 2.0 });
+        }
+        let variants = result.variants();
+        let variants: Vec<&Variant> = variants.iter().collect();
+        let samples = samples(&variants, Quantity::RoundTrip, By::P50);
+        let ratio = samples[1][&0] / samples[0][&0];
+        assert!((ratio / 1.5 - 1.0).abs() < 0.01, "{samples:?}");
     }
 }

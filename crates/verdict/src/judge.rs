@@ -362,11 +362,11 @@ fn level<'values>(values: impl Iterator<Item = &'values f64>) -> Option<f64> {
 /// From so many values on the means of their pairs are counted, not made.
 const MANY: usize = 24;
 
-/// When so many means a value are left, they are made and sorted.
-const FEW: usize = 4;
+/// When so many means a value are left, they are made, and the middle one is taken.
+const FEW: usize = 1;
 
 /// The middle of the means of all pairs of `sorted`, a value with itself included. How many lie below something takes one walk, so that the
-/// stretch that holds the middle is halved until few means are left in it, and those are sorted: some ten walks along n values for
+/// stretch that holds the middle is halved until few means are left in it, and those are made: some ten walks along n values for
 /// n²/2 means (D. B. Johnson, T. Mizoguchi, *Selecting the Kth element in X + Y and X₁ + … + Xₘ*, SIAM Journal on Computing 7, 1978).
 fn middle_of_means(sorted: &[f64]) -> f64 {
     let all = sorted.len() * (sorted.len() + 1) / 2;
@@ -398,8 +398,10 @@ fn middle_of_means(sorted: &[f64]) -> f64 {
     let mut left: Vec<f64> = stretches
         .flat_map(|((place, from), (_, to))| sorted[from..to].iter().map(move |other| sorted[place] + other))
         .collect();
-    left.sort_unstable_by(f64::total_cmp);
-    f64::midpoint(left[ranks[0] - under - 1], left[ranks[1] - under - 1]) / 2.0
+    let (below, upper, _) = left.select_nth_unstable_by(ranks[1] - under - 1, f64::total_cmp);
+    let lower =
+        if ranks[0] == ranks[1] { *upper } else { below.iter().copied().fold(f64::NEG_INFINITY, f64::max) };
+    f64::midpoint(lower, *upper) / 2.0
 }
 
 /// Each place of `sorted` with the end of those from it on whose sum with it is at most `sum`: that end goes down as the place goes up.
