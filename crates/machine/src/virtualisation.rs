@@ -20,6 +20,9 @@ pub fn read(root: &Root, signature: Option<String>, flagged: bool, translated: b
         vm,
         hypervisor,
         product: (!product.is_empty()).then(|| product.join(" ")),
+        firmware: dmi("bios_version")
+            .zip(dmi("bios_date"))
+            .map(|(version, date)| format!("{version} of {date}")),
         container: container(root),
     }
 }

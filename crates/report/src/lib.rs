@@ -22,6 +22,7 @@ pub mod export;
 pub mod extra;
 pub mod fanout;
 pub mod figures;
+pub mod fleet;
 pub mod gate;
 pub mod html;
 pub mod idle;

@@ -106,7 +106,7 @@ fn odd(odd: &[Odd]) -> Vec<String> {
 }
 
 /// A type in words, what is known of it.
-fn name(of: &Type) -> String {
+pub(super) fn name(of: &Type) -> String {
     let cpus = format!("{} CPUs", of.cpus);
     let below = of.hypervisor.as_ref().map(|hypervisor| format!("under {hypervisor}"));
     let parts = [of.product.clone(), of.processor.clone(), Some(cpus), below];

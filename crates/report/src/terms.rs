@@ -177,9 +177,11 @@ const COLUMNS: &[(&str, &str)] = &[
     ),
     (
         "times as long",
-        "How many times as long as in the middle machine of all, by the median over what all of them ran.",
+        "How many times as long as in the middle machine (of all, in a fleet of its type), by the median over what they ran.",
     ),
     ("results", "How many results of this machine were read."),
+    ("node", "One machine of a fleet, named after its run or its host."),
+    ("reason", "Why the verdict is what it is, as the run itself says it."),
     ("type", "What makes machines kin: product, processor, number of CPUs, hypervisor."),
     ("p50 without", "The median without the kernel's events being recorded."),
     ("p50 with", "The median with the kernel's events being recorded."),

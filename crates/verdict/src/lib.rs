@@ -15,6 +15,7 @@ pub mod claims;
 pub mod compare;
 pub mod conditions;
 pub mod decided;
+pub mod fleet;
 pub mod gate;
 pub mod judge;
 pub mod machines;

@@ -172,7 +172,7 @@ fn levels(results: &[&ResultFile]) -> BTreeMap<String, f64> {
 }
 
 /// A configuration by what it is on any machine.
-fn key(configuration: &Configuration) -> String {
+pub(super) fn key(configuration: &Configuration) -> String {
     let mut any = Configuration { until: Until { count: None, time_ns: None }, ..configuration.clone() };
     any.placement.cpus = None;
     format!("{any:?}")

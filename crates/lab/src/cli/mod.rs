@@ -25,6 +25,7 @@ pub mod experiment;
 pub mod explain;
 pub mod export;
 pub mod fanout;
+pub mod fleet;
 pub mod gate;
 pub mod idle;
 pub mod io;
@@ -146,6 +147,8 @@ verbs! {
     Show of show,
     /// One self-contained page of results: charts, tables, warnings
     Report of report,
+    /// Many nodes: run it on all, gather, and say which fail or are odd
+    Fleet of fleet,
     /// Search every interleaving of a wake-up protocol
     ///
     /// And show how a known mistake loses a wake-up.
@@ -193,7 +196,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Ask, and get an answer", &["survey", "pick", "spin", "gate", "check", "compare"]),
     ("Measure one thing", &["ping", "pairs", "switch", "fanout", "tasks", "io", "idle"]),
     ("Find out why", &["doctor", "anatomy", "why", "study"]),
-    ("Results", &["show", "report", "export", "schema"]),
+    ("Results", &["show", "report", "fleet", "export", "schema"]),
     ("Protocols and machines", &["model", "vm"]),
     (
         "The library, and this command",

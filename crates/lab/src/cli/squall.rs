@@ -404,6 +404,7 @@ fn emulated(host: Machine, emulator: String) -> Machine {
         guest: true,
         hypervisor: Some(TRANSLATOR.to_owned()),
         product: Some("QEMU virt, one RISC-V hart".to_owned()),
+        firmware: None,
         emulated: true,
         vm: Some(vm),
         container: None,

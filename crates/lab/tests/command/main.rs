@@ -6,6 +6,7 @@ mod bad_input;
 mod every_verb;
 mod exercise;
 mod fanout;
+mod fleet;
 mod guests;
 mod hostile;
 mod interrupt;

@@ -61,32 +61,31 @@ fn run(result: &ResultFile) -> Vec<Value> {
     ]
 }
 
-impl Export for Figures {
-    fn name(&self) -> &'static str {
-        "parquet"
+/// A table of results, whose columns are the same for each.
+pub trait Table: Copy {
+    /// Its columns.
+    fn columns(self) -> Vec<(&'static str, ColumnType)>;
+    /// What it says of `result`, a field for each column.
+    fn lines(self, result: &ResultFile) -> Box<dyn Iterator<Item = Vec<Value>> + '_>;
+}
+
+impl Table for Figures {
+    fn columns(self) -> Vec<(&'static str, ColumnType)> {
+        [&RUN[..], &TRIAL, &FIGURE].concat()
     }
 
-    fn about(&self) -> &'static str {
-        "the table of csv as a Parquet file, with the machine of the run in each line"
-    }
-
-    fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
+    fn lines(self, result: &ResultFile) -> Box<dyn Iterator<Item = Vec<Value>> + '_> {
         let run = run(result);
-        let lines = lines(result).map(|line| [run.clone(), line].concat());
-        write(&[&RUN[..], &TRIAL, &FIGURE].concat(), lines, out)
+        Box::new(lines(result).map(move |line| [run.clone(), line].concat()))
     }
 }
 
-impl Export for Bins {
-    fn name(&self) -> &'static str {
-        "parquet-bins"
+impl Table for Bins {
+    fn columns(self) -> Vec<(&'static str, ColumnType)> {
+        [&RUN[..], &TRIAL, &BIN].concat()
     }
 
-    fn about(&self) -> &'static str {
-        "every occupied bin of every histogram as a Parquet file: percentiles of any choice, over any number of runs"
-    }
-
-    fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
+    fn lines(self, result: &ResultFile) -> Box<dyn Iterator<Item = Vec<Value>> + '_> {
         let run = run(result);
         let name: Rc<str> = name(result).into();
         let unit = Value::text(if result.emulated() { "ns emulated" } else { "ns" });
@@ -94,8 +93,8 @@ impl Export for Bins {
             // Figures of an implausible record never reach a table.
             matches!(record.outcome, Outcome::Done | Outcome::Partial)
         };
-        let records = result.records.iter().enumerate().filter(|(_, record)| usable(record));
-        let lines = records.flat_map(|(index, record)| {
+        let records = result.records.iter().enumerate().filter(move |(_, record)| usable(record));
+        Box::new(records.flat_map(move |(index, record)| {
             let head = [run.clone(), trial(&name, index, record)].concat();
             let unit = unit.clone();
             record.series.iter().flat_map(move |(quantity, series)| {
@@ -122,63 +121,136 @@ impl Export for Bins {
                     line
                 })
             })
-        });
-        write(&[&RUN[..], &TRIAL, &BIN].concat(), lines, out)
+        }))
     }
 }
 
-/// Writes `lines`, whose fields are those of `columns`.
-fn write(
-    columns: &[(&str, ColumnType)],
-    lines: impl Iterator<Item = Vec<Value>>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+impl Export for Figures {
+    fn name(&self) -> &'static str {
+        "parquet"
+    }
+
+    fn about(&self) -> &'static str {
+        "the table of csv as a Parquet file, with the machine of the run in each line"
+    }
+
+    fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
+        alone(*self, result, out)
+    }
+}
+
+impl Export for Bins {
+    fn name(&self) -> &'static str {
+        "parquet-bins"
+    }
+
+    fn about(&self) -> &'static str {
+        "every occupied bin of every histogram as a Parquet file: percentiles of any choice, over any number of runs"
+    }
+
+    fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
+        alone(*self, result, out)
+    }
+}
+
+/// The file of one result.
+fn alone(table: impl Table, result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
     // The library writes to what another thread may have, which `out` may not be.
-    let bytes = file(columns, lines).map_err(io::Error::other)?;
+    let mut bytes = Vec::new();
+    let mut sheet = Sheet::new(table, &mut bytes)?;
+    sheet.add(result)?;
+    sheet.close()?;
     out.write_all(&bytes)
 }
 
-fn file(
+/// A table that grows by one result after another, of which it holds [`GROUP`] lines at the most.
+pub struct Sheet<T: Table, W: Write + Send> {
+    table: T,
+    columns: Vec<(&'static str, ColumnType)>,
+    writer: SerializedFileWriter<W>,
+    held: Vec<Vec<Value>>,
+}
+
+impl<T: Table, W: Write + Send> Sheet<T, W> {
+    /// An empty one, which is written to `out`.
+    pub fn new(table: T, out: W) -> io::Result<Self> {
+        let columns = table.columns();
+        let writer = writer(&columns, out).map_err(io::Error::other)?;
+        Ok(Self { table, columns, writer, held: Vec::new() })
+    }
+
+    /// Adds what it says of `result`.
+    pub fn add(&mut self, result: &ResultFile) -> io::Result<()> {
+        for line in self.table.lines(result) {
+            self.held.push(line);
+            if self.held.len() == GROUP {
+                self.put()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is held, and the end of the file.
+    pub fn close(mut self) -> io::Result<()> {
+        if !self.held.is_empty() {
+            self.put()?;
+        }
+        self.writer.close().map(drop).map_err(io::Error::other)
+    }
+
+    fn put(&mut self) -> io::Result<()> {
+        let held = std::mem::take(&mut self.held);
+        group(&mut self.writer, &self.columns, &held).map_err(io::Error::other)
+    }
+}
+
+impl<T: Table, W: Write + Send> std::fmt::Debug for Sheet<T, W> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Sheet").field("held", &self.held.len()).finish_non_exhaustive()
+    }
+}
+
+fn writer<W: Write + Send>(
     columns: &[(&str, ColumnType)],
-    mut lines: impl Iterator<Item = Vec<Value>>,
-) -> Result<Vec<u8>, ParquetError> {
+    out: W,
+) -> Result<SerializedFileWriter<W>, ParquetError> {
     let fields: Result<Vec<_>, _> = columns.iter().map(|(name, kind)| field(name, *kind)).collect();
     let schema = Type::group_type_builder("doorbell").with_fields(fields?).build()?;
     let properties = WriterProperties::builder()
         .set_created_by(concat!("doorbell ", env!("CARGO_PKG_VERSION")).to_owned());
-    let mut bytes = Vec::new();
-    let mut writer = SerializedFileWriter::new(&mut bytes, Arc::new(schema), Arc::new(properties.build()))?;
-    loop {
-        let group: Vec<Vec<Value>> = lines.by_ref().take(GROUP).collect();
-        if group.is_empty() {
-            break;
-        }
-        let mut row_group = writer.next_row_group()?;
-        for (index, (_, kind)) in columns.iter().enumerate() {
-            let Some(mut column) = row_group.next_column()? else { break };
-            let fields = || group.iter().map(|line| &line[index]);
-            // 1 where there is a value, 0 where there is none.
-            let there: Vec<i16> = fields().map(|field| i16::from(*field != Value::Absent)).collect();
-            match kind {
-                ColumnType::Text => {
-                    let texts: Vec<ByteArray> = fields().filter_map(text).collect();
-                    column.typed::<ByteArrayType>().write_batch(&texts, Some(&there), None)?;
-                }
-                ColumnType::Whole => {
-                    let numbers: Vec<i64> = fields().filter_map(whole).collect();
-                    column.typed::<Int64Type>().write_batch(&numbers, Some(&there), None)?;
-                }
-                ColumnType::Real => {
-                    let numbers: Vec<f64> = fields().filter_map(real).collect();
-                    column.typed::<DoubleType>().write_batch(&numbers, Some(&there), None)?;
-                }
+    SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties.build()))
+}
+
+/// Writes `lines`, whose fields are those of `columns`.
+fn group<W: Write + Send>(
+    writer: &mut SerializedFileWriter<W>,
+    columns: &[(&str, ColumnType)],
+    lines: &[Vec<Value>],
+) -> Result<(), ParquetError> {
+    let mut group = writer.next_row_group()?;
+    for (index, (_, kind)) in columns.iter().enumerate() {
+        let Some(mut column) = group.next_column()? else { break };
+        let fields = || lines.iter().map(|line| &line[index]);
+        // 1 where there is a value, 0 where there is none.
+        let there: Vec<i16> = fields().map(|field| i16::from(*field != Value::Absent)).collect();
+        match kind {
+            ColumnType::Text => {
+                let texts: Vec<ByteArray> = fields().filter_map(text).collect();
+                column.typed::<ByteArrayType>().write_batch(&texts, Some(&there), None)?;
             }
-            column.close()?;
+            ColumnType::Whole => {
+                let numbers: Vec<i64> = fields().filter_map(whole).collect();
+                column.typed::<Int64Type>().write_batch(&numbers, Some(&there), None)?;
+            }
+            ColumnType::Real => {
+                let numbers: Vec<f64> = fields().filter_map(real).collect();
+                column.typed::<DoubleType>().write_batch(&numbers, Some(&there), None)?;
+            }
         }
-        row_group.close()?;
+        column.close()?;
     }
-    writer.close()?;
-    Ok(bytes)
+    group.close()?;
+    Ok(())
 }
 
 fn field(name: &str, kind: ColumnType) -> Result<Arc<Type>, ParquetError> {

@@ -18,6 +18,9 @@ pub struct Virtualisation {
     /// Maker and product by the firmware; clouds write their machine type here.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub product: Option<String>,
+    /// Version and date of the firmware: `2.4.1 of 11/02/2024`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub firmware: Option<String>,
     /// Whether the instructions are translated by software: no time is then a machine's.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub emulated: bool,

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell fleet`.
+
+pub mod kubernetes;
+pub mod merge;
+pub mod order;
+pub mod results;
+pub mod slurm;
+pub mod ssh;
+pub mod verdict;
+
+use super::common::{Exit, Terminal};
+
+/// Arguments of `doorbell fleet`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "EXAMPLES\n  \
+    doorbell fleet plan slurm --nodes 40 -- gate --max 50us > gate.sbatch   then sbatch gate.sbatch\n  \
+    doorbell fleet plan ssh node01 node02 -- gate --max 50us | sh\n  \
+    doorbell fleet verdict results\n  \
+    doorbell fleet merge results -o fleet         fleet.figures.parquet and fleet.bins.parquet, for DuckDB")]
+pub struct Args {
+    #[command(subcommand)]
+    step: Step,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Step {
+    /// Print what runs a verb on every node: a result a node, named after it
+    Plan(PlanArgs),
+    /// Say which nodes fail, which are odd beside their kin, and what those share
+    Verdict(verdict::Args),
+    /// Make one Parquet pair of all results
+    Merge(merge::Args),
+}
+
+#[derive(Debug, clap::Args)]
+struct PlanArgs {
+    #[command(subcommand)]
+    means: Means,
+}
+
+// Every means of running it. The one list to extend.
+#[derive(Debug, clap::Subcommand)]
+enum Means {
+    /// A batch file for Slurm: whole nodes, a task each
+    Slurm(slurm::Args),
+    /// An Indexed Job for Kubernetes: a pod a node
+    Kubernetes(kubernetes::Args),
+    /// A loop over ssh for a shell
+    Ssh(ssh::Args),
+}
+
+/// Runs `doorbell fleet`.
+pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
+    match args.step {
+        Step::Plan(plan) => {
+            let text = match plan.means {
+                Means::Slurm(args) => slurm::plan(&args)?,
+                Means::Kubernetes(args) => kubernetes::plan(&args)?,
+                Means::Ssh(args) => ssh::plan(&args)?,
+            };
+            std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes())?;
+            Ok(Exit::Done)
+        }
+        Step::Verdict(args) => verdict::run(&args),
+        Step::Merge(args) => merge::run(&args),
+    }
+}

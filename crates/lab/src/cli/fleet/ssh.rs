@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A loop over ssh.
+
+use super::super::usage::Usage;
+use super::order::{Order, quoted};
+
+/// Arguments of `doorbell fleet plan ssh`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The nodes, as ssh takes them
+    #[arg(required = true, value_name = "NODE", value_parser = node)]
+    nodes: Vec<String>,
+    /// How many at a time
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..))]
+    at_once: u32,
+    #[command(flatten)]
+    order: Order,
+}
+
+/// It becomes the name of a file, and no option of ssh.
+fn node(text: &str) -> Result<String, String> {
+    let letter = |letter: char| letter.is_ascii_alphanumeric() || "._@:-".contains(letter);
+    if text.is_empty() || text.starts_with(['-', '.']) || !text.chars().all(letter) {
+        return Err(format!("'{text}' is no node: write it as in host, user@host, 10.0.0.1 or fe80::1"));
+    }
+    Ok(text.to_owned())
+}
+
+/// A file is there when it is whole; who could not be reached has none and is named. The verdicts' own statuses, 3 and 4, are results.
+pub fn plan(args: &Args) -> Result<String, Usage> {
+    let Args { nodes, at_once, order } = args;
+    // A node's name needs no quotes, so that it can stand in what ssh hands to the node's shell.
+    let line = order.on_a_node("$1", "-")?;
+    let far = line.replace('\\', "\\\\").replace('"', "\\\"").replace('`', "\\`");
+    let one = format!(
+        "ssh -o BatchMode=yes \"$1\" \"{far}\" >\"$0/$1.part\"\n\
+         case $? in\n\
+         0 | 3 | 4) mv \"$0/$1.part\" \"$0/$1.json\" ;;\n\
+         *) rm -f \"$0/$1.part\"; echo \"$1: no result\" >&2; exit 1 ;;\n\
+         esac"
+    );
+    Ok(format!(
+        "#!/bin/sh\n\
+         results={results}\n\
+         mkdir -p \"$results\"\n\
+         printf '%s\\n' {nodes} |\n    \
+             xargs -n 1 -P {at_once} sh -c {one} \"$results\"\n\
+         doorbell fleet verdict \"$results\"\n",
+        results = quoted(&order.results),
+        nodes = nodes.join(" "),
+        one = quoted(&one),
+    ))
+}

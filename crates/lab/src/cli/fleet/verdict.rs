@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell fleet verdict`.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use super::super::common::Exit;
+use super::super::verdict::Form;
+use super::results::{each, files};
+use doorbell_report::fleet::{passages, standing, verdict};
+use doorbell_report::passage;
+use doorbell_report::style::Style;
+use doorbell_results::record::verdict::Status;
+use doorbell_verdict::fleet::Fleet;
+
+/// Rows of the table without `--details`.
+const ROWS: usize = 12;
+
+/// Arguments of `doorbell fleet verdict`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "EXIT STATUS\n  \
+    0  no node fails, and every file was read\n  3  a node fails\n  1  none does, and a file could not be read\n  4  a node's verdict is open\n\n\
+    The newest result of a node counts. A node is odd where most of its figures lie too far from those of its type for chance.")]
+pub struct Args {
+    /// Results, or folders of them
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Every node that is named, and every file that was left out
+    #[arg(long)]
+    details: bool,
+    #[command(flatten)]
+    form: Form,
+}
+
+/// Reads, judges, tells.
+pub fn run(args: &Args) -> anyhow::Result<Exit> {
+    let mut fleet = Fleet::default();
+    let left_out = each(&files(&args.paths)?, |result| {
+        Ok(fleet.add(result).map_err(|duplicate| duplicate.to_string()))
+    })?;
+    let judged = fleet.judge();
+    let style = Style::of_stdout();
+    let told = || passages(&judged, &left_out);
+    let text = match args.form.writer() {
+        Some(write) => write("doorbell fleet verdict", &verdict(&judged, &left_out)),
+        None if args.details => passage::text(&told(), &style).trim_start_matches('\n').to_owned(),
+        None => passage::brief(&told(), ROWS, &style),
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(match standing(&judged) {
+        Status::Failed => Exit::Regression,
+        _ if !left_out.is_empty() => Exit::Failed,
+        Status::Inconclusive => Exit::Unfit,
+        Status::Passed | Status::Answered => Exit::Done,
+    })
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Many nodes: what runs a verb on all, who fails, and one pair of files of all results.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::stage::Stage;
+
+/// A folder of results of `nodes`, each with its verdict.
+fn results(stage: &Stage, nodes: &[(&str, &str)]) -> PathBuf {
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ping.json");
+    let mut result: Value = serde_json::from_slice(&fs::read(data).unwrap()).unwrap();
+    let folder = stage.path().join("results");
+    fs::create_dir_all(&folder).unwrap();
+    for (node, status) in nodes {
+        result["name"] = json!(node);
+        result["verdict"] = json!({"status": status, "reason": "p99.9 80 µs > 50 µs"});
+        fs::write(folder.join(format!("{node}.json")), result.to_string()).unwrap();
+    }
+    folder
+}
+
+/// Standard output and the exit status.
+fn said(stage: &Stage, arguments: &[&str]) -> (String, Option<i32>) {
+    let output = stage.doorbell(arguments).output().unwrap();
+    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    (said, output.status.code())
+}
+
+#[test]
+fn a_node_that_fails_fails_the_fleet_and_files_that_say_nothing_are_named() {
+    let stage = Stage::new();
+    let folder = results(&stage, &[("a", "passed"), ("b", "passed")]);
+    let path = folder.to_str().unwrap();
+    assert_eq!(said(&stage, &["fleet", "verdict", path]), ("PASS 2 nodes\n".to_owned(), Some(0)));
+
+    fs::copy(folder.join("a.json"), folder.join("again.json")).unwrap();
+    fs::write(folder.join("cut.json"), &fs::read(folder.join("a.json")).unwrap()[..1000]).unwrap();
+    fs::write(folder.join("foreign.json"), "{\"jobs\": []}").unwrap();
+    let (text, status) = said(&stage, &["fleet", "verdict", path, "--details"]);
+    assert_eq!(status, Some(1), "{text}");
+    for named in ["again.json: the same run of a", "cut.json", "foreign.json", "PASS 2 nodes"] {
+        assert!(text.contains(named), "{named}: {text}");
+    }
+
+    results(&stage, &[("c", "failed"), ("d", "inconclusive")]);
+    let (text, status) = said(&stage, &["fleet", "verdict", path]);
+    assert_eq!((text.lines().next(), status), (Some("FAIL 1 of 4 nodes: c; 1 open"), Some(3)), "{text}");
+    let (text, status) = said(&stage, &["fleet", "verdict", path, "--format", "json"]);
+    let told: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((told["verdict"]["status"].as_str(), status), (Some("failed"), Some(3)));
+    assert_eq!(told["verdict"]["findings"].as_array().unwrap().len(), 7);
+}
+
+#[test]
+fn a_node_whose_verdict_is_open_leaves_the_fleet_open() {
+    let stage = Stage::new();
+    let folder = results(&stage, &[("a", "passed"), ("b", "inconclusive")]);
+    let (text, status) = said(&stage, &["fleet", "verdict", folder.to_str().unwrap()]);
+    assert_eq!((text.lines().next(), status), (Some("INCONCLUSIVE 1 of 2 nodes: b"), Some(4)), "{text}");
+}
+
+#[test]
+fn all_results_become_one_pair_of_tables_with_what_was_left_out_named() {
+    let stage = Stage::new();
+    let folder = results(&stage, &[("a", "passed"), ("b", "passed")]);
+    fs::copy(folder.join("a.json"), folder.join("again.json")).unwrap();
+    let whole = stage.path().join("fleet");
+    let (text, status) =
+        said(&stage, &["fleet", "merge", folder.to_str().unwrap(), "-o", whole.to_str().unwrap()]);
+    assert_eq!(status, Some(1), "{text}");
+    assert!(
+        text.starts_with("2 of 3 results in ") && text.contains("again.json: the same run of a"),
+        "{text}"
+    );
+    for (kind, format) in [("figures", "parquet"), ("bins", "parquet-bins")] {
+        let merged = fs::read(format!("{}.{kind}.parquet", whole.display())).unwrap();
+        let one =
+            stage.doorbell(&["export", format, folder.join("a.json").to_str().unwrap()]).output().unwrap();
+        assert!(merged.starts_with(b"PAR1") && merged.ends_with(b"PAR1"));
+        // The second node's lines differ in its name.
+        assert!(merged.len() > one.stdout.len(), "{kind}");
+    }
+}
+
+#[test]
+fn the_loop_over_ssh_gathers_what_each_node_measured_and_names_who_has_no_result() {
+    let stage = Stage::new();
+    // ssh that runs the command here; one node is not there.
+    let bin = stage.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    let ssh = bin.join("ssh");
+    fs::write(&ssh, "#!/bin/sh\n[ \"$3\" != gone ] || exit 255\nexec sh -c \"$4\"\n").unwrap();
+    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_doorbell"), bin.join("doorbell")).unwrap();
+    let folder = stage.path().join("the results");
+    let (script, status) = said(
+        &stage,
+        &[
+            "fleet",
+            "plan",
+            "ssh",
+            "n1",
+            "root@n2",
+            "gone",
+            "--results",
+            folder.to_str().unwrap(),
+            "--",
+            "ping",
+            "eventfd",
+            "--gap",
+            "0",
+            "--count",
+            "50",
+            "--blocks",
+            "1",
+        ],
+    );
+    assert_eq!(status, Some(0), "{script}");
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let mut shell = std::process::Command::new("sh");
+    let shell = shell.args(["-c", &script]).env("PATH", path).env("XDG_RUNTIME_DIR", stage.path());
+    let output = shell.env("XDG_STATE_HOME", stage.path()).output().unwrap();
+    let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert!(text.contains("gone: no result"), "{text}");
+    assert!(text.contains("2 nodes"), "{text}");
+    let mut files: Vec<String> =
+        fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    files.sort();
+    assert_eq!(files, ["n1.json", "root@n2.json"]);
+    let one: Value = serde_json::from_slice(&fs::read(folder.join("n1.json")).unwrap()).unwrap();
+    assert_eq!(one["name"], "n1");
+}
+
+#[test]
+fn what_slurm_and_kubernetes_get_runs_each_node_whole_and_alone() {
+    let stage = Stage::new();
+    let order = ["--nodes", "40", "--results", "my results", "--", "gate", "--max", "50us"];
+    let (batch, _) = said(&stage, &[&["fleet", "plan", "slurm"][..], &order].concat());
+    for line in ["#SBATCH --nodes=40\n", "#SBATCH --exclusive\n", "--cpu-bind=none", "results='my results'\n"]
+    {
+        assert!(batch.contains(line), "{line}: {batch}");
+    }
+    let checked = std::process::Command::new("bash").args(["-n", "-c", &batch]).output().unwrap();
+    assert!(checked.status.success(), "{batch}");
+
+    let ways = ["fleet", "plan", "kubernetes", "--image", "registry/doorbell:1", "--claim", "results"];
+    let (job, _) = said(&stage, &[&ways[..], &order].concat());
+    let job: Value = serde_json::from_str(&job).unwrap();
+    assert_eq!(job["spec"]["completionMode"], "Indexed");
+    assert_eq!(job["spec"]["completions"], 40);
+    let script = job["spec"]["template"]["spec"]["containers"][0]["command"][2].as_str().unwrap();
+    assert!(script.starts_with("doorbell gate --max 50us --quiet --name \"$NODE\""), "{script}");
+}
+
+#[test]
+fn names_that_would_be_options_or_break_a_line_are_refused() {
+    let stage = Stage::new();
+    for arguments in [
+        &["fleet", "plan", "ssh", "a;b", "--", "ping"][..],
+        &["fleet", "plan", "ssh", "a", "--", "ping", "--output", "x"],
+        &["fleet", "plan", "slurm", "--nodes", "2", "--partition", "a\n#SBATCH", "--", "ping"],
+        &["fleet", "plan", "slurm", "--nodes", "0", "--", "ping"],
+    ] {
+        let (text, status) = said(&stage, arguments);
+        assert_eq!(status, Some(2), "{arguments:?}: {text}");
+    }
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A fleet in words: which nodes fail, which are odd beside their kin, what those share, which files were left out; and the table of
+//! the nodes that are named.
+
+use super::machines;
+use super::passage::Passage;
+use super::style::Role;
+use super::table::{Table, number, word};
+use super::unit::count;
+use crate::wording::{counted, three};
+use doorbell_results::record::verdict::{Finding, Status, Verdict};
+use doorbell_verdict::fleet::{Judged, Node, Odd, Shared};
+
+/// Nodes, marks and files that a sentence names at the most; the rest is told by its number.
+const NAMED: usize = 4;
+
+/// A file that says nothing, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    pub file: String,
+    pub reason: String,
+}
+
+/// What `fleet` says, and the table of the nodes that fail, are open or odd.
+pub fn passages(fleet: &Judged, left_out: &[LeftOut]) -> Vec<Passage> {
+    let role = if standing(fleet) == Status::Failed { Role::Error } else { Role::Heading };
+    let lead = lead(fleet, left_out);
+    let told = Passage { title: conclusion(fleet), role, lead, ..Passage::default() };
+    let files = left_out.iter().map(|out| format!("{}: {}", out.file, out.reason)).collect();
+    let files = Passage::of_lines("Files that were left out", files);
+    std::iter::once(told).chain(table(fleet)).chain(files).collect()
+}
+
+/// How the fleet stands: as its worst node does, of which all but one that only answers can pass.
+pub fn standing(fleet: &Judged) -> Status {
+    let has = |status| fleet.nodes.iter().any(|node| node.status == status);
+    [Status::Failed, Status::Inconclusive, Status::Passed]
+        .into_iter()
+        .find(|status| has(*status))
+        .unwrap_or(Status::Answered)
+}
+
+fn conclusion(fleet: &Judged) -> String {
+    let of = |status| fleet.nodes.iter().filter(move |node| node.status == status);
+    let all = counted(fleet.nodes.len() as u64, "node");
+    let names = |status| listed(of(status).map(|node| node.name.clone()));
+    let open = of(Status::Inconclusive).count();
+    match standing(fleet) {
+        Status::Failed => {
+            let also = match open {
+                0 => String::new(),
+                open => format!("; {} open", count(open as u64)),
+            };
+            let failed = of(Status::Failed).count() as u64;
+            format!("FAIL  {} of {all}: {}{also}", count(failed), names(Status::Failed))
+        }
+        Status::Inconclusive => {
+            format!("INCONCLUSIVE  {} of {all}: {}", count(open as u64), names(Status::Inconclusive))
+        }
+        Status::Passed => format!("PASS  {all}"),
+        Status::Answered => format!("{all}, none of which was asked to keep to anything"),
+    }
+}
+
+/// The first of `names`, and how many more.
+fn listed(names: impl Iterator<Item = String>) -> String {
+    let names: Vec<String> = names.collect();
+    let more = names.len().saturating_sub(NAMED);
+    let first = names[..names.len() - more].join(", ");
+    if more == 0 { first } else { format!("{first} and {} more", count(more as u64)) }
+}
+
+fn lead(fleet: &Judged, left_out: &[LeftOut]) -> Vec<String> {
+    let mut lead = Vec::new();
+    if !fleet.shared.is_empty() {
+        let shared = listed(fleet.shared.iter().map(share));
+        lead.push(format!(
+            "What those that fail or are slow share: {shared}. No cause: where to look first."
+        ));
+    }
+    if !fleet.odd.is_empty() {
+        let odd = listed(fleet.odd.iter().map(|odd| told(fleet, odd)));
+        lead.push(format!("Odd beside their kin: {odd}."));
+    }
+    if fleet.older > 0 {
+        lead.push(format!(
+            "{} of nodes that have a newer one: not counted.",
+            counted(fleet.older as u64, "result")
+        ));
+    }
+    if !left_out.is_empty() {
+        let files = listed(left_out.iter().map(|out| out.file.clone()));
+        lead.push(format!("Left out: {files}."));
+    }
+    lead
+}
+
+fn share(shared: &Shared) -> String {
+    let Shared { mark, among: (with, of), others: (others, rest) } = shared;
+    format!(
+        "{mark} ({} of {}; {} of the {} others)",
+        count(*with as u64),
+        count(*of as u64),
+        count(*others as u64),
+        count(*rest as u64)
+    )
+}
+
+fn told(fleet: &Judged, odd: &Odd) -> String {
+    let name = &fleet.nodes[odd.node].name;
+    format!(
+        "{name} takes {} times as long in {} of {}",
+        three(odd.times),
+        count(odd.differs as u64),
+        counted(odd.compared as u64, "figure")
+    )
+}
+
+fn table(fleet: &Judged) -> Option<Passage> {
+    let columns = vec![
+        word("node"),
+        word("verdict"),
+        number("times as long"),
+        word("type").keep(1),
+        word("reason").keep(2),
+    ];
+    let mut table = Table::new(columns);
+    let odd = |place| fleet.odd.iter().find(|odd| odd.node == place);
+    let rank = |node: &Node| match node.status {
+        Status::Failed => 0,
+        Status::Inconclusive => 1,
+        Status::Passed | Status::Answered => 2,
+    };
+    let mut named: Vec<(usize, &Node)> = fleet
+        .nodes
+        .iter()
+        .enumerate()
+        .filter(|(place, node)| rank(node) < 2 || odd(*place).is_some())
+        .collect();
+    named.sort_by_key(|(_, node)| rank(node));
+    for (place, node) in named {
+        table.row(vec![
+            node.name.clone(),
+            node.status.name().to_owned(),
+            odd(place).map_or_else(String::new, |odd| three(odd.times)),
+            machines::name(&node.of),
+            node.reason.clone(),
+        ]);
+    }
+    let note = "As long as the middle node of its type, where most of its figures are too far from it for chance. Nodes that neither fail nor \
+                are open or odd are not listed.";
+    Passage::of_table("Nodes to look at", table, vec![note.to_owned()])
+}
+
+/// The same for programs: a finding for each node.
+pub fn verdict(fleet: &Judged, left_out: &[LeftOut]) -> Verdict {
+    let odd = |place| fleet.odd.iter().find(|odd| odd.node == place);
+    let nodes = fleet.nodes.iter().enumerate().map(|(place, node)| {
+        let finding = Finding::new(node.name.clone(), "times as long as its kin", node.status, "ratio");
+        let finding = finding.because(node.reason.clone());
+        match odd(place) {
+            Some(odd) => finding.valued(odd.times, None),
+            None => finding,
+        }
+    });
+    let files = left_out.iter().map(|out| {
+        Finding::new(out.file.clone(), "left out", Status::Inconclusive, "").because(out.reason.clone())
+    });
+    let standing = match standing(fleet) {
+        Status::Failed => Status::Failed,
+        _ if !left_out.is_empty() => Status::Inconclusive,
+        standing => standing,
+    };
+    Verdict {
+        status: standing,
+        reason: std::iter::once(conclusion(fleet) + ".")
+            .chain(lead(fleet, left_out))
+            .collect::<Vec<_>>()
+            .join(" "),
+        provisional: false,
+        findings: nodes.chain(files).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::passage::brief;
+    use crate::style::Style;
+    use doorbell_results::record::{ResultFile, sample};
+    use doorbell_verdict::fleet::Fleet;
+
+    fn on(host: &str, status: Status, ns: f64) -> ResultFile {
+        let mut result = sample::result(&[sample::configuration("futex")], 1, |_, _| ns);
+        result.machine.host = Some(host.to_owned());
+        result.name = None;
+        let reason = "p99.9 80 µs > 50 µs".to_owned();
+        let finding = Finding::new("CPU 0".to_owned(), "p99.9", status, "ns").valued(ns, None);
+        result.verdict = Some(Verdict { status, reason, provisional: false, findings: vec![finding] });
+        result
+    }
+
+    fn fleet(results: impl IntoIterator<Item = ResultFile>) -> Judged {
+        let mut fleet = Fleet::default();
+        results.into_iter().for_each(|result| fleet.add(&result).unwrap());
+        fleet.judge()
+    }
+
+    fn told(fleet: &Judged, left_out: &[LeftOut]) -> String {
+        brief(&passages(fleet, left_out), 12, &Style { width: 110, ..Style::PLAIN })
+    }
+
+    #[test]
+    fn who_fails_what_they_share_and_what_was_left_out_stand_in_the_first_lines() {
+        let nodes = (0..40).map(|node| {
+            let bad = node % 8 == 3;
+            let status = if bad { Status::Failed } else { Status::Passed };
+            let mut result =
+                on(&format!("n{node:02}"), status, if bad { 80e3 } else { 20e3 + f64::from(node) });
+            result.machine.power.idle_driver = Some(if bad { "acpi_idle" } else { "intel_idle" }.to_owned());
+            result
+        });
+        let fleet = fleet(nodes);
+        let left_out = [LeftOut { file: "x.json".to_owned(), reason: "it is cut".to_owned() }];
+        let text = told(&fleet, &left_out);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "FAIL 5 of 40 nodes: n03, n11, n19, n27 and 1 more", "{text}");
+        assert!(text.contains("idle driver acpi_idle (5 of 5; 0 of the 35 others)"), "{text}");
+        assert!(text.contains("n03 takes 4 times as long in 1 of 1 figure"), "{text}");
+        assert!(text.contains("Left out: x.json.") && text.contains("x.json: it is cut"), "{text}");
+        assert!(lines.len() <= 20, "{text}");
+        let verdict = verdict(&fleet, &left_out);
+        assert_eq!((verdict.status, verdict.findings.len()), (Status::Failed, 41));
+    }
+
+    #[test]
+    fn a_fleet_that_passes_says_so_in_one_line() {
+        let fleet = fleet((0..3).map(|node| on(&format!("n{node}"), Status::Passed, 20e3)));
+        assert_eq!(told(&fleet, &[]), "PASS 3 nodes\n");
+        assert_eq!(verdict(&fleet, &[]).status, Status::Passed);
+    }
+
+    #[test]
+    fn files_that_were_left_out_leave_a_fleet_open_for_programs() {
+        let fleet = fleet([on("a", Status::Passed, 20e3)]);
+        let left_out = [LeftOut { file: "b.json".to_owned(), reason: "it is cut".to_owned() }];
+        assert_eq!(verdict(&fleet, &left_out).status, Status::Inconclusive);
+    }
+}

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which nodes of a fleet fail, which are odd beside their kin, and what those have in common that the others have not.
+//!
+//! Results are added one after another and forgotten, but for their verdict, figures and what marks their machine: some hundred bytes
+//! and eight for each figure.
+//!
+//! ODD: a node's figures are those of its verdict, else the levels of its configurations. A figure is odd if its logarithm lies
+//! further from the median of its kin than Student's quantile times 1.4826 medians of the absolute deviations (1 / Φ⁻¹(3/4), which
+//! makes it the standard deviation of normal noise; F. R. Hampel, JASA 69, 1974), at an error of 5 % for all nodes of a type
+//! together, and by as much as matters. A node is odd if more than half of its figures are, all the same way. Kin are machines of one
+//! [`Type`]; of fewer than six nothing is said.
+//!
+//! SHARED: what marks the nodes that fail or are slow more often than the others, by Fisher's exact test, one-sided, at an error of 5 %
+//! for all marks together. That is no cause: it is where to look first.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
+
+use super::compare::RELEVANT;
+use super::machines::{Type, key};
+use super::statistics::{median, student};
+use doorbell_results::machine::Machine;
+use doorbell_results::plan::FEWEST_BLOCKS;
+use doorbell_results::record::ResultFile;
+use doorbell_results::record::verdict::Status;
+use statrs::function::factorial::ln_binomial;
+
+/// Kin of whom fewer say nothing.
+const FEWEST: usize = FEWEST_BLOCKS as usize;
+
+/// How often one of all nodes of a type may be called odd, and one of all marks be called shared, where there is nothing.
+const ERROR: f64 = 0.05;
+
+/// What a node's newest result says.
+#[derive(Debug, Clone)]
+pub struct Node {
+    /// As [`Runs::node`] has it.
+    pub name: String,
+    pub of: Rc<Type>,
+    /// That of its verdict; open if it was interrupted.
+    pub status: Status,
+    /// Why, as the verdict says it.
+    pub reason: String,
+    started_at_unix_ns: u64,
+    /// Logarithms of figures in nanoseconds, by the number of what they are of.
+    figures: Vec<(usize, f64)>,
+    /// Numbers of what marks its machine.
+    marks: Vec<usize>,
+}
+
+/// A node that is none of its kin.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Odd {
+    /// Its place among the nodes.
+    pub node: usize,
+    /// How many times as long it takes as the middle one of its type, by the median over its figures.
+    pub times: f64,
+    /// Figures that are odd that way, and all that it has.
+    pub differs: usize,
+    pub compared: usize,
+}
+
+/// A mark that nodes which fail or are slow have more often than others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shared {
+    /// `kernel 6.12.9`, `microcode 0x2b000461`.
+    pub mark: String,
+    /// Those that have it, and all, of the nodes that fail or are slow.
+    pub among: (usize, usize),
+    /// The same of the others.
+    pub others: (usize, usize),
+}
+
+/// The nodes of a fleet and what is said of them.
+#[derive(Debug, Clone, Default)]
+pub struct Judged {
+    /// By name.
+    pub nodes: Vec<Node>,
+    /// The slowest first.
+    pub odd: Vec<Odd>,
+    /// The surest first.
+    pub shared: Vec<Shared>,
+    /// Older results of nodes that have a newer one.
+    pub older: usize,
+}
+
+/// A run that was seen before.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the same run of {name} as a file before it")]
+pub struct Duplicate {
+    pub name: String,
+}
+
+/// The runs that were seen, by their node and when they began.
+#[derive(Debug, Default)]
+pub struct Runs(BTreeSet<(String, u64)>);
+
+impl Runs {
+    /// The name of the node that `result` is of: the run's, else the host's. Refuses a run that was seen before.
+    pub fn node(&mut self, result: &ResultFile) -> Result<String, Duplicate> {
+        let host = result.machine.host.as_ref();
+        let name = result.name.as_ref().or(host).map_or_else(|| "unnamed".to_owned(), Clone::clone);
+        let first = self.0.insert((name.clone(), result.started_at_unix_ns));
+        if first { Ok(name) } else { Err(Duplicate { name }) }
+    }
+}
+
+/// The results of a fleet, one after another.
+#[derive(Debug, Default)]
+pub struct Fleet {
+    nodes: BTreeMap<String, Node>,
+    runs: Runs,
+    types: BTreeSet<Rc<Type>>,
+    figures: Numbered,
+    marks: Numbered,
+    older: usize,
+}
+
+/// Words and their numbers, in order of appearance.
+#[derive(Debug, Default)]
+struct Numbered {
+    numbers: HashMap<String, usize>,
+    words: Vec<String>,
+}
+
+impl Numbered {
+    fn number(&mut self, word: String) -> usize {
+        let Self { numbers, words } = self;
+        *numbers.entry(word).or_insert_with_key(|word| {
+            words.push(word.clone());
+            words.len() - 1
+        })
+    }
+}
+
+impl Fleet {
+    /// Takes what `result` says of its node; the newest result of a node counts.
+    pub fn add(&mut self, result: &ResultFile) -> Result<(), Duplicate> {
+        let name = self.runs.node(result)?;
+        let (status, reason) = match &result.verdict {
+            _ if result.partial => (Status::Inconclusive, "it was interrupted".to_owned()),
+            Some(verdict) => (verdict.status, verdict.reason.clone()),
+            None => (Status::Answered, String::new()),
+        };
+        let of = Rc::new(Type::of(&result.machine));
+        let of = self.types.get(&of).cloned().unwrap_or(of);
+        self.types.insert(Rc::clone(&of));
+        let figures =
+            figures(result).into_iter().map(|(of, ns)| (self.figures.number(of), ns.ln())).collect();
+        let marks = marks(&result.machine).into_iter().map(|mark| self.marks.number(mark)).collect();
+        let started_at_unix_ns = result.started_at_unix_ns;
+        let node = Node { name: name.clone(), of, status, reason, started_at_unix_ns, figures, marks };
+        match self.nodes.entry(name) {
+            std::collections::btree_map::Entry::Vacant(place) => {
+                place.insert(node);
+            }
+            std::collections::btree_map::Entry::Occupied(mut place) => {
+                self.older += 1;
+                if place.get().started_at_unix_ns < started_at_unix_ns {
+                    place.insert(node);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What follows of all.
+    pub fn judge(self) -> Judged {
+        let nodes: Vec<Node> = self.nodes.into_values().collect();
+        let mut kin: BTreeMap<&Type, Vec<usize>> = BTreeMap::new();
+        for (place, node) in nodes.iter().enumerate() {
+            kin.entry(&node.of).or_default().push(place);
+        }
+        let mut odd: Vec<Odd> = kin.values().flat_map(|kin| odd(&nodes, kin)).collect();
+        odd.sort_by(|a, b| b.times.total_cmp(&a.times));
+        let slow = odd.iter().filter(|odd| odd.times > 1.0).map(|odd| odd.node);
+        let failed = (0..nodes.len()).filter(|place| nodes[*place].status == Status::Failed);
+        let shared = shared(&nodes, &slow.chain(failed).collect(), &self.marks.words);
+        Judged { odd, shared, older: self.older, nodes }
+    }
+}
+
+/// What was looked at and how long it took, nanoseconds.
+fn figures(result: &ResultFile) -> Vec<(String, f64)> {
+    let findings = result.verdict.iter().flat_map(|verdict| &verdict.findings);
+    let judged: Vec<(String, f64)> = findings
+        .filter(|finding| finding.unit == "ns")
+        .filter_map(|finding| {
+            let ns = finding.value.filter(|ns| *ns > 0.0)?;
+            Some((format!("{} {}", finding.configuration, finding.figure), ns))
+        })
+        .collect();
+    if !judged.is_empty() {
+        return judged;
+    }
+    let variants = result.variants();
+    let measured = variants.iter().filter(|variant| !variant.is_harness());
+    let level = |medians: Vec<f64>| median(&medians).filter(|ns| *ns > 0.0);
+    measured
+        .filter_map(|variant| {
+            Some((key(variant.configuration), level(variant.medians_ns(variant.headline()))?))
+        })
+        .collect()
+}
+
+/// What tells machines of one type apart, in words. The one list to extend.
+fn marks(machine: &Machine) -> Vec<String> {
+    let Machine { kernel, processor, power, virtualisation, .. } = machine;
+    let on = |is: Option<bool>| is.map(|is| if is { "on" } else { "off" }.to_owned());
+    let mut marks: Vec<String> = [
+        ("kernel", kernel.release.clone()),
+        ("kernel build", kernel.version.clone()),
+        ("preemption", kernel.preemption.clone()),
+        ("clock source", kernel.clock_source.clone()),
+        ("autogroup", on(kernel.autogroup)),
+        ("NUMA balancing", on(kernel.numa_balancing)),
+        ("huge pages", kernel.transparent_huge_pages.clone()),
+        ("processor", processor.model_name.clone()),
+        ("stepping", processor.model.clone()),
+        ("microcode", processor.microcode.clone()),
+        ("firmware", virtualisation.firmware.clone()),
+        ("product", virtualisation.product.clone()),
+        ("hypervisor", virtualisation.hypervisor.clone()),
+        ("container", virtualisation.container.clone()),
+        ("frequency driver", power.frequency_driver.clone()),
+        ("turbo", on(power.turbo)),
+        ("idle driver", power.idle_driver.clone()),
+        ("idle governor", power.idle_governor.clone()),
+        ("CPUs", Some(machine.topology.online.len().to_string())),
+    ]
+    .into_iter()
+    .filter_map(|(what, value)| Some(format!("{what} {}", value?)))
+    .collect();
+    marks.extend(power.governors.keys().map(|governor| format!("governor {governor}")));
+    let words = kernel.command_line.iter().flat_map(|line| line.split_whitespace());
+    marks.extend(words.map(|word| format!("kernel parameter {word}")));
+    marks.extend(processor.mitigations.iter().map(|(of, what)| format!("mitigation {of}: {what}")));
+    marks.sort_unstable();
+    marks.dedup();
+    marks
+}
+
+/// Those of `kin`, places in `nodes`, that are none of them.
+fn odd(nodes: &[Node], kin: &[usize]) -> Vec<Odd> {
+    if kin.len() < FEWEST {
+        return Vec::new();
+    }
+    let mut by_figure: HashMap<usize, Vec<f64>> = HashMap::new();
+    for (figure, value) in kin.iter().flat_map(|place| &nodes[*place].figures) {
+        by_figure.entry(*figure).or_default().push(*value);
+    }
+    // The middle of each figure, and how far from it is odd.
+    let bounds: HashMap<usize, (f64, f64)> = by_figure
+        .into_iter()
+        .filter(|(_, values)| values.len() >= FEWEST)
+        .filter_map(|(figure, values)| {
+            let middle = median(&values)?;
+            let deviations: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
+            let count = values.len() as f64;
+            let reach = student(1.0 - ERROR / 2.0 / count, count - 1.0);
+            Some((figure, (middle, (reach * 1.4826 * median(&deviations)?).max(RELEVANT.ln_1p()))))
+        })
+        .collect();
+    kin.iter()
+        .filter_map(|place| {
+            let known = nodes[*place].figures.iter().filter_map(|(figure, value)| {
+                let (middle, far) = bounds.get(figure)?;
+                Some((value - middle, *far))
+            });
+            let above: Vec<(f64, f64)> = known.collect();
+            let middle = median(&above.iter().map(|(above, _)| *above).collect::<Vec<f64>>())?;
+            let way = middle.signum();
+            let differs = above.iter().filter(|(above, far)| above * way > *far).count();
+            (2 * differs > above.len()).then_some(Odd {
+                node: *place,
+                times: middle.exp(),
+                differs,
+                compared: above.len(),
+            })
+        })
+        .collect()
+}
+
+/// What marks `among`, places in `nodes`, more often than the others.
+fn shared(nodes: &[Node], among: &BTreeSet<usize>, words: &[String]) -> Vec<Shared> {
+    let mut counts = vec![[0_usize; 2]; words.len()];
+    for (place, node) in nodes.iter().enumerate() {
+        for mark in &node.marks {
+            counts[*mark][usize::from(!among.contains(&place))] += 1;
+        }
+    }
+    let (few, rest) = (among.len(), nodes.len() - among.len());
+    // What all have, or none but one, tells nothing.
+    let telling: Vec<(usize, [usize; 2])> = counts
+        .into_iter()
+        .enumerate()
+        .filter(|(_, [with, others])| *with > 1 && with + others < nodes.len())
+        .collect();
+    let mut shared: Vec<(f64, Shared)> = telling
+        .iter()
+        .map(|(mark, [with, others])| {
+            let found = Shared { mark: words[*mark].clone(), among: (*with, few), others: (*others, rest) };
+            (at_least(*with, few, with + others, nodes.len()), found)
+        })
+        .filter(|(chance, _)| chance * (telling.len() as f64) < ERROR)
+        .collect();
+    shared.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.mark.cmp(&b.1.mark)));
+    shared.into_iter().map(|(_, shared)| shared).collect()
+}
+
+/// The chance that of `drawn` out of `all`, of which `marked` have a mark, `with` or more have it: the tail of the hypergeometric
+/// distribution.
+fn at_least(with: usize, drawn: usize, marked: usize, all: usize) -> f64 {
+    let choose = |n: usize, k: usize| if k > n { f64::NEG_INFINITY } else { ln_binomial(n as u64, k as u64) };
+    let chance = |k: usize| (choose(marked, k) + choose(all - marked, drawn - k) - choose(all, drawn)).exp();
+    (with..=drawn.min(marked)).map(chance).sum::<f64>().min(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use doorbell_results::record::sample;
+    use doorbell_results::record::verdict::{Finding, Verdict};
+    use std::sync::LazyLock;
+
+    /// A gate's result of four CPUs on `host`, whose wake-ups take `times` as long as usual.
+    fn gated(host: &str, times: f64, random: &mut fastrand::Rng) -> ResultFile {
+        static MEASURED: LazyLock<ResultFile> =
+            LazyLock::new(|| sample::result(&[sample::configuration("futex")], 1, |_, _| 16_000.0));
+        let mut result = MEASURED.clone();
+        result.machine.host = Some(host.to_owned());
+        result.name = None;
+        let mut noise = || 1.0 + 0.1 * ((0..6).map(|_| random.f64()).sum::<f64>() - 3.0);
+        let node = noise();
+        let findings = (0..4).map(|cpu| {
+            let ns = 20_000.0 * times * node * (1.0 + 0.2 * (noise() - 1.0));
+            Finding::new(format!("CPU {cpu}"), "p99.9", Status::Passed, "ns").valued(ns, None)
+        });
+        result.verdict = Some(Verdict {
+            status: Status::Passed,
+            reason: String::new(),
+            provisional: false,
+            findings: findings.collect(),
+        });
+        result
+    }
+
+    fn judged(results: &[ResultFile]) -> Judged {
+        let mut fleet = Fleet::default();
+        results.iter().for_each(|result| fleet.add(result).unwrap());
+        fleet.judge()
+    }
+
+    #[test]
+    fn what_failing_nodes_share_is_found_among_all_that_marks_them() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut results: Vec<ResultFile> =
+            (0..60).map(|node| gated(&format!("n{node:02}"), 1.0, &mut random)).collect();
+        for (node, result) in results.iter_mut().enumerate() {
+            let old = node % 12 == 5 || node == 7;
+            let revision = if old { "0x21" } else { "0x37" };
+            result.machine.processor.microcode = Some(revision.to_owned());
+            result.machine.kernel.release = Some(format!("6.12.{}", node % 7));
+            if node % 12 == 5 {
+                result.verdict.as_mut().unwrap().status = Status::Failed;
+            }
+        }
+        let judged = judged(&results);
+        assert_eq!(judged.nodes.iter().filter(|node| node.status == Status::Failed).count(), 5);
+        let expected = Shared { mark: "microcode 0x21".to_owned(), among: (5, 5), others: (1, 55) };
+        assert_eq!(judged.shared, [expected]);
+        assert_eq!(judged.odd, []);
+    }
+
+    #[test]
+    fn a_slow_node_is_odd_beside_its_kin_and_a_node_of_another_type_is_not() {
+        let mut random = fastrand::Rng::with_seed(2);
+        let times = |node: usize| match node {
+            17 => 2.0,
+            100.. => 3.0,
+            _ => 1.0,
+        };
+        let mut results: Vec<ResultFile> =
+            (0..110).map(|node| gated(&format!("n{node:03}"), times(node), &mut random)).collect();
+        for result in &mut results[100..] {
+            result.machine.processor.model_name = Some("Another".to_owned());
+        }
+        let judged = judged(&results);
+        let names: Vec<&str> = judged.odd.iter().map(|odd| judged.nodes[odd.node].name.as_str()).collect();
+        assert_eq!(names, ["n017"]);
+        assert!((judged.odd[0].times / 2.0 - 1.0).abs() < 0.3, "{:?}", judged.odd);
+        assert_eq!((judged.odd[0].differs, judged.odd[0].compared), (4, 4));
+    }
+
+    #[test]
+    fn of_fleets_of_equal_nodes_few_have_one_that_is_called_odd() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let called = (0..40).filter(|_| {
+            let results: Vec<ResultFile> =
+                (0..50).map(|node| gated(&format!("n{node}"), 1.0, &mut random)).collect();
+            !judged(&results).odd.is_empty()
+        });
+        let called = called.count();
+        assert!(called <= 4, "{called} of 40");
+    }
+
+    #[test]
+    fn of_fewer_than_six_of_a_type_nothing_is_said() {
+        let mut random = fastrand::Rng::with_seed(4);
+        let results: Vec<ResultFile> = (0..5)
+            .map(|node| gated(&format!("n{node}"), if node == 0 { 9.0 } else { 1.0 }, &mut random))
+            .collect();
+        assert_eq!(judged(&results).odd, []);
+    }
+
+    #[test]
+    fn the_newest_result_of_a_node_counts_and_the_same_run_is_not_taken_twice() {
+        let mut random = fastrand::Rng::with_seed(5);
+        let mut newer = gated("a", 1.0, &mut random);
+        let mut older = newer.clone();
+        newer.started_at_unix_ns += 1;
+        older.verdict.as_mut().unwrap().status = Status::Failed;
+        for order in [[&newer, &older], [&older, &newer]] {
+            let mut fleet = Fleet::default();
+            order.iter().for_each(|result| fleet.add(result).unwrap());
+            assert_eq!(fleet.add(&older), Err(Duplicate { name: "a".to_owned() }));
+            let judged = fleet.judge();
+            assert_eq!((judged.nodes.len(), judged.older), (1, 1));
+            assert_eq!(judged.nodes[0].status, Status::Passed);
+        }
+    }
+
+    #[test]
+    fn an_interrupted_run_leaves_its_node_open() {
+        let mut result = gated("a", 1.0, &mut fastrand::Rng::with_seed(6));
+        result.partial = true;
+        assert_eq!(judged(&[result]).nodes[0].status, Status::Inconclusive);
+    }
+
+    #[test]
+    fn the_exact_test_has_the_chances_of_a_known_table() {
+        // The lady tasting tea: all four of eight cups told right, 1 of 70; three or more, 17 of 70.
+        assert!((at_least(4, 4, 4, 8) - 1.0 / 70.0).abs() < 1e-12);
+        assert!((at_least(3, 4, 4, 8) - 17.0 / 70.0).abs() < 1e-12);
+    }
+}
