@@ -29,6 +29,7 @@ says "boot with the parameter nopti"
 step "6.12: every promise, and two programs that wake each other, all of them an ordinary user's; a hundred deaths in traffic"
 guest --kernel 6.12 '
     $built/lives --as 1000 || fail "lives"
+    $built/rfc || fail "rfc"
     pair 5
     beside 200
     $built/deaths 100 || fail "deaths"
@@ -68,13 +69,16 @@ for kernel in 6.12 7.3; do
         echo 60000 >/sys/kernel/tracing/buffer_size_kb
         echo 1 >/sys/kernel/tracing/events/uintr/enable
         $built/storm --count 4000 --receivers 2 --senders 1 --lanes 2 --burst 8 >&2 || fail "storm"
+        $built/loops --count 1000 --senders 2 --burst 2 --timeouts 1 >&2 || fail "loops"
         echo 0 >/sys/kernel/tracing/tracing_on
         cat /sys/kernel/tracing/trace
     '
     says "none lost"
     "$(dirname "$doorbell")/examples/replay" "$scratch/said" >"$scratch/replayed" 2>&1 || fail "$(cat "$scratch/replayed")"
     cat "$scratch/replayed"
-    grep -q "steps of 2 receivers, all allowed" "$scratch/replayed" || fail "$(cat "$scratch/replayed")"
+    # The third is that of a loop whose thread has a handler too.
+    grep -q "steps of 3 receivers, all allowed" "$scratch/replayed" || fail "$(cat "$scratch/replayed")"
+    grep -q "steps of 16 receivers without a handler, all allowed" "$scratch/replayed" || fail "$(cat "$scratch/replayed")"
 done
 
 step "7.3: every promise, storms with waits between any two steps of the driver, CPUs that come and go, wrong calls; the same with every send counted"

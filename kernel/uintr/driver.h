@@ -101,7 +101,7 @@ struct polled_counters {
 	u64 noticed;		/* requests that they brought */
 	u64 picked;		/* requests that were taken from PIR by reads, and when vectors came and went */
 	u64 noted;		/* of noticed: for vectors that somebody waited on */
-	u64 read;		/* noticed + picked = read + dropped + what the vectors' counts hold */
+	u64 read;		/* noticed + picked = read + dropped + what the vectors' counts hold, the revoked ones' too */
 	u64 dropped;		/* of vectors that are gone */
 	u64 looks;		/* poll(2) and its like */
 };

@@ -33,6 +33,12 @@ static u64 bit_of(const struct vector *vector)
 	return BIT_ULL(vector->number);
 }
 
+/* Nothing that is sent now is read. */
+static bool over(struct vector *vector)
+{
+	return READ_ONCE(vector->revoked) || READ_ONCE(vector->receiver->polled->ended);
+}
+
 /* Clears the vector's request; whether there was one. */
 static bool take_request(struct receiver *receiver, unsigned int number)
 {
@@ -174,7 +180,7 @@ static void want(struct vector *vector, unsigned long *flags)
 	u64 low;
 
 	raw_spin_lock_irqsave(&polled->lock, *flags);
-	if (vector->revoked || polled->ended)
+	if (over(vector))
 		return;
 	polled->wanted |= bit_of(vector);
 	if (polled->armed_on)
@@ -206,7 +212,7 @@ static u64 take(struct vector *vector, bool *tells)
 
 	vector->count -= number;
 	/* The interrupt will not find it; other vectors' requests are left to it. */
-	if (!(vector->semaphore && number) && !vector->revoked && take_request(vector->receiver, vector->number)) {
+	if (!(vector->semaphore && number) && !over(vector) && take_request(vector->receiver, vector->number)) {
 		number++;
 		*tells = true;
 		polled->counters.picked++;
@@ -214,11 +220,6 @@ static u64 take(struct vector *vector, bool *tells)
 	}
 	polled->counters.read += number;
 	return number;
-}
-
-static bool over(struct vector *vector)
-{
-	return READ_ONCE(vector->revoked) || READ_ONCE(vector->receiver->polled->ended);
 }
 
 /* In the queue, or about to look once more from there. */
@@ -278,7 +279,7 @@ __poll_t polled_poll(struct vector *vector, __poll_t events)
 	if (!(events & READABLE))
 		return 0;
 	want(vector, &flags);
-	readable = vector->count || (!vector->revoked && (READ_ONCE(receiver->upid.pir) & bit_of(vector)));
+	readable = vector->count || (!over(vector) && (READ_ONCE(receiver->upid.pir) & bit_of(vector)));
 	polled->counters.looks++;
 	raw_spin_unlock_irqrestore(&polled->lock, flags);
 	return readable ? READABLE : 0;
@@ -329,14 +330,24 @@ void polled_forget(struct vector *vector)
 	raw_spin_unlock_irqrestore(&polled->lock, flags);
 }
 
-/* With the receiver locked: nobody is interrupted for it any more. */
+/* With the receiver locked: nobody is interrupted for it any more. What was posted can still be read. */
 void polled_end(struct polled *polled)
 {
 	struct sleepers *list, *next;
+	struct vector *vector;
 	unsigned long flags;
+	u64 requests;
 
 	raw_spin_lock_irqsave(&polled->lock, flags);
 	WRITE_ONCE(polled->ended, true);
+	for (requests = xchg(&polled->receiver->upid.pir, 0); requests; requests &= requests - 1) {
+		vector = polled->receiver->vectors[__ffs64(requests)];
+		polled->counters.picked++;
+		if (vector)
+			vector->count++;
+		else
+			polled->counters.dropped++;
+	}
 	list = polled->armed_on;
 	raw_spin_unlock_irqrestore(&polled->lock, flags);
 	while (list) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The protocol's steps as trace events; the executable model replays them
- * (crates/uintr/src/model/uintr/replay.rs). @step numbers a receiver's own events:
+ * (crates/uintr/src/model/uintr/replay.rs, polled/replay.rs). @step numbers a receiver's own events:
  * they are in order, whatever the clocks of the CPUs say.
  */
 #undef TRACE_SYSTEM

@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use doorbell_uintr::model::uintr::replay;
+use doorbell_uintr::model::{polled, uintr};
 
 fn main() -> ExitCode {
     let Some(path) = std::env::args_os().nth(1) else {
@@ -18,11 +18,12 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match replay(&trace) {
-        Ok(replayed) => {
-            println!("{replayed}");
-            ExitCode::SUCCESS
-        }
+    let told =
+        uintr::replay(&trace).map(|replayed| println!("{replayed}")).map_err(|error| error.to_string());
+    let polled =
+        polled::replay(&trace).map(|replayed| println!("{replayed}")).map_err(|error| error.to_string());
+    match told.and(polled) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("replay: {error}");
             ExitCode::FAILURE

@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -141,14 +142,18 @@ static void on_cpu_0(int priority)
 
 static int device, vectors[2];
 
-static int receive(void)
+static int receive_as(const struct uintr_receive *args)
 {
-	struct uintr_receive args = { .handler = (uintptr_t)handler, .flags = UINTR_INTERRUPTS };
-	int receiver = ioctl(device, UINTR_RECEIVE, &args);
+	int receiver = ioctl(device, UINTR_RECEIVE, args);
 
 	if (receiver < 0)
 		err(1, "UINTR_RECEIVE");
 	return receiver;
+}
+
+static int receive(void)
+{
+	return receive_as(&(struct uintr_receive){ .handler = (uintptr_t)handler, .flags = UINTR_INTERRUPTS });
 }
 
 static int vector_of(int receiver)
@@ -290,18 +295,24 @@ static void *waits_for_nothing(void *nothing)
 	return nothing;
 }
 
-enum sleep { IN_WAIT, IN_POLL, IN_READ };
+enum sleep { IN_WAIT, IN_POLL, READING_VECTOR, VECTOR_IN_EPOLL, READING_EVENTFD, EVENTFD_IN_EPOLL };
 
 static int event;
 
 /* Of the higher priority: whoever wakes it is preempted at once. */
 static void *sleeps(void *how)
 {
+	bool polled = (intptr_t)how == READING_VECTOR || (intptr_t)how == VECTOR_IN_EPOLL;
+	int receiver = polled ? receive_as(&(struct uintr_receive){ .flags = UINTR_POLLED }) : receive();
+	int loop = epoll_create1(EPOLL_CLOEXEC), file;
+	struct epoll_event ready = { .events = EPOLLIN };
 	struct uintr_wait wait = { .deadline = -1 };
-	int receiver = receive();
 	uint64_t number;
 
 	vectors[1] = vector_of(receiver);
+	file = polled ? vectors[1] : event;
+	if (((intptr_t)how == VECTOR_IN_EPOLL || (intptr_t)how == EVENTFD_IN_EPOLL) && epoll_ctl(loop, EPOLL_CTL_ADD, file, &ready))
+		err(1, "epoll_ctl");
 	on_cpu_0(2);
 	while (!end) {
 		switch ((intptr_t)how) {
@@ -317,17 +328,27 @@ static void *sleeps(void *how)
 			woken = entered;
 			_clui();
 			break;
+		case VECTOR_IN_EPOLL:
+		case EVENTFD_IN_EPOLL:
+			if (epoll_wait(loop, &ready, 1, -1) != 1)
+				err(1, "epoll_wait");
+			/* fallthrough */
 		default:
-			if (read(event, &number, sizeof(number)) != sizeof(number))
-				err(1, "eventfd");
+			if (read(file, &number, sizeof(number)) != sizeof(number))
+				err(1, "read");
 			woken = stamp();
 		}
 	}
+	close(loop);
+	/* The others end with their threads. */
+	if (polled)
+		close(receiver);
 	return NULL;
 }
 
 static void *wakes(void *how)
 {
+	bool writes = (intptr_t)how >= READING_EVENTFD;
 	uint64_t one = 1;
 	pthread_t other;
 	int index;
@@ -341,9 +362,9 @@ static void *wakes(void *how)
 	while (n < SAMPLES) {
 		end = n == SAMPLES - 1;
 		woken = began = stamp();
-		if ((intptr_t)how == IN_READ && write(event, &one, sizeof(one)) != sizeof(one))
+		if (writes && write(event, &one, sizeof(one)) != sizeof(one))
 			err(1, "eventfd");
-		if ((intptr_t)how != IN_READ)
+		if (!writes)
 			_senduipi(index);
 		if (woken == began)
 			errx(1, "the waiter was not woken at once");
@@ -389,6 +410,9 @@ int main(int argc, char **argv)
 	measure("UINTR_WAIT with a request there", waits_for_nothing, NULL, STAMPS, 1);
 	measure("SENDUIPI to a sleeper in UINTR_WAIT until its handler", wakes, (void *)IN_WAIT, STAMPS + BEFORE, 1);
 	measure("SENDUIPI to a sleeper in poll until its handler", wakes, (void *)IN_POLL, STAMPS + BEFORE, 1);
-	measure("write to an eventfd until the sleeper's read returned", wakes, (void *)IN_READ, STAMPS, 1);
+	measure("SENDUIPI to a vector until the sleeper's read returned", wakes, (void *)READING_VECTOR, STAMPS, 1);
+	measure("write to an eventfd until the sleeper's read returned", wakes, (void *)READING_EVENTFD, STAMPS, 1);
+	measure("SENDUIPI to a vector, epoll_wait and read", wakes, (void *)VECTOR_IN_EPOLL, STAMPS, 1);
+	measure("write to an eventfd, epoll_wait and read", wakes, (void *)EVENTFD_IN_EPOLL, STAMPS, 1);
 	return 0;
 }

@@ -28,11 +28,13 @@
 mod config;
 mod describe;
 mod hazard;
+mod replay;
 mod state;
 mod steps;
 
 pub use config::{Config, Waiter};
 pub use hazard::Hazard;
+pub use replay::{ReplayError, Replayed, replay};
 pub use state::State;
 pub use steps::{Action, Polled};
 

@@ -40,11 +40,17 @@
  * with EINTR after the handler ran, as after a signal without SA_RESTART. Else
  * read(2), waitpid(2), pause(2) and their like go on; those that fail with EINTR
  * in any case are nanosleep(2), poll(2), timed futex(2) and others that the kernel
- * would go on with by restart_syscall(2), epoll_wait(2), io_uring_enter(2).
+ * would go on with by restart_syscall(2), epoll_wait(2), io_uring_enter(2): but see
+ * UINTR_RESUMES.
  */
 #define UINTR_INTERRUPTS	(1u << 0)
 /*
- * The reverse: poll(2), epoll_wait(2), epoll_pwait(2) and epoll_pwait2(2) go on too
+ * Signal handlers run with the UIF of what they interrupt. Else it is shut for
+ * them, and what it was comes back when they return.
+ */
+#define UINTR_IN_SIGNALS	(1u << 1)
+/*
+ * The reverse of UINTR_INTERRUPTS: poll(2), epoll_wait(2), epoll_pwait(2) and epoll_pwait2(2) go on too
  * where they have no time-out, unless a signal's handler ran as well. With a time-out
  * they fail with EINTR, for what is left of it is not known. EINVAL with
  * UINTR_INTERRUPTS.
@@ -62,20 +68,15 @@
  * noticed, at most of what was sent and at least 1 behind any send: what is sent
  * twice before anybody, or the kernel, looked is one. It blocks while there is nothing, unless
  * O_NONBLOCK is set (EAGAIN); once the vector was revoked, or the receiver has ended,
- * it gives what is left, and then 0, the end of the file. poll(2), select(2), epoll(7), in all its modes, and
- * io_uring's polls find it readable (POLLIN) as long as a read would give something; each notice
- * is an edge.
+ * it gives what was sent before, and then 0, the end of the file. poll(2), select(2),
+ * epoll(7) in all its modes, and io_uring's polls find it readable (POLLIN) as long as a
+ * read would give something; each notice is an edge.
  *
  * A descriptor of such a vector lets its holder read, and not only send. With a
  * handler what is sent is the handler's alone: read(2) is EINVAL, and poll(2) tells
  * POLLHUP only.
  */
 #define UINTR_POLLED		(1u << 3)
-/*
- * Signal handlers run with the UIF of what they interrupt. Else it is shut for
- * them, and what it was comes back when they return.
- */
-#define UINTR_IN_SIGNALS	(1u << 1)
 
 struct uintr_receive {
 	/* Where delivery jumps to; a function that ends with UIRET. 0 with UINTR_POLLED. */

@@ -144,6 +144,15 @@ pub struct State {
 }
 
 impl State {
+    /// SENDUIPI's locked update; whether it interrupts. Posts that meet are one.
+    pub(super) fn post(&mut self, vector: u8) -> bool {
+        self.posted[usize::from(vector)] += 1 - (self.pir >> vector & 1);
+        self.pir |= 1 << vector;
+        let interrupts = !self.sn && !self.on;
+        self.on |= interrupts;
+        interrupts
+    }
+
     pub(super) fn readable(&self, vector: u8) -> bool {
         self.counts[usize::from(vector)] > 0 || self.pir >> vector & 1 == 1
     }

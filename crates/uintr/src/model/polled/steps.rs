@@ -202,14 +202,8 @@ impl Polled {
         }
         let vector = self.config.destination(s as u8, sender.sent);
         sender.sent += 1;
-        // Posts that meet are one.
-        if state.pir >> vector & 1 == 0 {
-            state.posted[usize::from(vector)] += 1;
-        }
-        state.pir |= 1 << vector;
-        if !state.sn && !state.on {
-            state.on = true;
-            sender.ipi_to = state.to + 1;
+        if state.post(vector) {
+            state.senders[s].ipi_to = state.to + 1;
         }
         for (w, waiter) in state.waiters.iter_mut().enumerate() {
             waiter.due |= waiter.queued && self.waiter(w).is_some_and(|(_, own)| own == vector);
@@ -217,7 +211,7 @@ impl Polled {
     }
 
     /// The handler of the kernel's vector: notices, under the receiver's lock, and has the queues woken.
-    fn handle(&self, state: &mut State, c: usize) {
+    pub(super) fn handle(&self, state: &mut State, c: usize) {
         let queued = |state: &State, v: usize| {
             (0..WAITERS).any(|w| {
                 state.waiters[w].queued && self.waiter(w).is_some_and(|(_, own)| usize::from(own) == v)
@@ -343,7 +337,7 @@ impl Polled {
         }
     }
 
-    fn wait(&self, state: &mut State, w: usize) {
+    pub(super) fn wait(&self, state: &mut State, w: usize) {
         let (kind, vector) = self.waiter(w).expect("the step was offered");
         let (v, bit, me) = (usize::from(vector), 1 << vector, Holder::Waiter(w as u8));
         let for_good = matches!(kind, Waiter::Exclusive | Waiter::Told);
